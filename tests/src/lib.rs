@@ -8,6 +8,7 @@
 pub mod acted;
 pub mod aof;
 pub mod changes;
+pub mod client_commands;
 pub mod links;
 pub mod records;
 pub mod sentinels;

@@ -9,6 +9,7 @@
 //! | part | what it is |
 //! |---|---|
 //! | [`Client`] | shared connections to a server; commands are its methods |
+//! | [`commands`] | all commands, with nobody to send them yet |
 //! | [`Command`] | a command on its way: a future, or [waited for](Command::wait) |
 //! | [`ToArg`], [`ToArgs`] | what can be a word of a command |
 //! | [`FromReply`] | what a reply can be made into |
@@ -19,6 +20,7 @@ mod arg;
 mod batch;
 mod client;
 mod command;
+pub mod commands;
 mod error;
 mod lane;
 mod reply;

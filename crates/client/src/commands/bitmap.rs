@@ -1,0 +1,97 @@
+//! Commands of the group `bitmap`.
+//!
+//! Written by the test `client_commands` from the server's command table: do not edit.
+
+use super::{PLAIN, READS};
+use crate::arg::{ToArg, ToArgs};
+use crate::command::Command;
+use crate::commands::options;
+use crate::request::Request;
+
+/// Counts the bits that are set in a string or a part of it.
+///
+/// `BITCOUNT key [start end [BYTE | BIT]]`
+///
+/// O(N). Since Redis 2.6.0. Errors: the server's.
+pub fn bitcount(key: impl ToArg) -> Command<(), i64, options::Bitcount> {
+    let mut request = Request::new("BITCOUNT", READS);
+    request.key(key);
+    Command::new(request)
+}
+
+/// Reads and changes integers of any width inside a string.
+///
+/// `BITFIELD key [GET encoding offset | [OVERFLOW WRAP | SAT | FAIL] <SET encoding offset value | INCRBY
+/// encoding offset increment> …]`
+///
+/// O(1) for each subcommand specified. Since Redis 3.2.0. Errors: the server's.
+pub fn bitfield(key: impl ToArg) -> Command<(), Vec<Option<i64>>, options::Bitfield> {
+    let mut request = Request::new("BITFIELD", PLAIN);
+    request.key(key);
+    Command::new(request)
+}
+
+/// Reads integers of any width inside a string.
+///
+/// `BITFIELD_RO key [GET encoding offset …]`
+///
+/// O(1) for each subcommand specified. Since Redis 6.0.0. Errors: the server's.
+pub fn bitfield_ro(key: impl ToArg) -> Command<(), Vec<Option<i64>>, options::BitfieldRo> {
+    let mut request = Request::new("BITFIELD_RO", READS);
+    request.key(key);
+    Command::new(request)
+}
+
+/// Combines strings bit by bit and stores the result.
+///
+/// `BITOP operation destkey key …`
+///
+/// O(N). Since Redis 2.6.0. Errors: the server's.
+pub fn bitop(
+    operation: impl ToArg,
+    destination: impl ToArg,
+    keys: impl ToArgs,
+) -> Command<(), i64> {
+    let mut request = Request::new("BITOP", PLAIN);
+    request.arg(operation);
+    request.key(destination);
+    request.keys(keys);
+    Command::new(request)
+}
+
+/// Finds the first bit that is set, or clear, in a string or a part of it.
+///
+/// `BITPOS key bit [start [end [BYTE | BIT]]]`
+///
+/// O(N). Since Redis 2.8.7. Errors: the server's.
+pub fn bitpos(key: impl ToArg, bit: impl ToArg) -> Command<(), i64, options::Bitpos> {
+    let mut request = Request::new("BITPOS", READS);
+    request.key(key);
+    request.arg(bit);
+    Command::new(request)
+}
+
+/// Reads one bit of a string.
+///
+/// `GETBIT key offset`
+///
+/// O(1). Since Redis 2.2.0. Errors: the server's.
+pub fn getbit(key: impl ToArg, offset: impl ToArg) -> Command<(), i64> {
+    let mut request = Request::new("GETBIT", READS);
+    request.key(key);
+    request.arg(offset);
+    Command::new(request)
+}
+
+/// Sets or clears one bit of a string; creates the key if it is missing.
+///
+/// `SETBIT key offset value`
+///
+/// O(1). Since Redis 2.2.0. Errors: the server's.
+pub fn setbit(key: impl ToArg, offset: impl ToArg, value: impl ToArg) -> Command<(), i64> {
+    let mut request = Request::new("SETBIT", PLAIN);
+    request.key(key);
+    request.arg(offset);
+    request.arg(value);
+    Command::new(request)
+}

@@ -1,0 +1,369 @@
+//! Commands of the group `cluster`.
+//!
+//! Written by the test `client_commands` from the server's command table: do not edit.
+
+use super::{BINDS, PLAIN};
+use crate::arg::{ToArg, ToArgs};
+use crate::command::Command;
+use crate::commands::options;
+use crate::request::Request;
+
+/// Lets the next command use a slot that is on its way to this node.
+///
+/// `ASKING`
+///
+/// O(1). Since Redis 3.0.0. Errors: the server's.
+///
+/// It changes what the connection is, or tells of it: it is no method of [`Client`](crate::Client), whose
+/// connections are shared.
+pub fn asking() -> Command<(), ()> {
+    Command::new(Request::new("ASKING", BINDS))
+}
+
+/// Gives slots to this node.
+///
+/// `CLUSTER ADDSLOTS slot …`
+///
+/// O(N) where N is the total number of hash slot arguments. Since Redis 3.0.0. Errors: the server's.
+pub fn cluster_addslots(slots: impl ToArgs) -> Command<(), ()> {
+    let mut request = Request::new("CLUSTER ADDSLOTS", PLAIN);
+    request.args(slots);
+    Command::new(request)
+}
+
+/// Gives ranges of slots to this node.
+///
+/// `CLUSTER ADDSLOTSRANGE start-slot end-slot …`
+///
+/// O(N) where N is the total number of the slots between the start slot and end slot arguments. Since Redis 7.0.0.
+/// Errors: the server's.
+pub fn cluster_addslotsrange(slot_ranges: impl ToArgs) -> Command<(), ()> {
+    let mut request = Request::new("CLUSTER ADDSLOTSRANGE", PLAIN);
+    request.args(slot_ranges);
+    Command::new(request)
+}
+
+/// Raises the configuration epoch.
+///
+/// `CLUSTER BUMPEPOCH`
+///
+/// O(1). Since Redis 3.0.0. Errors: the server's.
+pub fn cluster_bumpepoch() -> Command<(), String> {
+    Command::new(Request::new("CLUSTER BUMPEPOCH", PLAIN))
+}
+
+/// Counts the reports that a node has failed.
+///
+/// `CLUSTER COUNT-FAILURE-REPORTS node-id`
+///
+/// O(N) where N is the number of failure reports. Since Redis 3.0.0. Errors: the server's.
+pub fn cluster_count_failure_reports(node_id: impl ToArg) -> Command<(), i64> {
+    let mut request = Request::new("CLUSTER COUNT-FAILURE-REPORTS", PLAIN);
+    request.arg(node_id);
+    Command::new(request)
+}
+
+/// Counts the keys of a slot.
+///
+/// `CLUSTER COUNTKEYSINSLOT slot`
+///
+/// O(1). Since Redis 3.0.0. Errors: the server's.
+pub fn cluster_countkeysinslot(slot: impl ToArg) -> Command<(), i64> {
+    let mut request = Request::new("CLUSTER COUNTKEYSINSLOT", PLAIN);
+    request.arg(slot);
+    Command::new(request)
+}
+
+/// Takes slots away from this node.
+///
+/// `CLUSTER DELSLOTS slot …`
+///
+/// O(N) where N is the total number of hash slot arguments. Since Redis 3.0.0. Errors: the server's.
+pub fn cluster_delslots(slots: impl ToArgs) -> Command<(), ()> {
+    let mut request = Request::new("CLUSTER DELSLOTS", PLAIN);
+    request.args(slots);
+    Command::new(request)
+}
+
+/// Takes ranges of slots away from this node.
+///
+/// `CLUSTER DELSLOTSRANGE start-slot end-slot …`
+///
+/// O(N) where N is the total number of the slots between the start slot and end slot arguments. Since Redis 7.0.0.
+/// Errors: the server's.
+pub fn cluster_delslotsrange(slot_ranges: impl ToArgs) -> Command<(), ()> {
+    let mut request = Request::new("CLUSTER DELSLOTSRANGE", PLAIN);
+    request.args(slot_ranges);
+    Command::new(request)
+}
+
+/// Makes this replica the primary.
+///
+/// `CLUSTER FAILOVER [FORCE | TAKEOVER]`
+///
+/// O(1). Since Redis 3.0.0. Errors: the server's.
+pub fn cluster_failover() -> Command<(), (), options::ClusterFailover> {
+    Command::new(Request::new("CLUSTER FAILOVER", PLAIN))
+}
+
+/// Takes all slots away from this node.
+///
+/// `CLUSTER FLUSHSLOTS`
+///
+/// O(1). Since Redis 3.0.0. Errors: the server's.
+pub fn cluster_flushslots() -> Command<(), ()> {
+    Command::new(Request::new("CLUSTER FLUSHSLOTS", PLAIN))
+}
+
+/// Removes a node from those that are known.
+///
+/// `CLUSTER FORGET node-id`
+///
+/// O(1). Since Redis 3.0.0. Errors: the server's.
+pub fn cluster_forget(node_id: impl ToArg) -> Command<(), ()> {
+    let mut request = Request::new("CLUSTER FORGET", PLAIN);
+    request.arg(node_id);
+    Command::new(request)
+}
+
+/// Shows keys of a slot.
+///
+/// `CLUSTER GETKEYSINSLOT slot count`
+///
+/// O(log(N)) where N is the number of requested keys. Since Redis 3.0.0. Errors: the server's;
+/// `UnexpectedReply` if `T` does not fit.
+pub fn cluster_getkeysinslot<T>(slot: impl ToArg, count: impl ToArg) -> Command<(), Vec<T>> {
+    let mut request = Request::new("CLUSTER GETKEYSINSLOT", PLAIN);
+    request.arg(slot);
+    request.arg(count);
+    Command::new(request)
+}
+
+/// Explains the subcommands.
+///
+/// `CLUSTER HELP`
+///
+/// O(1). Since Redis 5.0.0. Errors: the server's.
+pub fn cluster_help() -> Command<(), Vec<String>> {
+    Command::new(Request::new("CLUSTER HELP", PLAIN))
+}
+
+/// Shows the state of the cluster.
+///
+/// `CLUSTER INFO`
+///
+/// O(1). Since Redis 3.0.0. Errors: the server's.
+pub fn cluster_info() -> Command<(), String> {
+    Command::new(Request::new("CLUSTER INFO", PLAIN))
+}
+
+/// Computes the slot of a key.
+///
+/// `CLUSTER KEYSLOT key`
+///
+/// O(N) where N is the number of bytes in the key. Since Redis 3.0.0. Errors: the server's.
+pub fn cluster_keyslot(key: impl ToArg) -> Command<(), i64> {
+    let mut request = Request::new("CLUSTER KEYSLOT", PLAIN);
+    request.arg(key);
+    Command::new(request)
+}
+
+/// Shows the connections to other nodes.
+///
+/// `CLUSTER LINKS`
+///
+/// O(N) where N is the total number of Cluster nodes. Since Redis 7.0.0. Errors: the server's;
+/// `UnexpectedReply` if `T` does not fit.
+pub fn cluster_links<T>() -> Command<(), Vec<T>> {
+    Command::new(Request::new("CLUSTER LINKS", PLAIN))
+}
+
+/// Introduces another node.
+///
+/// `CLUSTER MEET ip port [cluster_bus_port]`
+///
+/// O(1). Since Redis 3.0.0. Errors: the server's.
+pub fn cluster_meet(ip: impl ToArg, port: impl ToArg) -> Command<(), (), options::ClusterMeet> {
+    let mut request = Request::new("CLUSTER MEET", PLAIN);
+    request.arg(ip);
+    request.arg(port);
+    Command::new(request)
+}
+
+/// Shows the id of this node.
+///
+/// `CLUSTER MYID`
+///
+/// O(1). Since Redis 3.0.0. Errors: the server's.
+pub fn cluster_myid() -> Command<(), String> {
+    Command::new(Request::new("CLUSTER MYID", PLAIN))
+}
+
+/// Shows the nodes as this one knows them.
+///
+/// `CLUSTER NODES`
+///
+/// O(N) where N is the total number of Cluster nodes. Since Redis 3.0.0. Errors: the server's.
+pub fn cluster_nodes() -> Command<(), String> {
+    Command::new(Request::new("CLUSTER NODES", PLAIN))
+}
+
+/// Shows the replicas of a primary.
+///
+/// `CLUSTER REPLICAS node-id`
+///
+/// O(1). Since Redis 5.0.0. Errors: the server's; `UnexpectedReply` if `T` does not fit.
+pub fn cluster_replicas<T>(node_id: impl ToArg) -> Command<(), Vec<T>> {
+    let mut request = Request::new("CLUSTER REPLICAS", PLAIN);
+    request.arg(node_id);
+    Command::new(request)
+}
+
+/// Makes this node a replica of a primary.
+///
+/// `CLUSTER REPLICATE node-id`
+///
+/// O(1). Since Redis 3.0.0. Errors: the server's.
+pub fn cluster_replicate(node_id: impl ToArg) -> Command<(), ()> {
+    let mut request = Request::new("CLUSTER REPLICATE", PLAIN);
+    request.arg(node_id);
+    Command::new(request)
+}
+
+/// Makes this node forget the cluster.
+///
+/// `CLUSTER RESET [HARD | SOFT]`
+///
+/// O(N) where N is the number of known nodes. The command may execute a FLUSHALL as a side effect. Since
+/// Redis 3.0.0. Errors: the server's.
+pub fn cluster_reset() -> Command<(), (), options::ClusterReset> {
+    Command::new(Request::new("CLUSTER RESET", PLAIN))
+}
+
+/// Writes what is known of the cluster to its file.
+///
+/// `CLUSTER SAVECONFIG`
+///
+/// O(1). Since Redis 3.0.0. Errors: the server's.
+pub fn cluster_saveconfig() -> Command<(), ()> {
+    Command::new(Request::new("CLUSTER SAVECONFIG", PLAIN))
+}
+
+/// Sets the configuration epoch of a new node.
+///
+/// `CLUSTER SET-CONFIG-EPOCH config-epoch`
+///
+/// O(1). Since Redis 3.0.0. Errors: the server's.
+pub fn cluster_set_config_epoch(config_epoch: impl ToArg) -> Command<(), ()> {
+    let mut request = Request::new("CLUSTER SET-CONFIG-EPOCH", PLAIN);
+    request.arg(config_epoch);
+    Command::new(request)
+}
+
+/// Says to which node a slot belongs or goes.
+///
+/// `CLUSTER SETSLOT slot <IMPORTING node-id | MIGRATING node-id | NODE node-id | STABLE>`
+///
+/// O(1). Since Redis 3.0.0. Errors: the server's.
+pub fn cluster_setslot_importing(slot: impl ToArg, node_id: impl ToArg) -> Command<(), ()> {
+    let mut request = Request::new("CLUSTER SETSLOT", PLAIN);
+    request.arg(slot);
+    request.arg("IMPORTING");
+    request.arg(node_id);
+    Command::new(request)
+}
+
+/// Says to which node a slot belongs or goes.
+///
+/// `CLUSTER SETSLOT slot <IMPORTING node-id | MIGRATING node-id | NODE node-id | STABLE>`
+///
+/// O(1). Since Redis 3.0.0. Errors: the server's.
+pub fn cluster_setslot_migrating(slot: impl ToArg, node_id: impl ToArg) -> Command<(), ()> {
+    let mut request = Request::new("CLUSTER SETSLOT", PLAIN);
+    request.arg(slot);
+    request.arg("MIGRATING");
+    request.arg(node_id);
+    Command::new(request)
+}
+
+/// Says to which node a slot belongs or goes.
+///
+/// `CLUSTER SETSLOT slot <IMPORTING node-id | MIGRATING node-id | NODE node-id | STABLE>`
+///
+/// O(1). Since Redis 3.0.0. Errors: the server's.
+pub fn cluster_setslot_node(slot: impl ToArg, node_id: impl ToArg) -> Command<(), ()> {
+    let mut request = Request::new("CLUSTER SETSLOT", PLAIN);
+    request.arg(slot);
+    request.arg("NODE");
+    request.arg(node_id);
+    Command::new(request)
+}
+
+/// Says to which node a slot belongs or goes.
+///
+/// `CLUSTER SETSLOT slot <IMPORTING node-id | MIGRATING node-id | NODE node-id | STABLE>`
+///
+/// O(1). Since Redis 3.0.0. Errors: the server's.
+pub fn cluster_setslot_stable(slot: impl ToArg) -> Command<(), ()> {
+    let mut request = Request::new("CLUSTER SETSLOT", PLAIN);
+    request.arg(slot);
+    request.arg("STABLE");
+    Command::new(request)
+}
+
+/// Shows slots and nodes by shard.
+///
+/// `CLUSTER SHARDS`
+///
+/// O(N) where N is the total number of cluster nodes. Since Redis 7.0.0. Errors: the server's;
+/// `UnexpectedReply` if `T` does not fit.
+pub fn cluster_shards<T>() -> Command<(), Vec<T>> {
+    Command::new(Request::new("CLUSTER SHARDS", PLAIN))
+}
+
+/// Shows the replicas of a primary.
+///
+/// `CLUSTER SLAVES node-id`
+///
+/// O(1). Since Redis 3.0.0. Errors: the server's; `UnexpectedReply` if `T` does not fit.
+#[deprecated(note = "since Redis 5.0.0: `CLUSTER REPLICAS` instead")]
+pub fn cluster_slaves<T>(node_id: impl ToArg) -> Command<(), Vec<T>> {
+    let mut request = Request::new("CLUSTER SLAVES", PLAIN);
+    request.arg(node_id);
+    Command::new(request)
+}
+
+/// Shows which nodes have which slots.
+///
+/// `CLUSTER SLOTS`
+///
+/// O(N) where N is the total number of Cluster nodes. Since Redis 3.0.0. Errors: the server's;
+/// `UnexpectedReply` if `T` does not fit.
+#[deprecated(note = "since Redis 7.0.0: `CLUSTER SHARDS` instead")]
+pub fn cluster_slots<T>() -> Command<(), Vec<T>> {
+    Command::new(Request::new("CLUSTER SLOTS", PLAIN))
+}
+
+/// Lets this connection read from a replica.
+///
+/// `READONLY`
+///
+/// O(1). Since Redis 3.0.0. Errors: the server's.
+///
+/// It changes what the connection is, or tells of it: it is no method of [`Client`](crate::Client), whose
+/// connections are shared.
+pub fn readonly() -> Command<(), ()> {
+    Command::new(Request::new("READONLY", BINDS))
+}
+
+/// Ends READONLY.
+///
+/// `READWRITE`
+///
+/// O(1). Since Redis 3.0.0. Errors: the server's.
+///
+/// It changes what the connection is, or tells of it: it is no method of [`Client`](crate::Client), whose
+/// connections are shared.
+pub fn readwrite() -> Command<(), ()> {
+    Command::new(Request::new("READWRITE", BINDS))
+}

@@ -1,0 +1,491 @@
+//! Commands of the group `geo`.
+//!
+//! Written by the test `client_commands` from the server's command table: do not edit.
+
+use super::{PLAIN, READS};
+use crate::arg::{ToArg, ToArgs};
+use crate::command::Command;
+use crate::commands::{options, types};
+use crate::request::Request;
+
+/// Adds places to a sorted set, or moves them.
+///
+/// `GEOADD key [NX | XX] [CH] longitude latitude member …`
+///
+/// O(log(N)) for each item added, where N is the number of elements in the sorted set. Since Redis 3.2.0.
+/// Errors: the server's.
+pub fn geoadd(key: impl ToArg, places: impl ToArgs) -> Command<(), i64, options::Geoadd> {
+    let mut request = Request::new("GEOADD", PLAIN);
+    request.key(key);
+    request.end_of_options();
+    request.args(places);
+    Command::new(request)
+}
+
+/// Tells how far two places are from each other.
+///
+/// `GEODIST key member1 member2 [M | KM | FT | MI]`
+///
+/// O(log(N)). Since Redis 3.2.0. Errors: the server's.
+pub fn geodist(
+    key: impl ToArg,
+    member1: impl ToArg,
+    member2: impl ToArg,
+) -> Command<(), Option<f64>, options::Geodist> {
+    let mut request = Request::new("GEODIST", READS);
+    request.key(key);
+    request.arg(member1);
+    request.arg(member2);
+    Command::new(request)
+}
+
+/// Tells places as geohash texts.
+///
+/// `GEOHASH key member …`
+///
+/// O(log(N)) for each member requested, where N is the number of elements in the sorted set. Since Redis 3.2.0.
+/// Errors: the server's; `UnexpectedReply` if `T` does not fit.
+pub fn geohash<T>(key: impl ToArg, members: impl ToArgs) -> Command<(), Vec<Option<T>>> {
+    let mut request = Request::new("GEOHASH", READS);
+    request.key(key);
+    request.args(members);
+    Command::new(request)
+}
+
+/// Tells longitude and latitude of places.
+///
+/// `GEOPOS key member …`
+///
+/// O(N) where N is the number of members requested. Since Redis 3.2.0. Errors: the server's.
+pub fn geopos(key: impl ToArg, members: impl ToArgs) -> Command<(), Vec<Option<(f64, f64)>>> {
+    let mut request = Request::new("GEOPOS", READS);
+    request.key(key);
+    request.args(members);
+    Command::new(request)
+}
+
+/// Finds, or stores, the places around a place.
+///
+/// `GEORADIUS key longitude latitude radius <M | KM | FT | MI> [WITHCOORD] [WITHDIST] [WITHHASH] [COUNT count
+/// [ANY]] [ASC | DESC]`
+///
+/// O(N+log(M)) where N is the number of elements inside the bounding box of the circular area delimited by
+/// center and radius and M is the number of items inside the index. Since Redis 3.2.0. Errors: the server's;
+/// `UnexpectedReply` if `T` does not fit.
+#[deprecated(
+    note = "since Redis 6.2.0: `GEOSEARCH` and `GEOSEARCHSTORE` with the `BYRADIUS` argument instead"
+)]
+pub fn georadius<T>(
+    key: impl ToArg,
+    longitude: impl ToArg,
+    latitude: impl ToArg,
+    radius: impl ToArg,
+    unit: types::Unit,
+) -> Command<(), Vec<T>, options::Georadius> {
+    let mut request = Request::new("GEORADIUS", PLAIN);
+    request.key(key);
+    request.arg(longitude);
+    request.arg(latitude);
+    request.arg(radius);
+    request.arg(unit);
+    Command::new(request)
+}
+
+/// Finds, or stores, the places around a place.
+///
+/// `GEORADIUS key longitude latitude radius <M | KM | FT | MI> [WITHCOORD] [WITHDIST] [WITHHASH] [COUNT count
+/// [ANY]] [ASC | DESC] STORE destination`
+///
+/// O(N+log(M)) where N is the number of elements inside the bounding box of the circular area delimited by
+/// center and radius and M is the number of items inside the index. Since Redis 3.2.0. Errors: the server's.
+#[deprecated(
+    note = "since Redis 6.2.0: `GEOSEARCH` and `GEOSEARCHSTORE` with the `BYRADIUS` argument instead"
+)]
+pub fn georadius_store(
+    key: impl ToArg,
+    longitude: impl ToArg,
+    latitude: impl ToArg,
+    radius: impl ToArg,
+    unit: types::Unit,
+    destination: impl ToArg,
+) -> Command<(), i64, options::GeoradiusStore> {
+    let mut request = Request::new("GEORADIUS", PLAIN);
+    request.key(key);
+    request.arg(longitude);
+    request.arg(latitude);
+    request.arg(radius);
+    request.arg(unit);
+    request.end_of_options();
+    request.arg("STORE");
+    request.key(destination);
+    Command::new(request)
+}
+
+/// Finds, or stores, the places around a place.
+///
+/// `GEORADIUS key longitude latitude radius <M | KM | FT | MI> [WITHCOORD] [WITHDIST] [WITHHASH] [COUNT count
+/// [ANY]] [ASC | DESC] STOREDIST destination`
+///
+/// O(N+log(M)) where N is the number of elements inside the bounding box of the circular area delimited by
+/// center and radius and M is the number of items inside the index. Since Redis 3.2.0. Errors: the server's.
+#[deprecated(
+    note = "since Redis 6.2.0: `GEOSEARCH` and `GEOSEARCHSTORE` with the `BYRADIUS` argument instead"
+)]
+pub fn georadius_store_dist(
+    key: impl ToArg,
+    longitude: impl ToArg,
+    latitude: impl ToArg,
+    radius: impl ToArg,
+    unit: types::Unit,
+    destination: impl ToArg,
+) -> Command<(), i64, options::GeoradiusStoreDist> {
+    let mut request = Request::new("GEORADIUS", PLAIN);
+    request.key(key);
+    request.arg(longitude);
+    request.arg(latitude);
+    request.arg(radius);
+    request.arg(unit);
+    request.end_of_options();
+    request.arg("STOREDIST");
+    request.key(destination);
+    Command::new(request)
+}
+
+/// Finds the places around a place; stores nothing.
+///
+/// `GEORADIUS_RO key longitude latitude radius <M | KM | FT | MI> [WITHCOORD] [WITHDIST] [WITHHASH] [COUNT
+/// count [ANY]] [ASC | DESC]`
+///
+/// O(N+log(M)) where N is the number of elements inside the bounding box of the circular area delimited by
+/// center and radius and M is the number of items inside the index. Since Redis 3.2.10. Errors: the server's;
+/// `UnexpectedReply` if `T` does not fit.
+#[deprecated(note = "since Redis 6.2.0: `GEOSEARCH` with the `BYRADIUS` argument instead")]
+pub fn georadius_ro<T>(
+    key: impl ToArg,
+    longitude: impl ToArg,
+    latitude: impl ToArg,
+    radius: impl ToArg,
+    unit: types::Unit,
+) -> Command<(), Vec<T>, options::GeoradiusRo> {
+    let mut request = Request::new("GEORADIUS_RO", READS);
+    request.key(key);
+    request.arg(longitude);
+    request.arg(latitude);
+    request.arg(radius);
+    request.arg(unit);
+    Command::new(request)
+}
+
+/// Finds, or stores, the places around a member.
+///
+/// `GEORADIUSBYMEMBER key member radius <M | KM | FT | MI> [WITHCOORD] [WITHDIST] [WITHHASH] [COUNT count
+/// [ANY]] [ASC | DESC]`
+///
+/// O(N+log(M)) where N is the number of elements inside the bounding box of the circular area delimited by
+/// center and radius and M is the number of items inside the index. Since Redis 3.2.0. Errors: the server's;
+/// `UnexpectedReply` if `T` does not fit.
+#[deprecated(
+    note = "since Redis 6.2.0: `GEOSEARCH` and `GEOSEARCHSTORE` with the `BYRADIUS` and `FROMMEMBER` arguments instead"
+)]
+pub fn georadiusbymember<T>(
+    key: impl ToArg,
+    member: impl ToArg,
+    radius: impl ToArg,
+    unit: types::Unit,
+) -> Command<(), Vec<T>, options::Georadiusbymember> {
+    let mut request = Request::new("GEORADIUSBYMEMBER", PLAIN);
+    request.key(key);
+    request.arg(member);
+    request.arg(radius);
+    request.arg(unit);
+    Command::new(request)
+}
+
+/// Finds, or stores, the places around a member.
+///
+/// `GEORADIUSBYMEMBER key member radius <M | KM | FT | MI> [WITHCOORD] [WITHDIST] [WITHHASH] [COUNT count
+/// [ANY]] [ASC | DESC] STORE destination`
+///
+/// O(N+log(M)) where N is the number of elements inside the bounding box of the circular area delimited by
+/// center and radius and M is the number of items inside the index. Since Redis 3.2.0. Errors: the server's.
+#[deprecated(
+    note = "since Redis 6.2.0: `GEOSEARCH` and `GEOSEARCHSTORE` with the `BYRADIUS` and `FROMMEMBER` arguments instead"
+)]
+pub fn georadiusbymember_store(
+    key: impl ToArg,
+    member: impl ToArg,
+    radius: impl ToArg,
+    unit: types::Unit,
+    destination: impl ToArg,
+) -> Command<(), i64, options::GeoradiusbymemberStore> {
+    let mut request = Request::new("GEORADIUSBYMEMBER", PLAIN);
+    request.key(key);
+    request.arg(member);
+    request.arg(radius);
+    request.arg(unit);
+    request.end_of_options();
+    request.arg("STORE");
+    request.key(destination);
+    Command::new(request)
+}
+
+/// Finds, or stores, the places around a member.
+///
+/// `GEORADIUSBYMEMBER key member radius <M | KM | FT | MI> [WITHCOORD] [WITHDIST] [WITHHASH] [COUNT count
+/// [ANY]] [ASC | DESC] STOREDIST destination`
+///
+/// O(N+log(M)) where N is the number of elements inside the bounding box of the circular area delimited by
+/// center and radius and M is the number of items inside the index. Since Redis 3.2.0. Errors: the server's.
+#[deprecated(
+    note = "since Redis 6.2.0: `GEOSEARCH` and `GEOSEARCHSTORE` with the `BYRADIUS` and `FROMMEMBER` arguments instead"
+)]
+pub fn georadiusbymember_store_dist(
+    key: impl ToArg,
+    member: impl ToArg,
+    radius: impl ToArg,
+    unit: types::Unit,
+    destination: impl ToArg,
+) -> Command<(), i64, options::GeoradiusbymemberStoreDist> {
+    let mut request = Request::new("GEORADIUSBYMEMBER", PLAIN);
+    request.key(key);
+    request.arg(member);
+    request.arg(radius);
+    request.arg(unit);
+    request.end_of_options();
+    request.arg("STOREDIST");
+    request.key(destination);
+    Command::new(request)
+}
+
+/// Finds the places around a member; stores nothing.
+///
+/// `GEORADIUSBYMEMBER_RO key member radius <M | KM | FT | MI> [WITHCOORD] [WITHDIST] [WITHHASH] [COUNT count
+/// [ANY]] [ASC | DESC]`
+///
+/// O(N+log(M)) where N is the number of elements inside the bounding box of the circular area delimited by
+/// center and radius and M is the number of items inside the index. Since Redis 3.2.10. Errors: the server's;
+/// `UnexpectedReply` if `T` does not fit.
+#[deprecated(
+    note = "since Redis 6.2.0: `GEOSEARCH` with the `BYRADIUS` and `FROMMEMBER` arguments instead"
+)]
+pub fn georadiusbymember_ro<T>(
+    key: impl ToArg,
+    member: impl ToArg,
+    radius: impl ToArg,
+    unit: types::Unit,
+) -> Command<(), Vec<T>, options::GeoradiusbymemberRo> {
+    let mut request = Request::new("GEORADIUSBYMEMBER_RO", READS);
+    request.key(key);
+    request.arg(member);
+    request.arg(radius);
+    request.arg(unit);
+    Command::new(request)
+}
+
+/// Finds the places within a circle or a box.
+///
+/// `GEOSEARCH key <FROMMEMBER member | FROMLONLAT longitude latitude> <BYRADIUS radius <M | KM | FT | MI> |
+/// BYBOX width height <M | KM | FT | MI>> [ASC | DESC] [COUNT count [ANY]] [WITHCOORD] [WITHDIST] [WITHHASH]`
+///
+/// O(N+log(M)) where N is the number of elements in the grid-aligned bounding box area around the shape
+/// provided as the filter and M is the number of items inside the shape. Since Redis 6.2.0. Errors: the
+/// server's; `UnexpectedReply` if `T` does not fit.
+pub fn geosearch_from_member_by_radius<T>(
+    key: impl ToArg,
+    member: impl ToArg,
+    radius: impl ToArg,
+    unit: types::Unit,
+) -> Command<(), Vec<T>, options::Geosearch> {
+    let mut request = Request::new("GEOSEARCH", READS);
+    request.key(key);
+    request.arg("FROMMEMBER");
+    request.arg(member);
+    request.arg("BYRADIUS");
+    request.arg(radius);
+    request.arg(unit);
+    Command::new(request)
+}
+
+/// Finds the places within a circle or a box.
+///
+/// `GEOSEARCH key <FROMMEMBER member | FROMLONLAT longitude latitude> <BYRADIUS radius <M | KM | FT | MI> |
+/// BYBOX width height <M | KM | FT | MI>> [ASC | DESC] [COUNT count [ANY]] [WITHCOORD] [WITHDIST] [WITHHASH]`
+///
+/// O(N+log(M)) where N is the number of elements in the grid-aligned bounding box area around the shape
+/// provided as the filter and M is the number of items inside the shape. Since Redis 6.2.0. Errors: the
+/// server's; `UnexpectedReply` if `T` does not fit.
+pub fn geosearch_from_member_by_box<T>(
+    key: impl ToArg,
+    member: impl ToArg,
+    width: impl ToArg,
+    height: impl ToArg,
+    unit: types::Unit,
+) -> Command<(), Vec<T>, options::Geosearch> {
+    let mut request = Request::new("GEOSEARCH", READS);
+    request.key(key);
+    request.arg("FROMMEMBER");
+    request.arg(member);
+    request.arg("BYBOX");
+    request.arg(width);
+    request.arg(height);
+    request.arg(unit);
+    Command::new(request)
+}
+
+/// Finds the places within a circle or a box.
+///
+/// `GEOSEARCH key <FROMMEMBER member | FROMLONLAT longitude latitude> <BYRADIUS radius <M | KM | FT | MI> |
+/// BYBOX width height <M | KM | FT | MI>> [ASC | DESC] [COUNT count [ANY]] [WITHCOORD] [WITHDIST] [WITHHASH]`
+///
+/// O(N+log(M)) where N is the number of elements in the grid-aligned bounding box area around the shape
+/// provided as the filter and M is the number of items inside the shape. Since Redis 6.2.0. Errors: the
+/// server's; `UnexpectedReply` if `T` does not fit.
+pub fn geosearch_from_lon_lat_by_radius<T>(
+    key: impl ToArg,
+    position: impl ToArgs,
+    radius: impl ToArg,
+    unit: types::Unit,
+) -> Command<(), Vec<T>, options::Geosearch> {
+    let mut request = Request::new("GEOSEARCH", READS);
+    request.key(key);
+    request.arg("FROMLONLAT");
+    request.args(position);
+    request.arg("BYRADIUS");
+    request.arg(radius);
+    request.arg(unit);
+    Command::new(request)
+}
+
+/// Finds the places within a circle or a box.
+///
+/// `GEOSEARCH key <FROMMEMBER member | FROMLONLAT longitude latitude> <BYRADIUS radius <M | KM | FT | MI> |
+/// BYBOX width height <M | KM | FT | MI>> [ASC | DESC] [COUNT count [ANY]] [WITHCOORD] [WITHDIST] [WITHHASH]`
+///
+/// O(N+log(M)) where N is the number of elements in the grid-aligned bounding box area around the shape
+/// provided as the filter and M is the number of items inside the shape. Since Redis 6.2.0. Errors: the
+/// server's; `UnexpectedReply` if `T` does not fit.
+pub fn geosearch_from_lon_lat_by_box<T>(
+    key: impl ToArg,
+    position: impl ToArgs,
+    width: impl ToArg,
+    height: impl ToArg,
+    unit: types::Unit,
+) -> Command<(), Vec<T>, options::Geosearch> {
+    let mut request = Request::new("GEOSEARCH", READS);
+    request.key(key);
+    request.arg("FROMLONLAT");
+    request.args(position);
+    request.arg("BYBOX");
+    request.arg(width);
+    request.arg(height);
+    request.arg(unit);
+    Command::new(request)
+}
+
+/// Stores the places within a circle or a box under another key.
+///
+/// `GEOSEARCHSTORE destination source <FROMMEMBER member | FROMLONLAT longitude latitude> <BYRADIUS radius <M |
+/// KM | FT | MI> | BYBOX width height <M | KM | FT | MI>> [ASC | DESC] [COUNT count [ANY]] [STOREDIST]`
+///
+/// O(N+log(M)) where N is the number of elements in the grid-aligned bounding box area around the shape
+/// provided as the filter and M is the number of items inside the shape. Since Redis 6.2.0. Errors: the
+/// server's.
+pub fn geosearchstore_from_member_by_radius(
+    destination: impl ToArg,
+    source: impl ToArg,
+    member: impl ToArg,
+    radius: impl ToArg,
+    unit: types::Unit,
+) -> Command<(), i64, options::Geosearchstore> {
+    let mut request = Request::new("GEOSEARCHSTORE", PLAIN);
+    request.key(destination);
+    request.key(source);
+    request.arg("FROMMEMBER");
+    request.arg(member);
+    request.arg("BYRADIUS");
+    request.arg(radius);
+    request.arg(unit);
+    Command::new(request)
+}
+
+/// Stores the places within a circle or a box under another key.
+///
+/// `GEOSEARCHSTORE destination source <FROMMEMBER member | FROMLONLAT longitude latitude> <BYRADIUS radius <M |
+/// KM | FT | MI> | BYBOX width height <M | KM | FT | MI>> [ASC | DESC] [COUNT count [ANY]] [STOREDIST]`
+///
+/// O(N+log(M)) where N is the number of elements in the grid-aligned bounding box area around the shape
+/// provided as the filter and M is the number of items inside the shape. Since Redis 6.2.0. Errors: the
+/// server's.
+pub fn geosearchstore_from_member_by_box(
+    destination: impl ToArg,
+    source: impl ToArg,
+    member: impl ToArg,
+    width: impl ToArg,
+    height: impl ToArg,
+    unit: types::Unit,
+) -> Command<(), i64, options::Geosearchstore> {
+    let mut request = Request::new("GEOSEARCHSTORE", PLAIN);
+    request.key(destination);
+    request.key(source);
+    request.arg("FROMMEMBER");
+    request.arg(member);
+    request.arg("BYBOX");
+    request.arg(width);
+    request.arg(height);
+    request.arg(unit);
+    Command::new(request)
+}
+
+/// Stores the places within a circle or a box under another key.
+///
+/// `GEOSEARCHSTORE destination source <FROMMEMBER member | FROMLONLAT longitude latitude> <BYRADIUS radius <M |
+/// KM | FT | MI> | BYBOX width height <M | KM | FT | MI>> [ASC | DESC] [COUNT count [ANY]] [STOREDIST]`
+///
+/// O(N+log(M)) where N is the number of elements in the grid-aligned bounding box area around the shape
+/// provided as the filter and M is the number of items inside the shape. Since Redis 6.2.0. Errors: the
+/// server's.
+pub fn geosearchstore_from_lon_lat_by_radius(
+    destination: impl ToArg,
+    source: impl ToArg,
+    position: impl ToArgs,
+    radius: impl ToArg,
+    unit: types::Unit,
+) -> Command<(), i64, options::Geosearchstore> {
+    let mut request = Request::new("GEOSEARCHSTORE", PLAIN);
+    request.key(destination);
+    request.key(source);
+    request.arg("FROMLONLAT");
+    request.args(position);
+    request.arg("BYRADIUS");
+    request.arg(radius);
+    request.arg(unit);
+    Command::new(request)
+}
+
+/// Stores the places within a circle or a box under another key.
+///
+/// `GEOSEARCHSTORE destination source <FROMMEMBER member | FROMLONLAT longitude latitude> <BYRADIUS radius <M |
+/// KM | FT | MI> | BYBOX width height <M | KM | FT | MI>> [ASC | DESC] [COUNT count [ANY]] [STOREDIST]`
+///
+/// O(N+log(M)) where N is the number of elements in the grid-aligned bounding box area around the shape
+/// provided as the filter and M is the number of items inside the shape. Since Redis 6.2.0. Errors: the
+/// server's.
+pub fn geosearchstore_from_lon_lat_by_box(
+    destination: impl ToArg,
+    source: impl ToArg,
+    position: impl ToArgs,
+    width: impl ToArg,
+    height: impl ToArg,
+    unit: types::Unit,
+) -> Command<(), i64, options::Geosearchstore> {
+    let mut request = Request::new("GEOSEARCHSTORE", PLAIN);
+    request.key(destination);
+    request.key(source);
+    request.arg("FROMLONLAT");
+    request.args(position);
+    request.arg("BYBOX");
+    request.arg(width);
+    request.arg(height);
+    request.arg(unit);
+    Command::new(request)
+}

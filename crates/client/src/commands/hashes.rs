@@ -1,0 +1,408 @@
+//! Commands of the group `hash`.
+//!
+//! Written by the test `client_commands` from the server's command table: do not edit.
+
+use super::{PLAIN, READS};
+use crate::arg::{ToArg, ToArgs};
+use crate::command::Command;
+use crate::commands::options;
+use crate::request::Request;
+
+/// Removes fields of a hash, and the hash with its last.
+///
+/// `HDEL key field …`
+///
+/// O(N) in the number of fields to be removed. Since Redis 2.0.0. Errors: the server's.
+pub fn hdel(key: impl ToArg, fields: impl ToArgs) -> Command<(), i64> {
+    let mut request = Request::new("HDEL", PLAIN);
+    request.key(key);
+    request.args(fields);
+    Command::new(request)
+}
+
+/// Tells whether a hash has a field.
+///
+/// `HEXISTS key field`
+///
+/// O(1). Since Redis 2.0.0. Errors: the server's.
+pub fn hexists(key: impl ToArg, field: impl ToArg) -> Command<(), bool> {
+    let mut request = Request::new("HEXISTS", READS);
+    request.key(key);
+    request.arg(field);
+    Command::new(request)
+}
+
+/// Lets fields expire in a number of seconds.
+///
+/// `HEXPIRE key seconds [NX | XX | GT | LT] FIELDS numfields field …`
+///
+/// O(N) in the number of fields that are named. Since Redis 7.4.0. Errors: the server's.
+pub fn hexpire(
+    key: impl ToArg,
+    seconds: impl ToArg,
+    fields: impl ToArgs,
+) -> Command<(), Vec<i64>, options::Hexpire> {
+    let mut request = Request::new("HEXPIRE", PLAIN);
+    request.key(key);
+    request.arg(seconds);
+    request.end_of_options();
+    request.arg("FIELDS");
+    request.arg(fields.count());
+    request.args(fields);
+    Command::new(request)
+}
+
+/// Lets fields expire at a Unix time in seconds.
+///
+/// `HEXPIREAT key unix-time-seconds [NX | XX | GT | LT] FIELDS numfields field …`
+///
+/// O(N) in the number of fields that are named. Since Redis 7.4.0. Errors: the server's.
+pub fn hexpireat(
+    key: impl ToArg,
+    unix_time_seconds: i64,
+    fields: impl ToArgs,
+) -> Command<(), Vec<i64>, options::Hexpireat> {
+    let mut request = Request::new("HEXPIREAT", PLAIN);
+    request.key(key);
+    request.arg(unix_time_seconds);
+    request.end_of_options();
+    request.arg("FIELDS");
+    request.arg(fields.count());
+    request.args(fields);
+    Command::new(request)
+}
+
+/// Tells the Unix time in seconds at which fields expire.
+///
+/// `HEXPIRETIME key FIELDS numfields field …`
+///
+/// O(N) in the number of fields that are named. Since Redis 7.4.0. Errors: the server's.
+pub fn hexpiretime(key: impl ToArg, fields: impl ToArgs) -> Command<(), Vec<i64>> {
+    let mut request = Request::new("HEXPIRETIME", READS);
+    request.key(key);
+    request.arg("FIELDS");
+    request.arg(fields.count());
+    request.args(fields);
+    Command::new(request)
+}
+
+/// Tells the value of a field.
+///
+/// `HGET key field`
+///
+/// O(1). Since Redis 2.0.0. Errors: the server's; `UnexpectedReply` if `T` does not fit.
+pub fn hget<T>(key: impl ToArg, field: impl ToArg) -> Command<(), Option<T>> {
+    let mut request = Request::new("HGET", READS);
+    request.key(key);
+    request.arg(field);
+    Command::new(request)
+}
+
+/// Lists all fields with their values. A map, or a list of pairs.
+///
+/// `HGETALL key`
+///
+/// O(N) in the size of the hash. Since Redis 2.0.0. Errors: the server's; `UnexpectedReply` if `T` does not
+/// fit.
+pub fn hgetall<T>(key: impl ToArg) -> Command<(), T> {
+    let mut request = Request::new("HGETALL", READS);
+    request.key(key);
+    Command::new(request)
+}
+
+/// Tells the values of fields and removes these.
+///
+/// `HGETDEL key FIELDS numfields field …`
+///
+/// O(N) in the number of fields that are named. Since Redis 8.0.0. Errors: the server's; `UnexpectedReply` if
+/// `T` does not fit.
+pub fn hgetdel<T>(key: impl ToArg, fields: impl ToArgs) -> Command<(), Vec<Option<T>>> {
+    let mut request = Request::new("HGETDEL", PLAIN);
+    request.key(key);
+    request.arg("FIELDS");
+    request.arg(fields.count());
+    request.args(fields);
+    Command::new(request)
+}
+
+/// Tells the values of fields and changes when these expire.
+///
+/// `HGETEX key [EX seconds | PX milliseconds | EXAT unix-time-seconds | PXAT unix-time-milliseconds |
+/// PERSIST] FIELDS numfields field …`
+///
+/// O(N) in the number of fields that are named. Since Redis 8.0.0. Errors: the server's; `UnexpectedReply` if
+/// `T` does not fit.
+pub fn hgetex<T>(
+    key: impl ToArg,
+    fields: impl ToArgs,
+) -> Command<(), Vec<Option<T>>, options::Hgetex> {
+    let mut request = Request::new("HGETEX", PLAIN);
+    request.key(key);
+    request.end_of_options();
+    request.arg("FIELDS");
+    request.arg(fields.count());
+    request.args(fields);
+    Command::new(request)
+}
+
+/// Adds a number to the integer in a field.
+///
+/// `HINCRBY key field increment`
+///
+/// O(1). Since Redis 2.0.0. Errors: the server's.
+pub fn hincrby(key: impl ToArg, field: impl ToArg, increment: impl ToArg) -> Command<(), i64> {
+    let mut request = Request::new("HINCRBY", PLAIN);
+    request.key(key);
+    request.arg(field);
+    request.arg(increment);
+    Command::new(request)
+}
+
+/// Adds a decimal number to the number in a field.
+///
+/// `HINCRBYFLOAT key field increment`
+///
+/// O(1). Since Redis 2.6.0. Errors: the server's.
+pub fn hincrbyfloat(key: impl ToArg, field: impl ToArg, increment: impl ToArg) -> Command<(), f64> {
+    let mut request = Request::new("HINCRBYFLOAT", PLAIN);
+    request.key(key);
+    request.arg(field);
+    request.arg(increment);
+    Command::new(request)
+}
+
+/// Lists all fields of a hash.
+///
+/// `HKEYS key`
+///
+/// O(N) in the size of the hash. Since Redis 2.0.0. Errors: the server's; `UnexpectedReply` if `T` does not
+/// fit.
+pub fn hkeys<T>(key: impl ToArg) -> Command<(), Vec<T>> {
+    let mut request = Request::new("HKEYS", READS);
+    request.key(key);
+    Command::new(request)
+}
+
+/// Tells how many fields a hash has.
+///
+/// `HLEN key`
+///
+/// O(1). Since Redis 2.0.0. Errors: the server's.
+pub fn hlen(key: impl ToArg) -> Command<(), i64> {
+    let mut request = Request::new("HLEN", READS);
+    request.key(key);
+    Command::new(request)
+}
+
+/// Tells the values of several fields.
+///
+/// `HMGET key field …`
+///
+/// O(N) in the number of fields that are asked for. Since Redis 2.0.0. Errors: the server's;
+/// `UnexpectedReply` if `T` does not fit.
+pub fn hmget<T>(key: impl ToArg, fields: impl ToArgs) -> Command<(), Vec<Option<T>>> {
+    let mut request = Request::new("HMGET", READS);
+    request.key(key);
+    request.args(fields);
+    Command::new(request)
+}
+
+/// Gives fields of a hash values.
+///
+/// `HMSET key field value …`
+///
+/// O(N) in the number of fields that are set. Since Redis 2.0.0. Errors: the server's.
+#[deprecated(note = "since Redis 4.0.0: `HSET` with multiple field-value pairs instead")]
+pub fn hmset(key: impl ToArg, field_values: impl ToArgs) -> Command<(), ()> {
+    let mut request = Request::new("HMSET", PLAIN);
+    request.key(key);
+    request.args(field_values);
+    Command::new(request)
+}
+
+/// Lets fields live as long as their hash.
+///
+/// `HPERSIST key FIELDS numfields field …`
+///
+/// O(N) in the number of fields that are named. Since Redis 7.4.0. Errors: the server's.
+pub fn hpersist(key: impl ToArg, fields: impl ToArgs) -> Command<(), Vec<i64>> {
+    let mut request = Request::new("HPERSIST", PLAIN);
+    request.key(key);
+    request.arg("FIELDS");
+    request.arg(fields.count());
+    request.args(fields);
+    Command::new(request)
+}
+
+/// Lets fields expire in a number of milliseconds.
+///
+/// `HPEXPIRE key milliseconds [NX | XX | GT | LT] FIELDS numfields field …`
+///
+/// O(N) in the number of fields that are named. Since Redis 7.4.0. Errors: the server's.
+pub fn hpexpire(
+    key: impl ToArg,
+    milliseconds: impl ToArg,
+    fields: impl ToArgs,
+) -> Command<(), Vec<i64>, options::Hpexpire> {
+    let mut request = Request::new("HPEXPIRE", PLAIN);
+    request.key(key);
+    request.arg(milliseconds);
+    request.end_of_options();
+    request.arg("FIELDS");
+    request.arg(fields.count());
+    request.args(fields);
+    Command::new(request)
+}
+
+/// Lets fields expire at a Unix time in milliseconds.
+///
+/// `HPEXPIREAT key unix-time-milliseconds [NX | XX | GT | LT] FIELDS numfields field …`
+///
+/// O(N) in the number of fields that are named. Since Redis 7.4.0. Errors: the server's.
+pub fn hpexpireat(
+    key: impl ToArg,
+    unix_time_milliseconds: i64,
+    fields: impl ToArgs,
+) -> Command<(), Vec<i64>, options::Hpexpireat> {
+    let mut request = Request::new("HPEXPIREAT", PLAIN);
+    request.key(key);
+    request.arg(unix_time_milliseconds);
+    request.end_of_options();
+    request.arg("FIELDS");
+    request.arg(fields.count());
+    request.args(fields);
+    Command::new(request)
+}
+
+/// Tells the Unix time in milliseconds at which fields expire.
+///
+/// `HPEXPIRETIME key FIELDS numfields field …`
+///
+/// O(N) in the number of fields that are named. Since Redis 7.4.0. Errors: the server's.
+pub fn hpexpiretime(key: impl ToArg, fields: impl ToArgs) -> Command<(), Vec<i64>> {
+    let mut request = Request::new("HPEXPIRETIME", READS);
+    request.key(key);
+    request.arg("FIELDS");
+    request.arg(fields.count());
+    request.args(fields);
+    Command::new(request)
+}
+
+/// Tells in how many milliseconds fields expire.
+///
+/// `HPTTL key FIELDS numfields field …`
+///
+/// O(N) in the number of fields that are named. Since Redis 7.4.0. Errors: the server's.
+pub fn hpttl(key: impl ToArg, fields: impl ToArgs) -> Command<(), Vec<i64>> {
+    let mut request = Request::new("HPTTL", READS);
+    request.key(key);
+    request.arg("FIELDS");
+    request.arg(fields.count());
+    request.args(fields);
+    Command::new(request)
+}
+
+/// Names fields of a hash chosen at random.
+///
+/// `HRANDFIELD key [count [WITHVALUES]]`
+///
+/// O(N) in the number of fields that are returned. Since Redis 6.2.0. Errors: the server's; `UnexpectedReply`
+/// if `T` does not fit.
+pub fn hrandfield<T>(key: impl ToArg) -> Command<(), Option<T>, options::Hrandfield> {
+    let mut request = Request::new("HRANDFIELD", READS);
+    request.key(key);
+    Command::new(request)
+}
+
+/// Lists the fields of a hash with their values bit by bit. Pairs of field and value, from a cursor that
+/// begins with 0 and ends with 0.
+///
+/// `HSCAN key cursor [MATCH pattern] [COUNT count] [NOVALUES]`
+///
+/// O(1) for every call. A whole iteration, until the cursor is 0 again, is O(N) in the number of fields.
+/// Since Redis 2.8.0. Errors: the server's; `UnexpectedReply` if `T` does not fit.
+pub fn hscan<T>(key: impl ToArg, cursor: impl ToArg) -> Command<(), (u64, Vec<T>), options::Hscan> {
+    let mut request = Request::new("HSCAN", READS);
+    request.key(key);
+    request.arg(cursor);
+    Command::new(request)
+}
+
+/// Gives fields of a hash values.
+///
+/// `HSET key field value …`
+///
+/// O(1) for each field, so O(N) for N of them. Since Redis 2.0.0. Errors: the server's.
+pub fn hset(key: impl ToArg, field_values: impl ToArgs) -> Command<(), i64> {
+    let mut request = Request::new("HSET", PLAIN);
+    request.key(key);
+    request.args(field_values);
+    Command::new(request)
+}
+
+/// Gives fields values and says when these expire.
+///
+/// `HSETEX key [FNX | FXX] [EX seconds | PX milliseconds | EXAT unix-time-seconds | PXAT
+/// unix-time-milliseconds | KEEPTTL] FIELDS numfields field value …`
+///
+/// O(N) in the number of fields that are set. Since Redis 8.0.0. Errors: the server's.
+pub fn hsetex(key: impl ToArg, field_values: impl ToArgs) -> Command<(), bool, options::Hsetex> {
+    let mut request = Request::new("HSETEX", PLAIN);
+    request.key(key);
+    request.end_of_options();
+    request.arg("FIELDS");
+    request.arg(field_values.count());
+    request.args(field_values);
+    Command::new(request)
+}
+
+/// Gives a field of a hash a value unless it has one.
+///
+/// `HSETNX key field value`
+///
+/// O(1). Since Redis 2.0.0. Errors: the server's.
+pub fn hsetnx(key: impl ToArg, field: impl ToArg, value: impl ToArg) -> Command<(), bool> {
+    let mut request = Request::new("HSETNX", PLAIN);
+    request.key(key);
+    request.arg(field);
+    request.arg(value);
+    Command::new(request)
+}
+
+/// Tells how long the value of a field is.
+///
+/// `HSTRLEN key field`
+///
+/// O(1). Since Redis 3.2.0. Errors: the server's.
+pub fn hstrlen(key: impl ToArg, field: impl ToArg) -> Command<(), i64> {
+    let mut request = Request::new("HSTRLEN", READS);
+    request.key(key);
+    request.arg(field);
+    Command::new(request)
+}
+
+/// Tells in how many seconds fields expire.
+///
+/// `HTTL key FIELDS numfields field …`
+///
+/// O(N) in the number of fields that are named. Since Redis 7.4.0. Errors: the server's.
+pub fn httl(key: impl ToArg, fields: impl ToArgs) -> Command<(), Vec<i64>> {
+    let mut request = Request::new("HTTL", READS);
+    request.key(key);
+    request.arg("FIELDS");
+    request.arg(fields.count());
+    request.args(fields);
+    Command::new(request)
+}
+
+/// Lists all values of a hash.
+///
+/// `HVALS key`
+///
+/// O(N) in the size of the hash. Since Redis 2.0.0. Errors: the server's; `UnexpectedReply` if `T` does not
+/// fit.
+pub fn hvals<T>(key: impl ToArg) -> Command<(), Vec<T>> {
+    let mut request = Request::new("HVALS", READS);
+    request.key(key);
+    Command::new(request)
+}

@@ -1,0 +1,66 @@
+//! Commands of the group `hyperloglog`.
+//!
+//! Written by the test `client_commands` from the server's command table: do not edit.
+
+use super::{PLAIN, READS};
+use crate::arg::{ToArg, ToArgs};
+use crate::command::Command;
+use crate::request::Request;
+
+/// Adds elements to a HyperLogLog; creates the key if it is missing.
+///
+/// `PFADD key element …`
+///
+/// O(1) to add every element. Since Redis 2.8.9. Errors: the server's.
+pub fn pfadd(key: impl ToArg, elements: impl ToArgs) -> Command<(), bool> {
+    let mut request = Request::new("PFADD", PLAIN);
+    request.key(key);
+    request.args(elements);
+    Command::new(request)
+}
+
+/// Estimates how many different elements HyperLogLogs have seen.
+///
+/// `PFCOUNT key …`
+///
+/// O(1) with a very small average constant time when called with a single key. O(N) with N being the number
+/// of keys, and much bigger constant times, when called with multiple keys. Since Redis 2.8.9. Errors: the
+/// server's.
+pub fn pfcount(keys: impl ToArgs) -> Command<(), i64> {
+    let mut request = Request::new("PFCOUNT", READS);
+    request.keys(keys);
+    Command::new(request)
+}
+
+/// Shows how a HyperLogLog is held.
+///
+/// `PFDEBUG subcommand key`
+///
+/// N/A. Since Redis 2.8.9. Errors: the server's; `UnexpectedReply` if `T` does not fit.
+pub fn pfdebug<T>(subcommand: impl ToArg, key: impl ToArg) -> Command<(), T> {
+    let mut request = Request::new("PFDEBUG", PLAIN);
+    request.arg(subcommand);
+    request.key(key);
+    Command::new(request)
+}
+
+/// Merges HyperLogLogs into one.
+///
+/// `PFMERGE destkey sourcekey …`
+///
+/// O(N) to merge N HyperLogLogs, but with high constant times. Since Redis 2.8.9. Errors: the server's.
+pub fn pfmerge(destination: impl ToArg, sources: impl ToArgs) -> Command<(), ()> {
+    let mut request = Request::new("PFMERGE", PLAIN);
+    request.key(destination);
+    request.keys(sources);
+    Command::new(request)
+}
+
+/// Tests the HyperLogLog implementation.
+///
+/// `PFSELFTEST`
+///
+/// N/A. Since Redis 2.8.9. Errors: the server's.
+pub fn pfselftest() -> Command<(), ()> {
+    Command::new(Request::new("PFSELFTEST", PLAIN))
+}

@@ -1,0 +1,336 @@
+//! Commands of the group `list`.
+//!
+//! Written by the test `client_commands` from the server's command table: do not edit.
+
+use super::{BLOCKS, PLAIN, READS};
+use crate::arg::{ToArg, ToArgs};
+use crate::command::Command;
+use crate::commands::{options, types};
+use crate::request::Request;
+
+/// Moves an element from one list to another, and waits for one if there is none.
+///
+/// `BLMOVE source destination <LEFT | RIGHT> <LEFT | RIGHT> timeout`
+///
+/// O(1). Since Redis 6.2.0. Errors: the server's; `UnexpectedReply` if `T` does not fit.
+///
+/// It may wait, and what is behind it on the connection with it: it is no method of
+/// [`Client`](crate::Client), whose connections are shared.
+pub fn blmove<T>(
+    source: impl ToArg,
+    destination: impl ToArg,
+    from: types::Side,
+    to: types::Side,
+    timeout: impl ToArg,
+) -> Command<(), Option<T>> {
+    let mut request = Request::new("BLMOVE", BLOCKS);
+    request.key(source);
+    request.key(destination);
+    request.arg(from);
+    request.arg(to);
+    request.arg(timeout);
+    Command::new(request)
+}
+
+/// Takes elements from an end of the first list that is there, and waits for one.
+///
+/// `BLMPOP timeout numkeys key … <LEFT | RIGHT> [COUNT count]`
+///
+/// O(N+M) where N is the number of provided keys and M is the number of elements returned. Since Redis 7.0.0.
+/// Errors: the server's; `UnexpectedReply` if `T` does not fit.
+///
+/// It may wait, and what is behind it on the connection with it: it is no method of
+/// [`Client`](crate::Client), whose connections are shared.
+pub fn blmpop<T>(
+    timeout: impl ToArg,
+    keys: impl ToArgs,
+    side: types::Side,
+) -> Command<(), Option<T>, options::Blmpop> {
+    let mut request = Request::new("BLMPOP", BLOCKS);
+    request.arg(timeout);
+    request.arg(keys.count());
+    request.keys(keys);
+    request.arg(side);
+    Command::new(request)
+}
+
+/// Takes the first element of a list, and waits for one if there is none. The key, and the element.
+///
+/// `BLPOP key … timeout`
+///
+/// O(N) where N is the number of provided keys. Since Redis 2.0.0. Errors: the server's; `UnexpectedReply` if
+/// `T` does not fit.
+///
+/// It may wait, and what is behind it on the connection with it: it is no method of
+/// [`Client`](crate::Client), whose connections are shared.
+pub fn blpop<T>(keys: impl ToArgs, timeout: impl ToArg) -> Command<(), Option<T>> {
+    let mut request = Request::new("BLPOP", BLOCKS);
+    request.keys(keys);
+    request.arg(timeout);
+    Command::new(request)
+}
+
+/// Takes the last element of a list, and waits for one if there is none. The key, and the element.
+///
+/// `BRPOP key … timeout`
+///
+/// O(N) where N is the number of provided keys. Since Redis 2.0.0. Errors: the server's; `UnexpectedReply` if
+/// `T` does not fit.
+///
+/// It may wait, and what is behind it on the connection with it: it is no method of
+/// [`Client`](crate::Client), whose connections are shared.
+pub fn brpop<T>(keys: impl ToArgs, timeout: impl ToArg) -> Command<(), Option<T>> {
+    let mut request = Request::new("BRPOP", BLOCKS);
+    request.keys(keys);
+    request.arg(timeout);
+    Command::new(request)
+}
+
+/// Moves the last element of one list to the front of another, and waits for one.
+///
+/// `BRPOPLPUSH source destination timeout`
+///
+/// O(1). Since Redis 2.2.0. Errors: the server's; `UnexpectedReply` if `T` does not fit.
+///
+/// It may wait, and what is behind it on the connection with it: it is no method of
+/// [`Client`](crate::Client), whose connections are shared.
+#[deprecated(note = "since Redis 6.2.0: `BLMOVE` with the `RIGHT` and `LEFT` arguments instead")]
+pub fn brpoplpush<T>(
+    source: impl ToArg,
+    destination: impl ToArg,
+    timeout: impl ToArg,
+) -> Command<(), Option<T>> {
+    let mut request = Request::new("BRPOPLPUSH", BLOCKS);
+    request.key(source);
+    request.key(destination);
+    request.arg(timeout);
+    Command::new(request)
+}
+
+/// Reads an element by its index.
+///
+/// `LINDEX key index`
+///
+/// O(N) in the elements of a small list; O(log N) in the nodes of a large one. Since Redis 1.0.0. Errors: the
+/// server's; `UnexpectedReply` if `T` does not fit.
+pub fn lindex<T>(key: impl ToArg, index: impl ToArg) -> Command<(), Option<T>> {
+    let mut request = Request::new("LINDEX", READS);
+    request.key(key);
+    request.arg(index);
+    Command::new(request)
+}
+
+/// Adds an element beside the first one that equals a value.
+///
+/// `LINSERT key <BEFORE | AFTER> pivot element`
+///
+/// O(N) in the number of elements before that one. Since Redis 2.2.0. Errors: the server's.
+pub fn linsert(
+    key: impl ToArg,
+    side: types::Place,
+    pivot: impl ToArg,
+    element: impl ToArg,
+) -> Command<(), i64> {
+    let mut request = Request::new("LINSERT", PLAIN);
+    request.key(key);
+    request.arg(side);
+    request.arg(pivot);
+    request.arg(element);
+    Command::new(request)
+}
+
+/// Tells the length of a list.
+///
+/// `LLEN key`
+///
+/// O(1). Since Redis 1.0.0. Errors: the server's.
+pub fn llen(key: impl ToArg) -> Command<(), i64> {
+    let mut request = Request::new("LLEN", READS);
+    request.key(key);
+    Command::new(request)
+}
+
+/// Moves an element from an end of one list to an end of another.
+///
+/// `LMOVE source destination <LEFT | RIGHT> <LEFT | RIGHT>`
+///
+/// O(1). Since Redis 6.2.0. Errors: the server's; `UnexpectedReply` if `T` does not fit.
+pub fn lmove<T>(
+    source: impl ToArg,
+    destination: impl ToArg,
+    from: types::Side,
+    to: types::Side,
+) -> Command<(), Option<T>> {
+    let mut request = Request::new("LMOVE", PLAIN);
+    request.key(source);
+    request.key(destination);
+    request.arg(from);
+    request.arg(to);
+    Command::new(request)
+}
+
+/// Takes elements from an end of the first list that is there.
+///
+/// `LMPOP numkeys key … <LEFT | RIGHT> [COUNT count]`
+///
+/// O(N+M) in the numbers of keys and of elements returned. Since Redis 7.0.0. Errors: the server's;
+/// `UnexpectedReply` if `T` does not fit.
+pub fn lmpop<T>(keys: impl ToArgs, side: types::Side) -> Command<(), Option<T>, options::Lmpop> {
+    let mut request = Request::new("LMPOP", PLAIN);
+    request.arg(keys.count());
+    request.keys(keys);
+    request.arg(side);
+    Command::new(request)
+}
+
+/// Takes elements from the front of a list.
+///
+/// `LPOP key [count]`
+///
+/// O(N) in the number of elements returned. Since Redis 1.0.0. Errors: the server's; `UnexpectedReply` if `T`
+/// does not fit.
+pub fn lpop<T>(key: impl ToArg) -> Command<(), Option<T>, options::Lpop> {
+    let mut request = Request::new("LPOP", PLAIN);
+    request.key(key);
+    Command::new(request)
+}
+
+/// Tells the indexes of elements that equal a value.
+///
+/// `LPOS key element [RANK rank] [COUNT num-matches] [MAXLEN len]`
+///
+/// O(N) in the number of elements looked at. Since Redis 6.0.6. Errors: the server's.
+pub fn lpos(key: impl ToArg, element: impl ToArg) -> Command<(), Option<i64>, options::Lpos> {
+    let mut request = Request::new("LPOS", READS);
+    request.key(key);
+    request.arg(element);
+    Command::new(request)
+}
+
+/// Adds elements at the front of a list.
+///
+/// `LPUSH key element …`
+///
+/// O(1) for each element added. Since Redis 1.0.0. Errors: the server's.
+pub fn lpush(key: impl ToArg, elements: impl ToArgs) -> Command<(), i64> {
+    let mut request = Request::new("LPUSH", PLAIN);
+    request.key(key);
+    request.args(elements);
+    Command::new(request)
+}
+
+/// Adds elements at the front of a list if there is one.
+///
+/// `LPUSHX key element …`
+///
+/// O(1) for each element added. Since Redis 2.2.0. Errors: the server's.
+pub fn lpushx(key: impl ToArg, elements: impl ToArgs) -> Command<(), i64> {
+    let mut request = Request::new("LPUSHX", PLAIN);
+    request.key(key);
+    request.args(elements);
+    Command::new(request)
+}
+
+/// Reads the elements between two indexes.
+///
+/// `LRANGE key start stop`
+///
+/// O(S+N) in the nodes before the start and in the elements returned. Since Redis 1.0.0. Errors: the
+/// server's; `UnexpectedReply` if `T` does not fit.
+pub fn lrange<T>(key: impl ToArg, start: impl ToArg, stop: impl ToArg) -> Command<(), Vec<T>> {
+    let mut request = Request::new("LRANGE", READS);
+    request.key(key);
+    request.arg(start);
+    request.arg(stop);
+    Command::new(request)
+}
+
+/// Removes elements that equal a value.
+///
+/// `LREM key count element`
+///
+/// O(N+M) in the length of the list and the number of elements removed. Since Redis 1.0.0. Errors: the
+/// server's.
+pub fn lrem(key: impl ToArg, count: impl ToArg, element: impl ToArg) -> Command<(), i64> {
+    let mut request = Request::new("LREM", PLAIN);
+    request.key(key);
+    request.arg(count);
+    request.arg(element);
+    Command::new(request)
+}
+
+/// Replaces an element by its index.
+///
+/// `LSET key index element`
+///
+/// O(N) in the elements of a small list; O(log N) in the nodes of a large one. Since Redis 1.0.0. Errors: the
+/// server's.
+pub fn lset(key: impl ToArg, index: impl ToArg, element: impl ToArg) -> Command<(), ()> {
+    let mut request = Request::new("LSET", PLAIN);
+    request.key(key);
+    request.arg(index);
+    request.arg(element);
+    Command::new(request)
+}
+
+/// Keeps the elements between two indexes and removes all others.
+///
+/// `LTRIM key start stop`
+///
+/// O(N) in the number of nodes removed. Since Redis 1.0.0. Errors: the server's.
+pub fn ltrim(key: impl ToArg, start: impl ToArg, stop: impl ToArg) -> Command<(), ()> {
+    let mut request = Request::new("LTRIM", PLAIN);
+    request.key(key);
+    request.arg(start);
+    request.arg(stop);
+    Command::new(request)
+}
+
+/// Takes elements from the back of a list.
+///
+/// `RPOP key [count]`
+///
+/// O(N) in the number of elements returned. Since Redis 1.0.0. Errors: the server's; `UnexpectedReply` if `T`
+/// does not fit.
+pub fn rpop<T>(key: impl ToArg) -> Command<(), Option<T>, options::Rpop> {
+    let mut request = Request::new("RPOP", PLAIN);
+    request.key(key);
+    Command::new(request)
+}
+
+/// Moves the last element of one list to the front of another.
+///
+/// `RPOPLPUSH source destination`
+///
+/// O(1). Since Redis 1.2.0. Errors: the server's; `UnexpectedReply` if `T` does not fit.
+#[deprecated(note = "since Redis 6.2.0: `LMOVE` with the `RIGHT` and `LEFT` arguments instead")]
+pub fn rpoplpush<T>(source: impl ToArg, destination: impl ToArg) -> Command<(), Option<T>> {
+    let mut request = Request::new("RPOPLPUSH", PLAIN);
+    request.key(source);
+    request.key(destination);
+    Command::new(request)
+}
+
+/// Adds elements at the back of a list.
+///
+/// `RPUSH key element …`
+///
+/// O(1) for each element added. Since Redis 1.0.0. Errors: the server's.
+pub fn rpush(key: impl ToArg, elements: impl ToArgs) -> Command<(), i64> {
+    let mut request = Request::new("RPUSH", PLAIN);
+    request.key(key);
+    request.args(elements);
+    Command::new(request)
+}
+
+/// Adds elements at the back of a list if there is one.
+///
+/// `RPUSHX key element …`
+///
+/// O(1) for each element added. Since Redis 2.2.0. Errors: the server's.
+pub fn rpushx(key: impl ToArg, elements: impl ToArgs) -> Command<(), i64> {
+    let mut request = Request::new("RPUSHX", PLAIN);
+    request.key(key);
+    request.args(elements);
+    Command::new(request)
+}

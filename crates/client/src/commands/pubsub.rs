@@ -1,0 +1,184 @@
+//! Commands of the group `pubsub`.
+//!
+//! Written by the test `client_commands` from the server's command table: do not edit.
+
+use super::{BINDS, PLAIN};
+use crate::arg::{ToArg, ToArgs};
+use crate::command::Command;
+use crate::commands::options;
+use crate::request::Request;
+
+/// Listens to all channels that patterns fit.
+///
+/// `PSUBSCRIBE pattern …`
+///
+/// O(N) where N is the number of patterns the client is already subscribed to. Since Redis 2.0.0. Errors: the
+/// server's; `UnexpectedReply` if `T` does not fit.
+///
+/// It changes what the connection is, or tells of it: it is no method of [`Client`](crate::Client), whose
+/// connections are shared.
+pub fn psubscribe<T>(patterns: impl ToArgs) -> Command<(), T> {
+    let mut request = Request::new("PSUBSCRIBE", BINDS);
+    request.args(patterns);
+    Command::new(request)
+}
+
+/// Sends a message to all who listen to a channel.
+///
+/// `PUBLISH channel message`
+///
+/// O(N+M) where N is the number of clients subscribed to the receiving channel and M is the total number of
+/// subscribed patterns (by any client). Since Redis 2.0.0. Errors: the server's.
+pub fn publish(channel: impl ToArg, message: impl ToArg) -> Command<(), i64> {
+    let mut request = Request::new("PUBLISH", PLAIN);
+    request.arg(channel);
+    request.arg(message);
+    Command::new(request)
+}
+
+/// Lists the channels that anybody listens to.
+///
+/// `PUBSUB CHANNELS [pattern]`
+///
+/// O(N) where N is the number of active channels, and assuming constant time pattern matching (relatively
+/// short channels and patterns). Since Redis 2.8.0. Errors: the server's; `UnexpectedReply` if `T` does not
+/// fit.
+pub fn pubsub_channels<T>() -> Command<(), Vec<T>, options::PubsubChannels> {
+    Command::new(Request::new("PUBSUB CHANNELS", PLAIN))
+}
+
+/// Explains the subcommands.
+///
+/// `PUBSUB HELP`
+///
+/// O(1). Since Redis 6.2.0. Errors: the server's.
+pub fn pubsub_help() -> Command<(), Vec<String>> {
+    Command::new(Request::new("PUBSUB HELP", PLAIN))
+}
+
+/// Counts the different patterns that anybody listens to.
+///
+/// `PUBSUB NUMPAT`
+///
+/// O(1). Since Redis 2.8.0. Errors: the server's.
+pub fn pubsub_numpat() -> Command<(), i64> {
+    Command::new(Request::new("PUBSUB NUMPAT", PLAIN))
+}
+
+/// Counts who listens to channels.
+///
+/// `PUBSUB NUMSUB channel …`
+///
+/// O(N) for the NUMSUB subcommand, where N is the number of requested channels. Since Redis 2.8.0. Errors:
+/// the server's; `UnexpectedReply` if `T` does not fit.
+pub fn pubsub_numsub<T>(channels: impl ToArgs) -> Command<(), T> {
+    let mut request = Request::new("PUBSUB NUMSUB", PLAIN);
+    request.args(channels);
+    Command::new(request)
+}
+
+/// Lists the shard channels that anybody listens to.
+///
+/// `PUBSUB SHARDCHANNELS [pattern]`
+///
+/// O(N) where N is the number of active shard channels, and assuming constant time pattern matching
+/// (relatively short shard channels). Since Redis 7.0.0. Errors: the server's; `UnexpectedReply` if `T` does
+/// not fit.
+pub fn pubsub_shardchannels<T>() -> Command<(), Vec<T>, options::PubsubShardchannels> {
+    Command::new(Request::new("PUBSUB SHARDCHANNELS", PLAIN))
+}
+
+/// Counts who listens to shard channels.
+///
+/// `PUBSUB SHARDNUMSUB shardchannel …`
+///
+/// O(N) for the SHARDNUMSUB subcommand, where N is the number of requested shard channels. Since Redis 7.0.0.
+/// Errors: the server's; `UnexpectedReply` if `T` does not fit.
+pub fn pubsub_shardnumsub<T>(channels: impl ToArgs) -> Command<(), T> {
+    let mut request = Request::new("PUBSUB SHARDNUMSUB", PLAIN);
+    request.args(channels);
+    Command::new(request)
+}
+
+/// Listens no more to the channels that patterns fit, or to any.
+///
+/// `PUNSUBSCRIBE [pattern …]`
+///
+/// O(N+M) where N is the number of patterns the client is already subscribed and M is the number of total
+/// patterns subscribed in the system (by any client). Since Redis 2.0.0. Errors: the server's;
+/// `UnexpectedReply` if `T` does not fit.
+///
+/// It changes what the connection is, or tells of it: it is no method of [`Client`](crate::Client), whose
+/// connections are shared.
+pub fn punsubscribe<T>() -> Command<(), T, options::Punsubscribe> {
+    Command::new(Request::new("PUNSUBSCRIBE", BINDS))
+}
+
+/// Sends a message to all who listen to a shard channel.
+///
+/// `SPUBLISH shardchannel message`
+///
+/// O(N) where N is the number of clients subscribed to the receiving shard channel. Since Redis 7.0.0.
+/// Errors: the server's.
+pub fn spublish(channel: impl ToArg, message: impl ToArg) -> Command<(), i64> {
+    let mut request = Request::new("SPUBLISH", PLAIN);
+    request.arg(channel);
+    request.arg(message);
+    Command::new(request)
+}
+
+/// Listens to shard channels.
+///
+/// `SSUBSCRIBE shardchannel …`
+///
+/// O(N) where N is the number of shard channels to subscribe to. Since Redis 7.0.0. Errors: the server's;
+/// `UnexpectedReply` if `T` does not fit.
+///
+/// It changes what the connection is, or tells of it: it is no method of [`Client`](crate::Client), whose
+/// connections are shared.
+pub fn ssubscribe<T>(channels: impl ToArgs) -> Command<(), T> {
+    let mut request = Request::new("SSUBSCRIBE", BINDS);
+    request.args(channels);
+    Command::new(request)
+}
+
+/// Listens to channels.
+///
+/// `SUBSCRIBE channel …`
+///
+/// O(N) where N is the number of channels to subscribe to. Since Redis 2.0.0. Errors: the server's;
+/// `UnexpectedReply` if `T` does not fit.
+///
+/// It changes what the connection is, or tells of it: it is no method of [`Client`](crate::Client), whose
+/// connections are shared.
+pub fn subscribe<T>(channels: impl ToArgs) -> Command<(), T> {
+    let mut request = Request::new("SUBSCRIBE", BINDS);
+    request.args(channels);
+    Command::new(request)
+}
+
+/// Listens no more to shard channels, or to any.
+///
+/// `SUNSUBSCRIBE [shardchannel …]`
+///
+/// O(N) where N is the number of clients already subscribed to a shard channel. Since Redis 7.0.0. Errors:
+/// the server's; `UnexpectedReply` if `T` does not fit.
+///
+/// It changes what the connection is, or tells of it: it is no method of [`Client`](crate::Client), whose
+/// connections are shared.
+pub fn sunsubscribe<T>() -> Command<(), T, options::Sunsubscribe> {
+    Command::new(Request::new("SUNSUBSCRIBE", BINDS))
+}
+
+/// Listens no more to channels, or to any.
+///
+/// `UNSUBSCRIBE [channel …]`
+///
+/// O(N) where N is the number of clients already subscribed to a channel. Since Redis 2.0.0. Errors: the
+/// server's; `UnexpectedReply` if `T` does not fit.
+///
+/// It changes what the connection is, or tells of it: it is no method of [`Client`](crate::Client), whose
+/// connections are shared.
+pub fn unsubscribe<T>() -> Command<(), T, options::Unsubscribe> {
+    Command::new(Request::new("UNSUBSCRIBE", BINDS))
+}

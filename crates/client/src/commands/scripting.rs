@@ -1,0 +1,247 @@
+//! Commands of the group `scripting`.
+//!
+//! Written by the test `client_commands` from the server's command table: do not edit.
+
+use super::{BINDS, PLAIN, READS};
+use crate::arg::{ToArg, ToArgs};
+use crate::command::Command;
+use crate::commands::{options, types};
+use crate::request::Request;
+
+/// Runs a script.
+///
+/// `EVAL script numkeys [key …] [arg …]`
+///
+/// Depends on the script that is executed. Since Redis 2.6.0. Errors: the server's; `UnexpectedReply` if `T`
+/// does not fit.
+pub fn eval<T>(script: impl ToArg, keys: impl ToArgs) -> Command<(), T> {
+    let mut request = Request::new("EVAL", PLAIN);
+    request.arg(script);
+    request.arg(keys.count());
+    request.keys(keys);
+    Command::new(request)
+}
+
+/// Runs a script that only reads.
+///
+/// `EVAL_RO script numkeys [key …] [arg …]`
+///
+/// Depends on the script that is executed. Since Redis 7.0.0. Errors: the server's; `UnexpectedReply` if `T`
+/// does not fit.
+pub fn eval_ro<T>(script: impl ToArg, keys: impl ToArgs) -> Command<(), T> {
+    let mut request = Request::new("EVAL_RO", READS);
+    request.arg(script);
+    request.arg(keys.count());
+    request.keys(keys);
+    Command::new(request)
+}
+
+/// Runs a script that is known, by its SHA1 digest.
+///
+/// `EVALSHA sha1 numkeys [key …] [arg …]`
+///
+/// Depends on the script that is executed. Since Redis 2.6.0. Errors: the server's; `UnexpectedReply` if `T`
+/// does not fit.
+pub fn evalsha<T>(sha1: impl ToArg, keys: impl ToArgs) -> Command<(), T> {
+    let mut request = Request::new("EVALSHA", PLAIN);
+    request.arg(sha1);
+    request.arg(keys.count());
+    request.keys(keys);
+    Command::new(request)
+}
+
+/// Runs a script that is known and only reads, by its SHA1 digest.
+///
+/// `EVALSHA_RO sha1 numkeys [key …] [arg …]`
+///
+/// Depends on the script that is executed. Since Redis 7.0.0. Errors: the server's; `UnexpectedReply` if `T`
+/// does not fit.
+pub fn evalsha_ro<T>(sha1: impl ToArg, keys: impl ToArgs) -> Command<(), T> {
+    let mut request = Request::new("EVALSHA_RO", READS);
+    request.arg(sha1);
+    request.arg(keys.count());
+    request.keys(keys);
+    Command::new(request)
+}
+
+/// Runs a function of a library.
+///
+/// `FCALL function numkeys [key …] [arg …]`
+///
+/// Depends on the function that is executed. Since Redis 7.0.0. Errors: the server's; `UnexpectedReply` if
+/// `T` does not fit.
+pub fn fcall<T>(function: impl ToArg, keys: impl ToArgs) -> Command<(), T> {
+    let mut request = Request::new("FCALL", PLAIN);
+    request.arg(function);
+    request.arg(keys.count());
+    request.keys(keys);
+    Command::new(request)
+}
+
+/// Runs a function of a library that only reads.
+///
+/// `FCALL_RO function numkeys [key …] [arg …]`
+///
+/// Depends on the function that is executed. Since Redis 7.0.0. Errors: the server's; `UnexpectedReply` if
+/// `T` does not fit.
+pub fn fcall_ro<T>(function: impl ToArg, keys: impl ToArgs) -> Command<(), T> {
+    let mut request = Request::new("FCALL_RO", READS);
+    request.arg(function);
+    request.arg(keys.count());
+    request.keys(keys);
+    Command::new(request)
+}
+
+/// Removes a library.
+///
+/// `FUNCTION DELETE library-name`
+///
+/// O(1). Since Redis 7.0.0. Errors: the server's.
+pub fn function_delete(library_name: impl ToArg) -> Command<(), ()> {
+    let mut request = Request::new("FUNCTION DELETE", PLAIN);
+    request.arg(library_name);
+    Command::new(request)
+}
+
+/// Answers a payload of all libraries.
+///
+/// `FUNCTION DUMP`
+///
+/// O(N) where N is the number of functions. Since Redis 7.0.0. Errors: the server's; `UnexpectedReply` if `T`
+/// does not fit.
+pub fn function_dump<T>() -> Command<(), T> {
+    Command::new(Request::new("FUNCTION DUMP", PLAIN))
+}
+
+/// Removes all libraries of functions.
+///
+/// `FUNCTION FLUSH [ASYNC | SYNC]`
+///
+/// O(N) where N is the number of functions deleted. Since Redis 7.0.0. Errors: the server's.
+pub fn function_flush() -> Command<(), (), options::FunctionFlush> {
+    Command::new(Request::new("FUNCTION FLUSH", PLAIN))
+}
+
+/// Explains the subcommands.
+///
+/// `FUNCTION HELP`
+///
+/// O(1). Since Redis 7.0.0. Errors: the server's.
+pub fn function_help() -> Command<(), Vec<String>> {
+    Command::new(Request::new("FUNCTION HELP", PLAIN))
+}
+
+/// Ends functions that take long and have written nothing.
+///
+/// `FUNCTION KILL`
+///
+/// O(1). Since Redis 7.0.0. Errors: the server's.
+pub fn function_kill() -> Command<(), ()> {
+    Command::new(Request::new("FUNCTION KILL", PLAIN))
+}
+
+/// Tells about libraries and their functions.
+///
+/// `FUNCTION LIST [LIBRARYNAME library-name-pattern] [WITHCODE]`
+///
+/// O(N) where N is the number of functions. Since Redis 7.0.0. Errors: the server's; `UnexpectedReply` if `T`
+/// does not fit.
+pub fn function_list<T>() -> Command<(), Vec<T>, options::FunctionList> {
+    Command::new(Request::new("FUNCTION LIST", PLAIN))
+}
+
+/// Adds a library.
+///
+/// `FUNCTION LOAD [REPLACE] function-code`
+///
+/// O(1) (considering compilation time is redundant). Since Redis 7.0.0. Errors: the server's.
+pub fn function_load(function_code: impl ToArg) -> Command<(), String, options::FunctionLoad> {
+    let mut request = Request::new("FUNCTION LOAD", PLAIN);
+    request.end_of_options();
+    request.arg(function_code);
+    Command::new(request)
+}
+
+/// Adds the libraries of a payload.
+///
+/// `FUNCTION RESTORE serialized-value [FLUSH | APPEND | REPLACE]`
+///
+/// O(N) where N is the number of functions on the payload. Since Redis 7.0.0. Errors: the server's.
+pub fn function_restore(serialized_value: impl ToArg) -> Command<(), (), options::FunctionRestore> {
+    let mut request = Request::new("FUNCTION RESTORE", PLAIN);
+    request.arg(serialized_value);
+    Command::new(request)
+}
+
+/// Tells which function runs for long, and how many there are.
+///
+/// `FUNCTION STATS`
+///
+/// O(1). Since Redis 7.0.0. Errors: the server's; `UnexpectedReply` if `T` does not fit.
+pub fn function_stats<T>() -> Command<(), T> {
+    Command::new(Request::new("FUNCTION STATS", PLAIN))
+}
+
+/// There is no debugger for scripts.
+///
+/// `SCRIPT DEBUG <YES | SYNC | NO>`
+///
+/// O(1). Since Redis 3.2.0. Errors: the server's.
+///
+/// It changes what the connection is, or tells of it: it is no method of [`Client`](crate::Client), whose
+/// connections are shared.
+pub fn script_debug(mode: types::ScriptDebugging) -> Command<(), ()> {
+    let mut request = Request::new("SCRIPT DEBUG", BINDS);
+    request.arg(mode);
+    Command::new(request)
+}
+
+/// Says which scripts are known.
+///
+/// `SCRIPT EXISTS sha1 …`
+///
+/// O(N) with N being the number of scripts to check (so checking a single script is an O(1) operation). Since
+/// Redis 2.6.0. Errors: the server's.
+pub fn script_exists(sha1s: impl ToArgs) -> Command<(), Vec<bool>> {
+    let mut request = Request::new("SCRIPT EXISTS", PLAIN);
+    request.args(sha1s);
+    Command::new(request)
+}
+
+/// Forgets all scripts.
+///
+/// `SCRIPT FLUSH [ASYNC | SYNC]`
+///
+/// O(N) with N being the number of scripts in cache. Since Redis 2.6.0. Errors: the server's.
+pub fn script_flush() -> Command<(), (), options::ScriptFlush> {
+    Command::new(Request::new("SCRIPT FLUSH", PLAIN))
+}
+
+/// Explains the subcommands.
+///
+/// `SCRIPT HELP`
+///
+/// O(1). Since Redis 5.0.0. Errors: the server's.
+pub fn script_help() -> Command<(), Vec<String>> {
+    Command::new(Request::new("SCRIPT HELP", PLAIN))
+}
+
+/// Ends scripts that take long and have written nothing.
+///
+/// `SCRIPT KILL`
+///
+/// O(1). Since Redis 2.6.0. Errors: the server's.
+pub fn script_kill() -> Command<(), ()> {
+    Command::new(Request::new("SCRIPT KILL", PLAIN))
+}
+
+/// Keeps a script for EVALSHA.
+///
+/// `SCRIPT LOAD script`
+///
+/// O(N) with N being the length in bytes of the script body. Since Redis 2.6.0. Errors: the server's.
+pub fn script_load(script: impl ToArg) -> Command<(), String> {
+    let mut request = Request::new("SCRIPT LOAD", PLAIN);
+    request.arg(script);
+    Command::new(request)
+}

@@ -1,0 +1,766 @@
+//! Commands of the group `server`.
+//!
+//! Written by the test `client_commands` from the server's command table: do not edit.
+
+use super::{BINDS, PLAIN, READS};
+use crate::arg::{ToArg, ToArgs};
+use crate::command::Command;
+use crate::commands::options;
+use crate::request::Request;
+
+/// Lists the categories of commands, or the commands of one.
+///
+/// `ACL CAT [categoryname]`
+///
+/// O(1) since the categories and commands are a fixed set. Since Redis 6.0.0. Errors: the server's;
+/// `UnexpectedReply` if `T` does not fit.
+pub fn acl_cat<T>() -> Command<(), Vec<T>, options::AclCat> {
+    Command::new(Request::new("ACL CAT", PLAIN))
+}
+
+/// Removes users and closes their connections.
+///
+/// `ACL DELUSER username …`
+///
+/// O(1) amortized time considering the typical user. Since Redis 6.0.0. Errors: the server's.
+pub fn acl_deluser(usernames: impl ToArgs) -> Command<(), i64> {
+    let mut request = Request::new("ACL DELUSER", PLAIN);
+    request.args(usernames);
+    Command::new(request)
+}
+
+/// Tells whether a user may run a command, without running it.
+///
+/// `ACL DRYRUN username command [arg …]`
+///
+/// O(1). Since Redis 7.0.0. Errors: the server's.
+pub fn acl_dryrun(username: impl ToArg, command: impl ToArg) -> Command<(), String> {
+    let mut request = Request::new("ACL DRYRUN", PLAIN);
+    request.arg(username);
+    request.arg(command);
+    Command::new(request)
+}
+
+/// Makes a random password.
+///
+/// `ACL GENPASS [bits]`
+///
+/// O(1). Since Redis 6.0.0. Errors: the server's.
+pub fn acl_genpass() -> Command<(), String, options::AclGenpass> {
+    Command::new(Request::new("ACL GENPASS", PLAIN))
+}
+
+/// Shows what a user is and may do.
+///
+/// `ACL GETUSER username`
+///
+/// O(N). Where N is the number of password, command and pattern rules that the user has. Since Redis 6.0.0.
+/// Errors: the server's; `UnexpectedReply` if `T` does not fit.
+pub fn acl_getuser<T>(username: impl ToArg) -> Command<(), Option<T>> {
+    let mut request = Request::new("ACL GETUSER", PLAIN);
+    request.arg(username);
+    Command::new(request)
+}
+
+/// Explains the subcommands.
+///
+/// `ACL HELP`
+///
+/// O(1). Since Redis 6.0.0. Errors: the server's.
+pub fn acl_help() -> Command<(), Vec<String>> {
+    Command::new(Request::new("ACL HELP", PLAIN))
+}
+
+/// Shows all users as an aclfile does.
+///
+/// `ACL LIST`
+///
+/// O(N). Where N is the number of configured users. Since Redis 6.0.0. Errors: the server's;
+/// `UnexpectedReply` if `T` does not fit.
+pub fn acl_list<T>() -> Command<(), Vec<T>> {
+    Command::new(Request::new("ACL LIST", PLAIN))
+}
+
+/// Reads all users from the aclfile again.
+///
+/// `ACL LOAD`
+///
+/// O(N). Where N is the number of configured users. Since Redis 6.0.0. Errors: the server's.
+pub fn acl_load() -> Command<(), ()> {
+    Command::new(Request::new("ACL LOAD", PLAIN))
+}
+
+/// Shows who tried what he may not, or forgets it.
+///
+/// `ACL LOG [count]`
+///
+/// O(N) with N being the number of entries shown. Since Redis 6.0.0. Errors: the server's; `UnexpectedReply`
+/// if `T` does not fit.
+pub fn acl_log<T>() -> Command<(), Vec<T>, options::AclLog> {
+    Command::new(Request::new("ACL LOG", PLAIN))
+}
+
+/// Shows who tried what he may not, or forgets it.
+///
+/// `ACL LOG RESET`
+///
+/// O(N) with N being the number of entries shown. Since Redis 6.0.0. Errors: the server's.
+pub fn acl_log_reset() -> Command<(), ()> {
+    let mut request = Request::new("ACL LOG", PLAIN);
+    request.arg("RESET");
+    Command::new(request)
+}
+
+/// Writes all users into the aclfile.
+///
+/// `ACL SAVE`
+///
+/// O(N). Where N is the number of configured users. Since Redis 6.0.0. Errors: the server's.
+pub fn acl_save() -> Command<(), ()> {
+    Command::new(Request::new("ACL SAVE", PLAIN))
+}
+
+/// Creates a user, or changes what it may do.
+///
+/// `ACL SETUSER username rule …`
+///
+/// O(N). Where N is the number of rules provided. Since Redis 6.0.0. Errors: the server's.
+pub fn acl_setuser(username: impl ToArg, rules: impl ToArgs) -> Command<(), ()> {
+    let mut request = Request::new("ACL SETUSER", PLAIN);
+    request.arg(username);
+    request.args(rules);
+    Command::new(request)
+}
+
+/// Lists the names of all users.
+///
+/// `ACL USERS`
+///
+/// O(N). Where N is the number of configured users. Since Redis 6.0.0. Errors: the server's;
+/// `UnexpectedReply` if `T` does not fit.
+pub fn acl_users<T>() -> Command<(), Vec<T>> {
+    Command::new(Request::new("ACL USERS", PLAIN))
+}
+
+/// Tells the user of the connection.
+///
+/// `ACL WHOAMI`
+///
+/// O(1). Since Redis 6.0.0. Errors: the server's.
+pub fn acl_whoami() -> Command<(), String> {
+    Command::new(Request::new("ACL WHOAMI", PLAIN))
+}
+
+/// Replaces the append-only file by the dataset as of now while commands go on.
+///
+/// `BGREWRITEAOF`
+///
+/// O(1), and O(N) for N keys in all databases beside the commands that follow. Since Redis 1.0.0. Errors: the
+/// server's.
+pub fn bgrewriteaof() -> Command<(), String> {
+    Command::new(Request::new("BGREWRITEAOF", PLAIN))
+}
+
+/// Saves the dataset as of now to its file while commands go on.
+///
+/// `BGSAVE [SCHEDULE]`
+///
+/// O(1), and O(N) for N keys in all databases beside the commands that follow. Since Redis 1.0.0. Errors: the
+/// server's.
+pub fn bgsave() -> Command<(), String, options::Bgsave> {
+    Command::new(Request::new("BGSAVE", PLAIN))
+}
+
+/// The number of commands.
+///
+/// `COMMAND COUNT`
+///
+/// O(1). Since Redis 2.8.13. Errors: the server's.
+pub fn command_count() -> Command<(), i64> {
+    Command::new(Request::new("COMMAND COUNT", PLAIN))
+}
+
+/// Documentation of the named commands, or of all.
+///
+/// `COMMAND DOCS [command-name …]`
+///
+/// O(N) with N commands. Since Redis 7.0.0. Errors: the server's; `UnexpectedReply` if `T` does not fit.
+pub fn command_docs<T>() -> Command<(), T, options::CommandDocs> {
+    Command::new(Request::new("COMMAND DOCS", PLAIN))
+}
+
+/// The keys in a command that is given in full.
+///
+/// `COMMAND GETKEYS words …`
+///
+/// O(N) with N words. Since Redis 2.8.13. Errors: the server's; `UnexpectedReply` if `T` does not fit.
+pub fn command_getkeys<T>(words: impl ToArgs) -> Command<(), Vec<T>> {
+    let mut request = Request::new("COMMAND GETKEYS", PLAIN);
+    request.args(words);
+    Command::new(request)
+}
+
+/// The keys in a command that is given in full, and what is done with each.
+///
+/// `COMMAND GETKEYSANDFLAGS words …`
+///
+/// O(N) with N words. Since Redis 7.0.0. Errors: the server's; `UnexpectedReply` if `T` does not fit.
+pub fn command_getkeysandflags<T>(words: impl ToArgs) -> Command<(), Vec<T>> {
+    let mut request = Request::new("COMMAND GETKEYSANDFLAGS", PLAIN);
+    request.args(words);
+    Command::new(request)
+}
+
+/// Explains the subcommands.
+///
+/// `COMMAND HELP`
+///
+/// O(1). Since Redis 5.0.0. Errors: the server's.
+pub fn command_help() -> Command<(), Vec<String>> {
+    Command::new(Request::new("COMMAND HELP", PLAIN))
+}
+
+/// Facts about the named commands, or about all.
+///
+/// `COMMAND INFO [command-name …]`
+///
+/// O(N) with N commands. Since Redis 2.8.13. Errors: the server's; `UnexpectedReply` if `T` does not fit.
+pub fn command_info<T>() -> Command<(), Vec<T>, options::CommandInfo> {
+    Command::new(Request::new("COMMAND INFO", PLAIN))
+}
+
+/// The names of all commands, or of those that a filter lets through.
+///
+/// `COMMAND LIST [FILTERBY MODULE module-name | ACLCAT category | PATTERN pattern]`
+///
+/// O(N) with N commands. Since Redis 7.0.0. Errors: the server's; `UnexpectedReply` if `T` does not fit.
+pub fn command_list<T>() -> Command<(), Vec<T>, options::CommandList> {
+    Command::new(Request::new("COMMAND LIST", PLAIN))
+}
+
+/// Lists settings by name or pattern, with their values. A map, or a list of pairs.
+///
+/// `CONFIG GET parameter …`
+///
+/// O(N) with N names and patterns. Since Redis 2.0.0. Errors: the server's; `UnexpectedReply` if `T` does not
+/// fit.
+pub fn config_get<T>(parameters: impl ToArgs) -> Command<(), T> {
+    let mut request = Request::new("CONFIG GET", PLAIN);
+    request.args(parameters);
+    Command::new(request)
+}
+
+/// Explains the subcommands.
+///
+/// `CONFIG HELP`
+///
+/// O(1). Since Redis 5.0.0. Errors: the server's.
+pub fn config_help() -> Command<(), Vec<String>> {
+    Command::new(Request::new("CONFIG HELP", PLAIN))
+}
+
+/// Counts from zero again what INFO counts.
+///
+/// `CONFIG RESETSTAT`
+///
+/// O(1). Since Redis 2.0.0. Errors: the server's.
+pub fn config_resetstat() -> Command<(), ()> {
+    Command::new(Request::new("CONFIG RESETSTAT", PLAIN))
+}
+
+/// Writes the present settings into the configuration file.
+///
+/// `CONFIG REWRITE`
+///
+/// O(1). Since Redis 2.8.0. Errors: the server's.
+pub fn config_rewrite() -> Command<(), ()> {
+    Command::new(Request::new("CONFIG REWRITE", PLAIN))
+}
+
+/// Changes settings, all of those given or none.
+///
+/// `CONFIG SET parameter value …`
+///
+/// O(N) with N settings. Since Redis 2.0.0. Errors: the server's.
+pub fn config_set(parameter_values: impl ToArgs) -> Command<(), ()> {
+    let mut request = Request::new("CONFIG SET", PLAIN);
+    request.args(parameter_values);
+    Command::new(request)
+}
+
+/// Counts the keys of the selected database.
+///
+/// `DBSIZE`
+///
+/// O(1). Since Redis 1.0.0. Errors: the server's.
+pub fn dbsize() -> Command<(), i64> {
+    Command::new(Request::new("DBSIZE", READS))
+}
+
+/// Helps to test the server.
+///
+/// `DEBUG words …`
+///
+/// Depends on subcommand. Since Redis 1.0.0. Errors: the server's; `UnexpectedReply` if `T` does not fit.
+pub fn debug<T>(words: impl ToArgs) -> Command<(), T> {
+    let mut request = Request::new("DEBUG", PLAIN);
+    request.args(words);
+    Command::new(request)
+}
+
+/// Hands over to a replica that has everything.
+///
+/// `FAILOVER [TO host port [FORCE]] [ABORT] [TIMEOUT milliseconds]`
+///
+/// O(1). Since Redis 6.2.0. Errors: the server's.
+pub fn failover() -> Command<(), (), options::Failover> {
+    Command::new(Request::new("FAILOVER", PLAIN))
+}
+
+/// Removes all keys of all databases.
+///
+/// `FLUSHALL [ASYNC | SYNC]`
+///
+/// O(N) in the number of slots in use; another thread frees the keys. Since Redis 1.0.0. Errors: the
+/// server's.
+pub fn flushall() -> Command<(), (), options::Flushall> {
+    Command::new(Request::new("FLUSHALL", PLAIN))
+}
+
+/// Removes all keys of the selected database.
+///
+/// `FLUSHDB [ASYNC | SYNC]`
+///
+/// O(N) in the number of slots in use; another thread frees the keys. Since Redis 1.0.0. Errors: the
+/// server's.
+pub fn flushdb() -> Command<(), (), options::Flushdb> {
+    Command::new(Request::new("FLUSHDB", PLAIN))
+}
+
+/// Figures of the server, in sections.
+///
+/// `INFO [section …]`
+///
+/// O(1). Since Redis 1.0.0. Errors: the server's.
+pub fn info() -> Command<(), String, options::Info> {
+    Command::new(Request::new("INFO", PLAIN))
+}
+
+/// Tells the Unix time of the last save that succeeded.
+///
+/// `LASTSAVE`
+///
+/// O(1). Since Redis 1.0.0. Errors: the server's.
+pub fn lastsave() -> Command<(), i64> {
+    Command::new(Request::new("LASTSAVE", PLAIN))
+}
+
+/// Explains latency spikes in prose.
+///
+/// `LATENCY DOCTOR`
+///
+/// O(1). Since Redis 2.8.13. Errors: the server's.
+pub fn latency_doctor() -> Command<(), String> {
+    Command::new(Request::new("LATENCY DOCTOR", PLAIN))
+}
+
+/// Draws the latency spikes of an event.
+///
+/// `LATENCY GRAPH event`
+///
+/// O(1). Since Redis 2.8.13. Errors: the server's.
+pub fn latency_graph(event: impl ToArg) -> Command<(), String> {
+    let mut request = Request::new("LATENCY GRAPH", PLAIN);
+    request.arg(event);
+    Command::new(request)
+}
+
+/// Explains the subcommands.
+///
+/// `LATENCY HELP`
+///
+/// O(1). Since Redis 2.8.13. Errors: the server's.
+pub fn latency_help() -> Command<(), Vec<String>> {
+    Command::new(Request::new("LATENCY HELP", PLAIN))
+}
+
+/// Shows how the durations of commands are distributed.
+///
+/// `LATENCY HISTOGRAM [command …]`
+///
+/// O(N) with N commands. Since Redis 7.0.0. Errors: the server's; `UnexpectedReply` if `T` does not fit.
+pub fn latency_histogram<T>() -> Command<(), T, options::LatencyHistogram> {
+    Command::new(Request::new("LATENCY HISTOGRAM", PLAIN))
+}
+
+/// Lists the latency spikes of an event.
+///
+/// `LATENCY HISTORY event`
+///
+/// O(1). Since Redis 2.8.13. Errors: the server's; `UnexpectedReply` if `T` does not fit.
+pub fn latency_history<T>(event: impl ToArg) -> Command<(), Vec<T>> {
+    let mut request = Request::new("LATENCY HISTORY", PLAIN);
+    request.arg(event);
+    Command::new(request)
+}
+
+/// Shows the latest latency spike of each event.
+///
+/// `LATENCY LATEST`
+///
+/// O(1). Since Redis 2.8.13. Errors: the server's; `UnexpectedReply` if `T` does not fit.
+pub fn latency_latest<T>() -> Command<(), Vec<T>> {
+    Command::new(Request::new("LATENCY LATEST", PLAIN))
+}
+
+/// Forgets latency spikes.
+///
+/// `LATENCY RESET [event …]`
+///
+/// O(1). Since Redis 2.8.13. Errors: the server's.
+pub fn latency_reset() -> Command<(), i64, options::LatencyReset> {
+    Command::new(Request::new("LATENCY RESET", PLAIN))
+}
+
+/// A small picture, and the version.
+///
+/// `LOLWUT [VERSION version]`
+///
+/// Since Redis 5.0.0. Errors: the server's.
+pub fn lolwut() -> Command<(), String, options::Lolwut> {
+    Command::new(Request::new("LOLWUT", READS))
+}
+
+/// Looks for problems with memory.
+///
+/// `MEMORY DOCTOR`
+///
+/// O(1). Since Redis 4.0.0. Errors: the server's.
+pub fn memory_doctor() -> Command<(), String> {
+    Command::new(Request::new("MEMORY DOCTOR", PLAIN))
+}
+
+/// Explains the subcommands.
+///
+/// `MEMORY HELP`
+///
+/// O(1). Since Redis 4.0.0. Errors: the server's.
+pub fn memory_help() -> Command<(), Vec<String>> {
+    Command::new(Request::new("MEMORY HELP", PLAIN))
+}
+
+/// Shows the figures of the allocator.
+///
+/// `MEMORY MALLOC-STATS`
+///
+/// O(1). Since Redis 4.0.0. Errors: the server's.
+pub fn memory_malloc_stats() -> Command<(), String> {
+    Command::new(Request::new("MEMORY MALLOC-STATS", PLAIN))
+}
+
+/// Gives memory that is not used any more back to the system.
+///
+/// `MEMORY PURGE`
+///
+/// O(1). Since Redis 4.0.0. Errors: the server's.
+pub fn memory_purge() -> Command<(), ()> {
+    Command::new(Request::new("MEMORY PURGE", PLAIN))
+}
+
+/// Shows what memory is used for.
+///
+/// `MEMORY STATS`
+///
+/// O(1). Since Redis 4.0.0. Errors: the server's; `UnexpectedReply` if `T` does not fit.
+pub fn memory_stats<T>() -> Command<(), T> {
+    Command::new(Request::new("MEMORY STATS", PLAIN))
+}
+
+/// Counts the bytes that a key and its value take.
+///
+/// `MEMORY USAGE key [SAMPLES count]`
+///
+/// O(1). Since Redis 4.0.0. Errors: the server's.
+pub fn memory_usage(key: impl ToArg) -> Command<(), Option<i64>, options::MemoryUsage> {
+    let mut request = Request::new("MEMORY USAGE", READS);
+    request.key(key);
+    Command::new(request)
+}
+
+/// Explains the subcommands.
+///
+/// `MODULE HELP`
+///
+/// O(1). Since Redis 5.0.0. Errors: the server's.
+pub fn module_help() -> Command<(), Vec<String>> {
+    Command::new(Request::new("MODULE HELP", PLAIN))
+}
+
+/// Shows the modules, of which there are none.
+///
+/// `MODULE LIST`
+///
+/// O(N) where N is the number of loaded modules. Since Redis 4.0.0. Errors: the server's; `UnexpectedReply`
+/// if `T` does not fit.
+pub fn module_list<T>() -> Command<(), Vec<T>> {
+    Command::new(Request::new("MODULE LIST", PLAIN))
+}
+
+/// Fails to load a module.
+///
+/// `MODULE LOAD path [arg …]`
+///
+/// O(1). Since Redis 4.0.0. Errors: the server's.
+pub fn module_load(path: impl ToArg) -> Command<(), ()> {
+    let mut request = Request::new("MODULE LOAD", PLAIN);
+    request.arg(path);
+    Command::new(request)
+}
+
+/// Fails to load a module with settings.
+///
+/// `MODULE LOADEX path [CONFIG name value …] [ARGS arg …]`
+///
+/// O(1). Since Redis 7.0.0. Errors: the server's.
+pub fn module_loadex(path: impl ToArg) -> Command<(), (), options::ModuleLoadex> {
+    let mut request = Request::new("MODULE LOADEX", PLAIN);
+    request.arg(path);
+    Command::new(request)
+}
+
+/// Fails to unload a module, of which there are none.
+///
+/// `MODULE UNLOAD name`
+///
+/// O(1). Since Redis 4.0.0. Errors: the server's.
+pub fn module_unload(name: impl ToArg) -> Command<(), ()> {
+    let mut request = Request::new("MODULE UNLOAD", PLAIN);
+    request.arg(name);
+    Command::new(request)
+}
+
+/// Shows every command that the server runs, as it runs.
+///
+/// `MONITOR`
+///
+/// Since Redis 1.0.0. Errors: the server's.
+///
+/// It changes what the connection is, or tells of it: it is no method of [`Client`](crate::Client), whose
+/// connections are shared.
+pub fn monitor() -> Command<(), ()> {
+    Command::new(Request::new("MONITOR", BINDS))
+}
+
+/// Sends what a replica lacks, and from then on every change.
+///
+/// `PSYNC replicationid offset`
+///
+/// Since Redis 2.8.0. Errors: the server's; `UnexpectedReply` if `T` does not fit.
+///
+/// It changes what the connection is, or tells of it: it is no method of [`Client`](crate::Client), whose
+/// connections are shared.
+pub fn psync<T>(replicationid: impl ToArg, offset: impl ToArg) -> Command<(), T> {
+    let mut request = Request::new("PSYNC", BINDS);
+    request.arg(replicationid);
+    request.arg(offset);
+    Command::new(request)
+}
+
+/// Lets a replica tell of itself.
+///
+/// `REPLCONF words …`
+///
+/// O(1). Since Redis 3.0.0. Errors: the server's.
+///
+/// It changes what the connection is, or tells of it: it is no method of [`Client`](crate::Client), whose
+/// connections are shared.
+pub fn replconf(words: impl ToArgs) -> Command<(), ()> {
+    let mut request = Request::new("REPLCONF", BINDS);
+    request.args(words);
+    Command::new(request)
+}
+
+/// Has this server follow another one, or none any more.
+///
+/// `REPLICAOF <host port | NO ONE>`
+///
+/// O(1). Since Redis 5.0.0. Errors: the server's.
+pub fn replicaof(host: impl ToArg, port: impl ToArg) -> Command<(), ()> {
+    let mut request = Request::new("REPLICAOF", PLAIN);
+    request.arg(host);
+    request.arg(port);
+    Command::new(request)
+}
+
+/// Has this server follow another one, or none any more.
+///
+/// `REPLICAOF <host port | NO ONE>`
+///
+/// O(1). Since Redis 5.0.0. Errors: the server's.
+pub fn replicaof_no_one() -> Command<(), ()> {
+    let mut request = Request::new("REPLICAOF", PLAIN);
+    request.arg("NO");
+    request.arg("ONE");
+    Command::new(request)
+}
+
+/// Finds the slots that a replica does not hold as this server does.
+///
+/// `REPLICATION COMPARE [HEAL]`
+///
+/// O(N) in the size of the dataset, beside other commands. Since Redis 7.2.0. Errors: the server's;
+/// `UnexpectedReply` if `T` does not fit.
+pub fn replication_compare<T>() -> Command<(), T, options::ReplicationCompare> {
+    Command::new(Request::new("REPLICATION COMPARE", PLAIN))
+}
+
+/// Explains the subcommands.
+///
+/// `REPLICATION HELP`
+///
+/// O(1). Since Redis 7.2.0. Errors: the server's.
+pub fn replication_help() -> Command<(), Vec<String>> {
+    Command::new(Request::new("REPLICATION HELP", PLAIN))
+}
+
+/// Makes a key of the bytes that DUMP showed of a value.
+///
+/// `RESTORE-ASKING key ttl serialized-value [REPLACE] [ABSTTL] [IDLETIME seconds] [FREQ frequency]`
+///
+/// O(1) to make the key, and O(N) in the bytes of the value; sorted sets O(N*log(N)). Since Redis 3.0.0.
+/// Errors: the server's.
+pub fn restore_asking(
+    key: impl ToArg,
+    ttl: impl ToArg,
+    serialized_value: impl ToArg,
+) -> Command<(), (), options::RestoreAsking> {
+    let mut request = Request::new("RESTORE-ASKING", PLAIN);
+    request.key(key);
+    request.arg(ttl);
+    request.arg(serialized_value);
+    Command::new(request)
+}
+
+/// Tells whether this is a primary or a replica, and of whom.
+///
+/// `ROLE`
+///
+/// O(1). Since Redis 2.8.12. Errors: the server's; `UnexpectedReply` if `T` does not fit.
+pub fn role<T>() -> Command<(), T> {
+    Command::new(Request::new("ROLE", PLAIN))
+}
+
+/// Saves the dataset to its file while nobody else is served.
+///
+/// `SAVE`
+///
+/// O(N) with N keys in all databases. Since Redis 1.0.0. Errors: the server's.
+pub fn save() -> Command<(), ()> {
+    Command::new(Request::new("SAVE", PLAIN))
+}
+
+/// Ends the server, with or without saving the dataset.
+///
+/// `SHUTDOWN [NOSAVE | SAVE] [NOW] [FORCE] [ABORT]`
+///
+/// O(N) with N keys if they are saved, otherwise O(1). Since Redis 1.0.0. Errors: the server's.
+pub fn shutdown() -> Command<(), (), options::Shutdown> {
+    Command::new(Request::new("SHUTDOWN", PLAIN))
+}
+
+/// Has this server follow another one, or none any more.
+///
+/// `SLAVEOF <host port | NO ONE>`
+///
+/// O(1). Since Redis 1.0.0. Errors: the server's.
+#[deprecated(note = "since Redis 5.0.0: `REPLICAOF` instead")]
+pub fn slaveof(host: impl ToArg, port: impl ToArg) -> Command<(), ()> {
+    let mut request = Request::new("SLAVEOF", PLAIN);
+    request.arg(host);
+    request.arg(port);
+    Command::new(request)
+}
+
+/// Has this server follow another one, or none any more.
+///
+/// `SLAVEOF <host port | NO ONE>`
+///
+/// O(1). Since Redis 1.0.0. Errors: the server's.
+#[deprecated(note = "since Redis 5.0.0: `REPLICAOF` instead")]
+pub fn slaveof_no_one() -> Command<(), ()> {
+    let mut request = Request::new("SLAVEOF", PLAIN);
+    request.arg("NO");
+    request.arg("ONE");
+    Command::new(request)
+}
+
+/// Shows the latest slow commands.
+///
+/// `SLOWLOG GET [count]`
+///
+/// O(N) with N entries shown. Since Redis 2.2.12. Errors: the server's; `UnexpectedReply` if `T` does not
+/// fit.
+pub fn slowlog_get<T>() -> Command<(), Vec<T>, options::SlowlogGet> {
+    Command::new(Request::new("SLOWLOG GET", PLAIN))
+}
+
+/// Explains the subcommands.
+///
+/// `SLOWLOG HELP`
+///
+/// O(1). Since Redis 6.2.0. Errors: the server's.
+pub fn slowlog_help() -> Command<(), Vec<String>> {
+    Command::new(Request::new("SLOWLOG HELP", PLAIN))
+}
+
+/// Counts the entries of the slow log.
+///
+/// `SLOWLOG LEN`
+///
+/// O(1). Since Redis 2.2.12. Errors: the server's.
+pub fn slowlog_len() -> Command<(), i64> {
+    Command::new(Request::new("SLOWLOG LEN", PLAIN))
+}
+
+/// Empties the slow log.
+///
+/// `SLOWLOG RESET`
+///
+/// O(N) with N entries. Since Redis 2.2.12. Errors: the server's.
+pub fn slowlog_reset() -> Command<(), ()> {
+    Command::new(Request::new("SLOWLOG RESET", PLAIN))
+}
+
+/// Exchanges two databases.
+///
+/// `SWAPDB index1 index2`
+///
+/// O(N) in the number of clients that watch or wait for keys of either. Since Redis 4.0.0. Errors: the
+/// server's.
+pub fn swapdb(index1: impl ToArg, index2: impl ToArg) -> Command<(), ()> {
+    let mut request = Request::new("SWAPDB", PLAIN);
+    request.arg(index1);
+    request.arg(index2);
+    Command::new(request)
+}
+
+/// Sends the dataset, and from then on every change of it.
+///
+/// `SYNC`
+///
+/// Since Redis 1.0.0. Errors: the server's; `UnexpectedReply` if `T` does not fit.
+///
+/// It changes what the connection is, or tells of it: it is no method of [`Client`](crate::Client), whose
+/// connections are shared.
+pub fn sync<T>() -> Command<(), T> {
+    Command::new(Request::new("SYNC", BINDS))
+}
+
+/// The server's clock: Unix seconds, and microseconds of the second.
+///
+/// `TIME`
+///
+/// O(1). Since Redis 2.6.0. Errors: the server's.
+pub fn time() -> Command<(), (i64, i64)> {
+    Command::new(Request::new("TIME", PLAIN))
+}

@@ -1,0 +1,217 @@
+//! Commands of the group `set`.
+//!
+//! Written by the test `client_commands` from the server's command table: do not edit.
+
+use super::{PLAIN, READS};
+use crate::arg::{ToArg, ToArgs};
+use crate::command::Command;
+use crate::commands::options;
+use crate::request::Request;
+
+/// Adds members to a set, which is made if there is none.
+///
+/// `SADD key member …`
+///
+/// O(1) for each element added, so O(N) to add N elements when the command is called with multiple arguments.
+/// Since Redis 1.0.0. Errors: the server's.
+pub fn sadd(key: impl ToArg, members: impl ToArgs) -> Command<(), i64> {
+    let mut request = Request::new("SADD", PLAIN);
+    request.key(key);
+    request.args(members);
+    Command::new(request)
+}
+
+/// Counts the members of a set.
+///
+/// `SCARD key`
+///
+/// O(1). Since Redis 1.0.0. Errors: the server's.
+pub fn scard(key: impl ToArg) -> Command<(), i64> {
+    let mut request = Request::new("SCARD", READS);
+    request.key(key);
+    Command::new(request)
+}
+
+/// Lists the members of a set that no other of several has.
+///
+/// `SDIFF key …`
+///
+/// O(N) in the number of members of all sets together. Since Redis 1.0.0. Errors: the server's;
+/// `UnexpectedReply` if `T` does not fit.
+pub fn sdiff<T>(keys: impl ToArgs) -> Command<(), T> {
+    let mut request = Request::new("SDIFF", READS);
+    request.keys(keys);
+    Command::new(request)
+}
+
+/// Stores the members of a set that no other of several has.
+///
+/// `SDIFFSTORE destination key …`
+///
+/// O(N) in the number of members of all sets together. Since Redis 1.0.0. Errors: the server's.
+pub fn sdiffstore(destination: impl ToArg, keys: impl ToArgs) -> Command<(), i64> {
+    let mut request = Request::new("SDIFFSTORE", PLAIN);
+    request.key(destination);
+    request.keys(keys);
+    Command::new(request)
+}
+
+/// Lists the members that all of several sets have.
+///
+/// `SINTER key …`
+///
+/// O(N*M) with N the number of members of the smallest set and M the number of sets, at worst. Since Redis 1.0.0.
+/// Errors: the server's; `UnexpectedReply` if `T` does not fit.
+pub fn sinter<T>(keys: impl ToArgs) -> Command<(), T> {
+    let mut request = Request::new("SINTER", READS);
+    request.keys(keys);
+    Command::new(request)
+}
+
+/// Counts the members that all of several sets have.
+///
+/// `SINTERCARD numkeys key … [LIMIT limit]`
+///
+/// O(N*M) with N the number of members of the smallest set and M the number of sets, at worst. Since Redis 7.0.0.
+/// Errors: the server's.
+pub fn sintercard(keys: impl ToArgs) -> Command<(), i64, options::Sintercard> {
+    let mut request = Request::new("SINTERCARD", READS);
+    request.arg(keys.count());
+    request.keys(keys);
+    Command::new(request)
+}
+
+/// Stores the members that all of several sets have.
+///
+/// `SINTERSTORE destination key …`
+///
+/// O(N*M) with N the number of members of the smallest set and M the number of sets, at worst. Since Redis 1.0.0.
+/// Errors: the server's.
+pub fn sinterstore(destination: impl ToArg, keys: impl ToArgs) -> Command<(), i64> {
+    let mut request = Request::new("SINTERSTORE", PLAIN);
+    request.key(destination);
+    request.keys(keys);
+    Command::new(request)
+}
+
+/// Tells whether a set has a member.
+///
+/// `SISMEMBER key member`
+///
+/// O(1). Since Redis 1.0.0. Errors: the server's.
+pub fn sismember(key: impl ToArg, member: impl ToArg) -> Command<(), bool> {
+    let mut request = Request::new("SISMEMBER", READS);
+    request.key(key);
+    request.arg(member);
+    Command::new(request)
+}
+
+/// Lists the members of a set.
+///
+/// `SMEMBERS key`
+///
+/// O(N) in the number of members. Since Redis 1.0.0. Errors: the server's; `UnexpectedReply` if `T` does not
+/// fit.
+pub fn smembers<T>(key: impl ToArg) -> Command<(), T> {
+    let mut request = Request::new("SMEMBERS", READS);
+    request.key(key);
+    Command::new(request)
+}
+
+/// Tells of each of several members whether a set has it.
+///
+/// `SMISMEMBER key member …`
+///
+/// O(N) in the number of members named. Since Redis 6.2.0. Errors: the server's.
+pub fn smismember(key: impl ToArg, members: impl ToArgs) -> Command<(), Vec<bool>> {
+    let mut request = Request::new("SMISMEMBER", READS);
+    request.key(key);
+    request.args(members);
+    Command::new(request)
+}
+
+/// Moves a member from one set to another.
+///
+/// `SMOVE source destination member`
+///
+/// O(1). Since Redis 1.0.0. Errors: the server's.
+pub fn smove(source: impl ToArg, destination: impl ToArg, member: impl ToArg) -> Command<(), bool> {
+    let mut request = Request::new("SMOVE", PLAIN);
+    request.key(source);
+    request.key(destination);
+    request.arg(member);
+    Command::new(request)
+}
+
+/// Removes members chosen at random and returns them.
+///
+/// `SPOP key [count]`
+///
+/// O(1), with a count O(N) in the number of members removed. Since Redis 1.0.0. Errors: the server's;
+/// `UnexpectedReply` if `T` does not fit.
+pub fn spop<T>(key: impl ToArg) -> Command<(), Option<T>, options::Spop> {
+    let mut request = Request::new("SPOP", PLAIN);
+    request.key(key);
+    Command::new(request)
+}
+
+/// Returns members chosen at random.
+///
+/// `SRANDMEMBER key [count]`
+///
+/// O(1), with a count O(N) in the number of members returned. Since Redis 1.0.0. Errors: the server's;
+/// `UnexpectedReply` if `T` does not fit.
+pub fn srandmember<T>(key: impl ToArg) -> Command<(), Option<T>, options::Srandmember> {
+    let mut request = Request::new("SRANDMEMBER", READS);
+    request.key(key);
+    Command::new(request)
+}
+
+/// Removes members from a set, and the set with its last one.
+///
+/// `SREM key member …`
+///
+/// O(N) in the number of members named. Since Redis 1.0.0. Errors: the server's.
+pub fn srem(key: impl ToArg, members: impl ToArgs) -> Command<(), i64> {
+    let mut request = Request::new("SREM", PLAIN);
+    request.key(key);
+    request.args(members);
+    Command::new(request)
+}
+
+/// Lists the members of a set bit by bit. Members, from a cursor that begins with 0 and ends with 0.
+///
+/// `SSCAN key cursor [MATCH pattern] [COUNT count]`
+///
+/// O(1) for every call. A whole iteration, until the cursor is 0 again, is O(N) in the number of members.
+/// Since Redis 2.8.0. Errors: the server's; `UnexpectedReply` if `T` does not fit.
+pub fn sscan<T>(key: impl ToArg, cursor: impl ToArg) -> Command<(), (u64, Vec<T>), options::Sscan> {
+    let mut request = Request::new("SSCAN", READS);
+    request.key(key);
+    request.arg(cursor);
+    Command::new(request)
+}
+
+/// Lists the members that any of several sets has.
+///
+/// `SUNION key …`
+///
+/// O(N) in the number of members of all sets together. Since Redis 1.0.0. Errors: the server's;
+/// `UnexpectedReply` if `T` does not fit.
+pub fn sunion<T>(keys: impl ToArgs) -> Command<(), T> {
+    let mut request = Request::new("SUNION", READS);
+    request.keys(keys);
+    Command::new(request)
+}
+
+/// Stores the members that any of several sets has.
+///
+/// `SUNIONSTORE destination key …`
+///
+/// O(N) in the number of members of all sets together. Since Redis 1.0.0. Errors: the server's.
+pub fn sunionstore(destination: impl ToArg, keys: impl ToArgs) -> Command<(), i64> {
+    let mut request = Request::new("SUNIONSTORE", PLAIN);
+    request.key(destination);
+    request.keys(keys);
+    Command::new(request)
+}

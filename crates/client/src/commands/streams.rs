@@ -1,0 +1,469 @@
+//! Commands of the group `stream`.
+//!
+//! Written by the test `client_commands` from the server's command table: do not edit.
+
+use super::{BLOCKS, PLAIN, READS, READS_AND_BLOCKS};
+use crate::arg::{ToArg, ToArgs};
+use crate::command::Command;
+use crate::commands::options;
+use crate::request::Request;
+
+/// Confirms that messages of a group were processed.
+///
+/// `XACK key group id …`
+///
+/// O(1) for each message ID processed. Since Redis 5.0.0. Errors: the server's.
+pub fn xack(key: impl ToArg, group: impl ToArg, ids: impl ToArgs) -> Command<(), i64> {
+    let mut request = Request::new("XACK", PLAIN);
+    request.key(key);
+    request.arg(group);
+    request.args(ids);
+    Command::new(request)
+}
+
+/// Appends an entry to a stream; creates the key if it is missing.
+///
+/// `XADD key [NOMKSTREAM] [<MAXLEN | MINID> [= | ~] threshold [LIMIT count]] <* | id> field value …`
+///
+/// O(1) when adding a new entry, O(N) when trimming where N being the number of entries evicted. Since Redis 5.0.0.
+/// Errors: the server's.
+pub fn xadd(
+    key: impl ToArg,
+    id: impl ToArg,
+    field_values: impl ToArgs,
+) -> Command<(), String, options::Xadd> {
+    let mut request = Request::new("XADD", PLAIN);
+    request.key(key);
+    request.end_of_options();
+    request.arg(id);
+    request.args(field_values);
+    Command::new(request)
+}
+
+/// Makes a consumer the owner of messages that have been pending for long.
+///
+/// `XAUTOCLAIM key group consumer min-idle-time start [COUNT count] [JUSTID]`
+///
+/// O(1) if COUNT is small. Since Redis 6.2.0. Errors: the server's; `UnexpectedReply` if `T` does not fit.
+pub fn xautoclaim<T>(
+    key: impl ToArg,
+    group: impl ToArg,
+    consumer: impl ToArg,
+    min_idle_time: impl ToArg,
+    start: impl ToArg,
+) -> Command<(), T, options::Xautoclaim> {
+    let mut request = Request::new("XAUTOCLAIM", PLAIN);
+    request.key(key);
+    request.arg(group);
+    request.arg(consumer);
+    request.arg(min_idle_time);
+    request.arg(start);
+    Command::new(request)
+}
+
+/// Makes a consumer the owner of pending messages.
+///
+/// `XCLAIM key group consumer min-idle-time id … [IDLE ms] [TIME unix-time-milliseconds] [RETRYCOUNT count]
+/// [FORCE] [JUSTID] [LASTID id]`
+///
+/// O(log N) with N being the number of messages in the PEL of the consumer group. Since Redis 5.0.0. Errors:
+/// the server's; `UnexpectedReply` if `T` does not fit.
+pub fn xclaim<T>(
+    key: impl ToArg,
+    group: impl ToArg,
+    consumer: impl ToArg,
+    min_idle_time: impl ToArg,
+    ids: impl ToArgs,
+) -> Command<(), Vec<T>, options::Xclaim> {
+    let mut request = Request::new("XCLAIM", PLAIN);
+    request.key(key);
+    request.arg(group);
+    request.arg(consumer);
+    request.arg(min_idle_time);
+    request.args(ids);
+    Command::new(request)
+}
+
+/// Deletes entries of a stream.
+///
+/// `XDEL key id …`
+///
+/// O(1) for each single item to delete in the stream, regardless of the stream size. Since Redis 5.0.0.
+/// Errors: the server's.
+pub fn xdel(key: impl ToArg, ids: impl ToArgs) -> Command<(), i64> {
+    let mut request = Request::new("XDEL", PLAIN);
+    request.key(key);
+    request.args(ids);
+    Command::new(request)
+}
+
+/// Creates a group.
+///
+/// `XGROUP CREATE key groupname <id | $> [MKSTREAM] [ENTRIESREAD entries_read]`
+///
+/// O(1). Since Redis 5.0.0. Errors: the server's.
+pub fn xgroup_create(
+    key: impl ToArg,
+    group: impl ToArg,
+    id: impl ToArg,
+) -> Command<(), (), options::XgroupCreate> {
+    let mut request = Request::new("XGROUP CREATE", PLAIN);
+    request.key(key);
+    request.arg(group);
+    request.arg(id);
+    Command::new(request)
+}
+
+/// Creates a consumer in a group.
+///
+/// `XGROUP CREATECONSUMER key groupname consumername`
+///
+/// O(1). Since Redis 6.2.0. Errors: the server's.
+pub fn xgroup_createconsumer(
+    key: impl ToArg,
+    group: impl ToArg,
+    consumer: impl ToArg,
+) -> Command<(), bool> {
+    let mut request = Request::new("XGROUP CREATECONSUMER", PLAIN);
+    request.key(key);
+    request.arg(group);
+    request.arg(consumer);
+    Command::new(request)
+}
+
+/// Removes a consumer from a group.
+///
+/// `XGROUP DELCONSUMER key groupname consumername`
+///
+/// O(1). Since Redis 5.0.0. Errors: the server's.
+pub fn xgroup_delconsumer(
+    key: impl ToArg,
+    group: impl ToArg,
+    consumer: impl ToArg,
+) -> Command<(), i64> {
+    let mut request = Request::new("XGROUP DELCONSUMER", PLAIN);
+    request.key(key);
+    request.arg(group);
+    request.arg(consumer);
+    Command::new(request)
+}
+
+/// Removes a group.
+///
+/// `XGROUP DESTROY key groupname`
+///
+/// O(N) where N is the number of entries in the group's pending entries list (PEL). Since Redis 5.0.0.
+/// Errors: the server's.
+pub fn xgroup_destroy(key: impl ToArg, group: impl ToArg) -> Command<(), bool> {
+    let mut request = Request::new("XGROUP DESTROY", PLAIN);
+    request.key(key);
+    request.arg(group);
+    Command::new(request)
+}
+
+/// Explains the subcommands.
+///
+/// `XGROUP HELP`
+///
+/// O(1). Since Redis 5.0.0. Errors: the server's.
+pub fn xgroup_help() -> Command<(), Vec<String>> {
+    Command::new(Request::new("XGROUP HELP", PLAIN))
+}
+
+/// Sets the last delivered ID of a group.
+///
+/// `XGROUP SETID key groupname <id | $> [ENTRIESREAD entries_read]`
+///
+/// O(1). Since Redis 5.0.0. Errors: the server's.
+pub fn xgroup_setid(
+    key: impl ToArg,
+    group: impl ToArg,
+    id: impl ToArg,
+) -> Command<(), (), options::XgroupSetid> {
+    let mut request = Request::new("XGROUP SETID", PLAIN);
+    request.key(key);
+    request.arg(group);
+    request.arg(id);
+    Command::new(request)
+}
+
+/// Lists the consumers of a group.
+///
+/// `XINFO CONSUMERS key groupname`
+///
+/// O(1). Since Redis 5.0.0. Errors: the server's; `UnexpectedReply` if `T` does not fit.
+pub fn xinfo_consumers<T>(key: impl ToArg, group: impl ToArg) -> Command<(), Vec<T>> {
+    let mut request = Request::new("XINFO CONSUMERS", READS);
+    request.key(key);
+    request.arg(group);
+    Command::new(request)
+}
+
+/// Lists the groups of a stream.
+///
+/// `XINFO GROUPS key`
+///
+/// O(1). Since Redis 5.0.0. Errors: the server's; `UnexpectedReply` if `T` does not fit.
+pub fn xinfo_groups<T>(key: impl ToArg) -> Command<(), Vec<T>> {
+    let mut request = Request::new("XINFO GROUPS", READS);
+    request.key(key);
+    Command::new(request)
+}
+
+/// Explains the subcommands.
+///
+/// `XINFO HELP`
+///
+/// O(1). Since Redis 5.0.0. Errors: the server's.
+pub fn xinfo_help() -> Command<(), Vec<String>> {
+    Command::new(Request::new("XINFO HELP", PLAIN))
+}
+
+/// Tells about a stream.
+///
+/// `XINFO STREAM key [FULL [COUNT count]]`
+///
+/// O(1). Since Redis 5.0.0. Errors: the server's; `UnexpectedReply` if `T` does not fit.
+pub fn xinfo_stream<T>(key: impl ToArg) -> Command<(), T, options::XinfoStream> {
+    let mut request = Request::new("XINFO STREAM", READS);
+    request.key(key);
+    Command::new(request)
+}
+
+/// Counts the entries of a stream.
+///
+/// `XLEN key`
+///
+/// O(1). Since Redis 5.0.0. Errors: the server's.
+pub fn xlen(key: impl ToArg) -> Command<(), i64> {
+    let mut request = Request::new("XLEN", READS);
+    request.key(key);
+    Command::new(request)
+}
+
+/// Shows the messages of a group that were delivered but not confirmed.
+///
+/// `XPENDING key group`
+///
+/// O(N) with N being the number of elements returned, so asking for a small fixed number of entries per call
+/// is O(1). O(M), where M is the total number of entries scanned when used with the IDLE filter. When the
+/// command returns just the summary and the list of consumers is small, it runs in O(1) time; otherwise, an
+/// additional O(N) time for iterating every consumer. Since Redis 5.0.0. Errors: the server's;
+/// `UnexpectedReply` if `T` does not fit.
+pub fn xpending<T>(key: impl ToArg, group: impl ToArg) -> Command<(), T> {
+    let mut request = Request::new("XPENDING", READS);
+    request.key(key);
+    request.arg(group);
+    Command::new(request)
+}
+
+/// Shows the messages of a group that were delivered but not confirmed.
+///
+/// `XPENDING key group [IDLE min-idle-time] start end count [consumer]`
+///
+/// O(N) with N being the number of elements returned, so asking for a small fixed number of entries per call
+/// is O(1). O(M), where M is the total number of entries scanned when used with the IDLE filter. When the
+/// command returns just the summary and the list of consumers is small, it runs in O(1) time; otherwise, an
+/// additional O(N) time for iterating every consumer. Since Redis 5.0.0. Errors: the server's;
+/// `UnexpectedReply` if `T` does not fit.
+pub fn xpending_range<T>(
+    key: impl ToArg,
+    group: impl ToArg,
+    start: impl ToArg,
+    end: impl ToArg,
+    count: impl ToArg,
+) -> Command<(), Vec<T>, options::XpendingRange> {
+    let mut request = Request::new("XPENDING", READS);
+    request.key(key);
+    request.arg(group);
+    request.end_of_options();
+    request.arg(start);
+    request.arg(end);
+    request.arg(count);
+    Command::new(request)
+}
+
+/// Reads the entries of a stream between two IDs.
+///
+/// `XRANGE key start end [COUNT count]`
+///
+/// O(N) with N being the number of elements being returned. If N is constant (e.g. always asking for the
+/// first 10 elements with COUNT), you can consider it O(1). Since Redis 5.0.0. Errors: the server's;
+/// `UnexpectedReply` if `T` does not fit.
+pub fn xrange<T>(
+    key: impl ToArg,
+    start: impl ToArg,
+    end: impl ToArg,
+) -> Command<(), Vec<T>, options::Xrange> {
+    let mut request = Request::new("XRANGE", READS);
+    request.key(key);
+    request.arg(start);
+    request.arg(end);
+    Command::new(request)
+}
+
+/// Reads entries behind given IDs from streams; waits for some if there are none. Pairs of stream and
+/// entries; none if there are no new ones: only `xread_block` waits.
+///
+/// `XREAD [COUNT count] STREAMS key … id …`
+///
+/// For each stream mentioned: O(N) with N being the number of elements being returned, it means that
+/// XREAD-ing with a fixed COUNT is O(1). Note that when the BLOCK option is used, XADD will pay O(M) time in
+/// order to serve the M clients blocked on the stream getting new data. Since Redis 5.0.0. Errors: the
+/// server's; `UnexpectedReply` if `T` does not fit.
+pub fn xread<T>(keys: impl ToArgs, ids: impl ToArgs) -> Command<(), T, options::Xread> {
+    let mut request = Request::new("XREAD", READS);
+    request.end_of_options();
+    request.arg("STREAMS");
+    request.keys(keys);
+    request.args(ids);
+    Command::new(request)
+}
+
+/// Reads entries behind given IDs from streams; waits for some if there are none. Pairs of stream and
+/// entries; none if the time is over.
+///
+/// `XREAD [COUNT count] BLOCK milliseconds STREAMS key … id …`
+///
+/// For each stream mentioned: O(N) with N being the number of elements being returned, it means that
+/// XREAD-ing with a fixed COUNT is O(1). Note that when the BLOCK option is used, XADD will pay O(M) time in
+/// order to serve the M clients blocked on the stream getting new data. Since Redis 5.0.0. Errors: the
+/// server's; `UnexpectedReply` if `T` does not fit.
+///
+/// It may wait, and what is behind it on the connection with it: it is no method of
+/// [`Client`](crate::Client), whose connections are shared.
+pub fn xread_block<T>(
+    milliseconds: impl ToArg,
+    keys: impl ToArgs,
+    ids: impl ToArgs,
+) -> Command<(), T, options::XreadBlock> {
+    let mut request = Request::new("XREAD", READS_AND_BLOCKS);
+    request.end_of_options();
+    request.arg("BLOCK");
+    request.arg(milliseconds);
+    request.arg("STREAMS");
+    request.keys(keys);
+    request.args(ids);
+    Command::new(request)
+}
+
+/// Reads entries as a consumer of a group; waits for new ones if there are none. Pairs of stream and entries;
+/// none if there are no new ones: only `xreadgroup_block` waits.
+///
+/// `XREADGROUP GROUP group consumer [COUNT count] [NOACK] STREAMS key … id …`
+///
+/// For each stream mentioned: O(M) with M being the number of elements returned. If M is constant (e.g.
+/// always asking for the first 10 elements with COUNT), you can consider it O(1). On the other side when
+/// XREADGROUP blocks, XADD will pay the O(N) time in order to serve the N clients blocked on the stream
+/// getting new data. Since Redis 5.0.0. Errors: the server's; `UnexpectedReply` if `T` does not fit.
+pub fn xreadgroup<T>(
+    group: impl ToArg,
+    consumer: impl ToArg,
+    keys: impl ToArgs,
+    ids: impl ToArgs,
+) -> Command<(), T, options::Xreadgroup> {
+    let mut request = Request::new("XREADGROUP", PLAIN);
+    request.arg("GROUP");
+    request.arg(group);
+    request.arg(consumer);
+    request.end_of_options();
+    request.arg("STREAMS");
+    request.keys(keys);
+    request.args(ids);
+    Command::new(request)
+}
+
+/// Reads entries as a consumer of a group; waits for new ones if there are none. Pairs of stream and entries;
+/// none if the time is over.
+///
+/// `XREADGROUP GROUP group consumer [COUNT count] BLOCK milliseconds [NOACK] STREAMS key … id …`
+///
+/// For each stream mentioned: O(M) with M being the number of elements returned. If M is constant (e.g.
+/// always asking for the first 10 elements with COUNT), you can consider it O(1). On the other side when
+/// XREADGROUP blocks, XADD will pay the O(N) time in order to serve the N clients blocked on the stream
+/// getting new data. Since Redis 5.0.0. Errors: the server's; `UnexpectedReply` if `T` does not fit.
+///
+/// It may wait, and what is behind it on the connection with it: it is no method of
+/// [`Client`](crate::Client), whose connections are shared.
+pub fn xreadgroup_block<T>(
+    group: impl ToArg,
+    consumer: impl ToArg,
+    milliseconds: impl ToArg,
+    keys: impl ToArgs,
+    ids: impl ToArgs,
+) -> Command<(), T, options::XreadgroupBlock> {
+    let mut request = Request::new("XREADGROUP", BLOCKS);
+    request.arg("GROUP");
+    request.arg(group);
+    request.arg(consumer);
+    request.end_of_options();
+    request.arg("BLOCK");
+    request.arg(milliseconds);
+    request.arg("STREAMS");
+    request.keys(keys);
+    request.args(ids);
+    Command::new(request)
+}
+
+/// Reads the entries of a stream between two IDs, the last first.
+///
+/// `XREVRANGE key end start [COUNT count]`
+///
+/// O(N) with N being the number of elements returned. If N is constant (e.g. always asking for the first 10
+/// elements with COUNT), you can consider it O(1). Since Redis 5.0.0. Errors: the server's; `UnexpectedReply`
+/// if `T` does not fit.
+pub fn xrevrange<T>(
+    key: impl ToArg,
+    end: impl ToArg,
+    start: impl ToArg,
+) -> Command<(), Vec<T>, options::Xrevrange> {
+    let mut request = Request::new("XREVRANGE", READS);
+    request.key(key);
+    request.arg(end);
+    request.arg(start);
+    Command::new(request)
+}
+
+/// Sets the last ID of a stream.
+///
+/// `XSETID key last-id [ENTRIESADDED entries_added] [MAXDELETEDID max_deleted_entry_id]`
+///
+/// O(1). Since Redis 5.0.0. Errors: the server's.
+pub fn xsetid(key: impl ToArg, last_id: impl ToArg) -> Command<(), (), options::Xsetid> {
+    let mut request = Request::new("XSETID", PLAIN);
+    request.key(key);
+    request.arg(last_id);
+    Command::new(request)
+}
+
+/// Deletes the oldest entries of a stream.
+///
+/// `XTRIM key <MAXLEN | MINID> [= | ~] threshold [LIMIT count]`
+///
+/// O(N), with N being the number of evicted entries. Constant times are very small however, since entries are
+/// organized in macro nodes containing multiple entries that can be released with a single deallocation.
+/// Since Redis 5.0.0. Errors: the server's.
+pub fn xtrim_max_len(key: impl ToArg, threshold: impl ToArg) -> Command<(), i64, options::Xtrim> {
+    let mut request = Request::new("XTRIM", PLAIN);
+    request.key(key);
+    request.arg("MAXLEN");
+    request.end_of_options();
+    request.arg(threshold);
+    Command::new(request)
+}
+
+/// Deletes the oldest entries of a stream.
+///
+/// `XTRIM key <MAXLEN | MINID> [= | ~] threshold [LIMIT count]`
+///
+/// O(N), with N being the number of evicted entries. Constant times are very small however, since entries are
+/// organized in macro nodes containing multiple entries that can be released with a single deallocation.
+/// Since Redis 5.0.0. Errors: the server's.
+pub fn xtrim_min_id(key: impl ToArg, threshold: impl ToArg) -> Command<(), i64, options::Xtrim> {
+    let mut request = Request::new("XTRIM", PLAIN);
+    request.key(key);
+    request.arg("MINID");
+    request.end_of_options();
+    request.arg(threshold);
+    Command::new(request)
+}

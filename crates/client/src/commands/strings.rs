@@ -1,0 +1,304 @@
+//! Commands of the group `string`.
+//!
+//! Written by the test `client_commands` from the server's command table: do not edit.
+
+use super::{PLAIN, READS};
+use crate::arg::{ToArg, ToArgs};
+use crate::command::Command;
+use crate::commands::options;
+use crate::request::Request;
+
+/// Adds bytes at the end of a string; creates the key if it is missing.
+///
+/// `APPEND key value`
+///
+/// O(1) amortised, for short values. Since Redis 2.0.0. Errors: the server's.
+pub fn append(key: impl ToArg, value: impl ToArg) -> Command<(), i64> {
+    let mut request = Request::new("APPEND", PLAIN);
+    request.key(key);
+    request.arg(value);
+    Command::new(request)
+}
+
+/// Subtracts one from an integer.
+///
+/// `DECR key`
+///
+/// O(1). Since Redis 1.0.0. Errors: the server's.
+pub fn decr(key: impl ToArg) -> Command<(), i64> {
+    let mut request = Request::new("DECR", PLAIN);
+    request.key(key);
+    Command::new(request)
+}
+
+/// Subtracts a number from an integer.
+///
+/// `DECRBY key decrement`
+///
+/// O(1). Since Redis 1.0.0. Errors: the server's.
+pub fn decrby(key: impl ToArg, decrement: impl ToArg) -> Command<(), i64> {
+    let mut request = Request::new("DECRBY", PLAIN);
+    request.key(key);
+    request.arg(decrement);
+    Command::new(request)
+}
+
+/// Reads a string.
+///
+/// `GET key`
+///
+/// O(1). Since Redis 1.0.0. Errors: the server's; `UnexpectedReply` if `T` does not fit.
+pub fn get<T>(key: impl ToArg) -> Command<(), Option<T>> {
+    let mut request = Request::new("GET", READS);
+    request.key(key);
+    Command::new(request)
+}
+
+/// Reads a string and deletes its key.
+///
+/// `GETDEL key`
+///
+/// O(1). Since Redis 6.2.0. Errors: the server's; `UnexpectedReply` if `T` does not fit.
+pub fn getdel<T>(key: impl ToArg) -> Command<(), Option<T>> {
+    let mut request = Request::new("GETDEL", PLAIN);
+    request.key(key);
+    Command::new(request)
+}
+
+/// Reads a string and sets, changes or removes its time to live.
+///
+/// `GETEX key [EX seconds | PX milliseconds | EXAT unix-time-seconds | PXAT unix-time-milliseconds |
+/// PERSIST]`
+///
+/// O(1). Since Redis 6.2.0. Errors: the server's; `UnexpectedReply` if `T` does not fit.
+pub fn getex<T>(key: impl ToArg) -> Command<(), Option<T>, options::Getex> {
+    let mut request = Request::new("GETEX", PLAIN);
+    request.key(key);
+    Command::new(request)
+}
+
+/// Reads a part of a string.
+///
+/// `GETRANGE key start end`
+///
+/// O(N) with N the length of the reply. Since Redis 2.4.0. Errors: the server's; `UnexpectedReply` if `T`
+/// does not fit.
+pub fn getrange<T>(key: impl ToArg, start: impl ToArg, end: impl ToArg) -> Command<(), T> {
+    let mut request = Request::new("GETRANGE", READS);
+    request.key(key);
+    request.arg(start);
+    request.arg(end);
+    Command::new(request)
+}
+
+/// Replaces a string and answers with the old one.
+///
+/// `GETSET key value`
+///
+/// O(1). Since Redis 1.0.0. Errors: the server's; `UnexpectedReply` if `T` does not fit.
+#[deprecated(note = "since Redis 6.2.0: `SET` with the `GET` argument instead")]
+pub fn getset<T>(key: impl ToArg, value: impl ToArg) -> Command<(), Option<T>> {
+    let mut request = Request::new("GETSET", PLAIN);
+    request.key(key);
+    request.arg(value);
+    Command::new(request)
+}
+
+/// Adds one to an integer.
+///
+/// `INCR key`
+///
+/// O(1). Since Redis 1.0.0. Errors: the server's.
+pub fn incr(key: impl ToArg) -> Command<(), i64> {
+    let mut request = Request::new("INCR", PLAIN);
+    request.key(key);
+    Command::new(request)
+}
+
+/// Adds a number to an integer.
+///
+/// `INCRBY key increment`
+///
+/// O(1). Since Redis 1.0.0. Errors: the server's.
+pub fn incrby(key: impl ToArg, increment: impl ToArg) -> Command<(), i64> {
+    let mut request = Request::new("INCRBY", PLAIN);
+    request.key(key);
+    request.arg(increment);
+    Command::new(request)
+}
+
+/// Adds a decimal number to a number.
+///
+/// `INCRBYFLOAT key increment`
+///
+/// O(1). Since Redis 2.6.0. Errors: the server's.
+pub fn incrbyfloat(key: impl ToArg, increment: impl ToArg) -> Command<(), f64> {
+    let mut request = Request::new("INCRBYFLOAT", PLAIN);
+    request.key(key);
+    request.arg(increment);
+    Command::new(request)
+}
+
+/// Finds the longest subsequence that two strings share.
+///
+/// `LCS key1 key2 [MINMATCHLEN len] [WITHMATCHLEN]`
+///
+/// O(N*M) with N and M the lengths of the strings. Since Redis 7.0.0. Errors: the server's; `UnexpectedReply`
+/// if `T` does not fit.
+pub fn lcs<T>(key1: impl ToArg, key2: impl ToArg) -> Command<(), T, options::Lcs> {
+    let mut request = Request::new("LCS", READS);
+    request.key(key1);
+    request.key(key2);
+    Command::new(request)
+}
+
+/// Finds the longest subsequence that two strings share.
+///
+/// `LCS key1 key2 IDX [MINMATCHLEN len] [WITHMATCHLEN]`
+///
+/// O(N*M) with N and M the lengths of the strings. Since Redis 7.0.0. Errors: the server's; `UnexpectedReply`
+/// if `T` does not fit.
+pub fn lcs_idx<T>(key1: impl ToArg, key2: impl ToArg) -> Command<(), T, options::LcsIdx> {
+    let mut request = Request::new("LCS", READS);
+    request.key(key1);
+    request.key(key2);
+    request.arg("IDX");
+    Command::new(request)
+}
+
+/// Finds the longest subsequence that two strings share.
+///
+/// `LCS key1 key2 LEN [MINMATCHLEN len] [WITHMATCHLEN]`
+///
+/// O(N*M) with N and M the lengths of the strings. Since Redis 7.0.0. Errors: the server's.
+pub fn lcs_len(key1: impl ToArg, key2: impl ToArg) -> Command<(), i64, options::LcsLen> {
+    let mut request = Request::new("LCS", READS);
+    request.key(key1);
+    request.key(key2);
+    request.arg("LEN");
+    Command::new(request)
+}
+
+/// Reads the strings of several keys.
+///
+/// `MGET key …`
+///
+/// O(N) with N the number of keys. Since Redis 1.0.0. Errors: the server's; `UnexpectedReply` if `T` does not
+/// fit.
+pub fn mget<T>(keys: impl ToArgs) -> Command<(), Vec<Option<T>>> {
+    let mut request = Request::new("MGET", READS);
+    request.keys(keys);
+    Command::new(request)
+}
+
+/// Stores strings under several keys in one step.
+///
+/// `MSET key value …`
+///
+/// O(N) with N the number of keys. Since Redis 1.0.1. Errors: the server's.
+pub fn mset(key_values: impl ToArgs) -> Command<(), ()> {
+    let mut request = Request::new("MSET", PLAIN);
+    request.keys(key_values);
+    Command::new(request)
+}
+
+/// Stores strings under several keys, provided that none of the keys exists.
+///
+/// `MSETNX key value …`
+///
+/// O(N) with N the number of keys. Since Redis 1.0.1. Errors: the server's.
+pub fn msetnx(key_values: impl ToArgs) -> Command<(), bool> {
+    let mut request = Request::new("MSETNX", PLAIN);
+    request.keys(key_values);
+    Command::new(request)
+}
+
+/// Stores a string that expires after so many milliseconds.
+///
+/// `PSETEX key milliseconds value`
+///
+/// O(1). Since Redis 2.6.0. Errors: the server's.
+pub fn psetex(key: impl ToArg, milliseconds: impl ToArg, value: impl ToArg) -> Command<(), ()> {
+    let mut request = Request::new("PSETEX", PLAIN);
+    request.key(key);
+    request.arg(milliseconds);
+    request.arg(value);
+    Command::new(request)
+}
+
+/// Stores a string, whatever the key held before. Whether it was written: not, if a condition was not met.
+///
+/// `SET key value [NX | XX] [GET] [EX seconds | PX milliseconds | EXAT unix-time-seconds | PXAT
+/// unix-time-milliseconds | KEEPTTL]`
+///
+/// O(1). Since Redis 1.0.0. Errors: the server's.
+pub fn set(key: impl ToArg, value: impl ToArg) -> Command<(), bool, options::Set> {
+    let mut request = Request::new("SET", PLAIN);
+    request.key(key);
+    request.arg(value);
+    Command::new(request)
+}
+
+/// Stores a string that expires after so many seconds.
+///
+/// `SETEX key seconds value`
+///
+/// O(1). Since Redis 2.0.0. Errors: the server's.
+pub fn setex(key: impl ToArg, seconds: impl ToArg, value: impl ToArg) -> Command<(), ()> {
+    let mut request = Request::new("SETEX", PLAIN);
+    request.key(key);
+    request.arg(seconds);
+    request.arg(value);
+    Command::new(request)
+}
+
+/// Stores a string unless the key exists.
+///
+/// `SETNX key value`
+///
+/// O(1). Since Redis 1.0.0. Errors: the server's.
+pub fn setnx(key: impl ToArg, value: impl ToArg) -> Command<(), bool> {
+    let mut request = Request::new("SETNX", PLAIN);
+    request.key(key);
+    request.arg(value);
+    Command::new(request)
+}
+
+/// Writes bytes into a string from an offset on.
+///
+/// `SETRANGE key offset value`
+///
+/// O(1) for short values, else O(M) with M the length of the value. Since Redis 2.2.0. Errors: the server's.
+pub fn setrange(key: impl ToArg, offset: impl ToArg, value: impl ToArg) -> Command<(), i64> {
+    let mut request = Request::new("SETRANGE", PLAIN);
+    request.key(key);
+    request.arg(offset);
+    request.arg(value);
+    Command::new(request)
+}
+
+/// Tells the length of a string.
+///
+/// `STRLEN key`
+///
+/// O(1). Since Redis 2.2.0. Errors: the server's.
+pub fn strlen(key: impl ToArg) -> Command<(), i64> {
+    let mut request = Request::new("STRLEN", READS);
+    request.key(key);
+    Command::new(request)
+}
+
+/// Reads a part of a string.
+///
+/// `SUBSTR key start end`
+///
+/// O(N) with N the length of the reply. Since Redis 1.0.0. Errors: the server's; `UnexpectedReply` if `T`
+/// does not fit.
+#[deprecated(note = "since Redis 2.0.0: `GETRANGE` instead")]
+pub fn substr<T>(key: impl ToArg, start: impl ToArg, end: impl ToArg) -> Command<(), T> {
+    let mut request = Request::new("SUBSTR", READS);
+    request.key(key);
+    request.arg(start);
+    request.arg(end);
+    Command::new(request)
+}

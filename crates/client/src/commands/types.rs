@@ -1,0 +1,291 @@
+//! Words of which one has to be chosen.
+//!
+//! Written by the test `client_commands` from the server's command table: do not edit.
+
+use crate::arg::{ToArg, Words};
+
+/// An end of a list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    /// `LEFT`.
+    Left,
+    /// `RIGHT`.
+    Right,
+}
+
+impl ToArg for Side {
+    fn write(&self, words: &mut Words<'_>) {
+        let word = match self {
+            Side::Left => "LEFT",
+            Side::Right => "RIGHT",
+        };
+        words.push(word.as_bytes());
+    }
+}
+
+/// An end of a sorted set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Extreme {
+    /// `MIN`.
+    Min,
+    /// `MAX`.
+    Max,
+}
+
+impl ToArg for Extreme {
+    fn write(&self, words: &mut Words<'_>) {
+        let word = match self {
+            Extreme::Min => "MIN",
+            Extreme::Max => "MAX",
+        };
+        words.push(word.as_bytes());
+    }
+}
+
+/// Where an element goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// `BEFORE`.
+    Before,
+    /// `AFTER`.
+    After,
+}
+
+impl ToArg for Place {
+    fn write(&self, words: &mut Words<'_>) {
+        let word = match self {
+            Place::Before => "BEFORE",
+            Place::After => "AFTER",
+        };
+        words.push(word.as_bytes());
+    }
+}
+
+/// A unit of length.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unit {
+    /// `M`.
+    M,
+    /// `KM`.
+    Km,
+    /// `FT`.
+    Ft,
+    /// `MI`.
+    Mi,
+}
+
+impl ToArg for Unit {
+    fn write(&self, words: &mut Words<'_>) {
+        let word = match self {
+            Unit::M => "M",
+            Unit::Km => "KM",
+            Unit::Ft => "FT",
+            Unit::Mi => "MI",
+        };
+        words.push(word.as_bytes());
+    }
+}
+
+/// What becomes of the scores of a member.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Aggregate {
+    /// `SUM`.
+    Sum,
+    /// `MIN`.
+    Min,
+    /// `MAX`.
+    Max,
+}
+
+impl ToArg for Aggregate {
+    fn write(&self, words: &mut Words<'_>) {
+        let word = match self {
+            Aggregate::Sum => "SUM",
+            Aggregate::Min => "MIN",
+            Aggregate::Max => "MAX",
+        };
+        words.push(word.as_bytes());
+    }
+}
+
+/// What becomes of a number that does not fit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Overflow {
+    /// `WRAP`.
+    Wrap,
+    /// `SAT`.
+    Sat,
+    /// `FAIL`.
+    Fail,
+}
+
+impl ToArg for Overflow {
+    fn write(&self, words: &mut Words<'_>) {
+        let word = match self {
+            Overflow::Wrap => "WRAP",
+            Overflow::Sat => "SAT",
+            Overflow::Fail => "FAIL",
+        };
+        words.push(word.as_bytes());
+    }
+}
+
+/// Whether it is so.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum YesNo {
+    /// `YES`.
+    Yes,
+    /// `NO`.
+    No,
+}
+
+impl ToArg for YesNo {
+    fn write(&self, words: &mut Words<'_>) {
+        let word = match self {
+            YesNo::Yes => "YES",
+            YesNo::No => "NO",
+        };
+        words.push(word.as_bytes());
+    }
+}
+
+/// Whether it is switched on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Switch {
+    /// `ON`.
+    On,
+    /// `OFF`.
+    Off,
+}
+
+impl ToArg for Switch {
+    fn write(&self, words: &mut Words<'_>) {
+        let word = match self {
+            Switch::On => "ON",
+            Switch::Off => "OFF",
+        };
+        words.push(word.as_bytes());
+    }
+}
+
+/// Which commands are answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Replies {
+    /// `ON`.
+    On,
+    /// `OFF`.
+    Off,
+    /// `SKIP`.
+    Skip,
+}
+
+impl ToArg for Replies {
+    fn write(&self, words: &mut Words<'_>) {
+        let word = match self {
+            Replies::On => "ON",
+            Replies::Off => "OFF",
+            Replies::Skip => "SKIP",
+        };
+        words.push(word.as_bytes());
+    }
+}
+
+/// How scripts are debugged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ScriptDebugging {
+    /// `YES`.
+    Yes,
+    /// `SYNC`.
+    Synchronous,
+    /// `NO`.
+    No,
+}
+
+impl ToArg for ScriptDebugging {
+    fn write(&self, words: &mut Words<'_>) {
+        let word = match self {
+            ScriptDebugging::Yes => "YES",
+            ScriptDebugging::Synchronous => "SYNC",
+            ScriptDebugging::No => "NO",
+        };
+        words.push(word.as_bytes());
+    }
+}
+
+/// How safe a write has to be to be answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Durability {
+    /// `MEMORY`.
+    Memory,
+    /// `LOG`.
+    Log,
+    /// `DISK`.
+    Disk,
+    /// `DEFAULT`.
+    Default,
+}
+
+impl ToArg for Durability {
+    fn write(&self, words: &mut Words<'_>) {
+        let word = match self {
+            Durability::Memory => "MEMORY",
+            Durability::Log => "LOG",
+            Durability::Disk => "DISK",
+            Durability::Default => "DEFAULT",
+        };
+        words.push(word.as_bytes());
+    }
+}
+
+/// Which clients.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ClientType {
+    /// `NORMAL`.
+    Normal,
+    /// `MASTER`.
+    Master,
+    /// `REPLICA`.
+    Replica,
+    /// `PUBSUB`.
+    Pubsub,
+}
+
+impl ToArg for ClientType {
+    fn write(&self, words: &mut Words<'_>) {
+        let word = match self {
+            ClientType::Normal => "NORMAL",
+            ClientType::Master => "MASTER",
+            ClientType::Replica => "REPLICA",
+            ClientType::Pubsub => "PUBSUB",
+        };
+        words.push(word.as_bytes());
+    }
+}
+
+/// Which clients are disconnected.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KilledType {
+    /// `NORMAL`.
+    Normal,
+    /// `MASTER`.
+    Master,
+    /// `SLAVE`.
+    Slave,
+    /// `REPLICA`.
+    Replica,
+    /// `PUBSUB`.
+    Pubsub,
+}
+
+impl ToArg for KilledType {
+    fn write(&self, words: &mut Words<'_>) {
+        let word = match self {
+            KilledType::Normal => "NORMAL",
+            KilledType::Master => "MASTER",
+            KilledType::Slave => "SLAVE",
+            KilledType::Replica => "REPLICA",
+            KilledType::Pubsub => "PUBSUB",
+        };
+        words.push(word.as_bytes());
+    }
+}

@@ -1,0 +1,152 @@
+//! What the reply of each command is made into: the one fact about a command that its row does not say.
+//!
+//! What people usually do not look at has a type of its own, so that it need not be told; what they read is a
+//! `T` of theirs.
+
+/// Types, and the functions whose replies have them.
+pub(super) const REPLIES: &[(&str, &str)] = &[
+    // It is done, or an error.
+    (
+        "()",
+        "acl_load acl_log_reset acl_save acl_setuser asking auth client_caching client_capa client_durability \
+         client_no_evict client_no_touch client_pause client_reply client_setinfo client_setname \
+         client_tracking client_unpause cluster_addslots cluster_addslotsrange cluster_delslots \
+         cluster_delslotsrange cluster_failover cluster_flushslots cluster_forget cluster_meet \
+         cluster_replicate cluster_reset cluster_saveconfig cluster_set_config_epoch cluster_setslot \
+         config_resetstat config_rewrite config_set discard failover flushall flushdb function_delete \
+         function_flush function_kill function_restore hmset lset ltrim memory_purge module_load \
+         module_loadex module_unload monitor mset multi pfmerge pfselftest psetex quit readonly readwrite \
+         rename replconf replicaof reset restore restore_asking save script_debug script_flush script_kill \
+         select setex shutdown slaveof slowlog_reset swapdb unwatch watch xgroup_create xgroup_setid xsetid",
+    ),
+    // Whether it was done, or is so.
+    (
+        "bool",
+        "client_unblock copy expire expireat hexists hsetex hsetnx move_to msetnx persist pexpire pexpireat \
+         pfadd renamenx set setnx sismember smove xgroup_createconsumer xgroup_destroy",
+    ),
+    (
+        "i64",
+        "acl_deluser append bitcount bitop bitpos client_getredir client_id client_kill \
+         cluster_count_failure_reports cluster_countkeysinslot cluster_keyslot command_count dbsize decr \
+         decrby del exists expiretime geoadd georadius_store georadius_store_dist georadiusbymember_store \
+         georadiusbymember_store_dist geosearchstore getbit hdel hincrby hlen hset hstrlen incr incrby \
+         lastsave latency_reset lcs_len linsert llen lpush lpushx lrem pexpiretime pfcount pttl publish \
+         pubsub_numpat rpush rpushx sadd scard sdiffstore setbit setrange sintercard sinterstore slowlog_len \
+         sort_store spublish srem strlen sunionstore touch ttl unlink wait xack xdel xgroup_delconsumer xlen \
+         xtrim zadd zcard zcount zdiffstore zintercard zinterstore zlexcount zrangestore zrem zremrangebylex \
+         zremrangebyrank zremrangebyscore zunionstore",
+    ),
+    ("Option<i64>", "lpos memory_usage object_freq object_idletime object_refcount zrank zrevrank"),
+    ("f64", "hincrbyfloat incrbyfloat zincrby"),
+    ("Option<f64>", "geodist zscore"),
+    (
+        "String",
+        "acl_dryrun acl_genpass acl_whoami bgrewriteaof bgsave client_info client_list cluster_bumpepoch \
+         cluster_info cluster_myid cluster_nodes function_load info latency_doctor latency_graph lolwut \
+         memory_doctor memory_malloc_stats migrate ping script_load type_of xadd",
+    ),
+    ("Option<String>", "object_encoding"),
+    (
+        "Vec<String>",
+        "acl_help client_help cluster_help command_help config_help function_help latency_help memory_help \
+         module_help object_help pubsub_help replication_help script_help slowlog_help xgroup_help xinfo_help",
+    ),
+    // What people read: nothing, or a value of theirs.
+    (
+        "Option<T>",
+        "acl_getuser blmove blmpop blpop brpop brpoplpush bzmpop bzpopmax bzpopmin client_getname dump get \
+         getdel getex getset hget hrandfield lindex lmove lmpop lpop randomkey rpop rpoplpush spop \
+         srandmember zmpop zrandmember",
+    ),
+    (
+        "Vec<T>",
+        "acl_cat acl_list acl_log acl_users cluster_getkeysinslot cluster_links cluster_replicas \
+         cluster_shards cluster_slaves cluster_slots command_getkeys command_getkeysandflags command_info \
+         command_list function_list georadius georadius_ro georadiusbymember georadiusbymember_ro geosearch \
+         hkeys hvals keys latency_history latency_latest lrange module_list pubsub_channels \
+         pubsub_shardchannels slowlog_get sort sort_ro xclaim xinfo_consumers xinfo_groups xpending_range \
+         xrange xrevrange zdiff zinter zpopmax zpopmin zrange zrangebylex zrangebyscore zrevrange \
+         zrevrangebylex zrevrangebyscore zunion",
+    ),
+    ("Vec<Option<T>>", "geohash hgetdel hgetex hmget mget"),
+    ("Vec<bool>", "script_exists smismember"),
+    (
+        "Vec<i64>",
+        "hexpire hexpireat hexpiretime hpersist hpexpire hpexpireat hpexpiretime hpttl httl",
+    ),
+    ("Vec<Option<i64>>", "bitfield bitfield_ro"),
+    ("Vec<Option<f64>>", "zmscore"),
+    ("Vec<Option<(f64, f64)>>", "geopos"),
+    // Seconds, and microseconds.
+    ("(i64, i64)", "time"),
+    // Local copies, and copies of replicas.
+    ("(i64, i64)", "waitaof"),
+    // Where to go on, 0 at the end, and what was found on the way.
+    ("(u64, Vec<T>)", "hscan scan sscan zscan"),
+    // A set, a map, a list, a tree: as the caller wants it.
+    (
+        "T",
+        "client_trackinginfo command_docs config_get debug echo eval eval_ro evalsha evalsha_ro exec fcall \
+         fcall_ro function_dump function_stats getrange hello hgetall latency_histogram lcs lcs_idx \
+         memory_stats pfdebug psubscribe psync pubsub_numsub pubsub_shardnumsub punsubscribe \
+         replication_compare role sdiff sinter smembers ssubscribe subscribe substr sunion sunsubscribe sync \
+         unsubscribe xautoclaim xinfo_stream xpending xread xread_block xreadgroup xreadgroup_block",
+    ),
+];
+
+/// The type of the replies of `function`.
+///
+/// # Panics
+/// If nobody said it.
+pub(super) fn reply(function: &str) -> &'static str {
+    let of = |names: &str| names.split_whitespace().any(|name| name == function);
+    let found = REPLIES.iter().find(|(_, names)| of(names));
+    found.unwrap_or_else(|| panic!("`{function}` has no reply: say in REPLIES what it is")).0
+}
+
+/// Options that make another type of it: function, option, the type. `T` is the one that it had.
+pub(super) const SWITCHES: &[(&str, &str, &str)] = &[
+    ("hrandfield", "count", "Vec<T>"),
+    ("lpop", "count", "Vec<T>"),
+    ("lpos", "count", "Vec<i64>"),
+    ("rpop", "count", "Vec<T>"),
+    // The value before, whatever was or was not written.
+    ("set", "get", "Option<U>"),
+    ("spop", "count", "Vec<T>"),
+    ("srandmember", "count", "Vec<T>"),
+    ("xadd", "no_mk_stream", "Option<String>"),
+    ("zadd", "incr", "Option<f64>"),
+    ("zrandmember", "count", "Vec<T>"),
+    ("zrank", "with_score", "Option<(i64, f64)>"),
+    ("zrevrank", "with_score", "Option<(i64, f64)>"),
+];
+
+/// What is to be known of a type that says little.
+pub(super) const NOTES: &[(&str, &str)] = &[
+    ("set", "Whether it was written: not, if a condition was not met."),
+    ("hgetall", "A map, or a list of pairs."),
+    ("config_get", "A map, or a list of pairs."),
+    ("hscan", "Pairs of field and value, from a cursor that begins with 0 and ends with 0."),
+    ("zscan", "Pairs of member and score, from a cursor that begins with 0 and ends with 0."),
+    ("sscan", "Members, from a cursor that begins with 0 and ends with 0."),
+    ("scan", "Keys, from a cursor that begins with 0 and ends with 0."),
+    ("zrange", "Members; pairs of member and score if these are asked for."),
+    ("zpopmin", "Pairs of member and score."),
+    ("zpopmax", "Pairs of member and score."),
+    ("blpop", "The key, and the element."),
+    ("brpop", "The key, and the element."),
+    ("bzpopmin", "The key, the member, and its score."),
+    ("bzpopmax", "The key, the member, and its score."),
+    ("migrate", "`OK`, or `NOKEY` if there was no key."),
+    (
+        "xread",
+        "Pairs of stream and entries; none if there are no new ones: only `xread_block` waits.",
+    ),
+    ("xread_block", "Pairs of stream and entries; none if the time is over."),
+    (
+        "xreadgroup",
+        "Pairs of stream and entries; none if there are no new ones: only `xreadgroup_block` waits.",
+    ),
+    ("xreadgroup_block", "Pairs of stream and entries; none if the time is over."),
+];

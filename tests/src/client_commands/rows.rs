@@ -1,0 +1,158 @@
+//! All rows of the server's command table as calls of a client.
+
+use super::names;
+use super::replies::reply;
+use super::tree::{BLOCK, Function, Method, Node, functions, variants};
+use brisk_engine::command::{Flags, InMulti, Spec};
+use brisk_engine::table::CommandTable;
+
+/// What the way to the server depends on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Traits {
+    pub(super) reads_only: bool,
+    pub(super) blocks: bool,
+    pub(super) binds: bool,
+}
+
+impl Traits {
+    /// The name of the constant with these traits.
+    pub(super) fn constant(self) -> &'static str {
+        match (self.reads_only, self.blocks, self.binds) {
+            (false, false, false) => "PLAIN",
+            (true, false, false) => "READS",
+            (false, true, false) => "BLOCKS",
+            (true, true, false) => "READS_AND_BLOCKS",
+            (false, false, true) => "BINDS",
+            (false, true, true) => "BINDS_AND_BLOCKS",
+            (true, _, true) => panic!("no command that reads changes the connection"),
+        }
+    }
+}
+
+/// A function of the client.
+#[derive(Debug)]
+pub(super) struct Call<'a> {
+    /// `client|list`.
+    pub(super) row: &'a str,
+    /// `client_list`; several functions may have it in common.
+    pub(super) base: String,
+    /// `CLIENT LIST`.
+    pub(super) words: String,
+    pub(super) spec: &'static Spec,
+    pub(super) function: Function,
+    pub(super) syntax: String,
+    pub(super) reply: &'static str,
+    /// The marker of its options, if it has some.
+    pub(super) options: Option<String>,
+    pub(super) traits: Traits,
+}
+
+/// Options that functions have in common.
+#[derive(Debug)]
+pub(super) struct Options {
+    pub(super) base: String,
+    /// One of the functions.
+    pub(super) function: String,
+    pub(super) words: String,
+    pub(super) module: &'static str,
+    pub(super) reply: &'static str,
+    pub(super) methods: Vec<Method>,
+}
+
+/// What all rows become.
+#[derive(Debug)]
+pub(super) struct Calls<'a> {
+    pub(super) calls: Vec<Call<'a>>,
+    pub(super) options: Vec<Options>,
+}
+
+/// Commands that change what the connection is, or tell what was done on it, beside those whose rows say so
+/// by what they do to a transaction or a database, or as a part of Pub/Sub.
+const BINDS: &[&str] = &[
+    // Who the connection is.
+    "auth",
+    "client|setinfo",
+    "client|setname",
+    "hello",
+    // How it is answered.
+    "client|caching",
+    "client|capa",
+    "client|durability",
+    "client|reply",
+    "client|tracking",
+    "monitor",
+    "script|debug",
+    // How its commands are taken.
+    "asking",
+    "client|no-evict",
+    "client|no-touch",
+    "readonly",
+    "readwrite",
+    "unwatch",
+    // What is behind them is queued, or may be refused.
+    "multi",
+    "watch",
+    // They speak of what was written on this connection.
+    "wait",
+    "waitaof",
+    // The connection becomes a replica's.
+    "psync",
+    "replconf",
+    "sync",
+];
+
+fn traits(row: &str, spec: &Spec, fork: Option<&str>, may_wait: bool) -> Traits {
+    let subscribes = spec.flags.contains(Flags::PUBSUB)
+        && (spec.flags.contains(Flags::NOSCRIPT) || spec.flags.contains(Flags::UNSUBSCRIBES));
+    let of_transactions =
+        matches!(spec.in_multi, InMulti::Selects | InMulti::Ends | InMulti::Executes);
+    let binds = subscribes || of_transactions || BINDS.contains(&row);
+    Traits {
+        reads_only: spec.flags.contains(Flags::READONLY) && !binds,
+        blocks: spec.flags.contains(Flags::BLOCKING) && (!may_wait || fork == Some(BLOCK)),
+        binds,
+    }
+}
+
+/// The calls of all rows but containers, whose subcommands are the commands.
+pub(super) fn calls(table: &CommandTable) -> Calls<'_> {
+    let mut all = Calls { calls: Vec::new(), options: Vec::new() };
+    for row in table.all().filter(|row| !row.is_container()) {
+        let words = row.name.replace('|', " ").to_uppercase();
+        let variants = variants(&row.name, row.spec.args);
+        let may_wait = variants.iter().any(|variant| variant.fork == Some(BLOCK));
+        for variant in variants {
+            let (functions, methods) = functions(&row.name, &variant);
+            let syntax: Vec<_> = variant.nodes.iter().map(Node::syntax).collect();
+            let syntax = format!("{words} {}", syntax.join(" ")).trim().to_owned();
+            let reply = reply(&variant.base);
+            let traits = traits(&row.name, row.spec, variant.fork, may_wait);
+            let options = (!methods.is_empty()).then(|| names::type_name(&variant.base));
+            let first = functions.first().map(|function| function.name.clone());
+            for function in functions {
+                all.calls.push(Call {
+                    row: &row.name,
+                    base: variant.base.clone(),
+                    words: words.clone(),
+                    spec: row.spec,
+                    function,
+                    syntax: syntax.clone(),
+                    reply,
+                    options: options.clone(),
+                    traits,
+                });
+            }
+            if options.is_some() {
+                all.options.push(Options {
+                    base: variant.base,
+                    function: first.unwrap_or_default(),
+                    words: words.clone(),
+                    module: names::module(row.spec.group.name()),
+                    reply,
+                    methods,
+                });
+            }
+        }
+    }
+    all
+}
