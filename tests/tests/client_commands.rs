@@ -19,7 +19,7 @@ fn the_commands_are_those_that_the_table_gives() {
             fs::write(path, text).unwrap();
         }
     }
-    let kept: BTreeSet<_> = ["", "methods", "options"]
+    let kept: BTreeSet<_> = ["", "methods", "options", "own_methods"]
         .iter()
         .flat_map(|part| fs::read_dir(folder.join(part)).unwrap().map(|file| file.unwrap().path()))
         .filter(|path| path.is_file())

@@ -21,6 +21,8 @@ use subjects::{Brisk, Fred, Redis, Rustis, Subject};
 /// A value of 64 bytes under a key of 16.
 const VALUE: &str = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
 const KEYS: usize = 1000;
+/// Longer waits count as this.
+const LONGEST_NS: u64 = 60_000_000_000;
 
 struct Options {
     server: String,
@@ -120,7 +122,7 @@ async fn measure<S: Subject>(callers: usize, options: &Options) -> Result<Figure
     let spawn = |caller: usize| {
         let (client, keys, stop) = (client.clone(), Arc::clone(&keys), Arc::clone(&stop));
         tokio::spawn(async move {
-            let mut times = Histogram::<u64>::new(2)?;
+            let mut times = Histogram::<u64>::new_with_max(LONGEST_NS, 2)?;
             let mut at = caller;
             while !stop.load(Ordering::Relaxed) {
                 let begun = Instant::now();
@@ -137,7 +139,7 @@ async fn measure<S: Subject>(callers: usize, options: &Options) -> Result<Figure
     let tasks: Vec<_> = (0..callers).map(spawn).collect();
     tokio::time::sleep(options.time).await;
     stop.store(true, Ordering::Relaxed);
-    let mut all = Histogram::<u64>::new(2)?;
+    let mut all = Histogram::<u64>::new_with_max(LONGEST_NS, 2)?;
     for task in tasks {
         all.add(task.await??)?;
     }

@@ -22,11 +22,12 @@ impl Subject for Brisk {
     }
 
     async fn set(&self, key: &str, value: &str) -> Result<()> {
-        Ok(self.0.raw("SET").key(key).arg(value).await?)
+        self.0.set(key, value).await?;
+        Ok(())
     }
 
     async fn get(&self, key: &str) -> Result<Vec<u8>> {
-        Ok(self.0.raw::<Option<Vec<u8>>>("GET").key(key).required().await?)
+        Ok(self.0.get::<Vec<u8>>(key).required().await?)
     }
 }
 

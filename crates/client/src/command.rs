@@ -259,7 +259,16 @@ pub(crate) struct Way<'a> {
     pub(crate) replay: Option<Replay>,
 }
 
+/// As good as for ever.
+const UNLIMITED: Duration = Duration::from_secs(u32::MAX as u64);
+
 impl Way<'_> {
+    /// Its own time. One that waits for other clients takes as long as it says to the server.
+    fn limit(&self) -> Option<Duration> {
+        let blocks = || self.requests.iter().any(|request| request.traits().blocks);
+        self.timeout.or_else(|| blocks().then_some(UNLIMITED))
+    }
+
     fn is_over(&self, since: Instant, target: &impl Target) -> bool {
         let timeout = self.timeout.or(target.default_timeout());
         timeout.is_some_and(|timeout| since.elapsed() >= timeout)
@@ -295,7 +304,7 @@ impl State {
                         return Poll::Ready(Ok(Reply::default()));
                     };
                     let lane = target.lane_of(first)?;
-                    match lane.submit(way.requests, way.timeout, cx.waker())? {
+                    match lane.submit(way.requests, way.limit(), cx.waker())? {
                         Submitted::Waits(slot) => *self = State::Waits { slot },
                         Submitted::Full => {
                             *self = match before {

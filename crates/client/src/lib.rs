@@ -1,5 +1,3 @@
-#![forbid(unsafe_code)]
-#![warn(missing_docs)]
 //! A client for Redis-compatible servers: Brisk, Redis, Valkey.
 //!
 //! Commands of all tasks and threads share a few connections, go out together and are answered in order, without
@@ -14,6 +12,8 @@
 //! | [`ToArg`], [`ToArgs`] | what can be a word of a command |
 //! | [`FromReply`] | what a reply can be made into |
 //! | [`Error`] | what happened, how far the command had come, whether it may have been executed |
+#![forbid(unsafe_code)]
+#![warn(missing_docs)]
 
 mod address;
 mod arg;
@@ -23,6 +23,7 @@ mod command;
 pub mod commands;
 mod error;
 mod lane;
+mod poison;
 mod reply;
 mod request;
 mod script;

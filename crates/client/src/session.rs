@@ -27,8 +27,9 @@ impl Session {
         Session { lane, timeout }
     }
 
-    /// A command by its name, as [`Client::raw`]. Blocking commands want a [`timeout`](Command::timeout) of
-    /// their own if they may wait longer than the client's.
+    /// A command by its name, as [`Client::raw`]. One that blocks wants a [`timeout`](Command::timeout) of its
+    /// own if it may wait longer than the client's; the blocking methods of a session wait for as long as they
+    /// tell the server.
     pub fn raw<T>(&self, name: &str) -> Command<&Session, T> {
         Command::new(Request::new(name, Traits::default())).on(self)
     }

@@ -6,6 +6,7 @@
 use crate::client::Client;
 use crate::error::{Error, Kind, Result};
 use crate::lane::connect::{Connection, Setup, open};
+use crate::poison::lock;
 use crate::reply::Reply;
 use crate::request::{Request, Traits};
 use brisk_resp::reply::decode::ReplyLimits;
@@ -13,7 +14,7 @@ use brisk_resp::reply::frame::{FrameScanner, Scan};
 use bytes::{Buf, Bytes};
 use std::collections::{BTreeSet, VecDeque};
 use std::future::poll_fn;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::{Poll, Waker};
 use std::time::Duration;
 use tokio::sync::Notify;
@@ -110,7 +111,7 @@ struct State {
 
 impl Shared {
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 }
 

@@ -5,7 +5,6 @@ use brisk_testkit::proxy::{Cut, Proxy};
 use brisk_testkit::server::{Launch, Server};
 use brisk_testkit::wait::wait_until;
 use std::future::Future;
-use std::time::Duration;
 
 fn servers() -> [Server; 2] {
     [Launch::redis().start(), Launch::subject().start()]
@@ -107,14 +106,8 @@ fn a_session_has_its_connection_for_itself() {
             command::<()>(&["SET", "k", "three"]).on(&session).await.unwrap();
             assert_eq!(command::<Option<String>>(&["GET", "k"]).on(&db).await.unwrap(), None);
             // It may wait, and nobody else does.
-            let waits = tokio::spawn(async move {
-                session
-                    .raw::<Option<(String, String)>>("BLPOP")
-                    .key("queue")
-                    .arg(20)
-                    .timeout(Duration::from_secs(30))
-                    .await
-            });
+            let waits =
+                tokio::spawn(async move { session.blpop::<(String, String)>("queue", 20).await });
             wait_until("it to wait", || server.info("blocked_clients") == "1");
             command::<i64>(&["RPUSH", "queue", "no"]).on(&db).await.unwrap();
             let other = db.session().await.unwrap();

@@ -36,14 +36,28 @@ struct Owner {
     takes: fn(&Call<'_>) -> bool,
 }
 
-/// A type that owns its connection is a further row.
-const OWNERS: &[Owner] = &[Owner {
-    name: "Client",
-    path: "crate::client::Client",
-    folder: "methods",
-    about: "shared connections",
-    takes: |call| !call.traits.binds && !call.traits.blocks && is_recommended(call),
-}];
+const OWNERS: &[Owner] = &[
+    Owner {
+        name: "Client",
+        path: "crate::client::Client",
+        folder: "methods",
+        about: "shared connections",
+        takes: |call| !call.traits.binds && !call.traits.blocks && is_recommended(call),
+    },
+    Owner {
+        name: "Session",
+        path: "crate::session::Session",
+        folder: "own_methods",
+        about: "a connection of one's own",
+        takes: |call| is_recommended(call) && !is_answered_otherwise(call),
+    },
+];
+
+/// After it replies are no longer one for each request, which only a `Subscriber` understands.
+fn is_answered_otherwise(call: &Call<'_>) -> bool {
+    call.row.ends_with("subscribe")
+        || ["client|reply", "monitor", "psync", "sync"].contains(&call.row)
+}
 
 /// It is neither deprecated nor a matter of servers among themselves.
 fn is_recommended(call: &Call<'_>) -> bool {

@@ -145,7 +145,7 @@ impl Call<'_> {
         let begin = format!("Request::new({:?}, {})", self.words, self.traits.constant());
         let (head, tail) = (&self.function.head, &self.function.tail);
         if head.is_empty() && tail.is_empty() {
-            let _ = writeln!(out, "Command::new({begin})\n}}\n");
+            let _ = writeln!(out, "Command::typed({begin})\n}}\n");
             return;
         }
         let _ = writeln!(out, "let mut request = {begin};");
@@ -158,7 +158,7 @@ impl Call<'_> {
         tail.iter().for_each(|piece| {
             let _ = writeln!(out, "{};", statement(piece));
         });
-        out.push_str("Command::new(request)\n}\n\n");
+        out.push_str("Command::typed(request)\n}\n\n");
     }
 
     /// The same as a method of what sends it.

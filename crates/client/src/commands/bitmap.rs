@@ -16,7 +16,7 @@ use crate::request::Request;
 pub fn bitcount(key: impl ToArg) -> Command<(), i64, options::Bitcount> {
     let mut request = Request::new("BITCOUNT", READS);
     request.key(key);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Reads and changes integers of any width inside a string.
@@ -28,7 +28,7 @@ pub fn bitcount(key: impl ToArg) -> Command<(), i64, options::Bitcount> {
 pub fn bitfield(key: impl ToArg) -> Command<(), Vec<Option<i64>>, options::Bitfield> {
     let mut request = Request::new("BITFIELD", PLAIN);
     request.key(key);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Reads integers of any width inside a string.
@@ -39,7 +39,7 @@ pub fn bitfield(key: impl ToArg) -> Command<(), Vec<Option<i64>>, options::Bitfi
 pub fn bitfield_ro(key: impl ToArg) -> Command<(), Vec<Option<i64>>, options::BitfieldRo> {
     let mut request = Request::new("BITFIELD_RO", READS);
     request.key(key);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Combines strings bit by bit and stores the result.
@@ -56,7 +56,7 @@ pub fn bitop(
     request.arg(operation);
     request.key(destination);
     request.keys(keys);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Finds the first bit that is set, or clear, in a string or a part of it.
@@ -68,7 +68,7 @@ pub fn bitpos(key: impl ToArg, bit: impl ToArg) -> Command<(), i64, options::Bit
     let mut request = Request::new("BITPOS", READS);
     request.key(key);
     request.arg(bit);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Reads one bit of a string.
@@ -80,7 +80,7 @@ pub fn getbit(key: impl ToArg, offset: impl ToArg) -> Command<(), i64> {
     let mut request = Request::new("GETBIT", READS);
     request.key(key);
     request.arg(offset);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Sets or clears one bit of a string; creates the key if it is missing.
@@ -93,5 +93,5 @@ pub fn setbit(key: impl ToArg, offset: impl ToArg, value: impl ToArg) -> Command
     request.key(key);
     request.arg(offset);
     request.arg(value);
-    Command::new(request)
+    Command::typed(request)
 }

@@ -17,7 +17,7 @@ use crate::request::Request;
 /// It changes what the connection is, or tells of it: it is no method of [`Client`](crate::Client), whose
 /// connections are shared.
 pub fn asking() -> Command<(), ()> {
-    Command::new(Request::new("ASKING", BINDS))
+    Command::typed(Request::new("ASKING", BINDS))
 }
 
 /// Gives slots to this node.
@@ -28,7 +28,7 @@ pub fn asking() -> Command<(), ()> {
 pub fn cluster_addslots(slots: impl ToArgs) -> Command<(), ()> {
     let mut request = Request::new("CLUSTER ADDSLOTS", PLAIN);
     request.args(slots);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Gives ranges of slots to this node.
@@ -40,7 +40,7 @@ pub fn cluster_addslots(slots: impl ToArgs) -> Command<(), ()> {
 pub fn cluster_addslotsrange(slot_ranges: impl ToArgs) -> Command<(), ()> {
     let mut request = Request::new("CLUSTER ADDSLOTSRANGE", PLAIN);
     request.args(slot_ranges);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Raises the configuration epoch.
@@ -49,7 +49,7 @@ pub fn cluster_addslotsrange(slot_ranges: impl ToArgs) -> Command<(), ()> {
 ///
 /// O(1). Since Redis 3.0.0. Errors: the server's.
 pub fn cluster_bumpepoch() -> Command<(), String> {
-    Command::new(Request::new("CLUSTER BUMPEPOCH", PLAIN))
+    Command::typed(Request::new("CLUSTER BUMPEPOCH", PLAIN))
 }
 
 /// Counts the reports that a node has failed.
@@ -60,7 +60,7 @@ pub fn cluster_bumpepoch() -> Command<(), String> {
 pub fn cluster_count_failure_reports(node_id: impl ToArg) -> Command<(), i64> {
     let mut request = Request::new("CLUSTER COUNT-FAILURE-REPORTS", PLAIN);
     request.arg(node_id);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Counts the keys of a slot.
@@ -71,7 +71,7 @@ pub fn cluster_count_failure_reports(node_id: impl ToArg) -> Command<(), i64> {
 pub fn cluster_countkeysinslot(slot: impl ToArg) -> Command<(), i64> {
     let mut request = Request::new("CLUSTER COUNTKEYSINSLOT", PLAIN);
     request.arg(slot);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Takes slots away from this node.
@@ -82,7 +82,7 @@ pub fn cluster_countkeysinslot(slot: impl ToArg) -> Command<(), i64> {
 pub fn cluster_delslots(slots: impl ToArgs) -> Command<(), ()> {
     let mut request = Request::new("CLUSTER DELSLOTS", PLAIN);
     request.args(slots);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Takes ranges of slots away from this node.
@@ -94,7 +94,7 @@ pub fn cluster_delslots(slots: impl ToArgs) -> Command<(), ()> {
 pub fn cluster_delslotsrange(slot_ranges: impl ToArgs) -> Command<(), ()> {
     let mut request = Request::new("CLUSTER DELSLOTSRANGE", PLAIN);
     request.args(slot_ranges);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Makes this replica the primary.
@@ -103,7 +103,7 @@ pub fn cluster_delslotsrange(slot_ranges: impl ToArgs) -> Command<(), ()> {
 ///
 /// O(1). Since Redis 3.0.0. Errors: the server's.
 pub fn cluster_failover() -> Command<(), (), options::ClusterFailover> {
-    Command::new(Request::new("CLUSTER FAILOVER", PLAIN))
+    Command::typed(Request::new("CLUSTER FAILOVER", PLAIN))
 }
 
 /// Takes all slots away from this node.
@@ -112,7 +112,7 @@ pub fn cluster_failover() -> Command<(), (), options::ClusterFailover> {
 ///
 /// O(1). Since Redis 3.0.0. Errors: the server's.
 pub fn cluster_flushslots() -> Command<(), ()> {
-    Command::new(Request::new("CLUSTER FLUSHSLOTS", PLAIN))
+    Command::typed(Request::new("CLUSTER FLUSHSLOTS", PLAIN))
 }
 
 /// Removes a node from those that are known.
@@ -123,7 +123,7 @@ pub fn cluster_flushslots() -> Command<(), ()> {
 pub fn cluster_forget(node_id: impl ToArg) -> Command<(), ()> {
     let mut request = Request::new("CLUSTER FORGET", PLAIN);
     request.arg(node_id);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Shows keys of a slot.
@@ -136,7 +136,7 @@ pub fn cluster_getkeysinslot<T>(slot: impl ToArg, count: impl ToArg) -> Command<
     let mut request = Request::new("CLUSTER GETKEYSINSLOT", PLAIN);
     request.arg(slot);
     request.arg(count);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Explains the subcommands.
@@ -145,7 +145,7 @@ pub fn cluster_getkeysinslot<T>(slot: impl ToArg, count: impl ToArg) -> Command<
 ///
 /// O(1). Since Redis 5.0.0. Errors: the server's.
 pub fn cluster_help() -> Command<(), Vec<String>> {
-    Command::new(Request::new("CLUSTER HELP", PLAIN))
+    Command::typed(Request::new("CLUSTER HELP", PLAIN))
 }
 
 /// Shows the state of the cluster.
@@ -154,7 +154,7 @@ pub fn cluster_help() -> Command<(), Vec<String>> {
 ///
 /// O(1). Since Redis 3.0.0. Errors: the server's.
 pub fn cluster_info() -> Command<(), String> {
-    Command::new(Request::new("CLUSTER INFO", PLAIN))
+    Command::typed(Request::new("CLUSTER INFO", PLAIN))
 }
 
 /// Computes the slot of a key.
@@ -165,7 +165,7 @@ pub fn cluster_info() -> Command<(), String> {
 pub fn cluster_keyslot(key: impl ToArg) -> Command<(), i64> {
     let mut request = Request::new("CLUSTER KEYSLOT", PLAIN);
     request.arg(key);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Shows the connections to other nodes.
@@ -175,7 +175,7 @@ pub fn cluster_keyslot(key: impl ToArg) -> Command<(), i64> {
 /// O(N) where N is the total number of Cluster nodes. Since Redis 7.0.0. Errors: the server's;
 /// `UnexpectedReply` if `T` does not fit.
 pub fn cluster_links<T>() -> Command<(), Vec<T>> {
-    Command::new(Request::new("CLUSTER LINKS", PLAIN))
+    Command::typed(Request::new("CLUSTER LINKS", PLAIN))
 }
 
 /// Introduces another node.
@@ -187,7 +187,7 @@ pub fn cluster_meet(ip: impl ToArg, port: impl ToArg) -> Command<(), (), options
     let mut request = Request::new("CLUSTER MEET", PLAIN);
     request.arg(ip);
     request.arg(port);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Shows the id of this node.
@@ -196,7 +196,7 @@ pub fn cluster_meet(ip: impl ToArg, port: impl ToArg) -> Command<(), (), options
 ///
 /// O(1). Since Redis 3.0.0. Errors: the server's.
 pub fn cluster_myid() -> Command<(), String> {
-    Command::new(Request::new("CLUSTER MYID", PLAIN))
+    Command::typed(Request::new("CLUSTER MYID", PLAIN))
 }
 
 /// Shows the nodes as this one knows them.
@@ -205,7 +205,7 @@ pub fn cluster_myid() -> Command<(), String> {
 ///
 /// O(N) where N is the total number of Cluster nodes. Since Redis 3.0.0. Errors: the server's.
 pub fn cluster_nodes() -> Command<(), String> {
-    Command::new(Request::new("CLUSTER NODES", PLAIN))
+    Command::typed(Request::new("CLUSTER NODES", PLAIN))
 }
 
 /// Shows the replicas of a primary.
@@ -216,7 +216,7 @@ pub fn cluster_nodes() -> Command<(), String> {
 pub fn cluster_replicas<T>(node_id: impl ToArg) -> Command<(), Vec<T>> {
     let mut request = Request::new("CLUSTER REPLICAS", PLAIN);
     request.arg(node_id);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Makes this node a replica of a primary.
@@ -227,7 +227,7 @@ pub fn cluster_replicas<T>(node_id: impl ToArg) -> Command<(), Vec<T>> {
 pub fn cluster_replicate(node_id: impl ToArg) -> Command<(), ()> {
     let mut request = Request::new("CLUSTER REPLICATE", PLAIN);
     request.arg(node_id);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Makes this node forget the cluster.
@@ -237,7 +237,7 @@ pub fn cluster_replicate(node_id: impl ToArg) -> Command<(), ()> {
 /// O(N) where N is the number of known nodes. The command may execute a FLUSHALL as a side effect. Since
 /// Redis 3.0.0. Errors: the server's.
 pub fn cluster_reset() -> Command<(), (), options::ClusterReset> {
-    Command::new(Request::new("CLUSTER RESET", PLAIN))
+    Command::typed(Request::new("CLUSTER RESET", PLAIN))
 }
 
 /// Writes what is known of the cluster to its file.
@@ -246,7 +246,7 @@ pub fn cluster_reset() -> Command<(), (), options::ClusterReset> {
 ///
 /// O(1). Since Redis 3.0.0. Errors: the server's.
 pub fn cluster_saveconfig() -> Command<(), ()> {
-    Command::new(Request::new("CLUSTER SAVECONFIG", PLAIN))
+    Command::typed(Request::new("CLUSTER SAVECONFIG", PLAIN))
 }
 
 /// Sets the configuration epoch of a new node.
@@ -257,7 +257,7 @@ pub fn cluster_saveconfig() -> Command<(), ()> {
 pub fn cluster_set_config_epoch(config_epoch: impl ToArg) -> Command<(), ()> {
     let mut request = Request::new("CLUSTER SET-CONFIG-EPOCH", PLAIN);
     request.arg(config_epoch);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Says to which node a slot belongs or goes.
@@ -270,7 +270,7 @@ pub fn cluster_setslot_importing(slot: impl ToArg, node_id: impl ToArg) -> Comma
     request.arg(slot);
     request.arg("IMPORTING");
     request.arg(node_id);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Says to which node a slot belongs or goes.
@@ -283,7 +283,7 @@ pub fn cluster_setslot_migrating(slot: impl ToArg, node_id: impl ToArg) -> Comma
     request.arg(slot);
     request.arg("MIGRATING");
     request.arg(node_id);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Says to which node a slot belongs or goes.
@@ -296,7 +296,7 @@ pub fn cluster_setslot_node(slot: impl ToArg, node_id: impl ToArg) -> Command<()
     request.arg(slot);
     request.arg("NODE");
     request.arg(node_id);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Says to which node a slot belongs or goes.
@@ -308,7 +308,7 @@ pub fn cluster_setslot_stable(slot: impl ToArg) -> Command<(), ()> {
     let mut request = Request::new("CLUSTER SETSLOT", PLAIN);
     request.arg(slot);
     request.arg("STABLE");
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Shows slots and nodes by shard.
@@ -318,7 +318,7 @@ pub fn cluster_setslot_stable(slot: impl ToArg) -> Command<(), ()> {
 /// O(N) where N is the total number of cluster nodes. Since Redis 7.0.0. Errors: the server's;
 /// `UnexpectedReply` if `T` does not fit.
 pub fn cluster_shards<T>() -> Command<(), Vec<T>> {
-    Command::new(Request::new("CLUSTER SHARDS", PLAIN))
+    Command::typed(Request::new("CLUSTER SHARDS", PLAIN))
 }
 
 /// Shows the replicas of a primary.
@@ -330,7 +330,7 @@ pub fn cluster_shards<T>() -> Command<(), Vec<T>> {
 pub fn cluster_slaves<T>(node_id: impl ToArg) -> Command<(), Vec<T>> {
     let mut request = Request::new("CLUSTER SLAVES", PLAIN);
     request.arg(node_id);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Shows which nodes have which slots.
@@ -341,7 +341,7 @@ pub fn cluster_slaves<T>(node_id: impl ToArg) -> Command<(), Vec<T>> {
 /// `UnexpectedReply` if `T` does not fit.
 #[deprecated(note = "since Redis 7.0.0: `CLUSTER SHARDS` instead")]
 pub fn cluster_slots<T>() -> Command<(), Vec<T>> {
-    Command::new(Request::new("CLUSTER SLOTS", PLAIN))
+    Command::typed(Request::new("CLUSTER SLOTS", PLAIN))
 }
 
 /// Lets this connection read from a replica.
@@ -353,7 +353,7 @@ pub fn cluster_slots<T>() -> Command<(), Vec<T>> {
 /// It changes what the connection is, or tells of it: it is no method of [`Client`](crate::Client), whose
 /// connections are shared.
 pub fn readonly() -> Command<(), ()> {
-    Command::new(Request::new("READONLY", BINDS))
+    Command::typed(Request::new("READONLY", BINDS))
 }
 
 /// Ends READONLY.
@@ -365,5 +365,5 @@ pub fn readonly() -> Command<(), ()> {
 /// It changes what the connection is, or tells of it: it is no method of [`Client`](crate::Client), whose
 /// connections are shared.
 pub fn readwrite() -> Command<(), ()> {
-    Command::new(Request::new("READWRITE", BINDS))
+    Command::typed(Request::new("READWRITE", BINDS))
 }

@@ -20,7 +20,7 @@ pub fn auth(password: impl ToArg) -> Command<(), (), options::Auth> {
     let mut request = Request::new("AUTH", BINDS);
     request.end_of_options();
     request.arg(password);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Says whether the keys of the connection's next command are tracked.
@@ -34,7 +34,7 @@ pub fn auth(password: impl ToArg) -> Command<(), (), options::Auth> {
 pub fn client_caching(mode: types::YesNo) -> Command<(), ()> {
     let mut request = Request::new("CLIENT CACHING", BINDS);
     request.arg(mode);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Tells what the client can do.
@@ -48,7 +48,7 @@ pub fn client_caching(mode: types::YesNo) -> Command<(), ()> {
 pub fn client_capa(capabilities: impl ToArgs) -> Command<(), ()> {
     let mut request = Request::new("CLIENT CAPA", BINDS);
     request.args(capabilities);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Says how far changes must have come before the connection is answered.
@@ -60,7 +60,7 @@ pub fn client_capa(capabilities: impl ToArgs) -> Command<(), ()> {
 /// It changes what the connection is, or tells of it: it is no method of [`Client`](crate::Client), whose
 /// connections are shared.
 pub fn client_durability() -> Command<(), (), options::ClientDurability> {
-    Command::new(Request::new("CLIENT DURABILITY", BINDS))
+    Command::typed(Request::new("CLIENT DURABILITY", BINDS))
 }
 
 /// Tells the name of the connection.
@@ -69,7 +69,7 @@ pub fn client_durability() -> Command<(), (), options::ClientDurability> {
 ///
 /// O(1). Since Redis 2.6.9. Errors: the server's; `UnexpectedReply` if `T` does not fit.
 pub fn client_getname<T>() -> Command<(), Option<T>> {
-    Command::new(Request::new("CLIENT GETNAME", PLAIN))
+    Command::typed(Request::new("CLIENT GETNAME", PLAIN))
 }
 
 /// Tells the client id that invalidations for this connection go to.
@@ -78,7 +78,7 @@ pub fn client_getname<T>() -> Command<(), Option<T>> {
 ///
 /// O(1). Since Redis 6.0.0. Errors: the server's.
 pub fn client_getredir() -> Command<(), i64> {
-    Command::new(Request::new("CLIENT GETREDIR", PLAIN))
+    Command::typed(Request::new("CLIENT GETREDIR", PLAIN))
 }
 
 /// Explains the subcommands.
@@ -87,7 +87,7 @@ pub fn client_getredir() -> Command<(), i64> {
 ///
 /// O(1). Since Redis 5.0.0. Errors: the server's.
 pub fn client_help() -> Command<(), Vec<String>> {
-    Command::new(Request::new("CLIENT HELP", PLAIN))
+    Command::typed(Request::new("CLIENT HELP", PLAIN))
 }
 
 /// Tells the id of the connection.
@@ -96,7 +96,7 @@ pub fn client_help() -> Command<(), Vec<String>> {
 ///
 /// O(1). Since Redis 5.0.0. Errors: the server's.
 pub fn client_id() -> Command<(), i64> {
-    Command::new(Request::new("CLIENT ID", PLAIN))
+    Command::typed(Request::new("CLIENT ID", PLAIN))
 }
 
 /// Describes the connection in one line.
@@ -105,7 +105,7 @@ pub fn client_id() -> Command<(), i64> {
 ///
 /// O(1). Since Redis 6.2.0. Errors: the server's.
 pub fn client_info() -> Command<(), String> {
-    Command::new(Request::new("CLIENT INFO", PLAIN))
+    Command::typed(Request::new("CLIENT INFO", PLAIN))
 }
 
 /// Closes connections.
@@ -115,7 +115,7 @@ pub fn client_info() -> Command<(), String> {
 ///
 /// O(N) where N is the number of client connections. Since Redis 2.4.0. Errors: the server's.
 pub fn client_kill() -> Command<(), i64, options::ClientKill> {
-    Command::new(Request::new("CLIENT KILL", PLAIN))
+    Command::typed(Request::new("CLIENT KILL", PLAIN))
 }
 
 /// Describes connections, a line each.
@@ -124,7 +124,7 @@ pub fn client_kill() -> Command<(), i64, options::ClientKill> {
 ///
 /// O(N) where N is the number of client connections. Since Redis 2.4.0. Errors: the server's.
 pub fn client_list() -> Command<(), String, options::ClientList> {
-    Command::new(Request::new("CLIENT LIST", PLAIN))
+    Command::typed(Request::new("CLIENT LIST", PLAIN))
 }
 
 /// Says whether the connection is spared when clients take too much memory.
@@ -138,7 +138,7 @@ pub fn client_list() -> Command<(), String, options::ClientList> {
 pub fn client_no_evict(enabled: types::Switch) -> Command<(), ()> {
     let mut request = Request::new("CLIENT NO-EVICT", BINDS);
     request.arg(enabled);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Says whether commands of the connection leave the access times of keys alone.
@@ -152,7 +152,7 @@ pub fn client_no_evict(enabled: types::Switch) -> Command<(), ()> {
 pub fn client_no_touch(enabled: types::Switch) -> Command<(), ()> {
     let mut request = Request::new("CLIENT NO-TOUCH", BINDS);
     request.arg(enabled);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Lets all commands, or those that write, wait for some time.
@@ -163,7 +163,7 @@ pub fn client_no_touch(enabled: types::Switch) -> Command<(), ()> {
 pub fn client_pause(timeout: impl ToArg) -> Command<(), (), options::ClientPause> {
     let mut request = Request::new("CLIENT PAUSE", PLAIN);
     request.arg(timeout);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Says whether the connection gets replies.
@@ -177,7 +177,7 @@ pub fn client_pause(timeout: impl ToArg) -> Command<(), (), options::ClientPause
 pub fn client_reply(on_off_skip: types::Replies) -> Command<(), ()> {
     let mut request = Request::new("CLIENT REPLY", BINDS);
     request.arg(on_off_skip);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Tells the server which client library the connection uses.
@@ -192,7 +192,7 @@ pub fn client_setinfo_lib_name(name: impl ToArg) -> Command<(), ()> {
     let mut request = Request::new("CLIENT SETINFO", BINDS);
     request.arg("LIB-NAME");
     request.arg(name);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Tells the server which client library the connection uses.
@@ -207,7 +207,7 @@ pub fn client_setinfo_lib_ver(version: impl ToArg) -> Command<(), ()> {
     let mut request = Request::new("CLIENT SETINFO", BINDS);
     request.arg("LIB-VER");
     request.arg(version);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Names the connection.
@@ -221,7 +221,7 @@ pub fn client_setinfo_lib_ver(version: impl ToArg) -> Command<(), ()> {
 pub fn client_setname(connection_name: impl ToArg) -> Command<(), ()> {
     let mut request = Request::new("CLIENT SETNAME", BINDS);
     request.arg(connection_name);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Says whether the connection is told of changes to keys that it has read.
@@ -235,7 +235,7 @@ pub fn client_setname(connection_name: impl ToArg) -> Command<(), ()> {
 pub fn client_tracking(status: types::Switch) -> Command<(), (), options::ClientTracking> {
     let mut request = Request::new("CLIENT TRACKING", BINDS);
     request.arg(status);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Tells how client-side caching is set for the connection.
@@ -244,7 +244,7 @@ pub fn client_tracking(status: types::Switch) -> Command<(), (), options::Client
 ///
 /// O(1). Since Redis 6.2.0. Errors: the server's; `UnexpectedReply` if `T` does not fit.
 pub fn client_trackinginfo<T>() -> Command<(), T> {
-    Command::new(Request::new("CLIENT TRACKINGINFO", PLAIN))
+    Command::typed(Request::new("CLIENT TRACKINGINFO", PLAIN))
 }
 
 /// Ends the wait of a client that is blocked in a command.
@@ -255,7 +255,7 @@ pub fn client_trackinginfo<T>() -> Command<(), T> {
 pub fn client_unblock(client_id: impl ToArg) -> Command<(), bool, options::ClientUnblock> {
     let mut request = Request::new("CLIENT UNBLOCK", PLAIN);
     request.arg(client_id);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Ends a pause; what waited goes on.
@@ -264,7 +264,7 @@ pub fn client_unblock(client_id: impl ToArg) -> Command<(), bool, options::Clien
 ///
 /// O(N) Where N is the number of paused clients. Since Redis 6.2.0. Errors: the server's.
 pub fn client_unpause() -> Command<(), ()> {
-    Command::new(Request::new("CLIENT UNPAUSE", PLAIN))
+    Command::typed(Request::new("CLIENT UNPAUSE", PLAIN))
 }
 
 /// Answers the message it was given.
@@ -275,7 +275,7 @@ pub fn client_unpause() -> Command<(), ()> {
 pub fn echo<T>(message: impl ToArg) -> Command<(), T> {
     let mut request = Request::new("ECHO", PLAIN);
     request.arg(message);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Begins a conversation: protocol version, password, name of the connection.
@@ -287,7 +287,7 @@ pub fn echo<T>(message: impl ToArg) -> Command<(), T> {
 /// It changes what the connection is, or tells of it: it is no method of [`Client`](crate::Client), whose
 /// connections are shared.
 pub fn hello<T>() -> Command<(), T, options::Hello> {
-    Command::new(Request::new("HELLO", BINDS))
+    Command::typed(Request::new("HELLO", BINDS))
 }
 
 /// Answers PONG, or the message it was given.
@@ -296,7 +296,7 @@ pub fn hello<T>() -> Command<(), T, options::Hello> {
 ///
 /// O(1). Since Redis 1.0.0. Errors: the server's.
 pub fn ping() -> Command<(), String, options::Ping> {
-    Command::new(Request::new("PING", PLAIN))
+    Command::typed(Request::new("PING", PLAIN))
 }
 
 /// Closes the connection after the replies to what was sent before.
@@ -308,7 +308,7 @@ pub fn ping() -> Command<(), String, options::Ping> {
 /// It changes what the connection is, or tells of it: it is no method of [`Client`](crate::Client), whose
 /// connections are shared.
 pub fn quit() -> Command<(), ()> {
-    Command::new(Request::new("QUIT", BINDS))
+    Command::typed(Request::new("QUIT", BINDS))
 }
 
 /// Puts the connection back into the state of a new one.
@@ -320,7 +320,7 @@ pub fn quit() -> Command<(), ()> {
 /// It changes what the connection is, or tells of it: it is no method of [`Client`](crate::Client), whose
 /// connections are shared.
 pub fn reset() -> Command<(), ()> {
-    Command::new(Request::new("RESET", BINDS))
+    Command::typed(Request::new("RESET", BINDS))
 }
 
 /// Changes the database that the connection works on.
@@ -334,5 +334,5 @@ pub fn reset() -> Command<(), ()> {
 pub fn select(index: impl ToArg) -> Command<(), ()> {
     let mut request = Request::new("SELECT", BINDS);
     request.arg(index);
-    Command::new(request)
+    Command::typed(request)
 }

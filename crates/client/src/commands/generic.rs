@@ -17,7 +17,7 @@ pub fn copy(source: impl ToArg, destination: impl ToArg) -> Command<(), bool, op
     let mut request = Request::new("COPY", PLAIN);
     request.key(source);
     request.key(destination);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Removes keys.
@@ -29,7 +29,7 @@ pub fn copy(source: impl ToArg, destination: impl ToArg) -> Command<(), bool, op
 pub fn del(keys: impl ToArgs) -> Command<(), i64> {
     let mut request = Request::new("DEL", PLAIN);
     request.keys(keys);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Shows a value as bytes from which RESTORE makes it again.
@@ -41,7 +41,7 @@ pub fn del(keys: impl ToArgs) -> Command<(), i64> {
 pub fn dump<T>(key: impl ToArg) -> Command<(), Option<T>> {
     let mut request = Request::new("DUMP", READS);
     request.key(key);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Counts how many of the given keys exist.
@@ -52,7 +52,7 @@ pub fn dump<T>(key: impl ToArg) -> Command<(), Option<T>> {
 pub fn exists(keys: impl ToArgs) -> Command<(), i64> {
     let mut request = Request::new("EXISTS", READS);
     request.keys(keys);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Lets a key expire in a number of seconds.
@@ -64,7 +64,7 @@ pub fn expire(key: impl ToArg, seconds: impl ToArg) -> Command<(), bool, options
     let mut request = Request::new("EXPIRE", PLAIN);
     request.key(key);
     request.arg(seconds);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Lets a key expire at a Unix time in seconds.
@@ -76,7 +76,7 @@ pub fn expireat(key: impl ToArg, unix_time_seconds: i64) -> Command<(), bool, op
     let mut request = Request::new("EXPIREAT", PLAIN);
     request.key(key);
     request.arg(unix_time_seconds);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Tells at which Unix time in seconds a key expires.
@@ -87,7 +87,7 @@ pub fn expireat(key: impl ToArg, unix_time_seconds: i64) -> Command<(), bool, op
 pub fn expiretime(key: impl ToArg) -> Command<(), i64> {
     let mut request = Request::new("EXPIRETIME", READS);
     request.key(key);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Lists all keys whose name matches a pattern.
@@ -99,7 +99,7 @@ pub fn expiretime(key: impl ToArg) -> Command<(), i64> {
 pub fn keys<T>(pattern: impl ToArg) -> Command<(), Vec<T>> {
     let mut request = Request::new("KEYS", READS);
     request.arg(pattern);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Hands keys over to another server. `OK`, or `NOKEY` if there was no key.
@@ -122,7 +122,7 @@ pub fn migrate(
     request.key(key);
     request.arg(destination_db);
     request.arg(timeout);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Takes a key to another database unless it exists there.
@@ -134,7 +134,7 @@ pub fn move_to(key: impl ToArg, db: impl ToArg) -> Command<(), bool> {
     let mut request = Request::new("MOVE", PLAIN);
     request.key(key);
     request.arg(db);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Names the form in which a value is stored.
@@ -145,7 +145,7 @@ pub fn move_to(key: impl ToArg, db: impl ToArg) -> Command<(), bool> {
 pub fn object_encoding(key: impl ToArg) -> Command<(), Option<String>> {
     let mut request = Request::new("OBJECT ENCODING", READS);
     request.key(key);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Tells how often a key is used, on a logarithmic scale.
@@ -156,7 +156,7 @@ pub fn object_encoding(key: impl ToArg) -> Command<(), Option<String>> {
 pub fn object_freq(key: impl ToArg) -> Command<(), Option<i64>> {
     let mut request = Request::new("OBJECT FREQ", READS);
     request.key(key);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Explains the subcommands.
@@ -165,7 +165,7 @@ pub fn object_freq(key: impl ToArg) -> Command<(), Option<i64>> {
 ///
 /// O(1). Since Redis 6.2.0. Errors: the server's.
 pub fn object_help() -> Command<(), Vec<String>> {
-    Command::new(Request::new("OBJECT HELP", PLAIN))
+    Command::typed(Request::new("OBJECT HELP", PLAIN))
 }
 
 /// Tells how many seconds ago a key was last used.
@@ -176,7 +176,7 @@ pub fn object_help() -> Command<(), Vec<String>> {
 pub fn object_idletime(key: impl ToArg) -> Command<(), Option<i64>> {
     let mut request = Request::new("OBJECT IDLETIME", READS);
     request.key(key);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Tells how many places hold a value.
@@ -187,7 +187,7 @@ pub fn object_idletime(key: impl ToArg) -> Command<(), Option<i64>> {
 pub fn object_refcount(key: impl ToArg) -> Command<(), Option<i64>> {
     let mut request = Request::new("OBJECT REFCOUNT", READS);
     request.key(key);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Lets a key live for ever.
@@ -198,7 +198,7 @@ pub fn object_refcount(key: impl ToArg) -> Command<(), Option<i64>> {
 pub fn persist(key: impl ToArg) -> Command<(), bool> {
     let mut request = Request::new("PERSIST", PLAIN);
     request.key(key);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Lets a key expire in a number of milliseconds.
@@ -210,7 +210,7 @@ pub fn pexpire(key: impl ToArg, milliseconds: impl ToArg) -> Command<(), bool, o
     let mut request = Request::new("PEXPIRE", PLAIN);
     request.key(key);
     request.arg(milliseconds);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Lets a key expire at a Unix time in milliseconds.
@@ -225,7 +225,7 @@ pub fn pexpireat(
     let mut request = Request::new("PEXPIREAT", PLAIN);
     request.key(key);
     request.arg(unix_time_milliseconds);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Tells at which Unix time in milliseconds a key expires.
@@ -236,7 +236,7 @@ pub fn pexpireat(
 pub fn pexpiretime(key: impl ToArg) -> Command<(), i64> {
     let mut request = Request::new("PEXPIRETIME", READS);
     request.key(key);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Tells in how many milliseconds a key expires.
@@ -247,7 +247,7 @@ pub fn pexpiretime(key: impl ToArg) -> Command<(), i64> {
 pub fn pttl(key: impl ToArg) -> Command<(), i64> {
     let mut request = Request::new("PTTL", READS);
     request.key(key);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Names a key chosen at random.
@@ -256,7 +256,7 @@ pub fn pttl(key: impl ToArg) -> Command<(), i64> {
 ///
 /// O(1). Since Redis 1.0.0. Errors: the server's; `UnexpectedReply` if `T` does not fit.
 pub fn randomkey<T>() -> Command<(), Option<T>> {
-    Command::new(Request::new("RANDOMKEY", READS))
+    Command::typed(Request::new("RANDOMKEY", READS))
 }
 
 /// Gives a key another name, replacing the key that has it.
@@ -268,7 +268,7 @@ pub fn rename(key: impl ToArg, new_key: impl ToArg) -> Command<(), ()> {
     let mut request = Request::new("RENAME", PLAIN);
     request.key(key);
     request.key(new_key);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Gives a key another name unless that name is taken.
@@ -280,7 +280,7 @@ pub fn renamenx(key: impl ToArg, new_key: impl ToArg) -> Command<(), bool> {
     let mut request = Request::new("RENAMENX", PLAIN);
     request.key(key);
     request.key(new_key);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Makes a key of the bytes that DUMP showed of a value.
@@ -298,7 +298,7 @@ pub fn restore(
     request.key(key);
     request.arg(ttl);
     request.arg(serialized_value);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Lists the keys of the database bit by bit. Keys, from a cursor that begins with 0 and ends with 0.
@@ -310,7 +310,7 @@ pub fn restore(
 pub fn scan<T>(cursor: impl ToArg) -> Command<(), (u64, Vec<T>), options::Scan> {
     let mut request = Request::new("SCAN", READS);
     request.arg(cursor);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Sorts the elements of a list, set or sorted set, and may store the result.
@@ -322,7 +322,7 @@ pub fn scan<T>(cursor: impl ToArg) -> Command<(), (u64, Vec<T>), options::Scan> 
 pub fn sort<T>(key: impl ToArg) -> Command<(), Vec<T>, options::Sort> {
     let mut request = Request::new("SORT", PLAIN);
     request.key(key);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Sorts the elements of a list, set or sorted set, and may store the result.
@@ -340,7 +340,7 @@ pub fn sort_store(
     request.end_of_options();
     request.arg("STORE");
     request.key(destination);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Sorts the elements of a list, set or sorted set.
@@ -352,7 +352,7 @@ pub fn sort_store(
 pub fn sort_ro<T>(key: impl ToArg) -> Command<(), Vec<T>, options::SortRo> {
     let mut request = Request::new("SORT_RO", READS);
     request.key(key);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Notes an access to keys and counts those that exist.
@@ -363,7 +363,7 @@ pub fn sort_ro<T>(key: impl ToArg) -> Command<(), Vec<T>, options::SortRo> {
 pub fn touch(keys: impl ToArgs) -> Command<(), i64> {
     let mut request = Request::new("TOUCH", READS);
     request.keys(keys);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Tells in how many seconds a key expires.
@@ -374,7 +374,7 @@ pub fn touch(keys: impl ToArgs) -> Command<(), i64> {
 pub fn ttl(key: impl ToArg) -> Command<(), i64> {
     let mut request = Request::new("TTL", READS);
     request.key(key);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Names the type of a key's value.
@@ -385,7 +385,7 @@ pub fn ttl(key: impl ToArg) -> Command<(), i64> {
 pub fn type_of(key: impl ToArg) -> Command<(), String> {
     let mut request = Request::new("TYPE", READS);
     request.key(key);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Removes keys and leaves the freeing of their values to another thread.
@@ -397,7 +397,7 @@ pub fn type_of(key: impl ToArg) -> Command<(), String> {
 pub fn unlink(keys: impl ToArgs) -> Command<(), i64> {
     let mut request = Request::new("UNLINK", PLAIN);
     request.keys(keys);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Waits until replicas have what the connection wrote.
@@ -412,7 +412,7 @@ pub fn wait(numreplicas: impl ToArg, timeout: impl ToArg) -> Command<(), i64> {
     let mut request = Request::new("WAIT", BINDS);
     request.arg(numreplicas);
     request.arg(timeout);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Waits until what the connection wrote is on disks.
@@ -432,5 +432,5 @@ pub fn waitaof(
     request.arg(numlocal);
     request.arg(numreplicas);
     request.arg(timeout);
-    Command::new(request)
+    Command::typed(request)
 }

@@ -19,7 +19,7 @@ pub fn geoadd(key: impl ToArg, places: impl ToArgs) -> Command<(), i64, options:
     request.key(key);
     request.end_of_options();
     request.args(places);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Tells how far two places are from each other.
@@ -36,7 +36,7 @@ pub fn geodist(
     request.key(key);
     request.arg(member1);
     request.arg(member2);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Tells places as geohash texts.
@@ -49,7 +49,7 @@ pub fn geohash<T>(key: impl ToArg, members: impl ToArgs) -> Command<(), Vec<Opti
     let mut request = Request::new("GEOHASH", READS);
     request.key(key);
     request.args(members);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Tells longitude and latitude of places.
@@ -61,7 +61,7 @@ pub fn geopos(key: impl ToArg, members: impl ToArgs) -> Command<(), Vec<Option<(
     let mut request = Request::new("GEOPOS", READS);
     request.key(key);
     request.args(members);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Finds, or stores, the places around a place.
@@ -88,7 +88,7 @@ pub fn georadius<T>(
     request.arg(latitude);
     request.arg(radius);
     request.arg(unit);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Finds, or stores, the places around a place.
@@ -118,7 +118,7 @@ pub fn georadius_store(
     request.end_of_options();
     request.arg("STORE");
     request.key(destination);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Finds, or stores, the places around a place.
@@ -148,7 +148,7 @@ pub fn georadius_store_dist(
     request.end_of_options();
     request.arg("STOREDIST");
     request.key(destination);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Finds the places around a place; stores nothing.
@@ -173,7 +173,7 @@ pub fn georadius_ro<T>(
     request.arg(latitude);
     request.arg(radius);
     request.arg(unit);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Finds, or stores, the places around a member.
@@ -198,7 +198,7 @@ pub fn georadiusbymember<T>(
     request.arg(member);
     request.arg(radius);
     request.arg(unit);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Finds, or stores, the places around a member.
@@ -226,7 +226,7 @@ pub fn georadiusbymember_store(
     request.end_of_options();
     request.arg("STORE");
     request.key(destination);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Finds, or stores, the places around a member.
@@ -254,7 +254,7 @@ pub fn georadiusbymember_store_dist(
     request.end_of_options();
     request.arg("STOREDIST");
     request.key(destination);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Finds the places around a member; stores nothing.
@@ -279,7 +279,7 @@ pub fn georadiusbymember_ro<T>(
     request.arg(member);
     request.arg(radius);
     request.arg(unit);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Finds the places within a circle or a box.
@@ -303,7 +303,7 @@ pub fn geosearch_from_member_by_radius<T>(
     request.arg("BYRADIUS");
     request.arg(radius);
     request.arg(unit);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Finds the places within a circle or a box.
@@ -329,7 +329,7 @@ pub fn geosearch_from_member_by_box<T>(
     request.arg(width);
     request.arg(height);
     request.arg(unit);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Finds the places within a circle or a box.
@@ -353,7 +353,7 @@ pub fn geosearch_from_lon_lat_by_radius<T>(
     request.arg("BYRADIUS");
     request.arg(radius);
     request.arg(unit);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Finds the places within a circle or a box.
@@ -379,7 +379,7 @@ pub fn geosearch_from_lon_lat_by_box<T>(
     request.arg(width);
     request.arg(height);
     request.arg(unit);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Stores the places within a circle or a box under another key.
@@ -405,7 +405,7 @@ pub fn geosearchstore_from_member_by_radius(
     request.arg("BYRADIUS");
     request.arg(radius);
     request.arg(unit);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Stores the places within a circle or a box under another key.
@@ -433,7 +433,7 @@ pub fn geosearchstore_from_member_by_box(
     request.arg(width);
     request.arg(height);
     request.arg(unit);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Stores the places within a circle or a box under another key.
@@ -459,7 +459,7 @@ pub fn geosearchstore_from_lon_lat_by_radius(
     request.arg("BYRADIUS");
     request.arg(radius);
     request.arg(unit);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Stores the places within a circle or a box under another key.
@@ -487,5 +487,5 @@ pub fn geosearchstore_from_lon_lat_by_box(
     request.arg(width);
     request.arg(height);
     request.arg(unit);
-    Command::new(request)
+    Command::typed(request)
 }

@@ -17,7 +17,7 @@ pub fn hdel(key: impl ToArg, fields: impl ToArgs) -> Command<(), i64> {
     let mut request = Request::new("HDEL", PLAIN);
     request.key(key);
     request.args(fields);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Tells whether a hash has a field.
@@ -29,7 +29,7 @@ pub fn hexists(key: impl ToArg, field: impl ToArg) -> Command<(), bool> {
     let mut request = Request::new("HEXISTS", READS);
     request.key(key);
     request.arg(field);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Lets fields expire in a number of seconds.
@@ -49,7 +49,7 @@ pub fn hexpire(
     request.arg("FIELDS");
     request.arg(fields.count());
     request.args(fields);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Lets fields expire at a Unix time in seconds.
@@ -69,7 +69,7 @@ pub fn hexpireat(
     request.arg("FIELDS");
     request.arg(fields.count());
     request.args(fields);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Tells the Unix time in seconds at which fields expire.
@@ -83,7 +83,7 @@ pub fn hexpiretime(key: impl ToArg, fields: impl ToArgs) -> Command<(), Vec<i64>
     request.arg("FIELDS");
     request.arg(fields.count());
     request.args(fields);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Tells the value of a field.
@@ -95,7 +95,7 @@ pub fn hget<T>(key: impl ToArg, field: impl ToArg) -> Command<(), Option<T>> {
     let mut request = Request::new("HGET", READS);
     request.key(key);
     request.arg(field);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Lists all fields with their values. A map, or a list of pairs.
@@ -107,7 +107,7 @@ pub fn hget<T>(key: impl ToArg, field: impl ToArg) -> Command<(), Option<T>> {
 pub fn hgetall<T>(key: impl ToArg) -> Command<(), T> {
     let mut request = Request::new("HGETALL", READS);
     request.key(key);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Tells the values of fields and removes these.
@@ -122,7 +122,7 @@ pub fn hgetdel<T>(key: impl ToArg, fields: impl ToArgs) -> Command<(), Vec<Optio
     request.arg("FIELDS");
     request.arg(fields.count());
     request.args(fields);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Tells the values of fields and changes when these expire.
@@ -142,7 +142,7 @@ pub fn hgetex<T>(
     request.arg("FIELDS");
     request.arg(fields.count());
     request.args(fields);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Adds a number to the integer in a field.
@@ -155,7 +155,7 @@ pub fn hincrby(key: impl ToArg, field: impl ToArg, increment: impl ToArg) -> Com
     request.key(key);
     request.arg(field);
     request.arg(increment);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Adds a decimal number to the number in a field.
@@ -168,7 +168,7 @@ pub fn hincrbyfloat(key: impl ToArg, field: impl ToArg, increment: impl ToArg) -
     request.key(key);
     request.arg(field);
     request.arg(increment);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Lists all fields of a hash.
@@ -180,7 +180,7 @@ pub fn hincrbyfloat(key: impl ToArg, field: impl ToArg, increment: impl ToArg) -
 pub fn hkeys<T>(key: impl ToArg) -> Command<(), Vec<T>> {
     let mut request = Request::new("HKEYS", READS);
     request.key(key);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Tells how many fields a hash has.
@@ -191,7 +191,7 @@ pub fn hkeys<T>(key: impl ToArg) -> Command<(), Vec<T>> {
 pub fn hlen(key: impl ToArg) -> Command<(), i64> {
     let mut request = Request::new("HLEN", READS);
     request.key(key);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Tells the values of several fields.
@@ -204,7 +204,7 @@ pub fn hmget<T>(key: impl ToArg, fields: impl ToArgs) -> Command<(), Vec<Option<
     let mut request = Request::new("HMGET", READS);
     request.key(key);
     request.args(fields);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Gives fields of a hash values.
@@ -217,7 +217,7 @@ pub fn hmset(key: impl ToArg, field_values: impl ToArgs) -> Command<(), ()> {
     let mut request = Request::new("HMSET", PLAIN);
     request.key(key);
     request.args(field_values);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Lets fields live as long as their hash.
@@ -231,7 +231,7 @@ pub fn hpersist(key: impl ToArg, fields: impl ToArgs) -> Command<(), Vec<i64>> {
     request.arg("FIELDS");
     request.arg(fields.count());
     request.args(fields);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Lets fields expire in a number of milliseconds.
@@ -251,7 +251,7 @@ pub fn hpexpire(
     request.arg("FIELDS");
     request.arg(fields.count());
     request.args(fields);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Lets fields expire at a Unix time in milliseconds.
@@ -271,7 +271,7 @@ pub fn hpexpireat(
     request.arg("FIELDS");
     request.arg(fields.count());
     request.args(fields);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Tells the Unix time in milliseconds at which fields expire.
@@ -285,7 +285,7 @@ pub fn hpexpiretime(key: impl ToArg, fields: impl ToArgs) -> Command<(), Vec<i64
     request.arg("FIELDS");
     request.arg(fields.count());
     request.args(fields);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Tells in how many milliseconds fields expire.
@@ -299,7 +299,7 @@ pub fn hpttl(key: impl ToArg, fields: impl ToArgs) -> Command<(), Vec<i64>> {
     request.arg("FIELDS");
     request.arg(fields.count());
     request.args(fields);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Names fields of a hash chosen at random.
@@ -311,7 +311,7 @@ pub fn hpttl(key: impl ToArg, fields: impl ToArgs) -> Command<(), Vec<i64>> {
 pub fn hrandfield<T>(key: impl ToArg) -> Command<(), Option<T>, options::Hrandfield> {
     let mut request = Request::new("HRANDFIELD", READS);
     request.key(key);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Lists the fields of a hash with their values bit by bit. Pairs of field and value, from a cursor that
@@ -325,7 +325,7 @@ pub fn hscan<T>(key: impl ToArg, cursor: impl ToArg) -> Command<(), (u64, Vec<T>
     let mut request = Request::new("HSCAN", READS);
     request.key(key);
     request.arg(cursor);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Gives fields of a hash values.
@@ -337,7 +337,7 @@ pub fn hset(key: impl ToArg, field_values: impl ToArgs) -> Command<(), i64> {
     let mut request = Request::new("HSET", PLAIN);
     request.key(key);
     request.args(field_values);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Gives fields values and says when these expire.
@@ -353,7 +353,7 @@ pub fn hsetex(key: impl ToArg, field_values: impl ToArgs) -> Command<(), bool, o
     request.arg("FIELDS");
     request.arg(field_values.count());
     request.args(field_values);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Gives a field of a hash a value unless it has one.
@@ -366,7 +366,7 @@ pub fn hsetnx(key: impl ToArg, field: impl ToArg, value: impl ToArg) -> Command<
     request.key(key);
     request.arg(field);
     request.arg(value);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Tells how long the value of a field is.
@@ -378,7 +378,7 @@ pub fn hstrlen(key: impl ToArg, field: impl ToArg) -> Command<(), i64> {
     let mut request = Request::new("HSTRLEN", READS);
     request.key(key);
     request.arg(field);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Tells in how many seconds fields expire.
@@ -392,7 +392,7 @@ pub fn httl(key: impl ToArg, fields: impl ToArgs) -> Command<(), Vec<i64>> {
     request.arg("FIELDS");
     request.arg(fields.count());
     request.args(fields);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Lists all values of a hash.
@@ -404,5 +404,5 @@ pub fn httl(key: impl ToArg, fields: impl ToArgs) -> Command<(), Vec<i64>> {
 pub fn hvals<T>(key: impl ToArg) -> Command<(), Vec<T>> {
     let mut request = Request::new("HVALS", READS);
     request.key(key);
-    Command::new(request)
+    Command::typed(request)
 }

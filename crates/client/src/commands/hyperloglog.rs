@@ -16,7 +16,7 @@ pub fn pfadd(key: impl ToArg, elements: impl ToArgs) -> Command<(), bool> {
     let mut request = Request::new("PFADD", PLAIN);
     request.key(key);
     request.args(elements);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Estimates how many different elements HyperLogLogs have seen.
@@ -29,7 +29,7 @@ pub fn pfadd(key: impl ToArg, elements: impl ToArgs) -> Command<(), bool> {
 pub fn pfcount(keys: impl ToArgs) -> Command<(), i64> {
     let mut request = Request::new("PFCOUNT", READS);
     request.keys(keys);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Shows how a HyperLogLog is held.
@@ -41,7 +41,7 @@ pub fn pfdebug<T>(subcommand: impl ToArg, key: impl ToArg) -> Command<(), T> {
     let mut request = Request::new("PFDEBUG", PLAIN);
     request.arg(subcommand);
     request.key(key);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Merges HyperLogLogs into one.
@@ -53,7 +53,7 @@ pub fn pfmerge(destination: impl ToArg, sources: impl ToArgs) -> Command<(), ()>
     let mut request = Request::new("PFMERGE", PLAIN);
     request.key(destination);
     request.keys(sources);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Tests the HyperLogLog implementation.
@@ -62,5 +62,5 @@ pub fn pfmerge(destination: impl ToArg, sources: impl ToArgs) -> Command<(), ()>
 ///
 /// N/A. Since Redis 2.8.9. Errors: the server's.
 pub fn pfselftest() -> Command<(), ()> {
-    Command::new(Request::new("PFSELFTEST", PLAIN))
+    Command::typed(Request::new("PFSELFTEST", PLAIN))
 }

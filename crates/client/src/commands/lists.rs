@@ -29,7 +29,7 @@ pub fn blmove<T>(
     request.arg(from);
     request.arg(to);
     request.arg(timeout);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Takes elements from an end of the first list that is there, and waits for one.
@@ -51,7 +51,7 @@ pub fn blmpop<T>(
     request.arg(keys.count());
     request.keys(keys);
     request.arg(side);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Takes the first element of a list, and waits for one if there is none. The key, and the element.
@@ -67,7 +67,7 @@ pub fn blpop<T>(keys: impl ToArgs, timeout: impl ToArg) -> Command<(), Option<T>
     let mut request = Request::new("BLPOP", BLOCKS);
     request.keys(keys);
     request.arg(timeout);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Takes the last element of a list, and waits for one if there is none. The key, and the element.
@@ -83,7 +83,7 @@ pub fn brpop<T>(keys: impl ToArgs, timeout: impl ToArg) -> Command<(), Option<T>
     let mut request = Request::new("BRPOP", BLOCKS);
     request.keys(keys);
     request.arg(timeout);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Moves the last element of one list to the front of another, and waits for one.
@@ -104,7 +104,7 @@ pub fn brpoplpush<T>(
     request.key(source);
     request.key(destination);
     request.arg(timeout);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Reads an element by its index.
@@ -117,7 +117,7 @@ pub fn lindex<T>(key: impl ToArg, index: impl ToArg) -> Command<(), Option<T>> {
     let mut request = Request::new("LINDEX", READS);
     request.key(key);
     request.arg(index);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Adds an element beside the first one that equals a value.
@@ -136,7 +136,7 @@ pub fn linsert(
     request.arg(side);
     request.arg(pivot);
     request.arg(element);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Tells the length of a list.
@@ -147,7 +147,7 @@ pub fn linsert(
 pub fn llen(key: impl ToArg) -> Command<(), i64> {
     let mut request = Request::new("LLEN", READS);
     request.key(key);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Moves an element from an end of one list to an end of another.
@@ -166,7 +166,7 @@ pub fn lmove<T>(
     request.key(destination);
     request.arg(from);
     request.arg(to);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Takes elements from an end of the first list that is there.
@@ -180,7 +180,7 @@ pub fn lmpop<T>(keys: impl ToArgs, side: types::Side) -> Command<(), Option<T>, 
     request.arg(keys.count());
     request.keys(keys);
     request.arg(side);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Takes elements from the front of a list.
@@ -192,7 +192,7 @@ pub fn lmpop<T>(keys: impl ToArgs, side: types::Side) -> Command<(), Option<T>, 
 pub fn lpop<T>(key: impl ToArg) -> Command<(), Option<T>, options::Lpop> {
     let mut request = Request::new("LPOP", PLAIN);
     request.key(key);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Tells the indexes of elements that equal a value.
@@ -204,7 +204,7 @@ pub fn lpos(key: impl ToArg, element: impl ToArg) -> Command<(), Option<i64>, op
     let mut request = Request::new("LPOS", READS);
     request.key(key);
     request.arg(element);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Adds elements at the front of a list.
@@ -216,7 +216,7 @@ pub fn lpush(key: impl ToArg, elements: impl ToArgs) -> Command<(), i64> {
     let mut request = Request::new("LPUSH", PLAIN);
     request.key(key);
     request.args(elements);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Adds elements at the front of a list if there is one.
@@ -228,7 +228,7 @@ pub fn lpushx(key: impl ToArg, elements: impl ToArgs) -> Command<(), i64> {
     let mut request = Request::new("LPUSHX", PLAIN);
     request.key(key);
     request.args(elements);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Reads the elements between two indexes.
@@ -242,7 +242,7 @@ pub fn lrange<T>(key: impl ToArg, start: impl ToArg, stop: impl ToArg) -> Comman
     request.key(key);
     request.arg(start);
     request.arg(stop);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Removes elements that equal a value.
@@ -256,7 +256,7 @@ pub fn lrem(key: impl ToArg, count: impl ToArg, element: impl ToArg) -> Command<
     request.key(key);
     request.arg(count);
     request.arg(element);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Replaces an element by its index.
@@ -270,7 +270,7 @@ pub fn lset(key: impl ToArg, index: impl ToArg, element: impl ToArg) -> Command<
     request.key(key);
     request.arg(index);
     request.arg(element);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Keeps the elements between two indexes and removes all others.
@@ -283,7 +283,7 @@ pub fn ltrim(key: impl ToArg, start: impl ToArg, stop: impl ToArg) -> Command<()
     request.key(key);
     request.arg(start);
     request.arg(stop);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Takes elements from the back of a list.
@@ -295,7 +295,7 @@ pub fn ltrim(key: impl ToArg, start: impl ToArg, stop: impl ToArg) -> Command<()
 pub fn rpop<T>(key: impl ToArg) -> Command<(), Option<T>, options::Rpop> {
     let mut request = Request::new("RPOP", PLAIN);
     request.key(key);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Moves the last element of one list to the front of another.
@@ -308,7 +308,7 @@ pub fn rpoplpush<T>(source: impl ToArg, destination: impl ToArg) -> Command<(), 
     let mut request = Request::new("RPOPLPUSH", PLAIN);
     request.key(source);
     request.key(destination);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Adds elements at the back of a list.
@@ -320,7 +320,7 @@ pub fn rpush(key: impl ToArg, elements: impl ToArgs) -> Command<(), i64> {
     let mut request = Request::new("RPUSH", PLAIN);
     request.key(key);
     request.args(elements);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Adds elements at the back of a list if there is one.
@@ -332,5 +332,5 @@ pub fn rpushx(key: impl ToArg, elements: impl ToArgs) -> Command<(), i64> {
     let mut request = Request::new("RPUSHX", PLAIN);
     request.key(key);
     request.args(elements);
-    Command::new(request)
+    Command::typed(request)
 }

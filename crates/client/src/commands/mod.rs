@@ -16,6 +16,7 @@ mod hyperloglog;
 mod lists;
 mod methods;
 pub mod options;
+mod own_methods;
 mod pubsub;
 mod scripting;
 mod server;

@@ -20,7 +20,7 @@ use crate::request::Request;
 pub fn psubscribe<T>(patterns: impl ToArgs) -> Command<(), T> {
     let mut request = Request::new("PSUBSCRIBE", BINDS);
     request.args(patterns);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Sends a message to all who listen to a channel.
@@ -33,7 +33,7 @@ pub fn publish(channel: impl ToArg, message: impl ToArg) -> Command<(), i64> {
     let mut request = Request::new("PUBLISH", PLAIN);
     request.arg(channel);
     request.arg(message);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Lists the channels that anybody listens to.
@@ -44,7 +44,7 @@ pub fn publish(channel: impl ToArg, message: impl ToArg) -> Command<(), i64> {
 /// short channels and patterns). Since Redis 2.8.0. Errors: the server's; `UnexpectedReply` if `T` does not
 /// fit.
 pub fn pubsub_channels<T>() -> Command<(), Vec<T>, options::PubsubChannels> {
-    Command::new(Request::new("PUBSUB CHANNELS", PLAIN))
+    Command::typed(Request::new("PUBSUB CHANNELS", PLAIN))
 }
 
 /// Explains the subcommands.
@@ -53,7 +53,7 @@ pub fn pubsub_channels<T>() -> Command<(), Vec<T>, options::PubsubChannels> {
 ///
 /// O(1). Since Redis 6.2.0. Errors: the server's.
 pub fn pubsub_help() -> Command<(), Vec<String>> {
-    Command::new(Request::new("PUBSUB HELP", PLAIN))
+    Command::typed(Request::new("PUBSUB HELP", PLAIN))
 }
 
 /// Counts the different patterns that anybody listens to.
@@ -62,7 +62,7 @@ pub fn pubsub_help() -> Command<(), Vec<String>> {
 ///
 /// O(1). Since Redis 2.8.0. Errors: the server's.
 pub fn pubsub_numpat() -> Command<(), i64> {
-    Command::new(Request::new("PUBSUB NUMPAT", PLAIN))
+    Command::typed(Request::new("PUBSUB NUMPAT", PLAIN))
 }
 
 /// Counts who listens to channels.
@@ -74,7 +74,7 @@ pub fn pubsub_numpat() -> Command<(), i64> {
 pub fn pubsub_numsub<T>(channels: impl ToArgs) -> Command<(), T> {
     let mut request = Request::new("PUBSUB NUMSUB", PLAIN);
     request.args(channels);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Lists the shard channels that anybody listens to.
@@ -85,7 +85,7 @@ pub fn pubsub_numsub<T>(channels: impl ToArgs) -> Command<(), T> {
 /// (relatively short shard channels). Since Redis 7.0.0. Errors: the server's; `UnexpectedReply` if `T` does
 /// not fit.
 pub fn pubsub_shardchannels<T>() -> Command<(), Vec<T>, options::PubsubShardchannels> {
-    Command::new(Request::new("PUBSUB SHARDCHANNELS", PLAIN))
+    Command::typed(Request::new("PUBSUB SHARDCHANNELS", PLAIN))
 }
 
 /// Counts who listens to shard channels.
@@ -97,7 +97,7 @@ pub fn pubsub_shardchannels<T>() -> Command<(), Vec<T>, options::PubsubShardchan
 pub fn pubsub_shardnumsub<T>(channels: impl ToArgs) -> Command<(), T> {
     let mut request = Request::new("PUBSUB SHARDNUMSUB", PLAIN);
     request.args(channels);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Listens no more to the channels that patterns fit, or to any.
@@ -111,7 +111,7 @@ pub fn pubsub_shardnumsub<T>(channels: impl ToArgs) -> Command<(), T> {
 /// It changes what the connection is, or tells of it: it is no method of [`Client`](crate::Client), whose
 /// connections are shared.
 pub fn punsubscribe<T>() -> Command<(), T, options::Punsubscribe> {
-    Command::new(Request::new("PUNSUBSCRIBE", BINDS))
+    Command::typed(Request::new("PUNSUBSCRIBE", BINDS))
 }
 
 /// Sends a message to all who listen to a shard channel.
@@ -124,7 +124,7 @@ pub fn spublish(channel: impl ToArg, message: impl ToArg) -> Command<(), i64> {
     let mut request = Request::new("SPUBLISH", PLAIN);
     request.arg(channel);
     request.arg(message);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Listens to shard channels.
@@ -139,7 +139,7 @@ pub fn spublish(channel: impl ToArg, message: impl ToArg) -> Command<(), i64> {
 pub fn ssubscribe<T>(channels: impl ToArgs) -> Command<(), T> {
     let mut request = Request::new("SSUBSCRIBE", BINDS);
     request.args(channels);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Listens to channels.
@@ -154,7 +154,7 @@ pub fn ssubscribe<T>(channels: impl ToArgs) -> Command<(), T> {
 pub fn subscribe<T>(channels: impl ToArgs) -> Command<(), T> {
     let mut request = Request::new("SUBSCRIBE", BINDS);
     request.args(channels);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Listens no more to shard channels, or to any.
@@ -167,7 +167,7 @@ pub fn subscribe<T>(channels: impl ToArgs) -> Command<(), T> {
 /// It changes what the connection is, or tells of it: it is no method of [`Client`](crate::Client), whose
 /// connections are shared.
 pub fn sunsubscribe<T>() -> Command<(), T, options::Sunsubscribe> {
-    Command::new(Request::new("SUNSUBSCRIBE", BINDS))
+    Command::typed(Request::new("SUNSUBSCRIBE", BINDS))
 }
 
 /// Listens no more to channels, or to any.
@@ -180,5 +180,5 @@ pub fn sunsubscribe<T>() -> Command<(), T, options::Sunsubscribe> {
 /// It changes what the connection is, or tells of it: it is no method of [`Client`](crate::Client), whose
 /// connections are shared.
 pub fn unsubscribe<T>() -> Command<(), T, options::Unsubscribe> {
-    Command::new(Request::new("UNSUBSCRIBE", BINDS))
+    Command::typed(Request::new("UNSUBSCRIBE", BINDS))
 }

@@ -19,7 +19,7 @@ pub fn eval<T>(script: impl ToArg, keys: impl ToArgs) -> Command<(), T> {
     request.arg(script);
     request.arg(keys.count());
     request.keys(keys);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Runs a script that only reads.
@@ -33,7 +33,7 @@ pub fn eval_ro<T>(script: impl ToArg, keys: impl ToArgs) -> Command<(), T> {
     request.arg(script);
     request.arg(keys.count());
     request.keys(keys);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Runs a script that is known, by its SHA1 digest.
@@ -47,7 +47,7 @@ pub fn evalsha<T>(sha1: impl ToArg, keys: impl ToArgs) -> Command<(), T> {
     request.arg(sha1);
     request.arg(keys.count());
     request.keys(keys);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Runs a script that is known and only reads, by its SHA1 digest.
@@ -61,7 +61,7 @@ pub fn evalsha_ro<T>(sha1: impl ToArg, keys: impl ToArgs) -> Command<(), T> {
     request.arg(sha1);
     request.arg(keys.count());
     request.keys(keys);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Runs a function of a library.
@@ -75,7 +75,7 @@ pub fn fcall<T>(function: impl ToArg, keys: impl ToArgs) -> Command<(), T> {
     request.arg(function);
     request.arg(keys.count());
     request.keys(keys);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Runs a function of a library that only reads.
@@ -89,7 +89,7 @@ pub fn fcall_ro<T>(function: impl ToArg, keys: impl ToArgs) -> Command<(), T> {
     request.arg(function);
     request.arg(keys.count());
     request.keys(keys);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Removes a library.
@@ -100,7 +100,7 @@ pub fn fcall_ro<T>(function: impl ToArg, keys: impl ToArgs) -> Command<(), T> {
 pub fn function_delete(library_name: impl ToArg) -> Command<(), ()> {
     let mut request = Request::new("FUNCTION DELETE", PLAIN);
     request.arg(library_name);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Answers a payload of all libraries.
@@ -110,7 +110,7 @@ pub fn function_delete(library_name: impl ToArg) -> Command<(), ()> {
 /// O(N) where N is the number of functions. Since Redis 7.0.0. Errors: the server's; `UnexpectedReply` if `T`
 /// does not fit.
 pub fn function_dump<T>() -> Command<(), T> {
-    Command::new(Request::new("FUNCTION DUMP", PLAIN))
+    Command::typed(Request::new("FUNCTION DUMP", PLAIN))
 }
 
 /// Removes all libraries of functions.
@@ -119,7 +119,7 @@ pub fn function_dump<T>() -> Command<(), T> {
 ///
 /// O(N) where N is the number of functions deleted. Since Redis 7.0.0. Errors: the server's.
 pub fn function_flush() -> Command<(), (), options::FunctionFlush> {
-    Command::new(Request::new("FUNCTION FLUSH", PLAIN))
+    Command::typed(Request::new("FUNCTION FLUSH", PLAIN))
 }
 
 /// Explains the subcommands.
@@ -128,7 +128,7 @@ pub fn function_flush() -> Command<(), (), options::FunctionFlush> {
 ///
 /// O(1). Since Redis 7.0.0. Errors: the server's.
 pub fn function_help() -> Command<(), Vec<String>> {
-    Command::new(Request::new("FUNCTION HELP", PLAIN))
+    Command::typed(Request::new("FUNCTION HELP", PLAIN))
 }
 
 /// Ends functions that take long and have written nothing.
@@ -137,7 +137,7 @@ pub fn function_help() -> Command<(), Vec<String>> {
 ///
 /// O(1). Since Redis 7.0.0. Errors: the server's.
 pub fn function_kill() -> Command<(), ()> {
-    Command::new(Request::new("FUNCTION KILL", PLAIN))
+    Command::typed(Request::new("FUNCTION KILL", PLAIN))
 }
 
 /// Tells about libraries and their functions.
@@ -147,7 +147,7 @@ pub fn function_kill() -> Command<(), ()> {
 /// O(N) where N is the number of functions. Since Redis 7.0.0. Errors: the server's; `UnexpectedReply` if `T`
 /// does not fit.
 pub fn function_list<T>() -> Command<(), Vec<T>, options::FunctionList> {
-    Command::new(Request::new("FUNCTION LIST", PLAIN))
+    Command::typed(Request::new("FUNCTION LIST", PLAIN))
 }
 
 /// Adds a library.
@@ -159,7 +159,7 @@ pub fn function_load(function_code: impl ToArg) -> Command<(), String, options::
     let mut request = Request::new("FUNCTION LOAD", PLAIN);
     request.end_of_options();
     request.arg(function_code);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Adds the libraries of a payload.
@@ -170,7 +170,7 @@ pub fn function_load(function_code: impl ToArg) -> Command<(), String, options::
 pub fn function_restore(serialized_value: impl ToArg) -> Command<(), (), options::FunctionRestore> {
     let mut request = Request::new("FUNCTION RESTORE", PLAIN);
     request.arg(serialized_value);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Tells which function runs for long, and how many there are.
@@ -179,7 +179,7 @@ pub fn function_restore(serialized_value: impl ToArg) -> Command<(), (), options
 ///
 /// O(1). Since Redis 7.0.0. Errors: the server's; `UnexpectedReply` if `T` does not fit.
 pub fn function_stats<T>() -> Command<(), T> {
-    Command::new(Request::new("FUNCTION STATS", PLAIN))
+    Command::typed(Request::new("FUNCTION STATS", PLAIN))
 }
 
 /// There is no debugger for scripts.
@@ -193,7 +193,7 @@ pub fn function_stats<T>() -> Command<(), T> {
 pub fn script_debug(mode: types::ScriptDebugging) -> Command<(), ()> {
     let mut request = Request::new("SCRIPT DEBUG", BINDS);
     request.arg(mode);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Says which scripts are known.
@@ -205,7 +205,7 @@ pub fn script_debug(mode: types::ScriptDebugging) -> Command<(), ()> {
 pub fn script_exists(sha1s: impl ToArgs) -> Command<(), Vec<bool>> {
     let mut request = Request::new("SCRIPT EXISTS", PLAIN);
     request.args(sha1s);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Forgets all scripts.
@@ -214,7 +214,7 @@ pub fn script_exists(sha1s: impl ToArgs) -> Command<(), Vec<bool>> {
 ///
 /// O(N) with N being the number of scripts in cache. Since Redis 2.6.0. Errors: the server's.
 pub fn script_flush() -> Command<(), (), options::ScriptFlush> {
-    Command::new(Request::new("SCRIPT FLUSH", PLAIN))
+    Command::typed(Request::new("SCRIPT FLUSH", PLAIN))
 }
 
 /// Explains the subcommands.
@@ -223,7 +223,7 @@ pub fn script_flush() -> Command<(), (), options::ScriptFlush> {
 ///
 /// O(1). Since Redis 5.0.0. Errors: the server's.
 pub fn script_help() -> Command<(), Vec<String>> {
-    Command::new(Request::new("SCRIPT HELP", PLAIN))
+    Command::typed(Request::new("SCRIPT HELP", PLAIN))
 }
 
 /// Ends scripts that take long and have written nothing.
@@ -232,7 +232,7 @@ pub fn script_help() -> Command<(), Vec<String>> {
 ///
 /// O(1). Since Redis 2.6.0. Errors: the server's.
 pub fn script_kill() -> Command<(), ()> {
-    Command::new(Request::new("SCRIPT KILL", PLAIN))
+    Command::typed(Request::new("SCRIPT KILL", PLAIN))
 }
 
 /// Keeps a script for EVALSHA.
@@ -243,5 +243,5 @@ pub fn script_kill() -> Command<(), ()> {
 pub fn script_load(script: impl ToArg) -> Command<(), String> {
     let mut request = Request::new("SCRIPT LOAD", PLAIN);
     request.arg(script);
-    Command::new(request)
+    Command::typed(request)
 }

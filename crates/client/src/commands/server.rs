@@ -15,7 +15,7 @@ use crate::request::Request;
 /// O(1) since the categories and commands are a fixed set. Since Redis 6.0.0. Errors: the server's;
 /// `UnexpectedReply` if `T` does not fit.
 pub fn acl_cat<T>() -> Command<(), Vec<T>, options::AclCat> {
-    Command::new(Request::new("ACL CAT", PLAIN))
+    Command::typed(Request::new("ACL CAT", PLAIN))
 }
 
 /// Removes users and closes their connections.
@@ -26,7 +26,7 @@ pub fn acl_cat<T>() -> Command<(), Vec<T>, options::AclCat> {
 pub fn acl_deluser(usernames: impl ToArgs) -> Command<(), i64> {
     let mut request = Request::new("ACL DELUSER", PLAIN);
     request.args(usernames);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Tells whether a user may run a command, without running it.
@@ -38,7 +38,7 @@ pub fn acl_dryrun(username: impl ToArg, command: impl ToArg) -> Command<(), Stri
     let mut request = Request::new("ACL DRYRUN", PLAIN);
     request.arg(username);
     request.arg(command);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Makes a random password.
@@ -47,7 +47,7 @@ pub fn acl_dryrun(username: impl ToArg, command: impl ToArg) -> Command<(), Stri
 ///
 /// O(1). Since Redis 6.0.0. Errors: the server's.
 pub fn acl_genpass() -> Command<(), String, options::AclGenpass> {
-    Command::new(Request::new("ACL GENPASS", PLAIN))
+    Command::typed(Request::new("ACL GENPASS", PLAIN))
 }
 
 /// Shows what a user is and may do.
@@ -59,7 +59,7 @@ pub fn acl_genpass() -> Command<(), String, options::AclGenpass> {
 pub fn acl_getuser<T>(username: impl ToArg) -> Command<(), Option<T>> {
     let mut request = Request::new("ACL GETUSER", PLAIN);
     request.arg(username);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Explains the subcommands.
@@ -68,7 +68,7 @@ pub fn acl_getuser<T>(username: impl ToArg) -> Command<(), Option<T>> {
 ///
 /// O(1). Since Redis 6.0.0. Errors: the server's.
 pub fn acl_help() -> Command<(), Vec<String>> {
-    Command::new(Request::new("ACL HELP", PLAIN))
+    Command::typed(Request::new("ACL HELP", PLAIN))
 }
 
 /// Shows all users as an aclfile does.
@@ -78,7 +78,7 @@ pub fn acl_help() -> Command<(), Vec<String>> {
 /// O(N). Where N is the number of configured users. Since Redis 6.0.0. Errors: the server's;
 /// `UnexpectedReply` if `T` does not fit.
 pub fn acl_list<T>() -> Command<(), Vec<T>> {
-    Command::new(Request::new("ACL LIST", PLAIN))
+    Command::typed(Request::new("ACL LIST", PLAIN))
 }
 
 /// Reads all users from the aclfile again.
@@ -87,7 +87,7 @@ pub fn acl_list<T>() -> Command<(), Vec<T>> {
 ///
 /// O(N). Where N is the number of configured users. Since Redis 6.0.0. Errors: the server's.
 pub fn acl_load() -> Command<(), ()> {
-    Command::new(Request::new("ACL LOAD", PLAIN))
+    Command::typed(Request::new("ACL LOAD", PLAIN))
 }
 
 /// Shows who tried what he may not, or forgets it.
@@ -97,7 +97,7 @@ pub fn acl_load() -> Command<(), ()> {
 /// O(N) with N being the number of entries shown. Since Redis 6.0.0. Errors: the server's; `UnexpectedReply`
 /// if `T` does not fit.
 pub fn acl_log<T>() -> Command<(), Vec<T>, options::AclLog> {
-    Command::new(Request::new("ACL LOG", PLAIN))
+    Command::typed(Request::new("ACL LOG", PLAIN))
 }
 
 /// Shows who tried what he may not, or forgets it.
@@ -108,7 +108,7 @@ pub fn acl_log<T>() -> Command<(), Vec<T>, options::AclLog> {
 pub fn acl_log_reset() -> Command<(), ()> {
     let mut request = Request::new("ACL LOG", PLAIN);
     request.arg("RESET");
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Writes all users into the aclfile.
@@ -117,7 +117,7 @@ pub fn acl_log_reset() -> Command<(), ()> {
 ///
 /// O(N). Where N is the number of configured users. Since Redis 6.0.0. Errors: the server's.
 pub fn acl_save() -> Command<(), ()> {
-    Command::new(Request::new("ACL SAVE", PLAIN))
+    Command::typed(Request::new("ACL SAVE", PLAIN))
 }
 
 /// Creates a user, or changes what it may do.
@@ -129,7 +129,7 @@ pub fn acl_setuser(username: impl ToArg, rules: impl ToArgs) -> Command<(), ()> 
     let mut request = Request::new("ACL SETUSER", PLAIN);
     request.arg(username);
     request.args(rules);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Lists the names of all users.
@@ -139,7 +139,7 @@ pub fn acl_setuser(username: impl ToArg, rules: impl ToArgs) -> Command<(), ()> 
 /// O(N). Where N is the number of configured users. Since Redis 6.0.0. Errors: the server's;
 /// `UnexpectedReply` if `T` does not fit.
 pub fn acl_users<T>() -> Command<(), Vec<T>> {
-    Command::new(Request::new("ACL USERS", PLAIN))
+    Command::typed(Request::new("ACL USERS", PLAIN))
 }
 
 /// Tells the user of the connection.
@@ -148,7 +148,7 @@ pub fn acl_users<T>() -> Command<(), Vec<T>> {
 ///
 /// O(1). Since Redis 6.0.0. Errors: the server's.
 pub fn acl_whoami() -> Command<(), String> {
-    Command::new(Request::new("ACL WHOAMI", PLAIN))
+    Command::typed(Request::new("ACL WHOAMI", PLAIN))
 }
 
 /// Replaces the append-only file by the dataset as of now while commands go on.
@@ -158,7 +158,7 @@ pub fn acl_whoami() -> Command<(), String> {
 /// O(1), and O(N) for N keys in all databases beside the commands that follow. Since Redis 1.0.0. Errors: the
 /// server's.
 pub fn bgrewriteaof() -> Command<(), String> {
-    Command::new(Request::new("BGREWRITEAOF", PLAIN))
+    Command::typed(Request::new("BGREWRITEAOF", PLAIN))
 }
 
 /// Saves the dataset as of now to its file while commands go on.
@@ -168,7 +168,7 @@ pub fn bgrewriteaof() -> Command<(), String> {
 /// O(1), and O(N) for N keys in all databases beside the commands that follow. Since Redis 1.0.0. Errors: the
 /// server's.
 pub fn bgsave() -> Command<(), String, options::Bgsave> {
-    Command::new(Request::new("BGSAVE", PLAIN))
+    Command::typed(Request::new("BGSAVE", PLAIN))
 }
 
 /// The number of commands.
@@ -177,7 +177,7 @@ pub fn bgsave() -> Command<(), String, options::Bgsave> {
 ///
 /// O(1). Since Redis 2.8.13. Errors: the server's.
 pub fn command_count() -> Command<(), i64> {
-    Command::new(Request::new("COMMAND COUNT", PLAIN))
+    Command::typed(Request::new("COMMAND COUNT", PLAIN))
 }
 
 /// Documentation of the named commands, or of all.
@@ -186,7 +186,7 @@ pub fn command_count() -> Command<(), i64> {
 ///
 /// O(N) with N commands. Since Redis 7.0.0. Errors: the server's; `UnexpectedReply` if `T` does not fit.
 pub fn command_docs<T>() -> Command<(), T, options::CommandDocs> {
-    Command::new(Request::new("COMMAND DOCS", PLAIN))
+    Command::typed(Request::new("COMMAND DOCS", PLAIN))
 }
 
 /// The keys in a command that is given in full.
@@ -197,7 +197,7 @@ pub fn command_docs<T>() -> Command<(), T, options::CommandDocs> {
 pub fn command_getkeys<T>(words: impl ToArgs) -> Command<(), Vec<T>> {
     let mut request = Request::new("COMMAND GETKEYS", PLAIN);
     request.args(words);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// The keys in a command that is given in full, and what is done with each.
@@ -208,7 +208,7 @@ pub fn command_getkeys<T>(words: impl ToArgs) -> Command<(), Vec<T>> {
 pub fn command_getkeysandflags<T>(words: impl ToArgs) -> Command<(), Vec<T>> {
     let mut request = Request::new("COMMAND GETKEYSANDFLAGS", PLAIN);
     request.args(words);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Explains the subcommands.
@@ -217,7 +217,7 @@ pub fn command_getkeysandflags<T>(words: impl ToArgs) -> Command<(), Vec<T>> {
 ///
 /// O(1). Since Redis 5.0.0. Errors: the server's.
 pub fn command_help() -> Command<(), Vec<String>> {
-    Command::new(Request::new("COMMAND HELP", PLAIN))
+    Command::typed(Request::new("COMMAND HELP", PLAIN))
 }
 
 /// Facts about the named commands, or about all.
@@ -226,7 +226,7 @@ pub fn command_help() -> Command<(), Vec<String>> {
 ///
 /// O(N) with N commands. Since Redis 2.8.13. Errors: the server's; `UnexpectedReply` if `T` does not fit.
 pub fn command_info<T>() -> Command<(), Vec<T>, options::CommandInfo> {
-    Command::new(Request::new("COMMAND INFO", PLAIN))
+    Command::typed(Request::new("COMMAND INFO", PLAIN))
 }
 
 /// The names of all commands, or of those that a filter lets through.
@@ -235,7 +235,7 @@ pub fn command_info<T>() -> Command<(), Vec<T>, options::CommandInfo> {
 ///
 /// O(N) with N commands. Since Redis 7.0.0. Errors: the server's; `UnexpectedReply` if `T` does not fit.
 pub fn command_list<T>() -> Command<(), Vec<T>, options::CommandList> {
-    Command::new(Request::new("COMMAND LIST", PLAIN))
+    Command::typed(Request::new("COMMAND LIST", PLAIN))
 }
 
 /// Lists settings by name or pattern, with their values. A map, or a list of pairs.
@@ -247,7 +247,7 @@ pub fn command_list<T>() -> Command<(), Vec<T>, options::CommandList> {
 pub fn config_get<T>(parameters: impl ToArgs) -> Command<(), T> {
     let mut request = Request::new("CONFIG GET", PLAIN);
     request.args(parameters);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Explains the subcommands.
@@ -256,7 +256,7 @@ pub fn config_get<T>(parameters: impl ToArgs) -> Command<(), T> {
 ///
 /// O(1). Since Redis 5.0.0. Errors: the server's.
 pub fn config_help() -> Command<(), Vec<String>> {
-    Command::new(Request::new("CONFIG HELP", PLAIN))
+    Command::typed(Request::new("CONFIG HELP", PLAIN))
 }
 
 /// Counts from zero again what INFO counts.
@@ -265,7 +265,7 @@ pub fn config_help() -> Command<(), Vec<String>> {
 ///
 /// O(1). Since Redis 2.0.0. Errors: the server's.
 pub fn config_resetstat() -> Command<(), ()> {
-    Command::new(Request::new("CONFIG RESETSTAT", PLAIN))
+    Command::typed(Request::new("CONFIG RESETSTAT", PLAIN))
 }
 
 /// Writes the present settings into the configuration file.
@@ -274,7 +274,7 @@ pub fn config_resetstat() -> Command<(), ()> {
 ///
 /// O(1). Since Redis 2.8.0. Errors: the server's.
 pub fn config_rewrite() -> Command<(), ()> {
-    Command::new(Request::new("CONFIG REWRITE", PLAIN))
+    Command::typed(Request::new("CONFIG REWRITE", PLAIN))
 }
 
 /// Changes settings, all of those given or none.
@@ -285,7 +285,7 @@ pub fn config_rewrite() -> Command<(), ()> {
 pub fn config_set(parameter_values: impl ToArgs) -> Command<(), ()> {
     let mut request = Request::new("CONFIG SET", PLAIN);
     request.args(parameter_values);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Counts the keys of the selected database.
@@ -294,7 +294,7 @@ pub fn config_set(parameter_values: impl ToArgs) -> Command<(), ()> {
 ///
 /// O(1). Since Redis 1.0.0. Errors: the server's.
 pub fn dbsize() -> Command<(), i64> {
-    Command::new(Request::new("DBSIZE", READS))
+    Command::typed(Request::new("DBSIZE", READS))
 }
 
 /// Helps to test the server.
@@ -305,7 +305,7 @@ pub fn dbsize() -> Command<(), i64> {
 pub fn debug<T>(words: impl ToArgs) -> Command<(), T> {
     let mut request = Request::new("DEBUG", PLAIN);
     request.args(words);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Hands over to a replica that has everything.
@@ -314,7 +314,7 @@ pub fn debug<T>(words: impl ToArgs) -> Command<(), T> {
 ///
 /// O(1). Since Redis 6.2.0. Errors: the server's.
 pub fn failover() -> Command<(), (), options::Failover> {
-    Command::new(Request::new("FAILOVER", PLAIN))
+    Command::typed(Request::new("FAILOVER", PLAIN))
 }
 
 /// Removes all keys of all databases.
@@ -324,7 +324,7 @@ pub fn failover() -> Command<(), (), options::Failover> {
 /// O(N) in the number of slots in use; another thread frees the keys. Since Redis 1.0.0. Errors: the
 /// server's.
 pub fn flushall() -> Command<(), (), options::Flushall> {
-    Command::new(Request::new("FLUSHALL", PLAIN))
+    Command::typed(Request::new("FLUSHALL", PLAIN))
 }
 
 /// Removes all keys of the selected database.
@@ -334,7 +334,7 @@ pub fn flushall() -> Command<(), (), options::Flushall> {
 /// O(N) in the number of slots in use; another thread frees the keys. Since Redis 1.0.0. Errors: the
 /// server's.
 pub fn flushdb() -> Command<(), (), options::Flushdb> {
-    Command::new(Request::new("FLUSHDB", PLAIN))
+    Command::typed(Request::new("FLUSHDB", PLAIN))
 }
 
 /// Figures of the server, in sections.
@@ -343,7 +343,7 @@ pub fn flushdb() -> Command<(), (), options::Flushdb> {
 ///
 /// O(1). Since Redis 1.0.0. Errors: the server's.
 pub fn info() -> Command<(), String, options::Info> {
-    Command::new(Request::new("INFO", PLAIN))
+    Command::typed(Request::new("INFO", PLAIN))
 }
 
 /// Tells the Unix time of the last save that succeeded.
@@ -352,7 +352,7 @@ pub fn info() -> Command<(), String, options::Info> {
 ///
 /// O(1). Since Redis 1.0.0. Errors: the server's.
 pub fn lastsave() -> Command<(), i64> {
-    Command::new(Request::new("LASTSAVE", PLAIN))
+    Command::typed(Request::new("LASTSAVE", PLAIN))
 }
 
 /// Explains latency spikes in prose.
@@ -361,7 +361,7 @@ pub fn lastsave() -> Command<(), i64> {
 ///
 /// O(1). Since Redis 2.8.13. Errors: the server's.
 pub fn latency_doctor() -> Command<(), String> {
-    Command::new(Request::new("LATENCY DOCTOR", PLAIN))
+    Command::typed(Request::new("LATENCY DOCTOR", PLAIN))
 }
 
 /// Draws the latency spikes of an event.
@@ -372,7 +372,7 @@ pub fn latency_doctor() -> Command<(), String> {
 pub fn latency_graph(event: impl ToArg) -> Command<(), String> {
     let mut request = Request::new("LATENCY GRAPH", PLAIN);
     request.arg(event);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Explains the subcommands.
@@ -381,7 +381,7 @@ pub fn latency_graph(event: impl ToArg) -> Command<(), String> {
 ///
 /// O(1). Since Redis 2.8.13. Errors: the server's.
 pub fn latency_help() -> Command<(), Vec<String>> {
-    Command::new(Request::new("LATENCY HELP", PLAIN))
+    Command::typed(Request::new("LATENCY HELP", PLAIN))
 }
 
 /// Shows how the durations of commands are distributed.
@@ -390,7 +390,7 @@ pub fn latency_help() -> Command<(), Vec<String>> {
 ///
 /// O(N) with N commands. Since Redis 7.0.0. Errors: the server's; `UnexpectedReply` if `T` does not fit.
 pub fn latency_histogram<T>() -> Command<(), T, options::LatencyHistogram> {
-    Command::new(Request::new("LATENCY HISTOGRAM", PLAIN))
+    Command::typed(Request::new("LATENCY HISTOGRAM", PLAIN))
 }
 
 /// Lists the latency spikes of an event.
@@ -401,7 +401,7 @@ pub fn latency_histogram<T>() -> Command<(), T, options::LatencyHistogram> {
 pub fn latency_history<T>(event: impl ToArg) -> Command<(), Vec<T>> {
     let mut request = Request::new("LATENCY HISTORY", PLAIN);
     request.arg(event);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Shows the latest latency spike of each event.
@@ -410,7 +410,7 @@ pub fn latency_history<T>(event: impl ToArg) -> Command<(), Vec<T>> {
 ///
 /// O(1). Since Redis 2.8.13. Errors: the server's; `UnexpectedReply` if `T` does not fit.
 pub fn latency_latest<T>() -> Command<(), Vec<T>> {
-    Command::new(Request::new("LATENCY LATEST", PLAIN))
+    Command::typed(Request::new("LATENCY LATEST", PLAIN))
 }
 
 /// Forgets latency spikes.
@@ -419,7 +419,7 @@ pub fn latency_latest<T>() -> Command<(), Vec<T>> {
 ///
 /// O(1). Since Redis 2.8.13. Errors: the server's.
 pub fn latency_reset() -> Command<(), i64, options::LatencyReset> {
-    Command::new(Request::new("LATENCY RESET", PLAIN))
+    Command::typed(Request::new("LATENCY RESET", PLAIN))
 }
 
 /// A small picture, and the version.
@@ -428,7 +428,7 @@ pub fn latency_reset() -> Command<(), i64, options::LatencyReset> {
 ///
 /// Since Redis 5.0.0. Errors: the server's.
 pub fn lolwut() -> Command<(), String, options::Lolwut> {
-    Command::new(Request::new("LOLWUT", READS))
+    Command::typed(Request::new("LOLWUT", READS))
 }
 
 /// Looks for problems with memory.
@@ -437,7 +437,7 @@ pub fn lolwut() -> Command<(), String, options::Lolwut> {
 ///
 /// O(1). Since Redis 4.0.0. Errors: the server's.
 pub fn memory_doctor() -> Command<(), String> {
-    Command::new(Request::new("MEMORY DOCTOR", PLAIN))
+    Command::typed(Request::new("MEMORY DOCTOR", PLAIN))
 }
 
 /// Explains the subcommands.
@@ -446,7 +446,7 @@ pub fn memory_doctor() -> Command<(), String> {
 ///
 /// O(1). Since Redis 4.0.0. Errors: the server's.
 pub fn memory_help() -> Command<(), Vec<String>> {
-    Command::new(Request::new("MEMORY HELP", PLAIN))
+    Command::typed(Request::new("MEMORY HELP", PLAIN))
 }
 
 /// Shows the figures of the allocator.
@@ -455,7 +455,7 @@ pub fn memory_help() -> Command<(), Vec<String>> {
 ///
 /// O(1). Since Redis 4.0.0. Errors: the server's.
 pub fn memory_malloc_stats() -> Command<(), String> {
-    Command::new(Request::new("MEMORY MALLOC-STATS", PLAIN))
+    Command::typed(Request::new("MEMORY MALLOC-STATS", PLAIN))
 }
 
 /// Gives memory that is not used any more back to the system.
@@ -464,7 +464,7 @@ pub fn memory_malloc_stats() -> Command<(), String> {
 ///
 /// O(1). Since Redis 4.0.0. Errors: the server's.
 pub fn memory_purge() -> Command<(), ()> {
-    Command::new(Request::new("MEMORY PURGE", PLAIN))
+    Command::typed(Request::new("MEMORY PURGE", PLAIN))
 }
 
 /// Shows what memory is used for.
@@ -473,7 +473,7 @@ pub fn memory_purge() -> Command<(), ()> {
 ///
 /// O(1). Since Redis 4.0.0. Errors: the server's; `UnexpectedReply` if `T` does not fit.
 pub fn memory_stats<T>() -> Command<(), T> {
-    Command::new(Request::new("MEMORY STATS", PLAIN))
+    Command::typed(Request::new("MEMORY STATS", PLAIN))
 }
 
 /// Counts the bytes that a key and its value take.
@@ -484,7 +484,7 @@ pub fn memory_stats<T>() -> Command<(), T> {
 pub fn memory_usage(key: impl ToArg) -> Command<(), Option<i64>, options::MemoryUsage> {
     let mut request = Request::new("MEMORY USAGE", READS);
     request.key(key);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Explains the subcommands.
@@ -493,7 +493,7 @@ pub fn memory_usage(key: impl ToArg) -> Command<(), Option<i64>, options::Memory
 ///
 /// O(1). Since Redis 5.0.0. Errors: the server's.
 pub fn module_help() -> Command<(), Vec<String>> {
-    Command::new(Request::new("MODULE HELP", PLAIN))
+    Command::typed(Request::new("MODULE HELP", PLAIN))
 }
 
 /// Shows the modules, of which there are none.
@@ -503,7 +503,7 @@ pub fn module_help() -> Command<(), Vec<String>> {
 /// O(N) where N is the number of loaded modules. Since Redis 4.0.0. Errors: the server's; `UnexpectedReply`
 /// if `T` does not fit.
 pub fn module_list<T>() -> Command<(), Vec<T>> {
-    Command::new(Request::new("MODULE LIST", PLAIN))
+    Command::typed(Request::new("MODULE LIST", PLAIN))
 }
 
 /// Fails to load a module.
@@ -514,7 +514,7 @@ pub fn module_list<T>() -> Command<(), Vec<T>> {
 pub fn module_load(path: impl ToArg) -> Command<(), ()> {
     let mut request = Request::new("MODULE LOAD", PLAIN);
     request.arg(path);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Fails to load a module with settings.
@@ -525,7 +525,7 @@ pub fn module_load(path: impl ToArg) -> Command<(), ()> {
 pub fn module_loadex(path: impl ToArg) -> Command<(), (), options::ModuleLoadex> {
     let mut request = Request::new("MODULE LOADEX", PLAIN);
     request.arg(path);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Fails to unload a module, of which there are none.
@@ -536,7 +536,7 @@ pub fn module_loadex(path: impl ToArg) -> Command<(), (), options::ModuleLoadex>
 pub fn module_unload(name: impl ToArg) -> Command<(), ()> {
     let mut request = Request::new("MODULE UNLOAD", PLAIN);
     request.arg(name);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Shows every command that the server runs, as it runs.
@@ -548,7 +548,7 @@ pub fn module_unload(name: impl ToArg) -> Command<(), ()> {
 /// It changes what the connection is, or tells of it: it is no method of [`Client`](crate::Client), whose
 /// connections are shared.
 pub fn monitor() -> Command<(), ()> {
-    Command::new(Request::new("MONITOR", BINDS))
+    Command::typed(Request::new("MONITOR", BINDS))
 }
 
 /// Sends what a replica lacks, and from then on every change.
@@ -563,7 +563,7 @@ pub fn psync<T>(replicationid: impl ToArg, offset: impl ToArg) -> Command<(), T>
     let mut request = Request::new("PSYNC", BINDS);
     request.arg(replicationid);
     request.arg(offset);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Lets a replica tell of itself.
@@ -577,7 +577,7 @@ pub fn psync<T>(replicationid: impl ToArg, offset: impl ToArg) -> Command<(), T>
 pub fn replconf(words: impl ToArgs) -> Command<(), ()> {
     let mut request = Request::new("REPLCONF", BINDS);
     request.args(words);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Has this server follow another one, or none any more.
@@ -589,7 +589,7 @@ pub fn replicaof(host: impl ToArg, port: impl ToArg) -> Command<(), ()> {
     let mut request = Request::new("REPLICAOF", PLAIN);
     request.arg(host);
     request.arg(port);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Has this server follow another one, or none any more.
@@ -601,7 +601,7 @@ pub fn replicaof_no_one() -> Command<(), ()> {
     let mut request = Request::new("REPLICAOF", PLAIN);
     request.arg("NO");
     request.arg("ONE");
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Finds the slots that a replica does not hold as this server does.
@@ -611,7 +611,7 @@ pub fn replicaof_no_one() -> Command<(), ()> {
 /// O(N) in the size of the dataset, beside other commands. Since Redis 7.2.0. Errors: the server's;
 /// `UnexpectedReply` if `T` does not fit.
 pub fn replication_compare<T>() -> Command<(), T, options::ReplicationCompare> {
-    Command::new(Request::new("REPLICATION COMPARE", PLAIN))
+    Command::typed(Request::new("REPLICATION COMPARE", PLAIN))
 }
 
 /// Explains the subcommands.
@@ -620,7 +620,7 @@ pub fn replication_compare<T>() -> Command<(), T, options::ReplicationCompare> {
 ///
 /// O(1). Since Redis 7.2.0. Errors: the server's.
 pub fn replication_help() -> Command<(), Vec<String>> {
-    Command::new(Request::new("REPLICATION HELP", PLAIN))
+    Command::typed(Request::new("REPLICATION HELP", PLAIN))
 }
 
 /// Makes a key of the bytes that DUMP showed of a value.
@@ -638,7 +638,7 @@ pub fn restore_asking(
     request.key(key);
     request.arg(ttl);
     request.arg(serialized_value);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Tells whether this is a primary or a replica, and of whom.
@@ -647,7 +647,7 @@ pub fn restore_asking(
 ///
 /// O(1). Since Redis 2.8.12. Errors: the server's; `UnexpectedReply` if `T` does not fit.
 pub fn role<T>() -> Command<(), T> {
-    Command::new(Request::new("ROLE", PLAIN))
+    Command::typed(Request::new("ROLE", PLAIN))
 }
 
 /// Saves the dataset to its file while nobody else is served.
@@ -656,7 +656,7 @@ pub fn role<T>() -> Command<(), T> {
 ///
 /// O(N) with N keys in all databases. Since Redis 1.0.0. Errors: the server's.
 pub fn save() -> Command<(), ()> {
-    Command::new(Request::new("SAVE", PLAIN))
+    Command::typed(Request::new("SAVE", PLAIN))
 }
 
 /// Ends the server, with or without saving the dataset.
@@ -665,7 +665,7 @@ pub fn save() -> Command<(), ()> {
 ///
 /// O(N) with N keys if they are saved, otherwise O(1). Since Redis 1.0.0. Errors: the server's.
 pub fn shutdown() -> Command<(), (), options::Shutdown> {
-    Command::new(Request::new("SHUTDOWN", PLAIN))
+    Command::typed(Request::new("SHUTDOWN", PLAIN))
 }
 
 /// Has this server follow another one, or none any more.
@@ -678,7 +678,7 @@ pub fn slaveof(host: impl ToArg, port: impl ToArg) -> Command<(), ()> {
     let mut request = Request::new("SLAVEOF", PLAIN);
     request.arg(host);
     request.arg(port);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Has this server follow another one, or none any more.
@@ -691,7 +691,7 @@ pub fn slaveof_no_one() -> Command<(), ()> {
     let mut request = Request::new("SLAVEOF", PLAIN);
     request.arg("NO");
     request.arg("ONE");
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Shows the latest slow commands.
@@ -701,7 +701,7 @@ pub fn slaveof_no_one() -> Command<(), ()> {
 /// O(N) with N entries shown. Since Redis 2.2.12. Errors: the server's; `UnexpectedReply` if `T` does not
 /// fit.
 pub fn slowlog_get<T>() -> Command<(), Vec<T>, options::SlowlogGet> {
-    Command::new(Request::new("SLOWLOG GET", PLAIN))
+    Command::typed(Request::new("SLOWLOG GET", PLAIN))
 }
 
 /// Explains the subcommands.
@@ -710,7 +710,7 @@ pub fn slowlog_get<T>() -> Command<(), Vec<T>, options::SlowlogGet> {
 ///
 /// O(1). Since Redis 6.2.0. Errors: the server's.
 pub fn slowlog_help() -> Command<(), Vec<String>> {
-    Command::new(Request::new("SLOWLOG HELP", PLAIN))
+    Command::typed(Request::new("SLOWLOG HELP", PLAIN))
 }
 
 /// Counts the entries of the slow log.
@@ -719,7 +719,7 @@ pub fn slowlog_help() -> Command<(), Vec<String>> {
 ///
 /// O(1). Since Redis 2.2.12. Errors: the server's.
 pub fn slowlog_len() -> Command<(), i64> {
-    Command::new(Request::new("SLOWLOG LEN", PLAIN))
+    Command::typed(Request::new("SLOWLOG LEN", PLAIN))
 }
 
 /// Empties the slow log.
@@ -728,7 +728,7 @@ pub fn slowlog_len() -> Command<(), i64> {
 ///
 /// O(N) with N entries. Since Redis 2.2.12. Errors: the server's.
 pub fn slowlog_reset() -> Command<(), ()> {
-    Command::new(Request::new("SLOWLOG RESET", PLAIN))
+    Command::typed(Request::new("SLOWLOG RESET", PLAIN))
 }
 
 /// Exchanges two databases.
@@ -741,7 +741,7 @@ pub fn swapdb(index1: impl ToArg, index2: impl ToArg) -> Command<(), ()> {
     let mut request = Request::new("SWAPDB", PLAIN);
     request.arg(index1);
     request.arg(index2);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Sends the dataset, and from then on every change of it.
@@ -753,7 +753,7 @@ pub fn swapdb(index1: impl ToArg, index2: impl ToArg) -> Command<(), ()> {
 /// It changes what the connection is, or tells of it: it is no method of [`Client`](crate::Client), whose
 /// connections are shared.
 pub fn sync<T>() -> Command<(), T> {
-    Command::new(Request::new("SYNC", BINDS))
+    Command::typed(Request::new("SYNC", BINDS))
 }
 
 /// The server's clock: Unix seconds, and microseconds of the second.
@@ -762,5 +762,5 @@ pub fn sync<T>() -> Command<(), T> {
 ///
 /// O(1). Since Redis 2.6.0. Errors: the server's.
 pub fn time() -> Command<(), (i64, i64)> {
-    Command::new(Request::new("TIME", PLAIN))
+    Command::typed(Request::new("TIME", PLAIN))
 }

@@ -18,7 +18,7 @@ pub fn sadd(key: impl ToArg, members: impl ToArgs) -> Command<(), i64> {
     let mut request = Request::new("SADD", PLAIN);
     request.key(key);
     request.args(members);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Counts the members of a set.
@@ -29,7 +29,7 @@ pub fn sadd(key: impl ToArg, members: impl ToArgs) -> Command<(), i64> {
 pub fn scard(key: impl ToArg) -> Command<(), i64> {
     let mut request = Request::new("SCARD", READS);
     request.key(key);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Lists the members of a set that no other of several has.
@@ -41,7 +41,7 @@ pub fn scard(key: impl ToArg) -> Command<(), i64> {
 pub fn sdiff<T>(keys: impl ToArgs) -> Command<(), T> {
     let mut request = Request::new("SDIFF", READS);
     request.keys(keys);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Stores the members of a set that no other of several has.
@@ -53,7 +53,7 @@ pub fn sdiffstore(destination: impl ToArg, keys: impl ToArgs) -> Command<(), i64
     let mut request = Request::new("SDIFFSTORE", PLAIN);
     request.key(destination);
     request.keys(keys);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Lists the members that all of several sets have.
@@ -65,7 +65,7 @@ pub fn sdiffstore(destination: impl ToArg, keys: impl ToArgs) -> Command<(), i64
 pub fn sinter<T>(keys: impl ToArgs) -> Command<(), T> {
     let mut request = Request::new("SINTER", READS);
     request.keys(keys);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Counts the members that all of several sets have.
@@ -78,7 +78,7 @@ pub fn sintercard(keys: impl ToArgs) -> Command<(), i64, options::Sintercard> {
     let mut request = Request::new("SINTERCARD", READS);
     request.arg(keys.count());
     request.keys(keys);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Stores the members that all of several sets have.
@@ -91,7 +91,7 @@ pub fn sinterstore(destination: impl ToArg, keys: impl ToArgs) -> Command<(), i6
     let mut request = Request::new("SINTERSTORE", PLAIN);
     request.key(destination);
     request.keys(keys);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Tells whether a set has a member.
@@ -103,7 +103,7 @@ pub fn sismember(key: impl ToArg, member: impl ToArg) -> Command<(), bool> {
     let mut request = Request::new("SISMEMBER", READS);
     request.key(key);
     request.arg(member);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Lists the members of a set.
@@ -115,7 +115,7 @@ pub fn sismember(key: impl ToArg, member: impl ToArg) -> Command<(), bool> {
 pub fn smembers<T>(key: impl ToArg) -> Command<(), T> {
     let mut request = Request::new("SMEMBERS", READS);
     request.key(key);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Tells of each of several members whether a set has it.
@@ -127,7 +127,7 @@ pub fn smismember(key: impl ToArg, members: impl ToArgs) -> Command<(), Vec<bool
     let mut request = Request::new("SMISMEMBER", READS);
     request.key(key);
     request.args(members);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Moves a member from one set to another.
@@ -140,7 +140,7 @@ pub fn smove(source: impl ToArg, destination: impl ToArg, member: impl ToArg) ->
     request.key(source);
     request.key(destination);
     request.arg(member);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Removes members chosen at random and returns them.
@@ -152,7 +152,7 @@ pub fn smove(source: impl ToArg, destination: impl ToArg, member: impl ToArg) ->
 pub fn spop<T>(key: impl ToArg) -> Command<(), Option<T>, options::Spop> {
     let mut request = Request::new("SPOP", PLAIN);
     request.key(key);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Returns members chosen at random.
@@ -164,7 +164,7 @@ pub fn spop<T>(key: impl ToArg) -> Command<(), Option<T>, options::Spop> {
 pub fn srandmember<T>(key: impl ToArg) -> Command<(), Option<T>, options::Srandmember> {
     let mut request = Request::new("SRANDMEMBER", READS);
     request.key(key);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Removes members from a set, and the set with its last one.
@@ -176,7 +176,7 @@ pub fn srem(key: impl ToArg, members: impl ToArgs) -> Command<(), i64> {
     let mut request = Request::new("SREM", PLAIN);
     request.key(key);
     request.args(members);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Lists the members of a set bit by bit. Members, from a cursor that begins with 0 and ends with 0.
@@ -189,7 +189,7 @@ pub fn sscan<T>(key: impl ToArg, cursor: impl ToArg) -> Command<(), (u64, Vec<T>
     let mut request = Request::new("SSCAN", READS);
     request.key(key);
     request.arg(cursor);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Lists the members that any of several sets has.
@@ -201,7 +201,7 @@ pub fn sscan<T>(key: impl ToArg, cursor: impl ToArg) -> Command<(), (u64, Vec<T>
 pub fn sunion<T>(keys: impl ToArgs) -> Command<(), T> {
     let mut request = Request::new("SUNION", READS);
     request.keys(keys);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Stores the members that any of several sets has.
@@ -213,5 +213,5 @@ pub fn sunionstore(destination: impl ToArg, keys: impl ToArgs) -> Command<(), i6
     let mut request = Request::new("SUNIONSTORE", PLAIN);
     request.key(destination);
     request.keys(keys);
-    Command::new(request)
+    Command::typed(request)
 }

@@ -28,7 +28,7 @@ pub fn bzmpop<T>(
     request.arg(keys.count());
     request.keys(keys);
     request.arg(side);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Takes out the member with the highest score, and waits for one if there is none. The key, the member, and
@@ -45,7 +45,7 @@ pub fn bzpopmax<T>(keys: impl ToArgs, timeout: impl ToArg) -> Command<(), Option
     let mut request = Request::new("BZPOPMAX", BLOCKS);
     request.keys(keys);
     request.arg(timeout);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Takes out the member with the lowest score, and waits for one if there is none. The key, the member, and
@@ -62,7 +62,7 @@ pub fn bzpopmin<T>(keys: impl ToArgs, timeout: impl ToArg) -> Command<(), Option
     let mut request = Request::new("BZPOPMIN", BLOCKS);
     request.keys(keys);
     request.arg(timeout);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Adds members with scores, or changes the scores of members.
@@ -75,7 +75,7 @@ pub fn zadd(key: impl ToArg, score_members: impl ToArgs) -> Command<(), i64, opt
     request.key(key);
     request.end_of_options();
     request.args(score_members);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Counts the members.
@@ -86,7 +86,7 @@ pub fn zadd(key: impl ToArg, score_members: impl ToArgs) -> Command<(), i64, opt
 pub fn zcard(key: impl ToArg) -> Command<(), i64> {
     let mut request = Request::new("ZCARD", READS);
     request.key(key);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Counts the members whose scores lie in a range.
@@ -99,7 +99,7 @@ pub fn zcount(key: impl ToArg, min: impl ToArg, max: impl ToArg) -> Command<(), 
     request.key(key);
     request.arg(min);
     request.arg(max);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Subtracts sorted sets from the first.
@@ -111,7 +111,7 @@ pub fn zdiff<T>(keys: impl ToArgs) -> Command<(), Vec<T>, options::Zdiff> {
     let mut request = Request::new("ZDIFF", READS);
     request.arg(keys.count());
     request.keys(keys);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Stores what is left of a sorted set when others are subtracted.
@@ -124,7 +124,7 @@ pub fn zdiffstore(destination: impl ToArg, keys: impl ToArgs) -> Command<(), i64
     request.key(destination);
     request.arg(keys.count());
     request.keys(keys);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Adds a number to the score of a member.
@@ -137,7 +137,7 @@ pub fn zincrby(key: impl ToArg, increment: impl ToArg, member: impl ToArg) -> Co
     request.key(key);
     request.arg(increment);
     request.arg(member);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Intersects sorted sets.
@@ -149,7 +149,7 @@ pub fn zinter<T>(keys: impl ToArgs) -> Command<(), Vec<T>, options::Zinter> {
     let mut request = Request::new("ZINTER", READS);
     request.arg(keys.count());
     request.keys(keys);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Counts the members that sorted sets have in common.
@@ -161,7 +161,7 @@ pub fn zintercard(keys: impl ToArgs) -> Command<(), i64, options::Zintercard> {
     let mut request = Request::new("ZINTERCARD", READS);
     request.arg(keys.count());
     request.keys(keys);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Stores the intersection of sorted sets.
@@ -177,7 +177,7 @@ pub fn zinterstore(
     request.key(destination);
     request.arg(keys.count());
     request.keys(keys);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Counts the members that lie in a range of texts.
@@ -190,7 +190,7 @@ pub fn zlexcount(key: impl ToArg, min: impl ToArg, max: impl ToArg) -> Command<(
     request.key(key);
     request.arg(min);
     request.arg(max);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Takes members out of the first of several sorted sets that has any.
@@ -203,7 +203,7 @@ pub fn zmpop<T>(keys: impl ToArgs, side: types::Extreme) -> Command<(), Option<T
     request.arg(keys.count());
     request.keys(keys);
     request.arg(side);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Reads the scores of several members.
@@ -215,7 +215,7 @@ pub fn zmscore(key: impl ToArg, members: impl ToArgs) -> Command<(), Vec<Option<
     let mut request = Request::new("ZMSCORE", READS);
     request.key(key);
     request.args(members);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Takes out the members with the highest scores. Pairs of member and score.
@@ -226,7 +226,7 @@ pub fn zmscore(key: impl ToArg, members: impl ToArgs) -> Command<(), Vec<Option<
 pub fn zpopmax<T>(key: impl ToArg) -> Command<(), Vec<T>, options::Zpopmax> {
     let mut request = Request::new("ZPOPMAX", PLAIN);
     request.key(key);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Takes out the members with the lowest scores. Pairs of member and score.
@@ -237,7 +237,7 @@ pub fn zpopmax<T>(key: impl ToArg) -> Command<(), Vec<T>, options::Zpopmax> {
 pub fn zpopmin<T>(key: impl ToArg) -> Command<(), Vec<T>, options::Zpopmin> {
     let mut request = Request::new("ZPOPMIN", PLAIN);
     request.key(key);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Draws members at random.
@@ -248,7 +248,7 @@ pub fn zpopmin<T>(key: impl ToArg) -> Command<(), Vec<T>, options::Zpopmin> {
 pub fn zrandmember<T>(key: impl ToArg) -> Command<(), Option<T>, options::Zrandmember> {
     let mut request = Request::new("ZRANDMEMBER", READS);
     request.key(key);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Lists members by rank, score or text, from either end. Members; pairs of member and score if these are
@@ -266,7 +266,7 @@ pub fn zrange<T>(
     request.key(key);
     request.arg(start);
     request.arg(stop);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Lists the members that lie in a range of texts.
@@ -284,7 +284,7 @@ pub fn zrangebylex<T>(
     request.key(key);
     request.arg(min);
     request.arg(max);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Lists the members whose scores lie in a range.
@@ -302,7 +302,7 @@ pub fn zrangebyscore<T>(
     request.key(key);
     request.arg(min);
     request.arg(max);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Stores a range of a sorted set under another key.
@@ -321,7 +321,7 @@ pub fn zrangestore(
     request.key(source);
     request.arg(min);
     request.arg(max);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Tells how many members come before a member.
@@ -333,7 +333,7 @@ pub fn zrank(key: impl ToArg, member: impl ToArg) -> Command<(), Option<i64>, op
     let mut request = Request::new("ZRANK", READS);
     request.key(key);
     request.arg(member);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Removes members.
@@ -345,7 +345,7 @@ pub fn zrem(key: impl ToArg, members: impl ToArgs) -> Command<(), i64> {
     let mut request = Request::new("ZREM", PLAIN);
     request.key(key);
     request.args(members);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Removes the members that lie in a range of texts.
@@ -358,7 +358,7 @@ pub fn zremrangebylex(key: impl ToArg, min: impl ToArg, max: impl ToArg) -> Comm
     request.key(key);
     request.arg(min);
     request.arg(max);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Removes the members of a range of ranks.
@@ -371,7 +371,7 @@ pub fn zremrangebyrank(key: impl ToArg, start: impl ToArg, stop: impl ToArg) -> 
     request.key(key);
     request.arg(start);
     request.arg(stop);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Removes the members whose scores lie in a range.
@@ -384,7 +384,7 @@ pub fn zremrangebyscore(key: impl ToArg, min: impl ToArg, max: impl ToArg) -> Co
     request.key(key);
     request.arg(min);
     request.arg(max);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Lists members by rank from the highest score down.
@@ -402,7 +402,7 @@ pub fn zrevrange<T>(
     request.key(key);
     request.arg(start);
     request.arg(stop);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Lists the members that lie in a range of texts, last first.
@@ -420,7 +420,7 @@ pub fn zrevrangebylex<T>(
     request.key(key);
     request.arg(max);
     request.arg(min);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Lists the members whose scores lie in a range, highest first.
@@ -438,7 +438,7 @@ pub fn zrevrangebyscore<T>(
     request.key(key);
     request.arg(max);
     request.arg(min);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Tells how many members come behind a member.
@@ -453,7 +453,7 @@ pub fn zrevrank(
     let mut request = Request::new("ZREVRANK", READS);
     request.key(key);
     request.arg(member);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Lists members bit by bit. Pairs of member and score, from a cursor that begins with 0 and ends with 0.
@@ -465,7 +465,7 @@ pub fn zscan<T>(key: impl ToArg, cursor: impl ToArg) -> Command<(), (u64, Vec<T>
     let mut request = Request::new("ZSCAN", READS);
     request.key(key);
     request.arg(cursor);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Reads the score of a member.
@@ -477,7 +477,7 @@ pub fn zscore(key: impl ToArg, member: impl ToArg) -> Command<(), Option<f64>> {
     let mut request = Request::new("ZSCORE", READS);
     request.key(key);
     request.arg(member);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Unites sorted sets.
@@ -489,7 +489,7 @@ pub fn zunion<T>(keys: impl ToArgs) -> Command<(), Vec<T>, options::Zunion> {
     let mut request = Request::new("ZUNION", READS);
     request.arg(keys.count());
     request.keys(keys);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Stores the union of sorted sets.
@@ -505,5 +505,5 @@ pub fn zunionstore(
     request.key(destination);
     request.arg(keys.count());
     request.keys(keys);
-    Command::new(request)
+    Command::typed(request)
 }

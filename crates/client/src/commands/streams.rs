@@ -18,7 +18,7 @@ pub fn xack(key: impl ToArg, group: impl ToArg, ids: impl ToArgs) -> Command<(),
     request.key(key);
     request.arg(group);
     request.args(ids);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Appends an entry to a stream; creates the key if it is missing.
@@ -37,7 +37,7 @@ pub fn xadd(
     request.end_of_options();
     request.arg(id);
     request.args(field_values);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Makes a consumer the owner of messages that have been pending for long.
@@ -58,7 +58,7 @@ pub fn xautoclaim<T>(
     request.arg(consumer);
     request.arg(min_idle_time);
     request.arg(start);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Makes a consumer the owner of pending messages.
@@ -81,7 +81,7 @@ pub fn xclaim<T>(
     request.arg(consumer);
     request.arg(min_idle_time);
     request.args(ids);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Deletes entries of a stream.
@@ -94,7 +94,7 @@ pub fn xdel(key: impl ToArg, ids: impl ToArgs) -> Command<(), i64> {
     let mut request = Request::new("XDEL", PLAIN);
     request.key(key);
     request.args(ids);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Creates a group.
@@ -111,7 +111,7 @@ pub fn xgroup_create(
     request.key(key);
     request.arg(group);
     request.arg(id);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Creates a consumer in a group.
@@ -128,7 +128,7 @@ pub fn xgroup_createconsumer(
     request.key(key);
     request.arg(group);
     request.arg(consumer);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Removes a consumer from a group.
@@ -145,7 +145,7 @@ pub fn xgroup_delconsumer(
     request.key(key);
     request.arg(group);
     request.arg(consumer);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Removes a group.
@@ -158,7 +158,7 @@ pub fn xgroup_destroy(key: impl ToArg, group: impl ToArg) -> Command<(), bool> {
     let mut request = Request::new("XGROUP DESTROY", PLAIN);
     request.key(key);
     request.arg(group);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Explains the subcommands.
@@ -167,7 +167,7 @@ pub fn xgroup_destroy(key: impl ToArg, group: impl ToArg) -> Command<(), bool> {
 ///
 /// O(1). Since Redis 5.0.0. Errors: the server's.
 pub fn xgroup_help() -> Command<(), Vec<String>> {
-    Command::new(Request::new("XGROUP HELP", PLAIN))
+    Command::typed(Request::new("XGROUP HELP", PLAIN))
 }
 
 /// Sets the last delivered ID of a group.
@@ -184,7 +184,7 @@ pub fn xgroup_setid(
     request.key(key);
     request.arg(group);
     request.arg(id);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Lists the consumers of a group.
@@ -196,7 +196,7 @@ pub fn xinfo_consumers<T>(key: impl ToArg, group: impl ToArg) -> Command<(), Vec
     let mut request = Request::new("XINFO CONSUMERS", READS);
     request.key(key);
     request.arg(group);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Lists the groups of a stream.
@@ -207,7 +207,7 @@ pub fn xinfo_consumers<T>(key: impl ToArg, group: impl ToArg) -> Command<(), Vec
 pub fn xinfo_groups<T>(key: impl ToArg) -> Command<(), Vec<T>> {
     let mut request = Request::new("XINFO GROUPS", READS);
     request.key(key);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Explains the subcommands.
@@ -216,7 +216,7 @@ pub fn xinfo_groups<T>(key: impl ToArg) -> Command<(), Vec<T>> {
 ///
 /// O(1). Since Redis 5.0.0. Errors: the server's.
 pub fn xinfo_help() -> Command<(), Vec<String>> {
-    Command::new(Request::new("XINFO HELP", PLAIN))
+    Command::typed(Request::new("XINFO HELP", PLAIN))
 }
 
 /// Tells about a stream.
@@ -227,7 +227,7 @@ pub fn xinfo_help() -> Command<(), Vec<String>> {
 pub fn xinfo_stream<T>(key: impl ToArg) -> Command<(), T, options::XinfoStream> {
     let mut request = Request::new("XINFO STREAM", READS);
     request.key(key);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Counts the entries of a stream.
@@ -238,7 +238,7 @@ pub fn xinfo_stream<T>(key: impl ToArg) -> Command<(), T, options::XinfoStream> 
 pub fn xlen(key: impl ToArg) -> Command<(), i64> {
     let mut request = Request::new("XLEN", READS);
     request.key(key);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Shows the messages of a group that were delivered but not confirmed.
@@ -254,7 +254,7 @@ pub fn xpending<T>(key: impl ToArg, group: impl ToArg) -> Command<(), T> {
     let mut request = Request::new("XPENDING", READS);
     request.key(key);
     request.arg(group);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Shows the messages of a group that were delivered but not confirmed.
@@ -280,7 +280,7 @@ pub fn xpending_range<T>(
     request.arg(start);
     request.arg(end);
     request.arg(count);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Reads the entries of a stream between two IDs.
@@ -299,7 +299,7 @@ pub fn xrange<T>(
     request.key(key);
     request.arg(start);
     request.arg(end);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Reads entries behind given IDs from streams; waits for some if there are none. Pairs of stream and
@@ -317,7 +317,7 @@ pub fn xread<T>(keys: impl ToArgs, ids: impl ToArgs) -> Command<(), T, options::
     request.arg("STREAMS");
     request.keys(keys);
     request.args(ids);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Reads entries behind given IDs from streams; waits for some if there are none. Pairs of stream and
@@ -344,7 +344,7 @@ pub fn xread_block<T>(
     request.arg("STREAMS");
     request.keys(keys);
     request.args(ids);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Reads entries as a consumer of a group; waits for new ones if there are none. Pairs of stream and entries;
@@ -370,7 +370,7 @@ pub fn xreadgroup<T>(
     request.arg("STREAMS");
     request.keys(keys);
     request.args(ids);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Reads entries as a consumer of a group; waits for new ones if there are none. Pairs of stream and entries;
@@ -402,7 +402,7 @@ pub fn xreadgroup_block<T>(
     request.arg("STREAMS");
     request.keys(keys);
     request.args(ids);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Reads the entries of a stream between two IDs, the last first.
@@ -421,7 +421,7 @@ pub fn xrevrange<T>(
     request.key(key);
     request.arg(end);
     request.arg(start);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Sets the last ID of a stream.
@@ -433,7 +433,7 @@ pub fn xsetid(key: impl ToArg, last_id: impl ToArg) -> Command<(), (), options::
     let mut request = Request::new("XSETID", PLAIN);
     request.key(key);
     request.arg(last_id);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Deletes the oldest entries of a stream.
@@ -449,7 +449,7 @@ pub fn xtrim_max_len(key: impl ToArg, threshold: impl ToArg) -> Command<(), i64,
     request.arg("MAXLEN");
     request.end_of_options();
     request.arg(threshold);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Deletes the oldest entries of a stream.
@@ -465,5 +465,5 @@ pub fn xtrim_min_id(key: impl ToArg, threshold: impl ToArg) -> Command<(), i64, 
     request.arg("MINID");
     request.end_of_options();
     request.arg(threshold);
-    Command::new(request)
+    Command::typed(request)
 }

@@ -17,7 +17,7 @@ pub fn append(key: impl ToArg, value: impl ToArg) -> Command<(), i64> {
     let mut request = Request::new("APPEND", PLAIN);
     request.key(key);
     request.arg(value);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Subtracts one from an integer.
@@ -28,7 +28,7 @@ pub fn append(key: impl ToArg, value: impl ToArg) -> Command<(), i64> {
 pub fn decr(key: impl ToArg) -> Command<(), i64> {
     let mut request = Request::new("DECR", PLAIN);
     request.key(key);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Subtracts a number from an integer.
@@ -40,7 +40,7 @@ pub fn decrby(key: impl ToArg, decrement: impl ToArg) -> Command<(), i64> {
     let mut request = Request::new("DECRBY", PLAIN);
     request.key(key);
     request.arg(decrement);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Reads a string.
@@ -51,7 +51,7 @@ pub fn decrby(key: impl ToArg, decrement: impl ToArg) -> Command<(), i64> {
 pub fn get<T>(key: impl ToArg) -> Command<(), Option<T>> {
     let mut request = Request::new("GET", READS);
     request.key(key);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Reads a string and deletes its key.
@@ -62,7 +62,7 @@ pub fn get<T>(key: impl ToArg) -> Command<(), Option<T>> {
 pub fn getdel<T>(key: impl ToArg) -> Command<(), Option<T>> {
     let mut request = Request::new("GETDEL", PLAIN);
     request.key(key);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Reads a string and sets, changes or removes its time to live.
@@ -74,7 +74,7 @@ pub fn getdel<T>(key: impl ToArg) -> Command<(), Option<T>> {
 pub fn getex<T>(key: impl ToArg) -> Command<(), Option<T>, options::Getex> {
     let mut request = Request::new("GETEX", PLAIN);
     request.key(key);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Reads a part of a string.
@@ -88,7 +88,7 @@ pub fn getrange<T>(key: impl ToArg, start: impl ToArg, end: impl ToArg) -> Comma
     request.key(key);
     request.arg(start);
     request.arg(end);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Replaces a string and answers with the old one.
@@ -101,7 +101,7 @@ pub fn getset<T>(key: impl ToArg, value: impl ToArg) -> Command<(), Option<T>> {
     let mut request = Request::new("GETSET", PLAIN);
     request.key(key);
     request.arg(value);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Adds one to an integer.
@@ -112,7 +112,7 @@ pub fn getset<T>(key: impl ToArg, value: impl ToArg) -> Command<(), Option<T>> {
 pub fn incr(key: impl ToArg) -> Command<(), i64> {
     let mut request = Request::new("INCR", PLAIN);
     request.key(key);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Adds a number to an integer.
@@ -124,7 +124,7 @@ pub fn incrby(key: impl ToArg, increment: impl ToArg) -> Command<(), i64> {
     let mut request = Request::new("INCRBY", PLAIN);
     request.key(key);
     request.arg(increment);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Adds a decimal number to a number.
@@ -136,7 +136,7 @@ pub fn incrbyfloat(key: impl ToArg, increment: impl ToArg) -> Command<(), f64> {
     let mut request = Request::new("INCRBYFLOAT", PLAIN);
     request.key(key);
     request.arg(increment);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Finds the longest subsequence that two strings share.
@@ -149,7 +149,7 @@ pub fn lcs<T>(key1: impl ToArg, key2: impl ToArg) -> Command<(), T, options::Lcs
     let mut request = Request::new("LCS", READS);
     request.key(key1);
     request.key(key2);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Finds the longest subsequence that two strings share.
@@ -163,7 +163,7 @@ pub fn lcs_idx<T>(key1: impl ToArg, key2: impl ToArg) -> Command<(), T, options:
     request.key(key1);
     request.key(key2);
     request.arg("IDX");
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Finds the longest subsequence that two strings share.
@@ -176,7 +176,7 @@ pub fn lcs_len(key1: impl ToArg, key2: impl ToArg) -> Command<(), i64, options::
     request.key(key1);
     request.key(key2);
     request.arg("LEN");
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Reads the strings of several keys.
@@ -188,7 +188,7 @@ pub fn lcs_len(key1: impl ToArg, key2: impl ToArg) -> Command<(), i64, options::
 pub fn mget<T>(keys: impl ToArgs) -> Command<(), Vec<Option<T>>> {
     let mut request = Request::new("MGET", READS);
     request.keys(keys);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Stores strings under several keys in one step.
@@ -199,7 +199,7 @@ pub fn mget<T>(keys: impl ToArgs) -> Command<(), Vec<Option<T>>> {
 pub fn mset(key_values: impl ToArgs) -> Command<(), ()> {
     let mut request = Request::new("MSET", PLAIN);
     request.keys(key_values);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Stores strings under several keys, provided that none of the keys exists.
@@ -210,7 +210,7 @@ pub fn mset(key_values: impl ToArgs) -> Command<(), ()> {
 pub fn msetnx(key_values: impl ToArgs) -> Command<(), bool> {
     let mut request = Request::new("MSETNX", PLAIN);
     request.keys(key_values);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Stores a string that expires after so many milliseconds.
@@ -223,7 +223,7 @@ pub fn psetex(key: impl ToArg, milliseconds: impl ToArg, value: impl ToArg) -> C
     request.key(key);
     request.arg(milliseconds);
     request.arg(value);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Stores a string, whatever the key held before. Whether it was written: not, if a condition was not met.
@@ -236,7 +236,7 @@ pub fn set(key: impl ToArg, value: impl ToArg) -> Command<(), bool, options::Set
     let mut request = Request::new("SET", PLAIN);
     request.key(key);
     request.arg(value);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Stores a string that expires after so many seconds.
@@ -249,7 +249,7 @@ pub fn setex(key: impl ToArg, seconds: impl ToArg, value: impl ToArg) -> Command
     request.key(key);
     request.arg(seconds);
     request.arg(value);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Stores a string unless the key exists.
@@ -261,7 +261,7 @@ pub fn setnx(key: impl ToArg, value: impl ToArg) -> Command<(), bool> {
     let mut request = Request::new("SETNX", PLAIN);
     request.key(key);
     request.arg(value);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Writes bytes into a string from an offset on.
@@ -274,7 +274,7 @@ pub fn setrange(key: impl ToArg, offset: impl ToArg, value: impl ToArg) -> Comma
     request.key(key);
     request.arg(offset);
     request.arg(value);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Tells the length of a string.
@@ -285,7 +285,7 @@ pub fn setrange(key: impl ToArg, offset: impl ToArg, value: impl ToArg) -> Comma
 pub fn strlen(key: impl ToArg) -> Command<(), i64> {
     let mut request = Request::new("STRLEN", READS);
     request.key(key);
-    Command::new(request)
+    Command::typed(request)
 }
 
 /// Reads a part of a string.
@@ -300,5 +300,5 @@ pub fn substr<T>(key: impl ToArg, start: impl ToArg, end: impl ToArg) -> Command
     request.key(key);
     request.arg(start);
     request.arg(end);
-    Command::new(request)
+    Command::typed(request)
 }

@@ -16,7 +16,7 @@ use crate::request::Request;
 /// It changes what the connection is, or tells of it: it is no method of [`Client`](crate::Client), whose
 /// connections are shared.
 pub fn discard() -> Command<(), ()> {
-    Command::new(Request::new("DISCARD", BINDS))
+    Command::typed(Request::new("DISCARD", BINDS))
 }
 
 /// Runs the queued commands, unless a watched key was changed.
@@ -29,7 +29,7 @@ pub fn discard() -> Command<(), ()> {
 /// It changes what the connection is, or tells of it: it is no method of [`Client`](crate::Client), whose
 /// connections are shared.
 pub fn exec<T>() -> Command<(), T> {
-    Command::new(Request::new("EXEC", BINDS))
+    Command::typed(Request::new("EXEC", BINDS))
 }
 
 /// Begins a transaction: what follows is queued until EXEC.
@@ -41,7 +41,7 @@ pub fn exec<T>() -> Command<(), T> {
 /// It changes what the connection is, or tells of it: it is no method of [`Client`](crate::Client), whose
 /// connections are shared.
 pub fn multi() -> Command<(), ()> {
-    Command::new(Request::new("MULTI", BINDS))
+    Command::typed(Request::new("MULTI", BINDS))
 }
 
 /// Forgets which keys are watched.
@@ -53,7 +53,7 @@ pub fn multi() -> Command<(), ()> {
 /// It changes what the connection is, or tells of it: it is no method of [`Client`](crate::Client), whose
 /// connections are shared.
 pub fn unwatch() -> Command<(), ()> {
-    Command::new(Request::new("UNWATCH", BINDS))
+    Command::typed(Request::new("UNWATCH", BINDS))
 }
 
 /// Lets the next EXEC answer null if one of the keys is changed before it.
@@ -67,5 +67,5 @@ pub fn unwatch() -> Command<(), ()> {
 pub fn watch(keys: impl ToArgs) -> Command<(), ()> {
     let mut request = Request::new("WATCH", BINDS);
     request.keys(keys);
-    Command::new(request)
+    Command::typed(request)
 }

@@ -5,10 +5,11 @@ use super::Waiting;
 use super::io::Writer;
 use super::slot::Slot;
 use crate::error::{Error, Kind, Phase, Result};
+use crate::poison::lock;
 use crate::request::Request;
 use std::collections::VecDeque;
 use std::fmt::Write as _;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::Waker;
 use std::time::{Duration, Instant};
 
@@ -114,7 +115,7 @@ impl Shared {
     }
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, Cell> {
-        self.cell.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.cell)
     }
 
     #[inline]

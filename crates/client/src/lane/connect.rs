@@ -1,7 +1,7 @@
 //! Opening a connection and making it what it has to be: protocol, login, database, name. All of it goes out
 //! with one write, so that a new connection costs one round trip.
 
-use super::io::{self, ReadSide, WriteSide};
+use super::io::{self, ReadSide, Writer};
 use crate::address::Address;
 use crate::error::{Code, Error, Kind, Result};
 use crate::reply::Reply;
@@ -37,7 +37,7 @@ pub(crate) struct Setup {
 
 pub(crate) struct Connection {
     pub(crate) reader: ReadSide,
-    pub(crate) writer: WriteSide,
+    pub(crate) writer: Writer,
     /// What came behind the replies to the first requests.
     pub(crate) buffer: BytesMut,
     /// The protocol's version.
@@ -59,7 +59,7 @@ pub(crate) async fn open(setup: &Setup) -> Result<Connection> {
     Ok(connection)
 }
 
-async fn socket(setup: &Setup) -> Result<(ReadSide, WriteSide)> {
+async fn socket(setup: &Setup) -> Result<(ReadSide, Writer)> {
     let failed = |error: std::io::Error| {
         let text = format!("no connection to {}: {error}", setup.address);
         Error::new(Kind::Disconnected, text)

@@ -6,7 +6,7 @@
 
 use super::cell::{Entry, Shared, timeout};
 use super::connect::{Connection, Setup, open};
-use super::io::{ReadSide, WriteSide};
+use super::io::{ReadSide, Writer};
 use crate::error::{Error, Kind, Phase, Result};
 use crate::reply::Reply;
 use brisk_resp::reply::decode::ReplyLimits;
@@ -180,7 +180,7 @@ enum Ended {
 struct Link<'a> {
     task: &'a Task,
     reader: ReadSide,
-    writer: WriteSide,
+    writer: Writer,
     buffer: BytesMut,
     scanner: FrameScanner,
     /// Requests whose replies have not come, in order.
@@ -211,7 +211,7 @@ impl<'a> Link<'a> {
         let Connection { reader, writer, buffer, .. } = connection;
         {
             let mut cell = task.shared.lock();
-            cell.writer = writer.shared();
+            cell.writer = Some(writer.clone());
             cell.failure = None;
             cell.sent_by_callers = 0;
         }

@@ -1,13 +1,13 @@
-//! The kinds of socket: a reading and a writing side. Where the system allows it any thread may write, so
-//! that a caller need not wake the driver; with TLS only the driver does.
+//! The kinds of socket: a reading and a writing side. Any thread may write, so that a caller need not wake the
+//! driver.
 
 use bytes::BytesMut;
 use std::future::Future;
 use std::io;
-use std::pin::{Pin, pin};
+use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
+use tokio::io::AsyncReadExt;
 use tokio::net::{TcpStream, tcp};
 #[cfg(unix)]
 use tokio::net::{UnixStream, unix};
@@ -16,15 +16,6 @@ pub(crate) enum ReadSide {
     Tcp(tcp::OwnedReadHalf),
     #[cfg(unix)]
     Unix(unix::OwnedReadHalf),
-    #[cfg_attr(not(feature = "tls"), expect(dead_code, reason = "TLS is what needs it"))]
-    Other(Box<dyn AsyncRead + Send + Unpin>),
-}
-
-pub(crate) enum WriteSide {
-    /// Anybody may write.
-    Shared(Writer),
-    #[cfg_attr(not(feature = "tls"), expect(dead_code, reason = "TLS is what needs it"))]
-    Other(Box<dyn AsyncWrite + Send + Unpin>),
 }
 
 /// The writing side of a socket of the system.
@@ -54,15 +45,15 @@ impl Writer {
     }
 }
 
-pub(crate) fn of_tcp(stream: TcpStream) -> (ReadSide, WriteSide) {
+pub(crate) fn of_tcp(stream: TcpStream) -> (ReadSide, Writer) {
     let (read, write) = stream.into_split();
-    (ReadSide::Tcp(read), WriteSide::Shared(Writer::Tcp(Arc::new(write))))
+    (ReadSide::Tcp(read), Writer::Tcp(Arc::new(write)))
 }
 
 #[cfg(unix)]
-pub(crate) fn of_unix(stream: UnixStream) -> (ReadSide, WriteSide) {
+pub(crate) fn of_unix(stream: UnixStream) -> (ReadSide, Writer) {
     let (read, write) = stream.into_split();
-    (ReadSide::Unix(read), WriteSide::Shared(Writer::Unix(Arc::new(write))))
+    (ReadSide::Unix(read), Writer::Unix(Arc::new(write)))
 }
 
 impl ReadSide {
@@ -76,50 +67,24 @@ impl ReadSide {
             ReadSide::Tcp(half) => pin!(half.read_buf(buffer)).poll(cx),
             #[cfg(unix)]
             ReadSide::Unix(half) => pin!(half.read_buf(buffer)).poll(cx),
-            ReadSide::Other(half) => pin!(half.read_buf(buffer)).poll(cx),
         }
     }
 }
 
-impl WriteSide {
+impl Writer {
     /// Writes a part; if nothing can be written now, the task is woken when it can.
-    pub(crate) fn poll_write(
-        &mut self,
-        cx: &mut Context<'_>,
-        bytes: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        match self {
-            WriteSide::Shared(writer) => loop {
-                match writer.try_write(bytes) {
-                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                    Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-                    done => return Poll::Ready(done),
-                }
-                match writer.poll_ready(cx) {
-                    Poll::Ready(Ok(())) => {}
-                    Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
-                    Poll::Pending => return Poll::Pending,
-                }
-            },
-            WriteSide::Other(half) => {
-                let written = match Pin::new(&mut *half).poll_write(cx, bytes) {
-                    Poll::Ready(Ok(written)) => written,
-                    other => return other,
-                };
-                // What is encrypted may wait in a buffer of its own.
-                match Pin::new(half).poll_flush(cx) {
-                    Poll::Ready(Err(error)) => Poll::Ready(Err(error)),
-                    _ => Poll::Ready(Ok(written)),
-                }
+    pub(crate) fn poll_write(&self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        loop {
+            match self.try_write(bytes) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                done => return Poll::Ready(done),
             }
-        }
-    }
-
-    /// What callers may write to.
-    pub(crate) fn shared(&self) -> Option<Writer> {
-        match self {
-            WriteSide::Shared(writer) => Some(writer.clone()),
-            WriteSide::Other(_) => None,
+            match self.poll_ready(cx) {
+                Poll::Ready(Ok(())) => {}
+                Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
+                Poll::Pending => return Poll::Pending,
+            }
         }
     }
 }

@@ -4,8 +4,9 @@
 //! nobody else holds it, so an answer that comes late finds the slot of its own caller or none.
 
 use super::Answer;
+use crate::poison::lock;
 use std::cell::RefCell;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::task::{Poll, Waker};
 
 /// Slots that a thread keeps.
@@ -45,8 +46,10 @@ impl Slot {
     /// Gives it back, if nobody else holds it.
     #[inline]
     pub(crate) fn give_back(mut slot: Arc<Slot>) {
-        let Some(alone) = Arc::get_mut(&mut slot) else { return };
-        *alone.state.get_mut().unwrap_or_else(PoisonError::into_inner) = State::Idle;
+        if Arc::get_mut(&mut slot).is_none() {
+            return;
+        }
+        *slot.lock() = State::Idle;
         // A thread that ends has no place for it any more.
         let _ = KEPT.try_with(|kept| {
             let mut kept = kept.borrow_mut();
@@ -88,6 +91,6 @@ impl Slot {
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 }

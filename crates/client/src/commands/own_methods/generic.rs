@@ -1,0 +1,292 @@
+//! Commands of the group `generic` as methods of a connection of one's own.
+//!
+//! Written by the test `client_commands` from the server's command table: do not edit.
+
+use crate::arg::{ToArg, ToArgs};
+use crate::command::Command;
+use crate::commands;
+use crate::commands::options;
+use crate::session::Session;
+
+/// Commands of the group `generic`.
+impl Session {
+    /// Copies a key, its deadline included, to another key or database.
+    ///
+    /// `COPY source destination [DB destination-db] [REPLACE]`
+    pub fn copy(
+        &self,
+        source: impl ToArg,
+        destination: impl ToArg,
+    ) -> Command<&Session, bool, options::Copy> {
+        commands::copy(source, destination).on(self)
+    }
+
+    /// Removes keys.
+    ///
+    /// `DEL key …`
+    pub fn del(&self, keys: impl ToArgs) -> Command<&Session, i64> {
+        commands::del(keys).on(self)
+    }
+
+    /// Shows a value as bytes from which RESTORE makes it again.
+    ///
+    /// `DUMP key`
+    pub fn dump<T>(&self, key: impl ToArg) -> Command<&Session, Option<T>> {
+        commands::dump(key).on(self)
+    }
+
+    /// Counts how many of the given keys exist.
+    ///
+    /// `EXISTS key …`
+    pub fn exists(&self, keys: impl ToArgs) -> Command<&Session, i64> {
+        commands::exists(keys).on(self)
+    }
+
+    /// Lets a key expire in a number of seconds.
+    ///
+    /// `EXPIRE key seconds [NX | XX | GT | LT]`
+    pub fn expire(
+        &self,
+        key: impl ToArg,
+        seconds: impl ToArg,
+    ) -> Command<&Session, bool, options::Expire> {
+        commands::expire(key, seconds).on(self)
+    }
+
+    /// Lets a key expire at a Unix time in seconds.
+    ///
+    /// `EXPIREAT key unix-time-seconds [NX | XX | GT | LT]`
+    pub fn expireat(
+        &self,
+        key: impl ToArg,
+        unix_time_seconds: i64,
+    ) -> Command<&Session, bool, options::Expireat> {
+        commands::expireat(key, unix_time_seconds).on(self)
+    }
+
+    /// Tells at which Unix time in seconds a key expires.
+    ///
+    /// `EXPIRETIME key`
+    pub fn expiretime(&self, key: impl ToArg) -> Command<&Session, i64> {
+        commands::expiretime(key).on(self)
+    }
+
+    /// Lists all keys whose name matches a pattern.
+    ///
+    /// `KEYS pattern`
+    pub fn keys<T>(&self, pattern: impl ToArg) -> Command<&Session, Vec<T>> {
+        commands::keys(pattern).on(self)
+    }
+
+    /// Hands keys over to another server. `OK`, or `NOKEY` if there was no key.
+    ///
+    /// `MIGRATE host port <key | ""> destination-db timeout [COPY] [REPLACE] [[AUTH password] | [AUTH2 username
+    /// password]] [KEYS key …]`
+    pub fn migrate(
+        &self,
+        host: impl ToArg,
+        port: impl ToArg,
+        key: impl ToArg,
+        destination_db: impl ToArg,
+        timeout: impl ToArg,
+    ) -> Command<&Session, String, options::Migrate> {
+        commands::migrate(host, port, key, destination_db, timeout).on(self)
+    }
+
+    /// Takes a key to another database unless it exists there.
+    ///
+    /// `MOVE key db`
+    pub fn move_to(&self, key: impl ToArg, db: impl ToArg) -> Command<&Session, bool> {
+        commands::move_to(key, db).on(self)
+    }
+
+    /// Names the form in which a value is stored.
+    ///
+    /// `OBJECT ENCODING key`
+    pub fn object_encoding(&self, key: impl ToArg) -> Command<&Session, Option<String>> {
+        commands::object_encoding(key).on(self)
+    }
+
+    /// Tells how often a key is used, on a logarithmic scale.
+    ///
+    /// `OBJECT FREQ key`
+    pub fn object_freq(&self, key: impl ToArg) -> Command<&Session, Option<i64>> {
+        commands::object_freq(key).on(self)
+    }
+
+    /// Explains the subcommands.
+    ///
+    /// `OBJECT HELP`
+    pub fn object_help(&self) -> Command<&Session, Vec<String>> {
+        commands::object_help().on(self)
+    }
+
+    /// Tells how many seconds ago a key was last used.
+    ///
+    /// `OBJECT IDLETIME key`
+    pub fn object_idletime(&self, key: impl ToArg) -> Command<&Session, Option<i64>> {
+        commands::object_idletime(key).on(self)
+    }
+
+    /// Tells how many places hold a value.
+    ///
+    /// `OBJECT REFCOUNT key`
+    pub fn object_refcount(&self, key: impl ToArg) -> Command<&Session, Option<i64>> {
+        commands::object_refcount(key).on(self)
+    }
+
+    /// Lets a key live for ever.
+    ///
+    /// `PERSIST key`
+    pub fn persist(&self, key: impl ToArg) -> Command<&Session, bool> {
+        commands::persist(key).on(self)
+    }
+
+    /// Lets a key expire in a number of milliseconds.
+    ///
+    /// `PEXPIRE key milliseconds [NX | XX | GT | LT]`
+    pub fn pexpire(
+        &self,
+        key: impl ToArg,
+        milliseconds: impl ToArg,
+    ) -> Command<&Session, bool, options::Pexpire> {
+        commands::pexpire(key, milliseconds).on(self)
+    }
+
+    /// Lets a key expire at a Unix time in milliseconds.
+    ///
+    /// `PEXPIREAT key unix-time-milliseconds [NX | XX | GT | LT]`
+    pub fn pexpireat(
+        &self,
+        key: impl ToArg,
+        unix_time_milliseconds: i64,
+    ) -> Command<&Session, bool, options::Pexpireat> {
+        commands::pexpireat(key, unix_time_milliseconds).on(self)
+    }
+
+    /// Tells at which Unix time in milliseconds a key expires.
+    ///
+    /// `PEXPIRETIME key`
+    pub fn pexpiretime(&self, key: impl ToArg) -> Command<&Session, i64> {
+        commands::pexpiretime(key).on(self)
+    }
+
+    /// Tells in how many milliseconds a key expires.
+    ///
+    /// `PTTL key`
+    pub fn pttl(&self, key: impl ToArg) -> Command<&Session, i64> {
+        commands::pttl(key).on(self)
+    }
+
+    /// Names a key chosen at random.
+    ///
+    /// `RANDOMKEY`
+    pub fn randomkey<T>(&self) -> Command<&Session, Option<T>> {
+        commands::randomkey().on(self)
+    }
+
+    /// Gives a key another name, replacing the key that has it.
+    ///
+    /// `RENAME key newkey`
+    pub fn rename(&self, key: impl ToArg, new_key: impl ToArg) -> Command<&Session, ()> {
+        commands::rename(key, new_key).on(self)
+    }
+
+    /// Gives a key another name unless that name is taken.
+    ///
+    /// `RENAMENX key newkey`
+    pub fn renamenx(&self, key: impl ToArg, new_key: impl ToArg) -> Command<&Session, bool> {
+        commands::renamenx(key, new_key).on(self)
+    }
+
+    /// Makes a key of the bytes that DUMP showed of a value.
+    ///
+    /// `RESTORE key ttl serialized-value [REPLACE] [ABSTTL] [IDLETIME seconds] [FREQ frequency]`
+    pub fn restore(
+        &self,
+        key: impl ToArg,
+        ttl: impl ToArg,
+        serialized_value: impl ToArg,
+    ) -> Command<&Session, (), options::Restore> {
+        commands::restore(key, ttl, serialized_value).on(self)
+    }
+
+    /// Lists the keys of the database bit by bit. Keys, from a cursor that begins with 0 and ends with 0.
+    ///
+    /// `SCAN cursor [MATCH pattern] [COUNT count] [TYPE type]`
+    pub fn scan<T>(&self, cursor: impl ToArg) -> Command<&Session, (u64, Vec<T>), options::Scan> {
+        commands::scan(cursor).on(self)
+    }
+
+    /// Sorts the elements of a list, set or sorted set, and may store the result.
+    ///
+    /// `SORT key [BY pattern] [LIMIT offset count] [GET pattern …] [ASC | DESC] [ALPHA]`
+    pub fn sort<T>(&self, key: impl ToArg) -> Command<&Session, Vec<T>, options::Sort> {
+        commands::sort(key).on(self)
+    }
+
+    /// Sorts the elements of a list, set or sorted set, and may store the result.
+    ///
+    /// `SORT key [BY pattern] [LIMIT offset count] [GET pattern …] [ASC | DESC] [ALPHA] STORE destination`
+    pub fn sort_store(
+        &self,
+        key: impl ToArg,
+        destination: impl ToArg,
+    ) -> Command<&Session, i64, options::SortStore> {
+        commands::sort_store(key, destination).on(self)
+    }
+
+    /// Sorts the elements of a list, set or sorted set.
+    ///
+    /// `SORT_RO key [BY pattern] [LIMIT offset count] [GET pattern …] [ASC | DESC] [ALPHA]`
+    pub fn sort_ro<T>(&self, key: impl ToArg) -> Command<&Session, Vec<T>, options::SortRo> {
+        commands::sort_ro(key).on(self)
+    }
+
+    /// Notes an access to keys and counts those that exist.
+    ///
+    /// `TOUCH key …`
+    pub fn touch(&self, keys: impl ToArgs) -> Command<&Session, i64> {
+        commands::touch(keys).on(self)
+    }
+
+    /// Tells in how many seconds a key expires.
+    ///
+    /// `TTL key`
+    pub fn ttl(&self, key: impl ToArg) -> Command<&Session, i64> {
+        commands::ttl(key).on(self)
+    }
+
+    /// Names the type of a key's value.
+    ///
+    /// `TYPE key`
+    pub fn type_of(&self, key: impl ToArg) -> Command<&Session, String> {
+        commands::type_of(key).on(self)
+    }
+
+    /// Removes keys and leaves the freeing of their values to another thread.
+    ///
+    /// `UNLINK key …`
+    pub fn unlink(&self, keys: impl ToArgs) -> Command<&Session, i64> {
+        commands::unlink(keys).on(self)
+    }
+
+    /// Waits until replicas have what the connection wrote.
+    ///
+    /// `WAIT numreplicas timeout`
+    pub fn wait(&self, numreplicas: impl ToArg, timeout: impl ToArg) -> Command<&Session, i64> {
+        commands::wait(numreplicas, timeout).on(self)
+    }
+
+    /// Waits until what the connection wrote is on disks.
+    ///
+    /// `WAITAOF numlocal numreplicas timeout`
+    pub fn waitaof(
+        &self,
+        numlocal: impl ToArg,
+        numreplicas: impl ToArg,
+        timeout: impl ToArg,
+    ) -> Command<&Session, (i64, i64)> {
+        commands::waitaof(numlocal, numreplicas, timeout).on(self)
+    }
+}

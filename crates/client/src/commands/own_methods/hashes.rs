@@ -1,0 +1,266 @@
+//! Commands of the group `hash` as methods of a connection of one's own.
+//!
+//! Written by the test `client_commands` from the server's command table: do not edit.
+
+use crate::arg::{ToArg, ToArgs};
+use crate::command::Command;
+use crate::commands;
+use crate::commands::options;
+use crate::session::Session;
+
+/// Commands of the group `hash`.
+impl Session {
+    /// Removes fields of a hash, and the hash with its last.
+    ///
+    /// `HDEL key field …`
+    pub fn hdel(&self, key: impl ToArg, fields: impl ToArgs) -> Command<&Session, i64> {
+        commands::hdel(key, fields).on(self)
+    }
+
+    /// Tells whether a hash has a field.
+    ///
+    /// `HEXISTS key field`
+    pub fn hexists(&self, key: impl ToArg, field: impl ToArg) -> Command<&Session, bool> {
+        commands::hexists(key, field).on(self)
+    }
+
+    /// Lets fields expire in a number of seconds.
+    ///
+    /// `HEXPIRE key seconds [NX | XX | GT | LT] FIELDS numfields field …`
+    pub fn hexpire(
+        &self,
+        key: impl ToArg,
+        seconds: impl ToArg,
+        fields: impl ToArgs,
+    ) -> Command<&Session, Vec<i64>, options::Hexpire> {
+        commands::hexpire(key, seconds, fields).on(self)
+    }
+
+    /// Lets fields expire at a Unix time in seconds.
+    ///
+    /// `HEXPIREAT key unix-time-seconds [NX | XX | GT | LT] FIELDS numfields field …`
+    pub fn hexpireat(
+        &self,
+        key: impl ToArg,
+        unix_time_seconds: i64,
+        fields: impl ToArgs,
+    ) -> Command<&Session, Vec<i64>, options::Hexpireat> {
+        commands::hexpireat(key, unix_time_seconds, fields).on(self)
+    }
+
+    /// Tells the Unix time in seconds at which fields expire.
+    ///
+    /// `HEXPIRETIME key FIELDS numfields field …`
+    pub fn hexpiretime(&self, key: impl ToArg, fields: impl ToArgs) -> Command<&Session, Vec<i64>> {
+        commands::hexpiretime(key, fields).on(self)
+    }
+
+    /// Tells the value of a field.
+    ///
+    /// `HGET key field`
+    pub fn hget<T>(&self, key: impl ToArg, field: impl ToArg) -> Command<&Session, Option<T>> {
+        commands::hget(key, field).on(self)
+    }
+
+    /// Lists all fields with their values. A map, or a list of pairs.
+    ///
+    /// `HGETALL key`
+    pub fn hgetall<T>(&self, key: impl ToArg) -> Command<&Session, T> {
+        commands::hgetall(key).on(self)
+    }
+
+    /// Tells the values of fields and removes these.
+    ///
+    /// `HGETDEL key FIELDS numfields field …`
+    pub fn hgetdel<T>(
+        &self,
+        key: impl ToArg,
+        fields: impl ToArgs,
+    ) -> Command<&Session, Vec<Option<T>>> {
+        commands::hgetdel(key, fields).on(self)
+    }
+
+    /// Tells the values of fields and changes when these expire.
+    ///
+    /// `HGETEX key [EX seconds | PX milliseconds | EXAT unix-time-seconds | PXAT unix-time-milliseconds |
+    /// PERSIST] FIELDS numfields field …`
+    pub fn hgetex<T>(
+        &self,
+        key: impl ToArg,
+        fields: impl ToArgs,
+    ) -> Command<&Session, Vec<Option<T>>, options::Hgetex> {
+        commands::hgetex(key, fields).on(self)
+    }
+
+    /// Adds a number to the integer in a field.
+    ///
+    /// `HINCRBY key field increment`
+    pub fn hincrby(
+        &self,
+        key: impl ToArg,
+        field: impl ToArg,
+        increment: impl ToArg,
+    ) -> Command<&Session, i64> {
+        commands::hincrby(key, field, increment).on(self)
+    }
+
+    /// Adds a decimal number to the number in a field.
+    ///
+    /// `HINCRBYFLOAT key field increment`
+    pub fn hincrbyfloat(
+        &self,
+        key: impl ToArg,
+        field: impl ToArg,
+        increment: impl ToArg,
+    ) -> Command<&Session, f64> {
+        commands::hincrbyfloat(key, field, increment).on(self)
+    }
+
+    /// Lists all fields of a hash.
+    ///
+    /// `HKEYS key`
+    pub fn hkeys<T>(&self, key: impl ToArg) -> Command<&Session, Vec<T>> {
+        commands::hkeys(key).on(self)
+    }
+
+    /// Tells how many fields a hash has.
+    ///
+    /// `HLEN key`
+    pub fn hlen(&self, key: impl ToArg) -> Command<&Session, i64> {
+        commands::hlen(key).on(self)
+    }
+
+    /// Tells the values of several fields.
+    ///
+    /// `HMGET key field …`
+    pub fn hmget<T>(
+        &self,
+        key: impl ToArg,
+        fields: impl ToArgs,
+    ) -> Command<&Session, Vec<Option<T>>> {
+        commands::hmget(key, fields).on(self)
+    }
+
+    /// Lets fields live as long as their hash.
+    ///
+    /// `HPERSIST key FIELDS numfields field …`
+    pub fn hpersist(&self, key: impl ToArg, fields: impl ToArgs) -> Command<&Session, Vec<i64>> {
+        commands::hpersist(key, fields).on(self)
+    }
+
+    /// Lets fields expire in a number of milliseconds.
+    ///
+    /// `HPEXPIRE key milliseconds [NX | XX | GT | LT] FIELDS numfields field …`
+    pub fn hpexpire(
+        &self,
+        key: impl ToArg,
+        milliseconds: impl ToArg,
+        fields: impl ToArgs,
+    ) -> Command<&Session, Vec<i64>, options::Hpexpire> {
+        commands::hpexpire(key, milliseconds, fields).on(self)
+    }
+
+    /// Lets fields expire at a Unix time in milliseconds.
+    ///
+    /// `HPEXPIREAT key unix-time-milliseconds [NX | XX | GT | LT] FIELDS numfields field …`
+    pub fn hpexpireat(
+        &self,
+        key: impl ToArg,
+        unix_time_milliseconds: i64,
+        fields: impl ToArgs,
+    ) -> Command<&Session, Vec<i64>, options::Hpexpireat> {
+        commands::hpexpireat(key, unix_time_milliseconds, fields).on(self)
+    }
+
+    /// Tells the Unix time in milliseconds at which fields expire.
+    ///
+    /// `HPEXPIRETIME key FIELDS numfields field …`
+    pub fn hpexpiretime(
+        &self,
+        key: impl ToArg,
+        fields: impl ToArgs,
+    ) -> Command<&Session, Vec<i64>> {
+        commands::hpexpiretime(key, fields).on(self)
+    }
+
+    /// Tells in how many milliseconds fields expire.
+    ///
+    /// `HPTTL key FIELDS numfields field …`
+    pub fn hpttl(&self, key: impl ToArg, fields: impl ToArgs) -> Command<&Session, Vec<i64>> {
+        commands::hpttl(key, fields).on(self)
+    }
+
+    /// Names fields of a hash chosen at random.
+    ///
+    /// `HRANDFIELD key [count [WITHVALUES]]`
+    pub fn hrandfield<T>(
+        &self,
+        key: impl ToArg,
+    ) -> Command<&Session, Option<T>, options::Hrandfield> {
+        commands::hrandfield(key).on(self)
+    }
+
+    /// Lists the fields of a hash with their values bit by bit. Pairs of field and value, from a cursor that
+    /// begins with 0 and ends with 0.
+    ///
+    /// `HSCAN key cursor [MATCH pattern] [COUNT count] [NOVALUES]`
+    pub fn hscan<T>(
+        &self,
+        key: impl ToArg,
+        cursor: impl ToArg,
+    ) -> Command<&Session, (u64, Vec<T>), options::Hscan> {
+        commands::hscan(key, cursor).on(self)
+    }
+
+    /// Gives fields of a hash values.
+    ///
+    /// `HSET key field value …`
+    pub fn hset(&self, key: impl ToArg, field_values: impl ToArgs) -> Command<&Session, i64> {
+        commands::hset(key, field_values).on(self)
+    }
+
+    /// Gives fields values and says when these expire.
+    ///
+    /// `HSETEX key [FNX | FXX] [EX seconds | PX milliseconds | EXAT unix-time-seconds | PXAT
+    /// unix-time-milliseconds | KEEPTTL] FIELDS numfields field value …`
+    pub fn hsetex(
+        &self,
+        key: impl ToArg,
+        field_values: impl ToArgs,
+    ) -> Command<&Session, bool, options::Hsetex> {
+        commands::hsetex(key, field_values).on(self)
+    }
+
+    /// Gives a field of a hash a value unless it has one.
+    ///
+    /// `HSETNX key field value`
+    pub fn hsetnx(
+        &self,
+        key: impl ToArg,
+        field: impl ToArg,
+        value: impl ToArg,
+    ) -> Command<&Session, bool> {
+        commands::hsetnx(key, field, value).on(self)
+    }
+
+    /// Tells how long the value of a field is.
+    ///
+    /// `HSTRLEN key field`
+    pub fn hstrlen(&self, key: impl ToArg, field: impl ToArg) -> Command<&Session, i64> {
+        commands::hstrlen(key, field).on(self)
+    }
+
+    /// Tells in how many seconds fields expire.
+    ///
+    /// `HTTL key FIELDS numfields field …`
+    pub fn httl(&self, key: impl ToArg, fields: impl ToArgs) -> Command<&Session, Vec<i64>> {
+        commands::httl(key, fields).on(self)
+    }
+
+    /// Lists all values of a hash.
+    ///
+    /// `HVALS key`
+    pub fn hvals<T>(&self, key: impl ToArg) -> Command<&Session, Vec<T>> {
+        commands::hvals(key).on(self)
+    }
+}

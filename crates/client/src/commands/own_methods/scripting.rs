@@ -1,0 +1,165 @@
+//! Commands of the group `scripting` as methods of a connection of one's own.
+//!
+//! Written by the test `client_commands` from the server's command table: do not edit.
+
+use crate::arg::{ToArg, ToArgs};
+use crate::command::Command;
+use crate::commands;
+use crate::commands::{options, types};
+use crate::session::Session;
+
+/// Commands of the group `scripting`.
+impl Session {
+    /// Runs a script.
+    ///
+    /// `EVAL script numkeys [key …] [arg …]`
+    pub fn eval<T>(&self, script: impl ToArg, keys: impl ToArgs) -> Command<&Session, T> {
+        commands::eval(script, keys).on(self)
+    }
+
+    /// Runs a script that only reads.
+    ///
+    /// `EVAL_RO script numkeys [key …] [arg …]`
+    pub fn eval_ro<T>(&self, script: impl ToArg, keys: impl ToArgs) -> Command<&Session, T> {
+        commands::eval_ro(script, keys).on(self)
+    }
+
+    /// Runs a script that is known, by its SHA1 digest.
+    ///
+    /// `EVALSHA sha1 numkeys [key …] [arg …]`
+    pub fn evalsha<T>(&self, sha1: impl ToArg, keys: impl ToArgs) -> Command<&Session, T> {
+        commands::evalsha(sha1, keys).on(self)
+    }
+
+    /// Runs a script that is known and only reads, by its SHA1 digest.
+    ///
+    /// `EVALSHA_RO sha1 numkeys [key …] [arg …]`
+    pub fn evalsha_ro<T>(&self, sha1: impl ToArg, keys: impl ToArgs) -> Command<&Session, T> {
+        commands::evalsha_ro(sha1, keys).on(self)
+    }
+
+    /// Runs a function of a library.
+    ///
+    /// `FCALL function numkeys [key …] [arg …]`
+    pub fn fcall<T>(&self, function: impl ToArg, keys: impl ToArgs) -> Command<&Session, T> {
+        commands::fcall(function, keys).on(self)
+    }
+
+    /// Runs a function of a library that only reads.
+    ///
+    /// `FCALL_RO function numkeys [key …] [arg …]`
+    pub fn fcall_ro<T>(&self, function: impl ToArg, keys: impl ToArgs) -> Command<&Session, T> {
+        commands::fcall_ro(function, keys).on(self)
+    }
+
+    /// Removes a library.
+    ///
+    /// `FUNCTION DELETE library-name`
+    pub fn function_delete(&self, library_name: impl ToArg) -> Command<&Session, ()> {
+        commands::function_delete(library_name).on(self)
+    }
+
+    /// Answers a payload of all libraries.
+    ///
+    /// `FUNCTION DUMP`
+    pub fn function_dump<T>(&self) -> Command<&Session, T> {
+        commands::function_dump().on(self)
+    }
+
+    /// Removes all libraries of functions.
+    ///
+    /// `FUNCTION FLUSH [ASYNC | SYNC]`
+    pub fn function_flush(&self) -> Command<&Session, (), options::FunctionFlush> {
+        commands::function_flush().on(self)
+    }
+
+    /// Explains the subcommands.
+    ///
+    /// `FUNCTION HELP`
+    pub fn function_help(&self) -> Command<&Session, Vec<String>> {
+        commands::function_help().on(self)
+    }
+
+    /// Ends functions that take long and have written nothing.
+    ///
+    /// `FUNCTION KILL`
+    pub fn function_kill(&self) -> Command<&Session, ()> {
+        commands::function_kill().on(self)
+    }
+
+    /// Tells about libraries and their functions.
+    ///
+    /// `FUNCTION LIST [LIBRARYNAME library-name-pattern] [WITHCODE]`
+    pub fn function_list<T>(&self) -> Command<&Session, Vec<T>, options::FunctionList> {
+        commands::function_list().on(self)
+    }
+
+    /// Adds a library.
+    ///
+    /// `FUNCTION LOAD [REPLACE] function-code`
+    pub fn function_load(
+        &self,
+        function_code: impl ToArg,
+    ) -> Command<&Session, String, options::FunctionLoad> {
+        commands::function_load(function_code).on(self)
+    }
+
+    /// Adds the libraries of a payload.
+    ///
+    /// `FUNCTION RESTORE serialized-value [FLUSH | APPEND | REPLACE]`
+    pub fn function_restore(
+        &self,
+        serialized_value: impl ToArg,
+    ) -> Command<&Session, (), options::FunctionRestore> {
+        commands::function_restore(serialized_value).on(self)
+    }
+
+    /// Tells which function runs for long, and how many there are.
+    ///
+    /// `FUNCTION STATS`
+    pub fn function_stats<T>(&self) -> Command<&Session, T> {
+        commands::function_stats().on(self)
+    }
+
+    /// There is no debugger for scripts.
+    ///
+    /// `SCRIPT DEBUG <YES | SYNC | NO>`
+    pub fn script_debug(&self, mode: types::ScriptDebugging) -> Command<&Session, ()> {
+        commands::script_debug(mode).on(self)
+    }
+
+    /// Says which scripts are known.
+    ///
+    /// `SCRIPT EXISTS sha1 …`
+    pub fn script_exists(&self, sha1s: impl ToArgs) -> Command<&Session, Vec<bool>> {
+        commands::script_exists(sha1s).on(self)
+    }
+
+    /// Forgets all scripts.
+    ///
+    /// `SCRIPT FLUSH [ASYNC | SYNC]`
+    pub fn script_flush(&self) -> Command<&Session, (), options::ScriptFlush> {
+        commands::script_flush().on(self)
+    }
+
+    /// Explains the subcommands.
+    ///
+    /// `SCRIPT HELP`
+    pub fn script_help(&self) -> Command<&Session, Vec<String>> {
+        commands::script_help().on(self)
+    }
+
+    /// Ends scripts that take long and have written nothing.
+    ///
+    /// `SCRIPT KILL`
+    pub fn script_kill(&self) -> Command<&Session, ()> {
+        commands::script_kill().on(self)
+    }
+
+    /// Keeps a script for EVALSHA.
+    ///
+    /// `SCRIPT LOAD script`
+    pub fn script_load(&self, script: impl ToArg) -> Command<&Session, String> {
+        commands::script_load(script).on(self)
+    }
+}

@@ -1,0 +1,305 @@
+//! Commands of the group `stream` as methods of a connection of one's own.
+//!
+//! Written by the test `client_commands` from the server's command table: do not edit.
+
+use crate::arg::{ToArg, ToArgs};
+use crate::command::Command;
+use crate::commands;
+use crate::commands::options;
+use crate::session::Session;
+
+/// Commands of the group `stream`.
+impl Session {
+    /// Confirms that messages of a group were processed.
+    ///
+    /// `XACK key group id …`
+    pub fn xack(
+        &self,
+        key: impl ToArg,
+        group: impl ToArg,
+        ids: impl ToArgs,
+    ) -> Command<&Session, i64> {
+        commands::xack(key, group, ids).on(self)
+    }
+
+    /// Appends an entry to a stream; creates the key if it is missing.
+    ///
+    /// `XADD key [NOMKSTREAM] [<MAXLEN | MINID> [= | ~] threshold [LIMIT count]] <* | id> field value …`
+    pub fn xadd(
+        &self,
+        key: impl ToArg,
+        id: impl ToArg,
+        field_values: impl ToArgs,
+    ) -> Command<&Session, String, options::Xadd> {
+        commands::xadd(key, id, field_values).on(self)
+    }
+
+    /// Makes a consumer the owner of messages that have been pending for long.
+    ///
+    /// `XAUTOCLAIM key group consumer min-idle-time start [COUNT count] [JUSTID]`
+    pub fn xautoclaim<T>(
+        &self,
+        key: impl ToArg,
+        group: impl ToArg,
+        consumer: impl ToArg,
+        min_idle_time: impl ToArg,
+        start: impl ToArg,
+    ) -> Command<&Session, T, options::Xautoclaim> {
+        commands::xautoclaim(key, group, consumer, min_idle_time, start).on(self)
+    }
+
+    /// Makes a consumer the owner of pending messages.
+    ///
+    /// `XCLAIM key group consumer min-idle-time id … [IDLE ms] [TIME unix-time-milliseconds] [RETRYCOUNT count]
+    /// [FORCE] [JUSTID] [LASTID id]`
+    pub fn xclaim<T>(
+        &self,
+        key: impl ToArg,
+        group: impl ToArg,
+        consumer: impl ToArg,
+        min_idle_time: impl ToArg,
+        ids: impl ToArgs,
+    ) -> Command<&Session, Vec<T>, options::Xclaim> {
+        commands::xclaim(key, group, consumer, min_idle_time, ids).on(self)
+    }
+
+    /// Deletes entries of a stream.
+    ///
+    /// `XDEL key id …`
+    pub fn xdel(&self, key: impl ToArg, ids: impl ToArgs) -> Command<&Session, i64> {
+        commands::xdel(key, ids).on(self)
+    }
+
+    /// Creates a group.
+    ///
+    /// `XGROUP CREATE key groupname <id | $> [MKSTREAM] [ENTRIESREAD entries_read]`
+    pub fn xgroup_create(
+        &self,
+        key: impl ToArg,
+        group: impl ToArg,
+        id: impl ToArg,
+    ) -> Command<&Session, (), options::XgroupCreate> {
+        commands::xgroup_create(key, group, id).on(self)
+    }
+
+    /// Creates a consumer in a group.
+    ///
+    /// `XGROUP CREATECONSUMER key groupname consumername`
+    pub fn xgroup_createconsumer(
+        &self,
+        key: impl ToArg,
+        group: impl ToArg,
+        consumer: impl ToArg,
+    ) -> Command<&Session, bool> {
+        commands::xgroup_createconsumer(key, group, consumer).on(self)
+    }
+
+    /// Removes a consumer from a group.
+    ///
+    /// `XGROUP DELCONSUMER key groupname consumername`
+    pub fn xgroup_delconsumer(
+        &self,
+        key: impl ToArg,
+        group: impl ToArg,
+        consumer: impl ToArg,
+    ) -> Command<&Session, i64> {
+        commands::xgroup_delconsumer(key, group, consumer).on(self)
+    }
+
+    /// Removes a group.
+    ///
+    /// `XGROUP DESTROY key groupname`
+    pub fn xgroup_destroy(&self, key: impl ToArg, group: impl ToArg) -> Command<&Session, bool> {
+        commands::xgroup_destroy(key, group).on(self)
+    }
+
+    /// Explains the subcommands.
+    ///
+    /// `XGROUP HELP`
+    pub fn xgroup_help(&self) -> Command<&Session, Vec<String>> {
+        commands::xgroup_help().on(self)
+    }
+
+    /// Sets the last delivered ID of a group.
+    ///
+    /// `XGROUP SETID key groupname <id | $> [ENTRIESREAD entries_read]`
+    pub fn xgroup_setid(
+        &self,
+        key: impl ToArg,
+        group: impl ToArg,
+        id: impl ToArg,
+    ) -> Command<&Session, (), options::XgroupSetid> {
+        commands::xgroup_setid(key, group, id).on(self)
+    }
+
+    /// Lists the consumers of a group.
+    ///
+    /// `XINFO CONSUMERS key groupname`
+    pub fn xinfo_consumers<T>(
+        &self,
+        key: impl ToArg,
+        group: impl ToArg,
+    ) -> Command<&Session, Vec<T>> {
+        commands::xinfo_consumers(key, group).on(self)
+    }
+
+    /// Lists the groups of a stream.
+    ///
+    /// `XINFO GROUPS key`
+    pub fn xinfo_groups<T>(&self, key: impl ToArg) -> Command<&Session, Vec<T>> {
+        commands::xinfo_groups(key).on(self)
+    }
+
+    /// Explains the subcommands.
+    ///
+    /// `XINFO HELP`
+    pub fn xinfo_help(&self) -> Command<&Session, Vec<String>> {
+        commands::xinfo_help().on(self)
+    }
+
+    /// Tells about a stream.
+    ///
+    /// `XINFO STREAM key [FULL [COUNT count]]`
+    pub fn xinfo_stream<T>(&self, key: impl ToArg) -> Command<&Session, T, options::XinfoStream> {
+        commands::xinfo_stream(key).on(self)
+    }
+
+    /// Counts the entries of a stream.
+    ///
+    /// `XLEN key`
+    pub fn xlen(&self, key: impl ToArg) -> Command<&Session, i64> {
+        commands::xlen(key).on(self)
+    }
+
+    /// Shows the messages of a group that were delivered but not confirmed.
+    ///
+    /// `XPENDING key group`
+    pub fn xpending<T>(&self, key: impl ToArg, group: impl ToArg) -> Command<&Session, T> {
+        commands::xpending(key, group).on(self)
+    }
+
+    /// Shows the messages of a group that were delivered but not confirmed.
+    ///
+    /// `XPENDING key group [IDLE min-idle-time] start end count [consumer]`
+    pub fn xpending_range<T>(
+        &self,
+        key: impl ToArg,
+        group: impl ToArg,
+        start: impl ToArg,
+        end: impl ToArg,
+        count: impl ToArg,
+    ) -> Command<&Session, Vec<T>, options::XpendingRange> {
+        commands::xpending_range(key, group, start, end, count).on(self)
+    }
+
+    /// Reads the entries of a stream between two IDs.
+    ///
+    /// `XRANGE key start end [COUNT count]`
+    pub fn xrange<T>(
+        &self,
+        key: impl ToArg,
+        start: impl ToArg,
+        end: impl ToArg,
+    ) -> Command<&Session, Vec<T>, options::Xrange> {
+        commands::xrange(key, start, end).on(self)
+    }
+
+    /// Reads entries behind given IDs from streams; waits for some if there are none. Pairs of stream and
+    /// entries; none if there are no new ones: only `xread_block` waits.
+    ///
+    /// `XREAD [COUNT count] STREAMS key … id …`
+    pub fn xread<T>(
+        &self,
+        keys: impl ToArgs,
+        ids: impl ToArgs,
+    ) -> Command<&Session, T, options::Xread> {
+        commands::xread(keys, ids).on(self)
+    }
+
+    /// Reads entries behind given IDs from streams; waits for some if there are none. Pairs of stream and
+    /// entries; none if the time is over.
+    ///
+    /// `XREAD [COUNT count] BLOCK milliseconds STREAMS key … id …`
+    pub fn xread_block<T>(
+        &self,
+        milliseconds: impl ToArg,
+        keys: impl ToArgs,
+        ids: impl ToArgs,
+    ) -> Command<&Session, T, options::XreadBlock> {
+        commands::xread_block(milliseconds, keys, ids).on(self)
+    }
+
+    /// Reads entries as a consumer of a group; waits for new ones if there are none. Pairs of stream and entries;
+    /// none if there are no new ones: only `xreadgroup_block` waits.
+    ///
+    /// `XREADGROUP GROUP group consumer [COUNT count] [NOACK] STREAMS key … id …`
+    pub fn xreadgroup<T>(
+        &self,
+        group: impl ToArg,
+        consumer: impl ToArg,
+        keys: impl ToArgs,
+        ids: impl ToArgs,
+    ) -> Command<&Session, T, options::Xreadgroup> {
+        commands::xreadgroup(group, consumer, keys, ids).on(self)
+    }
+
+    /// Reads entries as a consumer of a group; waits for new ones if there are none. Pairs of stream and entries;
+    /// none if the time is over.
+    ///
+    /// `XREADGROUP GROUP group consumer [COUNT count] BLOCK milliseconds [NOACK] STREAMS key … id …`
+    pub fn xreadgroup_block<T>(
+        &self,
+        group: impl ToArg,
+        consumer: impl ToArg,
+        milliseconds: impl ToArg,
+        keys: impl ToArgs,
+        ids: impl ToArgs,
+    ) -> Command<&Session, T, options::XreadgroupBlock> {
+        commands::xreadgroup_block(group, consumer, milliseconds, keys, ids).on(self)
+    }
+
+    /// Reads the entries of a stream between two IDs, the last first.
+    ///
+    /// `XREVRANGE key end start [COUNT count]`
+    pub fn xrevrange<T>(
+        &self,
+        key: impl ToArg,
+        end: impl ToArg,
+        start: impl ToArg,
+    ) -> Command<&Session, Vec<T>, options::Xrevrange> {
+        commands::xrevrange(key, end, start).on(self)
+    }
+
+    /// Sets the last ID of a stream.
+    ///
+    /// `XSETID key last-id [ENTRIESADDED entries_added] [MAXDELETEDID max_deleted_entry_id]`
+    pub fn xsetid(
+        &self,
+        key: impl ToArg,
+        last_id: impl ToArg,
+    ) -> Command<&Session, (), options::Xsetid> {
+        commands::xsetid(key, last_id).on(self)
+    }
+
+    /// Deletes the oldest entries of a stream.
+    ///
+    /// `XTRIM key <MAXLEN | MINID> [= | ~] threshold [LIMIT count]`
+    pub fn xtrim_max_len(
+        &self,
+        key: impl ToArg,
+        threshold: impl ToArg,
+    ) -> Command<&Session, i64, options::Xtrim> {
+        commands::xtrim_max_len(key, threshold).on(self)
+    }
+
+    /// Deletes the oldest entries of a stream.
+    ///
+    /// `XTRIM key <MAXLEN | MINID> [= | ~] threshold [LIMIT count]`
+    pub fn xtrim_min_id(
+        &self,
+        key: impl ToArg,
+        threshold: impl ToArg,
+    ) -> Command<&Session, i64, options::Xtrim> {
+        commands::xtrim_min_id(key, threshold).on(self)
+    }
+}

@@ -1,0 +1,10 @@
+//! Locks whose holder has panicked are taken as if it had not: each of them is whole again before anything that
+//! can panic is called, and a library does not end the program of others.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Takes a lock, whether or not a holder of it has panicked.
+#[inline]
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
