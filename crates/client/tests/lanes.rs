@@ -249,6 +249,45 @@ fn a_peer_that_is_gone_without_a_word_is_noticed() {
 }
 
 #[test]
+fn a_server_that_was_idle_may_take_its_time() {
+    let server = Launch::subject().start();
+    run(async {
+        let silence = Duration::from_millis(400);
+        let db = Client::builder(&server.address()).lanes(Lanes::Count(1)).silence(silence);
+        let db = db.connect().await.unwrap();
+        db.set("k", 1).await.unwrap();
+        let session = db.session().await.unwrap();
+        let connections = || -> u64 { server.info("total_connections_received").parse().unwrap() };
+        let before = connections();
+        // Longer than the clock goes on, and than a peer may be silent.
+        assert_eq!(session.blpop::<(String, String)>("none", 0.9).await.unwrap(), None);
+        db.raw::<()>("DEBUG SLEEP").arg(0.1).await.unwrap();
+        assert_eq!(db.get("k").await.unwrap(), Some(1));
+        assert_eq!(connections() - before, 1, "that of INFO itself");
+    });
+}
+
+#[test]
+fn nobody_waits_for_ever_when_the_runtime_is_gone() {
+    let server = Launch::subject().start();
+    let link = Proxy::to(&server.address());
+    for lanes in [1, 2] {
+        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+        let builder = Client::builder(&link.address()).lanes(Lanes::Count(lanes)).no_timeout();
+        let db = runtime.block_on(builder.connect()).unwrap();
+        link.stall(Direction::ToClient, true);
+        std::thread::scope(|scope| {
+            let waits = scope.spawn(|| db.get::<i64>("k").wait());
+            wait_until("it to wait", || db.pending() > 0);
+            runtime.shutdown_background();
+            assert_eq!(waits.join().unwrap().unwrap_err().kind(), Kind::Closed);
+        });
+        assert_eq!(db.get::<i64>("k").wait().unwrap_err().kind(), Kind::Closed);
+        link.heal();
+    }
+}
+
+#[test]
 fn what_may_wait_is_bounded() {
     let server = Launch::subject().start();
     let link = Proxy::to(&server.address());

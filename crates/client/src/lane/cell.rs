@@ -1,9 +1,9 @@
 //! What callers and the driver of a lane share: the bytes that are to be sent, who waits for their replies,
 //! and whether the connection is there. One lock, held for the time of a copy.
 
-use super::Waiting;
 use super::io::Writer;
 use super::slot::Slot;
+use super::{Answer, Waiting};
 use crate::error::{Error, Kind, Phase, Result};
 use crate::poison::lock;
 use crate::request::Request;
@@ -49,7 +49,8 @@ pub(crate) enum Submitted {
 /// A request in the order of its bytes.
 #[derive(Debug)]
 pub(crate) struct Entry {
-    pub(crate) slot: Waiting,
+    /// Who waits; nobody any more once there was an answer, though the reply may still have to come.
+    slot: Option<Waiting>,
     /// Replies that belong to it.
     pub(crate) replies: u32,
     /// Bytes of it.
@@ -58,8 +59,6 @@ pub(crate) struct Entry {
     pub(crate) since: Option<Instant>,
     /// Its own time, if it has one.
     pub(crate) timeout: Option<Duration>,
-    /// It has its answer, an error; the reply is still to come.
-    pub(crate) is_over: bool,
 }
 
 #[derive(Debug)]
@@ -129,7 +128,7 @@ impl Shared {
         let mut guard = self.lock();
         let cell = &mut *guard;
         if cell.is_closed {
-            return Err(Error::new(Kind::Closed, "the client is closed"));
+            return Err(cell.failure.clone().unwrap_or_else(closed));
         }
         let estimate: usize = requests.iter().map(Request::len).sum();
         // One alone is taken whatever its size: else it could never be sent.
@@ -144,12 +143,11 @@ impl Shared {
         let len = cell.out.len() - begin;
         cell.bytes += len;
         let entry = Entry {
-            slot: Arc::clone(&slot),
+            slot: Some(Arc::clone(&slot)),
             replies: u32::try_from(requests.len()).unwrap_or(u32::MAX),
             len,
             since: None,
             timeout,
-            is_over: false,
         };
         let was_idle = cell.entries.is_empty() && cell.held == 0 && begin == 0;
         cell.entries.push_back(entry);
@@ -228,7 +226,7 @@ impl Shared {
             for entry in &mut cell.entries {
                 if entry.expires(now, &self.bounds) {
                     let error = timeout(Phase::Queued, failure.as_ref());
-                    over.extend(entry.slot.answer(Err(error)));
+                    over.extend(entry.answer(Err(error)));
                 }
             }
             let is_over = |until: Option<Instant>| until.is_some_and(|until| until <= now);
@@ -249,7 +247,7 @@ impl Shared {
     /// between two connections.
     pub(crate) fn forget_expired(&self) {
         let mut cell = self.lock();
-        if !cell.entries.iter().any(|entry| entry.is_over) {
+        if cell.entries.iter().all(Entry::is_awaited) {
             return;
         }
         let (mut kept, mut at, mut freed) = (0, 0, 0);
@@ -257,13 +255,13 @@ impl Shared {
         cell.entries.retain(|entry| {
             let bytes = at..(at + entry.len).min(cell.out.len());
             at = bytes.end;
-            if entry.is_over {
-                freed += entry.len;
-            } else {
+            if entry.is_awaited() {
                 cell.out.copy_within(bytes, kept);
                 kept += entry.len;
+            } else {
+                freed += entry.len;
             }
-            !entry.is_over
+            entry.is_awaited()
         });
         cell.out.truncate(kept);
         cell.release(freed);
@@ -281,14 +279,40 @@ pub(crate) fn timeout(phase: Phase, failure: Option<&Error>) -> Error {
 }
 
 impl Entry {
+    /// Gives the answer to who waits; whom to wake. Later ones are nobody's.
+    #[inline]
+    #[must_use]
+    pub(crate) fn answer(&mut self, answer: Answer) -> Option<Waker> {
+        // The slot is let go before its caller wakes, who then can use it again.
+        self.slot.take()?.answer(answer)
+    }
+
+    /// Whether somebody waits for the answer, or will find it.
+    pub(crate) fn is_awaited(&self) -> bool {
+        self.slot.is_some()
+    }
+
     /// Whether its time is over now, and was not before.
     pub(crate) fn expires(&mut self, now: Instant, bounds: &Bounds) -> bool {
         let since = *self.since.get_or_insert(now);
         let Some(timeout) = self.timeout.or(bounds.timeout) else { return false };
-        let expires = !self.is_over && now.saturating_duration_since(since) >= timeout;
-        self.is_over |= expires;
-        expires
+        self.is_awaited() && now.saturating_duration_since(since) >= timeout
     }
+}
+
+/// Whatever becomes of the driver, such as a runtime that is shut down: nobody waits for ever.
+impl Drop for Entry {
+    fn drop(&mut self) {
+        if self.is_awaited()
+            && let Some(waker) = self.answer(Err(closed()))
+        {
+            waker.wake();
+        }
+    }
+}
+
+pub(crate) fn closed() -> Error {
+    Error::new(Kind::Closed, "the client is closed")
 }
 
 impl Cell {

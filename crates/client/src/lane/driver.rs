@@ -4,7 +4,7 @@
 //! In one turn it reads what has come, answers, and lets the callers run before it looks at what is to be
 //! written: so the next requests of all whom it woke go out with one write.
 
-use super::cell::{Entry, Shared, timeout};
+use super::cell::{Entry, Shared, closed, timeout};
 use super::connect::{Connection, Setup, open};
 use super::io::{ReadSide, Writer};
 use crate::error::{Error, Kind, Phase, Result};
@@ -77,12 +77,12 @@ impl Task {
                     None => break,
                 },
             };
-            retry = RETRY_FIRST;
             let mut link = Link::new(&self, connection);
             let ended = poll_fn(|cx| link.poll(cx)).await;
             let is_closed = matches!(ended, Ended::Closed);
+            let was_useful = link.was_useful;
             let error = match ended {
-                Ended::Closed => Error::new(Kind::Closed, "the client is closed"),
+                Ended::Closed => closed(),
                 Ended::Failed(error) => error,
             };
             link.abandon(&error).await;
@@ -92,8 +92,15 @@ impl Task {
             if is_closed || !self.reconnects {
                 break;
             }
+            if was_useful {
+                retry = RETRY_FIRST;
+            } else if !self.wait(random.spread(retry)).await {
+                break;
+            } else {
+                // A server that ends each connection is not asked without a pause.
+                retry = (retry * 2).min(RETRY_LONGEST);
+            }
         }
-        self.end();
     }
 
     /// Who waits for a connection has to hear that there will be none.
@@ -107,9 +114,11 @@ impl Task {
             cell.release(bytes);
             (std::mem::take(&mut cell.entries), cell.failure.clone())
         };
-        let error = failure.unwrap_or_else(|| Error::new(Kind::Closed, "the client is closed"));
-        for waker in entries.into_iter().filter_map(|entry| entry.slot.answer(Err(error.clone()))) {
-            waker.wake();
+        let error = failure.unwrap_or_else(closed);
+        for mut entry in entries {
+            if let Some(waker) = entry.answer(Err(error.clone())) {
+                waker.wake();
+            }
         }
     }
 
@@ -149,6 +158,13 @@ impl Task {
         self.shared.expire(Instant::now());
         self.shared.forget_expired();
         !self.shared.lock().is_closed
+    }
+}
+
+/// Also when the runtime is shut down and the task with it.
+impl Drop for Task {
+    fn drop(&mut self) {
+        self.end();
     }
 }
 
@@ -196,6 +212,8 @@ struct Link<'a> {
     /// Bytes of requests that were answered, still to be told.
     freed: usize,
     wakers: Vec<Waker>,
+    /// Somebody was answered by it.
+    was_useful: bool,
     /// The callers had their turn.
     has_yielded: bool,
     timer: Pin<Box<Sleep>>,
@@ -229,6 +247,7 @@ impl<'a> Link<'a> {
             sent: 0,
             freed: 0,
             wakers: Vec::new(),
+            was_useful: false,
             has_yielded: false,
             timer: Box::pin(sleep(TICK)),
             ticks: false,
@@ -328,11 +347,11 @@ impl<'a> Link<'a> {
             }
             let reply = self.cut(self.seen_bytes);
             (self.seen, self.seen_bytes) = (0, 0);
-            let Some(entry) = self.entries.pop_front() else { continue };
+            let Some(mut entry) = self.entries.pop_front() else { continue };
             self.own_timeouts -= usize::from(entry.timeout.is_some());
             self.freed += entry.len;
-            self.wakers.extend(entry.slot.answer(Ok(reply)));
-            answered = true;
+            self.wakers.extend(entry.answer(Ok(reply)));
+            (answered, self.was_useful) = (true, true);
         }
     }
 
@@ -451,6 +470,8 @@ impl<'a> Link<'a> {
             }
             self.ticks = true;
             self.idle_ticks = 0;
+            // Nothing had to be heard since the clock was stopped.
+            self.last_heard = Instant::now();
             self.timer.as_mut().reset((Instant::now() + TICK).into());
         }
         while self.timer.as_mut().poll(cx).is_ready() {
@@ -506,8 +527,8 @@ impl<'a> Link<'a> {
         let mut over = Vec::new();
         for entry in &mut self.entries {
             if entry.expires(now, bounds) {
-                over.extend(entry.slot.answer(Err(timeout(Phase::Sent, None))));
-            } else if !entry.is_over && self.own_timeouts == 0 {
+                over.extend(entry.answer(Err(timeout(Phase::Sent, None))));
+            } else if entry.is_awaited() && self.own_timeouts == 0 {
                 // All others came later, and have as much time.
                 break;
             }
@@ -557,12 +578,12 @@ impl<'a> Link<'a> {
             cell.release(freed);
         }
         let is_closed = error.kind() == Kind::Closed;
-        for entry in self.entries.drain(..) {
+        for mut entry in self.entries.drain(..) {
             let error = match is_closed {
                 true => error.clone(),
                 false => Error::lost(Phase::Sent, error.message()),
             };
-            if let Some(waker) = entry.slot.answer(Err(error)) {
+            if let Some(waker) = entry.answer(Err(error)) {
                 waker.wake();
             }
         }
