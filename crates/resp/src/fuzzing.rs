@@ -3,6 +3,8 @@
 
 use crate::ProtocolError;
 use crate::reply::decode::{ReplyDecoder, ReplyError, ReplyLimits, ReplyStep};
+use crate::reply::frame::{FrameScanner, Scan};
+use crate::reply::read::ReplyReader;
 use crate::reply::value::Value;
 use crate::request::{Limits, RequestDecoder, Spans, Step};
 
@@ -23,13 +25,29 @@ pub fn request(data: &[u8]) {
 }
 
 /// Replies are the same in one piece, in pieces whose sizes the input's end tells, and byte by
-/// byte; and every reply can be shown.
+/// byte; and every reply can be shown. Finding where they end, and reading them where they lie, gives the same.
 pub fn reply(data: &[u8]) {
     let whole = replies(data, [].into_iter());
     assert_eq!(replies(data, cuts(data)), whole);
     assert_eq!(replies(data, 1..data.len()), whole);
     for value in &whole.0 {
         assert!(!value.to_string().is_empty() || value.as_bytes() == Some(b""));
+    }
+    let (frames, error) = frames(data, [].into_iter());
+    assert_eq!(self::frames(data, cuts(data)), (frames.clone(), error));
+    assert_eq!(self::frames(data, 1..data.len()), (frames.clone(), error));
+    if whole.1.is_none() {
+        assert_eq!((frames.len(), error), (whole.0.len(), None));
+    }
+    for (frame, value) in frames.iter().zip(&whole.0) {
+        let mut reader = ReplyReader::new(frame);
+        assert_eq!(reader.skip(), Ok(()));
+        assert!(reader.is_at_end());
+        assert_eq!(ReplyReader::new(frame).value().as_ref(), Ok(value));
+    }
+    for frame in &frames {
+        let mut reader = ReplyReader::new(frame);
+        while !reader.is_at_end() && reader.part().is_ok() {}
     }
 }
 
@@ -89,6 +107,32 @@ fn replies(data: &[u8], cuts: impl Iterator<Item = usize>) -> Replies {
                 Ok(ReplyStep::Incomplete { consumed, need_hint }) => {
                     assert!(need_hint > 0 && consumed <= input.len());
                     start += consumed;
+                    break;
+                }
+                Err(error) => return (found, Some(error)),
+            }
+        }
+    }
+    (found, None)
+}
+
+/// The bytes of each reply.
+fn frames(data: &[u8], cuts: impl Iterator<Item = usize>) -> (Vec<Vec<u8>>, Option<ReplyError>) {
+    let limits = ReplyLimits { line_bytes_max: 300, ..ReplyLimits::default() };
+    let mut scanner = FrameScanner::new(limits);
+    let mut found = Vec::new();
+    let mut start = 0;
+    for end in cuts.chain([data.len()]) {
+        loop {
+            let input = &data[start..end];
+            match scanner.scan(input) {
+                Ok(Scan::Whole(len)) => {
+                    assert!(len > 0 && len <= input.len() && scanner.is_idle());
+                    found.push(input[..len].to_vec());
+                    start += len;
+                }
+                Ok(Scan::Incomplete(need)) => {
+                    assert!(need > 0);
                     break;
                 }
                 Err(error) => return (found, Some(error)),
