@@ -467,6 +467,8 @@ fn what_waits_for_the_file_is_bounded_whatever_writes() {
         let mut way = Vec::new();
         commands.iter().for_each(|words| encode_into(&mut way, words));
         let (server, mut control) = with_writing_thread();
+        // Else it is told of what waits only when that is on the disk.
+        assert_reply!(control, "CLIENT DURABILITY MEMORY", "OK");
         assert_reply!(control, SLOWLY, "OK");
         let port = server.address();
         let sender = std::thread::spawn(move || {

@@ -42,12 +42,22 @@ impl fmt::Display for Address {
     }
 }
 
+/// A password: it is not shown.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) struct Secret(pub(crate) String);
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("***")
+    }
+}
+
 /// What a URL says.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Url {
     pub(crate) address: Address,
     pub(crate) user: Option<String>,
-    pub(crate) password: Option<String>,
+    pub(crate) password: Option<Secret>,
     pub(crate) db: u32,
     pub(crate) protocol: Option<u8>,
     pub(crate) timeout: Option<Duration>,
@@ -81,10 +91,11 @@ pub(crate) fn parse(text: &str) -> Result<Url> {
             let decoded =
                 |text: &str| decode(text).ok_or_else(|| invalid("a % sign without two digits"));
             url.user = Some(decoded(user)?).filter(|user| !user.is_empty());
-            url.password = Some(decoded(password)?).filter(|password| !password.is_empty());
+            url.password =
+                Some(decoded(password)?).filter(|password| !password.is_empty()).map(Secret);
             // As Lettuce has it: a word alone is the password.
             if !login.contains(':') {
-                url.password = url.user.take();
+                url.password = url.user.take().map(Secret);
             }
             let (host, port) = host_and_port(server).ok_or_else(|| invalid("host or port"))?;
             let tls = matches!(scheme, "rediss" | "valkeys");
@@ -109,7 +120,7 @@ pub(crate) fn parse(text: &str) -> Result<Url> {
                 url.db = value.parse().map_err(|_| invalid("the database is no number"))?;
             }
             "user" | "username" => url.user = Some(value),
-            "pass" | "password" => url.password = Some(value),
+            "pass" | "password" => url.password = Some(Secret(value)),
             "protocol" => {
                 url.protocol = Some(match value.as_str() {
                     "2" | "resp2" => 2,
@@ -130,6 +141,7 @@ pub(crate) fn parse(text: &str) -> Result<Url> {
 
 /// Without the password, for messages.
 fn hidden(text: &str) -> String {
+    let text = text.split('?').next().unwrap_or_default();
     match text.rsplit_once('@') {
         Some((login, server)) => {
             let scheme = login.split_once("://").map(|(scheme, _)| format!("{scheme}://"));
@@ -192,12 +204,15 @@ mod tests {
     fn urls_are_read_as_other_clients_read_them() {
         let url = parse("redis://user:p%40ss@example.org:7000/3").unwrap();
         assert_eq!(url.address, tcp("example.org", 7000, false));
-        assert_eq!((url.user.as_deref(), url.password.as_deref()), (Some("user"), Some("p@ss")));
+        assert_eq!(
+            (url.user.as_deref(), url.password),
+            (Some("user"), Some(Secret("p@ss".into())))
+        );
         assert_eq!(url.db, 3);
         let url = parse("redis://:secret@localhost").unwrap();
-        assert_eq!((url.user, url.password.as_deref()), (None, Some("secret")));
+        assert_eq!((url.user, url.password), (None, Some(Secret("secret".into()))));
         let url = parse("redis://secret@localhost").unwrap();
-        assert_eq!((url.user, url.password.as_deref()), (None, Some("secret")));
+        assert_eq!((url.user, url.password), (None, Some(Secret("secret".into()))));
         assert_eq!(parse("rediss://h").unwrap().address, tcp("h", 6379, true));
         assert_eq!(parse("[::1]:1").unwrap().address, tcp("::1", 1, false));
         assert_eq!(parse("127.0.0.1:6380").unwrap().address, tcp("127.0.0.1", 6380, false));
@@ -224,5 +239,8 @@ mod tests {
         }
         let error = parse("redis://u:secret@h:x").unwrap_err();
         assert!(!error.message().contains("secret"), "{error}");
+        let error = parse("redis://h?pass=secret&what=1").unwrap_err();
+        assert!(!error.message().contains("secret"), "{error}");
+        assert!(!format!("{:?}", parse("redis://:secret@h")).contains("secret"));
     }
 }

@@ -113,7 +113,9 @@ impl Client {
     }
 
     /// Sends commands as a transaction, MULTI to EXEC, in one piece and one round trip: nobody's command is
-    /// executed between them. If the server refuses one of them, none is executed.
+    /// executed between them. If the server refuses one of them, none is executed; if it refuses MULTI itself (a
+    /// user may not be allowed to use it), they are executed one by one, and the error says
+    /// [`maybe_applied`](crate::Error::maybe_applied).
     pub fn transaction<B: Commands>(&self, commands: B) -> Transaction<&Client, B> {
         Transaction::new(self, commands)
     }
@@ -224,7 +226,12 @@ impl<C: Target, B: Commands> Transaction<&C, B> {
     fn read(&self, reply: &Reply) -> Result<B::Output> {
         let count = self.0.requests.len().saturating_sub(2);
         let mut reader = reply.reader();
-        one::<()>(&mut reader)??;
+        if let Err(error) = one::<()>(&mut reader)? {
+            // Refused alone, it has no part in what was done with the commands behind it.
+            let executed = (0..count).any(|_| matches!(one::<()>(&mut reader), Ok(Ok(()))));
+            let note = "without MULTI the commands were executed one by one";
+            return Err(if executed { error.with_note(note).after_sending() } else { error });
+        }
         let mut refused = None;
         for _ in 0..count {
             if let Err(error) = one::<()>(&mut reader)? {

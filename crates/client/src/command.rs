@@ -66,8 +66,14 @@ pub(crate) enum State {
     Full {
         since: Instant,
     },
+    /// It was sent, again so many times.
     Waits {
         slot: Waiting,
+        replays: u8,
+    },
+    /// It is to be sent again.
+    Again {
+        replays: u8,
     },
     Done,
 }
@@ -259,6 +265,9 @@ pub(crate) struct Way<'a> {
     pub(crate) replay: Option<Replay>,
 }
 
+/// A command that ends each connection it goes by is not sent by more.
+const REPLAYS_MAX: u8 = 3;
+
 /// As good as for ever.
 const UNLIMITED: Duration = Duration::from_secs(u32::MAX as u64);
 
@@ -274,8 +283,8 @@ impl Way<'_> {
         timeout.is_some_and(|timeout| since.elapsed() >= timeout)
     }
 
-    fn may_send_again(&self, error: &Error, target: &impl Target) -> bool {
-        if error.kind() != Kind::Disconnected || !error.maybe_applied() {
+    fn may_send_again(&self, error: &Error, target: &impl Target, replays: u8) -> bool {
+        if replays >= REPLAYS_MAX || error.kind() != Kind::Disconnected || !error.maybe_applied() {
             return false;
         }
         match self.replay.unwrap_or(target.default_replay()) {
@@ -299,13 +308,14 @@ impl State {
                 State::Full { since } if way.is_over(since, target) => {
                     return Poll::Ready(Err(timeout(Phase::Queued, None)));
                 }
-                before @ (State::New | State::Full { .. }) => {
+                before @ (State::New | State::Full { .. } | State::Again { .. }) => {
+                    let replays = if let State::Again { replays } = before { replays } else { 0 };
                     let Some(first) = way.requests.first() else {
                         return Poll::Ready(Ok(Reply::default()));
                     };
                     let lane = target.lane_of(first)?;
                     match lane.submit(way.requests, way.limit(), cx.waker())? {
-                        Submitted::Waits(slot) => *self = State::Waits { slot },
+                        Submitted::Waits(slot) => *self = State::Waits { slot, replays },
                         Submitted::Full => {
                             *self = match before {
                                 State::Full { since } => State::Full { since },
@@ -316,14 +326,16 @@ impl State {
                     // It cannot be there yet, and whoever has it has the waker.
                     return Poll::Pending;
                 }
-                State::Waits { slot } => {
+                State::Waits { slot, replays } => {
                     let Poll::Ready(answer) = slot.poll(cx.waker()) else {
-                        *self = State::Waits { slot };
+                        *self = State::Waits { slot, replays };
                         return Poll::Pending;
                     };
                     Slot::give_back(slot);
                     match answer {
-                        Err(error) if way.may_send_again(&error, target) => *self = State::New,
+                        Err(error) if way.may_send_again(&error, target, replays) => {
+                            *self = State::Again { replays: replays + 1 };
+                        }
                         answer => return Poll::Ready(answer),
                     }
                 }

@@ -163,6 +163,19 @@ impl Error {
         Error(Arc::new(Inner { kind: Kind::Disconnected, text: text.into(), maybe_applied }))
     }
 
+    /// The same, of a command that was sent.
+    pub(crate) fn after_sending(&self) -> Error {
+        let Inner { kind, text, .. } = &*self.0;
+        Error(Arc::new(Inner { kind: *kind, text: text.clone(), maybe_applied: true }))
+    }
+
+    /// The same, with more to say.
+    pub(crate) fn with_note(&self, note: &str) -> Error {
+        let Inner { kind, text, maybe_applied } = &*self.0;
+        let text = Cow::Owned(format!("{text} ({note})"));
+        Error(Arc::new(Inner { kind: *kind, text, maybe_applied: *maybe_applied }))
+    }
+
     /// The server's error, as it came.
     pub(crate) fn server(message: &[u8]) -> Error {
         let kind = Kind::Server(Code::of(message));

@@ -5,6 +5,7 @@
 //! a thread has a few.
 
 use crate::arg::{ToArg, ToArgs, Words};
+use crate::commands::{BINDING, BLOCKING};
 use brisk_resp::reply::encode;
 use std::cell::RefCell;
 use std::ops::Range;
@@ -77,6 +78,18 @@ impl Request {
         };
         name.split(' ').for_each(|word| request.arg(word));
         request
+    }
+
+    /// A command by its name, in any case. It is taken to change data; whether it waits for others or changes
+    /// the connection is known of those that have a function in [`crate::commands`].
+    #[must_use]
+    pub fn named(name: &str) -> Request {
+        let upper = || name.bytes().map(|byte| byte.to_ascii_uppercase());
+        let is_one_of =
+            |names: &[&str]| names.binary_search_by(|known| known.bytes().cmp(upper())).is_ok();
+        let traits =
+            Traits { reads_only: false, blocks: is_one_of(BLOCKING), binds: is_one_of(BINDING) };
+        Request::new(name, traits)
     }
 
     /// One more word. O(bytes).

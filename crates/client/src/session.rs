@@ -31,7 +31,7 @@ impl Session {
     /// own if it may wait longer than the client's; the blocking methods of a session wait for as long as they
     /// tell the server.
     pub fn raw<T>(&self, name: &str) -> Command<&Session, T> {
-        Command::new(Request::new(name, Traits::default())).on(self)
+        Command::new(Request::named(name)).on(self)
     }
 
     /// As [`Client::transaction`]; with watched keys it fails with [`Kind::Aborted`] if one has changed.

@@ -16,7 +16,7 @@ use std::collections::{BTreeSet, VecDeque};
 use std::future::poll_fn;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::{Poll, Waker};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::sync::Notify;
 use tokio::time::{sleep, timeout};
 
@@ -65,8 +65,6 @@ enum Way {
 }
 
 impl Way {
-    const ALL: [Way; 3] = [Way::Channel, Way::Pattern, Way::Shard];
-
     fn command(self, ends: bool) -> &'static str {
         match (self, ends) {
             (Way::Channel, false) => "SUBSCRIBE",
@@ -100,13 +98,32 @@ struct State {
     orders: VecDeque<(Way, Bytes, bool)>,
     /// Orders the server has not confirmed.
     unconfirmed: usize,
-    confirmed: Option<Waker>,
+    confirmed: Vec<Waker>,
+    /// A gap is to be told of when everything is subscribed again.
+    has_gap: bool,
     refused: Option<Error>,
     events: VecDeque<Event>,
     bytes: usize,
     lost: u64,
     listener: Option<Waker>,
     is_over: bool,
+}
+
+impl State {
+    /// If everything is confirmed: whom to wake. Only then a gap is over.
+    fn confirm(&mut self) -> Vec<Waker> {
+        if self.unconfirmed > 0 {
+            return Vec::new();
+        }
+        let mut wakers = std::mem::take(&mut self.confirmed);
+        if std::mem::take(&mut self.has_gap) {
+            if !matches!(self.events.back(), Some(Event::Gap)) {
+                self.events.push_back(Event::Gap);
+            }
+            wakers.extend(self.listener.take());
+        }
+        wakers
+    }
 }
 
 impl Shared {
@@ -147,14 +164,16 @@ impl Client {
             changed: Notify::new(),
             kept_bytes_max: KEPT_BYTES,
         });
-        let listener = Listener { shared: Arc::clone(&shared), setup };
+        // Before the task: who leaves while it connects ends it.
+        let subscriber = Subscriber { shared: Arc::clone(&shared) };
+        let listener = Listener { shared, setup };
         let opening = handle.spawn(async move {
             let connection = listener.open().await?;
             tokio::spawn(listener.run(connection));
             Ok(())
         });
         opening.await.unwrap_or_else(|_| Err(Error::new(Kind::Closed, "the runtime has ended")))?;
-        Ok(Subscriber { shared })
+        Ok(subscriber)
     }
 }
 
@@ -246,13 +265,16 @@ impl Subscriber {
         self.shared.changed.notify_one();
         poll_fn(|cx| {
             let mut state = self.shared.lock();
+            if state.is_over {
+                return Poll::Ready(Err(Error::new(Kind::Closed, "the runtime has ended")));
+            }
             if let Some(error) = state.refused.take() {
                 return Poll::Ready(Err(error));
             }
             if state.unconfirmed == 0 {
                 return Poll::Ready(Ok(()));
             }
-            state.confirmed = Some(cx.waker().clone());
+            state.confirmed.push(cx.waker().clone());
             Poll::Pending
         })
         .await
@@ -297,9 +319,10 @@ impl Drop for Listener {
     fn drop(&mut self) {
         let mut state = self.shared.lock();
         state.is_over = true;
-        let wakers = [state.listener.take(), state.confirmed.take()];
+        let mut wakers = std::mem::take(&mut state.confirmed);
+        wakers.extend(state.listener.take());
         drop(state);
-        wakers.into_iter().flatten().for_each(Waker::wake);
+        wakers.into_iter().for_each(Waker::wake);
     }
 }
 
@@ -318,9 +341,16 @@ impl Listener {
         while !self.shared.lock().is_over {
             match next.take() {
                 Some(connection) => {
+                    let began = Instant::now();
                     // Why it was lost is of no use to who listens; that it was, is.
                     let _ = self.listen(connection).await;
-                    retry = RETRY_FIRST;
+                    if began.elapsed() >= RETRY_LONGEST {
+                        retry = RETRY_FIRST;
+                    } else if !self.shared.lock().is_over {
+                        // A server that ends each connection is not asked without a pause.
+                        sleep(retry).await;
+                        retry = (retry * 2).min(RETRY_LONGEST);
+                    }
                 }
                 None => match self.open().await {
                     Ok(connection) => {
@@ -342,14 +372,10 @@ impl Listener {
         let wanted = state.wanted.clone();
         state.unconfirmed = wanted.len();
         state.orders = wanted.into_iter().map(|(way, name)| (way, name, false)).collect();
-        state.events.push_back(Event::Gap);
-        let wakers = [
-            state.listener.take(),
-            // With nothing wanted there is nothing to be confirmed.
-            state.confirmed.take(),
-        ];
+        state.has_gap = true;
+        let wakers = state.confirm();
         drop(state);
-        wakers.into_iter().flatten().for_each(Waker::wake);
+        wakers.into_iter().for_each(Waker::wake);
     }
 
     /// Sends orders and hears messages until the connection is lost or the listener gone.
@@ -399,22 +425,11 @@ impl Listener {
 
     async fn send(&self, connection: &mut Connection, orders: &[(Way, Bytes, bool)]) -> Result<()> {
         let mut out = Vec::new();
-        for ends in [true, false] {
-            for way in Way::ALL {
-                let mut names = orders
-                    .iter()
-                    .filter(|(its, _, it_ends)| (*its, *it_ends) == (way, ends))
-                    .peekable();
-                if names.peek().is_none() {
-                    continue;
-                }
-                for (_, name, _) in names {
-                    // One each: sharded channels of one command have to be of one slot.
-                    let mut request = Request::new(way.command(ends), Traits::default());
-                    request.arg(name);
-                    request.encode(&mut out);
-                }
-            }
+        for (way, name, ends) in orders {
+            // One each, in order: sharded channels of one command have to be of one slot.
+            let mut request = Request::new(way.command(*ends), Traits::default());
+            request.arg(name);
+            request.encode(&mut out);
         }
         self.write(connection, &out).await
     }
@@ -488,10 +503,13 @@ impl Listener {
     fn confirm(&self, refused: Option<Error>) {
         let mut state = self.shared.lock();
         state.unconfirmed = state.unconfirmed.saturating_sub(1);
-        let is_told = refused.is_some() || state.unconfirmed == 0;
+        let is_refused = refused.is_some();
         state.refused = refused.or(state.refused.take());
-        let waker = if is_told { state.confirmed.take() } else { None };
+        let mut wakers = state.confirm();
+        if is_refused {
+            wakers.append(&mut state.confirmed);
+        }
         drop(state);
-        waker.into_iter().for_each(Waker::wake);
+        wakers.into_iter().for_each(Waker::wake);
     }
 }

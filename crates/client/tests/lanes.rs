@@ -234,17 +234,24 @@ fn a_peer_that_is_gone_without_a_word_is_noticed() {
     let server = Launch::subject().start();
     let link = Proxy::to(&server.address());
     run(async {
-        let silence = Duration::from_millis(500);
-        let db = Client::builder(&link.address()).lanes(Lanes::Count(1)).silence(silence);
+        let db = Client::builder(&link.address())
+            .lanes(Lanes::Count(1))
+            .timeout(Duration::from_millis(300))
+            .silence(Duration::from_millis(500));
         let db = db.connect().await.unwrap();
-        set(&db, "k", 1).await.unwrap();
+        db.set("k", 1).await.unwrap();
         link.swallow(Direction::ToClient, true);
         link.swallow(Direction::ToServer, true);
-        let waits = db.raw::<i64>("INCR").key("k").await.unwrap_err();
-        assert_eq!(waits.kind(), Kind::Disconnected);
-        assert!(waits.maybe_applied());
+        let error = db.incr("k").await.unwrap_err();
+        assert_eq!(error.kind(), Kind::Timeout(Phase::Sent));
+        assert!(error.maybe_applied());
+        // What was swallowed is missing in that connection for ever.
+        wait_until("it to be given up", || link.accepted() > 1);
         link.heal();
-        assert_eq!(get(&db, "k").timeout(Duration::from_secs(20)).await.unwrap(), Some(1));
+        let runtime = tokio::runtime::Handle::current();
+        let is_answered =
+            || tokio::task::block_in_place(|| runtime.block_on(async { db.get::<i64>("k").await }));
+        wait_until("an answer", || matches!(is_answered(), Ok(Some(1))));
     });
 }
 
@@ -368,4 +375,95 @@ fn a_closed_client_says_so() {
     });
     let error = run(Client::connect("127.0.0.1:1")).unwrap_err();
     assert_eq!(error.kind(), Kind::Disconnected);
+}
+
+#[test]
+fn a_command_whose_time_is_over_before_it_was_sent_is_never_executed() {
+    let server = Launch::subject().start();
+    run(async {
+        let db = Client::builder(&server.address()).lanes(Lanes::Count(1));
+        let db = db.timeout(Duration::from_secs(30)).connect().await.unwrap();
+        let value = vec![b'x'; 12 << 20];
+        server.signal("STOP");
+        let large = tokio::spawn({
+            let db = db.clone();
+            async move { db.set("large", &value).await }
+        });
+        wait_until("it to be under way", || db.pending() > 0);
+        // Those that go with the large one may have been sent.
+        let mut attempt = 0;
+        let key = loop {
+            attempt += 1;
+            let key = format!("n:{attempt}");
+            let error = db.incr(&key).timeout(Duration::from_millis(100)).await.unwrap_err();
+            assert_eq!(error.maybe_applied(), error.kind() == Kind::Timeout(Phase::Sent));
+            if error.kind() == Kind::Timeout(Phase::Queued) {
+                break key;
+            }
+        };
+        server.signal("CONT");
+        assert!(large.await.unwrap().unwrap());
+        assert_eq!(db.get::<i64>(&key).await.unwrap(), None);
+    });
+}
+
+#[test]
+fn what_was_sent_when_the_client_was_closed_may_have_been_executed() {
+    let server = Launch::subject().start();
+    let link = Proxy::to(&server.address());
+    run(async {
+        let db = Client::builder(&link.address()).lanes(Lanes::Count(1)).connect().await.unwrap();
+        link.stall(Direction::ToClient, true);
+        let add = tokio::spawn({
+            let db = db.clone();
+            async move { db.incr("n").await }
+        });
+        wait_until("it to be executed", || {
+            server.connect().cmd("EXISTS n").to_string() == "(integer) 1"
+        });
+        db.close();
+        let error = add.await.unwrap().unwrap_err();
+        assert_eq!(error.kind(), Kind::Closed);
+        assert!(error.maybe_applied());
+    });
+}
+
+#[test]
+fn a_command_may_take_longer_than_a_peer_may_be_silent() {
+    let server = Launch::subject().start();
+    run(async {
+        let db = Client::builder(&server.address()).silence(Duration::from_millis(200));
+        for db in [db.clone().timeout(Duration::from_secs(20)), db.no_timeout()] {
+            let db = db.connect().await.unwrap();
+            db.raw::<()>("DEBUG SLEEP").arg(0.6).await.unwrap();
+        }
+    });
+}
+
+#[test]
+fn names_that_are_not_for_shared_connections_are_refused() {
+    let server = Launch::subject().start();
+    run(async {
+        let db = Client::connect(&server.address()).await.unwrap();
+        for name in ["subscribe", "MULTI", "SELECT", "CLIENT REPLY", "monitor", "BLPOP", "WAIT"] {
+            let refused = db.raw::<()>(name).arg(1).await.unwrap_err();
+            assert_eq!(refused.kind(), Kind::Invalid, "{name}");
+        }
+        db.set("k", 1).await.unwrap();
+    });
+}
+
+#[test]
+fn a_server_that_refuses_at_once_says_why_and_passwords_are_not_shown() {
+    let server = Launch::subject().set("requirepass", "secret").start();
+    run(async {
+        let error = Client::connect(&server.address()).await.unwrap_err();
+        assert_eq!(error.code(), Some(brisk::Code::NoAuth), "{error}");
+        let error =
+            Client::connect(&format!("redis://:wrong@{}", server.address())).await.unwrap_err();
+        assert_eq!(error.code(), Some(brisk::Code::WrongPass), "{error}");
+        let db = Client::connect(&format!("redis://:secret@{}", server.address())).await.unwrap();
+        db.ping().await.unwrap();
+        assert!(!format!("{db:?}").contains("secret"));
+    });
 }

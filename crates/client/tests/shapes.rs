@@ -247,3 +247,24 @@ fn a_listener_that_is_too_slow_loses_the_oldest_and_is_told_how_many() {
         assert_eq!(messages + lost, 12);
     });
 }
+
+#[test]
+fn without_multi_the_error_says_that_the_commands_may_have_been_executed() {
+    for server in servers() {
+        run(async {
+            let db = Client::connect(&server.address()).await.unwrap();
+            db.raw::<()>("ACL SETUSER")
+                .arg("u")
+                .args(["on", ">p", "~*", "+@all", "-multi"])
+                .await
+                .unwrap();
+            let url = format!("redis://u:p@{}", server.address());
+            let limited = Client::connect(&url).await.unwrap();
+            let both = (command::<i64>(&["INCR", "n"]), command::<i64>(&["INCR", "n"]));
+            let error = limited.transaction(both).await.unwrap_err();
+            assert_eq!(error.code(), Some(Code::NoPerm));
+            assert!(error.maybe_applied(), "{error}");
+            assert_eq!(command::<i64>(&["GET", "n"]).on(&db).await.unwrap(), 2);
+        });
+    }
+}

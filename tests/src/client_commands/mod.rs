@@ -127,7 +127,7 @@ pub fn files(table: &CommandTable) -> io::Result<BTreeMap<String, String>> {
     let (all, options) = (parts(""), parts("options/"));
     let owners: Vec<_> =
         OWNERS.iter().map(|owner| (owner, parts(&format!("{}/", owner.folder)))).collect();
-    files.insert("mod.rs".to_owned(), root_file(&all));
+    files.insert("mod.rs".to_owned(), root_file(&all) + &special(&calls));
     files.insert("options/mod.rs".to_owned(), options_root(&options));
     for (owner, parts) in owners {
         files.insert(format!("{}/mod.rs", owner.folder), methods_root(owner, &parts));
@@ -249,6 +249,21 @@ fn root_file(parts: &[String]) -> String {
         );
     }
     text
+}
+
+/// Names of commands that are not for shared connections, for those that are given by name.
+fn special(calls: &Calls<'_>) -> String {
+    let list = |about: &str, name: &str, takes: fn(&Call<'_>) -> bool| {
+        let taken = calls.calls.iter().filter(|call| takes(call));
+        let words: BTreeSet<&str> = taken.map(|call| call.words.as_str()).collect();
+        let words: Vec<&str> = words.into_iter().collect();
+        format!("\n/// {about}\npub(crate) const {name}: &[&str] = &{words:?};\n")
+    };
+    // XREAD and its like wait only if they are told to.
+    list("They change what a connection is; sorted.", "BINDING", |call| call.traits.binds)
+        + &list("They wait for other clients; sorted.", "BLOCKING", |call| {
+            call.traits.blocks && !call.words.starts_with('X')
+        })
 }
 
 fn options_root(parts: &[String]) -> String {

@@ -1,7 +1,7 @@
 //! What a client is to be.
 
 use super::{Client, Inner};
-use crate::address::{self, Url};
+use crate::address::{self, Secret, Url};
 use crate::command::Replay;
 use crate::error::{Error, Kind, Result};
 use crate::lane::Lane;
@@ -70,7 +70,7 @@ pub struct Builder {
     budget: Budget,
     replay: Replay,
     name: Option<String>,
-    login: Option<(Option<String>, String)>,
+    login: Option<(Option<String>, Secret)>,
     db: Option<u32>,
     protocol: Option<u8>,
 }
@@ -143,7 +143,7 @@ impl Builder {
 
     /// The user and the password, instead of the URL's.
     pub fn login(mut self, user: impl Into<String>, password: impl Into<String>) -> Builder {
-        self.login = Some((Some(user.into()), password.into()));
+        self.login = Some((Some(user.into()), Secret(password.into())));
         self
     }
 

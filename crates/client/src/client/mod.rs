@@ -8,7 +8,7 @@ use crate::command::sealed::Target;
 use crate::command::{Command, Replay};
 use crate::error::{Error, Kind, Result};
 use crate::lane::Lane;
-use crate::request::{Request, Traits};
+use crate::request::Request;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -68,7 +68,7 @@ impl Client {
     /// A command by its name, for what has no method: `db.raw("FT.SEARCH").arg("index").arg("query")`. It is
     /// taken to change data; keys have to be told as such.
     pub fn raw<T>(&self, name: &str) -> Command<&Client, T> {
-        Command::new(Request::new(name, Traits::default())).on(self)
+        Command::new(Request::named(name)).on(self)
     }
 
     /// Closes all connections; what is under way gets [`crate::Kind::Closed`], of all clones.

@@ -52,3 +52,55 @@ const BLOCKS: Traits = Traits { reads_only: false, blocks: true, binds: false };
 const READS_AND_BLOCKS: Traits = Traits { reads_only: true, blocks: true, binds: false };
 const BINDS: Traits = Traits { reads_only: false, blocks: false, binds: true };
 const BINDS_AND_BLOCKS: Traits = Traits { reads_only: false, blocks: true, binds: true };
+
+/// They change what a connection is; sorted.
+pub(crate) const BINDING: &[&str] = &[
+    "ASKING",
+    "AUTH",
+    "CLIENT CACHING",
+    "CLIENT CAPA",
+    "CLIENT DURABILITY",
+    "CLIENT NO-EVICT",
+    "CLIENT NO-TOUCH",
+    "CLIENT REPLY",
+    "CLIENT SETINFO",
+    "CLIENT SETNAME",
+    "CLIENT TRACKING",
+    "DISCARD",
+    "EXEC",
+    "HELLO",
+    "MONITOR",
+    "MULTI",
+    "PSUBSCRIBE",
+    "PSYNC",
+    "PUNSUBSCRIBE",
+    "QUIT",
+    "READONLY",
+    "READWRITE",
+    "REPLCONF",
+    "RESET",
+    "SCRIPT DEBUG",
+    "SELECT",
+    "SSUBSCRIBE",
+    "SUBSCRIBE",
+    "SUNSUBSCRIBE",
+    "SYNC",
+    "UNSUBSCRIBE",
+    "UNWATCH",
+    "WAIT",
+    "WAITAOF",
+    "WATCH",
+];
+
+/// They wait for other clients; sorted.
+pub(crate) const BLOCKING: &[&str] = &[
+    "BLMOVE",
+    "BLMPOP",
+    "BLPOP",
+    "BRPOP",
+    "BRPOPLPUSH",
+    "BZMPOP",
+    "BZPOPMAX",
+    "BZPOPMIN",
+    "WAITAOF",
+];

@@ -90,6 +90,10 @@ pub(crate) struct Cell {
     /// The driver looks at the clock by itself.
     pub(crate) ticks: bool,
     pub(crate) is_closed: bool,
+    /// Whoever has it wanted it closed.
+    is_given_up: bool,
+    /// The server answered before it had all of a request: nobody knows where the next one would begin.
+    pub(crate) is_broken: bool,
     /// Why there is no connection.
     pub(crate) failure: Option<Error>,
 }
@@ -108,6 +112,8 @@ impl Shared {
             is_writing: false,
             ticks: false,
             is_closed: false,
+            is_given_up: false,
+            is_broken: false,
             failure: None,
         };
         Shared { bounds, cell: Mutex::new(cell) }
@@ -128,7 +134,7 @@ impl Shared {
         let mut guard = self.lock();
         let cell = &mut *guard;
         if cell.is_closed {
-            return Err(cell.failure.clone().unwrap_or_else(closed));
+            return Err(cell.end());
         }
         let estimate: usize = requests.iter().map(Request::len).sum();
         // One alone is taken whatever its size: else it could never be sent.
@@ -186,6 +192,8 @@ impl Shared {
                 cell.out = bytes;
                 return;
             }
+        } else if cell.sent_by_callers < bytes.len() {
+            cell.is_broken = true;
         } else {
             // What is left goes before what came meanwhile.
             bytes.drain(..written);
@@ -209,7 +217,7 @@ impl Shared {
     pub(crate) fn close(&self) {
         let driver = {
             let mut cell = self.lock();
-            cell.is_closed = true;
+            (cell.is_closed, cell.is_given_up) = (true, true);
             cell.driver.take()
         };
         if let Some(driver) = driver {
@@ -217,54 +225,37 @@ impl Shared {
         }
     }
 
-    /// Answers those whose time is over: none of them was sent.
+    /// Answers those whose time is over, and forgets what nobody waits for any more and was not sent: then it
+    /// never will be.
     pub(crate) fn expire(&self, now: Instant) {
         let mut over = Vec::new();
         {
             let mut cell = self.lock();
-            let failure = cell.failure.clone();
-            for entry in &mut cell.entries {
-                if entry.expires(now, &self.bounds) {
-                    let error = timeout(Phase::Queued, failure.as_ref());
-                    over.extend(entry.answer(Err(error)));
-                }
-            }
+            let cell = &mut *cell;
             let is_over = |until: Option<Instant>| until.is_some_and(|until| until <= now);
             if cell.waiting.iter().any(|(until, _)| is_over(*until)) {
                 // Each finds out by itself that its time is over.
-                let (waits, goes) = std::mem::take(&mut cell.waiting)
+                let (waits, goes): (VecDeque<_>, VecDeque<_>) = std::mem::take(&mut cell.waiting)
                     .into_iter()
                     .partition(|(until, _)| !is_over(*until));
                 cell.waiting = waits;
-                let goes: VecDeque<(Option<Instant>, Waker)> = goes;
                 over.extend(goes.into_iter().map(|(_, waker)| waker));
+            }
+            // What is being sent is neither sent nor not.
+            if !cell.is_writing {
+                let mut sent = cell.sent_by_callers;
+                for entry in &mut cell.entries {
+                    let phase = if sent > 0 { Phase::Sent } else { Phase::Queued };
+                    sent = sent.saturating_sub(entry.len);
+                    if entry.expires(now, &self.bounds) {
+                        let error = timeout(phase, cell.failure.as_ref());
+                        over.extend(entry.answer(Err(error)));
+                    }
+                }
+                over.extend(cell.forget_unwanted());
             }
         }
         over.into_iter().for_each(Waker::wake);
-    }
-
-    /// Those that were not sent and whose callers have gone, or have an error, need not be sent at all. Only
-    /// between two connections.
-    pub(crate) fn forget_expired(&self) {
-        let mut cell = self.lock();
-        if cell.entries.iter().all(Entry::is_awaited) {
-            return;
-        }
-        let (mut kept, mut at, mut freed) = (0, 0, 0);
-        let cell = &mut *cell;
-        cell.entries.retain(|entry| {
-            let bytes = at..(at + entry.len).min(cell.out.len());
-            at = bytes.end;
-            if entry.is_awaited() {
-                cell.out.copy_within(bytes, kept);
-                kept += entry.len;
-            } else {
-                freed += entry.len;
-            }
-            entry.is_awaited()
-        });
-        cell.out.truncate(kept);
-        cell.release(freed);
     }
 }
 
@@ -289,22 +280,22 @@ impl Entry {
 
     /// Whether somebody waits for the answer, or will find it.
     pub(crate) fn is_awaited(&self) -> bool {
-        self.slot.is_some()
+        self.slot.as_ref().is_some_and(|slot| Arc::strong_count(slot) > 1)
     }
 
     /// Whether its time is over now, and was not before.
     pub(crate) fn expires(&mut self, now: Instant, bounds: &Bounds) -> bool {
         let since = *self.since.get_or_insert(now);
         let Some(timeout) = self.timeout.or(bounds.timeout) else { return false };
-        self.is_awaited() && now.saturating_duration_since(since) >= timeout
+        self.slot.is_some() && now.saturating_duration_since(since) >= timeout
     }
 }
 
 /// Whatever becomes of the driver, such as a runtime that is shut down: nobody waits for ever.
 impl Drop for Entry {
     fn drop(&mut self) {
-        if self.is_awaited()
-            && let Some(waker) = self.answer(Err(closed()))
+        if self.slot.is_some()
+            && let Some(waker) = self.answer(Err(closed().after_sending()))
         {
             waker.wake();
         }
@@ -316,6 +307,39 @@ pub(crate) fn closed() -> Error {
 }
 
 impl Cell {
+    /// Drops requests of which nothing was sent and for which nobody waits. Not while a caller is sending.
+    #[must_use]
+    fn forget_unwanted(&mut self) -> Vec<Waker> {
+        let mut sent = self.sent_by_callers;
+        let mut is_unwanted = |entry: &Entry| {
+            let is_sent = sent > 0;
+            sent = sent.saturating_sub(entry.len);
+            !is_sent && !entry.is_awaited()
+        };
+        if !self.entries.iter().any(&mut is_unwanted) {
+            return Vec::new();
+        }
+        let (mut sent, mut kept, mut at, mut freed) = (self.sent_by_callers, 0, 0, 0);
+        let out = &mut self.out;
+        self.entries.retain(|entry| {
+            let already = sent.min(entry.len);
+            sent -= already;
+            let bytes = at..(at + entry.len - already).min(out.len());
+            at = bytes.end;
+            let stays = already > 0 || entry.is_awaited();
+            if stays {
+                let len = bytes.len();
+                out.copy_within(bytes, kept);
+                kept += len;
+            } else {
+                freed += entry.len;
+            }
+            stays
+        });
+        out.truncate(kept);
+        self.release(freed)
+    }
+
     #[cold]
     fn refuse(
         &mut self,
@@ -327,15 +351,37 @@ impl Cell {
             let text = format!("{} bytes wait for replies, nothing was sent", self.bytes);
             return Err(Error::new(Kind::Overloaded, text));
         }
-        let until = timeout.or(bounds.timeout).map(|timeout| Instant::now() + timeout);
+        let until =
+            timeout.or(bounds.timeout).and_then(|timeout| Instant::now().checked_add(timeout));
         self.waiting.push_back((until, waker.clone()));
         Ok(Submitted::Full)
     }
 
     /// So many bytes were answered.
-    pub(crate) fn release(&mut self, bytes: usize) {
+    /// Whom to wake for it: each finds out by itself whether there is room.
+    #[must_use]
+    pub(crate) fn release(&mut self, bytes: usize) -> Vec<Waker> {
         self.bytes = self.bytes.saturating_sub(bytes);
-        // Each finds out by itself whether there is room for it.
-        self.waiting.drain(..).for_each(|(_, waker)| waker.wake());
+        self.waiting.drain(..).map(|(_, waker)| waker).collect()
+    }
+
+    /// No caller begins to send any more; whether one has begun.
+    pub(crate) fn stop_writing(&mut self) -> bool {
+        self.writer = None;
+        self.is_writing
+    }
+
+    /// What is sent and what is to be sent is that of those who wait.
+    pub(crate) fn is_whole(&self) -> bool {
+        let entries: usize = self.entries.iter().map(|entry| entry.len).sum();
+        self.out.len() + self.sent_by_callers == entries
+    }
+
+    /// Why nothing goes by this lane any more.
+    pub(crate) fn end(&self) -> Error {
+        match &self.failure {
+            Some(failure) if !self.is_given_up => failure.clone(),
+            _ => closed(),
+        }
     }
 }

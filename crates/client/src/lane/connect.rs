@@ -2,7 +2,7 @@
 //! with one write, so that a new connection costs one round trip.
 
 use super::io::{self, ReadSide, Writer};
-use crate::address::Address;
+use crate::address::{Address, Secret};
 use crate::error::{Code, Error, Kind, Result};
 use crate::reply::Reply;
 use crate::request::{Request, Traits};
@@ -25,7 +25,7 @@ const KEEPALIVE_PROBES: u32 = 2;
 pub(crate) struct Setup {
     pub(crate) address: Address,
     pub(crate) user: Option<String>,
-    pub(crate) password: Option<String>,
+    pub(crate) password: Option<Secret>,
     pub(crate) db: u32,
     pub(crate) name: Option<String>,
     /// 2 or 3; else 3, and 2 if the server does not know it.
@@ -67,7 +67,7 @@ async fn socket(setup: &Setup) -> Result<(ReadSide, Writer)> {
     match &setup.address {
         Address::Tcp { host, port, tls } => {
             if *tls {
-                let text = "this build speaks no TLS: enable the feature 'tls'";
+                let text = "TLS is not spoken yet";
                 return Err(Error::new(Kind::Invalid, text));
             }
             let stream = TcpStream::connect((host.as_str(), *port)).await.map_err(failed)?;
@@ -118,13 +118,13 @@ impl Connection {
             let mut hello = request("HELLO");
             hello.arg(3);
             if let Some(password) = &setup.password {
-                hello.args(["AUTH", user.unwrap_or("default"), password]);
+                hello.args(["AUTH", user.unwrap_or("default"), &password.0]);
             }
             first.push(hello);
         } else if let Some(password) = &setup.password {
             let mut auth = request("AUTH");
             user.iter().for_each(|user| auth.arg(user));
-            auth.arg(password);
+            auth.arg(&password.0);
             first.push(auth);
         }
         let needed = first.len();
@@ -192,6 +192,10 @@ impl Connection {
             self.buffer.reserve(1024);
             let read = poll_fn(|cx| self.reader.poll_read(cx, &mut self.buffer)).await;
             if read.map_err(lost)? == 0 {
+                // A server that refuses says why, and closes.
+                for reply in &replies {
+                    reply.read::<()>()?;
+                }
                 let text = "the server closed the connection before it answered";
                 return Err(Error::new(Kind::Disconnected, text));
             }

@@ -105,16 +105,16 @@ impl Task {
 
     /// Who waits for a connection has to hear that there will be none.
     fn end(&self) {
-        let (entries, failure) = {
+        let (entries, error, freed) = {
             let mut cell = self.shared.lock();
             cell.is_closed = true;
             cell.writer = None;
             cell.out = Vec::new();
             let bytes = cell.bytes;
-            cell.release(bytes);
-            (std::mem::take(&mut cell.entries), cell.failure.clone())
+            let freed = cell.release(bytes);
+            (std::mem::take(&mut cell.entries), cell.end(), freed)
         };
-        let error = failure.unwrap_or_else(closed);
+        freed.into_iter().for_each(Waker::wake);
         for mut entry in entries {
             if let Some(waker) = entry.answer(Err(error.clone())) {
                 waker.wake();
@@ -156,7 +156,6 @@ impl Task {
 
     fn tick(&self) -> bool {
         self.shared.expire(Instant::now());
-        self.shared.forget_expired();
         !self.shared.lock().is_closed
     }
 }
@@ -229,8 +228,10 @@ impl<'a> Link<'a> {
         let Connection { reader, writer, buffer, .. } = connection;
         {
             let mut cell = task.shared.lock();
+            debug_assert!(cell.is_whole(), "bytes and entries belong together");
             cell.writer = Some(writer.clone());
             cell.failure = None;
+            cell.is_broken = false;
             cell.sent_by_callers = 0;
         }
         Link {
@@ -399,9 +400,9 @@ impl<'a> Link<'a> {
     }
 
     /// Takes over what was queued, if nothing is being sent.
-    fn take_queued(&mut self) {
+    fn take_queued(&mut self) -> Result<()> {
         if self.sent < self.sending.len() {
-            return;
+            return Ok(());
         }
         self.sending.clear();
         self.sent = 0;
@@ -409,8 +410,11 @@ impl<'a> Link<'a> {
             self.sending = Vec::new();
         }
         let mut cell = self.task.shared.lock();
+        if cell.is_broken {
+            return Err(Error::new(Kind::Protocol, "a reply to a request that was not sent whole"));
+        }
         if cell.is_writing || cell.entries.is_empty() {
-            return;
+            return Ok(());
         }
         cell.sent_by_callers = 0;
         std::mem::swap(&mut cell.out, &mut self.sending);
@@ -422,12 +426,13 @@ impl<'a> Link<'a> {
             entry.since = entry.since.or(since);
             self.own_timeouts += usize::from(entry.timeout.is_some());
         }
+        Ok(())
     }
 
     /// Sends what there is; false if the system takes no more now.
     fn write(&mut self, cx: &mut Context<'_>) -> Result<bool> {
         loop {
-            self.take_queued();
+            self.take_queued()?;
             if self.sent == self.sending.len() {
                 return Ok(true);
             }
@@ -445,7 +450,12 @@ impl<'a> Link<'a> {
         let mut cell = self.task.shared.lock();
         let freed = std::mem::take(&mut self.freed);
         if freed > 0 {
-            cell.release(freed);
+            let woken = cell.release(freed);
+            if !woken.is_empty() {
+                drop(cell);
+                woken.into_iter().for_each(Waker::wake);
+                cell = self.task.shared.lock();
+            }
         }
         let has_more = is_flushed && !cell.out.is_empty() && !cell.is_writing;
         if has_more && !cell.is_closed {
@@ -498,10 +508,11 @@ impl<'a> Link<'a> {
         Ok(())
     }
 
-    /// A command with a time of its own may let the server be silent for as long.
+    /// While somebody may wait for longer the server may be silent for as long.
     fn silence_max(&self) -> Duration {
         let own = self.entries.front().and_then(|entry| entry.timeout);
-        self.task.silence_max.max(own.unwrap_or_default())
+        let patience = own.or(self.task.shared.bounds.timeout).unwrap_or(Duration::MAX);
+        self.task.silence_max.max(patience)
     }
 
     /// Nothing has happened for a while.
@@ -539,7 +550,8 @@ impl<'a> Link<'a> {
 
     /// The connection is lost. What was sent gets the error; what was not goes by the next one.
     async fn abandon(&mut self, error: &Error) {
-        while self.task.shared.lock().is_writing {
+        // Nobody begins to write from here on; who has begun is waited for.
+        while self.task.shared.lock().stop_writing() {
             tokio::task::yield_now().await;
         }
         let mut unsent = VecDeque::new();
@@ -551,6 +563,7 @@ impl<'a> Link<'a> {
             unsent.push_front(entry);
         }
         let mut freed = std::mem::take(&mut self.freed);
+        let woken;
         {
             let mut guard = self.task.shared.lock();
             let cell = &mut *guard;
@@ -575,13 +588,15 @@ impl<'a> Link<'a> {
                 cell.entries = unsent;
             }
             freed += self.entries.iter().map(|entry| entry.len).sum::<usize>();
-            cell.release(freed);
+            woken = cell.release(freed);
+            debug_assert!(cell.is_whole(), "bytes and entries belong together");
         }
-        let is_closed = error.kind() == Kind::Closed;
+        woken.into_iter().for_each(Waker::wake);
+        let is_lost = error.kind() == Kind::Disconnected;
         for mut entry in self.entries.drain(..) {
-            let error = match is_closed {
-                true => error.clone(),
-                false => Error::lost(Phase::Sent, error.message()),
+            let error = match is_lost {
+                true => Error::lost(Phase::Sent, error.message()),
+                false => error.after_sending(),
             };
             if let Some(waker) = entry.answer(Err(error)) {
                 waker.wake();
