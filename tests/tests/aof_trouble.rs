@@ -469,7 +469,9 @@ fn what_waits_for_the_file_is_bounded_whatever_writes() {
         let (server, mut control) = with_writing_thread();
         // Else it is told of what waits only when that is on the disk.
         assert_reply!(control, "CLIENT DURABILITY MEMORY", "OK");
-        assert_reply!(control, SLOWLY, "OK");
+        // Long enough for much to come meanwhile, and not so long that its worker, which may be the one that
+        // writes to the file, answers late.
+        assert_reply!(control, "DEBUG AOF-FLUSH-SLEEP 300000", "OK");
         let port = server.address();
         let sender = std::thread::spawn(move || {
             // Until the server is gone.
