@@ -11,14 +11,14 @@ use crate::reply::Reply;
 use crate::request::{Request, Traits};
 use brisk_resp::reply::decode::ReplyLimits;
 use brisk_resp::reply::frame::{FrameScanner, Scan};
-use bytes::{Buf, Bytes};
+use bytes::Bytes;
 use std::collections::{BTreeSet, VecDeque};
 use std::future::poll_fn;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::{Poll, Waker};
 use std::time::{Duration, Instant};
 use tokio::sync::Notify;
-use tokio::time::{sleep, timeout};
+use tokio::time::sleep;
 
 /// Bytes of messages that wait for the listener.
 const KEPT_BYTES: usize = 8 << 20;
@@ -168,7 +168,7 @@ impl Client {
         let subscriber = Subscriber { shared: Arc::clone(&shared) };
         let listener = Listener { shared, setup };
         let opening = handle.spawn(async move {
-            let connection = listener.open().await?;
+            let connection = open(&listener.setup).await?;
             tokio::spawn(listener.run(connection));
             Ok(())
         });
@@ -327,14 +327,6 @@ impl Drop for Listener {
 }
 
 impl Listener {
-    async fn open(&self) -> Result<Connection> {
-        let opened = timeout(self.setup.connect_timeout, open(&self.setup)).await;
-        opened.unwrap_or_else(|_| {
-            let text = format!("no connection to {} in time", self.setup.address);
-            Err(Error::new(Kind::Disconnected, text))
-        })
-    }
-
     async fn run(self, first: Connection) {
         let mut next = Some(first);
         let mut retry = RETRY_FIRST;
@@ -352,7 +344,7 @@ impl Listener {
                         retry = (retry * 2).min(RETRY_LONGEST);
                     }
                 }
-                None => match self.open().await {
+                None => match open(&self.setup).await {
                     Ok(connection) => {
                         self.subscribe_again();
                         next = Some(connection);
@@ -392,13 +384,7 @@ impl Listener {
             };
             self.send(&mut connection, &orders).await?;
             while let Scan::Whole(len) = scanner.scan(&connection.buffer)? {
-                let reply = match connection.buffer.get(..len).and_then(Reply::small) {
-                    Some(small) => {
-                        connection.buffer.advance(len);
-                        small
-                    }
-                    None => Reply::shared(connection.buffer.split_to(len).freeze()),
-                };
+                let reply = Reply::cut(&mut connection.buffer, len);
                 self.hear(&reply)?;
             }
             connection.buffer.reserve(4096);
@@ -417,7 +403,7 @@ impl Listener {
                     silent = true;
                     let mut ping = Vec::new();
                     Request::new("PING", Traits::default()).encode(&mut ping);
-                    self.write(&mut connection, &ping).await?;
+                    connection.write_all(&ping).await?;
                 }
             }
         }
@@ -431,16 +417,7 @@ impl Listener {
             request.arg(name);
             request.encode(&mut out);
         }
-        self.write(connection, &out).await
-    }
-
-    async fn write(&self, connection: &mut Connection, bytes: &[u8]) -> Result<()> {
-        let mut sent = 0;
-        while sent < bytes.len() {
-            let written = poll_fn(|cx| connection.writer.poll_write(cx, &bytes[sent..])).await;
-            sent += written.map_err(|error| Error::new(Kind::Disconnected, error.to_string()))?;
-        }
-        Ok(())
+        connection.write_all(&out).await
     }
 
     /// One message of the server's; in RESP2 an array is what a push is in RESP3.

@@ -259,11 +259,7 @@ pub(super) struct Plan {
 
 impl Plan {
     async fn open(&self) -> Result<Connection> {
-        let opened = tokio::time::timeout(self.setup.connect_timeout, open(&self.setup)).await;
-        opened.unwrap_or_else(|_| {
-            let text = format!("no connection to {} in time", self.setup.address);
-            Err(Error::new(Kind::Disconnected, text))
-        })
+        open(&self.setup).await
     }
 
     fn start(self, handle: &Handle, first: Connection, runtime: Option<OwnRuntime>) -> Client {

@@ -8,7 +8,7 @@ use crate::reply::Reply;
 use crate::request::{Request, Traits};
 use brisk_resp::reply::decode::ReplyLimits;
 use brisk_resp::reply::frame::{FrameScanner, Scan};
-use bytes::{Buf, BytesMut};
+use bytes::BytesMut;
 use socket2::{SockRef, TcpKeepalive};
 use std::collections::HashMap;
 use std::future::poll_fn;
@@ -46,8 +46,17 @@ pub(crate) struct Connection {
     pub(crate) server: HashMap<String, String>,
 }
 
-/// Connects. No time limit of its own.
+/// Connects, within the time for that.
 pub(crate) async fn open(setup: &Setup) -> Result<Connection> {
+    let opened = tokio::time::timeout(setup.connect_timeout, introduce(setup)).await;
+    opened.unwrap_or_else(|_| {
+        let (address, limit) = (&setup.address, setup.connect_timeout);
+        let text = format!("no connection to {address} within {limit:?}");
+        Err(Error::new(Kind::Disconnected, text))
+    })
+}
+
+async fn introduce(setup: &Setup) -> Result<Connection> {
     let (reader, writer) = socket(setup).await?;
     let mut connection =
         Connection { reader, writer, buffer: BytesMut::new(), protocol: 3, server: HashMap::new() };
@@ -166,27 +175,26 @@ impl Connection {
         Ok(true)
     }
 
+    pub(crate) async fn write_all(&self, bytes: &[u8]) -> Result<()> {
+        let mut sent = 0;
+        while sent < bytes.len() {
+            let written = poll_fn(|cx| self.writer.poll_write(cx, &bytes[sent..])).await;
+            sent += written.map_err(|error| Error::new(Kind::Disconnected, error.to_string()))?;
+        }
+        Ok(())
+    }
+
     /// Sends requests and waits for all replies.
     pub(crate) async fn ask(&mut self, requests: &[Request]) -> Result<Vec<Reply>> {
         let mut out = Vec::new();
         requests.iter().for_each(|request| request.encode(&mut out));
         let lost = |error: std::io::Error| Error::new(Kind::Disconnected, error.to_string());
-        let mut sent = 0;
-        while sent < out.len() {
-            sent += poll_fn(|cx| self.writer.poll_write(cx, &out[sent..])).await.map_err(lost)?;
-        }
+        self.write_all(&out).await?;
         let mut scanner = FrameScanner::new(ReplyLimits::default());
         let mut replies = Vec::new();
         while replies.len() < requests.len() {
             if let Scan::Whole(len) = scanner.scan(&self.buffer)? {
-                let reply = self.buffer.get(..len).and_then(Reply::small);
-                match reply {
-                    Some(small) => {
-                        self.buffer.advance(len);
-                        replies.push(small);
-                    }
-                    None => replies.push(Reply::shared(self.buffer.split_to(len).freeze())),
-                }
+                replies.push(Reply::cut(&mut self.buffer, len));
                 continue;
             }
             self.buffer.reserve(1024);

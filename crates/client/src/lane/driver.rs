@@ -11,14 +11,14 @@ use crate::error::{Error, Kind, Phase, Result};
 use crate::reply::Reply;
 use brisk_resp::reply::decode::ReplyLimits;
 use brisk_resp::reply::frame::{FrameScanner, Scan};
-use bytes::{Buf, BytesMut};
+use bytes::BytesMut;
 use std::collections::VecDeque;
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
-use tokio::time::{Sleep, sleep, timeout as within};
+use tokio::time::{Sleep, sleep};
 
 /// How exactly time is kept.
 const TICK: Duration = Duration::from_millis(10);
@@ -124,15 +124,10 @@ impl Task {
 
     /// A connection; `None` if the lane is closed. Meanwhile the clock goes on for those who wait.
     async fn connect(&self) -> Option<Result<Connection>> {
-        let mut opening = Box::pin(within(self.setup.connect_timeout, open(&self.setup)));
+        let mut opening = Box::pin(open(&self.setup));
         loop {
             tokio::select! {
-                opened = &mut opening => {
-                    return Some(opened.unwrap_or_else(|_| {
-                        let text = format!("no connection to {} within {:?}", self.setup.address, self.setup.connect_timeout);
-                        Err(Error::new(Kind::Disconnected, text))
-                    }));
-                }
+                opened = &mut opening => return Some(opened),
                 () = sleep(TICK) => {
                     if !self.tick() {
                         return None;
@@ -346,7 +341,7 @@ impl<'a> Link<'a> {
             if self.seen < entry.replies {
                 continue;
             }
-            let reply = self.cut(self.seen_bytes);
+            let reply = Reply::cut(&mut self.buffer, self.seen_bytes);
             (self.seen, self.seen_bytes) = (0, 0);
             let Some(mut entry) = self.entries.pop_front() else { continue };
             self.own_timeouts -= usize::from(entry.timeout.is_some());
@@ -356,21 +351,10 @@ impl<'a> Link<'a> {
         }
     }
 
-    /// The first bytes of the buffer as a reply of their own.
-    fn cut(&mut self, len: usize) -> Reply {
-        match self.buffer.get(..len).and_then(Reply::small) {
-            Some(small) => {
-                self.buffer.advance(len);
-                small
-            }
-            None => Reply::shared(self.buffer.split_to(len).freeze()),
-        }
-    }
-
     /// A message that nobody asked for; it may stand between the replies of one batch.
     fn take_push(&mut self, len: usize) {
         let before = self.buffer.split_to(self.seen_bytes);
-        let message = self.cut(len);
+        let message = Reply::cut(&mut self.buffer, len);
         if !before.is_empty() {
             let mut whole = before;
             whole.extend_from_slice(&self.buffer);

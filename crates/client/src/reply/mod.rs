@@ -15,7 +15,7 @@ mod scalars;
 use crate::error::{Error, Kind, Result};
 use brisk_resp::reply::read::{Part, ReplyReader};
 use brisk_resp::reply::value::Value;
-use bytes::Bytes;
+use bytes::{Buf, Bytes, BytesMut};
 
 /// Up to here a reply is copied out of the buffer: that costs less than sharing it, and keeps no buffer alive.
 const SMALL_BYTES_MAX: usize = 38;
@@ -52,6 +52,18 @@ impl Reply {
 
     pub(crate) fn shared(reply: Bytes) -> Reply {
         Reply(Held::Shared(reply))
+    }
+
+    /// Takes the first bytes out of what was read.
+    #[inline]
+    pub(crate) fn cut(buffer: &mut BytesMut, len: usize) -> Reply {
+        match buffer.get(..len).and_then(Reply::small) {
+            Some(small) => {
+                buffer.advance(len);
+                small
+            }
+            None => Reply::shared(buffer.split_to(len).freeze()),
+        }
     }
 
     /// As it came.
