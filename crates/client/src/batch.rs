@@ -170,10 +170,6 @@ impl<C: Target, B: Commands> Batch<&C, B> {
     }
 
     fn poll_replies(&mut self, cx: &mut Context<'_>) -> Poll<Result<Reply>> {
-        // A large value among them would be one among many; all of them have to go by a shared lane.
-        for request in &self.requests {
-            self.target.lane_of(request)?;
-        }
         let way = Way { requests: &self.requests, timeout: self.timeout, replay: self.replay };
         self.state.poll(self.target, &way, cx)
     }

@@ -1,9 +1,9 @@
 //! A command: its words, what its reply is made into, and, once it belongs to a client, the future of it.
 
 use crate::error::{Error, Kind, Phase, Result};
+use crate::lane::Waiting;
 use crate::lane::cell::{Submitted, timeout};
 use crate::lane::slot::Slot;
-use crate::lane::{Lane, Waiting};
 use crate::reply::{FromReply, Reply};
 use crate::request::Request;
 use std::future::Future;
@@ -33,11 +33,12 @@ pub trait Target: sealed::Target {}
 impl<C: sealed::Target> Target for C {}
 
 pub(crate) mod sealed {
-    use super::{Duration, Lane, Replay, Request, Result};
+    use super::{Duration, Replay, Result, Submitted, Waker, Way};
 
     pub trait Target {
+        /// Puts requests into the queue of a connection, in one piece.
         #[expect(private_interfaces, reason = "nobody outside can name or call it")]
-        fn lane_of(&self, request: &Request) -> Result<&Lane>;
+        fn submit(&self, way: &Way<'_>, waker: &Waker) -> Result<Submitted>;
         fn default_replay(&self) -> Replay;
         fn default_timeout(&self) -> Option<Duration>;
     }
@@ -273,7 +274,7 @@ const UNLIMITED: Duration = Duration::from_secs(u32::MAX as u64);
 
 impl Way<'_> {
     /// Its own time. One that waits for other clients takes as long as it says to the server.
-    fn limit(&self) -> Option<Duration> {
+    pub(crate) fn limit(&self) -> Option<Duration> {
         let blocks = || self.requests.iter().any(|request| request.traits().blocks);
         self.timeout.or_else(|| blocks().then_some(UNLIMITED))
     }
@@ -310,11 +311,10 @@ impl State {
                 }
                 before @ (State::New | State::Full { .. } | State::Again { .. }) => {
                     let replays = if let State::Again { replays } = before { replays } else { 0 };
-                    let Some(first) = way.requests.first() else {
+                    if way.requests.is_empty() {
                         return Poll::Ready(Ok(Reply::default()));
-                    };
-                    let lane = target.lane_of(first)?;
-                    match lane.submit(way.requests, way.limit(), cx.waker())? {
+                    }
+                    match target.submit(way, cx.waker())? {
                         Submitted::Waits(slot) => *self = State::Waits { slot, replays },
                         Submitted::Full => {
                             *self = match before {

@@ -3,10 +3,12 @@
 use crate::batch::{Commands, Transaction};
 use crate::client::Client;
 use crate::command::sealed::Target;
-use crate::command::{Command, Replay};
+use crate::command::{Command, Replay, Way};
 use crate::error::{Error, Kind, Result};
 use crate::lane::Lane;
+use crate::lane::cell::Submitted;
 use crate::request::{Request, Traits};
+use std::task::Waker;
 use std::time::Duration;
 
 /// Attempts of [`Client::watch`] before it gives up.
@@ -53,8 +55,8 @@ impl Drop for Session {
 
 impl Target for Session {
     #[expect(private_interfaces, reason = "nobody outside can name or call it")]
-    fn lane_of(&self, _: &Request) -> Result<&Lane> {
-        Ok(&self.lane)
+    fn submit(&self, way: &Way<'_>, waker: &Waker) -> Result<Submitted> {
+        self.lane.submit(way.requests, way.limit(), waker)
     }
 
     fn default_replay(&self) -> Replay {

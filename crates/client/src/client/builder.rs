@@ -1,5 +1,6 @@
 //! What a client is to be.
 
+use super::node::Node;
 use super::{Client, Inner};
 use crate::address::{self, Secret, Url};
 use crate::command::Replay;
@@ -266,7 +267,7 @@ impl Plan {
         let mut first = Some(first);
         let lanes = (0..self.lanes).map(|_| self.start_lane(handle, first.take(), true));
         let inner = Inner {
-            lanes: lanes.collect(),
+            node: Node::new(lanes.collect()),
             replay: self.replay,
             timeout: self.bounds.timeout,
             plan: self.clone(),

@@ -1,15 +1,18 @@
 //! The client: shared connections to one server, and which of them a command takes.
 
 mod builder;
+mod node;
 
 pub use builder::{Budget, Builder, Lanes};
 
 use crate::command::sealed::Target;
-use crate::command::{Command, Replay};
+use crate::command::{Command, Replay, Way};
 use crate::error::{Error, Kind, Result};
-use crate::lane::Lane;
+use crate::lane::cell::Submitted;
 use crate::request::Request;
+use node::Node;
 use std::sync::Arc;
+use std::task::Waker;
 use std::time::Duration;
 
 /// A client of a server. Cheap to clone: clones share connections.
@@ -34,7 +37,7 @@ pub struct Client {
 
 #[derive(Debug)]
 struct Inner {
-    lanes: Vec<Lane>,
+    node: Node,
     replay: Replay,
     timeout: Option<Duration>,
     /// How connections are made.
@@ -43,12 +46,6 @@ struct Inner {
     handle: tokio::runtime::Handle,
     /// Runs the lanes of a client without a runtime.
     _runtime: Option<builder::OwnRuntime>,
-}
-
-impl Drop for Inner {
-    fn drop(&mut self) {
-        self.lanes.iter().for_each(Lane::close);
-    }
 }
 
 impl Client {
@@ -73,30 +70,25 @@ impl Client {
 
     /// Closes all connections; what is under way gets [`crate::Kind::Closed`], of all clones.
     pub fn close(&self) {
-        self.inner.lanes.iter().for_each(Lane::close);
+        self.inner.node.close();
     }
 
     /// Commands whose replies have not come, about.
     #[must_use]
     pub fn pending(&self) -> usize {
-        self.inner.lanes.iter().map(Lane::pending).sum()
+        self.inner.node.pending()
     }
 }
 
 impl Target for Client {
     #[expect(private_interfaces, reason = "nobody outside can name or call it")]
-    fn lane_of(&self, request: &Request) -> Result<&Lane> {
-        let traits = request.traits();
-        if traits.binds || traits.blocks {
+    fn submit(&self, way: &Way<'_>, waker: &Waker) -> Result<Submitted> {
+        if way.requests.iter().any(Request::wants_its_own_connection) {
             let text = "this command would hold up, or change, a connection that others share: use a Session";
             return Err(Error::new(Kind::Invalid, text));
         }
-        let lanes = &self.inner.lanes;
-        let at = match (lanes.len(), request.first_key()) {
-            (1, _) | (_, None) => 0,
-            (count, Some(key)) => (hash(key) % count as u64) as usize,
-        };
-        lanes.get(at).ok_or_else(|| Error::new(Kind::Closed, "no connection"))
+        let key = way.requests.first().and_then(Request::first_key);
+        self.inner.node.lane(key)?.submit(way.requests, way.limit(), waker)
     }
 
     fn default_replay(&self) -> Replay {
@@ -106,11 +98,4 @@ impl Target for Client {
     fn default_timeout(&self) -> Option<Duration> {
         self.inner.timeout
     }
-}
-
-/// FNV-1a: keys are short, and all that matters is that they are spread.
-fn hash(key: &[u8]) -> u64 {
-    let fold = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
-    let hash = key.iter().fold(0xcbf2_9ce4_8422_2325, fold);
-    hash ^ (hash >> 32)
 }
