@@ -124,7 +124,7 @@ impl Cluster {
     pub fn key_of(&self, primary: usize, n: usize) -> String {
         let slots = self.slots_of(primary);
         let is_there = |key: &String| {
-            slots.contains(&usize::from(brisk_structures::crc16::key_slot(key.as_bytes())))
+            slots.contains(&usize::from(slot(key)))
         };
         let keys = (0..).map(|n| format!("key:{n}")).filter(is_there);
         keys.take(n + 1).last().expect("keys have no end")
@@ -195,11 +195,10 @@ impl Cluster {
         let mut source = self.node(from).connect();
         loop {
             let keys = source.cmd(&format!("CLUSTER GETKEYSINSLOT {slot} 100"));
-            let keys: Vec<String> = keys.to_string().lines().filter_map(quoted).collect();
-            if keys.is_empty() {
+            if keys.elements().is_empty() {
                 break;
             }
-            keys.iter().for_each(|key| self.move_key(key, from, to));
+            keys.elements().iter().for_each(|key| self.move_key(&key.text(), from, to));
         }
         let id = &self.members[to].id;
         for at in [to, from] {
@@ -208,10 +207,10 @@ impl Cluster {
     }
 }
 
-/// The text between the quotes of a line of a list.
-fn quoted(line: &str) -> Option<String> {
-    let (_, text) = line.split_once('"')?;
-    Some(text.strip_suffix('"')?.to_owned())
+/// The slot of a key.
+#[must_use]
+pub fn slot(key: &str) -> u16 {
+    brisk_structures::crc16::key_slot(key.as_bytes())
 }
 
 #[track_caller]
