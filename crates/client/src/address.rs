@@ -5,6 +5,7 @@
 //! rediss://…                                            TCP with TLS
 //! unix:///path/to/socket[?db=n&user=u&pass=p]           Unix socket; redis+unix:// and redis-socket:// too
 //! valkey:// and valkeys:// are the same as redis:// and rediss://
+//! redis-cluster://host[:port][,host[:port]…]            a cluster, by some of its nodes; rediss-cluster:// …
 //! ```
 //!
 //! Queries: `db`, `user`, `pass`, `protocol` (2, resp2, 3, resp3), `timeout` (`500ms`, `3s`), `clientName`,
@@ -56,6 +57,9 @@ impl fmt::Debug for Secret {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Url {
     pub(crate) address: Address,
+    /// More nodes of the same cluster.
+    pub(crate) seeds: Vec<Address>,
+    pub(crate) is_cluster: bool,
     pub(crate) user: Option<String>,
     pub(crate) password: Option<Secret>,
     pub(crate) db: u32,
@@ -75,6 +79,8 @@ pub(crate) fn parse(text: &str) -> Result<Url> {
     let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
     let mut url = Url {
         address: Address::Unix(PathBuf::new()),
+        seeds: Vec::new(),
+        is_cluster: false,
         user: None,
         password: None,
         db: 0,
@@ -83,6 +89,11 @@ pub(crate) fn parse(text: &str) -> Result<Url> {
         name: None,
         lanes: None,
     };
+    let (scheme, is_cluster) = match scheme.strip_suffix("-cluster") {
+        Some(scheme @ ("redis" | "valkey" | "rediss" | "valkeys")) => (scheme, true),
+        _ => (scheme, false),
+    };
+    url.is_cluster = is_cluster;
     match scheme {
         "redis" | "valkey" | "rediss" | "valkeys" => {
             let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
@@ -97,9 +108,13 @@ pub(crate) fn parse(text: &str) -> Result<Url> {
             if !login.contains(':') {
                 url.password = url.user.take().map(Secret);
             }
-            let (host, port) = host_and_port(server).ok_or_else(|| invalid("host or port"))?;
             let tls = matches!(scheme, "rediss" | "valkeys");
-            url.address = Address::Tcp { host, port, tls };
+            let mut addresses = server.split(',').map(|server| {
+                let (host, port) = host_and_port(server).ok_or_else(|| invalid("host or port"))?;
+                Ok(Address::Tcp { host, port, tls })
+            });
+            url.address = addresses.next().ok_or_else(|| invalid("host or port"))??;
+            url.seeds = addresses.collect::<Result<_>>()?;
             if !path.is_empty() {
                 url.db = path.parse().map_err(|_| invalid("the database is no number"))?;
             }
@@ -220,6 +235,18 @@ mod tests {
         assert_eq!(url.address, Address::Unix(PathBuf::from("/tmp/s")));
         assert_eq!((url.db, url.protocol, url.lanes), (2, Some(2), Some(4)));
         assert_eq!(url.timeout, Some(Duration::from_millis(500)));
+    }
+
+    #[test]
+    fn a_cluster_has_several_nodes() {
+        let url = parse("redis-cluster://u:p@h1:7000,h2,[::1]:7002?protocol=2").unwrap();
+        assert_eq!(url.address, tcp("h1", 7000, false));
+        assert_eq!(url.seeds, [tcp("h2", 6379, false), tcp("::1", 7002, false)]);
+        assert!(url.is_cluster && url.password.is_some());
+        let url = parse("valkeys-cluster://h1").unwrap();
+        assert_eq!((url.address, url.is_cluster), (tcp("h1", 6379, true), true));
+        assert!(!parse("redis://h1").unwrap().is_cluster);
+        assert!(parse("unix-cluster:///tmp/s").is_err());
     }
 
     #[test]

@@ -4,7 +4,7 @@
 //! the same connection. In a transaction no command of anybody does.
 
 use crate::client::Client;
-use crate::command::{Command, Replay, State, Target, Way, block_on};
+use crate::command::{Command, Replay, State, Target, Unity, Way, block_on};
 use crate::error::{Code, Error, Kind, Result};
 use crate::reply::{FromReply, Reader, Reply};
 use crate::request::{Request, Traits};
@@ -92,7 +92,8 @@ impl Client {
     /// Sends commands in one piece. The first error is the batch's; a command whose type is `Result<T>` gives
     /// its own instead. All are executed, whatever becomes of the others.
     ///
-    /// They go by the lane of the first one's first key.
+    /// They go by the lane of the first one's first key. In a cluster those of one node go there in one piece, all
+    /// nodes at the same time, and the replies come in the order of the commands.
     ///
     /// ```no_run
     /// # async fn example(db: brisk::Client) -> brisk::Result<()> {
@@ -116,6 +117,8 @@ impl Client {
     /// executed between them. If the server refuses one of them, none is executed; if it refuses MULTI itself (a
     /// user may not be allowed to use it), they are executed one by one, and the error says
     /// [`maybe_applied`](crate::Error::maybe_applied).
+    ///
+    /// In a cluster all keys have to be of one slot: else it fails with [`Code::CrossSlot`], and nothing is sent.
     pub fn transaction<B: Commands>(&self, commands: B) -> Transaction<&Client, B> {
         Transaction::new(self, commands)
     }
@@ -129,6 +132,7 @@ pub struct Batch<C, B> {
     requests: Vec<Request>,
     timeout: Option<Duration>,
     replay: Option<Replay>,
+    unity: Unity,
     state: State,
     types: PhantomData<fn() -> B>,
 }
@@ -142,6 +146,7 @@ impl<C, B: Commands> Batch<C, B> {
             requests,
             timeout: None,
             replay: None,
+            unity: Unity::Each,
             state: State::default(),
             types: PhantomData,
         }
@@ -170,7 +175,12 @@ impl<C: Target, B: Commands> Batch<&C, B> {
     }
 
     fn poll_replies(&mut self, cx: &mut Context<'_>) -> Poll<Result<Reply>> {
-        let way = Way { requests: &self.requests, timeout: self.timeout, replay: self.replay };
+        let way = Way {
+            requests: &self.requests,
+            timeout: self.timeout,
+            replay: self.replay,
+            unity: self.unity,
+        };
         self.state.poll(self.target, &way, cx)
     }
 }
@@ -192,9 +202,10 @@ pub struct Transaction<C, B>(Batch<C, B>);
 impl<C, B: Commands> Transaction<C, B> {
     pub(crate) fn new(target: C, commands: B) -> Transaction<C, B> {
         let mut batch = Batch::new(target, commands);
+        batch.unity = Unity::Whole;
         // The first decides on the lane: MULTI has no key, and goes where the commands' does.
         let traits = Traits::default();
-        let first = batch.requests.first().and_then(Request::first_key).map(<[u8]>::to_vec);
+        let first = batch.requests.iter().find_map(Request::first_key).map(<[u8]>::to_vec);
         let mut multi = Request::new("MULTI", traits);
         if let Some(key) = first {
             multi.goes_with(&key);

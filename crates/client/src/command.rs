@@ -1,5 +1,9 @@
 //! A command: its words, what its reply is made into, and, once it belongs to a client, the future of it.
 
+use crate::client::Cluster;
+use crate::client::cluster::redirect::{Onward, Trip};
+use crate::client::cluster::spread::Spread;
+use crate::client::cluster::{Paused, Sent};
 use crate::error::{Error, Kind, Phase, Result};
 use crate::lane::Waiting;
 use crate::lane::cell::{Submitted, timeout};
@@ -33,7 +37,7 @@ pub trait Target: sealed::Target {}
 impl<C: sealed::Target> Target for C {}
 
 pub(crate) mod sealed {
-    use super::{Duration, Replay, Result, Submitted, Waker, Way};
+    use super::{Cluster, Duration, Replay, Result, Submitted, Waker, Way};
 
     pub trait Target {
         /// Puts requests into the queue of a connection, in one piece.
@@ -41,6 +45,13 @@ pub(crate) mod sealed {
         fn submit(&self, way: &Way<'_>, waker: &Waker) -> Result<Submitted>;
         fn default_replay(&self) -> Replay;
         fn default_timeout(&self) -> Option<Duration>;
+
+        /// The nodes that commands are sent to, if there are several: then it takes them instead.
+        #[expect(private_interfaces, reason = "nobody outside can name or call it")]
+        #[inline]
+        fn cluster(&self) -> Option<&Cluster> {
+            None
+        }
     }
 }
 
@@ -66,16 +77,21 @@ pub(crate) enum State {
     /// There was no room for it, since then.
     Full {
         since: Instant,
+        trip: Trip,
     },
-    /// It was sent, again so many times.
+    /// It was sent.
     Waits {
         slot: Waiting,
-        replays: u8,
+        trip: Trip,
     },
     /// It is to be sent again.
     Again {
-        replays: u8,
+        trip: Trip,
     },
+    /// The same, after a pause.
+    Paused(Box<Paused>),
+    /// It goes to several nodes.
+    Spread(Box<Spread>),
     Done,
 }
 
@@ -250,6 +266,7 @@ impl<C: Target, T: FromReply, O> Future for Command<&C, T, O> {
             requests: std::slice::from_ref(&this.request),
             timeout: this.timeout,
             replay: this.replay,
+            unity: Unity::Each,
         };
         match this.state.poll(this.target, &way, cx) {
             Poll::Ready(Ok(reply)) => Poll::Ready(reply.read()),
@@ -264,6 +281,18 @@ pub(crate) struct Way<'a> {
     pub(crate) requests: &'a [Request],
     pub(crate) timeout: Option<Duration>,
     pub(crate) replay: Option<Replay>,
+    pub(crate) unity: Unity,
+}
+
+/// How far requests belong together, if there are several nodes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Unity {
+    /// They may go to several nodes.
+    Each,
+    /// They are executed together or not at all.
+    Whole,
+    /// They were dealt out to a node.
+    Piece,
 }
 
 /// A command that ends each connection it goes by is not sent by more.
@@ -306,43 +335,98 @@ impl State {
     ) -> Poll<Result<Reply>> {
         loop {
             match std::mem::replace(self, State::Done) {
-                State::Full { since } if way.is_over(since, target) => {
+                State::Full { since, .. } if way.is_over(since, target) => {
                     return Poll::Ready(Err(timeout(Phase::Queued, None)));
                 }
                 before @ (State::New | State::Full { .. } | State::Again { .. }) => {
-                    let replays = if let State::Again { replays } = before { replays } else { 0 };
                     if way.requests.is_empty() {
                         return Poll::Ready(Ok(Reply::default()));
                     }
-                    match target.submit(way, cx.waker())? {
-                        Submitted::Waits(slot) => *self = State::Waits { slot, replays },
-                        Submitted::Full => {
-                            *self = match before {
-                                State::Full { since } => State::Full { since },
-                                _ => State::Full { since: Instant::now() },
-                            };
-                        }
+                    *self = before.send(target, way, cx.waker())?;
+                    if matches!(self, State::Waits { .. } | State::Full { .. }) {
+                        // It cannot be there yet, and whoever has it has the waker.
+                        return Poll::Pending;
                     }
-                    // It cannot be there yet, and whoever has it has the waker.
-                    return Poll::Pending;
                 }
-                State::Waits { slot, replays } => {
+                State::Waits { slot, mut trip } => {
                     let Poll::Ready(answer) = slot.poll(cx.waker()) else {
-                        *self = State::Waits { slot, replays };
+                        *self = State::Waits { slot, trip };
                         return Poll::Pending;
                     };
                     Slot::give_back(slot);
                     match answer {
-                        Err(error) if way.may_send_again(&error, target, replays) => {
-                            *self = State::Again { replays: replays + 1 };
+                        Err(error) if way.may_send_again(&error, target, trip.replays) => {
+                            trip.replays += 1;
+                            trip.by_map();
+                            *self = State::Again { trip };
                         }
-                        answer => return Poll::Ready(answer),
+                        answer => {
+                            let Some(cluster) = target.cluster() else {
+                                return Poll::Ready(answer);
+                            };
+                            match cluster.onward(way, &answer, &mut trip) {
+                                Some(onward) => *self = State::onward(cluster, onward, trip),
+                                None => {
+                                    return Poll::Ready(answer.map(|reply| trip.own_replies(reply)));
+                                }
+                            }
+                        }
                     }
+                }
+                State::Paused(mut paused) => {
+                    if paused.sleep.as_mut().poll(cx).is_pending() {
+                        *self = State::Paused(paused);
+                        return Poll::Pending;
+                    }
+                    *self = State::Again { trip: paused.trip };
+                }
+                State::Spread(mut spread) => {
+                    let done = spread.poll(target, way, cx);
+                    if done.is_pending() {
+                        *self = State::Spread(spread);
+                    }
+                    return done;
                 }
                 State::Done => {
                     let text = "a command was polled after it was done";
                     return Poll::Ready(Err(Error::new(Kind::Invalid, text)));
                 }
+            }
+        }
+    }
+
+    /// Sends it; what it is then.
+    fn send(self, target: &impl Target, way: &Way<'_>, waker: &Waker) -> Result<State> {
+        let (since, mut trip) = match self {
+            State::Full { since, trip } => (Some(since), trip),
+            State::Again { trip } => (None, trip),
+            _ => (None, Trip::default()),
+        };
+        let sent = match target.cluster() {
+            None => match target.submit(way, waker)? {
+                Submitted::Waits(slot) => Sent::Waits(slot),
+                Submitted::Full => Sent::Full,
+            },
+            Some(cluster) => match cluster.submit(way, &mut trip, waker)? {
+                Sent::Turned(onward) => return Ok(State::onward(cluster, onward, trip)),
+                sent => sent,
+            },
+        };
+        Ok(match sent {
+            Sent::Waits(slot) => State::Waits { slot, trip },
+            Sent::Spread(spread) => State::Spread(spread),
+            Sent::Full | Sent::Turned(_) => {
+                State::Full { since: since.unwrap_or_else(Instant::now), trip }
+            }
+        })
+    }
+
+    /// It goes on to another node, or to the same one later.
+    pub(crate) fn onward(cluster: &Cluster, onward: Onward, trip: Trip) -> State {
+        match onward {
+            Onward::Now => State::Again { trip },
+            Onward::After(pause) => {
+                State::Paused(Box::new(Paused::new(cluster, pause, trip)))
             }
         }
     }

@@ -36,7 +36,7 @@ pub use batch::{Batch, Commands, Transaction};
 pub use brisk_resp::reply::read::Part;
 pub use brisk_resp::reply::value::Value;
 pub use bytes::Bytes;
-pub use client::{Budget, Builder, Client, Lanes};
+pub use client::{Budget, Builder, Client, Lanes, ReadFrom};
 pub use command::{Command, Replay, Required, Target};
 pub use error::{Code, Error, Kind, Phase, Result};
 pub use lane::cell::WhenFull;

@@ -5,6 +5,7 @@
 //! a thread has a few.
 
 use crate::arg::{ToArg, ToArgs, Words};
+use crate::client::key_slot;
 use crate::commands::{BINDING, BLOCKING};
 use brisk_resp::reply::encode;
 use std::cell::RefCell;
@@ -57,6 +58,8 @@ pub struct Request {
     words: u32,
     /// Where the first key is in `body`.
     key: Range<u32>,
+    /// Where the words told as keys last are in `body`, with the values among them.
+    keys: Range<u32>,
     /// Where options go in, if the command has words behind them.
     options_at: u32,
     traits: Traits,
@@ -72,6 +75,7 @@ impl Request {
             body: borrow_buffer(),
             words: 0,
             key: 0..0,
+            keys: 0..0,
             options_at: u32::MAX,
             traits,
             companion: None,
@@ -126,6 +130,11 @@ impl Request {
     /// What was written at `at` begins with a key, as a string of the protocol.
     #[inline]
     fn note_key(&mut self, at: usize) {
+        if let (Ok(from), Ok(to)) = (u32::try_from(at), u32::try_from(self.body.len())) {
+            // Those that follow upon one another are one range.
+            let is_next = !self.keys.is_empty() && self.keys.end == from;
+            self.keys = if is_next { self.keys.start } else { from }..to;
+        }
         if !self.key.is_empty() {
             return;
         }
@@ -161,10 +170,17 @@ impl Request {
         let written = self.body.len() - end;
         self.body[at..].rotate_right(written);
         let moved = u32::try_from(written).unwrap_or(u32::MAX);
+        let back = u32::try_from(end - at).unwrap_or(u32::MAX);
         self.options_at = self.options_at.saturating_add(moved);
-        if self.key.start as usize >= at && !self.key.is_empty() {
-            self.key = self.key.start.saturating_add(moved)..self.key.end.saturating_add(moved);
-        }
+        // What `write` itself has told as keys was noted where it stood then, and is now where `at` was.
+        let shift = |range: &Range<u32>| match range.start as usize {
+            start if range.is_empty() || start < at => range.clone(),
+            start if start < end => {
+                range.start.saturating_add(moved)..range.end.saturating_add(moved)
+            }
+            _ => range.start - back..range.end - back,
+        };
+        (self.key, self.keys) = (shift(&self.key), shift(&self.keys));
     }
 
     /// The first key, if there is one.
@@ -178,14 +194,41 @@ impl Request {
 
     /// Its words, the name's first, as a server will see them.
     pub fn words(&self) -> impl Iterator<Item = &[u8]> {
-        let mut rest = &self.body[..];
-        std::iter::from_fn(move || {
-            let end = rest.iter().position(|byte| *byte == b'\r')?;
-            let len = std::str::from_utf8(rest.get(1..end)?).ok()?.parse::<usize>().ok()?;
-            let word = rest.get(end + 2..end + 2 + len)?;
-            rest = rest.get(end + 4 + len..)?;
-            Some(word)
+        words_of(&self.body)
+    }
+
+    /// How many words it has.
+    pub(crate) fn word_count(&self) -> u32 {
+        self.words
+    }
+
+    /// The first word.
+    pub(crate) fn name(&self) -> &[u8] {
+        self.words().next().unwrap_or_default()
+    }
+
+    /// What decides in a cluster on the node: the first key, or the channel that SPUBLISH has instead.
+    #[inline]
+    pub(crate) fn routing_key(&self) -> Option<&[u8]> {
+        self.first_key().or_else(|| {
+            let is_published = self.words == 3 && self.name().eq_ignore_ascii_case(b"SPUBLISH");
+            if is_published { self.words().nth(1) } else { None }
         })
+    }
+
+    /// The slot of that.
+    pub(crate) fn slot(&self) -> Option<u16> {
+        self.routing_key().map(key_slot)
+    }
+
+    /// Keys beside the first one, as far as they were told as such together.
+    pub(crate) fn later_keys(&self) -> impl Iterator<Item = &[u8]> {
+        let range = self.keys.start as usize..self.keys.end as usize;
+        let is_alone = self.keys.end == self.key.end.saturating_add(2);
+        let keys = if is_alone && self.keys.start < self.key.start { 0..0 } else { range };
+        // Between the keys of MSETNX are their values.
+        let step = if self.name().eq_ignore_ascii_case(b"MSETNX") { 2 } else { 1 };
+        words_of(self.body.get(keys).unwrap_or_default()).step_by(step)
     }
 
     /// What it is.
@@ -213,6 +256,18 @@ impl Request {
     }
 }
 
+/// Strings of the protocol that stand one after the other.
+fn words_of(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let mut rest = bytes;
+    std::iter::from_fn(move || {
+        let end = rest.iter().position(|byte| *byte == b'\r')?;
+        let len = std::str::from_utf8(rest.get(1..end)?).ok()?.parse::<usize>().ok()?;
+        let word = rest.get(end + 2..end + 2 + len)?;
+        rest = rest.get(end + 4 + len..)?;
+        Some(word)
+    })
+}
+
 impl Drop for Request {
     fn drop(&mut self) {
         give_back(std::mem::take(&mut self.body));
@@ -227,6 +282,7 @@ impl Clone for Request {
             body,
             words: self.words,
             key: self.key.clone(),
+            keys: self.keys.clone(),
             options_at: self.options_at,
             traits: self.traits,
             companion: self.companion.clone(),

@@ -4,7 +4,7 @@ use crate::batch::{Commands, Transaction};
 use crate::client::Client;
 use crate::command::sealed::Target;
 use crate::command::{Command, Replay, Way};
-use crate::error::{Error, Kind, Result};
+use crate::error::{Code, Error, Kind, Result};
 use crate::lane::Lane;
 use crate::lane::cell::Submitted;
 use crate::request::{Request, Traits};
@@ -78,12 +78,24 @@ pub enum Step<B> {
 }
 
 impl Client {
-    /// A connection of one's own, made now, with the client's login and database.
+    /// A connection of one's own, made now, with the client's login and database. In a cluster it is one with the
+    /// primary that has the first slot; see [`Client::session_for`].
     ///
     /// # Errors
     /// The server is not there, or refuses.
     pub async fn session(&self) -> Result<Session> {
-        self.open_session().await
+        self.open_session(None).await
+    }
+
+    /// The same, in a cluster with the primary that has this key. Its commands go to this node and no other: a key of
+    /// another one gets `MOVED`, an error with [`Code::Moved`](crate::Code::Moved).
+    ///
+    /// # Errors
+    /// The server is not there, or refuses.
+    pub async fn session_for(&self, key: impl crate::ToArg) -> Result<Session> {
+        let mut request = Request::new("", Traits::default());
+        request.key(key);
+        self.open_session(request.first_key()).await
     }
 
     /// Optimistic changes: watches keys, lets `work` read what it needs and say what is to be done, and does
@@ -115,18 +127,39 @@ impl Client {
         keys: impl crate::ToArgs,
         work: impl AsyncFn(&Session) -> Result<Step<B>>,
     ) -> Result<Option<B::Output>> {
-        let session = self.session().await?;
-        for _ in 0..ATTEMPTS {
+        let watch = || {
             let mut watch = Request::new("WATCH", Traits { binds: true, ..Traits::default() });
             watch.keys(&keys);
-            Command::<(), ()>::new(watch).on(&session).await?;
-            let Step::Commit(commands) = work(&session).await? else { return Ok(None) };
-            match session.transaction(commands).await {
+            watch
+        };
+        let mut session = self.open_session(watch().first_key()).await?;
+        for _ in 0..ATTEMPTS {
+            let attempt = async {
+                Command::<(), ()>::new(watch()).on(&session).await?;
+                let Step::Commit(commands) = work(&session).await? else { return Ok(None) };
+                session.transaction(commands).await.map(Some)
+            };
+            match attempt.await {
                 Err(error) if error.kind() == Kind::Aborted => {}
-                done => return done.map(Some),
+                Err(error) if self.has_moved(&error) => {
+                    session = self.open_session(watch().first_key()).await?;
+                }
+                done => return done,
             }
         }
-        let text = format!("a watched key has changed each time, {ATTEMPTS} times");
+        let text = format!("a watched key has changed, or moved, each time, {ATTEMPTS} times");
         Err(Error::new(Kind::Aborted, text))
+    }
+
+    /// Whether the keys of a session are another node's by now; which one, is noted.
+    fn has_moved(&self, error: &Error) -> bool {
+        let is_moved = error.code() == Some(Code::Moved);
+        match self.cluster() {
+            Some(cluster) if is_moved => {
+                cluster.learn(error);
+                true
+            }
+            _ => false,
+        }
     }
 }

@@ -158,7 +158,7 @@ impl Client {
     /// # Errors
     /// The server is not there, or refuses.
     pub async fn subscriber(&self) -> Result<Subscriber> {
-        let (setup, handle) = self.setup();
+        let (setup, handle) = self.setup(None);
         let shared = Arc::new(Shared {
             state: Mutex::default(),
             changed: Notify::new(),

@@ -1,6 +1,7 @@
 //! The test machinery: real server processes, scripted connections, the differential runner.
 //!
 //! - [`server`]: start, watch and stop a server process, ours or a real Redis.
+//! - [`cluster`]: several of them that serve a cluster's slots.
 //! - [`conn`]: a connection driven by a script of commands, with replies as `redis-cli` shows them.
 //! - [`matrix`]: run one test body for every protocol and I/O back end.
 //! - [`writers`]: clients that change values of every type.
@@ -20,6 +21,7 @@
 //! caller who could handle an error. The exception is [`diff`], whose findings are values.
 #![forbid(unsafe_code)]
 
+pub mod cluster;
 pub mod conn;
 pub mod crowd;
 pub mod diff;
@@ -37,6 +39,7 @@ pub mod wait;
 pub mod words;
 pub mod writers;
 
+pub use cluster::Cluster;
 pub use conn::Conn;
 pub use kind::Kind;
 pub use matrix::{Config, each_backend, each_config, each_protocol};

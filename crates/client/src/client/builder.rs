@@ -1,14 +1,18 @@
 //! What a client is to be.
 
 use super::node::Node;
-use super::{Client, Inner};
-use crate::address::{self, Secret, Url};
+use super::cluster::read_from::ReadFrom;
+use super::cluster::refresh::Found;
+use super::cluster::topology::AddressMap;
+use super::cluster::{self, Cluster, Wanted};
+use super::{Client, Inner, Route};
+use crate::address::{self, Address, Secret, Url};
 use crate::command::Replay;
 use crate::error::{Error, Kind, Result};
 use crate::lane::Lane;
 use crate::lane::cell::{Bounds, Shared, WhenFull};
 use crate::lane::connect::{Connection, Setup, open};
-use crate::lane::driver::Task;
+use crate::lane::driver::{Task, Watch};
 use crate::session::Session;
 use std::sync::Arc;
 use std::thread;
@@ -74,6 +78,11 @@ pub struct Builder {
     login: Option<(Option<String>, Secret)>,
     db: Option<u32>,
     protocol: Option<u8>,
+    is_cluster: bool,
+    seeds: Vec<Result<Url>>,
+    read_from: ReadFrom,
+    zone: Option<String>,
+    addresses: Option<AddressMap>,
 }
 
 impl Builder {
@@ -90,6 +99,11 @@ impl Builder {
             login: None,
             db: None,
             protocol: None,
+            is_cluster: false,
+            seeds: Vec::new(),
+            read_from: ReadFrom::default(),
+            zone: None,
+            addresses: None,
         }
     }
 
@@ -160,6 +174,61 @@ impl Builder {
         self
     }
 
+    /// The server is a node of a cluster, as with a URL that begins with `redis-cluster://`. The others are found by
+    /// it; what is behind `redis://` may be several nodes, separated by commas, of which one has to be there.
+    ///
+    /// A command goes to the node of its keys. One without a key goes to the primary that has the first slot: what
+    /// concerns all of them (DBSIZE, SCAN, KEYS, FLUSHALL, SCRIPT LOAD …) is done with [`Client::primaries`].
+    /// MGET, MSET, DEL, UNLINK, EXISTS and TOUCH are split if their keys are of several slots, and so is a
+    /// [batch](Client::batch) if they are of several nodes: then it is not one step, MSET neither. Another command
+    /// or a transaction with keys of several slots is an error, and nothing is sent.
+    ///
+    /// ```no_run
+    /// # async fn example() -> brisk::Result<()> {
+    /// let db = brisk::Client::connect("redis-cluster://10.0.0.1:7000,10.0.0.2:7000").await?;
+    /// db.mset([("a", 1), ("b", 2)]).await?;
+    /// let sizes: i64 = {
+    ///     let mut sum = 0;
+    ///     for node in db.primaries() {
+    ///         sum += node.dbsize().await?;
+    ///     }
+    ///     sum
+    /// };
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn cluster(mut self) -> Builder {
+        self.is_cluster = true;
+        self
+    }
+
+    /// One more node of the cluster, by which the others can be found: `host:port`.
+    pub fn seed(mut self, address: &str) -> Builder {
+        self.seeds.push(address::parse(address));
+        self
+    }
+
+    /// Who answers commands that only read, in a cluster. Default: [`ReadFrom::Primary`].
+    pub fn read_from(mut self, read_from: ReadFrom) -> Builder {
+        self.read_from = read_from;
+        self
+    }
+
+    /// Where this client stands, for [`ReadFrom::Nearest`].
+    pub fn zone(mut self, zone: impl Into<String>) -> Builder {
+        self.zone = Some(zone.into());
+        self
+    }
+
+    /// Says where a node can be reached, if that is not where the nodes say: a host and a port for theirs.
+    pub fn map_addresses(
+        mut self,
+        map: impl Fn(&str, u16) -> (String, u16) + Send + Sync + 'static,
+    ) -> Builder {
+        self.addresses = Some(AddressMap(Arc::new(map)));
+        self
+    }
+
     /// Connects, within a tokio runtime, which runs the lanes from then on. Returns when the first lane is
     /// there; the others follow.
     ///
@@ -167,7 +236,7 @@ impl Builder {
     /// [`Kind::Invalid`] for what cannot be; else the server is not there, or refuses.
     pub async fn connect(self) -> Result<Client> {
         let plan = self.plan()?;
-        let first = plan.open().await?;
+        let first = plan.first().await?;
         Ok(plan.start(&Handle::current(), first, None))
     }
 
@@ -184,7 +253,7 @@ impl Builder {
         let opening = plan.clone();
         handle.spawn(async move {
             // Nobody waits any more, perhaps.
-            let _ = sender.send(opening.open().await);
+            let _ = sender.send(opening.first().await);
         });
         let gone = |_| Error::new(Kind::Closed, "the thread of the client has ended");
         let first = receiver.recv().map_err(gone)??;
@@ -209,20 +278,46 @@ impl Builder {
             Some((user, password)) => (user, Some(password)),
             None => (url.user, url.password),
         };
+        let mut seeds = url.seeds;
+        for seed in self.seeds {
+            let tls = matches!(url.address, Address::Tcp { tls: true, .. });
+            seeds.push(match seed?.address {
+                Address::Tcp { host, port, .. } => Address::Tcp { host, port, tls },
+                address => address,
+            });
+        }
+        let db = self.db.unwrap_or(url.db);
+        let is_cluster = self.is_cluster || url.is_cluster;
+        if is_cluster && db != 0 {
+            return Err(invalid("a cluster has database 0 only"));
+        }
+        let has_wishes = self.read_from != ReadFrom::Primary || self.addresses.is_some();
+        if !is_cluster && (!seeds.is_empty() || has_wishes) {
+            return Err(invalid("several servers, or who of them answers, are for a cluster"));
+        }
+        seeds.insert(0, url.address.clone());
+        let wanted = Wanted {
+            seeds,
+            read_from: self.read_from,
+            zone: self.zone,
+            addresses: self.addresses,
+        };
         let setup = Setup {
             address: url.address,
             user,
             password,
-            db: self.db.unwrap_or(url.db),
+            db,
             name: self.name.or(url.name),
             protocol,
             connect_timeout: self.connect_timeout,
+            readonly: false,
             silence_max: self.silence_max,
         };
         let timeout = self.timeout.unwrap_or(Some(url.timeout.unwrap_or(TIMEOUT)));
         let bounds =
             Bounds { bytes_max: self.budget.bytes, when_full: self.budget.when_full, timeout };
-        Ok(Plan { setup: Arc::new(setup), bounds, lanes, replay: self.replay })
+        let cluster = is_cluster.then(|| Arc::new(wanted));
+        Ok(Plan { setup: Arc::new(setup), bounds, lanes, replay: self.replay, cluster })
     }
 }
 
@@ -236,16 +331,23 @@ impl Client {
         done.unwrap_or_else(|_| Err(Error::new(Kind::Closed, "the runtime has ended")))
     }
 
-    pub(crate) async fn open_session(&self) -> Result<Session> {
-        let plan = self.inner.plan.clone();
-        let connection = self.run_there(async move { plan.open().await }).await?;
-        let lane = self.inner.plan.start_lane(&self.inner.handle, Some(connection), false);
+    /// In a cluster with the node of a key.
+    pub(crate) async fn open_session(&self, key: Option<&[u8]>) -> Result<Session> {
+        let (setup, handle) = self.setup(key);
+        let opening = Arc::clone(&setup);
+        let connection = self.run_there(async move { open(&opening).await }).await?;
+        let lane = self.inner.plan.start_lane(&handle, &setup, Some(connection), None);
         Ok(Session::new(lane, self.inner.timeout))
     }
 
-    /// What a connection of this client is, and where its tasks run.
-    pub(crate) fn setup(&self) -> (Arc<Setup>, Handle) {
-        (Arc::clone(&self.inner.plan.setup), self.inner.handle.clone())
+    /// What a connection of this client is, in a cluster with the node of a key, and where its tasks run.
+    pub(crate) fn setup(&self, key: Option<&[u8]>) -> (Arc<Setup>, Handle) {
+        let setup = match &self.inner.route {
+            Route::Server(_) => Arc::clone(&self.inner.plan.setup),
+            Route::Cluster(cluster) => cluster.setup_for(key),
+            Route::Member(cluster, member) => cluster.setup_at(member),
+        };
+        (setup, self.inner.handle.clone())
     }
 }
 
@@ -256,39 +358,93 @@ pub(super) struct Plan {
     bounds: Bounds,
     lanes: usize,
     replay: Replay,
+    /// The cluster that it is, if it is one.
+    cluster: Option<Arc<Wanted>>,
+}
+
+/// What has to be there before there is a client.
+enum First {
+    Connection(Box<Connection>),
+    Cluster(Box<Found>, Arc<Wanted>),
 }
 
 impl Plan {
-    async fn open(&self) -> Result<Connection> {
-        open(&self.setup).await
+    async fn first(&self) -> Result<First> {
+        match &self.cluster {
+            None => Ok(First::Connection(Box::new(open(&self.setup).await?))),
+            Some(wanted) => {
+                let found = cluster::find(&self.setup, wanted).await?;
+                Ok(First::Cluster(Box::new(found), Arc::clone(wanted)))
+            }
+        }
     }
 
-    fn start(self, handle: &Handle, first: Connection, runtime: Option<OwnRuntime>) -> Client {
-        let mut first = Some(first);
-        let lanes = (0..self.lanes).map(|_| self.start_lane(handle, first.take(), true));
+    fn start(self, handle: &Handle, first: First, runtime: Option<OwnRuntime>) -> Client {
+        let route = match first {
+            First::Cluster(found, wanted) => {
+                let wanted = Wanted::clone(&wanted);
+                Route::Cluster(Cluster::start(self.clone(), &self.setup, wanted, handle, *found))
+            }
+            First::Connection(first) => {
+                Route::Server(self.node(handle, &self.setup, Some(*first), None))
+            }
+        };
         let inner = Inner {
-            node: Node::new(lanes.collect()),
+            route,
             replay: self.replay,
             timeout: self.bounds.timeout,
             plan: self.clone(),
             handle: handle.clone(),
-            _runtime: runtime,
+            runtime: runtime.map(Arc::new),
         };
         Client { inner: Arc::new(inner) }
     }
 
-    fn start_lane(&self, handle: &Handle, first: Option<Connection>, reconnects: bool) -> Lane {
+    /// Time for a command that has none of its own.
+    pub(super) fn timeout(&self) -> Option<Duration> {
+        self.bounds.timeout
+    }
+
+    /// The lanes to a server, of which the first may have its connection already.
+    pub(super) fn node(
+        &self,
+        handle: &Handle,
+        setup: &Arc<Setup>,
+        mut first: Option<Connection>,
+        watch: Option<&Arc<dyn Watch>>,
+    ) -> Node {
+        let lane = |_| {
+            let keeps = Keeps { watch: watch.cloned() };
+            self.start_lane(handle, setup, first.take(), Some(keeps))
+        };
+        Node::new((0..self.lanes).map(lane).collect())
+    }
+
+    /// A lane that is made anew when it is lost, if it is kept.
+    fn start_lane(
+        &self,
+        handle: &Handle,
+        setup: &Arc<Setup>,
+        first: Option<Connection>,
+        keeps: Option<Keeps>,
+    ) -> Lane {
         let shared = Arc::new(Shared::new(self.bounds));
         let task = Task {
             shared: Arc::clone(&shared),
-            setup: Arc::clone(&self.setup),
+            setup: Arc::clone(setup),
             silence_max: self.setup.silence_max,
-            reconnects,
+            reconnects: keeps.is_some(),
             pushed: None,
+            watch: keeps.and_then(|keeps| keeps.watch),
         };
         handle.spawn(task.run(first));
         Lane::new(shared)
     }
+}
+
+/// How a lane is kept.
+struct Keeps {
+    watch: Option<Arc<dyn Watch>>,
 }
 
 /// A thread that runs the lanes of a client.

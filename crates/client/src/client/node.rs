@@ -24,6 +24,16 @@ impl Node {
         self.lanes.get(at).ok_or_else(|| Error::new(Kind::Closed, "no connection"))
     }
 
+    /// Nothing more goes by it, and what was not sent goes elsewhere; what was sent is still answered.
+    pub(crate) fn retire(&self) {
+        self.lanes.iter().for_each(Lane::retire);
+    }
+
+    /// There is no connection, by one of its lanes at least.
+    pub(crate) fn is_down(&self) -> bool {
+        self.lanes.iter().any(Lane::is_down)
+    }
+
     pub(crate) fn close(&self) {
         self.lanes.iter().for_each(Lane::close);
     }

@@ -92,6 +92,8 @@ pub(crate) struct Cell {
     pub(crate) is_closed: bool,
     /// Whoever has it wanted it closed.
     is_given_up: bool,
+    /// Nothing more is taken, and what was not sent has gone elsewhere; what was sent is still answered.
+    is_retired: bool,
     /// The server answered before it had all of a request: nobody knows where the next one would begin.
     pub(crate) is_broken: bool,
     /// Why there is no connection.
@@ -113,6 +115,7 @@ impl Shared {
             ticks: false,
             is_closed: false,
             is_given_up: false,
+            is_retired: false,
             is_broken: false,
             failure: None,
         };
@@ -133,7 +136,7 @@ impl Shared {
         let slot = Slot::take(waker);
         let mut guard = self.lock();
         let cell = &mut *guard;
-        if cell.is_closed {
+        if cell.is_closed || cell.is_retired {
             return Err(cell.end());
         }
         let estimate: usize = requests.iter().map(Request::len).sum();
@@ -225,6 +228,40 @@ impl Shared {
         }
     }
 
+    /// Nothing more is taken; what was not sent goes elsewhere.
+    pub(crate) fn retire(&self) {
+        self.lock().is_retired = true;
+        self.turn_away();
+    }
+
+    pub(crate) fn is_retired(&self) -> bool {
+        self.lock().is_retired
+    }
+
+    /// There was no connection when last one was tried.
+    pub(crate) fn is_down(&self) -> bool {
+        self.lock().failure.is_some()
+    }
+
+    /// Answers those of whom nothing was sent, that it never will be: they can go elsewhere.
+    pub(crate) fn turn_away(&self) {
+        let mut woken = Vec::new();
+        {
+            let mut cell = self.lock();
+            let mut sent = cell.sent_by_callers;
+            for entry in &mut cell.entries {
+                if sent == 0 {
+                    woken.extend(entry.answer(Err(elsewhere())));
+                }
+                sent = sent.saturating_sub(entry.len);
+            }
+            woken.extend(cell.forget_unwanted());
+            // Each finds out by itself that nothing is taken here.
+            woken.extend(cell.release(0));
+        }
+        woken.into_iter().for_each(Waker::wake);
+    }
+
     /// Answers those whose time is over, and forgets what nobody waits for any more and was not sent: then it
     /// never will be.
     pub(crate) fn expire(&self, now: Instant) {
@@ -306,6 +343,11 @@ pub(crate) fn closed() -> Error {
     Error::new(Kind::Closed, "the client is closed")
 }
 
+/// Why a request was not sent by a lane that nothing goes by any more.
+pub(crate) fn elsewhere() -> Error {
+    Error::lost(Phase::Queued, "the node has no more part in this")
+}
+
 impl Cell {
     /// Drops requests of which nothing was sent and for which nobody waits. Not while a caller is sending.
     #[must_use]
@@ -380,6 +422,7 @@ impl Cell {
     /// Why nothing goes by this lane any more.
     pub(crate) fn end(&self) -> Error {
         match &self.failure {
+            _ if self.is_retired && !self.is_closed => elsewhere(),
             Some(failure) if !self.is_given_up => failure.clone(),
             _ => closed(),
         }

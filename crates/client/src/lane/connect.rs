@@ -31,6 +31,8 @@ pub(crate) struct Setup {
     /// 2 or 3; else 3, and 2 if the server does not know it.
     pub(crate) protocol: Option<u8>,
     pub(crate) connect_timeout: Duration,
+    /// Its server is a replica of a cluster, and is to answer reads.
+    pub(crate) readonly: bool,
     /// Unacknowledged bytes for so long, and the system gives the connection up.
     pub(crate) silence_max: Duration,
 }
@@ -146,6 +148,10 @@ impl Connection {
             let mut told = request("CLIENT SETINFO");
             told.args([what, value]);
             first.push(told);
+        }
+        if setup.readonly {
+            // Outside of clusters replicas answer without it.
+            first.push(request("READONLY"));
         }
         if setup.db != 0 {
             let mut select = request("SELECT");

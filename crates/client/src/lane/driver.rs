@@ -49,6 +49,12 @@ pub(crate) trait Pushed: Send + Sync {
     fn lost(&self);
 }
 
+/// Who is told that a connection was lost, or could not be made.
+pub(crate) trait Watch: Send + Sync {
+    /// There is none now; what was not sent waits in the cell.
+    fn troubled(&self, shared: &Shared);
+}
+
 /// What a driver needs to know.
 pub(crate) struct Task {
     pub(crate) shared: Arc<Shared>,
@@ -58,6 +64,7 @@ pub(crate) struct Task {
     /// Whether a lost connection is made anew. Else the lane is closed with it.
     pub(crate) reconnects: bool,
     pub(crate) pushed: Option<Arc<dyn Pushed>>,
+    pub(crate) watch: Option<Arc<dyn Watch>>,
 }
 
 impl Task {
@@ -73,6 +80,7 @@ impl Task {
                     Some(Ok(connection)) => connection,
                     Some(Err(error)) => {
                         self.shared.lock().failure = Some(error);
+                        self.tell_trouble();
                         if !self.wait(random.spread(retry)).await {
                             break;
                         }
@@ -91,6 +99,7 @@ impl Task {
                 Ended::Failed(error) => error,
             };
             link.abandon(&error).await;
+            self.tell_trouble();
             if let Some(pushed) = &self.pushed {
                 pushed.lost();
             }
@@ -105,6 +114,12 @@ impl Task {
                 // A server that ends each connection is not asked without a pause.
                 retry = (retry * 2).min(RETRY_LONGEST);
             }
+        }
+    }
+
+    fn tell_trouble(&self) {
+        if let Some(watch) = &self.watch {
+            watch.troubled(&self.shared);
         }
     }
 

@@ -65,6 +65,16 @@ impl Lane {
         self.shared.close();
     }
 
+    /// Nothing more goes by it, and what was not sent goes elsewhere; what was sent is still answered.
+    pub(crate) fn retire(&self) {
+        self.shared.retire();
+    }
+
+    /// There was no connection when last one was tried.
+    pub(crate) fn is_down(&self) -> bool {
+        self.shared.is_down()
+    }
+
     /// Requests whose replies have not come, about.
     pub(crate) fn pending(&self) -> usize {
         self.shared.pending()

@@ -1,0 +1,488 @@
+//! A cluster: which node a command goes to, and what becomes of one that was sent to the wrong one.
+//!
+//! | part | what it is |
+//! |---|---|
+//! | [`slot`] | the slot of a key |
+//! | [`topology`] | what a node tells of the cluster |
+//! | [`map`] | the nodes of the slots, and the lanes to them |
+//! | [`read_from`] | which of a primary and its replicas answers a read |
+//! | [`redirect`] | answers that send a command on |
+//! | [`split`] | commands whose keys are of several slots |
+//! | [`spread`] | what goes to several nodes at once |
+//! | [`refresh`] | the task that keeps the map right |
+//!
+//! A node's lanes are made when it is first needed, and connect by themselves: nobody waits for a node but who
+//! needs it. What waits for a node that is none any more, or has another role, goes where the new map says.
+
+pub(crate) mod map;
+pub(crate) mod read_from;
+pub(crate) mod redirect;
+pub(crate) mod refresh;
+pub(crate) mod slot;
+pub(crate) mod split;
+pub(crate) mod spread;
+pub(crate) mod topology;
+
+use super::builder::Plan;
+use super::refuse_binding;
+use crate::address::Address;
+use crate::command::{Unity, Way};
+use crate::error::{Code, Error, Kind, Phase, Result};
+use crate::lane::Waiting;
+use crate::lane::cell::{Submitted, closed, timeout};
+use crate::lane::connect::Setup;
+use crate::lane::driver::Watch;
+use crate::poison::{read, write};
+use crate::request::{Request, Traits};
+use map::{Map, Member};
+use read_from::ReadFrom;
+use redirect::{Onward, Trip};
+use refresh::{Found, NodeWatch, Outlook, Signal};
+use split::{Belongs, belongs, crossed};
+use spread::Spread;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, RwLock};
+use std::task::Waker;
+use std::time::{Duration, Instant};
+use tokio::runtime::Handle;
+use tokio::time::{Sleep, sleep};
+use topology::{AddressMap, Topology};
+
+/// Nodes that a cluster may have, and one may have lanes to; the specification says 1,000.
+pub(crate) const NODES_MAX: usize = 1024;
+/// Lanes to a node that is none any more are closed when all is answered, and after this time anyway.
+const DRAIN_MAX: Duration = Duration::from_secs(10);
+const DRAIN_LOOK: Duration = Duration::from_millis(20);
+
+/// What was asked for of a cluster.
+#[derive(Clone, Debug)]
+pub(crate) struct Wanted {
+    pub(crate) seeds: Vec<Address>,
+    pub(crate) read_from: ReadFrom,
+    pub(crate) zone: Option<String>,
+    pub(crate) addresses: Option<AddressMap>,
+}
+
+/// The nodes that serve the slots.
+#[derive(Debug)]
+pub(crate) struct Cluster {
+    map: RwLock<Map>,
+    outlook: Arc<Outlook>,
+    signal: Arc<Signal>,
+    plan: Plan,
+    handle: Handle,
+    read_from: ReadFrom,
+    zone: Option<String>,
+    /// Replicas take turns.
+    turn: AtomicUsize,
+    is_closed: AtomicBool,
+}
+
+/// What became of requests.
+#[derive(Debug)]
+pub(crate) enum Sent {
+    /// The answer will be there.
+    Waits(Waiting),
+    /// There is no room.
+    Full,
+    /// The node is none any more: it is to be sent again.
+    Turned(Onward),
+    /// They go to several nodes.
+    Spread(Box<Spread>),
+}
+
+/// A command that rests before it is sent again.
+#[derive(Debug)]
+pub(crate) struct Paused {
+    pub(crate) sleep: Pin<Box<Sleep>>,
+    pub(crate) trip: Trip,
+}
+
+impl Paused {
+    pub(crate) fn new(cluster: &Cluster, pause: Duration, trip: Trip) -> Paused {
+        // The caller may be on a thread without a runtime.
+        let _within = cluster.handle.enter();
+        Paused { sleep: Box::pin(sleep(pause)), trip }
+    }
+}
+
+/// Asks the seeds for the map.
+///
+/// # Errors
+/// None of them answers, or they know no slots.
+pub(super) async fn find(setup: &Arc<Setup>, wanted: &Wanted) -> Result<Found> {
+    let outlook = Outlook {
+        setup: Arc::clone(setup),
+        seeds: wanted.seeds.clone(),
+        map: wanted.addresses.clone(),
+    };
+    Arc::new(outlook).discover(wanted.seeds.clone(), 0).await
+}
+
+impl Cluster {
+    /// A cluster that was found, and the task that keeps its map right.
+    pub(super) fn start(
+        plan: Plan,
+        setup: &Arc<Setup>,
+        wanted: Wanted,
+        handle: &Handle,
+        found: Found,
+    ) -> Arc<Cluster> {
+        let outlook = Arc::new(Outlook {
+            setup: Arc::clone(setup),
+            seeds: wanted.seeds,
+            map: wanted.addresses,
+        });
+        let signal = Arc::new(Signal::default());
+        let cluster = Arc::new(Cluster {
+            map: RwLock::new(Map::new(found.topology.clone(), None)),
+            outlook: Arc::clone(&outlook),
+            signal: Arc::clone(&signal),
+            plan,
+            handle: handle.clone(),
+            read_from: wanted.read_from,
+            zone: wanted.zone,
+            turn: AtomicUsize::new(0),
+            is_closed: AtomicBool::new(false),
+        });
+        let weak = Arc::downgrade(&cluster);
+        handle.spawn(refresh::keep_up(weak, signal, outlook, found));
+        cluster
+    }
+
+    /// Puts requests into the queue of the node that serves them.
+    pub(crate) fn submit(&self, way: &Way<'_>, trip: &mut Trip, waker: &Waker) -> Result<Sent> {
+        if self.is_closed() {
+            return Err(closed());
+        }
+        refuse_binding(way)?;
+        let now = Instant::now();
+        let began = *trip.began.get_or_insert(now);
+        let slot = match way.unity {
+            Unity::Each if way.requests.len() > 1 => {
+                return Ok(Sent::Spread(Box::new(Spread::new(self, way, trip))));
+            }
+            Unity::Each => match way.requests.first().map(belongs) {
+                Some(Belongs::Apart(..)) => {
+                    return Ok(Sent::Spread(Box::new(Spread::new(self, way, trip))));
+                }
+                Some(Belongs::Nowhere) => return Err(crossed()),
+                Some(Belongs::Together(slot)) => slot,
+                None => None,
+            },
+            Unity::Whole => slot_of_all(way.requests)?,
+            Unity::Piece => way.requests.first().and_then(Request::slot),
+        };
+        let limit = if trip.is_fresh() {
+            way.limit()
+        } else {
+            let limit = way.limit().or(self.plan.timeout());
+            let left = limit.map(|limit| limit.saturating_sub(now.duration_since(began)));
+            if left.is_some_and(|left| left.is_zero()) {
+                return Err(timeout(Phase::Queued, trip.refusal.as_ref()));
+            }
+            left
+        };
+        let member = match trip.at.take() {
+            Some(member) if trip.is_aimed => member,
+            _ => self.member(slot, way, trip)?,
+        };
+        let key = way.requests.first().and_then(Request::routing_key);
+        let submitted = self.lanes(&member).and_then(|node| {
+            let lane = node.lane(key)?;
+            match trip.asks {
+                true => lane.submit(&asking(way), limit, waker),
+                false => lane.submit(way.requests, limit, waker),
+            }
+        });
+        trip.at = Some(member);
+        match submitted {
+            Ok(Submitted::Waits(slot)) => Ok(Sent::Waits(slot)),
+            Ok(Submitted::Full) => Ok(Sent::Full),
+            Err(error) => match self.unsent(&error, trip) {
+                Some(onward) => Ok(Sent::Turned(onward)),
+                None => Err(error),
+            },
+        }
+    }
+
+    /// The lanes to a member, made now if they were not needed before.
+    fn lanes<'a>(&self, member: &'a Member) -> Result<&'a super::node::Node> {
+        member.node(|| {
+            let setup = self.outlook.setup_at(&member.address, member.reads);
+            let has_others = member.reads;
+            let watch = NodeWatch { signal: Arc::clone(&self.signal), has_others };
+            let watch: Arc<dyn Watch> = Arc::new(watch);
+            self.plan.node(&self.handle, &setup, None, Some(&watch))
+        })
+    }
+
+    /// Who is to have requests of a slot.
+    fn member(&self, slot: Option<u16>, way: &Way<'_>, trip: &Trip) -> Result<Arc<Member>> {
+        let map = read(&self.map);
+        if slot.is_some_and(|slot| !map.serves(slot)) {
+            self.signal.hint();
+        }
+        let shard = map.shard(slot).ok_or_else(closed)?;
+        let may_be_replica = self.read_from != ReadFrom::Primary
+            && slot.is_some()
+            && !trip.to_primary
+            && way.requests.iter().all(|request| request.traits().reads_only);
+        if !may_be_replica {
+            return Ok(Arc::clone(&shard.primary));
+        }
+        let turn = self.turn.fetch_add(1, Ordering::Relaxed);
+        let chosen = self.read_from.choose(shard, turn, self.zone.as_deref());
+        let nobody = || Error::new(Kind::Disconnected, "no replica serves this slot");
+        chosen.map(Arc::clone).ok_or_else(nobody)
+    }
+
+    /// Whether an answer sends the requests on, and when; else it is for the caller.
+    #[inline]
+    pub(crate) fn onward(
+        &self,
+        way: &Way<'_>,
+        answer: &crate::lane::Answer,
+        trip: &mut Trip,
+    ) -> Option<Onward> {
+        match answer {
+            Ok(reply) => {
+                let text = redirect::refusal(reply, way, trip.asks)?;
+                self.sent_on(text, trip)
+            }
+            Err(error) => self.unsent(error, trip),
+        }
+    }
+
+    /// What was not sent goes where the map says by now.
+    #[cold]
+    fn unsent(&self, error: &Error, trip: &mut Trip) -> Option<Onward> {
+        if matches!(error.kind(), Kind::Timeout(_)) {
+            self.signal.hint();
+        }
+        let is_unsent =
+            matches!(error.kind(), Kind::Disconnected | Kind::Closed) && !error.maybe_applied();
+        if !is_unsent || self.is_closed() {
+            return None;
+        }
+        trip.by_map();
+        trip.hop(false)
+    }
+
+    /// A node has refused a command: where it goes instead, and when; `None` if it went round for long enough.
+    #[cold]
+    pub(crate) fn sent_on(&self, text: &[u8], trip: &mut Trip) -> Option<Onward> {
+        let code = Code::of(text);
+        let was_replica = trip.at.as_ref().is_some_and(|member| member.reads);
+        let onward = trip.hop(!matches!(code, Code::Moved | Code::Ask | Code::MasterDown))?;
+        trip.refusal = Some(Error::server(text));
+        if matches!(code, Code::Moved | Code::Ask) {
+            let (slot, host, port) = redirect::target(text)?;
+            let by = trip.at.as_ref().map_or(&self.outlook.setup.address, |at| &at.address);
+            let address = self.outlook.address(by, host, port)?;
+            let member = match code {
+                Code::Moved => self.moved(slot, &address)?,
+                _ => self.known(&address)?,
+            };
+            trip.aim(member, code == Code::Ask);
+            return Some(onward);
+        }
+        if code != Code::TryAgain && !was_replica {
+            self.signal.hint();
+        }
+        trip.by_map();
+        if was_replica && self.read_from != ReadFrom::Replica {
+            // The primary knows.
+            trip.to_primary = true;
+            return Some(Onward::Now);
+        }
+        Some(onward)
+    }
+
+    /// A slot is somebody else's: known from here on, also before the whole map is looked at anew.
+    fn moved(&self, slot: u16, address: &Address) -> Option<Arc<Member>> {
+        self.signal.hint();
+        let mut map = write(&self.map);
+        let place = map.primary_at(address)?;
+        map.correct(slot, place);
+        Some(Arc::clone(&map.shards().get(place)?.primary))
+    }
+
+    fn known(&self, address: &Address) -> Option<Arc<Member>> {
+        let mut map = write(&self.map);
+        let place = map.primary_at(address)?;
+        Some(Arc::clone(&map.shards().get(place)?.primary))
+    }
+
+    /// An error that a session or a listener met with: if it names a slot's node, that is noted.
+    pub(crate) fn learn(&self, error: &Error) {
+        let text = error.message().as_bytes();
+        if error.code() == Some(Code::Moved)
+            && let Some((slot, host, port)) = redirect::target(text)
+            && let Some(address) = self.outlook.address(&self.outlook.setup.address, host, port)
+        {
+            self.moved(slot, &address);
+        }
+        self.signal.hint();
+    }
+
+    /// The place of a slot's shard.
+    pub(crate) fn place(&self, slot: Option<u16>) -> usize {
+        read(&self.map).place(slot)
+    }
+
+    pub(crate) fn primary(&self, place: usize) -> Option<Arc<Member>> {
+        read(&self.map).shards().get(place).map(|shard| Arc::clone(&shard.primary))
+    }
+
+    /// The primary that has a key; without a key the one that has the first slot.
+    pub(super) fn primary_of(&self, key: Option<&[u8]>) -> Option<Arc<Member>> {
+        self.primary(self.place(key.map(slot::key_slot)))
+    }
+
+    /// All primaries that serve slots, in the order of their first.
+    pub(super) fn primaries(&self) -> Vec<Arc<Member>> {
+        let map = read(&self.map);
+        let mut primaries: Vec<Arc<Member>> = Vec::new();
+        let mut last = usize::MAX;
+        for slot in (0..slot::SLOTS).filter(|slot| map.serves(*slot)) {
+            let place = map.place(Some(slot));
+            if std::mem::replace(&mut last, place) == place {
+                continue;
+            }
+            let Some(shard) = map.shards().get(place) else { continue };
+            if !primaries.iter().any(|known| Arc::ptr_eq(known, &shard.primary)) {
+                primaries.push(Arc::clone(&shard.primary));
+            }
+        }
+        primaries
+    }
+
+    /// How a connection to the primary of a key is made.
+    pub(crate) fn setup_for(&self, key: Option<&[u8]>) -> Arc<Setup> {
+        match self.primary_of(key) {
+            Some(member) => self.outlook.setup_at(&member.address, false),
+            None => Arc::clone(&self.outlook.setup),
+        }
+    }
+
+    /// How a connection to a node is made.
+    pub(super) fn setup_at(&self, member: &Member) -> Arc<Setup> {
+        self.outlook.setup_at(&member.address, member.reads)
+    }
+
+    /// As [`Cluster::submit`], to one node whatever the slots are.
+    pub(super) fn submit_to(
+        &self,
+        member: &Member,
+        way: &Way<'_>,
+        waker: &Waker,
+    ) -> Result<Submitted> {
+        refuse_binding(way)?;
+        let key = way.requests.first().and_then(Request::routing_key);
+        self.lanes(member)?.lane(key)?.submit(way.requests, way.limit(), waker)
+    }
+
+    pub(super) fn close(&self) {
+        self.is_closed.store(true, Ordering::SeqCst);
+        let map = read(&self.map);
+        map.members().filter_map(|member| member.known_node()).for_each(super::node::Node::close);
+        self.signal.hint();
+    }
+
+    pub(crate) fn is_closed(&self) -> bool {
+        self.is_closed.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn pending(&self) -> usize {
+        let map = read(&self.map);
+        let nodes = map.members().filter_map(|member| member.known_node());
+        nodes.map(super::node::Node::pending).sum()
+    }
+
+    /// Some node cannot be reached.
+    fn is_in_trouble(&self) -> bool {
+        read(&self.map).members().any(|member| member.is_down())
+    }
+
+    fn epoch(&self) -> u64 {
+        read(&self.map).topology.epoch
+    }
+
+    /// Whom to ask, those first that are there; `turn` says with whom to begin.
+    fn candidates(&self, turn: usize) -> Vec<Address> {
+        let map = read(&self.map);
+        let (down, mut all): (Vec<_>, Vec<_>) = map.members().partition(|member| member.is_down());
+        let first = turn.checked_rem(all.len()).unwrap_or(0);
+        all.rotate_left(first);
+        let members = all.into_iter().chain(down).map(|member| &member.address);
+        let mut known = std::collections::HashSet::new();
+        let addresses = members.chain(&self.outlook.seeds);
+        addresses.filter(|address| known.insert(*address)).cloned().collect()
+    }
+
+    /// Takes over what a node has told; whether that is something new.
+    fn take(&self, topology: Topology) -> bool {
+        let (before, has_changed) = {
+            let mut map = write(&self.map);
+            let has_changed = map.topology.shards != topology.shards;
+            let new = Map::new(topology, Some(&map));
+            (std::mem::replace(&mut *map, new), has_changed)
+        };
+        let gone: Vec<Arc<Member>> = {
+            let map = read(&self.map);
+            let is_gone =
+                |member: &&Arc<Member>| !map.members().any(|stays| Arc::ptr_eq(stays, member));
+            before.members().filter(is_gone).cloned().collect()
+        };
+        for member in gone {
+            member.retire();
+            if member.known_node().is_some() {
+                self.handle.spawn(drain(member));
+            }
+        }
+        has_changed
+    }
+}
+
+impl Drop for Cluster {
+    fn drop(&mut self) {
+        // The task that keeps the map right ends.
+        self.signal.hint();
+    }
+}
+
+/// Keeps a node's lanes until all that was sent by them is answered.
+async fn drain(member: Arc<Member>) {
+    let until = Instant::now() + DRAIN_MAX;
+    let is_busy = || member.known_node().is_some_and(|node| node.pending() > 0);
+    while is_busy() && Instant::now() < until {
+        sleep(DRAIN_LOOK).await;
+    }
+}
+
+/// The one slot of requests that are executed together.
+fn slot_of_all(requests: &[Request]) -> Result<Option<u16>> {
+    let mut all = None;
+    for request in requests {
+        let slot = match belongs(request) {
+            Belongs::Together(None) => continue,
+            Belongs::Together(slot) => slot,
+            Belongs::Apart(..) | Belongs::Nowhere => None,
+        };
+        if slot.is_none() || all.is_some_and(|all| Some(all) != slot) {
+            let text = b"CROSSSLOT the keys of a transaction have to be of one slot, nothing was sent";
+            return Err(Error::server(text));
+        }
+        all = slot;
+    }
+    Ok(all)
+}
+
+/// The requests behind ASKING, which holds for one command or one transaction.
+fn asking(way: &Way<'_>) -> Vec<Request> {
+    let mut requests = vec![Request::new("ASKING", Traits::default())];
+    requests.extend(way.requests.iter().cloned());
+    requests
+}

@@ -1,0 +1,218 @@
+//! Answers that say "not here" or "not now": the command was not executed, and goes on to where it will be.
+
+use super::map::Member;
+use crate::command::{Unity, Way};
+use crate::error::{Code, Error};
+use crate::reply::Reply;
+use brisk_resp::reply::read::{Part, ReplyReader};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// A command is not sent on more often than this. With the pauses that is longer than a failover takes.
+pub(crate) const HOPS_MAX: u8 = 64;
+/// So many are made without a pause: two nodes that name one another are not asked as fast as they answer.
+const HOPS_AT_ONCE: u8 = 4;
+/// First and longest pause before a command is sent again.
+const PAUSE_FIRST: Duration = Duration::from_millis(5);
+const PAUSE_LONGEST: Duration = Duration::from_millis(500);
+
+/// How far a command has come on its way to the node that executes it.
+#[derive(Debug, Default)]
+pub(crate) struct Trip {
+    /// How often it was sent again because its connection was lost.
+    pub(crate) replays: u8,
+    /// How often it was sent on.
+    pub(crate) hops: u8,
+    pauses: u8,
+    /// It was told where to go, whatever the map says.
+    pub(crate) is_aimed: bool,
+    /// The node has to be told that it was asked to take it.
+    pub(crate) asks: bool,
+    /// No replica may answer.
+    pub(crate) to_primary: bool,
+    /// When it began, where there are several nodes to go to.
+    pub(crate) began: Option<Instant>,
+    /// Where it goes, or went.
+    pub(crate) at: Option<Arc<Member>>,
+    /// What it was last answered.
+    pub(crate) refusal: Option<Error>,
+}
+
+/// When a command is sent on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Onward {
+    Now,
+    After(Duration),
+}
+
+impl Trip {
+    /// One that has its time from another.
+    pub(crate) fn begun(began: Option<Instant>, to_primary: bool) -> Trip {
+        Trip { began, to_primary, ..Trip::default() }
+    }
+
+    pub(crate) fn is_fresh(&self) -> bool {
+        self.hops == 0 && self.replays == 0
+    }
+
+    /// It goes where the map says.
+    pub(crate) fn by_map(&mut self) {
+        (self.is_aimed, self.asks, self.at) = (false, false, None);
+    }
+
+    /// It goes to this node.
+    pub(crate) fn aim(&mut self, member: Arc<Member>, asks: bool) {
+        (self.is_aimed, self.asks, self.at) = (true, asks, Some(member));
+    }
+
+    /// One hop more; `None` if there were too many.
+    pub(crate) fn hop(&mut self, waits: bool) -> Option<Onward> {
+        if self.hops >= HOPS_MAX {
+            return None;
+        }
+        self.hops += 1;
+        if !waits && self.hops <= HOPS_AT_ONCE {
+            return Some(Onward::Now);
+        }
+        let pause = PAUSE_FIRST * (1 << self.pauses.min(7));
+        self.pauses = self.pauses.saturating_add(1);
+        Some(Onward::After(pause.min(PAUSE_LONGEST)))
+    }
+
+    /// The command's own replies: that to ASKING goes.
+    pub(crate) fn own_replies(&self, reply: Reply) -> Reply {
+        if !self.asks {
+            return reply;
+        }
+        let rest = behind_first(reply.as_bytes());
+        Reply::small(rest).unwrap_or_else(|| Reply::shared(reply.reader().share(rest)))
+    }
+}
+
+fn behind_first(bytes: &[u8]) -> &[u8] {
+    let mut reader = ReplyReader::new(bytes);
+    match reader.skip() {
+        Ok(()) => reader.rest(),
+        Err(_) => &[],
+    }
+}
+
+/// What a node has answered instead of executing what was sent; `None` if it may have executed it, or if each
+/// of several commands has an answer of its own. O(1) for what is no error.
+pub(crate) fn refusal<'a>(reply: &'a Reply, way: &Way<'_>, asks: bool) -> Option<&'a [u8]> {
+    let bytes = reply.as_bytes();
+    let bytes = if asks { behind_first(bytes) } else { bytes };
+    match way.unity {
+        Unity::Whole => of_transaction(bytes),
+        _ if way.requests.len() == 1 => error(bytes),
+        _ => None,
+    }
+}
+
+/// The text of a reply that is an error and says that nothing was executed.
+#[inline]
+pub(crate) fn error(reply: &[u8]) -> Option<&[u8]> {
+    let text = reply.strip_prefix(b"-")?;
+    let text = text.strip_suffix(b"\r\n").unwrap_or(text);
+    sends_on(Code::of(text)).then_some(text)
+}
+
+fn sends_on(code: Code) -> bool {
+    matches!(
+        code,
+        Code::Moved
+            | Code::Ask
+            | Code::TryAgain
+            | Code::ClusterDown
+            | Code::ReadOnly
+            | Code::MasterDown
+            | Code::Loading
+    )
+}
+
+/// The first refusal of a transaction, if none of it was executed.
+fn of_transaction(replies: &[u8]) -> Option<&[u8]> {
+    let replies = super::split::cut(replies)?;
+    let text = |reply: &&[u8]| match ReplyReader::new(reply).part() {
+        Ok(Part::Error(text)) => Some(Code::of(text)),
+        _ => None,
+    };
+    let (multi, exec) = (replies.first()?, replies.last()?);
+    let is_executed = match text(multi) {
+        // It was begun, so all of it hangs on EXEC.
+        None => !text(exec).is_some_and(|code| code == Code::ExecAbort || sends_on(code)),
+        // Without MULTI each command stands for itself.
+        Some(_) => !replies.iter().all(|reply| error(reply).is_some()),
+    };
+    if is_executed {
+        return None;
+    }
+    replies.iter().find_map(|reply| error(reply))
+}
+
+/// Slot, host and port of `MOVED 3999 127.0.0.1:6381`, and of ASK.
+pub(crate) fn target(text: &[u8]) -> Option<(u16, &str, u16)> {
+    let mut words = std::str::from_utf8(text).ok()?.split(' ').skip(1);
+    let slot = words.next()?.parse().ok()?;
+    // An address of IPv6 has colons of its own.
+    let (host, port) = words.next()?.rsplit_once(':')?;
+    (slot < super::slot::SLOTS).then_some(())?;
+    Some((slot, host, port.parse().ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn redirections_are_read_also_without_a_host_and_with_colons_in_it() {
+        assert_eq!(target(b"MOVED 3999 127.0.0.1:6381"), Some((3999, "127.0.0.1", 6381)));
+        assert_eq!(target(b"ASK 1 :6381"), Some((1, "", 6381)));
+        assert_eq!(target(b"MOVED 1 ::1:7"), Some((1, "::1", 7)));
+        for text in ["MOVED", "MOVED 1", "MOVED 16384 h:1", "MOVED x h:1", "MOVED 1 h:70000"] {
+            assert_eq!(target(text.as_bytes()), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn only_errors_that_say_that_nothing_was_executed_send_on() {
+        assert_eq!(error(b"-MOVED 1 h:1\r\n"), Some(&b"MOVED 1 h:1"[..]));
+        assert_eq!(error(b"-TRYAGAIN later\r\n"), Some(&b"TRYAGAIN later"[..]));
+        assert_eq!(error(b"-ERR MOVED\r\n"), None);
+        assert_eq!(error(b"+MOVED 1 h:1\r\n"), None);
+        assert_eq!(error(b"$8\r\n-MOVED 1\r\n"), None);
+    }
+
+    #[test]
+    fn a_transaction_is_sent_on_if_none_of_it_was_executed() {
+        let of = |text: &str| {
+            let bytes = text.replace('|', "\r\n").into_bytes();
+            of_transaction(&bytes).map(|text| String::from_utf8_lossy(text).into_owned())
+        };
+        let moved = Some("MOVED 1 h:1".to_owned());
+        assert_eq!(of("+OK|-MOVED 1 h:1|-MOVED 1 h:1|-EXECABORT no|"), moved);
+        assert_eq!(of("+OK|+QUEUED|-MOVED 1 h:1|"), moved);
+        assert_eq!(of("+OK|+QUEUED|*1|-MOVED 1 h:1|"), None);
+        assert_eq!(of("+OK|-ERR what|-EXECABORT no|"), None);
+        assert_eq!(of("-NOPERM no|:1|-ERR EXEC without MULTI|"), None);
+        assert_eq!(of("+OK|-MOVED 1 h:1|*0|"), None);
+        // All of it was refused, MULTI too.
+        assert_eq!(of("-LOADING a|-LOADING b|-LOADING c|").as_deref(), Some("LOADING a"));
+        // MULTI was refused and something was executed.
+        assert_eq!(of("-LOADING a|:1|-ERR EXEC without MULTI|"), None);
+        assert_eq!(of("-LOADING a|:1|-LOADING c|"), None);
+    }
+
+    #[test]
+    fn hops_are_bounded_and_slow_down() {
+        let mut trip = Trip::default();
+        assert_eq!(trip.hop(false), Some(Onward::Now));
+        assert_eq!(trip.hop(true), Some(Onward::After(PAUSE_FIRST)));
+        let mut hops = 2;
+        let mut last = Onward::Now;
+        while let Some(onward) = trip.hop(false) {
+            (hops, last) = (hops + 1, onward);
+        }
+        assert_eq!((hops, last), (HOPS_MAX, Onward::After(PAUSE_LONGEST)));
+    }
+}

@@ -1,0 +1,215 @@
+//! Keeping the map right: one task asks a node which slots are whose, from time to time, and soon after
+//! something hints that it has changed. It has a connection of its own, so that no command waits for it and it
+//! for no command.
+
+use super::Cluster;
+use super::topology::{AddressMap, Told, Topology, epoch};
+use crate::address::Address;
+use crate::error::{Error, Kind, Result};
+use crate::lane::cell::Shared;
+use crate::lane::connect::{Connection, Setup, open};
+use crate::lane::driver::Watch;
+use crate::request::{Request, Traits};
+use std::sync::{Arc, Weak};
+use std::time::{Duration, Instant};
+use tokio::sync::Notify;
+use tokio::task::JoinSet;
+use tokio::time::{sleep, timeout};
+
+/// Without a hint the map is looked at so often.
+const EACH: Duration = Duration::from_secs(30);
+/// Shortest time between two looks; it doubles while hints come and nothing changes.
+const PAUSE_FIRST: Duration = Duration::from_millis(100);
+const PAUSE_LONGEST: Duration = Duration::from_secs(1);
+/// A node that has not answered for so long is not waited for alone.
+const HEDGE: Duration = Duration::from_millis(100);
+/// Time for a node to answer.
+const ANSWER_MAX: Duration = Duration::from_secs(1);
+
+/// Tells that the map may be wrong.
+#[derive(Debug, Default)]
+pub(crate) struct Signal(Notify);
+
+impl Signal {
+    /// Cheap, and as good as once if it is called often.
+    pub(crate) fn hint(&self) {
+        self.0.notify_one();
+    }
+}
+
+/// What the lanes of a node are watched for.
+#[derive(Debug)]
+pub(super) struct NodeWatch {
+    pub(super) signal: Arc<Signal>,
+    /// What waits for this node can go to another one at once.
+    pub(super) has_others: bool,
+}
+
+impl Watch for NodeWatch {
+    fn troubled(&self, shared: &Shared) {
+        self.signal.hint();
+        if self.has_others || shared.is_retired() {
+            shared.turn_away();
+        }
+    }
+}
+
+/// How nodes are asked.
+#[derive(Debug)]
+pub(super) struct Outlook {
+    pub(super) setup: Arc<Setup>,
+    pub(super) seeds: Vec<Address>,
+    pub(super) map: Option<AddressMap>,
+}
+
+/// What a node has told, and the connection to it.
+pub(crate) struct Found {
+    pub(super) topology: Topology,
+    scout: Scout,
+}
+
+struct Scout {
+    address: Address,
+    connection: Connection,
+}
+
+impl Outlook {
+    /// How a connection to another node is made.
+    pub(super) fn setup_at(&self, address: &Address, reads: bool) -> Arc<Setup> {
+        let address = address.clone();
+        Arc::new(Setup { address, readonly: reads, ..Setup::clone(&self.setup) })
+    }
+
+    fn told<'a>(&'a self, by: &'a Address) -> Told<'a> {
+        Told { by, tls: self.is_tls(), map: self.map.as_ref() }
+    }
+
+    pub(super) fn is_tls(&self) -> bool {
+        matches!(self.setup.address, Address::Tcp { tls: true, .. })
+    }
+
+    pub(super) fn address(&self, by: &Address, host: &str, port: u16) -> Option<Address> {
+        self.told(by).address(host, port)
+    }
+
+    /// Asks one after the other, without waiting long for any; the first answer that is not older than what is
+    /// known. If all are older the newest: a cluster may have been made anew.
+    ///
+    /// # Errors
+    /// Nobody has answered: what the first one met with.
+    pub(super) async fn discover(
+        self: &Arc<Outlook>,
+        candidates: Vec<Address>,
+        known_epoch: u64,
+    ) -> Result<Found> {
+        let mut left = candidates.into_iter();
+        let mut asked = JoinSet::new();
+        let (mut best, mut failed): (Option<Found>, Option<Error>) = (None, None);
+        loop {
+            if let Some(address) = left.next() {
+                asked.spawn(ask_first(Arc::clone(self), address));
+            } else if asked.is_empty() {
+                break;
+            }
+            tokio::select! {
+                Some(done) = asked.join_next() => match done {
+                    Ok(Ok(found)) if found.topology.epoch >= known_epoch => return Ok(found),
+                    Ok(Ok(found)) => {
+                        let epoch = best.as_ref().map(|best| best.topology.epoch);
+                        if epoch.is_none_or(|epoch| epoch < found.topology.epoch) {
+                            best = Some(found);
+                        }
+                    }
+                    Ok(Err(error)) => failed = failed.or(Some(error)),
+                    Err(_) => {}
+                },
+                () = sleep(HEDGE), if left.len() > 0 => {}
+            }
+        }
+        let nobody = || Error::new(Kind::Disconnected, "no node of the cluster has answered");
+        best.ok_or_else(|| failed.unwrap_or_else(nobody))
+    }
+}
+
+async fn ask_first(outlook: Arc<Outlook>, address: Address) -> Result<Found> {
+    let connection = open(&outlook.setup_at(&address, false)).await?;
+    let mut scout = Scout { address, connection };
+    Ok(Found { topology: scout.ask(&outlook).await?, scout })
+}
+
+impl Scout {
+    async fn ask(&mut self, outlook: &Outlook) -> Result<Topology> {
+        let requests =
+            ["CLUSTER SLOTS", "CLUSTER INFO"].map(|name| Request::new(name, Traits::default()));
+        let late = |_| Error::new(Kind::Disconnected, format!("{} does not answer", self.address));
+        let replies = timeout(ANSWER_MAX, self.connection.ask(&requests)).await.map_err(late)??;
+        let [slots, info] = &replies[..] else {
+            return Err(Error::new(Kind::Protocol, "another number of replies than of requests"));
+        };
+        let epoch = epoch(&info.read::<String>()?);
+        Topology::read(slots, epoch, &outlook.told(&self.address))
+    }
+}
+
+/// Keeps the map of a cluster right for as long as somebody has it.
+pub(super) async fn keep_up(
+    cluster: Weak<Cluster>,
+    signal: Arc<Signal>,
+    outlook: Arc<Outlook>,
+    found: Found,
+) {
+    let mut scout = Some(found.scout);
+    let mut pause = PAUSE_FIRST;
+    let mut last = Instant::now();
+    let mut turn = 0;
+    loop {
+        let Some(open) = cluster.upgrade().filter(|cluster| !cluster.is_closed()) else { return };
+        // A node that is away gives no hint when it is replaced.
+        let rest = if open.is_in_trouble() { pause } else { EACH };
+        drop(open);
+        tokio::select! {
+            () = signal.0.notified() => {}
+            () = sleep(rest) => {}
+        }
+        if last.elapsed() > 2 * PAUSE_LONGEST {
+            pause = PAUSE_FIRST;
+        }
+        sleep(pause.saturating_sub(last.elapsed())).await;
+        last = Instant::now();
+        let Some(open) = cluster.upgrade() else { return };
+        let known_epoch = open.epoch();
+        let candidates = open.candidates(turn);
+        drop(open);
+        let topology = look(&outlook, &mut scout, candidates, known_epoch).await;
+        let Some(open) = cluster.upgrade() else { return };
+        let has_changed = topology.is_ok_and(|topology| open.take(topology));
+        if has_changed {
+            pause = PAUSE_FIRST;
+            continue;
+        }
+        pause = (pause * 2).min(PAUSE_LONGEST);
+        if open.is_in_trouble() {
+            // Perhaps another node knows more.
+            scout = None;
+            turn += 1;
+        }
+    }
+}
+
+async fn look(
+    outlook: &Arc<Outlook>,
+    scout: &mut Option<Scout>,
+    candidates: Vec<Address>,
+    known_epoch: u64,
+) -> Result<Topology> {
+    if let Some(mut known) = scout.take()
+        && let Ok(topology) = known.ask(outlook).await
+        && topology.epoch >= known_epoch
+    {
+        *scout = Some(known);
+        return Ok(topology);
+    }
+    let found = outlook.discover(candidates, known_epoch).await?;
+    *scout = Some(found.scout);
+    Ok(found.topology)
+}

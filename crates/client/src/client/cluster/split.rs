@@ -1,0 +1,242 @@
+//! Commands whose keys are of several slots: six are split by slot, and their replies made one again.
+
+use super::slot::key_slot;
+use crate::error::Error;
+use crate::request::Request;
+use brisk_resp::reply::encode;
+use brisk_resp::reply::read::{Part, ReplyReader};
+
+/// How the replies to the parts of a command become the reply to the command.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Merge {
+    /// It had one part.
+    Only,
+    /// Numbers are added.
+    Sum,
+    /// Each value is that of a part, at a place of it.
+    Values(Vec<(u32, u32)>),
+    /// All say the same.
+    First,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Splits {
+    Sum,
+    Values,
+    First,
+}
+
+/// What a request is that can be split, and from which word to which its keys are.
+fn splits(request: &Request) -> Option<(Splits, usize)> {
+    let name = request.name();
+    let is = |known: &str| name.eq_ignore_ascii_case(known.as_bytes());
+    // By length first: most commands are none of these.
+    match name.len() {
+        3 if is("DEL") => Some((Splits::Sum, 1)),
+        4 if is("MGET") => Some((Splits::Values, 1)),
+        4 if is("MSET") => Some((Splits::First, 2)),
+        5 if is("TOUCH") => Some((Splits::Sum, 1)),
+        6 if is("EXISTS") || is("UNLINK") => Some((Splits::Sum, 1)),
+        _ => None,
+    }
+}
+
+/// What the server says to keys of several slots.
+pub(crate) fn crossed() -> Error {
+    Error::server(b"CROSSSLOT Keys in request don't hash to the same slot")
+}
+
+/// Where a request belongs.
+#[derive(Debug)]
+pub(crate) enum Belongs {
+    /// Keys of one slot, or none.
+    Together(Option<u16>),
+    /// Its keys are of several slots; these are its parts with theirs.
+    Apart(Merge, Vec<(u16, Request)>),
+    /// The same, and it cannot be split.
+    Nowhere,
+}
+
+/// The slot of a request's keys. O(bytes of the keys).
+pub(crate) fn belongs(request: &Request) -> Belongs {
+    let Some(first) = request.routing_key() else { return Belongs::Together(None) };
+    let slot = key_slot(first);
+    if request.word_count() < 3 {
+        return Belongs::Together(Some(slot));
+    }
+    if let Some((how, step)) = splits(request) {
+        let words = request.words().count() - 1;
+        let mut keys = request.words().skip(1).step_by(step);
+        if words % step != 0 || keys.all(|key| key_slot(key) == slot) {
+            return Belongs::Together(Some(slot));
+        }
+        let (merge, parts) = split(request, how, step);
+        return Belongs::Apart(merge, parts);
+    }
+    match request.later_keys().all(|key| key_slot(key) == slot) {
+        true => Belongs::Together(Some(slot)),
+        false => Belongs::Nowhere,
+    }
+}
+
+fn split(request: &Request, how: Splits, step: usize) -> (Merge, Vec<(u16, Request)>) {
+    let name = std::str::from_utf8(request.name()).unwrap_or_default();
+    let mut parts: Vec<(u16, Request)> = Vec::new();
+    // Where the part of a slot is; slots are few, and most often fewer than keys.
+    let mut places = std::collections::HashMap::new();
+    let mut order = Vec::new();
+    let mut words = request.words().skip(1);
+    while let Some(key) = words.next() {
+        let slot = key_slot(key);
+        let at = *places.entry(slot).or_insert_with(|| {
+            parts.push((slot, Request::new(name, request.traits())));
+            parts.len() - 1
+        });
+        let part = &mut parts[at].1;
+        order.push((at as u32, part.word_count() - 1));
+        part.key(key);
+        for _ in 1..step {
+            words.next().into_iter().for_each(|word| part.arg(word));
+        }
+    }
+    let merge = match how {
+        Splits::Sum => Merge::Sum,
+        Splits::Values => Merge::Values(order),
+        Splits::First => Merge::First,
+    };
+    (merge, parts)
+}
+
+impl Merge {
+    /// Appends the reply of the whole to `out`; an error of a part is the reply. O(bytes).
+    pub(crate) fn write(&self, parts: &[&[u8]], out: &mut Vec<u8>) {
+        let is_error = |part: &&&[u8]| matches!(part.first(), Some(b'-' | b'!'));
+        if let Some(error) = parts.iter().find(is_error) {
+            return out.extend_from_slice(error);
+        }
+        let merged = match self {
+            Merge::Only | Merge::First => parts.first().map(|part| out.extend_from_slice(part)),
+            Merge::Sum => sum(parts).map(|sum| encode::integer(out, sum)),
+            Merge::Values(order) => values(parts, order, out),
+        };
+        if merged.is_none() {
+            out.extend_from_slice(b"-ERR parts of a command were answered in different ways\r\n");
+        }
+    }
+}
+
+fn sum(parts: &[&[u8]]) -> Option<i64> {
+    parts.iter().try_fold(0_i64, |sum, part| match ReplyReader::new(part).part() {
+        Ok(Part::Integer(number)) => Some(sum.saturating_add(number)),
+        _ => None,
+    })
+}
+
+fn values(parts: &[&[u8]], order: &[(u32, u32)], out: &mut Vec<u8>) -> Option<()> {
+    let parts: Option<Vec<Vec<&[u8]>>> = parts.iter().map(|part| elements(part)).collect();
+    let parts = parts?;
+    let value = |(part, at): &(u32, u32)| parts.get(*part as usize)?.get(*at as usize).copied();
+    let all: Option<Vec<&[u8]>> = order.iter().map(value).collect();
+    let all = all?;
+    encode::array(out, all.len());
+    all.iter().for_each(|value| out.extend_from_slice(value));
+    Some(())
+}
+
+/// The elements of an array, as they came.
+fn elements(reply: &[u8]) -> Option<Vec<&[u8]>> {
+    let mut reader = ReplyReader::new(reply);
+    if !matches!(reader.part(), Ok(Part::Array(_))) {
+        return None;
+    }
+    cut(reader.rest())
+}
+
+/// The replies that stand one after the other.
+pub(crate) fn cut(replies: &[u8]) -> Option<Vec<&[u8]>> {
+    let mut reader = ReplyReader::new(replies);
+    let mut all = Vec::new();
+    while !reader.is_at_end() {
+        let rest = reader.rest();
+        reader.skip().ok()?;
+        all.push(&rest[..rest.len() - reader.rest().len()]);
+    }
+    Some(all)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::request::Traits;
+
+    fn request(words: &[&str]) -> Request {
+        let mut request = Request::named(words[0]);
+        request.keys(&words[1..]);
+        request
+    }
+
+    fn shown(request: &Request) -> String {
+        let words: Vec<_> = request.words().map(String::from_utf8_lossy).collect();
+        words.join(" ")
+    }
+
+    fn parts(words: &[&str]) -> (Merge, Vec<String>) {
+        match belongs(&request(words)) {
+            Belongs::Apart(merge, parts) => {
+                (merge, parts.iter().map(|(_, part)| shown(part)).collect())
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn merged(merge: &Merge, parts: &[&str]) -> String {
+        let parts: Vec<_> = parts.iter().map(|part| part.replace('|', "\r\n")).collect();
+        let parts: Vec<_> = parts.iter().map(|part| part.as_bytes()).collect();
+        let mut out = Vec::new();
+        merge.write(&parts, &mut out);
+        String::from_utf8_lossy(&out).replace("\r\n", "|")
+    }
+
+    #[test]
+    fn keys_of_a_slot_stay_together_and_values_come_in_the_order_of_the_keys() {
+        let (merge, parts) = parts(&["mget", "{a}1", "{b}1", "{a}2", "{b}1"]);
+        assert_eq!(parts, ["mget {a}1 {a}2", "mget {b}1 {b}1"]);
+        let replies = ["*2|$1|1|_|", "*2|$1|3|$1|3|"];
+        assert_eq!(merged(&merge, &replies), "*4|$1|1|$1|3|_|$1|3|");
+        assert_eq!(merged(&merge, &["*1|:1|", "*2|:1|:2|"])[..5], *"-ERR ");
+        assert_eq!(merged(&merge, &["*2|:1|:2|", "-LOADING x|"]), "-LOADING x|");
+    }
+
+    #[test]
+    fn pairs_stay_pairs_and_counts_are_added() {
+        let (merge, pairs) = parts(&["MSET", "a", "1", "b", "2"]);
+        assert_eq!(pairs, ["MSET a 1", "MSET b 2"]);
+        assert_eq!(merged(&merge, &["+OK|", "+OK|"]), "+OK|");
+        for name in ["DEL", "UNLINK", "EXISTS", "TOUCH"] {
+            let (merge, parts) = parts(&[name, "a", "b", "a"]);
+            assert_eq!(parts, [format!("{name} a a"), format!("{name} b")]);
+            assert_eq!(merged(&merge, &[":2|", ":1|"]), ":3|");
+        }
+    }
+
+    #[test]
+    fn what_is_of_one_slot_stays_whole_and_what_cannot_be_split_is_told() {
+        let whole = |words: &[&str]| matches!(belongs(&request(words)), Belongs::Together(Some(_)));
+        assert!(whole(&["MGET", "{a}1", "{a}2"]));
+        assert!(whole(&["MSET", "a", "1", "b"]), "an error that the server knows better");
+        assert!(whole(&["SINTER", "{a}1", "{a}2"]));
+        assert!(matches!(belongs(&request(&["SINTER", "a", "b"])), Belongs::Nowhere));
+        let mut rename = Request::named("RENAME");
+        rename.key("a");
+        rename.key("b");
+        assert!(matches!(belongs(&rename), Belongs::Nowhere));
+        let mut msetnx = Request::new("MSETNX", Traits::default());
+        msetnx.keys([("{a}1", "x"), ("{a}2", "y")]);
+        assert!(matches!(belongs(&msetnx), Belongs::Together(Some(_))));
+        assert!(matches!(belongs(&request(&["PING"])), Belongs::Together(None)));
+        let mut message = Request::named("SPUBLISH");
+        message.args(["news", "x"]);
+        let slot = key_slot(b"news");
+        assert!(matches!(belongs(&message), Belongs::Together(Some(found)) if found == slot));
+    }
+}

@@ -1,0 +1,197 @@
+//! What goes to several nodes: a batch, or a command whose keys are of several slots.
+//!
+//! Each request becomes one *leaf*, or one for each slot of its keys. Leaves of one node go there in one piece (a
+//! *part*); parts are under way at the same time. A leaf that is refused alone goes on alone. When all leaves
+//! have their replies these are put together, in the order of the requests.
+
+use super::redirect::{self, Trip};
+use super::split::{Belongs, Merge, belongs, crossed, cut};
+use super::Cluster;
+use crate::command::sealed::Target;
+use crate::command::{State, Unity, Way};
+use crate::error::{Error, Kind, Result};
+use crate::reply::Reply;
+use crate::request::Request;
+use std::ops::Range;
+use std::task::{Context, Poll};
+use std::time::Instant;
+
+#[derive(Debug)]
+pub(crate) struct Spread {
+    parts: Vec<Part>,
+    /// What became of each leaf.
+    outcomes: Vec<Option<Result<Reply>>>,
+    /// For each request its leaves.
+    merges: Vec<(Merge, Range<usize>)>,
+    began: Option<Instant>,
+    to_primary: bool,
+}
+
+/// What goes to one node in one piece.
+#[derive(Debug)]
+struct Part {
+    /// The place of the shard they belong to, as the map was when they were dealt out.
+    place: usize,
+    requests: Vec<Request>,
+    leaves: Vec<usize>,
+    state: State,
+}
+
+impl Spread {
+    /// Deals requests out to the nodes that serve them.
+    pub(super) fn new(cluster: &Cluster, way: &Way<'_>, trip: &Trip) -> Spread {
+        // Reads of a batch that also writes are not to see less than it has written.
+        let to_primary = !way.requests.iter().all(|request| request.traits().reads_only);
+        let mut spread = Spread {
+            parts: Vec::new(),
+            outcomes: Vec::new(),
+            merges: Vec::with_capacity(way.requests.len()),
+            began: trip.began,
+            to_primary,
+        };
+        for request in way.requests {
+            let first = spread.outcomes.len();
+            let merge = match belongs(request) {
+                Belongs::Together(slot) => {
+                    spread.deal(cluster.place(slot), request.clone());
+                    Merge::Only
+                }
+                Belongs::Apart(merge, parts) => {
+                    for (slot, part) in parts {
+                        spread.deal(cluster.place(Some(slot)), part);
+                    }
+                    merge
+                }
+                Belongs::Nowhere => {
+                    let text = format!("-{}\r\n", crossed().message());
+                    spread.outcomes.push(Some(Ok(Reply::shared(text.into()))));
+                    Merge::Only
+                }
+            };
+            spread.merges.push((merge, first..spread.outcomes.len()));
+        }
+        spread
+    }
+
+    fn deal(&mut self, place: usize, request: Request) {
+        let leaf = self.outcomes.len();
+        self.outcomes.push(None);
+        if let Some(part) = self.parts.iter_mut().find(|part| part.place == place) {
+            part.requests.push(request);
+            part.leaves.push(leaf);
+            return;
+        }
+        let trip = Trip::begun(self.began, self.to_primary);
+        let state = State::Again { trip };
+        self.parts.push(Part { place, requests: vec![request], leaves: vec![leaf], state });
+    }
+
+    /// Goes on with all parts; the reply when all have theirs.
+    pub(crate) fn poll(
+        &mut self,
+        target: &impl Target,
+        way: &Way<'_>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<Reply>> {
+        let mut at = 0;
+        while let Some(part) = self.parts.get_mut(at) {
+            let requests = &part.requests[..];
+            let inner = Way {
+                requests,
+                timeout: way.timeout,
+                replay: way.replay,
+                unity: Unity::Piece,
+            };
+            if requests.is_empty() {
+                at += 1;
+                continue;
+            }
+            match part.state.poll(target, &inner, cx) {
+                Poll::Pending => at += 1,
+                Poll::Ready(answer) => self.settle(target.cluster(), at, answer),
+            }
+        }
+        if self.outcomes.iter().any(Option::is_none) {
+            return Poll::Pending;
+        }
+        Poll::Ready(self.assemble())
+    }
+
+    /// A part was answered: its leaves have their replies, or go on alone.
+    fn settle(&mut self, cluster: Option<&Cluster>, at: usize, answer: Result<Reply>) {
+        let Some(part) = self.parts.get_mut(at) else { return };
+        let place = part.place;
+        let requests = std::mem::take(&mut part.requests);
+        let leaves = std::mem::take(&mut part.leaves);
+        let whole = answer.and_then(|reply| {
+            if leaves.len() == 1 {
+                return Ok(vec![reply]);
+            }
+            let cut = cut(reply.as_bytes()).filter(|cut| cut.len() == leaves.len());
+            let wrong = || Error::new(Kind::Protocol, "another number of replies than of requests");
+            let reader = reply.reader();
+            let own = |bytes: &[u8]| {
+                Reply::small(bytes).unwrap_or_else(|| Reply::shared(reader.share(bytes)))
+            };
+            Ok(cut.ok_or_else(wrong)?.into_iter().map(own).collect())
+        });
+        let replies = match whole {
+            Ok(replies) => replies,
+            Err(error) => {
+                leaves.iter().for_each(|leaf| self.outcomes[*leaf] = Some(Err(error.clone())));
+                return;
+            }
+        };
+        let is_alone = leaves.len() == 1;
+        for ((request, leaf), reply) in requests.into_iter().zip(leaves).zip(replies) {
+            let mut trip = Trip::begun(self.began, self.to_primary);
+            // One that was alone has been sent on already, as far as that goes.
+            let refused = if is_alone { None } else { redirect::error(reply.as_bytes()) };
+            let onward = refused.zip(cluster).and_then(|(text, cluster)| {
+                trip.at = cluster.primary(place);
+                Some((cluster, cluster.sent_on(text, &mut trip)?))
+            });
+            let Some((cluster, onward)) = onward else {
+                self.outcomes[leaf] = Some(Ok(reply));
+                continue;
+            };
+            let state = State::onward(cluster, onward, trip);
+            // A place of its own: what follows does not join it.
+            let place = usize::MAX;
+            self.parts.push(Part { place, requests: vec![request], leaves: vec![leaf], state });
+        }
+    }
+
+    /// Puts the replies together. The first error is that of all; what has happened beside it may have been
+    /// applied.
+    fn assemble(&mut self) -> Result<Reply> {
+        let mut replies = Vec::with_capacity(self.outcomes.len());
+        let mut failed = None;
+        let mut maybe_applied = false;
+        for outcome in self.outcomes.drain(..).flatten() {
+            match outcome {
+                Ok(reply) => {
+                    maybe_applied = true;
+                    replies.push(reply);
+                }
+                Err(error) => {
+                    maybe_applied |= error.maybe_applied();
+                    failed = failed.or(Some(error));
+                }
+            }
+        }
+        if let Some(error) = failed {
+            return Err(if maybe_applied { error.after_sending() } else { error });
+        }
+        if replies.len() == 1 {
+            return Ok(replies.remove(0));
+        }
+        let mut out = Vec::with_capacity(replies.iter().map(|reply| reply.as_bytes().len()).sum());
+        for (merge, leaves) in &self.merges {
+            let parts: Vec<&[u8]> =
+                replies.get(leaves.clone()).unwrap_or_default().iter().map(Reply::as_bytes).collect();
+            merge.write(&parts, &mut out);
+        }
+        Ok(Reply::small(&out).unwrap_or_else(|| Reply::shared(out.into())))
+    }
+}

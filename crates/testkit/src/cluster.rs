@@ -1,0 +1,220 @@
+//! A cluster of real servers for a test: started, made to know one another, and waited for until all of them
+//! say that every slot is served.
+
+use crate::conn::Conn;
+use crate::port::Port;
+use crate::server::{Launch, Server};
+use crate::wait::wait_until;
+
+/// Slots of a cluster.
+const SLOTS: usize = 16_384;
+/// A node that is silent for so long is taken to have failed. A loaded machine is slow, a test should not be.
+const NODE_TIMEOUT_MS: &str = "1500";
+
+/// A node of a cluster.
+#[derive(Debug)]
+pub struct Member {
+    /// The process; `None` once it was killed.
+    server: Option<Server>,
+    port: u16,
+    id: String,
+    /// Where nodes talk to one another.
+    bus: Port,
+}
+
+/// Primaries with their slots, each with its replicas. The processes end with it.
+#[derive(Debug)]
+pub struct Cluster {
+    members: Vec<Member>,
+    primaries: usize,
+}
+
+impl Cluster {
+    /// Starts so many primaries, and for each so many replicas. The primary `n` has the `n`th part of the slots;
+    /// behind the primaries come their first replicas, in the same order, then their second ones.
+    ///
+    /// # Panics
+    /// It does not come up.
+    #[must_use]
+    #[track_caller]
+    pub fn start(primaries: usize, replicas_each: usize) -> Cluster {
+        let start = |_| {
+            let bus = Port::claim();
+            let launch = Launch::redis()
+                .set("cluster-enabled", "yes")
+                .set("cluster-port", &bus.number().to_string())
+                .set("cluster-node-timeout", NODE_TIMEOUT_MS)
+                .set("cluster-replica-validity-factor", "0")
+                .set("cluster-allow-replica-migration", "no")
+                .set("repl-diskless-sync-delay", "0");
+            let server = launch.start();
+            let id = server.connect().cmd("CLUSTER MYID").text();
+            Member { port: server.port(), server: Some(server), id, bus }
+        };
+        let members: Vec<Member> = (0..primaries * (1 + replicas_each)).map(start).collect();
+        let cluster = Cluster { members, primaries };
+        cluster.join();
+        cluster
+    }
+
+    fn join(&self) {
+        let count = self.members.len();
+        for at in 0..count {
+            let mut node = self.node(at).connect();
+            // Else they would first have to agree on them.
+            ok(&mut node, &format!("CLUSTER SET-CONFIG-EPOCH {}", at + 1));
+            if at < self.primaries {
+                let slots = self.slots_of(at);
+                ok(&mut node, &format!("CLUSTER ADDSLOTSRANGE {} {}", slots.start, slots.end - 1));
+            }
+        }
+        let mut first = self.node(0).connect();
+        for member in &self.members[1..] {
+            let meet = format!("CLUSTER MEET 127.0.0.1 {} {}", member.port, member.bus.number());
+            ok(&mut first, &meet);
+        }
+        for at in 0..count {
+            let mut node = self.node(at).connect();
+            wait_until("every node to know the others", || {
+                let nodes = node.cmd("CLUSTER NODES").text();
+                nodes.lines().filter(|line| !line.contains("handshake")).count() == count
+            });
+            if at >= self.primaries {
+                let primary = &self.members[at % self.primaries].id;
+                ok(&mut node, &format!("CLUSTER REPLICATE {primary}"));
+            }
+        }
+        self.wait_until_whole();
+    }
+
+    /// Waits until all nodes that run say that all slots are served, and each knows of every replica.
+    ///
+    /// # Panics
+    /// They do not within the deadline.
+    #[track_caller]
+    pub fn wait_until_whole(&self) {
+        let replicas = self.members.len() - self.primaries;
+        for member in &self.members {
+            let Some(server) = &member.server else { continue };
+            let mut node = server.connect();
+            wait_until("the cluster to be whole", || {
+                let info = node.cmd("CLUSTER INFO").text();
+                let nodes = node.cmd("CLUSTER NODES").text();
+                let is_slave = nodes.contains("myself,slave");
+                let known = nodes.lines().filter(|line| line.contains("slave")).count();
+                info.contains("cluster_state:ok")
+                    && info.contains("cluster_slots_ok:16384")
+                    && (known >= replicas || nodes.contains("fail"))
+                    && (!is_slave || node.info("master_link_status") == "up")
+            });
+        }
+    }
+
+    /// The slots that a primary was given.
+    #[must_use]
+    pub fn slots_of(&self, primary: usize) -> std::ops::Range<usize> {
+        SLOTS * primary / self.primaries..SLOTS * (primary + 1) / self.primaries
+    }
+
+    /// A key of a slot of that primary, a different one for each `n`.
+    ///
+    /// # Panics
+    /// Never, as there are slots enough.
+    #[must_use]
+    pub fn key_of(&self, primary: usize, n: usize) -> String {
+        let slots = self.slots_of(primary);
+        let is_there = |key: &String| {
+            slots.contains(&usize::from(slot(key)))
+        };
+        let keys = (0..).map(|n| format!("key:{n}")).filter(is_there);
+        keys.take(n + 1).last().expect("keys have no end")
+    }
+
+    /// How many nodes there are, those that were killed too.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        self.members.len()
+    }
+
+    /// A node.
+    ///
+    /// # Panics
+    /// It was killed.
+    #[must_use]
+    #[track_caller]
+    pub fn node(&self, at: usize) -> &Server {
+        self.members[at].server.as_ref().expect("this node was killed")
+    }
+
+    /// A node's port, also of one that was killed.
+    #[must_use]
+    pub fn port(&self, at: usize) -> u16 {
+        self.members[at].port
+    }
+
+    /// `127.0.0.1:port` of nodes, separated by commas.
+    #[must_use]
+    pub fn addresses(&self, nodes: &[usize]) -> String {
+        let addresses = nodes.iter().map(|at| format!("127.0.0.1:{}", self.port(*at)));
+        addresses.collect::<Vec<_>>().join(",")
+    }
+
+    /// Ends a node at once.
+    pub fn kill(&mut self, at: usize) {
+        self.members[at].server.take().into_iter().for_each(Server::kill);
+    }
+
+    /// Begins to move a slot: from here on keys are asked for at `to` if they are not at `from`.
+    ///
+    /// # Panics
+    /// A node refuses.
+    #[track_caller]
+    pub fn begin_move(&self, slot: u16, from: usize, to: usize) {
+        let (source, target) = (&self.members[from].id, &self.members[to].id);
+        ok(&mut self.node(to).connect(), &format!("CLUSTER SETSLOT {slot} IMPORTING {source}"));
+        ok(&mut self.node(from).connect(), &format!("CLUSTER SETSLOT {slot} MIGRATING {target}"));
+    }
+
+    /// Moves a key of a slot that is being moved.
+    ///
+    /// # Panics
+    /// The node refuses.
+    #[track_caller]
+    pub fn move_key(&self, key: &str, from: usize, to: usize) {
+        let move_one = format!("MIGRATE 127.0.0.1 {} {key} 0 5000", self.port(to));
+        let reply = self.node(from).connect().cmd(&move_one);
+        assert!(!reply.is_error(), "{move_one}: {reply}");
+    }
+
+    /// Moves what is left of a slot, and tells the two nodes that it is moved; others hear of it by and by.
+    ///
+    /// # Panics
+    /// A node refuses.
+    #[track_caller]
+    pub fn end_move(&self, slot: u16, from: usize, to: usize) {
+        let mut source = self.node(from).connect();
+        loop {
+            let keys = source.cmd(&format!("CLUSTER GETKEYSINSLOT {slot} 100"));
+            if keys.elements().is_empty() {
+                break;
+            }
+            keys.elements().iter().for_each(|key| self.move_key(&key.text(), from, to));
+        }
+        let id = &self.members[to].id;
+        for at in [to, from] {
+            ok(&mut self.node(at).connect(), &format!("CLUSTER SETSLOT {slot} NODE {id}"));
+        }
+    }
+}
+
+/// The slot of a key.
+#[must_use]
+pub fn slot(key: &str) -> u16 {
+    brisk_structures::crc16::key_slot(key.as_bytes())
+}
+
+#[track_caller]
+fn ok(node: &mut Conn, command: &str) {
+    let reply = node.cmd(command);
+    assert_eq!(reply.to_string(), "OK", "reply to {command}");
+}
