@@ -21,6 +21,7 @@ mod batch;
 mod client;
 mod command;
 pub mod commands;
+pub mod consumer;
 mod error;
 mod lane;
 mod poison;
