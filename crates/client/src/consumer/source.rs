@@ -243,10 +243,8 @@ impl Source {
         };
         // Where it stands is needed if it is lost before an entry came.
         let groups = self.db.xinfo_groups::<HashMap<String, Value>>(&plan.stream).await?;
-        let text = |group: &HashMap<String, Value>, name| group.get(name).map(Value::to_string);
-        let ours = String::from_utf8_lossy(&plan.group);
-        let ours = groups.iter().find(|group| text(group, "name").is_some_and(|name| name == ours));
-        let stands_at = ours.and_then(|group| text(group, "last-delivered-id")?.parse().ok());
+        let ours = groups.iter().find(|group| bytes(group, "name") == Some(&plan.group));
+        let stands_at = ours.and_then(|group| id(group, "last-delivered-id"));
         self.last_seen = stands_at.unwrap_or(self.last_seen);
         Ok(is_new)
     }
@@ -256,14 +254,20 @@ impl Source {
         let last_seen = self.last_seen;
         let stream = self.db.xinfo_stream::<HashMap<String, Value>>(&self.plan.stream).await;
         let newest = match stream {
-            Ok(stream) => {
-                stream.get("last-generated-id").and_then(|id| id.to_string().parse().ok())
-            }
+            Ok(stream) => id(&stream, "last-generated-id"),
             Err(error) if error.code() == Some(Code::Err) => None,
             Err(error) => return Err(error),
         };
         Ok(newest.filter(|newest: &Id| *newest >= last_seen).map_or(Id::default(), |_| last_seen))
     }
+}
+
+fn bytes<'a>(about: &'a HashMap<String, Value>, name: &str) -> Option<&'a [u8]> {
+    about.get(name)?.as_bytes()
+}
+
+fn id(about: &HashMap<String, Value>, name: &str) -> Option<Id> {
+    std::str::from_utf8(bytes(about, name)?).ok()?.parse().ok()
 }
 
 /// Those of `taken` that stand side by side in `listed`.
