@@ -25,6 +25,7 @@ pub mod consumer;
 mod error;
 mod lane;
 mod poison;
+pub mod recipes;
 mod reply;
 mod request;
 mod script;

@@ -444,7 +444,13 @@ fn who_stops_finishes_what_it_has_begun_and_gives_the_rest_back() {
             add(&db, 30).await;
             let (log, gate) = (Log::default(), Arc::new(Notify::new()));
             let (seen, waits) = (log.clone(), Arc::clone(&gate));
-            let consumer = member(&db, "a").parallel(5).ahead(10).leave();
+            let is_stopping = Arc::new(Notify::new());
+            let told = Arc::clone(&is_stopping);
+            let consumer = member(&db, "a").parallel(5).ahead(10).leave().observe(move |event| {
+                if matches!(event, Event::Stopping) {
+                    told.notify_one();
+                }
+            });
             let one = Member::start(consumer, move |m| {
                 seen.note(&m);
                 let waits = Arc::clone(&waits);
@@ -456,6 +462,7 @@ fn who_stops_finishes_what_it_has_begun_and_gives_the_rest_back() {
             wait_until("handlers at work", || log.entries() == 5);
             wait_until("entries to be pending", || pending(&server) == 15);
             one.stop.send(()).unwrap();
+            is_stopping.notified().await;
             // It waits for its handlers, and begins no other.
             let summary = loop {
                 gate.notify_waiters();
