@@ -1,0 +1,158 @@
+//! What the server is told of entries: confirmed, dead, still at it, once more, given back.
+//!
+//! All of it may be said twice without harm, so it is sent again when a connection was lost.
+
+use super::event::Event;
+use super::message::{Id, Message};
+use super::source::is_final;
+use super::{Plan, work::Backoff};
+use crate::client::Client;
+use crate::command::{Command, Replay};
+use crate::commands::{self, options};
+use crate::error::Result;
+use crate::script::Script;
+use bytes::Bytes;
+use std::collections::{BTreeMap, HashMap};
+use std::time::Duration;
+
+/// Ids in one command.
+pub(super) const IDS_MAX: usize = 1000;
+/// Scripts can take no more words than this by far; an entry with more fields is moved by a transaction.
+const SCRIPT_WORDS_MAX: usize = 4000;
+
+/// Adds the entry to the dead letters and confirms it, unless it is not pending any more: then that was done.
+static BURY: Script = Script::new(
+    "if #redis.call('XPENDING', KEYS[1], ARGV[1], ARGV[2], ARGV[2], 1) == 0 then return 0 end
+    redis.call('XADD', KEYS[2], '*', unpack(ARGV, 3))
+    redis.call('XACK', KEYS[1], ARGV[1], ARGV[2])
+    return 1",
+);
+
+/// Removes a member for which nothing is pending.
+static LEAVE: Script = Script::new(
+    "if #redis.call('XPENDING', KEYS[1], ARGV[1], '-', '+', 1, ARGV[2]) > 0 then return 0 end
+    redis.call('XGROUP', 'DELCONSUMER', KEYS[1], ARGV[1], ARGV[2])
+    return 1",
+);
+
+/// Confirms entries.
+pub(super) async fn confirm(db: &Client, plan: &Plan, ids: &[Id]) -> Result<()> {
+    let confirmed = db.xack(&plan.stream, &plan.group, ids).replay(Replay::AtLeastOnce);
+    confirmed.await.map(|_| ())
+}
+
+/// These are still being worked at: their time begins anew, their count stays.
+pub(super) async fn hold(db: &Client, plan: &Plan, ids: &[Id]) -> Result<()> {
+    for ids in ids.chunks(IDS_MAX) {
+        let claim = db.xclaim::<Id>(&plan.stream, &plan.group, &plan.member, 0, ids);
+        claim.idle(0).just_id().replay(Replay::AtLeastOnce).await?;
+    }
+    Ok(())
+}
+
+/// An entry is about to be handled again; false if it is not pending any more.
+pub(super) async fn count_attempt(db: &Client, plan: &Plan, message: &Message) -> Result<bool> {
+    let claim = db.xclaim::<Id>(&plan.stream, &plan.group, &plan.member, 0, message.id);
+    let claim = claim.retry_count(message.deliveries).just_id().replay(Replay::AtLeastOnce);
+    Ok(!claim.await?.is_empty())
+}
+
+/// Moves an entry to the dead letters, however often that has to be tried.
+///
+/// # Errors
+/// What does not pass by itself.
+pub(super) async fn bury(
+    db: &Client,
+    plan: &Plan,
+    stream: &Bytes,
+    message: &Message,
+    why: &str,
+) -> Result<()> {
+    let mut backoff = Backoff::default();
+    loop {
+        match try_to_bury(db, plan, stream, message, why).await {
+            Err(error) if !is_final(&error) => {
+                let again_in = backoff.next();
+                plan.tell(&Event::Interrupted { error: &error, again_in });
+                tokio::time::sleep(again_in).await;
+            }
+            done => return done,
+        }
+    }
+}
+
+async fn try_to_bury(
+    db: &Client,
+    plan: &Plan,
+    stream: &Bytes,
+    message: &Message,
+    why: &str,
+) -> Result<()> {
+    let about = [
+        ("dead:stream", plan.stream.clone()),
+        ("dead:group", plan.group.clone()),
+        ("dead:member", plan.member.clone()),
+        ("dead:id", message.id.to_string().into()),
+        ("dead:deliveries", message.deliveries.to_string().into()),
+        ("dead:error", why.to_owned().into()),
+    ];
+    let about = about.into_iter().flat_map(|(name, value)| [Bytes::from(name), value]);
+    let own = message.fields.iter().flat_map(|(name, value)| [name.clone(), value.clone()]);
+    let fields: Vec<Bytes> = own.chain(about).collect();
+    if fields.len() > SCRIPT_WORDS_MAX {
+        let add = commands::xadd(stream, "*", &fields);
+        let confirm = commands::xack(&plan.stream, &plan.group, message.id);
+        return db.transaction((add, confirm)).await.map(|_| ());
+    }
+    let mut args = vec![plan.group.clone(), message.id.to_string().into()];
+    args.extend(fields);
+    BURY.run::<()>(db, [&plan.stream, stream], args).await
+}
+
+/// What is left pending for this member can be had by others at once. `begun` are those that were handled and
+/// failed, with their counts; of the others this delivery does not count.
+pub(super) async fn give_back(db: &Client, plan: &Plan, begun: &HashMap<Id, u64>) -> Result<u64> {
+    let mut returned = 0;
+    let mut behind = Id::default();
+    loop {
+        let listed = db
+            .xpending_range::<(Id, Bytes, i64, u64)>(
+                &plan.stream,
+                &plan.group,
+                format!("({behind}"),
+                "+",
+                IDS_MAX,
+            )
+            .consumer(&plan.member)
+            .await?;
+        let Some(last) = listed.last() else { return Ok(returned) };
+        behind = last.0;
+        let mut by_count: BTreeMap<u64, Vec<Id>> = BTreeMap::new();
+        for (id, _, _, count) in listed {
+            let count = match begun.get(&id) {
+                Some(count) => *count,
+                // Those that were given up and kept stay what they are.
+                None if count >= plan.attempts => count,
+                None => count - 1,
+            };
+            by_count.entry(count).or_default().push(id);
+        }
+        returned += by_count.values().map(|ids| ids.len() as u64).sum::<u64>();
+        let claims = by_count.into_iter().map(|(count, ids)| release(plan, count, &ids));
+        db.batch(claims.collect::<Vec<_>>()).replay(Replay::AtLeastOnce).await?;
+    }
+}
+
+fn release(plan: &Plan, count: u64, ids: &[Id]) -> Command<(), Vec<Id>, options::Xclaim> {
+    // Long enough that whoever looks takes it.
+    let idle = plan.claim_idle + Duration::from_millis(1);
+    commands::xclaim(&plan.stream, &plan.group, &plan.member, 0, ids)
+        .idle(idle.as_millis() as u64)
+        .retry_count(count)
+        .just_id()
+}
+
+/// Removes the member if nothing is pending for it.
+pub(super) async fn leave(db: &Client, plan: &Plan) -> Result<()> {
+    LEAVE.run::<()>(db, &plan.stream, [&plan.group, &plan.member]).await
+}

@@ -1,0 +1,107 @@
+//! In which order entries are handled: as they came; those of one key one after the other; those that failed when
+//! their time has come.
+
+use super::message::Id;
+use bytes::Bytes;
+use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::time::Instant;
+
+/// Entries that are not being handled. How many there are is bounded by who puts them in.
+#[derive(Debug, Default)]
+pub(super) struct Queue {
+    ready: VecDeque<Id>,
+    /// A key of which one entry is under way, and those behind it.
+    lines: HashMap<Bytes, BTreeSet<Id>>,
+    due: BTreeSet<(Instant, Id)>,
+}
+
+impl Queue {
+    /// An entry came. With a key it waits for those of the same key that came before. O(log entries).
+    pub(super) fn arrive(&mut self, id: Id, key: Option<&Bytes>) {
+        if let Some(key) = key {
+            if let Some(line) = self.lines.get_mut(key) {
+                line.insert(id);
+                return;
+            }
+            self.lines.insert(key.clone(), BTreeSet::new());
+        }
+        self.ready.push_back(id);
+    }
+
+    /// The next one to be handled.
+    pub(super) fn pop(&mut self) -> Option<Id> {
+        self.ready.pop_front()
+    }
+
+    /// An entry is to be handled again at that time; its key waits for it.
+    pub(super) fn again(&mut self, id: Id, at: Instant) {
+        self.due.insert((at, id));
+    }
+
+    /// Those whose time has come go before the others.
+    pub(super) fn wake(&mut self, now: Instant) {
+        while let Some(&(at, id)) = self.due.first()
+            && at <= now
+        {
+            self.due.pop_first();
+            self.ready.push_front(id);
+        }
+    }
+
+    /// When somebody's time comes.
+    pub(super) fn next_due(&self) -> Option<Instant> {
+        self.due.first().map(|(at, _)| *at)
+    }
+
+    /// Nothing more is done with an entry of this key: the next one's turn.
+    pub(super) fn settle(&mut self, key: Option<&Bytes>) {
+        let Some(key) = key else { return };
+        match self.lines.get_mut(key).map(BTreeSet::pop_first) {
+            Some(Some(next)) => self.ready.push_back(next),
+            _ => {
+                self.lines.remove(key);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    fn id(seq: u64) -> Id {
+        Id { ms: 1, seq }
+    }
+
+    #[test]
+    fn entries_of_a_key_take_turns_and_others_pass_them() {
+        let mut queue = Queue::default();
+        let [a, b] = [Bytes::from("a"), Bytes::from("b")];
+        // Taken over from others they may come in any order.
+        for (seq, key) in [(1, &a), (4, &a), (3, &a), (2, &b)] {
+            queue.arrive(id(seq), Some(key));
+        }
+        queue.arrive(id(5), None);
+        let now = Instant::now();
+        assert_eq!(
+            [queue.pop(), queue.pop(), queue.pop()],
+            [Some(id(1)), Some(id(2)), Some(id(5))]
+        );
+        assert_eq!(queue.pop(), None);
+        // It failed: those behind it wait for it.
+        queue.again(id(1), now + Duration::from_secs(1));
+        queue.settle(Some(&b));
+        queue.wake(now);
+        assert_eq!((queue.pop(), queue.next_due()), (None, Some(now + Duration::from_secs(1))));
+        queue.wake(now + Duration::from_secs(1));
+        assert_eq!((queue.pop(), queue.next_due()), (Some(id(1)), None));
+        for expected in [Some(id(3)), Some(id(4)), None] {
+            queue.settle(Some(&a));
+            assert_eq!(queue.pop(), expected);
+        }
+        assert!(queue.lines.is_empty());
+        queue.arrive(id(9), Some(&a));
+        assert_eq!(queue.pop(), Some(id(9)));
+    }
+}

@@ -1,0 +1,319 @@
+//! Where entries come from: first what is pending for this member, then, by turns, what others have left and what is
+//! new.
+//!
+//! One step at a time, and each asks for no more than there is room for. New entries are waited for on a connection
+//! of its own. Whenever a step fails, the server may have delivered what never arrived: so the next one looks
+//! again at what is pending.
+
+use super::message::{Delivered, Fields, Id, Message, Page};
+use super::{Begin, Plan};
+use crate::client::Client;
+use crate::error::{Code, Error, Kind, Phase, Result};
+use crate::session::Session;
+use brisk_resp::reply::value::Value;
+use bytes::Bytes;
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// The longest wait for new entries: so late a connection that is dead without a word is noticed.
+const BLOCK_MS_MAX: u128 = 5_000;
+/// How long an answer may take beyond that.
+const ANSWER_WITHIN: Duration = Duration::from_secs(5);
+
+/// Pending entries that are looked at in one command.
+const LOOK: usize = 1000;
+
+/// Owner, idle time and number of deliveries of a pending entry.
+type Pending = (Id, Bytes, i64, u64);
+/// Streams and their entries.
+type Read = Vec<(Bytes, Vec<Delivered>)>;
+
+pub(super) struct Source {
+    db: Client,
+    plan: Arc<Plan>,
+    session: Option<Session>,
+    has_group: bool,
+    /// It had one before.
+    had_group: bool,
+    /// What is pending for this member behind this is still to be looked at.
+    recover_behind: Option<Id>,
+    /// Where looking for what others left goes on, and when it begins anew.
+    claim_from: Id,
+    claim_at: Instant,
+    /// The last step was that: new entries have their turn.
+    has_claimed: bool,
+    /// The newest entry that came.
+    last_seen: Id,
+}
+
+/// What a step gave.
+#[derive(Debug, Default)]
+pub(super) struct Catch {
+    pub(super) messages: Vec<Message>,
+    /// Deleted from the stream; those that the server has not forgotten have to be confirmed.
+    pub(super) deleted: Vec<Id>,
+    /// They were taken over.
+    pub(super) are_claimed: bool,
+    pub(super) made_group: bool,
+}
+
+impl Catch {
+    fn add(&mut self, entries: Vec<Delivered>, deliveries: impl Fn(Id) -> u64) {
+        for (id, fields) in entries.into_iter().filter_map(|entry| entry.0) {
+            match fields {
+                Some(fields) => self.messages.push(message(id, fields, deliveries(id))),
+                None => self.deleted.push(id),
+            }
+        }
+    }
+}
+
+fn message(id: Id, fields: Fields, deliveries: u64) -> Message {
+    Message { id, fields, deliveries }
+}
+
+impl Source {
+    pub(super) fn new(db: Client, plan: Arc<Plan>) -> Source {
+        Source {
+            db,
+            plan,
+            session: None,
+            has_group: false,
+            had_group: false,
+            recover_behind: Some(Id::default()),
+            claim_from: Id::default(),
+            claim_at: Instant::now(),
+            has_claimed: false,
+            last_seen: Id::default(),
+        }
+    }
+
+    /// Whether the next step has to know what is held.
+    pub(super) fn looks_back(&self) -> bool {
+        self.recover_behind.is_some()
+    }
+
+    /// At most `room` entries, none of those that are held; maybe none at all.
+    pub(super) async fn step(&mut self, room: usize, held: &HashSet<Id>) -> Result<Catch> {
+        let caught = self.try_step(room, held).await;
+        match caught {
+            Ok(catch) => {
+                let newest = catch.messages.iter().map(|message| message.id).max();
+                self.last_seen = self.last_seen.max(newest.unwrap_or_default());
+                Ok(catch)
+            }
+            Err(error) => {
+                self.session = None;
+                self.recover_behind = Some(Id::default());
+                let text = error.message();
+                if error.code() == Some(Code::NoGroup) || text.starts_with("UNBLOCKED") {
+                    self.has_group = false;
+                    return Ok(Catch::default());
+                }
+                Err(error)
+            }
+        }
+    }
+
+    async fn try_step(&mut self, room: usize, held: &HashSet<Id>) -> Result<Catch> {
+        if !self.has_group {
+            let made_group = self.make_group().await?;
+            (self.has_group, self.had_group) = (true, true);
+            return Ok(Catch { made_group, ..Catch::default() });
+        }
+        if let Some(behind) = self.recover_behind {
+            return self.recover(behind, room, held).await;
+        }
+        let now = Instant::now();
+        let mut block = self.claim_at.saturating_duration_since(now).as_millis();
+        if block == 0 {
+            if !self.has_claimed {
+                self.has_claimed = true;
+                return self.claim(room).await;
+            }
+            // There is more to be taken over.
+            block = 1;
+        }
+        self.has_claimed = false;
+        self.read(room, block.min(BLOCK_MS_MAX) as u64).await
+    }
+
+    /// What is new.
+    async fn read(&mut self, room: usize, block_ms: u64) -> Result<Catch> {
+        let session = match &mut self.session {
+            Some(session) => session,
+            none => none.insert(self.db.session().await.map_err(passing)?),
+        };
+        let plan = &self.plan;
+        let read = session
+            .xreadgroup_block::<Read>(&plan.group, &plan.member, block_ms, &plan.stream, ">")
+            .count(room)
+            .timeout(Duration::from_millis(block_ms) + ANSWER_WITHIN);
+        let mut catch = Catch::default();
+        let read = read.await.map_err(passing)?;
+        read.into_iter().for_each(|(_, entries)| catch.add(entries, |_| 1));
+        Ok(catch)
+    }
+
+    /// What is pending for this member and not held: those that an earlier run left, or that were lost on the way.
+    ///
+    /// They are listed first, which counts as no delivery, and then only those that are missing are read: the
+    /// count of the others stays what it is.
+    async fn recover(&mut self, behind: Id, room: usize, held: &HashSet<Id>) -> Result<Catch> {
+        let plan = &self.plan;
+        let look = held.len() + room;
+        let listed = self
+            .db
+            .xpending_range::<Pending>(&plan.stream, &plan.group, format!("({behind}"), "+", look)
+            .consumer(&plan.member)
+            .await?;
+        let counts: HashMap<Id, u64> =
+            listed.iter().map(|(id, _, _, count)| (*id, *count)).collect();
+        let missing = |(id, ..): &&Pending| !held.contains(id);
+        let last = listed.iter().filter(missing).nth(room - 1).or(listed.last());
+        let is_last_page =
+            listed.len() < look && last.map(|one| one.0) == listed.last().map(|one| one.0);
+        let mut catch = Catch::default();
+        let taken: Vec<&Pending> = listed.iter().filter(missing).take(room).collect();
+        for run in runs(&listed, &taken) {
+            let Some(first) = run.first() else { continue };
+            let (stream, behind) = (&plan.stream, first.before());
+            let read = self.db.xreadgroup::<Read>(&plan.group, &plan.member, stream, behind);
+            for (_, entries) in read.count(run.len()).await? {
+                // Others may have taken some over meanwhile; then the ones behind come instead.
+                catch.add(entries, |id| counts.get(&id).map_or(1, |count| count + 1));
+            }
+        }
+        self.recover_behind = last.map(|one| one.0).filter(|_| !is_last_page);
+        Ok(catch)
+    }
+
+    /// What has been pending for too long, whoever has it.
+    async fn claim(&mut self, room: usize) -> Result<Catch> {
+        let plan = &self.plan;
+        let (idle_ms, from) = (plan.claim_idle.as_millis() as u64, self.claim_from);
+        let page = self
+            .db
+            .xautoclaim::<Page>(&plan.stream, &plan.group, &plan.member, idle_ms, from)
+            .count(room)
+            .await?;
+        let ids = page.entries.iter().filter_map(|entry| Some(entry.0.as_ref()?.0));
+        let counts = self.count_deliveries(ids.collect()).await?;
+        self.claim_from = page.next;
+        if page.next == Id::default() {
+            self.claim_at = Instant::now() + plan.claim_idle / 2;
+        }
+        let mut catch = Catch { are_claimed: true, deleted: page.deleted, ..Catch::default() };
+        catch.add(page.entries, |id| counts.get(&id).copied().unwrap_or(1));
+        Ok(catch)
+    }
+
+    /// How often these, which are this member's, were delivered.
+    async fn count_deliveries(&self, mut ids: BTreeSet<Id>) -> Result<HashMap<Id, u64>> {
+        let plan = &self.plan;
+        let mut counts = HashMap::new();
+        while let (Some(first), Some(last)) = (ids.first(), ids.last()) {
+            let listed = self
+                .db
+                .xpending_range::<Pending>(&plan.stream, &plan.group, first, last, LOOK)
+                .consumer(&plan.member)
+                .await?;
+            // Between them may be any number of others.
+            let end = listed.last().filter(|_| listed.len() == LOOK).map(|one| one.0);
+            counts.extend(listed.into_iter().map(|(id, _, _, count)| (id, count)));
+            ids.retain(|id| end.is_some_and(|end| *id > end));
+        }
+        Ok(counts)
+    }
+
+    /// Makes the group if it does not exist; whether it did not.
+    async fn make_group(&mut self) -> Result<bool> {
+        let plan = &self.plan;
+        let begin = match plan.begin {
+            _ if self.had_group => self.begin_again().await?.to_string(),
+            Begin::Oldest => "0".to_owned(),
+            Begin::Newest => "$".to_owned(),
+            Begin::Behind(id) => id.to_string(),
+        };
+        let made = self.db.xgroup_create(&plan.stream, &plan.group, begin).mk_stream().await;
+        let is_new = match made {
+            Err(error) if error.code() == Some(Code::BusyGroup) => false,
+            made => made.map(|()| true)?,
+        };
+        // Where it stands is needed if it is lost before an entry came.
+        let groups = self.db.xinfo_groups::<HashMap<String, Value>>(&plan.stream).await?;
+        let ours = groups.iter().find(|group| bytes(group, "name") == Some(&plan.group));
+        let stands_at = ours.and_then(|group| id(group, "last-delivered-id"));
+        self.last_seen = stands_at.unwrap_or(self.last_seen);
+        Ok(is_new)
+    }
+
+    /// Where a group begins that was there before. In a stream that was made anew nothing is old.
+    async fn begin_again(&self) -> Result<Id> {
+        let last_seen = self.last_seen;
+        let stream = self.db.xinfo_stream::<HashMap<String, Value>>(&self.plan.stream).await;
+        let newest = match stream {
+            Ok(stream) => id(&stream, "last-generated-id"),
+            Err(error) if error.code() == Some(Code::Err) => None,
+            Err(error) => return Err(error),
+        };
+        Ok(newest.filter(|newest: &Id| *newest >= last_seen).map_or(Id::default(), |_| last_seen))
+    }
+}
+
+fn bytes<'a>(about: &'a HashMap<String, Value>, name: &str) -> Option<&'a [u8]> {
+    about.get(name)?.as_bytes()
+}
+
+fn id(about: &HashMap<String, Value>, name: &str) -> Option<Id> {
+    std::str::from_utf8(bytes(about, name)?).ok()?.parse().ok()
+}
+
+/// Those of `taken` that stand side by side in `listed`.
+fn runs(listed: &[Pending], taken: &[&Pending]) -> Vec<Vec<Id>> {
+    let mut runs: Vec<Vec<Id>> = Vec::new();
+    let mut wanted = taken.iter().map(|one| one.0).peekable();
+    let mut is_open = false;
+    for (id, ..) in listed {
+        if wanted.peek() != Some(id) {
+            is_open = false;
+            continue;
+        }
+        wanted.next();
+        match runs.last_mut() {
+            Some(run) if is_open => run.push(*id),
+            _ => runs.push(vec![*id]),
+        }
+        is_open = true;
+    }
+    runs
+}
+
+/// Errors of the connection for new entries: another one is made, whatever ended this one.
+fn passing(error: Error) -> Error {
+    match error.kind() {
+        Kind::Closed | Kind::Server(Code::Err) => {
+            Error::lost(Phase::Queued, &format!("the consumer's own connection: {error}"))
+        }
+        _ => error,
+    }
+}
+
+/// Whether it will not pass by itself.
+pub(super) fn is_final(error: &Error) -> bool {
+    match error.kind() {
+        Kind::Closed | Kind::Invalid | Kind::UnexpectedReply => true,
+        Kind::Server(code) => matches!(
+            code,
+            Code::Err
+                | Code::WrongType
+                | Code::CrossSlot
+                | Code::NoAuth
+                | Code::WrongPass
+                | Code::NoPerm
+                | Code::NoProto
+        ),
+        _ => false,
+    }
+}

@@ -1,0 +1,521 @@
+//! The loop of a consumer.
+//!
+//! ```text
+//!   source ──> held ──> queue ──> handlers (tasks) ──Ok──> confirmations, one command at a time ──> gone
+//!                ^         ^                        ──Err──> again later, or dead
+//!                └─ room ──┴── while they are held the server is told that somebody works at them
+//! ```
+//!
+//! 1. An entry is held from when it comes until the server has confirmed what became of it. As many are asked for as
+//!    there is room, so `held` never exceeds it.
+//! 2. One step of the source, one confirmation and one note that entries are still worked at are under way at a time;
+//!    what comes meanwhile goes with the next.
+//! 3. Everything that is under way is a task of `handlers` or of `errands`, and is dropped with this.
+
+use super::event::{Event, Fate, Summary};
+use super::ledger::{self, IDS_MAX};
+use super::message::{Id, Message};
+use super::queue::Queue;
+use super::source::{Catch, Source, is_final};
+use super::{Plan, Spent, Until};
+use crate::client::Client;
+use crate::error::{Error, Result};
+use bytes::Bytes;
+use std::any::Any;
+use std::collections::{HashMap, HashSet};
+use std::fmt;
+use std::future::{Future, pending};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio::task::{AbortHandle, JoinError, JoinSet};
+
+const BACKOFF_FIRST: Duration = Duration::from_millis(10);
+const BACKOFF_LONGEST: Duration = Duration::from_secs(2);
+/// For the last words when everything else has ended.
+const END_WITHIN: Duration = Duration::from_secs(5);
+/// With nothing else to do the loop looks around this often.
+const REST_LONGEST: Duration = Duration::from_secs(60);
+
+/// How long to wait before something is tried again: twice as long each time.
+#[derive(Debug, Default)]
+pub(super) struct Backoff(Option<Duration>);
+
+impl Backoff {
+    pub(super) fn next(&mut self) -> Duration {
+        let next = self.0.map_or(BACKOFF_FIRST, |last| (last * 2).min(BACKOFF_LONGEST));
+        self.0 = Some(next);
+        next
+    }
+}
+
+/// An entry that is this member's.
+struct Held {
+    message: Message,
+    key: Option<Bytes>,
+    /// When the server last counted its idle time from nothing, or later.
+    touched: Instant,
+    /// Since when it is being handled.
+    began: Instant,
+    /// A handler has had it in this run.
+    was_begun: bool,
+}
+
+/// How a handler's task ended.
+enum Outcome {
+    Handled,
+    Failed(String),
+    /// It was to be handled again, and is not pending any more.
+    Gone,
+    /// The server could not be told that it is handled again.
+    NotBegun,
+}
+
+/// What is under way beside the handlers.
+enum Errand {
+    Step(Box<Source>, Instant, Result<Catch>),
+    Confirmed(Vec<Id>, Result<()>),
+    Noted(Vec<Id>, Instant, Result<()>),
+    Buried(Id, String, Result<()>),
+}
+
+pub(super) struct Worker<F> {
+    db: Client,
+    plan: Arc<Plan>,
+    handler: Arc<F>,
+    until: Option<Until>,
+    held: HashMap<Id, Held>,
+    queue: Queue,
+    handlers: JoinSet<Outcome>,
+    tasks: HashMap<tokio::task::Id, Id>,
+    errands: JoinSet<Errand>,
+    /// When it is not under way.
+    source: Option<Box<Source>>,
+    step: Option<AbortHandle>,
+    step_at: Instant,
+    step_backoff: Backoff,
+    /// To be confirmed, and being confirmed.
+    done: Vec<Id>,
+    confirming: Vec<Id>,
+    confirm_at: Instant,
+    confirm_backoff: Backoff,
+    burials: usize,
+    is_noting: bool,
+    note_at: Instant,
+    /// Until when the end has to be reached, once it stops.
+    deadline: Option<Instant>,
+    failure: Option<Error>,
+    summary: Summary,
+}
+
+impl<F, Fut, E> Worker<F>
+where
+    F: Fn(Message) -> Fut + Send + Sync + 'static,
+    Fut: Future<Output = std::result::Result<(), E>> + Send + 'static,
+    E: fmt::Display,
+{
+    pub(super) fn new(db: Client, plan: Plan, handler: F, until: Option<Until>) -> Worker<F> {
+        let (plan, now) = (Arc::new(plan), Instant::now());
+        Worker {
+            source: Some(Box::new(Source::new(db.clone(), Arc::clone(&plan)))),
+            db,
+            plan,
+            handler: Arc::new(handler),
+            until,
+            held: HashMap::new(),
+            queue: Queue::default(),
+            handlers: JoinSet::new(),
+            tasks: HashMap::new(),
+            errands: JoinSet::new(),
+            step: None,
+            step_at: now,
+            step_backoff: Backoff::default(),
+            done: Vec::new(),
+            confirming: Vec::new(),
+            confirm_at: now,
+            confirm_backoff: Backoff::default(),
+            burials: 0,
+            is_noting: false,
+            note_at: now,
+            deadline: None,
+            failure: None,
+            summary: Summary::default(),
+        }
+    }
+
+    pub(super) async fn run(mut self) -> Result<Summary> {
+        loop {
+            let now = Instant::now();
+            self.begin_handlers(now);
+            self.begin_step(now);
+            self.begin_confirming(now);
+            self.begin_noting(now);
+            if self.is_over(now) {
+                break;
+            }
+            let wake = tokio::time::Instant::from_std(self.wakes_at(now));
+            let is_stopping = self.deadline.is_some();
+            tokio::select! {
+                () = stopped(&mut self.until), if !is_stopping => self.stop(None),
+                Some(done) = self.handlers.join_next_with_id() => {
+                    self.handler_ended(done);
+                    // Those that ended with it are confirmed with it.
+                    while let Some(done) = self.handlers.try_join_next_with_id() {
+                        self.handler_ended(done);
+                    }
+                }
+                Some(done) = self.errands.join_next() => self.errand_ended(done),
+                () = tokio::time::sleep_until(wake) => {}
+            }
+        }
+        self.end().await
+    }
+
+    fn wakes_at(&self, now: Instant) -> Instant {
+        let mut wake = self.note_at.min(now + REST_LONGEST);
+        match self.deadline {
+            Some(deadline) => wake = wake.min(deadline),
+            None => {
+                wake = self.queue.next_due().map_or(wake, |due| wake.min(due));
+                if self.source.is_some() && self.step_at > now {
+                    wake = wake.min(self.step_at);
+                }
+            }
+        }
+        let is_to_confirm = self.confirming.is_empty() && !self.done.is_empty();
+        if is_to_confirm { wake.min(self.confirm_at) } else { wake }
+    }
+
+    // Beginning things.
+
+    fn begin_handlers(&mut self, now: Instant) {
+        if self.deadline.is_some() {
+            return;
+        }
+        self.queue.wake(now);
+        while self.handlers.len() < self.plan.parallel {
+            let Some(id) = self.queue.pop() else { break };
+            let Some(held) = self.held.get_mut(&id) else { continue };
+            let is_again = std::mem::replace(&mut held.was_begun, true);
+            held.began = now;
+            held.message.deliveries += u64::from(is_again);
+            let message = held.message.clone();
+            if is_again {
+                self.summary.retried += 1;
+                self.plan.tell(&Event::Retried { id, deliveries: message.deliveries });
+            }
+            let (db, plan) = (self.db.clone(), Arc::clone(&self.plan));
+            let handler = Arc::clone(&self.handler);
+            let task = self.handlers.spawn(async move {
+                if is_again {
+                    match ledger::count_attempt(&db, &plan, &message).await {
+                        Ok(true) => {}
+                        Ok(false) => return Outcome::Gone,
+                        Err(_) => return Outcome::NotBegun,
+                    }
+                }
+                match handler(message).await {
+                    Ok(()) => Outcome::Handled,
+                    Err(error) => Outcome::Failed(error.to_string()),
+                }
+            });
+            self.tasks.insert(task.id(), id);
+        }
+    }
+
+    fn begin_step(&mut self, now: Instant) {
+        let room = self.plan.room().saturating_sub(self.held.len());
+        if self.deadline.is_some() || room == 0 || now < self.step_at {
+            return;
+        }
+        let Some(mut source) = self.source.take() else { return };
+        let held: HashSet<Id> = match source.looks_back() {
+            true => self.held.keys().copied().collect(),
+            false => HashSet::new(),
+        };
+        let step = self.errands.spawn(async move {
+            let caught = source.step(room, &held).await;
+            Errand::Step(source, now, caught)
+        });
+        self.step = Some(step);
+    }
+
+    fn begin_confirming(&mut self, now: Instant) {
+        if !self.confirming.is_empty() || self.done.is_empty() || now < self.confirm_at {
+            return;
+        }
+        let ids: Vec<Id> = self.done.drain(..self.done.len().min(IDS_MAX)).collect();
+        self.confirming.clone_from(&ids);
+        let (db, plan) = (self.db.clone(), Arc::clone(&self.plan));
+        self.errands.spawn(async move {
+            let confirmed = ledger::confirm(&db, &plan, &ids).await;
+            Errand::Confirmed(ids, confirmed)
+        });
+    }
+
+    /// Those that are held for long are not for others to take over.
+    fn begin_noting(&mut self, now: Instant) {
+        if now < self.note_at {
+            return;
+        }
+        self.note_at = now + self.plan.claim_idle / 8;
+        if self.is_noting {
+            return;
+        }
+        let is_old = |held: &&Held| now.duration_since(held.touched) >= self.plan.claim_idle / 2;
+        let ids: Vec<Id> = self.held.values().filter(is_old).map(|held| held.message.id).collect();
+        if ids.is_empty() {
+            return;
+        }
+        self.is_noting = true;
+        let (db, plan) = (self.db.clone(), Arc::clone(&self.plan));
+        self.errands.spawn(async move {
+            let noted = ledger::hold(&db, &plan, &ids).await;
+            Errand::Noted(ids, now, noted)
+        });
+    }
+
+    // What has ended.
+
+    fn handler_ended(&mut self, ended: std::result::Result<(tokio::task::Id, Outcome), JoinError>) {
+        let (task, outcome) = match ended {
+            Ok(ended) => ended,
+            Err(error) => {
+                let task = error.id();
+                (task, Outcome::Failed(panic_text(error)))
+            }
+        };
+        let Some(id) = self.tasks.remove(&task) else { return };
+        let Some(held) = self.held.get_mut(&id) else { return };
+        let deliveries = held.message.deliveries;
+        match outcome {
+            Outcome::Handled => {
+                self.summary.handled += 1;
+                let took = held.began.elapsed();
+                self.plan.tell(&Event::Handled { id, deliveries, took });
+                self.queue.settle(held.key.as_ref());
+                self.done.push(id);
+            }
+            Outcome::Failed(why) if deliveries >= self.plan.attempts => {
+                self.summary.failed += 1;
+                self.plan.tell(&Event::Failed { id, deliveries, why: &why, again_in: None });
+                self.queue.settle(held.key.as_ref());
+                self.give_up(id, why);
+            }
+            Outcome::Failed(why) => {
+                self.summary.failed += 1;
+                let rest = self.plan.rest(deliveries);
+                self.plan.tell(&Event::Failed { id, deliveries, why: &why, again_in: Some(rest) });
+                self.queue.again(id, Instant::now() + rest);
+            }
+            Outcome::Gone => {
+                self.queue.settle(held.key.as_ref());
+                self.held.remove(&id);
+            }
+            Outcome::NotBegun => {
+                held.message.deliveries -= 1;
+                self.queue.again(id, Instant::now() + BACKOFF_LONGEST.min(self.plan.retry_longest));
+            }
+        }
+    }
+
+    /// It has had all its attempts.
+    fn give_up(&mut self, id: Id, why: String) {
+        let Some(held) = self.held.get(&id) else { return };
+        let deliveries = held.message.deliveries;
+        let fate = match &self.plan.spent {
+            Spent::DeadLetter(stream) => {
+                self.burials += 1;
+                let (db, plan, stream) = (self.db.clone(), Arc::clone(&self.plan), stream.clone());
+                let message = held.message.clone();
+                self.errands.spawn(async move {
+                    let buried = ledger::bury(&db, &plan, &stream, &message, &why).await;
+                    Errand::Buried(id, why, buried)
+                });
+                return;
+            }
+            Spent::Discard => {
+                self.done.push(id);
+                Fate::Discarded
+            }
+            Spent::Keep => {
+                self.held.remove(&id);
+                Fate::Kept
+            }
+        };
+        self.summary.dead += 1;
+        self.plan.tell(&Event::Dead { id, deliveries, why: &why, fate });
+    }
+
+    fn errand_ended(&mut self, ended: std::result::Result<Errand, JoinError>) {
+        let errand = match ended {
+            Ok(errand) => errand,
+            Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
+            // The last step of the source, when this stops.
+            Err(_) => return,
+        };
+        match errand {
+            Errand::Step(source, began, caught) => {
+                (self.source, self.step) = (Some(source), None);
+                match caught {
+                    Ok(catch) => {
+                        self.step_backoff = Backoff::default();
+                        self.take(catch, began);
+                    }
+                    Err(error) => {
+                        let again_in = self.step_backoff.next();
+                        self.step_at = Instant::now() + again_in;
+                        self.interrupted(error, again_in);
+                    }
+                }
+            }
+            Errand::Confirmed(ids, confirmed) => {
+                self.confirming.clear();
+                match confirmed {
+                    Ok(()) => {
+                        self.confirm_backoff = Backoff::default();
+                        ids.iter().for_each(|id| drop(self.held.remove(id)));
+                    }
+                    Err(error) => {
+                        let again_in = self.confirm_backoff.next();
+                        self.confirm_at = Instant::now() + again_in;
+                        // They are confirmed first, and others with them.
+                        self.done.splice(..0, ids);
+                        self.interrupted(error, again_in);
+                    }
+                }
+            }
+            Errand::Noted(ids, at, noted) => {
+                self.is_noting = false;
+                if noted.is_ok() {
+                    for id in ids {
+                        self.held.entry(id).and_modify(|held| held.touched = at);
+                    }
+                }
+            }
+            Errand::Buried(id, why, buried) => {
+                self.burials -= 1;
+                let Some(held) = self.held.remove(&id) else { return };
+                match buried {
+                    Ok(()) => {
+                        let (deliveries, fate) = (held.message.deliveries, Fate::DeadLetter);
+                        self.summary.dead += 1;
+                        self.plan.tell(&Event::Dead { id, deliveries, why: &why, fate });
+                    }
+                    Err(error) => {
+                        self.held.insert(id, held);
+                        self.interrupted(error, Duration::ZERO);
+                    }
+                }
+            }
+        }
+    }
+
+    fn interrupted(&mut self, error: Error, again_in: Duration) {
+        if is_final(&error) {
+            self.stop(Some(error));
+        } else {
+            self.plan.tell(&Event::Interrupted { error: &error, again_in });
+        }
+    }
+
+    /// Entries came.
+    fn take(&mut self, catch: Catch, touched: Instant) {
+        if catch.made_group {
+            self.plan.tell(&Event::GroupMade);
+        }
+        for id in catch.deleted {
+            self.plan.tell(&Event::Deleted { id });
+            if !self.held.contains_key(&id) {
+                self.done.push(id);
+            }
+        }
+        for message in catch.messages {
+            let (id, deliveries) = (message.id, message.deliveries);
+            if self.held.contains_key(&id) {
+                continue;
+            }
+            if catch.are_claimed {
+                self.summary.claimed += 1;
+                self.plan.tell(&Event::Claimed { id, deliveries });
+            }
+            let key = self.plan.key.as_ref().and_then(|field| message.raw_field(field)).cloned();
+            let is_spent = deliveries > self.plan.attempts;
+            let held = Held { message, key, touched, began: touched, was_begun: false };
+            if is_spent {
+                self.held.insert(id, held);
+                self.give_up(
+                    id,
+                    format!("delivered {} times before, never confirmed", deliveries - 1),
+                );
+                continue;
+            }
+            self.queue.arrive(id, held.key.as_ref());
+            self.held.insert(id, held);
+        }
+    }
+
+    // The end.
+
+    /// Nothing more is begun. What is under way may come to its end.
+    fn stop(&mut self, failure: Option<Error>) {
+        if self.deadline.is_none() {
+            self.deadline = Some(Instant::now() + self.plan.stop_within);
+            self.failure = failure;
+            self.source = None;
+            if let Some(step) = self.step.take() {
+                step.abort();
+            }
+            self.plan.tell(&Event::Stopping);
+        }
+    }
+
+    fn is_over(&self, now: Instant) -> bool {
+        let Some(deadline) = self.deadline else { return false };
+        let is_done = self.handlers.is_empty()
+            && self.burials == 0
+            && self.confirming.is_empty()
+            && self.done.is_empty();
+        // Who may not confirm does not wait until it may.
+        now >= deadline || is_done || (self.failure.is_some() && self.handlers.is_empty())
+    }
+
+    async fn end(mut self) -> Result<Summary> {
+        // What cannot be said now, others find out in their time.
+        let _ = tokio::time::timeout(END_WITHIN, self.hand_over()).await;
+        self.failure.map_or(Ok(self.summary), Err)
+    }
+
+    /// The last words: what is done, what is not, and maybe that there will be no more.
+    async fn hand_over(&mut self) {
+        self.handlers.shutdown().await;
+        self.errands.shutdown().await;
+        let done: Vec<Id> = self.confirming.drain(..).chain(self.done.drain(..)).collect();
+        for ids in done.chunks(IDS_MAX) {
+            let _ = ledger::confirm(&self.db, &self.plan, ids).await;
+        }
+        let begun = self.held.values().filter(|held| held.was_begun);
+        let begun = begun.map(|held| (held.message.id, held.message.deliveries)).collect();
+        self.summary.returned =
+            ledger::give_back(&self.db, &self.plan, &begun).await.unwrap_or_default();
+        if self.plan.leaves {
+            let _ = ledger::leave(&self.db, &self.plan).await;
+        }
+    }
+}
+
+/// Is done when the consumer is told to stop.
+async fn stopped(until: &mut Option<Until>) {
+    match until {
+        Some(until) => until.await,
+        None => pending().await,
+    }
+}
+
+fn panic_text(error: JoinError) -> String {
+    let text = |payload: Box<dyn Any + Send>| {
+        let text = payload.downcast_ref::<&str>().map(|text| (*text).to_owned());
+        text.or_else(|| payload.downcast_ref::<String>().cloned())
+    };
+    let payload = error.try_into_panic().ok().and_then(text);
+    format!("panic: {}", payload.as_deref().unwrap_or("no message"))
+}

@@ -1,0 +1,181 @@
+//! A Bloom filter in the bits of a string.
+
+use super::bytes_of;
+use crate::arg::ToArg;
+use crate::client::Client;
+use crate::command::Command;
+use crate::commands;
+use crate::error::{Error, Kind, Result};
+use crate::request::{Request, Traits};
+
+/// Items of one batch.
+const AT_ONCE: usize = 4096;
+/// A string has no more.
+const BITS_MAX: f64 = (1_u64 << 32) as f64;
+const HASHES_MAX: f64 = 64.0;
+
+/// A set that many programs share and that takes some ten bits for each item, whatever its length: what it does not have
+/// it knows for sure; of what it has not it says in a given share of cases that it may. Items cannot be taken out. C5.
+///
+/// It is a string of bits; an item sets some of them, by BITFIELD, all items of a call in one round trip. Two calls at the
+/// same time lose nothing.
+///
+/// How an item becomes bits is part of what is promised: h = FNV-1a (64 bits) of its bytes, a = mix(h),
+/// b = mix(a) | 1, where mix is the finalizer of SplitMix64; its bits are those at (a + i·b) mod bits, for i from 0.
+///
+/// ```no_run
+/// # async fn example(db: brisk::Client) -> brisk::Result<()> {
+/// // A million items, and one in a hundred of the others seems to be there: 1.2 MB.
+/// let seen = brisk::recipes::Bloom::new(&db, "seen", 1_000_000, 0.01)?;
+/// seen.add("ana").await?;
+/// assert!(seen.contains("ana").await?);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug)]
+pub struct Bloom {
+    db: Client,
+    key: Vec<u8>,
+    bits: u64,
+    hashes: u32,
+}
+
+impl Bloom {
+    /// A filter for so many items, of which others seem to be there with this probability once so many are. Whoever shares
+    /// it has to say the same.
+    ///
+    /// # Errors
+    /// [`Kind::Invalid`] if the probability is not between 0 and 1, there are no items, or more than 2^32 bits
+    /// would be needed.
+    pub fn new(db: &Client, key: impl ToArg, items: u64, false_positives: f64) -> Result<Bloom> {
+        if items == 0 || !(false_positives > 0.0 && false_positives < 1.0) {
+            let text = "a Bloom filter has items, and a probability between 0 and 1";
+            return Err(Error::new(Kind::Invalid, text));
+        }
+        let ln_2 = std::f64::consts::LN_2;
+        let bits = (items as f64 * -false_positives.ln() / (ln_2 * ln_2)).ceil().max(8.0);
+        if bits > BITS_MAX {
+            return Err(Error::new(Kind::Invalid, "it would need more than 2^32 bits"));
+        }
+        let hashes = (bits / items as f64 * ln_2).round().clamp(1.0, HASHES_MAX);
+        Ok(Bloom { db: db.clone(), key: bytes_of(key), bits: bits as u64, hashes: hashes as u32 })
+    }
+
+    /// How many bits it has.
+    #[must_use]
+    pub fn bits(&self) -> u64 {
+        self.bits
+    }
+
+    /// How many of them an item sets.
+    #[must_use]
+    pub fn hashes(&self) -> u32 {
+        self.hashes
+    }
+
+    /// The bits of an item.
+    fn bits_of(&self, item: impl ToArg) -> impl Iterator<Item = u64> {
+        let first = mix(fnv(&bytes_of(item)));
+        let step = mix(first) | 1;
+        let bits = self.bits;
+        (0..u64::from(self.hashes)).map(move |at| first.wrapping_add(at.wrapping_mul(step)) % bits)
+    }
+
+    /// One BITFIELD for an item, of this operation for each of its bits.
+    fn command(&self, name: &str, traits: Traits, op: &[&str], item: impl ToArg) -> Ask {
+        let mut request = Request::new(name, traits);
+        request.key(&self.key);
+        for bit in self.bits_of(item) {
+            request.args([op[0], "u1"]);
+            request.arg(bit);
+            request.args(&op[1..]);
+        }
+        Command::new(request)
+    }
+
+    /// Adds an item; whether it was not there before for sure.
+    ///
+    /// # Errors
+    /// The server's.
+    pub async fn add(&self, item: impl ToArg) -> Result<bool> {
+        Ok(self.add_all([item]).await?.first().copied().unwrap_or(false))
+    }
+
+    /// Adds items in one round trip (for 4,096 each); of each, whether it was not there before for sure.
+    ///
+    /// # Errors
+    /// The server's. Some may have been added then.
+    pub async fn add_all(&self, items: impl IntoIterator<Item = impl ToArg>) -> Result<Vec<bool>> {
+        let set = |item| self.command("BITFIELD", Traits::default(), &["SET", "1"], item);
+        let before = self.ask_all(items.into_iter().map(set)).await?;
+        Ok(before.into_iter().map(|bits| bits.contains(&0)).collect())
+    }
+
+    /// Whether it may have an item; if not, it has not for sure.
+    ///
+    /// # Errors
+    /// The server's.
+    pub async fn contains(&self, item: impl ToArg) -> Result<bool> {
+        Ok(self.contains_all([item]).await?.first().copied().unwrap_or(false))
+    }
+
+    /// Whether it may have these items, in one round trip (for 4,096 each).
+    ///
+    /// # Errors
+    /// The server's.
+    pub async fn contains_all(
+        &self,
+        items: impl IntoIterator<Item = impl ToArg>,
+    ) -> Result<Vec<bool>> {
+        let reads = Traits { reads_only: true, ..Traits::default() };
+        let get = |item| self.command("BITFIELD_RO", reads, &["GET"], item);
+        let found = self.ask_all(items.into_iter().map(get)).await?;
+        Ok(found.into_iter().map(|bits| !bits.contains(&0)).collect())
+    }
+
+    async fn ask_all(&self, commands: impl Iterator<Item = Ask>) -> Result<Vec<Vec<i64>>> {
+        let mut commands = commands.peekable();
+        let mut replies = Vec::new();
+        while commands.peek().is_some() {
+            let some: Vec<Ask> = commands.by_ref().take(AT_ONCE).collect();
+            replies.extend(self.db.batch(some).await?);
+        }
+        Ok(replies)
+    }
+
+    /// About how many items were added, told from the share of bits that are set. O(bits) for the server.
+    ///
+    /// # Errors
+    /// The server's.
+    pub async fn estimated_len(&self) -> Result<u64> {
+        let set = commands::bitcount(&self.key).on(&self.db).await? as f64;
+        let bits = self.bits as f64;
+        // With all bits set nobody knows; it is as if one were not.
+        let clear = ((bits - set) / bits).max(1.0 / bits);
+        Ok((-bits / f64::from(self.hashes) * clear.ln()).round() as u64)
+    }
+
+    /// Forgets everything.
+    ///
+    /// # Errors
+    /// The server's.
+    pub async fn clear(&self) -> Result<()> {
+        commands::del(&self.key).on(&self.db).await.map(|_| ())
+    }
+}
+
+/// What an item's bits are, or were.
+type Ask = Command<(), Vec<i64>>;
+
+fn fnv(bytes: &[u8]) -> u64 {
+    let fold = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, fold)
+}
+
+/// Each bit of the result depends on all bits.
+fn mix(hash: u64) -> u64 {
+    let hash = hash.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let hash = (hash ^ (hash >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let hash = (hash ^ (hash >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    hash ^ (hash >> 31)
+}

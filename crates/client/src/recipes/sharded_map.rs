@@ -1,0 +1,240 @@
+//! One huge map in many small hashes.
+
+use super::bytes_of;
+use super::shard::Rule;
+use crate::arg::ToArg;
+use crate::client::Client;
+use crate::commands;
+use crate::error::Result;
+use crate::reply::FromReply;
+use std::collections::BTreeMap;
+
+/// Commands of one batch.
+pub(super) const AT_ONCE: usize = 1000;
+
+/// One huge map in many small hashes. M4.
+///
+/// A server stores a small hash as one string of bytes, which takes a fraction of the memory of as many keys. A million
+/// users of some bytes each as `user:N` are 72 MB in Redis, and 10 MB in hashes of 1,000.
+///
+/// - Choose `shard_size` no larger than the server's `hash-max-listpack-entries` (512 in Redis 7, and often raised to
+///   1,024 for this), and values no longer than `hash-max-listpack-value`. Keys that are no numbers fill a shard by
+///   half, on average. A larger shard is stored like any hash, and the gain is gone.
+/// - `total_elements` and `shard_size` decide where everything is: they cannot be changed while there is data.
+/// - An element has no time to live of its own.
+/// - Elements of one shard are in one slot of a cluster; the map is in many.
+///
+/// ```no_run
+/// # async fn example(db: brisk::Client) -> brisk::Result<()> {
+/// let cities = brisk::recipes::ShardedMap::new(&db, "city-of-user", 1_000_000, 1000)?;
+/// cities.set(125_000, "Lima").await?;
+/// let city: Option<String> = cities.get(125_000).await?;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug)]
+pub struct ShardedMap {
+    db: Client,
+    base: String,
+    rule: Rule,
+}
+
+impl ShardedMap {
+    /// A map of about `total_elements`, with about `shard_size` in a hash, whose keys are `base:0`, `base:1` …
+    ///
+    /// # Errors
+    /// [`Kind::Invalid`](crate::Kind::Invalid) if a shard has no room, or there would be more than 2^32.
+    pub fn new(
+        db: &Client,
+        base: impl Into<String>,
+        total_elements: u64,
+        shard_size: u64,
+    ) -> Result<ShardedMap> {
+        let rule = Rule::new(total_elements, shard_size)?;
+        Ok(ShardedMap { db: db.clone(), base: base.into(), rule })
+    }
+
+    /// The hash in which an element is, or would be.
+    ///
+    /// # Errors
+    /// [`Kind::Invalid`](crate::Kind::Invalid) for a number from 2 · `total_elements` on: it would lie beyond the shards that [`len`](Self::len)
+    /// and [`scan`](Self::scan) look through. So for all that take a key.
+    pub fn shard_key(&self, key: impl ToArg) -> Result<String> {
+        Ok(self.key_of(self.rule.shard_within(&bytes_of(key))?))
+    }
+
+    fn key_of(&self, shard: u64) -> String {
+        format!("{}:{shard}", self.base)
+    }
+
+    /// How many hashes there may be.
+    #[must_use]
+    pub fn shards(&self) -> u64 {
+        self.rule.shards()
+    }
+
+    /// The value of an element.
+    ///
+    /// # Errors
+    /// As [`shard_key`](Self::shard_key); the server's.
+    pub async fn get<T: FromReply>(&self, key: impl ToArg) -> Result<Option<T>> {
+        self.db.hget(self.shard_key(&key)?, &key).await
+    }
+
+    /// Sets a value; whether the element is new.
+    ///
+    /// # Errors
+    /// As [`shard_key`](Self::shard_key); the server's.
+    pub async fn set(&self, key: impl ToArg, value: impl ToArg) -> Result<bool> {
+        Ok(self.db.hset(self.shard_key(&key)?, (&key, &value)).await? == 1)
+    }
+
+    /// Removes an element; whether it was there.
+    ///
+    /// # Errors
+    /// As [`shard_key`](Self::shard_key); the server's.
+    pub async fn remove(&self, key: impl ToArg) -> Result<bool> {
+        let field = bytes_of(&key);
+        Ok(self.db.hdel(self.shard_key(&key)?, field).await? == 1)
+    }
+
+    /// Adds to a value, which is 0 if it is not there; what it is then.
+    ///
+    /// # Errors
+    /// As [`shard_key`](Self::shard_key); the server's, if the value is no whole number.
+    pub async fn incr(&self, key: impl ToArg, by: i64) -> Result<i64> {
+        self.db.hincrby(self.shard_key(&key)?, &key, by).await
+    }
+
+    /// The values of several elements, in the order of the keys: one HMGET for each hash that is concerned, all of them
+    /// in one round trip (of 1,000 hashes each).
+    ///
+    /// # Errors
+    /// As [`shard_key`](Self::shard_key); the server's.
+    pub async fn mget<T: FromReply>(
+        &self,
+        keys: impl IntoIterator<Item = impl ToArg>,
+    ) -> Result<Vec<Option<T>>> {
+        let keys: Vec<Vec<u8>> = keys.into_iter().map(bytes_of).collect();
+        let mut values: Vec<Option<T>> = Vec::with_capacity(keys.len());
+        values.resize_with(keys.len(), || None);
+        let shards = self.by_shard(&keys)?;
+        for shards in shards.chunks(AT_ONCE) {
+            let read = shards.iter().map(|(shard, places)| {
+                let fields: Vec<&[u8]> = places.iter().map(|place| &keys[*place][..]).collect();
+                commands::hmget::<T>(self.key_of(*shard), fields)
+            });
+            let found = self.db.batch(read.collect::<Vec<_>>()).await?;
+            for ((_, places), found) in shards.iter().zip(found) {
+                for (place, value) in places.iter().zip(found) {
+                    values[*place] = value;
+                }
+            }
+        }
+        Ok(values)
+    }
+
+    /// Sets several values: one HSET for each hash that is concerned, all of them in one round trip (of 1,000 hashes
+    /// each), but not as a whole: others may see some of them set.
+    ///
+    /// # Errors
+    /// As [`shard_key`](Self::shard_key), and then nothing is set; the server's.
+    pub async fn mset(
+        &self,
+        pairs: impl IntoIterator<Item = (impl ToArg, impl ToArg)>,
+    ) -> Result<()> {
+        let pairs = pairs.into_iter().map(|(key, value)| (bytes_of(key), bytes_of(value)));
+        let (keys, values): (Vec<_>, Vec<_>) = pairs.unzip();
+        for shards in self.by_shard(&keys)?.chunks(AT_ONCE) {
+            let set = shards.iter().map(|(shard, places)| {
+                let pairs = places.iter().map(|place| (&keys[*place][..], &values[*place][..]));
+                commands::hset(self.key_of(*shard), pairs.collect::<Vec<_>>())
+            });
+            self.db.batch(set.collect::<Vec<_>>()).await?;
+        }
+        Ok(())
+    }
+
+    /// Which elements are in which shard, by their places.
+    fn by_shard(&self, keys: &[Vec<u8>]) -> Result<Vec<(u64, Vec<usize>)>> {
+        let mut shards: BTreeMap<u64, Vec<usize>> = BTreeMap::new();
+        for (place, key) in keys.iter().enumerate() {
+            shards.entry(self.rule.shard_within(key)?).or_default().push(place);
+        }
+        Ok(shards.into_iter().collect())
+    }
+
+    /// How many elements there are: asks every shard, a thousand in a round trip. O(shards).
+    ///
+    /// # Errors
+    /// The server's.
+    pub async fn len(&self) -> Result<u64> {
+        let mut len = 0;
+        for from in (0..self.shards()).step_by(AT_ONCE) {
+            let to = self.shards().min(from + AT_ONCE as u64);
+            let lengths = (from..to).map(|shard| commands::hlen(self.key_of(shard)));
+            len += self.db.batch(lengths.collect::<Vec<_>>()).await?.iter().sum::<i64>() as u64;
+        }
+        Ok(len)
+    }
+
+    /// Whether there is no element. As [`len`](Self::len).
+    ///
+    /// # Errors
+    /// The server's.
+    pub async fn is_empty(&self) -> Result<bool> {
+        Ok(self.len().await? == 0)
+    }
+
+    /// All elements, shard by shard.
+    ///
+    /// ```no_run
+    /// # async fn example(map: brisk::recipes::ShardedMap) -> brisk::Result<()> {
+    /// let mut pages = map.scan::<u64, String>();
+    /// while let Some(page) = pages.next().await? {
+    ///     for (user, city) in page {
+    ///         println!("{user} {city}");
+    ///     }
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn scan<K, V>(&self) -> Pages<'_, K, V> {
+        Pages { map: self, next: 0, types: std::marker::PhantomData }
+    }
+}
+
+/// The elements of a map; [`ShardedMap::scan`] gives them.
+#[derive(Debug)]
+pub struct Pages<'a, K, V> {
+    map: &'a ShardedMap,
+    next: u64,
+    types: std::marker::PhantomData<fn() -> (K, V)>,
+}
+
+/// Shards that are read in one round trip.
+const SHARDS_OF_A_PAGE: u64 = 16;
+
+impl<K: FromReply, V: FromReply> Pages<'_, K, V> {
+    /// Those of the next shards, as they are now; never an empty page. `None` after the last one.
+    ///
+    /// An element that is there from the beginning to the end is given once. After an error the same page comes
+    /// again.
+    ///
+    /// # Errors
+    /// The server's; [`Kind::UnexpectedReply`](crate::Kind::UnexpectedReply) if an element is of another type.
+    pub async fn next(&mut self) -> Result<Option<Vec<(K, V)>>> {
+        while self.next < self.map.shards() {
+            let to = self.map.shards().min(self.next + SHARDS_OF_A_PAGE);
+            let read = (self.next..to)
+                .map(|shard| commands::hgetall::<Vec<(K, V)>>(self.map.key_of(shard)));
+            let page = self.map.db.batch(read.collect::<Vec<_>>()).await?;
+            self.next = to;
+            if page.iter().any(|shard| !shard.is_empty()) {
+                return Ok(Some(page.into_iter().flatten().collect()));
+            }
+        }
+        Ok(None)
+    }
+}
