@@ -9,6 +9,7 @@ use crate::lane::Lane;
 use crate::lane::cell::{Bounds, Shared, WhenFull};
 use crate::lane::connect::{Connection, Setup, open};
 use crate::lane::driver::Task;
+use crate::lane::pool::{Pool, Seat};
 use crate::session::Session;
 use std::sync::Arc;
 use std::thread;
@@ -26,7 +27,16 @@ const LANES_MAX: usize = 4;
 /// More than this on one server is a mistake.
 const LANES_BOUND: usize = 1024;
 
-/// How many connections all callers share.
+/// How many connections there are, and whether all callers share them.
+///
+/// ```no_run
+/// # async fn example() -> brisk::Result<()> {
+/// use brisk::{Client, Lanes};
+/// let shared = Client::connect("redis://127.0.0.1").await?;
+/// let pooled = Client::builder("redis://127.0.0.1").lanes(Lanes::Pool(50)).connect().await?;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Lanes {
@@ -35,6 +45,19 @@ pub enum Lanes {
     Auto,
     /// So many.
     Count(usize),
+    /// So many that are not shared but taken in turns: a connection carries one command (or batch, or transaction)
+    /// at a time, from when it is sent until its reply was read. Who finds all of them taken waits in order, within
+    /// the budget and its own time.
+    ///
+    /// Each command costs a round trip of a connection, and a read and a write: shared lanes are faster by far. A
+    /// pool is for commands that take long on the server, each of which would hold up those behind it, and for those
+    /// that wait for other clients ([`commands::blpop`](crate::commands::blpop) and the like), which a pool takes
+    /// too. Commands of one key go by several connections, so that their order is not promised unless each is
+    /// awaited before the next.
+    ///
+    /// A command that is left (its future is dropped, or its time is over) keeps its connection until its reply has
+    /// come; one that waits for other clients loses it, so that the server forgets the command.
+    Pool(usize),
 }
 
 /// How many bytes of requests may wait for their replies, each lane for itself.
@@ -93,7 +116,7 @@ impl Builder {
         }
     }
 
-    /// How many connections all callers share. Default: [`Lanes::Auto`].
+    /// How many connections there are, and whether all callers share them. Default: [`Lanes::Auto`].
     pub fn lanes(mut self, lanes: Lanes) -> Builder {
         self.lanes = Some(lanes);
         self
@@ -194,9 +217,14 @@ impl Builder {
     fn plan(self) -> Result<Plan> {
         let url = self.url?;
         let invalid = |text: &str| Error::new(Kind::Invalid, text.to_owned());
-        let lanes = match (self.lanes, url.lanes) {
-            (Some(Lanes::Count(count)), _) | (None, Some(count)) => count,
-            _ => thread::available_parallelism().map_or(1, usize::from).min(LANES_MAX),
+        let wanted = self.lanes.or(url.pool.map(Lanes::Pool)).or(url.lanes.map(Lanes::Count));
+        let (lanes, is_pool) = match wanted {
+            Some(Lanes::Count(count)) => (count, false),
+            Some(Lanes::Pool(count)) => (count, true),
+            Some(Lanes::Auto) | None => {
+                let processors = thread::available_parallelism().map_or(1, usize::from);
+                (processors.min(LANES_MAX), false)
+            }
         };
         if !(1..=LANES_BOUND).contains(&lanes) {
             return Err(invalid("lanes are 1 to 1024"));
@@ -222,7 +250,7 @@ impl Builder {
         let timeout = self.timeout.unwrap_or(Some(url.timeout.unwrap_or(TIMEOUT)));
         let bounds =
             Bounds { bytes_max: self.budget.bytes, when_full: self.budget.when_full, timeout };
-        Ok(Plan { setup: Arc::new(setup), bounds, lanes, replay: self.replay })
+        Ok(Plan { setup: Arc::new(setup), bounds, lanes, is_pool, replay: self.replay })
     }
 }
 
@@ -239,7 +267,8 @@ impl Client {
     pub(crate) async fn open_session(&self) -> Result<Session> {
         let plan = self.inner.plan.clone();
         let connection = self.run_there(async move { plan.open().await }).await?;
-        let lane = self.inner.plan.start_lane(&self.inner.handle, Some(connection), false);
+        let shared = Shared::new(self.inner.plan.bounds);
+        let lane = self.inner.plan.start_lane(&self.inner.handle, Some(connection), false, shared);
         Ok(Session::new(lane, self.inner.timeout))
     }
 
@@ -255,6 +284,8 @@ pub(super) struct Plan {
     setup: Arc<Setup>,
     bounds: Bounds,
     lanes: usize,
+    /// Whether the lanes are a pool.
+    is_pool: bool,
     replay: Replay,
 }
 
@@ -265,9 +296,16 @@ impl Plan {
 
     fn start(self, handle: &Handle, first: Connection, runtime: Option<OwnRuntime>) -> Client {
         let mut first = Some(first);
-        let lanes = (0..self.lanes).map(|_| self.start_lane(handle, first.take(), true));
+        let pool = self.is_pool.then(|| Arc::new(Pool::new(self.bounds, self.lanes)));
+        let lanes = (0..self.lanes).map(|at| {
+            let shared = match &pool {
+                Some(pool) => Shared::seated(self.bounds, Seat::new(pool, at)),
+                None => Shared::new(self.bounds),
+            };
+            self.start_lane(handle, first.take(), true, shared)
+        });
         let inner = Inner {
-            node: Node::new(lanes.collect()),
+            node: Node::new(lanes.collect(), pool),
             replay: self.replay,
             timeout: self.bounds.timeout,
             plan: self.clone(),
@@ -277,8 +315,14 @@ impl Plan {
         Client { inner: Arc::new(inner) }
     }
 
-    fn start_lane(&self, handle: &Handle, first: Option<Connection>, reconnects: bool) -> Lane {
-        let shared = Arc::new(Shared::new(self.bounds));
+    fn start_lane(
+        &self,
+        handle: &Handle,
+        first: Option<Connection>,
+        reconnects: bool,
+        shared: Shared,
+    ) -> Lane {
+        let shared = Arc::new(shared);
         let task = Task {
             shared: Arc::clone(&shared),
             setup: Arc::clone(&self.setup),

@@ -7,7 +7,7 @@ pub use builder::{Budget, Builder, Lanes};
 
 use crate::command::sealed::Target;
 use crate::command::{Command, Replay, Way};
-use crate::error::{Error, Kind, Result};
+use crate::error::Result;
 use crate::lane::cell::Submitted;
 use crate::request::Request;
 use node::Node;
@@ -83,12 +83,7 @@ impl Client {
 impl Target for Client {
     #[expect(private_interfaces, reason = "nobody outside can name or call it")]
     fn submit(&self, way: &Way<'_>, waker: &Waker) -> Result<Submitted> {
-        if way.requests.iter().any(Request::wants_its_own_connection) {
-            let text = "this command would hold up, or change, a connection that others share: use a Session";
-            return Err(Error::new(Kind::Invalid, text));
-        }
-        let key = way.requests.first().and_then(Request::first_key);
-        self.inner.node.lane(key)?.submit(way.requests, way.limit(), waker)
+        self.inner.node.submit(way, waker)
     }
 
     fn default_replay(&self) -> Replay {
