@@ -2,6 +2,7 @@
 
 use anyhow::{Context, Result};
 use fred::prelude::{ClientLike, KeysInterface};
+use rustis::client::BatchPreparedCommand;
 use rustis::commands::StringCommands;
 use std::future::Future;
 
@@ -9,6 +10,8 @@ use std::future::Future;
 pub(crate) trait Subject: Clone + Send + Sync + Sized + 'static {
     fn connect(server: &str) -> impl Future<Output = Result<Self>>;
     fn set(&self, key: &str, value: &str) -> impl Future<Output = Result<()>> + Send;
+    /// All of them in one explicit pipeline.
+    fn set_many(&self, pairs: &[(&str, &str)]) -> impl Future<Output = Result<()>> + Send;
     fn get(&self, key: &str) -> impl Future<Output = Result<Vec<u8>>> + Send;
 }
 
@@ -23,6 +26,12 @@ impl Subject for Brisk {
 
     async fn set(&self, key: &str, value: &str) -> Result<()> {
         self.0.set(key, value).await?;
+        Ok(())
+    }
+
+    async fn set_many(&self, pairs: &[(&str, &str)]) -> Result<()> {
+        let sets: Vec<_> = pairs.iter().map(|(key, value)| brisk::commands::set(*key, *value)).collect();
+        self.0.batch(sets).await?;
         Ok(())
     }
 
@@ -43,6 +52,15 @@ impl Subject for Redis {
     async fn set(&self, key: &str, value: &str) -> Result<()> {
         let mut connection = self.0.clone();
         Ok(redis::cmd("SET").arg(key).arg(value).query_async(&mut connection).await?)
+    }
+
+    async fn set_many(&self, pairs: &[(&str, &str)]) -> Result<()> {
+        let mut connection = self.0.clone();
+        let mut pipe = redis::pipe();
+        for (key, value) in pairs {
+            pipe.cmd("SET").arg(*key).arg(*value).ignore();
+        }
+        Ok(pipe.query_async(&mut connection).await?)
     }
 
     async fn get(&self, key: &str) -> Result<Vec<u8>> {
@@ -67,6 +85,15 @@ impl Subject for Fred {
         Ok(self.0.set(key, value, None, None, false).await?)
     }
 
+    async fn set_many(&self, pairs: &[(&str, &str)]) -> Result<()> {
+        let pipeline = self.0.pipeline();
+        for (key, value) in pairs {
+            let _: () = pipeline.set(*key, *value, None, None, false).await?;
+        }
+        let _: Vec<fred::types::Value> = pipeline.all().await?;
+        Ok(())
+    }
+
     async fn get(&self, key: &str) -> Result<Vec<u8>> {
         let value: Option<Vec<u8>> = self.0.get(key).await?;
         value.context("no value")
@@ -83,6 +110,14 @@ impl Subject for Rustis {
 
     async fn set(&self, key: &str, value: &str) -> Result<()> {
         Ok(self.0.set(key, value).await?)
+    }
+
+    async fn set_many(&self, pairs: &[(&str, &str)]) -> Result<()> {
+        let mut pipeline = self.0.create_pipeline();
+        for (key, value) in pairs {
+            pipeline.set(*key, *value).forget();
+        }
+        Ok(pipeline.execute::<()>().await?)
     }
 
     async fn get(&self, key: &str) -> Result<Vec<u8>> {

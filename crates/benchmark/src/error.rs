@@ -30,6 +30,9 @@ pub enum RunError {
     /// More replies than requests.
     #[error("Error: the server sent more replies than there were requests")]
     Surplus,
+    /// The client library gave up.
+    #[error("Error: {0}")]
+    Library(brisk::Error),
     /// TLS failed.
     #[error("Could not negotiate a TLS connection: {0}")]
     Tls(String),

@@ -11,6 +11,7 @@
 //! | [`load`] | commands, keys, sizes, mixtures: what is sent |
 //! | [`scan`] | counting replies without decoding them |
 //! | [`engine`] | the threads that send and measure |
+//! | `library` | the client library that sends instead |
 //! | [`outcome`] | what a run gave |
 //! | [`options`], [`report`] | redis-benchmark's command line and output |
 //! | [`subject`], [`resources`], [`noise`] | servers, what they use, what else the machine does |
@@ -30,6 +31,7 @@ pub mod engine;
 pub mod error;
 pub mod experiments;
 pub mod html;
+mod library;
 pub mod load;
 pub mod noise;
 pub mod options;
@@ -41,7 +43,7 @@ pub mod subject;
 pub mod tls;
 
 pub use address::Address;
-pub use engine::plan::{Arrivals, End, OnError, Pace, Plan, Session, Target};
+pub use engine::plan::{Arrivals, End, LibraryLoad, OnError, Pace, Plan, Session, Source, Target};
 pub use engine::{Progress, Unwatched, Watch, run};
 pub use error::RunError;
 pub use load::{Material, Workload};

@@ -53,7 +53,7 @@ impl Errors {
         *self.by_code.entry(if known { code } else { "others" }.to_owned()).or_default() += count;
     }
 
-    fn merge(&mut self, other: &Errors) {
+    pub(crate) fn merge(&mut self, other: &Errors) {
         self.count += other.count;
         other.by_code.iter().for_each(|(code, &count)| self.count_code(code, count));
         self.first = self.first.take().or_else(|| other.first.clone());

@@ -84,6 +84,58 @@ fn an_experiment_gives_the_articles_figure_beside_both_servers() {
 }
 
 #[test]
+fn the_client_library_is_measured_in_all_its_modes() {
+    let (_servers, [redis, ours]) = both();
+    let file = std::env::temp_dir().join(format!("brisk-callers-{}.json", std::process::id()));
+    let json = file.display().to_string();
+    let (done, out, err) = tool(&[
+        "experiments",
+        "c1",
+        "c2",
+        "c3",
+        "--short",
+        "--servers",
+        &redis,
+        &ours,
+        "--json",
+        &json,
+    ]);
+    assert!(done, "{out}\n{err}");
+    let report: Value = serde_json::from_str(&fs::read_to_string(&file).unwrap()).unwrap();
+    fs::remove_file(file).unwrap();
+    let rows = |experiment: usize| report["experiments"][experiment]["rows"].as_array().unwrap();
+    let row = |experiment: usize, what: &str| {
+        let found = rows(experiment).iter().find(|row| row["what"] == what);
+        found.unwrap_or_else(|| panic!("{what} is not in {:?}", rows(experiment)))
+    };
+    let (one, many) = (
+        row(0, "SET, one connection, 1 caller, 12 ms"),
+        row(0, "SET, one connection, 200 callers, 12 ms"),
+    );
+    assert_eq!((&one["article"], &many["article"]), (&80.0.into(), &7000.0.into()));
+    for server in 0..2 {
+        let value = |row: &Value| row["values"][server].as_f64().unwrap();
+        // Who waits for each reply does not do more than a round trip allows; who does not wait, does.
+        assert!(value(one) <= 1000.0 / 12.0 * 1.05, "{one}");
+        assert!(value(many) > 3.0 * value(one), "{one} {many}");
+        for mode in ["one connection", "4 shared", "pool of 8"] {
+            for load in
+                ["SET, {}, 50 callers", "GET, {}, 200 callers", "SET, {}, 200 callers, 1 ms"]
+            {
+                let load = load.replace("{}", mode);
+                for figure in ["", ": p50", ": p99", ": client CPU", ": server CPU"] {
+                    let row = row(1, &format!("{load}{figure}"));
+                    assert!(value(row) > 0.0, "{row}");
+                }
+            }
+        }
+        assert!(value(row(2, "without")) > 0.0 && value(row(2, "with a time limit")) > 0.0);
+    }
+    assert_eq!(row(2, "rate lost to time limits")["article"], 20.0);
+    assert_eq!(report["experiments"][1]["plots"][0]["lines"].as_array().unwrap().len(), 6);
+}
+
+#[test]
 fn a_server_that_holds_data_is_left_alone() {
     let (servers, [redis, ours]) = both();
     assert_eq!(servers[1].connect().cmd("SET precious 1").to_string(), "OK");
@@ -112,5 +164,5 @@ fn unknown_experiments_are_told() {
     let (done, _, err) = tool(&["experiments", "p9", "--servers", ":1", ":2"]);
     assert!(!done && err.contains("there is no experiment \"p9\""), "{err}");
     let (done, out, _) = tool(&["experiments", "--list"]);
-    assert!(done && out.contains("m8  Short names"), "{out}");
+    assert!(done && out.contains("m8  Short names") && out.contains("c2  Shared"), "{out}");
 }

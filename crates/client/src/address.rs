@@ -9,7 +9,7 @@
 //! ```
 //!
 //! Queries: `db`, `user`, `pass`, `protocol` (2, resp2, 3, resp3), `timeout` (`500ms`, `3s`), `clientName`,
-//! `lanes`. What is not known is an error, not passed over.
+//! `lanes`, `pool` (as many connections that are taken in turns). What is not known is an error, not passed over.
 
 use crate::error::{Error, Kind, Result};
 use std::fmt;
@@ -67,6 +67,7 @@ pub(crate) struct Url {
     pub(crate) timeout: Option<Duration>,
     pub(crate) name: Option<String>,
     pub(crate) lanes: Option<usize>,
+    pub(crate) pool: Option<usize>,
 }
 
 const PORT: u16 = 6379;
@@ -88,6 +89,7 @@ pub(crate) fn parse(text: &str) -> Result<Url> {
         timeout: None,
         name: None,
         lanes: None,
+        pool: None,
     };
     let (scheme, is_cluster) = match scheme.strip_suffix("-cluster") {
         Some(scheme @ ("redis" | "valkey" | "rediss" | "valkeys")) => (scheme, true),
@@ -148,8 +150,12 @@ pub(crate) fn parse(text: &str) -> Result<Url> {
             }
             "clientName" | "client_name" => url.name = Some(value),
             "lanes" => url.lanes = Some(value.parse().map_err(|_| invalid("lanes"))?),
+            "pool" => url.pool = Some(value.parse().map_err(|_| invalid("pool"))?),
             _ => return Err(invalid(&format!("'{name}' is not known"))),
         }
+    }
+    if url.lanes.is_some() && url.pool.is_some() {
+        return Err(invalid("either lanes or a pool"));
     }
     Ok(url)
 }
@@ -235,6 +241,7 @@ mod tests {
         assert_eq!(url.address, Address::Unix(PathBuf::from("/tmp/s")));
         assert_eq!((url.db, url.protocol, url.lanes), (2, Some(2), Some(4)));
         assert_eq!(url.timeout, Some(Duration::from_millis(500)));
+        assert_eq!(parse("redis://h?pool=50").unwrap().pool, Some(50));
     }
 
     #[test]
@@ -261,6 +268,8 @@ mod tests {
             "redis://%4@h",
             "redis://[::1",
             "redis://h?timeout=1y",
+            "redis://h?pool=many",
+            "redis://h?pool=8&lanes=2",
         ] {
             assert_eq!(parse(text).unwrap_err().kind(), Kind::Invalid, "{text}");
         }

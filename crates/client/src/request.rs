@@ -237,12 +237,6 @@ impl Request {
         self.traits
     }
 
-    /// Whether it would hold up, or change, a connection that others share.
-    #[inline]
-    pub(crate) fn wants_its_own_connection(&self) -> bool {
-        self.traits.blocks || self.traits.binds
-    }
-
     /// Bytes that it takes to send it, about.
     pub(crate) fn len(&self) -> usize {
         self.body.len() + 6

@@ -22,7 +22,7 @@ pub(crate) use worker::Share;
 use crate::clock::{now_ns, process_cpu_ns};
 use crate::error::RunError;
 use crate::outcome::Outcome;
-use plan::{End, Pace, Plan};
+use plan::{End, Pace, Plan, Source};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use rustix::thread::{CpuSet, sched_setaffinity, set_current_timer_slack};
 use shared::{Message, NEVER, Shared};
@@ -88,6 +88,9 @@ impl Watch for Unwatched {}
 /// See [`RunError`]; the first that happened.
 pub fn run(plan: &Plan, watch: &mut dyn Watch) -> Result<Outcome, RunError> {
     let plan = plan.clone().bounded();
+    if let Source::Library(load) = plan.source {
+        return crate::library::run(&plan, load, watch);
+    }
     allow_descriptors(plan.clients + 4 * plan.threads + DESCRIPTORS_BESIDE)?;
     let spreading = match plan.keep_alive {
         true => Spreading::Elsewhere,

@@ -115,6 +115,27 @@ pub enum OnError {
     Count,
 }
 
+/// Who sends.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Source {
+    /// This crate's own engine, which costs little: the server is what is measured.
+    #[default]
+    Engine,
+    /// The client library: what a program that uses it would see.
+    Library(LibraryLoad),
+}
+
+/// How the client library is used; the connections are the plan's clients.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LibraryLoad {
+    /// Who asks, each when the one before was answered.
+    pub callers: usize,
+    /// Whether connections are taken in turns; else all callers share them.
+    pub is_pool: bool,
+    /// Whether commands have a time limit, as they have by default.
+    pub has_timeouts: bool,
+}
+
 /// Everything about a run.
 #[derive(Clone, Debug)]
 pub struct Plan {
@@ -146,6 +167,8 @@ pub struct Plan {
     pub seed: u64,
     /// Processors for the threads, one each in turn; empty leaves the choice to the system.
     pub cpus: Vec<usize>,
+    /// Who sends.
+    pub source: Source,
 }
 
 impl Plan {
@@ -167,6 +190,7 @@ impl Plan {
             precision: 3,
             seed: 1,
             cpus: Vec::new(),
+            source: Source::Engine,
         }
     }
 

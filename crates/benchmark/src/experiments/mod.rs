@@ -9,10 +9,15 @@
 //! | `render` | tables, Markdown, JSON |
 //! | `s1` … `m8` | one experiment each, named after the requirement (`docs/requirements.md`) |
 //! | `unfinished` | inputs, as `p4` is about outputs |
+//! | `callers`, `c1`, `c2`, `c3` | the client library: one connection, several, a pool |
 //! | `figures`, `kept` | what Brisk promises beside Redis |
 //!
 //! An experiment is a constant: a name, what it is about, and a function that makes rows and plots.
 
+mod c1;
+mod c2;
+mod c3;
+mod callers;
 mod crowd;
 mod figures;
 pub mod finding;
@@ -94,6 +99,9 @@ pub const EXPERIMENTS: &[Experiment] = &[
     m5::EXPERIMENT,
     m6::EXPERIMENT,
     m8::EXPERIMENT,
+    c1::EXPERIMENT,
+    c2::EXPERIMENT,
+    c3::EXPERIMENT,
     figures::EXPERIMENT,
 ];
 

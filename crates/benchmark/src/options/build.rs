@@ -1,8 +1,8 @@
 //! From options to what is measured: the target, the cases, and a plan for each.
 
-use super::Options;
+use super::{Options, Sender};
 use crate::address::Address;
-use crate::engine::plan::{End, Pace, Plan, Session, Target};
+use crate::engine::plan::{End, LibraryLoad, Pace, Plan, Session, Source, Target};
 use crate::load::suite::{names, selected, test_named};
 use crate::load::{Ingredient, Material, Workload};
 use crate::tls::TlsClient;
@@ -116,7 +116,15 @@ impl Options {
         if self.mix.is_some() || !self.commands.is_empty() {
             return Ok((vec![self.mixture(&material)?], Vec::new()));
         }
-        let (tests, unknown) = selected(self.tests.as_deref());
+        let (mut tests, unknown) = selected(self.tests.as_deref());
+        if self.sender != Sender::Engine {
+            tests.retain(|test| !test.words.is_empty());
+            if tests.is_empty() && unknown.is_empty() {
+                return Err(
+                    "-t: the client library sends no requests that are a line of text".to_owned()
+                );
+            }
+        }
         if tests.is_empty() {
             let wanted = self.tests.as_deref().unwrap_or_default();
             return Err(format!("-t: there is no test \"{wanted}\"; there are {}", names()));
@@ -168,8 +176,20 @@ impl Options {
             precision: self.precision,
             seed: self.seed,
             cpus: self.load_cpus.clone(),
+            source: self.source(case.pipeline),
         }
         .bounded()
+    }
+
+    /// Who sends; of the library as many callers as the engine would have requests under way.
+    fn source(&self, pipeline: usize) -> Source {
+        let is_pool = match self.sender {
+            Sender::Engine => return Source::Engine,
+            Sender::Library => false,
+            Sender::LibraryPool => true,
+        };
+        let callers = self.clients.max(1).saturating_mul(pipeline);
+        Source::Library(LibraryLoad { callers, is_pool, has_timeouts: true })
     }
 }
 

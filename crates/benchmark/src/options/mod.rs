@@ -54,6 +54,18 @@ pub enum Format {
     Markdown,
 }
 
+/// Who sends.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Sender {
+    /// This program's own engine.
+    #[default]
+    Engine,
+    /// The client library over connections that all callers share.
+    Library,
+    /// The client library over connections that are taken in turns.
+    LibraryPool,
+}
+
 /// All options.
 #[derive(Clone, Debug, PartialEq)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a switch of the command line")]
@@ -92,6 +104,8 @@ pub struct Options {
     pub pipelines: Vec<usize>,
     /// `-k`
     pub keep_alive: bool,
+    /// `--client`
+    pub sender: Sender,
     /// `--threads`; 0 as in redis-benchmark: not asked for.
     pub threads: usize,
     /// `-I`
@@ -166,6 +180,7 @@ impl Default for Options {
             arrivals: Arrivals::Even,
             pipelines: vec![1],
             keep_alive: true,
+            sender: Sender::Engine,
             threads: 0,
             idle: false,
             again: false,

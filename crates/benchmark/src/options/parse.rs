@@ -1,7 +1,7 @@
 //! Reading the command line.
 
 use super::experiments::{parse_delay_proxy, parse_experiments};
-use super::{Format, Options, Request};
+use super::{Format, Options, Request, Sender};
 use crate::engine::plan::{Arrivals, OnError, PIPELINE_MAX, THREADS_MAX};
 use crate::load::sizes::{VALUE_BYTES_MAX, ValueSizes};
 use crate::tls::TlsOptions;
@@ -10,6 +10,8 @@ use std::time::Duration;
 
 /// Most processors of a list.
 const CPUS_MAX: usize = 1024;
+/// Most connections of the client library.
+const LANES_MAX: usize = 1024;
 /// Longest time an option can say, in seconds: a year.
 const SECONDS_MAX: f64 = 31_536_000.0;
 
@@ -197,6 +199,18 @@ fn load_option(options: &mut Options, arguments: &mut Arguments<'_>) -> Result<b
             };
             options.pipelines = text.split(',').map(depth).collect::<Result<_, String>>()?;
         }
+        "--client" => {
+            options.sender = match arguments.text()?.as_str() {
+                "engine" => Sender::Engine,
+                "library" => Sender::Library,
+                "library-pool" => Sender::LibraryPool,
+                other => {
+                    return Err(format!(
+                        "--client: engine, library or library-pool, not \"{other}\""
+                    ));
+                }
+            };
+        }
         "-k" => options.keep_alive = arguments.number::<i64>()? != 0,
         "--threads" => {
             let threads: i64 = arguments.number()?;
@@ -313,6 +327,21 @@ fn finish(options: &mut Options, compares: bool) -> Result<(), String> {
     }
     if options.rate.is_some() && !options.keep_alive {
         return Err("--rate wants connections that stay, not -k 0".to_owned());
+    }
+    if options.sender != Sender::Engine {
+        let refused = [
+            ("--rate", options.rate.is_some(), "its callers wait for their replies"),
+            ("-k 0", !options.keep_alive, "it keeps its connections"),
+            ("-I", options.idle, "it is measured with callers that ask"),
+            ("--tls", options.tls.is_some(), "it is not measured over TLS"),
+            ("--enable-tracking", options.tracking, "it is measured without tracking"),
+        ];
+        if let Some((option, _, why)) = refused.iter().find(|(_, is_set, _)| *is_set) {
+            return Err(format!("--client library and {option} do not go together: {why}"));
+        }
+        if options.clients > LANES_MAX {
+            return Err(format!("--client library has at most {LANES_MAX} connections (-c)"));
+        }
     }
     if options.fill && options.keyspace.is_none() {
         return Err("--fill wants to know how many keys: -r".to_owned());
@@ -493,6 +522,12 @@ mod tests {
             ("-x", "-x wants a command"),
             ("--rate 5 -k 0", "wants connections that stay"),
             ("--fill", "-r"),
+            ("--client other", "engine, library or library-pool"),
+            ("--client library --rate 5", "--client library and --rate do not go together"),
+            ("--client library-pool -k 0", "-k 0 do not go together: it keeps"),
+            ("-I --client library", "-I do not go together"),
+            ("--client library --insecure", "--tls do not go together"),
+            ("--client library -c 1025", "at most 1024 connections"),
             ("--pin a/b", "not a list of processors"),
             ("compare :1", "at least two servers"),
             ("--mix get:1 ping", "either"),

@@ -1,10 +1,10 @@
 //! What a client is to be.
 
-use super::node::Node;
 use super::cluster::read_from::ReadFrom;
 use super::cluster::refresh::Found;
 use super::cluster::topology::AddressMap;
 use super::cluster::{self, Cluster, Wanted};
+use super::node::Node;
 use super::{Client, Inner, Route};
 use crate::address::{self, Address, Secret, Url};
 use crate::command::Replay;
@@ -13,6 +13,7 @@ use crate::lane::Lane;
 use crate::lane::cell::{Bounds, Shared, WhenFull};
 use crate::lane::connect::{Connection, Setup, open};
 use crate::lane::driver::{Task, Watch};
+use crate::lane::pool::{Pool, Seat};
 use crate::session::Session;
 use std::sync::Arc;
 use std::thread;
@@ -30,7 +31,16 @@ const LANES_MAX: usize = 4;
 /// More than this on one server is a mistake.
 const LANES_BOUND: usize = 1024;
 
-/// How many connections all callers share.
+/// How many connections there are, and whether all callers share them.
+///
+/// ```no_run
+/// # async fn example() -> brisk::Result<()> {
+/// use brisk::{Client, Lanes};
+/// let shared = Client::connect("redis://127.0.0.1").await?;
+/// let pooled = Client::builder("redis://127.0.0.1").lanes(Lanes::Pool(50)).connect().await?;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Lanes {
@@ -39,6 +49,19 @@ pub enum Lanes {
     Auto,
     /// So many.
     Count(usize),
+    /// So many that are not shared but taken in turns: a connection carries one command (or batch, or transaction)
+    /// at a time, from when it is sent until its reply was read. Who finds all of them taken waits in order, within
+    /// the budget and its own time.
+    ///
+    /// Each command costs a round trip of a connection, and a read and a write: shared lanes are faster by far. A
+    /// pool is for commands that take long on the server, each of which would hold up those behind it, and for those
+    /// that wait for other clients ([`commands::blpop`](crate::commands::blpop) and the like), which a pool takes
+    /// too. Commands of one key go by several connections, so that their order is not promised unless each is
+    /// awaited before the next.
+    ///
+    /// A command that is left (its future is dropped, or its time is over) keeps its connection until its reply has
+    /// come; one that waits for other clients loses it, so that the server forgets the command.
+    Pool(usize),
 }
 
 /// How many bytes of requests may wait for their replies, each lane for itself.
@@ -107,7 +130,7 @@ impl Builder {
         }
     }
 
-    /// How many connections all callers share. Default: [`Lanes::Auto`].
+    /// How many connections there are, and whether all callers share them. Default: [`Lanes::Auto`].
     pub fn lanes(mut self, lanes: Lanes) -> Builder {
         self.lanes = Some(lanes);
         self
@@ -263,9 +286,14 @@ impl Builder {
     fn plan(self) -> Result<Plan> {
         let url = self.url?;
         let invalid = |text: &str| Error::new(Kind::Invalid, text.to_owned());
-        let lanes = match (self.lanes, url.lanes) {
-            (Some(Lanes::Count(count)), _) | (None, Some(count)) => count,
-            _ => thread::available_parallelism().map_or(1, usize::from).min(LANES_MAX),
+        let wanted = self.lanes.or(url.pool.map(Lanes::Pool)).or(url.lanes.map(Lanes::Count));
+        let (lanes, is_pool) = match wanted {
+            Some(Lanes::Count(count)) => (count, false),
+            Some(Lanes::Pool(count)) => (count, true),
+            Some(Lanes::Auto) | None => {
+                let processors = thread::available_parallelism().map_or(1, usize::from);
+                (processors.min(LANES_MAX), false)
+            }
         };
         if !(1..=LANES_BOUND).contains(&lanes) {
             return Err(invalid("lanes are 1 to 1024"));
@@ -296,12 +324,8 @@ impl Builder {
             return Err(invalid("several servers, or who of them answers, are for a cluster"));
         }
         seeds.insert(0, url.address.clone());
-        let wanted = Wanted {
-            seeds,
-            read_from: self.read_from,
-            zone: self.zone,
-            addresses: self.addresses,
-        };
+        let wanted =
+            Wanted { seeds, read_from: self.read_from, zone: self.zone, addresses: self.addresses };
         let setup = Setup {
             address: url.address,
             user,
@@ -317,7 +341,7 @@ impl Builder {
         let bounds =
             Bounds { bytes_max: self.budget.bytes, when_full: self.budget.when_full, timeout };
         let cluster = is_cluster.then(|| Arc::new(wanted));
-        Ok(Plan { setup: Arc::new(setup), bounds, lanes, replay: self.replay, cluster })
+        Ok(Plan { setup: Arc::new(setup), bounds, lanes, is_pool, replay: self.replay, cluster })
     }
 }
 
@@ -336,7 +360,13 @@ impl Client {
         let (setup, handle) = self.setup(key);
         let opening = Arc::clone(&setup);
         let connection = self.run_there(async move { open(&opening).await }).await?;
-        let lane = self.inner.plan.start_lane(&handle, &setup, Some(connection), None);
+        let lane = self.inner.plan.start_lane(
+            &handle,
+            &setup,
+            Some(connection),
+            None,
+            Shared::new(self.inner.plan.bounds),
+        );
         Ok(Session::new(lane, self.inner.timeout))
     }
 
@@ -357,6 +387,8 @@ pub(super) struct Plan {
     setup: Arc<Setup>,
     bounds: Bounds,
     lanes: usize,
+    /// Whether the lanes are a pool.
+    is_pool: bool,
     replay: Replay,
     /// The cluster that it is, if it is one.
     cluster: Option<Arc<Wanted>>,
@@ -405,6 +437,10 @@ impl Plan {
         self.bounds.timeout
     }
 
+    pub(super) fn is_pool(&self) -> bool {
+        self.is_pool
+    }
+
     /// The lanes to a server, of which the first may have its connection already.
     pub(super) fn node(
         &self,
@@ -413,11 +449,16 @@ impl Plan {
         mut first: Option<Connection>,
         watch: Option<&Arc<dyn Watch>>,
     ) -> Node {
-        let lane = |_| {
+        let pool = self.is_pool.then(|| Arc::new(Pool::new(self.bounds, self.lanes)));
+        let lane = |at| {
             let keeps = Keeps { watch: watch.cloned() };
-            self.start_lane(handle, setup, first.take(), Some(keeps))
+            let shared = match &pool {
+                Some(pool) => Shared::seated(self.bounds, Seat::new(pool, at)),
+                None => Shared::new(self.bounds),
+            };
+            self.start_lane(handle, setup, first.take(), Some(keeps), shared)
         };
-        Node::new((0..self.lanes).map(lane).collect())
+        Node::new((0..self.lanes).map(lane).collect(), pool.clone())
     }
 
     /// A lane that is made anew when it is lost, if it is kept.
@@ -427,8 +468,9 @@ impl Plan {
         setup: &Arc<Setup>,
         first: Option<Connection>,
         keeps: Option<Keeps>,
+        shared: Shared,
     ) -> Lane {
-        let shared = Arc::new(Shared::new(self.bounds));
+        let shared = Arc::new(shared);
         let task = Task {
             shared: Arc::clone(&shared),
             setup: Arc::clone(setup),

@@ -157,28 +157,16 @@ impl Client {
     }
 }
 
-/// Not on connections that others share.
-fn refuse_binding(way: &Way<'_>) -> Result<()> {
-    if !way.requests.iter().any(Request::wants_its_own_connection) {
-        return Ok(());
-    }
-    let text = "this command would hold up, or change, a connection that others share: use a Session";
-    Err(Error::new(Kind::Invalid, text))
-}
-
 impl Target for Client {
     #[expect(private_interfaces, reason = "nobody outside can name or call it")]
     fn submit(&self, way: &Way<'_>, waker: &Waker) -> Result<Submitted> {
-        let node = match &self.inner.route {
-            Route::Server(node) => node,
-            Route::Member(cluster, member) => return cluster.submit_to(member, way, waker),
+        match &self.inner.route {
+            Route::Server(node) => node.submit(way, waker),
+            Route::Member(cluster, member) => cluster.submit_to(member, way, waker),
             Route::Cluster(_) => {
-                return Err(Error::new(Kind::Invalid, "the cluster takes commands itself"));
+                Err(Error::new(Kind::Invalid, "the cluster takes commands itself"))
             }
-        };
-        refuse_binding(way)?;
-        let key = way.requests.first().and_then(Request::first_key);
-        node.lane(key)?.submit(way.requests, way.limit(), waker)
+        }
     }
 
     #[expect(private_interfaces, reason = "nobody outside can name or call it")]

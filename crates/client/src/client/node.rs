@@ -1,22 +1,52 @@
-//! One server, and the connections to it that all callers share.
+//! One server, and the connections to it: shared by all callers, or a pool.
 
+use crate::command::Way;
 use crate::error::{Error, Kind, Result};
 use crate::lane::Lane;
+use crate::lane::cell::Submitted;
+use crate::lane::pool::Pool;
+use crate::request::Request;
+use std::sync::Arc;
+use std::task::Waker;
+use std::time::Duration;
 
 /// A server's lanes.
 #[derive(Debug)]
 pub(crate) struct Node {
     lanes: Vec<Lane>,
+    /// From which the lanes take their work, if they are not shared.
+    pool: Option<Arc<Pool>>,
 }
 
 impl Node {
-    pub(crate) fn new(lanes: Vec<Lane>) -> Node {
-        Node { lanes }
+    pub(crate) fn new(lanes: Vec<Lane>, pool: Option<Arc<Pool>>) -> Node {
+        Node { lanes, pool }
+    }
+
+    /// Puts requests into the queue of a lane, or of the pool.
+    pub(crate) fn submit(&self, way: &Way<'_>, waker: &Waker) -> Result<Submitted> {
+        refuse(way.requests, self.pool.is_some())?;
+        let key = way.requests.first().and_then(Request::routing_key);
+        self.take(way.requests, key, way.limit(), waker)
+    }
+
+    /// The same, of requests that are allowed, with the key that decides on the lane.
+    pub(crate) fn take(
+        &self,
+        requests: &[Request],
+        key: Option<&[u8]>,
+        limit: Option<Duration>,
+        waker: &Waker,
+    ) -> Result<Submitted> {
+        match &self.pool {
+            Some(pool) => pool.submit(requests, limit, waker),
+            None => self.lane(key)?.submit(requests, limit, waker),
+        }
     }
 
     /// The lane for a key: always the same one, so that order is kept. Without a key it is the first. O(key).
     #[inline]
-    pub(crate) fn lane(&self, key: Option<&[u8]>) -> Result<&Lane> {
+    fn lane(&self, key: Option<&[u8]>) -> Result<&Lane> {
         let at = match (self.lanes.len(), key) {
             (1, _) | (_, None) => 0,
             (count, Some(key)) => (hash(key) % count as u64) as usize,
@@ -26,6 +56,7 @@ impl Node {
 
     /// Nothing more goes by it, and what was not sent goes elsewhere; what was sent is still answered.
     pub(crate) fn retire(&self) {
+        self.pool.iter().for_each(|pool| pool.retire());
         self.lanes.iter().for_each(Lane::retire);
     }
 
@@ -35,12 +66,14 @@ impl Node {
     }
 
     pub(crate) fn close(&self) {
+        self.pool.iter().for_each(|pool| pool.close());
         self.lanes.iter().for_each(Lane::close);
     }
 
     /// Commands whose replies have not come, about.
     pub(crate) fn pending(&self) -> usize {
-        self.lanes.iter().map(Lane::pending).sum()
+        let queued = self.pool.as_ref().map_or(0, |pool| pool.pending());
+        queued + self.lanes.iter().map(Lane::pending).sum::<usize>()
     }
 }
 
@@ -48,6 +81,21 @@ impl Drop for Node {
     fn drop(&mut self) {
         self.close();
     }
+}
+
+/// What would hold up, or change, a connection that others share is not taken. In a pool nobody stands behind a
+/// command that waits for other clients.
+pub(crate) fn refuse(requests: &[Request], is_pool: bool) -> Result<()> {
+    let is_refused = |request: &Request| {
+        let traits = request.traits();
+        traits.binds || (traits.blocks && !is_pool)
+    };
+    if !requests.iter().any(is_refused) {
+        return Ok(());
+    }
+    let text =
+        "this command would hold up, or change, a connection that others share: use a Session";
+    Err(Error::new(Kind::Invalid, text))
 }
 
 /// FNV-1a: keys are short, and all that matters is that they are spread.

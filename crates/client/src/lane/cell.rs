@@ -2,6 +2,7 @@
 //! and whether the connection is there. One lock, held for the time of a copy.
 
 use super::io::Writer;
+use super::pool::Seat;
 use super::slot::Slot;
 use super::{Answer, Waiting};
 use crate::error::{Error, Kind, Phase, Result};
@@ -64,6 +65,8 @@ pub(crate) struct Entry {
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) bounds: Bounds,
+    /// Where the lane gets its work if it is one of a pool: then nothing is queued here.
+    pub(crate) seat: Option<Seat>,
     cell: Mutex<Cell>,
 }
 
@@ -119,7 +122,12 @@ impl Shared {
             is_broken: false,
             failure: None,
         };
-        Shared { bounds, cell: Mutex::new(cell) }
+        Shared { bounds, seat: None, cell: Mutex::new(cell) }
+    }
+
+    /// Of a lane of a pool.
+    pub(crate) fn seated(bounds: Bounds, seat: Seat) -> Shared {
+        Shared { seat: Some(seat), ..Shared::new(bounds) }
     }
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, Cell> {
@@ -151,13 +159,7 @@ impl Shared {
         requests.iter().for_each(|request| request.encode(&mut cell.out));
         let len = cell.out.len() - begin;
         cell.bytes += len;
-        let entry = Entry {
-            slot: Some(Arc::clone(&slot)),
-            replies: u32::try_from(requests.len()).unwrap_or(u32::MAX),
-            len,
-            since: None,
-            timeout,
-        };
+        let entry = Entry::new(Arc::clone(&slot), requests.len(), len, timeout);
         let was_idle = cell.entries.is_empty() && cell.held == 0 && begin == 0;
         cell.entries.push_back(entry);
         if cell.is_writing {
@@ -245,6 +247,7 @@ impl Shared {
 
     /// Answers those of whom nothing was sent, that it never will be: they can go elsewhere.
     pub(crate) fn turn_away(&self) {
+        self.seat.iter().for_each(Seat::turn_away);
         let mut woken = Vec::new();
         {
             let mut cell = self.lock();
@@ -307,6 +310,18 @@ pub(crate) fn timeout(phase: Phase, failure: Option<&Error>) -> Error {
 }
 
 impl Entry {
+    /// So many requests of so many bytes, whose answer this caller waits for.
+    #[inline]
+    pub(crate) fn new(
+        slot: Waiting,
+        requests: usize,
+        len: usize,
+        timeout: Option<Duration>,
+    ) -> Entry {
+        let replies = u32::try_from(requests).unwrap_or(u32::MAX);
+        Entry { slot: Some(slot), replies, len, since: None, timeout }
+    }
+
     /// Gives the answer to who waits; whom to wake. Later ones are nobody's.
     #[inline]
     #[must_use]

@@ -8,6 +8,7 @@
 use super::cell::{Entry, Shared, closed, timeout};
 use super::connect::{Connection, Setup, open};
 use super::io::{ReadSide, Writer};
+use super::pool::Taken;
 use crate::error::{Error, Kind, Phase, Result};
 use crate::reply::Reply;
 use brisk_resp::reply::decode::ReplyLimits;
@@ -125,6 +126,9 @@ impl Task {
 
     /// Who waits for a connection has to hear that there will be none.
     fn end(&self) {
+        if let Some(seat) = &self.shared.seat {
+            seat.end();
+        }
         let (entries, error, freed) = {
             let mut cell = self.shared.lock();
             cell.is_closed = true;
@@ -170,7 +174,12 @@ impl Task {
     }
 
     fn tick(&self) -> bool {
-        self.shared.expire(Instant::now());
+        let now = Instant::now();
+        self.shared.expire(now);
+        if let Some(seat) = &self.shared.seat {
+            let failure = self.shared.lock().failure.clone();
+            seat.expire(now, failure.as_ref());
+        }
         !self.shared.lock().is_closed
     }
 }
@@ -217,6 +226,8 @@ struct Link<'a> {
     entries: VecDeque<Entry>,
     /// How many of those have a time of their own.
     own_timeouts: usize,
+    /// What is under way waits for other clients, on a connection of a pool.
+    blocks: bool,
     /// Replies of the first of them that are there, and their bytes in the buffer.
     seen: u32,
     seen_bytes: usize,
@@ -261,6 +272,7 @@ impl<'a> Link<'a> {
             scanner: FrameScanner::new(ReplyLimits::default()),
             entries: VecDeque::new(),
             own_timeouts: 0,
+            blocks: false,
             seen: 0,
             seen_bytes: 0,
             sending: Vec::new(),
@@ -446,6 +458,10 @@ impl<'a> Link<'a> {
         if self.sending.capacity() > KEPT_BYTES_MAX {
             self.sending = Vec::new();
         }
+        if self.task.shared.seat.is_some() {
+            self.take_from_pool();
+            return Ok(());
+        }
         let mut cell = self.task.shared.lock();
         if cell.is_broken {
             return Err(Error::new(Kind::Protocol, "a reply to a request that was not sent whole"));
@@ -466,6 +482,19 @@ impl<'a> Link<'a> {
         Ok(())
     }
 
+    /// Takes one piece from the pool, if none is under way.
+    fn take_from_pool(&mut self) {
+        let Some(seat) = &self.task.shared.seat else { return };
+        if self.entries.is_empty()
+            && let Some(Taken { mut entry, blocks }) = seat.take(&mut self.sending)
+        {
+            entry.since = entry.since.or(Some(Instant::now()));
+            self.own_timeouts += usize::from(entry.timeout.is_some());
+            self.blocks = blocks;
+            self.entries.push_back(entry);
+        }
+    }
+
     /// Sends what there is; false if the system takes no more now.
     fn write(&mut self, cx: &mut Context<'_>) -> Result<bool> {
         loop {
@@ -484,6 +513,12 @@ impl<'a> Link<'a> {
 
     /// Lets callers wake the driver; false if there is something to do already.
     fn rest(&mut self, cx: &mut Context<'_>, is_flushed: bool) -> bool {
+        if let Some(seat) = &self.task.shared.seat
+            && self.entries.is_empty()
+            && !seat.rest(cx.waker())
+        {
+            return self.task.shared.lock().is_closed;
+        }
         let mut cell = self.task.shared.lock();
         let freed = std::mem::take(&mut self.freed);
         if freed > 0 {
@@ -524,6 +559,15 @@ impl<'a> Link<'a> {
         while self.timer.as_mut().poll(cx).is_ready() {
             let now = Instant::now();
             self.expire(now);
+            if let Some(seat) = &self.task.shared.seat {
+                seat.expire(now, None);
+                if self.blocks && self.entries.front().is_some_and(|entry| !entry.is_awaited()) {
+                    // It would keep the connection for as long as it waits, and take what is meant for others.
+                    // The server is well, so the next connection is made at once.
+                    self.was_useful = true;
+                    return Err(lost("a command that waits for other clients was left"));
+                }
+            }
             let waits = !self.entries.is_empty() || self.task.shared.pending() > 0;
             if self.heard || !waits {
                 self.last_heard = now;
@@ -598,6 +642,11 @@ impl<'a> Link<'a> {
             let Some(entry) = self.entries.pop_back() else { break };
             unsent_bytes += entry.len;
             unsent.push_front(entry);
+        }
+        if let Some(seat) = &self.task.shared.seat {
+            let bytes = self.sending.split_off(self.sending.len() - unsent_bytes);
+            let entry = unsent.pop_front();
+            seat.leave(entry.map(|entry| (Taken { entry, blocks: self.blocks }, bytes)));
         }
         let mut freed = std::mem::take(&mut self.freed);
         let woken;

@@ -13,6 +13,7 @@
 //! | [`driver`] | the task that writes, reads, and connects anew |
 //! | [`connect`] | opening a connection and making it what it has to be |
 //! | [`io`] | the kinds of socket |
+//! | [`pool`] | lanes that take one piece at a time from a common queue |
 //!
 //! Rules:
 //!
@@ -26,6 +27,7 @@ pub(crate) mod cell;
 pub(crate) mod connect;
 pub(crate) mod driver;
 pub(crate) mod io;
+pub(crate) mod pool;
 pub(crate) mod slot;
 
 use crate::error::Result;

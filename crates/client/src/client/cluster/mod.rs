@@ -24,7 +24,7 @@ pub(crate) mod spread;
 pub(crate) mod topology;
 
 use super::builder::Plan;
-use super::refuse_binding;
+use super::node::refuse;
 use crate::address::Address;
 use crate::command::{Unity, Way};
 use crate::error::{Code, Error, Kind, Phase, Result};
@@ -156,7 +156,7 @@ impl Cluster {
         if self.is_closed() {
             return Err(closed());
         }
-        refuse_binding(way)?;
+        refuse(way.requests, self.plan.is_pool())?;
         let now = Instant::now();
         let began = *trip.began.get_or_insert(now);
         let slot = match way.unity {
@@ -189,12 +189,9 @@ impl Cluster {
             _ => self.member(slot, way, trip)?,
         };
         let key = way.requests.first().and_then(Request::routing_key);
-        let submitted = self.lanes(&member).and_then(|node| {
-            let lane = node.lane(key)?;
-            match trip.asks {
-                true => lane.submit(&asking(way), limit, waker),
-                false => lane.submit(way.requests, limit, waker),
-            }
+        let submitted = self.lanes(&member).and_then(|node| match trip.asks {
+            true => node.take(&asking(way), key, limit, waker),
+            false => node.take(way.requests, key, limit, waker),
         });
         trip.at = Some(member);
         match submitted {
@@ -379,9 +376,7 @@ impl Cluster {
         way: &Way<'_>,
         waker: &Waker,
     ) -> Result<Submitted> {
-        refuse_binding(way)?;
-        let key = way.requests.first().and_then(Request::routing_key);
-        self.lanes(member)?.lane(key)?.submit(way.requests, way.limit(), waker)
+        self.lanes(member)?.submit(way, waker)
     }
 
     pub(super) fn close(&self) {
@@ -472,7 +467,8 @@ fn slot_of_all(requests: &[Request]) -> Result<Option<u16>> {
             Belongs::Apart(..) | Belongs::Nowhere => None,
         };
         if slot.is_none() || all.is_some_and(|all| Some(all) != slot) {
-            let text = b"CROSSSLOT the keys of a transaction have to be of one slot, nothing was sent";
+            let text =
+                b"CROSSSLOT the keys of a transaction have to be of one slot, nothing was sent";
             return Err(Error::server(text));
         }
         all = slot;

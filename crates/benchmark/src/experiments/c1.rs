@@ -1,0 +1,53 @@
+//! C1: one connection that all callers share, near and far.
+
+use super::callers::{Callers, Mode, Sent};
+use super::stage::{Size, Stage};
+use super::{Experiment, Found};
+
+pub(super) const EXPERIMENT: Experiment = Experiment {
+    name: "c1",
+    title: "One connection for all callers",
+    what: "The client library with one connection sends SETs of 5 bytes of key and value: one caller, who waits for \
+           each reply, and 50, 100 and 200, whose commands go out together without a word about it; on loopback \
+           and behind round trips of 1 and of 12 ms. The article's figures are those of one Jedis connection at \
+           12 ms and of one Lettuce connection with 200 threads there. No more than callers over round trip can be: \
+           16,667 per second at the end. The library is the same on all servers.",
+    run,
+};
+
+const CALLERS: [usize; 4] = [1, 50, 100, 200];
+const RTTS_MS: [u64; 3] = [0, 1, 12];
+
+fn run(stage: &mut Stage<'_>) -> Result<Found, String> {
+    let rows = stage.turns(
+        &[],
+        |_, _| Ok(()),
+        |subject, size| {
+            let mut figures = Vec::new();
+            for load in loads(size) {
+                let article = match (load.rtt_ms, load.callers) {
+                    (12, 1) => Some(80.0),
+                    (12, 200) => Some(7000.0),
+                    _ => None,
+                };
+                figures.extend(load.figures(subject, size, article)?);
+            }
+            Ok(figures)
+        },
+    )?;
+    Ok(rows.into())
+}
+
+fn loads(size: &Size) -> Vec<Callers> {
+    let load = |rtt_ms, callers| Callers {
+        sent: Sent::Set,
+        mode: Mode::Lanes(1),
+        callers,
+        rtt_ms,
+        has_timeouts: true,
+    };
+    let all = RTTS_MS.iter().flat_map(|rtt_ms| CALLERS.map(|callers| load(*rtt_ms, callers)));
+    // The ends of what was measured.
+    all.filter(|load| !size.short || (load.rtt_ms != 1 && matches!(load.callers, 1 | 200)))
+        .collect()
+}

@@ -1,0 +1,140 @@
+//! Loads of the client library, near and behind a distant network: what C1, C2 and C3 have in common.
+
+use super::finding::Figure;
+use super::stage::{Measured, Size, measure};
+use crate::address::Address;
+use crate::delay::{DelayPlan, DelayProxy};
+use crate::engine::plan::{End, LibraryLoad, Plan, Session, Source, Target};
+use crate::load::{Ingredient, Material, Workload};
+use crate::subject::{Subject, local_target};
+use std::net::SocketAddr;
+use std::time::Duration;
+
+/// The article sets one key of 5 bytes to one value of 5 bytes, and draws a connection for each call. Here the key
+/// finds its connection, so there are several.
+const KEYS: usize = 64;
+const VALUE: &str = "value";
+
+/// Which command is sent.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Sent {
+    Set,
+    Get,
+}
+
+impl Sent {
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Sent::Set => "SET",
+            Sent::Get => "GET",
+        }
+    }
+
+    fn workload(self) -> Result<Workload, String> {
+        let words = |n: usize| {
+            let key = format!("key{n:02}").into_bytes();
+            match self {
+                Sent::Set => vec![b"SET".to_vec(), key, VALUE.into()],
+                Sent::Get => vec![b"GET".to_vec(), key],
+            }
+        };
+        let parts: Vec<_> = (0..KEYS).map(|n| (Ingredient::Own(words(n)), 1)).collect();
+        Material::default().mix(self.name().to_owned(), &parts)
+    }
+}
+
+/// How callers and connections belong together.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Mode {
+    /// So many connections that all callers share.
+    Lanes(usize),
+    /// So many connections that are taken in turns.
+    Pool(usize),
+}
+
+impl Mode {
+    pub(super) fn name(self) -> String {
+        match self {
+            Mode::Lanes(1) => "one connection".to_owned(),
+            Mode::Lanes(count) => format!("{count} shared"),
+            Mode::Pool(count) => format!("pool of {count}"),
+        }
+    }
+}
+
+/// A load.
+#[derive(Clone, Copy)]
+pub(super) struct Callers {
+    pub(super) sent: Sent,
+    pub(super) mode: Mode,
+    pub(super) callers: usize,
+    pub(super) rtt_ms: u64,
+    pub(super) has_timeouts: bool,
+}
+
+impl Callers {
+    pub(super) fn name(&self) -> String {
+        let (sent, mode, callers) = (self.sent.name(), self.mode.name(), self.callers);
+        let callers =
+            if callers == 1 { "1 caller".to_owned() } else { format!("{callers} callers") };
+        match self.rtt_ms {
+            0 => format!("{sent}, {mode}, {callers}"),
+            rtt_ms => format!("{sent}, {mode}, {callers}, {rtt_ms} ms"),
+        }
+    }
+
+    pub(super) fn measure(&self, subject: &Subject, size: &Size) -> Result<Measured, String> {
+        let proxy = match self.rtt_ms {
+            0 => None,
+            rtt_ms => Some(distant(&subject.target, Duration::from_micros(rtt_ms * 500))?),
+        };
+        let target = match &proxy {
+            Some(proxy) => local_target(proxy.address().port()),
+            None => subject.target.clone(),
+        };
+        // As the library speaks if nobody says otherwise.
+        let session = Session { resp3: true, ..target.session };
+        let (connections, is_pool) = match self.mode {
+            Mode::Lanes(count) => (count, false),
+            Mode::Pool(count) => (count, true),
+        };
+        let load = LibraryLoad { callers: self.callers, is_pool, has_timeouts: self.has_timeouts };
+        let plan = Plan {
+            clients: connections,
+            warmup: size.pick(Duration::from_millis(50), Duration::from_millis(400)),
+            end: End::After(size.pick(Duration::from_millis(120), Duration::from_secs(1))),
+            source: Source::Library(load),
+            ..size.plan(self.sent.workload()?, &Target { session, ..target })
+        };
+        measure(&plan, subject)
+    }
+
+    /// The figures of a load: rate, latencies, and processor time on both sides.
+    pub(super) fn figures(
+        &self,
+        subject: &Subject,
+        size: &Size,
+        article: Option<f64>,
+    ) -> Result<Vec<Figure>, String> {
+        let measured = self.measure(subject, size)?;
+        let (name, summary) = (self.name(), &measured.summary);
+        let figure = |what: &str, unit, value| Figure::less(format!("{name}: {what}"), unit, value);
+        Ok(vec![
+            Figure::more(name.clone(), "requests/s", summary.rate).article(article),
+            figure("p50", "ms", Some(summary.latency_ms.p50)),
+            figure("p99", "ms", Some(summary.latency_ms.p99)),
+            figure("client CPU", "us/request", Some(summary.generator_us)),
+            figure("server CPU", "us/request", measured.cpu_us),
+        ])
+    }
+}
+
+/// The same server, so much farther away in each direction.
+fn distant(target: &Target, delay: Duration) -> Result<DelayProxy, String> {
+    let Address::Tcp { resolved, .. } = target.address else {
+        return Err("the distant network is one of TCP: name a server by host and port".to_owned());
+    };
+    let listen = SocketAddr::from(([127, 0, 0, 1], 0));
+    let plan = DelayPlan { listen, to: resolved, delay, jitter: Duration::ZERO };
+    DelayProxy::start(plan).map_err(|error| error.to_string())
+}

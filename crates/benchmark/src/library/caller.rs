@@ -1,0 +1,232 @@
+//! One caller of the client library, and where all of them write their figures.
+
+use crate::clock::now_ns;
+use crate::engine::plan::{End, OnError, Plan};
+use crate::error::RunError;
+use crate::load::batch::{Asked, Batch, RequestSource};
+use crate::outcome::{Errors, Outcome, new_histogram};
+use brisk::{Client, Command, Reply, Request, Traits, Value};
+use hdrhistogram::Histogram;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard};
+
+/// What the callers share.
+#[derive(Debug)]
+pub(super) struct Run {
+    pub(super) plan: Plan,
+    pub(super) db: Client,
+    pub(super) callers: usize,
+    names: Vec<(Vec<u8>, Traits)>,
+    measure_ns: AtomicU64,
+    end_ns: AtomicU64,
+    /// Requests that count, handed out so far.
+    issued: AtomicU64,
+    stopped: AtomicBool,
+    /// One for each thread, so that they do not wait for one another.
+    figures: Vec<Mutex<Figures>>,
+}
+
+/// What callers on one thread have measured.
+#[derive(Debug)]
+struct Figures {
+    latency: Histogram<u64>,
+    latency_ns: u64,
+    operations: u64,
+    errors: Errors,
+    mismatches: u64,
+    first_mismatch: Option<String>,
+    last_ns: u64,
+}
+
+impl Run {
+    pub(super) fn new(
+        plan: &Plan,
+        db: Client,
+        names: Vec<(Vec<u8>, Traits)>,
+        callers: usize,
+    ) -> Result<Run, RunError> {
+        let figures = |_| {
+            Ok(Mutex::new(Figures {
+                latency: new_histogram(plan.precision)?,
+                latency_ns: 0,
+                operations: 0,
+                errors: Errors::default(),
+                mismatches: 0,
+                first_mismatch: None,
+                last_ns: 0,
+            }))
+        };
+        Ok(Run {
+            plan: plan.clone(),
+            db,
+            callers,
+            names,
+            measure_ns: AtomicU64::new(u64::MAX),
+            end_ns: AtomicU64::new(u64::MAX),
+            issued: AtomicU64::new(0),
+            stopped: AtomicBool::new(false),
+            figures: (0..plan.threads.max(1)).map(figures).collect::<Result<_, RunError>>()?,
+        })
+    }
+
+    /// What is sent from `measure_ns` on counts; nothing is sent from `end_ns` on.
+    pub(super) fn begin(&self, measure_ns: u64, end_ns: u64) {
+        self.measure_ns.store(measure_ns, Relaxed);
+        self.end_ns.store(end_ns, Relaxed);
+    }
+
+    /// Nothing more is sent.
+    pub(super) fn stop(&self) {
+        self.stopped.store(true, Relaxed);
+    }
+
+    /// Requests answered, and the sum of their latencies.
+    pub(super) fn tally(&self) -> (u64, u64) {
+        let each = self.figures.iter().map(|figures| {
+            let figures = locked(figures);
+            (figures.operations, figures.latency_ns)
+        });
+        each.fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1))
+    }
+
+    /// Adds everything to an outcome; when the last reply came.
+    pub(super) fn add_to(&self, outcome: &mut Outcome) -> u64 {
+        let mut last_ns = 0;
+        for figures in &self.figures {
+            let figures = locked(figures);
+            outcome.operations += figures.operations;
+            // They have the same bounds, so this cannot fail.
+            let _ = outcome.latency.add(&figures.latency);
+            outcome.errors.merge(&figures.errors);
+            outcome.mismatches += figures.mismatches;
+            let first = &mut outcome.first_mismatch;
+            *first = first.take().or_else(|| figures.first_mismatch.clone());
+            last_ns = last_ns.max(figures.last_ns);
+        }
+        last_ns
+    }
+
+    /// Whether there is one more to send.
+    fn take(&self) -> bool {
+        match self.plan.end {
+            End::After(_) => true,
+            End::Requests(requests) => self.issued.fetch_add(1, Relaxed) < requests,
+        }
+    }
+
+    /// The command of an encoded request. The word behind its name is taken to be its key, by which it finds its
+    /// connection.
+    fn command<T>(&self, request: &[u8]) -> Command<&Client, T> {
+        let mut words = words(request);
+        let name = words.next().unwrap_or_default();
+        let traits = self.names.iter().find(|(known, _)| known == name).map(|(_, traits)| *traits);
+        let mut made = Request::new(&String::from_utf8_lossy(name), traits.unwrap_or_default());
+        if let Some(key) = words.next() {
+            made.key(key);
+        }
+        words.for_each(|word| made.arg(word));
+        Command::<(), T>::new(made).on(&self.db)
+    }
+
+    fn record(&self, started: u64, result: Result<Option<String>, String>) {
+        let now = now_ns();
+        let mut figures = locked(&self.figures[own_place() % self.figures.len()]);
+        let latency = now.saturating_sub(started);
+        figures.latency.saturating_record(latency);
+        figures.latency_ns += latency;
+        figures.operations += 1;
+        figures.last_ns = figures.last_ns.max(now);
+        match result {
+            Ok(None) => {}
+            Ok(Some(mismatch)) => {
+                figures.mismatches += 1;
+                figures.first_mismatch.get_or_insert(mismatch);
+            }
+            Err(error) => figures.errors.add(&error),
+        }
+    }
+
+    /// What is wrong with a reply, if something is.
+    fn judge(&self, reply: &Value, asked: Option<Asked>) -> Option<String> {
+        let asked = asked?;
+        let expect = self.plan.workload.commands[asked.command].expect;
+        let wanted = expect.check(reply, asked.number, &self.plan.workload.values).err()?;
+        Some(format!("expected {wanted}, got {reply}"))
+    }
+}
+
+fn locked(figures: &Mutex<Figures>) -> MutexGuard<'_, Figures> {
+    figures.lock().expect("nothing that panics is done with it")
+}
+
+/// The number of the calling thread.
+fn own_place() -> usize {
+    static NEXT: AtomicUsize = AtomicUsize::new(0);
+    thread_local! {
+        static PLACE: usize = NEXT.fetch_add(1, Relaxed);
+    }
+    PLACE.with(|place| *place)
+}
+
+/// Asks until the end.
+pub(super) async fn call(run: Arc<Run>, caller: usize) -> Result<(), RunError> {
+    let plan = &run.plan;
+    let workload = Arc::clone(&plan.workload);
+    let mut source = RequestSource::new(workload, plan.seed, caller, run.callers, plan.verify);
+    let mut batch = Batch::default();
+    loop {
+        let begun = now_ns();
+        let is_over = begun >= run.end_ns.load(Relaxed) || run.stopped.load(Relaxed);
+        let counts = begun >= run.measure_ns.load(Relaxed);
+        if is_over || (counts && !run.take()) {
+            return Ok(());
+        }
+        let len = source.fill(&mut batch, 1);
+        let started = now_ns();
+        let answer = match plan.verify {
+            true => run.command::<Value>(batch.bytes(len)).await.map(Some),
+            false => run.command::<Reply>(batch.bytes(len)).await.map(|_| None),
+        };
+        let asked = batch.answered();
+        let result = match answer {
+            Ok(reply) => Ok(reply.and_then(|reply| run.judge(&reply, asked))),
+            Err(error) if error.code().is_none() => return Err(RunError::Library(error)),
+            Err(error) if plan.on_error == OnError::Stop => {
+                return Err(RunError::Reply(error.message().to_owned()));
+            }
+            Err(error) => Err(error.message().to_owned()),
+        };
+        if counts {
+            run.record(started, result);
+        }
+    }
+}
+
+/// The words of an encoded request; none of one that is a line of text.
+pub(super) fn words(request: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let is_array = request.first() == Some(&b'*');
+    let begin = request.iter().position(|byte| *byte == b'\n').map_or(request.len(), |at| at + 1);
+    let mut rest = if is_array { &request[begin..] } else { &[] };
+    std::iter::from_fn(move || {
+        let end = rest.iter().position(|byte| *byte == b'\r')?;
+        let digits = rest.get(1..end)?.iter();
+        let len = digits.fold(0, |len: usize, digit| len * 10 + usize::from(digit - b'0'));
+        let word = rest.get(end + 2..end + 2 + len)?;
+        rest = rest.get(end + 4 + len..)?;
+        Some(word)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_words_of_a_request_are_read_back() {
+        let mut bytes = Vec::new();
+        let asked: [&[u8]; 4] = [b"SET", b"", b"a\r\n$1\r\nb", b"0123456789ab"];
+        brisk_resp::request::encode(&mut bytes, &asked);
+        assert!(words(&bytes).eq(asked));
+        assert_eq!(words(b"PING\r\n").count(), 0);
+    }
+}

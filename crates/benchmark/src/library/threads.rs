@@ -1,0 +1,80 @@
+//! The threads that run callers and connections: where they run, and what they have used.
+
+use crate::clock::process_cpu_ns;
+use rustix::thread::{CpuSet, gettid, sched_setaffinity};
+use std::fs;
+use std::sync::Mutex;
+
+/// Threads of one runtime.
+#[derive(Debug)]
+pub(super) struct Threads {
+    /// Processors, one for each in turn.
+    cpus: Vec<usize>,
+    ids: Mutex<Vec<i32>>,
+}
+
+/// What they have used so far.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Used {
+    pub(super) cpu_ns: u64,
+    /// For so long they have waited for a processor that others had.
+    pub(super) delay_ns: u64,
+}
+
+impl Threads {
+    pub(super) fn new(cpus: Vec<usize>) -> Threads {
+        Threads { cpus, ids: Mutex::new(Vec::new()) }
+    }
+
+    /// To be called by each thread when it begins.
+    pub(super) fn begun(&self) {
+        let mut ids = self.ids.lock().expect("nothing that panics is done with it");
+        if let Some(&cpu) = self.cpus.get(ids.len() % self.cpus.len().max(1)) {
+            let mut set = CpuSet::new();
+            set.set(cpu);
+            // Without it the figures are as good, and others may disturb them more.
+            let _ = sched_setaffinity(None, &set);
+        }
+        ids.push(gettid().as_raw_nonzero().get());
+    }
+
+    /// What they have used; where the kernel does not tell, the whole process.
+    pub(super) fn used(&self) -> Used {
+        let ids = self.ids.lock().expect("nothing that panics is done with it");
+        let all: Option<Vec<Used>> = ids.iter().map(|id| of_thread(*id)).collect();
+        match all {
+            Some(all) => all.into_iter().fold(Used::default(), |sum, one| Used {
+                cpu_ns: sum.cpu_ns + one.cpu_ns,
+                delay_ns: sum.delay_ns + one.delay_ns,
+            }),
+            None => Used { cpu_ns: process_cpu_ns(), delay_ns: 0 },
+        }
+    }
+}
+
+fn of_thread(id: i32) -> Option<Used> {
+    let text = fs::read_to_string(format!("/proc/self/task/{id}/schedstat")).ok()?;
+    let mut words = text.split(' ').map(str::parse);
+    Some(Used { cpu_ns: words.next()?.ok()?, delay_ns: words.next()?.ok()? })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_thread_uses_is_counted_and_what_others_use_is_not() {
+        let threads = Threads::new(Vec::new());
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                threads.begun();
+                let before = threads.used();
+                let own = crate::clock::thread_cpu_ns();
+                while crate::clock::thread_cpu_ns() - own < 20_000_000 {}
+                assert!(threads.used().cpu_ns - before.cpu_ns >= 10_000_000);
+            });
+        });
+        let idle = Threads::new(Vec::new());
+        assert_eq!(idle.used().cpu_ns, 0);
+    }
+}

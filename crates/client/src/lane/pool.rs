@@ -1,0 +1,344 @@
+//! The queue of a pool: what waits for a connection, and the connections that wait for work.
+//!
+//! The lanes of a pool take from here, each one piece at a time: a command, a batch or a transaction. The next one
+//! goes by it when the reply to the one before was read, whether or not somebody still waited for that. So a
+//! piece never stands behind another on a connection, at the price of a round trip for each.
+//!
+//! Order: pieces are taken in the order in which they came. What a lost connection had not sent goes back to the
+//! front.
+//!
+//! A lane that has nothing to do is in `resting`. Whoever brings a piece takes one out and wakes it. A lane that
+//! leaves (its connection is lost) while pieces wait wakes another, since it may have been the one that was woken
+//! for them.
+//!
+//! Locks: that of a lane's cell may be held when this one is taken, never the other way round. Nobody is woken, and
+//! no entry dropped, while it is held.
+
+use super::cell::{Bounds, Entry, Submitted, WhenFull, closed, elsewhere, timeout};
+use super::slot::Slot;
+use crate::error::{Error, Kind, Phase, Result};
+use crate::poison::lock;
+use crate::request::Request;
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::task::Waker;
+use std::time::{Duration, Instant};
+
+/// Every lane looks at the clock; once in this time suffices.
+const LOOK_EVERY: Duration = Duration::from_millis(5);
+/// Buffers that are kept for the next requests, and how large they may be.
+const SPARE_MAX: usize = 64;
+const SPARE_BYTES_MAX: usize = 4096;
+
+/// What the lanes of a pool have in common.
+#[derive(Debug)]
+pub(crate) struct Pool {
+    bounds: Bounds,
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    /// What no lane has taken yet.
+    pieces: VecDeque<Piece>,
+    /// Bytes of these.
+    bytes: usize,
+    /// Who waits for room, and until when.
+    waiting: VecDeque<(Option<Instant>, Waker)>,
+    /// Lanes without work, the last one to rest at the end: few connections are used as long as they suffice.
+    resting: Vec<(usize, Waker)>,
+    /// Lanes whose task has not ended.
+    alive: usize,
+    spare: Vec<Vec<u8>>,
+    looked: Option<Instant>,
+    is_closed: bool,
+    /// Nothing more is taken, and what was not sent goes elsewhere.
+    is_retired: bool,
+}
+
+#[derive(Debug)]
+struct Piece {
+    entry: Entry,
+    bytes: Vec<u8>,
+    blocks: bool,
+}
+
+/// What a lane has taken.
+#[derive(Debug)]
+pub(crate) struct Taken {
+    pub(crate) entry: Entry,
+    /// It waits for other clients: its connection is of no use until it is done.
+    pub(crate) blocks: bool,
+}
+
+impl Pool {
+    pub(crate) fn new(bounds: Bounds, lanes: usize) -> Pool {
+        let state = State {
+            pieces: VecDeque::new(),
+            bytes: 0,
+            waiting: VecDeque::new(),
+            resting: Vec::new(),
+            alive: lanes,
+            spare: Vec::new(),
+            looked: None,
+            is_closed: false,
+            is_retired: false,
+        };
+        Pool { bounds, state: Mutex::new(state) }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        lock(&self.state)
+    }
+
+    /// Puts requests at the end of the queue, in one piece. O(bytes).
+    pub(crate) fn submit(
+        &self,
+        requests: &[Request],
+        timeout: Option<Duration>,
+        waker: &Waker,
+    ) -> Result<Submitted> {
+        let slot = Slot::take(waker);
+        let mut state = self.lock();
+        if state.is_closed {
+            return Err(closed());
+        }
+        if state.is_retired {
+            return Err(elsewhere());
+        }
+        let estimate: usize = requests.iter().map(Request::len).sum();
+        // One alone is taken whatever its size: else it could never be sent.
+        if state.bytes > 0 && state.bytes + estimate > self.bounds.bytes_max {
+            return state.refuse(&self.bounds, timeout, waker);
+        }
+        let mut bytes = state.spare.pop().unwrap_or_default();
+        requests.iter().for_each(|request| request.encode(&mut bytes));
+        state.bytes += bytes.len();
+        let entry = Entry::new(Arc::clone(&slot), requests.len(), bytes.len(), timeout);
+        let blocks = requests.iter().any(|request| request.traits().blocks);
+        state.pieces.push_back(Piece { entry, bytes, blocks });
+        let called = state.call();
+        drop(state);
+        wake(called);
+        Ok(Submitted::Waits(slot))
+    }
+
+    /// Pieces that no lane has taken.
+    pub(crate) fn pending(&self) -> usize {
+        self.lock().pieces.len()
+    }
+
+    /// Nothing more is taken, and what is here will not be sent.
+    pub(crate) fn close(&self) {
+        let (pieces, waiting) = self.lock().end();
+        answer_all(pieces, &closed());
+        wake(waiting);
+    }
+
+    /// Nothing more is taken; what was not sent goes elsewhere.
+    pub(crate) fn retire(&self) {
+        self.lock().is_retired = true;
+        self.turn_away();
+    }
+
+    /// Answers those that no lane has taken, that they never will be sent here.
+    fn turn_away(&self) {
+        let (pieces, waiting) = self.lock().clear();
+        answer_all(pieces, &elsewhere());
+        wake(waiting);
+    }
+
+    /// Answers those whose time is over, and forgets whom nobody waits for: they are never sent.
+    pub(crate) fn expire(&self, now: Instant, failure: Option<&Error>) {
+        let mut over: Vec<Waker> = Vec::new();
+        let mut unwanted = Vec::new();
+        {
+            let mut state = self.lock();
+            let state = &mut *state;
+            let is_recent = |looked| now.saturating_duration_since(looked) < LOOK_EVERY;
+            if state.looked.is_some_and(is_recent) {
+                return;
+            }
+            state.looked = Some(now);
+            for piece in &mut state.pieces {
+                if piece.entry.expires(now, &self.bounds) {
+                    let error = timeout(Phase::Queued, failure);
+                    over.extend(piece.entry.answer(Err(error)));
+                }
+            }
+            if state.pieces.iter().any(|piece| !piece.entry.is_awaited()) {
+                let (stays, goes): (VecDeque<_>, VecDeque<_>) = std::mem::take(&mut state.pieces)
+                    .into_iter()
+                    .partition(|piece| piece.entry.is_awaited());
+                state.pieces = stays;
+                state.bytes = state.pieces.iter().map(|piece| piece.bytes.len()).sum();
+                unwanted.extend(goes);
+            }
+            let is_over = |until: Option<Instant>| until.is_some_and(|until| until <= now);
+            if !unwanted.is_empty() || state.waiting.iter().any(|(until, _)| is_over(*until)) {
+                // Each finds out by itself whether there is room now, or its time is over.
+                over.extend(state.waiting.drain(..).map(|(_, waker)| waker));
+            }
+        }
+        drop(unwanted);
+        wake(over);
+    }
+}
+
+impl State {
+    #[cold]
+    fn refuse(
+        &mut self,
+        bounds: &Bounds,
+        timeout: Option<Duration>,
+        waker: &Waker,
+    ) -> Result<Submitted> {
+        if bounds.when_full == WhenFull::Refuse {
+            let text = format!("{} bytes wait for a connection, nothing was sent", self.bytes);
+            return Err(Error::new(Kind::Overloaded, text));
+        }
+        let until =
+            timeout.or(bounds.timeout).and_then(|timeout| Instant::now().checked_add(timeout));
+        self.waiting.push_back((until, waker.clone()));
+        Ok(Submitted::Full)
+    }
+
+    /// A lane that rests, if there is work: to be woken.
+    #[must_use]
+    fn call(&mut self) -> Option<Waker> {
+        if self.pieces.is_empty() {
+            return None;
+        }
+        self.resting.pop().map(|(_, waker)| waker)
+    }
+
+    fn leave(&mut self, lane: usize) {
+        self.resting.retain(|(other, _)| *other != lane);
+    }
+
+    #[must_use]
+    fn end(&mut self) -> (VecDeque<Piece>, Vec<Waker>) {
+        self.is_closed = true;
+        self.clear()
+    }
+
+    /// Takes out all that waits, and who waits for room.
+    #[must_use]
+    fn clear(&mut self) -> (VecDeque<Piece>, Vec<Waker>) {
+        self.bytes = 0;
+        let waiting = self.waiting.drain(..).map(|(_, waker)| waker).collect();
+        (std::mem::take(&mut self.pieces), waiting)
+    }
+}
+
+fn wake(wakers: impl IntoIterator<Item = Waker>) {
+    wakers.into_iter().for_each(Waker::wake);
+}
+
+fn answer_all(pieces: VecDeque<Piece>, error: &Error) {
+    for mut piece in pieces {
+        wake(piece.entry.answer(Err(error.clone())));
+    }
+}
+
+/// A lane's place in a pool.
+#[derive(Debug)]
+pub(crate) struct Seat {
+    pool: Arc<Pool>,
+    lane: usize,
+}
+
+impl Seat {
+    pub(crate) fn new(pool: &Arc<Pool>, lane: usize) -> Seat {
+        Seat { pool: Arc::clone(pool), lane }
+    }
+
+    /// The next piece that somebody waits for, whose bytes are put into `out`.
+    pub(crate) fn take(&self, out: &mut Vec<u8>) -> Option<Taken> {
+        let mut unwanted = Vec::new();
+        let mut state = self.pool.lock();
+        let mut taken = None;
+        while let Some(mut piece) = state.pieces.pop_front() {
+            state.bytes -= piece.bytes.len();
+            if piece.entry.is_awaited() {
+                std::mem::swap(out, &mut piece.bytes);
+                piece.bytes.clear();
+                if state.spare.len() < SPARE_MAX && piece.bytes.capacity() <= SPARE_BYTES_MAX {
+                    state.spare.push(piece.bytes);
+                }
+                taken = Some(Taken { entry: piece.entry, blocks: piece.blocks });
+                break;
+            }
+            unwanted.push(piece);
+        }
+        let mut woken = Vec::new();
+        if taken.is_some() || !unwanted.is_empty() {
+            // There is room again.
+            woken.extend(state.waiting.drain(..).map(|(_, waker)| waker));
+        }
+        if taken.is_some() && !state.resting.is_empty() {
+            // It may have come without having been called.
+            state.leave(self.lane);
+        }
+        drop(state);
+        drop(unwanted);
+        wake(woken);
+        taken
+    }
+
+    /// The lane has nothing to do until it is woken; false if there is something.
+    pub(crate) fn rest(&self, waker: &Waker) -> bool {
+        let mut state = self.pool.lock();
+        if !state.pieces.is_empty() {
+            return false;
+        }
+        state.leave(self.lane);
+        state.resting.push((self.lane, waker.clone()));
+        true
+    }
+
+    /// The lane has lost its connection, and what was left unsent, if anything was, is for the next lane.
+    pub(crate) fn leave(&self, unsent: Option<(Taken, Vec<u8>)>) {
+        let mut state = self.pool.lock();
+        state.leave(self.lane);
+        if state.is_closed || state.is_retired {
+            let error = if state.is_closed { closed() } else { elsewhere() };
+            drop(state);
+            if let Some((mut taken, _)) = unsent {
+                wake(taken.entry.answer(Err(error)));
+            }
+            return;
+        }
+        if let Some((Taken { entry, blocks }, bytes)) = unsent {
+            state.bytes += bytes.len();
+            state.pieces.push_front(Piece { entry, bytes, blocks });
+        }
+        let called = state.call();
+        drop(state);
+        wake(called);
+    }
+
+    /// What no lane has taken can go elsewhere.
+    pub(crate) fn turn_away(&self) {
+        self.pool.turn_away();
+    }
+
+    /// As [`Pool::expire`].
+    pub(crate) fn expire(&self, now: Instant, failure: Option<&Error>) {
+        self.pool.expire(now, failure);
+    }
+
+    /// The lane's task has ended. Without any, nobody is to wait.
+    pub(crate) fn end(&self) {
+        let mut state = self.pool.lock();
+        state.leave(self.lane);
+        state.alive = state.alive.saturating_sub(1);
+        if state.alive > 0 {
+            return;
+        }
+        let (pieces, waiting) = state.end();
+        drop(state);
+        answer_all(pieces, &closed());
+        wake(waiting);
+    }
+}
