@@ -1,0 +1,91 @@
+//! Each example does what it says, beside a real server and ours, and leaves nothing behind. C5.
+
+use brisk_testkit::server::{Launch, Server, workspace_root};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
+
+/// Where the examples are, built as this test is.
+fn folder() -> &'static Path {
+    static BUILT: OnceLock<PathBuf> = OnceLock::new();
+    BUILT.get_or_init(|| {
+        let here = std::env::current_exe().expect("this test's own path");
+        // target/<profile>/deps/examples-1234
+        let profile = here.ancestors().nth(2).expect("a folder of the profile");
+        let name = profile.file_name().and_then(|name| name.to_str()).unwrap_or("debug");
+        let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+        // Nothing to do when all of them are tested; alone this test would find old ones, or none.
+        let built = Command::new(cargo)
+            .args(["build", "--quiet", "--package", "brisk", "--examples", "--profile"])
+            .arg(if name == "debug" { "dev" } else { name })
+            .current_dir(workspace_root())
+            .env("CARGO_TARGET_DIR", profile.parent().unwrap_or(profile))
+            .output()
+            .expect("cargo runs");
+        assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
+        profile.join("examples")
+    })
+}
+
+#[track_caller]
+fn runs_alone_to_its_end(example: &str) {
+    let program = folder().join(example);
+    for server in [Launch::redis().start(), Launch::subject().start()] {
+        runs(&program, &server);
+    }
+}
+
+#[track_caller]
+fn runs(program: &Path, server: &Server) {
+    let url = format!("redis://{}", server.address());
+    let done = Command::new(program).arg(url).output().expect("it runs");
+    let (out, err) = (String::from_utf8_lossy(&done.stdout), String::from_utf8_lossy(&done.stderr));
+    assert!(done.status.success(), "{}: {out}{err}", program.display());
+    let left = server.connect().cmd("KEYS *");
+    assert!(left.elements().is_empty(), "{} leaves {left:?}", program.display());
+}
+
+#[test]
+fn quick_start() {
+    runs_alone_to_its_end("quick_start");
+}
+
+#[test]
+fn cache_aside() {
+    runs_alone_to_its_end("cache_aside");
+}
+
+#[test]
+fn lock() {
+    runs_alone_to_its_end("lock");
+}
+
+#[test]
+fn rate_limiter() {
+    runs_alone_to_its_end("rate_limiter");
+}
+
+#[test]
+fn consumer_group() {
+    runs_alone_to_its_end("consumer_group");
+}
+
+#[test]
+fn sharded_map() {
+    runs_alone_to_its_end("sharded_map");
+}
+
+#[test]
+fn bloom() {
+    runs_alone_to_its_end("bloom");
+}
+
+#[test]
+fn pubsub() {
+    runs_alone_to_its_end("pubsub");
+}
+
+#[test]
+fn transactions() {
+    runs_alone_to_its_end("transactions");
+}
