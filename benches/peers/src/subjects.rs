@@ -5,6 +5,10 @@ use fred::prelude::{ClientLike, KeysInterface};
 use rustis::client::BatchPreparedCommand;
 use rustis::commands::StringCommands;
 use std::future::Future;
+use std::time::Duration;
+
+/// That of a command, where a client has one of its own that is short.
+const TIMEOUT: Duration = Duration::from_secs(3);
 
 /// A client that many tasks share.
 pub(crate) trait Subject: Clone + Send + Sync + Sized + 'static {
@@ -46,7 +50,9 @@ pub(crate) struct Redis(redis::aio::MultiplexedConnection);
 impl Subject for Redis {
     async fn connect(server: &str) -> Result<Redis> {
         let client = redis::Client::open(format!("redis://{server}"))?;
-        Ok(Redis(client.get_multiplexed_async_connection().await?))
+        // Half a second by default, which a busy machine may take.
+        let config = redis::AsyncConnectionConfig::new().set_response_timeout(Some(TIMEOUT));
+        Ok(Redis(client.get_multiplexed_async_connection_with_config(&config).await?))
     }
 
     async fn set(&self, key: &str, value: &str) -> Result<()> {

@@ -152,7 +152,7 @@ fn who_waits_for_a_connection_gets_one_in_order() {
             for push in &mut pushes {
                 assert!(futures_util::poll!(push).is_pending());
             }
-            assert_eq!(db.pending(), 501);
+            wait_until("all of them to be known", || db.pending() == 501);
             server.connect().cmd("RPUSH gate open");
             first.await.unwrap().unwrap();
             let lengths = join_all(pushes).await.into_iter().map(Result::unwrap);

@@ -342,3 +342,133 @@ impl Seat {
         wake(waiting);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lane::Waiting;
+    use crate::request::Traits;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::task::{Poll, Wake};
+
+    /// Counts how often it was woken.
+    #[derive(Default)]
+    struct Bell(AtomicUsize);
+
+    impl Wake for Bell {
+        fn wake(self: Arc<Self>) {
+            self.0.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+
+    struct Lane {
+        seat: Seat,
+        bell: Arc<Bell>,
+    }
+
+    impl Lane {
+        fn rest(&self) -> bool {
+            self.seat.rest(&Waker::from(Arc::clone(&self.bell)))
+        }
+
+        fn take(&self) -> Option<(Taken, String)> {
+            let mut out = Vec::new();
+            let taken = self.seat.take(&mut out)?;
+            Some((taken, String::from_utf8(out).unwrap()))
+        }
+
+        fn rings(&self) -> usize {
+            self.bell.0.load(Ordering::SeqCst)
+        }
+    }
+
+    fn pool<const N: usize>() -> (Arc<Pool>, [Lane; N]) {
+        let bounds = Bounds { bytes_max: 1000, when_full: WhenFull::Refuse, timeout: None };
+        let pool = Arc::new(Pool::new(bounds, N));
+        let lanes = std::array::from_fn(|at| Lane {
+            seat: Seat::new(&pool, at),
+            bell: Arc::new(Bell::default()),
+        });
+        (pool, lanes)
+    }
+
+    #[track_caller]
+    fn submit(pool: &Pool, word: &str) -> Waiting {
+        let mut request = Request::new("ECHO", Traits::default());
+        request.arg(word);
+        match pool.submit(&[request], None, Waker::noop()).unwrap() {
+            Submitted::Waits(slot) => slot,
+            Submitted::Full => panic!("there is room"),
+        }
+    }
+
+    #[test]
+    fn the_lane_that_rested_last_is_called_and_one_call_is_for_one_piece() {
+        let (pool, [a, b]) = pool();
+        assert!(a.rest() && b.rest());
+        let _first = submit(&pool, "x");
+        assert_eq!((a.rings(), b.rings()), (0, 1));
+        let _second = submit(&pool, "y");
+        assert_eq!((a.rings(), b.rings()), (1, 1));
+        assert!(a.take().unwrap().1.contains("x") && !a.rest());
+        assert!(b.take().unwrap().1.contains("y") && b.rest());
+    }
+
+    #[test]
+    fn a_lane_that_took_without_being_called_is_not_called_while_it_is_busy() {
+        let (pool, [a, b]) = pool();
+        assert!(a.rest() && b.rest());
+        let _first = submit(&pool, "x");
+        // Called was b.
+        let _busy = a.take().unwrap();
+        assert!(b.take().is_none() && b.rest());
+        let _second = submit(&pool, "y");
+        assert_eq!((a.rings(), b.rings()), (0, 2));
+    }
+
+    #[test]
+    fn a_lane_that_leaves_passes_its_call_on_and_gives_back_what_it_has_not_sent() {
+        let (pool, [a, b]) = pool();
+        assert!(a.rest() && b.rest());
+        let _first = submit(&pool, "x");
+        b.seat.leave(None);
+        assert_eq!((a.rings(), b.rings()), (1, 1));
+        let (taken, bytes) = a.take().unwrap();
+        let _second = submit(&pool, "y");
+        assert!(b.take().unwrap().1.contains("y") && b.rest());
+        let _third = submit(&pool, "z");
+        a.seat.leave(Some((taken, bytes.into_bytes())));
+        assert!(b.take().unwrap().1.contains("x"));
+        assert!(b.take().unwrap().1.contains("z"));
+    }
+
+    #[test]
+    fn what_nobody_waits_for_is_never_taken_and_makes_room() {
+        let (pool, [a]) = pool();
+        drop(submit(&pool, &"x".repeat(900)));
+        let mut request = Request::new("ECHO", Traits::default());
+        request.arg("y".repeat(900));
+        let refused = pool.submit(std::slice::from_ref(&request), None, Waker::noop());
+        assert_eq!(refused.unwrap_err().kind(), Kind::Overloaded);
+        pool.expire(Instant::now(), None);
+        assert_eq!(pool.pending(), 0);
+        let _kept = pool.submit(&[request], None, Waker::noop()).unwrap();
+        drop(submit(&pool, "z"));
+        assert!(a.take().unwrap().1.contains("yyy"));
+        assert!(a.take().is_none());
+    }
+
+    #[test]
+    fn when_the_last_lane_has_ended_nobody_waits() {
+        let (pool, [a, b]) = pool();
+        let waits = submit(&pool, "x");
+        a.seat.end();
+        assert!(waits.poll(Waker::noop()).is_pending());
+        b.seat.end();
+        let Poll::Ready(Err(error)) = waits.poll(Waker::noop()) else { panic!("an error") };
+        assert_eq!((error.kind(), error.maybe_applied()), (Kind::Closed, false));
+        let mut request = Request::new("ECHO", Traits::default());
+        request.arg("y");
+        assert_eq!(pool.submit(&[request], None, Waker::noop()).unwrap_err().kind(), Kind::Closed);
+    }
+}
