@@ -38,6 +38,20 @@ impl Cluster {
     #[must_use]
     #[track_caller]
     pub fn start(primaries: usize, replicas_each: usize) -> Cluster {
+        Cluster::start_with(primaries, replicas_each, &[])
+    }
+
+    /// The same, with more directives for each of them.
+    ///
+    /// # Panics
+    /// It does not come up.
+    #[must_use]
+    #[track_caller]
+    pub fn start_with(
+        primaries: usize,
+        replicas_each: usize,
+        directives: &[(&str, &str)],
+    ) -> Cluster {
         let start = |_| {
             let bus = Port::claim();
             let launch = Launch::redis()
@@ -47,6 +61,8 @@ impl Cluster {
                 .set("cluster-replica-validity-factor", "0")
                 .set("cluster-allow-replica-migration", "no")
                 .set("repl-diskless-sync-delay", "0");
+            let add = |launch: Launch, (name, value): &(&str, &str)| launch.set(name, value);
+            let launch = directives.iter().fold(launch, add);
             let server = launch.start();
             let id = server.connect().cmd("CLUSTER MYID").text();
             Member { port: server.port(), server: Some(server), id, bus }
