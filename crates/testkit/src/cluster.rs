@@ -38,6 +38,20 @@ impl Cluster {
     #[must_use]
     #[track_caller]
     pub fn start(primaries: usize, replicas_each: usize) -> Cluster {
+        Cluster::start_with(primaries, replicas_each, &[])
+    }
+
+    /// The same, with more directives for each of them.
+    ///
+    /// # Panics
+    /// It does not come up.
+    #[must_use]
+    #[track_caller]
+    pub fn start_with(
+        primaries: usize,
+        replicas_each: usize,
+        directives: &[(&str, &str)],
+    ) -> Cluster {
         let start = |_| {
             let bus = Port::claim();
             let launch = Launch::redis()
@@ -47,6 +61,8 @@ impl Cluster {
                 .set("cluster-replica-validity-factor", "0")
                 .set("cluster-allow-replica-migration", "no")
                 .set("repl-diskless-sync-delay", "0");
+            let add = |launch: Launch, (name, value): &(&str, &str)| launch.set(name, value);
+            let launch = directives.iter().fold(launch, add);
             let server = launch.start();
             let id = server.connect().cmd("CLUSTER MYID").text();
             Member { port: server.port(), server: Some(server), id, bus }
@@ -82,30 +98,34 @@ impl Cluster {
             if at >= self.primaries {
                 let primary = &self.members[at % self.primaries].id;
                 ok(&mut node, &format!("CLUSTER REPLICATE {primary}"));
+                wait_until("the replica to follow", || node.info("master_link_status") == "up");
             }
+        }
+        for at in 0..self.primaries {
+            // A replica that has heard of no write yet is told to nobody.
+            let (mut node, key) = (self.node(at).connect(), self.key_of(at, 0));
+            let set = format!("SET {key} 1");
+            wait_until("a slot to be served", || node.cmd(&set).to_string() == "OK");
+            node.cmd(&format!("DEL {key}"));
         }
         self.wait_until_whole();
     }
 
-    /// Waits until all nodes that run say that all slots are served, and each knows of every replica.
-    ///
-    /// # Panics
-    /// They do not within the deadline.
+    /// Waits until all nodes say that all slots are served, and tell of every replica.
     #[track_caller]
-    pub fn wait_until_whole(&self) {
+    fn wait_until_whole(&self) {
         let replicas = self.members.len() - self.primaries;
-        for member in &self.members {
-            let Some(server) = &member.server else { continue };
-            let mut node = server.connect();
+        for at in 0..self.members.len() {
+            let mut node = self.node(at).connect();
             wait_until("the cluster to be whole", || {
                 let info = node.cmd("CLUSTER INFO").text();
-                let nodes = node.cmd("CLUSTER NODES").text();
-                let is_slave = nodes.contains("myself,slave");
-                let known = nodes.lines().filter(|line| line.contains("slave")).count();
+                let slots = node.cmd("CLUSTER SLOTS");
+                let ranges = slots.elements();
+                // First and last slot, the primary, and then its replicas.
+                let told = ranges.iter().map(|range| range.elements().len() - 3).sum::<usize>();
                 info.contains("cluster_state:ok")
                     && info.contains("cluster_slots_ok:16384")
-                    && (known >= replicas || nodes.contains("fail"))
-                    && (!is_slave || node.info("master_link_status") == "up")
+                    && told == replicas
             });
         }
     }

@@ -1,0 +1,166 @@
+//! Nodes of a cluster that fail: the others go on, and the slots come back by a replica.
+
+use brisk::{Client, Kind, Lanes, ReadFrom, commands};
+use brisk_testkit::cluster::Cluster;
+use brisk_testkit::wait::wait_until;
+use futures_util::future::join_all;
+use std::future::Future;
+use std::time::Duration;
+
+fn run<T>(work: impl Future<Output = T>) -> T {
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
+    runtime.expect("a runtime").block_on(work)
+}
+
+/// Longer than a failover takes on a loaded machine.
+const LONG: Duration = Duration::from_secs(30);
+/// Shorter than a failover takes: what waits for one is over before.
+const SHORT: Duration = Duration::from_millis(1000);
+
+/// What is left of a cluster goes on serving its slots.
+const IN_PART: &[(&str, &str)] = &[("cluster-require-full-coverage", "no")];
+
+async fn connect(cluster: &Cluster) -> Client {
+    let url = format!("redis-cluster://{}", cluster.addresses(&[0, 1, 2]));
+    let db = Client::builder(&url).lanes(Lanes::Count(2)).timeout(LONG);
+    db.connect().await.expect("the cluster answers")
+}
+
+/// Asks the primaries 1 and 2 until the slots of the first one are served again; each answer has to come in time.
+async fn others_answer_until(db: &Client, cluster: &Cluster, is_back: impl Fn() -> bool) {
+    let keys: Vec<String> =
+        [1, 2].iter().flat_map(|node| (0..8).map(|n| cluster.key_of(*node, n))).collect();
+    let mut rounds = 0;
+    while rounds < 100 || !is_back() {
+        let counts = keys.iter().map(|key| db.incr(key).timeout(SHORT));
+        for count in join_all(counts).await {
+            count.expect("a node that is well answers in time");
+        }
+        let batch = keys.iter().map(commands::incr).collect::<Vec<_>>();
+        db.batch(batch).timeout(SHORT).await.expect("so does a batch");
+        rounds += 1;
+    }
+}
+
+#[test]
+fn slots_of_a_primary_that_is_killed_come_back_and_others_are_not_held_up() {
+    let mut cluster = Cluster::start_with(3, 1, IN_PART);
+    run(async {
+        let db = connect(&cluster).await;
+        let keys: Vec<String> = (0..20).map(|n| cluster.key_of(0, n)).collect();
+        for key in &keys {
+            db.set(key, 1).await.unwrap();
+        }
+        cluster.kill(0);
+        // The first ones meet the loss of the connection, the others wait for a new one.
+        let waiting: Vec<_> = keys
+            .iter()
+            .map(|key| {
+                let (db, key) = (db.clone(), key.clone());
+                tokio::spawn(async move {
+                    loop {
+                        match db.incr(&key).await {
+                            Err(error) if error.maybe_applied() => {}
+                            done => return done,
+                        }
+                    }
+                })
+            })
+            .collect();
+        let is_back = || waiting.iter().all(tokio::task::JoinHandle::is_finished);
+        others_answer_until(&db, &cluster, is_back).await;
+        for (key, count) in keys.iter().zip(join_all(waiting).await) {
+            // One that was lost on the way may have been counted, and the replica may know.
+            assert!(count.unwrap().unwrap() >= 1, "{key}");
+        }
+        // Reads are sent again by themselves.
+        assert!(db.get::<i64>(&keys[0]).await.unwrap() >= Some(1));
+    });
+}
+
+#[test]
+fn what_waits_for_a_node_that_is_gone_goes_to_the_one_that_has_its_slots() {
+    let mut cluster = Cluster::start(3, 1);
+    run(async {
+        let db = connect(&cluster).await;
+        let key = cluster.key_of(0, 0);
+        db.set(&key, 1).await.unwrap();
+        cluster.kill(0);
+        // From here on nothing is sent, and so each of these is executed once.
+        while db.get::<i64>(&key).timeout(SHORT).await.is_ok() {}
+        let counts = join_all((0..500).map(|_| db.incr(&key))).await;
+        let counts: Vec<i64> = counts.into_iter().map(Result::unwrap).collect();
+        assert!(counts.iter().copied().eq(counts[0]..counts[0] + 500));
+        assert_eq!(db.get(&key).await.unwrap(), Some(counts[499]));
+    });
+}
+
+#[test]
+fn a_node_that_hangs_holds_up_no_other() {
+    let cluster = Cluster::start_with(3, 1, IN_PART);
+    run(async {
+        let db = connect(&cluster).await;
+        let key = cluster.key_of(0, 0);
+        db.set(&key, 1).await.unwrap();
+        cluster.node(0).signal("STOP");
+        let (hung, waiting) = (db.clone(), key.clone());
+        let waiting = tokio::spawn(async move {
+            loop {
+                match hung.get::<i64>(&waiting).timeout(SHORT).await {
+                    Err(error) if matches!(error.kind(), Kind::Timeout(_)) => {}
+                    done => return done,
+                }
+            }
+        });
+        others_answer_until(&db, &cluster, || waiting.is_finished()).await;
+        assert_eq!(waiting.await.unwrap().unwrap(), Some(1));
+        db.incr(&key).await.unwrap();
+        // It comes back as a replica of the one that has its slots now, and nothing is found there that was not.
+        cluster.node(0).signal("CONT");
+        assert_eq!(db.get(&key).await.unwrap(), Some(2));
+        assert_eq!(db.incr(&key).await.unwrap(), 3);
+    });
+}
+
+#[test]
+fn a_replica_that_is_lost_is_passed_over() {
+    let mut cluster = Cluster::start(3, 1);
+    run(async {
+        let url = format!("redis-cluster://{}", cluster.addresses(&[2]));
+        let db = Client::builder(&url).read_from(ReadFrom::PreferReplica).timeout(LONG);
+        let db = db.connect().await.unwrap();
+        let keys: Vec<String> = (0..3).map(|primary| cluster.key_of(primary, 0)).collect();
+        for key in &keys {
+            db.set(key, 1).await.unwrap();
+            while db.get::<i64>(key).await.unwrap().is_none() {}
+        }
+        cluster.kill(3);
+        for _ in 0..50 {
+            for key in &keys {
+                assert_eq!(db.get(key).await.unwrap(), Some(1));
+            }
+        }
+        let served = cluster.node(0).connect().cmd("INFO commandstats").text();
+        assert!(served.contains("cmdstat_get:calls=5"), "{served}");
+    });
+}
+
+#[test]
+fn a_cluster_that_loses_all_nodes_of_a_slot_says_so_within_the_time() {
+    let mut cluster = Cluster::start(3, 0);
+    run(async {
+        let db = connect(&cluster).await;
+        let key = cluster.key_of(1, 0);
+        db.set(&key, 1).await.unwrap();
+        cluster.kill(0);
+        let down = || cluster.node(1).connect().cmd(&format!("GET {key}")).is_error();
+        tokio::task::block_in_place(|| wait_until("the cluster to be down", down));
+        let error = db.incr(&key).timeout(SHORT).await.unwrap_err();
+        assert!(matches!(error.kind(), Kind::Timeout(brisk::Phase::Queued)), "{error:?}");
+        assert!(error.to_string().contains("CLUSTERDOWN"), "{error}");
+        assert!(!error.maybe_applied());
+        let gone = db.incr(cluster.key_of(0, 0)).timeout(SHORT).await.unwrap_err();
+        assert!(matches!(gone.kind(), Kind::Timeout(_)), "{gone:?}");
+    });
+}
