@@ -7,7 +7,7 @@
 //! valkey:// and valkeys:// are the same as redis:// and rediss://
 //! ```
 //!
-//! Queries: `db`, `user`, `pass`, `protocol` (2, resp2, 3, resp3), `timeout` (`500ms`, `3s`), `clientName`,
+//! `rediss://…#insecure`, or `?insecure`, accepts any certificate, as other clients have it. Queries: `db`, `user`, `pass`, `protocol` (2, resp2, 3, resp3), `timeout` (`500ms`, `3s`), `clientName`,
 //! `lanes`. What is not known is an error, not passed over.
 
 use crate::error::{Error, Kind, Result};
@@ -63,6 +63,8 @@ pub(crate) struct Url {
     pub(crate) timeout: Option<Duration>,
     pub(crate) name: Option<String>,
     pub(crate) lanes: Option<usize>,
+    /// Any certificate is good.
+    pub(crate) is_insecure: bool,
 }
 
 const PORT: u16 = 6379;
@@ -72,6 +74,7 @@ pub(crate) fn parse(text: &str) -> Result<Url> {
     let invalid =
         |why: &str| Error::new(Kind::Invalid, format!("'{}' is no address: {why}", hidden(text)));
     let (scheme, rest) = text.split_once("://").unwrap_or(("redis", text));
+    let (rest, fragment) = split_fragment(rest);
     let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
     let mut url = Url {
         address: Address::Unix(PathBuf::new()),
@@ -82,6 +85,7 @@ pub(crate) fn parse(text: &str) -> Result<Url> {
         timeout: None,
         name: None,
         lanes: None,
+        is_insecure: false,
     };
     match scheme {
         "redis" | "valkey" | "rediss" | "valkeys" => {
@@ -132,11 +136,28 @@ pub(crate) fn parse(text: &str) -> Result<Url> {
                 url.timeout = Some(duration(&value).ok_or_else(|| invalid("timeout"))?);
             }
             "clientName" | "client_name" => url.name = Some(value),
+            "insecure" => url.is_insecure = matches!(value.as_str(), "" | "true" | "yes" | "1"),
             "lanes" => url.lanes = Some(value.parse().map_err(|_| invalid("lanes"))?),
             _ => return Err(invalid(&format!("'{name}' is not known"))),
         }
     }
+    match fragment {
+        None => {}
+        Some("insecure") => url.is_insecure = true,
+        Some(_) => return Err(invalid("behind # there is only 'insecure'")),
+    }
+    if url.is_insecure && !matches!(url.address, Address::Tcp { tls: true, .. }) {
+        return Err(invalid("only what speaks TLS can be insecure: rediss://"));
+    }
     Ok(url)
+}
+
+/// What stands behind the last `#`, if that is not one of a password.
+fn split_fragment(text: &str) -> (&str, Option<&str>) {
+    match text.rsplit_once('#') {
+        Some((rest, fragment)) if !fragment.contains(['@', '/', '?']) => (rest, Some(fragment)),
+        _ => (text, None),
+    }
 }
 
 /// Without the password, for messages.
@@ -214,6 +235,12 @@ mod tests {
         let url = parse("redis://secret@localhost").unwrap();
         assert_eq!((url.user, url.password), (None, Some(Secret("secret".into()))));
         assert_eq!(parse("rediss://h").unwrap().address, tcp("h", 6379, true));
+        assert!(!parse("rediss://h").unwrap().is_insecure);
+        for text in ["rediss://h#insecure", "valkeys://h/1#insecure", "rediss://h?insecure&db=1"] {
+            assert!(parse(text).unwrap().is_insecure, "{text}");
+        }
+        let url = parse("redis://:p#ss@localhost").unwrap();
+        assert_eq!(url.password, Some(Secret("p#ss".into())));
         assert_eq!(parse("[::1]:1").unwrap().address, tcp("::1", 1, false));
         assert_eq!(parse("127.0.0.1:6380").unwrap().address, tcp("127.0.0.1", 6380, false));
         let url = parse("unix:///tmp/s?db=2&pass=x&protocol=resp2&timeout=500ms&lanes=4").unwrap();
@@ -234,6 +261,8 @@ mod tests {
             "redis://%4@h",
             "redis://[::1",
             "redis://h?timeout=1y",
+            "redis://h#insecure",
+            "rediss://h#what",
         ] {
             assert_eq!(parse(text).unwrap_err().kind(), Kind::Invalid, "{text}");
         }

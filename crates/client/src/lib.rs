@@ -29,6 +29,8 @@ mod request;
 mod script;
 mod session;
 mod subscriber;
+#[cfg(feature = "tls")]
+mod tls;
 
 pub use address::Address;
 pub use arg::{Item, ToArg, ToArgs, Words};
@@ -45,3 +47,5 @@ pub use request::{Request, Traits};
 pub use script::Script;
 pub use session::{Session, Step};
 pub use subscriber::{Event, Message, Subscriber};
+#[cfg(feature = "tls")]
+pub use tls::Tls;

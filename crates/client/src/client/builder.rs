@@ -2,14 +2,18 @@
 
 use super::node::Node;
 use super::{Client, Inner};
-use crate::address::{self, Secret, Url};
+use crate::address::{self, Address, Secret, Url};
 use crate::command::Replay;
 use crate::error::{Error, Kind, Result};
 use crate::lane::Lane;
 use crate::lane::cell::{Bounds, Shared, WhenFull};
+#[cfg(not(feature = "tls"))]
+use crate::lane::connect::without_tls;
 use crate::lane::connect::{Connection, Setup, open};
 use crate::lane::driver::Task;
 use crate::session::Session;
+#[cfg(feature = "tls")]
+use crate::tls::TlsClient;
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
@@ -74,6 +78,8 @@ pub struct Builder {
     login: Option<(Option<String>, Secret)>,
     db: Option<u32>,
     protocol: Option<u8>,
+    #[cfg(feature = "tls")]
+    tls: Option<crate::Tls>,
 }
 
 impl Builder {
@@ -90,6 +96,8 @@ impl Builder {
             login: None,
             db: None,
             protocol: None,
+            #[cfg(feature = "tls")]
+            tls: None,
         }
     }
 
@@ -160,6 +168,13 @@ impl Builder {
         self
     }
 
+    /// Speaks TLS, and so. A URL with `rediss://` or `valkeys://` alone does as [`Tls::new`](crate::Tls::new) says.
+    #[cfg(feature = "tls")]
+    pub fn tls(mut self, tls: crate::Tls) -> Builder {
+        self.tls = Some(tls);
+        self
+    }
+
     /// Connects, within a tokio runtime, which runs the lanes from then on. Returns when the first lane is
     /// there; the others follow.
     ///
@@ -192,7 +207,13 @@ impl Builder {
     }
 
     fn plan(self) -> Result<Plan> {
-        let url = self.url?;
+        let mut url = self.url?;
+        #[cfg(feature = "tls")]
+        let tls = tls_client(&mut url, self.tls)?;
+        #[cfg(not(feature = "tls"))]
+        if matches!(url.address, Address::Tcp { tls: true, .. }) {
+            return Err(without_tls());
+        }
         let invalid = |text: &str| Error::new(Kind::Invalid, text.to_owned());
         let lanes = match (self.lanes, url.lanes) {
             (Some(Lanes::Count(count)), _) | (None, Some(count)) => count,
@@ -211,6 +232,8 @@ impl Builder {
         };
         let setup = Setup {
             address: url.address,
+            #[cfg(feature = "tls")]
+            tls,
             user,
             password,
             db: self.db.unwrap_or(url.db),
@@ -224,6 +247,24 @@ impl Builder {
             Bounds { bytes_max: self.budget.bytes, when_full: self.budget.when_full, timeout };
         Ok(Plan { setup: Arc::new(setup), bounds, lanes, replay: self.replay })
     }
+}
+
+/// What TLS needs, if it is spoken.
+#[cfg(feature = "tls")]
+fn tls_client(url: &mut Url, wanted: Option<crate::Tls>) -> Result<Option<TlsClient>> {
+    match &mut url.address {
+        Address::Tcp { tls, .. } => *tls |= wanted.is_some(),
+        Address::Unix(_) if wanted.is_some() => {
+            return Err(Error::new(Kind::Invalid, "TLS is not spoken over Unix sockets"));
+        }
+        Address::Unix(_) => {}
+    }
+    if !matches!(url.address, Address::Tcp { tls: true, .. }) {
+        return Ok(None);
+    }
+    let wanted = wanted.unwrap_or_default();
+    let wanted = if url.is_insecure { wanted.insecure() } else { wanted };
+    TlsClient::new(&wanted).map(Some)
 }
 
 impl Client {
@@ -313,5 +354,19 @@ impl OwnRuntime {
         };
         thread::Builder::new().name("brisk-client".to_owned()).spawn(run).map_err(failed)?;
         Ok(OwnRuntime { handle, _stop: stop })
+    }
+}
+
+#[cfg(all(test, not(feature = "tls")))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn without_the_feature_for_it_tls_is_an_error_that_names_it() {
+        for url in ["rediss://h", "valkeys://h", "rediss://h#insecure"] {
+            let error = Client::builder(url).plan().unwrap_err();
+            assert_eq!(error.kind(), Kind::Invalid);
+            assert!(error.to_string().contains("feature `tls`"), "{error}");
+        }
     }
 }

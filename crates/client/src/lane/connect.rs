@@ -24,6 +24,9 @@ const KEEPALIVE_PROBES: u32 = 2;
 #[derive(Clone, Debug)]
 pub(crate) struct Setup {
     pub(crate) address: Address,
+    /// How TLS is spoken, where it is.
+    #[cfg(feature = "tls")]
+    pub(crate) tls: Option<crate::tls::TlsClient>,
     pub(crate) user: Option<String>,
     pub(crate) password: Option<Secret>,
     pub(crate) db: u32,
@@ -75,10 +78,6 @@ async fn socket(setup: &Setup) -> Result<(ReadSide, Writer)> {
     };
     match &setup.address {
         Address::Tcp { host, port, tls } => {
-            if *tls {
-                let text = "TLS is not spoken yet";
-                return Err(Error::new(Kind::Invalid, text));
-            }
             let stream = TcpStream::connect((host.as_str(), *port)).await.map_err(failed)?;
             stream.set_nodelay(true).map_err(failed)?;
             let socket = SockRef::from(&stream);
@@ -93,6 +92,9 @@ async fn socket(setup: &Setup) -> Result<(ReadSide, Writer)> {
             socket.set_tcp_keepalive(&keepalive).map_err(failed)?;
             #[cfg(target_os = "linux")]
             socket.set_tcp_user_timeout(Some(setup.silence_max)).map_err(failed)?;
+            if *tls {
+                return secure(setup, host, stream).await.map_err(failed)?;
+            }
             Ok(io::of_tcp(stream))
         }
         #[cfg(unix)]
@@ -103,6 +105,32 @@ async fn socket(setup: &Setup) -> Result<(ReadSide, Writer)> {
         #[cfg(not(unix))]
         Address::Unix(_) => Err(Error::new(Kind::Invalid, "no Unix sockets on this system")),
     }
+}
+
+/// TLS over a socket.
+#[cfg(feature = "tls")]
+async fn secure(
+    setup: &Setup,
+    host: &str,
+    stream: TcpStream,
+) -> std::io::Result<Result<(ReadSide, Writer)>> {
+    let Some(tls) = &setup.tls else { return Ok(Err(without_tls())) };
+    match tls.session(host) {
+        Ok(session) => io::of_tls(stream, session).await.map(Ok),
+        Err(error) => Ok(Err(error)),
+    }
+}
+
+#[cfg(not(feature = "tls"))]
+async fn secure(_: &Setup, _: &str, _: TcpStream) -> std::io::Result<Result<(ReadSide, Writer)>> {
+    Ok(Err(without_tls()))
+}
+
+/// TLS is asked for, and not there.
+pub(crate) fn without_tls() -> Error {
+    let text =
+        "this is an address with TLS, for which the crate `brisk` needs its cargo feature `tls`";
+    Error::new(Kind::Invalid, text)
 }
 
 /// Whether it is an error that only says that the server is older.
@@ -189,7 +217,8 @@ impl Connection {
         let mut out = Vec::new();
         requests.iter().for_each(|request| request.encode(&mut out));
         let lost = |error: std::io::Error| Error::new(Kind::Disconnected, error.to_string());
-        self.write_all(&out).await?;
+        // A server that refuses has said why already, perhaps: then there is something to be read all the same.
+        let written = self.write_all(&out).await;
         let mut scanner = FrameScanner::new(ReplyLimits::default());
         let mut replies = Vec::new();
         while replies.len() < requests.len() {
@@ -200,10 +229,10 @@ impl Connection {
             self.buffer.reserve(1024);
             let read = poll_fn(|cx| self.reader.poll_read(cx, &mut self.buffer)).await;
             if read.map_err(lost)? == 0 {
-                // A server that refuses says why, and closes.
                 for reply in &replies {
                     reply.read::<()>()?;
                 }
+                written?;
                 let text = "the server closed the connection before it answered";
                 return Err(Error::new(Kind::Disconnected, text));
             }

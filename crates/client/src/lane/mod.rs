@@ -13,6 +13,7 @@
 //! | [`driver`] | the task that writes, reads, and connects anew |
 //! | [`connect`] | opening a connection and making it what it has to be |
 //! | [`io`] | the kinds of socket |
+//! | `tls` | one of them: records and the handshake |
 //!
 //! Rules:
 //!
@@ -27,6 +28,8 @@ pub(crate) mod connect;
 pub(crate) mod driver;
 pub(crate) mod io;
 pub(crate) mod slot;
+#[cfg(feature = "tls")]
+mod tls;
 
 use crate::error::Result;
 use crate::reply::Reply;
