@@ -5,11 +5,14 @@
 //! rediss://…                                            TCP with TLS
 //! unix:///path/to/socket[?db=n&user=u&pass=p]           Unix socket; redis+unix:// and redis-socket:// too
 //! valkey:// and valkeys:// are the same as redis:// and rediss://
+//! redis-sentinel://[…@]host[:port][,host[:port]…]/service[/db]    the primary of a service that sentinels know
+//! redis-sentinel://[…@]host[:port][,host[:port]…][/db]#service    the same; rediss-sentinel:// with TLS
 //! ```
 //!
 //! `rediss://…#insecure`, or `?insecure`, accepts any certificate, as other clients have it. Queries: `db`, `user`, `pass`, `protocol` (2, resp2, 3, resp3), `timeout` (`500ms`, `3s`), `clientName`,
-//! `lanes`. What is not known is an error, not passed over.
+//! `lanes`; with sentinels `sentinelUser` and `sentinelPass`. What is not known is an error, not passed over.
 
+use crate::credentials::Login;
 use crate::error::{Error, Kind, Result};
 use std::fmt;
 use std::path::PathBuf;
@@ -52,10 +55,20 @@ impl fmt::Debug for Secret {
     }
 }
 
+/// What sentinels know.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Service {
+    pub(crate) name: String,
+    pub(crate) sentinels: Vec<Address>,
+}
+
 /// What a URL says.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Url {
+    /// With sentinels the first of them.
     pub(crate) address: Address,
+    pub(crate) service: Option<Service>,
+    pub(crate) sentinel_login: Login,
     pub(crate) user: Option<String>,
     pub(crate) password: Option<Secret>,
     pub(crate) db: u32,
@@ -68,6 +81,65 @@ pub(crate) struct Url {
 }
 
 const PORT: u16 = 6379;
+const SENTINEL_PORT: u16 = 26379;
+
+impl Url {
+    /// Nothing, for a server at this address.
+    fn of(address: Address) -> Url {
+        Url {
+            address,
+            service: None,
+            sentinel_login: Login::nobody(),
+            user: None,
+            password: None,
+            db: 0,
+            protocol: None,
+            timeout: None,
+            name: None,
+            lanes: None,
+            is_insecure: false,
+        }
+    }
+
+    /// The primary of a service.
+    pub(crate) fn of_service<S: AsRef<str>>(
+        sentinels: impl IntoIterator<Item = S>,
+        name: String,
+    ) -> Result<Url> {
+        let invalid = |text: &str| {
+            let text = format!("'{text}' is no address of a sentinel: host:port");
+            Error::new(Kind::Invalid, text)
+        };
+        let read = |sentinel: S| {
+            let text = sentinel.as_ref();
+            let (host, port) = host_and_port(text, SENTINEL_PORT).ok_or_else(|| invalid(text))?;
+            Ok(Address::Tcp { host, port, tls: false })
+        };
+        let sentinels = sentinels.into_iter().map(read).collect::<Result<Vec<_>>>()?;
+        let first = sentinels.first().ok_or_else(|| invalid(""))?.clone();
+        if name.is_empty() {
+            return Err(Error::new(Kind::Invalid, "a service has a name"));
+        }
+        Ok(Url { service: Some(Service { name, sentinels }), ..Url::of(first) })
+    }
+
+    /// Whether TLS is spoken.
+    pub(crate) fn is_tls(&self) -> bool {
+        matches!(self.address, Address::Tcp { tls: true, .. })
+    }
+
+    /// TLS is to be spoken; false if it cannot be.
+    pub(crate) fn wants_tls(&mut self) -> bool {
+        let sentinels = self.service.iter_mut().flat_map(|service| &mut service.sentinels);
+        for address in sentinels.chain([&mut self.address]) {
+            match address {
+                Address::Tcp { tls, .. } => *tls = true,
+                Address::Unix(_) => return false,
+            }
+        }
+        true
+    }
+}
 
 /// Reads a URL, or `host:port` alone.
 pub(crate) fn parse(text: &str) -> Result<Url> {
@@ -76,24 +148,38 @@ pub(crate) fn parse(text: &str) -> Result<Url> {
     let (scheme, rest) = text.split_once("://").unwrap_or(("redis", text));
     let (rest, fragment) = split_fragment(rest);
     let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
-    let mut url = Url {
-        address: Address::Unix(PathBuf::new()),
-        user: None,
-        password: None,
-        db: 0,
-        protocol: None,
-        timeout: None,
-        name: None,
-        lanes: None,
-        is_insecure: false,
+    let mut url = Url::of(Address::Unix(PathBuf::new()));
+    let mut fragment = fragment;
+    let (scheme, has_sentinels) = match scheme.strip_suffix("-sentinel") {
+        Some(scheme @ ("redis" | "valkey" | "rediss" | "valkeys")) => (scheme, true),
+        _ => (scheme, false),
     };
     match scheme {
         "redis" | "valkey" | "rediss" | "valkeys" => {
-            let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
+            let (authority, mut path) = rest.split_once('/').unwrap_or((rest, ""));
             let (login, server) = authority.rsplit_once('@').unwrap_or(("", authority));
             let (user, password) = login.split_once(':').unwrap_or((login, ""));
             let decoded =
                 |text: &str| decode(text).ok_or_else(|| invalid("a % sign without two digits"));
+            let tls = matches!(scheme, "rediss" | "valkeys");
+            if has_sentinels {
+                let name = match fragment.take() {
+                    Some(name) => name,
+                    None => {
+                        let (name, db) = path.split_once('/').unwrap_or((path, ""));
+                        path = db;
+                        name
+                    }
+                };
+                url = Url::of_service(server.split(','), decoded(name)?)?;
+                if tls {
+                    url.wants_tls();
+                }
+            } else {
+                let (host, port) =
+                    host_and_port(server, PORT).ok_or_else(|| invalid("host or port"))?;
+                url.address = Address::Tcp { host, port, tls };
+            }
             url.user = Some(decoded(user)?).filter(|user| !user.is_empty());
             url.password =
                 Some(decoded(password)?).filter(|password| !password.is_empty()).map(Secret);
@@ -101,9 +187,6 @@ pub(crate) fn parse(text: &str) -> Result<Url> {
             if !login.contains(':') {
                 url.password = url.user.take().map(Secret);
             }
-            let (host, port) = host_and_port(server).ok_or_else(|| invalid("host or port"))?;
-            let tls = matches!(scheme, "rediss" | "valkeys");
-            url.address = Address::Tcp { host, port, tls };
             if !path.is_empty() {
                 url.db = path.parse().map_err(|_| invalid("the database is no number"))?;
             }
@@ -136,6 +219,12 @@ pub(crate) fn parse(text: &str) -> Result<Url> {
                 url.timeout = Some(duration(&value).ok_or_else(|| invalid("timeout"))?);
             }
             "clientName" | "client_name" => url.name = Some(value),
+            "sentinelUser" | "sentinelUsername" if has_sentinels => {
+                url.sentinel_login.user = Some(value);
+            }
+            "sentinelPass" | "sentinelPassword" if has_sentinels => {
+                url.sentinel_login.password = Some(Secret(value));
+            }
             "insecure" => url.is_insecure = matches!(value.as_str(), "" | "true" | "yes" | "1"),
             "lanes" => url.lanes = Some(value.parse().map_err(|_| invalid("lanes"))?),
             _ => return Err(invalid(&format!("'{name}' is not known"))),
@@ -146,7 +235,7 @@ pub(crate) fn parse(text: &str) -> Result<Url> {
         Some("insecure") => url.is_insecure = true,
         Some(_) => return Err(invalid("behind # there is only 'insecure'")),
     }
-    if url.is_insecure && !matches!(url.address, Address::Tcp { tls: true, .. }) {
+    if url.is_insecure && !url.is_tls() {
         return Err(invalid("only what speaks TLS can be insecure: rediss://"));
     }
     Ok(url)
@@ -172,7 +261,7 @@ fn hidden(text: &str) -> String {
     }
 }
 
-fn host_and_port(text: &str) -> Option<(String, u16)> {
+fn host_and_port(text: &str, otherwise: u16) -> Option<(String, u16)> {
     let (host, port) = match text.strip_prefix('[') {
         Some(rest) => {
             let (host, port) = rest.split_once(']')?;
@@ -180,7 +269,7 @@ fn host_and_port(text: &str) -> Option<(String, u16)> {
         }
         None => text.rsplit_once(':').unwrap_or((text, "")),
     };
-    let port = if port.is_empty() { PORT } else { port.parse().ok()? };
+    let port = if port.is_empty() { otherwise } else { port.parse().ok()? };
     let host = if host.is_empty() { "127.0.0.1" } else { host };
     Some((host.to_owned(), port))
 }
@@ -247,6 +336,38 @@ mod tests {
         assert_eq!(url.address, Address::Unix(PathBuf::from("/tmp/s")));
         assert_eq!((url.db, url.protocol, url.lanes), (2, Some(2), Some(4)));
         assert_eq!(url.timeout, Some(Duration::from_millis(500)));
+    }
+
+    #[test]
+    fn the_primary_of_a_service_is_named_in_two_ways() {
+        let sentinels = [tcp("s1", 26379, false), tcp("s2", 5000, false), tcp("::1", 1, false)];
+        for (text, db) in [
+            ("redis-sentinel://u:p@s1,s2:5000,[::1]:1/my%20service", 0),
+            ("redis-sentinel://u:p@s1,s2:5000,[::1]:1/my%20service/2", 2),
+            ("redis-sentinel://u:p@s1,s2:5000,[::1]:1#my service", 0),
+            ("valkey-sentinel://u:p@s1,s2:5000,[::1]:1/2#my%20service", 2),
+        ] {
+            let url = parse(text).unwrap();
+            let service = url.service.unwrap();
+            assert_eq!((&service.name[..], &service.sentinels[..]), ("my service", &sentinels[..]));
+            assert_eq!((url.user.as_deref(), url.db), (Some("u"), db), "{text}");
+        }
+        let text = "rediss-sentinel://s1/name?insecure&sentinelUser=u&sentinelPass=p";
+        let url = parse(text).unwrap();
+        assert!(url.is_tls() && url.is_insecure);
+        assert_eq!(url.sentinel_login, Login::new("u", "p"));
+        assert_eq!(url.service.unwrap().sentinels, [tcp("s1", 26379, true)]);
+        for text in [
+            "redis-sentinel://s1",
+            "redis-sentinel://s1:x/name",
+            "redis-sentinel:///name/x",
+            "redis-sentinel://s1/1",
+            "redis://h?sentinelUser=u",
+            "unix-sentinel:///s",
+        ] {
+            let expected = if text.ends_with("/1") { None } else { Some(Kind::Invalid) };
+            assert_eq!(parse(text).err().map(|error| error.kind()), expected, "{text}");
+        }
     }
 
     #[test]

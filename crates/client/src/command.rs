@@ -1,6 +1,6 @@
 //! A command: its words, what its reply is made into, and, once it belongs to a client, the future of it.
 
-use crate::error::{Error, Kind, Phase, Result};
+use crate::error::{Code, Error, Kind, Phase, Result};
 use crate::lane::Waiting;
 use crate::lane::cell::{Submitted, timeout};
 use crate::lane::slot::Slot;
@@ -285,6 +285,10 @@ impl Way<'_> {
     }
 
     fn may_send_again(&self, error: &Error, target: &impl Target, replays: u8) -> bool {
+        if error.code() == Some(Code::ReadOnly) {
+            // An answer like this stands for the command only if nothing of it was executed.
+            return replays < REPLAYS_MAX;
+        }
         if replays >= REPLAYS_MAX || error.kind() != Kind::Disconnected || !error.maybe_applied() {
             return false;
         }

@@ -1,9 +1,11 @@
 //! What a client is to be.
 
 use super::node::Node;
+use super::sentinel::{Place, Sentinels, Watcher};
 use super::{Client, Inner};
-use crate::address::{self, Address, Secret, Url};
+use crate::address::{self, Service, Url};
 use crate::command::Replay;
+use crate::credentials::{Credentials, Login, Source};
 use crate::error::{Error, Kind, Result};
 use crate::lane::Lane;
 use crate::lane::cell::{Bounds, Shared, WhenFull};
@@ -75,7 +77,8 @@ pub struct Builder {
     budget: Budget,
     replay: Replay,
     name: Option<String>,
-    login: Option<(Option<String>, Secret)>,
+    credentials: Option<Source>,
+    sentinel_login: Option<Login>,
     db: Option<u32>,
     protocol: Option<u8>,
     #[cfg(feature = "tls")]
@@ -93,7 +96,8 @@ impl Builder {
             budget: Budget::bytes(BUDGET_BYTES),
             replay: Replay::default(),
             name: None,
-            login: None,
+            credentials: None,
+            sentinel_login: None,
             db: None,
             protocol: None,
             #[cfg(feature = "tls")]
@@ -152,7 +156,49 @@ impl Builder {
 
     /// The user and the password, instead of the URL's.
     pub fn login(mut self, user: impl Into<String>, password: impl Into<String>) -> Builder {
-        self.login = Some((Some(user.into()), Secret(password.into())));
+        self.credentials = Some(Source::fixed(Login::new(user, password)));
+        self
+    }
+
+    /// Who knows the login of the moment, instead of the URL's, which stays the same. A new connection asks for it;
+    /// shared ones that are there are told of another one with AUTH, between commands, none of which fails for
+    /// it. If the server refuses that, they stay who they were, and it is tried again. A [session](Session) and a
+    /// [subscriber](crate::Subscriber) keep the login with which they were connected.
+    pub fn credentials(mut self, credentials: impl Credentials) -> Builder {
+        self.credentials = Some(Source(Arc::new(credentials)));
+        self
+    }
+
+    /// A client of a service's primary, which sentinels know: their addresses, `host:port`, and the service's name.
+    /// The same as the URL `redis-sentinel://host:port,host:port/service`.
+    ///
+    /// Each connection asks the sentinels where the primary is. When it becomes another one the connections to the
+    /// former end: what was not sent goes to the new one, and what was sent and not answered is told or sent again
+    /// as when a connection is lost. A write that a replica refuses is sent again, since it was not executed.
+    ///
+    /// ```no_run
+    /// # async fn example() -> brisk::Result<()> {
+    /// let sentinels = ["10.0.0.1:26379", "10.0.0.2:26379", "10.0.0.3:26379"];
+    /// let db = brisk::Builder::sentinel(sentinels, "mymaster").login("app", "secret").connect().await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn sentinel<S: AsRef<str>>(
+        sentinels: impl IntoIterator<Item = S>,
+        service: impl Into<String>,
+    ) -> Builder {
+        let builder = Builder::new("");
+        let url = Url::of_service(sentinels, service.into());
+        Builder { url, ..builder }
+    }
+
+    /// Who we are for the sentinels. Default: nobody, or what the URL says with `sentinelUser` and `sentinelPass`.
+    pub fn sentinel_login(
+        mut self,
+        user: impl Into<String>,
+        password: impl Into<String>,
+    ) -> Builder {
+        self.sentinel_login = Some(Login::new(user, password));
         self
     }
 
@@ -207,11 +253,12 @@ impl Builder {
     }
 
     fn plan(self) -> Result<Plan> {
+        #[cfg_attr(not(feature = "tls"), expect(unused_mut, reason = "TLS changes it"))]
         let mut url = self.url?;
         #[cfg(feature = "tls")]
         let tls = tls_client(&mut url, self.tls)?;
         #[cfg(not(feature = "tls"))]
-        if matches!(url.address, Address::Tcp { tls: true, .. }) {
+        if url.is_tls() {
             return Err(without_tls());
         }
         let invalid = |text: &str| Error::new(Kind::Invalid, text.to_owned());
@@ -226,22 +273,25 @@ impl Builder {
         if protocol.is_some_and(|version| !matches!(version, 2 | 3)) {
             return Err(invalid("the protocol's version is 2 or 3"));
         }
-        let (user, password) = match self.login {
-            Some((user, password)) => (user, Some(password)),
-            None => (url.user, url.password),
-        };
-        let setup = Setup {
+        let ours = Login { user: url.user, password: url.password };
+        let mut setup = Setup {
             address: url.address,
             #[cfg(feature = "tls")]
             tls,
-            user,
-            password,
+            place: Place::Fixed,
+            credentials: self.credentials.unwrap_or_else(|| Source::fixed(ours)),
             db: self.db.unwrap_or(url.db),
             name: self.name.or(url.name),
             protocol,
             connect_timeout: self.connect_timeout,
             silence_max: self.silence_max,
         };
+        if let Some(Service { name, sentinels }) = url.service {
+            let login = self.sentinel_login.unwrap_or(url.sentinel_login);
+            let credentials = Source::fixed(login);
+            let theirs = Setup { db: 0, credentials, ..setup.clone() };
+            setup.place = Place::Primary(Arc::new(Sentinels::new(name, sentinels, theirs)));
+        }
         let timeout = self.timeout.unwrap_or(Some(url.timeout.unwrap_or(TIMEOUT)));
         let bounds =
             Bounds { bytes_max: self.budget.bytes, when_full: self.budget.when_full, timeout };
@@ -252,14 +302,10 @@ impl Builder {
 /// What TLS needs, if it is spoken.
 #[cfg(feature = "tls")]
 fn tls_client(url: &mut Url, wanted: Option<crate::Tls>) -> Result<Option<TlsClient>> {
-    match &mut url.address {
-        Address::Tcp { tls, .. } => *tls |= wanted.is_some(),
-        Address::Unix(_) if wanted.is_some() => {
-            return Err(Error::new(Kind::Invalid, "TLS is not spoken over Unix sockets"));
-        }
-        Address::Unix(_) => {}
+    if wanted.is_some() && !url.wants_tls() {
+        return Err(Error::new(Kind::Invalid, "TLS is not spoken over Unix sockets"));
     }
-    if !matches!(url.address, Address::Tcp { tls: true, .. }) {
+    if !url.is_tls() {
         return Ok(None);
     }
     let wanted = wanted.unwrap_or_default();
@@ -313,6 +359,7 @@ impl Plan {
             timeout: self.bounds.timeout,
             plan: self.clone(),
             handle: handle.clone(),
+            watcher: Watcher::start(&self.setup, handle),
             _runtime: runtime,
         };
         Client { inner: Arc::new(inner) }

@@ -2,6 +2,7 @@
 
 mod builder;
 mod node;
+pub(crate) mod sentinel;
 
 pub use builder::{Budget, Builder, Lanes};
 
@@ -44,6 +45,8 @@ struct Inner {
     plan: builder::Plan,
     /// Where they are run.
     handle: tokio::runtime::Handle,
+    /// Hears of switches, if the primary is found by sentinels.
+    watcher: Option<sentinel::Watcher>,
     /// Runs the lanes of a client without a runtime.
     _runtime: Option<builder::OwnRuntime>,
 }
@@ -71,6 +74,7 @@ impl Client {
     /// Closes all connections; what is under way gets [`crate::Kind::Closed`], of all clones.
     pub fn close(&self) {
         self.inner.node.close();
+        self.inner.watcher.iter().for_each(sentinel::Watcher::stop);
     }
 
     /// Commands whose replies have not come, about.

@@ -1,8 +1,11 @@
 //! Opening a connection and making it what it has to be: protocol, login, database, name. All of it goes out
 //! with one write, so that a new connection costs one round trip.
 
+use super::attend::auth;
 use super::io::{self, ReadSide, Writer};
-use crate::address::{Address, Secret};
+use crate::address::Address;
+use crate::client::sentinel::Place;
+use crate::credentials::{Login, Source};
 use crate::error::{Code, Error, Kind, Result};
 use crate::reply::Reply;
 use crate::request::{Request, Traits};
@@ -23,12 +26,13 @@ const KEEPALIVE_PROBES: u32 = 2;
 /// What a connection has to be.
 #[derive(Clone, Debug)]
 pub(crate) struct Setup {
+    /// Where the server is, if its place is a fixed one.
     pub(crate) address: Address,
+    pub(crate) place: Place,
     /// How TLS is spoken, where it is.
     #[cfg(feature = "tls")]
     pub(crate) tls: Option<crate::tls::TlsClient>,
-    pub(crate) user: Option<String>,
-    pub(crate) password: Option<Secret>,
+    pub(crate) credentials: Source,
     pub(crate) db: u32,
     pub(crate) name: Option<String>,
     /// 2 or 3; else 3, and 2 if the server does not know it.
@@ -38,7 +42,17 @@ pub(crate) struct Setup {
     pub(crate) silence_max: Duration,
 }
 
+/// How a connection was made.
+#[derive(Clone, Debug)]
+pub(crate) struct Origin {
+    pub(crate) address: Address,
+    /// As of which switch of sentinels.
+    pub(crate) switches: u64,
+    pub(crate) login: Login,
+}
+
 pub(crate) struct Connection {
+    pub(crate) origin: Origin,
     pub(crate) reader: ReadSide,
     pub(crate) writer: Writer,
     /// What came behind the replies to the first requests.
@@ -53,16 +67,22 @@ pub(crate) struct Connection {
 pub(crate) async fn open(setup: &Setup) -> Result<Connection> {
     let opened = tokio::time::timeout(setup.connect_timeout, introduce(setup)).await;
     opened.unwrap_or_else(|_| {
-        let (address, limit) = (&setup.address, setup.connect_timeout);
-        let text = format!("no connection to {address} within {limit:?}");
+        let limit = setup.connect_timeout;
+        let text = match &setup.place {
+            Place::Fixed => format!("no connection to {} within {limit:?}", setup.address),
+            _ => format!("no connection to who sentinels name within {limit:?}"),
+        };
         Err(Error::new(Kind::Disconnected, text))
     })
 }
 
 async fn introduce(setup: &Setup) -> Result<Connection> {
-    let (reader, writer) = socket(setup).await?;
-    let mut connection =
-        Connection { reader, writer, buffer: BytesMut::new(), protocol: 3, server: HashMap::new() };
+    let login = setup.credentials.0.current().await?;
+    let (address, switches) = setup.place.find(&setup.address).await?;
+    let (reader, writer) = socket(setup, &address).await?;
+    let origin = Origin { address, switches, login };
+    let (buffer, server) = (BytesMut::new(), HashMap::new());
+    let mut connection = Connection { origin, reader, writer, buffer, protocol: 3, server };
     if setup.protocol != Some(2) && connection.begin(setup, 3).await? {
         return Ok(connection);
     }
@@ -71,12 +91,12 @@ async fn introduce(setup: &Setup) -> Result<Connection> {
     Ok(connection)
 }
 
-async fn socket(setup: &Setup) -> Result<(ReadSide, Writer)> {
+async fn socket(setup: &Setup, address: &Address) -> Result<(ReadSide, Writer)> {
     let failed = |error: std::io::Error| {
-        let text = format!("no connection to {}: {error}", setup.address);
+        let text = format!("no connection to {address}: {error}");
         Error::new(Kind::Disconnected, text)
     };
-    match &setup.address {
+    match address {
         Address::Tcp { host, port, tls } => {
             let stream = TcpStream::connect((host.as_str(), *port)).await.map_err(failed)?;
             stream.set_nodelay(true).map_err(failed)?;
@@ -149,20 +169,18 @@ impl Connection {
     /// Sends the first requests of this version; false if the server does not know it.
     async fn begin(&mut self, setup: &Setup, version: u8) -> Result<bool> {
         let request = |name: &str| Request::new(name, Traits::default());
-        let user = setup.user.as_deref();
+        let login = self.origin.login.clone();
         let mut first = Vec::new();
         if version == 3 {
             let mut hello = request("HELLO");
             hello.arg(3);
-            if let Some(password) = &setup.password {
-                hello.args(["AUTH", user.unwrap_or("default"), &password.0]);
+            if let Some(password) = &login.password {
+                let user = login.user.as_deref().unwrap_or("default");
+                hello.args(["AUTH", user, &password.0]);
             }
             first.push(hello);
-        } else if let Some(password) = &setup.password {
-            let mut auth = request("AUTH");
-            user.iter().for_each(|user| auth.arg(user));
-            auth.arg(&password.0);
-            first.push(auth);
+        } else if login.password.is_some() {
+            first.push(auth(&login));
         }
         let needed = first.len();
         if let Some(name) = &setup.name {
@@ -175,6 +193,10 @@ impl Connection {
             told.args([what, value]);
             first.push(told);
         }
+        let role_at = setup.place.wants_primary().then_some(first.len());
+        if role_at.is_some() {
+            first.push(request("ROLE"));
+        }
         if setup.db != 0 {
             let mut select = request("SELECT");
             select.arg(setup.db);
@@ -182,6 +204,9 @@ impl Connection {
         }
         let replies = self.ask(&first).await?;
         for (at, reply) in replies.iter().enumerate() {
+            if role_at == Some(at) {
+                self.check_role(reply)?;
+            }
             let answer = reply.read::<Reply>();
             let is_select = setup.db != 0 && at + 1 == replies.len();
             match answer {
@@ -201,6 +226,22 @@ impl Connection {
             }
         }
         Ok(true)
+    }
+
+    /// Who was the primary may not know yet that it is one no more; and the other way round.
+    fn check_role(&self, role: &Reply) -> Result<()> {
+        let mut reader = role.reader();
+        let told = reader.part().and_then(|_| Ok(reader.part()?.as_bytes() == Some(b"master")));
+        match told {
+            Ok(true) => Ok(()),
+            // A user who may not ask finds out when he writes.
+            Err(error) if error.code() == Some(Code::NoPerm) => Ok(()),
+            Err(error) => Err(error),
+            Ok(false) => {
+                let text = format!("{} is not the primary yet, or no more", self.origin.address);
+                Err(Error::new(Kind::Disconnected, text))
+            }
+        }
     }
 
     pub(crate) async fn write_all(&self, bytes: &[u8]) -> Result<()> {
