@@ -172,13 +172,16 @@ fn replies_are_read_while_requests_cannot_be_written() {
         let value = vec![b'x'; 4 << 20];
         db.set("large", &value).await.unwrap();
         link.stall(Direction::ToClient, true);
+        let before = link.written_bytes(Direction::ToServer);
         let reads: Vec<_> = (0..3)
             .map(|_| {
                 let db = db.clone();
                 tokio::spawn(async move { db.get::<Bytes>("large").required().await })
             })
             .collect();
-        wait_until("the reads to be under way", || db.pending() == 3);
+        wait_until("the first of the reads to be with the server", || {
+            db.pending() == 3 && link.written_bytes(Direction::ToServer) > before
+        });
         link.stall(Direction::ToServer, true);
         let write = tokio::spawn({
             let (db, value) = (db.clone(), value.clone());
