@@ -3,20 +3,8 @@
 
 use crate::links::{Node, wait_until_caught_up};
 use brisk_testkit::digest::assert_same;
-use brisk_testkit::reply::Reply;
-use brisk_testkit::server::{Program, redis_binary};
-use brisk_testkit::{Conn, Kind, Launch, Proxy, Server, wait_until};
-use std::time::Duration;
-
-/// The name under which sentinels know the group.
-const NAME: &str = "group";
-const QUORUM: u32 = 2;
-const SENTINELS: usize = 3;
-/// A silent sentinel is passed over.
-const PATIENCE: Duration = Duration::from_secs(1);
-/// How sentinels are made quick, and quick to recover on a busy machine: SENTINEL DEBUG.
-const PERIODS: &str =
-    "SENTINEL DEBUG info-period 300 publish-period 300 ask-period 200 tilt-period 1000";
+use brisk_testkit::sentinels::Sentinels;
+use brisk_testkit::{Conn, Kind, Launch, Proxy, wait_until};
 
 /// A server and what is in front of it.
 #[derive(Debug)]
@@ -53,7 +41,7 @@ impl Member {
 #[derive(Debug)]
 pub struct Group {
     pub members: Vec<Member>,
-    sentinels: Vec<Server>,
+    sentinels: Sentinels,
 }
 
 impl Group {
@@ -67,48 +55,25 @@ impl Group {
             member.node.wait_until_it_follows();
             member.node.server.connect().cmd("CONFIG REWRITE");
         }
-        let port = members[0].door.port();
-        let sentinels = (0..SENTINELS).map(|_| sentinel(port)).collect();
-        let group = Group { members, sentinels };
-        for sentinel in &group.sentinels {
-            let mut conn = sentinel.connect();
-            assert_eq!(conn.cmd(PERIODS).to_string(), "OK");
-        }
-        for sentinel in &group.sentinels {
-            let mut conn = sentinel.connect();
-            wait_until("the sentinels to know everybody", || {
-                let state = conn.cmd(&format!("SENTINEL MASTER {NAME}"));
-                let count = |field: &str| state.field(field).map(Reply::text).unwrap_or_default();
-                count("num-slaves") == "2" && count("num-other-sentinels") == "2"
-            });
-        }
-        group
+        let sentinels = Sentinels::watch(members[0].door.port(), members.len() - 1);
+        Group { members, sentinels }
     }
 
     /// Where clients ask who the primary is.
     pub fn finder(&self) -> impl Fn() -> Option<String> + Send + use<> {
-        let sentinels: Vec<String> = self.sentinels.iter().map(Server::address).collect();
-        move || sentinels.iter().find_map(|sentinel| primary_by(sentinel))
+        self.sentinels.finder()
     }
 
     /// Which member all sentinels take for the primary, if they agree.
     pub fn primary(&self) -> Option<usize> {
-        let told: Vec<Option<String>> =
-            self.sentinels.iter().map(|sentinel| primary_by(&sentinel.address())).collect();
-        let first = told.first()?.as_ref()?;
-        let do_agree = told.iter().all(|other| other.as_ref() == Some(first));
-        let position = self.members.iter().position(|member| member.door.address() == *first)?;
-        do_agree.then_some(position)
+        let told = self.sentinels.primary()?;
+        self.members.iter().position(|member| member.door.address() == told)
     }
 
     /// Has the sentinels hand over to a replica.
     #[track_caller]
     pub fn hand_over(&self) {
-        let mut conn = self.sentinels[0].connect();
-        // For a while after one failover it refuses another.
-        wait_until("the sentinel to begin", || {
-            conn.cmd(&format!("SENTINEL FAILOVER {NAME}")).to_string() == "OK"
-        });
+        self.sentinels.hand_over();
     }
 
     /// Waits until another member than this one is the primary by all sentinels.
@@ -131,10 +96,7 @@ impl Group {
     }
 
     fn agrees_on(&self, primary: usize) -> Option<bool> {
-        let healthy = self.sentinels.iter().all(|sentinel| {
-            let state = sentinel.connect().cmd(&format!("SENTINEL MASTER {NAME}"));
-            state.field("flags").is_some_and(|flags| flags.text() == "master")
-        });
+        let healthy = self.sentinels.are_content();
         let info = |member: &Member| {
             let mut conn = Conn::try_tcp(&member.node.server.address()).ok()?;
             Some(conn.try_cmd("INFO replication").ok()?.text())
@@ -165,26 +127,5 @@ impl Group {
                 assert_same(&first.holder(), &member.node.holder());
             }
         }
-    }
-}
-
-fn sentinel(primary_port: u16) -> Server {
-    let file = format!(
-        "sentinel monitor {NAME} 127.0.0.1 {primary_port} {QUORUM}\n\
-         sentinel down-after-milliseconds {NAME} 1000\n\
-         sentinel failover-timeout {NAME} 2000\n\
-         sentinel parallel-syncs {NAME} 1\n"
-    );
-    Launch::bare(Program::At(redis_binary())).file(&file).word("--sentinel").start()
-}
-
-/// What this sentinel says who the primary is.
-fn primary_by(sentinel: &str) -> Option<String> {
-    let mut conn = Conn::try_tcp(sentinel).ok()?;
-    conn.give_up_after(PATIENCE);
-    let reply = conn.try_cmd(&format!("SENTINEL GET-MASTER-ADDR-BY-NAME {NAME}")).ok()?;
-    match reply.elements()[..] {
-        [host, port] => Some(format!("{}:{}", host.text(), port.text())),
-        _ => None,
     }
 }

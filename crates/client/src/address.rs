@@ -6,11 +6,14 @@
 //! unix:///path/to/socket[?db=n&user=u&pass=p]           Unix socket; redis+unix:// and redis-socket:// too
 //! valkey:// and valkeys:// are the same as redis:// and rediss://
 //! redis-cluster://host[:port][,host[:port]…]            a cluster, by some of its nodes; rediss-cluster:// …
+//! redis-sentinel://[…@]host[:port][,host[:port]…]/service[/db]    the primary of a service that sentinels know
+//! redis-sentinel://[…@]host[:port][,host[:port]…][/db]#service    the same; rediss-sentinel:// with TLS
 //! ```
 //!
-//! Queries: `db`, `user`, `pass`, `protocol` (2, resp2, 3, resp3), `timeout` (`500ms`, `3s`), `clientName`,
-//! `lanes`, `pool` (as many connections that are taken in turns). What is not known is an error, not passed over.
+//! `rediss://…#insecure`, or `?insecure`, accepts any certificate, as other clients have it. Queries: `db`, `user`, `pass`, `protocol` (2, resp2, 3, resp3), `timeout` (`500ms`, `3s`), `clientName`,
+//! `lanes`, `pool` (as many connections that are taken in turns); with sentinels `sentinelUser` and `sentinelPass`. What is not known is an error, not passed over.
 
+use crate::credentials::Login;
 use crate::error::{Error, Kind, Result};
 use std::fmt;
 use std::path::PathBuf;
@@ -53,13 +56,23 @@ impl fmt::Debug for Secret {
     }
 }
 
+/// What sentinels know.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Service {
+    pub(crate) name: String,
+    pub(crate) sentinels: Vec<Address>,
+}
+
 /// What a URL says.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Url {
+    /// With sentinels the first of them.
     pub(crate) address: Address,
     /// More nodes of the same cluster.
     pub(crate) seeds: Vec<Address>,
     pub(crate) is_cluster: bool,
+    pub(crate) service: Option<Service>,
+    pub(crate) sentinel_login: Login,
     pub(crate) user: Option<String>,
     pub(crate) password: Option<Secret>,
     pub(crate) db: u32,
@@ -68,41 +81,121 @@ pub(crate) struct Url {
     pub(crate) name: Option<String>,
     pub(crate) lanes: Option<usize>,
     pub(crate) pool: Option<usize>,
+    /// Any certificate is good.
+    pub(crate) is_insecure: bool,
 }
 
 const PORT: u16 = 6379;
+const SENTINEL_PORT: u16 = 26379;
+
+impl Url {
+    /// Nothing, for a server at this address.
+    fn of(address: Address) -> Url {
+        Url {
+            address,
+            seeds: Vec::new(),
+            is_cluster: false,
+            service: None,
+            sentinel_login: Login::nobody(),
+            user: None,
+            password: None,
+            db: 0,
+            protocol: None,
+            timeout: None,
+            name: None,
+            lanes: None,
+            pool: None,
+            is_insecure: false,
+        }
+    }
+
+    /// The primary of a service.
+    pub(crate) fn of_service<S: AsRef<str>>(
+        sentinels: impl IntoIterator<Item = S>,
+        name: String,
+    ) -> Result<Url> {
+        let invalid = |text: &str| {
+            let text = format!("'{text}' is no address of a sentinel: host:port");
+            Error::new(Kind::Invalid, text)
+        };
+        let read = |sentinel: S| {
+            let text = sentinel.as_ref();
+            let (host, port) = host_and_port(text, SENTINEL_PORT).ok_or_else(|| invalid(text))?;
+            Ok(Address::Tcp { host, port, tls: false })
+        };
+        let sentinels = sentinels.into_iter().map(read).collect::<Result<Vec<_>>>()?;
+        let first = sentinels.first().ok_or_else(|| invalid(""))?.clone();
+        if name.is_empty() {
+            return Err(Error::new(Kind::Invalid, "a service has a name"));
+        }
+        Ok(Url { service: Some(Service { name, sentinels }), ..Url::of(first) })
+    }
+
+    /// Whether TLS is spoken.
+    pub(crate) fn is_tls(&self) -> bool {
+        matches!(self.address, Address::Tcp { tls: true, .. })
+    }
+
+    /// TLS is to be spoken; false if it cannot be.
+    pub(crate) fn wants_tls(&mut self) -> bool {
+        let sentinels = self.service.iter_mut().flat_map(|service| &mut service.sentinels);
+        for address in sentinels.chain([&mut self.address]) {
+            match address {
+                Address::Tcp { tls, .. } => *tls = true,
+                Address::Unix(_) => return false,
+            }
+        }
+        true
+    }
+}
 
 /// Reads a URL, or `host:port` alone.
 pub(crate) fn parse(text: &str) -> Result<Url> {
     let invalid =
         |why: &str| Error::new(Kind::Invalid, format!("'{}' is no address: {why}", hidden(text)));
     let (scheme, rest) = text.split_once("://").unwrap_or(("redis", text));
+    let (rest, fragment) = split_fragment(rest);
     let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
-    let mut url = Url {
-        address: Address::Unix(PathBuf::new()),
-        seeds: Vec::new(),
-        is_cluster: false,
-        user: None,
-        password: None,
-        db: 0,
-        protocol: None,
-        timeout: None,
-        name: None,
-        lanes: None,
-        pool: None,
+    let mut url = Url::of(Address::Unix(PathBuf::new()));
+    let mut fragment = fragment;
+    let (scheme, has_sentinels) = match scheme.strip_suffix("-sentinel") {
+        Some(scheme @ ("redis" | "valkey" | "rediss" | "valkeys")) => (scheme, true),
+        _ => (scheme, false),
     };
     let (scheme, is_cluster) = match scheme.strip_suffix("-cluster") {
         Some(scheme @ ("redis" | "valkey" | "rediss" | "valkeys")) => (scheme, true),
         _ => (scheme, false),
     };
-    url.is_cluster = is_cluster;
     match scheme {
         "redis" | "valkey" | "rediss" | "valkeys" => {
-            let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
+            let (authority, mut path) = rest.split_once('/').unwrap_or((rest, ""));
             let (login, server) = authority.rsplit_once('@').unwrap_or(("", authority));
             let (user, password) = login.split_once(':').unwrap_or((login, ""));
             let decoded =
                 |text: &str| decode(text).ok_or_else(|| invalid("a % sign without two digits"));
+            let tls = matches!(scheme, "rediss" | "valkeys");
+            if has_sentinels {
+                let name = match fragment.take() {
+                    Some(name) => name,
+                    None => {
+                        let (name, db) = path.split_once('/').unwrap_or((path, ""));
+                        path = db;
+                        name
+                    }
+                };
+                url = Url::of_service(server.split(','), decoded(name)?)?;
+                if tls {
+                    url.wants_tls();
+                }
+            } else {
+                let mut addresses = server.split(',').map(|server| {
+                    let (host, port) =
+                        host_and_port(server, PORT).ok_or_else(|| invalid("host or port"))?;
+                    Ok(Address::Tcp { host, port, tls })
+                });
+                url.address = addresses.next().ok_or_else(|| invalid("host or port"))??;
+                url.seeds = addresses.collect::<Result<_>>()?;
+            }
             url.user = Some(decoded(user)?).filter(|user| !user.is_empty());
             url.password =
                 Some(decoded(password)?).filter(|password| !password.is_empty()).map(Secret);
@@ -110,13 +203,6 @@ pub(crate) fn parse(text: &str) -> Result<Url> {
             if !login.contains(':') {
                 url.password = url.user.take().map(Secret);
             }
-            let tls = matches!(scheme, "rediss" | "valkeys");
-            let mut addresses = server.split(',').map(|server| {
-                let (host, port) = host_and_port(server).ok_or_else(|| invalid("host or port"))?;
-                Ok(Address::Tcp { host, port, tls })
-            });
-            url.address = addresses.next().ok_or_else(|| invalid("host or port"))??;
-            url.seeds = addresses.collect::<Result<_>>()?;
             if !path.is_empty() {
                 url.db = path.parse().map_err(|_| invalid("the database is no number"))?;
             }
@@ -129,6 +215,7 @@ pub(crate) fn parse(text: &str) -> Result<Url> {
         }
         _ => return Err(invalid("the scheme is not known")),
     }
+    url.is_cluster = is_cluster;
     for pair in query.split('&').filter(|pair| !pair.is_empty()) {
         let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
         let value = decode(value).ok_or_else(|| invalid("a % sign without two digits"))?;
@@ -149,6 +236,13 @@ pub(crate) fn parse(text: &str) -> Result<Url> {
                 url.timeout = Some(duration(&value).ok_or_else(|| invalid("timeout"))?);
             }
             "clientName" | "client_name" => url.name = Some(value),
+            "sentinelUser" | "sentinelUsername" if has_sentinels => {
+                url.sentinel_login.user = Some(value);
+            }
+            "sentinelPass" | "sentinelPassword" if has_sentinels => {
+                url.sentinel_login.password = Some(Secret(value));
+            }
+            "insecure" => url.is_insecure = matches!(value.as_str(), "" | "true" | "yes" | "1"),
             "lanes" => url.lanes = Some(value.parse().map_err(|_| invalid("lanes"))?),
             "pool" => url.pool = Some(value.parse().map_err(|_| invalid("pool"))?),
             _ => return Err(invalid(&format!("'{name}' is not known"))),
@@ -157,7 +251,23 @@ pub(crate) fn parse(text: &str) -> Result<Url> {
     if url.lanes.is_some() && url.pool.is_some() {
         return Err(invalid("either lanes or a pool"));
     }
+    match fragment {
+        None => {}
+        Some("insecure") => url.is_insecure = true,
+        Some(_) => return Err(invalid("behind # there is only 'insecure'")),
+    }
+    if url.is_insecure && !url.is_tls() {
+        return Err(invalid("only what speaks TLS can be insecure: rediss://"));
+    }
     Ok(url)
+}
+
+/// What stands behind the last `#`, if that is not one of a password.
+fn split_fragment(text: &str) -> (&str, Option<&str>) {
+    match text.rsplit_once('#') {
+        Some((rest, fragment)) if !fragment.contains(['@', '/', '?']) => (rest, Some(fragment)),
+        _ => (text, None),
+    }
 }
 
 /// Without the password, for messages.
@@ -172,7 +282,7 @@ fn hidden(text: &str) -> String {
     }
 }
 
-fn host_and_port(text: &str) -> Option<(String, u16)> {
+fn host_and_port(text: &str, otherwise: u16) -> Option<(String, u16)> {
     let (host, port) = match text.strip_prefix('[') {
         Some(rest) => {
             let (host, port) = rest.split_once(']')?;
@@ -180,7 +290,7 @@ fn host_and_port(text: &str) -> Option<(String, u16)> {
         }
         None => text.rsplit_once(':').unwrap_or((text, "")),
     };
-    let port = if port.is_empty() { PORT } else { port.parse().ok()? };
+    let port = if port.is_empty() { otherwise } else { port.parse().ok()? };
     let host = if host.is_empty() { "127.0.0.1" } else { host };
     Some((host.to_owned(), port))
 }
@@ -235,6 +345,12 @@ mod tests {
         let url = parse("redis://secret@localhost").unwrap();
         assert_eq!((url.user, url.password), (None, Some(Secret("secret".into()))));
         assert_eq!(parse("rediss://h").unwrap().address, tcp("h", 6379, true));
+        assert!(!parse("rediss://h").unwrap().is_insecure);
+        for text in ["rediss://h#insecure", "valkeys://h/1#insecure", "rediss://h?insecure&db=1"] {
+            assert!(parse(text).unwrap().is_insecure, "{text}");
+        }
+        let url = parse("redis://:p#ss@localhost").unwrap();
+        assert_eq!(url.password, Some(Secret("p#ss".into())));
         assert_eq!(parse("[::1]:1").unwrap().address, tcp("::1", 1, false));
         assert_eq!(parse("127.0.0.1:6380").unwrap().address, tcp("127.0.0.1", 6380, false));
         let url = parse("unix:///tmp/s?db=2&pass=x&protocol=resp2&timeout=500ms&lanes=4").unwrap();
@@ -257,6 +373,38 @@ mod tests {
     }
 
     #[test]
+    fn the_primary_of_a_service_is_named_in_two_ways() {
+        let sentinels = [tcp("s1", 26379, false), tcp("s2", 5000, false), tcp("::1", 1, false)];
+        for (text, db) in [
+            ("redis-sentinel://u:p@s1,s2:5000,[::1]:1/my%20service", 0),
+            ("redis-sentinel://u:p@s1,s2:5000,[::1]:1/my%20service/2", 2),
+            ("redis-sentinel://u:p@s1,s2:5000,[::1]:1#my service", 0),
+            ("valkey-sentinel://u:p@s1,s2:5000,[::1]:1/2#my%20service", 2),
+        ] {
+            let url = parse(text).unwrap();
+            let service = url.service.unwrap();
+            assert_eq!((&service.name[..], &service.sentinels[..]), ("my service", &sentinels[..]));
+            assert_eq!((url.user.as_deref(), url.db), (Some("u"), db), "{text}");
+        }
+        let text = "rediss-sentinel://s1/name?insecure&sentinelUser=u&sentinelPass=p";
+        let url = parse(text).unwrap();
+        assert!(url.is_tls() && url.is_insecure);
+        assert_eq!(url.sentinel_login, Login::new("u", "p"));
+        assert_eq!(url.service.unwrap().sentinels, [tcp("s1", 26379, true)]);
+        for text in [
+            "redis-sentinel://s1",
+            "redis-sentinel://s1:x/name",
+            "redis-sentinel:///name/x",
+            "redis-sentinel://s1/1",
+            "redis://h?sentinelUser=u",
+            "unix-sentinel:///s",
+        ] {
+            let expected = if text.ends_with("/1") { None } else { Some(Kind::Invalid) };
+            assert_eq!(parse(text).err().map(|error| error.kind()), expected, "{text}");
+        }
+    }
+
+    #[test]
     fn what_cannot_be_read_is_an_error_that_does_not_show_the_password() {
         for text in [
             "http://h",
@@ -270,6 +418,8 @@ mod tests {
             "redis://h?timeout=1y",
             "redis://h?pool=many",
             "redis://h?pool=8&lanes=2",
+            "redis://h#insecure",
+            "rediss://h#what",
         ] {
             assert_eq!(parse(text).unwrap_err().kind(), Kind::Invalid, "{text}");
         }

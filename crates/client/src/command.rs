@@ -4,7 +4,7 @@ use crate::client::Cluster;
 use crate::client::cluster::redirect::{Onward, Trip};
 use crate::client::cluster::spread::Spread;
 use crate::client::cluster::{Paused, Sent};
-use crate::error::{Error, Kind, Phase, Result};
+use crate::error::{Code, Error, Kind, Phase, Result};
 use crate::lane::Waiting;
 use crate::lane::cell::{Submitted, timeout};
 use crate::lane::slot::Slot;
@@ -314,6 +314,10 @@ impl Way<'_> {
     }
 
     fn may_send_again(&self, error: &Error, target: &impl Target, replays: u8) -> bool {
+        if error.code() == Some(Code::ReadOnly) {
+            // An answer like this stands for the command only if nothing of it was executed.
+            return replays < REPLAYS_MAX;
+        }
         if replays >= REPLAYS_MAX || error.kind() != Kind::Disconnected || !error.maybe_applied() {
             return false;
         }

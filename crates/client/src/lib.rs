@@ -22,6 +22,7 @@ mod client;
 mod command;
 pub mod commands;
 pub mod consumer;
+mod credentials;
 mod error;
 mod lane;
 mod poison;
@@ -31,6 +32,8 @@ mod request;
 mod script;
 mod session;
 mod subscriber;
+#[cfg(feature = "tls")]
+mod tls;
 
 pub use address::Address;
 pub use arg::{Item, ToArg, ToArgs, Words};
@@ -40,6 +43,7 @@ pub use brisk_resp::reply::value::Value;
 pub use bytes::Bytes;
 pub use client::{Budget, Builder, Client, Lanes, ReadFrom};
 pub use command::{Command, Replay, Required, Target};
+pub use credentials::{BoxFuture, Credentials, Login, Rotating};
 pub use error::{Code, Error, Kind, Phase, Result};
 pub use lane::cell::WhenFull;
 pub use reply::{FromReply, Reader, Reply};
@@ -47,3 +51,5 @@ pub use request::{Request, Traits};
 pub use script::Script;
 pub use session::{Session, Step};
 pub use subscriber::{Event, Message, Subscriber};
+#[cfg(feature = "tls")]
+pub use tls::Tls;

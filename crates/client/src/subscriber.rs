@@ -14,9 +14,11 @@ use brisk_resp::reply::frame::{FrameScanner, Scan};
 use bytes::Bytes;
 use std::collections::{BTreeSet, VecDeque};
 use std::future::poll_fn;
+use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::{Poll, Waker};
 use std::time::{Duration, Instant};
+use tokio::runtime::Handle;
 use tokio::sync::Notify;
 use tokio::time::sleep;
 
@@ -159,6 +161,13 @@ impl Client {
     /// The server is not there, or refuses.
     pub async fn subscriber(&self) -> Result<Subscriber> {
         let (setup, handle) = self.setup(None);
+        Subscriber::open(setup, &handle).await
+    }
+}
+
+impl Subscriber {
+    /// One that listens where this leads to, on a task of that runtime.
+    pub(crate) async fn open(setup: Arc<Setup>, handle: &Handle) -> Result<Subscriber> {
         let shared = Arc::new(Shared {
             state: Mutex::default(),
             changed: Notify::new(),
@@ -175,9 +184,7 @@ impl Client {
         opening.await.unwrap_or_else(|_| Err(Error::new(Kind::Closed, "the runtime has ended")))?;
         Ok(subscriber)
     }
-}
 
-impl Subscriber {
     /// Listens to these channels too. Returns when the server has confirmed it.
     ///
     /// # Errors
@@ -372,6 +379,8 @@ impl Listener {
 
     /// Sends orders and hears messages until the connection is lost or the listener gone.
     async fn listen(&self, mut connection: Connection) -> Result<()> {
+        let origin = connection.origin.clone();
+        let mut left = pin!(self.setup.place.left(&origin));
         let mut scanner = FrameScanner::new(ReplyLimits::default());
         let mut silent = false;
         loop {
@@ -396,6 +405,7 @@ impl Listener {
                     }
                 }
                 () = self.shared.changed.notified() => {}
+                error = &mut left => return Err(error),
                 () = sleep(PING_EACH.min(self.setup.silence_max / 2)) => {
                     if silent {
                         return Err(Error::new(Kind::Disconnected, "no answer to PING"));

@@ -9,6 +9,7 @@
 //! - [`diff`]: the same command stream to two servers, replies compared, differences shrunk.
 //! - [`race`]: many clients at once, and whether some order of what they did explains the answers.
 //! - [`proxy`]: a bad network between two nodes.
+//! - [`sentinels`]: real sentinels that watch a primary.
 //! - [`kind`]: which server a node is, ours, Redis or Valkey.
 //! - [`wait`]: the only place that waits; everything else names a condition and a deadline.
 //!
@@ -33,6 +34,7 @@ pub mod proxy;
 pub mod race;
 pub mod random;
 pub mod reply;
+pub mod sentinels;
 pub mod server;
 pub mod temp_dir;
 pub mod wait;

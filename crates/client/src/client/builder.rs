@@ -5,16 +5,22 @@ use super::cluster::refresh::Found;
 use super::cluster::topology::AddressMap;
 use super::cluster::{self, Cluster, Wanted};
 use super::node::Node;
+use super::sentinel::{Place, Sentinels, Watcher};
 use super::{Client, Inner, Route};
-use crate::address::{self, Address, Secret, Url};
+use crate::address::{self, Address, Service, Url};
 use crate::command::Replay;
+use crate::credentials::{Credentials, Login, Source};
 use crate::error::{Error, Kind, Result};
 use crate::lane::Lane;
 use crate::lane::cell::{Bounds, Shared, WhenFull};
+#[cfg(not(feature = "tls"))]
+use crate::lane::connect::without_tls;
 use crate::lane::connect::{Connection, Setup, open};
 use crate::lane::driver::{Task, Watch};
 use crate::lane::pool::{Pool, Seat};
 use crate::session::Session;
+#[cfg(feature = "tls")]
+use crate::tls::TlsClient;
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
@@ -98,7 +104,8 @@ pub struct Builder {
     budget: Budget,
     replay: Replay,
     name: Option<String>,
-    login: Option<(Option<String>, Secret)>,
+    credentials: Option<Source>,
+    sentinel_login: Option<Login>,
     db: Option<u32>,
     protocol: Option<u8>,
     is_cluster: bool,
@@ -106,6 +113,8 @@ pub struct Builder {
     read_from: ReadFrom,
     zone: Option<String>,
     addresses: Option<AddressMap>,
+    #[cfg(feature = "tls")]
+    tls: Option<crate::Tls>,
 }
 
 impl Builder {
@@ -119,7 +128,8 @@ impl Builder {
             budget: Budget::bytes(BUDGET_BYTES),
             replay: Replay::default(),
             name: None,
-            login: None,
+            credentials: None,
+            sentinel_login: None,
             db: None,
             protocol: None,
             is_cluster: false,
@@ -127,6 +137,8 @@ impl Builder {
             read_from: ReadFrom::default(),
             zone: None,
             addresses: None,
+            #[cfg(feature = "tls")]
+            tls: None,
         }
     }
 
@@ -181,7 +193,49 @@ impl Builder {
 
     /// The user and the password, instead of the URL's.
     pub fn login(mut self, user: impl Into<String>, password: impl Into<String>) -> Builder {
-        self.login = Some((Some(user.into()), Secret(password.into())));
+        self.credentials = Some(Source::fixed(Login::new(user, password)));
+        self
+    }
+
+    /// Who knows the login of the moment, instead of the URL's, which stays the same. A new connection asks for it;
+    /// shared ones that are there are told of another one with AUTH, between commands, none of which fails for
+    /// it. If the server refuses that, they stay who they were, and it is tried again. A [session](Session) and a
+    /// [subscriber](crate::Subscriber) keep the login with which they were connected.
+    pub fn credentials(mut self, credentials: impl Credentials) -> Builder {
+        self.credentials = Some(Source(Arc::new(credentials)));
+        self
+    }
+
+    /// A client of a service's primary, which sentinels know: their addresses, `host:port`, and the service's name.
+    /// The same as the URL `redis-sentinel://host:port,host:port/service`.
+    ///
+    /// Each connection asks the sentinels where the primary is. When it becomes another one the connections to the
+    /// former end: what was not sent goes to the new one, and what was sent and not answered is told or sent again
+    /// as when a connection is lost. A write that a replica refuses is sent again, since it was not executed.
+    ///
+    /// ```no_run
+    /// # async fn example() -> brisk::Result<()> {
+    /// let sentinels = ["10.0.0.1:26379", "10.0.0.2:26379", "10.0.0.3:26379"];
+    /// let db = brisk::Builder::sentinel(sentinels, "mymaster").login("app", "secret").connect().await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn sentinel<S: AsRef<str>>(
+        sentinels: impl IntoIterator<Item = S>,
+        service: impl Into<String>,
+    ) -> Builder {
+        let builder = Builder::new("");
+        let url = Url::of_service(sentinels, service.into());
+        Builder { url, ..builder }
+    }
+
+    /// Who we are for the sentinels. Default: nobody, or what the URL says with `sentinelUser` and `sentinelPass`.
+    pub fn sentinel_login(
+        mut self,
+        user: impl Into<String>,
+        password: impl Into<String>,
+    ) -> Builder {
+        self.sentinel_login = Some(Login::new(user, password));
         self
     }
 
@@ -252,6 +306,13 @@ impl Builder {
         self
     }
 
+    /// Speaks TLS, and so. A URL with `rediss://` or `valkeys://` alone does as [`Tls::new`](crate::Tls::new) says.
+    #[cfg(feature = "tls")]
+    pub fn tls(mut self, tls: crate::Tls) -> Builder {
+        self.tls = Some(tls);
+        self
+    }
+
     /// Connects, within a tokio runtime, which runs the lanes from then on. Returns when the first lane is
     /// there; the others follow.
     ///
@@ -284,7 +345,14 @@ impl Builder {
     }
 
     fn plan(self) -> Result<Plan> {
-        let url = self.url?;
+        #[cfg_attr(not(feature = "tls"), expect(unused_mut, reason = "TLS changes it"))]
+        let mut url = self.url?;
+        #[cfg(feature = "tls")]
+        let tls = tls_client(&mut url, self.tls)?;
+        #[cfg(not(feature = "tls"))]
+        if url.is_tls() {
+            return Err(without_tls());
+        }
         let invalid = |text: &str| Error::new(Kind::Invalid, text.to_owned());
         let wanted = self.lanes.or(url.pool.map(Lanes::Pool)).or(url.lanes.map(Lanes::Count));
         let (lanes, is_pool) = match wanted {
@@ -302,13 +370,10 @@ impl Builder {
         if protocol.is_some_and(|version| !matches!(version, 2 | 3)) {
             return Err(invalid("the protocol's version is 2 or 3"));
         }
-        let (user, password) = match self.login {
-            Some((user, password)) => (user, Some(password)),
-            None => (url.user, url.password),
-        };
+        let tls_is_spoken = url.is_tls();
         let mut seeds = url.seeds;
         for seed in self.seeds {
-            let tls = matches!(url.address, Address::Tcp { tls: true, .. });
+            let tls = tls_is_spoken;
             seeds.push(match seed?.address {
                 Address::Tcp { host, port, .. } => Address::Tcp { host, port, tls },
                 address => address,
@@ -326,10 +391,13 @@ impl Builder {
         seeds.insert(0, url.address.clone());
         let wanted =
             Wanted { seeds, read_from: self.read_from, zone: self.zone, addresses: self.addresses };
-        let setup = Setup {
+        let ours = Login { user: url.user, password: url.password };
+        let mut setup = Setup {
             address: url.address,
-            user,
-            password,
+            #[cfg(feature = "tls")]
+            tls,
+            place: Place::Fixed,
+            credentials: self.credentials.unwrap_or_else(|| Source::fixed(ours)),
             db,
             name: self.name.or(url.name),
             protocol,
@@ -337,12 +405,32 @@ impl Builder {
             readonly: false,
             silence_max: self.silence_max,
         };
+        if let Some(Service { name, sentinels }) = url.service {
+            let login = self.sentinel_login.unwrap_or(url.sentinel_login);
+            let credentials = Source::fixed(login);
+            let theirs = Setup { db: 0, credentials, ..setup.clone() };
+            setup.place = Place::Primary(Arc::new(Sentinels::new(name, sentinels, theirs)));
+        }
         let timeout = self.timeout.unwrap_or(Some(url.timeout.unwrap_or(TIMEOUT)));
         let bounds =
             Bounds { bytes_max: self.budget.bytes, when_full: self.budget.when_full, timeout };
         let cluster = is_cluster.then(|| Arc::new(wanted));
         Ok(Plan { setup: Arc::new(setup), bounds, lanes, is_pool, replay: self.replay, cluster })
     }
+}
+
+/// What TLS needs, if it is spoken.
+#[cfg(feature = "tls")]
+fn tls_client(url: &mut Url, wanted: Option<crate::Tls>) -> Result<Option<TlsClient>> {
+    if wanted.is_some() && !url.wants_tls() {
+        return Err(Error::new(Kind::Invalid, "TLS is not spoken over Unix sockets"));
+    }
+    if !url.is_tls() {
+        return Ok(None);
+    }
+    let wanted = wanted.unwrap_or_default();
+    let wanted = if url.is_insecure { wanted.insecure() } else { wanted };
+    TlsClient::new(&wanted).map(Some)
 }
 
 impl Client {
@@ -427,6 +515,7 @@ impl Plan {
             timeout: self.bounds.timeout,
             plan: self.clone(),
             handle: handle.clone(),
+            watcher: Watcher::start(&self.setup, handle),
             runtime: runtime.map(Arc::new),
         };
         Client { inner: Arc::new(inner) }
@@ -511,5 +600,19 @@ impl OwnRuntime {
         };
         thread::Builder::new().name("brisk-client".to_owned()).spawn(run).map_err(failed)?;
         Ok(OwnRuntime { handle, _stop: stop })
+    }
+}
+
+#[cfg(all(test, not(feature = "tls")))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn without_the_feature_for_it_tls_is_an_error_that_names_it() {
+        for url in ["rediss://h", "valkeys://h", "rediss://h#insecure"] {
+            let error = Client::builder(url).plan().unwrap_err();
+            assert_eq!(error.kind(), Kind::Invalid);
+            assert!(error.to_string().contains("feature `tls`"), "{error}");
+        }
     }
 }

@@ -5,10 +5,12 @@
 //! | `builder` | what a client is to be |
 //! | [`node`] | the lanes to one server |
 //! | [`cluster`] | the nodes of a cluster |
+//! | [`sentinel`] | who the primary is, by those that watch it |
 
 mod builder;
 pub(crate) mod cluster;
 pub(crate) mod node;
+pub(crate) mod sentinel;
 
 pub use builder::{Budget, Builder, Lanes};
 pub(crate) use cluster::Cluster;
@@ -55,6 +57,8 @@ struct Inner {
     plan: builder::Plan,
     /// Where they are run.
     handle: tokio::runtime::Handle,
+    /// Hears of switches, if the primary is found by sentinels.
+    watcher: Option<sentinel::Watcher>,
     /// Runs the lanes of a client without a runtime.
     runtime: Option<Arc<builder::OwnRuntime>>,
 }
@@ -96,6 +100,7 @@ impl Client {
             Route::Server(node) => node.close(),
             Route::Cluster(cluster) | Route::Member(cluster, _) => cluster.close(),
         }
+        self.inner.watcher.iter().for_each(sentinel::Watcher::stop);
     }
 
     /// Commands whose replies have not come, about.
@@ -152,6 +157,7 @@ impl Client {
             plan: self.inner.plan.clone(),
             handle: self.inner.handle.clone(),
             runtime: self.inner.runtime.clone(),
+            watcher: None,
         };
         Client { inner: Arc::new(inner) }
     }

@@ -168,6 +168,7 @@ impl Shared {
         }
         if was_idle
             && cell.ticks
+            && self.seat.is_none()
             && cell.driver.is_some()
             && let Some(writer) = cell.writer.clone()
         {

@@ -1,8 +1,11 @@
 //! Opening a connection and making it what it has to be: protocol, login, database, name. All of it goes out
 //! with one write, so that a new connection costs one round trip.
 
+use super::attend::auth;
 use super::io::{self, ReadSide, Writer};
-use crate::address::{Address, Secret};
+use crate::address::Address;
+use crate::client::sentinel::Place;
+use crate::credentials::{Login, Source};
 use crate::error::{Code, Error, Kind, Result};
 use crate::reply::Reply;
 use crate::request::{Request, Traits};
@@ -23,9 +26,13 @@ const KEEPALIVE_PROBES: u32 = 2;
 /// What a connection has to be.
 #[derive(Clone, Debug)]
 pub(crate) struct Setup {
+    /// Where the server is, if its place is a fixed one.
     pub(crate) address: Address,
-    pub(crate) user: Option<String>,
-    pub(crate) password: Option<Secret>,
+    pub(crate) place: Place,
+    /// How TLS is spoken, where it is.
+    #[cfg(feature = "tls")]
+    pub(crate) tls: Option<crate::tls::TlsClient>,
+    pub(crate) credentials: Source,
     pub(crate) db: u32,
     pub(crate) name: Option<String>,
     /// 2 or 3; else 3, and 2 if the server does not know it.
@@ -37,7 +44,17 @@ pub(crate) struct Setup {
     pub(crate) silence_max: Duration,
 }
 
+/// How a connection was made.
+#[derive(Clone, Debug)]
+pub(crate) struct Origin {
+    pub(crate) address: Address,
+    /// As of which switch of sentinels.
+    pub(crate) switches: u64,
+    pub(crate) login: Login,
+}
+
 pub(crate) struct Connection {
+    pub(crate) origin: Origin,
     pub(crate) reader: ReadSide,
     pub(crate) writer: Writer,
     /// What came behind the replies to the first requests.
@@ -52,16 +69,22 @@ pub(crate) struct Connection {
 pub(crate) async fn open(setup: &Setup) -> Result<Connection> {
     let opened = tokio::time::timeout(setup.connect_timeout, introduce(setup)).await;
     opened.unwrap_or_else(|_| {
-        let (address, limit) = (&setup.address, setup.connect_timeout);
-        let text = format!("no connection to {address} within {limit:?}");
+        let limit = setup.connect_timeout;
+        let text = match &setup.place {
+            Place::Fixed => format!("no connection to {} within {limit:?}", setup.address),
+            _ => format!("no connection to who sentinels name within {limit:?}"),
+        };
         Err(Error::new(Kind::Disconnected, text))
     })
 }
 
 async fn introduce(setup: &Setup) -> Result<Connection> {
-    let (reader, writer) = socket(setup).await?;
-    let mut connection =
-        Connection { reader, writer, buffer: BytesMut::new(), protocol: 3, server: HashMap::new() };
+    let login = setup.credentials.0.current().await?;
+    let (address, switches) = setup.place.find(&setup.address).await?;
+    let (reader, writer) = socket(setup, &address).await?;
+    let origin = Origin { address, switches, login };
+    let (buffer, server) = (BytesMut::new(), HashMap::new());
+    let mut connection = Connection { origin, reader, writer, buffer, protocol: 3, server };
     if setup.protocol != Some(2) && connection.begin(setup, 3).await? {
         return Ok(connection);
     }
@@ -70,17 +93,13 @@ async fn introduce(setup: &Setup) -> Result<Connection> {
     Ok(connection)
 }
 
-async fn socket(setup: &Setup) -> Result<(ReadSide, Writer)> {
+async fn socket(setup: &Setup, address: &Address) -> Result<(ReadSide, Writer)> {
     let failed = |error: std::io::Error| {
-        let text = format!("no connection to {}: {error}", setup.address);
+        let text = format!("no connection to {address}: {error}");
         Error::new(Kind::Disconnected, text)
     };
-    match &setup.address {
+    match address {
         Address::Tcp { host, port, tls } => {
-            if *tls {
-                let text = "TLS is not spoken yet";
-                return Err(Error::new(Kind::Invalid, text));
-            }
             let stream = TcpStream::connect((host.as_str(), *port)).await.map_err(failed)?;
             stream.set_nodelay(true).map_err(failed)?;
             let socket = SockRef::from(&stream);
@@ -95,6 +114,9 @@ async fn socket(setup: &Setup) -> Result<(ReadSide, Writer)> {
             socket.set_tcp_keepalive(&keepalive).map_err(failed)?;
             #[cfg(target_os = "linux")]
             socket.set_tcp_user_timeout(Some(setup.silence_max)).map_err(failed)?;
+            if *tls {
+                return secure(setup, host, stream).await.map_err(failed)?;
+            }
             Ok(io::of_tcp(stream))
         }
         #[cfg(unix)]
@@ -105,6 +127,32 @@ async fn socket(setup: &Setup) -> Result<(ReadSide, Writer)> {
         #[cfg(not(unix))]
         Address::Unix(_) => Err(Error::new(Kind::Invalid, "no Unix sockets on this system")),
     }
+}
+
+/// TLS over a socket.
+#[cfg(feature = "tls")]
+async fn secure(
+    setup: &Setup,
+    host: &str,
+    stream: TcpStream,
+) -> std::io::Result<Result<(ReadSide, Writer)>> {
+    let Some(tls) = &setup.tls else { return Ok(Err(without_tls())) };
+    match tls.session(host) {
+        Ok(session) => io::of_tls(stream, session).await.map(Ok),
+        Err(error) => Ok(Err(error)),
+    }
+}
+
+#[cfg(not(feature = "tls"))]
+async fn secure(_: &Setup, _: &str, _: TcpStream) -> std::io::Result<Result<(ReadSide, Writer)>> {
+    Ok(Err(without_tls()))
+}
+
+/// TLS is asked for, and not there.
+pub(crate) fn without_tls() -> Error {
+    let text =
+        "this is an address with TLS, for which the crate `brisk` needs its cargo feature `tls`";
+    Error::new(Kind::Invalid, text)
 }
 
 /// Whether it is an error that only says that the server is older.
@@ -123,20 +171,18 @@ impl Connection {
     /// Sends the first requests of this version; false if the server does not know it.
     async fn begin(&mut self, setup: &Setup, version: u8) -> Result<bool> {
         let request = |name: &str| Request::new(name, Traits::default());
-        let user = setup.user.as_deref();
+        let login = self.origin.login.clone();
         let mut first = Vec::new();
         if version == 3 {
             let mut hello = request("HELLO");
             hello.arg(3);
-            if let Some(password) = &setup.password {
-                hello.args(["AUTH", user.unwrap_or("default"), &password.0]);
+            if let Some(password) = &login.password {
+                let user = login.user.as_deref().unwrap_or("default");
+                hello.args(["AUTH", user, &password.0]);
             }
             first.push(hello);
-        } else if let Some(password) = &setup.password {
-            let mut auth = request("AUTH");
-            user.iter().for_each(|user| auth.arg(user));
-            auth.arg(&password.0);
-            first.push(auth);
+        } else if login.password.is_some() {
+            first.push(auth(&login));
         }
         let needed = first.len();
         if let Some(name) = &setup.name {
@@ -153,6 +199,10 @@ impl Connection {
             // Outside of clusters replicas answer without it.
             first.push(request("READONLY"));
         }
+        let role_at = setup.place.wants_primary().then_some(first.len());
+        if role_at.is_some() {
+            first.push(request("ROLE"));
+        }
         if setup.db != 0 {
             let mut select = request("SELECT");
             select.arg(setup.db);
@@ -160,6 +210,9 @@ impl Connection {
         }
         let replies = self.ask(&first).await?;
         for (at, reply) in replies.iter().enumerate() {
+            if role_at == Some(at) {
+                self.check_role(reply)?;
+            }
             let answer = reply.read::<Reply>();
             let is_select = setup.db != 0 && at + 1 == replies.len();
             match answer {
@@ -181,6 +234,22 @@ impl Connection {
         Ok(true)
     }
 
+    /// Who was the primary may not know yet that it is one no more; and the other way round.
+    fn check_role(&self, role: &Reply) -> Result<()> {
+        let mut reader = role.reader();
+        let told = reader.part().and_then(|_| Ok(reader.part()?.as_bytes() == Some(b"master")));
+        match told {
+            Ok(true) => Ok(()),
+            // A user who may not ask finds out when he writes.
+            Err(error) if error.code() == Some(Code::NoPerm) => Ok(()),
+            Err(error) => Err(error),
+            Ok(false) => {
+                let text = format!("{} is not the primary yet, or no more", self.origin.address);
+                Err(Error::new(Kind::Disconnected, text))
+            }
+        }
+    }
+
     pub(crate) async fn write_all(&self, bytes: &[u8]) -> Result<()> {
         let mut sent = 0;
         while sent < bytes.len() {
@@ -195,7 +264,8 @@ impl Connection {
         let mut out = Vec::new();
         requests.iter().for_each(|request| request.encode(&mut out));
         let lost = |error: std::io::Error| Error::new(Kind::Disconnected, error.to_string());
-        self.write_all(&out).await?;
+        // A server that refuses has said why already, perhaps: then there is something to be read all the same.
+        let written = self.write_all(&out).await;
         let mut scanner = FrameScanner::new(ReplyLimits::default());
         let mut replies = Vec::new();
         while replies.len() < requests.len() {
@@ -206,10 +276,10 @@ impl Connection {
             self.buffer.reserve(1024);
             let read = poll_fn(|cx| self.reader.poll_read(cx, &mut self.buffer)).await;
             if read.map_err(lost)? == 0 {
-                // A server that refuses says why, and closes.
                 for reply in &replies {
                     reply.read::<()>()?;
                 }
+                written?;
                 let text = "the server closed the connection before it answered";
                 return Err(Error::new(Kind::Disconnected, text));
             }

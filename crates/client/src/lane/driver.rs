@@ -5,6 +5,7 @@
 //! to be written: so the next requests of all whom it woke go out with one write, while the server still works
 //! on those of the other waves.
 
+use super::attend::attend;
 use super::cell::{Entry, Shared, closed, timeout};
 use super::connect::{Connection, Setup, open};
 use super::io::{ReadSide, Writer};
@@ -91,8 +92,15 @@ impl Task {
                     None => break,
                 },
             };
+            let origin = connection.origin.clone();
             let mut link = Link::new(&self, connection);
-            let ended = poll_fn(|cx| link.poll(cx)).await;
+            let ended = tokio::select! {
+                biased;
+                ended = poll_fn(|cx| link.poll(cx)) => ended,
+                error = attend(&self.setup, &self.shared, &origin, self.reconnects) => {
+                    Ended::Failed(error)
+                }
+            };
             let is_closed = matches!(ended, Ended::Closed);
             let was_useful = link.was_useful;
             let error = match ended {
@@ -231,6 +239,10 @@ struct Link<'a> {
     /// Replies of the first of them that are there, and their bytes in the buffer.
     seen: u32,
     seen_bytes: usize,
+    /// How many of those say that the server is a replica.
+    refused: u32,
+    /// It is one, and we want a primary: what was sent is still answered, then the connection ends.
+    is_demoted: bool,
     /// Bytes that are being sent, and how many were.
     sending: Vec<u8>,
     sent: usize,
@@ -275,6 +287,8 @@ impl<'a> Link<'a> {
             blocks: false,
             seen: 0,
             seen_bytes: 0,
+            refused: 0,
+            is_demoted: false,
             sending: Vec::new(),
             sent: 0,
             freed: 0,
@@ -306,6 +320,12 @@ impl<'a> Link<'a> {
         }
         let was_busy = !self.entries.is_empty();
         let answered = self.read(cx)?;
+        if self.is_demoted {
+            self.take_sent(false);
+            if self.entries.is_empty() && self.sent == self.sending.len() {
+                return Err(lost("the server is a replica now"));
+            }
+        }
         if (answered || was_busy) && !self.has_yielded {
             // Whoever was woken, or is about to ask, does so before the next write.
             self.has_yielded = true;
@@ -394,6 +414,8 @@ impl<'a> Link<'a> {
                 self.take_push(len);
                 continue;
             }
+            let is_refusal = unread.starts_with(b"-READONLY ") && self.wants_primary();
+            let is_abort = unread.starts_with(b"-EXECABORT ");
             if self.entries.is_empty() {
                 self.take_sent(true);
             }
@@ -402,18 +424,34 @@ impl<'a> Link<'a> {
             };
             self.seen += 1;
             self.seen_bytes += len;
+            self.refused += u32::from(is_refusal);
+            if is_refusal && !self.is_demoted {
+                self.is_demoted = true;
+                self.task.shared.lock().writer = None;
+            }
             if self.seen < entry.replies {
                 continue;
             }
             let reply = Reply::cut(&mut self.buffer, self.seen_bytes);
+            let refused = std::mem::take(&mut self.refused);
+            // Then nothing of it was executed, and who waits sends it again.
+            let answer = match refused == self.seen || (refused > 0 && is_abort) {
+                true => Err(Error::server(b"READONLY the server is a replica now")),
+                false => Ok(reply),
+            };
             (self.seen, self.seen_bytes) = (0, 0);
             let Some(mut entry) = self.entries.pop_front() else { continue };
             self.own_timeouts -= usize::from(entry.timeout.is_some());
             self.freed += entry.len;
-            self.wakers.extend(entry.answer(Ok(reply)));
+            self.wakers.extend(entry.answer(answer));
             self.wave_left -= 1;
             (answered, self.was_useful) = (true, true);
         }
+    }
+
+    /// A lane of a client with sentinels is of use only if it goes to a primary.
+    fn wants_primary(&self) -> bool {
+        self.task.reconnects && self.task.setup.place.wants_primary()
     }
 
     /// A message that nobody asked for; it may stand between the replies of one batch.
@@ -450,7 +488,7 @@ impl<'a> Link<'a> {
 
     /// Takes over what was queued, if nothing is being sent.
     fn take_queued(&mut self) -> Result<()> {
-        if self.sent < self.sending.len() {
+        if self.sent < self.sending.len() || self.is_demoted {
             return Ok(());
         }
         self.sending.clear();
@@ -459,8 +497,14 @@ impl<'a> Link<'a> {
             self.sending = Vec::new();
         }
         if self.task.shared.seat.is_some() {
-            self.take_from_pool();
-            return Ok(());
+            if !self.entries.is_empty() {
+                return Ok(());
+            }
+            // What concerns the connection itself, such as a new login, goes first.
+            if self.task.shared.lock().entries.is_empty() {
+                self.take_from_pool();
+                return Ok(());
+            }
         }
         let mut cell = self.task.shared.lock();
         if cell.is_broken {
@@ -529,7 +573,7 @@ impl<'a> Link<'a> {
                 cell = self.task.shared.lock();
             }
         }
-        let has_more = is_flushed && !cell.out.is_empty() && !cell.is_writing;
+        let has_more = is_flushed && !cell.out.is_empty() && !cell.is_writing && !self.is_demoted;
         if has_more && !cell.is_closed {
             return false;
         }

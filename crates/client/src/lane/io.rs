@@ -1,6 +1,8 @@
 //! The kinds of socket: a reading and a writing side. Any thread may write, so that a caller need not wake the
 //! driver.
 
+#[cfg(feature = "tls")]
+use super::tls::{self, Tls, TlsReader};
 use bytes::BytesMut;
 use std::future::Future;
 use std::io;
@@ -16,14 +18,18 @@ pub(crate) enum ReadSide {
     Tcp(tcp::OwnedReadHalf),
     #[cfg(unix)]
     Unix(unix::OwnedReadHalf),
+    #[cfg(feature = "tls")]
+    Tls(TlsReader),
 }
 
-/// The writing side of a socket of the system.
+/// The writing side.
 #[derive(Clone, Debug)]
 pub(crate) enum Writer {
     Tcp(Arc<tcp::OwnedWriteHalf>),
     #[cfg(unix)]
     Unix(Arc<unix::OwnedWriteHalf>),
+    #[cfg(feature = "tls")]
+    Tls(Arc<Tls>),
 }
 
 impl Writer {
@@ -33,6 +39,8 @@ impl Writer {
             Writer::Tcp(half) => half.try_write(bytes),
             #[cfg(unix)]
             Writer::Unix(half) => half.try_write(bytes),
+            #[cfg(feature = "tls")]
+            Writer::Tls(tls) => tls.try_write(bytes),
         }
     }
 
@@ -41,6 +49,9 @@ impl Writer {
             Writer::Tcp(half) => half.as_ref().as_ref().poll_write_ready(cx),
             #[cfg(unix)]
             Writer::Unix(half) => half.as_ref().as_ref().poll_write_ready(cx),
+            // It has a way of its own.
+            #[cfg(feature = "tls")]
+            Writer::Tls(_) => Poll::Ready(Ok(())),
         }
     }
 }
@@ -56,6 +67,18 @@ pub(crate) fn of_unix(stream: UnixStream) -> (ReadSide, Writer) {
     (ReadSide::Unix(read), Writer::Unix(Arc::new(write)))
 }
 
+/// Makes the handshake of TLS over this socket.
+#[cfg(feature = "tls")]
+pub(crate) async fn of_tls(
+    stream: TcpStream,
+    session: rustls::ClientConnection,
+) -> io::Result<(ReadSide, Writer)> {
+    let mut reader = tls::new(stream, session);
+    std::future::poll_fn(|cx| reader.poll_handshake(cx)).await?;
+    let writer = Writer::Tls(reader.writer());
+    Ok((ReadSide::Tls(reader), writer))
+}
+
 impl ReadSide {
     /// Appends what has come. 0 is the end.
     pub(crate) fn poll_read(
@@ -67,6 +90,8 @@ impl ReadSide {
             ReadSide::Tcp(half) => pin!(half.read_buf(buffer)).poll(cx),
             #[cfg(unix)]
             ReadSide::Unix(half) => pin!(half.read_buf(buffer)).poll(cx),
+            #[cfg(feature = "tls")]
+            ReadSide::Tls(reader) => reader.poll_read(cx, buffer),
         }
     }
 }
@@ -74,6 +99,10 @@ impl ReadSide {
 impl Writer {
     /// Writes a part; if nothing can be written now, the task is woken when it can.
     pub(crate) fn poll_write(&self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        #[cfg(feature = "tls")]
+        if let Writer::Tls(tls) = self {
+            return tls.poll_write(cx, bytes);
+        }
         loop {
             match self.try_write(bytes) {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}

@@ -12,8 +12,10 @@
 //! | [`cell`] | what callers and the driver share |
 //! | [`driver`] | the task that writes, reads, and connects anew |
 //! | [`connect`] | opening a connection and making it what it has to be |
+//! | [`attend`] | what goes on outside and concerns a connection: another primary, another login |
 //! | [`io`] | the kinds of socket |
 //! | [`pool`] | lanes that take one piece at a time from a common queue |
+//! | `tls` | one of them: records and the handshake |
 //!
 //! Rules:
 //!
@@ -23,12 +25,15 @@
 //! 3. Only one at a time writes to the socket: the driver, or the caller that found the lane idle.
 //! 4. What is not sent yet stays in the cell when the connection is lost, and goes by the next one.
 
+mod attend;
 pub(crate) mod cell;
 pub(crate) mod connect;
 pub(crate) mod driver;
 pub(crate) mod io;
 pub(crate) mod pool;
 pub(crate) mod slot;
+#[cfg(feature = "tls")]
+mod tls;
 
 use crate::error::Result;
 use crate::reply::Reply;

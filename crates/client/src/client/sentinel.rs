@@ -1,0 +1,386 @@
+//! Sentinels: who the primary of a service is, asked for each connection, and told when it changes.
+//!
+//! | who | does |
+//! |---|---|
+//! | a connection that is to be made | asks sentinels where the primary is, and the primary whether it is one |
+//! | [`watch`], one task of a client | hears of switches, and has the connections to who was the primary end |
+//!
+//! Sentinels do not hear of a switch at the same time. Who says the primary that another has just said to be one no
+//! more is taken to mean the next one, for [`LAG_MAX`].
+
+use crate::address::Address;
+use crate::error::{Error, Kind, Result};
+use crate::lane::connect::{Origin, Setup, open};
+use crate::poison::lock;
+use crate::request::{Request, Traits};
+use crate::subscriber::{Event, Message, Subscriber};
+use std::collections::{HashMap, VecDeque};
+use std::fmt;
+use std::future::pending;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::{Duration, Instant};
+use tokio::runtime::Handle;
+use tokio::sync::watch;
+use tokio::task::{AbortHandle, JoinSet};
+use tokio::time::sleep;
+
+/// Who does not answer for so long is not waited for alone: the next one is asked as well.
+const STAGGER: Duration = Duration::from_millis(200);
+/// Sentinels that are known, those that others tell of included.
+const KNOWN_MAX: usize = 32;
+/// So long a sentinel may not know of a switch.
+const LAG_MAX: Duration = Duration::from_secs(10);
+/// Time for a vote of all sentinels, if one says another primary than the one that is known.
+const VOTE_MAX: Duration = Duration::from_millis(500);
+/// Who listens to a sentinel looks by himself, too: it may have been cut off from the others.
+const LOOK_EACH: Duration = Duration::from_secs(5);
+/// Before a sentinel is listened to again.
+const LISTEN_AGAIN: Duration = Duration::from_millis(250);
+
+/// Where a connection goes.
+#[derive(Clone, Debug, Default)]
+pub(crate) enum Place {
+    /// To its address.
+    #[default]
+    Fixed,
+    /// To the primary of a service.
+    Primary(Arc<Sentinels>),
+    /// To a sentinel that answers.
+    Sentinel(Arc<Sentinels>),
+}
+
+impl Place {
+    /// Where that is now, and as of which switch. `fixed` is the address of what has one.
+    pub(crate) async fn find(&self, fixed: &Address) -> Result<(Address, u64)> {
+        match self {
+            Place::Fixed => Ok((fixed.clone(), 0)),
+            Place::Primary(sentinels) => {
+                let switches = sentinels.switches();
+                let told = sentinels.ask().await?;
+                Ok((sentinels.agreed(told.primary).await, switches))
+            }
+            Place::Sentinel(sentinels) => Ok((sentinels.ask().await?.sentinel, 0)),
+        }
+    }
+
+    /// Whether what is there has to be a primary.
+    pub(crate) fn wants_primary(&self) -> bool {
+        matches!(self, Place::Primary(_))
+    }
+
+    /// Completes when a connection goes to who is not the primary any more.
+    pub(crate) async fn left(&self, origin: &Origin) -> Error {
+        let Place::Primary(sentinels) = self else { return pending().await };
+        let mut switches = sentinels.switches.subscribe();
+        loop {
+            if *switches.borrow_and_update() > origin.switches
+                && let Some(switch) = &sentinels.lock().switch
+                && switch.to != origin.address
+            {
+                let text = format!("{} is the primary now, not {}", switch.to, origin.address);
+                return Error::new(Kind::Disconnected, text);
+            }
+            if switches.changed().await.is_err() {
+                return pending().await;
+            }
+        }
+    }
+}
+
+/// Those that watch a service.
+pub(crate) struct Sentinels {
+    service: String,
+    /// What a connection to one of them is, but for its address.
+    setup: Setup,
+    /// Whether TLS is spoken, with them and with those of whom they tell.
+    tls: bool,
+    state: Mutex<State>,
+    /// How many switches were heard of.
+    switches: watch::Sender<u64>,
+}
+
+struct State {
+    /// Those that were named, who answered last first.
+    named: Vec<Address>,
+    /// Those of whom the others have told last.
+    told: Vec<Address>,
+    /// Who is known to be the primary.
+    primary: Option<Address>,
+    switch: Option<Switch>,
+}
+
+/// The last one.
+struct Switch {
+    from: Option<Address>,
+    to: Address,
+    at: Instant,
+}
+
+/// What a sentinel says.
+struct Told {
+    sentinel: Address,
+    primary: Address,
+    others: Vec<Address>,
+}
+
+impl fmt::Debug for Sentinels {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Sentinels").field("service", &self.service).finish_non_exhaustive()
+    }
+}
+
+impl State {
+    /// All to be asked, in order.
+    fn known(&self) -> VecDeque<Address> {
+        let mut known = VecDeque::new();
+        for address in self.named.iter().chain(&self.told) {
+            if known.len() < KNOWN_MAX && !known.contains(address) {
+                known.push_back(address.clone());
+            }
+        }
+        known
+    }
+
+    /// What is meant by who says that this is the primary.
+    fn corrected(&self, said: Address) -> Address {
+        match &self.switch {
+            Some(switch)
+                if switch.from.as_ref() == Some(&said) && switch.at.elapsed() < LAG_MAX =>
+            {
+                switch.to.clone()
+            }
+            _ => said,
+        }
+    }
+}
+
+impl Sentinels {
+    /// `setup` is what a connection to a sentinel is.
+    pub(crate) fn new(service: String, named: Vec<Address>, setup: Setup) -> Sentinels {
+        let tls = named.iter().any(|address| matches!(address, Address::Tcp { tls: true, .. }));
+        let state = State { named, told: Vec::new(), primary: None, switch: None };
+        let switches = watch::Sender::new(0);
+        Sentinels { service, setup, tls, state: Mutex::new(state), switches }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        lock(&self.state)
+    }
+
+    fn switches(&self) -> u64 {
+        *self.switches.borrow()
+    }
+
+    /// Asks one after the other, and the next one as well when one takes long; the first answer counts.
+    async fn ask(&self) -> Result<Told> {
+        let mut waiting = self.lock().known();
+        let mut asked = JoinSet::new();
+        let mut refusals = String::new();
+        loop {
+            if let Some(sentinel) = waiting.pop_front() {
+                asked.spawn(ask_one(self.setup_for(sentinel), self.service.clone(), self.tls));
+            }
+            tokio::select! {
+                Some(answer) = asked.join_next() => match answer {
+                    Ok(Ok(told)) => {
+                        self.learn(&told);
+                        return Ok(told);
+                    }
+                    Ok(Err(error)) => {
+                        if !refusals.is_empty() {
+                            refusals.push_str("; ");
+                        }
+                        refusals.push_str(error.message());
+                    }
+                    Err(_) => {}
+                },
+                () = sleep(STAGGER), if !waiting.is_empty() => {}
+            }
+            if asked.is_empty() && waiting.is_empty() {
+                let text = format!("no sentinel says who the primary of '{}' is: ", self.service);
+                return Err(Error::new(Kind::Disconnected, text + &refusals));
+            }
+        }
+    }
+
+    fn setup_for(&self, address: Address) -> Setup {
+        Setup { address, ..self.setup.clone() }
+    }
+
+    /// Who answers is asked first the next time.
+    fn learn(&self, told: &Told) {
+        let mut state = self.lock();
+        state.named.retain(|named| *named != told.sentinel);
+        state.named.insert(0, told.sentinel.clone());
+        state.named.truncate(KNOWN_MAX);
+        state.told = told.others.clone();
+        if state.primary.is_none() {
+            state.primary = Some(told.primary.clone());
+        }
+    }
+
+    /// This one is the primary, which may be new.
+    fn observe(&self, from: Option<Address>, to: Address) {
+        {
+            let mut state = self.lock();
+            if state.primary.as_ref() == Some(&to) {
+                return;
+            }
+            let from = from.or(state.primary.take());
+            state.primary = Some(to.clone());
+            state.switch = Some(Switch { from, to, at: Instant::now() });
+        }
+        self.switches.send_modify(|switches| *switches += 1);
+    }
+
+    /// What is to be made of who says that this is the primary. If we know of another one, most decide: a sentinel
+    /// may have been cut off from the others.
+    async fn agreed(&self, said: Address) -> Address {
+        let (said, known, asked) = {
+            let state = self.lock();
+            (state.corrected(said), state.primary.clone(), state.known())
+        };
+        let Some(known) = known.filter(|known| *known != said) else { return said };
+        let mut votes = JoinSet::new();
+        for sentinel in asked {
+            votes.spawn(ask_one(self.setup_for(sentinel), self.service.clone(), self.tls));
+        }
+        let (mut pros, mut cons) = (0, 0);
+        let count = async {
+            while let Some(vote) = votes.join_next().await {
+                let Ok(Ok(told)) = vote else { continue };
+                pros += usize::from(told.primary == said);
+                cons += usize::from(told.primary == known);
+            }
+        };
+        // Who does not answer now has no vote.
+        let _ = tokio::time::timeout(VOTE_MAX, count).await;
+        if pros >= cons { said } else { known }
+    }
+
+    async fn look(&self) {
+        // While nobody answers nothing can be known.
+        if let Ok(told) = self.ask().await {
+            let primary = self.agreed(told.primary).await;
+            self.observe(None, primary);
+        }
+    }
+
+    /// `+switch-master`: the service, and the address before and after.
+    fn hear(&self, message: &Message) {
+        let text = String::from_utf8_lossy(&message.payload);
+        let words: Vec<&str> = text.split(' ').collect();
+        if let [service, old_host, old_port, host, port] = words[..]
+            && message.channel == "+switch-master"
+            && service == self.service
+            && let (Some(from), Some(to)) =
+                (address(old_host, old_port, self.tls), address(host, port, self.tls))
+        {
+            self.observe(Some(from), to);
+        }
+    }
+}
+
+fn address(host: &str, port: &str, tls: bool) -> Option<Address> {
+    Some(Address::Tcp { host: host.to_owned(), port: port.parse().ok()?, tls })
+}
+
+type Asked = Pin<Box<dyn Future<Output = Result<Told>> + Send>>;
+
+/// Asks one. In a box, since its connection is made as that of which it is a part.
+fn ask_one(setup: Setup, service: String, tls: bool) -> Asked {
+    Box::pin(async move {
+        let sentinel = setup.address.clone();
+        let failed = |error: Error| {
+            Error::new(Kind::Disconnected, format!("{sentinel} says: {}", error.message()))
+        };
+        let asking = async {
+            let mut connection = open(&setup).await?;
+            let request = |name: &str| {
+                let mut request = Request::new(name, Traits::default());
+                request.arg(&service);
+                request
+            };
+            let requests = ["SENTINEL GET-MASTER-ADDR-BY-NAME", "SENTINEL SENTINELS"].map(request);
+            connection.ask(&requests).await
+        };
+        let unanswered = |_| Err(Error::new(Kind::Disconnected, "nothing, in the time for that"));
+        let asked = tokio::time::timeout(setup.connect_timeout, asking).await;
+        let replies = asked.unwrap_or_else(unanswered).map_err(failed)?;
+        let [primary, others] = &replies[..] else {
+            return Err(failed(Error::new(Kind::Protocol, "not what it was asked")));
+        };
+        let told: Option<(String, String)> = primary.read().map_err(failed)?;
+        let unknown = || failed(Error::new(Kind::Missing, "it knows no such service"));
+        let (host, port) = told.ok_or_else(unknown)?;
+        let primary = address(&host, &port, tls)
+            .ok_or_else(|| failed(Error::new(Kind::Protocol, "an address without a port")))?;
+        // What it knows of others is good to know, and no more.
+        let others: Vec<HashMap<String, String>> = others.read().unwrap_or_default();
+        let others = others
+            .iter()
+            .take(KNOWN_MAX)
+            .filter_map(|fields| address(fields.get("ip")?, fields.get("port")?, tls));
+        let others = others.collect();
+        Ok(Told { sentinel, primary, others })
+    })
+}
+
+/// The task that hears of switches. It ends with this.
+#[derive(Debug)]
+pub(super) struct Watcher(AbortHandle);
+
+impl Watcher {
+    /// One, if the place is found by sentinels.
+    pub(super) fn start(setup: &Setup, handle: &Handle) -> Option<Watcher> {
+        let Place::Primary(sentinels) = &setup.place else { return None };
+        let watching = handle.spawn(watch(Arc::clone(sentinels), handle.clone()));
+        Some(Watcher(watching.abort_handle()))
+    }
+
+    pub(super) fn stop(&self) {
+        self.0.abort();
+    }
+}
+
+impl Drop for Watcher {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+/// Listens to a sentinel that answers, for ever.
+async fn watch(sentinels: Arc<Sentinels>, handle: Handle) {
+    let place = Place::Sentinel(Arc::clone(&sentinels));
+    let setup = Arc::new(Setup { place, ..sentinels.setup.clone() });
+    loop {
+        if let Ok(mut listener) = Subscriber::open(Arc::clone(&setup), &handle).await
+            && listener.subscribe(["+switch-master"]).await.is_ok()
+        {
+            loop {
+                // First what was said while nobody listened.
+                sentinels.look().await;
+                if !listen(&sentinels, &mut listener).await {
+                    break;
+                }
+            }
+        }
+        sleep(LISTEN_AGAIN).await;
+    }
+}
+
+/// Listens until it is time to look; false if there is nothing to be heard any more.
+async fn listen(sentinels: &Sentinels, listener: &mut Subscriber) -> bool {
+    let until = Instant::now() + LOOK_EACH;
+    loop {
+        tokio::select! {
+            event = listener.next() => match event {
+                Some(Event::Message(message)) => sentinels.hear(&message),
+                Some(_) => return true,
+                None => return false,
+            },
+            () = tokio::time::sleep_until(until.into()) => return true,
+        }
+    }
+}

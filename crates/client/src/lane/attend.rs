@@ -1,0 +1,98 @@
+//! What a connection has to do with things outside of it, while its driver reads and writes: whether sentinels
+//! say that the primary is another one, and whether its login has changed.
+
+use super::cell::{Shared, Submitted};
+use super::connect::{Origin, Setup};
+use super::slot::Slot;
+use crate::credentials::Login;
+use crate::error::{Error, Result};
+use crate::reply::Reply;
+use crate::request::{Request, Traits};
+use std::convert::Infallible;
+use std::future::{pending, poll_fn};
+use std::slice;
+use std::task::Poll;
+use std::time::Duration;
+use tokio::time::sleep;
+
+/// First and longest wait before a refused login is tried again.
+const RETRY_FIRST: Duration = Duration::from_millis(250);
+const RETRY_LONGEST: Duration = Duration::from_secs(32);
+
+/// Completes when the connection is of no use any more, with why.
+pub(super) async fn attend(
+    setup: &Setup,
+    shared: &Shared,
+    origin: &Origin,
+    is_shared: bool,
+) -> Error {
+    tokio::select! {
+        error = setup.place.left(origin) => error,
+        never = keep_logged_in(setup, shared, &origin.login, is_shared) => match never {},
+    }
+}
+
+/// Sends AUTH when there is another login. What the server says to it changes nothing for the others: a
+/// connection stays who it was if it refuses, and is asked again later.
+async fn keep_logged_in(
+    setup: &Setup,
+    shared: &Shared,
+    first: &Login,
+    is_shared: bool,
+) -> Infallible {
+    if !is_shared {
+        // It may be amid a transaction, of which AUTH would become a part.
+        return pending().await;
+    }
+    let credentials = &setup.credentials.0;
+    let mut known = first.clone();
+    loop {
+        credentials.changed(&known).await;
+        let mut retry = RETRY_FIRST;
+        loop {
+            if let Ok(login) = credentials.current().await {
+                let is_over = login == known || login.password.is_none();
+                if is_over || send(shared, &auth(&login)).await.is_ok() {
+                    known = login;
+                    break;
+                }
+            }
+            sleep(retry).await;
+            retry = (retry * 2).min(RETRY_LONGEST);
+        }
+    }
+}
+
+/// AUTH with this login, which has a password.
+pub(super) fn auth(login: &Login) -> Request {
+    let mut auth = Request::new("AUTH", Traits::default());
+    login.user.iter().for_each(|user| auth.arg(user));
+    login.password.iter().for_each(|password| auth.arg(&password.0));
+    auth
+}
+
+/// Sends a request between those of callers.
+async fn send(shared: &Shared, request: &Request) -> Result<()> {
+    let mut sent = None;
+    let answer = poll_fn(|cx| match sent.take() {
+        None => match shared.submit(slice::from_ref(request), None, cx.waker()) {
+            Ok(Submitted::Waits(slot)) => {
+                sent = Some(slot);
+                Poll::Pending
+            }
+            Ok(Submitted::Full) => Poll::Pending,
+            Err(error) => Poll::Ready(Err(error)),
+        },
+        Some(slot) => match slot.poll(cx.waker()) {
+            Poll::Ready(answer) => {
+                Slot::give_back(slot);
+                Poll::Ready(answer)
+            }
+            Poll::Pending => {
+                sent = Some(slot);
+                Poll::Pending
+            }
+        },
+    });
+    answer.await.and_then(|reply: Reply| reply.read())
+}

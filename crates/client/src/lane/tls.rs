@@ -1,0 +1,351 @@
+//! TLS over a socket, in a lane: any thread writes, the driver reads.
+//!
+//! A session of rustls does no I/O. It stands under a lock that both sides share, for the time of enciphering or
+//! deciphering what one read or write carries; nobody holds it while he waits.
+//!
+//! ```text
+//!   try_write, any thread:  bytes ──> session ──> records ──> socket
+//!   poll_read, the driver:  socket ──> session ──> buffer      (and what the session has to answer)
+//! ```
+//!
+//! 1. Plain bytes are taken only when all records before them are with the system, and no more than
+//!    [`RECORDS_BYTES_MAX`]: so little is enciphered that cannot be sent.
+//! 2. What was taken counts as sent, whatever becomes of its records: nobody could say whether the server has
+//!    some of them. An error of the socket is told with the next call.
+//! 3. Whoever leaves records behind wakes the driver, whose next `poll_read` sends them as soon as the socket takes
+//!    them. It reads whether or not it can write.
+//! 4. The end without a notice (`close_notify`) is an error: who cut it may have cut a reply.
+
+use crate::poison::lock;
+use bytes::BytesMut;
+use rustls::ClientConnection;
+use std::cell::RefCell;
+use std::fmt;
+use std::io::{self, BufRead, ErrorKind, IoSlice, Write};
+use std::pin::pin;
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll, Waker};
+use tokio::io::{AsyncRead, ReadBuf};
+use tokio::net::{TcpStream, tcp};
+
+/// Bytes that are taken, and records that wait for the socket.
+const RECORDS_BYTES_MAX: usize = 64 << 10;
+/// Bytes of one read, which is two of the longest records.
+const READ_BYTES: usize = 32 << 10;
+
+thread_local! {
+    /// What was read, until it is deciphered. Nothing stays in it.
+    static RECEIVED: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+}
+
+/// The side that writes, and the session.
+pub(crate) struct Tls {
+    socket: tcp::OwnedWriteHalf,
+    state: Mutex<State>,
+}
+
+struct State {
+    session: ClientConnection,
+    /// Whom to wake when records were left behind.
+    driver: Option<Waker>,
+    /// Nothing can be sent any more.
+    failure: Option<Failure>,
+    /// What came is no TLS, or a refusal: nothing can be read any more.
+    broken: Option<Failure>,
+}
+
+/// An error that is told more than once.
+struct Failure {
+    kind: ErrorKind,
+    text: String,
+}
+
+impl Failure {
+    fn of(error: &io::Error) -> Failure {
+        Failure { kind: error.kind(), text: error.to_string() }
+    }
+
+    fn again(&self) -> io::Error {
+        io::Error::new(self.kind, self.text.clone())
+    }
+}
+
+/// The side that reads.
+pub(crate) struct TlsReader {
+    socket: tcp::OwnedReadHalf,
+    /// What the server said behind its handshake without being asked: why it refuses.
+    early: BytesMut,
+    tls: Arc<Tls>,
+}
+
+impl fmt::Debug for Tls {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Tls").finish_non_exhaustive()
+    }
+}
+
+/// A session over this socket; the handshake is still to be made.
+pub(crate) fn new(stream: TcpStream, mut session: ClientConnection) -> TlsReader {
+    session.set_buffer_limit(Some(RECORDS_BYTES_MAX));
+    let (read, write) = stream.into_split();
+    let state = Mutex::new(State { session, driver: None, failure: None, broken: None });
+    TlsReader { socket: read, early: BytesMut::new(), tls: Arc::new(Tls { socket: write, state }) }
+}
+
+/// Where a session writes its records.
+struct Records<'a>(&'a tcp::OwnedWriteHalf);
+
+impl Write for Records<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.try_write(bytes)
+    }
+
+    fn write_vectored(&mut self, pieces: &[IoSlice<'_>]) -> io::Result<usize> {
+        self.0.try_write_vectored(pieces)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl State {
+    /// Sends records; false if the system takes no more now.
+    fn flush(&mut self, socket: &tcp::OwnedWriteHalf) -> io::Result<bool> {
+        if let Some(failure) = &self.failure {
+            return Err(failure.again());
+        }
+        while self.session.wants_write() {
+            match self.session.write_tls(&mut Records(socket)) {
+                Ok(_) => {}
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(false),
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => {
+                    self.failure = Some(Failure::of(&error));
+                    return Err(error);
+                }
+            }
+        }
+        Ok(true)
+    }
+
+    /// Takes what it can after the records before are sent; whether records of it are left behind.
+    fn take(&mut self, socket: &tcp::OwnedWriteHalf, bytes: &[u8]) -> io::Result<(usize, bool)> {
+        debug_assert!(!self.session.is_handshaking(), "bytes go out behind the handshake");
+        if !self.flush(socket)? {
+            return Err(ErrorKind::WouldBlock.into());
+        }
+        let taken = self.session.writer().write(bytes)?;
+        debug_assert!(taken > 0 || bytes.is_empty(), "there is room for records");
+        // From here on they are sent, also if the socket fails.
+        Ok((taken, !self.flush(socket).unwrap_or(false)))
+    }
+
+    /// Deciphers what was received, and appends it.
+    fn open(&mut self, mut received: &[u8], buffer: &mut BytesMut) -> io::Result<()> {
+        if received.is_empty() {
+            // The end of the socket, of which the session has to know.
+            self.session.read_tls(&mut received)?;
+        }
+        while !received.is_empty() {
+            if self.session.read_tls(&mut received)? == 0 {
+                // Behind the notice of the end there is nothing.
+                break;
+            }
+            let opened = self.session.process_new_packets();
+            // What stood before something that cannot be, too.
+            while let Ok(chunk) = self.session.reader().fill_buf() {
+                let len = chunk.len();
+                if len == 0 {
+                    break;
+                }
+                buffer.extend_from_slice(chunk);
+                self.session.reader().consume(len);
+            }
+            if let Err(error) = opened {
+                let text = format!("TLS: {error}");
+                let broken = Failure { kind: ErrorKind::InvalidData, text };
+                return Err(self.broken.insert(broken).again());
+            }
+        }
+        Ok(())
+    }
+
+    /// How the stream has ended, if it has.
+    fn end(&mut self) -> Option<io::Result<()>> {
+        if let Some(broken) = &self.broken {
+            return Some(Err(broken.again()));
+        }
+        match self.session.reader().fill_buf() {
+            Ok(_) => Some(Ok(())),
+            Err(error) if error.kind() == ErrorKind::WouldBlock => None,
+            Err(_) => {
+                let text = "TLS: the connection was cut without a notice of its end";
+                Some(Err(io::Error::new(ErrorKind::UnexpectedEof, text)))
+            }
+        }
+    }
+}
+
+impl Tls {
+    /// Takes, and sends as far as the system lets it. From any thread.
+    pub(super) fn try_write(&self, bytes: &[u8]) -> io::Result<usize> {
+        let mut state = lock(&self.state);
+        let (taken, is_left) = state.take(&self.socket, bytes)?;
+        let driver = if is_left { state.driver.take() } else { None };
+        drop(state);
+        if let Some(driver) = driver {
+            driver.wake();
+        }
+        Ok(taken)
+    }
+
+    /// As [`Tls::try_write`], by the driver, which is woken when the socket takes what is left behind.
+    pub(super) fn poll_write(&self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        match self.poll_flush(&mut lock(&self.state), cx) {
+            Poll::Ready(Ok(())) => {}
+            Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
+            Poll::Pending => return Poll::Pending,
+        }
+        let mut state = lock(&self.state);
+        match state.take(&self.socket, bytes) {
+            Ok((taken, is_left)) => {
+                if is_left {
+                    // An error comes with the next call.
+                    let _ = self.poll_flush(&mut state, cx);
+                }
+                Poll::Ready(Ok(taken))
+            }
+            // A caller was faster. His records keep these waiting.
+            Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                cx.waker().wake_by_ref();
+                Poll::Pending
+            }
+            Err(error) => Poll::Ready(Err(error)),
+        }
+    }
+
+    /// Sends records, or has the driver woken when the socket takes some.
+    fn poll_flush(&self, state: &mut State, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        loop {
+            if state.flush(&self.socket)? {
+                return Poll::Ready(Ok(()));
+            }
+            match self.socket.as_ref().poll_write_ready(cx) {
+                Poll::Ready(Ok(())) => {}
+                Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
+                Poll::Pending => return Poll::Pending,
+            }
+        }
+    }
+}
+
+/// The server is told that nothing was cut off.
+impl Drop for Tls {
+    fn drop(&mut self) {
+        let mut state = lock(&self.state);
+        state.session.send_close_notify();
+        // If the socket takes it now.
+        let _ = state.flush(&self.socket);
+    }
+}
+
+impl TlsReader {
+    /// The side that writes.
+    pub(super) fn writer(&self) -> Arc<Tls> {
+        Arc::clone(&self.tls)
+    }
+
+    /// Makes the handshake.
+    pub(super) fn poll_handshake(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        loop {
+            {
+                let mut state = lock(&self.tls.state);
+                if !state.session.is_handshaking() {
+                    return self.tls.poll_flush(&mut state, cx);
+                }
+            }
+            let mut early = std::mem::take(&mut self.early);
+            let read = self.poll_some(cx, &mut early);
+            self.early = early;
+            match read {
+                Poll::Ready(Ok(None)) => {}
+                Poll::Ready(Ok(Some(()))) => {
+                    let text = "TLS: the server ended the connection amid the handshake";
+                    return Poll::Ready(Err(io::Error::new(ErrorKind::UnexpectedEof, text)));
+                }
+                Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
+                Poll::Pending => return Poll::Pending,
+            }
+        }
+    }
+
+    /// Appends what has come. 0 is the end.
+    pub(super) fn poll_read(
+        &mut self,
+        cx: &mut Context<'_>,
+        buffer: &mut BytesMut,
+    ) -> Poll<io::Result<usize>> {
+        if !self.early.is_empty() {
+            let early = std::mem::take(&mut self.early);
+            buffer.extend_from_slice(&early);
+            return Poll::Ready(Ok(early.len()));
+        }
+        let before = buffer.len();
+        loop {
+            let read = self.poll_some(cx, buffer);
+            let len = buffer.len() - before;
+            if len > 0 {
+                // An error or the end behind it is found again.
+                return Poll::Ready(Ok(len));
+            }
+            match read {
+                // Something that is not for us, such as a new key.
+                Poll::Ready(Ok(None)) => {}
+                Poll::Ready(Ok(Some(()))) => return Poll::Ready(Ok(0)),
+                Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
+                Poll::Pending => return Poll::Pending,
+            }
+        }
+    }
+
+    /// Reads once, and sends what there is to be sent; something if that was the end.
+    fn poll_some(
+        &mut self,
+        cx: &mut Context<'_>,
+        buffer: &mut BytesMut,
+    ) -> Poll<io::Result<Option<()>>> {
+        let failed = {
+            let mut state = lock(&self.tls.state);
+            if let Some(ended) = state.end() {
+                return Poll::Ready(ended.map(Some));
+            }
+            match &mut state.driver {
+                Some(driver) => driver.clone_from(cx.waker()),
+                none => *none = Some(cx.waker().clone()),
+            }
+            // Replies may be there though nothing can be sent any more.
+            match self.tls.poll_flush(&mut state, cx) {
+                Poll::Ready(Err(error)) => Some(error),
+                _ => None,
+            }
+        };
+        RECEIVED.with_borrow_mut(|received| {
+            received.resize(READ_BYTES, 0);
+            let mut into = ReadBuf::new(received);
+            match pin!(&mut self.socket).poll_read(cx, &mut into) {
+                Poll::Ready(Ok(())) => {}
+                Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
+                Poll::Pending => {
+                    return failed.map_or(Poll::Pending, |error| Poll::Ready(Err(error)));
+                }
+            }
+            let mut state = lock(&self.tls.state);
+            let opened = state.open(into.filled(), buffer);
+            // The answer to what came: an alert, a new key. What is left of it goes with the next call.
+            let is_sent = matches!(self.tls.poll_flush(&mut state, cx), Poll::Ready(Ok(())));
+            debug_assert!(is_sent || state.session.wants_write() || state.failure.is_some());
+            opened.map(|()| None).into()
+        })
+    }
+}

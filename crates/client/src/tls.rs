@@ -1,0 +1,233 @@
+//! What is asked of TLS: whom to trust, who we are, and the settings that all connections of a client share.
+
+use crate::error::{Error, Kind, Result};
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
+use rustls::{
+    ClientConfig, ClientConnection, DigitallySignedStruct, RootCertStore, SignatureScheme,
+};
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// TLS as it is to be: for [`Builder::tls`](crate::Builder::tls). Of the cargo feature `tls`.
+///
+/// Without anything said the system's authorities are trusted, the server has to have a certificate for the
+/// host of the address, and we show none.
+///
+/// ```no_run
+/// # async fn example() -> brisk::Result<()> {
+/// let tls = brisk::Tls::new().ca_file("ca.crt").client_files("client.crt", "client.key");
+/// let db = brisk::Client::builder("rediss://10.0.0.7").tls(tls.server_name("db.example.org")).connect().await?;
+/// # Ok(())
+/// # }
+/// ```
+#[must_use = "it is for `Builder::tls`"]
+#[derive(Clone, Default)]
+pub struct Tls {
+    authorities: Vec<Pem>,
+    identity: Option<(Pem, Pem)>,
+    server_name: Option<String>,
+    is_insecure: bool,
+}
+
+/// Text in PEM format, or the file that has it.
+#[derive(Clone)]
+enum Pem {
+    File(PathBuf),
+    Text(Vec<u8>),
+}
+
+impl fmt::Display for Pem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Pem::File(path) => write!(f, "{}", path.display()),
+            Pem::Text(_) => f.write_str("the PEM text"),
+        }
+    }
+}
+
+/// Keys are not shown.
+impl fmt::Debug for Tls {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Tls")
+            .field("server_name", &self.server_name)
+            .field("is_insecure", &self.is_insecure)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Tls {
+    /// The system's authorities, and no certificate of ours.
+    pub fn new() -> Tls {
+        Tls::default()
+    }
+
+    /// Trusts the authorities of this file, in PEM format, instead of the system's. May be said several times.
+    pub fn ca_file(mut self, path: impl Into<PathBuf>) -> Tls {
+        self.authorities.push(Pem::File(path.into()));
+        self
+    }
+
+    /// Trusts these authorities, in PEM format, instead of the system's. May be said several times.
+    pub fn ca_pem(mut self, text: impl Into<Vec<u8>>) -> Tls {
+        self.authorities.push(Pem::Text(text.into()));
+        self
+    }
+
+    /// Our certificate, with those that lead to its authority, and its key: files in PEM format.
+    pub fn client_files(mut self, cert: impl Into<PathBuf>, key: impl Into<PathBuf>) -> Tls {
+        self.identity = Some((Pem::File(cert.into()), Pem::File(key.into())));
+        self
+    }
+
+    /// Our certificate, with those that lead to its authority, and its key, in PEM format.
+    pub fn client_pem(mut self, cert: impl Into<Vec<u8>>, key: impl Into<Vec<u8>>) -> Tls {
+        self.identity = Some((Pem::Text(cert.into()), Pem::Text(key.into())));
+        self
+    }
+
+    /// The name for which the server has to have a certificate, instead of the host of the address.
+    pub fn server_name(mut self, name: impl Into<String>) -> Tls {
+        self.server_name = Some(name.into());
+        self
+    }
+
+    /// Any certificate is good, whoever it is of: then only who merely listens is kept out. For tests. A URL says
+    /// it with `?insecure` or `#insecure`.
+    pub fn insecure(mut self) -> Tls {
+        self.is_insecure = true;
+        self
+    }
+}
+
+/// What all connections share.
+#[derive(Clone, Debug)]
+pub(crate) struct TlsClient {
+    config: Arc<ClientConfig>,
+    server_name: Option<String>,
+}
+
+fn invalid(text: String) -> Error {
+    Error::new(Kind::Invalid, text)
+}
+
+impl TlsClient {
+    /// Reads the files.
+    pub(crate) fn new(tls: &Tls) -> Result<TlsClient> {
+        let provider = Arc::new(ring::default_provider());
+        let failed = |error: rustls::Error| invalid(format!("TLS: {error}"));
+        let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
+            .with_safe_default_protocol_versions()
+            .map_err(failed)?;
+        let builder = if tls.is_insecure {
+            let verifier = Arc::new(AnyCertificate(provider));
+            builder.dangerous().with_custom_certificate_verifier(verifier)
+        } else {
+            builder.with_root_certificates(authorities(&tls.authorities)?)
+        };
+        let config = match &tls.identity {
+            Some((cert, key)) => {
+                builder.with_client_auth_cert(certificates(cert)?, private_key(key)?).map_err(
+                    |error| invalid(format!("TLS: certificate {cert} with key {key}: {error}")),
+                )?
+            }
+            None => builder.with_no_client_auth(),
+        };
+        Ok(TlsClient { config: Arc::new(config), server_name: tls.server_name.clone() })
+    }
+
+    /// A session with the server at this host, which is not begun yet.
+    pub(crate) fn session(&self, host: &str) -> Result<ClientConnection> {
+        let name = self.server_name.as_deref().unwrap_or(host);
+        let bad = |error: &dyn fmt::Display| invalid(format!("TLS: the name '{name}': {error}"));
+        let name = ServerName::try_from(name.to_owned()).map_err(|error| bad(&error))?;
+        ClientConnection::new(Arc::clone(&self.config), name).map_err(|error| bad(&error))
+    }
+}
+
+fn certificates(pem: &Pem) -> Result<Vec<CertificateDer<'static>>> {
+    let bad = |error: &dyn fmt::Display| invalid(format!("TLS: certificates of {pem}: {error}"));
+    let read: std::result::Result<Vec<_>, _> = match pem {
+        Pem::File(path) => {
+            CertificateDer::pem_file_iter(path).map_err(|error| bad(&error))?.collect()
+        }
+        Pem::Text(text) => CertificateDer::pem_slice_iter(text).collect(),
+    };
+    let all = read.map_err(|error| bad(&error))?;
+    if all.is_empty() { Err(bad(&"there is none in PEM format")) } else { Ok(all) }
+}
+
+fn private_key(pem: &Pem) -> Result<PrivateKeyDer<'static>> {
+    let read = match pem {
+        Pem::File(path) => PrivateKeyDer::from_pem_file(path),
+        Pem::Text(text) => PrivateKeyDer::from_pem_slice(text),
+    };
+    read.map_err(|error| invalid(format!("TLS: key of {pem}: {error}")))
+}
+
+fn authorities(named: &[Pem]) -> Result<RootCertStore> {
+    let mut store = RootCertStore::empty();
+    for pem in named {
+        for certificate in certificates(pem)? {
+            store
+                .add(certificate)
+                .map_err(|error| invalid(format!("TLS: authority of {pem}: {error}")))?;
+        }
+    }
+    if named.is_empty() {
+        let system = rustls_native_certs::load_native_certs();
+        // A system has some that nobody can read, and they are no harm.
+        let _ = store.add_parsable_certificates(system.certs);
+        if store.is_empty() {
+            let why = system.errors.first().map(|error| format!(": {error}")).unwrap_or_default();
+            return Err(invalid(format!("TLS: the system has no authorities to trust{why}")));
+        }
+    }
+    Ok(store)
+}
+
+type Checked<T> = std::result::Result<T, rustls::Error>;
+
+/// Signatures are checked; whose they are is not.
+#[derive(Debug)]
+struct AnyCertificate(Arc<CryptoProvider>);
+
+impl ServerCertVerifier for AnyCertificate {
+    fn verify_server_cert(
+        &self,
+        _: &CertificateDer<'_>,
+        _: &[CertificateDer<'_>],
+        _: &ServerName<'_>,
+        _: &[u8],
+        _: UnixTime,
+    ) -> Checked<ServerCertVerified> {
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Checked<HandshakeSignatureValid> {
+        let algorithms = &self.0.signature_verification_algorithms;
+        verify_tls12_signature(message, certificate, signature, algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Checked<HandshakeSignatureValid> {
+        let algorithms = &self.0.signature_verification_algorithms;
+        verify_tls13_signature(message, certificate, signature, algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.0.signature_verification_algorithms.supported_schemes()
+    }
+}

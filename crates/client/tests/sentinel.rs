@@ -1,0 +1,326 @@
+//! Sentinels: the client is where the primary is, whatever happens to that; without a new client, and nothing twice.
+
+use brisk::{Builder, Client, Event, Kind, Lanes, Subscriber};
+use brisk_testkit::kind::Kind as Of;
+use brisk_testkit::proxy::{Direction, Proxy};
+use brisk_testkit::sentinels::{SERVICE, Sentinels};
+use brisk_testkit::server::{Launch, Server};
+use brisk_testkit::wait::wait_until;
+use std::collections::HashSet;
+use std::future::Future;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+fn run<T>(work: impl Future<Output = T>) -> T {
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
+    runtime.expect("a runtime").block_on(work)
+}
+
+/// A primary with two replicas, the primary first at the beginning.
+struct Group {
+    servers: Vec<Server>,
+    launch: Launch,
+    sentinels: Sentinels,
+}
+
+impl Group {
+    fn start(of: Of) -> Group {
+        Group::with(of, Sentinels::watch)
+    }
+
+    fn with(of: Of, watch: impl Fn(u16, usize) -> Sentinels) -> Group {
+        // With a file, so that a server that comes back knows what it was told.
+        let launch = of.launch().file("");
+        let servers: Vec<Server> = (0..3).map(|_| launch.clone().start()).collect();
+        for replica in &servers[1..] {
+            let follow = format!("REPLICAOF 127.0.0.1 {}", servers[0].port());
+            assert_eq!(replica.connect().cmd(&follow).to_string(), "OK");
+            replica.wait_for_info("master_link_status", |status| status == "up");
+        }
+        let sentinels = watch(servers[0].port(), 2);
+        Group { servers, launch, sentinels }
+    }
+
+    fn client(&self) -> Builder {
+        let client = Builder::sentinel(self.sentinels.addresses(), SERVICE);
+        client.timeout(Duration::from_secs(30)).lanes(Lanes::Count(2))
+    }
+
+    fn at(&self, address: &str) -> usize {
+        let at = self.servers.iter().position(|server| server.address() == address);
+        at.expect("one of the group")
+    }
+
+    /// Waits until the sentinels agree on a primary that says so itself and has both replicas.
+    fn settled(&self) -> String {
+        let mut primary = None;
+        wait_until("a primary with two replicas", || {
+            primary = self.sentinels.primary().filter(|address| {
+                let server = &self.servers[self.at(address)];
+                let info = server.connect().cmd("INFO replication").text();
+                info.contains("role:master") && info.matches("state=online").count() == 2
+            });
+            primary.is_some() && self.sentinels.are_content()
+        });
+        primary.expect("it was waited for")
+    }
+
+    /// Waits until the client is there.
+    async fn follows_to(&self, db: &Client, address: &str) {
+        let runtime = tokio::runtime::Handle::current();
+        let is_at = || tokio::task::block_in_place(|| runtime.block_on(self.is_at(db)));
+        wait_until("the client to follow", || is_at() == address);
+    }
+
+    /// Where the client is by what its server says. A switch may be what it gets for an answer.
+    async fn is_at(&self, db: &Client) -> String {
+        let port = db.raw::<(String, u16)>("CONFIG GET").arg("port").await;
+        port.map_or_else(|error| error.to_string(), |port| format!("127.0.0.1:{}", port.1))
+    }
+}
+
+/// What one caller knows.
+#[derive(Default)]
+struct Ledger {
+    applied: u64,
+    unknown: u64,
+}
+
+/// Writes and reads until it is over; `done` counts what was answered.
+async fn go_on(db: Client, caller: String, over: Arc<AtomicBool>, done: Arc<AtomicU64>) -> Ledger {
+    let mut ledger = Ledger::default();
+    let (counter, list) = (format!("n:{caller}"), format!("l:{caller}"));
+    for round in 0_u64.. {
+        if over.load(Ordering::Relaxed) {
+            break;
+        }
+        let counted = db.incr(&counter).await.map(drop);
+        let pushed = db.raw::<i64>("RPUSH").key(&list).arg(round).await.map(drop);
+        for (at, written) in [counted, pushed].into_iter().enumerate() {
+            match written {
+                Ok(()) if at == 0 => ledger.applied += 1,
+                Ok(()) => {}
+                Err(error) => {
+                    assert_eq!(error.kind(), Kind::Disconnected, "{error}");
+                    assert!(error.maybe_applied(), "{error}");
+                    ledger.unknown += u64::from(at == 0);
+                }
+            }
+        }
+        db.get::<u64>(&counter).await.expect("a read is sent again");
+        done.fetch_add(1, Ordering::Relaxed);
+    }
+    ledger
+}
+
+const CALLERS: usize = 20;
+
+/// What no other caller is called.
+fn named(run: u64, caller: usize) -> String {
+    format!("{run}:{caller}")
+}
+
+/// Something happens while callers write and read; afterwards all of them go on, and nothing was done twice.
+async fn while_used(db: &Client, body: impl AsyncFnOnce()) {
+    let (over, done) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
+    static RUNS: AtomicU64 = AtomicU64::new(0);
+    let run = RUNS.fetch_add(1, Ordering::Relaxed);
+    let callers: Vec<_> = (0..CALLERS)
+        .map(|caller| {
+            tokio::spawn(go_on(db.clone(), named(run, caller), over.clone(), done.clone()))
+        })
+        .collect();
+    let goes_on = || {
+        let before = done.load(Ordering::Relaxed);
+        let enough = before + 10 * CALLERS as u64;
+        wait_until("all to go on", || done.load(Ordering::Relaxed) > enough);
+    };
+    goes_on();
+    body().await;
+    goes_on();
+    over.store(true, Ordering::Relaxed);
+    for (caller, ledger) in callers.into_iter().enumerate() {
+        let (ledger, caller) = (ledger.await.expect("a caller"), named(run, caller));
+        let value: u64 = db.get(format!("n:{caller}")).required().await.expect("a value");
+        // What was acknowledged may be lost with the server that had it alone; nothing is there twice.
+        assert!(value <= ledger.applied + ledger.unknown, "{value} {}", ledger.applied);
+        let pushed: Vec<u64> =
+            db.raw("LRANGE").key(format!("l:{caller}")).args([0, -1]).await.expect("a list");
+        let distinct: HashSet<u64> = pushed.iter().copied().collect();
+        assert_eq!(distinct.len(), pushed.len(), "something was pushed twice");
+    }
+}
+
+fn a_dead_primary(of: Of) {
+    let mut group = Group::start(of);
+    run(async {
+        let db = group.client().connect().await.unwrap();
+        let first = group.settled();
+        assert_eq!(group.is_at(&db).await, first);
+        let mut next = String::new();
+        while_used(&db, async || {
+            let at = group.at(&first);
+            group.servers[at].kill_for_now();
+            next = group.sentinels.wait_until_it_is_not(&first);
+        })
+        .await;
+        group.follows_to(&db, &next).await;
+        // It comes back as a replica, and then the other one dies.
+        let at = group.at(&first);
+        let launch = group.launch.clone();
+        launch.start_again(&mut group.servers[at]);
+        group.settled();
+        while_used(&db, async || {
+            let at = group.at(&next);
+            group.servers[at].kill_for_now();
+            group.sentinels.wait_until_it_is_not(&next);
+        })
+        .await;
+        let last = group.sentinels.wait_until_it_is_not(&next);
+        group.follows_to(&db, &last).await;
+    });
+}
+
+#[test]
+fn everything_goes_on_when_the_primary_dies() {
+    a_dead_primary(Of::Redis);
+}
+
+#[test]
+fn everything_goes_on_when_a_primary_of_ours_dies() {
+    a_dead_primary(Of::Brisk);
+}
+
+/// The next message that this listener hears, and whether it was told of a gap before.
+async fn next_message(news: &mut Subscriber) -> (String, bool) {
+    let mut has_gap = false;
+    loop {
+        match news.next().await.expect("the runtime is there") {
+            Event::Message(message) => {
+                return (String::from_utf8_lossy(&message.payload).into_owned(), has_gap);
+            }
+            Event::Gap => has_gap = true,
+            _ => {}
+        }
+    }
+}
+
+#[test]
+fn a_planned_switch_is_followed_by_all_connections_whatever_sentinels_were_restarted() {
+    for of in [Of::Redis, Of::Brisk] {
+        let mut group = Group::start(of);
+        run(async {
+            let url =
+                format!("redis-sentinel://{}/{SERVICE}", group.sentinels.addresses().join(","));
+            let db = Client::builder(&url).timeout(Duration::from_secs(30)).connect().await;
+            let db = db.unwrap();
+            let first = group.settled();
+            let mut news = db.subscriber().await.unwrap();
+            news.subscribe(["news"]).await.unwrap();
+            let session = db.session().await.unwrap();
+            session.set("k", 1).await.unwrap();
+            for sentinel in 0..3 {
+                group.sentinels.restart(sentinel);
+            }
+            group.settled();
+            let mut next = String::new();
+            while_used(&db, async || {
+                group.sentinels.hand_over();
+                next = group.sentinels.wait_until_it_is_not(&first);
+            })
+            .await;
+            group.follows_to(&db, &next).await;
+            // A session is what it was, or nothing.
+            let lost = session.get::<i64>("k").await.unwrap_err();
+            assert_eq!(lost.kind(), Kind::Disconnected, "{lost}");
+            db.session().await.unwrap().set("k", 2).await.unwrap();
+            let server = &group.servers[group.at(&next)];
+            wait_until("the listener to have followed", || {
+                server.connect().cmd("PUBLISH news heard").integer() == 1
+            });
+            assert_eq!(next_message(&mut news).await, ("heard".to_owned(), true));
+        });
+    }
+}
+
+#[test]
+fn an_idle_client_leaves_the_former_primary() {
+    let group = Group::start(Of::Redis);
+    run(async {
+        let db = group.client().name("idle").connect().await.unwrap();
+        db.set("k", 1).await.unwrap();
+        let first = group.settled();
+        let is_there = |address: &str| {
+            let server = &group.servers[group.at(address)];
+            server.connect().cmd("CLIENT LIST").text().contains("name=idle")
+        };
+        wait_until("both lanes to be there", || is_there(&first));
+        group.sentinels.hand_over();
+        let next = group.sentinels.wait_until_it_is_not(&first);
+        wait_until("it to be at the new one", || is_there(&next) && !is_there(&first));
+    });
+}
+
+#[test]
+fn a_write_that_a_replica_refuses_is_sent_again() {
+    let group = Group::start(Of::Redis);
+    run(async {
+        let db = group.client().lanes(Lanes::Count(1)).connect().await.unwrap();
+        db.set("n", 1).await.unwrap();
+        let first = group.settled();
+        // It is made a replica behind the sentinels' backs, and keeps its clients.
+        let demoted = &group.servers[group.at(&first)];
+        let other = group.servers.iter().find(|server| server.address() != first).unwrap();
+        other.wait_for_info("slave_repl_offset", |offset| {
+            demoted.info("master_repl_offset") == offset
+        });
+        let follow = format!("REPLICAOF 127.0.0.1 {}", other.port());
+        assert_eq!(demoted.connect().cmd(&follow).to_string(), "OK");
+        use brisk::commands::{get, incr};
+        let (one, both, whole) = tokio::join!(
+            async { db.incr("n").await },
+            async { db.transaction((incr("m"), get::<i64>("m"))).await },
+            async { db.batch((incr("o"), incr("p"))).await },
+        );
+        assert_eq!(one.unwrap(), 2);
+        assert_eq!(both.unwrap(), (1, Some(1)));
+        assert_eq!(whole.unwrap(), (1, 1));
+        let last = group.sentinels.wait_until_it_is_not(&first);
+        group.follows_to(&db, &last).await;
+    });
+}
+
+#[test]
+fn sentinels_that_do_not_answer_know_nothing_or_want_a_password_are_told_apart() {
+    let watch = |port, replicas| Sentinels::with_password(port, replicas, "their-secret");
+    let group = Group::with(Of::Redis, watch);
+    let refused = |builder: Builder| run(builder.connect()).expect_err("no").to_string();
+    let text = refused(group.client());
+    assert!(text.contains("NOAUTH") && text.contains(SERVICE), "{text}");
+    let text = refused(group.client().sentinel_login("default", "wrong"));
+    assert!(text.contains("WRONGPASS"), "{text}");
+    let unknown = Builder::sentinel(group.sentinels.addresses(), "nobody");
+    let text = refused(unknown.sentinel_login("default", "their-secret"));
+    assert!(text.contains("no such service") && text.contains("nobody"), "{text}");
+    let text = refused(Builder::sentinel(["127.0.0.1:1"], SERVICE));
+    assert!(text.contains("127.0.0.1:1"), "{text}");
+    // Two that say nothing stand before one that answers.
+    let silent: Vec<Proxy> =
+        group.sentinels.addresses()[..2].iter().map(|at| Proxy::to(at)).collect();
+    silent.iter().for_each(|link| link.swallow(Direction::ToClient, true));
+    let mut named: Vec<String> = silent.iter().map(Proxy::address).collect();
+    named.push(group.sentinels.addresses()[2].clone());
+    run(async {
+        let url =
+            format!("redis-sentinel://{}#{SERVICE}?sentinelPass=their-secret", named.join(","));
+        let misplaced = Client::connect(&url).await;
+        assert!(misplaced.is_err(), "what is behind # is the name");
+        let url =
+            format!("redis-sentinel://{}?sentinelPass=their-secret#{SERVICE}", named.join(","));
+        let db = Client::connect(&url).await.unwrap();
+        db.set("k", 1).await.unwrap();
+        assert_eq!(db.get("k").await.unwrap(), Some(1));
+    });
+}

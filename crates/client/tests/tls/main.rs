@@ -1,0 +1,417 @@
+//! TLS: what holds over plain connections holds over it, and who is not who he should be is found out.
+
+mod site;
+
+use brisk::{Builder, Bytes, Client, Event, Kind, Lanes, Phase, Tls};
+use brisk_testkit::proxy::{Cut, Direction, Proxy, Split};
+use brisk_testkit::random::Random;
+use brisk_testkit::server::{Launch, Server};
+use brisk_testkit::wait::wait_until;
+use futures_util::future::join_all;
+use site::{Authority, Site};
+use std::future::Future;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+fn run<T>(work: impl Future<Output = T>) -> T {
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
+    runtime.expect("a runtime").block_on(work)
+}
+
+/// The real one and ours, each with a site of its own.
+fn sites() -> [(Site, Server); 2] {
+    [Launch::redis(), Launch::subject()].map(|launch| {
+        let site = Site::new();
+        let server = site.start(launch);
+        (site, server)
+    })
+}
+
+/// Why there is no connection.
+fn refusal(builder: Builder) -> String {
+    let error = run(builder.connect()).expect_err("it must not be let in");
+    assert!(matches!(error.kind(), Kind::Disconnected | Kind::Invalid), "{error:?}");
+    error.to_string()
+}
+
+#[test]
+fn commands_listeners_and_sessions_work_in_both_protocols() {
+    for (site, server) in sites() {
+        for protocol in [2, 3] {
+            run(async {
+                let db = site.client(&site.address()).protocol(protocol).lanes(Lanes::Count(2));
+                let db = db.connect().await.unwrap();
+                db.set("k", "over TLS").await.unwrap();
+                assert_eq!(server.connect().cmd("GET k").to_string(), "\"over TLS\"");
+                assert_eq!(db.get("k").await.unwrap(), Some("over TLS".to_owned()));
+                let large = "x".repeat(300_000);
+                db.set("large", &large).await.unwrap();
+                assert_eq!(db.get("large").await.unwrap(), Some(large));
+                let session = db.session().await.unwrap();
+                assert_eq!(session.blpop::<(String, String)>("none", 0.01).await.unwrap(), None);
+                let mut news = db.subscriber().await.unwrap();
+                news.subscribe(["news"]).await.unwrap();
+                db.publish("news", "heard").await.unwrap();
+                let Some(Event::Message(message)) = news.next().await else { panic!("no message") };
+                assert_eq!(message.payload, "heard");
+            });
+        }
+    }
+}
+
+#[test]
+fn a_program_without_a_runtime_waits() {
+    let site = Site::new();
+    let _server = site.start(Launch::subject());
+    let db = site.client(&site.address()).connect_blocking().unwrap();
+    std::thread::scope(|scope| {
+        for _ in 0..8 {
+            scope.spawn(|| {
+                for _ in 0..200 {
+                    db.incr("n").wait().unwrap();
+                }
+            });
+        }
+    });
+    assert_eq!(db.get("n").wait().unwrap(), Some(1600));
+}
+
+#[test]
+fn hundreds_of_callers_get_each_its_own_reply() {
+    for (site, _server) in sites() {
+        for lanes in [1, 3] {
+            run(async {
+                let db = site.client(&site.address()).lanes(Lanes::Count(lanes));
+                let db = db.connect().await.unwrap();
+                let callers = (0..300).map(|caller| {
+                    let db = db.clone();
+                    tokio::spawn(async move {
+                        let key = format!("key:{caller}");
+                        for round in 0..20 {
+                            let value = format!("{caller}:{round}:{}", "x".repeat(round * 31));
+                            db.set(&key, &value).await.unwrap();
+                            assert_eq!(db.get(&key).await.unwrap(), Some(value));
+                        }
+                    })
+                });
+                for done in join_all(callers).await {
+                    done.unwrap();
+                }
+                wait_until("nothing to be under way", || db.pending() == 0);
+            });
+        }
+    }
+}
+
+#[test]
+fn records_in_any_pieces_are_the_same() {
+    for (site, _server) in sites() {
+        let link = Proxy::to(&site.address());
+        for seed in 0..2 {
+            link.split(Some(Split { single_bytes: 4000, bytes_max: 90, seed }));
+            run(async {
+                let db = site.client(&link.address()).lanes(Lanes::Count(1));
+                let db = db.connect().await.unwrap();
+                let values = (0..30_usize).map(|n| {
+                    let db = &db;
+                    async move {
+                        let (key, value) = (format!("{seed}:{n}"), "y".repeat(n * 97));
+                        db.set(&key, &value).await.unwrap();
+                        assert_eq!(db.get(&key).await.unwrap(), Some(value));
+                    }
+                });
+                join_all(values).await;
+            });
+        }
+    }
+}
+
+#[test]
+fn large_values_go_both_ways_at_once() {
+    for (site, _server) in sites() {
+        run(async {
+            let db = site.client(&site.address()).lanes(Lanes::Count(1));
+            let db = db.budget(brisk::Budget::bytes(100 << 20)).timeout(Duration::from_secs(60));
+            let db = db.connect().await.unwrap();
+            for (bytes, rounds) in [(300 << 10, 10), (20 << 20, 1)] {
+                let value: Vec<u8> = (0..bytes).map(|n: u32| (n % 251) as u8).collect();
+                let rounds = (0..rounds).map(|n| {
+                    let (db, value) = (&db, &value);
+                    async move {
+                        let key = format!("large:{n}");
+                        db.set(&key, value).await.unwrap();
+                        let read: Bytes = db.get(&key).required().await.unwrap();
+                        assert!(read == *value);
+                        // A reply that is on its way while a request is.
+                        let (again, ()) = tokio::join!(
+                            async { db.get::<Bytes>(&key).required().await.unwrap() },
+                            async {
+                                db.set(format!("{key}:other"), value).await.unwrap();
+                            }
+                        );
+                        assert!(again == *value);
+                    }
+                });
+                join_all(rounds).await;
+            }
+        });
+    }
+}
+
+/// Reading goes on though nothing can be written: else both would wait for each other.
+#[test]
+fn replies_are_read_while_requests_cannot_be_written() {
+    let site = Site::new();
+    let _server = site.start(Launch::subject());
+    let link = Proxy::to(&site.address());
+    run(async {
+        let db = site.client(&link.address()).lanes(Lanes::Count(1));
+        let db = db.timeout(Duration::from_secs(60)).connect().await.unwrap();
+        let value = vec![b'x'; 4 << 20];
+        db.set("large", &value).await.unwrap();
+        link.stall(Direction::ToClient, true);
+        let before = link.written_bytes(Direction::ToServer);
+        let reads: Vec<_> = (0..3)
+            .map(|_| {
+                let db = db.clone();
+                tokio::spawn(async move { db.get::<Bytes>("large").required().await })
+            })
+            .collect();
+        wait_until("the first of the reads to be with the server", || {
+            db.pending() == 3 && link.written_bytes(Direction::ToServer) > before
+        });
+        link.stall(Direction::ToServer, true);
+        let write = tokio::spawn({
+            let (db, value) = (db.clone(), value.clone());
+            async move { db.set("other", &value).await }
+        });
+        wait_until("the write to be under way", || db.pending() == 4);
+        link.stall(Direction::ToClient, false);
+        let mut reads = reads.into_iter();
+        assert!(reads.next().expect("three").await.unwrap().unwrap() == value);
+        assert!(!write.is_finished());
+        // The others may not have been sent when the direction was stalled.
+        link.stall(Direction::ToServer, false);
+        for read in reads {
+            assert!(read.await.unwrap().unwrap() == value);
+        }
+        assert!(write.await.unwrap().unwrap());
+    });
+}
+
+#[test]
+fn dropped_calls_give_nobody_a_wrong_reply() {
+    let site = Site::new();
+    let _server = site.start(Launch::subject());
+    run(async {
+        let db = site.client(&site.address()).lanes(Lanes::Count(2)).connect().await.unwrap();
+        let dropped = Arc::new(AtomicU64::new(0));
+        let callers = (0..32_u64).map(|caller| {
+            let (db, dropped) = (db.clone(), Arc::clone(&dropped));
+            tokio::spawn(async move {
+                let mut random = Random::new(caller);
+                while dropped.load(Ordering::Relaxed) < 10_000 {
+                    let round = random.below(1 << 20);
+                    let word = format!("{caller}:{round}:{}", "x".repeat(random.below(90)));
+                    let echo = db.raw::<String>("ECHO").arg(&word);
+                    if random.below(4) == 0 {
+                        assert_eq!(echo.await.unwrap(), word);
+                        continue;
+                    }
+                    let polls = random.below(4);
+                    let mut echo = Box::pin(echo);
+                    for _ in 0..polls {
+                        if let std::task::Poll::Ready(read) = futures_util::poll!(&mut echo) {
+                            assert_eq!(read.unwrap(), word);
+                            break;
+                        }
+                        tokio::task::yield_now().await;
+                    }
+                    dropped.fetch_add(1, Ordering::Relaxed);
+                }
+            })
+        });
+        for done in join_all(callers).await {
+            done.unwrap();
+        }
+        wait_until("nothing to be under way", || db.pending() == 0);
+    });
+}
+
+/// Counts until it is over: what the server said, and what nobody knows.
+async fn count(db: Client, key: String, over: Arc<AtomicBool>) -> (u64, u64) {
+    let (mut applied, mut unknown) = (0, 0);
+    while !over.load(Ordering::Relaxed) {
+        match db.incr(&key).await {
+            Ok(_) => applied += 1,
+            Err(error) => {
+                assert_eq!(error.kind(), Kind::Disconnected, "{error}");
+                assert!(error.maybe_applied(), "{error}");
+                unknown += 1;
+            }
+        }
+        let value = db.get::<u64>(&key).await.expect("a read is sent again").unwrap_or(0);
+        assert!((applied..=applied + unknown).contains(&value), "{applied} {unknown} {value}");
+    }
+    (applied, unknown)
+}
+
+#[test]
+fn nothing_is_applied_twice_and_nothing_that_was_answered_is_lost_by_cuts() {
+    let site = Site::new();
+    let _server = site.start(Launch::subject());
+    let link = Proxy::to(&site.address());
+    run(async {
+        let db = site.client(&link.address()).lanes(Lanes::Count(2));
+        let db = db.timeout(Duration::from_secs(20)).connect().await.unwrap();
+        let over = Arc::new(AtomicBool::new(false));
+        let callers: Vec<_> = (0..24)
+            .map(|caller| tokio::spawn(count(db.clone(), format!("n:{caller}"), over.clone())))
+            .collect();
+        let mut random = Random::new(24);
+        for cut in 0..20 {
+            let before = link.written_bytes(Direction::ToServer);
+            let bytes = 1 + random.below(20_000) as u64;
+            let how = if cut % 2 == 0 { Cut::Reset } else { Cut::End };
+            // One of the next connections ends amid a record or a handshake.
+            link.cut_next_after(Direction::BOTH[random.below(2)], bytes, how);
+            link.cut(how);
+            wait_until("some bytes to pass", || {
+                link.written_bytes(Direction::ToServer) > before + bytes
+            });
+        }
+        over.store(true, Ordering::Relaxed);
+        let mut sums = (0, 0);
+        for (caller, counted) in callers.into_iter().enumerate() {
+            let (applied, unknown) = counted.await.unwrap();
+            let value = db.get::<u64>(format!("n:{caller}")).await.unwrap().unwrap_or(0);
+            assert!((applied..=applied + unknown).contains(&value));
+            sums = (sums.0 + applied, sums.1 + unknown);
+        }
+        eprintln!("note: {sums:?}, {} connections", link.accepted());
+        assert!(sums.0 > 0 && link.accepted() > 20);
+    });
+}
+
+#[test]
+fn a_cut_is_told_from_an_end_and_a_late_reply_from_none() {
+    for (site, server) in sites() {
+        let link = Proxy::to(&site.address());
+        run(async {
+            let db = site.client(&link.address()).lanes(Lanes::Count(1)).connect().await.unwrap();
+            link.stall(Direction::ToClient, true);
+            let late = db.get::<String>("k").timeout(Duration::from_millis(50)).await;
+            assert_eq!(late.unwrap_err().kind(), Kind::Timeout(Phase::Sent));
+            link.stall(Direction::ToClient, false);
+            db.set("k", 1).await.unwrap();
+            // The proxy ends the connection below the session.
+            let session = db.session().await.unwrap();
+            link.cut(Cut::End);
+            let error = session.get::<i64>("k").await.unwrap_err();
+            assert_eq!(error.kind(), Kind::Disconnected);
+            assert!(error.to_string().contains("cut without a notice"), "{error}");
+            // The lanes have others by then.
+            assert_eq!(db.get("k").await.unwrap(), Some(1));
+        });
+        drop(server);
+    }
+}
+
+#[test]
+fn who_is_not_who_he_should_be_is_found_out() {
+    for (site, _server) in sites() {
+        let address = site.address();
+        let other = Authority::new("another");
+        let url = format!("rediss://{address}");
+        let text = refusal(Client::builder(&url).tls(Tls::new().ca_pem(other.pem)));
+        assert!(text.contains("UnknownIssuer") && text.contains(&address), "{text}");
+        // The system does not know it either.
+        let text = refusal(Client::builder(&url));
+        assert!(text.contains("certificate") || text.contains("authorities"), "{text}");
+        let text = refusal(site.client(&address).tls(site.tls().server_name("db.example.org")));
+        assert!(text.contains("db.example.org"), "{text}");
+        run(async {
+            for url in [format!("{url}?insecure"), format!("{url}#insecure")] {
+                Client::connect(&url).await.unwrap().ping().await.unwrap();
+            }
+            let tls = site.tls().server_name("localhost");
+            site.client(&address).tls(tls).connect().await.unwrap().ping().await.unwrap();
+        });
+    }
+    let site = Site::named(&["db.example.org"]);
+    let _server = site.start(Launch::subject());
+    let text = refusal(site.client(&site.address()));
+    assert!(text.contains("127.0.0.1"), "{text}");
+    let named = site.client(&site.address()).tls(site.tls().server_name("db.example.org"));
+    run(async { named.connect().await.unwrap().ping().await.unwrap() });
+}
+
+#[test]
+fn a_server_that_demands_a_certificate_gets_ours_or_says_that_it_wants_one() {
+    for launch in [Launch::redis, Launch::subject] {
+        let site = Site::new();
+        let _server = site.launch(launch()).set("tls-auth-clients", "yes").start();
+        let text = refusal(site.client(&site.address()));
+        assert!(text.to_lowercase().contains("certificate"), "{text}");
+        let ours = site.authority.issue(&["client"]);
+        let tls = site.tls().client_pem(ours.certificate.clone(), ours.key.clone());
+        let from_files = Tls::new()
+            .ca_file(site.write("trusted.crt", &site.authority.pem))
+            .client_files(site.write("c.crt", &ours.certificate), site.write("c.key", &ours.key));
+        for tls in [tls, from_files] {
+            assert!(!format!("{tls:?}").contains("PRIVATE"));
+            run(async {
+                let db = site.client(&site.address()).tls(tls).connect().await.unwrap();
+                db.set("k", 1).await.unwrap();
+            });
+        }
+        let foreign = Authority::new("another").issue(&["client"]);
+        let tls = site.tls().client_pem(foreign.certificate, foreign.key);
+        refusal(site.client(&site.address()).tls(tls));
+    }
+}
+
+#[test]
+fn what_cannot_be_used_is_said_before_anything_is_sent() {
+    let builder = || Client::builder("rediss://127.0.0.1:1");
+    let ours = Authority::new("another").issue(&["client"]);
+    for (tls, named) in [
+        (Tls::new().ca_file("/nowhere/ca.crt"), "/nowhere/ca.crt"),
+        (Tls::new().ca_pem("no certificate"), "PEM"),
+        (Tls::new().insecure().client_files("/nowhere/c.crt", "/nowhere/c.key"), "/nowhere/c.crt"),
+        (Tls::new().insecure().client_pem(ours.certificate, "no key"), "key"),
+    ] {
+        let error = run(builder().tls(tls).connect()).unwrap_err();
+        assert_eq!(error.kind(), Kind::Invalid);
+        assert!(error.to_string().contains(named), "{error}");
+    }
+    let unix = Client::builder("unix:///nowhere").tls(Tls::new().insecure());
+    assert_eq!(run(unix.connect()).unwrap_err().kind(), Kind::Invalid);
+    let site = Site::new();
+    let _server = site.start(Launch::subject());
+    let text = refusal(site.client(&site.address()).tls(site.tls().server_name("no name!")));
+    assert!(text.contains("no name!"), "{text}");
+}
+
+#[test]
+fn a_plain_server_is_no_tls_server_and_the_other_way_round() {
+    for (site, server) in sites() {
+        let short = Duration::from_millis(300);
+        // One waits for the rest of a line, the other says that this is no request.
+        let text = refusal(site.client(&server.address()).connect_timeout(short));
+        assert!(text.contains("TLS") || text.contains("300ms"), "{text}");
+        refusal(Client::builder(&site.address()).connect_timeout(short));
+    }
+}
+
+#[test]
+fn a_server_that_says_nothing_is_given_up_in_time() {
+    let site = Site::new();
+    let _server = site.start(Launch::subject());
+    let link = Proxy::to(&site.address());
+    link.stall(Direction::ToClient, true);
+    let text = refusal(site.client(&link.address()).connect_timeout(Duration::from_millis(100)));
+    assert!(text.contains("100ms"), "{text}");
+}

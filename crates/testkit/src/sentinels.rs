@@ -1,0 +1,158 @@
+//! Real sentinels that watch a primary, quick to find out that it is gone.
+
+use crate::conn::Conn;
+use crate::reply::Reply;
+use crate::server::{Launch, Program, Server, redis_binary};
+use crate::wait::wait_until;
+use std::time::Duration;
+
+/// The name under which sentinels know the primary and its replicas.
+pub const SERVICE: &str = "group";
+const QUORUM: u32 = 2;
+const COUNT: usize = 3;
+/// A silent sentinel is passed over.
+const PATIENCE: Duration = Duration::from_secs(1);
+/// How sentinels are made quick, and quick to recover on a busy machine: SENTINEL DEBUG.
+const PERIODS: &str =
+    "SENTINEL DEBUG info-period 300 publish-period 300 ask-period 200 tilt-period 1000";
+
+/// Three of them.
+#[derive(Debug)]
+pub struct Sentinels {
+    servers: Vec<Server>,
+    launch: Launch,
+    password: Option<String>,
+}
+
+impl Sentinels {
+    /// Starts them, and waits until they know one another and so many replicas.
+    #[track_caller]
+    pub fn watch(primary_port: u16, replicas: usize) -> Sentinels {
+        Sentinels::start(primary_port, replicas, None)
+    }
+
+    /// The same; who asks them has to say this password.
+    #[track_caller]
+    pub fn with_password(primary_port: u16, replicas: usize, password: &str) -> Sentinels {
+        Sentinels::start(primary_port, replicas, Some(password))
+    }
+
+    #[track_caller]
+    fn start(primary_port: u16, replicas: usize, password: Option<&str>) -> Sentinels {
+        let mut file = format!(
+            "sentinel monitor {SERVICE} 127.0.0.1 {primary_port} {QUORUM}\n\
+             sentinel down-after-milliseconds {SERVICE} 1000\n\
+             sentinel failover-timeout {SERVICE} 2000\n\
+             sentinel parallel-syncs {SERVICE} 1\n"
+        );
+        if let Some(password) = password {
+            file += &format!("requirepass {password}\nsentinel sentinel-pass {password}\n");
+        }
+        let launch = Launch::bare(Program::At(redis_binary())).file(&file).word("--sentinel");
+        let servers = (0..COUNT).map(|_| launch.clone().start()).collect();
+        let sentinels = Sentinels { servers, launch, password: password.map(str::to_owned) };
+        for at in 0..COUNT {
+            assert_eq!(sentinels.connect(at).cmd(PERIODS).to_string(), "OK");
+        }
+        for at in 0..COUNT {
+            let mut conn = sentinels.connect(at);
+            wait_until("the sentinels to know everybody", || {
+                let state = conn.cmd(&format!("SENTINEL MASTER {SERVICE}"));
+                let count = |field: &str| state.field(field).map(Reply::text).unwrap_or_default();
+                count("num-slaves") == replicas.to_string()
+                    && count("num-other-sentinels") == (COUNT - 1).to_string()
+            });
+        }
+        sentinels
+    }
+
+    /// Where they are.
+    pub fn addresses(&self) -> Vec<String> {
+        self.servers.iter().map(Server::address).collect()
+    }
+
+    /// Their processes.
+    pub fn servers(&self) -> &[Server] {
+        &self.servers
+    }
+
+    /// A connection to one of them.
+    #[track_caller]
+    pub fn connect(&self, at: usize) -> Conn {
+        let mut conn = self.servers[at].connect();
+        if let Some(password) = &self.password {
+            assert_eq!(conn.cmd(&format!("AUTH {password}")).to_string(), "OK");
+        }
+        conn
+    }
+
+    /// Ends one at once, and starts it again with what it knew.
+    #[track_caller]
+    pub fn restart(&mut self, at: usize) {
+        self.servers[at].kill_for_now();
+        self.launch.start_again(&mut self.servers[at]);
+        assert_eq!(self.connect(at).cmd(PERIODS).to_string(), "OK");
+    }
+
+    /// What each of them says where the primary is; `None` from who does not answer.
+    pub fn told(&self) -> Vec<Option<String>> {
+        let password = self.password.as_deref();
+        self.servers.iter().map(|server| primary_by(&server.address(), password)).collect()
+    }
+
+    /// Where the primary is, if all agree.
+    pub fn primary(&self) -> Option<String> {
+        let told = self.told();
+        let first = told.first()?.clone()?;
+        told.iter().all(|other| other.as_ref() == Some(&first)).then_some(first)
+    }
+
+    /// Where clients ask who the primary is.
+    pub fn finder(&self) -> impl Fn() -> Option<String> + Send + use<> {
+        let (sentinels, password) = (self.addresses(), self.password.clone());
+        move || sentinels.iter().find_map(|sentinel| primary_by(sentinel, password.as_deref()))
+    }
+
+    /// Whether all of them see the primary in good health.
+    pub fn are_content(&self) -> bool {
+        (0..COUNT).all(|at| {
+            let state = self.connect(at).cmd(&format!("SENTINEL MASTER {SERVICE}"));
+            state.field("flags").is_some_and(|flags| flags.text() == "master")
+        })
+    }
+
+    /// Has them hand over to a replica.
+    #[track_caller]
+    pub fn hand_over(&self) {
+        let mut conn = self.connect(0);
+        // For a while after one failover it refuses another.
+        wait_until("the sentinel to begin", || {
+            conn.cmd(&format!("SENTINEL FAILOVER {SERVICE}")).to_string() == "OK"
+        });
+    }
+
+    /// Waits until all take another server than this one for the primary; where that is.
+    #[track_caller]
+    pub fn wait_until_it_is_not(&self, former: &str) -> String {
+        let mut primary = None;
+        wait_until("another primary", || {
+            primary = self.primary().filter(|primary| primary != former);
+            primary.is_some()
+        });
+        primary.unwrap_or_default()
+    }
+}
+
+/// What this sentinel says where the primary is.
+fn primary_by(sentinel: &str, password: Option<&str>) -> Option<String> {
+    let mut conn = Conn::try_tcp(sentinel).ok()?;
+    conn.give_up_after(PATIENCE);
+    if let Some(password) = password {
+        conn.try_cmd(&format!("AUTH {password}")).ok()?;
+    }
+    let reply = conn.try_cmd(&format!("SENTINEL GET-MASTER-ADDR-BY-NAME {SERVICE}")).ok()?;
+    match reply.elements()[..] {
+        [host, port] => Some(format!("{}:{}", host.text(), port.text())),
+        _ => None,
+    }
+}
