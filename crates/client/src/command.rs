@@ -315,6 +315,7 @@ impl State {
                         return Poll::Ready(Ok(Reply::default()));
                     }
                     match target.submit(way, cx.waker())? {
+                        Submitted::Ready(reply) => return Poll::Ready(Ok(reply)),
                         Submitted::Waits(slot) => *self = State::Waits { slot, replays },
                         Submitted::Full => {
                             *self = match before {

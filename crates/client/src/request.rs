@@ -200,6 +200,11 @@ impl Request {
         self.traits.blocks || self.traits.binds
     }
 
+    /// Its words in the protocol's form: two commands are the same if these are.
+    pub(crate) fn body(&self) -> &[u8] {
+        &self.body
+    }
+
     /// Bytes that it takes to send it, about.
     pub(crate) fn len(&self) -> usize {
         self.body.len() + 6

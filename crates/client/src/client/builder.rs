@@ -1,5 +1,6 @@
 //! What a client is to be.
 
+use super::attached::Attached;
 use super::node::Node;
 use super::{Client, Inner};
 use crate::address::{self, Secret, Url};
@@ -218,6 +219,7 @@ impl Builder {
             protocol,
             connect_timeout: self.connect_timeout,
             silence_max: self.silence_max,
+            tracking: None,
         };
         let timeout = self.timeout.unwrap_or(Some(url.timeout.unwrap_or(TIMEOUT)));
         let bounds =
@@ -228,7 +230,7 @@ impl Builder {
 
 impl Client {
     /// Runs something where the lanes are run: the caller may have no runtime.
-    async fn run_there<T: Send + 'static>(
+    pub(crate) async fn run_there<T: Send + 'static>(
         &self,
         work: impl Future<Output = Result<T>> + Send + 'static,
     ) -> Result<T> {
@@ -241,6 +243,11 @@ impl Client {
         let connection = self.run_there(async move { plan.open().await }).await?;
         let lane = self.inner.plan.start_lane(&self.inner.handle, Some(connection), false);
         Ok(Session::new(lane, self.inner.timeout))
+    }
+
+    /// How a lane of this client is bounded.
+    pub(crate) fn bounds(&self) -> Bounds {
+        self.inner.plan.bounds
     }
 
     /// What a connection of this client is, and where its tasks run.
@@ -272,6 +279,7 @@ impl Plan {
             timeout: self.bounds.timeout,
             plan: self.clone(),
             handle: handle.clone(),
+            attached: Attached::default(),
             _runtime: runtime,
         };
         Client { inner: Arc::new(inner) }

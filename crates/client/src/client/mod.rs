@@ -1,8 +1,10 @@
 //! The client: shared connections to one server, and which of them a command takes.
 
+mod attached;
 mod builder;
 mod node;
 
+pub(crate) use attached::Ends;
 pub use builder::{Budget, Builder, Lanes};
 
 use crate::command::sealed::Target;
@@ -10,6 +12,7 @@ use crate::command::{Command, Replay, Way};
 use crate::error::{Error, Kind, Result};
 use crate::lane::cell::Submitted;
 use crate::request::Request;
+use attached::Attached;
 use node::Node;
 use std::sync::Arc;
 use std::task::Waker;
@@ -44,6 +47,8 @@ struct Inner {
     plan: builder::Plan,
     /// Where they are run.
     handle: tokio::runtime::Handle,
+    /// What has connections of its own, and ends with the client's.
+    attached: Attached,
     /// Runs the lanes of a client without a runtime.
     _runtime: Option<builder::OwnRuntime>,
 }
@@ -68,9 +73,19 @@ impl Client {
         Command::new(Request::named(name)).on(self)
     }
 
-    /// Closes all connections; what is under way gets [`crate::Kind::Closed`], of all clones.
+    /// Closes all connections; what is under way gets [`crate::Kind::Closed`], of all clones. Subscribers and
+    /// caches end too.
     pub fn close(&self) {
         self.inner.node.close();
+        self.inner.attached.end_all();
+    }
+
+    /// It ends when the client is closed.
+    ///
+    /// # Errors
+    /// The client is closed.
+    pub(crate) fn attach(&self, one: &Arc<impl Ends + 'static>) -> Result<()> {
+        self.inner.attached.add(one)
     }
 
     /// Commands whose replies have not come, about.

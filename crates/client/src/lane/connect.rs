@@ -33,6 +33,8 @@ pub(crate) struct Setup {
     pub(crate) connect_timeout: Duration,
     /// Unacknowledged bytes for so long, and the system gives the connection up.
     pub(crate) silence_max: Duration,
+    /// Sent when all that is done, in RESP3; it has to succeed.
+    pub(crate) tracking: Option<Request>,
 }
 
 pub(crate) struct Connection {
@@ -57,6 +59,14 @@ pub(crate) async fn open(setup: &Setup) -> Result<Connection> {
 }
 
 async fn introduce(setup: &Setup) -> Result<Connection> {
+    let mut connection = greet(setup).await?;
+    if let Some(tracking) = &setup.tracking {
+        connection.track(tracking).await?;
+    }
+    Ok(connection)
+}
+
+async fn greet(setup: &Setup) -> Result<Connection> {
     let (reader, writer) = socket(setup).await?;
     let mut connection =
         Connection { reader, writer, buffer: BytesMut::new(), protocol: 3, server: HashMap::new() };

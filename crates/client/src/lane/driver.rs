@@ -85,10 +85,9 @@ impl Task {
                 Ended::Closed => closed(),
                 Ended::Failed(error) => error,
             };
+            // Before anybody is told: nothing that came by it is to be used any more.
+            self.lose();
             link.abandon(&error).await;
-            if let Some(pushed) = &self.pushed {
-                pushed.lost();
-            }
             if is_closed || !self.reconnects {
                 break;
             }
@@ -103,8 +102,15 @@ impl Task {
         }
     }
 
+    fn lose(&self) {
+        if let Some(pushed) = &self.pushed {
+            pushed.lost();
+        }
+    }
+
     /// Who waits for a connection has to hear that there will be none.
     fn end(&self) {
+        self.lose();
         let (entries, error, freed) = {
             let mut cell = self.shared.lock();
             cell.is_closed = true;
