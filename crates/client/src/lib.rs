@@ -45,6 +45,7 @@ pub use error::{Code, Error, Kind, Phase, Result};
 pub use lane::cell::WhenFull;
 pub use reply::{FromReply, Reader, Reply};
 pub use request::{Request, Traits};
+pub use scan::{Elements, Keys, Scan};
 pub use script::Script;
 pub use session::{Session, Step};
 pub use subscriber::{Event, Message, Subscriber};

@@ -291,8 +291,9 @@ impl Inner {
         let keys = reads::keys(request)
             .ok_or_else(|| invalid("is no read that follows from the keys it names"))?;
         let prefixes = &self.options.prefixes;
-        let is_told =
-            |key: &&[u8]| prefixes.is_empty() || prefixes.iter().any(|start| key.starts_with(start));
+        let is_told = |key: &&[u8]| {
+            prefixes.is_empty() || prefixes.iter().any(|start| key.starts_with(start))
+        };
         match keys.iter().all(is_told) {
             true => Ok(keys),
             false => Err(invalid("has a key that begins with no prefix of the cache")),
