@@ -48,4 +48,4 @@ pub use request::{Request, Traits};
 pub use scan::{Elements, Keys, Scan};
 pub use script::Script;
 pub use session::{Session, Step};
-pub use subscriber::{Event, Message, Subscriber};
+pub use subscriber::{Confirmation, Event, KeyspaceEvent, Message, Subscriber};
