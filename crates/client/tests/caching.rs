@@ -435,7 +435,7 @@ fn no_value_is_older_than_a_write_that_was_acknowledged_a_round_trip_ago() {
                         assert!(read >= seen[key], "time went back: {read} after {}", seen[key]);
                         seen[key] = read;
                         reads += 1;
-                        if reads % 64 == 0 {
+                        if reads.is_multiple_of(64) {
                             tokio::task::yield_now().await;
                         }
                     }
@@ -587,5 +587,34 @@ fn a_cache_ends_with_its_client_and_a_program_without_a_runtime_has_one_too() {
         assert_eq!(get::<i64>("k").on(&cache).wait().unwrap(), Some(1));
         drop(cache);
         wait_until("the connection to end", || server.info("tracking_clients") == "0");
+    }
+}
+
+#[test]
+fn what_is_kept_only_reads_and_has_its_keys_where_they_are_looked_for() {
+    for server in servers() {
+        let mut conn = server.connect();
+        for (name, shape) in brisk::Cache::kept() {
+            let reply = conn.cmd(&format!("COMMAND INFO {name}")).to_string();
+            assert!(reply.contains("readonly"), "{name}: {reply}");
+            let (words, keys) = match shape {
+                "one" => ("a b c d e f g h", vec!["a"]),
+                "two" => ("a b", vec!["a", "b"]),
+                "all" => ("a b c d", vec!["a", "b", "c", "d"]),
+                _ => ("2 a b", vec!["a", "b"]),
+            };
+            // A command of a fixed number of words takes so many.
+            let arity: i64 = reply
+                .lines()
+                .nth(1)
+                .and_then(|line| line.rsplit(' ').next()?.parse().ok())
+                .expect("an arity");
+            let most = if arity > 0 { arity as usize - 1 } else { usize::MAX };
+            let words: Vec<&str> = words.split(' ').take(most).collect();
+            let reply = conn.cmd(&format!("COMMAND GETKEYS {name} {}", words.join(" ")));
+            let found: Vec<_> =
+                keys.iter().enumerate().map(|(at, key)| format!("{}) \"{key}\"", at + 1)).collect();
+            assert_eq!(reply.to_string(), found.join("\n"), "{name}");
+        }
     }
 }

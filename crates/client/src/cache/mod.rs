@@ -243,6 +243,12 @@ impl Cache {
         self.inner.store.stats()
     }
 
+    /// The commands that are kept; for tests.
+    #[doc(hidden)]
+    pub fn kept() -> impl Iterator<Item = (&'static str, &'static str)> {
+        reads::kept()
+    }
+
     /// Commands whose replies have not come, about.
     #[must_use]
     pub fn pending(&self) -> usize {

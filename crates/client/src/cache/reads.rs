@@ -105,10 +105,17 @@ pub(super) fn keys(request: &Request) -> Option<Vec<&[u8]>> {
     (!keys.is_empty()).then_some(keys)
 }
 
-/// The names of the commands that are kept.
-#[cfg(test)]
-pub(super) fn names() -> impl Iterator<Item = &'static str> {
-    KEPT.iter().map(|(name, _)| *name)
+/// The commands that are kept, and in a word where their keys are.
+pub(super) fn kept() -> impl Iterator<Item = (&'static str, &'static str)> {
+    KEPT.iter().map(|(name, keys)| {
+        let shape = match keys {
+            Keys::One => "one",
+            Keys::Two => "two",
+            Keys::All => "all",
+            Keys::Counted => "counted",
+        };
+        (*name, shape)
+    })
 }
 
 #[cfg(test)]
@@ -122,8 +129,8 @@ mod tests {
 
     #[test]
     fn names_are_sorted_and_found_in_any_case() {
-        assert!(names().collect::<Vec<_>>().is_sorted());
-        assert!(names().all(|name| place(name.to_lowercase().as_bytes()).is_some()));
+        assert!(KEPT.is_sorted_by_key(|(name, _)| *name));
+        assert!(KEPT.iter().all(|(name, _)| place(name.to_lowercase().as_bytes()).is_some()));
         for other in ["TTL", "SET", "SRANDMEMBER", "SORT_RO", "EVAL_RO", "OBJECT", ""] {
             assert_eq!(place(other.as_bytes()), None, "{other}");
         }
