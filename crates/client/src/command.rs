@@ -92,6 +92,8 @@ pub(crate) enum State {
     Paused(Box<Paused>),
     /// It goes to several nodes.
     Spread(Box<Spread>),
+    /// Nothing had to be sent.
+    Ready(Reply),
     Done,
 }
 
@@ -352,6 +354,7 @@ impl State {
                         return Poll::Pending;
                     }
                 }
+                State::Ready(reply) => return Poll::Ready(Ok(reply)),
                 State::Waits { slot, mut trip } => {
                     let Poll::Ready(answer) = slot.poll(cx.waker()) else {
                         *self = State::Waits { slot, trip };
@@ -412,6 +415,7 @@ impl State {
             None => match target.submit(way, waker)? {
                 Submitted::Waits(slot) => Sent::Waits(slot),
                 Submitted::Full => Sent::Full,
+                Submitted::Ready(reply) => Sent::Ready(reply),
             },
             Some(cluster) => match cluster.submit(way, &mut trip, waker)? {
                 Sent::Turned(onward) => return Ok(State::onward(cluster, onward, trip)),
@@ -421,6 +425,7 @@ impl State {
         Ok(match sent {
             Sent::Waits(slot) => State::Waits { slot, trip },
             Sent::Spread(spread) => State::Spread(spread),
+            Sent::Ready(reply) => State::Ready(reply),
             Sent::Full | Sent::Turned(_) => {
                 State::Full { since: since.unwrap_or_else(Instant::now), trip }
             }

@@ -237,6 +237,11 @@ impl Request {
         self.traits
     }
 
+    /// Its words in the protocol's form: two commands are the same if these are.
+    pub(crate) fn body(&self) -> &[u8] {
+        &self.body
+    }
+
     /// Bytes that it takes to send it, about.
     pub(crate) fn len(&self) -> usize {
         self.body.len() + 6

@@ -404,6 +404,7 @@ impl Builder {
             connect_timeout: self.connect_timeout,
             readonly: false,
             silence_max: self.silence_max,
+            tracking: None,
         };
         if let Some(Service { name, sentinels }) = url.service {
             let login = self.sentinel_login.unwrap_or(url.sentinel_login);
@@ -435,7 +436,7 @@ fn tls_client(url: &mut Url, wanted: Option<crate::Tls>) -> Result<Option<TlsCli
 
 impl Client {
     /// Runs something where the lanes are run: the caller may have no runtime.
-    async fn run_there<T: Send + 'static>(
+    pub(crate) async fn run_there<T: Send + 'static>(
         &self,
         work: impl Future<Output = Result<T>> + Send + 'static,
     ) -> Result<T> {
@@ -456,6 +457,11 @@ impl Client {
             Shared::new(self.inner.plan.bounds),
         );
         Ok(Session::new(lane, self.inner.timeout))
+    }
+
+    /// How a lane of this client is bounded.
+    pub(crate) fn bounds(&self) -> Bounds {
+        self.inner.plan.bounds
     }
 
     /// What a connection of this client is, in a cluster with the node of a key, and where its tasks run.
@@ -517,6 +523,7 @@ impl Plan {
             handle: handle.clone(),
             watcher: Watcher::start(&self.setup, handle),
             runtime: runtime.map(Arc::new),
+            attached: Arc::default(),
         };
         Client { inner: Arc::new(inner) }
     }

@@ -7,11 +7,13 @@
 //! | [`cluster`] | the nodes of a cluster |
 //! | [`sentinel`] | who the primary is, by those that watch it |
 
+mod attached;
 mod builder;
 pub(crate) mod cluster;
 pub(crate) mod node;
 pub(crate) mod sentinel;
 
+pub(crate) use attached::Ends;
 pub use builder::{Budget, Builder, Lanes};
 pub(crate) use cluster::Cluster;
 pub use cluster::read_from::ReadFrom;
@@ -22,6 +24,7 @@ use crate::command::{Command, Replay, Way};
 use crate::error::{Error, Kind, Result};
 use crate::lane::cell::Submitted;
 use crate::request::Request;
+use attached::Attached;
 use cluster::map::Member;
 use node::Node;
 use std::sync::Arc;
@@ -59,6 +62,8 @@ struct Inner {
     handle: tokio::runtime::Handle,
     /// Hears of switches, if the primary is found by sentinels.
     watcher: Option<sentinel::Watcher>,
+    /// What has connections of its own, and ends with the client's.
+    attached: Arc<Attached>,
     /// Runs the lanes of a client without a runtime.
     runtime: Option<Arc<builder::OwnRuntime>>,
 }
@@ -95,12 +100,27 @@ impl Client {
 
     /// Closes all connections; what is under way gets [`crate::Kind::Closed`], of all clones and of the handles for
     /// single nodes.
+    /// Subscribers and caches end too.
     pub fn close(&self) {
         match &self.inner.route {
             Route::Server(node) => node.close(),
             Route::Cluster(cluster) | Route::Member(cluster, _) => cluster.close(),
         }
         self.inner.watcher.iter().for_each(sentinel::Watcher::stop);
+        self.inner.attached.end_all();
+    }
+
+    /// Whether commands go to several nodes.
+    pub(crate) fn is_cluster(&self) -> bool {
+        matches!(self.inner.route, Route::Cluster(_))
+    }
+
+    /// It ends when the client is closed.
+    ///
+    /// # Errors
+    /// The client is closed.
+    pub(crate) fn attach(&self, one: &Arc<impl Ends + 'static>) -> Result<()> {
+        self.inner.attached.add(one)
     }
 
     /// Commands whose replies have not come, about.
@@ -158,6 +178,7 @@ impl Client {
             handle: self.inner.handle.clone(),
             runtime: self.inner.runtime.clone(),
             watcher: None,
+            attached: Arc::clone(&self.inner.attached),
         };
         Client { inner: Arc::new(inner) }
     }

@@ -355,7 +355,8 @@ async fn watch(sentinels: Arc<Sentinels>, handle: Handle) {
     let place = Place::Sentinel(Arc::clone(&sentinels));
     let setup = Arc::new(Setup { place, ..sentinels.setup.clone() });
     loop {
-        if let Ok(mut listener) = Subscriber::open(Arc::clone(&setup), &handle).await
+        let limit = Some(setup.connect_timeout);
+        if let Ok(mut listener) = Subscriber::open(Arc::clone(&setup), &handle, limit).await
             && listener.subscribe(["+switch-master"]).await.is_ok()
         {
             loop {

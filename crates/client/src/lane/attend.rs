@@ -81,6 +81,7 @@ async fn send(shared: &Shared, request: &Request) -> Result<()> {
                 Poll::Pending
             }
             Ok(Submitted::Full) => Poll::Pending,
+            Ok(Submitted::Ready(reply)) => Poll::Ready(Ok(reply)),
             Err(error) => Poll::Ready(Err(error)),
         },
         Some(slot) => match slot.poll(cx.waker()) {

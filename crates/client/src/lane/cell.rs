@@ -7,6 +7,7 @@ use super::slot::Slot;
 use super::{Answer, Waiting};
 use crate::error::{Error, Kind, Phase, Result};
 use crate::poison::lock;
+use crate::reply::Reply;
 use crate::request::Request;
 use std::collections::VecDeque;
 use std::fmt::Write as _;
@@ -45,6 +46,8 @@ pub(crate) enum Submitted {
     Waits(Waiting),
     /// There is no room: the waker is woken when there is, to try again.
     Full,
+    /// Nothing had to be sent. No lane says so; what keeps replies does.
+    Ready(Reply),
 }
 
 /// A request in the order of its bytes.

@@ -42,6 +42,8 @@ pub(crate) struct Setup {
     pub(crate) readonly: bool,
     /// Unacknowledged bytes for so long, and the system gives the connection up.
     pub(crate) silence_max: Duration,
+    /// Sent when all that is done, in RESP3; it has to succeed.
+    pub(crate) tracking: Option<Request>,
 }
 
 /// How a connection was made.
@@ -79,6 +81,14 @@ pub(crate) async fn open(setup: &Setup) -> Result<Connection> {
 }
 
 async fn introduce(setup: &Setup) -> Result<Connection> {
+    let mut connection = greet(setup).await?;
+    if let Some(tracking) = &setup.tracking {
+        connection.track(tracking).await?;
+    }
+    Ok(connection)
+}
+
+async fn greet(setup: &Setup) -> Result<Connection> {
     let login = setup.credentials.0.current().await?;
     let (address, switches) = setup.place.find(&setup.address).await?;
     let (reader, writer) = socket(setup, &address).await?;

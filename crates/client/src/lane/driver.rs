@@ -107,11 +107,10 @@ impl Task {
                 Ended::Closed => closed(),
                 Ended::Failed(error) => error,
             };
+            // Before anybody is told: nothing that came by it is to be used any more.
+            self.lose();
             link.abandon(&error).await;
             self.tell_trouble();
-            if let Some(pushed) = &self.pushed {
-                pushed.lost();
-            }
             if is_closed || !self.reconnects {
                 break;
             }
@@ -132,8 +131,15 @@ impl Task {
         }
     }
 
+    fn lose(&self) {
+        if let Some(pushed) = &self.pushed {
+            pushed.lost();
+        }
+    }
+
     /// Who waits for a connection has to hear that there will be none.
     fn end(&self) {
+        self.lose();
         if let Some(seat) = &self.shared.seat {
             seat.end();
         }

@@ -398,7 +398,7 @@ mod tests {
         request.arg(word);
         match pool.submit(&[request], None, Waker::noop()).unwrap() {
             Submitted::Waits(slot) => slot,
-            Submitted::Full => panic!("there is room"),
+            other => panic!("there is room, and a lane to it: {other:?}"),
         }
     }
 

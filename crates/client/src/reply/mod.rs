@@ -66,6 +66,11 @@ impl Reply {
         }
     }
 
+    /// Whether it is held without memory elsewhere.
+    pub(crate) fn is_small(&self) -> bool {
+        matches!(self.0, Held::Small { .. })
+    }
+
     /// As it came.
     #[must_use]
     pub fn as_bytes(&self) -> &[u8] {

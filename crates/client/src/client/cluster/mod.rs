@@ -33,6 +33,7 @@ use crate::lane::cell::{Submitted, closed, timeout};
 use crate::lane::connect::Setup;
 use crate::lane::driver::Watch;
 use crate::poison::{read, write};
+use crate::reply::Reply;
 use crate::request::{Request, Traits};
 use map::{Map, Member};
 use read_from::ReadFrom;
@@ -86,6 +87,8 @@ pub(crate) enum Sent {
     Waits(Waiting),
     /// There is no room.
     Full,
+    /// Nothing had to be sent.
+    Ready(Reply),
     /// The node is none any more: it is to be sent again.
     Turned(Onward),
     /// They go to several nodes.
@@ -197,6 +200,7 @@ impl Cluster {
         match submitted {
             Ok(Submitted::Waits(slot)) => Ok(Sent::Waits(slot)),
             Ok(Submitted::Full) => Ok(Sent::Full),
+            Ok(Submitted::Ready(reply)) => Ok(Sent::Ready(reply)),
             Err(error) => match self.unsent(&error, trip) {
                 Some(onward) => Ok(Sent::Turned(onward)),
                 None => Err(error),

@@ -1,0 +1,198 @@
+//! A request of the cache on its way, and all who wait for it.
+//!
+//! It is its own waker: whoever answers it gives the reply to all who wait, whether or not any of them is still
+//! polled. So a caller that leaves holds nobody up, and no task is needed.
+
+use super::store::{Store, Value};
+use crate::error::{Phase, Result};
+use crate::lane::cell::{Submitted, timeout};
+use crate::lane::slot::Slot;
+use crate::lane::{Answer, Lane, Waiting};
+use crate::poison::lock;
+use crate::reply::{FromReply, Reply};
+use crate::request::Request;
+use bytes::Bytes;
+use std::fmt;
+use std::sync::{Arc, Mutex};
+use std::task::{Poll, Wake, Waker};
+use std::time::{Duration, Instant};
+
+/// So many wait, and those who have left are looked for.
+const WAITING_MIN: usize = 64;
+
+pub(super) struct Flight {
+    store: Arc<Store>,
+    lane: Lane,
+    /// The command by which the reply is kept; nothing of the question whether anybody is there.
+    command: Arc<[u8]>,
+    pub(super) since: Instant,
+    /// Time of its own.
+    pub(super) timeout: Option<Duration>,
+    /// How long it waits for room in the lane.
+    patience: Option<Duration>,
+    /// Before its reply stand so many about how long keys live.
+    deadlines: usize,
+    state: Mutex<State>,
+}
+
+struct State {
+    stage: Stage,
+    waiting: Vec<Waiting>,
+    prune_at: usize,
+}
+
+enum Stage {
+    Unsent(Vec<Request>),
+    Sent(Waiting),
+    Done,
+}
+
+/// How a request is made.
+pub(super) struct Plan {
+    pub(super) requests: Vec<Request>,
+    pub(super) command: Arc<[u8]>,
+    pub(super) deadlines: usize,
+    pub(super) timeout: Option<Duration>,
+    pub(super) patience: Option<Duration>,
+}
+
+impl Flight {
+    pub(super) fn new(
+        store: &Arc<Store>,
+        lane: &Lane,
+        plan: Plan,
+        first: Option<Waiting>,
+    ) -> Arc<Flight> {
+        let state = State {
+            stage: Stage::Unsent(plan.requests),
+            waiting: Vec::from_iter(first),
+            prune_at: WAITING_MIN,
+        };
+        Arc::new(Flight {
+            store: Arc::clone(store),
+            lane: lane.clone(),
+            command: plan.command,
+            since: Instant::now(),
+            timeout: plan.timeout,
+            patience: plan.patience,
+            deadlines: plan.deadlines,
+            state: Mutex::new(state),
+        })
+    }
+
+    pub(super) fn command(&self) -> &Arc<[u8]> {
+        &self.command
+    }
+
+    /// One more waits for the reply. Only while its placeholder stands.
+    pub(super) fn join(&self, slot: Waiting) {
+        let mut state = lock(&self.state);
+        if state.waiting.len() >= state.prune_at {
+            state.waiting.retain(|slot| Arc::strong_count(slot) > 1);
+            state.prune_at = WAITING_MIN.max(2 * state.waiting.len());
+        }
+        state.waiting.push(slot);
+    }
+
+    /// Sends it, or takes its answer, if that can be done now.
+    pub(super) fn advance(self: &Arc<Flight>) {
+        let waker = Waker::from(Arc::clone(self));
+        let mut state = lock(&self.state);
+        let answer = match std::mem::replace(&mut state.stage, Stage::Done) {
+            Stage::Unsent(_) if self.is_over() => Err(timeout(Phase::Queued, None)),
+            Stage::Unsent(requests) => match self.lane.submit(&requests, self.timeout, &waker) {
+                Ok(Submitted::Waits(slot)) => {
+                    state.stage = Stage::Sent(slot);
+                    return;
+                }
+                Ok(Submitted::Full | Submitted::Ready(_)) => {
+                    state.stage = Stage::Unsent(requests);
+                    return;
+                }
+                Err(error) => Err(error),
+            },
+            Stage::Sent(slot) => match slot.poll(&waker) {
+                Poll::Pending => {
+                    state.stage = Stage::Sent(slot);
+                    return;
+                }
+                Poll::Ready(answer) => {
+                    Slot::give_back(slot);
+                    answer
+                }
+            },
+            Stage::Done => return,
+        };
+        drop(state);
+        self.land(answer);
+    }
+
+    fn is_over(&self) -> bool {
+        self.patience.is_some_and(|patience| self.since.elapsed() >= patience)
+    }
+
+    /// Keeps the reply, if it may be kept, and gives it to all who wait.
+    fn land(self: &Arc<Flight>, answer: Answer) {
+        let answer = answer.and_then(|replies| self.take_apart(&replies));
+        let (answer, value) = match answer {
+            Ok((reply, until)) => {
+                let is_over = until.is_some_and(|until| until <= Instant::now());
+                let (reply, since) = (own(&reply), self.since);
+                let value = Value { reply: reply.clone(), since, until, was_used: false };
+                (Ok(reply), (!is_over).then_some(value))
+            }
+            Err(error) => (Err(error), None),
+        };
+        if self.command.is_empty() {
+            self.store.is_asked(answer.is_ok());
+        } else {
+            self.store.settle(self, value);
+        }
+        // Nobody joins any more.
+        let waiting = std::mem::take(&mut lock(&self.state).waiting);
+        for slot in waiting {
+            if let Some(waker) = slot.answer(answer.clone()) {
+                waker.wake();
+            }
+        }
+    }
+
+    /// The reply, and when the first of its keys expires.
+    fn take_apart(&self, replies: &Reply) -> Result<(Reply, Option<Instant>)> {
+        let mut reader = replies.reader();
+        let mut least = None;
+        for _ in 0..self.deadlines {
+            let left = i64::from_reply(&mut reader).map_err(|error| {
+                error.with_note("asked how long a key lives, see CacheOptions::ignore_expiry")
+            })?;
+            // Negative: the key is not there, or does not expire. When that changes the server tells it.
+            if let Ok(left) = u64::try_from(left) {
+                least = Some(least.map_or(left, |least: u64| least.min(left)));
+            }
+        }
+        let reply = Reply::from_reply(&mut reader)?;
+        // From before it was sent: rather too early than too late.
+        let until = least.map(Duration::from_millis);
+        Ok((reply, until.and_then(|left| self.since.checked_add(left))))
+    }
+}
+
+/// In memory of its own: a part of the connection's buffer would keep all of that.
+fn own(reply: &Reply) -> Reply {
+    match reply.is_small() {
+        true => reply.clone(),
+        false => Reply::shared(Bytes::copy_from_slice(reply.as_bytes())),
+    }
+}
+
+impl Wake for Flight {
+    fn wake(self: Arc<Flight>) {
+        self.advance();
+    }
+}
+
+impl fmt::Debug for Flight {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Flight").field("command", &self.command.escape_ascii().to_string()).finish()
+    }
+}

@@ -1,0 +1,156 @@
+//! Which commands are kept, and where their keys stand.
+//!
+//! Kept is what follows from the values of the keys it names, and from nothing else: then the server tells when
+//! it changes. TTL and its like change with the time, SRANDMEMBER and scans with each call, XPENDING and OBJECT
+//! with what others do, SORT_RO and scripts may read keys they do not name, TOUCH wants to be executed.
+
+use crate::request::Request;
+
+/// Where the keys of a command are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Keys {
+    /// The word behind the name.
+    One,
+    /// The two words behind the name.
+    Two,
+    /// All words behind the name.
+    All,
+    /// As many as the word behind the name says, behind that.
+    Counted,
+}
+
+/// Sorted by name.
+const KEPT: &[(&str, Keys)] = &[
+    ("BITCOUNT", Keys::One),
+    ("BITFIELD_RO", Keys::One),
+    ("BITPOS", Keys::One),
+    ("EXISTS", Keys::All),
+    ("EXPIRETIME", Keys::One),
+    ("GEODIST", Keys::One),
+    ("GEOHASH", Keys::One),
+    ("GEOPOS", Keys::One),
+    ("GEORADIUSBYMEMBER_RO", Keys::One),
+    ("GEORADIUS_RO", Keys::One),
+    ("GEOSEARCH", Keys::One),
+    ("GET", Keys::One),
+    ("GETBIT", Keys::One),
+    ("GETRANGE", Keys::One),
+    ("HEXISTS", Keys::One),
+    ("HGET", Keys::One),
+    ("HGETALL", Keys::One),
+    ("HKEYS", Keys::One),
+    ("HLEN", Keys::One),
+    ("HMGET", Keys::One),
+    ("HSTRLEN", Keys::One),
+    ("HVALS", Keys::One),
+    ("LCS", Keys::Two),
+    ("LINDEX", Keys::One),
+    ("LLEN", Keys::One),
+    ("LPOS", Keys::One),
+    ("LRANGE", Keys::One),
+    ("MGET", Keys::All),
+    ("PEXPIRETIME", Keys::One),
+    ("PFCOUNT", Keys::All),
+    ("SCARD", Keys::One),
+    ("SDIFF", Keys::All),
+    ("SINTER", Keys::All),
+    ("SINTERCARD", Keys::Counted),
+    ("SISMEMBER", Keys::One),
+    ("SMEMBERS", Keys::One),
+    ("SMISMEMBER", Keys::One),
+    ("STRLEN", Keys::One),
+    ("SUBSTR", Keys::One),
+    ("SUNION", Keys::All),
+    ("TYPE", Keys::One),
+    ("XLEN", Keys::One),
+    ("XRANGE", Keys::One),
+    ("XREVRANGE", Keys::One),
+    ("ZCARD", Keys::One),
+    ("ZCOUNT", Keys::One),
+    ("ZDIFF", Keys::Counted),
+    ("ZINTER", Keys::Counted),
+    ("ZINTERCARD", Keys::Counted),
+    ("ZLEXCOUNT", Keys::One),
+    ("ZMSCORE", Keys::One),
+    ("ZRANGE", Keys::One),
+    ("ZRANGEBYLEX", Keys::One),
+    ("ZRANGEBYSCORE", Keys::One),
+    ("ZRANK", Keys::One),
+    ("ZREVRANGE", Keys::One),
+    ("ZREVRANGEBYLEX", Keys::One),
+    ("ZREVRANGEBYSCORE", Keys::One),
+    ("ZREVRANK", Keys::One),
+    ("ZSCORE", Keys::One),
+    ("ZUNION", Keys::Counted),
+];
+
+fn place(name: &[u8]) -> Option<Keys> {
+    let upper = || name.iter().map(u8::to_ascii_uppercase);
+    let found = KEPT.binary_search_by(|(known, _)| known.bytes().cmp(upper()));
+    found.ok().and_then(|at| KEPT.get(at)).map(|(_, keys)| *keys)
+}
+
+/// The keys of a command that is kept; `None` if it is not, or has none. O(words).
+pub(super) fn keys(request: &Request) -> Option<Vec<&[u8]>> {
+    let mut words = request.words();
+    let keys: Vec<_> = match place(words.next()?)? {
+        Keys::One => words.take(1).collect(),
+        Keys::Two => words.take(2).collect(),
+        Keys::All => words.collect(),
+        Keys::Counted => {
+            let count = std::str::from_utf8(words.next()?).ok()?.parse().ok()?;
+            words.take(count).collect()
+        }
+    };
+    (!keys.is_empty()).then_some(keys)
+}
+
+/// The commands that are kept, and in a word where their keys are.
+pub(super) fn kept() -> impl Iterator<Item = (&'static str, &'static str)> {
+    KEPT.iter().map(|(name, keys)| {
+        let shape = match keys {
+            Keys::One => "one",
+            Keys::Two => "two",
+            Keys::All => "all",
+            Keys::Counted => "counted",
+        };
+        (*name, shape)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::commands;
+
+    fn words<'a>(keys: &'a [&'a str]) -> Option<Vec<&'a [u8]>> {
+        Some(keys.iter().map(|key| key.as_bytes()).collect())
+    }
+
+    #[test]
+    fn names_are_sorted_and_found_in_any_case() {
+        assert!(KEPT.is_sorted_by_key(|(name, _)| *name));
+        assert!(KEPT.iter().all(|(name, _)| place(name.to_lowercase().as_bytes()).is_some()));
+        for other in ["TTL", "SET", "SRANDMEMBER", "SORT_RO", "EVAL_RO", "OBJECT", ""] {
+            assert_eq!(place(other.as_bytes()), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn keys_are_found_wherever_they_stand() {
+        let get = commands::get::<String>("a");
+        assert_eq!(keys(get.request()), words(&["a"]));
+        let mget = commands::mget::<Vec<String>>(["a", "b", "a"]);
+        assert_eq!(keys(mget.request()), words(&["a", "b", "a"]));
+        let union = commands::zunion::<Vec<String>>(["a", "b"]);
+        assert_eq!(keys(union.request()), words(&["a", "b"]));
+        let range = commands::zrange::<Vec<String>>("a", 0, 9);
+        assert_eq!(keys(range.request()), words(&["a"]));
+        let common = commands::lcs::<String>("a", "b");
+        assert_eq!(keys(common.request()), words(&["a", "b"]));
+        assert_eq!(keys(commands::ttl("a").request()), None);
+        assert_eq!(keys(commands::mget::<Vec<String>>([""; 0]).request()), None);
+        let huge = crate::Command::<(), ()>::new(Request::named("ZDIFF")).args(["9999999", "a"]);
+        assert_eq!(keys(huge.request()), words(&["a"]));
+    }
+}

@@ -1,0 +1,350 @@
+//! What is kept: replies by the command that asked for them, and who is to be forgotten when a key changes.
+//!
+//! An entry is a placeholder from before its request is sent until the reply is there, and a value afterwards.
+//! It goes when a key of it changes, when the connection is lost, when it is too old, or for room. A reply is
+//! kept only where its own placeholder still stands.
+
+use super::flight::Flight;
+use crate::error::{Error, Kind};
+use crate::lane::cell::Submitted;
+use crate::lane::driver::Pushed;
+use crate::lane::slot::Slot;
+use crate::poison::lock;
+use crate::reply::Reply;
+use brisk_resp::reply::read::Part;
+use std::collections::hash_map::RandomState;
+use std::collections::{BTreeSet, HashMap};
+use std::hash::BuildHasher;
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::task::Waker;
+use std::time::{Duration, Instant};
+
+/// What an entry takes beside its command and its reply: its place in the list and in the table, and what
+/// the system's allocator adds. Estimated from the sizes of the types.
+pub(super) const ENTRY_BYTES: usize = 256;
+/// What each key of an entry takes.
+pub(super) const KEY_BYTES: usize = 32;
+/// If nothing was heard on the connection for so long, a value that is served is followed by a question whether
+/// anybody is there. So a loss is noticed although no request is sent.
+const HEARTBEAT: Duration = Duration::from_secs(1);
+
+/// What a cache has done; see [`Cache::stats`](super::Cache::stats).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct CacheStats {
+    /// Reads that were served without a request.
+    pub hits: u64,
+    /// Reads that sent a request.
+    pub misses: u64,
+    /// Reads that waited for a request that another had sent.
+    pub shared: u64,
+    /// Values that were dropped for room.
+    pub evictions: u64,
+    /// Values and requests under way that were given up since a key had changed.
+    pub invalidations: u64,
+    /// Times that everything was dropped, since the connection was lost.
+    pub losses: u64,
+    /// Values and requests under way now.
+    pub entries: usize,
+    /// What those take, about.
+    pub bytes: usize,
+}
+
+#[derive(Debug)]
+pub(super) struct Store {
+    state: Mutex<State>,
+    bytes_max: usize,
+    hasher: RandomState,
+}
+
+#[derive(Debug)]
+struct State {
+    by_command: HashMap<Arc<[u8]>, u32>,
+    /// Which entries have a key: by its hash, since to forget one too many is no harm.
+    by_key: BTreeSet<(u64, u32)>,
+    entries: Vec<Option<Entry>>,
+    free: Vec<u32>,
+    /// Where the next one to be evicted is looked for.
+    hand: usize,
+    stats: CacheStats,
+    heard: Instant,
+    asks: bool,
+}
+
+#[derive(Debug)]
+struct Entry {
+    command: Arc<[u8]>,
+    keys: Box<[u64]>,
+    bytes: usize,
+    content: Content,
+}
+
+#[derive(Debug)]
+enum Content {
+    /// The request is under way.
+    InFlight(Arc<Flight>),
+    Value(Value),
+}
+
+#[derive(Debug)]
+pub(super) struct Value {
+    pub(super) reply: Reply,
+    /// When its request was made.
+    pub(super) since: Instant,
+    /// When the server lets a key of it expire.
+    pub(super) until: Option<Instant>,
+    /// Since the hand passed it.
+    pub(super) was_used: bool,
+}
+
+/// What is there for a command.
+pub(super) enum Found {
+    /// The reply; and nobody has been heard for a while.
+    Value { reply: Reply, asks: bool },
+    /// Another's request is under way.
+    Shared(Submitted),
+    /// This one has to be sent.
+    Begun(Arc<Flight>),
+}
+
+impl Store {
+    pub(super) fn new(bytes_max: usize) -> Store {
+        let state = State {
+            by_command: HashMap::new(),
+            by_key: BTreeSet::new(),
+            entries: Vec::new(),
+            free: Vec::new(),
+            hand: 0,
+            stats: CacheStats::default(),
+            heard: Instant::now(),
+            asks: false,
+        };
+        Store { state: Mutex::new(state), bytes_max, hasher: RandomState::new() }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        lock(&self.state)
+    }
+
+    /// The hash by which a key is known.
+    pub(super) fn hash(&self, key: &[u8]) -> u64 {
+        self.hasher.hash_one(key)
+    }
+
+    /// Looks for a command's reply no older than `age_max`, or a request that will bring it, or lets `begin`
+    /// make one: one lock, so that of many callers one sends. O(bytes of the command).
+    pub(super) fn find(
+        &self,
+        command: &[u8],
+        age_max: Duration,
+        timeout: Option<Duration>,
+        waker: &Waker,
+        begin: impl FnOnce() -> Result<(Arc<Flight>, Box<[u64]>), Error>,
+    ) -> Result<Found, Error> {
+        let now = Instant::now();
+        let mut guard = self.lock();
+        let state = &mut *guard;
+        if let Some(at) = state.by_command.get(command).copied() {
+            let is_young = |since: Instant| now.saturating_duration_since(since) < age_max;
+            match state.content(at) {
+                Some(Content::Value(value))
+                    if is_young(value.since) && value.until.is_none_or(|until| now < until) =>
+                {
+                    value.was_used = true;
+                    let reply = value.reply.clone();
+                    state.stats.hits += 1;
+                    let is_silent = now.saturating_duration_since(state.heard) >= HEARTBEAT;
+                    let asks = is_silent && !std::mem::replace(&mut state.asks, is_silent);
+                    return Ok(Found::Value { reply, asks });
+                }
+                Some(Content::InFlight(flight))
+                    if is_young(flight.since) && flight.timeout == timeout =>
+                {
+                    let slot = Slot::take(waker);
+                    flight.join(Arc::clone(&slot));
+                    state.stats.shared += 1;
+                    return Ok(Found::Shared(Submitted::Waits(slot)));
+                }
+                _ => {}
+            }
+        }
+        let (flight, keys) = begin()?;
+        if let Some(before) = state.by_command.get(command).copied() {
+            state.remove(before);
+        }
+        state.stats.misses += 1;
+        state.insert(keys, Arc::clone(&flight));
+        Ok(Found::Begun(flight))
+    }
+
+    /// The request has its answer: it is kept, if the placeholder still stands. Nobody joins it from here on.
+    pub(super) fn settle(&self, flight: &Arc<Flight>, value: Option<Value>) {
+        let mut guard = self.lock();
+        let state = &mut *guard;
+        if value.is_some() {
+            state.heard = Instant::now();
+        }
+        let Some(at) = state.by_command.get(flight.command()).copied() else { return };
+        let is_ours = matches!(state.content(at), Some(Content::InFlight(present)) if Arc::ptr_eq(present, flight));
+        if !is_ours {
+            return;
+        }
+        let Some(value) = value else { return state.remove(at) };
+        let more = reply_bytes(&value.reply);
+        let entry = state.entries.get_mut(at as usize).and_then(Option::as_mut);
+        let Some(entry) = entry.filter(|entry| entry.bytes + more <= self.bytes_max) else {
+            return state.remove(at);
+        };
+        entry.bytes += more;
+        entry.content = Content::Value(value);
+        state.stats.bytes += more;
+        state.make_room(self.bytes_max);
+    }
+
+    /// Somebody was asked whether it is there.
+    pub(super) fn is_asked(&self, was_answered: bool) {
+        let mut state = self.lock();
+        state.asks = false;
+        if was_answered {
+            state.heard = Instant::now();
+        }
+    }
+
+    /// Forgets what has this key.
+    pub(super) fn forget(&self, key: &[u8]) -> usize {
+        let hash = self.hash(key);
+        self.lock().forget(hash)
+    }
+
+    pub(super) fn forget_all(&self) -> usize {
+        self.lock().clear()
+    }
+
+    pub(super) fn stats(&self) -> CacheStats {
+        let state = self.lock();
+        CacheStats { entries: state.by_command.len(), ..state.stats }
+    }
+
+    /// Whether the message was about keys that changed, and could be understood.
+    fn invalidate(&self, message: &Reply) -> Result<(), Error> {
+        let mut reader = message.reader();
+        reader.part()?;
+        if reader.part()?.as_bytes() != Some(b"invalidate") {
+            return Ok(());
+        }
+        let part = reader.part()?;
+        let dropped = match part {
+            Part::Null => self.forget_all(),
+            Part::Array(count) => {
+                let mut dropped = 0;
+                for _ in 0..count {
+                    let key = reader.part()?;
+                    let key = key.as_bytes();
+                    dropped +=
+                        self.forget(key.ok_or_else(|| Error::new(Kind::Protocol, "no key"))?);
+                }
+                dropped
+            }
+            _ => return Err(Error::new(Kind::Protocol, "no keys")),
+        };
+        let mut state = self.lock();
+        state.stats.invalidations += dropped as u64;
+        state.heard = Instant::now();
+        Ok(())
+    }
+}
+
+/// Called by the driver between the replies before the message and those behind it.
+impl Pushed for Store {
+    fn push(&self, message: Reply) {
+        if self.invalidate(&message).is_err() {
+            // What changed is not known, so everything may have.
+            self.forget_all();
+        }
+    }
+
+    fn lost(&self) {
+        let mut state = self.lock();
+        state.clear();
+        state.stats.losses += 1;
+    }
+}
+
+fn reply_bytes(reply: &Reply) -> usize {
+    if reply.is_small() { 0 } else { reply.as_bytes().len() }
+}
+
+impl State {
+    fn content(&mut self, at: u32) -> Option<&mut Content> {
+        let entry = self.entries.get_mut(at as usize)?.as_mut()?;
+        Some(&mut entry.content)
+    }
+
+    fn insert(&mut self, keys: Box<[u64]>, flight: Arc<Flight>) {
+        let at = self.free.pop().unwrap_or_else(|| {
+            self.entries.push(None);
+            // Each takes hundreds of bytes of the memory there is.
+            u32::try_from(self.entries.len() - 1).unwrap_or(u32::MAX)
+        });
+        let bytes = ENTRY_BYTES + flight.command().len() + keys.len() * KEY_BYTES;
+        self.stats.bytes += bytes;
+        self.by_key.extend(keys.iter().map(|key| (*key, at)));
+        let command = Arc::clone(flight.command());
+        self.by_command.insert(Arc::clone(&command), at);
+        let entry = Entry { command, keys, bytes, content: Content::InFlight(flight) };
+        if let Some(slot) = self.entries.get_mut(at as usize) {
+            *slot = Some(entry);
+        }
+    }
+
+    fn remove(&mut self, at: u32) {
+        let Some(entry) = self.entries.get_mut(at as usize).and_then(Option::take) else { return };
+        self.by_command.remove(&entry.command);
+        for key in &entry.keys {
+            self.by_key.remove(&(*key, at));
+        }
+        self.stats.bytes -= entry.bytes;
+        self.free.push(at);
+    }
+
+    /// Forgets all that has a key of this hash; how many. O(those).
+    fn forget(&mut self, key: u64) -> usize {
+        let mut count = 0;
+        while let Some((_, at)) = self.by_key.range((key, 0)..=(key, u32::MAX)).next().copied() {
+            self.remove(at);
+            count += 1;
+        }
+        count
+    }
+
+    fn clear(&mut self) -> usize {
+        let count = self.by_command.len();
+        self.by_command = HashMap::new();
+        self.by_key = BTreeSet::new();
+        self.entries = Vec::new();
+        self.free = Vec::new();
+        self.hand = 0;
+        self.stats.bytes = 0;
+        count
+    }
+
+    /// Evicts values until the rest fits: the hand goes round, and takes what was not used since it was there
+    /// last. Requests under way stay; the lane has a budget for those.
+    fn make_room(&mut self, bytes_max: usize) {
+        let mut steps = 2 * self.entries.len();
+        while self.stats.bytes > bytes_max && steps > 0 {
+            steps -= 1;
+            let at = self.hand % self.entries.len();
+            self.hand = at + 1;
+            let Ok(at) = u32::try_from(at) else { continue };
+            match self.content(at) {
+                Some(Content::Value(value)) if value.was_used => value.was_used = false,
+                Some(Content::Value(_)) => {
+                    self.remove(at);
+                    self.stats.evictions += 1;
+                }
+                _ => {}
+            }
+        }
+    }
+}

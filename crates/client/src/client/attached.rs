@@ -1,0 +1,49 @@
+//! What has connections of its own and is to end when the client is closed.
+
+use crate::error::Result;
+use crate::lane::cell::closed;
+use crate::poison::lock;
+use std::fmt;
+use std::sync::{Arc, Mutex, Weak};
+
+/// It can be ended by another.
+pub(crate) trait Ends: Send + Sync + fmt::Debug {
+    /// Ends it: nothing waits any more, and nothing begins.
+    fn end(&self);
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Attached(Mutex<State>);
+
+#[derive(Debug, Default)]
+struct State {
+    all: Vec<Weak<dyn Ends>>,
+    is_closed: bool,
+}
+
+impl Attached {
+    /// # Errors
+    /// The client is closed.
+    pub(super) fn add(&self, one: &Arc<impl Ends + 'static>) -> Result<()> {
+        let mut state = lock(&self.0);
+        if state.is_closed {
+            return Err(closed());
+        }
+        if state.all.len() == state.all.capacity() {
+            // Before it grows: it takes no more than twice what there is.
+            state.all.retain(|one| one.strong_count() > 0);
+        }
+        let one = Arc::downgrade(one);
+        state.all.push(one);
+        Ok(())
+    }
+
+    pub(super) fn end_all(&self) {
+        let all = {
+            let mut state = lock(&self.0);
+            state.is_closed = true;
+            std::mem::take(&mut state.all)
+        };
+        all.iter().filter_map(Weak::upgrade).for_each(|one| one.end());
+    }
+}

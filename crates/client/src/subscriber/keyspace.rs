@@ -1,0 +1,110 @@
+//! What the server tells of its keys: `__keyspace@0__:key` says what happened to a key, `__keyevent@0__:event`
+//! to which key it did.
+
+use super::orders::Confirmation;
+use super::{Message, Subscriber};
+use bytes::Bytes;
+
+const KEYSPACE: &[u8] = b"__keyspace@";
+const KEYEVENT: &[u8] = b"__keyevent@";
+
+/// Something happened to a key; [`Message::keyspace_event`] gives it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub struct KeyspaceEvent {
+    /// The database.
+    pub db: u32,
+    /// The key.
+    pub key: Bytes,
+    /// What happened, in the server's words: `set`, `del`, `expired`, `hset` …
+    pub event: String,
+}
+
+impl Message {
+    /// What the message says of a key, if it is one that the server has published about its keys. Anybody who may
+    /// publish can publish the same.
+    #[must_use]
+    pub fn keyspace_event(&self) -> Option<KeyspaceEvent> {
+        let is_of_key = self.channel.starts_with(KEYSPACE);
+        if !is_of_key && !self.channel.starts_with(KEYEVENT) {
+            return None;
+        }
+        // Both beginnings are of the same length. A key may contain anything, a number no `_`.
+        let end = self.channel.iter().skip(KEYSPACE.len()).position(|byte| *byte == b'_')?;
+        let (begin, end) = (KEYSPACE.len(), KEYSPACE.len() + end);
+        let db = std::str::from_utf8(self.channel.get(begin..end)?).ok()?.parse().ok()?;
+        if self.channel.get(end..end + 3)? != b"__:" {
+            return None;
+        }
+        let name = self.channel.slice(end + 3..);
+        let (key, event) = match is_of_key {
+            true => (name, &self.payload),
+            false => (self.payload.clone(), &name.clone()),
+        };
+        Some(KeyspaceEvent { db, key, event: String::from_utf8_lossy(event).into_owned() })
+    }
+}
+
+impl Subscriber {
+    /// Listens to what happens to keys of a database that match a pattern; each message is a
+    /// [`KeyspaceEvent`].
+    ///
+    /// The server says nothing of it unless its setting `notify-keyspace-events` has `K`, and letters for the kinds
+    /// of events (`KA` is nearly all). It tells an expired key when it removes it, which may be later than it expired;
+    /// what happens while the connection is lost is not told. Each node of a cluster tells only of its own keys.
+    ///
+    /// ```no_run
+    /// # async fn example(db: brisk::Client) -> brisk::Result<()> {
+    /// let mut events = db.subscriber().await?;
+    /// events.keyspace_events(0, "session:*").await?;
+    /// while let Some(brisk::Event::Message(message)) = events.next().await {
+    ///     if let Some(event) = message.keyspace_event() {
+    ///         println!("{:?}: {}", event.key, event.event);
+    ///     }
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn keyspace_events(&self, db: u32, pattern: impl AsRef<[u8]>) -> Confirmation<'_> {
+        self.psubscribe([channel(KEYSPACE, db, pattern.as_ref())])
+    }
+
+    /// Listens to one kind of event, such as `expired`, or to those that match a pattern, whatever the key. As
+    /// [`Subscriber::keyspace_events`]; the letter of the setting is `E`.
+    pub fn key_events(&self, db: u32, event: impl AsRef<[u8]>) -> Confirmation<'_> {
+        self.psubscribe([channel(KEYEVENT, db, event.as_ref())])
+    }
+}
+
+fn channel(begin: &[u8], db: u32, end: &[u8]) -> Bytes {
+    [begin, db.to_string().as_bytes(), b"__:", end].concat().into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn event(channel: &str, payload: &str) -> Option<(u32, String, String)> {
+        let (channel, payload) = (channel.to_owned().into(), payload.to_owned().into());
+        let event = Message { channel, pattern: None, payload }.keyspace_event()?;
+        Some((event.db, String::from_utf8(event.key.to_vec()).unwrap(), event.event))
+    }
+
+    #[test]
+    fn both_forms_give_the_same_and_others_nothing() {
+        let expected = Some((12, "a__:b".to_owned(), "set".to_owned()));
+        assert_eq!(event("__keyspace@12__:a__:b", "set"), expected);
+        assert_eq!(event("__keyevent@12__:set", "a__:b"), expected);
+        assert_eq!(event("__keyspace@0__:", "del"), Some((0, String::new(), "del".to_owned())));
+        for channel in [
+            "news",
+            "__keyspace@",
+            "__keyspace@0",
+            "__keyspace@0_",
+            "__keyspace@x__:k",
+            "__keyspace@0__k",
+        ] {
+            assert_eq!(event(channel, "set"), None, "{channel}");
+        }
+    }
+}

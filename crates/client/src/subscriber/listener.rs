@@ -1,0 +1,223 @@
+//! The task behind a listener: it tells the server what is wanted, hears what it says, and connects anew when
+//! the connection is lost.
+
+use super::orders::{Answer, Asked};
+use super::{Event, Message, Shared, size};
+use crate::error::{Error, Kind, Result};
+use crate::lane::connect::{Connection, Setup, open};
+use crate::reply::Reply;
+use crate::request::{Request, Traits};
+use brisk_resp::reply::decode::ReplyLimits;
+use brisk_resp::reply::frame::{FrameScanner, Scan};
+use bytes::Bytes;
+use std::future::poll_fn;
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::Waker;
+use std::time::{Duration, Instant};
+use tokio::time::sleep;
+
+const RETRY_FIRST: Duration = Duration::from_millis(10);
+const RETRY_LONGEST: Duration = Duration::from_secs(2);
+/// With nothing to hear a PING tells whether anybody is there.
+const PING_EACH: Duration = Duration::from_secs(2);
+/// Nobody waits.
+const NO_DEADLINE: Duration = Duration::from_secs(3600);
+
+pub(super) struct Listener {
+    pub(super) shared: Arc<Shared>,
+    pub(super) setup: Arc<Setup>,
+}
+
+impl Drop for Listener {
+    fn drop(&mut self) {
+        let wakers = self.shared.lock().end("the runtime has ended");
+        wakers.into_iter().for_each(Waker::wake);
+    }
+}
+
+impl Listener {
+    pub(super) async fn run(self, first: Connection) {
+        tokio::select! {
+            () = self.stay(first) => {}
+            () = self.keep_time() => {}
+        }
+    }
+
+    /// Whose time is over hears of it, whatever becomes of the connection.
+    async fn keep_time(&self) {
+        loop {
+            let next = self.shared.lock().orders.deadline();
+            let rest =
+                next.map_or(NO_DEADLINE, |next| next.saturating_duration_since(Instant::now()));
+            tokio::select! {
+                () = sleep(rest) => {}
+                () = self.shared.waits.notified() => {}
+            }
+            let wakers = self.shared.lock().orders.expire(Instant::now());
+            wakers.into_iter().for_each(Waker::wake);
+        }
+    }
+
+    async fn stay(&self, first: Connection) {
+        let mut next = Some(first);
+        let mut retry = RETRY_FIRST;
+        while self.shared.lock().over.is_none() {
+            match next.take() {
+                Some(connection) => {
+                    let began = Instant::now();
+                    // Why it was lost is of no use to who listens; that it was, is.
+                    let _ = self.listen(connection).await;
+                    if began.elapsed() >= RETRY_LONGEST {
+                        retry = RETRY_FIRST;
+                    } else if self.shared.lock().over.is_none() {
+                        // A server that ends each connection is not asked without a pause.
+                        sleep(retry).await;
+                        retry = (retry * 2).min(RETRY_LONGEST);
+                    }
+                }
+                None => match open(&self.setup).await {
+                    Ok(connection) => {
+                        self.subscribe_again();
+                        next = Some(connection);
+                    }
+                    Err(_) => {
+                        sleep(retry).await;
+                        retry = (retry * 2).min(RETRY_LONGEST);
+                    }
+                },
+            }
+        }
+    }
+
+    /// On a new connection everything that is wanted is ordered anew.
+    fn subscribe_again(&self) {
+        let mut state = self.shared.lock();
+        state.orders.begin_anew();
+        state.has_gap = true;
+        let waker = state.end_gap();
+        drop(state);
+        waker.into_iter().for_each(Waker::wake);
+    }
+
+    /// Sends orders and hears messages until the connection is lost or the listener gone.
+    async fn listen(&self, mut connection: Connection) -> Result<()> {
+        let origin = connection.origin.clone();
+        let mut left = pin!(self.setup.place.left(&origin));
+        let mut scanner = FrameScanner::new(ReplyLimits::default());
+        let mut silent = false;
+        loop {
+            let mut out = Vec::new();
+            {
+                let mut state = self.shared.lock();
+                if state.over.is_some() {
+                    return Ok(());
+                }
+                state.orders.ask(&mut out);
+            }
+            connection.write_all(&out).await?;
+            while let Scan::Whole(len) = scanner.scan(&connection.buffer)? {
+                let reply = Reply::cut(&mut connection.buffer, len);
+                self.hear(&reply)?;
+            }
+            connection.buffer.reserve(4096);
+            tokio::select! {
+                read = poll_fn(|cx| connection.reader.poll_read(cx, &mut connection.buffer)) => {
+                    silent = false;
+                    if read.map_err(|error| Error::new(Kind::Disconnected, error.to_string()))? == 0 {
+                        return Err(Error::new(Kind::Disconnected, "the server closed the connection"));
+                    }
+                }
+                () = self.shared.changed.notified() => {}
+                error = &mut left => return Err(error),
+                () = sleep(PING_EACH.min(self.setup.silence_max / 2)) => {
+                    if silent {
+                        return Err(Error::new(Kind::Disconnected, "no answer to PING"));
+                    }
+                    silent = true;
+                    let mut ping = Vec::new();
+                    self.shared.lock().orders.asked(Asked::Ping);
+                    Request::new("PING", Traits::default()).encode(&mut ping);
+                    connection.write_all(&ping).await?;
+                }
+            }
+        }
+    }
+
+    /// One message of the server's; in RESP2 an array is what a push is in RESP3.
+    fn hear(&self, reply: &Reply) -> Result<()> {
+        let mut reader = reply.reader();
+        let count = match reader.part() {
+            Ok(part) if part.len_within() > 0 => part.len_within(),
+            Ok(_) => {
+                self.take_answer(Answer::Pong);
+                return Ok(());
+            }
+            Err(error) => {
+                self.take_answer(Answer::Refused(error));
+                return Ok(());
+            }
+        };
+        let mut read = || reader.part().map(|part| (part.as_bytes(), part));
+        let (kind, _) = read()?;
+        match (kind, count) {
+            (Some(b"message" | b"smessage"), 3) => {
+                let (channel, payload) = (read()?.0, read()?.0);
+                self.add(channel, None, payload, reply);
+            }
+            (Some(b"pmessage"), 4) => {
+                let (pattern, channel, payload) = (read()?.0, read()?.0, read()?.0);
+                self.add(channel, pattern, payload, reply);
+            }
+            (Some(b"pong"), 2) => self.take_answer(Answer::Pong),
+            (Some(kind), 3) if kind.ends_with(b"subscribe") => {
+                let name = read()?.0.unwrap_or_default();
+                self.take_answer(Answer::Confirmed { kind, name });
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn add(
+        &self,
+        channel: Option<&[u8]>,
+        pattern: Option<&[u8]>,
+        payload: Option<&[u8]>,
+        reply: &Reply,
+    ) {
+        let reader = reply.reader();
+        let share = |part: Option<&[u8]>| Bytes::copy_from_slice(part.unwrap_or_default());
+        let message = Message {
+            channel: share(channel),
+            pattern: pattern.map(|pattern| share(Some(pattern))),
+            payload: reader.share(payload.unwrap_or_default()),
+        };
+        let event = Event::Message(message);
+        let mut state = self.shared.lock();
+        state.bytes += size(&event);
+        state.events.push_back(event);
+        while state.bytes > self.shared.kept_bytes_max && state.events.len() > 1 {
+            let Some(oldest) = state.events.pop_front() else { break };
+            state.bytes -= size(&oldest);
+            state.lost += 1;
+        }
+        let listener = state.listener.take();
+        drop(state);
+        listener.into_iter().for_each(Waker::wake);
+    }
+
+    /// The server's answer to what it was told first of what it has not answered.
+    fn take_answer(&self, answer: Answer<'_>) {
+        let mut state = self.shared.lock();
+        let answered = state.orders.answer(answer);
+        let mut wakers = answered.waker.into_iter().collect::<Vec<_>>();
+        if let Some((channel, error)) = answered.refused {
+            state.events.push_back(Event::Refused { channel, error });
+            wakers.extend(state.listener.take());
+        }
+        wakers.extend(state.end_gap());
+        drop(state);
+        wakers.into_iter().for_each(Waker::wake);
+    }
+}

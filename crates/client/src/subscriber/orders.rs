@@ -1,0 +1,294 @@
+//! What the server was told, who waits for its answers, and what is wanted.
+//!
+//! The server answers in the order in which it was told, each name by itself, so an answer is that of the first
+//! order it has not answered: a refusal goes to the call whose order it was, or, if nobody waits any more, to
+//! nobody.
+
+use super::Shared;
+use crate::command::block_on;
+use crate::error::{Error, Kind, Phase, Result};
+use crate::lane::cell::timeout;
+use crate::request::{Request, Traits};
+use bytes::Bytes;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll, Waker};
+use std::time::{Duration, Instant};
+
+/// Names that the server was not told of, or has not answered. More are refused.
+const UNANSWERED_MAX: usize = 1 << 20;
+
+/// What is listened to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Way {
+    Channel,
+    Pattern,
+    Shard,
+}
+
+impl Way {
+    fn command(self, ends: bool) -> &'static str {
+        match (self, ends) {
+            (Way::Channel, false) => "SUBSCRIBE",
+            (Way::Pattern, false) => "PSUBSCRIBE",
+            (Way::Shard, false) => "SSUBSCRIBE",
+            (Way::Channel, true) => "UNSUBSCRIBE",
+            (Way::Pattern, true) => "PUNSUBSCRIBE",
+            (Way::Shard, true) => "SUNSUBSCRIBE",
+        }
+    }
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Order {
+    way: Way,
+    name: Bytes,
+    ends: bool,
+    /// Whose it is; nobody's if it is repeated on a new connection.
+    call: Option<u64>,
+}
+
+/// What the server was told and has not answered.
+#[derive(Debug)]
+pub(super) enum Asked {
+    Order(Order),
+    Ping,
+}
+
+/// What the server says to it.
+pub(super) enum Answer<'a> {
+    Confirmed { kind: &'a [u8], name: &'a [u8] },
+    Refused(Error),
+    Pong,
+}
+
+/// What has come of an answer.
+#[derive(Default)]
+pub(super) struct Answered {
+    pub(super) waker: Option<Waker>,
+    /// What was listened to and is not any more, and why.
+    pub(super) refused: Option<(Bytes, Error)>,
+}
+
+/// Somebody waits until all of his orders are answered.
+#[derive(Debug)]
+struct Call {
+    left: usize,
+    error: Option<Error>,
+    until: Option<Instant>,
+    waker: Waker,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Orders {
+    wanted: BTreeSet<(Way, Bytes)>,
+    /// To be told, in order.
+    queued: VecDeque<Order>,
+    asked: VecDeque<Asked>,
+    calls: BTreeMap<u64, Call>,
+    last_call: u64,
+}
+
+impl Orders {
+    /// Writes what the server is to be told.
+    pub(super) fn ask(&mut self, out: &mut Vec<u8>) {
+        for order in self.queued.drain(..) {
+            // One each: sharded channels of one command have to be of one slot.
+            let mut request = Request::new(order.way.command(order.ends), Traits::default());
+            request.arg(&order.name);
+            request.encode(out);
+            self.asked.push_back(Asked::Order(order));
+        }
+    }
+
+    pub(super) fn asked(&mut self, asked: Asked) {
+        self.asked.push_back(asked);
+    }
+
+    pub(super) fn are_confirmed(&self) -> bool {
+        self.queued.is_empty() && !self.asked.iter().any(|asked| matches!(asked, Asked::Order(_)))
+    }
+
+    /// On a new connection all that is wanted is told, and then again what was not answered.
+    pub(super) fn begin_anew(&mut self) {
+        let unanswered = self.asked.drain(..).filter_map(|asked| match asked {
+            Asked::Order(order) => Some(order),
+            Asked::Ping => None,
+        });
+        let pending: VecDeque<Order> = unanswered.chain(self.queued.drain(..)).collect();
+        let is_pending: BTreeSet<_> =
+            pending.iter().map(|order| (order.way, order.name.clone())).collect();
+        let again = self.wanted.difference(&is_pending).cloned();
+        self.queued = again
+            .map(|(way, name)| Order { way, name, ends: false, call: None })
+            .chain(pending)
+            .collect();
+    }
+
+    /// The answer to the first that was not answered.
+    pub(super) fn answer(&mut self, answer: Answer<'_>) -> Answered {
+        let is_its = match (self.asked.front(), &answer) {
+            (Some(Asked::Ping), answer) => !matches!(answer, Answer::Confirmed { .. }),
+            (Some(Asked::Order(order)), Answer::Confirmed { kind, name }) => {
+                order.way.command(order.ends).as_bytes().eq_ignore_ascii_case(kind)
+                    && order.name == *name
+            }
+            (Some(Asked::Order(_)), answer) => matches!(answer, Answer::Refused(_)),
+            (None, _) => false,
+        };
+        // What a server says of itself, as that a slot is no longer its own, answers nothing.
+        let true = is_its else { return Answered::default() };
+        let Some(Asked::Order(order)) = self.asked.pop_front() else { return Answered::default() };
+        let error = if let Answer::Refused(error) = answer { Some(error) } else { None };
+        let is_on = order.ends == error.is_some();
+        let wanted = (order.way, order.name.clone());
+        match is_on {
+            true => self.wanted.insert(wanted),
+            false => self.wanted.remove(&wanted),
+        };
+        let Some(number) = order.call else {
+            return Answered { waker: None, refused: error.map(|error| (order.name, error)) };
+        };
+        let Some(call) = self.calls.get_mut(&number) else { return Answered::default() };
+        call.left = call.left.saturating_sub(1);
+        call.error = call.error.take().or(error);
+        Answered { waker: (call.left == 0).then(|| call.waker.clone()), refused: None }
+    }
+
+    /// When the time of the first is over.
+    pub(super) fn deadline(&self) -> Option<Instant> {
+        self.calls.values().filter(|call| call.left > 0).filter_map(|call| call.until).min()
+    }
+
+    /// Answers those whose time is over. Whom to wake.
+    #[must_use]
+    pub(super) fn expire(&mut self, now: Instant) -> Vec<Waker> {
+        let is_over = |call: &&mut Call| call.left > 0 && call.until.is_some_and(|end| end <= now);
+        let over = self.calls.values_mut().filter(is_over);
+        over.map(|call| {
+            call.left = 0;
+            call.error = Some(timeout(Phase::Sent, None));
+            call.waker.clone()
+        })
+        .collect()
+    }
+
+    /// Of all who wait.
+    pub(super) fn wakers(&self) -> Vec<Waker> {
+        self.calls.values().map(|call| call.waker.clone()).collect()
+    }
+
+    fn add(&mut self, of: &New, until: Option<Instant>, waker: &Waker) -> u64 {
+        self.last_call += 1;
+        let call = self.last_call;
+        let New { way, names, ends } = of;
+        for name in names {
+            let wanted = (*way, name.clone());
+            match ends {
+                true => self.wanted.remove(&wanted),
+                false => self.wanted.insert(wanted),
+            };
+            let order = Order { way: *way, name: name.clone(), ends: *ends, call: Some(call) };
+            self.queued.push_back(order);
+        }
+        let waker = waker.clone();
+        self.calls.insert(call, Call { left: names.len(), error: None, until, waker });
+        call
+    }
+}
+
+#[derive(Debug)]
+struct New {
+    way: Way,
+    names: Vec<Bytes>,
+    ends: bool,
+}
+
+/// That the server has confirmed what was to be listened to, or no more. Nothing is told to it before this is
+/// polled, or waited for.
+///
+/// Its time is the client's. When that is over, or the future is dropped, the order stays: it is carried out when
+/// that is possible. A name that the server refuses is not listened to, and not asked for again; the others
+/// of the same call are.
+///
+/// Gives the first refusal, [`Kind::Timeout`], [`Kind::Closed`], or [`Kind::Overloaded`] if a million names wait.
+#[must_use = "nothing is told to the server unless it is awaited or waited for"]
+#[derive(Debug)]
+pub struct Confirmation<'a> {
+    shared: &'a Shared,
+    new: New,
+    timeout: Option<Duration>,
+    call: Option<u64>,
+}
+
+impl<'a> Confirmation<'a> {
+    pub(super) fn new(
+        shared: &'a Shared,
+        way: Way,
+        names: Vec<Bytes>,
+        ends: bool,
+        timeout: Option<Duration>,
+    ) -> Confirmation<'a> {
+        Confirmation { shared, new: New { way, names, ends }, timeout, call: None }
+    }
+
+    /// Time until the server has to have answered, instead of the client's.
+    pub fn timeout(mut self, timeout: Duration) -> Confirmation<'a> {
+        self.timeout = Some(timeout);
+        self
+    }
+
+    /// Waits on this thread, without a runtime.
+    ///
+    /// # Errors
+    /// As awaiting it.
+    pub fn wait(self) -> Result<()> {
+        block_on(self)
+    }
+}
+
+impl Future for Confirmation<'_> {
+    type Output = Result<()>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<()>> {
+        let this = self.get_mut();
+        let mut state = this.shared.lock();
+        if let Some(why) = state.over {
+            return Poll::Ready(Err(Error::new(Kind::Closed, why)));
+        }
+        let is_new = this.call.is_none();
+        let unanswered = state.orders.queued.len() + state.orders.asked.len();
+        if is_new && unanswered + this.new.names.len() > UNANSWERED_MAX {
+            let text = format!("{unanswered} names wait to be listened to, nothing was sent");
+            return Poll::Ready(Err(Error::new(Kind::Overloaded, text)));
+        }
+        let number = *this.call.get_or_insert_with(|| {
+            let until = this.timeout.and_then(|timeout| Instant::now().checked_add(timeout));
+            state.orders.add(&this.new, until, cx.waker())
+        });
+        let Some(call) = state.orders.calls.get_mut(&number) else {
+            return Poll::Ready(Err(Error::new(Kind::Invalid, "polled after it was done")));
+        };
+        if call.left > 0 {
+            call.waker.clone_from(cx.waker());
+            drop(state);
+            if is_new {
+                this.shared.changed.notify_one();
+                this.shared.waits.notify_one();
+            }
+            return Poll::Pending;
+        }
+        let call = state.orders.calls.remove(&number);
+        Poll::Ready(call.and_then(|call| call.error).map_or(Ok(()), Err))
+    }
+}
+
+impl Drop for Confirmation<'_> {
+    fn drop(&mut self) {
+        if let Some(call) = self.call {
+            // The answers are nobody's.
+            self.shared.lock().orders.calls.remove(&call);
+        }
+    }
+}

@@ -1,0 +1,193 @@
+//! Subscriptions that are refused, take too long, are left, or end; and what a server tells of its keys.
+
+use brisk::{Client, Code, Event, KeyspaceEvent, Kind, Lanes, Subscriber};
+use brisk_testkit::proxy::{Cut, Direction, Proxy};
+use brisk_testkit::server::{Launch, Server};
+use brisk_testkit::wait::wait_until;
+use std::future::Future;
+use std::pin::pin;
+use std::task::{Context, Waker};
+use std::time::Duration;
+
+/// The real one and ours.
+fn servers() -> [Server; 2] {
+    [Launch::redis().start(), Launch::subject().start()]
+}
+
+fn run<T>(work: impl Future<Output = T>) -> T {
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
+    runtime.expect("a runtime").block_on(work)
+}
+
+/// A client whose user may listen to channels that begin with `ok`.
+async fn limited(server: &Server, address: &str, protocol: u8) -> Client {
+    server.connect().cmd("ACL SETUSER u on >secret ~* +@all resetchannels &ok*");
+    let builder = Client::builder(address).login("u", "secret").protocol(protocol);
+    builder.lanes(Lanes::Count(1)).connect().await.expect("a server")
+}
+
+/// What is heard next: a channel, or what else.
+async fn heard(news: &mut Subscriber) -> String {
+    match news.next().await {
+        Some(Event::Message(message)) => String::from_utf8_lossy(&message.channel).into_owned(),
+        Some(Event::Gap) => "gap".to_owned(),
+        Some(Event::Refused { channel, error }) => {
+            assert_eq!(error.code(), Some(Code::NoPerm));
+            format!("refused {}", String::from_utf8_lossy(&channel))
+        }
+        other => format!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_name_that_is_refused_is_the_error_of_its_call_and_not_wanted_any_more() {
+    for server in servers() {
+        for protocol in [2, 3] {
+            let link = Proxy::to(&server.address());
+            run(async {
+                let db = limited(&server, &link.address(), protocol).await;
+                let mut other = server.connect();
+                let mut news = db.subscriber().await.unwrap();
+                let error = news.subscribe(["ok1", "no", "ok2"]).await.unwrap_err();
+                assert_eq!(error.code(), Some(Code::NoPerm));
+                assert_eq!(news.psubscribe(["*"]).await.unwrap_err().code(), Some(Code::NoPerm));
+                news.subscribe(["ok3"]).await.unwrap();
+                news.unsubscribe(["ok3", "never"]).await.unwrap();
+                other.pipeline(&[
+                    "PUBLISH ok3 x",
+                    "PUBLISH no x",
+                    "PUBLISH ok1 x",
+                    "PUBLISH ok2 x",
+                ]);
+                assert_eq!(heard(&mut news).await, "ok1");
+                assert_eq!(heard(&mut news).await, "ok2");
+                // On the next connection only what was confirmed is asked for.
+                link.cut(Cut::Reset);
+                assert_eq!(heard(&mut news).await, "gap");
+                other.pipeline(&["PUBLISH ok3 x", "PUBLISH ok2 x"]);
+                assert_eq!(heard(&mut news).await, "ok2");
+                // What is taken away later is nobody's call, and is heard of.
+                other.cmd("ACL SETUSER u resetchannels &ok1");
+                link.cut(Cut::Reset);
+                assert_eq!(heard(&mut news).await, "refused ok2");
+                assert_eq!(heard(&mut news).await, "gap");
+                link.cut(Cut::Reset);
+                assert_eq!(heard(&mut news).await, "gap");
+            });
+        }
+    }
+}
+
+#[test]
+fn the_refusal_of_a_call_that_was_left_is_not_the_next_one_s() {
+    for server in servers() {
+        run(async {
+            let db = limited(&server, &server.address(), 3).await;
+            let mut news = db.subscriber().await.unwrap();
+            for round in 0..50 {
+                {
+                    let mut left = pin!(news.subscribe(["no", "ok-left"]));
+                    let polled = left.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+                    assert!(polled.is_pending());
+                }
+                news.subscribe([format!("ok{round}")]).await.unwrap();
+            }
+            // What was not refused of the call is listened to.
+            server.connect().cmd("PUBLISH ok-left x");
+            assert_eq!(heard(&mut news).await, "ok-left");
+        });
+    }
+}
+
+#[test]
+fn who_waits_for_a_confirmation_waits_no_longer_than_a_command_and_the_order_stays() {
+    for server in servers() {
+        let link = Proxy::to(&server.address());
+        run(async {
+            let db = Client::builder(&link.address()).timeout(Duration::from_millis(100));
+            let db = db.lanes(Lanes::Count(1)).connect().await.unwrap();
+            let mut news = db.subscriber().await.unwrap();
+            link.stall(Direction::ToClient, true);
+            let error = news.subscribe(["late"]).await.unwrap_err();
+            assert!(matches!(error.kind(), Kind::Timeout(_)) && error.maybe_applied(), "{error}");
+            link.stall(Direction::ToClient, false);
+            // Also without a connection.
+            link.refuse(true);
+            link.cut(Cut::End);
+            let error = news.subscribe(["later"]).await.unwrap_err();
+            assert!(matches!(error.kind(), Kind::Timeout(_)), "{error}");
+            let patient = news.subscribe(["last"]).timeout(Duration::from_secs(20));
+            link.refuse(false);
+            patient.await.unwrap();
+            let mut other = server.connect();
+            other.pipeline(&["PUBLISH late x", "PUBLISH later x", "PUBLISH last x"]);
+            for expected in ["gap", "late", "later", "last"] {
+                assert_eq!(heard(&mut news).await, expected);
+            }
+        });
+    }
+}
+
+#[test]
+fn a_listener_ends_with_its_client_also_in_a_program_without_a_runtime() {
+    for server in servers() {
+        let db = Client::builder(&server.address()).connect_blocking().unwrap();
+        let mut news = db.subscriber_blocking().unwrap();
+        let idle = db.subscriber_blocking().unwrap();
+        news.subscribe(["news"]).wait().unwrap();
+        assert_eq!(db.publish("news", "x").wait().unwrap(), 1);
+        assert!(matches!(news.wait_next(), Some(Event::Message(_))));
+        assert_eq!(db.publish("news", "y").wait().unwrap(), 1);
+        std::thread::scope(|scope| {
+            let listening = scope.spawn(|| {
+                let mut count = 0;
+                while news.wait_next().is_some() {
+                    count += 1;
+                }
+                count
+            });
+            wait_until("it to listen", || server.info("pubsub_channels") == "1");
+            db.close();
+            assert!(listening.join().expect("no panic") <= 1);
+        });
+        let error = news.subscribe(["more"]).wait().unwrap_err();
+        assert!(error.kind() == Kind::Closed && error.message().contains("client"), "{error}");
+        assert_eq!(idle.subscribe(["more"]).wait().unwrap_err().kind(), Kind::Closed);
+        assert_eq!(db.subscriber_blocking().unwrap_err().kind(), Kind::Closed);
+        wait_until("the connections to end", || server.info("connected_clients") == "1");
+    }
+}
+
+#[test]
+fn what_happens_to_keys_is_told_in_both_forms() {
+    for server in servers() {
+        run(async {
+            let db = Client::connect(&format!("redis://{}/3", server.address())).await.unwrap();
+            let _ = server.connect().cmd("CONFIG SET notify-keyspace-events KEA");
+            let mut events = db.subscriber().await.unwrap();
+            events.keyspace_events(3, "user:*").await.unwrap();
+            events.key_events(3, "rename_*").await.unwrap();
+            let _ = db.set("other", 1).await.unwrap();
+            let _ = db.hset("user:1", [("name", "ana")]).await.unwrap();
+            db.rename("user:1", "user__:2").await.unwrap();
+            let _ = db.del("user:1").await.unwrap();
+            let _ = db.set("user:3", 1).await.unwrap();
+            let mut seen = Vec::new();
+            while seen.len() < 5 {
+                let Some(Event::Message(message)) = events.next().await else { panic!("no gap") };
+                let KeyspaceEvent { db, key, event, .. } = message.keyspace_event().unwrap();
+                assert_eq!(db, 3);
+                seen.push(format!("{} {event}", String::from_utf8_lossy(&key)));
+            }
+            let expected = [
+                "user:1 hset",
+                "user:1 rename_from",
+                "user:1 rename_from",
+                "user__:2 rename_to",
+                "user:3 set",
+            ];
+            assert_eq!(seen, expected);
+        });
+    }
+}
