@@ -21,7 +21,12 @@ mod batch;
 mod client;
 mod command;
 pub mod commands;
+#[cfg(feature = "derive")]
+#[doc(hidden)]
+pub mod derived;
 mod error;
+#[cfg(feature = "json")]
+mod json;
 mod lane;
 mod poison;
 mod reply;
@@ -33,12 +38,16 @@ mod subscriber;
 pub use address::Address;
 pub use arg::{Item, ToArg, ToArgs, Words};
 pub use batch::{Batch, Commands, Transaction};
+#[cfg(feature = "derive")]
+pub use brisk_derive::{FromHash, FromReply, ToArg, ToHash};
 pub use brisk_resp::reply::read::Part;
 pub use brisk_resp::reply::value::Value;
 pub use bytes::Bytes;
 pub use client::{Budget, Builder, Client, Lanes};
 pub use command::{Command, Replay, Required, Target};
 pub use error::{Code, Error, Kind, Phase, Result};
+#[cfg(feature = "json")]
+pub use json::Json;
 pub use lane::cell::WhenFull;
 pub use reply::{FromReply, Reader, Reply};
 pub use request::{Request, Traits};

@@ -6,6 +6,7 @@
 
 use crate::arg::{ToArg, ToArgs, Words};
 use crate::commands::{BINDING, BLOCKING};
+use crate::error::Error;
 use brisk_resp::reply::encode;
 use std::cell::RefCell;
 use std::ops::Range;
@@ -62,6 +63,8 @@ pub struct Request {
     traits: Traits,
     /// The key of another command with which this one goes.
     companion: Option<Box<[u8]>>,
+    /// Why the words are not what they should be.
+    failure: Option<Error>,
 }
 
 impl Request {
@@ -75,6 +78,7 @@ impl Request {
             options_at: u32::MAX,
             traits,
             companion: None,
+            failure: None,
         };
         name.split(' ').for_each(|word| request.arg(word));
         request
@@ -95,16 +99,34 @@ impl Request {
     /// One more word. O(bytes).
     #[inline]
     pub fn arg(&mut self, arg: impl ToArg) {
-        let mut words = Words { out: &mut self.body, count: self.words };
+        let mut words = Words { out: &mut self.body, count: self.words, failure: None };
         arg.write(&mut words);
-        self.words = words.count;
+        let Words { count, failure, .. } = words;
+        self.words = count;
+        self.note_failure(failure);
     }
 
     /// More words. O(bytes).
     pub fn args(&mut self, args: impl ToArgs) {
-        let mut words = Words { out: &mut self.body, count: self.words };
+        let mut words = Words { out: &mut self.body, count: self.words, failure: None };
         args.write_all(&mut words);
-        self.words = words.count;
+        let Words { count, failure, .. } = words;
+        self.words = count;
+        self.note_failure(failure);
+    }
+
+    /// The first one stays.
+    #[inline]
+    fn note_failure(&mut self, failure: Option<Error>) {
+        if failure.is_some() && self.failure.is_none() {
+            self.failure = failure;
+        }
+    }
+
+    /// Why it cannot be sent: a word could not be written.
+    #[inline]
+    pub(crate) fn failure(&self) -> Option<&Error> {
+        self.failure.as_ref()
     }
 
     /// A word that is a key. The first one decides which connection, and in a cluster which node, gets
@@ -230,6 +252,7 @@ impl Clone for Request {
             options_at: self.options_at,
             traits: self.traits,
             companion: self.companion.clone(),
+            failure: self.failure.clone(),
         }
     }
 }

@@ -57,6 +57,9 @@ impl Lane {
         timeout: Option<Duration>,
         waker: &Waker,
     ) -> Result<Submitted> {
+        if let Some(failure) = requests.iter().find_map(Request::failure) {
+            return Err(failure.clone());
+        }
         self.shared.submit(requests, timeout, waker)
     }
 
