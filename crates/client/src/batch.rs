@@ -4,8 +4,9 @@
 //! the same connection. In a transaction no command of anybody does.
 
 use crate::client::Client;
-use crate::command::{Command, Replay, State, Target, Way, block_on};
+use crate::command::{Command, Replay, Target, Way, block_on};
 use crate::error::{Code, Error, Kind, Result};
+use crate::observe::course::Course;
 use crate::reply::{FromReply, Reader, Reply};
 use crate::request::{Request, Traits};
 use brisk_resp::reply::read::Part;
@@ -129,7 +130,7 @@ pub struct Batch<C, B> {
     requests: Vec<Request>,
     timeout: Option<Duration>,
     replay: Option<Replay>,
-    state: State,
+    state: Course,
     types: PhantomData<fn() -> B>,
 }
 
@@ -142,7 +143,7 @@ impl<C, B: Commands> Batch<C, B> {
             requests,
             timeout: None,
             replay: None,
-            state: State::default(),
+            state: Course::default(),
             types: PhantomData,
         }
     }

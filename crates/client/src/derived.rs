@@ -132,7 +132,7 @@ impl<'r, 'a> Fields<'r, 'a> {
     }
 
     /// The name of the next one, whose value is to be read or passed.
-    pub fn next(&mut self) -> Result<Option<&'a [u8]>> {
+    pub fn field(&mut self) -> Result<Option<&'a [u8]>> {
         if self.left == 0 {
             return Ok(None);
         }

@@ -28,6 +28,7 @@ mod error;
 #[cfg(feature = "json")]
 mod json;
 mod lane;
+mod observe;
 mod poison;
 mod reply;
 mod request;
@@ -49,6 +50,11 @@ pub use error::{Code, Error, Kind, Phase, Result};
 #[cfg(feature = "json")]
 pub use json::Json;
 pub use lane::cell::WhenFull;
+#[cfg(feature = "metrics")]
+pub use observe::Metrics;
+#[cfg(feature = "tracing")]
+pub use observe::Tracing;
+pub use observe::{Call, Connected, Counts, Endpoint, Observer, Outcome, Statistics, Token};
 pub use reply::{FromReply, Reader, Reply};
 pub use request::{Request, Traits};
 pub use script::Script;

@@ -56,6 +56,8 @@ pub struct Request {
     /// The words, without the header that says how many they are.
     body: Vec<u8>,
     words: u32,
+    /// So many of them are the name.
+    name_words: u8,
     /// Where the first key is in `body`.
     key: Range<u32>,
     /// Where options go in, if the command has words behind them.
@@ -74,6 +76,7 @@ impl Request {
         let mut request = Request {
             body: borrow_buffer(),
             words: 0,
+            name_words: 0,
             key: 0..0,
             options_at: u32::MAX,
             traits,
@@ -81,7 +84,15 @@ impl Request {
             failure: None,
         };
         name.split(' ').for_each(|word| request.arg(word));
+        request.name_words = u8::try_from(request.words).unwrap_or(u8::MAX);
         request
+    }
+
+    /// What it was called when it was made, in capitals. O(bytes).
+    pub(crate) fn name(&self) -> String {
+        let words = self.words().take(usize::from(self.name_words));
+        let words: Vec<_> = words.map(String::from_utf8_lossy).collect();
+        words.join(" ").to_ascii_uppercase()
     }
 
     /// A command by its name, in any case. It is taken to change data; whether it waits for others or changes
@@ -248,6 +259,7 @@ impl Clone for Request {
         Request {
             body,
             words: self.words,
+            name_words: self.name_words,
             key: self.key.clone(),
             options_at: self.options_at,
             traits: self.traits,

@@ -145,7 +145,7 @@ fn a_key_that_is_not_there_is_none_or_says_which_field_is_missed() {
 fn an_error_names_the_field() {
     each_way(async |db| {
         let error = async |field: &str, value: &str| {
-            db.hset("user", &ana()).await.unwrap();
+            db.hset("user", ana()).await.unwrap();
             db.hset("user", (field, value)).await.unwrap();
             let error = db.hgetall::<User<'_, u64, 3>>("user").await.unwrap_err();
             assert_eq!(error.kind(), Kind::UnexpectedReply);

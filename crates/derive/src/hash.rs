@@ -90,7 +90,7 @@ pub(crate) fn from_hash(input: &DeriveInput) -> Result<TokenStream> {
             fn from_reply(reader: &mut ::brisk::Reader<'_>) -> ::brisk::Result<Self> {
                 let mut fields = ::brisk::derived::Fields::begin(reader, #shown)?;
                 #(#slots)*
-                while let ::core::option::Option::Some(field) = fields.next()? {
+                while let ::core::option::Option::Some(field) = fields.field()? {
                     match field {
                         #(#arms)*
                         _ => fields.pass()?,

@@ -9,6 +9,7 @@ use crate::lane::Lane;
 use crate::lane::cell::{Bounds, Shared, WhenFull};
 use crate::lane::connect::{Connection, Setup, open};
 use crate::lane::driver::Task;
+use crate::observe::{Observer, Observers};
 use crate::session::Session;
 use std::sync::Arc;
 use std::thread;
@@ -74,6 +75,7 @@ pub struct Builder {
     login: Option<(Option<String>, Secret)>,
     db: Option<u32>,
     protocol: Option<u8>,
+    observers: Observers,
 }
 
 impl Builder {
@@ -90,6 +92,7 @@ impl Builder {
             login: None,
             db: None,
             protocol: None,
+            observers: Observers::default(),
         }
     }
 
@@ -160,6 +163,12 @@ impl Builder {
         self
     }
 
+    /// Somebody who is told what the client does: see [`Observer`]. May be said several times; each is told.
+    pub fn observer(mut self, observer: impl Observer) -> Builder {
+        self.observers.add(observer);
+        self
+    }
+
     /// Connects, within a tokio runtime, which runs the lanes from then on. Returns when the first lane is
     /// there; the others follow.
     ///
@@ -209,11 +218,13 @@ impl Builder {
             Some((user, password)) => (user, Some(password)),
             None => (url.user, url.password),
         };
+        let db = self.db.unwrap_or(url.db);
         let setup = Setup {
+            watched: self.observers.watch(&url.address, db),
             address: url.address,
             user,
             password,
-            db: self.db.unwrap_or(url.db),
+            db,
             name: self.name.or(url.name),
             protocol,
             connect_timeout: self.connect_timeout,
@@ -240,7 +251,7 @@ impl Client {
         let plan = self.inner.plan.clone();
         let connection = self.run_there(async move { plan.open().await }).await?;
         let lane = self.inner.plan.start_lane(&self.inner.handle, Some(connection), false);
-        Ok(Session::new(lane, self.inner.timeout))
+        Ok(Session::new(lane, self.inner.timeout, self.setup().0))
     }
 
     /// What a connection of this client is, and where its tasks run.
@@ -268,6 +279,7 @@ impl Plan {
         let lanes = (0..self.lanes).map(|_| self.start_lane(handle, first.take(), true));
         let inner = Inner {
             node: Node::new(lanes.collect()),
+            watched: self.setup.watched.clone(),
             replay: self.replay,
             timeout: self.bounds.timeout,
             plan: self.clone(),

@@ -9,6 +9,7 @@ use crate::command::sealed::Target;
 use crate::command::{Command, Replay, Way};
 use crate::error::{Error, Kind, Result};
 use crate::lane::cell::Submitted;
+use crate::observe::{Counts, Watched};
 use crate::request::Request;
 use node::Node;
 use std::sync::Arc;
@@ -38,6 +39,8 @@ pub struct Client {
 #[derive(Debug)]
 struct Inner {
     node: Node,
+    /// Who wants to know what it does.
+    watched: Option<Arc<Watched>>,
     replay: Replay,
     timeout: Option<Duration>,
     /// How connections are made.
@@ -78,6 +81,11 @@ impl Client {
     pub fn pending(&self) -> usize {
         self.inner.node.pending()
     }
+
+    /// What each lane has counted.
+    pub(crate) fn counts(&self) -> Vec<Counts> {
+        self.inner.node.counts().collect()
+    }
 }
 
 impl Target for Client {
@@ -89,6 +97,12 @@ impl Target for Client {
         }
         let key = way.requests.first().and_then(Request::first_key);
         self.inner.node.lane(key)?.submit(way.requests, way.limit(), waker)
+    }
+
+    #[expect(private_interfaces, reason = "nobody outside can name or call it")]
+    #[inline]
+    fn watched(&self, _: &Way<'_>) -> Option<&Arc<Watched>> {
+        self.inner.watched.as_ref()
     }
 
     fn default_replay(&self) -> Replay {

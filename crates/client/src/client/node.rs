@@ -2,6 +2,7 @@
 
 use crate::error::{Error, Kind, Result};
 use crate::lane::Lane;
+use crate::observe::Counts;
 
 /// A server's lanes.
 #[derive(Debug)]
@@ -26,6 +27,11 @@ impl Node {
 
     pub(crate) fn close(&self) {
         self.lanes.iter().for_each(Lane::close);
+    }
+
+    /// What each lane has counted.
+    pub(crate) fn counts(&self) -> impl Iterator<Item = Counts> {
+        self.lanes.iter().map(Lane::counts)
     }
 
     /// Commands whose replies have not come, about.

@@ -5,6 +5,7 @@ use super::io::Writer;
 use super::slot::Slot;
 use super::{Answer, Waiting};
 use crate::error::{Error, Kind, Phase, Result};
+use crate::observe::{Counts, Tallies};
 use crate::poison::lock;
 use crate::request::Request;
 use std::collections::VecDeque;
@@ -64,6 +65,7 @@ pub(crate) struct Entry {
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) bounds: Bounds,
+    pub(crate) tallies: Tallies,
     cell: Mutex<Cell>,
 }
 
@@ -116,7 +118,7 @@ impl Shared {
             is_broken: false,
             failure: None,
         };
-        Shared { bounds, cell: Mutex::new(cell) }
+        Shared { bounds, tallies: Tallies::default(), cell: Mutex::new(cell) }
     }
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, Cell> {
@@ -148,6 +150,8 @@ impl Shared {
         requests.iter().for_each(|request| request.encode(&mut cell.out));
         let len = cell.out.len() - begin;
         cell.bytes += len;
+        self.tallies.commands.add(requests.len());
+        self.tallies.sent_bytes.add(len);
         let entry = Entry {
             slot: Some(Arc::clone(&slot)),
             replies: u32::try_from(requests.len()).unwrap_or(u32::MAX),
@@ -208,6 +212,16 @@ impl Shared {
         }
     }
 
+    /// What was counted, and what is so now.
+    pub(crate) fn counts(&self) -> Counts {
+        let mut counts = Counts::of(&self.tallies);
+        let cell = self.lock();
+        counts.pending = (cell.held + cell.entries.len()) as u64;
+        counts.pending_bytes = cell.bytes as u64;
+        counts.connected = u64::from(cell.writer.is_some());
+        counts
+    }
+
     pub(crate) fn pending(&self) -> usize {
         let cell = self.lock();
         cell.held + cell.entries.len()
@@ -248,6 +262,7 @@ impl Shared {
                     let phase = if sent > 0 { Phase::Sent } else { Phase::Queued };
                     sent = sent.saturating_sub(entry.len);
                     if entry.expires(now, &self.bounds) {
+                        self.tallies.timeouts.add(1);
                         let error = timeout(phase, cell.failure.as_ref());
                         over.extend(entry.answer(Err(error)));
                     }

@@ -4,6 +4,7 @@
 use super::io::{self, ReadSide, Writer};
 use crate::address::{Address, Secret};
 use crate::error::{Code, Error, Kind, Result};
+use crate::observe::Watched;
 use crate::reply::Reply;
 use crate::request::{Request, Traits};
 use brisk_resp::reply::decode::ReplyLimits;
@@ -12,6 +13,7 @@ use bytes::BytesMut;
 use socket2::{SockRef, TcpKeepalive};
 use std::collections::HashMap;
 use std::future::poll_fn;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpStream;
 
@@ -33,6 +35,8 @@ pub(crate) struct Setup {
     pub(crate) connect_timeout: Duration,
     /// Unacknowledged bytes for so long, and the system gives the connection up.
     pub(crate) silence_max: Duration,
+    /// Who wants to know of its connections.
+    pub(crate) watched: Option<Arc<Watched>>,
 }
 
 pub(crate) struct Connection {

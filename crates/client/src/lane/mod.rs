@@ -29,6 +29,7 @@ pub(crate) mod io;
 pub(crate) mod slot;
 
 use crate::error::Result;
+use crate::observe::Counts;
 use crate::reply::Reply;
 use crate::request::Request;
 use cell::{Shared, Submitted};
@@ -66,6 +67,11 @@ impl Lane {
     /// Nothing more goes by it; who waits gets an error.
     pub(crate) fn close(&self) {
         self.shared.close();
+    }
+
+    /// What it has counted.
+    pub(crate) fn counts(&self) -> Counts {
+        self.shared.counts()
     }
 
     /// Requests whose replies have not come, about.
