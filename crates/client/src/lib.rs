@@ -11,7 +11,11 @@
 //! | [`Command`] | a command on its way: a future, or [waited for](Command::wait) |
 //! | [`ToArg`], [`ToArgs`] | what can be a word of a command |
 //! | [`FromReply`] | what a reply can be made into |
+//! | [`Observer`] | who is told what the client does |
 //! | [`Error`] | what happened, how far the command had come, whether it may have been executed |
+//!
+//! Features, each off by default: `derive` (structs as hashes), `json` (`Json<T>`), `tracing` and `metrics` (ready
+//! observers).
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
@@ -25,6 +29,8 @@ pub mod commands;
 #[doc(hidden)]
 pub mod derived;
 mod error;
+#[cfg(doctest)]
+mod guides;
 #[cfg(feature = "json")]
 mod json;
 mod lane;
