@@ -3,10 +3,12 @@
 //! A type is *one* word ([`ToArg`]), or any number of them ([`ToArgs`]: lists, pairs, maps). Words are written
 //! straight into the request. A `u8` is no word, so that `&[u8]` is one string and not many numbers.
 
+use crate::error::Error;
 use brisk_resp::reply::encode;
 use bytes::Bytes;
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::num::NonZero;
 use std::sync::Arc;
 
 /// Where words are written.
@@ -14,6 +16,8 @@ use std::sync::Arc;
 pub struct Words<'a> {
     pub(crate) out: &'a mut Vec<u8>,
     pub(crate) count: u32,
+    /// Why the words are not what they should be.
+    pub(crate) failure: Option<Error>,
 }
 
 impl Words<'_> {
@@ -22,6 +26,12 @@ impl Words<'_> {
     pub fn push(&mut self, word: &[u8]) {
         encode::bulk(self.out, word);
         self.count += 1;
+    }
+
+    /// What was to be written cannot be: the command will fail with this error, and nothing of it is sent.
+    #[cold]
+    pub fn fail(&mut self, error: Error) {
+        self.failure.get_or_insert(error);
     }
 }
 
@@ -72,6 +82,8 @@ words! {
     [const N: usize] [u8; N]: it => it;
     [] Vec<u8>: it => it;
     [] Cow<'_, [u8]>: it => it;
+    [] Box<[u8]>: it => it;
+    [] Arc<[u8]>: it => it;
     [] Bytes: it => it;
     [] char: it => it.encode_utf8(&mut [0; 4]).as_bytes();
     [] i16: it => itoa::Buffer::new().format(*it).as_bytes();
@@ -82,6 +94,14 @@ words! {
     [] u64: it => itoa::Buffer::new().format(*it).as_bytes();
     [] isize: it => itoa::Buffer::new().format(*it).as_bytes();
     [] usize: it => itoa::Buffer::new().format(*it).as_bytes();
+    [] i128: it => itoa::Buffer::new().format(*it).as_bytes();
+    [] u128: it => itoa::Buffer::new().format(*it).as_bytes();
+    [] NonZero<i32>: it => itoa::Buffer::new().format(it.get()).as_bytes();
+    [] NonZero<u32>: it => itoa::Buffer::new().format(it.get()).as_bytes();
+    [] NonZero<i64>: it => itoa::Buffer::new().format(it.get()).as_bytes();
+    [] NonZero<u64>: it => itoa::Buffer::new().format(it.get()).as_bytes();
+    [] NonZero<usize>: it => itoa::Buffer::new().format(it.get()).as_bytes();
+    [] bool: it => if *it { b"1" } else { b"0" };
     [] f32: it => it.to_string().as_bytes();
     [] f64: it => it.to_string().as_bytes();
 }
@@ -186,7 +206,7 @@ mod tests {
 
     fn written(args: impl ToArgs) -> (String, u32, usize) {
         let mut out = Vec::new();
-        let mut words = Words { out: &mut out, count: 0 };
+        let mut words = Words { out: &mut out, count: 0, failure: None };
         args.write_all(&mut words);
         let count = words.count;
         let text = out.escape_ascii().to_string().replace("\\r\\n", "|");
@@ -207,5 +227,8 @@ mod tests {
         assert_eq!(written(f64::INFINITY), ("$3|inf|".into(), 1, 1));
         assert_eq!(written(f64::NEG_INFINITY), ("$4|-inf|".into(), 1, 1));
         assert_eq!(written(0.1), ("$3|0.1|".into(), 1, 1));
+        assert_eq!(written([true, false]), ("$1|1|$1|0|".into(), 2, 2));
+        assert_eq!(written(NonZero::new(7_u64).unwrap()), ("$1|7|".into(), 1, 1));
+        assert_eq!(written(Arc::<[u8]>::from(&b"ab"[..])), ("$2|ab|".into(), 1, 1));
     }
 }

@@ -4,8 +4,9 @@
 //! the same connection. In a transaction no command of anybody does.
 
 use crate::client::Client;
-use crate::command::{Command, Replay, State, Target, Unity, Way, block_on};
+use crate::command::{Command, Replay, Target, Unity, Way, block_on};
 use crate::error::{Code, Error, Kind, Result};
+use crate::observe::course::Course;
 use crate::reply::{FromReply, Reader, Reply};
 use crate::request::{Request, Traits};
 use brisk_resp::reply::read::Part;
@@ -133,7 +134,7 @@ pub struct Batch<C, B> {
     timeout: Option<Duration>,
     replay: Option<Replay>,
     unity: Unity,
-    state: State,
+    state: Course,
     types: PhantomData<fn() -> B>,
 }
 
@@ -147,7 +148,7 @@ impl<C, B: Commands> Batch<C, B> {
             timeout: None,
             replay: None,
             unity: Unity::Each,
-            state: State::default(),
+            state: Course::default(),
             types: PhantomData,
         }
     }

@@ -8,6 +8,8 @@ use crate::error::{Code, Error, Kind, Phase, Result};
 use crate::lane::Waiting;
 use crate::lane::cell::{Submitted, timeout};
 use crate::lane::slot::Slot;
+use crate::observe::Watched;
+use crate::observe::course::Course;
 use crate::reply::{FromReply, Reply};
 use crate::request::Request;
 use std::future::Future;
@@ -37,12 +39,15 @@ pub trait Target: sealed::Target {}
 impl<C: sealed::Target> Target for C {}
 
 pub(crate) mod sealed {
-    use super::{Cluster, Duration, Replay, Result, Submitted, Waker, Way};
+    use super::{Arc, Cluster, Duration, Replay, Result, Submitted, Waker, Watched, Way};
 
     pub trait Target {
         /// Puts requests into the queue of a connection, in one piece.
         #[expect(private_interfaces, reason = "nobody outside can name or call it")]
         fn submit(&self, way: &Way<'_>, waker: &Waker) -> Result<Submitted>;
+        /// Who wants to know what becomes of them.
+        #[expect(private_interfaces, reason = "nobody outside can name or call it")]
+        fn watched(&self, way: &Way<'_>) -> Option<&Arc<Watched>>;
         fn default_replay(&self) -> Replay;
         fn default_timeout(&self) -> Option<Duration>;
 
@@ -66,7 +71,7 @@ pub struct Command<C, T, O = ()> {
     request: Request,
     timeout: Option<Duration>,
     replay: Option<Replay>,
-    state: State,
+    state: Course,
     types: PhantomData<fn() -> (T, O)>,
 }
 
@@ -113,7 +118,7 @@ impl<T, O> Command<(), T, O> {
             request,
             timeout: None,
             replay: None,
-            state: State::New,
+            state: Course::default(),
             types: PhantomData,
         }
     }
@@ -125,7 +130,7 @@ impl<T, O> Command<(), T, O> {
             request: self.request,
             timeout: self.timeout,
             replay: self.replay,
-            state: State::New,
+            state: Course::default(),
             types: PhantomData,
         }
     }
@@ -151,7 +156,7 @@ impl<C, T, O> Command<C, T, O> {
             request: self.request,
             timeout: self.timeout,
             replay: self.replay,
-            state: State::New,
+            state: Course::default(),
             types: PhantomData,
         }
     }

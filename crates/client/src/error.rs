@@ -176,6 +176,17 @@ impl Error {
         Error(Arc::new(Inner { kind: *kind, text, maybe_applied: *maybe_applied }))
     }
 
+    /// The same, saying where. What is wrong with the protocol is so anywhere.
+    #[cfg(feature = "derive")]
+    pub(crate) fn at(self, place: &str) -> Error {
+        let Inner { kind, text, maybe_applied } = &*self.0;
+        if *kind == Kind::Protocol {
+            return self;
+        }
+        let text = Cow::Owned(format!("{place}: {text}"));
+        Error(Arc::new(Inner { kind: *kind, text, maybe_applied: *maybe_applied }))
+    }
+
     /// The server's error, as it came.
     pub(crate) fn server(message: &[u8]) -> Error {
         let kind = Kind::Server(Code::of(message));

@@ -11,7 +11,11 @@
 //! | [`Command`] | a command on its way: a future, or [waited for](Command::wait) |
 //! | [`ToArg`], [`ToArgs`] | what can be a word of a command |
 //! | [`FromReply`] | what a reply can be made into |
+//! | [`Observer`] | who is told what the client does |
 //! | [`Error`] | what happened, how far the command had come, whether it may have been executed |
+//!
+//! Features, each off by default: `derive` (structs as hashes), `json` (`Json<T>`), `tracing` and `metrics` (ready
+//! observers).
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
@@ -24,8 +28,16 @@ mod command;
 pub mod commands;
 pub mod consumer;
 mod credentials;
+#[cfg(feature = "derive")]
+#[doc(hidden)]
+pub mod derived;
 mod error;
+#[cfg(doctest)]
+mod guides;
+#[cfg(feature = "json")]
+mod json;
 mod lane;
+mod observe;
 mod poison;
 pub mod recipes;
 mod reply;
@@ -40,6 +52,8 @@ mod tls;
 pub use address::Address;
 pub use arg::{Item, ToArg, ToArgs, Words};
 pub use batch::{Batch, Commands, Transaction};
+#[cfg(feature = "derive")]
+pub use brisk_derive::{FromHash, FromReply, ToArg, ToHash};
 pub use brisk_resp::reply::read::Part;
 pub use brisk_resp::reply::value::Value;
 pub use bytes::Bytes;
@@ -48,7 +62,14 @@ pub use client::{Budget, Builder, Client, Lanes, ReadFrom};
 pub use command::{Command, Replay, Required, Target};
 pub use credentials::{BoxFuture, Credentials, Login, Rotating};
 pub use error::{Code, Error, Kind, Phase, Result};
+#[cfg(feature = "json")]
+pub use json::Json;
 pub use lane::cell::WhenFull;
+#[cfg(feature = "metrics")]
+pub use observe::Metrics;
+#[cfg(feature = "tracing")]
+pub use observe::Tracing;
+pub use observe::{Call, Connected, Counts, Endpoint, Observer, Outcome, Statistics, Token};
 pub use reply::{FromReply, Reader, Reply};
 pub use request::{Request, Traits};
 pub use scan::{Elements, Keys, Scan};

@@ -7,6 +7,7 @@
 use crate::arg::{ToArg, ToArgs, Words};
 use crate::client::key_slot;
 use crate::commands::{BINDING, BLOCKING};
+use crate::error::Error;
 use brisk_resp::reply::encode;
 use std::cell::RefCell;
 use std::ops::Range;
@@ -56,6 +57,8 @@ pub struct Request {
     /// The words, without the header that says how many they are.
     body: Vec<u8>,
     words: u32,
+    /// So many of them are the name.
+    name_words: u8,
     /// Where the first key is in `body`.
     key: Range<u32>,
     /// Where the words told as keys last are in `body`, with the values among them.
@@ -65,6 +68,8 @@ pub struct Request {
     traits: Traits,
     /// The key of another command with which this one goes.
     companion: Option<Box<[u8]>>,
+    /// Why the words are not what they should be.
+    failure: Option<Error>,
 }
 
 impl Request {
@@ -74,14 +79,24 @@ impl Request {
         let mut request = Request {
             body: borrow_buffer(),
             words: 0,
+            name_words: 0,
             key: 0..0,
             keys: 0..0,
             options_at: u32::MAX,
             traits,
             companion: None,
+            failure: None,
         };
         name.split(' ').for_each(|word| request.arg(word));
+        request.name_words = u8::try_from(request.words).unwrap_or(u8::MAX);
         request
+    }
+
+    /// What it was called when it was made, in capitals. O(bytes).
+    pub(crate) fn name(&self) -> String {
+        let words = self.words().take(usize::from(self.name_words));
+        let words: Vec<_> = words.map(String::from_utf8_lossy).collect();
+        words.join(" ").to_ascii_uppercase()
     }
 
     /// A command by its name, in any case. It is taken to change data; whether it waits for others or changes
@@ -99,16 +114,34 @@ impl Request {
     /// One more word. O(bytes).
     #[inline]
     pub fn arg(&mut self, arg: impl ToArg) {
-        let mut words = Words { out: &mut self.body, count: self.words };
+        let mut words = Words { out: &mut self.body, count: self.words, failure: None };
         arg.write(&mut words);
-        self.words = words.count;
+        let Words { count, failure, .. } = words;
+        self.words = count;
+        self.note_failure(failure);
     }
 
     /// More words. O(bytes).
     pub fn args(&mut self, args: impl ToArgs) {
-        let mut words = Words { out: &mut self.body, count: self.words };
+        let mut words = Words { out: &mut self.body, count: self.words, failure: None };
         args.write_all(&mut words);
-        self.words = words.count;
+        let Words { count, failure, .. } = words;
+        self.words = count;
+        self.note_failure(failure);
+    }
+
+    /// The first one stays.
+    #[inline]
+    fn note_failure(&mut self, failure: Option<Error>) {
+        if failure.is_some() && self.failure.is_none() {
+            self.failure = failure;
+        }
+    }
+
+    /// Why it cannot be sent: a word could not be written.
+    #[inline]
+    pub(crate) fn failure(&self) -> Option<&Error> {
+        self.failure.as_ref()
     }
 
     /// A word that is a key. The first one decides which connection, and in a cluster which node, gets
@@ -203,7 +236,7 @@ impl Request {
     }
 
     /// The first word.
-    pub(crate) fn name(&self) -> &[u8] {
+    pub(crate) fn verb(&self) -> &[u8] {
         self.words().next().unwrap_or_default()
     }
 
@@ -211,7 +244,7 @@ impl Request {
     #[inline]
     pub(crate) fn routing_key(&self) -> Option<&[u8]> {
         self.first_key().or_else(|| {
-            let is_published = self.words == 3 && self.name().eq_ignore_ascii_case(b"SPUBLISH");
+            let is_published = self.words == 3 && self.verb().eq_ignore_ascii_case(b"SPUBLISH");
             if is_published { self.words().nth(1) } else { None }
         })
     }
@@ -227,7 +260,7 @@ impl Request {
         let is_alone = self.keys.end == self.key.end.saturating_add(2);
         let keys = if is_alone && self.keys.start < self.key.start { 0..0 } else { range };
         // Between the keys of MSETNX are their values.
-        let step = if self.name().eq_ignore_ascii_case(b"MSETNX") { 2 } else { 1 };
+        let step = if self.verb().eq_ignore_ascii_case(b"MSETNX") { 2 } else { 1 };
         words_of(self.body.get(keys).unwrap_or_default()).step_by(step)
     }
 
@@ -280,11 +313,13 @@ impl Clone for Request {
         Request {
             body,
             words: self.words,
+            name_words: self.name_words,
             key: self.key.clone(),
             keys: self.keys.clone(),
             options_at: self.options_at,
             traits: self.traits,
             companion: self.companion.clone(),
+            failure: self.failure.clone(),
         }
     }
 }

@@ -7,7 +7,10 @@ use crate::command::{Command, Replay, Way};
 use crate::error::{Code, Error, Kind, Result};
 use crate::lane::Lane;
 use crate::lane::cell::Submitted;
+use crate::lane::connect::Setup;
+use crate::observe::Watched;
 use crate::request::{Request, Traits};
+use std::sync::Arc;
 use std::task::Waker;
 use std::time::Duration;
 
@@ -22,11 +25,12 @@ const ATTEMPTS: usize = 16;
 pub struct Session {
     lane: Lane,
     timeout: Option<Duration>,
+    setup: Arc<Setup>,
 }
 
 impl Session {
-    pub(crate) fn new(lane: Lane, timeout: Option<Duration>) -> Session {
-        Session { lane, timeout }
+    pub(crate) fn new(lane: Lane, timeout: Option<Duration>, setup: Arc<Setup>) -> Session {
+        Session { lane, timeout, setup }
     }
 
     /// A command by its name, as [`Client::raw`]. One that blocks wants a [`timeout`](Command::timeout) of its
@@ -57,6 +61,11 @@ impl Target for Session {
     #[expect(private_interfaces, reason = "nobody outside can name or call it")]
     fn submit(&self, way: &Way<'_>, waker: &Waker) -> Result<Submitted> {
         self.lane.submit(way.requests, way.limit(), waker)
+    }
+
+    #[expect(private_interfaces, reason = "nobody outside can name or call it")]
+    fn watched(&self, _: &Way<'_>) -> Option<&Arc<Watched>> {
+        self.setup.watched.as_ref()
     }
 
     fn default_replay(&self) -> Replay {

@@ -36,6 +36,7 @@ use crate::lane::cell::{Shared, Submitted};
 use crate::lane::connect::{Connection, open};
 use crate::lane::driver::{Pushed, Task};
 use crate::lane::slot::Slot;
+use crate::observe::Watched;
 use crate::request::{Request, Traits};
 use flight::{Flight, Plan};
 use std::sync::Arc;
@@ -351,6 +352,11 @@ impl Target for Cache {
             return Err(Error::new(Kind::Invalid, "a cache takes one command at a time"));
         };
         self.inner.find(request, way, self.age_max, waker)
+    }
+
+    #[expect(private_interfaces, reason = "nobody outside can name or call it")]
+    fn watched(&self, way: &Way<'_>) -> Option<&Arc<Watched>> {
+        self.inner.client.watched(way)
     }
 
     fn default_replay(&self) -> Replay {

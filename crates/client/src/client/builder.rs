@@ -18,6 +18,7 @@ use crate::lane::connect::without_tls;
 use crate::lane::connect::{Connection, Setup, open};
 use crate::lane::driver::{Task, Watch};
 use crate::lane::pool::{Pool, Seat};
+use crate::observe::{Observer, Observers};
 use crate::session::Session;
 #[cfg(feature = "tls")]
 use crate::tls::TlsClient;
@@ -115,6 +116,7 @@ pub struct Builder {
     addresses: Option<AddressMap>,
     #[cfg(feature = "tls")]
     tls: Option<crate::Tls>,
+    observers: Observers,
 }
 
 impl Builder {
@@ -139,6 +141,7 @@ impl Builder {
             addresses: None,
             #[cfg(feature = "tls")]
             tls: None,
+            observers: Observers::default(),
         }
     }
 
@@ -313,6 +316,12 @@ impl Builder {
         self
     }
 
+    /// Somebody who is told what the client does: see [`Observer`]. May be said several times; each is told.
+    pub fn observer(mut self, observer: impl Observer) -> Builder {
+        self.observers.add(observer);
+        self
+    }
+
     /// Connects, within a tokio runtime, which runs the lanes from then on. Returns when the first lane is
     /// there; the others follow.
     ///
@@ -393,6 +402,7 @@ impl Builder {
             Wanted { seeds, read_from: self.read_from, zone: self.zone, addresses: self.addresses };
         let ours = Login { user: url.user, password: url.password };
         let mut setup = Setup {
+            watched: self.observers.watch(&url.address, db),
             address: url.address,
             #[cfg(feature = "tls")]
             tls,
@@ -456,7 +466,7 @@ impl Client {
             None,
             Shared::new(self.inner.plan.bounds),
         );
-        Ok(Session::new(lane, self.inner.timeout))
+        Ok(Session::new(lane, self.inner.timeout, setup))
     }
 
     /// How a lane of this client is bounded.
@@ -517,6 +527,7 @@ impl Plan {
         };
         let inner = Inner {
             route,
+            watched: self.setup.watched.clone(),
             replay: self.replay,
             timeout: self.bounds.timeout,
             plan: self.clone(),

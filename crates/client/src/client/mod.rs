@@ -23,6 +23,7 @@ use crate::command::sealed::Target;
 use crate::command::{Command, Replay, Way};
 use crate::error::{Error, Kind, Result};
 use crate::lane::cell::Submitted;
+use crate::observe::{Counts, Watched};
 use crate::request::Request;
 use attached::Attached;
 use cluster::map::Member;
@@ -54,6 +55,8 @@ pub struct Client {
 #[derive(Debug)]
 struct Inner {
     route: Route,
+    /// Who wants to know what it does.
+    watched: Option<Arc<Watched>>,
     replay: Replay,
     timeout: Option<Duration>,
     /// How connections are made.
@@ -172,6 +175,7 @@ impl Client {
     fn at(&self, cluster: &Arc<Cluster>, member: Arc<Member>) -> Client {
         let inner = Inner {
             route: Route::Member(Arc::clone(cluster), member),
+            watched: self.inner.watched.clone(),
             replay: self.inner.replay,
             timeout: self.inner.timeout,
             plan: self.inner.plan.clone(),
@@ -181,6 +185,17 @@ impl Client {
             attached: Arc::clone(&self.inner.attached),
         };
         Client { inner: Arc::new(inner) }
+    }
+
+    /// What each lane has counted.
+    pub(crate) fn counts(&self) -> Vec<Counts> {
+        match &self.inner.route {
+            Route::Server(node) => node.counts().collect(),
+            Route::Cluster(cluster) => cluster.counts(),
+            Route::Member(_, member) => {
+                member.known_node().map_or_else(Vec::new, |node| node.counts().collect())
+            }
+        }
     }
 }
 
@@ -203,6 +218,12 @@ impl Target for Client {
             Route::Cluster(cluster) => Some(cluster),
             _ => None,
         }
+    }
+
+    #[expect(private_interfaces, reason = "nobody outside can name or call it")]
+    #[inline]
+    fn watched(&self, _: &Way<'_>) -> Option<&Arc<Watched>> {
+        self.inner.watched.as_ref()
     }
 
     fn default_replay(&self) -> Replay {

@@ -5,6 +5,7 @@ use crate::error::{Error, Kind, Result};
 use crate::lane::Lane;
 use crate::lane::cell::Submitted;
 use crate::lane::pool::Pool;
+use crate::observe::Counts;
 use crate::request::Request;
 use std::sync::Arc;
 use std::task::Waker;
@@ -68,6 +69,11 @@ impl Node {
     pub(crate) fn close(&self) {
         self.pool.iter().for_each(|pool| pool.close());
         self.lanes.iter().for_each(Lane::close);
+    }
+
+    /// What each lane has counted.
+    pub(crate) fn counts(&self) -> impl Iterator<Item = Counts> {
+        self.lanes.iter().map(Lane::counts)
     }
 
     /// Commands whose replies have not come, about.

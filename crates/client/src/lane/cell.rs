@@ -6,6 +6,7 @@ use super::pool::Seat;
 use super::slot::Slot;
 use super::{Answer, Waiting};
 use crate::error::{Error, Kind, Phase, Result};
+use crate::observe::{Counts, Tallies};
 use crate::poison::lock;
 use crate::reply::Reply;
 use crate::request::Request;
@@ -70,6 +71,7 @@ pub(crate) struct Shared {
     pub(crate) bounds: Bounds,
     /// Where the lane gets its work if it is one of a pool: then nothing is queued here.
     pub(crate) seat: Option<Seat>,
+    pub(crate) tallies: Tallies,
     cell: Mutex<Cell>,
 }
 
@@ -125,7 +127,7 @@ impl Shared {
             is_broken: false,
             failure: None,
         };
-        Shared { bounds, seat: None, cell: Mutex::new(cell) }
+        Shared { bounds, seat: None, tallies: Tallies::default(), cell: Mutex::new(cell) }
     }
 
     /// Of a lane of a pool.
@@ -162,6 +164,8 @@ impl Shared {
         requests.iter().for_each(|request| request.encode(&mut cell.out));
         let len = cell.out.len() - begin;
         cell.bytes += len;
+        self.tallies.commands.add(requests.len());
+        self.tallies.sent_bytes.add(len);
         let entry = Entry::new(Arc::clone(&slot), requests.len(), len, timeout);
         let was_idle = cell.entries.is_empty() && cell.held == 0 && begin == 0;
         cell.entries.push_back(entry);
@@ -215,6 +219,16 @@ impl Shared {
         if let Some(driver) = driver {
             driver.wake();
         }
+    }
+
+    /// What was counted, and what is so now.
+    pub(crate) fn counts(&self) -> Counts {
+        let mut counts = Counts::of(&self.tallies);
+        let cell = self.lock();
+        counts.pending = (cell.held + cell.entries.len()) as u64;
+        counts.pending_bytes = cell.bytes as u64;
+        counts.connected = u64::from(cell.writer.is_some());
+        counts
     }
 
     pub(crate) fn pending(&self) -> usize {
@@ -292,6 +306,7 @@ impl Shared {
                     let phase = if sent > 0 { Phase::Sent } else { Phase::Queued };
                     sent = sent.saturating_sub(entry.len);
                     if entry.expires(now, &self.bounds) {
+                        self.tallies.timeouts.add(1);
                         let error = timeout(phase, cell.failure.as_ref());
                         over.extend(entry.answer(Err(error)));
                     }

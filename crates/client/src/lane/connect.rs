@@ -7,6 +7,7 @@ use crate::address::Address;
 use crate::client::sentinel::Place;
 use crate::credentials::{Login, Source};
 use crate::error::{Code, Error, Kind, Result};
+use crate::observe::Watched;
 use crate::reply::Reply;
 use crate::request::{Request, Traits};
 use brisk_resp::reply::decode::ReplyLimits;
@@ -15,6 +16,7 @@ use bytes::BytesMut;
 use socket2::{SockRef, TcpKeepalive};
 use std::collections::HashMap;
 use std::future::poll_fn;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpStream;
 
@@ -42,6 +44,8 @@ pub(crate) struct Setup {
     pub(crate) readonly: bool,
     /// Unacknowledged bytes for so long, and the system gives the connection up.
     pub(crate) silence_max: Duration,
+    /// Who wants to know of its connections.
+    pub(crate) watched: Option<Arc<Watched>>,
     /// Sent when all that is done, in RESP3; it has to succeed.
     pub(crate) tracking: Option<Request>,
 }

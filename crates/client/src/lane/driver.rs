@@ -11,6 +11,7 @@ use super::connect::{Connection, Setup, open};
 use super::io::{ReadSide, Writer};
 use super::pool::Taken;
 use crate::error::{Error, Kind, Phase, Result};
+use crate::observe::{Seen, reconnecting};
 use crate::reply::Reply;
 use brisk_resp::reply::decode::ReplyLimits;
 use brisk_resp::reply::frame::{FrameScanner, Scan};
@@ -81,6 +82,8 @@ impl Task {
                 None => match self.connect().await {
                     Some(Ok(connection)) => connection,
                     Some(Err(error)) => {
+                        self.shared.tallies.failed_connections.add(1);
+                        reconnecting(&self.setup, &error, retry);
                         self.shared.lock().failure = Some(error);
                         self.tell_trouble();
                         if !self.wait(random.spread(retry)).await {
@@ -93,6 +96,8 @@ impl Task {
                 },
             };
             let origin = connection.origin.clone();
+            self.shared.tallies.connections.add(1);
+            let seen = Seen::connected(&self.setup, &connection);
             let mut link = Link::new(&self, connection);
             let ended = tokio::select! {
                 biased;
@@ -111,6 +116,7 @@ impl Task {
             self.lose();
             link.abandon(&error).await;
             self.tell_trouble();
+            seen.ended(&error);
             if is_closed || !self.reconnects {
                 break;
             }
@@ -388,8 +394,9 @@ impl<'a> Link<'a> {
             match self.reader.poll_read(cx, &mut self.buffer) {
                 Poll::Pending => break,
                 Poll::Ready(Ok(0)) => return Err(lost("the server closed the connection")),
-                Poll::Ready(Ok(_)) => {
+                Poll::Ready(Ok(read)) => {
                     self.heard = true;
+                    self.task.shared.tallies.received_bytes.add(read);
                     answered |= self.answer()?;
                 }
                 Poll::Ready(Err(error)) => return Err(lost(&error.to_string())),
@@ -422,12 +429,15 @@ impl<'a> Link<'a> {
             }
             let is_refusal = unread.starts_with(b"-READONLY ") && self.wants_primary();
             let is_abort = unread.starts_with(b"-EXECABORT ");
+            let is_error = usize::from(matches!(unread.first(), Some(b'-' | b'!')));
             if self.entries.is_empty() {
                 self.take_sent(true);
             }
             let Some(entry) = self.entries.front() else {
                 return Err(Error::new(Kind::Protocol, "a reply that nobody asked for"));
             };
+            self.task.shared.tallies.replies.add(1);
+            self.task.shared.tallies.errors.add(is_error);
             self.seen += 1;
             self.seen_bytes += len;
             self.refused += u32::from(is_refusal);
@@ -669,6 +679,7 @@ impl<'a> Link<'a> {
         let mut over = Vec::new();
         for entry in &mut self.entries {
             if entry.expires(now, bounds) {
+                self.task.shared.tallies.timeouts.add(1);
                 over.extend(entry.answer(Err(timeout(Phase::Sent, None))));
             } else if entry.is_awaited() && self.own_timeouts == 0 {
                 // All others came later, and have as much time.

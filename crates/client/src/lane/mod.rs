@@ -36,6 +36,7 @@ pub(crate) mod slot;
 mod tls;
 
 use crate::error::Result;
+use crate::observe::Counts;
 use crate::reply::Reply;
 use crate::request::Request;
 use cell::{Shared, Submitted};
@@ -64,6 +65,9 @@ impl Lane {
         timeout: Option<Duration>,
         waker: &Waker,
     ) -> Result<Submitted> {
+        if let Some(failure) = requests.iter().find_map(Request::failure) {
+            return Err(failure.clone());
+        }
         self.shared.submit(requests, timeout, waker)
     }
 
@@ -80,6 +84,11 @@ impl Lane {
     /// There was no connection when last one was tried.
     pub(crate) fn is_down(&self) -> bool {
         self.shared.is_down()
+    }
+
+    /// What it has counted.
+    pub(crate) fn counts(&self) -> Counts {
+        self.shared.counts()
     }
 
     /// Requests whose replies have not come, about.

@@ -5,6 +5,8 @@ use crate::error::{Error, Result};
 use brisk_resp::reply::read::Part;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 use std::hash::{BuildHasher, Hash};
+use std::rc::Rc;
+use std::sync::Arc;
 
 /// The elements of any aggregate; nothing is an empty one.
 fn elements<T: FromReply>(reader: &mut Reader<'_>) -> Result<Vec<T>> {
@@ -68,6 +70,33 @@ impl<T: FromReply, const N: usize> FromReply for [T; N] {
     }
 }
 
+/// Values around one.
+macro_rules! around {
+    ($($type:ident)*) => {$(
+        impl<T: FromReply> FromReply for $type<T> {
+            fn from_reply(reader: &mut Reader<'_>) -> Result<$type<T>> {
+                T::from_reply(reader).map($type::new)
+            }
+
+            fn is_nothing(part: &Part<'_>) -> bool {
+                T::is_nothing(part)
+            }
+
+            fn absent() -> Option<$type<T>> {
+                T::absent().map($type::new)
+            }
+        }
+
+        impl<T: FromReply> FromReply for $type<[T]> {
+            fn from_reply(reader: &mut Reader<'_>) -> Result<$type<[T]>> {
+                elements(reader).map($type::from)
+            }
+        }
+    )*};
+}
+
+around! { Arc Box Rc }
+
 /// Pairs come as a map, as an array of pairs, or as an array in which key and value take turns.
 impl<A: FromReply, B: FromReply> FromReply for (A, B) {
     fn from_reply(reader: &mut Reader<'_>) -> Result<(A, B)> {
@@ -120,13 +149,19 @@ tuples! {
     6: A B C D E F;
     7: A B C D E F G;
     8: A B C D E F G H;
+    9: A B C D E F G H I;
+    10: A B C D E F G H I J;
+    11: A B C D E F G H I J K;
+    12: A B C D E F G H I J K L;
 }
 
 #[cfg(test)]
 mod tests {
     use crate::reply::Reply;
     use bytes::Bytes;
-    use std::collections::{BTreeMap, BTreeSet};
+    use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+    use std::num::NonZero;
+    use std::sync::Arc;
 
     fn reply(text: &str) -> Reply {
         let text = text.replace('|', "\r\n").into_bytes();
@@ -158,6 +193,47 @@ mod tests {
         let within = reply("*2|-ERR a|:1|").read::<Vec<crate::Result<i64>>>().unwrap();
         assert!(within[0].is_err() && matches!(within[1], Ok(1)));
         assert!(reply("*2|-ERR a|:1|").read::<Vec<i64>>().is_err());
+    }
+
+    #[test]
+    fn an_empty_list_is_not_nothing() {
+        for (text, is_there) in [("*0|", true), ("*-1|", false), ("_|", false), ("~0|", true)] {
+            let list = reply(text).read::<Option<Vec<String>>>().unwrap();
+            assert_eq!(list, is_there.then(Vec::new), "{text}");
+            let set = reply(text).read::<Option<HashSet<String>>>().unwrap();
+            assert_eq!(set.is_some(), is_there, "{text}");
+            // Who does not ask gets an empty one.
+            assert_eq!(reply(text).read::<Vec<String>>().unwrap(), Vec::<String>::new());
+            assert!(reply(text).read::<HashMap<String, i64>>().unwrap().is_empty());
+        }
+        assert!(reply("%0|").read::<Option<BTreeMap<String, i64>>>().unwrap().is_some());
+    }
+
+    #[test]
+    fn values_of_maps_may_be_nothing_or_lists() {
+        for text in ["*4|$1|a|$1|1|$1|b|$-1|", "%2|$1|a|:1|$1|b|_|"] {
+            let map = reply(text).read::<HashMap<String, Option<i64>>>().unwrap();
+            assert_eq!(map, HashMap::from([("a".into(), Some(1)), ("b".into(), None)]));
+        }
+        for text in ["*4|$1|a|*2|:1|:2|$1|b|*0|", "%2|$1|a|*2|:1|:2|$1|b|*-1|"] {
+            let map = reply(text).read::<BTreeMap<Arc<str>, Box<[i64]>>>().unwrap();
+            assert_eq!(map["a"][..], [1, 2]);
+            assert!(map["b"].is_empty());
+        }
+        let flags = reply("%1|:1|#t|").read::<HashMap<NonZero<u32>, bool>>().unwrap();
+        assert_eq!(flags.into_iter().collect::<Vec<_>>(), [(NonZero::<u32>::MIN, true)]);
+    }
+
+    #[test]
+    fn tuples_have_the_length_that_they_are_asked_for_with() {
+        type Twelve = (i8, i16, i32, i64, u16, u32, u64, f64, bool, String, Option<i64>, Vec<i64>);
+        let text = "*12|:1|:2|:3|:4|:5|:6|:7|,8.5|#t|+ten|_|*1|:12|";
+        let twelve = reply(text).read::<Twelve>().unwrap();
+        assert_eq!(twelve, (1, 2, 3, 4, 5, 6, 7, 8.5, true, "ten".into(), None, vec![12]));
+        assert!(reply(text).read::<(i64, i64, i64)>().is_err());
+        assert_eq!(reply("*-1|").read::<Option<(i64, i64)>>().unwrap(), None);
+        assert_eq!(reply("*1|:7|").read::<Box<(i64,)>>().unwrap().0, 7);
+        assert_eq!(reply("$1|7|").read::<Option<Arc<i64>>>().unwrap().as_deref(), Some(&7));
     }
 
     #[test]

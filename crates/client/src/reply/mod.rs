@@ -180,6 +180,18 @@ pub trait FromReply: Sized {
         }
         Ok(values)
     }
+
+    /// Whether a reply that begins with this part is `None` for an `Option`.
+    #[doc(hidden)]
+    fn is_nothing(part: &Part<'_>) -> bool {
+        *part == Part::Null
+    }
+
+    /// What a field of a struct is if the hash has none.
+    #[doc(hidden)]
+    fn absent() -> Option<Self> {
+        None
+    }
 }
 
 /// Room is made for no more values than this before they are seen.
@@ -211,11 +223,15 @@ impl<T: FromReply> FromReply for Option<T> {
     #[inline]
     fn from_reply(reader: &mut Reader<'_>) -> Result<Option<T>> {
         let mut ahead = reader.clone();
-        if ahead.part()? == Part::Null {
+        if T::is_nothing(&ahead.part()?) {
             *reader = ahead;
             return Ok(None);
         }
         T::from_reply(reader).map(Some)
+    }
+
+    fn absent() -> Option<Option<T>> {
+        Some(None)
     }
 }
 

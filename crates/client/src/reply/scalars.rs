@@ -4,7 +4,11 @@ use super::{FromReply, Reader};
 use crate::error::{Error, Result};
 use brisk_resp::reply::read::Part;
 use bytes::Bytes;
+use std::borrow::Cow;
+use std::num::NonZero;
+use std::rc::Rc;
 use std::str;
+use std::sync::Arc;
 
 fn text<'a>(part: &Part<'a>, wanted: &'static str) -> Result<&'a [u8]> {
     match *part {
@@ -31,8 +35,9 @@ impl FromReply for bool {
             Part::Integer(value) => Ok(value != 0),
             Part::Null => Ok(false),
             Part::Simple(b"OK") => Ok(true),
-            Part::Bulk(b"1") => Ok(true),
-            Part::Bulk(b"0") => Ok(false),
+            // As programs of other languages write it.
+            Part::Bulk(b"1" | b"true") => Ok(true),
+            Part::Bulk(b"0" | b"false") => Ok(false),
             part => Err(Error::unexpected("flag", &part)),
         }
     }
@@ -61,7 +66,20 @@ macro_rules! integers {
 }
 
 // No u8: a list of them is a string of bytes.
-integers! { i16 u16 i32 u32 i64 u64 i128 u128 isize usize }
+integers! { i8 i16 u16 i32 u32 i64 u64 i128 u128 isize usize }
+
+macro_rules! other_than_0 {
+    ($($type:ty)*) => {$(
+        impl FromReply for NonZero<$type> {
+            fn from_reply(reader: &mut Reader<'_>) -> Result<NonZero<$type>> {
+                let value = <$type>::from_reply(reader)?;
+                NonZero::new(value).ok_or_else(|| Error::unexpected("number other than 0", &value))
+            }
+        }
+    )*};
+}
+
+other_than_0! { i8 i16 u16 i32 u32 i64 u64 i128 u128 isize usize }
 
 impl FromReply for f64 {
     fn from_reply(reader: &mut Reader<'_>) -> Result<f64> {
@@ -96,10 +114,37 @@ impl FromReply for String {
     }
 }
 
-impl FromReply for Box<str> {
-    fn from_reply(reader: &mut Reader<'_>) -> Result<Box<str>> {
-        String::from_reply(reader).map(String::into_boxed_str)
+impl FromReply for char {
+    fn from_reply(reader: &mut Reader<'_>) -> Result<char> {
+        let text = String::from_reply(reader)?;
+        let mut chars = text.chars();
+        match (chars.next(), chars.next()) {
+            (Some(one), None) => Ok(one),
+            _ => Err(Error::unexpected("single character", &text)),
+        }
     }
+}
+
+/// Types that are made of another one.
+macro_rules! made_of {
+    ($($type:ty: $of:ty;)*) => {$(
+        impl FromReply for $type {
+            fn from_reply(reader: &mut Reader<'_>) -> Result<Self> {
+                <$of>::from_reply(reader).map(Self::from)
+            }
+        }
+    )*};
+}
+
+made_of! {
+    Box<str>: String;
+    Rc<str>: String;
+    Arc<str>: String;
+    Cow<'_, str>: String;
+    Box<[u8]>: Vec<u8>;
+    Rc<[u8]>: Vec<u8>;
+    Arc<[u8]>: Vec<u8>;
+    Cow<'_, [u8]>: Vec<u8>;
 }
 
 impl FromReply for Vec<u8> {
@@ -123,5 +168,71 @@ impl FromReply for Bytes {
             Part::Double(value) => Ok(Bytes::from(value.to_string())),
             part => text(&part, "string").map(|text| reader.share(text)),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::reply::{FromReply, Reply};
+    use crate::{Kind, Result};
+    use bytes::Bytes;
+    use std::borrow::Cow;
+    use std::num::NonZero;
+    use std::sync::Arc;
+
+    fn read<T: FromReply>(text: &str) -> Result<T> {
+        Reply::shared(Bytes::from(text.replace('|', "\r\n"))).read()
+    }
+
+    #[test]
+    fn one_string_becomes_any_type_of_string() {
+        for text in ["$2|ab|", "+ab|", "=6|txt:ab|"] {
+            assert_eq!(&*read::<Box<str>>(text).unwrap(), "ab");
+            assert_eq!(&*read::<Arc<str>>(text).unwrap(), "ab");
+            assert_eq!(read::<Cow<'static, str>>(text).unwrap(), "ab");
+            assert_eq!(&*read::<Box<[u8]>>(text).unwrap(), b"ab");
+            assert_eq!(&*read::<Arc<[u8]>>(text).unwrap(), b"ab");
+            assert_eq!(&*read::<Cow<'static, [u8]>>(text).unwrap(), b"ab");
+            assert_eq!(read::<Bytes>(text).unwrap(), "ab");
+        }
+        assert_eq!(read::<char>("$2|\u{e9}|").unwrap(), 'é');
+        assert_eq!(read::<char>("$2|ab|").unwrap_err().kind(), Kind::UnexpectedReply);
+        assert_eq!(read::<Arc<str>>("*0|").unwrap_err().kind(), Kind::UnexpectedReply);
+    }
+
+    #[test]
+    fn nothing_is_no_string_no_number_and_no_character() {
+        for text in ["$-1|", "_|", "*-1|"] {
+            assert_eq!(read::<String>(text).unwrap_err().kind(), Kind::UnexpectedReply);
+            assert_eq!(read::<Arc<str>>(text).unwrap_err().kind(), Kind::UnexpectedReply);
+            assert_eq!(read::<i64>(text).unwrap_err().kind(), Kind::UnexpectedReply);
+            assert_eq!(read::<char>(text).unwrap_err().kind(), Kind::UnexpectedReply);
+            assert_eq!(read::<Option<Arc<str>>>(text).unwrap(), None);
+            assert_eq!(read::<Option<NonZero<u32>>>(text).unwrap(), None);
+            assert_eq!(read::<Option<bool>>(text).unwrap(), None);
+        }
+        assert_eq!(read::<Option<Arc<str>>>("$0||").unwrap().as_deref(), Some(""));
+    }
+
+    #[test]
+    fn a_number_that_does_not_fit_is_an_error_and_not_cut() {
+        assert_eq!(read::<i8>(":127|").unwrap(), 127);
+        assert!(read::<i8>(":128|").is_err());
+        assert!(read::<u32>("$2|-1|").is_err());
+        assert_eq!(read::<u128>("(340282366920938463463374607431768211455|").unwrap(), u128::MAX);
+        assert_eq!(read::<NonZero<u64>>("$1|7|").unwrap().get(), 7);
+        let error = read::<NonZero<u64>>(":0|").unwrap_err();
+        assert!(error.message().contains("other than 0"), "{error}");
+    }
+
+    #[test]
+    fn flags_are_read_as_servers_and_programs_write_them() {
+        for text in ["#t|", ":1|", "$1|1|", "$4|true|", "+OK|"] {
+            assert!(read::<bool>(text).unwrap(), "{text}");
+        }
+        for text in ["#f|", ":0|", "$1|0|", "$5|false|", "$-1|", "_|"] {
+            assert!(!read::<bool>(text).unwrap(), "{text}");
+        }
+        assert!(read::<bool>("$3|yes|").is_err());
     }
 }

@@ -5,6 +5,7 @@ use super::orders::{Answer, Asked};
 use super::{Event, Message, Shared, size};
 use crate::error::{Error, Kind, Result};
 use crate::lane::connect::{Connection, Setup, open};
+use crate::observe::{Seen, reconnecting};
 use crate::reply::Reply;
 use crate::request::{Request, Traits};
 use brisk_resp::reply::decode::ReplyLimits;
@@ -66,8 +67,11 @@ impl Listener {
             match next.take() {
                 Some(connection) => {
                     let began = Instant::now();
+                    let seen = Seen::connected(&self.setup, &connection);
                     // Why it was lost is of no use to who listens; that it was, is.
-                    let _ = self.listen(connection).await;
+                    if let Err(error) = self.listen(connection).await {
+                        seen.ended(&error);
+                    }
                     if began.elapsed() >= RETRY_LONGEST {
                         retry = RETRY_FIRST;
                     } else if self.shared.lock().over.is_none() {
@@ -81,7 +85,8 @@ impl Listener {
                         self.subscribe_again();
                         next = Some(connection);
                     }
-                    Err(_) => {
+                    Err(error) => {
+                        reconnecting(&self.setup, &error, retry);
                         sleep(retry).await;
                         retry = (retry * 2).min(RETRY_LONGEST);
                     }

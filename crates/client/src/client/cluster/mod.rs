@@ -32,6 +32,7 @@ use crate::lane::Waiting;
 use crate::lane::cell::{Submitted, closed, timeout};
 use crate::lane::connect::Setup;
 use crate::lane::driver::Watch;
+use crate::observe::Counts;
 use crate::poison::{read, write};
 use crate::reply::Reply;
 use crate::request::{Request, Traits};
@@ -392,6 +393,13 @@ impl Cluster {
 
     pub(crate) fn is_closed(&self) -> bool {
         self.is_closed.load(Ordering::Relaxed)
+    }
+
+    /// What each lane to each node has counted.
+    pub(super) fn counts(&self) -> Vec<Counts> {
+        let map = read(&self.map);
+        let nodes = map.members().filter_map(|member| member.known_node());
+        nodes.flat_map(super::node::Node::counts).collect()
     }
 
     pub(super) fn pending(&self) -> usize {

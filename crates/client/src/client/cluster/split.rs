@@ -28,7 +28,7 @@ enum Splits {
 
 /// What a request is that can be split, and from which word to which its keys are.
 fn splits(request: &Request) -> Option<(Splits, usize)> {
-    let name = request.name();
+    let name = request.verb();
     let is = |known: &str| name.eq_ignore_ascii_case(known.as_bytes());
     // By length first: most commands are none of these.
     match name.len() {
@@ -80,7 +80,7 @@ pub(crate) fn belongs(request: &Request) -> Belongs {
 }
 
 fn split(request: &Request, how: Splits, step: usize) -> (Merge, Vec<(u16, Request)>) {
-    let name = std::str::from_utf8(request.name()).unwrap_or_default();
+    let name = std::str::from_utf8(request.verb()).unwrap_or_default();
     let mut parts: Vec<(u16, Request)> = Vec::new();
     // Where the part of a slot is; slots are few, and most often fewer than keys.
     let mut places = std::collections::HashMap::new();

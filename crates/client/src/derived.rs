@@ -1,0 +1,230 @@
+//! What the code of the derives calls: fields written as words, and read one by one. No part of the interface.
+
+use crate::arg::{ToArg, Words};
+use crate::error::{Error, Kind, Result};
+use crate::reply::{FromReply, Reader};
+use brisk_resp::reply::read::Part;
+
+/// A value of a field: a word, or none.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not one word, so no value of a field",
+    note = "implement `ToArg` for it, derive it, or say `#[hash(json)]`"
+)]
+pub trait ToField {
+    fn is_there(&self) -> bool {
+        true
+    }
+
+    fn write_value(&self, words: &mut Words<'_>);
+}
+
+impl<T: ToArg> ToField for T {
+    fn write_value(&self, words: &mut Words<'_>) {
+        self.write(words);
+    }
+}
+
+impl ToField for u8 {
+    fn write_value(&self, words: &mut Words<'_>) {
+        u16::from(*self).write(words);
+    }
+}
+
+impl<T: ToField> ToField for Option<T> {
+    fn is_there(&self) -> bool {
+        self.as_ref().is_some_and(T::is_there)
+    }
+
+    fn write_value(&self, words: &mut Words<'_>) {
+        if let Some(value) = self {
+            value.write_value(words);
+        }
+    }
+}
+
+pub fn is_there(value: &impl ToField) -> bool {
+    value.is_there()
+}
+
+pub fn write_field(words: &mut Words<'_>, name: &str, value: &impl ToField) {
+    if value.is_there() {
+        words.push(name.as_bytes());
+        value.write_value(words);
+    }
+}
+
+/// What a field can be made of.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be made of the value of a field",
+    note = "implement `FromReply` for it, derive it, or say `#[hash(json)]`"
+)]
+pub trait FromField: Sized {
+    fn from_field(reader: &mut Reader<'_>) -> Result<Self>;
+
+    /// What it is if there is no such field.
+    fn absent() -> Option<Self>;
+}
+
+impl<T: FromReply> FromField for T {
+    fn from_field(reader: &mut Reader<'_>) -> Result<T> {
+        T::from_reply(reader)
+    }
+
+    fn absent() -> Option<T> {
+        T::absent()
+    }
+}
+
+/// A list of these would be a string, a field is not.
+impl FromField for u8 {
+    fn from_field(reader: &mut Reader<'_>) -> Result<u8> {
+        let part = reader.peek()?;
+        u8::try_from(u16::from_reply(reader)?).map_err(|_| Error::unexpected("u8", &part))
+    }
+
+    fn absent() -> Option<u8> {
+        None
+    }
+}
+
+impl FromField for Option<u8> {
+    fn from_field(reader: &mut Reader<'_>) -> Result<Option<u8>> {
+        match reader.peek()? {
+            Part::Null => reader.skip().map(|()| None),
+            _ => u8::from_field(reader).map(Some),
+        }
+    }
+
+    fn absent() -> Option<Option<u8>> {
+        Some(None)
+    }
+}
+
+/// A key that is not there is a hash without fields.
+#[must_use]
+pub fn is_nothing(part: &Part<'_>) -> bool {
+    matches!(part, Part::Null | Part::Map(0) | Part::Array(0))
+}
+
+/// Fields and their values, in any of the forms in which pairs come.
+pub struct Fields<'r, 'a> {
+    reader: &'r mut Reader<'a>,
+    left: u64,
+    /// Each pair is a list.
+    is_nested: bool,
+    /// What is made of them.
+    of: &'static str,
+}
+
+impl<'r, 'a> Fields<'r, 'a> {
+    pub fn begin(reader: &'r mut Reader<'a>, of: &'static str) -> Result<Fields<'r, 'a>> {
+        let part = reader.part()?;
+        let (left, is_nested) = match part {
+            Part::Null => (0, false),
+            Part::Map(pairs) => (pairs, false),
+            Part::Array(count) if count > 0 && matches!(reader.peek()?, Part::Array(2)) => {
+                (count, true)
+            }
+            Part::Array(count) if count % 2 == 0 => (count / 2, false),
+            part => return Err(Error::unexpected("hash", &part).at(of)),
+        };
+        Ok(Fields { reader, left, is_nested, of })
+    }
+
+    /// The name of the next one, whose value is to be read or passed.
+    pub fn field(&mut self) -> Result<Option<&'a [u8]>> {
+        if self.left == 0 {
+            return Ok(None);
+        }
+        self.left -= 1;
+        if self.is_nested {
+            let part = self.reader.part()?;
+            if part != Part::Array(2) {
+                return Err(Error::unexpected("field and its value", &part).at(self.of));
+            }
+        }
+        word(self.reader, self.of).map(Some)
+    }
+
+    pub fn pass(&mut self) -> Result<()> {
+        self.reader.skip()
+    }
+
+    pub fn read<T: FromField>(&mut self, name: &'static str) -> Result<T> {
+        T::from_field(self.reader).map_err(|error| self.locate(error, name))
+    }
+
+    pub fn required<T: FromField>(&self, name: &'static str, slot: Option<T>) -> Result<T> {
+        slot.or_else(T::absent).ok_or_else(|| self.missing(name))
+    }
+
+    fn missing(&self, name: &str) -> Error {
+        self.locate(Error::new(Kind::Missing, "it is not there"), name)
+    }
+
+    fn locate(&self, error: Error, name: &str) -> Error {
+        error.at(&format!("field '{name}' of {}", self.of))
+    }
+}
+
+/// A word of the reply, as it came.
+pub fn word<'a>(reader: &mut Reader<'a>, of: &str) -> Result<&'a [u8]> {
+    let part = reader.part()?;
+    part.as_bytes().ok_or_else(|| Error::unexpected("word", &part).at(of))
+}
+
+#[must_use]
+pub fn no_such(of: &str, word: &[u8]) -> Error {
+    let text = format!("{of} is never '{}'", word.escape_ascii());
+    Error::new(Kind::UnexpectedReply, text)
+}
+
+#[cfg(feature = "json")]
+pub use json::{FromJson, ToJson, is_json_there, write_json};
+
+#[cfg(feature = "json")]
+mod json {
+    use super::Fields;
+    use crate::arg::Words;
+    use crate::error::Result;
+    use crate::json::{from_slice, to_vec};
+    use serde::Serialize;
+    use serde::de::DeserializeOwned;
+
+    /// A field that has this value is left out, and one that is not there has it.
+    const NULL: &[u8] = b"null";
+
+    pub trait ToJson: Serialize {}
+
+    impl<T: Serialize> ToJson for T {}
+
+    pub trait FromJson: DeserializeOwned {}
+
+    impl<T: DeserializeOwned> FromJson for T {}
+
+    pub fn is_json_there(value: &impl ToJson) -> bool {
+        to_vec(value).is_ok_and(|json| json != NULL)
+    }
+
+    pub fn write_json(words: &mut Words<'_>, name: &str, value: &impl ToJson) {
+        match to_vec(value) {
+            Ok(json) if json == NULL => {}
+            Ok(json) => {
+                words.push(name.as_bytes());
+                words.push(&json);
+            }
+            Err(error) => words.fail(error.at(&format!("field '{name}'"))),
+        }
+    }
+
+    impl Fields<'_, '_> {
+        pub fn read_json<T: FromJson>(&mut self, name: &'static str) -> Result<T> {
+            let json = crate::derived::word(self.reader, self.of);
+            json.and_then(from_slice).map_err(|error| self.locate(error, name))
+        }
+
+        pub fn required_json<T: FromJson>(&self, name: &str, slot: Option<T>) -> Result<T> {
+            slot.or_else(|| from_slice(NULL).ok()).ok_or_else(|| self.missing(name))
+        }
+    }
+}

@@ -1,0 +1,137 @@
+//! JSON as a word of a command, and of a reply: with the feature `json`.
+
+use crate::arg::{ToArg, ToArgs, Words};
+use crate::error::{Error, Kind, Result};
+use crate::reply::{FromReply, Reader};
+use brisk_resp::reply::read::Part;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+/// A value that is one word, its JSON; and that is made of one.
+///
+/// ```no_run
+/// # async fn example(db: brisk::Client) -> brisk::Result<()> {
+/// use brisk::Json;
+/// #[derive(serde::Serialize, serde::Deserialize)]
+/// struct Order {
+///     id: u64,
+///     items: Vec<String>,
+/// }
+///
+/// let order = Order { id: 7, items: vec!["tea".to_owned()] };
+/// db.set("order:7", Json(&order)).await?;
+/// let Json::<Order>(same) = db.get("order:7").required().await?;
+/// let perhaps: Option<Json<Order>> = db.get("order:8").await?;
+/// # Ok(())
+/// # }
+/// ```
+///
+/// A value that has no JSON, such as a map whose keys are no strings, is an error of the kind
+/// [`Kind::Invalid`], and nothing is sent. A reply that is no JSON of this type is [`Kind::UnexpectedReply`].
+/// O(bytes), and one allocation for writing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Json<T>(pub T);
+
+impl<T> Json<T> {
+    /// The value.
+    pub fn into_inner(self) -> T {
+        self.0
+    }
+}
+
+impl<T> From<T> for Json<T> {
+    fn from(value: T) -> Json<T> {
+        Json(value)
+    }
+}
+
+pub(crate) fn to_vec<T: Serialize + ?Sized>(value: &T) -> Result<Vec<u8>> {
+    serde_json::to_vec(value)
+        .map_err(|error| Error::new(Kind::Invalid, format!("the value has no JSON: {error}")))
+}
+
+pub(crate) fn from_slice<T: DeserializeOwned>(json: &[u8]) -> Result<T> {
+    serde_json::from_slice(json).map_err(|error| {
+        let text = format!("the reply is no JSON of this type: {error}");
+        Error::new(Kind::UnexpectedReply, text)
+    })
+}
+
+impl<T: Serialize> ToArg for Json<T> {
+    fn write(&self, words: &mut Words<'_>) {
+        match to_vec(&self.0) {
+            Ok(json) => words.push(&json),
+            Err(error) => words.fail(error),
+        }
+    }
+}
+
+impl<T: Serialize> ToArgs for Json<T> {
+    fn write_all(&self, words: &mut Words<'_>) {
+        self.write(words);
+    }
+
+    fn count(&self) -> usize {
+        1
+    }
+}
+
+impl<T: DeserializeOwned> FromReply for Json<T> {
+    fn from_reply(reader: &mut Reader<'_>) -> Result<Json<T>> {
+        let part = reader.part()?;
+        match part {
+            // Numbers that a script gives, and counters.
+            Part::Integer(number) => from_slice(number.to_string().as_bytes()),
+            part => match part.as_bytes() {
+                Some(json) => from_slice(json),
+                None => Err(Error::unexpected("string", &part)),
+            },
+        }
+        .map(Json)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::reply::Reply;
+    use crate::request::{Request, Traits};
+    use std::collections::{BTreeMap, HashMap};
+
+    fn reply(text: &str) -> Reply {
+        Reply::shared(text.replace('|', "\r\n").into_bytes().into())
+    }
+
+    #[test]
+    fn a_value_is_the_word_that_its_json_is() {
+        let mut request = Request::new("SET", Traits::default());
+        request.arg(Json(BTreeMap::from([("a", [1, 2])])));
+        request.args(vec![Json("é")]);
+        let words: Vec<_> = request.words().map(String::from_utf8_lossy).collect();
+        assert_eq!(words, ["SET", r#"{"a":[1,2]}"#, r#""é""#]);
+        assert!(request.failure().is_none());
+    }
+
+    #[test]
+    fn a_value_without_json_is_remembered_and_not_sent() {
+        let mut request = Request::new("SET", Traits::default());
+        request.arg(Json(HashMap::from([((1, 2), 3)])));
+        request.arg("later");
+        let failure = request.clone().failure().cloned().expect("it cannot be written");
+        assert_eq!(failure.kind(), Kind::Invalid);
+        assert!(failure.message().starts_with("the value has no JSON"), "{failure}");
+    }
+
+    #[test]
+    fn what_is_no_json_is_told_from_nothing() {
+        let read = |text| reply(text).read::<Option<Json<Vec<u8>>>>();
+        assert_eq!(read("$5|[1,2]|").unwrap(), Some(Json(vec![1, 2])));
+        assert_eq!(read("$-1|").unwrap(), None);
+        assert_eq!(read("$4|[1,2|").unwrap_err().kind(), Kind::UnexpectedReply);
+        assert_eq!(read("*0|").unwrap_err().kind(), Kind::UnexpectedReply);
+        assert_eq!(reply(":5|").read::<Json<u8>>().unwrap(), Json(5));
+        let deep = "[".repeat(100_000);
+        let deep = format!("${}|{deep}|", deep.len());
+        assert!(reply(&deep).read::<Json<serde_json::Value>>().is_err());
+    }
+}

@@ -1,0 +1,182 @@
+//! The course of a command, and what is told of it if somebody wants to know.
+
+use super::{Call, Outcome, Token, Watched};
+use crate::command::{State, Target, Way};
+use crate::error::{Error, Result};
+use crate::reply::Reply;
+use crate::request::Request;
+use brisk_resp::reply::read::Part;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Instant;
+
+/// How far a command has come, and who is told of that.
+#[derive(Debug, Default)]
+pub(crate) struct Course {
+    state: State,
+    watch: Option<Box<Watch>>,
+}
+
+impl Course {
+    /// As [`State::poll`].
+    #[inline]
+    pub(crate) fn poll(
+        &mut self,
+        target: &impl Target,
+        way: &Way<'_>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<Reply>> {
+        match target.watched(way) {
+            None => self.state.poll(target, way, cx),
+            Some(watched) => self.poll_watched(watched, target, way, cx),
+        }
+    }
+
+    #[cold]
+    fn poll_watched(
+        &mut self,
+        watched: &Arc<Watched>,
+        target: &impl Target,
+        way: &Way<'_>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<Reply>> {
+        if matches!(self.state, State::New) && !way.requests.is_empty() {
+            self.watch = Some(Box::new(Watch::begin(watched, way)));
+        }
+        let polled = self.state.poll(target, way, cx);
+        match &polled {
+            Poll::Ready(answer) => {
+                if let Some(mut watch) = self.watch.take() {
+                    watch.end(answer);
+                }
+            }
+            Poll::Pending if matches!(self.state, State::Full { .. }) => {
+                if let Some(watch) = &mut self.watch {
+                    watch.wait_for_room();
+                }
+            }
+            Poll::Pending => {}
+        }
+        polled
+    }
+}
+
+/// A command that began and has no outcome yet.
+#[derive(Debug)]
+struct Watch {
+    watched: Arc<Watched>,
+    name: String,
+    commands: usize,
+    begun: Instant,
+    waits_for_room: bool,
+    /// One of each observer; none once they were told the outcome.
+    tokens: Vec<Token>,
+}
+
+impl Watch {
+    fn begin(watched: &Arc<Watched>, way: &Way<'_>) -> Watch {
+        let (name, commands) = name(way.requests);
+        let mut watch = Watch {
+            watched: Arc::clone(watched),
+            name,
+            commands,
+            begun: Instant::now(),
+            waits_for_room: false,
+            tokens: Vec::new(),
+        };
+        let call = watch.call();
+        let mut tokens = Vec::new();
+        watched.each(|observer| tokens.push(observer.command_started(&call)));
+        watch.tokens = tokens;
+        watch
+    }
+
+    fn call(&self) -> Call<'_> {
+        Call { name: &self.name, commands: self.commands, endpoint: &self.watched.endpoint }
+    }
+
+    fn wait_for_room(&mut self) {
+        if !std::mem::replace(&mut self.waits_for_room, true) {
+            self.watched.each(|observer| observer.queue_full(&self.call()));
+        }
+    }
+
+    fn end(&mut self, answer: &Result<Reply>) {
+        match answer {
+            Err(error) => self.tell(Outcome::Failed(error)),
+            Ok(reply) => match first_error(reply) {
+                Some(error) => self.tell(Outcome::Failed(&error)),
+                None => self.tell(Outcome::Ok),
+            },
+        }
+    }
+
+    fn tell(&mut self, outcome: Outcome<'_>) {
+        let time = self.begun.elapsed();
+        let mut tokens = std::mem::take(&mut self.tokens).into_iter();
+        let call = self.call();
+        self.watched.each(|observer| {
+            if let Some(token) = tokens.next() {
+                observer.command_finished(&call, token, time, outcome);
+            }
+        });
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        if !self.tokens.is_empty() {
+            self.tell(Outcome::Dropped);
+        }
+    }
+}
+
+/// What several requests are called, and how many commands they are.
+fn name(requests: &[Request]) -> (String, usize) {
+    let (kind, requests) = match requests {
+        [one] => return (one.name(), 1),
+        [multi, commands @ .., exec] if multi.name() == "MULTI" && exec.name() == "EXEC" => {
+            ("MULTI", commands)
+        }
+        commands => ("PIPELINE", commands),
+    };
+    let first = requests.first().map(Request::name).unwrap_or_default();
+    let name = match requests.iter().all(|request| request.name() == first) {
+        true => format!("{kind} {first}").trim_end().to_owned(),
+        false => kind.to_owned(),
+    };
+    (name, requests.len())
+}
+
+/// The first error among the replies to one or several requests.
+fn first_error(reply: &Reply) -> Option<Error> {
+    let mut reader = reply.reader();
+    while !reader.is_at_end() {
+        if let Part::Error(message) = reader.peek().ok()? {
+            return Some(Error::server(message));
+        }
+        reader.skip().ok()?;
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::request::Traits;
+
+    #[test]
+    fn several_commands_are_called_by_their_name_if_it_is_one() {
+        let named = |names: &[&str]| {
+            let request = |name: &&str| Request::new(name, Traits::default());
+            name(&names.iter().map(request).collect::<Vec<_>>())
+        };
+        assert_eq!(named(&["GET"]), ("GET".into(), 1));
+        assert_eq!(named(&["config get"]), ("CONFIG GET".into(), 1));
+        assert_eq!(named(&["GET", "GET"]), ("PIPELINE GET".into(), 2));
+        assert_eq!(named(&["GET", "SET"]), ("PIPELINE".into(), 2));
+        assert_eq!(named(&["MULTI", "SET", "SET", "EXEC"]), ("MULTI SET".into(), 2));
+        assert_eq!(named(&["MULTI", "SET", "GET", "EXEC"]), ("MULTI".into(), 2));
+        assert_eq!(named(&["MULTI", "EXEC"]), ("MULTI".into(), 0));
+    }
+}
