@@ -176,7 +176,7 @@ async fn assert_whole(db: &Client, server: &Server, places: usize) {
     let mut other = server.connect();
     (0..places).for_each(|_| drop(other.cmd("RPUSH whole x")));
     for done in join_all(waits).await {
-        assert!(done.unwrap().unwrap().is_some());
+        assert!(done.expect("a caller").expect("an element").is_some());
     }
 }
 

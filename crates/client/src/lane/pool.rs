@@ -422,7 +422,7 @@ mod tests {
         // Called was b.
         let _busy = a.take().unwrap();
         assert!(b.take().is_none() && b.rest());
-        let _second = submit(&pool, "y");
+        let (_second, _third) = (submit(&pool, "y"), submit(&pool, "z"));
         assert_eq!((a.rings(), b.rings()), (0, 2));
     }
 
