@@ -367,7 +367,9 @@ impl State {
                             match cluster.onward(way, &answer, &mut trip) {
                                 Some(onward) => *self = State::onward(cluster, onward, trip),
                                 None => {
-                                    return Poll::Ready(answer.map(|reply| trip.own_replies(reply)));
+                                    return Poll::Ready(
+                                        answer.map(|reply| trip.own_replies(reply)),
+                                    );
                                 }
                             }
                         }
@@ -425,9 +427,7 @@ impl State {
     pub(crate) fn onward(cluster: &Cluster, onward: Onward, trip: Trip) -> State {
         match onward {
             Onward::Now => State::Again { trip },
-            Onward::After(pause) => {
-                State::Paused(Box::new(Paused::new(cluster, pause, trip)))
-            }
+            Onward::After(pause) => State::Paused(Box::new(Paused::new(cluster, pause, trip))),
         }
     }
 }

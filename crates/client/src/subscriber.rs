@@ -3,8 +3,8 @@
 //! What a listener cannot know by itself it is told: that messages may have been lost because the connection
 //! was ([`Event::Gap`]), or because it was slower than they came ([`Event::Overflow`]).
 
-use crate::client::Client;
-use crate::error::{Error, Kind, Result};
+use crate::client::{Client, Cluster, key_slot};
+use crate::error::{Code, Error, Kind, Result};
 use crate::lane::connect::{Connection, Setup, open};
 use crate::poison::lock;
 use crate::reply::Reply;
@@ -14,7 +14,7 @@ use brisk_resp::reply::frame::{FrameScanner, Scan};
 use bytes::Bytes;
 use std::collections::{BTreeSet, VecDeque};
 use std::future::poll_fn;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::task::{Poll, Waker};
 use std::time::{Duration, Instant};
 use tokio::sync::Notify;
@@ -158,7 +158,22 @@ impl Client {
     /// # Errors
     /// The server is not there, or refuses.
     pub async fn subscriber(&self) -> Result<Subscriber> {
-        let (setup, handle) = self.setup(None);
+        self.listen_at(None).await
+    }
+
+    /// The same, in a cluster with the node that has this sharded channel, and others of its slot: those of other
+    /// slots are refused. If the slot moves the listener goes with it, and tells of a [gap](Event::Gap). Plain channels
+    /// and patterns are heard at any node.
+    ///
+    /// # Errors
+    /// The server is not there, or refuses.
+    pub async fn subscriber_for(&self, channel: impl Into<Bytes>) -> Result<Subscriber> {
+        self.listen_at(Some(channel.into())).await
+    }
+
+    async fn listen_at(&self, channel: Option<Bytes>) -> Result<Subscriber> {
+        let (setup, handle) = self.setup(channel.as_deref());
+        let cluster = self.weak_cluster();
         let shared = Arc::new(Shared {
             state: Mutex::default(),
             changed: Notify::new(),
@@ -166,7 +181,7 @@ impl Client {
         });
         // Before the task: who leaves while it connects ends it.
         let subscriber = Subscriber { shared: Arc::clone(&shared) };
-        let listener = Listener { shared, setup };
+        let listener = Listener { shared, setup, cluster, channel };
         let opening = handle.spawn(async move {
             let connection = open(&listener.setup).await?;
             tokio::spawn(listener.run(connection));
@@ -313,6 +328,9 @@ impl Drop for Subscriber {
 struct Listener {
     shared: Arc<Shared>,
     setup: Arc<Setup>,
+    cluster: Option<Weak<Cluster>>,
+    /// It listens where this one is.
+    channel: Option<Bytes>,
 }
 
 impl Drop for Listener {
@@ -335,7 +353,7 @@ impl Listener {
                 Some(connection) => {
                     let began = Instant::now();
                     // Why it was lost is of no use to who listens; that it was, is.
-                    let _ = self.listen(connection).await;
+                    let _ = self.listen(connection).await.map_err(|error| self.learn(&error));
                     if began.elapsed() >= RETRY_LONGEST {
                         retry = RETRY_FIRST;
                     } else if !self.shared.lock().is_over {
@@ -344,18 +362,58 @@ impl Listener {
                         retry = (retry * 2).min(RETRY_LONGEST);
                     }
                 }
-                None => match open(&self.setup).await {
+                None => match open(&self.next_setup()).await {
                     Ok(connection) => {
                         self.subscribe_again();
                         next = Some(connection);
                     }
-                    Err(_) => {
+                    Err(error) => {
+                        self.learn(&error);
                         sleep(retry).await;
                         retry = (retry * 2).min(RETRY_LONGEST);
                     }
                 },
             }
         }
+    }
+
+    fn cluster(&self) -> Option<Arc<Cluster>> {
+        self.cluster.as_ref()?.upgrade()
+    }
+
+    /// Where the next connection goes: in a cluster not always to the same node.
+    fn next_setup(&self) -> Arc<Setup> {
+        match self.cluster() {
+            Some(cluster) => cluster.setup_to_listen(self.channel.as_deref()),
+            None => Arc::clone(&self.setup),
+        }
+    }
+
+    /// A connection was lost, or could not be made: the cluster may have changed.
+    fn learn(&self, error: &Error) {
+        if let Some(cluster) = self.cluster() {
+            cluster.learn(error);
+        }
+    }
+
+    /// What the server refuses: another node has the channel now, and the listener goes there; or it is for who
+    /// has asked.
+    fn refuse(&self, error: Error) -> Result<()> {
+        if self.cluster.is_none() || error.code() != Some(Code::Moved) {
+            self.confirm(Some(error));
+            return Ok(());
+        }
+        let slot = error.message().split(' ').nth(1).and_then(|slot| slot.parse::<u16>().ok());
+        if slot.is_some() && slot == self.channel.as_deref().map(key_slot) {
+            return Err(error);
+        }
+        // Else it would be refused again on each new connection.
+        self.shared
+            .lock()
+            .wanted
+            .retain(|(way, name)| *way != Way::Shard || Some(key_slot(name)) != slot);
+        self.confirm(Some(error.with_note("a listener by `subscriber_for` hears this channel")));
+        Ok(())
     }
 
     /// On a new connection everything that is wanted is ordered anew.
@@ -428,8 +486,7 @@ impl Listener {
             // The answer to PING.
             Ok(_) => return Ok(()),
             Err(error) => {
-                self.confirm(Some(error));
-                return Ok(());
+                return self.refuse(error);
             }
         };
         let mut read = || reader.part().map(|part| (part.as_bytes(), part));
@@ -443,10 +500,19 @@ impl Listener {
                 let (pattern, channel, payload) = (read()?.0, read()?.0, read()?.0);
                 self.add(channel, pattern, payload, reply);
             }
+            (Some(b"sunsubscribe"), 3) if self.wants(read()?.0) => {
+                return Err(Error::new(Kind::Disconnected, "the channel has moved"));
+            }
             (Some(kind), 3) if kind.ends_with(b"subscribe") => self.confirm(None),
             _ => {}
         }
         Ok(())
+    }
+
+    /// Whether a sharded channel is wanted: then the server ends it by itself, since its slot moves.
+    fn wants(&self, channel: Option<&[u8]>) -> bool {
+        let channel = Bytes::copy_from_slice(channel.unwrap_or_default());
+        self.cluster.is_some() && self.shared.lock().wanted.contains(&(Way::Shard, channel))
     }
 
     fn add(

@@ -143,9 +143,7 @@ impl Cluster {
     #[must_use]
     pub fn key_of(&self, primary: usize, n: usize) -> String {
         let slots = self.slots_of(primary);
-        let is_there = |key: &String| {
-            slots.contains(&usize::from(slot(key)))
-        };
+        let is_there = |key: &String| slots.contains(&usize::from(slot(key)));
         let keys = (0..).map(|n| format!("key:{n}")).filter(is_there);
         keys.take(n + 1).last().expect("keys have no end")
     }

@@ -1,10 +1,10 @@
 //! What a client is to be.
 
-use super::node::Node;
 use super::cluster::read_from::ReadFrom;
 use super::cluster::refresh::Found;
 use super::cluster::topology::AddressMap;
 use super::cluster::{self, Cluster, Wanted};
+use super::node::Node;
 use super::{Client, Inner, Route};
 use crate::address::{self, Address, Secret, Url};
 use crate::command::Replay;
@@ -14,7 +14,7 @@ use crate::lane::cell::{Bounds, Shared, WhenFull};
 use crate::lane::connect::{Connection, Setup, open};
 use crate::lane::driver::{Task, Watch};
 use crate::session::Session;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::thread;
 use std::time::Duration;
 use tokio::runtime::{Handle, Runtime};
@@ -296,12 +296,8 @@ impl Builder {
             return Err(invalid("several servers, or who of them answers, are for a cluster"));
         }
         seeds.insert(0, url.address.clone());
-        let wanted = Wanted {
-            seeds,
-            read_from: self.read_from,
-            zone: self.zone,
-            addresses: self.addresses,
-        };
+        let wanted =
+            Wanted { seeds, read_from: self.read_from, zone: self.zone, addresses: self.addresses };
         let setup = Setup {
             address: url.address,
             user,
@@ -338,6 +334,14 @@ impl Client {
         let connection = self.run_there(async move { open(&opening).await }).await?;
         let lane = self.inner.plan.start_lane(&handle, &setup, Some(connection), None);
         Ok(Session::new(lane, self.inner.timeout))
+    }
+
+    /// The cluster, without keeping it.
+    pub(crate) fn weak_cluster(&self) -> Option<Weak<Cluster>> {
+        match &self.inner.route {
+            Route::Cluster(cluster) => Some(Arc::downgrade(cluster)),
+            _ => None,
+        }
     }
 
     /// What a connection of this client is, in a cluster with the node of a key, and where its tasks run.

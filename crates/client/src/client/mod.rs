@@ -162,7 +162,8 @@ fn refuse_binding(way: &Way<'_>) -> Result<()> {
     if !way.requests.iter().any(Request::wants_its_own_connection) {
         return Ok(());
     }
-    let text = "this command would hold up, or change, a connection that others share: use a Session";
+    let text =
+        "this command would hold up, or change, a connection that others share: use a Session";
     Err(Error::new(Kind::Invalid, text))
 }
 

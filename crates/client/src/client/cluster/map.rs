@@ -4,8 +4,8 @@ use super::slot::SLOTS;
 use super::topology::{Peer, Topology};
 use crate::address::Address;
 use crate::client::node::Node;
-use crate::lane::cell::elsewhere;
 use crate::error::Result;
+use crate::lane::cell::elsewhere;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
@@ -151,8 +151,7 @@ impl Map {
 
     /// A node has said that a slot is served by the primary at this place.
     pub(crate) fn correct(&mut self, slot: u16, place: usize) {
-        if let (Some(at), Ok(place)) =
-            (self.slots.get_mut(usize::from(slot)), u16::try_from(place))
+        if let (Some(at), Ok(place)) = (self.slots.get_mut(usize::from(slot)), u16::try_from(place))
         {
             *at = place;
         }

@@ -4,9 +4,9 @@
 //! *part*); parts are under way at the same time. A leaf that is refused alone goes on alone. When all leaves
 //! have their replies these are put together, in the order of the requests.
 
+use super::Cluster;
 use super::redirect::{self, Trip};
 use super::split::{Belongs, Merge, belongs, crossed, cut};
-use super::Cluster;
 use crate::command::sealed::Target;
 use crate::command::{State, Unity, Way};
 use crate::error::{Error, Kind, Result};
@@ -96,12 +96,8 @@ impl Spread {
         let mut at = 0;
         while let Some(part) = self.parts.get_mut(at) {
             let requests = &part.requests[..];
-            let inner = Way {
-                requests,
-                timeout: way.timeout,
-                replay: way.replay,
-                unity: Unity::Piece,
-            };
+            let inner =
+                Way { requests, timeout: way.timeout, replay: way.replay, unity: Unity::Piece };
             if requests.is_empty() {
                 at += 1;
                 continue;
@@ -188,8 +184,12 @@ impl Spread {
         }
         let mut out = Vec::with_capacity(replies.iter().map(|reply| reply.as_bytes().len()).sum());
         for (merge, leaves) in &self.merges {
-            let parts: Vec<&[u8]> =
-                replies.get(leaves.clone()).unwrap_or_default().iter().map(Reply::as_bytes).collect();
+            let parts: Vec<&[u8]> = replies
+                .get(leaves.clone())
+                .unwrap_or_default()
+                .iter()
+                .map(Reply::as_bytes)
+                .collect();
             merge.write(&parts, &mut out);
         }
         Ok(Reply::small(&out).unwrap_or_else(|| Reply::shared(out.into())))

@@ -139,14 +139,11 @@ fn peer(node: &Value, told: &Told<'_>) -> Option<Peer> {
     let port = u16::try_from(port.as_integer()?).ok()?;
     let pairs: Vec<(&Value, &Value)> = match more.get(1).map(Value::without_attributes) {
         Some(Value::Map(pairs)) => pairs.iter().map(|(name, value)| (name, value)).collect(),
-        Some(Value::Array(list)) => {
-            list.chunks_exact(2).map(|pair| (&pair[0], &pair[1])).collect()
-        }
+        Some(Value::Array(list)) => list.chunks_exact(2).map(|pair| (&pair[0], &pair[1])).collect(),
         _ => Vec::new(),
     };
-    let is_zone = |name: &Value| {
-        matches!(name.as_bytes(), Some(b"availability-zone" | b"availability_zone"))
-    };
+    let is_zone =
+        |name: &Value| matches!(name.as_bytes(), Some(b"availability-zone" | b"availability_zone"));
     let zone = pairs.iter().find(|(name, _)| is_zone(name)).and_then(|(_, zone)| zone.as_bytes());
     let zone = zone.filter(|zone| !zone.is_empty());
     Some(Peer {
