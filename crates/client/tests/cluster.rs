@@ -341,3 +341,54 @@ fn a_program_without_a_runtime_waits_for_a_cluster_too() {
     db.close();
     assert_eq!(db.incr(&tag).wait().unwrap_err().kind(), Kind::Closed);
 }
+
+/// The next message within the time, and whether a gap was told of before.
+async fn heard(listener: &mut brisk::Subscriber) -> (Option<String>, bool) {
+    let mut has_gap = false;
+    loop {
+        match tokio::time::timeout(Duration::from_millis(50), listener.next()).await {
+            Ok(Some(brisk::Event::Message(message))) => {
+                return (Some(String::from_utf8_lossy(&message.payload).into_owned()), has_gap);
+            }
+            Ok(Some(brisk::Event::Gap)) => has_gap = true,
+            Ok(Some(_)) => {}
+            Ok(None) | Err(_) => return (None, has_gap),
+        }
+    }
+}
+
+#[test]
+fn listeners_hear_sharded_channels_where_they_are_and_go_with_them() {
+    let cluster = Cluster::start(3, 0);
+    for protocol in [2, 3] {
+        run(async {
+            let db = connect(&cluster, protocol).await;
+            let channel = cluster.key_of(0, usize::from(protocol));
+            let mut listener = db.subscriber_for(channel.clone()).await.unwrap();
+            listener.ssubscribe([channel.clone()]).await.unwrap();
+            assert_eq!(db.spublish(&channel, "first").await.unwrap(), 1);
+            while heard(&mut listener).await.0.as_deref() != Some("first") {}
+            let other = cluster.key_of(1, 0);
+            let error = listener.ssubscribe([other]).await.unwrap_err();
+            assert_eq!(error.code(), Some(Code::Moved));
+            assert!(error.message().contains("subscriber_for"), "{error}");
+            cluster.begin_move(slot(&channel), 0, 1);
+            cluster.end_move(slot(&channel), 0, 1);
+            let mut has_gap = false;
+            loop {
+                db.spublish(&channel, "second").await.unwrap();
+                let (message, gap) = heard(&mut listener).await;
+                has_gap |= gap;
+                if message.as_deref() == Some("second") {
+                    break;
+                }
+            }
+            assert!(has_gap);
+            // Any node tells of plain channels.
+            let mut listener = db.subscriber().await.unwrap();
+            listener.subscribe(["news"]).await.unwrap();
+            db.publish("news", "third").await.unwrap();
+            while heard(&mut listener).await.0.as_deref() != Some("third") {}
+        });
+    }
+}

@@ -164,3 +164,29 @@ fn a_cluster_that_loses_all_nodes_of_a_slot_says_so_within_the_time() {
         assert!(matches!(gone.kind(), Kind::Timeout(_)), "{gone:?}");
     });
 }
+
+#[test]
+fn a_listener_goes_on_at_another_node() {
+    let mut cluster = Cluster::start(3, 0);
+    run(async {
+        let db = connect(&cluster).await;
+        let mut listener = db.subscriber().await.unwrap();
+        listener.subscribe(["news"]).await.unwrap();
+        let hears = |at: usize| {
+            let clients = cluster.node(at).connect().cmd("CLIENT LIST TYPE pubsub").text();
+            clients.contains("sub=1")
+        };
+        let at = (0..3).find(|at| hears(*at)).expect("one of them has the listener");
+        cluster.kill(at);
+        let mut others: Vec<_> =
+            (0..3).filter(|node| *node != at).map(|node| cluster.node(node).connect()).collect();
+        loop {
+            others.iter_mut().for_each(|node| drop(node.cmd("PUBLISH news hello")));
+            let next = tokio::time::timeout(Duration::from_millis(50), listener.next());
+            if let Ok(Some(brisk::Event::Message(message))) = next.await {
+                assert_eq!(message.payload, "hello");
+                break;
+            }
+        }
+    });
+}

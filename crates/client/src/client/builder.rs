@@ -22,7 +22,7 @@ use crate::observe::{Observer, Observers};
 use crate::session::Session;
 #[cfg(feature = "tls")]
 use crate::tls::TlsClient;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::thread;
 use std::time::Duration;
 use tokio::runtime::{Handle, Runtime};
@@ -472,6 +472,14 @@ impl Client {
     /// How a lane of this client is bounded.
     pub(crate) fn bounds(&self) -> Bounds {
         self.inner.plan.bounds
+    }
+
+    /// The cluster, without keeping it.
+    pub(crate) fn weak_cluster(&self) -> Option<Weak<Cluster>> {
+        match &self.inner.route {
+            Route::Cluster(cluster) => Some(Arc::downgrade(cluster)),
+            _ => None,
+        }
     }
 
     /// What a connection of this client is, in a cluster with the node of a key, and where its tasks run.

@@ -356,7 +356,7 @@ async fn watch(sentinels: Arc<Sentinels>, handle: Handle) {
     let setup = Arc::new(Setup { place, ..sentinels.setup.clone() });
     loop {
         let limit = Some(setup.connect_timeout);
-        if let Ok(mut listener) = Subscriber::open(Arc::clone(&setup), &handle, limit).await
+        if let Ok(mut listener) = Subscriber::at(Arc::clone(&setup), &handle, limit).await
             && listener.subscribe(["+switch-master"]).await.is_ok()
         {
             loop {

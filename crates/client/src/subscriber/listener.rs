@@ -1,9 +1,10 @@
 //! The task behind a listener: it tells the server what is wanted, hears what it says, and connects anew when
 //! the connection is lost.
 
-use super::orders::{Answer, Asked};
-use super::{Event, Message, Shared, size};
-use crate::error::{Error, Kind, Result};
+use super::orders::{Answer, Asked, Way};
+use super::{Event, KEPT_BYTES_MAX, Message, Shared, size};
+use crate::client::{Cluster, key_slot};
+use crate::error::{Code, Error, Kind, Result};
 use crate::lane::connect::{Connection, Setup, open};
 use crate::observe::{Seen, reconnecting};
 use crate::reply::Reply;
@@ -13,7 +14,7 @@ use brisk_resp::reply::frame::{FrameScanner, Scan};
 use bytes::Bytes;
 use std::future::poll_fn;
 use std::pin::pin;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::task::Waker;
 use std::time::{Duration, Instant};
 use tokio::time::sleep;
@@ -28,6 +29,9 @@ const NO_DEADLINE: Duration = Duration::from_secs(3600);
 pub(super) struct Listener {
     pub(super) shared: Arc<Shared>,
     pub(super) setup: Arc<Setup>,
+    pub(super) cluster: Option<Weak<Cluster>>,
+    /// In a cluster it listens where this one is.
+    pub(super) channel: Option<Bytes>,
 }
 
 impl Drop for Listener {
@@ -71,6 +75,7 @@ impl Listener {
                     // Why it was lost is of no use to who listens; that it was, is.
                     if let Err(error) = self.listen(connection).await {
                         seen.ended(&error);
+                        self.learn(&error);
                     }
                     if began.elapsed() >= RETRY_LONGEST {
                         retry = RETRY_FIRST;
@@ -80,19 +85,60 @@ impl Listener {
                         retry = (retry * 2).min(RETRY_LONGEST);
                     }
                 }
-                None => match open(&self.setup).await {
+                None => match open(&self.next_setup()).await {
                     Ok(connection) => {
                         self.subscribe_again();
                         next = Some(connection);
                     }
                     Err(error) => {
                         reconnecting(&self.setup, &error, retry);
+                        self.learn(&error);
                         sleep(retry).await;
                         retry = (retry * 2).min(RETRY_LONGEST);
                     }
                 },
             }
         }
+    }
+
+    fn cluster(&self) -> Option<Arc<Cluster>> {
+        self.cluster.as_ref()?.upgrade()
+    }
+
+    /// Where the next connection goes: in a cluster not always to the same node.
+    fn next_setup(&self) -> Arc<Setup> {
+        match self.cluster() {
+            Some(cluster) => cluster.setup_to_listen(self.channel.as_deref()),
+            None => Arc::clone(&self.setup),
+        }
+    }
+
+    /// A connection was lost, or could not be made: the cluster may have changed.
+    fn learn(&self, error: &Error) {
+        if let Some(cluster) = self.cluster() {
+            cluster.learn(error);
+        }
+    }
+
+    /// What the server refuses: another node has the channel now, and the listener goes there; or it is for who
+    /// has asked.
+    fn refuse(&self, error: Error) -> Result<()> {
+        let is_moved = self.cluster.is_some() && error.code() == Some(Code::Moved);
+        let slot = error.message().split(' ').nth(1).and_then(|slot| slot.parse::<u16>().ok());
+        if is_moved && slot.is_some() && slot == self.channel.as_deref().map(key_slot) {
+            return Err(error);
+        }
+        let error = match is_moved {
+            true => error.with_note("a listener by `subscriber_for` hears this channel"),
+            false => error,
+        };
+        self.take_answer(Answer::Refused(error));
+        Ok(())
+    }
+
+    /// Whether a sharded channel is wanted: then the server ends it by itself, since its slot moves.
+    fn has_moved(&self, channel: &[u8]) -> bool {
+        self.cluster.is_some() && self.shared.lock().orders.are_for(Way::Shard, channel)
     }
 
     /// On a new connection everything that is wanted is ordered anew.
@@ -158,10 +204,7 @@ impl Listener {
                 self.take_answer(Answer::Pong);
                 return Ok(());
             }
-            Err(error) => {
-                self.take_answer(Answer::Refused(error));
-                return Ok(());
-            }
+            Err(error) => return self.refuse(error),
         };
         let mut read = || reader.part().map(|part| (part.as_bytes(), part));
         let (kind, _) = read()?;
@@ -177,6 +220,9 @@ impl Listener {
             (Some(b"pong"), 2) => self.take_answer(Answer::Pong),
             (Some(kind), 3) if kind.ends_with(b"subscribe") => {
                 let name = read()?.0.unwrap_or_default();
+                if kind == b"sunsubscribe" && self.has_moved(name) {
+                    return Err(Error::new(Kind::Disconnected, "the channel has moved"));
+                }
                 self.take_answer(Answer::Confirmed { kind, name });
             }
             _ => {}
@@ -202,7 +248,7 @@ impl Listener {
         let mut state = self.shared.lock();
         state.bytes += size(&event);
         state.events.push_back(event);
-        while state.bytes > self.shared.kept_bytes_max && state.events.len() > 1 {
+        while state.bytes > KEPT_BYTES_MAX && state.events.len() > 1 {
             let Some(oldest) = state.events.pop_front() else { break };
             state.bytes -= size(&oldest);
             state.lost += 1;

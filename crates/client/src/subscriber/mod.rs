@@ -35,7 +35,7 @@ use tokio::runtime::Handle;
 use tokio::sync::Notify;
 
 /// Bytes of messages that wait for the listener.
-const KEPT_BYTES: usize = 8 << 20;
+const KEPT_BYTES_MAX: usize = 8 << 20;
 /// What a message takes beside its bytes, about.
 const MESSAGE_BYTES: usize = 64;
 
@@ -82,14 +82,13 @@ pub struct Subscriber {
     timeout: Option<Duration>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Shared {
     state: Mutex<State>,
     /// There is something to be sent, or the listener is gone.
     changed: Notify,
     /// Somebody waits, for no longer than he may.
     waits: Notify,
-    kept_bytes_max: usize,
 }
 
 #[derive(Debug, Default)]
@@ -169,8 +168,25 @@ impl Client {
     /// # Errors
     /// The server is not there, or refuses; the client is closed.
     pub async fn subscriber(&self) -> Result<Subscriber> {
-        let (setup, handle) = self.setup(None);
-        let subscriber = Subscriber::open(setup, &handle, self.default_timeout()).await?;
+        self.listen_at(None).await
+    }
+
+    /// The same, in a cluster with the node that has this sharded channel, and others of its slot: those of other
+    /// slots are refused. If the slot moves the listener goes with it, and tells of a [gap](Event::Gap). Plain channels
+    /// and patterns are heard at any node.
+    ///
+    /// # Errors
+    /// As [`Client::subscriber`].
+    pub async fn subscriber_for(&self, channel: impl Into<Bytes>) -> Result<Subscriber> {
+        self.listen_at(Some(channel.into())).await
+    }
+
+    async fn listen_at(&self, channel: Option<Bytes>) -> Result<Subscriber> {
+        let (setup, handle) = self.setup(channel.as_deref());
+        let shared = Arc::new(Shared::default());
+        let cluster = self.weak_cluster();
+        let listener = Listener { shared, setup, cluster, channel };
+        let subscriber = Subscriber::open(listener, &handle, self.default_timeout()).await?;
         self.attach(&subscriber.shared)?;
         Ok(subscriber)
     }
@@ -186,20 +202,23 @@ impl Client {
 
 impl Subscriber {
     /// One that listens where this leads to, on a task of that runtime.
-    pub(crate) async fn open(
+    pub(crate) async fn at(
         setup: Arc<Setup>,
         handle: &Handle,
         timeout: Option<Duration>,
     ) -> Result<Subscriber> {
-        let shared = Arc::new(Shared {
-            state: Mutex::default(),
-            changed: Notify::new(),
-            waits: Notify::new(),
-            kept_bytes_max: KEPT_BYTES,
-        });
+        let shared = Arc::new(Shared::default());
+        let listener = Listener { shared, setup, cluster: None, channel: None };
+        Subscriber::open(listener, handle, timeout).await
+    }
+
+    async fn open(
+        listener: Listener,
+        handle: &Handle,
+        timeout: Option<Duration>,
+    ) -> Result<Subscriber> {
         // Before the task: who leaves while it connects ends it.
-        let subscriber = Subscriber { shared: Arc::clone(&shared), timeout };
-        let listener = Listener { shared, setup };
+        let subscriber = Subscriber { shared: Arc::clone(&listener.shared), timeout };
         let opening = handle.spawn(async move {
             let connection = open(&listener.setup).await?;
             tokio::spawn(listener.run(connection));

@@ -110,6 +110,11 @@ impl Orders {
         self.queued.is_empty() && !self.asked.iter().any(|asked| matches!(asked, Asked::Order(_)))
     }
 
+    /// Whether this is listened to, or is to be.
+    pub(super) fn are_for(&self, way: Way, name: &[u8]) -> bool {
+        self.wanted.contains(&(way, Bytes::copy_from_slice(name)))
+    }
+
     /// On a new connection all that is wanted is told, and then again what was not answered.
     pub(super) fn begin_anew(&mut self) {
         let unanswered = self.asked.drain(..).filter_map(|asked| match asked {

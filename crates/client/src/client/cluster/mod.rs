@@ -369,6 +369,18 @@ impl Cluster {
         }
     }
 
+    /// How a connection is made that only listens: to the node of a sharded channel, else to any that is there.
+    pub(crate) fn setup_to_listen(&self, channel: Option<&[u8]>) -> Arc<Setup> {
+        if channel.is_some() {
+            return self.setup_for(channel);
+        }
+        let turn = self.turn.fetch_add(1, Ordering::Relaxed);
+        match self.candidates(turn).first() {
+            Some(address) => self.outlook.setup_at(address, false),
+            None => Arc::clone(&self.outlook.setup),
+        }
+    }
+
     /// How a connection to a node is made.
     pub(super) fn setup_at(&self, member: &Member) -> Arc<Setup> {
         self.outlook.setup_at(&member.address, member.reads)

@@ -67,7 +67,7 @@ pub(crate) fn belongs(request: &Request) -> Belongs {
     if let Some((how, step)) = splits(request) {
         let words = request.words().count() - 1;
         let mut keys = request.words().skip(1).step_by(step);
-        if words % step != 0 || keys.all(|key| key_slot(key) == slot) {
+        if !words.is_multiple_of(step) || keys.all(|key| key_slot(key) == slot) {
             return Belongs::Together(Some(slot));
         }
         let (merge, parts) = split(request, how, step);
