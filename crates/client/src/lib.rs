@@ -11,6 +11,8 @@
 //! | [`Command`] | a command on its way: a future, or [waited for](Command::wait) |
 //! | [`ToArg`], [`ToArgs`] | what can be a word of a command |
 //! | [`FromReply`] | what a reply can be made into |
+//! | [`consumer`] | members of consumer groups |
+//! | [`recipes`] | structures made of simpler ones |
 //! | [`Error`] | what happened, how far the command had come, whether it may have been executed |
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
