@@ -12,6 +12,8 @@
 //! | [`ToArg`], [`ToArgs`] | what can be a word of a command |
 //! | [`FromReply`] | what a reply can be made into |
 //! | [`Observer`] | who is told what the client does |
+//! | [`consumer`] | members of consumer groups |
+//! | [`recipes`] | structures made of simpler ones |
 //! | [`Error`] | what happened, how far the command had come, whether it may have been executed |
 //!
 //! Features, each off by default: `derive` (structs as hashes), `json` (`Json<T>`), `tracing` and `metrics` (ready
