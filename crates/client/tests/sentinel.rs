@@ -45,7 +45,9 @@ impl Group {
 
     fn client(&self) -> Builder {
         let client = Builder::sentinel(self.sentinels.addresses(), SERVICE);
-        client.timeout(Duration::from_secs(30)).lanes(Lanes::Count(2))
+        // So long nobody is given up for silence.
+        let client = client.timeout(Duration::from_secs(30)).silence(Duration::from_secs(30));
+        client.lanes(Lanes::Count(2))
     }
 
     fn at(&self, address: &str) -> usize {
@@ -260,6 +262,43 @@ fn an_idle_client_leaves_the_former_primary() {
         group.sentinels.hand_over();
         let next = group.sentinels.wait_until_it_is_not(&first);
         wait_until("it to be at the new one", || is_there(&next) && !is_there(&first));
+    });
+}
+
+/// Nobody ends its connections: that the primary is another one is known from sentinels alone.
+#[test]
+fn a_primary_that_stands_still_is_left_and_what_it_was_sent_is_told() {
+    let group = Group::start(Of::Redis);
+    run(async {
+        let db = group.client().name("idle").lanes(Lanes::Count(1)).connect().await.unwrap();
+        let mut news = db.subscriber().await.unwrap();
+        news.subscribe(["news"]).await.unwrap();
+        let session = db.session().await.unwrap();
+        db.set("k", 1).await.unwrap();
+        let first = group.settled();
+        let stopped = &group.servers[group.at(&first)];
+        stopped.signal("STOP");
+        let written = tokio::spawn({
+            let db = db.clone();
+            async move { db.incr("n").await }
+        });
+        let read = tokio::spawn({
+            let db = db.clone();
+            async move { db.get::<i64>("k").await }
+        });
+        let next = group.sentinels.wait_until_it_is_not(&first);
+        let error = written.await.unwrap().unwrap_err();
+        assert_eq!(error.kind(), Kind::Disconnected);
+        assert!(error.maybe_applied() && error.to_string().contains(&next), "{error}");
+        assert_eq!(read.await.unwrap().unwrap(), Some(1));
+        let lost = session.get::<i64>("k").await.unwrap_err();
+        assert!(lost.to_string().contains(&next), "{lost}");
+        let server = &group.servers[group.at(&next)];
+        wait_until("the listener to have followed", || {
+            server.connect().cmd("PUBLISH news heard").integer() == 1
+        });
+        assert_eq!(next_message(&mut news).await, ("heard".to_owned(), true));
+        stopped.signal("CONT");
     });
 }
 
