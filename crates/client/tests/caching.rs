@@ -9,6 +9,8 @@ use brisk_testkit::wait::wait_until;
 use futures_util::future::join_all;
 use std::collections::BTreeMap;
 use std::future::Future;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 /// The real one and ours.
@@ -423,25 +425,30 @@ fn no_value_is_older_than_a_write_that_was_acknowledged_a_round_trip_ago() {
                     }
                 })
             });
-            let readers = (0..6).map(|reader| {
-                let cache = cache.clone();
-                tokio::spawn(async move {
-                    let mut seen = [0; KEYS];
-                    let mut reads = 0_u64;
-                    while seen != [ROUNDS; KEYS] {
-                        let key = (reader + reads as usize) % KEYS;
-                        let read: Option<u64> = get(format!("k{key}")).on(&cache).await.unwrap();
-                        let read = read.unwrap_or(0);
-                        assert!(read >= seen[key], "time went back: {read} after {}", seen[key]);
-                        seen[key] = read;
-                        reads += 1;
-                        if reads.is_multiple_of(64) {
-                            tokio::task::yield_now().await;
+            let stop = Arc::new(AtomicBool::new(false));
+            let readers: Vec<_> = (0..6)
+                .map(|reader| {
+                    let (cache, stop) = (cache.clone(), Arc::clone(&stop));
+                    tokio::spawn(async move {
+                        let mut seen = [0; KEYS];
+                        let mut reads = reader;
+                        while !stop.load(Ordering::Relaxed) {
+                            let key = reads % KEYS;
+                            let read = get::<u64>(format!("k{key}")).on(&cache).await.unwrap();
+                            let read = read.unwrap_or(0);
+                            assert!(read >= seen[key], "time went back: {read}, {}", seen[key]);
+                            seen[key] = read;
+                            reads += 1;
+                            if reads.is_multiple_of(64) {
+                                tokio::task::yield_now().await;
+                            }
                         }
-                    }
+                    })
                 })
-            });
-            for done in join_all(writers.chain(readers).collect::<Vec<_>>()).await {
+                .collect();
+            let written = join_all(writers.collect::<Vec<_>>()).await;
+            stop.store(true, Ordering::Relaxed);
+            for done in join_all(readers).await.into_iter().chain(written) {
                 done.unwrap();
             }
             let stats = cache.stats();
@@ -458,13 +465,13 @@ fn a_storm_of_cuts_never_leaves_an_old_value() {
             let db = client(&link.address()).await;
             let cache = db.cache(CacheOptions::default()).await.unwrap();
             let mut other = server.connect();
-            let stop = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
+            let stop = Arc::new(AtomicBool::new(false));
             let readers: Vec<_> = (0..8)
                 .map(|_| {
                     let (cache, stop) = (cache.clone(), stop.clone());
                     tokio::spawn(async move {
                         let mut last = 0;
-                        while !stop.load(std::sync::atomic::Ordering::Relaxed) {
+                        while !stop.load(Ordering::Relaxed) {
                             // A connection that is lost again and again is an error, in the end.
                             if let Ok(Some(read)) = get::<u64>("k").on(&cache).await {
                                 assert!(read >= last, "time went back");
@@ -483,7 +490,7 @@ fn a_storm_of_cuts_never_leaves_an_old_value() {
                 }
                 wait_until("the newest value", || reads(&cache, Some(version)));
             }
-            stop.store(true, std::sync::atomic::Ordering::Relaxed);
+            stop.store(true, Ordering::Relaxed);
             for done in join_all(readers).await {
                 done.unwrap();
             }
