@@ -210,7 +210,7 @@ fn a_client_counts_what_goes_by_its_lanes() {
     let server = Launch::subject().start();
     run(async {
         let builder = Client::builder(&server.address()).lanes(Lanes::Count(2));
-        let db = builder.timeout(Duration::from_millis(50)).connect().await.unwrap();
+        let db = builder.connect().await.unwrap();
         for n in 0..40 {
             db.set(n, "x".repeat(100)).await.unwrap();
         }
@@ -223,8 +223,14 @@ fn a_client_counts_what_goes_by_its_lanes() {
         assert_eq!((total.commands, total.replies, total.errors, total.timeouts), (43, 43, 1, 0));
         assert_eq!((total.connections, total.connected), (2, 2));
         assert!(total.sent_bytes > 4000 && total.received_bytes > 200, "{total:?}");
-        assert_eq!((total.pending, total.pending_bytes), (0, 0));
-        let slow = db.raw::<()>("DEBUG SLEEP").arg("0.3");
+        // The task of a lane tells them when it rests.
+        let idle = db.clone();
+        let rests = move || {
+            let total = idle.statistics().total();
+            (total.pending, total.pending_bytes) == (0, 0)
+        };
+        tokio::task::spawn_blocking(move || wait_until("the lanes to rest", rests)).await.unwrap();
+        let slow = db.raw::<()>("DEBUG SLEEP").arg("0.3").timeout(Duration::from_millis(50));
         let error = slow.await.unwrap_err();
         assert!(matches!(error.kind(), Kind::Timeout(_)), "{error}");
         assert_eq!(db.statistics().total().timeouts, 1);
