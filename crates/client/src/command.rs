@@ -306,7 +306,7 @@ pub(crate) enum Unity {
 const REPLAYS_MAX: u8 = 3;
 
 /// As good as for ever.
-const UNLIMITED: Duration = Duration::from_secs(u32::MAX as u64);
+pub(crate) const UNLIMITED: Duration = Duration::from_secs(u32::MAX as u64);
 
 impl Way<'_> {
     /// Its own time. One that waits for other clients takes as long as it says to the server.

@@ -9,6 +9,7 @@
 //! | [`Client`] | shared connections to a server; commands are its methods |
 //! | [`commands`] | all commands, with nobody to send them yet |
 //! | [`Command`] | a command on its way: a future, or [waited for](Command::wait) |
+//! | [`wait`] | everything else without a runtime: sessions, scripts, listeners |
 //! | [`ToArg`], [`ToArgs`] | what can be a word of a command |
 //! | [`FromReply`] | what a reply can be made into |
 //! | [`Observer`] | who is told what the client does |
@@ -24,6 +25,7 @@
 mod address;
 mod arg;
 mod batch;
+mod blocking;
 mod cache;
 mod client;
 mod command;
@@ -50,6 +52,7 @@ mod session;
 mod subscriber;
 #[cfg(feature = "tls")]
 mod tls;
+mod wait;
 
 pub use address::Address;
 pub use arg::{Item, ToArg, ToArgs, Words};
@@ -80,3 +83,4 @@ pub use session::{Session, Step};
 pub use subscriber::{Confirmation, Event, KeyspaceEvent, Message, Subscriber};
 #[cfg(feature = "tls")]
 pub use tls::Tls;
+pub use wait::wait;

@@ -1,9 +1,10 @@
 //! A connection of one's own: for commands that change what a connection is, or that wait for other clients.
 
 use crate::batch::{Commands, Transaction};
+use crate::blocking::{self, Waits};
 use crate::client::Client;
 use crate::command::sealed::Target;
-use crate::command::{Command, Replay, Way};
+use crate::command::{Command, Replay, UNLIMITED, Way};
 use crate::error::{Code, Error, Kind, Result};
 use crate::lane::Lane;
 use crate::lane::cell::Submitted;
@@ -20,7 +21,13 @@ const ATTEMPTS: usize = 16;
 /// A connection that nobody else uses: SELECT, WATCH, MULTI over several awaits, blocking commands.
 ///
 /// Made by [`Client::session`]. It is not made anew when it is lost, since what it was (the database, watched
-/// keys) would be lost without a word: its commands then fail, and another session has to be begun.
+/// keys) would be lost without a word: its commands then fail, and another session has to be begun. It ends with
+/// [`Client::close`].
+///
+/// A command that waits for others (BLPOP, XREAD with BLOCK, WAIT …) may take as long as it tells the server and the
+/// client's time beside; a server that does not answer even then is given up. One that waits for ever (0) has no
+/// limit: that its peer's machine is gone is noticed by the system (keep-alive, some four seconds), but a server that
+/// only stands still looks like one that has nothing to say.
 #[derive(Debug)]
 pub struct Session {
     lane: Lane,
@@ -33,9 +40,7 @@ impl Session {
         Session { lane, timeout, setup }
     }
 
-    /// A command by its name, as [`Client::raw`]. One that blocks wants a [`timeout`](Command::timeout) of its
-    /// own if it may wait longer than the client's; the blocking methods of a session wait for as long as they
-    /// tell the server.
+    /// A command by its name, as [`Client::raw`].
     pub fn raw<T>(&self, name: &str) -> Command<&Session, T> {
         Command::new(Request::named(name)).on(self)
     }
@@ -60,7 +65,14 @@ impl Drop for Session {
 impl Target for Session {
     #[expect(private_interfaces, reason = "nobody outside can name or call it")]
     fn submit(&self, way: &Way<'_>, waker: &Waker) -> Result<Submitted> {
-        self.lane.submit(way.requests, way.limit(), waker)
+        let waits = || blocking::limit(way.requests, self.timeout);
+        let own = way.timeout.or_else(|| {
+            waits().map(|waits| match waits {
+                Waits::For(time) => time,
+                Waits::ForEver => UNLIMITED,
+            })
+        });
+        self.lane.submit(way.requests, own, waker)
     }
 
     #[expect(private_interfaces, reason = "nobody outside can name or call it")]

@@ -1,7 +1,7 @@
 //! What has connections of its own and is to end when the client is closed.
 
 use crate::error::Result;
-use crate::lane::cell::closed;
+use crate::lane::cell::{Shared, closed};
 use crate::poison::lock;
 use std::fmt;
 use std::sync::{Arc, Mutex, Weak};
@@ -10,6 +10,13 @@ use std::sync::{Arc, Mutex, Weak};
 pub(crate) trait Ends: Send + Sync + fmt::Debug {
     /// Ends it: nothing waits any more, and nothing begins.
     fn end(&self);
+}
+
+/// A session's lane.
+impl Ends for Shared {
+    fn end(&self) {
+        self.close();
+    }
 }
 
 #[derive(Debug, Default)]

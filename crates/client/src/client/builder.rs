@@ -22,7 +22,7 @@ use crate::observe::{Observer, Observers};
 use crate::session::Session;
 #[cfg(feature = "tls")]
 use crate::tls::TlsClient;
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 use std::thread;
 use std::time::Duration;
 use tokio::runtime::{Handle, Runtime};
@@ -35,6 +35,8 @@ const SILENCE_MAX: Duration = Duration::from_secs(4);
 const BUDGET_BYTES: usize = 16 << 20;
 /// With [`Lanes::Auto`].
 const LANES_MAX: usize = 4;
+/// For large values: one that waits for another is no worse off for it.
+const BULK_LANES: usize = 1;
 /// More than this on one server is a mistake.
 const LANES_BOUND: usize = 1024;
 
@@ -329,8 +331,11 @@ impl Builder {
     /// [`Kind::Invalid`] for what cannot be; else the server is not there, or refuses.
     pub async fn connect(self) -> Result<Client> {
         let plan = self.plan()?;
+        let handle = Handle::try_current().map_err(|_| {
+            Error::new(Kind::Invalid, "no tokio runtime here: there is connect_blocking")
+        })?;
         let first = plan.first().await?;
-        Ok(plan.start(&Handle::current(), first, None))
+        Ok(plan.start(&handle, first, None))
     }
 
     /// Connects, and runs the lanes on a thread of the client's own: for programs without a runtime, which
@@ -466,7 +471,10 @@ impl Client {
             None,
             Shared::new(self.inner.plan.bounds),
         );
-        Ok(Session::new(lane, self.inner.timeout, setup))
+        // It is closed with the session if the client is closed by now.
+        let session = Session::new(lane.clone(), self.inner.timeout, setup);
+        self.attach(lane.shared())?;
+        Ok(session)
     }
 
     /// How a lane of this client is bounded.
@@ -543,8 +551,9 @@ impl Plan {
             watcher: Watcher::start(&self.setup, handle),
             runtime: runtime.map(Arc::new),
             attached: Arc::default(),
+            bulk: OnceLock::new(),
         };
-        Client { inner: Arc::new(inner) }
+        Client { inner: Arc::new(inner), is_bulk: false }
     }
 
     /// Time for a command that has none of its own.
@@ -574,6 +583,15 @@ impl Plan {
             self.start_lane(handle, setup, first.take(), Some(keeps), shared)
         };
         Node::new((0..self.lanes).map(lane).collect(), pool.clone())
+    }
+
+    /// Lanes for large values; their connections are made when they are there.
+    pub(super) fn bulk(&self, handle: &Handle) -> Node {
+        let lane = |_| {
+            let keeps = Some(Keeps { watch: None });
+            self.start_lane(handle, &self.setup, None, keeps, Shared::new(self.bounds))
+        };
+        Node::new((0..BULK_LANES).map(lane).collect(), None)
     }
 
     /// A lane that is made anew when it is lost, if it is kept.

@@ -28,7 +28,7 @@ use crate::request::Request;
 use attached::Attached;
 use cluster::map::Member;
 use node::Node;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::task::Waker;
 use std::time::Duration;
 
@@ -50,6 +50,8 @@ use std::time::Duration;
 #[derive(Clone, Debug)]
 pub struct Client {
     inner: Arc<Inner>,
+    /// Its commands go by the lanes for large values.
+    is_bulk: bool,
 }
 
 #[derive(Debug)]
@@ -67,6 +69,8 @@ struct Inner {
     watcher: Option<sentinel::Watcher>,
     /// What has connections of its own, and ends with the client's.
     attached: Arc<Attached>,
+    /// Lanes for large values, once somebody has asked for them.
+    bulk: OnceLock<Node>,
     /// Runs the lanes of a client without a runtime.
     runtime: Option<Arc<builder::OwnRuntime>>,
 }
@@ -101,12 +105,38 @@ impl Client {
         Command::new(Request::named(name)).on(self)
     }
 
+    /// The same client with a connection set apart for large values: what goes by it holds up no command of the
+    /// others, whose replies would else have to wait until a long value before them has come. To be used for values of
+    /// some 64 KiB and more, in requests or in replies.
+    ///
+    /// Commands of one key stay in order among those of this handle, and among those of the others. Between the two
+    /// there is no order, unless one is awaited before the other is polled.
+    ///
+    /// The connection is opened when the first command needs it. In a cluster, and of a pool, it is the client itself.
+    /// O(1).
+    ///
+    /// ```no_run
+    /// # async fn example(db: brisk::Client, image: Vec<u8>) -> brisk::Result<()> {
+    /// db.bulk().set("image:7", &image).await?;
+    /// let image: Option<brisk::Bytes> = db.bulk().get("image:7").await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn bulk(&self) -> Client {
+        Client { inner: Arc::clone(&self.inner), is_bulk: true }
+    }
+
     /// Closes all connections; what is under way gets [`crate::Kind::Closed`], of all clones and of the handles for
     /// single nodes.
-    /// Subscribers and caches end too.
+    /// Sessions, subscribers and caches end too.
     pub fn close(&self) {
         match &self.inner.route {
-            Route::Server(node) => node.close(),
+            Route::Server(node) => {
+                node.close();
+                // If there are none yet there never will be.
+                self.inner.bulk.get_or_init(|| Node::new(Vec::new(), None)).close();
+            }
             Route::Cluster(cluster) | Route::Member(cluster, _) => cluster.close(),
         }
         self.inner.watcher.iter().for_each(sentinel::Watcher::stop);
@@ -130,7 +160,7 @@ impl Client {
     #[must_use]
     pub fn pending(&self) -> usize {
         match &self.inner.route {
-            Route::Server(node) => node.pending(),
+            Route::Server(node) => node.pending() + self.inner.bulk.get().map_or(0, Node::pending),
             Route::Cluster(cluster) => cluster.pending(),
             Route::Member(_, member) => member.known_node().map_or(0, Node::pending),
         }
@@ -183,14 +213,18 @@ impl Client {
             runtime: self.inner.runtime.clone(),
             watcher: None,
             attached: Arc::clone(&self.inner.attached),
+            bulk: OnceLock::new(),
         };
-        Client { inner: Arc::new(inner) }
+        Client { inner: Arc::new(inner), is_bulk: false }
     }
 
     /// What each lane has counted.
     pub(crate) fn counts(&self) -> Vec<Counts> {
         match &self.inner.route {
-            Route::Server(node) => node.counts().collect(),
+            Route::Server(node) => {
+                let bulk = self.inner.bulk.get().into_iter();
+                node.counts().chain(bulk.flat_map(Node::counts)).collect()
+            }
             Route::Cluster(cluster) => cluster.counts(),
             Route::Member(_, member) => {
                 member.known_node().map_or_else(Vec::new, |node| node.counts().collect())
@@ -203,7 +237,15 @@ impl Target for Client {
     #[expect(private_interfaces, reason = "nobody outside can name or call it")]
     fn submit(&self, way: &Way<'_>, waker: &Waker) -> Result<Submitted> {
         match &self.inner.route {
-            Route::Server(node) => node.submit(way, waker),
+            Route::Server(node) => {
+                let node = match self.is_bulk && !node.is_pool() {
+                    false => node,
+                    true => {
+                        self.inner.bulk.get_or_init(|| self.inner.plan.bulk(&self.inner.handle))
+                    }
+                };
+                node.submit(way, waker)
+            }
             Route::Member(cluster, member) => cluster.submit_to(member, way, waker),
             Route::Cluster(_) => {
                 Err(Error::new(Kind::Invalid, "the cluster takes commands itself"))

@@ -45,6 +45,10 @@ impl Node {
         }
     }
 
+    pub(crate) fn is_pool(&self) -> bool {
+        self.pool.is_some()
+    }
+
     /// The lane for a key: always the same one, so that order is kept. Without a key it is the first. O(key).
     #[inline]
     fn lane(&self, key: Option<&[u8]>) -> Result<&Lane> {

@@ -176,6 +176,8 @@ impl Shared {
         if was_idle
             && cell.ticks
             && self.seat.is_none()
+            // The first reply to several could be here before the last of them is sent.
+            && requests.len() == 1
             && cell.driver.is_some()
             && let Some(writer) = cell.writer.clone()
         {

@@ -290,8 +290,9 @@ impl Connection {
             self.buffer.reserve(1024);
             let read = poll_fn(|cx| self.reader.poll_read(cx, &mut self.buffer)).await;
             if read.map_err(lost)? == 0 {
-                for reply in &replies {
-                    reply.read::<()>()?;
+                let mut errors = replies.iter().filter_map(|reply| reply.read::<()>().err());
+                if let Some(error) = errors.find(|error| !is_unknown(error)) {
+                    return Err(error);
                 }
                 written?;
                 let text = "the server closed the connection before it answered";

@@ -71,6 +71,11 @@ impl Lane {
         self.shared.submit(requests, timeout, waker)
     }
 
+    /// What callers and the driver share.
+    pub(crate) fn shared(&self) -> &Arc<Shared> {
+        &self.shared
+    }
+
     /// Nothing more goes by it; who waits gets an error.
     pub(crate) fn close(&self) {
         self.shared.close();

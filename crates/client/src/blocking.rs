@@ -1,0 +1,134 @@
+//! For how long a command waits for others, as it says to the server.
+
+use crate::request::Request;
+use std::time::Duration;
+
+/// Where a command says how long it waits, and in what unit.
+#[derive(Clone, Copy)]
+enum Says {
+    LastSeconds,
+    FirstSeconds,
+    LastMillis,
+    /// Behind the word BLOCK, before STREAMS.
+    BlockMillis,
+}
+
+/// How long a command may wait at the server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Waits {
+    For(Duration),
+    ForEver,
+}
+
+/// What the command says; `None` if it does not wait, or says what no server takes. O(words).
+pub(crate) fn told(request: &Request) -> Option<Waits> {
+    let mut words = request.words();
+    let says = says(words.next()?)?;
+    let word = match says {
+        Says::FirstSeconds => words.next(),
+        Says::LastSeconds | Says::LastMillis => words.last(),
+        Says::BlockMillis => {
+            let mut options = words.take_while(|word| !word.eq_ignore_ascii_case(b"STREAMS"));
+            options.find(|word| word.eq_ignore_ascii_case(b"BLOCK"))?;
+            options.next()
+        }
+    };
+    let number: f64 = std::str::from_utf8(word?).ok()?.parse().ok()?;
+    let seconds = match says {
+        Says::FirstSeconds | Says::LastSeconds => number,
+        Says::LastMillis | Says::BlockMillis => number / 1000.0,
+    };
+    if seconds == 0.0 {
+        return Some(Waits::ForEver);
+    }
+    Duration::try_from_secs_f64(seconds).ok().map(Waits::For)
+}
+
+fn says(name: &[u8]) -> Option<Says> {
+    const SAYS: &[(&str, Says)] = &[
+        ("BLPOP", Says::LastSeconds),
+        ("BRPOP", Says::LastSeconds),
+        ("BLMOVE", Says::LastSeconds),
+        ("BRPOPLPUSH", Says::LastSeconds),
+        ("BZPOPMIN", Says::LastSeconds),
+        ("BZPOPMAX", Says::LastSeconds),
+        ("BLMPOP", Says::FirstSeconds),
+        ("BZMPOP", Says::FirstSeconds),
+        ("WAIT", Says::LastMillis),
+        ("WAITAOF", Says::LastMillis),
+        ("XREAD", Says::BlockMillis),
+        ("XREADGROUP", Says::BlockMillis),
+    ];
+    let is_this = |(known, _): &&(&str, Says)| known.as_bytes().eq_ignore_ascii_case(name);
+    SAYS.iter().find(is_this).map(|(_, says)| *says)
+}
+
+/// For how long these requests, one after the other, may wait for their replies when a reply takes no longer than
+/// `margin` beside that. `None` if none of them waits.
+pub(crate) fn limit(requests: &[Request], margin: Option<Duration>) -> Option<Waits> {
+    let mut sum = None;
+    for request in requests {
+        match told(request) {
+            None => {}
+            Some(Waits::ForEver) => return Some(Waits::ForEver),
+            Some(Waits::For(time)) => {
+                sum = Some(sum.unwrap_or(Duration::ZERO).saturating_add(time));
+            }
+        }
+    }
+    Some(match (sum?, margin) {
+        (sum, Some(margin)) => Waits::For(sum.saturating_add(margin)),
+        (_, None) => Waits::ForEver,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::commands::*;
+
+    fn millis(request: &Request) -> Option<u128> {
+        told(request).map(|waits| match waits {
+            Waits::For(time) => time.as_millis(),
+            Waits::ForEver => 0,
+        })
+    }
+
+    #[test]
+    fn each_command_that_waits_says_how_long() {
+        assert_eq!(millis(blpop::<()>("k", 1.5).request()), Some(1500));
+        assert_eq!(millis(blpop::<()>("k", 0).request()), Some(0));
+        assert_eq!(
+            millis(blmpop::<()>(2, ["BLOCK", "k"], types::Side::Left).request()),
+            Some(2000)
+        );
+        assert_eq!(millis(wait(1, 250).request()), Some(250));
+        assert_eq!(millis(waitaof(1, 0, 250).request()), Some(250));
+        assert_eq!(millis(xread_block::<()>(70, "k", "$").count(3).request()), Some(70));
+        assert_eq!(millis(xread::<()>(["BLOCK", "5"], ["0", "0"]).request()), None);
+        assert_eq!(millis(blpop::<()>("k", "soon").request()), None);
+        assert_eq!(millis(blpop::<()>("k", -1).request()), None);
+        assert_eq!(millis(get::<()>("k").request()), None);
+        let mut raw = Request::named("bzpopmin");
+        raw.args(["k", "3"]);
+        assert_eq!(millis(&raw), Some(3000));
+    }
+
+    #[test]
+    fn every_command_that_is_known_to_wait_is_known_here() {
+        for name in crate::commands::BLOCKING {
+            assert!(says(name.as_bytes()).is_some(), "{name}");
+        }
+    }
+
+    #[test]
+    fn several_wait_one_after_the_other() {
+        let margin = Some(Duration::from_secs(3));
+        let ask = |seconds: u32| blpop::<()>("k", seconds).into_request();
+        let sum = limit(&[ask(1), get::<()>("k").into_request(), ask(2)], margin);
+        assert_eq!(sum, Some(Waits::For(Duration::from_secs(6))));
+        assert_eq!(limit(&[ask(1), ask(0)], margin), Some(Waits::ForEver));
+        assert_eq!(limit(&[ask(1)], None), Some(Waits::ForEver));
+        assert_eq!(limit(&[get::<()>("k").into_request()], margin), None);
+    }
+}

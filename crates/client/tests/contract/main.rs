@@ -1,0 +1,87 @@
+//! The contract: what a program may rely on, whatever the server, the protocol and the way to it. One list of cases,
+//! run over each way; and once more over a bad network, where a case may end with an error of a certain kind, but
+//! never with a wrong reply.
+//!
+//! | part | what it is |
+//! |---|---|
+//! | [`ways`] | servers, protocols, and ways to reach them: one more way is one more row |
+//! | [`values`] | cases: commands of each type |
+//! | [`edges`] | cases: errors, nothing and empty, binary, large |
+//! | [`shapes`] | cases: batches, transactions, scripts, sessions, listeners |
+//! | [`faults`] | the same cases over a bad network |
+
+mod edges;
+mod faults;
+mod shapes;
+mod values;
+mod ways;
+
+use brisk::{Client, Result};
+use futures_util::future::{LocalBoxFuture, join_all};
+use std::future::Future;
+
+/// A case: it has keys of its own, all with one hash tag, and ends at the first error. What is not as it has to be
+/// panics.
+struct Case {
+    name: &'static str,
+    run: fn(Client, String) -> LocalBoxFuture<'static, Result<()>>,
+}
+
+/// A list of cases out of functions.
+macro_rules! cases {
+    ($($name:ident)*) => {
+        &[$(crate::Case {
+            name: stringify!($name),
+            run: |db, keys| Box::pin($name(db, keys)),
+        }),*]
+    };
+}
+use cases;
+
+fn all() -> impl Iterator<Item = &'static Case> {
+    [values::CASES, edges::CASES, shapes::CASES].into_iter().flatten()
+}
+
+impl Case {
+    /// Runs it with keys that nobody else has.
+    fn run(&self, db: &Client, run: &str) -> LocalBoxFuture<'static, Result<()>> {
+        (self.run)(db.clone(), format!("{{{}:{run}}}", self.name))
+    }
+}
+
+fn block_on<T>(work: impl Future<Output = T>) -> T {
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
+    runtime.expect("a runtime").block_on(work)
+}
+
+#[test]
+fn each_case_holds_over_each_way() {
+    ways::each(|reached| {
+        block_on(async {
+            let db = reached.builder().connect().await.expect("a server");
+            for case in all() {
+                let ended = case.run(&db, "alone").await;
+                ended.unwrap_or_else(|error| panic!("{reached}: {}: {error}", case.name));
+            }
+        });
+    });
+}
+
+#[test]
+fn all_cases_hold_at_the_same_time_on_shared_connections() {
+    ways::each(|reached| {
+        block_on(async {
+            let db = reached.builder().connect().await.expect("a server");
+            let rounds = (0..2).flat_map(|round| {
+                let db = &db;
+                all().map(move |case| async move {
+                    (case, case.run(db, &format!("together:{round}")).await)
+                })
+            });
+            for (case, ended) in join_all(rounds).await {
+                ended.unwrap_or_else(|error| panic!("{reached}: {}: {error}", case.name));
+            }
+        });
+    });
+}

@@ -1,0 +1,85 @@
+//! Servers, protocols, and ways to reach them.
+
+use brisk::{Builder, Client};
+use brisk_testkit::Kind;
+use brisk_testkit::proxy::{Proxy, Split};
+use brisk_testkit::server::Server;
+use std::fmt;
+use std::time::Duration;
+
+/// What has to stay there for as long as the way is used.
+type Kept = Vec<Box<dyn std::any::Any>>;
+
+/// A server that was started and how a client comes to it. A way that needs more processes keeps them in `keeps`.
+pub(crate) struct Reached {
+    way: &'static str,
+    kind: Kind,
+    protocol: u8,
+    url: String,
+    _keeps: Kept,
+}
+
+impl fmt::Display for Reached {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} of {:?} over RESP{}", self.way, self.kind, self.protocol)
+    }
+}
+
+impl Reached {
+    /// A client's builder for it.
+    pub(crate) fn builder(&self) -> Builder {
+        Client::builder(&self.url).protocol(self.protocol).timeout(Duration::from_secs(30))
+    }
+}
+
+/// A way to reach a server.
+struct Way {
+    name: &'static str,
+    /// The URL, and what is to be kept so that it stays good.
+    reach: fn(&Server) -> (String, Kept),
+}
+
+const WAYS: &[Way] = &[
+    Way { name: "TCP", reach: |server| (format!("redis://{}", server.address()), Vec::new()) },
+    Way {
+        name: "a Unix socket",
+        reach: |server| (format!("unix://{}", server.unix_socket().display()), Vec::new()),
+    },
+    Way {
+        name: "TCP byte by byte",
+        reach: |server| {
+            let link = Proxy::to(&server.address());
+            link.split(Some(Split { single_bytes: 2000, bytes_max: 500, seed: 5 }));
+            (format!("redis://{}", link.address()), vec![Box::new(link)])
+        },
+    },
+];
+
+/// Those that can be started on this machine.
+fn kinds() -> impl Iterator<Item = Kind> {
+    [Kind::Redis, Kind::Brisk, Kind::Valkey].into_iter().filter(|kind| kind.is_there())
+}
+
+/// Does something with a server of each kind, with all at the same time.
+pub(crate) fn each_kind(body: impl Fn(Kind, &Server) + Sync) {
+    std::thread::scope(|scope| {
+        for kind in kinds() {
+            let body = &body;
+            scope.spawn(move || body(kind, &kind.launch().start()));
+        }
+    });
+}
+
+/// Runs `body` for each combination.
+pub(crate) fn each(body: impl Fn(&Reached) + Sync) {
+    each_kind(|kind, server| {
+        for protocol in [3, 2] {
+            for way in WAYS {
+                // Each with an empty keyspace.
+                server.connect().cmd("FLUSHALL");
+                let (url, keeps) = (way.reach)(server);
+                body(&Reached { way: way.name, kind, protocol, url, _keeps: keeps });
+            }
+        }
+    });
+}

@@ -1,0 +1,146 @@
+//! Sessions: for how long their commands wait, when they end, and how a program without a runtime uses them. C1, C4.
+
+use brisk::commands::{get, incr, set};
+use brisk::{Client, Code, Event, Kind, Lanes, Phase, Script, Step};
+use brisk_testkit::proxy::{Direction, Proxy};
+use brisk_testkit::server::{Launch, Server};
+use brisk_testkit::wait::wait_until;
+use std::future::Future;
+use std::time::Duration;
+
+fn servers() -> [Server; 2] {
+    [Launch::redis().start(), Launch::subject().start()]
+}
+
+fn run<T>(work: impl Future<Output = T>) -> T {
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
+    runtime.expect("a runtime").block_on(work)
+}
+
+fn millis(millis: u64) -> Duration {
+    Duration::from_millis(millis)
+}
+
+#[test]
+fn a_command_that_waits_may_take_as_long_as_it_tells_the_server() {
+    for server in servers() {
+        run(async {
+            let db = Client::builder(&server.address()).lanes(Lanes::Count(1)).timeout(millis(200));
+            let db = db.connect().await.unwrap();
+            let session = db.session().await.unwrap();
+            // Longer than a command of the client may take.
+            assert_eq!(session.blpop::<(String, String)>("none", 0.6).await.unwrap(), None);
+            assert_eq!(session.wait(1, 600).await.unwrap(), 0);
+            let none: Option<()> = session.xread_block(600, "none", "$").await.unwrap();
+            assert_eq!(none, None);
+            let raw: Option<()> = session.raw("bzpopmin").key("none").arg(0.6).await.unwrap();
+            assert_eq!(raw, None);
+        });
+    }
+}
+
+#[test]
+fn a_server_that_does_not_answer_even_then_is_given_up() {
+    let server = Launch::subject().start();
+    let link = Proxy::to(&server.address());
+    run(async {
+        let silence = millis(300);
+        let db = Client::builder(&link.address()).timeout(millis(200)).silence(silence);
+        let db = db.connect().await.unwrap();
+        let session = db.session().await.unwrap();
+        session.ping().await.unwrap();
+        link.swallow(Direction::ToClient, true);
+        let error = session.blpop::<(String, String)>("none", 0.2).await.unwrap_err();
+        assert_eq!(error.kind(), Kind::Timeout(Phase::Sent));
+        assert!(error.maybe_applied());
+        // Its connection is good for nothing any more, and it says so.
+        loop {
+            match session.ping().await.unwrap_err().kind() {
+                Kind::Timeout(_) => {}
+                kind => break assert_eq!(kind, Kind::Disconnected),
+            }
+        }
+        link.heal();
+        assert_eq!(db.session().await.unwrap().ping().await.unwrap(), "PONG");
+    });
+}
+
+#[test]
+fn sessions_end_with_their_client() {
+    for server in servers() {
+        run(async {
+            let db = Client::connect(&server.address()).await.unwrap();
+            let (session, waits) = (db.session().await.unwrap(), db.session().await.unwrap());
+            session.ping().await.unwrap();
+            let waits =
+                tokio::spawn(async move { waits.blpop::<(String, String)>("none", 0).await });
+            wait_until("it to wait", || server.info("blocked_clients") == "1");
+            db.bulk().set("large", 1).await.unwrap();
+            db.clone().close();
+            assert_eq!(waits.await.unwrap().unwrap_err().kind(), Kind::Closed);
+            assert_eq!(session.ping().await.unwrap_err().kind(), Kind::Closed);
+            assert_eq!(db.session().await.unwrap_err().kind(), Kind::Closed);
+            assert_eq!(db.bulk().get::<i64>("large").await.unwrap_err().kind(), Kind::Closed);
+            // That of INFO is left.
+            wait_until("all to be gone", || server.info("connected_clients") == "1");
+        });
+    }
+}
+
+#[test]
+fn a_client_that_is_closed_before_its_lane_for_large_values_is_opened_opens_none() {
+    let server = Launch::subject().start();
+    run(async {
+        let db = Client::connect(&server.address()).await.unwrap();
+        db.close();
+        assert_eq!(db.bulk().get::<i64>("k").await.unwrap_err().kind(), Kind::Closed);
+    });
+}
+
+#[test]
+fn a_program_without_a_runtime_has_all_of_it() {
+    static ADD: Script = Script::new("return redis.call('INCRBY', KEYS[1], ARGV[1])");
+    for server in servers() {
+        let db = Client::builder(&server.address()).connect_blocking().unwrap();
+        let session = brisk::wait(db.session()).unwrap();
+        session.select(2).wait().unwrap();
+        session.set("k", 1).wait().unwrap();
+        assert_eq!(db.get::<i64>("k").wait().unwrap(), None);
+        assert_eq!(session.blpop::<(String, String)>("none", 0.05).wait().unwrap(), None);
+
+        let sum: i64 = brisk::wait(ADD.run(&db, ["n"], [5])).unwrap();
+        assert_eq!(sum, 5);
+        let both = db.batch((incr("n"), get::<i64>("n"))).wait().unwrap();
+        assert_eq!(both, (6, Some(6)));
+        assert_eq!(db.transaction((incr("n"),)).wait().unwrap(), (7,));
+
+        let changed = brisk::wait(db.watch("n", async |session| {
+            let n: Option<i64> = session.get("n").await?;
+            Ok(Step::Commit((set("n", n.unwrap_or_default() * 2),)))
+        }));
+        assert_eq!(changed.unwrap(), Some((true,)));
+        assert_eq!(db.get::<i64>("n").wait().unwrap(), Some(14));
+
+        let mut news = brisk::wait(db.subscriber()).unwrap();
+        brisk::wait(news.subscribe(["news"])).unwrap();
+        assert_eq!(db.publish("news", "hello").wait().unwrap(), 1);
+        let Some(Event::Message(message)) = brisk::wait(news.next()) else { panic!("no message") };
+        assert_eq!(message.payload, "hello");
+
+        let large = brisk::wait(async {
+            db.bulk().set("large", "x".repeat(1 << 20)).await?;
+            db.bulk().strlen("large").await
+        });
+        assert_eq!(large.unwrap(), 1 << 20);
+        let refused = brisk::wait(ADD.run::<i64>(&db, ["n"], ["x"])).unwrap_err();
+        assert_eq!(refused.code(), Some(Code::Err));
+    }
+}
+
+#[test]
+fn connecting_without_a_runtime_says_how_it_is_done() {
+    let error = brisk::wait(Client::connect("127.0.0.1:1")).unwrap_err();
+    assert_eq!(error.kind(), Kind::Invalid);
+    assert!(error.message().contains("connect_blocking"), "{error}");
+}
