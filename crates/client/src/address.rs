@@ -131,6 +131,50 @@ impl Url {
         Ok(Url { service: Some(Service { name, sentinels }), ..Url::of(first) })
     }
 
+    /// What stands behind the question mark; else why it cannot be.
+    fn read_queries(
+        &mut self,
+        query: &str,
+        has_sentinels: bool,
+    ) -> std::result::Result<(), String> {
+        let wrong = str::to_owned;
+        for pair in query.split('&').filter(|pair| !pair.is_empty()) {
+            let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+            let value = decode(value).ok_or_else(|| wrong("a % sign without two digits"))?;
+            match name {
+                "db" | "database" => {
+                    self.db = value.parse().map_err(|_| wrong("the database is no number"))?;
+                }
+                "user" | "username" => self.user = Some(value),
+                "pass" | "password" => self.password = Some(Secret(value)),
+                "protocol" => {
+                    self.protocol = Some(match value.as_str() {
+                        "2" | "resp2" => 2,
+                        "3" | "resp3" => 3,
+                        _ => return Err(wrong("protocol is 2 or 3")),
+                    });
+                }
+                "timeout" => {
+                    self.timeout = Some(duration(&value).ok_or_else(|| wrong("timeout"))?);
+                }
+                "clientName" | "client_name" => self.name = Some(value),
+                "sentinelUser" | "sentinelUsername" if has_sentinels => {
+                    self.sentinel_login.user = Some(value);
+                }
+                "sentinelPass" | "sentinelPassword" if has_sentinels => {
+                    self.sentinel_login.password = Some(Secret(value));
+                }
+                "insecure" => {
+                    self.is_insecure = matches!(value.as_str(), "" | "true" | "yes" | "1")
+                }
+                "lanes" => self.lanes = Some(value.parse().map_err(|_| wrong("lanes"))?),
+                "pool" => self.pool = Some(value.parse().map_err(|_| wrong("pool"))?),
+                _ => return Err(format!("'{name}' is not known")),
+            }
+        }
+        Ok(())
+    }
+
     /// Whether TLS is spoken.
     pub(crate) fn is_tls(&self) -> bool {
         matches!(self.address, Address::Tcp { tls: true, .. })
@@ -216,38 +260,7 @@ pub(crate) fn parse(text: &str) -> Result<Url> {
         _ => return Err(invalid("the scheme is not known")),
     }
     url.is_cluster = is_cluster;
-    for pair in query.split('&').filter(|pair| !pair.is_empty()) {
-        let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
-        let value = decode(value).ok_or_else(|| invalid("a % sign without two digits"))?;
-        match name {
-            "db" | "database" => {
-                url.db = value.parse().map_err(|_| invalid("the database is no number"))?;
-            }
-            "user" | "username" => url.user = Some(value),
-            "pass" | "password" => url.password = Some(Secret(value)),
-            "protocol" => {
-                url.protocol = Some(match value.as_str() {
-                    "2" | "resp2" => 2,
-                    "3" | "resp3" => 3,
-                    _ => return Err(invalid("protocol is 2 or 3")),
-                });
-            }
-            "timeout" => {
-                url.timeout = Some(duration(&value).ok_or_else(|| invalid("timeout"))?);
-            }
-            "clientName" | "client_name" => url.name = Some(value),
-            "sentinelUser" | "sentinelUsername" if has_sentinels => {
-                url.sentinel_login.user = Some(value);
-            }
-            "sentinelPass" | "sentinelPassword" if has_sentinels => {
-                url.sentinel_login.password = Some(Secret(value));
-            }
-            "insecure" => url.is_insecure = matches!(value.as_str(), "" | "true" | "yes" | "1"),
-            "lanes" => url.lanes = Some(value.parse().map_err(|_| invalid("lanes"))?),
-            "pool" => url.pool = Some(value.parse().map_err(|_| invalid("pool"))?),
-            _ => return Err(invalid(&format!("'{name}' is not known"))),
-        }
-    }
+    url.read_queries(query, has_sentinels).map_err(|why| invalid(&why))?;
     if url.lanes.is_some() && url.pool.is_some() {
         return Err(invalid("either lanes or a pool"));
     }

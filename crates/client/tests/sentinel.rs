@@ -158,7 +158,7 @@ async fn while_used(db: &Client, body: impl AsyncFnOnce()) {
 fn a_dead_primary(of: Of) {
     let mut group = Group::start(of);
     run(async {
-        let db = group.client().connect().await.unwrap();
+        let db = group.client().connect().await.expect("a primary");
         let first = group.settled();
         assert_eq!(group.is_at(&db).await, first);
         let mut next = String::new();

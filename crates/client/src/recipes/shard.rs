@@ -92,7 +92,7 @@ mod tests {
     fn keys_are_spread_as_by_the_rule_in_other_languages() {
         assert_eq!(crc32(b"123456789"), 0xCBF4_3926);
         for (key, million, few) in [
-            ("ana", "user:1570", "user:70"),
+            ("ana", "user:1570", "user:170"),
             ("user:1", "user:802", "user:2"),
             ("", "user:0", "user:0"),
             ("X1", "user:889", "user:89"),
