@@ -1,4 +1,4 @@
-//! A lock for several programs: SET NX PX with a token, extended and released by scripts that look at the token.
+//! A lock for several programs: taken with a token by a script, extended and released by scripts that look at the token.
 //!
 //! What it promises: while the server stays up and its holder is quick, one holds it. What it does not:
 //!
@@ -18,6 +18,14 @@ use std::time::Duration;
 /// How long it lasts unless it is extended.
 const LASTS_MS: u64 = 2000;
 const TRY_AGAIN: Duration = Duration::from_millis(2);
+
+/// The token is drawn by who gets the lock, in one step: else an older one could come after a newer one.
+static ACQUIRE: Script = Script::new(
+    "if redis.call('EXISTS', KEYS[1]) == 1 then return false end
+    local token = redis.call('INCR', KEYS[2])
+    redis.call('SET', KEYS[1], token, 'PX', ARGV[1])
+    return token",
+);
 
 static EXTEND: Script = Script::new(
     "if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
@@ -46,9 +54,10 @@ struct Lock<'a> {
 impl<'a> Lock<'a> {
     /// One attempt.
     async fn try_acquire(db: &'a Client, key: &str) -> brisk::Result<Option<Lock<'a>>> {
-        let token = db.incr(format!("{key}:tokens")).await?;
-        let is_held = db.set(key, token).only_if_absent().px(LASTS_MS).await?;
-        Ok(is_held.then(|| Lock { db, key: key.to_owned(), token }))
+        // The braces make both keys of one slot, for clusters.
+        let keys = [key.to_owned(), format!("{{{key}}}:tokens")];
+        let token: Option<i64> = ACQUIRE.run(db, keys, [LASTS_MS]).await?;
+        Ok(token.map(|token| Lock { db, key: key.to_owned(), token }))
     }
 
     async fn acquire(db: &'a Client, key: &str) -> brisk::Result<Lock<'a>> {
@@ -79,7 +88,7 @@ async fn write(db: &Client, token: i64, value: i64) -> brisk::Result<bool> {
 async fn main() -> brisk::Result<()> {
     let url = std::env::args().nth(1).unwrap_or_else(|| "redis://127.0.0.1".to_owned());
     let db = Client::connect(&url).await?;
-    let keys = ["example:lock", "example:lock:tokens", "example:protected"];
+    let keys = ["example:lock", "{example:lock}:tokens", "example:protected"];
     db.del(keys).await?;
 
     // Reading and writing apart would lose changes without the lock.

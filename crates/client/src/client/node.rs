@@ -53,7 +53,7 @@ impl Node {
     #[inline]
     fn lane(&self, key: Option<&[u8]>) -> Result<&Lane> {
         let at = match (self.lanes.len(), key) {
-            (1, _) | (_, None) => 0,
+            (0 | 1, _) | (_, None) => 0,
             (count, Some(key)) => (hash(key) % count as u64) as usize,
         };
         self.lanes.get(at).ok_or_else(|| Error::new(Kind::Closed, "no connection"))
