@@ -3,7 +3,7 @@
 use crate::conn::Conn;
 use crate::reply::Reply;
 use crate::server::{Launch, Program, Server, redis_binary};
-use crate::wait::wait_until;
+use crate::wait::{DEADLINE, holds_within, wait_until};
 use std::time::Duration;
 
 /// The name under which sentinels know the primary and its replicas.
@@ -135,10 +135,12 @@ impl Sentinels {
     #[track_caller]
     pub fn wait_until_it_is_not(&self, former: &str) -> String {
         let mut primary = None;
-        wait_until("another primary", || {
+        // Sentinels that did not agree in time try again after a while.
+        let is_found = holds_within(3 * DEADLINE, || {
             primary = self.primary().filter(|primary| primary != former);
             primary.is_some()
         });
+        assert!(is_found, "there is no other primary than {former}");
         primary.unwrap_or_default()
     }
 }
