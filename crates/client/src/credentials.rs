@@ -129,7 +129,11 @@ impl Credentials for Rotating {
 
 /// Those of a client.
 #[derive(Clone)]
-pub(crate) struct Source(pub(crate) Arc<dyn Credentials>);
+pub(crate) struct Source {
+    pub(crate) credentials: Arc<dyn Credentials>,
+    /// Connections that are there may have to be told of another login.
+    pub(crate) may_change: bool,
+}
 
 impl fmt::Debug for Source {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -139,6 +143,10 @@ impl fmt::Debug for Source {
 
 impl Source {
     pub(crate) fn fixed(login: Login) -> Source {
-        Source(Arc::new(login))
+        Source { credentials: Arc::new(login), may_change: false }
+    }
+
+    pub(crate) fn changing(credentials: impl Credentials) -> Source {
+        Source { credentials: Arc::new(credentials), may_change: true }
     }
 }

@@ -207,7 +207,7 @@ impl Builder {
     /// it. If the server refuses that, they stay who they were, and it is tried again. A [session](Session) and a
     /// [subscriber](crate::Subscriber) keep the login with which they were connected.
     pub fn credentials(mut self, credentials: impl Credentials) -> Builder {
-        self.credentials = Some(Source(Arc::new(credentials)));
+        self.credentials = Some(Source::changing(credentials));
         self
     }
 
@@ -384,12 +384,11 @@ impl Builder {
         if protocol.is_some_and(|version| !matches!(version, 2 | 3)) {
             return Err(invalid("the protocol's version is 2 or 3"));
         }
-        let tls_is_spoken = url.is_tls();
+        let has_tls = url.is_tls();
         let mut seeds = url.seeds;
         for seed in self.seeds {
-            let tls = tls_is_spoken;
             seeds.push(match seed?.address {
-                Address::Tcp { host, port, .. } => Address::Tcp { host, port, tls },
+                Address::Tcp { host, port, .. } => Address::Tcp { host, port, tls: has_tls },
                 address => address,
             });
         }

@@ -19,6 +19,11 @@ use tokio::time::sleep;
 const RETRY_FIRST: Duration = Duration::from_millis(250);
 const RETRY_LONGEST: Duration = Duration::from_secs(32);
 
+/// Whether there is anything to attend to. Where not, a driver that is woken looks at nothing else.
+pub(super) fn is_needed(setup: &Setup) -> bool {
+    setup.place.wants_primary() || setup.credentials.may_change
+}
+
 /// Completes when the connection is of no use any more, with why.
 pub(super) async fn attend(
     setup: &Setup,
@@ -44,7 +49,7 @@ async fn keep_logged_in(
         // It may be amid a transaction, of which AUTH would become a part.
         return pending().await;
     }
-    let credentials = &setup.credentials.0;
+    let credentials = &setup.credentials.credentials;
     let mut known = first.clone();
     loop {
         credentials.changed(&known).await;

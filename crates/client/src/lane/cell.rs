@@ -40,6 +40,29 @@ pub(crate) struct Bounds {
     pub(crate) timeout: Option<Duration>,
 }
 
+/// Who waits for room, and until when.
+pub(super) type ForRoom = VecDeque<(Option<Instant>, Waker)>;
+
+impl Bounds {
+    /// There is no room: who asks is told so, or waits with the others.
+    #[cold]
+    pub(super) fn refuse(
+        &self,
+        full: std::fmt::Arguments<'_>,
+        waiting: &mut ForRoom,
+        timeout: Option<Duration>,
+        waker: &Waker,
+    ) -> Result<Submitted> {
+        if self.when_full == WhenFull::Refuse {
+            return Err(Error::new(Kind::Overloaded, format!("{full}, nothing was sent")));
+        }
+        let until =
+            timeout.or(self.timeout).and_then(|timeout| Instant::now().checked_add(timeout));
+        waiting.push_back((until, waker.clone()));
+        Ok(Submitted::Full)
+    }
+}
+
 /// What became of a request.
 #[derive(Debug)]
 pub(crate) enum Submitted {
@@ -90,7 +113,7 @@ pub(crate) struct Cell {
     /// Bytes of all requests that are not answered.
     pub(crate) bytes: usize,
     /// Who waits for room.
-    waiting: VecDeque<(Option<Instant>, Waker)>,
+    waiting: ForRoom,
     /// The connection, while there is one that may be written to.
     pub(crate) writer: Option<Writer>,
     /// A caller is sending.
@@ -155,7 +178,8 @@ impl Shared {
         let estimate: usize = requests.iter().map(Request::len).sum();
         // One alone is taken whatever its size: else it could never be sent.
         if cell.bytes > 0 && cell.bytes + estimate > self.bounds.bytes_max {
-            return cell.refuse(&self.bounds, timeout, waker);
+            let full = format_args!("{} bytes wait for replies", cell.bytes);
+            return self.bounds.refuse(full, &mut cell.waiting, timeout, waker);
         }
         let begin = cell.out.len();
         if begin > GROWS_TWOFOLD_MAX && cell.out.capacity() - begin < estimate {
@@ -416,23 +440,6 @@ impl Cell {
         });
         out.truncate(kept);
         self.release(freed)
-    }
-
-    #[cold]
-    fn refuse(
-        &mut self,
-        bounds: &Bounds,
-        timeout: Option<Duration>,
-        waker: &Waker,
-    ) -> Result<Submitted> {
-        if bounds.when_full == WhenFull::Refuse {
-            let text = format!("{} bytes wait for replies, nothing was sent", self.bytes);
-            return Err(Error::new(Kind::Overloaded, text));
-        }
-        let until =
-            timeout.or(bounds.timeout).and_then(|timeout| Instant::now().checked_add(timeout));
-        self.waiting.push_back((until, waker.clone()));
-        Ok(Submitted::Full)
     }
 
     /// So many bytes were answered.

@@ -93,7 +93,7 @@ async fn introduce(setup: &Setup) -> Result<Connection> {
 }
 
 async fn greet(setup: &Setup) -> Result<Connection> {
-    let login = setup.credentials.0.current().await?;
+    let login = setup.credentials.credentials.current().await?;
     let (address, switches) = setup.place.find(&setup.address).await?;
     let (reader, writer) = socket(setup, &address).await?;
     let origin = Origin { address, switches, login };

@@ -5,7 +5,7 @@
 //! to be written: so the next requests of all whom it woke go out with one write, while the server still works
 //! on those of the other waves.
 
-use super::attend::attend;
+use super::attend::{self, attend};
 use super::cell::{Entry, Shared, closed, timeout};
 use super::connect::{Connection, Setup, open};
 use super::io::{ReadSide, Writer};
@@ -99,10 +99,11 @@ impl Task {
             self.shared.tallies.connections.add(1);
             let seen = Seen::connected(&self.setup, &connection);
             let mut link = Link::new(&self, connection);
+            let is_attended = attend::is_needed(&self.setup);
             let ended = tokio::select! {
                 biased;
                 ended = poll_fn(|cx| link.poll(cx)) => ended,
-                error = attend(&self.setup, &self.shared, &origin, self.reconnects) => {
+                error = attend(&self.setup, &self.shared, &origin, self.reconnects), if is_attended => {
                     Ended::Failed(error)
                 }
             };

@@ -14,9 +14,9 @@
 //! Locks: that of a lane's cell may be held when this one is taken, never the other way round. Nobody is woken, and
 //! no entry dropped, while it is held.
 
-use super::cell::{Bounds, Entry, Submitted, WhenFull, closed, elsewhere, timeout};
+use super::cell::{Bounds, Entry, ForRoom, Submitted, closed, elsewhere, timeout};
 use super::slot::Slot;
-use crate::error::{Error, Kind, Phase, Result};
+use crate::error::{Error, Phase, Result};
 use crate::poison::lock;
 use crate::request::Request;
 use std::collections::VecDeque;
@@ -44,7 +44,7 @@ struct State {
     /// Bytes of these.
     bytes: usize,
     /// Who waits for room, and until when.
-    waiting: VecDeque<(Option<Instant>, Waker)>,
+    waiting: ForRoom,
     /// Lanes without work, the last one to rest at the end: few connections are used as long as they suffice.
     resting: Vec<(usize, Waker)>,
     /// Lanes whose task has not ended.
@@ -109,7 +109,9 @@ impl Pool {
         let estimate: usize = requests.iter().map(Request::len).sum();
         // One alone is taken whatever its size: else it could never be sent.
         if state.bytes > 0 && state.bytes + estimate > self.bounds.bytes_max {
-            return state.refuse(&self.bounds, timeout, waker);
+            let state = &mut *state;
+            let full = format_args!("{} bytes wait for a connection", state.bytes);
+            return self.bounds.refuse(full, &mut state.waiting, timeout, waker);
         }
         let mut bytes = state.spare.pop().unwrap_or_default();
         requests.iter().for_each(|request| request.encode(&mut bytes));
@@ -186,23 +188,6 @@ impl Pool {
 }
 
 impl State {
-    #[cold]
-    fn refuse(
-        &mut self,
-        bounds: &Bounds,
-        timeout: Option<Duration>,
-        waker: &Waker,
-    ) -> Result<Submitted> {
-        if bounds.when_full == WhenFull::Refuse {
-            let text = format!("{} bytes wait for a connection, nothing was sent", self.bytes);
-            return Err(Error::new(Kind::Overloaded, text));
-        }
-        let until =
-            timeout.or(bounds.timeout).and_then(|timeout| Instant::now().checked_add(timeout));
-        self.waiting.push_back((until, waker.clone()));
-        Ok(Submitted::Full)
-    }
-
     /// A lane that rests, if there is work: to be woken.
     #[must_use]
     fn call(&mut self) -> Option<Waker> {
@@ -346,7 +331,9 @@ impl Seat {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::error::Kind;
     use crate::lane::Waiting;
+    use crate::lane::cell::WhenFull;
     use crate::request::Traits;
     use std::sync::atomic::{AtomicUsize, Ordering};
     use std::task::{Poll, Wake};

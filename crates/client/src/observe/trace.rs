@@ -4,7 +4,7 @@ use super::{Call, Connected, Endpoint, Observer, Outcome, Token};
 use crate::error::{Error, Kind};
 use std::time::Duration;
 use tracing::field::Empty;
-use tracing::{Span, info, info_span, warn};
+use tracing::{Span, debug, info, info_span, warn};
 
 /// A span for each command, and an event for what happens to connections: an [`Observer`] for
 /// [`Builder::observer`](crate::Builder::observer).
@@ -33,7 +33,7 @@ use tracing::{Span, info, info_span, warn};
 /// | `otel.status_code` | `ERROR` if there is an `error.type` |
 ///
 /// Events are `connected` (with `network.peer.address` and `network.peer.port`), `disconnected`, `reconnecting` and
-/// `queue full`.
+/// `queue full`, which is for finding faults, since under load there is one for each command.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Tracing(());
 
@@ -78,7 +78,8 @@ impl Observer for Tracing {
 
     fn queue_full(&self, call: &Call<'_>) {
         let endpoint = call.endpoint();
-        warn!(
+        // Under load there is one for each command.
+        debug!(
             target: "brisk", { db.operation.name = call.name(),
             server.address = &*endpoint.host(),
             server.port = endpoint.port() }, "queue full",
