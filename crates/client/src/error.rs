@@ -52,6 +52,8 @@ pub enum Phase {
     Queued,
     /// It was sent, at least in part: the server may have executed it, or may yet.
     Sent,
+    /// A part of its reply has come: the server has executed it, or is about to.
+    Streaming,
 }
 
 /// The first word of a server's error.
@@ -150,7 +152,7 @@ impl Code {
 
 impl Error {
     pub(crate) fn new(kind: Kind, text: impl Into<Cow<'static, str>>) -> Error {
-        let maybe_applied = matches!(kind, Kind::Timeout(Phase::Sent));
+        let maybe_applied = matches!(kind, Kind::Timeout(Phase::Sent | Phase::Streaming));
         Error(Arc::new(Inner { kind, text: text.into(), maybe_applied }))
     }
 
@@ -159,6 +161,7 @@ impl Error {
         let (text, maybe_applied) = match phase {
             Phase::Queued => (format!("not sent: {why}"), false),
             Phase::Sent => (format!("connection lost before the reply: {why}"), true),
+            Phase::Streaming => (format!("connection lost amid the reply: {why}"), true),
         };
         Error(Arc::new(Inner { kind: Kind::Disconnected, text: text.into(), maybe_applied }))
     }
@@ -242,6 +245,7 @@ impl fmt::Display for Error {
         let text = &self.0.text;
         match self.0.kind {
             Kind::Timeout(Phase::Queued) => write!(f, "timeout before it was sent{text}"),
+            Kind::Timeout(Phase::Streaming) => write!(f, "timeout amid the reply{text}"),
             Kind::Timeout(_) => write!(f, "timeout before the reply{text}"),
             Kind::Disconnected => write!(f, "{text}"),
             Kind::Overloaded => write!(f, "overloaded: {text}"),

@@ -49,6 +49,7 @@ mod request;
 mod scan;
 mod script;
 mod session;
+mod streamed;
 mod subscriber;
 #[cfg(feature = "tls")]
 mod tls;
@@ -80,6 +81,7 @@ pub use request::{Request, Traits};
 pub use scan::{Elements, Keys, Scan};
 pub use script::Script;
 pub use session::{Session, Step};
+pub use streamed::Streamed;
 pub use subscriber::{Confirmation, Event, KeyspaceEvent, Message, Subscriber};
 #[cfg(feature = "tls")]
 pub use tls::Tls;

@@ -5,6 +5,7 @@
 //! | [`encode`] | writing them |
 //! | [`decode`] | reading them into values, as they come |
 //! | [`frame`] | finding where one ends, as they come; nothing is made of it |
+//! | [`head`] | what one begins with, for who takes a large one piece by piece |
 //! | [`read`] | reading a whole one where it lies, part by part |
 //! | [`value`] | a reply in memory |
 
@@ -12,6 +13,7 @@ pub mod decode;
 pub mod encode;
 mod format_double;
 pub mod frame;
+pub mod head;
 pub mod read;
 mod token;
 pub mod value;

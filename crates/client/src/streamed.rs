@@ -1,0 +1,311 @@
+//! Replies that are too large to be held: taken piece by piece, as they come, over a connection of their own.
+
+use crate::client::{Client, Ends};
+use crate::command::Command;
+use crate::command::sealed::Target;
+use crate::error::{Error, Kind, Phase, Result};
+use crate::lane::cell::{closed, timeout};
+use crate::lane::connect::{Connection, open};
+use crate::reply::{FromReply, Reply};
+use brisk_resp::reply::decode::ReplyLimits;
+use brisk_resp::reply::frame::{FrameScanner, Scan};
+use brisk_resp::reply::head::{Head, head};
+use bytes::{Buf, Bytes};
+use std::fmt;
+use std::future::poll_fn;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::runtime::Handle;
+use tokio::sync::watch;
+
+/// Most of a string that one piece has, and of what is read at once.
+const PIECE_BYTES_MAX: usize = 64 << 10;
+
+/// A reply that is taken piece by piece: a string in [chunks](Streamed::chunk), a list, set or map by its
+/// [elements](Streamed::element). Made by [`Client::stream`].
+///
+/// What was not taken yet stays with the server and in the system's buffers: who takes slowly slows the server's
+/// sending down, and no other command, since the connection is the reply's own. The server holds what it could not
+/// send, within its `client-output-buffer-limit`. Dropped, the connection is closed.
+pub struct Streamed {
+    connection: Connection,
+    handle: Handle,
+    /// So long nothing may come.
+    silence_max: Option<Duration>,
+    cut: watch::Receiver<bool>,
+    /// The client holds it weakly: it lives as long as this.
+    _ends: Arc<Cut>,
+    left: Left,
+    /// Why it has ended before its end.
+    failed: Option<Error>,
+    scanner: FrameScanner,
+    limits: ReplyLimits,
+}
+
+/// What is to come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Left {
+    /// So many bytes of a string, and the end of its line.
+    Bytes(usize),
+    /// So many elements.
+    Elements(u64),
+    Nothing,
+}
+
+impl fmt::Debug for Streamed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Streamed").field("left", &self.left).finish_non_exhaustive()
+    }
+}
+
+/// The client can end it.
+#[derive(Debug)]
+struct Cut(watch::Sender<bool>);
+
+impl Ends for Cut {
+    fn end(&self) {
+        self.0.send_replace(true);
+    }
+}
+
+impl Client {
+    /// Sends a command over a connection of its own, made now, and gives its reply as it comes: for values and
+    /// collections that are too large to be held. `None` if there is nothing (the key does not exist).
+    ///
+    /// The time limit of the client is one for each pause: as long as something comes, it may take as long as it
+    /// does. In a cluster it goes to the primary that has the key. Memory: 64 KiB and an element.
+    ///
+    /// ```no_run
+    /// # async fn example(db: brisk::Client) -> Result<(), Box<dyn std::error::Error>> {
+    /// use brisk::commands::{get, hgetall};
+    /// use tokio::io::AsyncWriteExt;
+    ///
+    /// let mut file = tokio::fs::File::create("video.mp4").await?;
+    /// if let Some(mut video) = db.stream(get::<brisk::Bytes>("video:7")).await? {
+    ///     while let Some(chunk) = video.chunk().await? {
+    ///         file.write_all(&chunk).await?;
+    ///     }
+    /// }
+    /// if let Some(mut users) = db.stream(hgetall::<()>("users")).await? {
+    ///     while let Some((id, name)) = users.pair::<u64, String>().await? {
+    ///         println!("{id}: {name}");
+    ///     }
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// The server is not there, or refuses; its error, if that is the answer; [`Kind::Timeout`] with
+    /// [`Phase::Sent`] if nothing comes.
+    pub async fn stream<T, O>(&self, command: Command<(), T, O>) -> Result<Option<Streamed>> {
+        let request = command.into_request();
+        let (setup, handle) = self.setup(request.routing_key());
+        let connection = self.run_there(async move { open(&setup).await }).await?;
+        let mut words = Vec::new();
+        request.encode(&mut words);
+        connection.write_all(&words).await?;
+        let (ends, cut) = watch::channel(false);
+        let ends = Arc::new(Cut(ends));
+        self.attach(&ends)?;
+        let limits = ReplyLimits::default();
+        let mut streamed = Streamed {
+            connection,
+            handle,
+            silence_max: if request.traits().blocks { None } else { self.default_timeout() },
+            cut,
+            _ends: ends,
+            left: Left::Nothing,
+            failed: None,
+            scanner: FrameScanner::new(limits),
+            limits,
+        };
+        let is_there = streamed.begin().await?;
+        Ok(is_there.then_some(streamed))
+    }
+}
+
+impl Streamed {
+    /// Bytes of a string, or elements (of a map keys and values each for itself), that have yet to be taken.
+    #[must_use]
+    pub fn remaining(&self) -> u64 {
+        match self.left {
+            Left::Bytes(bytes) => bytes as u64,
+            Left::Elements(elements) => elements,
+            Left::Nothing => 0,
+        }
+    }
+
+    /// The next piece of a string, of at most 64 KiB, as much as has come; `None` behind the last one. Without a copy.
+    ///
+    /// # Errors
+    /// [`Kind::UnexpectedReply`] if the reply is no string; [`Kind::Disconnected`] or [`Kind::Timeout`] with
+    /// [`Phase::Streaming`], each time from then on; [`Kind::Closed`] with the client.
+    pub async fn chunk(&mut self) -> Result<Option<Bytes>> {
+        self.check()?;
+        let left = match self.left {
+            Left::Bytes(left) => left,
+            Left::Nothing => return Ok(None),
+            Left::Elements(_) => return Err(unexpected("a list, which has elements")),
+        };
+        if left == 0 {
+            while self.connection.buffer.len() < 2 {
+                self.read(Phase::Streaming, 2).await?;
+            }
+            if !self.connection.buffer.starts_with(b"\r\n") {
+                return Err(self.fail(Error::new(Kind::Protocol, "a string without its end")));
+            }
+            self.left = Left::Nothing;
+            return Ok(None);
+        }
+        if self.connection.buffer.is_empty() {
+            self.read(Phase::Streaming, left).await?;
+        }
+        let len = left.min(self.connection.buffer.len()).min(PIECE_BYTES_MAX);
+        self.left = Left::Bytes(left - len);
+        Ok(Some(self.connection.buffer.split_to(len).freeze()))
+    }
+
+    /// The next element of a list, a set or a map (keys and values in turn); `None` behind the last one. A reply that
+    /// is none of these is its own only element. An element is held whole.
+    ///
+    /// # Errors
+    /// As [`Streamed::chunk`]; that this element is of another type, and the next one can be taken.
+    pub async fn element<T: FromReply>(&mut self) -> Result<Option<T>> {
+        self.check()?;
+        let left = match self.left {
+            Left::Elements(left) => left,
+            Left::Nothing => return Ok(None),
+            Left::Bytes(_) => return Err(unexpected("a string, which has chunks")),
+        };
+        if left == 0 {
+            self.left = Left::Nothing;
+            return Ok(None);
+        }
+        let element = self.whole(Phase::Streaming).await?;
+        self.left = Left::Elements(left - 1);
+        element.read().map(Some)
+    }
+
+    /// The next two elements: a field and its value, a member and its score, a key and its value. With RESP3 some
+    /// commands answer with lists of pairs: then these are [elements](Streamed::element).
+    ///
+    /// # Errors
+    /// As [`Streamed::element`]; [`Kind::UnexpectedReply`] if there is one only.
+    pub async fn pair<K: FromReply, V: FromReply>(&mut self) -> Result<Option<(K, V)>> {
+        let Some(first) = self.element().await? else { return Ok(None) };
+        let second = self.element().await?;
+        let second = second.ok_or_else(|| unexpected("a list with an element too few"))?;
+        Ok(Some((first, second)))
+    }
+
+    /// Waits for what the reply is; false if it is nothing.
+    async fn begin(&mut self) -> Result<bool> {
+        let mut phase = Phase::Sent;
+        loop {
+            let found = head(&self.connection.buffer, &self.limits)
+                .map_err(|error| self.fail(error.into()))?;
+            let Some((head, line)) = found else {
+                self.read(phase, 1).await?;
+                phase = Phase::Streaming;
+                continue;
+            };
+            phase = Phase::Streaming;
+            self.left = match head {
+                Head::Bulk(len) => Left::Bytes(len),
+                Head::Values(count) => Left::Elements(count),
+                Head::Null => return Ok(false),
+                Head::Other => {
+                    let reply = self.peek_whole(phase).await?;
+                    reply.read::<Reply>()?;
+                    self.left = Left::Elements(1);
+                    return Ok(true);
+                }
+                Head::Attributes(values) => {
+                    self.connection.buffer.advance(line);
+                    for _ in 0..values {
+                        self.whole(phase).await?;
+                    }
+                    continue;
+                }
+                Head::Push(_) => {
+                    self.whole(phase).await?;
+                    continue;
+                }
+            };
+            self.connection.buffer.advance(line);
+            return Ok(true);
+        }
+    }
+
+    /// The next value, when it is whole.
+    async fn whole(&mut self, phase: Phase) -> Result<Reply> {
+        let len = self.whole_len(phase).await?;
+        Ok(Reply::cut(&mut self.connection.buffer, len))
+    }
+
+    /// The same, which stays where it is.
+    async fn peek_whole(&mut self, phase: Phase) -> Result<Reply> {
+        let len = self.whole_len(phase).await?;
+        Ok(Reply::shared(Bytes::copy_from_slice(&self.connection.buffer[..len])))
+    }
+
+    async fn whole_len(&mut self, phase: Phase) -> Result<usize> {
+        loop {
+            let scan = self
+                .scanner
+                .scan(&self.connection.buffer)
+                .map_err(|error| self.fail(error.into()))?;
+            match scan {
+                Scan::Whole(len) => return Ok(len),
+                Scan::Incomplete(missing) => self.read(phase, missing).await?,
+            }
+        }
+    }
+
+    /// Waits for more; what is missing is what the peer claims.
+    async fn read(&mut self, phase: Phase, missing: usize) -> Result<()> {
+        self.connection.buffer.reserve(missing.clamp(1, PIECE_BYTES_MAX));
+        let Connection { reader, buffer, .. } = &mut self.connection;
+        let reading = poll_fn(|cx| reader.poll_read(cx, buffer));
+        let limited = async {
+            let Some(limit) = self.silence_max else { return Ok(reading.await) };
+            let sleep = {
+                // The caller may be on a thread without a runtime.
+                let _within = self.handle.enter();
+                tokio::time::sleep(limit)
+            };
+            tokio::select! {
+                read = reading => Ok(read),
+                () = sleep => Err(timeout(phase, None)),
+            }
+        };
+        let read = tokio::select! {
+            biased;
+            _ = self.cut.wait_for(|is_cut| *is_cut) => Err(closed()),
+            read = limited => read,
+        };
+        let lost = |why: &str| Err(Error::lost(phase, why));
+        let failed = match read {
+            Ok(Ok(0)) => lost("the server closed the connection"),
+            Ok(Ok(_)) => return Ok(()),
+            Ok(Err(error)) => lost(&error.to_string()),
+            Err(error) => Err(error),
+        };
+        failed.map_err(|error| self.fail(error))
+    }
+
+    /// Nothing can be taken any more: whoever tries is told why, so that a part is never taken for the whole.
+    fn fail(&mut self, error: Error) -> Error {
+        self.failed = Some(error.clone());
+        error
+    }
+
+    fn check(&self) -> Result<()> {
+        self.failed.clone().map_or(Ok(()), Err)
+    }
+}
+
+fn unexpected(what: &str) -> Error {
+    Error::new(Kind::UnexpectedReply, format!("the reply is {what}"))
+}

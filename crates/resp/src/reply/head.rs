@@ -1,0 +1,78 @@
+//! What a reply begins with: for who does not wait until a large one is whole, but takes it piece by piece.
+
+use super::decode::{ReplyError, ReplyLimits};
+use super::token::{Blob, LineSearch, Open, Token, token};
+
+/// What the first line of a reply says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Head {
+    /// `$length`: so many bytes follow, and a line end.
+    Bulk(usize),
+    /// `*count`, `~count` or `%pairs`: so many values follow, keys and values of a map each for itself.
+    Values(u64),
+    /// `|pairs`: so many values follow, and then the reply that they describe.
+    Attributes(u64),
+    /// `>count`: so many values follow, which are no reply.
+    Push(u64),
+    /// Any of the nulls.
+    Null,
+    /// What is short as a rule: read it whole ([`super::frame`]).
+    Other,
+}
+
+/// The head of a reply, and the bytes of its line; `None` if the line is not whole. O(bytes of the line).
+///
+/// # Errors
+/// As [`super::frame::FrameScanner::scan`]; the connection is of no use then.
+pub fn head(input: &[u8], limits: &ReplyLimits) -> Result<Option<(Head, usize)>, ReplyError> {
+    let Some(end) = LineSearch::default().end(input, limits)? else { return Ok(None) };
+    let head = match token(&input[..end], limits)? {
+        Token::Body(Blob::Bulk, len) => Head::Bulk(len),
+        Token::Open(Open::Array | Open::Map | Open::Set, count) => Head::Values(count),
+        Token::Open(Open::Attributes, count) => Head::Attributes(count),
+        Token::Open(Open::Push, count) => Head::Push(count),
+        Token::Null | Token::NullArray => Head::Null,
+        _ => Head::Other,
+    };
+    Ok(Some((head, end + 2)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(text: &str) -> Result<Option<(Head, usize)>, ReplyError> {
+        head(text.as_bytes(), &ReplyLimits::default())
+    }
+
+    #[test]
+    fn heads_of_all_kinds_are_told_with_the_length_of_their_line() {
+        for (text, told, line) in [
+            ("$11\r\nhello", Head::Bulk(11), 5),
+            ("$0\r\n\r\n", Head::Bulk(0), 4),
+            ("*3\r\n:1\r\n", Head::Values(3), 4),
+            ("~3\r\n", Head::Values(3), 4),
+            ("%3\r\n", Head::Values(6), 4),
+            ("|1\r\n", Head::Attributes(2), 4),
+            (">2\r\n", Head::Push(2), 4),
+            ("$-1\r\n", Head::Null, 5),
+            ("*-1\r\n", Head::Null, 5),
+            ("_\r\n", Head::Null, 3),
+            ("+OK\r\n", Head::Other, 5),
+            ("-ERR no\r\n", Head::Other, 9),
+            ("=7\r\ntxt:abc\r\n", Head::Other, 4),
+        ] {
+            assert_eq!(of(text), Ok(Some((told, line))), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_line_that_is_not_whole_is_waited_for_and_a_wrong_one_is_an_error() {
+        for text in ["", "$", "$11", "$11\r"] {
+            assert_eq!(of(text), Ok(None), "{text}");
+        }
+        for text in ["$x\r\n", "$-2\r\n", "?1\r\n", "*99999999999999999999\r\n"] {
+            assert!(of(text).is_err(), "{text}");
+        }
+    }
+}
