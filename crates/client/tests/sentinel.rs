@@ -335,6 +335,47 @@ fn a_write_that_a_replica_refuses_is_sent_again() {
 }
 
 #[test]
+fn replicas_that_sentinels_know_answer_reads_before_and_after_a_switch() {
+    let group = Group::start(Of::Redis);
+    let first = group.settled();
+    let reads = |server: &Server| {
+        let info = server.connect().cmd("INFO commandstats").text();
+        let calls = info.lines().find_map(|line| line.strip_prefix("cmdstat_get:calls="));
+        calls.map_or(0, |rest| {
+            rest.split(',').next().expect("a number").parse::<u64>().expect("a number")
+        })
+    };
+    // A replica is read from when the sentinel that is asked knows that its link is up.
+    let all_read = |db: &Client, primary: &str| {
+        let runtime = tokio::runtime::Handle::current();
+        wait_until("both replicas to be read from, and the primary not", || {
+            let before: Vec<u64> = group.servers.iter().map(reads).collect();
+            for _ in 0..10 {
+                let read = async { db.get::<u64>("k").await.expect("a reply") };
+                tokio::task::block_in_place(|| runtime.block_on(read));
+            }
+            let more = |at: usize| reads(&group.servers[at]) - before[at];
+            let primary = group.at(primary);
+            (0..3).all(|at| (at == primary) == (more(at) == 0))
+        });
+    };
+    run(async {
+        let db = group.client().read_from(brisk::ReadFrom::PreferReplica).connect().await.unwrap();
+        db.set("k", 1).await.unwrap();
+        all_read(&db, &first);
+        while_used(&db, async || {
+            group.sentinels.hand_over();
+            group.sentinels.wait_until_it_is_not(&first);
+        })
+        .await;
+        let second = group.settled();
+        assert_ne!(second, first);
+        db.set("k", 2).await.unwrap();
+        all_read(&db, &second);
+    });
+}
+
+#[test]
 fn sentinels_that_do_not_answer_know_nothing_or_want_a_password_are_told_apart() {
     let watch = |port, replicas| Sentinels::with_password(port, replicas, "their-secret");
     let group = Group::with(Of::Redis, watch);

@@ -151,8 +151,8 @@ impl Client {
     /// The server is not there, refuses CLIENT TRACKING (a user may not be allowed to use it), or does not speak
     /// RESP3; the client was told to speak RESP2, or is closed.
     pub async fn cache(&self, options: CacheOptions) -> Result<Cache> {
-        if self.is_cluster() {
-            let text = "a cache is of one server: take one of each of the cluster's primaries";
+        if self.stays_with_a_node() {
+            let text = "a cache is of one server: take one of each primary that this client has";
             return Err(Error::new(Kind::Invalid, text));
         }
         let (setup, handle) = self.setup(None);

@@ -2,6 +2,7 @@
 
 use super::cluster::read_from::ReadFrom;
 use super::cluster::refresh::Found;
+use super::cluster::source::Source;
 use super::cluster::topology::AddressMap;
 use super::cluster::{self, Cluster, Wanted};
 use super::node::Node;
@@ -9,7 +10,7 @@ use super::sentinel::{Place, Sentinels, Watcher};
 use super::{Client, Inner, Route};
 use crate::address::{self, Address, Service, Url};
 use crate::command::Replay;
-use crate::credentials::{Credentials, Login, Source};
+use crate::credentials::{self, Credentials, Login};
 use crate::error::{Error, Kind, Result};
 use crate::lane::Lane;
 use crate::lane::cell::{Bounds, Shared, WhenFull};
@@ -73,6 +74,24 @@ pub enum Lanes {
     Pool(usize),
 }
 
+impl Lanes {
+    /// How many there are, and whether they are a pool.
+    fn counted(self) -> Result<(usize, bool)> {
+        let (count, is_pool) = match self {
+            Lanes::Count(count) => (count, false),
+            Lanes::Pool(count) => (count, true),
+            Lanes::Auto => {
+                let processors = thread::available_parallelism().map_or(1, usize::from);
+                (processors.min(LANES_MAX), false)
+            }
+        };
+        if !(1..=LANES_BOUND).contains(&count) {
+            return Err(Error::new(Kind::Invalid, "lanes are 1 to 1024"));
+        }
+        Ok((count, is_pool))
+    }
+}
+
 /// How many bytes of requests may wait for their replies, each lane for itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Budget {
@@ -107,7 +126,7 @@ pub struct Builder {
     budget: Budget,
     replay: Replay,
     name: Option<String>,
-    credentials: Option<Source>,
+    credentials: Option<credentials::Source>,
     sentinel_login: Option<Login>,
     db: Option<u32>,
     protocol: Option<u8>,
@@ -198,7 +217,7 @@ impl Builder {
 
     /// The user and the password, instead of the URL's.
     pub fn login(mut self, user: impl Into<String>, password: impl Into<String>) -> Builder {
-        self.credentials = Some(Source::fixed(Login::new(user, password)));
+        self.credentials = Some(credentials::Source::fixed(Login::new(user, password)));
         self
     }
 
@@ -207,7 +226,7 @@ impl Builder {
     /// it. If the server refuses that, they stay who they were, and it is tried again. A [session](Session) and a
     /// [subscriber](crate::Subscriber) keep the login with which they were connected.
     pub fn credentials(mut self, credentials: impl Credentials) -> Builder {
-        self.credentials = Some(Source::changing(credentials));
+        self.credentials = Some(credentials::Source::changing(credentials));
         self
     }
 
@@ -284,13 +303,28 @@ impl Builder {
         self
     }
 
-    /// One more node of the cluster, by which the others can be found: `host:port`.
+    /// One more node of the cluster, or of a primary with its replicas, by which the others can be found: `host:port`.
+    /// Without a cluster a node is asked for its ROLE, and whose it is if it is a replica, so that the primary is
+    /// found, and found anew when it is another one.
     pub fn seed(mut self, address: &str) -> Builder {
         self.seeds.push(address::parse(address));
         self
     }
 
-    /// Who answers commands that only read, in a cluster. Default: [`ReadFrom::Primary`].
+    /// Who answers commands that only read: in a cluster, of those that sentinels know, or of a primary that tells
+    /// of its replicas (ROLE; name some of these as [seeds](Builder::seed), too, so that one of them tells who the
+    /// primary is if this one is away). Default: [`ReadFrom::Primary`].
+    ///
+    /// ```no_run
+    /// # async fn example() -> brisk::Result<()> {
+    /// use brisk::{Client, ReadFrom};
+    /// let db = Client::builder("redis-sentinel://10.0.0.1:26379,10.0.0.2:26379/orders")
+    ///     .read_from(ReadFrom::PreferReplica)
+    ///     .connect()
+    ///     .await?;
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn read_from(mut self, read_from: ReadFrom) -> Builder {
         self.read_from = read_from;
         self
@@ -369,17 +403,7 @@ impl Builder {
         }
         let invalid = |text: &str| Error::new(Kind::Invalid, text.to_owned());
         let wanted = self.lanes.or(url.pool.map(Lanes::Pool)).or(url.lanes.map(Lanes::Count));
-        let (lanes, is_pool) = match wanted {
-            Some(Lanes::Count(count)) => (count, false),
-            Some(Lanes::Pool(count)) => (count, true),
-            Some(Lanes::Auto) | None => {
-                let processors = thread::available_parallelism().map_or(1, usize::from);
-                (processors.min(LANES_MAX), false)
-            }
-        };
-        if !(1..=LANES_BOUND).contains(&lanes) {
-            return Err(invalid("lanes are 1 to 1024"));
-        }
+        let (lanes, is_pool) = wanted.unwrap_or_default().counted()?;
         let protocol = self.protocol.or(url.protocol);
         if protocol.is_some_and(|version| !matches!(version, 2 | 3)) {
             return Err(invalid("the protocol's version is 2 or 3"));
@@ -397,13 +421,15 @@ impl Builder {
         if is_cluster && db != 0 {
             return Err(invalid("a cluster has database 0 only"));
         }
-        let has_wishes = self.read_from != ReadFrom::Primary || self.addresses.is_some();
-        if !is_cluster && (!seeds.is_empty() || has_wishes) {
-            return Err(invalid("several servers, or who of them answers, are for a cluster"));
+        let has_sentinels = url.service.is_some();
+        if has_sentinels && !seeds.is_empty() {
+            return Err(invalid("more sentinels stand in the URL, they are no nodes"));
+        }
+        let is_several = !seeds.is_empty() || self.read_from != ReadFrom::Primary;
+        if self.addresses.is_some() && (has_sentinels || !(is_cluster || is_several)) {
+            return Err(invalid("addresses are translated where nodes tell of each other"));
         }
         seeds.insert(0, url.address.clone());
-        let wanted =
-            Wanted { seeds, read_from: self.read_from, zone: self.zone, addresses: self.addresses };
         let ours = Login { user: url.user, password: url.password };
         let mut setup = Setup {
             watched: self.observers.watch(&url.address, db),
@@ -411,7 +437,7 @@ impl Builder {
             #[cfg(feature = "tls")]
             tls,
             place: Place::Fixed,
-            credentials: self.credentials.unwrap_or_else(|| Source::fixed(ours)),
+            credentials: self.credentials.unwrap_or_else(|| credentials::Source::fixed(ours)),
             db,
             name: self.name.or(url.name),
             protocol,
@@ -422,14 +448,23 @@ impl Builder {
         };
         if let Some(Service { name, sentinels }) = url.service {
             let login = self.sentinel_login.unwrap_or(url.sentinel_login);
-            let credentials = Source::fixed(login);
+            let credentials = credentials::Source::fixed(login);
             let theirs = Setup { db: 0, credentials, ..setup.clone() };
             setup.place = Place::Primary(Arc::new(Sentinels::new(name, sentinels, theirs)));
         }
         let timeout = self.timeout.unwrap_or(Some(url.timeout.unwrap_or(TIMEOUT)));
         let bounds =
             Bounds { bytes_max: self.budget.bytes, when_full: self.budget.when_full, timeout };
-        let cluster = is_cluster.then(|| Arc::new(wanted));
+        let source = match &setup.place {
+            Place::Primary(sentinels) if is_several => {
+                Some(Source::Sentinels(Arc::clone(sentinels)))
+            }
+            _ if is_cluster => Some(Source::Slots),
+            _ => (is_several && !has_sentinels).then_some(Source::Roles),
+        };
+        let (read_from, zone, addresses) = (self.read_from, self.zone, self.addresses);
+        let cluster =
+            source.map(|source| Arc::new(Wanted { source, seeds, read_from, zone, addresses }));
         Ok(Plan { setup: Arc::new(setup), bounds, lanes, is_pool, replay: self.replay, cluster })
     }
 }

@@ -143,9 +143,9 @@ impl Client {
         self.inner.attached.end_all();
     }
 
-    /// Whether commands go to several nodes.
-    pub(crate) fn is_cluster(&self) -> bool {
-        matches!(self.inner.route, Route::Cluster(_))
+    /// Whether a connection that is kept goes to one and the same node, whatever becomes of that.
+    pub(crate) fn stays_with_a_node(&self) -> bool {
+        matches!(&self.inner.route, Route::Cluster(cluster) if !cluster.finds_primaries())
     }
 
     /// It ends when the client is closed.

@@ -12,6 +12,7 @@ use crate::address::Address;
 use crate::error::{Error, Kind, Result};
 use crate::lane::connect::{Origin, Setup, open};
 use crate::poison::lock;
+use crate::reply::Reply;
 use crate::request::{Request, Traits};
 use crate::subscriber::{Event, Message, Subscriber};
 use std::collections::{HashMap, VecDeque};
@@ -121,6 +122,8 @@ struct Switch {
 struct Told {
     sentinel: Address,
     primary: Address,
+    /// Those that can be read from.
+    replicas: Vec<Address>,
     others: Vec<Address>,
 }
 
@@ -202,6 +205,23 @@ impl Sentinels {
                 return Err(Error::new(Kind::Disconnected, text + &refusals));
             }
         }
+    }
+
+    /// Who follows the primary, is there and is to be shown to clients, as a sentinel that answers knows it.
+    ///
+    /// # Errors
+    /// None answers, or knows the service.
+    pub(crate) async fn replicas(&self) -> Result<Vec<Address>> {
+        let told = self.ask().await?;
+        let primary = self.lock().primary.clone();
+        let mut replicas = told.replicas;
+        replicas.retain(|replica| Some(replica) != primary.as_ref());
+        Ok(replicas)
+    }
+
+    /// Who hears how many switches there were.
+    pub(crate) fn subscribe(&self) -> watch::Receiver<u64> {
+        self.switches.subscribe()
     }
 
     fn setup_for(&self, address: Address) -> Setup {
@@ -302,13 +322,15 @@ fn ask_one(setup: Setup, service: String, tls: bool) -> Asked {
                 request.arg(&service);
                 request
             };
-            let requests = ["SENTINEL GET-MASTER-ADDR-BY-NAME", "SENTINEL SENTINELS"].map(request);
+            let requests =
+                ["SENTINEL GET-MASTER-ADDR-BY-NAME", "SENTINEL SENTINELS", "SENTINEL REPLICAS"]
+                    .map(request);
             connection.ask(&requests).await
         };
         let unanswered = |_| Err(Error::new(Kind::Disconnected, "nothing, in the time for that"));
         let asked = tokio::time::timeout(setup.connect_timeout, asking).await;
         let replies = asked.unwrap_or_else(unanswered).map_err(failed)?;
-        let [primary, others] = &replies[..] else {
+        let [primary, others, replicas] = &replies[..] else {
             return Err(failed(Error::new(Kind::Protocol, "not what it was asked")));
         };
         let told: Option<(String, String)> = primary.read().map_err(failed)?;
@@ -316,15 +338,27 @@ fn ask_one(setup: Setup, service: String, tls: bool) -> Asked {
         let (host, port) = told.ok_or_else(unknown)?;
         let primary = address(&host, &port, tls)
             .ok_or_else(|| failed(Error::new(Kind::Protocol, "an address without a port")))?;
-        // What it knows of others is good to know, and no more.
-        let others: Vec<HashMap<String, String>> = others.read().unwrap_or_default();
-        let others = others
-            .iter()
-            .take(KNOWN_MAX)
-            .filter_map(|fields| address(fields.get("ip")?, fields.get("port")?, tls));
-        let others = others.collect();
-        Ok(Told { sentinel, primary, others })
+        let others = addresses(others, tls, |_| true);
+        let replicas = addresses(replicas, tls, can_be_read);
+        Ok(Told { sentinel, primary, replicas, others })
     })
+}
+
+/// Those of a list of nodes that are fit. What a sentinel knows of others is good to know, and no more.
+fn addresses(reply: &Reply, tls: bool, is_fit: impl Fn(&Fields) -> bool) -> Vec<Address> {
+    let nodes: Vec<Fields> = reply.read().unwrap_or_default();
+    let nodes = nodes.iter().filter(|fields| is_fit(fields)).take(KNOWN_MAX);
+    nodes.filter_map(|fields| address(fields.get("ip")?, fields.get("port")?, tls)).collect()
+}
+
+type Fields = HashMap<String, String>;
+
+/// Whether a replica is there, follows its primary and is to be shown to clients (`replica-announced`).
+fn can_be_read(fields: &Fields) -> bool {
+    let is = |name: &str, value: &str| fields.get(name).is_some_and(|told| told == value);
+    let flags = fields.get("flags").map_or("", String::as_str);
+    let is_away = flags.split(',').any(|flag| matches!(flag, "s_down" | "o_down" | "disconnected"));
+    !is_away && is("master-link-status", "ok") && !is("replica-announced", "0")
 }
 
 /// The task that hears of switches. It ends with this.

@@ -3,6 +3,7 @@
 use brisk::{Builder, Client};
 use brisk_testkit::Kind;
 use brisk_testkit::proxy::{Proxy, Split};
+use brisk_testkit::sentinels::{SERVICE, Sentinels};
 use brisk_testkit::server::Server;
 use std::fmt;
 use std::time::Duration;
@@ -51,6 +52,14 @@ const WAYS: &[Way] = &[
             let link = Proxy::to(&server.address());
             link.split(Some(Split { single_bytes: 2000, bytes_max: 500, seed: 5 }));
             (format!("redis://{}", link.address()), vec![Box::new(link)])
+        },
+    },
+    Way {
+        name: "sentinels",
+        reach: |server| {
+            let sentinels = Sentinels::watch(server.port(), 0);
+            let url = format!("redis-sentinel://{}/{SERVICE}", sentinels.addresses().join(","));
+            (url, vec![Box::new(sentinels)])
         },
     },
 ];

@@ -3,6 +3,7 @@
 //! | part | what it is |
 //! |---|---|
 //! | [`slot`] | the slot of a key |
+//! | [`source`] | who tells of the nodes: also of a primary and its replicas without a cluster |
 //! | [`topology`] | what a node tells of the cluster |
 //! | [`map`] | the nodes of the slots, and the lanes to them |
 //! | [`read_from`] | which of a primary and its replicas answers a read |
@@ -19,6 +20,7 @@ pub(crate) mod read_from;
 pub(crate) mod redirect;
 pub(crate) mod refresh;
 pub(crate) mod slot;
+pub(crate) mod source;
 pub(crate) mod split;
 pub(crate) mod spread;
 pub(crate) mod topology;
@@ -30,7 +32,7 @@ use crate::command::{Unity, Way};
 use crate::error::{Code, Error, Kind, Phase, Result};
 use crate::lane::Waiting;
 use crate::lane::cell::{Submitted, closed, timeout};
-use crate::lane::connect::Setup;
+use crate::lane::connect::{Setup, open};
 use crate::lane::driver::Watch;
 use crate::observe::Counts;
 use crate::poison::{read, write};
@@ -40,6 +42,7 @@ use map::{Map, Member};
 use read_from::ReadFrom;
 use redirect::{Onward, Trip};
 use refresh::{Found, NodeWatch, Outlook, Signal};
+use source::Source;
 use split::{Belongs, belongs, crossed};
 use spread::Spread;
 use std::pin::Pin;
@@ -60,6 +63,7 @@ const DRAIN_LOOK: Duration = Duration::from_millis(20);
 /// What was asked for of a cluster.
 #[derive(Clone, Debug)]
 pub(crate) struct Wanted {
+    pub(crate) source: Source,
     pub(crate) seeds: Vec<Address>,
     pub(crate) read_from: ReadFrom,
     pub(crate) zone: Option<String>,
@@ -116,7 +120,12 @@ impl Paused {
 /// # Errors
 /// None of them answers, or they know no slots.
 pub(super) async fn find(setup: &Arc<Setup>, wanted: &Wanted) -> Result<Found> {
+    if let Source::Sentinels(_) = wanted.source {
+        // Whoever is the primary has to be there, and to take the login.
+        open(setup).await?;
+    }
     let outlook = Outlook {
+        source: wanted.source.clone(),
         setup: Arc::clone(setup),
         seeds: wanted.seeds.clone(),
         map: wanted.addresses.clone(),
@@ -134,6 +143,7 @@ impl Cluster {
         found: Found,
     ) -> Arc<Cluster> {
         let outlook = Arc::new(Outlook {
+            source: wanted.source,
             setup: Arc::clone(setup),
             seeds: wanted.seeds,
             map: wanted.addresses,
@@ -164,6 +174,8 @@ impl Cluster {
         let now = Instant::now();
         let began = *trip.began.get_or_insert(now);
         let slot = match way.unity {
+            // All keys are everywhere.
+            _ if !self.is_sharded() => way.requests.iter().find_map(Request::slot),
             Unity::Each if way.requests.len() > 1 => {
                 return Ok(Sent::Spread(Box::new(Spread::new(self, way, trip))));
             }
@@ -371,7 +383,7 @@ impl Cluster {
 
     /// How a connection is made that only listens: to the node of a sharded channel, else to any that is there.
     pub(crate) fn setup_to_listen(&self, channel: Option<&[u8]>) -> Arc<Setup> {
-        if channel.is_some() {
+        if channel.is_some() || !self.is_sharded() {
             return self.setup_for(channel);
         }
         let turn = self.turn.fetch_add(1, Ordering::Relaxed);
@@ -401,6 +413,16 @@ impl Cluster {
         let map = read(&self.map);
         map.members().filter_map(|member| member.known_node()).for_each(super::node::Node::close);
         self.signal.hint();
+    }
+
+    /// Whether a key decides on the node.
+    pub(crate) fn is_sharded(&self) -> bool {
+        self.outlook.source.is_sharded()
+    }
+
+    /// Whether a connection finds the primary by itself, whoever it is by then.
+    pub(crate) fn finds_primaries(&self) -> bool {
+        matches!(self.outlook.source, Source::Sentinels(_))
     }
 
     pub(crate) fn is_closed(&self) -> bool {

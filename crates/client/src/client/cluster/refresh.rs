@@ -1,14 +1,16 @@
 //! Keeping the map right: one task asks a node which slots are whose, from time to time, and soon after
-//! something hints that it has changed. It has a connection of its own, so that no command waits for it and it
+//! something hints that it has changed; without a cluster the primary or sentinels are asked. It has a connection of its own, so that no command waits for it and it
 //! for no command.
 
 use super::Cluster;
+use super::source::{Role, Source, by_roles, by_sentinels};
 use super::topology::{AddressMap, Told, Topology, epoch};
 use crate::address::Address;
 use crate::error::{Error, Kind, Result};
 use crate::lane::cell::Shared;
 use crate::lane::connect::{Connection, Setup, open};
 use crate::lane::driver::Watch;
+use crate::reply::Reply;
 use crate::request::{Request, Traits};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
@@ -16,8 +18,6 @@ use tokio::sync::Notify;
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
-/// Without a hint the map is looked at so often.
-const EACH: Duration = Duration::from_secs(30);
 /// Shortest time between two looks; it doubles while hints come and nothing changes.
 const PAUSE_FIRST: Duration = Duration::from_millis(100);
 const PAUSE_LONGEST: Duration = Duration::from_secs(1);
@@ -57,18 +57,19 @@ impl Watch for NodeWatch {
 /// How nodes are asked.
 #[derive(Debug)]
 pub(super) struct Outlook {
+    pub(super) source: Source,
     pub(super) setup: Arc<Setup>,
     pub(super) seeds: Vec<Address>,
     pub(super) map: Option<AddressMap>,
 }
 
-/// What a node has told, and the connection to it.
+/// What was told, and the connection to the node that did.
 pub(crate) struct Found {
     pub(super) topology: Topology,
-    scout: Scout,
+    pub(super) scout: Option<Scout>,
 }
 
-struct Scout {
+pub(super) struct Scout {
     address: Address,
     connection: Connection,
 }
@@ -76,11 +77,10 @@ struct Scout {
 impl Outlook {
     /// How a connection to another node is made.
     pub(super) fn setup_at(&self, address: &Address, reads: bool) -> Arc<Setup> {
-        let address = address.clone();
-        Arc::new(Setup { address, readonly: reads, ..Setup::clone(&self.setup) })
+        self.source.setup_at(&self.setup, address, reads)
     }
 
-    fn told<'a>(&'a self, by: &'a Address) -> Told<'a> {
+    pub(super) fn told<'a>(&'a self, by: &'a Address) -> Told<'a> {
         Told { by, tls: self.is_tls(), map: self.map.as_ref() }
     }
 
@@ -102,6 +102,9 @@ impl Outlook {
         candidates: Vec<Address>,
         known_epoch: u64,
     ) -> Result<Found> {
+        if let Source::Sentinels(sentinels) = &self.source {
+            return Ok(Found { topology: by_sentinels(self, sentinels).await?, scout: None });
+        }
         let mut left = candidates.into_iter();
         let mut asked = JoinSet::new();
         let (mut best, mut failed): (Option<Found>, Option<Error>) = (None, None);
@@ -132,22 +135,46 @@ impl Outlook {
 }
 
 async fn ask_first(outlook: Arc<Outlook>, address: Address) -> Result<Found> {
+    if !outlook.source.is_sharded() {
+        return by_roles(&outlook, address).await;
+    }
     let connection = open(&outlook.setup_at(&address, false)).await?;
-    let mut scout = Scout { address, connection };
-    Ok(Found { topology: scout.ask(&outlook).await?, scout })
+    let mut scout = Scout::new(address, connection);
+    Ok(Found { topology: scout.ask(&outlook).await?, scout: Some(scout) })
 }
 
 impl Scout {
-    async fn ask(&mut self, outlook: &Outlook) -> Result<Topology> {
-        let requests =
-            ["CLUSTER SLOTS", "CLUSTER INFO"].map(|name| Request::new(name, Traits::default()));
+    pub(super) fn new(address: Address, connection: Connection) -> Scout {
+        Scout { address, connection }
+    }
+
+    async fn replies<const N: usize>(&mut self, names: [&str; N]) -> Result<[Reply; N]> {
+        let requests = names.map(|name| Request::new(name, Traits::default()));
         let late = |_| Error::new(Kind::Disconnected, format!("{} does not answer", self.address));
         let replies = timeout(ANSWER_MAX, self.connection.ask(&requests)).await.map_err(late)??;
-        let [slots, info] = &replies[..] else {
-            return Err(Error::new(Kind::Protocol, "another number of replies than of requests"));
-        };
+        let other = |_| Error::new(Kind::Protocol, "another number of replies than of requests");
+        replies.try_into().map_err(other)
+    }
+
+    /// What it is; it is asked where there is no cluster.
+    pub(super) async fn role(&mut self, outlook: &Outlook) -> Result<Role> {
+        let [role] = self.replies(["ROLE"]).await?;
+        Role::read(&role, &outlook.told(&self.address))
+    }
+
+    async fn ask(&mut self, outlook: &Outlook) -> Result<Topology> {
+        if !outlook.source.is_sharded() {
+            return match self.role(outlook).await? {
+                Role::Primary(replicas) => Ok(Topology::of_one(self.address.clone(), replicas)),
+                Role::ReplicaOf(primary) => {
+                    let text = format!("{} is a replica of {primary} by now", self.address);
+                    Err(Error::new(Kind::Disconnected, text))
+                }
+            };
+        }
+        let [slots, info] = self.replies(["CLUSTER SLOTS", "CLUSTER INFO"]).await?;
         let epoch = epoch(&info.read::<String>()?);
-        Topology::read(slots, epoch, &outlook.told(&self.address))
+        Topology::read(&slots, epoch, &outlook.told(&self.address))
     }
 }
 
@@ -158,17 +185,19 @@ pub(super) async fn keep_up(
     outlook: Arc<Outlook>,
     found: Found,
 ) {
-    let mut scout = Some(found.scout);
+    let mut scout = found.scout;
+    let mut switches = outlook.source.switches();
     let mut pause = PAUSE_FIRST;
     let mut last = Instant::now();
     let mut turn = 0;
     loop {
         let Some(open) = cluster.upgrade().filter(|cluster| !cluster.is_closed()) else { return };
         // A node that is away gives no hint when it is replaced.
-        let rest = if open.is_in_trouble() { pause } else { EACH };
+        let rest = if open.is_in_trouble() { pause } else { outlook.source.each() };
         drop(open);
         tokio::select! {
             () = signal.0.notified() => {}
+            () = switches.next() => {}
             () = sleep(rest) => {}
         }
         if last.elapsed() > 2 * PAUSE_LONGEST {
@@ -210,6 +239,6 @@ async fn look(
         return Ok(topology);
     }
     let found = outlook.discover(candidates, known_epoch).await?;
-    *scout = Some(found.scout);
+    *scout = found.scout;
     Ok(found.topology)
 }

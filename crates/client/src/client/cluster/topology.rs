@@ -115,6 +115,23 @@ impl Topology {
     }
 }
 
+impl Topology {
+    /// A primary and its replicas, which have all slots.
+    pub(crate) fn of_one(primary: Address, replicas: Vec<Address>) -> Topology {
+        let peer = |address| Peer { address, zone: None };
+        let mut replicas: Vec<Peer> = replicas.into_iter().map(peer).collect();
+        in_one_order(&mut replicas);
+        let slots = vec![0..=SLOTS - 1];
+        Topology { epoch: 0, shards: vec![Placed { slots, primary: peer(primary), replicas }] }
+    }
+}
+
+/// Two replies that say the same are the same then.
+fn in_one_order(replicas: &mut Vec<Peer>) {
+    replicas.sort_by_cached_key(|peer| peer.address.to_string());
+    replicas.dedup();
+}
+
 /// One range with its nodes, the primary first.
 fn placed(range: &Value, told: &Told<'_>) -> Option<Placed> {
     let [first, last, primary, replicas @ ..] = range.as_slice()? else { return None };
@@ -127,8 +144,7 @@ fn placed(range: &Value, told: &Told<'_>) -> Option<Placed> {
         return None;
     }
     let mut replicas: Vec<Peer> = replicas.iter().filter_map(|node| peer(node, told)).collect();
-    // In one order, so that two replies that say the same are the same.
-    replicas.sort_by_cached_key(|peer| peer.address.to_string());
+    in_one_order(&mut replicas);
     Some(Placed { slots: vec![first..=last], primary: peer(primary, told)?, replicas })
 }
 

@@ -1,0 +1,200 @@
+//! Who tells which nodes there are: the nodes of a cluster, a primary, or sentinels.
+//!
+//! A primary with its replicas, without a cluster, is served as a cluster of one shard that has all slots. What
+//! differs stands here: how it is found, how its nodes are connected to, and that keys may be mixed.
+
+use super::NODES_MAX;
+use super::refresh::{Found, Outlook, Scout};
+use super::topology::{Told, Topology};
+use crate::address::Address;
+use crate::client::sentinel::Sentinels;
+use crate::error::{Error, Kind, Result};
+use crate::lane::connect::{Setup, open};
+use crate::reply::Reply;
+use brisk_resp::reply::value::Value;
+use std::future::pending;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::watch;
+
+/// Nodes of a cluster tell where a command has to go. Without them a look is all that tells of new replicas.
+const EACH: Duration = Duration::from_secs(30);
+const EACH_UNTOLD: Duration = Duration::from_secs(5);
+/// A replica may have a replica. So often it is asked whose it is.
+pub(super) const ROLES_MAX: usize = 4;
+
+/// Who tells which nodes there are.
+#[derive(Clone, Debug)]
+pub(crate) enum Source {
+    /// Each node of a cluster.
+    Slots,
+    /// A primary, of its replicas, and each of them, of its primary.
+    Roles,
+    /// Sentinels.
+    Sentinels(Arc<Sentinels>),
+}
+
+impl Source {
+    /// Whether a key decides on the node.
+    pub(crate) fn is_sharded(&self) -> bool {
+        matches!(self, Source::Slots)
+    }
+
+    /// How often is looked without a hint.
+    pub(super) fn each(&self) -> Duration {
+        match self {
+            Source::Slots => EACH,
+            Source::Roles | Source::Sentinels(_) => EACH_UNTOLD,
+        }
+    }
+
+    /// How a connection to a node is made. Sentinels say for each connection where the primary is.
+    pub(super) fn setup_at(
+        &self,
+        setup: &Arc<Setup>,
+        address: &Address,
+        reads: bool,
+    ) -> Arc<Setup> {
+        if !reads && matches!(self, Source::Sentinels(_)) {
+            return Arc::clone(setup);
+        }
+        let readonly = reads && self.is_sharded();
+        let place = Default::default();
+        Arc::new(Setup { address: address.clone(), readonly, place, ..Setup::clone(setup) })
+    }
+
+    pub(super) fn switches(&self) -> Switches {
+        match self {
+            Source::Sentinels(sentinels) => Switches(Some(sentinels.subscribe())),
+            Source::Slots | Source::Roles => Switches(None),
+        }
+    }
+}
+
+/// What sentinels tell of another primary.
+pub(super) struct Switches(Option<watch::Receiver<u64>>);
+
+impl Switches {
+    /// Completes when there is one.
+    pub(super) async fn next(&mut self) {
+        let Some(switches) = &mut self.0 else { return pending().await };
+        if switches.changed().await.is_err() {
+            pending().await
+        }
+    }
+}
+
+/// What sentinels say.
+///
+/// # Errors
+/// None of them answers, or knows the service.
+pub(super) async fn by_sentinels(outlook: &Outlook, sentinels: &Sentinels) -> Result<Topology> {
+    let replicas = sentinels.replicas().await?;
+    let told = outlook.told(&outlook.setup.address);
+    let replicas = replicas.iter().filter_map(|address| match address {
+        Address::Tcp { host, port, .. } => told.address(host, *port),
+        Address::Unix { .. } => None,
+    });
+    Ok(Topology::of_one(outlook.setup.address.clone(), replicas.collect()))
+}
+
+/// Asks a node, or its primary, or that one's.
+///
+/// # Errors
+/// One of them does not answer, or is its own replica.
+pub(super) async fn by_roles(outlook: &Outlook, mut address: Address) -> Result<Found> {
+    for _ in 0..ROLES_MAX {
+        let connection = open(&outlook.setup_at(&address, false)).await?;
+        let mut scout = Scout::new(address.clone(), connection);
+        match scout.role(outlook).await? {
+            Role::Primary(replicas) => {
+                let topology = Topology::of_one(address, replicas);
+                return Ok(Found { topology, scout: Some(scout) });
+            }
+            Role::ReplicaOf(primary) => address = primary,
+        }
+    }
+    Err(Error::new(Kind::Disconnected, format!("{address} is a replica of replicas")))
+}
+
+/// What a node is, with whom.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Role {
+    Primary(Vec<Address>),
+    ReplicaOf(Address),
+}
+
+impl Role {
+    /// Reads the reply to ROLE.
+    ///
+    /// # Errors
+    /// The server's, and what is no such reply.
+    pub(super) fn read(reply: &Reply, told: &Told<'_>) -> Result<Role> {
+        let reply: Value = reply.read()?;
+        let wrong = || Error::new(Kind::UnexpectedReply, "the reply to ROLE is not one");
+        // Ports are texts in one of the two, and numbers in the other.
+        let port = |value: &Value| match value.as_integer() {
+            Some(port) => u16::try_from(port).ok(),
+            None => std::str::from_utf8(value.as_bytes()?).ok()?.parse().ok(),
+        };
+        let address = |host: &Value, at: &Value| {
+            let host = std::str::from_utf8(host.as_bytes()?).ok()?;
+            told.address(host, port(at)?)
+        };
+        match reply.as_slice().ok_or_else(wrong)? {
+            [role, _, replicas] if role.as_bytes() == Some(b"master") => {
+                let replicas = replicas.as_slice().ok_or_else(wrong)?;
+                let replica = |replica: &Value| match replica.as_slice()? {
+                    [host, at, ..] => address(host, at),
+                    _ => None,
+                };
+                let replicas = replicas.iter().take(NODES_MAX).filter_map(replica);
+                Ok(Role::Primary(replicas.collect()))
+            }
+            [role, host, at, ..] if role.as_bytes() == Some(b"slave") => {
+                address(host, at).map(Role::ReplicaOf).ok_or_else(wrong)
+            }
+            _ => Err(wrong()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Result<Role> {
+        let bytes = text.replace('|', "\r\n").into_bytes();
+        let by = Address::Tcp { host: "asked".to_owned(), port: 1, tls: false };
+        Role::read(&Reply::shared(bytes.into()), &Told { by: &by, tls: false, map: None })
+    }
+
+    fn tcp(host: &str, port: u16) -> Address {
+        Address::Tcp { host: host.to_owned(), port, tls: false }
+    }
+
+    #[test]
+    fn roles_are_read_as_both_kinds_of_servers_tell_them() {
+        let primary = "*3|$6|master|:14|*2|*3|$9|127.0.0.1|$4|9001|$1|7|*3|$1|h|$4|9002|$1|0|";
+        assert_eq!(
+            read(primary).unwrap(),
+            Role::Primary(vec![tcp("127.0.0.1", 9001), tcp("h", 9002)])
+        );
+        let replica = "*5|$5|slave|$9|127.0.0.1|:9000|$9|connected|:3167|";
+        assert_eq!(read(replica).unwrap(), Role::ReplicaOf(tcp("127.0.0.1", 9000)));
+    }
+
+    #[test]
+    fn what_is_no_role_is_an_error() {
+        for text in [
+            "*0|",
+            ":1|",
+            "*2|$8|sentinel|*0|",
+            "*3|$6|master|:1|:1|",
+            "*5|$5|slave|$1|h|:0|$1|c|:1|",
+            "-ERR no|",
+        ] {
+            assert!(read(text).is_err(), "{text}");
+        }
+    }
+}
