@@ -165,7 +165,7 @@ async fn fan<S: Subject>(
                 done += 1;
                 // Callers have their turns at different times.
                 if has_big && (done + caller) % BIG_ONE_IN == 0 {
-                    let value = client.get(BIG_KEY).await?;
+                    let value = client.get_large(BIG_KEY).await?;
                     ensure!(value.len() == BIG_BYTES, "a wrong value");
                     continue;
                 }

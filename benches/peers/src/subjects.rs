@@ -17,6 +17,11 @@ pub(crate) trait Subject: Clone + Send + Sync + Sized + 'static {
     /// All of them in one explicit pipeline.
     fn set_many(&self, pairs: &[(&str, &str)]) -> impl Future<Output = Result<()>> + Send;
     fn get(&self, key: &str) -> impl Future<Output = Result<Vec<u8>>> + Send;
+
+    /// A large value, in the way that a client has for these, if it has one.
+    fn get_large(&self, key: &str) -> impl Future<Output = Result<Vec<u8>>> + Send {
+        self.get(key)
+    }
 }
 
 #[derive(Clone)]
@@ -41,6 +46,10 @@ impl Subject for Brisk {
 
     async fn get(&self, key: &str) -> Result<Vec<u8>> {
         Ok(self.0.get::<Vec<u8>>(key).required().await?)
+    }
+
+    async fn get_large(&self, key: &str) -> Result<Vec<u8>> {
+        Ok(self.0.bulk().get::<Vec<u8>>(key).required().await?)
     }
 }
 
