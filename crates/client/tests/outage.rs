@@ -51,8 +51,8 @@ fn an_outage_costs_no_more_than_the_budget() {
         let grown = resident_bytes().saturating_sub(before);
         eprintln!("note: {refused} refused, {over} timed out, {grown} bytes more");
         assert!(refused > 0 && over > 0);
-        // With what is known of each request beside its bytes, and what the system's allocator keeps.
-        assert!(grown < 2 * BUDGET, "{grown}");
+        // The budget includes what is known of each request; the rest is what the system's allocator keeps.
+        assert!(grown < BUDGET + BUDGET / 10, "{grown}");
         link.refuse(false);
         db.raw::<()>("SET").key("after").arg(1).timeout(Duration::from_secs(20)).await.unwrap();
     });

@@ -92,7 +92,8 @@ impl Lanes {
     }
 }
 
-/// How many bytes of requests may wait for their replies, each lane for itself.
+/// How many bytes of requests may wait for their replies, with what is known of each (some 200 bytes), each lane for
+/// itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Budget {
     bytes: usize,

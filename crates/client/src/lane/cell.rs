@@ -18,6 +18,10 @@ use std::time::{Duration, Instant};
 
 /// A longer queue grows by an eighth and not twofold: what is promised is a bound.
 const GROWS_TWOFOLD_MAX: usize = 256 << 10;
+/// The same of entries.
+const ENTRIES_TWOFOLD_MAX: usize = 1024;
+/// What a request costs beside its bytes: its entry, its slot, and what the allocator adds to that.
+const ENTRY_BYTES: usize = size_of::<Entry>() + size_of::<Slot>() + 32;
 
 /// What a caller does when the budget is spent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -33,7 +37,7 @@ pub enum WhenFull {
 /// How a lane is bounded.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Bounds {
-    /// Bytes of requests whose replies have not come.
+    /// Bytes of requests whose replies have not come, with what is known of each.
     pub(crate) bytes_max: usize,
     pub(crate) when_full: WhenFull,
     /// Time for a command that has none of its own.
@@ -110,7 +114,7 @@ pub(crate) struct Cell {
     pub(crate) driver: Option<Waker>,
     /// Entries that the driver holds, as of when it began to rest.
     pub(crate) held: usize,
-    /// Bytes of all requests that are not answered.
+    /// What all requests that are not answered cost.
     pub(crate) bytes: usize,
     /// Who waits for room.
     waiting: ForRoom,
@@ -175,22 +179,19 @@ impl Shared {
         if cell.is_closed || cell.is_retired {
             return Err(cell.end());
         }
-        let estimate: usize = requests.iter().map(Request::len).sum();
         // One alone is taken whatever its size: else it could never be sent.
-        if cell.bytes > 0 && cell.bytes + estimate > self.bounds.bytes_max {
+        if cell.bytes > 0 && cell.bytes + cost(requests) > self.bounds.bytes_max {
             let full = format_args!("{} bytes wait for replies", cell.bytes);
             return self.bounds.refuse(full, &mut cell.waiting, timeout, waker);
         }
         let begin = cell.out.len();
-        if begin > GROWS_TWOFOLD_MAX && cell.out.capacity() - begin < estimate {
-            cell.out.reserve_exact(estimate.max(begin / 8));
-        }
+        cell.make_room(requests, &self.bounds);
         requests.iter().for_each(|request| request.encode(&mut cell.out));
         let len = cell.out.len() - begin;
-        cell.bytes += len;
         self.tallies.commands.add(requests.len());
         self.tallies.sent_bytes.add(len);
         let entry = Entry::new(Arc::clone(&slot), requests.len(), len, timeout);
+        cell.bytes += entry.cost();
         let was_idle = cell.entries.is_empty() && cell.held == 0 && begin == 0;
         cell.entries.push_back(entry);
         if cell.is_writing {
@@ -328,13 +329,16 @@ impl Shared {
             // What is being sent is neither sent nor not.
             if !cell.is_writing {
                 let mut sent = cell.sent_by_callers;
+                // One error for all: many may be over at once, and each waits for its caller.
+                let mut errors = [None, None];
                 for entry in &mut cell.entries {
                     let phase = if sent > 0 { Phase::Sent } else { Phase::Queued };
                     sent = sent.saturating_sub(entry.len);
                     if entry.expires(now, &self.bounds) {
                         self.tallies.timeouts.add(1);
-                        let error = timeout(phase, cell.failure.as_ref());
-                        over.extend(entry.answer(Err(error)));
+                        let error = errors[usize::from(phase == Phase::Sent)]
+                            .get_or_insert_with(|| timeout(phase, cell.failure.as_ref()));
+                        over.extend(entry.answer(Err(error.clone())));
                     }
                 }
                 over.extend(cell.forget_unwanted());
@@ -342,6 +346,11 @@ impl Shared {
         }
         over.into_iter().for_each(Waker::wake);
     }
+}
+
+/// What requests that go together cost until they are answered.
+pub(super) fn cost(requests: &[Request]) -> usize {
+    requests.iter().map(Request::len).sum::<usize>() + ENTRY_BYTES
 }
 
 /// A command's time is over.
@@ -365,6 +374,11 @@ impl Entry {
     ) -> Entry {
         let replies = u32::try_from(requests).unwrap_or(u32::MAX);
         Entry { slot: Some(slot), replies, len, since: None, timeout }
+    }
+
+    /// What it takes of the budget.
+    pub(super) fn cost(&self) -> usize {
+        self.len + ENTRY_BYTES
     }
 
     /// Gives the answer to who waits; whom to wake. Later ones are nobody's.
@@ -409,6 +423,23 @@ pub(crate) fn elsewhere() -> Error {
 }
 
 impl Cell {
+    /// Long queues grow by little, and not beyond what is promised.
+    #[inline]
+    fn make_room(&mut self, requests: &[Request], bounds: &Bounds) {
+        let len = self.out.len();
+        if len > GROWS_TWOFOLD_MAX {
+            let needed: usize = requests.iter().map(Request::len).sum();
+            if self.out.capacity() - len < needed {
+                let left = bounds.bytes_max.saturating_sub(self.bytes);
+                self.out.reserve_exact(needed.max(left.min(len / 8)));
+            }
+        }
+        let count = self.entries.len();
+        if count > ENTRIES_TWOFOLD_MAX && count == self.entries.capacity() {
+            self.entries.reserve_exact(count / 8);
+        }
+    }
+
     /// Drops requests of which nothing was sent and for which nobody waits. Not while a caller is sending.
     #[must_use]
     fn forget_unwanted(&mut self) -> Vec<Waker> {
@@ -434,7 +465,7 @@ impl Cell {
                 out.copy_within(bytes, kept);
                 kept += len;
             } else {
-                freed += entry.len;
+                freed += entry.cost();
             }
             stays
         });
@@ -442,11 +473,10 @@ impl Cell {
         self.release(freed)
     }
 
-    /// So many bytes were answered.
-    /// Whom to wake for it: each finds out by itself whether there is room.
+    /// What costs so much was answered. Whom to wake for it: each finds out by itself whether there is room.
     #[must_use]
-    pub(crate) fn release(&mut self, bytes: usize) -> Vec<Waker> {
-        self.bytes = self.bytes.saturating_sub(bytes);
+    pub(crate) fn release(&mut self, cost: usize) -> Vec<Waker> {
+        self.bytes = self.bytes.saturating_sub(cost);
         self.waiting.drain(..).map(|(_, waker)| waker).collect()
     }
 

@@ -459,7 +459,7 @@ impl<'a> Link<'a> {
             (self.seen, self.seen_bytes) = (0, 0);
             let Some(mut entry) = self.entries.pop_front() else { continue };
             self.own_timeouts -= usize::from(entry.timeout.is_some());
-            self.freed += entry.len;
+            self.freed += entry.cost();
             self.wakers.extend(entry.answer(answer));
             self.wave_left -= 1;
             (answered, self.was_useful) = (true, true);
@@ -735,7 +735,7 @@ impl<'a> Link<'a> {
                 unsent.append(&mut cell.entries);
                 cell.entries = unsent;
             }
-            freed += self.entries.iter().map(|entry| entry.len).sum::<usize>();
+            freed += self.entries.iter().map(Entry::cost).sum::<usize>();
             woken = cell.release(freed);
             debug_assert!(cell.is_whole(), "bytes and entries belong together");
         }

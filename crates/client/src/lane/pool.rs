@@ -14,7 +14,7 @@
 //! Locks: that of a lane's cell may be held when this one is taken, never the other way round. Nobody is woken, and
 //! no entry dropped, while it is held.
 
-use super::cell::{Bounds, Entry, ForRoom, Submitted, closed, elsewhere, timeout};
+use super::cell::{Bounds, Entry, ForRoom, Submitted, closed, cost, elsewhere, timeout};
 use super::slot::Slot;
 use crate::error::{Error, Phase, Result};
 use crate::poison::lock;
@@ -106,17 +106,16 @@ impl Pool {
         if state.is_retired {
             return Err(elsewhere());
         }
-        let estimate: usize = requests.iter().map(Request::len).sum();
         // One alone is taken whatever its size: else it could never be sent.
-        if state.bytes > 0 && state.bytes + estimate > self.bounds.bytes_max {
+        if state.bytes > 0 && state.bytes + cost(requests) > self.bounds.bytes_max {
             let state = &mut *state;
             let full = format_args!("{} bytes wait for a connection", state.bytes);
             return self.bounds.refuse(full, &mut state.waiting, timeout, waker);
         }
         let mut bytes = state.spare.pop().unwrap_or_default();
         requests.iter().for_each(|request| request.encode(&mut bytes));
-        state.bytes += bytes.len();
         let entry = Entry::new(Arc::clone(&slot), requests.len(), bytes.len(), timeout);
+        state.bytes += entry.cost();
         let blocks = requests.iter().any(|request| request.traits().blocks);
         state.pieces.push_back(Piece { entry, bytes, blocks });
         let called = state.call();
@@ -173,7 +172,7 @@ impl Pool {
                     .into_iter()
                     .partition(|piece| piece.entry.is_awaited());
                 state.pieces = stays;
-                state.bytes = state.pieces.iter().map(|piece| piece.bytes.len()).sum();
+                state.bytes = state.pieces.iter().map(|piece| piece.entry.cost()).sum();
                 unwanted.extend(goes);
             }
             let is_over = |until: Option<Instant>| until.is_some_and(|until| until <= now);
@@ -244,7 +243,7 @@ impl Seat {
         let mut state = self.pool.lock();
         let mut taken = None;
         while let Some(mut piece) = state.pieces.pop_front() {
-            state.bytes -= piece.bytes.len();
+            state.bytes -= piece.entry.cost();
             if piece.entry.is_awaited() {
                 std::mem::swap(out, &mut piece.bytes);
                 piece.bytes.clear();
@@ -295,7 +294,7 @@ impl Seat {
             return;
         }
         if let Some((Taken { entry, blocks }, bytes)) = unsent {
-            state.bytes += bytes.len();
+            state.bytes += entry.cost();
             state.pieces.push_front(Piece { entry, bytes, blocks });
         }
         let called = state.call();
@@ -370,7 +369,7 @@ mod tests {
     }
 
     fn pool<const N: usize>() -> (Arc<Pool>, [Lane; N]) {
-        let bounds = Bounds { bytes_max: 1000, when_full: WhenFull::Refuse, timeout: None };
+        let bounds = Bounds { bytes_max: 2000, when_full: WhenFull::Refuse, timeout: None };
         let pool = Arc::new(Pool::new(bounds, N));
         let lanes = std::array::from_fn(|at| Lane {
             seat: Seat::new(&pool, at),
@@ -432,9 +431,9 @@ mod tests {
     #[test]
     fn what_nobody_waits_for_is_never_taken_and_makes_room() {
         let (pool, [a]) = pool();
-        drop(submit(&pool, &"x".repeat(900)));
+        drop(submit(&pool, &"x".repeat(1400)));
         let mut request = Request::new("ECHO", Traits::default());
-        request.arg("y".repeat(900));
+        request.arg("y".repeat(1400));
         let refused = pool.submit(std::slice::from_ref(&request), None, Waker::noop());
         assert_eq!(refused.unwrap_err().kind(), Kind::Overloaded);
         pool.expire(Instant::now(), None);

@@ -55,7 +55,7 @@ pub struct Counts {
     pub failed_connections: u64,
     /// Commands whose replies have not come, about.
     pub pending: u64,
-    /// Bytes of requests whose replies have not come: what the budget bounds.
+    /// Bytes of requests whose replies have not come, with what is known of each beside: what the budget bounds.
     pub pending_bytes: u64,
     /// Whether there is a connection; of several lanes, how many have one.
     pub connected: u64,
