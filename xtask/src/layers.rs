@@ -103,6 +103,7 @@ const SERVER: Layers = Layers {
     order: &[
         &["info", "simulation/outside", "simulation/strand"],
         &["http"],
+        &["doctor"],
         &["commands", "loading", "link"],
         &["worker"],
         &["boot"],

@@ -85,7 +85,7 @@ pub fn warnings(config: &Config) -> Vec<String> {
         overcommit(read("/proc/sys/vm/overcommit_memory").as_deref()),
         huge_pages(read("/sys/kernel/mm/transparent_hugepage/enabled").as_deref()),
         maxmemory(config.memory.maxmemory),
-        without_effect(config),
+        told_without_effect(config),
     ]
     .into_iter()
     .flatten()
@@ -136,16 +136,21 @@ fn maxmemory(bytes: u64) -> Option<String> {
     }
 }
 
-/// Names the directives that ask for what this server does not do yet.
-fn without_effect(config: &Config) -> Option<String> {
+/// The directives that ask for what this server does not do yet.
+pub fn without_effect(config: &Config) -> Vec<&'static str> {
     let defaults = Config::default();
-    let mut names: Vec<&str> = directives::all()
+    let mut names: Vec<&'static str> = directives::all()
         .filter(|row| row.standing == Standing::Planned && !row.is_default(config, &defaults))
         .map(|row| row.name)
         .collect();
     if !config.process.modules.is_empty() {
         names.push("loadmodule");
     }
+    names
+}
+
+fn told_without_effect(config: &Config) -> Option<String> {
+    let names = without_effect(config);
     (!names.is_empty()).then(|| {
         format!(
             "WARNING: These directives are set but do nothing, as what they steer is not there yet: {}.",
@@ -203,7 +208,7 @@ mod tests {
             ),
         ] {
             let config = with(lines);
-            let told = without_effect(&config);
+            let told = told_without_effect(&config);
             let end = named.map(|names| format!(" not there yet: {names}."));
             assert_eq!(told.is_some(), end.is_some(), "{lines:?}: {told:?}");
             assert!(told.zip(end).is_none_or(|(told, end)| told.ends_with(&end)), "{lines:?}");

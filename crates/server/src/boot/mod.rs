@@ -12,6 +12,7 @@ pub mod service;
 
 use crate::boot::service::Service;
 use crate::commands;
+use crate::doctor;
 use crate::http::Http;
 use crate::loading::steps::{self, Inbox, Loading, Progress, Steps};
 use crate::worker::Worker;
@@ -53,8 +54,11 @@ pub fn main() -> ExitCode {
     brisk_reactor::ignore_idle_signals();
     brisk_observe::memory::spare_huge_pages();
     let arguments: Vec<OsString> = std::env::args_os().skip(1).collect();
+    let judge = judge::Judge::new();
+    let load = |launch| brisk_config::load(&launch, &mut std::io::stdin(), &judge);
     let launch = match args::parse(&arguments) {
         Invocation::Run(launch) => launch,
+        Invocation::Doctor { launch, as_json } => return doctor::run(load(launch), as_json),
         Invocation::Version => {
             say(&mut std::io::stdout(), &args::version_line(brisk_node::core::memory::ALLOCATOR));
             return ExitCode::SUCCESS;
@@ -72,15 +76,13 @@ pub fn main() -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
-    let store =
-        match brisk_config::load(&launch, &mut std::io::stdin(), &crate::boot::judge::Judge::new())
-        {
-            Ok(store) => store,
-            Err(error) => {
-                say(&mut std::io::stderr(), &error.to_string());
-                return ExitCode::FAILURE;
-            }
-        };
+    let store = match load(launch) {
+        Ok(store) => store,
+        Err(error) => {
+            say(&mut std::io::stderr(), &error.to_string());
+            return ExitCode::FAILURE;
+        }
+    };
     match run(store) {
         Ok(code) => ExitCode::from(code),
         Err(error) => {
