@@ -125,7 +125,7 @@ fn directives_of_the_command_line_are_in_force() {
 /// All of CONFIG GET *, but for what differs between any two servers.
 fn settings(server: &Server) -> Vec<(String, String)> {
     let reply = server.connect().cmd("CONFIG GET *");
-    let texts: Vec<String> = reply.elements().iter().map(Reply::text).collect();
+    let texts: Vec<String> = reply.elements().iter().map(|reply| reply.text()).collect();
     let mut pairs: Vec<(String, String)> =
         texts.chunks(2).map(|pair| (pair[0].clone(), pair[1].clone())).collect();
     pairs.retain(|(name, _)| !["port", "dir", "unixsocket", "logfile"].contains(&name.as_str()));

@@ -176,7 +176,8 @@ fn agree(server: &Server, exposition: &Exposition) {
         ("rdb_last_save_time", "redis_rdb_last_save_timestamp_seconds"),
         ("workers", "brisk_workers"),
     ] {
-        assert_eq!(exposition.value(metric, &[]), server.info(field).parse().unwrap(), "{metric}");
+        let shown: f64 = server.info(field).parse().unwrap();
+        assert_eq!(exposition.value(metric, &[]), shown, "{metric}");
     }
     let family = &exposition.families["redis_instance_info"];
     let labels = &family.samples[0].labels;
@@ -195,7 +196,7 @@ fn metrics_are_the_figures_of_info_in_the_grammar_of_both_formats() {
                 assert_reply!(conn, &format!("SET key{number} x"), "OK");
             }
             assert_reply!(conn, "EXPIRE key1 1000", "(integer) 1");
-            assert_reply!(conn, "GET key0", "x");
+            assert_reply!(conn, "GET key0", "\"x\"");
             assert_reply!(conn, "GET nokey", "(nil)");
             assert_reply!(conn, "SELECT 3", "OK");
             assert_reply!(conn, "SET only x", "OK");
@@ -244,8 +245,10 @@ fn promtool_finds_nothing_malformed() {
         eprintln!("promtool is not installed: only our own grammar was checked");
         return;
     };
-    // It has opinions about names, which are not ours to choose; what it cannot parse it says so.
-    assert!(!said.contains("error while linting"), "{said}");
+    // It has opinions about names, which are not ours to choose.
+    let about_name =
+        |line: &str| line.ends_with("metric names should not contain abbreviated units");
+    assert!(said.lines().all(about_name), "{said}");
 }
 
 #[test]
@@ -317,7 +320,7 @@ fn every_metric_of_the_dashboard_is_in_a_real_answer() {
 #[test]
 fn figures_need_the_password_and_probes_do_not() {
     each(
-        |launch| launch.set("http-password", "open sesame").set("http-user", "Aladdin"),
+        |launch| launch.set("http-password", "\"open sesame\"").set("http-user", "Aladdin"),
         |server, port| {
             for header in ["", &basic("Aladdin", "x"), &basic("default", "open sesame")] {
                 let answer = Web::connect(port).get("/metrics", header);
@@ -341,7 +344,7 @@ fn figures_need_the_password_and_probes_do_not() {
 #[test]
 fn answers_come_while_every_worker_stands_still() {
     each(
-        |launch| launch.set("busy-reply-threshold", "3000"),
+        |launch| launch.set("busy-reply-threshold", "5000"),
         |server, port| {
             let [mut one, mut other] = server.connections();
             // A script that goes beyond its keys stops all workers until it counts as slow.
@@ -356,13 +359,16 @@ fn answers_come_while_every_worker_stands_still() {
             });
             let answers = ["/health", "/ready", "/metrics"].map(|path| get(port, path).status);
             assert_eq!(answers, [200, 200, 200]);
-            assert!(!other.has_reply_within(Duration::ZERO), "the workers had gone on before");
-            assert_eq!(other.reply().text(), "PONG");
+            assert!(
+                !other.has_reply_within(Duration::from_millis(1)),
+                "the workers had gone on before"
+            );
+            assert!(other.reply().text().starts_with("BUSY "), "the script had ended");
             assert_reply!(other, "SCRIPT KILL", "OK");
             one.reply();
             one.send("DEBUG SLEEP 1");
             assert_eq!(get(port, "/metrics").status, 200);
-            assert!(!one.has_reply_within(Duration::ZERO), "the sleep was over before");
+            assert!(!one.has_reply_within(Duration::from_millis(1)), "the sleep was over before");
             assert_reply!(one, "PING", "OK");
             one.reply();
         },

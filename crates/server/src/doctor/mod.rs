@@ -59,7 +59,7 @@ fn unreadable(error: &FileError) -> Finding {
     let what = lines.collect::<Vec<_>>().join(" ");
     Finding::problem("configuration", what)
         .means("The server does not start with it. All below is about the defaults.")
-        .todo("correct this line, or see all directives: brisk-server --print-config")
+        .todo("correct it; all directives are shown by: brisk-server --print-config")
 }
 
 fn io_uring(available: Result<(), String>, config: &Config) -> Finding {
