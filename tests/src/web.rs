@@ -51,6 +51,11 @@ impl Web {
         sent.unwrap_or_else(|error| panic!("cannot send: {error}"));
     }
 
+    /// Sends bytes, or as many of them as are taken; false if they are not all taken within `limit`.
+    pub fn send_within(&mut self, limit: Duration, bytes: &[u8]) -> bool {
+        self.stream.set_write_timeout(Some(limit)).is_ok() && self.stream.write_all(bytes).is_ok()
+    }
+
     /// Sends nothing more.
     pub fn finish_sending(&self) {
         // If the connection is gone, nothing more is sent either.

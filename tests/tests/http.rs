@@ -17,6 +17,9 @@ const HEAD_BYTES_MAX: usize = 8 * 1024;
 /// As `system::HTTP_CONNECTIONS_MAX`.
 const CONNECTIONS_MAX: usize = 64;
 
+/// More than the kernel keeps of what nobody reads.
+const UNREAD_BYTES_MAX: usize = 64 << 20;
+
 const OPEN: &str = "Accept: application/openmetrics-text\r\n";
 
 fn with_http(launch: Launch, port: &Port) -> Launch {
@@ -154,6 +157,27 @@ fn connections_are_bounded_and_one_that_does_not_ask_is_closed() {
             let mut slow = slow(port);
             assert!(slow.is_closed());
             assert_eq!(webs[0].get("/health", "").status, 200);
+        },
+    );
+}
+
+#[test]
+fn a_client_that_does_not_read_is_not_read_and_holds_up_nobody() {
+    each(
+        |launch| launch,
+        |server, port| {
+            let before: u64 = server.info("used_memory").parse().unwrap();
+            let mut web = Web::connect(port);
+            let requests = "GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n".repeat(1000);
+            // The kernel takes some megabytes on the way.
+            let bounded = (0..UNREAD_BYTES_MAX / requests.len())
+                .any(|_| !web.send_within(Duration::from_secs(1), requests.as_bytes()));
+            assert!(bounded, "all was read");
+            assert_eq!(get(port, "/health").status, 200);
+            let after: u64 = server.info("used_memory").parse().unwrap();
+            assert!(after < before + (4 << 20), "{before}, {after}");
+            // Who is late with reading gets whole answers, as many as were made.
+            assert!(web.answer(false).body.starts_with("# HELP redis_up "));
         },
     );
 }
