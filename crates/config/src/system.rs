@@ -104,11 +104,12 @@ fn backlog(wanted: i64, somaxconn: Option<&str>) -> Option<String> {
     })
 }
 
+/// Only the strict mode is in the way: nothing forks, so that no memory is promised a second time.
 fn overcommit(setting: Option<&str>) -> Option<String> {
-    (setting?.trim() != "1").then(|| {
-        "WARNING: Memory overcommit is not enabled (vm.overcommit_memory is not 1): the kernel may refuse memory \
-         although enough is free, for instance while a snapshot is written. Set it with \
-         'sysctl vm.overcommit_memory=1' and keep it in /etc/sysctl.conf."
+    (setting?.trim() == "2").then(|| {
+        "WARNING: Memory overcommit is forbidden (vm.overcommit_memory is 2): the kernel may refuse memory \
+         although enough is free, which ends the server. Set it with 'sysctl vm.overcommit_memory=0' and keep \
+         it in /etc/sysctl.conf."
             .to_owned()
     })
 }
@@ -173,8 +174,8 @@ mod tests {
         );
         assert_eq!(backlog(511, Some("4096\n")), None);
         assert_eq!(backlog(511, None), None);
-        assert!(overcommit(Some("0\n")).is_some());
-        assert_eq!(overcommit(Some("1\n")), None);
+        assert!(overcommit(Some("2\n")).is_some());
+        assert_eq!((overcommit(Some("0\n")), overcommit(Some("1\n"))), (None, None));
         assert!(huge_pages(Some("[always] madvise never")).is_some());
         assert_eq!(huge_pages(Some("always [madvise] never")), None);
         assert!(maxmemory(0).is_some() && maxmemory(5).is_some());

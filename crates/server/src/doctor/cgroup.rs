@@ -87,8 +87,8 @@ mod tests {
 
     fn put(root: &TempDir, path: &str, text: &str) {
         let path = root.path(path);
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(path, text).unwrap();
+        let folder = path.parent().expect("a file is in a folder");
+        fs::create_dir_all(folder).and_then(|()| fs::write(&path, text)).expect("a fresh folder");
     }
 
     #[test]

@@ -35,7 +35,7 @@ pub(super) fn text(shared: &Shared, config: &Config, format: Format) -> String {
     let start = shared.process.started_unix_ms / 1000;
     out.add(("redis_start_time_seconds", Gauge, "When the server was started."), &[], start);
     instance(&info, &mut out);
-    for row in fields::ROWS {
+    for row in fields::all() {
         if let Some(value) = info.get(row.field) {
             out.add(row.family, &[], number(value));
         }
