@@ -9,10 +9,12 @@ pub mod acted;
 pub mod aof;
 pub mod changes;
 pub mod client_commands;
+pub mod exposition;
 pub mod links;
 pub mod records;
 pub mod sentinels;
 pub mod snapshots;
+pub mod web;
 
 use brisk_testkit::server::subject_is_redis;
 use brisk_testkit::{Conn, Launch, Server};

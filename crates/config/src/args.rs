@@ -7,6 +7,8 @@
 //!  - `--name` begins a line; every other argument is a quoted word of the current line.
 //!  - Right after `--name` even an argument beginning with `--` is its value, except after
 //!    `--save`, which then means `--save ""`.
+//!
+//! Ours are `--print-config`, and `--doctor [--json]` in front of what a server would be started with.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
@@ -23,6 +25,15 @@ pub enum Invocation {
     Version,
     /// Print `USAGE` to standard error, exit 1 (as Redis does).
     Help,
+    /// Print `template` to standard output, exit 0.
+    PrintConfig,
+    /// Check the machine and what `Launch` says, and print what was found.
+    Doctor {
+        /// Where the configuration comes from.
+        launch: Launch,
+        /// For programs.
+        as_json: bool,
+    },
     /// Print this to standard error, exit 1.
     Refuse(String),
 }
@@ -44,6 +55,10 @@ Usage: brisk-server [/path/to/brisk.conf] [options] [-]
        brisk-server -                 reads the configuration from standard input
        brisk-server -v or --version
        brisk-server -h or --help
+       brisk-server --print-config    writes a configuration file that explains every directive
+       brisk-server --doctor [--json] [/path/to/brisk.conf] [options]
+                                      checks this machine and that configuration; 1 if something
+                                      has to be done
 
 Options are directives of the configuration file with two dashes in front:
        brisk-server --port 7777 --save \"\"
@@ -63,6 +78,7 @@ pub fn parse(arguments: &[OsString]) -> Invocation {
     match arguments.first().copied() {
         Some(b"-v" | b"--version") => return Invocation::Version,
         Some(b"-h" | b"--help") => return Invocation::Help,
+        Some(b"--print-config") => return Invocation::PrintConfig,
         Some(name @ (b"--test-memory" | b"--check-system")) => {
             let name = String::from_utf8_lossy(name);
             return Invocation::Refuse(format!("{name} is not supported by Brisk."));
@@ -73,6 +89,19 @@ pub fn parse(arguments: &[OsString]) -> Invocation {
         let reason = "Sentinel mode is not part of Brisk: run Redis's own Sentinel beside it.";
         return Invocation::Refuse(reason.to_owned());
     }
+    if arguments.first().copied() == Some(b"--doctor") {
+        arguments.remove(0);
+        let as_json = arguments.first().copied() == Some(b"--json");
+        if as_json {
+            arguments.remove(0);
+        }
+        return Invocation::Doctor { launch: launch(arguments), as_json };
+    }
+    Invocation::Run(launch(arguments))
+}
+
+/// What arguments say about the configuration.
+fn launch(mut arguments: Vec<&[u8]>) -> Launch {
     let mut launch = Launch::default();
     match arguments.first().copied() {
         Some(b"-") => {
@@ -90,7 +119,7 @@ pub fn parse(arguments: &[OsString]) -> Invocation {
         arguments.pop();
     }
     launch.options = options(&arguments);
-    Invocation::Run(launch)
+    launch
 }
 
 /// Turns options into lines of configuration text.
@@ -172,6 +201,18 @@ mod tests {
     }
 
     #[test]
+    fn the_doctor_is_shown_what_a_server_would_be_started_with() {
+        for (arguments, json) in [
+            (&["--doctor", "a.conf", "--port", "1"][..], false),
+            (&["--doctor", "--json", "a.conf", "--port", "1"], true),
+        ] {
+            let words: Vec<OsString> = arguments.iter().map(OsString::from).collect();
+            let launch = run(&["a.conf", "--port", "1"]);
+            assert_eq!(parse(&words), Invocation::Doctor { launch, as_json: json });
+        }
+    }
+
+    #[test]
     fn what_is_not_supported_is_refused_with_a_reason() {
         for arguments in
             [&["--check-system"][..], &["--test-memory", "5"], &["a.conf", "--sentinel"]]
@@ -181,5 +222,6 @@ mod tests {
         }
         assert_eq!(parse(&["-v".into()]), Invocation::Version);
         assert_eq!(parse(&["--help".into()]), Invocation::Help);
+        assert_eq!(parse(&["--print-config".into()]), Invocation::PrintConfig);
     }
 }

@@ -12,6 +12,15 @@ use super::{Config, directives};
 /// Descriptors kept back for files, listeners and pipes, beside those of clients.
 pub const FILES_RESERVED: u64 = 32;
 
+/// Connections by HTTP at once.
+pub const HTTP_CONNECTIONS_MAX: usize = 64;
+
+/// Descriptors that are not for clients: also those of the admin lane and of HTTP.
+pub fn reserved(config: &Config) -> u64 {
+    let http = if config.network.http_port > 0 { HTTP_CONNECTIONS_MAX as u64 } else { 0 };
+    FILES_RESERVED + config.clients.admin_maxclients.unsigned_abs() + http
+}
+
 /// What came of asking for enough open files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OpenFiles {
@@ -76,7 +85,7 @@ pub fn warnings(config: &Config) -> Vec<String> {
         overcommit(read("/proc/sys/vm/overcommit_memory").as_deref()),
         huge_pages(read("/sys/kernel/mm/transparent_hugepage/enabled").as_deref()),
         maxmemory(config.memory.maxmemory),
-        without_effect(config),
+        told_without_effect(config),
     ]
     .into_iter()
     .flatten()
@@ -95,11 +104,12 @@ fn backlog(wanted: i64, somaxconn: Option<&str>) -> Option<String> {
     })
 }
 
+/// Only the strict mode is in the way: nothing forks, so that no memory is promised a second time.
 fn overcommit(setting: Option<&str>) -> Option<String> {
-    (setting?.trim() != "1").then(|| {
-        "WARNING: Memory overcommit is not enabled (vm.overcommit_memory is not 1): the kernel may refuse memory \
-         although enough is free, for instance while a snapshot is written. Set it with \
-         'sysctl vm.overcommit_memory=1' and keep it in /etc/sysctl.conf."
+    (setting?.trim() == "2").then(|| {
+        "WARNING: Memory overcommit is forbidden (vm.overcommit_memory is 2): the kernel may refuse memory \
+         although enough is free, which ends the server. Set it with 'sysctl vm.overcommit_memory=0' and keep \
+         it in /etc/sysctl.conf."
             .to_owned()
     })
 }
@@ -127,16 +137,21 @@ fn maxmemory(bytes: u64) -> Option<String> {
     }
 }
 
-/// Names the directives that ask for what this server does not do yet.
-fn without_effect(config: &Config) -> Option<String> {
+/// The directives that ask for what this server does not do yet.
+pub fn without_effect(config: &Config) -> Vec<&'static str> {
     let defaults = Config::default();
-    let mut names: Vec<&str> = directives::all()
+    let mut names: Vec<&'static str> = directives::all()
         .filter(|row| row.standing == Standing::Planned && !row.is_default(config, &defaults))
         .map(|row| row.name)
         .collect();
     if !config.process.modules.is_empty() {
         names.push("loadmodule");
     }
+    names
+}
+
+fn told_without_effect(config: &Config) -> Option<String> {
+    let names = without_effect(config);
     (!names.is_empty()).then(|| {
         format!(
             "WARNING: These directives are set but do nothing, as what they steer is not there yet: {}.",
@@ -159,8 +174,8 @@ mod tests {
         );
         assert_eq!(backlog(511, Some("4096\n")), None);
         assert_eq!(backlog(511, None), None);
-        assert!(overcommit(Some("0\n")).is_some());
-        assert_eq!(overcommit(Some("1\n")), None);
+        assert!(overcommit(Some("2\n")).is_some());
+        assert_eq!((overcommit(Some("0\n")), overcommit(Some("1\n"))), (None, None));
         assert!(huge_pages(Some("[always] madvise never")).is_some());
         assert_eq!(huge_pages(Some("always [madvise] never")), None);
         assert!(maxmemory(0).is_some() && maxmemory(5).is_some());
@@ -194,7 +209,7 @@ mod tests {
             ),
         ] {
             let config = with(lines);
-            let told = without_effect(&config);
+            let told = told_without_effect(&config);
             let end = named.map(|names| format!(" not there yet: {names}."));
             assert_eq!(told.is_some(), end.is_some(), "{lines:?}: {told:?}");
             assert!(told.zip(end).is_none_or(|(told, end)| told.ends_with(&end)), "{lines:?}");

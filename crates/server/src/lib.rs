@@ -10,11 +10,15 @@
 //! | `commands` | commands that need a session or the server |
 //! | `loading` | the dataset from the append-only file |
 //! | `info` | what INFO shows |
+//! | `doctor` | checks of the machine and the configuration |
+//! | `http` | the same for monitoring: `/metrics`, `/health`, `/ready` |
 //! | `simulation` | replication, simulated: a test |
 #![forbid(unsafe_code)]
 
 pub mod boot;
 pub mod commands;
+mod doctor;
+mod http;
 pub mod info;
 pub mod link;
 pub mod loading;

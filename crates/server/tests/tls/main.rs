@@ -5,6 +5,7 @@
 mod certificates;
 mod client;
 mod hostile;
+mod http;
 mod link;
 mod settings;
 

@@ -1,0 +1,122 @@
+//! What a control group allows: a container or service may have less memory and processor time than
+//! the machine. Of both versions of the interface, from the process's own group up to the root.
+
+use std::path::Path;
+
+/// Limits that are below what the machine has, if any.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(super) struct Limits {
+    /// Bytes.
+    pub(super) memory: Option<u64>,
+    /// Processors' worth of time.
+    pub(super) processors: Option<f64>,
+}
+
+/// Above so many bytes a limit of version 1 means that there is none.
+const NO_LIMIT: u64 = 1 << 60;
+/// Groups are not nested deeper than that.
+const DEPTH_MAX: usize = 64;
+
+/// The limits of the process whose `/proc/self/cgroup` is `own`, below this root.
+pub(super) fn limits(root: &Path, own: &str) -> Limits {
+    let mut limits = Limits::default();
+    for line in own.lines() {
+        let mut fields = line.splitn(3, ':').skip(1);
+        let (Some(controllers), Some(group)) = (fields.next(), fields.next()) else { continue };
+        let has = |name: &str| controllers.split(',').any(|controller| controller == name);
+        if controllers.is_empty() {
+            for folder in upwards(&root.join("sys/fs/cgroup"), group) {
+                lower(&mut limits.memory, number(&folder, "memory.max"));
+                let text = std::fs::read_to_string(folder.join("cpu.max")).unwrap_or_default();
+                lower(&mut limits.processors, share(&text));
+            }
+        } else if has("memory") {
+            for folder in upwards(&root.join("sys/fs/cgroup/memory"), group) {
+                let bytes = number(&folder, "memory.limit_in_bytes");
+                lower(&mut limits.memory, bytes.filter(|bytes| *bytes < NO_LIMIT));
+            }
+        } else if has("cpu") {
+            let hierarchy = root.join("sys/fs/cgroup").join(controllers);
+            for folder in upwards(&hierarchy, group) {
+                let quota = number(&folder, "cpu.cfs_quota_us");
+                let period = number(&folder, "cpu.cfs_period_us").filter(|period| *period > 0);
+                let both = quota.zip(period);
+                lower(
+                    &mut limits.processors,
+                    both.map(|(quota, period)| quota as f64 / period as f64),
+                );
+            }
+        }
+    }
+    limits
+}
+
+/// The folders of a group and of all above it. Within a container the path may be that outside.
+fn upwards(hierarchy: &Path, group: &str) -> Vec<std::path::PathBuf> {
+    let whole = hierarchy.join(group.trim_start_matches('/'));
+    let inside =
+        whole.ancestors().take(DEPTH_MAX).take_while(|folder| folder.starts_with(hierarchy));
+    inside.map(Path::to_owned).collect()
+}
+
+fn lower<N: PartialOrd>(limit: &mut Option<N>, other: Option<N>) {
+    if let Some(other) = other
+        && limit.as_ref().is_none_or(|limit| other < *limit)
+    {
+        *limit = Some(other);
+    }
+}
+
+/// The number in a file; `max` and -1 are none.
+fn number(folder: &Path, file: &str) -> Option<u64> {
+    std::fs::read_to_string(folder.join(file)).ok()?.trim().parse().ok()
+}
+
+/// `quota period`, or `max period`.
+fn share(text: &str) -> Option<f64> {
+    let (quota, period) = text.trim().split_once(' ')?;
+    let (quota, period) = (quota.parse::<f64>().ok()?, period.parse::<f64>().ok()?);
+    (period > 0.0).then_some(quota / period)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use brisk_testkit::TempDir;
+    use std::fs;
+
+    fn put(root: &TempDir, path: &str, text: &str) {
+        let path = root.path(path);
+        let folder = path.parent().expect("a file is in a folder");
+        fs::create_dir_all(folder).and_then(|()| fs::write(&path, text)).expect("a fresh folder");
+    }
+
+    #[test]
+    fn the_lowest_limit_of_a_group_and_those_above_it_counts() {
+        let root = TempDir::new();
+        put(&root, "sys/fs/cgroup/a/memory.max", "1073741824\n");
+        put(&root, "sys/fs/cgroup/a/b/memory.max", "max\n");
+        put(&root, "sys/fs/cgroup/a/cpu.max", "max 100000\n");
+        put(&root, "sys/fs/cgroup/a/b/cpu.max", "150000 100000\n");
+        let found = limits(&root.path(""), "0::/a/b\n");
+        assert_eq!(found, Limits { memory: Some(1 << 30), processors: Some(1.5) });
+        // In a container that sees only its own group.
+        put(&root, "sys/fs/cgroup/memory.max", "4096\n");
+        assert_eq!(limits(&root.path(""), "0::/../x\n").memory, Some(4096));
+    }
+
+    #[test]
+    fn limits_of_version_1_are_seen_and_its_words_for_none_too() {
+        let root = TempDir::new();
+        put(&root, "sys/fs/cgroup/memory/d/memory.limit_in_bytes", "9223372036854771712\n");
+        put(&root, "sys/fs/cgroup/cpu,cpuacct/d/cpu.cfs_quota_us", "-1\n");
+        put(&root, "sys/fs/cgroup/cpu,cpuacct/d/cpu.cfs_period_us", "100000\n");
+        let own = "4:memory:/d\n3:cpu,cpuacct:/d\n1:name=systemd:/d\n";
+        assert_eq!(limits(&root.path(""), own), Limits::default());
+        put(&root, "sys/fs/cgroup/memory/d/memory.limit_in_bytes", "536870912\n");
+        put(&root, "sys/fs/cgroup/cpu,cpuacct/d/cpu.cfs_quota_us", "50000\n");
+        let found = limits(&root.path(""), own);
+        assert_eq!(found, Limits { memory: Some(512 << 20), processors: Some(0.5) });
+        assert_eq!(limits(&root.path(""), "nonsense\n:\n::\n"), Limits::default());
+    }
+}

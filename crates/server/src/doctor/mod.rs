@@ -1,0 +1,76 @@
+//! `brisk-server --doctor`: what of this machine and of the configuration will make trouble, before it
+//! does. Each finding says how it stands, what that means, and what to do.
+//!
+//! | file | about |
+//! |---|---|
+//! | `report` | findings, and how they are printed |
+//! | `machine` | the kernel's settings, processors, memory |
+//! | `cgroup` | the limits of a container or service |
+//! | `disk` | the directory of the data files |
+//! | `settings` | the configuration by itself, and against the machine |
+//!
+//! Files of `/proc` and `/sys` are read below a root, and what is found is judged by functions that
+//! take their text, so that tests can show them other machines.
+
+mod cgroup;
+mod disk;
+mod machine;
+mod report;
+mod settings;
+
+use self::machine::Machine;
+use self::report::Finding;
+use brisk_config::{Config, FileError, Store};
+use std::path::Path;
+use std::process::ExitCode;
+
+/// Checks this machine and a configuration as far as it could be loaded; prints what it finds.
+pub(crate) fn run(loaded: Result<Store, FileError>, as_json: bool) -> ExitCode {
+    let mut findings = Vec::new();
+    let config = match &loaded {
+        Ok(store) => {
+            let file = store.file().map_or_else(
+                || "defaults and options".to_owned(),
+                |file| file.display().to_string(),
+            );
+            findings.push(Finding::ok("configuration", format!("read: {file}")));
+            (*store.current()).clone()
+        }
+        Err(error) => {
+            findings.push(unreadable(error));
+            Config::default()
+        }
+    };
+    let machine = Machine::read(Path::new("/"));
+    machine::check(&machine, &config, &mut findings);
+    settings::check(&config, &machine, &mut findings);
+    disk::check(&config, &machine, &mut findings);
+    findings.push(io_uring(brisk_reactor::uring_available(), &config));
+    let text = if as_json { report::json(&findings) } else { report::text(&findings) };
+    // A closed pipe is nobody's loss.
+    let _ = std::io::Write::write_all(&mut std::io::stdout(), text.as_bytes());
+    if report::has_problem(&findings) { ExitCode::FAILURE } else { ExitCode::SUCCESS }
+}
+
+/// A configuration with which the server does not start.
+fn unreadable(error: &FileError) -> Finding {
+    let text = error.to_string();
+    let lines = text.lines().filter(|line| !line.is_empty() && !line.starts_with("***"));
+    let what = lines.collect::<Vec<_>>().join(" ");
+    Finding::problem("configuration", what)
+        .means("The server does not start with it. All below is about the defaults.")
+        .todo("correct it; all directives are shown by: brisk-server --print-config")
+}
+
+fn io_uring(available: Result<(), String>, config: &Config) -> Finding {
+    use brisk_config::choice::IoBackend;
+    match available {
+        Ok(()) => Finding::ok("io_uring", "can be used".to_owned()),
+        Err(why) if config.network.io_backend == IoBackend::IoUring => {
+            Finding::problem("io_uring", why)
+                .means("The server does not start, since io-backend asks for it.")
+                .todo("set io-backend auto, or allow it: sysctl -w kernel.io_uring_disabled=0")
+        }
+        Err(why) => Finding::note("io_uring", why).means("Not needed: io-backend uses epoll."),
+    }
+}

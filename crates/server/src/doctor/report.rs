@@ -1,0 +1,157 @@
+//! Findings, and how they are printed: for people, and as JSON.
+
+use std::fmt::Write as _;
+
+/// How something stands, from well to bad.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum State {
+    Ok,
+    /// Worth knowing.
+    Note,
+    /// It will cost speed, or make trouble some day.
+    Warning,
+    /// The server does not start, or data or their secrecy are in danger.
+    Problem,
+}
+
+impl State {
+    fn word(self) -> &'static str {
+        match self {
+            State::Ok => "ok",
+            State::Note => "note",
+            State::Warning => "warning",
+            State::Problem => "problem",
+        }
+    }
+}
+
+/// What one check found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Finding {
+    pub(super) topic: &'static str,
+    pub(super) state: State,
+    /// What was seen.
+    pub(super) what: String,
+    /// What it means, if that is not clear.
+    pub(super) means: String,
+    /// What to do, with the command.
+    pub(super) todo: String,
+}
+
+impl Finding {
+    fn new(state: State, topic: &'static str, what: String) -> Finding {
+        Finding { topic, state, what, means: String::new(), todo: String::new() }
+    }
+
+    pub(super) fn ok(topic: &'static str, what: String) -> Finding {
+        Finding::new(State::Ok, topic, what)
+    }
+
+    pub(super) fn note(topic: &'static str, what: String) -> Finding {
+        Finding::new(State::Note, topic, what)
+    }
+
+    pub(super) fn warning(topic: &'static str, what: String) -> Finding {
+        Finding::new(State::Warning, topic, what)
+    }
+
+    pub(super) fn problem(topic: &'static str, what: String) -> Finding {
+        Finding::new(State::Problem, topic, what)
+    }
+
+    pub(super) fn means(mut self, means: &str) -> Finding {
+        means.clone_into(&mut self.means);
+        self
+    }
+
+    pub(super) fn todo(mut self, todo: impl Into<String>) -> Finding {
+        self.todo = todo.into();
+        self
+    }
+}
+
+pub(super) fn has_problem(findings: &[Finding]) -> bool {
+    findings.iter().any(|finding| finding.state == State::Problem)
+}
+
+/// For people: a line for each finding, and below it what it means and what to do.
+pub(super) fn text(findings: &[Finding]) -> String {
+    let mut out = String::new();
+    // A string takes everything.
+    for finding in findings {
+        _ = writeln!(out, "{:<8} {:<16} {}", finding.state.word(), finding.topic, finding.what);
+        if !finding.means.is_empty() {
+            _ = writeln!(out, "{:25} {}", "", finding.means);
+        }
+        if !finding.todo.is_empty() {
+            _ = writeln!(out, "{:25} To do: {}", "", finding.todo);
+        }
+    }
+    let count = |state| findings.iter().filter(|finding| finding.state == state).count();
+    let (problems, warnings) = (count(State::Problem), count(State::Warning));
+    _ = writeln!(out, "\nproblems: {problems}, warnings: {warnings}, checks: {}", findings.len());
+    out
+}
+
+/// An array of objects, a line each.
+pub(super) fn json(findings: &[Finding]) -> String {
+    let lines: Vec<String> = findings
+        .iter()
+        .map(|finding| {
+            let fields = [
+                ("topic", finding.topic),
+                ("state", finding.state.word()),
+                ("what", &finding.what),
+                ("means", &finding.means),
+                ("todo", &finding.todo),
+            ];
+            let fields = fields.map(|(name, value)| format!("{}:{}", quoted(name), quoted(value)));
+            format!("{{{}}}", fields.join(","))
+        })
+        .collect();
+    format!("[\n{}\n]\n", lines.join(",\n"))
+}
+
+fn quoted(text: &str) -> String {
+    let mut out = String::from("\"");
+    for letter in text.chars() {
+        match letter {
+            '"' => out.push_str("\\\""),
+            '\\' => out.push_str("\\\\"),
+            letter if letter.is_control() => _ = write!(out, "\\u{:04x}", u32::from(letter)),
+            letter => out.push(letter),
+        }
+    }
+    out.push('"');
+    out
+}
+
+/// An amount of memory for people.
+pub(super) fn amount(bytes: u64) -> String {
+    for (shift, unit) in [(30, "GiB"), (20, "MiB"), (10, "KiB")] {
+        if bytes >= 1 << shift {
+            return format!("{:.1} {unit}", bytes as f64 / f64::from(1 << shift));
+        }
+    }
+    format!("{bytes} bytes")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn findings_are_printed_for_people_and_for_programs() {
+        let findings = [
+            Finding::ok("a", "well".to_owned()),
+            Finding::warning("b", "say \"x\\y\"\n".to_owned()).means("bad").todo("do"),
+        ];
+        let printed = text(&findings);
+        assert!(printed.contains("ok       a                well\n"), "{printed}");
+        assert!(printed.ends_with("\nproblems: 0, warnings: 1, checks: 2\n"), "{printed}");
+        assert!(json(&findings).contains(r#""what":"say \"x\\y\"\u000a""#));
+        assert!(!has_problem(&findings));
+        assert!(has_problem(&[Finding::problem("c", String::new())]));
+        assert_eq!([amount(5), amount(2048), amount(3 << 29)], ["5 bytes", "2.0 KiB", "1.5 GiB"]);
+    }
+}

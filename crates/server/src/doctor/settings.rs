@@ -1,0 +1,205 @@
+//! The configuration: by itself, and against the memory of the machine.
+
+use super::machine::Machine;
+use super::report::{Finding, amount};
+use brisk_config::{Config, system};
+use brisk_net::tls::TlsSettings;
+
+/// Shorter passwords are guessed: a server checks very many per second.
+const PASSWORD_BYTES_MIN: usize = 16;
+/// Parts of the memory that data may take: the rest is for buffers, copies of what a snapshot keeps
+/// while commands change it, and the system.
+const MEMORY_PARTS: (u64, u64) = (8, 10);
+
+pub(super) fn check(config: &Config, machine: &Machine, findings: &mut Vec<Finding>) {
+    findings.push(access(config));
+    let checks = [
+        password(config),
+        maxmemory(config.memory.maxmemory, machine.memory_total()),
+        nothing_saved(config),
+        effects(config),
+        http(config),
+        tls(config),
+    ];
+    findings.extend(checks.into_iter().flatten());
+}
+
+/// Whether an address is of this machine only.
+fn is_local(address: &String) -> bool {
+    let address = address.strip_prefix('-').unwrap_or(address);
+    address == "localhost"
+        || address.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
+}
+
+fn is_reached_from_outside(config: &Config) -> bool {
+    let has_port = config.network.port > 0 || config.tls.port > 0;
+    has_port && !config.network.bind.iter().all(is_local)
+}
+
+/// Whether somebody without a password can do everything, as far as the configuration says.
+fn is_open(config: &Config) -> bool {
+    let security = &config.security;
+    security.requirepass.is_empty() && security.users.is_empty() && security.aclfile.is_empty()
+}
+
+fn access(config: &Config) -> Finding {
+    let bind = config.network.bind.join(" ");
+    match (is_reached_from_outside(config), is_open(config), config.network.protected_mode) {
+        (false, ..) => Finding::ok("access", "this machine only".to_owned()),
+        (true, false, _) => Finding::ok("access", format!("bind {bind}, with users or a password")),
+        (true, true, true) => Finding::note("access", format!("bind {bind}, without a password"))
+            .means("Protected mode refuses clients of other machines.")
+            .todo("set requirepass, so that they can log in"),
+        (true, true, false) => {
+            let what = format!("bind {bind}, no password, and protected-mode is off");
+            Finding::problem("access", what)
+                .means("Whoever reaches the port can read and change everything.")
+                .todo("set requirepass, or protected-mode yes, or bind 127.0.0.1 -::1")
+        }
+    }
+}
+
+fn password(config: &Config) -> Option<Finding> {
+    let bytes = config.security.requirepass.as_bytes().len();
+    (bytes > 0 && bytes < PASSWORD_BYTES_MIN).then(|| {
+        Finding::warning("password", format!("requirepass has {bytes} bytes"))
+            .means("Short ones are found by trying.")
+            .todo("set requirepass to what this prints: openssl rand -hex 32")
+    })
+}
+
+fn maxmemory(bytes: u64, total: Option<u64>) -> Option<Finding> {
+    let total = total?;
+    let good = total / MEMORY_PARTS.1 * MEMORY_PARTS.0;
+    let todo = format!("set maxmemory {}mb", (good >> 20).max(1));
+    Some(if bytes == 0 {
+        Finding::warning("maxmemory", "not set".to_owned())
+            .means("The data may grow until the kernel ends the server.")
+            .todo(format!("{todo}, and maxmemory-policy if keys may be evicted"))
+    } else if bytes > total {
+        let what = format!("{}, but there are {}", amount(bytes), amount(total));
+        Finding::problem("maxmemory", what)
+            .means("The kernel ends the server before the limit is reached.")
+            .todo(todo)
+    } else if bytes > good {
+        let what = format!("{} of {}", amount(bytes), amount(total));
+        Finding::warning("maxmemory", what)
+            .means("Little is left for snapshots, replicas and the system.")
+            .todo(todo)
+    } else {
+        Finding::ok("maxmemory", format!("{} of {}", amount(bytes), amount(total)))
+    })
+}
+
+fn nothing_saved(config: &Config) -> Option<Finding> {
+    let persistence = &config.persistence;
+    (persistence.save.is_empty() && !persistence.appendonly).then(|| {
+        Finding::note("persistence", "neither save points nor an append-only file".to_owned())
+            .means("The data are gone when the server ends, unless SAVE is called before.")
+    })
+}
+
+fn effects(config: &Config) -> Option<Finding> {
+    let names = system::without_effect(config);
+    (!names.is_empty()).then(|| {
+        Finding::warning("directives", format!("set, but without effect: {}", names.join(", ")))
+            .means("What they steer is not there yet.")
+            .todo("remove them, so that nobody relies on them")
+    })
+}
+
+fn http(config: &Config) -> Option<Finding> {
+    let network = &config.network;
+    if network.http_port == 0 || network.http_bind.iter().all(is_local) {
+        return None;
+    }
+    let bind = network.http_bind.join(" ");
+    Some(match (network.http_password.is_empty(), network.protected_mode, network.http_tls) {
+        (true, true, _) => {
+            Finding::warning("http", format!("http-bind {bind}, without http-password"))
+                .means("Protected mode refuses requests of other machines.")
+                .todo("set http-password")
+        }
+        (true, false, _) => Finding::warning("http", format!("http-bind {bind}, and no password"))
+            .means("Whoever reaches the port can read the figures, though no data.")
+            .todo("set http-password"),
+        (false, _, false) => Finding::note("http", format!("http-bind {bind}, not encrypted"))
+            .means("The password can be read on the way.")
+            .todo("set http-tls yes"),
+        (false, _, true) => {
+            Finding::ok("http", format!("http-bind {bind}, by TLS with a password"))
+        }
+    })
+}
+
+fn tls(config: &Config) -> Option<Finding> {
+    if config.tls.port == 0 && !config.network.has_encrypted_http() {
+        return None;
+    }
+    Some(match TlsSettings::load(config) {
+        Ok(_) => Finding::ok("tls", "certificate and key can be used".to_owned()),
+        Err(error) => Finding::problem("tls", error.to_string())
+            .means("The server does not start.")
+            .todo("correct the directives tls-cert-file, tls-key-file and tls-ca-cert-file"),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::report::State::{Note, Ok, Problem, Warning};
+    use super::*;
+
+    #[test]
+    fn an_open_door_is_a_problem() {
+        let mut config = Config::default();
+        assert_eq!(access(&config).state, Ok);
+        config.network.bind = vec!["10.0.0.1".to_owned(), "-::1".to_owned()];
+        assert_eq!(access(&config).state, Note);
+        config.network.protected_mode = false;
+        assert_eq!(access(&config).state, Problem);
+        config.security.requirepass = "secret".into();
+        assert_eq!(access(&config).state, Ok);
+        assert_eq!(password(&config).map(|found| found.state), Some(Warning));
+        config.security.requirepass = "0123456789abcdef".into();
+        assert_eq!(password(&config), None);
+    }
+
+    #[test]
+    fn the_memory_limit_is_compared_with_what_there_is() {
+        let state = |bytes, total| maxmemory(bytes, total).map(|found| found.state);
+        assert_eq!(state(0, Some(1 << 30)), Some(Warning));
+        assert_eq!(state(1 << 29, Some(1 << 30)), Some(Ok));
+        assert_eq!(state(1000 << 20, Some(1 << 30)), Some(Warning));
+        assert_eq!(state(2 << 30, Some(1 << 30)), Some(Problem));
+        assert_eq!(state(5, None), None);
+        assert_eq!(
+            maxmemory(0, Some(1000 << 20)).unwrap().todo.split(',').next(),
+            Some("set maxmemory 800mb")
+        );
+    }
+
+    #[test]
+    fn http_for_others_wants_a_password_and_encryption() {
+        let mut config = Config::default();
+        config.network.http_port = 9121;
+        assert_eq!(http(&config), None);
+        config.network.http_bind = vec!["*".to_owned()];
+        assert_eq!(http(&config).unwrap().state, Warning);
+        config.network.http_password = "secret".into();
+        assert_eq!(http(&config).unwrap().state, Note);
+        config.network.http_tls = true;
+        assert_eq!(http(&config).unwrap().state, Ok);
+        // There is no certificate.
+        assert_eq!(tls(&config).unwrap().state, Problem);
+    }
+
+    #[test]
+    fn what_is_not_kept_or_does_nothing_is_told() {
+        let mut config = Config::default();
+        assert_eq!((nothing_saved(&config), effects(&config)), (None, None));
+        config.persistence.save.clear();
+        config.cluster.cluster_enabled = true;
+        assert_eq!(nothing_saved(&config).unwrap().state, Note);
+        assert!(effects(&config).unwrap().what.ends_with(": cluster-enabled"));
+    }
+}

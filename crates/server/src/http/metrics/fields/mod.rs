@@ -1,0 +1,34 @@
+//! Which field of INFO is which metric. The names are those of the exporter that is used most
+//! (oliver006/redis_exporter) wherever they mean the same, so that its dashboards work; what that one
+//! does not have is called `brisk_...`.
+//!
+//! | file | sections of INFO |
+//! |---|---|
+//! | `process` | server, clients, memory, cpu |
+//! | `data` | persistence, stats, replication, brisk |
+//!
+//! A field that INFO does not show, such as one of a replica on a primary, is no metric then.
+
+mod data;
+mod process;
+
+use super::families::Kind;
+
+/// A field of INFO as a metric.
+pub(super) struct Row {
+    pub(super) field: &'static str,
+    /// Name, type and help.
+    pub(super) family: (&'static str, Kind, &'static str),
+}
+
+const fn row(kind: Kind, field: &'static str, name: &'static str, help: &'static str) -> Row {
+    Row { field, family: (name, kind, help) }
+}
+
+/// All of them.
+pub(super) fn all() -> impl Iterator<Item = &'static Row> {
+    [process::SERVER, process::CLIENTS, process::MEMORY, data::PERSISTENCE, data::STATS]
+        .into_iter()
+        .chain([data::REPLICATION, process::CPU, data::BRISK])
+        .flatten()
+}

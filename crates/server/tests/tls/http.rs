@@ -1,0 +1,81 @@
+//! `/metrics` and its like by HTTP over TLS.
+
+use crate::certificates::Identity;
+use crate::client::{self, Site};
+use brisk_testkit::each_backend;
+use brisk_testkit::port::Port;
+use brisk_testkit::server::subject_is_redis;
+use rustls::{ClientConnection, StreamOwned};
+use std::io::{self, Read, Write};
+use std::net::TcpStream;
+
+/// All that the server answers to a request behind which the connection is to end.
+fn ask(port: &Port, site: &Site, identity: Option<&Identity>, path: &str) -> io::Result<String> {
+    let socket = TcpStream::connect(("127.0.0.1", port.number()))?;
+    socket.set_read_timeout(Some(client::DEADLINE))?;
+    let config = client::config(&site.authority, identity, rustls::ALL_VERSIONS);
+    let name = "localhost".try_into().unwrap();
+    let connection = ClientConnection::new(config, name).map_err(io::Error::other)?;
+    let mut stream = StreamOwned::new(connection, socket);
+    let request = format!("GET {path} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes())?;
+    let mut answer = String::new();
+    // An end that the server does not announce is an error.
+    stream.read_to_string(&mut answer)?;
+    Ok(answer)
+}
+
+#[test]
+fn requests_by_tls_are_answered_and_plain_ones_are_not() {
+    if subject_is_redis() {
+        return;
+    }
+    let (site, port) = (Site::new(), Port::claim());
+    let launch = || {
+        let launch = site.launch().set("http-port", &port.number().to_string());
+        // The port for clients may be left out.
+        launch.set("http-tls", "yes").set("tls-port", "0")
+    };
+    each_backend(launch, |_| {
+        let answer = ask(&port, &site, None, "/ready").unwrap();
+        assert!(answer.starts_with("HTTP/1.1 200 OK\r\n") && answer.ends_with("\r\n\r\nready\n"));
+        // More than one record.
+        let answer = ask(&port, &site, None, "/metrics").unwrap();
+        let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+        assert!(
+            head.contains(&format!("Content-Length: {}\r\n", body.len())) && body.len() > 20_000
+        );
+        let mut plain = TcpStream::connect(("127.0.0.1", port.number())).unwrap();
+        plain.set_read_timeout(Some(client::DEADLINE)).unwrap();
+        plain.write_all(b"GET /health HTTP/1.1\r\nHost: a\r\n\r\n").unwrap();
+        let mut rest = Vec::new();
+        // What it gets is an alert, and the end; maybe by a reset, as its request was not taken.
+        let _ = plain.read_to_end(&mut rest);
+        assert!(!rest.starts_with(b"HTTP"));
+    });
+}
+
+#[test]
+fn clients_show_a_certificate_if_the_settings_ask_for_one() {
+    if subject_is_redis() {
+        return;
+    }
+    let (site, port) = (Site::new(), Port::claim());
+    let launch = site.launch().set("http-port", &port.number().to_string());
+    let _server = launch.set("http-tls", "yes").set("tls-auth-clients", "yes").start();
+    assert!(ask(&port, &site, None, "/health").is_err());
+    let identity = site.authority.issue();
+    let answer = ask(&port, &site, Some(&identity), "/health").unwrap();
+    assert!(answer.ends_with("\r\n\r\nok\n"), "{answer}");
+}
+
+#[test]
+fn a_server_without_certificates_does_not_start_with_it() {
+    if subject_is_redis() {
+        return;
+    }
+    let (site, port) = (Site::new(), Port::claim());
+    let launch = site.launch().set("http-port", &port.number().to_string()).set("tls-port", "0");
+    let why = launch.set("http-tls", "yes").set("tls-cert-file", "").try_start().err().unwrap();
+    assert!(why.contains("No tls-cert-file configured!"), "{why}");
+}
