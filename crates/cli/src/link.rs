@@ -7,7 +7,7 @@ use brisk_dial::{Address, Stream, TlsClient};
 use brisk_resp::request::encode;
 use brisk_resp::reply::decode::{ReplyDecoder, ReplyError, ReplyLimits, ReplyStep};
 use brisk_resp::Value;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::event::{PollFd, PollFlags, poll};
 use signal_hook::consts::SIGINT;
 use std::fmt;
 use std::io::{self, Read, Write};
@@ -207,6 +207,22 @@ impl Link {
         self.answer()
     }
 
+    /// Sends all requests at once, and waits for all answers.
+    ///
+    /// # Errors
+    /// The connection fails.
+    pub(crate) fn ask_all<W: AsRef<[u8]>>(
+        &mut self,
+        requests: &[Vec<W>],
+    ) -> Result<Vec<Value>, LinkError> {
+        let mut bytes = Vec::new();
+        for request in requests {
+            encode(&mut bytes, request);
+        }
+        self.send_bytes(&bytes)?;
+        requests.iter().map(|_| self.answer()).collect()
+    }
+
     /// The next reply that is no push.
     ///
     /// # Errors
@@ -290,26 +306,6 @@ impl Link {
             if socket {
                 return Ok(());
             }
-        }
-    }
-
-    /// Whether bytes come within this time.
-    ///
-    /// # Errors
-    /// The system refuses to tell.
-    pub(crate) fn has_bytes_within(&mut self, limit: Duration) -> Result<bool, LinkError> {
-        if self.read < self.received.len() || self.stream.has_decrypted() {
-            return Ok(true);
-        }
-        let limit = Timespec {
-            tv_sec: i64::try_from(limit.as_secs()).unwrap_or(i64::MAX),
-            tv_nsec: limit.subsec_nanos().into(),
-        };
-        let mut fds = [PollFd::new(&self.stream, PollFlags::IN)];
-        match poll(&mut fds, Some(&limit)) {
-            Ok(ready) => Ok(ready > 0),
-            Err(rustix::io::Errno::INTR) => Ok(false),
-            Err(error) => Err(LinkError::Io(error.into())),
         }
     }
 

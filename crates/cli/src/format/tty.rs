@@ -68,10 +68,10 @@ fn map(out: &mut Vec<u8>, pairs: &[(Value, Value)], prefix: &str) {
     for (at, (key, value)) in pairs.iter().enumerate() {
         number(out, at, width, '#', prefix);
         show(out, key, &within);
-        // The value stands behind its key, and one with parts below it.
+        // The value stands behind its key, and one of several lines below it.
         out.pop();
         out.extend_from_slice(b" => ");
-        if has_parts(value) {
+        if !fits_a_line(value) {
             out.push(b'\n');
             out.extend_from_slice(within.as_bytes());
         }
@@ -79,9 +79,15 @@ fn map(out: &mut Vec<u8>, pairs: &[(Value, Value)], prefix: &str) {
     }
 }
 
-fn has_parts(value: &Value) -> bool {
+/// Whether a value is one alone, in however many lists.
+fn fits_a_line(value: &Value) -> bool {
     match value.without_attributes() {
-        Value::Map(pairs) => !pairs.is_empty(),
-        other => other.as_slice().is_some_and(|list| !list.is_empty()),
+        Value::Map(pairs) => {
+            pairs.len() <= 1 && pairs.iter().all(|(key, value)| fits_a_line(key) && fits_a_line(value))
+        }
+        other => {
+            let list = other.as_slice().unwrap_or_default();
+            list.len() <= 1 && list.iter().all(fits_a_line)
+        }
     }
 }

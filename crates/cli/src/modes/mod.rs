@@ -1,6 +1,6 @@
 //! What the program does besides sending commands; each mode is begun by an option and has a file.
 
-pub(crate) mod bigkeys;
+mod bigkeys;
 mod eval;
 mod hotkeys;
 mod intrinsic;
@@ -14,7 +14,7 @@ pub(crate) mod replica;
 mod scan;
 mod stat;
 
-use crate::link::{Link, LinkError};
+use crate::link::LinkError;
 use crate::options::Mode;
 use crate::screen;
 use crate::session::{Loudness, Session};
@@ -58,21 +58,11 @@ fn with_link(mode: &Mode, session: &mut Session) -> i32 {
 }
 
 /// Ends the program, since the connection is lost.
-pub(crate) fn lost(error: &LinkError) -> i32 {
+fn lost(error: &LinkError) -> i32 {
     screen::flush();
     screen::warn(format!("Error: {error}\n"));
     1
 }
 
 /// The connection of a mode that asks one thing after the other.
-pub(crate) type Asked<T> = Result<T, LinkError>;
-
-/// Sends all requests at once, and waits for all answers.
-fn ask_all<W: AsRef<[u8]>>(link: &mut Link, requests: &[Vec<W>]) -> Asked<Vec<brisk_resp::Value>> {
-    let mut bytes = Vec::new();
-    for request in requests {
-        brisk_resp::request::encode(&mut bytes, request);
-    }
-    link.send_bytes(&bytes)?;
-    requests.iter().map(|_| link.answer()).collect()
-}
+type Asked<T> = Result<T, LinkError>;

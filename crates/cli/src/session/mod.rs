@@ -190,6 +190,17 @@ impl Session {
         self.link.as_mut().ok_or(LinkError::Closed)?.ask(words)
     }
 
+    /// Sends all requests at once, and waits for all answers.
+    ///
+    /// # Errors
+    /// The connection fails.
+    pub(crate) fn ask_all<W: AsRef<[u8]>>(
+        &mut self,
+        requests: &[Vec<W>],
+    ) -> Result<Vec<Value>, LinkError> {
+        self.link.as_mut().ok_or(LinkError::Closed)?.ask_all(requests)
+    }
+
     /// Ctrl-C ends waits of this and all later connections.
     pub(crate) fn heed(&mut self, interrupts: Option<Rc<Interrupts>>) {
         self.interrupts = interrupts;
