@@ -81,12 +81,15 @@ pub(crate) fn invalidation(push: &Value) -> Option<Vec<u8>> {
         return None;
     }
     let mut out = b"-> invalidate: ".to_vec();
-    let keys = keys.as_slice().unwrap_or_default();
+    // A server that forgets all keys names none.
+    let keys = keys.as_slice()?;
     for (at, key) in keys.iter().enumerate() {
         if at > 0 {
             out.extend_from_slice(b", ");
         }
-        out.extend_from_slice(crate::quote::quote(key.as_bytes().unwrap_or_default()).as_bytes());
+        out.push(b'\'');
+        out.extend_from_slice(key.as_bytes().unwrap_or_default());
+        out.push(b'\'');
     }
     out.push(b'\n');
     Some(out)
