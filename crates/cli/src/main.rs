@@ -89,7 +89,7 @@ fn run(mut options: Options) -> i32 {
             0
         }
         Mode::Command => one_command(&mut session),
-        Mode::Cluster => cluster::run(&mut session),
+        Mode::Cluster => cluster::run(&session),
         mode => modes::run(&mode, &mut session),
     }
 }
