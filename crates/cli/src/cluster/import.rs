@@ -6,6 +6,7 @@ use super::view::View;
 use super::{Done, Task, split_place, tell};
 use crate::password;
 use crate::quote::leading_number;
+use crate::screen;
 use crate::session::{Loudness, Session, Told};
 use brisk_resp::Value;
 
@@ -14,12 +15,14 @@ const COUNT: &str = "1000";
 
 pub(super) fn run(task: &Task<'_>) -> Done {
     let Some(from) = &task.options.from else {
-        return tell::fail("[ERR] Option '--cluster-from' is required for subcommand 'import'.\n");
+        screen::warn("[ERR] Option '--cluster-from' is required for subcommand 'import'.\n");
+        return Err(Told);
     };
     let Some((from_host, from_port)) = split_place(from) else {
-        return tell::fail(
+        screen::warn(
             "[ERR] Invalid --cluster-from host. You need to pass a valid address (ie. 120.0.0.1:7000).\n",
         );
+        return Err(Told);
     };
     let from_port = leading_number(from_port.as_bytes());
     let (host, port) = task.entry()?;
