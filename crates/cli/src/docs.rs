@@ -34,7 +34,8 @@ impl Docs {
         }
         docs.entries.sort_by(|a, b| a.name.cmp(&b.name));
         docs.entries.dedup_by(|a, b| a.name == b.name);
-        let mut groups: Vec<String> = docs.entries.iter().map(|entry| entry.group.clone()).collect();
+        let mut groups: Vec<String> =
+            docs.entries.iter().map(|entry| entry.group.clone()).collect();
         groups.sort();
         groups.dedup();
         docs.groups = groups;
@@ -55,7 +56,9 @@ impl Docs {
             since: word("since"),
             group: word("group"),
         });
-        if depth > 0 && let Some(subcommands) = field("subcommands") {
+        if depth > 0
+            && let Some(subcommands) = field("subcommands")
+        {
             for (sub, doc) in pairs(subcommands) {
                 let sub = text(sub);
                 let full = if sub.contains('|') { sub } else { format!("{name} {sub}") };
@@ -71,9 +74,7 @@ impl Docs {
             parts <= words.len() && same_words(entry.name.split(' '), words)
         };
         let fitting = self.entries.iter().filter(begins);
-        fitting
-            .map(|entry| (entry, entry.name.split(' ').count()))
-            .max_by_key(|(_, parts)| *parts)
+        fitting.map(|entry| (entry, entry.name.split(' ').count())).max_by_key(|(_, parts)| *parts)
     }
 }
 

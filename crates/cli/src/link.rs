@@ -4,9 +4,9 @@
 //! wait and not the program.
 
 use brisk_dial::{Address, Stream, TlsClient};
-use brisk_resp::request::encode;
-use brisk_resp::reply::decode::{ReplyDecoder, ReplyError, ReplyLimits, ReplyStep};
 use brisk_resp::Value;
+use brisk_resp::reply::decode::{ReplyDecoder, ReplyError, ReplyLimits, ReplyStep};
+use brisk_resp::request::encode;
 use rustix::event::{PollFd, PollFlags, poll};
 use signal_hook::consts::SIGINT;
 use std::fmt;

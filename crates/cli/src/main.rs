@@ -98,7 +98,8 @@ fn run(mut options: Options) -> i32 {
 fn one_command(session: &mut Session) -> i32 {
     let mut words = session.options.words.clone();
     if session.options.quoted_input {
-        let unquoted: Option<Vec<Vec<u8>>> = words.iter().map(|word| quote::unquote(word)).collect();
+        let unquoted: Option<Vec<Vec<u8>>> =
+            words.iter().map(|word| quote::unquote(word)).collect();
         match unquoted {
             Some(unquoted) => words = unquoted,
             None => {

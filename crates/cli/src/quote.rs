@@ -128,7 +128,8 @@ pub(crate) fn leading_number(text: &[u8]) -> i64 {
         rest => (false, rest),
     };
     let digits = digits.iter().take_while(|byte| byte.is_ascii_digit());
-    let size = digits.fold(0i64, |n, &byte| n.saturating_mul(10).saturating_add(i64::from(byte - b'0')));
+    let size =
+        digits.fold(0i64, |n, &byte| n.saturating_mul(10).saturating_add(i64::from(byte - b'0')));
     if negative { -size } else { size }
 }
 
@@ -144,7 +145,10 @@ mod tests {
     #[test]
     fn a_line_is_cut_at_spaces_outside_of_quotes() {
         assert_eq!(words("  set  a 'b c' ").unwrap(), ["set", "a", "b c"]);
-        assert_eq!(words(r#"echo "a\x41\n\"" 'it\'s' x"y""#).unwrap(), ["echo", "aA\n\"", "it's", "xy"]);
+        assert_eq!(
+            words(r#"echo "a\x41\n\"" 'it\'s' x"y""#).unwrap(),
+            ["echo", "aA\n\"", "it's", "xy"]
+        );
         assert_eq!(words(r#"a "" ''"#).unwrap(), ["a", "", ""]);
         assert_eq!(words("").unwrap(), Vec::<String>::new());
     }

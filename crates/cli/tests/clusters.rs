@@ -58,8 +58,11 @@ fn a_cluster_is_made_read_changed_and_mended() {
         &Case::new(&["--cluster", "create", all[0], all[1], all[2]]).with_stdin(b"no\n"),
     );
     assert_eq!(refused.status.code(), Some(1));
-    let create: Vec<&str> =
-        ["create"].into_iter().chain(all.iter().copied()).chain(["--cluster-replicas", "1", "--cluster-yes"]).collect();
+    let create: Vec<&str> = ["create"]
+        .into_iter()
+        .chain(all.iter().copied())
+        .chain(["--cluster-replicas", "1", "--cluster-yes"])
+        .collect();
     let said = must(&create);
     assert!(said.contains("[OK] All 16384 slots covered."), "{said}");
     settle(all[0]);
@@ -142,8 +145,11 @@ fn is_mended(entry: &str, masters: &[Server]) {
             .iter()
             .position(|server| {
                 let nodes = text(&harness::brisk_cli(server, &["cluster", "nodes"]).stdout);
-                let own =
-                    nodes.lines().find(|line| line.contains("myself")).unwrap_or_default().to_owned();
+                let own = nodes
+                    .lines()
+                    .find(|line| line.contains("myself"))
+                    .unwrap_or_default()
+                    .to_owned();
                 own.split(' ').skip(8).any(|span| {
                     let (first, last) = span.split_once('-').unwrap_or((span, span));
                     let ends = (first.parse::<usize>(), last.parse::<usize>());

@@ -152,11 +152,26 @@ fn help_for_every_command_is_what_redis_cli_knows_by_heart() {
     let server = brisk_testkit::Launch::redis().start();
     let port = server.port().to_string();
     let groups = [
-        "generic", "string", "list", "set", "sorted-set", "hash", "pubsub", "transactions",
-        "connection", "server", "scripting", "hyperloglog", "cluster", "geo", "stream", "bitmap",
+        "generic",
+        "string",
+        "list",
+        "set",
+        "sorted-set",
+        "hash",
+        "pubsub",
+        "transactions",
+        "connection",
+        "server",
+        "scripting",
+        "hyperloglog",
+        "cluster",
+        "geo",
+        "stream",
+        "bitmap",
     ];
     let groups = groups.map(|group| format!("@{group}"));
-    for topic in groups.iter().map(String::as_str).chain(["set", "ACL", "acl setuser", "nonsense"]) {
+    for topic in groups.iter().map(String::as_str).chain(["set", "ACL", "acl setuser", "nonsense"])
+    {
         let mut args = vec!["-p", &port, "help"];
         args.extend(topic.split(' '));
         assert_same(&Case::new(&args));
@@ -207,7 +222,8 @@ fn passwords_come_from_the_variable_the_option_or_the_address() {
             Case::new(&["-p", &port, "--user", "joe", "--pass", "secret", "acl", "whoami"]),
             Case::new(&["-p", &port, "--askpass", "ping"]).with_stdin(b"open\n"),
             Case::new(&["-p", &port, "-n", "4", "-3", "-a", "wrong", "ping"]),
-            Case::new(&["-p", &port]).with_stdin(b"ping\nauth open\nping\nauth joe secret\nacl whoami\n"),
+            Case::new(&["-p", &port])
+                .with_stdin(b"ping\nauth open\nping\nauth joe secret\nacl whoami\n"),
         ] {
             assert_same(&case);
         }
@@ -219,7 +235,10 @@ fn the_end_of_a_server_that_was_asked_for_is_no_error() {
     for launch in [brisk_testkit::Launch::redis(), brisk_testkit::Launch::subject()] {
         let mut server = launch.start();
         let found = brisk_cli(&server, &["shutdown", "nosave"]);
-        assert_eq!((found.status.code(), text(&found.stdout), text(&found.stderr)), (Some(0), String::new(), String::new()));
+        assert_eq!(
+            (found.status.code(), text(&found.stdout), text(&found.stderr)),
+            (Some(0), String::new(), String::new())
+        );
         brisk_testkit::wait_until("the server ends", || !server.is_running());
     }
 }
@@ -231,7 +250,8 @@ fn our_own_texts_are_printed_without_a_server() {
     // Every option that redis-cli names is there.
     let theirs = text(&run(&harness::theirs(), &Case::new(&["--help"])).stdout);
     let words = theirs.split(|c: char| c.is_whitespace() || c == ',');
-    let options = words.filter(|word| word.starts_with("--") && word.len() > 2 && !word.starts_with("--cluster-"));
+    let options = words
+        .filter(|word| word.starts_with("--") && word.len() > 2 && !word.starts_with("--cluster-"));
     for option in options.map(|word| word.trim_end_matches(['.', ')', '\''])) {
         assert!(text(&help.stdout).contains(option), "{option}");
     }

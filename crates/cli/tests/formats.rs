@@ -83,7 +83,10 @@ fn big_numbers_attributes_and_long_errors_are_shown() {
     let server = Scripted::start();
     let port = server.port();
     for (reply, shown) in [
-        (&b"(123456789012345678901234567890\r\n"[..], "(big number) 123456789012345678901234567890\n"),
+        (
+            &b"(123456789012345678901234567890\r\n"[..],
+            "(big number) 123456789012345678901234567890\n",
+        ),
         (b"|1\r\n+ttl\r\n:3\r\n$1\r\na\r\n", "\"a\"\n"),
         (b"!5\r\nERR x\r\n", "(error) ERR x\n"),
         (b",nan\r\n", "(double) nan\n"),

@@ -146,14 +146,9 @@ fn scripts_get_keys_before_the_comma_and_arguments_behind_it() {
     let (file, broken) = (file.display().to_string(), broken.display().to_string());
     let redis = &servers()[0];
     let port = redis.port().to_string();
-    for rest in [
-        &["a", "b", ",", "c", "d"][..],
-        &["a", ",", "c"],
-        &[",", "c"],
-        &["a"],
-        &["a,", "b"],
-        &[],
-    ] {
+    for rest in
+        [&["a", "b", ",", "c", "d"][..], &["a", ",", "c"], &[",", "c"], &["a"], &["a,", "b"], &[]]
+    {
         let args = [&["-p", &port, "--eval", &file][..], rest].concat();
         assert_same(&Case::new(&args));
         assert_same(&Case::new(&args).with_var("FAKETTY", "1"));
@@ -181,8 +176,12 @@ fn figures_and_latencies_have_redis_clis_layout() {
     for server in servers() {
         let port = server.port().to_string();
         let mut shown = Terminal::start(&ours(), &["-p", &port, "--stat", "-i", "0.01"], &[]);
-        shown.expect("------- data ------ --------------------- load -------------------- - child -\r\n");
-        shown.expect("keys       mem      clients blocked requests            connections          \r\n");
+        shown.expect(
+            "------- data ------ --------------------- load -------------------- - child -\r\n",
+        );
+        shown.expect(
+            "keys       mem      clients blocked requests            connections          \r\n",
+        );
         shown.expect("\r\n");
         let line = shown.expect("\r\n");
         assert_eq!(line.len(), 69, "{line:?}");
@@ -210,6 +209,9 @@ fn figures_and_latencies_have_redis_clis_layout() {
 fn the_latency_of_the_machine_is_told_without_a_server() {
     let found = run(&ours(), &Case::new(&["--intrinsic-latency", "1"]));
     let said = text(&found.stdout);
-    assert!(said.contains("total runs (avg latency: ") && said.contains("Worst run took "), "{said}");
+    assert!(
+        said.contains("total runs (avg latency: ") && said.contains("Worst run took "),
+        "{said}"
+    );
     assert_eq!(found.status.code(), Some(0));
 }

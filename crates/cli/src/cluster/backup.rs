@@ -21,7 +21,11 @@ pub(super) fn run(task: &Task<'_>) -> Done {
     let path = Path::new(&folder).join("nodes.json");
     tell::step(&format!("Saving cluster configuration to: {}\n", path.display()));
     if let Err(error) = std::fs::write(&path, layout) {
-        return tell::fail(&format!("Could not save nodes to: {}: {}\n", path.display(), plain(&error)));
+        return tell::fail(&format!(
+            "Could not save nodes to: {}: {}\n",
+            path.display(),
+            plain(&error)
+        ));
     }
     if !findings.is_well() {
         tell::warning(

@@ -86,9 +86,8 @@ fn interleaved(nodes: &[Node]) -> Vec<usize> {
         }
     }
     let most = hosts.iter().map(|(_, list)| list.len()).max().unwrap_or(0);
-    let turns = (0..most).flat_map(|turn| {
-        hosts.iter().filter_map(move |(_, list)| list.get(turn).copied())
-    });
+    let turns = (0..most)
+        .flat_map(|turn| hosts.iter().filter_map(move |(_, list)| list.get(turn).copied()));
     turns.collect()
 }
 
@@ -160,9 +159,9 @@ fn score(nodes: &[Node]) -> (usize, usize) {
     for (at, node) in nodes.iter().enumerate() {
         let Some(master) = master_of(node) else { continue };
         beside_master += usize::from(master.is.host == node.is.host);
-        let twins = nodes[..at].iter().filter(|it| {
-            it.is.replicates == node.is.replicates && it.is.host == node.is.host
-        });
+        let twins = nodes[..at]
+            .iter()
+            .filter(|it| it.is.replicates == node.is.replicates && it.is.host == node.is.host);
         beside_replica += twins.count();
     }
     (beside_master, beside_replica)
@@ -177,7 +176,8 @@ fn optimise(nodes: &mut [Node]) {
         improved = false;
         for one in 0..nodes.len() {
             for other in 0..one {
-                let both = nodes[one].is.replicates.is_some() && nodes[other].is.replicates.is_some();
+                let both =
+                    nodes[one].is.replicates.is_some() && nodes[other].is.replicates.is_some();
                 if !both || nodes[one].is.replicates == nodes[other].is.replicates {
                     continue;
                 }
@@ -193,9 +193,7 @@ fn optimise(nodes: &mut [Node]) {
     }
     match best {
         (0, 0) => tell::good("[OK] Perfect anti-affinity obtained!\n"),
-        (0, _) => tell::warning(
-            "[WARNING] Some slaves of the same master are in the same host\n",
-        ),
+        (0, _) => tell::warning("[WARNING] Some slaves of the same master are in the same host\n"),
         _ => tell::warning("[WARNING] Some slaves are in the same host as their master\n"),
     }
 }
@@ -248,8 +246,11 @@ pub(super) fn wait_until_joined(view: &mut View) -> Done {
     // They have not even heard of one another yet.
     pause(LOOK);
     for _ in 0..LOOKS_MAX {
-        let wanted: Vec<(String, Option<String>)> =
-            view.nodes.iter().map(|node| (node.is.id.clone(), node.is.replicates.clone())).collect();
+        let wanted: Vec<(String, Option<String>)> = view
+            .nodes
+            .iter()
+            .map(|node| (node.is.id.clone(), node.is.replicates.clone()))
+            .collect();
         let agrees = view.agree() && knows_all(view);
         // Loading has forgotten what they are to become.
         for (node, (_, replicates)) in view.nodes.iter_mut().zip(wanted) {
@@ -269,4 +270,3 @@ fn knows_all(view: &mut View) -> bool {
     let count = view.nodes.len();
     view.nodes.iter_mut().all(|node| node.load().is_ok_and(|others| others.len() + 1 >= count))
 }
-

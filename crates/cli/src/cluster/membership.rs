@@ -37,9 +37,7 @@ pub(super) fn add(task: &Task<'_>) -> Done {
         share_functions(&mut view, &mut node)?;
     }
     let place = node.place();
-    tell::step(&format!(
-        ">>> Send CLUSTER MEET to node {place} to make it join the cluster.\n"
-    ));
+    tell::step(&format!(">>> Send CLUSTER MEET to node {place} to make it join the cluster.\n"));
     let first = &view.nodes[0].is;
     let (address, port) = (address_of(&first.host), first.port.to_string());
     node.demand(&["CLUSTER", "MEET", &address, &port])?;
@@ -107,7 +105,9 @@ fn share_functions(view: &mut View, node: &mut Node) -> Done {
             );
         }
         Ok(_) => {}
-        Err(text) => return tell::fail(&format!(">>> Failed on CLUSTER LIST (error = '{text}')\n")),
+        Err(text) => {
+            return tell::fail(&format!(">>> Failed on CLUSTER LIST (error = '{text}')\n"));
+        }
     }
     tell::step(&format!(">>> Send FUNCTION RESTORE to {place}\n"));
     match node.ask(&[&b"FUNCTION"[..], b"RESTORE", &dump]) {

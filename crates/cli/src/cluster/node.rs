@@ -134,7 +134,9 @@ impl Node {
         let info = String::from_utf8_lossy(info.as_bytes().unwrap_or_default()).into_owned();
         if !info.contains("cluster_enabled:1") {
             let place = self.place();
-            return tell::fail(&format!("[ERR] Node {place} is not configured as a cluster node.\n"));
+            return tell::fail(&format!(
+                "[ERR] Node {place} is not configured as a cluster node.\n"
+            ));
         }
         let reply = self.demand(&["CLUSTER", "NODES"])?;
         let text = String::from_utf8_lossy(reply.as_bytes().unwrap_or_default()).into_owned();
@@ -214,9 +216,11 @@ impl Node {
 pub(super) fn ranges(slots: &BTreeSet<u16>) -> String {
     let each: Vec<String> = spans(slots)
         .into_iter()
-        .map(|(first, last)| {
-            if first == last { format!("[{first}]") } else { format!("[{first}-{last}]") }
-        })
+        .map(
+            |(first, last)| {
+                if first == last { format!("[{first}]") } else { format!("[{first}-{last}]") }
+            },
+        )
         .collect();
     each.join(",")
 }
@@ -250,7 +254,8 @@ mod tests {
 
     #[test]
     fn what_is_no_line_is_refused_and_slots_beyond_the_last_are_left_out() {
-        for text in ["", "abc", "abc x master - 0 0 1 connected", "a b:1@2 m - 0 0 1 connected 9-x"] {
+        for text in ["", "abc", "abc x master - 0 0 1 connected", "a b:1@2 m - 0 0 1 connected 9-x"]
+        {
             assert_eq!(Line::parse(text), None, "{text}");
         }
         let line = Line::parse("a h:1@2 master - 0 0 1 connected 16383-65535").unwrap();

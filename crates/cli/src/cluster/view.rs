@@ -27,7 +27,10 @@ pub(super) struct Findings {
 
 impl Findings {
     pub(super) fn is_well(&self) -> bool {
-        !self.disagree && self.open.is_empty() && self.uncovered.is_empty() && self.multiple.is_empty()
+        !self.disagree
+            && self.open.is_empty()
+            && self.uncovered.is_empty()
+            && self.multiple.is_empty()
     }
 }
 
@@ -45,7 +48,9 @@ impl View {
             let reached = if line.is_linked { view.reach(&line, session) } else { None };
             match reached {
                 Some(node) => view.nodes.push(node),
-                None => view.unreachable_masters += usize::from(is_master && !line.slots.is_empty()),
+                None => {
+                    view.unreachable_masters += usize::from(is_master && !line.slots.is_empty())
+                }
             }
         }
         view.count_replicas();
@@ -65,8 +70,7 @@ impl View {
             node.replicas = masters.iter().filter(|id| **id == node.is.id).count();
         }
         for node in &self.nodes {
-            let unknown =
-                node.is.replicates.as_ref().filter(|id| self.find(id).is_none());
+            let unknown = node.is.replicates.as_ref().filter(|id| self.find(id).is_none());
             if let Some(id) = unknown {
                 let place = node.place();
                 tell::warning(&format!(
@@ -171,7 +175,9 @@ impl View {
     fn open_slots(&self) -> BTreeSet<u16> {
         let mut open = BTreeSet::new();
         for node in &self.nodes {
-            for (slots, state) in [(&node.is.migrating, "migrating"), (&node.is.importing, "importing")] {
+            for (slots, state) in
+                [(&node.is.migrating, "migrating"), (&node.is.importing, "importing")]
+            {
                 if slots.is_empty() {
                     continue;
                 }

@@ -83,7 +83,8 @@ fn map(out: &mut Vec<u8>, pairs: &[(Value, Value)], prefix: &str) {
 fn fits_a_line(value: &Value) -> bool {
     match value.without_attributes() {
         Value::Map(pairs) => {
-            pairs.len() <= 1 && pairs.iter().all(|(key, value)| fits_a_line(key) && fits_a_line(value))
+            pairs.len() <= 1
+                && pairs.iter().all(|(key, value)| fits_a_line(key) && fits_a_line(value))
         }
         other => {
             let list = other.as_slice().unwrap_or_default();

@@ -1,7 +1,7 @@
 //! `--bigkeys` and `--memkeys`: the largest key of each type, by its elements or by its memory, and averages.
 
-use super::keyspace::{self, Walk, failed};
 use super::Asked;
+use super::keyspace::{self, Walk, failed};
 use crate::link::Link;
 use crate::options::Options;
 use crate::quote::quote;

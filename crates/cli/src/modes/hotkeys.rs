@@ -1,8 +1,8 @@
 //! `--hotkeys`: the keys that are used most, by the counters of an LFU policy.
 
+use super::Asked;
 use super::bigkeys::percentage;
 use super::keyspace::{self, Walk, failed};
-use super::Asked;
 use crate::link::Link;
 use crate::options::Options;
 use crate::quote::quote;
@@ -64,7 +64,8 @@ pub(super) fn run(link: &mut Link, options: &Options) -> i32 {
         }
         walk.rest(options.interval_us);
     }
-    let mut text = format!("\n-------- summary -------\n\nSampled {sampled} keys in the keyspace!\n");
+    let mut text =
+        format!("\n-------- summary -------\n\nSampled {sampled} keys in the keyspace!\n");
     for (counter, key) in &hottest.0 {
         text.push_str(&format!("hot key found with counter: {counter}\tkeyname: {key}\n"));
     }

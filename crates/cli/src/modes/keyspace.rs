@@ -87,7 +87,8 @@ impl<'a> Walk<'a> {
             return Err(WalkError::Refused("Invalid element count from SCAN!".to_owned()));
         };
         self.cursor = cursor.as_bytes().unwrap_or(b"0").to_vec();
-        self.is_over = leading_number(&self.cursor) == 0 && self.cursor.iter().all(|it| *it == b'0');
+        self.is_over =
+            leading_number(&self.cursor) == 0 && self.cursor.iter().all(|it| *it == b'0');
         self.steps += 1;
         let keys = keys.as_slice().unwrap_or_default();
         Ok(Some(keys.iter().filter_map(Value::as_bytes).map(<[u8]>::to_vec).collect()))

@@ -62,10 +62,7 @@ pub(super) fn run(link: &mut Link, options: &Options) -> i32 {
         let waits = transfer.is_all_read && !silence.is_zero();
         if waits && !transfer.is_done && transfer.heard.elapsed() > silence {
             screen::flush();
-            screen::warn(format!(
-                "No replies for {} seconds: exiting.\n",
-                options.pipe_timeout_s
-            ));
+            screen::warn(format!("No replies for {} seconds: exiting.\n", options.pipe_timeout_s));
             transfer.errors += 1;
             break;
         }
@@ -78,11 +75,8 @@ impl Transfer {
     /// Waits until something can be done, and does it.
     fn step(&mut self, link: &mut Link) -> Result<(), LinkError> {
         let has_more = !self.is_all_read || self.sent < self.pending.len();
-        let (readable, writable) = if link.stream().has_decrypted() {
-            (true, false)
-        } else {
-            ready(link, has_more)?
-        };
+        let (readable, writable) =
+            if link.stream().has_decrypted() { (true, false) } else { ready(link, has_more)? };
         if readable {
             self.receive(link)?;
         }

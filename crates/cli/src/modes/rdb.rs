@@ -51,7 +51,9 @@ pub(crate) fn fetch(link: &mut Link, path: &[u8], functions_only: bool) -> Resul
     }
     let payload = begin(link)?;
     screen::warn(match &payload {
-        Payload::Bytes(count) => format!("SYNC sent to master, writing {count} bytes to '{shown}'\n"),
+        Payload::Bytes(count) => {
+            format!("SYNC sent to master, writing {count} bytes to '{shown}'\n")
+        }
         Payload::UpTo(_) => format!(
             "SYNC sent to master, writing bytes of bulk transfer until EOF marker to '{shown}'\n"
         ),
@@ -67,8 +69,7 @@ pub(crate) fn fetch(link: &mut Link, path: &[u8], functions_only: bool) -> Resul
         let mut file = File::create(path)
             .map_err(|error| format!("Error opening '{shown}': {}", plain(&error)))?;
         let count = receive(link, &payload, &mut |bytes| file.write_all(bytes))?;
-        file.sync_all()
-            .map_err(|error| format!("Fail to fsync '{shown}': {}", plain(&error)))?;
+        file.sync_all().map_err(|error| format!("Fail to fsync '{shown}': {}", plain(&error)))?;
         count
     };
     screen::warn(match payload {

@@ -7,8 +7,7 @@ use std::time::Duration;
 const INTERVAL: Duration = Duration::from_secs(1);
 /// The head is repeated after so many lines.
 const LINES_PER_HEAD: u64 = 20;
-const HEAD: &str =
-    "------- data ------ --------------------- load -------------------- - child -\n\
+const HEAD: &str = "------- data ------ --------------------- load -------------------- - child -\n\
      keys       mem      clients blocked requests            connections          \n";
 
 pub(super) fn run(session: &mut Session) -> i32 {

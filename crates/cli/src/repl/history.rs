@@ -51,7 +51,8 @@ impl History {
         }
         let Some(path) = &self.path else { return };
         let text: String = self.lines.iter().flat_map(|line| [line.as_str(), "\n"]).collect();
-        let open = OpenOptions::new().write(true).create(true).truncate(true).mode(FILE_MODE).open(path);
+        let open =
+            OpenOptions::new().write(true).create(true).truncate(true).mode(FILE_MODE).open(path);
         if let Ok(mut file) = open {
             let _ = file.set_permissions(fs::Permissions::from_mode(FILE_MODE));
             let _ = file.write_all(text.as_bytes());
@@ -120,7 +121,9 @@ mod tests {
         ] {
             assert!(secret(line), "{line}");
         }
-        for line in ["get auth", "acl cat", "config get requirepass", "hello 3", "set requirepass 1"] {
+        for line in
+            ["get auth", "acl cat", "config get requirepass", "hello 3", "set requirepass 1"]
+        {
             assert!(!secret(line), "{line}");
         }
     }

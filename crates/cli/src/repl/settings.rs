@@ -53,9 +53,7 @@ impl Settings {
                 }
                 Ok(())
             }
-            [first, ..] => {
-                Err(format!("unknown redis-cli internal command '{}'", text(first)))
-            }
+            [first, ..] => Err(format!("unknown redis-cli internal command '{}'", text(first))),
             [] => Ok(()),
         }
     }

@@ -78,10 +78,9 @@ impl Terminal {
             }
             match self.shown.recv_timeout(end.saturating_duration_since(Instant::now())) {
                 Ok(bytes) => self.screen.push_str(&String::from_utf8_lossy(&bytes)),
-                Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => panic!(
-                    "not shown: {text:?}\nbut: {:?}",
-                    &self.screen[self.seen..]
-                ),
+                Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {
+                    panic!("not shown: {text:?}\nbut: {:?}", &self.screen[self.seen..])
+                }
             }
         }
     }
