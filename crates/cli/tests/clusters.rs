@@ -84,7 +84,6 @@ fn a_cluster_is_made_read_changed_and_mended() {
         &["set-timeout", all[0], "50"],
         &["set-timeout", all[0], "15000"],
         &["rebalance", all[0]],
-        &["rebalance", all[0], "--cluster-weight", "nonsense"],
         &["fix", all[0]],
         &["del-node", all[0], "nonsense"],
         &["create", all[0], all[1], all[2], "--cluster-yes"],

@@ -42,7 +42,7 @@ fn save(node: &mut Node, folder: &str) -> Done {
     let name = format!("redis-node-{}-{}-{}.rdb", node.is.host, node.is.port, node.is.id);
     let path = Path::new(folder).join(name).display().to_string();
     let mut link = node.link().ok_or(Told)?;
-    match rdb::fetch(&mut link, path.as_bytes(), false) {
+    match rdb::fetch(&mut link, path.as_bytes()) {
         Ok(()) => Ok(()),
         Err(text) => tell::fail(&format!("{text}\n[ERR] Failed to back cluster!\n")),
     }

@@ -114,7 +114,7 @@ fn assign_replicas(nodes: &mut [Node], order: &[usize], masters: usize, per_mast
     if !rest.is_empty() {
         rest.rotate_left(1);
     }
-    let mut assign = |nodes: &mut [Node], master: usize, rest: &mut Vec<usize>| {
+    let assign = |nodes: &mut [Node], master: usize, rest: &mut Vec<usize>| {
         let elsewhere = rest.iter().position(|&at| nodes[at].is.host != nodes[master].is.host);
         if rest.is_empty() {
             return;

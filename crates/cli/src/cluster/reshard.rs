@@ -66,7 +66,7 @@ fn count(task: &Task<'_>) -> Result<usize, Told> {
 fn master(view: &View, id: &str) -> Option<usize> {
     let found = view.find(id).filter(|&at| view.nodes[at].is_master());
     if found.is_none() {
-        tell::say(&format!(
+        tell::error(&format!(
             "*** The specified node ({id}) is not known or not a master, please retry.\n"
         ));
     }

@@ -27,7 +27,7 @@ pub(crate) type Refused = String;
 
 pub(super) fn run(link: &mut Link, options: &Options) -> i32 {
     let path = options.rdb_file.clone();
-    match fetch(link, &path, options.functions_only) {
+    match introduce(link, options.functions_only).and_then(|()| fetch(link, &path)) {
         Ok(()) => 0,
         Err(text) => {
             screen::flush();
@@ -37,18 +37,23 @@ pub(super) fn run(link: &mut Link, options: &Options) -> i32 {
     }
 }
 
-/// Fetches a snapshot into a file; `-` is standard output.
-///
-/// # Errors
-/// What failed, in words.
-pub(crate) fn fetch(link: &mut Link, path: &[u8], functions_only: bool) -> Result<(), Refused> {
-    use std::os::unix::ffi::OsStrExt;
-    let shown = String::from_utf8_lossy(path).into_owned();
+/// Says that a snapshot is all we want, and of what.
+fn introduce(link: &mut Link, functions_only: bool) -> Result<(), Refused> {
     configure(link, "capa", "eof")?;
     configure(link, "rdb-only", "1")?;
     if functions_only && !configure(link, "rdb-filter-only", "functions")? {
         return Err("Failed requesting functions only RDB from server, aborting".to_owned());
     }
+    Ok(())
+}
+
+/// Fetches a snapshot into a file; `-` is standard output.
+///
+/// # Errors
+/// What failed, in words.
+pub(crate) fn fetch(link: &mut Link, path: &[u8]) -> Result<(), Refused> {
+    use std::os::unix::ffi::OsStrExt;
+    let shown = String::from_utf8_lossy(path).into_owned();
     let payload = begin(link)?;
     screen::warn(match &payload {
         Payload::Bytes(count) => {

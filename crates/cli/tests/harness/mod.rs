@@ -2,8 +2,8 @@
 //! pseudo terminal. Not every test file uses all of it.
 #![allow(dead_code, reason = "each test file uses its part")]
 
-pub mod scripted;
-pub mod terminal;
+pub(crate) mod scripted;
+pub(crate) mod terminal;
 
 use brisk_testkit::server::redis_tool;
 use brisk_testkit::{Launch, Server};
@@ -13,38 +13,38 @@ use std::process::{Command, Output, Stdio};
 
 /// What the programs of one comparison are given.
 #[derive(Clone, Debug, Default)]
-pub struct Case<'a> {
-    pub args: Vec<&'a str>,
-    pub stdin: &'a [u8],
-    pub vars: Vec<(&'a str, &'a str)>,
+pub(crate) struct Case<'a> {
+    pub(crate) args: Vec<&'a str>,
+    pub(crate) stdin: &'a [u8],
+    pub(crate) vars: Vec<(&'a str, &'a str)>,
 }
 
 impl<'a> Case<'a> {
-    pub fn new(args: &[&'a str]) -> Case<'a> {
+    pub(crate) fn new(args: &[&'a str]) -> Case<'a> {
         Case { args: args.to_vec(), ..Case::default() }
     }
 
-    pub fn with_stdin(mut self, stdin: &'a [u8]) -> Case<'a> {
+    pub(crate) fn with_stdin(mut self, stdin: &'a [u8]) -> Case<'a> {
         self.stdin = stdin;
         self
     }
 
-    pub fn with_var(mut self, name: &'a str, value: &'a str) -> Case<'a> {
+    pub(crate) fn with_var(mut self, name: &'a str, value: &'a str) -> Case<'a> {
         self.vars.push((name, value));
         self
     }
 }
 
-pub fn ours() -> PathBuf {
+pub(crate) fn ours() -> PathBuf {
     PathBuf::from(env!("CARGO_BIN_EXE_brisk-cli"))
 }
 
-pub fn theirs() -> PathBuf {
+pub(crate) fn theirs() -> PathBuf {
     redis_tool("redis-cli")
 }
 
 /// Runs a program to its end, with nothing of the user's own settings.
-pub fn run(program: &PathBuf, case: &Case<'_>) -> Output {
+pub(crate) fn run(program: &PathBuf, case: &Case<'_>) -> Output {
     let mut child = Command::new(program)
         .args(&case.args)
         .env_remove("REDISCLI_AUTH")
@@ -68,7 +68,7 @@ pub fn run(program: &PathBuf, case: &Case<'_>) -> Output {
 }
 
 /// Runs ours with a server's port before the arguments.
-pub fn brisk_cli(server: &Server, args: &[&str]) -> Output {
+pub(crate) fn brisk_cli(server: &Server, args: &[&str]) -> Output {
     let port = server.port().to_string();
     let all: Vec<&str> = ["-p", &port].into_iter().chain(args.iter().copied()).collect();
     run(&ours(), &Case::new(&all))
@@ -76,7 +76,7 @@ pub fn brisk_cli(server: &Server, args: &[&str]) -> Output {
 
 /// Asserts that both programs say the same on both streams, and end with the same code.
 #[track_caller]
-pub fn assert_same(case: &Case<'_>) {
+pub(crate) fn assert_same(case: &Case<'_>) {
     let (expected, found) = (run(&theirs(), case), run(&ours(), case));
     let shown = |output: &Output| {
         format!(
@@ -96,12 +96,12 @@ pub fn assert_same(case: &Case<'_>) {
     );
 }
 
-pub fn text(bytes: &[u8]) -> String {
+pub(crate) fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
 /// A real Redis and ours, with the same data.
-pub fn servers() -> Vec<Server> {
+pub(crate) fn servers() -> Vec<Server> {
     [Launch::redis(), Launch::subject()]
         .map(|launch| {
             let server = launch.start();
@@ -112,7 +112,7 @@ pub fn servers() -> Vec<Server> {
 }
 
 /// Keys of every type.
-pub fn prepare(server: &Server) {
+pub(crate) fn prepare(server: &Server) {
     let mut conn = server.connect();
     for line in [
         "FLUSHALL",

@@ -5,13 +5,13 @@ use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 
 /// Answers HELLO with +OK, and all else as it was told.
-pub struct Scripted {
+pub(crate) struct Scripted {
     port: u16,
     reply: Arc<Mutex<Vec<u8>>>,
 }
 
 impl Scripted {
-    pub fn start() -> Scripted {
+    pub(crate) fn start() -> Scripted {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
         let port = listener.local_addr().expect("it is bound").port();
         let reply = Arc::new(Mutex::new(Vec::new()));
@@ -25,12 +25,12 @@ impl Scripted {
         Scripted { port, reply }
     }
 
-    pub fn port(&self) -> String {
+    pub(crate) fn port(&self) -> String {
         self.port.to_string()
     }
 
     /// Answers with this from now on. Bytes that do not end a line are followed by the end of the stream.
-    pub fn answer(&self, bytes: &[u8]) {
+    pub(crate) fn answer(&self, bytes: &[u8]) {
         *self.reply.lock().expect("no thread panics") = bytes.to_vec();
     }
 }

@@ -15,7 +15,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 const COLUMNS: u16 = 200;
 
 /// A session.
-pub struct Terminal {
+pub(crate) struct Terminal {
     child: Child,
     master: File,
     shown: Receiver<Vec<u8>>,
@@ -26,7 +26,7 @@ pub struct Terminal {
 
 impl Terminal {
     /// Starts a program with a terminal of its own, which Ctrl-C reaches it by.
-    pub fn start(program: &Path, args: &[&str], vars: &[(&str, &str)]) -> Terminal {
+    pub(crate) fn start(program: &Path, args: &[&str], vars: &[(&str, &str)]) -> Terminal {
         let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("there are terminals");
         grantpt(&master).expect("it is ours");
         unlockpt(&master).expect("it is ours");
@@ -68,7 +68,7 @@ impl Terminal {
 
     /// Waits for a text behind all that was expected before; gives what stands in between.
     #[track_caller]
-    pub fn expect(&mut self, text: &str) -> String {
+    pub(crate) fn expect(&mut self, text: &str) -> String {
         let end = Instant::now() + PATIENCE;
         loop {
             if let Some(at) = self.screen[self.seen..].find(text) {
@@ -86,26 +86,26 @@ impl Terminal {
     }
 
     /// Types keys as they are.
-    pub fn press(&mut self, keys: &str) {
+    pub(crate) fn press(&mut self, keys: &str) {
         self.master.write_all(keys.as_bytes()).expect("the terminal is open");
     }
 
     /// Types a line once a prompt is there.
     #[track_caller]
-    pub fn type_at(&mut self, prompt: &str, line: &str) {
+    pub(crate) fn type_at(&mut self, prompt: &str, line: &str) {
         self.expect(prompt);
         self.press(line);
         self.press("\r");
     }
 
     /// Everything shown so far.
-    pub fn screen(&self) -> &str {
+    pub(crate) fn screen(&self) -> &str {
         &self.screen
     }
 
     /// Waits for the end of the program; gives its exit code.
     #[track_caller]
-    pub fn end(mut self) -> Option<i32> {
+    pub(crate) fn end(mut self) -> Option<i32> {
         let mut code = None;
         brisk_testkit::wait_until("the program ends", || {
             code = self.child.try_wait().expect("it is ours");
