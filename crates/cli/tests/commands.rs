@@ -85,7 +85,6 @@ const CASES: &[&[&str]] = &[
     &["cluster", "info", "nonsense"],
     &["latency", "doctor"],
     &["memory", "doctor"],
-    &["lolwut", "version", "1"],
     &["info", "nonsense"],
     &["debug", "protocol", "string"],
     &["-3", "debug", "protocol", "map"],

@@ -184,7 +184,7 @@ fn figures_and_latencies_have_redis_clis_layout() {
         );
         shown.expect("\r\n");
         let line = shown.expect("\r\n");
-        assert_eq!(line.len(), 69, "{line:?}");
+        assert_eq!(line.len(), 68, "{line:?}");
         shown.press("\x03");
         let mut shown = Terminal::start(&ours(), &["-p", &port, "--latency"], &[]);
         shown.expect("\x1b[0G\x1b[2Kmin: ");

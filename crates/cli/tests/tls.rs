@@ -6,7 +6,7 @@ mod harness;
 use brisk_testkit::port::Port;
 use brisk_testkit::{Launch, TempDir};
 use harness::{Case, assert_same, ours, run, text};
-use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
+use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
 
 /// An authority's certificate, and what it signs with.
 fn authority() -> (String, Issuer<'static, KeyPair>) {
@@ -23,7 +23,9 @@ fn trusted_servers_are_spoken_to_and_others_refused() {
     let path = |name: &str| home.path(name).display().to_string();
     let (trusted, issuer) = authority();
     let key = KeyPair::generate().unwrap();
-    let params = CertificateParams::new(vec!["127.0.0.1".to_owned()]).unwrap();
+    let mut params = CertificateParams::new(vec!["127.0.0.1".to_owned()]).unwrap();
+    // A certificate with the name of its authority would pass for one that is signed by itself.
+    params.distinguished_name.push(DnType::CommonName, "server");
     let certificate = params.signed_by(&key, &issuer).unwrap();
     for (name, text) in [
         ("ca.crt", trusted),

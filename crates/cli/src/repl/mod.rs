@@ -175,6 +175,8 @@ fn command(session: &mut Session, words: &[Vec<u8>], repeat: i64) {
             _ => " -- dataset changes rolled back",
         };
         screen::print(format!("\n(Lua debugging session ended{rolled_back})\n\n"));
+        // The server has ended the connection with the session; the next command would notice.
+        let _ = session.connect(Loudness::Quiet);
     }
     let took = begin.elapsed();
     if took >= TOLD_FROM && session.options.output == Output::Standard {
