@@ -35,11 +35,8 @@ pub(crate) fn ask(prompt: &str) -> Option<Vec<u8>> {
             b'\r' | b'\n' => break,
             // The end of input.
             4 if password.is_empty() => break,
-            8 | 127 => {
-                if password.pop().is_some() {
-                    screen::print("\x08 \x08");
-                }
-            }
+            8 | 127 if password.pop().is_some() => screen::print("\x08 \x08"),
+            8 | 127 => {}
             byte if password.len() < BYTES_MAX => {
                 password.push(byte);
                 screen::print("*");

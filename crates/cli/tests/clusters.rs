@@ -66,6 +66,11 @@ fn a_cluster_is_made_read_changed_and_mended() {
     let said = must(&create);
     assert!(said.contains("[OK] All 16384 slots covered."), "{said}");
     settle(all[0]);
+    for node in &nodes {
+        wait_until("the node serves", || {
+            text(&harness::brisk_cli(node, &["cluster", "info"]).stdout).contains("cluster_state:ok")
+        });
+    }
 
     let keys: Vec<String> = (0..200).map(|number| format!("key:{number}")).collect();
     for key in &keys {

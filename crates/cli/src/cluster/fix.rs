@@ -143,6 +143,9 @@ fn take(view: &mut View, slot: u16, owner: usize) -> Done {
     Ok(())
 }
 
+/// Whether so many nodes with keys of a slot are of a kind.
+type IsOne = fn(usize) -> bool;
+
 /// Gives slots an owner that have none: whoever has their keys, or else the master with fewest slots.
 fn cover(view: &mut View, task: &Task<'_>, slots: &BTreeSet<u16>) -> Done {
     tell::step(">>> Fixing slots coverage...\n");
@@ -157,7 +160,7 @@ fn cover(view: &mut View, task: &Task<'_>, slots: &BTreeSet<u16>) -> Done {
         }
         holders.insert(slot, with_keys);
     }
-    let kinds: [(fn(usize) -> bool, &str, &str); 3] = [
+    let kinds: [(IsOne, &str, &str); 3] = [
         (
             |count| count == 0,
             "The following uncovered slots have no keys across the cluster:",

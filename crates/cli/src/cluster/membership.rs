@@ -28,9 +28,8 @@ pub(super) fn add(task: &Task<'_>) -> Done {
         return Err(Told);
     }
     let master = if task.options.as_replica { Some(master_for(&view, task)?) } else { None };
-    let mut node = Node::connect(&new_host, new_port, task.session).map_err(|told| {
+    let mut node = Node::connect(&new_host, new_port, task.session).inspect_err(|_| {
         tell::error(&format!("[ERR] Sorry, can't connect to node {new_host}:{new_port}\n"));
-        told
     })?;
     require_empty(&mut node)?;
     if master.is_none() {

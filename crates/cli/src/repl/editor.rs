@@ -154,7 +154,7 @@ fn complete(docs: &Docs, line: &str, at: usize) -> (usize, Vec<String>) {
     let typed = line.get(..at).unwrap_or(line);
     let help = typed.len() >= 5 && typed.as_bytes()[..5].eq_ignore_ascii_case(b"help ");
     let start = if help { typed.len() - typed[5..].trim_start().len() } else { 0 };
-    let begun = typed[start..].as_bytes();
+    let begun = &typed.as_bytes()[start..];
     let begins = |name: &str| {
         name.as_bytes().get(..begun.len()).is_some_and(|head| head.eq_ignore_ascii_case(begun))
     };

@@ -304,14 +304,15 @@ fn rest(time: Duration) {
 /// Whether the answer is a text that is laid out already.
 fn is_text_for_people(command: &[u8], words: &[Vec<u8>]) -> bool {
     let sub = words.get(1).map(|word| word.to_ascii_lowercase()).unwrap_or_default();
-    match (command, sub.as_slice(), words.len()) {
-        (b"info" | b"lolwut", _, _) => true,
-        (b"debug", b"htstats" | b"htstats-key" | b"client-eviction", _) => true,
-        (b"memory", b"malloc-stats" | b"doctor", _) => true,
-        (b"cluster", b"nodes" | b"info", 2) => true,
-        (b"client", b"list" | b"info", _) => true,
-        (b"latency", b"graph", 3) | (b"latency", b"doctor", 2) => true,
-        (b"proxy", b"info", _) => true,
-        _ => false,
-    }
+    matches!(
+        (command, sub.as_slice(), words.len()),
+        (b"info" | b"lolwut", _, _)
+            | (b"debug", b"htstats" | b"htstats-key" | b"client-eviction", _)
+            | (b"memory", b"malloc-stats" | b"doctor", _)
+            | (b"cluster", b"nodes" | b"info", 2)
+            | (b"client", b"list" | b"info", _)
+            | (b"latency", b"graph", 3)
+            | (b"latency", b"doctor", 2)
+            | (b"proxy", b"info", _)
+    )
 }
