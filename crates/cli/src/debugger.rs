@@ -39,11 +39,7 @@ fn lines(value: &Value, out: &mut Vec<u8>, ended: &mut bool, depth: usize) {
 }
 
 fn coloured(line: &[u8], out: &mut Vec<u8>) {
-    let is_colourful = std::env::var_os("TERM").is_some_and(|term| {
-        let term = term.to_string_lossy();
-        term.contains("xterm")
-    });
-    match (is_colourful, colour(line)) {
+    match (screen::is_colourful(), colour(line)) {
         (true, Some((bold, colour))) => {
             out.extend_from_slice(format!("\x1b[{bold};{colour};49m").as_bytes());
             out.extend_from_slice(line);

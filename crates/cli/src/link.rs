@@ -3,11 +3,13 @@
 //! A session at a terminal hands it its [`Interrupts`]: while the link waits for a reply, Ctrl-C ends the
 //! wait and not the program.
 
+use crate::pause::timespec;
 use brisk_dial::{Address, Stream, TlsClient};
 use brisk_resp::Value;
 use brisk_resp::reply::decode::{ReplyDecoder, ReplyError, ReplyLimits, ReplyStep};
 use brisk_resp::request::encode;
 use rustix::event::{PollFd, PollFlags, poll};
+use rustix::stdio;
 use signal_hook::consts::SIGINT;
 use std::fmt;
 use std::io::{self, Read, Write};
@@ -15,7 +17,7 @@ use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::rc::Rc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 const RECEIVE_BYTES: usize = 64 * 1024;
 /// A peer that is gone without a word is noticed after this long.
@@ -104,6 +106,15 @@ pub(crate) enum OpenError {
     Tls(String),
 }
 
+/// What a wait for two things has ended with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Woken {
+    /// The server has sent something.
+    Link,
+    /// Standard input has something, or its end.
+    Input,
+}
+
 /// Ctrl-C, as something that can be waited for.
 #[derive(Debug)]
 pub(crate) struct Interrupts(UnixStream);
@@ -144,16 +155,20 @@ pub(crate) struct Link {
 }
 
 impl Link {
-    /// Connects; IPv4 addresses of a host are tried first.
+    /// Connects, within `patience` if one is given; IPv4 addresses of a host are tried first.
     ///
     /// # Errors
     /// None of its addresses answers.
-    pub(crate) fn open(place: &Place, tls: Option<&TlsClient>) -> Result<Link, OpenError> {
+    pub(crate) fn open(
+        place: &Place,
+        tls: Option<&TlsClient>,
+        patience: Option<Duration>,
+    ) -> Result<Link, OpenError> {
         let failed = |error: io::Error| OpenError::Connect(plain(&error));
         let stream = match place {
             Place::Unix(path) => Stream::unix(path).map_err(failed)?,
             Place::Tcp(host, port) => {
-                let (stream, resolved) = connect(host, *port as u16).map_err(failed)?;
+                let (stream, resolved) = connect(host, *port as u16, patience).map_err(failed)?;
                 match tls {
                     Some(tls) => {
                         let address = Address::Tcp { host: host.clone(), resolved };
@@ -285,26 +300,76 @@ impl Link {
 
     /// Waits until a read does not block, or for Ctrl-C.
     fn wait(&mut self) -> Result<(), LinkError> {
-        if self.stream.has_decrypted() {
+        if self.interrupts.is_none() {
             return Ok(());
         }
-        let Some(interrupts) = self.interrupts.clone() else { return Ok(()) };
+        self.wait_for(false, None).map(drop)
+    }
+
+    /// Waits for a reply, and for standard input. What was received already counts as the former.
+    ///
+    /// # Errors
+    /// The user does not want to wait.
+    pub(crate) fn wait_or_input(&mut self) -> Result<Woken, LinkError> {
+        if self.read < self.received.len() {
+            return Ok(Woken::Link);
+        }
+        Ok(self.wait_for(true, None)?.unwrap_or(Woken::Link))
+    }
+
+    /// The next reply, if it comes within this time.
+    ///
+    /// # Errors
+    /// The connection fails, or the user does not want to wait.
+    pub(crate) fn reply_within(&mut self, time: Duration) -> Result<Option<Value>, LinkError> {
+        let end = Instant::now() + time;
         loop {
-            let mut fds = [
-                PollFd::new(&self.stream, PollFlags::IN),
-                PollFd::new(&interrupts.0, PollFlags::IN),
-            ];
-            match poll(&mut fds, None) {
-                Err(rustix::io::Errno::INTR) => continue,
-                Err(error) => return Err(LinkError::Io(error.into())),
-                Ok(_) => {}
+            if let Some(value) = self.decoded()? {
+                return Ok(Some(value));
             }
-            let [socket, _] = fds.map(|fd| !fd.revents().is_empty());
-            if interrupts.take() {
+            let left = end.saturating_duration_since(Instant::now());
+            if self.wait_for(false, Some(left))?.is_none() {
+                return Ok(None);
+            }
+            self.receive()?;
+        }
+    }
+
+    /// Waits for the server, for standard input if that is wanted, and for Ctrl-C. `None` if the time is over.
+    fn wait_for(
+        &mut self,
+        with_input: bool,
+        time: Option<Duration>,
+    ) -> Result<Option<Woken>, LinkError> {
+        if self.stream.has_decrypted() {
+            return Ok(Some(Woken::Link));
+        }
+        let interrupts = self.interrupts.clone();
+        let time = time.map(timespec);
+        loop {
+            let stdin = stdio::stdin();
+            let mut fds = vec![PollFd::new(&self.stream, PollFlags::IN)];
+            if with_input {
+                fds.push(PollFd::new(&stdin, PollFlags::IN));
+            }
+            if let Some(interrupts) = &interrupts {
+                fds.push(PollFd::new(&interrupts.0, PollFlags::IN));
+            }
+            let is_over = match poll(&mut fds, time.as_ref()) {
+                Err(rustix::io::Errno::INTR) => false,
+                Err(error) => return Err(LinkError::Io(error.into())),
+                Ok(count) => count == 0,
+            };
+            let has = |at: usize| fds.get(at).is_some_and(|fd| !fd.revents().is_empty());
+            let (socket, input) = (has(0), with_input && has(1));
+            if interrupts.as_ref().is_some_and(|interrupts| interrupts.take()) {
                 return Err(LinkError::Interrupted);
             }
-            if socket {
-                return Ok(());
+            match (socket, input) {
+                (true, _) => return Ok(Some(Woken::Link)),
+                (false, true) => return Ok(Some(Woken::Input)),
+                (false, false) if is_over => return Ok(None),
+                (false, false) => {}
             }
         }
     }
@@ -336,7 +401,7 @@ impl Link {
     }
 }
 
-fn connect(host: &str, port: u16) -> io::Result<(Stream, SocketAddr)> {
+fn connect(host: &str, port: u16, patience: Option<Duration>) -> io::Result<(Stream, SocketAddr)> {
     let mut addresses: Vec<SocketAddr> = match host.parse::<IpAddr>() {
         Ok(ip) => vec![SocketAddr::new(ip, port)],
         Err(_) => (host, port).to_socket_addrs()?.collect(),
@@ -344,7 +409,7 @@ fn connect(host: &str, port: u16) -> io::Result<(Stream, SocketAddr)> {
     addresses.sort_by_key(SocketAddr::is_ipv6);
     let mut failure = io::Error::other("Name or service not known");
     for address in addresses {
-        match Stream::tcp(&address, None) {
+        match Stream::tcp(&address, patience) {
             Ok(stream) => return Ok((stream, address)),
             Err(error) => failure = error,
         }

@@ -35,13 +35,12 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
 /// The variable that holds the password, so that it does not stand in the list of processes.
 const PASSWORD_VARIABLE: &str = "REDISCLI_AUTH";
-/// Replies are shown as on a terminal if it is set.
-const TERMINAL_VARIABLE: &str = "FAKETTY";
+/// Longest argument that servers take, as their `proto-max-bulk-len` stands by itself.
+const ARGUMENT_BYTES_MAX: u64 = 512 << 20;
 
 fn main() {
     let words = std::env::args_os().skip(1).map(OsStringExt::into_vec).collect();
-    let for_people = screen::is_terminal() || std::env::var_os(TERMINAL_VARIABLE).is_some();
-    let code = match options::parse(words, for_people) {
+    let code = match options::parse(words, screen::is_for_people()) {
         Ok(Request::Help) => {
             screen::print(help::text());
             0
@@ -122,14 +121,17 @@ fn one_command(session: &mut Session) -> i32 {
         return 0;
     }
     let repeat = session.options.repeat;
-    i32::from(session.issue(&words, repeat).is_err())
+    i32::from(session.issue(&words, repeat).and_then(|()| session.messages()).is_err())
 }
 
+/// What standard input holds. More than an argument may have is refused, and not read.
 fn all_of_stdin() -> Vec<u8> {
     let mut bytes = Vec::new();
-    if let Err(error) = stdin().read_to_end(&mut bytes) {
-        screen::warn(format!("Error reading from stdin: {}\n", link::plain(&error)));
-        screen::exit(1);
-    }
-    bytes
+    let told = match stdin().take(ARGUMENT_BYTES_MAX + 1).read_to_end(&mut bytes) {
+        Ok(count) if count as u64 <= ARGUMENT_BYTES_MAX => return bytes,
+        Ok(_) => format!("more than {ARGUMENT_BYTES_MAX} bytes"),
+        Err(error) => link::plain(&error),
+    };
+    screen::warn(format!("Error reading from stdin: {told}\n"));
+    screen::exit(1)
 }

@@ -3,7 +3,7 @@
 use crate::screen;
 use rustix::stdio;
 use rustix::termios::{self, LocalModes, OptionalActions, SpecialCodeIndex, Termios};
-use std::io::{self, BufRead, Read};
+use std::io::{self, Read};
 
 /// Longest password.
 const BYTES_MAX: usize = 4096;
@@ -50,9 +50,15 @@ pub(crate) fn ask(prompt: &str) -> Option<Vec<u8>> {
     Some(password)
 }
 
+/// Byte by byte, since what follows the line is read by others.
 fn from_pipe() -> Option<Vec<u8>> {
-    let mut line = Vec::new();
-    io::stdin().lock().take(BYTES_MAX as u64).read_until(b'\n', &mut line).ok()?;
+    let (mut line, mut byte) = (Vec::new(), [0]);
+    while line.len() < BYTES_MAX && rustix::io::read(stdio::stdin(), &mut byte).ok()? == 1 {
+        line.push(byte[0]);
+        if byte == *b"\n" {
+            break;
+        }
+    }
     if line.is_empty() {
         return None;
     }

@@ -11,13 +11,17 @@ pub(crate) fn pause(time: Duration) {
         if left.is_zero() {
             return;
         }
-        let left = Timespec {
-            tv_sec: i64::try_from(left.as_secs()).unwrap_or(i64::MAX),
-            tv_nsec: left.subsec_nanos().into(),
-        };
-        match poll(&mut [], Some(&left)) {
+        match poll(&mut [], Some(&timespec(left))) {
             Err(rustix::io::Errno::INTR) => {}
             _ => return,
         }
+    }
+}
+
+/// A span of time in the form in which the system waits for it.
+pub(crate) fn timespec(time: Duration) -> Timespec {
+    Timespec {
+        tv_sec: i64::try_from(time.as_secs()).unwrap_or(i64::MAX),
+        tv_nsec: time.subsec_nanos().into(),
     }
 }

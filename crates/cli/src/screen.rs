@@ -10,6 +10,8 @@ use std::cell::{Cell, RefCell};
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 
+/// Replies are shown as on a terminal if it is set.
+const TERMINAL_VARIABLE: &str = "FAKETTY";
 const BUFFER_BYTES: usize = 64 * 1024;
 
 thread_local! {
@@ -26,6 +28,16 @@ fn open() -> Option<BufWriter<File>> {
 /// Whether standard output is a terminal.
 pub(crate) fn is_terminal() -> bool {
     IS_TERMINAL.with(|is| *is)
+}
+
+/// Whether replies are laid out for people: on a terminal, or if the environment wants it so.
+pub(crate) fn is_for_people() -> bool {
+    is_terminal() || std::env::var_os(TERMINAL_VARIABLE).is_some()
+}
+
+/// Whether colours are understood.
+pub(crate) fn is_colourful() -> bool {
+    std::env::var("TERM").is_ok_and(|term| term.contains("xterm"))
 }
 
 /// A reader that goes away does not end the program from now on.

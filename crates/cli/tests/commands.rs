@@ -56,7 +56,6 @@ const CASES: &[&[&str]] = &[
     &["multi"],
     &["exec"],
     &["monitor", "x"],
-    &["subscribe"],
     &["shutdown", "nonsense"],
     &["--show-pushes", "maybe", "ping"],
     &["--show-pushes", "no", "ping"],
@@ -136,7 +135,7 @@ fn input_becomes_an_argument_or_lines_of_commands() {
             (&[], b"connect 127.0.0.1 1\nping\n"),
             (&["-n", "2"], b"set y 1\nget y\n"),
             (&["--csv"], b"lrange list 0 2\n"),
-            (&["--no-raw"], b"lrange list 0 2\nsubscribe\nget greeting\n"),
+            (&["--no-raw"], b"lrange list 0 2\nget greeting\n"),
         ];
         for (args, input) in inputs {
             let args = at(args);
@@ -220,6 +219,7 @@ fn passwords_come_from_the_variable_the_option_or_the_address() {
             Case::new(&["-p", &port, "-a", "wrong", "ping"]).with_var("REDISCLI_AUTH", "open"),
             Case::new(&["-p", &port, "--user", "joe", "--pass", "secret", "acl", "whoami"]),
             Case::new(&["-p", &port, "--askpass", "ping"]).with_stdin(b"open\n"),
+            Case::new(&["-p", &port, "--askpass"]).with_stdin(b"open\nping\nping\n"),
             Case::new(&["-p", &port, "-n", "4", "-3", "-a", "wrong", "ping"]),
             Case::new(&["-p", &port])
                 .with_stdin(b"ping\nauth open\nping\nauth joe secret\nacl whoami\n"),

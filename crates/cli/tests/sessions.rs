@@ -74,6 +74,9 @@ fn the_tabulator_completes_commands_subcommands_and_groups() {
     }
 }
 
+/// What `redis-cli` 7.2 shows while it waits for messages, as its own suite has it.
+const INVITATION: &str = "Reading messages... (press Ctrl-C to quit or any key to type command)\r";
+
 #[test]
 fn a_subscription_is_left_with_ctrl_c_and_the_session_goes_on() {
     for server in servers() {
@@ -88,8 +91,10 @@ fn a_subscription_is_left_with_ctrl_c_and_the_session_goes_on() {
             shown.expect(first);
             if command != "monitor" {
                 shown.expect("3) (integer) 1\r\n");
+                shown.expect(INVITATION);
                 server.connect().cmd("PUBLISH news flash");
-                shown.expect("3) \"flash\"\r\n");
+                shown.expect("\x1b[K1) \"message\"\r\n2) \"news\"\r\n3) \"flash\"\r\n");
+                shown.expect(INVITATION);
             } else {
                 server.connect().cmd("GET monitored");
                 shown.expect("monitored");
@@ -99,6 +104,63 @@ fn a_subscription_is_left_with_ctrl_c_and_the_session_goes_on() {
             shown.expect("(nil)\r\n");
         }
     }
+}
+
+#[test]
+fn who_has_subscribed_may_type_and_gets_messages_between_commands() {
+    for server in servers() {
+        for args in [&[][..], &["-3"]] {
+            let mut shown = session(server.port(), args, &[]);
+            shown.type_at("> ", "subscribe news sport");
+            shown.expect("2) \"sport\"\r\n3) (integer) 2\r\n");
+            shown.expect(INVITATION);
+            // The key that ends the waiting is part of the line.
+            shown.press("unsubscribe sport");
+            shown.expect("\x1b[K");
+            shown.expect("(subscribed mode)> ");
+            server.connect().cmd("PUBLISH news flash");
+            shown.press("\r");
+            shown
+                .expect("3) \"flash\"\r\n1) \"unsubscribe\"\r\n2) \"sport\"\r\n3) (integer) 1\r\n");
+            shown.expect(INVITATION);
+            shown.press("ping\r");
+            shown.expect(if args.is_empty() { "1) \"pong\"\r\n2) \"\"\r\n" } else { "PONG\r\n" });
+            shown.expect(INVITATION);
+            shown.press("get greeting\r");
+            shown.expect(if args.is_empty() {
+                "(error) ERR Can't execute 'get'"
+            } else {
+                "\"hello\"\r\n"
+            });
+            shown.expect(INVITATION);
+            shown.press("reset\r");
+            shown.expect("RESET\r\n");
+            shown.type_at(&format!(":{}> ", server.port()), "get greeting");
+            shown.expect("\"hello\"\r\n");
+            shown.type_at("> ", "subscribe news");
+            shown.expect(INVITATION);
+            shown.press("x");
+            shown.expect("(subscribed mode)> ");
+            shown.press("\x7f\x04");
+            shown.type_at("> ", "get greeting");
+            shown.expect("\"hello\"\r\n");
+        }
+    }
+}
+
+#[test]
+fn a_line_longer_than_the_terminal_is_wrapped_and_stays_whole() {
+    let server = Launch::subject().start();
+    let mut shown = session(server.port(), &[], &[]);
+    let long: String = (0..90).map(|number| format!("part{number:02}-")).collect();
+    shown.type_at("> ", &format!("echo {long}"));
+    shown.expect(&format!("\"{long}\"\r\n"));
+    // Lines that are pasted at once are executed one after the other.
+    shown.expect("> ");
+    shown.press("set pasted 1\rincr pasted\rget pasted\r");
+    shown.expect("OK\r\n");
+    shown.expect("(integer) 2\r\n");
+    shown.expect("\"2\"\r\n");
 }
 
 #[test]

@@ -2,7 +2,6 @@
 //! another host than their master.
 
 use super::node::Node;
-use super::slots::address_of;
 use super::view::View;
 use super::{Done, SLOTS, Task, split_place, tell};
 use crate::pause::pause;
@@ -233,9 +232,9 @@ fn join(nodes: &mut [Node]) -> Done {
         let _ = node.ask(&["CLUSTER", "SET-CONFIG-EPOCH", &epoch]);
     }
     tell::step(">>> Sending CLUSTER MEET messages to join the cluster\n");
-    let (host, port) = (address_of(&nodes[0].is.host), nodes[0].is.port.to_string());
+    let first = nodes[0].is.clone();
     for node in nodes.iter_mut().skip(1) {
-        node.demand(&["CLUSTER", "MEET", &host, &port])?;
+        node.meet(&first)?;
     }
     Ok(())
 }

@@ -2,7 +2,6 @@
 
 use super::create::{LOOKS_MAX, require_empty};
 use super::node::Node;
-use super::slots::address_of;
 use super::view::View;
 use super::{Done, Task, split_place, tell};
 use crate::pause::pause;
@@ -37,9 +36,7 @@ pub(super) fn add(task: &Task<'_>) -> Done {
     }
     let place = node.place();
     tell::step(&format!(">>> Send CLUSTER MEET to node {place} to make it join the cluster.\n"));
-    let first = &view.nodes[0].is;
-    let (address, port) = (address_of(&first.host), first.port.to_string());
-    node.demand(&["CLUSTER", "MEET", &address, &port])?;
+    node.meet(&view.nodes[0].is)?;
     if let Some(master) = master {
         let id = view.nodes[master].is.id.clone();
         tell::say("Waiting for the cluster to join\n");

@@ -1,5 +1,6 @@
 //! One node of a cluster: its connection, and what it says of itself and of the others.
 
+use super::slots::address_of;
 use super::{SLOTS, split_place, tell};
 use crate::quote::leading_number;
 use crate::screen;
@@ -7,12 +8,17 @@ use crate::session::{Loudness, Session, Told};
 use brisk_resp::Value;
 use std::collections::BTreeSet;
 
+/// From a node's port to that of its bus, unless it is set otherwise.
+const BUS_PORT_OFFSET: i64 = 10_000;
+
 /// A line of CLUSTER NODES.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Line {
     pub(super) id: String,
     pub(super) host: String,
     pub(super) port: i64,
+    /// Where nodes speak with one another; `None` if that is not told.
+    pub(super) bus_port: Option<i64>,
     pub(super) flags: Vec<String>,
     pub(super) replicates: Option<String>,
     pub(super) epoch: u64,
@@ -40,8 +46,18 @@ impl Line {
         let is_linked = next()? == "connected";
         let (host, port) = split_place(place)?;
         let port = leading_number(port.as_bytes());
-        let mut line =
-            Line { id, host, port, flags, replicates, epoch, is_linked, ..Line::default() };
+        let bus_port = place.split_once('@').map(|(_, bus)| leading_number(bus.as_bytes()));
+        let mut line = Line {
+            id,
+            host,
+            port,
+            bus_port,
+            flags,
+            replicates,
+            epoch,
+            is_linked,
+            ..Line::default()
+        };
         for word in words {
             line.add_slots(word)?;
         }
@@ -155,6 +171,20 @@ impl Node {
         Ok(lines)
     }
 
+    /// Has it join the cluster of another node.
+    ///
+    /// # Errors
+    /// It refuses, which is told.
+    pub(super) fn meet(&mut self, other: &Line) -> Result<(), Told> {
+        let (host, port) = (address_of(&other.host), other.port.to_string());
+        // Servers before 7.0 know only the usual one, so it is not said.
+        let bus_port =
+            other.bus_port.filter(|bus| ![0, other.port + BUS_PORT_OFFSET].contains(bus));
+        let bus_port = bus_port.map(|bus| bus.to_string());
+        let words = ["CLUSTER", "MEET", &host, &port].into_iter().chain(bus_port.as_deref());
+        self.demand(&words.collect::<Vec<&str>>()).map(drop)
+    }
+
     pub(super) fn is_master(&self) -> bool {
         self.is.has_flag("master")
     }
@@ -246,6 +276,7 @@ mod tests {
         let text = "abc 10.0.0.1:7000@17000,name myself,master - 0 1 5 connected 0-2 7 [3->-def] [4-<-ghi]";
         let line = Line::parse(text).unwrap();
         assert_eq!((line.host.as_str(), line.port, line.epoch), ("10.0.0.1", 7000, 5));
+        assert_eq!(line.bus_port, Some(17000));
         assert!(line.has_flag("master") && line.is_linked);
         assert_eq!(ranges(&line.slots), "[0-2],[7]");
         assert_eq!(line.migrating, [(3, "def".to_owned())]);

@@ -9,8 +9,7 @@ use std::io::BufRead;
 const ANSWER_BYTES_MAX: u64 = 4096;
 
 fn coloured(colour: u8, text: &str) {
-    let is_colourful = std::env::var("TERM").is_ok_and(|term| term.contains("xterm"));
-    if is_colourful {
+    if screen::is_colourful() {
         screen::print(format!("\x1b[{colour};1m{text}\x1b[0m"));
     } else {
         screen::print(text);

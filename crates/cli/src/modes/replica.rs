@@ -5,6 +5,10 @@ use crate::format::{self, Delimiters, Output};
 use crate::link::{Link, LinkError};
 use crate::screen;
 use crate::session::Session;
+use std::time::Duration;
+
+/// As replicas do it.
+const ACKNOWLEDGED_EVERY: Duration = Duration::from_secs(1);
 
 /// Becomes a replica, and shows the stream until the connection ends.
 pub(super) fn run(mut link: Link, _: &Session) -> i32 {
@@ -34,16 +38,23 @@ fn follow(link: &mut Link, begun: Result<Payload, String>, acknowledges: bool) -
     }
     if acknowledges {
         screen::warn("sending REPLCONF ACK 0\n");
-        if let Err(error) = link.send(&["REPLCONF", "ACK", "0"]) {
+    }
+    let mut is_silent = true;
+    loop {
+        // A primary that still finishes the snapshot when the first of them arrives forgets it.
+        if acknowledges
+            && is_silent
+            && let Err(error) = link.send(&["REPLCONF", "ACK", "0"])
+        {
             return super::lost(&error);
         }
-    }
-    loop {
-        match link.reply() {
-            Ok(value) => {
+        match link.reply_within(ACKNOWLEDGED_EVERY) {
+            Ok(Some(value)) => {
+                is_silent = false;
                 screen::print(format::reply(&value, Output::Csv, &Delimiters::default()));
                 screen::flush();
             }
+            Ok(None) => {}
             Err(LinkError::Interrupted) => return 0,
             Err(error) => return super::lost(&error),
         }

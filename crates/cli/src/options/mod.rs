@@ -10,6 +10,7 @@ pub(crate) use parse::parse;
 use crate::format::{Delimiters, Output};
 use brisk_dial::TlsOptions;
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// What the program is to do.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -136,6 +137,8 @@ pub(crate) struct Options {
     pub(crate) host: String,
     pub(crate) port: i64,
     pub(crate) socket: Option<PathBuf>,
+    /// How long connecting may take.
+    pub(crate) patience: Option<Duration>,
     pub(crate) user: Option<Vec<u8>>,
     pub(crate) password: Option<Vec<u8>>,
     pub(crate) asks_password: bool,
@@ -185,6 +188,7 @@ impl Options {
             host: "127.0.0.1".to_owned(),
             port: 6379,
             socket: None,
+            patience: None,
             user: None,
             password: None,
             asks_password: false,

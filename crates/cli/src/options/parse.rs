@@ -6,6 +6,7 @@ use crate::format::Output;
 use crate::quote::{leading_number, unquote};
 use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// Longest pause an option can ask for, in seconds: a year.
 const SECONDS_MAX: f64 = 31_536_000.0;
@@ -192,6 +193,10 @@ fn with_value(options: &mut Options, option: &str, words: &mut Words) -> Result<
         "-h" => options.host = words.text(),
         "-p" => options.port = words.number(),
         "-s" => options.socket = Some(words.path()),
+        "-t" => {
+            let seconds = words.decimal().clamp(0.0, SECONDS_MAX);
+            options.patience = (seconds > 0.0).then(|| Duration::from_secs_f64(seconds));
+        }
         "-r" => options.repeat = words.number(),
         "-i" => {
             let seconds = words.decimal().clamp(0.0, SECONDS_MAX);

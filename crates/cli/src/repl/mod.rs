@@ -22,11 +22,15 @@ use editor::{Editor, Line};
 use history::History;
 use rustix::{stdio, termios};
 use settings::Settings;
-use std::io::{self, BufRead};
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read};
 use std::time::{Duration, Instant};
 
 /// A command that takes at least this long has its time told.
 const TOLD_FROM: Duration = Duration::from_millis(500);
+
+/// Longest line of a pipe, in which an argument may be as long as servers take.
+const LINE_BYTES_MAX: u64 = 1 << 30;
 
 /// Why a session ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,7 +50,8 @@ enum After {
 /// Where lines come from.
 enum Source {
     Terminal(Box<Editor>, History),
-    Pipe(io::StdinLock<'static>),
+    Pipe(BufReader<File>),
+    Nothing,
 }
 
 /// Runs a session until its end. It is connected already, if there is a server.
@@ -55,29 +60,57 @@ pub(crate) fn run(session: &mut Session) -> End {
     let mut settings = Settings::default();
     let mut source = source(session, &mut settings);
     loop {
-        let line = match &mut source {
-            Source::Terminal(editor, history) => {
-                editor.show_hints(settings.hints);
-                match editor.line(&session.prompt(), history) {
-                    Line::Typed(line) => line.into_bytes(),
-                    Line::End => return End::Quit,
-                }
+        let line = match source.line(session, &settings) {
+            Some(line) => line,
+            // Ctrl-C leaves the subscriptions first.
+            None if session.is_subscribed() && source.is_terminal() => {
+                session.leave_subscription();
+                continue;
             }
-            Source::Pipe(stdin) => match piped_line(stdin) {
-                Some(line) => line,
-                None => return End::Quit,
-            },
+            None => return End::Quit,
         };
         match execute(session, &mut source, &mut settings, &line) {
             After::Next => {}
             After::End(end) => return end,
         }
+        if session.is_subscribed() && !source.holds_more() {
+            session.messages_until_input();
+        }
+    }
+}
+
+impl Source {
+    fn line(&mut self, session: &Session, settings: &Settings) -> Option<Vec<u8>> {
+        match self {
+            Source::Terminal(editor, history) => {
+                editor.show_hints(settings.hints);
+                match editor.line(&session.prompt(), history) {
+                    Line::Typed(line) => Some(line.into_bytes()),
+                    Line::End => None,
+                }
+            }
+            Source::Pipe(stdin) => {
+                // Whoever writes the lines may wait for what the last one has brought.
+                screen::flush();
+                piped_line(stdin)
+            }
+            Source::Nothing => None,
+        }
+    }
+
+    fn is_terminal(&self) -> bool {
+        matches!(self, Source::Terminal(..))
+    }
+
+    /// Whether the next line has been received already, so that there is nothing to wait for.
+    fn holds_more(&self) -> bool {
+        matches!(self, Source::Pipe(stdin) if !stdin.buffer().is_empty())
     }
 }
 
 fn source(session: &mut Session, settings: &mut Settings) -> Source {
     if !termios::isatty(stdio::stdin()) {
-        return Source::Pipe(io::stdin().lock());
+        return piped();
     }
     screen::outlive_reader();
     settings.load();
@@ -86,13 +119,26 @@ fn source(session: &mut Session, settings: &mut Settings) -> Source {
     let docs = help::docs(session).unwrap_or_default();
     match Editor::new(docs) {
         Ok(editor) => Source::Terminal(Box::new(editor), History::load()),
-        Err(_) => Source::Pipe(io::stdin().lock()),
+        Err(_) => piped(),
     }
 }
 
-fn piped_line(stdin: &mut io::StdinLock<'static>) -> Option<Vec<u8>> {
+fn piped() -> Source {
+    // A standard input that is closed has no lines.
+    stdio::stdin()
+        .try_clone_to_owned()
+        .map_or(Source::Nothing, |stdin| Source::Pipe(BufReader::new(File::from(stdin))))
+}
+
+fn piped_line(stdin: &mut impl BufRead) -> Option<Vec<u8>> {
     let mut line = Vec::new();
-    match stdin.read_until(b'\n', &mut line) {
+    let read = stdin.take(LINE_BYTES_MAX + 1).read_until(b'\n', &mut line);
+    match read {
+        Ok(count) if count as u64 > LINE_BYTES_MAX => {
+            screen::flush();
+            screen::warn(format!("A line is longer than {LINE_BYTES_MAX} bytes.\n"));
+            screen::exit(1)
+        }
         Ok(count) if count > 0 => {
             if line.last() == Some(&b'\n') {
                 line.pop();

@@ -1,7 +1,9 @@
 //! A session with a server as the user sees it: where it is connected, as whom, in which database, and what
-//! mode the last commands have brought it into. Sending commands is in `send.rs`.
+//! mode the last commands have brought it into. Sending commands is in `send.rs`, the mode that subscriptions
+//! begin in `subscribed.rs`.
 
 mod send;
+mod subscribed;
 
 use crate::format::{self, Output};
 use crate::link::{Interrupts, Link, LinkError, OpenError, Place};
@@ -54,7 +56,12 @@ pub(crate) struct Session {
     /// Such a node answers for this slot only behind ASKING.
     is_asking: bool,
     awaits_shutdown: bool,
+    is_monitoring: bool,
+    /// Messages may come at any time, until Ctrl-C or RESET.
     is_subscribed: bool,
+    /// The command that is being answered is answered by messages.
+    awaits_messages: bool,
+    speaks_resp3: bool,
     /// The last reply.
     pub(crate) last: Option<Value>,
     pub(crate) debug: Debug,
@@ -78,7 +85,10 @@ impl Session {
             is_redirected: false,
             is_asking: false,
             awaits_shutdown: false,
+            is_monitoring: false,
             is_subscribed: false,
+            awaits_messages: false,
+            speaks_resp3: false,
             last: None,
             debug: Debug::Off,
             interrupts: None,
@@ -106,8 +116,9 @@ impl Session {
             self.database = 0;
             self.in_multi = false;
         }
+        (self.is_subscribed, self.speaks_resp3) = (false, false);
         let place = self.place();
-        match Link::open(&place, self.tls.as_ref()) {
+        match Link::open(&place, self.tls.as_ref(), self.options.patience) {
             Ok(mut link) => {
                 link.heed(self.interrupts.clone());
                 self.link = Some(link);
@@ -154,9 +165,16 @@ impl Session {
         let words = [b"HELLO".to_vec(), b"3".to_vec()];
         match self.options.protocol {
             Protocol::Unsaid | Protocol::Resp2 => Ok(()),
-            Protocol::Resp3 => self.demand(&words, "HELLO 3 failed"),
+            Protocol::Resp3 => {
+                self.demand(&words, "HELLO 3 failed")?;
+                self.speaks_resp3 = true;
+                Ok(())
+            }
             Protocol::Resp3IfKnown => match self.ask(&words) {
-                Ok(_) => Ok(()),
+                Ok(reply) => {
+                    self.speaks_resp3 = reply.as_error().is_none();
+                    Ok(())
+                }
                 Err(_) => self.lost(),
             },
         }
@@ -244,8 +262,9 @@ impl Session {
             0 => String::new(),
             number => format!("[{number}]"),
         };
-        let mark = if self.in_multi { "(TX)" } else { "" };
-        format!("{place}{database}{mark}> ")
+        let transaction = if self.in_multi { "(TX)" } else { "" };
+        let subscribed = if self.is_subscribed { "(subscribed mode)" } else { "" };
+        format!("{place}{database}{transaction}{subscribed}> ")
     }
 
     /// Prints a reply as the options say.

@@ -1,6 +1,7 @@
 //! Sending the user's commands: once or several times, to the node that answers for their keys, with the
 //! modes that some commands begin.
 
+use super::subscribed::{Subscription, kind_of};
 use super::{Debug, Loudness, Session, Told};
 use crate::format::{self, Output};
 use crate::link::LinkError;
@@ -14,7 +15,6 @@ use std::time::Duration;
 enum Kind {
     Other,
     Monitor,
-    Subscribe,
     Sync,
 }
 
@@ -42,8 +42,7 @@ impl Session {
             match self.send(words, repeat) {
                 Ok(()) => {}
                 Err(LinkError::Interrupted) => {
-                    // Who leaves a subscription goes on with a connection that is free of it.
-                    let _ = self.connect(Loudness::Quiet);
+                    self.leave_subscription();
                     return Err(Told);
                 }
                 Err(error) => return Err(self.dropped(&error)),
@@ -55,10 +54,11 @@ impl Session {
     }
 
     /// Gives the connection up.
-    fn dropped(&mut self, error: &LinkError) -> Told {
+    pub(super) fn dropped(&mut self, error: &LinkError) -> Told {
         screen::warn(format!("Error: {error}\n"));
         self.link = None;
         self.in_multi = false;
+        self.is_subscribed = false;
         self.database = 0;
         Told
     }
@@ -69,7 +69,6 @@ impl Session {
         };
         let kind = match command.as_slice() {
             b"monitor" => Kind::Monitor,
-            b"subscribe" | b"psubscribe" | b"ssubscribe" => Kind::Subscribe,
             b"sync" | b"psync" => Kind::Sync,
             _ => Kind::Other,
         };
@@ -82,10 +81,6 @@ impl Session {
             link.send(words)?;
             match kind {
                 Kind::Monitor => return self.monitor(),
-                Kind::Subscribe => {
-                    self.subscription()?;
-                    continue;
-                }
                 Kind::Sync => {
                     let link = self.link.take().ok_or(LinkError::Closed)?;
                     modes::replica::command(link, self);
@@ -93,7 +88,7 @@ impl Session {
                 }
                 Kind::Other => {}
             }
-            self.read_reply(verbatim)?;
+            self.read_answer(&command, words, verbatim)?;
             self.follow_state(&command, words);
             if self.is_redirected {
                 break;
@@ -107,8 +102,42 @@ impl Session {
         Ok(())
     }
 
-    /// Reads and prints the answer to one command.
-    fn read_reply(&mut self, verbatim: bool) -> Result<(), LinkError> {
+    /// Reads and prints the answer to a command, with the messages before it. That to a subscription
+    /// command is one message for each channel.
+    fn read_answer(
+        &mut self,
+        command: &[u8],
+        words: &[Vec<u8>],
+        verbatim: bool,
+    ) -> Result<(), LinkError> {
+        let subscription = Subscription::of(command);
+        let mut awaited = if subscription.is_some() { (words.len() - 1).max(1) } else { 0 };
+        loop {
+            self.awaits_messages = awaited > 0;
+            let read = self.read_reply(verbatim);
+            self.awaits_messages = false;
+            read?;
+            if !self.is_subscribed && awaited == 0 {
+                return Ok(());
+            }
+            let Some(last) = &self.last else { return Ok(()) };
+            match kind_of(last, self.speaks_resp3) {
+                Some(kind) if awaited > 0 && kind.eq_ignore_ascii_case(command) => {
+                    self.is_subscribed |= subscription == Some(Subscription::Begins);
+                    awaited -= 1;
+                    if awaited == 0 {
+                        return Ok(());
+                    }
+                }
+                Some(_) => {}
+                None if matches!(last, Value::Push(_)) => {}
+                None => return Ok(()),
+            }
+        }
+    }
+
+    /// Reads and prints the next reply.
+    pub(super) fn read_reply(&mut self, verbatim: bool) -> Result<(), LinkError> {
         let value = match self.next_reply() {
             Ok(value) => value,
             Err(LinkError::Closed | LinkError::Io(_)) if self.awaits_shutdown => {
@@ -116,7 +145,7 @@ impl Session {
                 self.awaits_shutdown = false;
                 return Ok(());
             }
-            Err(LinkError::Interrupted) if !self.is_subscribed => screen::exit(1),
+            Err(LinkError::Interrupted) if !self.may_be_left() => screen::exit(1),
             Err(error) if self.may_go_on(&error) => return Err(error),
             Err(error) => {
                 screen::warn(format!("Error: {error}\n"));
@@ -158,6 +187,11 @@ impl Session {
         screen::flush();
     }
 
+    /// Whether Ctrl-C ends what the session waits for, and not the session.
+    fn may_be_left(&self) -> bool {
+        self.is_monitoring || self.is_subscribed
+    }
+
     /// A session goes on with a new connection where a single command ends.
     fn may_go_on(&self, error: &LinkError) -> bool {
         let broken = match error {
@@ -170,18 +204,13 @@ impl Session {
         self.is_interactive && broken
     }
 
-    /// The next reply; pushes before it are printed. In RESP3 those that answer a subscription command are
-    /// the reply itself.
+    /// The next reply; pushes before it are printed. For who has subscribed they are replies themselves.
     fn next_reply(&mut self) -> Result<Value, LinkError> {
         loop {
             let link = self.link.as_mut().ok_or(LinkError::Closed)?;
             let value = link.reply()?;
             match &value {
-                Value::Push(list) if !self.is_subscribed => {
-                    let kind = list.first().and_then(Value::as_bytes).unwrap_or_default();
-                    if kind.ends_with(b"unsubscribe") {
-                        return Ok(value);
-                    }
+                Value::Push(_) if !self.is_subscribed && !self.awaits_messages => {
                     self.show_push(&value);
                 }
                 _ => return Ok(value),
@@ -191,24 +220,16 @@ impl Session {
 
     /// Prints all that the server executes, until it is left or refused.
     fn monitor(&mut self) -> Result<(), LinkError> {
-        self.is_subscribed = true;
-        let ended = loop {
-            match self.read_reply(false) {
-                Ok(()) if self.last_is_error() => break Ok(()),
-                Ok(()) => {}
-                Err(LinkError::Interrupted) => break Err(LinkError::Interrupted),
-                Err(error) => break Err(error),
+        self.is_monitoring = true;
+        let mut read = Ok(());
+        while read.is_ok() {
+            read = self.read_reply(false);
+            if self.last_is_error() {
+                break;
             }
-        };
-        self.is_subscribed = false;
-        ended
-    }
-
-    fn subscription(&mut self) -> Result<(), LinkError> {
-        if self.options.output != Output::Raw {
-            screen::print("Reading messages... (press Ctrl-C to quit)\n");
         }
-        self.monitor()
+        self.is_monitoring = false;
+        read
     }
 
     /// Whether the last reply was an error.
@@ -275,7 +296,13 @@ impl Session {
                 self.database = 0;
                 self.options.database = 0;
                 self.options.protocol = crate::options::Protocol::Unsaid;
+                (self.is_subscribed, self.speaks_resp3) = (false, false);
             }
+            (b"hello", _) => match &self.last {
+                Some(Value::Map(_)) => self.speaks_resp3 = true,
+                Some(Value::Array(_)) => self.speaks_resp3 = false,
+                _ => {}
+            },
             _ => {}
         }
     }

@@ -10,6 +10,10 @@ use brisk_testkit::{Launch, Server};
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
+use std::time::Duration;
+
+/// How long the order of a server's keys may take to stay.
+const SAME_WITHIN: Duration = Duration::from_secs(10);
 
 /// What the programs of one comparison are given.
 #[derive(Clone, Debug, Default)]
@@ -94,6 +98,15 @@ pub(crate) fn assert_same(case: &Case<'_>) {
         shown(&expected),
         shown(&found)
     );
+}
+
+/// The same where what is printed may still change; if it never is the same, the last difference is shown.
+#[track_caller]
+pub(crate) fn wait_until_same(case: &Case<'_>) {
+    let same = || run(&theirs(), case) == run(&ours(), case);
+    if !brisk_testkit::wait::holds_within(SAME_WITHIN, same) {
+        assert_same(case);
+    }
 }
 
 pub(crate) fn text(bytes: &[u8]) -> String {
