@@ -10,7 +10,7 @@
 //! | `modes` | everything that is no command: `--scan`, `--bigkeys`, `--rdb`, `--latency` and so on |
 //! | `cluster` | `--cluster` |
 //! | `docs`, `debugger` | what the server says of its commands; the debugger of scripts |
-//! | `screen`, `quote`, `pause`, `password` | what these need |
+//! | `screen`, `progress`, `quote`, `pause`, `password` | what these need |
 #![forbid(unsafe_code)]
 
 mod cluster;
@@ -22,12 +22,13 @@ mod modes;
 mod options;
 mod password;
 mod pause;
+mod progress;
 mod quote;
 mod repl;
 mod screen;
 mod session;
 
-use options::{Mode, Options, Refusal, Request, help};
+use options::{Mode, Options, Refusal, Request, completions, help, manual};
 use repl::End;
 use session::Session;
 use std::io::{Read, stdin};
@@ -47,6 +48,14 @@ fn main() {
         }
         Ok(Request::Version) => {
             screen::print(format!("brisk-cli {}\n", env!("CARGO_PKG_VERSION")));
+            0
+        }
+        Ok(Request::Manual) => {
+            screen::print(manual::page());
+            0
+        }
+        Ok(Request::Completions(shell)) => {
+            screen::print(completions::of(shell));
             0
         }
         Ok(Request::Run(options)) => run(*options),

@@ -127,7 +127,8 @@ fn grows_and_shrinks(entry: &str, masters: &[Server]) {
     assert!(said.contains("Ready to move 40 slots."), "{said}");
     assert_eq!(slots_of(&new), 40);
     settle(entry);
-    let said = must(&["rebalance", entry, "--cluster-simulate"]);
+    let said = must(&["rebalance", entry, "--cluster-simulate", "--verbose"]);
+    assert!(said.contains(&format!("{place} balance is -4056 slots\n")), "{said}");
     assert!(said.contains(">>> Rebalancing across 4 nodes."), "{said}");
     must(&["rebalance", entry]);
     assert_eq!(slots_of(&new), 4096);

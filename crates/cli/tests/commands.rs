@@ -249,14 +249,50 @@ fn our_own_texts_are_printed_without_a_server() {
     // Every option that redis-cli names is there.
     let theirs = text(&run(&harness::theirs(), &Case::new(&["--help"])).stdout);
     let words = theirs.split(|c: char| c.is_whitespace() || c == ',');
-    let options = words
-        .filter(|word| word.starts_with("--") && word.len() > 2 && !word.starts_with("--cluster-"));
-    for option in options.map(|word| word.trim_end_matches(['.', ')', '\''])) {
-        assert!(text(&help.stdout).contains(option), "{option}");
+    let options = words.filter(|word| word.starts_with("--") && word.len() > 2);
+    let options: Vec<&str> = options.map(|word| word.trim_end_matches(['.', ')', '\''])).collect();
+    assert!(options.len() > 40, "{options:?}");
+    for asked in [
+        &["--help"][..],
+        &["--man"],
+        &["--completions", "bash"],
+        &["--completions", "zsh"],
+        &["--completions", "fish"],
+    ] {
+        let found = run(&ours(), &Case::new(asked));
+        assert_eq!(found.status.code(), Some(0));
+        let said = text(&found.stdout).replace("\\-", "-").replace(" -l ", " --");
+        for option in &options {
+            assert!(said.contains(option), "{asked:?}: {option}");
+        }
     }
+    assert_eq!(run(&ours(), &Case::new(&["--completions", "csh"])).status.code(), Some(1));
     let version = run(&ours(), &Case::new(&["--version"]));
     assert!(text(&version.stdout).starts_with("brisk-cli "));
     assert_eq!(run(&ours(), &Case::new(&["--cluster"])).status.code(), Some(1));
+}
+
+#[test]
+fn bash_completes_options_and_what_follows_them() {
+    let home = brisk_testkit::TempDir::new();
+    let file = home.path("completions");
+    let completions = run(&ours(), &Case::new(&["--completions", "bash"])).stdout;
+    std::fs::write(&file, completions).expect("it can be written");
+    for (words, expected) in [
+        ("brisk-cli --memk", "--memkeys --memkeys-samples\n"),
+        ("brisk-cli --cluster re", "reshard rebalance\n"),
+        ("brisk-cli --show-pushes y", "yes\n"),
+        ("brisk-cli -n 1", "\n"),
+        ("brisk-cli get", "\n"),
+    ] {
+        let script = format!(
+            "source '{}'; COMP_WORDS=({words}); COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1)); \
+             _brisk_cli; echo \"${{COMPREPLY[*]}}\"",
+            file.display()
+        );
+        let shell = std::process::Command::new("bash").args(["-c", &script]).output();
+        assert_eq!(text(&shell.expect("there is a bash").stdout), expected, "{words}");
+    }
 }
 
 #[test]

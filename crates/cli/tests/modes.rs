@@ -119,6 +119,29 @@ fn a_snapshot_is_one_that_redis_accepts() {
     }
 }
 
+#[test]
+fn long_work_shows_how_far_it_is_on_a_terminal_and_nothing_of_it_in_a_pipe() {
+    let home = TempDir::new();
+    let file = home.path("copy.rdb").display().to_string();
+    for server in with_keys() {
+        let port = server.port().to_string();
+        let mut shown = Terminal::start(&ours(), &["-p", &port, "--rdb", &file], &[]);
+        shown.expect("\rFetching ");
+        shown.expect("\r\x1b[K");
+        shown.expect("Transfer finished with success");
+        assert_eq!(shown.end(), Some(0));
+        let mut shown = Terminal::start(&ours(), &["-p", &port, "--memkeys"], &[]);
+        shown.expect("\rLooking [");
+        shown.expect("% ");
+        shown.expect("\r\x1b[K\r\n-------- summary -------");
+        assert_eq!(shown.end(), Some(0));
+        for args in [&["--rdb", &file][..], &["--bigkeys"], &["--memkeys"]] {
+            let found = brisk_cli(&server, args);
+            assert!(!text(&found.stderr).contains('\r'), "{}", text(&found.stderr));
+        }
+    }
+}
+
 #[track_caller]
 fn check_rdb(file: &str) {
     let checked = Command::new(redis_tool("redis-check-rdb")).arg(file).output().expect("it runs");

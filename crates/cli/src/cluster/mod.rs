@@ -106,12 +106,18 @@ pub(crate) fn run(session: &Session) -> i32 {
     i32::from(command(&Task { session, options, arguments }).is_err())
 }
 
+/// The names of all commands.
+pub(crate) fn commands() -> impl Iterator<Item = &'static str> {
+    COMMANDS.iter().map(|(name, ..)| *name)
+}
+
 fn help(_: &Task<'_>) -> Done {
     screen::print(HELP);
     Ok(())
 }
 
-const HELP: &str = "\
+/// What `--cluster help` prints.
+pub(crate) const HELP: &str = "\
 Commands for clusters; where a node is named, any node of the cluster will do.
 
   create <host:port> ...           Makes a cluster of empty nodes.

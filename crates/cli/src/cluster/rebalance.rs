@@ -33,6 +33,12 @@ pub(super) fn run(task: &Task<'_>) -> Done {
         shares.len()
     ));
     shares.sort_by_key(|share| share.balance);
+    if task.session.options.verbose {
+        for share in &shares {
+            let place = view.nodes[share.node].place();
+            tell::say(&format!("{place} balance is {} slots\n", share.balance));
+        }
+    }
     let (mut poor, mut rich) = (0, shares.len() - 1);
     while poor < rich {
         let count = (-shares[poor].balance).min(shares[rich].balance);

@@ -4,6 +4,7 @@ use super::Asked;
 use super::keyspace::{self, Walk, failed};
 use crate::link::Link;
 use crate::options::Options;
+use crate::progress::{Progress, Unit};
 use crate::quote::quote;
 use crate::screen;
 use brisk_resp::Value;
@@ -65,6 +66,7 @@ struct Found {
     total: u64,
     sampled: u64,
     key_bytes: u64,
+    progress: Progress,
 }
 
 pub(super) fn run(link: &mut Link, options: &Options, measure: Measure) -> i32 {
@@ -74,7 +76,8 @@ pub(super) fn run(link: &mut Link, options: &Options, measure: Measure) -> i32 {
         Err(error) => return super::lost(&error),
     };
     keyspace::introduce("biggest");
-    let mut found = Found { kinds: kinds(), total, sampled: 0, key_bytes: 0 };
+    let progress = Progress::new("Looking", Unit::Keys, Some(total));
+    let mut found = Found { kinds: kinds(), total, sampled: 0, key_bytes: 0, progress };
     let mut walk = Walk::new(options.pattern.as_deref(), None);
     loop {
         match walk.step(link) {
@@ -88,6 +91,7 @@ pub(super) fn run(link: &mut Link, options: &Options, measure: Measure) -> i32 {
             Err(error) => return failed(error),
         }
     }
+    found.progress.clear();
     screen::print(found.summary(measure));
     0
 }
@@ -120,6 +124,7 @@ impl Found {
             self.count(key, kind, size, percent, measure);
         }
         screen::flush();
+        self.progress.at(self.sampled);
         Ok(())
     }
 
@@ -188,6 +193,7 @@ impl Found {
         self.key_bytes += key.len() as u64;
         self.sampled += 1;
         if kind.largest < size {
+            self.progress.clear();
             let shown = quote(key);
             let (name, unit) = (&kind.name, kind.unit(measure));
             screen::print(format!(

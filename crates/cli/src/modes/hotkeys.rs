@@ -5,6 +5,7 @@ use super::bigkeys::percentage;
 use super::keyspace::{self, Walk, failed};
 use crate::link::Link;
 use crate::options::Options;
+use crate::progress::{Progress, Unit};
 use crate::quote::quote;
 use crate::screen;
 
@@ -37,6 +38,7 @@ pub(super) fn run(link: &mut Link, options: &Options) -> i32 {
         Err(error) => return super::lost(&error),
     };
     keyspace::introduce("hot");
+    let mut progress = Progress::new("Looking", Unit::Keys, Some(total));
     let mut walk = Walk::new(options.pattern.as_deref(), None);
     let (mut hottest, mut sampled) = (Hottest::default(), 0u64);
     loop {
@@ -56,14 +58,18 @@ pub(super) fn run(link: &mut Link, options: &Options) -> i32 {
                 screen::print(format!("[{percent:05.2}%] Sampled {sampled} keys so far\n"));
             }
             if hottest.add(counter, key) {
+                progress.clear();
                 let key = quote(key);
                 screen::print(format!(
                     "[{percent:05.2}%] Hot key '{key}' found so far with counter {counter}\n"
                 ));
             }
         }
+        screen::flush();
+        progress.at(sampled);
         walk.rest(options.interval_us);
     }
+    progress.clear();
     let mut text =
         format!("\n-------- summary -------\n\nSampled {sampled} keys in the keyspace!\n");
     for (counter, key) in &hottest.0 {

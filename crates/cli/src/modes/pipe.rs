@@ -3,6 +3,7 @@
 
 use crate::link::{Link, LinkError};
 use crate::options::Options;
+use crate::progress::{Progress, Unit};
 use crate::screen;
 use brisk_resp::reply::decode::{ReplyDecoder, ReplyLimits, ReplyStep};
 use brisk_resp::{Value, request};
@@ -21,6 +22,8 @@ struct Transfer {
     unread: Vec<u8>,
     pending: Vec<u8>,
     sent: usize,
+    sent_in_all: u64,
+    progress: Progress,
     magic: [u8; MAGIC_BYTES],
     is_all_read: bool,
     is_done: bool,
@@ -40,6 +43,8 @@ pub(super) fn run(link: &mut Link, options: &Options) -> i32 {
         unread: Vec::new(),
         pending: Vec::new(),
         sent: 0,
+        sent_in_all: 0,
+        progress: Progress::new("Sending", Unit::Bytes, None),
         magic,
         is_all_read: false,
         is_done: false,
@@ -116,6 +121,7 @@ impl Transfer {
         match value {
             Value::Push(_) => return,
             Value::Error(text) => {
+                self.progress.clear();
                 screen::warn([text, &b"\n"[..]].concat());
                 self.errors += 1;
             }
@@ -136,10 +142,16 @@ impl Transfer {
         }
         while self.sent < self.pending.len() {
             match link.stream().write(&self.pending[self.sent..]) {
-                Ok(count) => self.sent += count,
+                Ok(count) => {
+                    self.sent += count;
+                    self.sent_in_all += count as u64;
+                }
                 Err(error) if is_for_later(&error) => break,
                 Err(error) => return Err(LinkError::Io(error)),
             }
+        }
+        if !self.is_all_read {
+            self.progress.at(self.sent_in_all);
         }
         match link.stream().flush() {
             Err(error) if !is_for_later(&error) => Err(LinkError::Io(error)),
@@ -159,6 +171,7 @@ impl Transfer {
                 // Ends a line that the input may have left open.
                 self.pending.extend_from_slice(b"\r\n");
                 request::encode(&mut self.pending, &[&b"ECHO"[..], &self.magic]);
+                self.progress.clear();
                 screen::print("All data transferred. Waiting for the last reply...\n");
                 screen::flush();
             }

@@ -2,6 +2,7 @@
 
 use crate::link::{Link, LinkError, plain};
 use crate::options::Options;
+use crate::progress::{Progress, Unit};
 use crate::screen;
 use std::fs::File;
 use std::io::{self, Write};
@@ -162,6 +163,8 @@ pub(crate) fn receive(
     let mut take = |bytes: &[u8]| {
         take(bytes).map_err(|error| format!("Error writing data to file: {}", plain(&error)))
     };
+    let whole = if let Payload::Bytes(all) = payload { Some(*all) } else { None };
+    let mut progress = Progress::new("Fetching", Unit::Bytes, whole);
     // The latest bytes, which may be the mark.
     let mut held: Vec<u8> = Vec::new();
     let mut count = 0u64;
@@ -180,6 +183,7 @@ pub(crate) fn receive(
         if got == 0 {
             return Err("I/O Error reading RDB payload from socket".to_owned());
         }
+        progress.at(count);
         match payload {
             Payload::Bytes(_) => {
                 take(&buffer[..got])?;

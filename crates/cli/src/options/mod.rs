@@ -1,8 +1,16 @@
-//! The command line: what it may say ([`Options`]), how it is read (`parse.rs`, `uri.rs`), and the text of
-//! `--help` (`help.rs`).
+//! The command line: what it may say ([`Options`]), and all that is made of the table of options.
+//!
+//! | file | about |
+//! |---|---|
+//! | `table` | the options, each with its name, text, and what it sets |
+//! | `parse.rs`, `uri.rs` | reading the command line, and addresses in it |
+//! | `help.rs`, `manual.rs`, `completions.rs` | `--help`, `--man`, `--completions` |
 
+pub(crate) mod completions;
 pub(crate) mod help;
+pub(crate) mod manual;
 mod parse;
+mod table;
 mod uri;
 
 pub(crate) use parse::parse;
@@ -142,6 +150,8 @@ pub(crate) struct Options {
     pub(crate) user: Option<Vec<u8>>,
     pub(crate) password: Option<Vec<u8>>,
     pub(crate) asks_password: bool,
+    /// The password stands on the command line, perhaps.
+    shows_password: bool,
     pub(crate) warns_of_password: bool,
     pub(crate) database: i64,
     pub(crate) protocol: Protocol,
@@ -192,6 +202,7 @@ impl Options {
             user: None,
             password: None,
             asks_password: false,
+            shows_password: false,
             warns_of_password: true,
             database: 0,
             protocol: Protocol::Unsaid,
@@ -238,6 +249,10 @@ pub(crate) enum Request {
     Help,
     /// The version.
     Version,
+    /// The manual page.
+    Manual,
+    /// The completions of a shell.
+    Completions(completions::Shell),
 }
 
 /// Why a command line cannot be followed.
