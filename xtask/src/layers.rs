@@ -20,7 +20,7 @@ pub(crate) struct Layers {
 }
 
 /// All crates that are checked.
-pub(crate) const LAYERS: &[Layers] = &[ENGINE, NODE, SERVER];
+pub(crate) const LAYERS: &[Layers] = &[ENGINE, NODE, SERVER, CLI];
 
 const ENGINE: Layers = Layers {
     sources: "crates/engine/src",
@@ -109,6 +109,22 @@ const SERVER: Layers = Layers {
         &["boot"],
         &["simulation"],
         &["lib", "main"],
+    ],
+};
+
+const CLI: Layers = Layers {
+    sources: "crates/cli/src",
+    // SYNC typed as a command begins a mode; a script under the debugger begins a session at the prompt.
+    order: &[
+        &["quote"],
+        &["screen", "pause"],
+        &["format"],
+        &["options"],
+        &["link"],
+        &["password", "docs"],
+        &["session", "debugger", "modes", "repl"],
+        &["cluster"],
+        &["main"],
     ],
 };
 

@@ -4,53 +4,16 @@ use crate::address::Address;
 use crate::engine::plan::Target;
 use crate::error::RunError;
 
+use brisk_dial::Stream;
 use brisk_resp::request::encode;
 use brisk_resp::{ReplyDecoder, ReplyLimits, ReplyStep, Value};
-use rustls::{ClientConnection, StreamOwned};
 use std::io::{self, Read, Write};
-use std::net::TcpStream;
-use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
 /// How long an answer may take.
 const PATIENCE: Duration = Duration::from_secs(30);
 const CONNECT_PATIENCE: Duration = Duration::from_secs(10);
 const RECEIVE_BYTES: usize = 64 * 1024;
-
-#[derive(Debug)]
-enum Stream {
-    Tcp(TcpStream),
-    Unix(UnixStream),
-    Tls(Box<StreamOwned<ClientConnection, TcpStream>>),
-}
-
-impl Read for Stream {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        match self {
-            Stream::Tcp(stream) => stream.read(buffer),
-            Stream::Unix(stream) => stream.read(buffer),
-            Stream::Tls(stream) => stream.read(buffer),
-        }
-    }
-}
-
-impl Write for Stream {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        match self {
-            Stream::Tcp(stream) => stream.write(bytes),
-            Stream::Unix(stream) => stream.write(bytes),
-            Stream::Tls(stream) => stream.write(bytes),
-        }
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        match self {
-            Stream::Tcp(stream) => stream.flush(),
-            Stream::Unix(stream) => stream.flush(),
-            Stream::Tls(stream) => stream.flush(),
-        }
-    }
-}
 
 /// A connection that asks and waits.
 #[derive(Debug)]
@@ -161,27 +124,19 @@ fn failed(error: io::Error) -> RunError {
 }
 
 fn open(target: &Target) -> io::Result<Stream> {
-    match &target.address {
+    let stream = match &target.address {
         Address::Tcp { resolved, .. } => {
-            let stream = TcpStream::connect_timeout(resolved, CONNECT_PATIENCE)?;
-            stream.set_nodelay(true)?;
-            stream.set_read_timeout(Some(PATIENCE))?;
-            stream.set_write_timeout(Some(PATIENCE))?;
-            Ok(match &target.tls {
-                Some(tls) => {
-                    let session = tls.session(&target.address).map_err(io::Error::other)?;
-                    Stream::Tls(Box::new(StreamOwned::new(session, stream)))
-                }
-                None => Stream::Tcp(stream),
-            })
+            let stream = Stream::tcp(resolved, Some(CONNECT_PATIENCE))?;
+            stream.set_patience(Some(PATIENCE))?;
+            match &target.tls {
+                Some(tls) => stream.with_tls(tls, &target.address)?,
+                None => stream,
+            }
         }
-        Address::Unix(path) => {
-            let stream = UnixStream::connect(path)?;
-            stream.set_read_timeout(Some(PATIENCE))?;
-            stream.set_write_timeout(Some(PATIENCE))?;
-            Ok(Stream::Unix(stream))
-        }
-    }
+        Address::Unix(path) => Stream::unix(path)?,
+    };
+    stream.set_patience(Some(PATIENCE))?;
+    Ok(stream)
 }
 
 #[cfg(test)]

@@ -19,10 +19,9 @@
 //! | [`experiments`] | what the articles measured |
 //! | [`html`] | the report as a page |
 //! | [`delay`] | a proxy that simulates a distant network |
-//! | [`address`], [`ask`], [`tls`], [`clock`], [`error`] | what these need |
+//! | [`ask`], [`clock`], [`error`] | what these need; addresses and TLS are those of `brisk-dial` |
 #![forbid(unsafe_code)]
 
-pub mod address;
 pub mod ask;
 pub mod clock;
 pub mod compare;
@@ -40,9 +39,8 @@ pub mod report;
 pub mod resources;
 pub mod scan;
 pub mod subject;
-pub mod tls;
 
-pub use address::Address;
+pub use brisk_dial::{Address, address, tls};
 pub use engine::plan::{Arrivals, End, LibraryLoad, OnError, Pace, Plan, Session, Source, Target};
 pub use engine::{Progress, Unwatched, Watch, run};
 pub use error::RunError;

@@ -1,4 +1,4 @@
-//! TLS of the generator's side: settings from files, and sessions over non-blocking sockets.
+//! TLS of a client: settings from files, and sessions over sockets that block or do not.
 
 use crate::address::Address;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};

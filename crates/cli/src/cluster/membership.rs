@@ -1,0 +1,155 @@
+//! `add-node` and `del-node`.
+
+use super::create::{LOOKS_MAX, require_empty};
+use super::node::Node;
+use super::view::View;
+use super::{Done, Task, split_place, tell};
+use crate::pause::pause;
+use crate::quote::leading_number;
+use crate::session::Told;
+use std::time::Duration;
+
+/// Between two looks whether a node is known.
+const LOOK: Duration = Duration::from_secs(1);
+
+pub(super) fn add(task: &Task<'_>) -> Done {
+    let place = |text: &str| -> Result<(String, i64), Told> {
+        match split_place(text) {
+            Some((host, port)) => Ok((host, leading_number(port.as_bytes()))),
+            None => tell::fail(&format!("Invalid address format: {text}\n")),
+        }
+    };
+    let (new_host, new_port) = place(&task.arguments[0])?;
+    let (host, port) = place(&task.arguments[1])?;
+    tell::step(&format!(">>> Adding node {new_host}:{new_port} to cluster {host}:{port}\n"));
+    let mut view = View::load(&host, port, task.session)?;
+    if !view.check(task, false).is_well() {
+        return Err(Told);
+    }
+    let master = if task.options.as_replica { Some(master_for(&view, task)?) } else { None };
+    let mut node = Node::connect(&new_host, new_port, task.session).inspect_err(|_| {
+        tell::error(&format!("[ERR] Sorry, can't connect to node {new_host}:{new_port}\n"));
+    })?;
+    require_empty(&mut node)?;
+    if master.is_none() {
+        share_functions(&mut view, &mut node)?;
+    }
+    let place = node.place();
+    tell::step(&format!(">>> Send CLUSTER MEET to node {place} to make it join the cluster.\n"));
+    node.meet(&view.nodes[0].is)?;
+    if let Some(master) = master {
+        let id = view.nodes[master].is.id.clone();
+        tell::say("Waiting for the cluster to join\n");
+        wait_until_known(&mut node, &id)?;
+        let place = view.nodes[master].place();
+        tell::step(&format!(">>> Configure node as replica of {place}.\n"));
+        node.demand(&["CLUSTER", "REPLICATE", &id])?;
+    }
+    tell::good("[OK] New node added correctly.\n");
+    Ok(())
+}
+
+fn master_for(view: &View, task: &Task<'_>) -> Result<usize, Told> {
+    if let Some(id) = &task.options.master_id {
+        let found = view.find(id).filter(|&at| view.nodes[at].is_master());
+        return match found {
+            Some(at) => Ok(at),
+            None => tell::fail(&format!("[ERR] No such master ID {id}\n")),
+        };
+    }
+    let Some(at) = view.least_replicated(None) else {
+        return tell::fail("[ERR] The cluster has no master\n");
+    };
+    tell::say(&format!("Automatically selected master {}\n", view.nodes[at].place()));
+    Ok(at)
+}
+
+fn wait_until_known(node: &mut Node, id: &str) -> Done {
+    for _ in 0..LOOKS_MAX {
+        pause(LOOK);
+        if node.load()?.iter().any(|line| line.id == id) {
+            tell::say("\n");
+            return Ok(());
+        }
+        tell::say(".");
+    }
+    tell::fail("\n[ERR] The node does not hear of its master.\n")
+}
+
+/// A new master gets the functions that the others have.
+fn share_functions(view: &mut View, node: &mut Node) -> Done {
+    tell::step(">>> Getting functions from cluster\n");
+    let dump = match view.nodes[0].ask(&["FUNCTION", "DUMP"]) {
+        Ok(dump) => dump.as_bytes().unwrap_or_default().to_vec(),
+        Err(text) => {
+            tell::step(&format!(
+                ">>> Failed retrieving Functions from the cluster, skip this step as Redis version \
+                 do not support function command (error = '{text}')\n"
+            ));
+            return Ok(());
+        }
+    };
+    let place = node.place();
+    tell::step(&format!(
+        ">>> Send FUNCTION LIST to {place} to verify there is no functions in it\n"
+    ));
+    match node.ask(&["FUNCTION", "LIST"]) {
+        Ok(list) if list.as_slice().is_some_and(|list| !list.is_empty()) => {
+            return tell::fail(
+                ">>> New node already contains functions and can not be added to the cluster. Use \
+                 FUNCTION FLUSH and try again.\n",
+            );
+        }
+        Ok(_) => {}
+        Err(text) => {
+            return tell::fail(&format!(">>> Failed on CLUSTER LIST (error = '{text}')\n"));
+        }
+    }
+    tell::step(&format!(">>> Send FUNCTION RESTORE to {place}\n"));
+    match node.ask(&[&b"FUNCTION"[..], b"RESTORE", &dump]) {
+        Ok(_) => Ok(()),
+        Err(text) => tell::fail(&format!(
+            ">>> Failed loading functions to the new node (error = '{text}')\n"
+        )),
+    }
+}
+
+pub(super) fn delete(task: &Task<'_>) -> Done {
+    let (host, port) = task.entry()?;
+    let id = task.arguments[task.arguments.len() - 1].to_ascii_lowercase();
+    tell::step(&format!(">>> Removing node {id} from cluster {host}:{port}\n"));
+    let mut view = View::load(&host, port, task.session)?;
+    let Some(at) = view.find(&id) else {
+        return tell::fail(&format!("[ERR] No such node ID {id}\n"));
+    };
+    let place = view.nodes[at].place();
+    if !view.nodes[at].is.slots.is_empty() {
+        return tell::fail(&format!(
+            "[ERR] Node {place} is not empty! Reshard data away and try again.\n"
+        ));
+    }
+    tell::step(">>> Sending CLUSTER FORGET messages to the cluster...\n");
+    for other in 0..view.nodes.len() {
+        if other == at {
+            continue;
+        }
+        if view.nodes[other].is.replicates.as_deref() == Some(&id) {
+            adopt(&mut view, other, &id)?;
+        }
+        view.nodes[other].demand(&["CLUSTER", "FORGET", &id])?;
+    }
+    tell::step(">>> Sending CLUSTER RESET SOFT to the deleted node.\n");
+    view.nodes[at].demand(&["CLUSTER", "RESET", "SOFT"])?;
+    Ok(())
+}
+
+/// A replica that loses its master gets another one.
+fn adopt(view: &mut View, replica: usize, lost: &str) -> Done {
+    let Some(master) = view.least_replicated(Some(lost)) else { return Ok(()) };
+    let (from, to) = (view.nodes[replica].place(), view.nodes[master].place());
+    let id = view.nodes[master].is.id.clone();
+    tell::step(&format!(">>> {from} as replica of {to}\n"));
+    view.nodes[replica].demand(&["CLUSTER", "REPLICATE", &id])?;
+    view.nodes[master].replicas += 1;
+    Ok(())
+}

@@ -1,0 +1,154 @@
+//! `--cluster`: creating clusters, looking after them, and moving slots between their nodes.
+//!
+//! | file | about |
+//! |---|---|
+//! | `node.rs` | one node: its connection, and what it says of itself |
+//! | `view.rs` | all nodes as one of them knows them; the summary, and the check |
+//! | `create.rs` | `create` |
+//! | `membership.rs` | `add-node`, `del-node` |
+//! | `slots.rs` | moving one slot with its keys; the plan that names the slots |
+//! | `reshard.rs`, `rebalance.rs` | `reshard`, `rebalance` |
+//! | `fix.rs` | `fix` |
+//! | `import.rs`, `backup.rs` | `import`, `backup` |
+//! | `each.rs` | `call`, `set-timeout` |
+//! | `tell.rs` | messages, in colours, and questions |
+
+mod backup;
+mod create;
+mod each;
+mod fix;
+mod import;
+mod membership;
+mod node;
+mod rebalance;
+mod reshard;
+mod slots;
+mod tell;
+mod view;
+
+use crate::options::ClusterOptions;
+use crate::quote::leading_number;
+use crate::screen;
+use crate::session::{Session, Told};
+
+/// How many slots a cluster has.
+const SLOTS: u16 = 16_384;
+
+/// What failed has been told.
+type Done = Result<(), Told>;
+
+/// What a command is to do, and with which options.
+struct Task<'a> {
+    session: &'a Session,
+    options: &'a ClusterOptions,
+    arguments: Vec<String>,
+}
+
+impl Task<'_> {
+    /// The node that the first argument names; host and port may be two arguments.
+    fn entry(&self) -> Result<(String, i64), Told> {
+        let place = match self.arguments.as_slice() {
+            [host, port, ..] if !host.contains(':') => Some((host.clone(), port.clone())),
+            [place, ..] => split_place(place),
+            [] => None,
+        };
+        place.map(|(host, port)| (host, leading_number(port.as_bytes()))).ok_or_else(|| {
+            screen::flush();
+            screen::warn(
+                "[ERR] Invalid arguments: you need to pass either a valid address (ie. \
+                 120.0.0.1:7000) or space separated IP and port (ie. 120.0.0.1 7000)\n",
+            );
+            Told
+        })
+    }
+}
+
+/// Host and port; a bus port behind an at sign is left out.
+fn split_place(place: &str) -> Option<(String, String)> {
+    let place = place.split('@').next()?;
+    let (host, port) = place.rsplit_once(':')?;
+    Some((host.to_owned(), port.to_owned()))
+}
+
+type Command = fn(&Task<'_>) -> Done;
+
+/// Each command with the least number of its arguments.
+const COMMANDS: &[(&str, usize, Command)] = &[
+    ("create", 1, create::run),
+    ("check", 1, view::check_command),
+    ("info", 1, view::info_command),
+    ("fix", 1, fix::run),
+    ("reshard", 1, reshard::run),
+    ("rebalance", 1, rebalance::run),
+    ("add-node", 2, membership::add),
+    ("del-node", 2, membership::delete),
+    ("call", 2, each::call),
+    ("set-timeout", 2, each::set_timeout),
+    ("import", 1, import::run),
+    ("backup", 2, backup::run),
+    ("help", 0, help),
+];
+
+/// Runs the command of the options; gives the exit code.
+pub(crate) fn run(session: &Session) -> i32 {
+    let options = &session.options.cluster;
+    let name = String::from_utf8_lossy(&options.command).to_ascii_lowercase();
+    let Some((_, least, command)) = COMMANDS.iter().find(|(known, ..)| *known == name) else {
+        screen::warn("Unknown --cluster subcommand\n");
+        return 1;
+    };
+    if options.arguments.len() < *least {
+        screen::warn("[ERR] Wrong number of arguments for specified --cluster sub command\n");
+        return 1;
+    }
+    let text = |word: &Vec<u8>| String::from_utf8_lossy(word).into_owned();
+    let arguments = options.arguments.iter().map(text).collect();
+    i32::from(command(&Task { session, options, arguments }).is_err())
+}
+
+/// The names of all commands.
+pub(crate) fn commands() -> impl Iterator<Item = &'static str> {
+    COMMANDS.iter().map(|(name, ..)| *name)
+}
+
+fn help(_: &Task<'_>) -> Done {
+    screen::print(HELP);
+    Ok(())
+}
+
+/// What `--cluster help` prints.
+pub(crate) const HELP: &str = "\
+Commands for clusters; where a node is named, any node of the cluster will do.
+
+  create <host:port> ...           Makes a cluster of empty nodes.
+      --cluster-replicas <n>       So many replicas for each master.
+  check <host:port>                Whether all slots are served, and all nodes agree.
+      --cluster-search-multiple-owners
+  info <host:port>                 Keys, slots and replicas of each master.
+  fix <host:port>                  Gives slots an owner that have none, and finishes moves.
+      --cluster-search-multiple-owners
+      --cluster-fix-with-unreachable-masters
+  reshard <host:port>              Moves slots to one node; asks what is not said.
+      --cluster-from <id,...|all>  --cluster-to <id>  --cluster-slots <n>
+      --cluster-timeout <ms>  --cluster-pipeline <keys>  --cluster-replace
+  rebalance <host:port>            Moves slots until all masters have their share.
+      --cluster-weight <id=weight> ...  --cluster-use-empty-masters
+      --cluster-threshold <percent>  --cluster-simulate
+      --cluster-timeout <ms>  --cluster-pipeline <keys>  --cluster-replace
+  add-node <new host:port> <host:port>
+                                   Adds an empty node.
+      --cluster-slave              As a replica, of the master that has fewest, or of
+      --cluster-master-id <id>     this one.
+  del-node <host:port> <id>        Removes a node without slots.
+  call <host:port> <command> ...   Runs a command on each node.
+      --cluster-only-masters  --cluster-only-replicas
+  set-timeout <host:port> <ms>     Sets cluster-node-timeout on each node.
+  import <host:port>               Moves the keys of a server that is no cluster.
+      --cluster-from <host:port>   That server.
+      --cluster-from-user <user>  --cluster-from-pass <password>  --cluster-from-askpass
+      --cluster-copy  --cluster-replace
+  backup <host:port> <folder>      A snapshot of each master, and the layout.
+  help
+
+  --cluster-yes                    Asks nothing.
+";

@@ -1,0 +1,295 @@
+//! One node of a cluster: its connection, and what it says of itself and of the others.
+
+use super::slots::address_of;
+use super::{SLOTS, split_place, tell};
+use crate::quote::leading_number;
+use crate::screen;
+use crate::session::{Loudness, Session, Told};
+use brisk_resp::Value;
+use std::collections::BTreeSet;
+
+/// From a node's port to that of its bus, unless it is set otherwise.
+const BUS_PORT_OFFSET: i64 = 10_000;
+
+/// A line of CLUSTER NODES.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Line {
+    pub(super) id: String,
+    pub(super) host: String,
+    pub(super) port: i64,
+    /// Where nodes speak with one another; `None` if that is not told.
+    pub(super) bus_port: Option<i64>,
+    pub(super) flags: Vec<String>,
+    pub(super) replicates: Option<String>,
+    pub(super) epoch: u64,
+    pub(super) is_linked: bool,
+    pub(super) slots: BTreeSet<u16>,
+    pub(super) migrating: Vec<(u16, String)>,
+    pub(super) importing: Vec<(u16, String)>,
+}
+
+impl Line {
+    pub(super) fn has_flag(&self, flag: &str) -> bool {
+        self.flags.iter().any(|it| it == flag)
+    }
+
+    /// Reads a line; `None` if it is none.
+    fn parse(line: &str) -> Option<Line> {
+        let mut words = line.split(' ');
+        let mut next = || words.next();
+        let id = next()?.to_owned();
+        let place = next()?.split(',').next()?;
+        let flags: Vec<String> = next()?.split(',').map(str::to_owned).collect();
+        let replicates = Some(next()?).filter(|it| *it != "-").map(str::to_owned);
+        let _ping_and_pong = (next()?, next()?);
+        let epoch = next()?.parse().ok()?;
+        let is_linked = next()? == "connected";
+        let (host, port) = split_place(place)?;
+        let port = leading_number(port.as_bytes());
+        let bus_port = place.split_once('@').map(|(_, bus)| leading_number(bus.as_bytes()));
+        let mut line = Line {
+            id,
+            host,
+            port,
+            bus_port,
+            flags,
+            replicates,
+            epoch,
+            is_linked,
+            ..Line::default()
+        };
+        for word in words {
+            line.add_slots(word)?;
+        }
+        Some(line)
+    }
+
+    /// A slot, a range, or one that is on its way.
+    fn add_slots(&mut self, word: &str) -> Option<()> {
+        if let Some(open) = word.strip_prefix('[').and_then(|word| word.strip_suffix(']')) {
+            if let Some((slot, to)) = open.split_once("->-") {
+                self.migrating.push((slot.parse().ok()?, to.to_owned()));
+            } else if let Some((slot, from)) = open.split_once("-<-") {
+                self.importing.push((slot.parse().ok()?, from.to_owned()));
+            }
+            return Some(());
+        }
+        let (first, last) = word.split_once('-').unwrap_or((word, word));
+        let (first, last): (u16, u16) = (first.parse().ok()?, last.parse().ok()?);
+        self.slots.extend((first..=last).filter(|slot| *slot < SLOTS));
+        Some(())
+    }
+}
+
+/// A node that can be asked.
+#[derive(Debug)]
+pub(super) struct Node {
+    session: Session,
+    pub(super) is: Line,
+    /// The replicas that are known of it.
+    pub(super) replicas: usize,
+}
+
+impl Node {
+    /// Connects to a node, which has to be one of a cluster.
+    ///
+    /// # Errors
+    /// There is none, or it is none of a cluster.
+    pub(super) fn connect(host: &str, port: i64, like: &Session) -> Result<Node, Told> {
+        let mut options = like.options.clone();
+        (options.host, options.port, options.socket) = (host.to_owned(), port, None);
+        let mut session = Session::new(options).map_err(|text| {
+            screen::warn(format!("{text}\n"));
+            Told
+        })?;
+        session.connect(Loudness::Loud)?;
+        let is = Line { host: host.to_owned(), port, ..Line::default() };
+        Ok(Node { session, is, replicas: 0 })
+    }
+
+    /// `host:port`
+    pub(super) fn place(&self) -> String {
+        format!("{}:{}", self.is.host, self.is.port)
+    }
+
+    /// Sends a request; an error of the server is one here.
+    ///
+    /// # Errors
+    /// The text of it.
+    pub(super) fn ask<W: AsRef<[u8]>>(&mut self, words: &[W]) -> Result<Value, String> {
+        let reply = self.session.ask(words).map_err(|error| error.to_string())?;
+        match reply.as_error() {
+            Some(text) => Err(String::from_utf8_lossy(text).into_owned()),
+            None => Ok(reply),
+        }
+    }
+
+    /// The same; an error is told.
+    ///
+    /// # Errors
+    /// There was one.
+    pub(super) fn demand<W: AsRef<[u8]>>(&mut self, words: &[W]) -> Result<Value, Told> {
+        self.ask(words).map_err(|text| {
+            let place = self.place();
+            tell::error(&format!("Node {place} replied with error:\n{text}\n"));
+            Told
+        })
+    }
+
+    /// Sends a request, whose reply may be anything.
+    pub(super) fn raw(&mut self, words: &[Vec<u8>]) -> Option<Value> {
+        self.session.ask(words).ok()
+    }
+
+    /// All lines of CLUSTER NODES; its own is taken over.
+    ///
+    /// # Errors
+    /// It is no node of a cluster, or fails.
+    pub(super) fn load(&mut self) -> Result<Vec<Line>, Told> {
+        let info = self.demand(&["INFO", "cluster"])?;
+        let info = String::from_utf8_lossy(info.as_bytes().unwrap_or_default()).into_owned();
+        if !info.contains("cluster_enabled:1") {
+            let place = self.place();
+            return tell::fail(&format!(
+                "[ERR] Node {place} is not configured as a cluster node.\n"
+            ));
+        }
+        let reply = self.demand(&["CLUSTER", "NODES"])?;
+        let text = String::from_utf8_lossy(reply.as_bytes().unwrap_or_default()).into_owned();
+        let lines: Option<Vec<Line>> = text.lines().map(Line::parse).collect();
+        let Some(mut lines) = lines else {
+            return tell::fail("Error: invalid CLUSTER NODES reply\n");
+        };
+        let own = lines.iter().position(|line| line.has_flag("myself"));
+        if let Some(own) = own {
+            let own = lines.remove(own);
+            // It may not know its own address; ours has led to it.
+            let (host, port) = (self.is.host.clone(), self.is.port);
+            self.is = Line { host, port, ..own };
+            self.is.flags.retain(|flag| flag != "myself");
+        }
+        Ok(lines)
+    }
+
+    /// Has it join the cluster of another node.
+    ///
+    /// # Errors
+    /// It refuses, which is told.
+    pub(super) fn meet(&mut self, other: &Line) -> Result<(), Told> {
+        let (host, port) = (address_of(&other.host), other.port.to_string());
+        // Servers before 7.0 know only the usual one, so it is not said.
+        let bus_port =
+            other.bus_port.filter(|bus| ![0, other.port + BUS_PORT_OFFSET].contains(bus));
+        let bus_port = bus_port.map(|bus| bus.to_string());
+        let words = ["CLUSTER", "MEET", &host, &port].into_iter().chain(bus_port.as_deref());
+        self.demand(&words.collect::<Vec<&str>>()).map(drop)
+    }
+
+    pub(super) fn is_master(&self) -> bool {
+        self.is.has_flag("master")
+    }
+
+    /// How many keys it holds.
+    ///
+    /// # Errors
+    /// It does not tell.
+    pub(super) fn keys(&mut self) -> Result<i64, Told> {
+        Ok(self.demand(&["DBSIZE"])?.as_integer().unwrap_or(0))
+    }
+
+    /// How many keys it holds in a slot.
+    pub(super) fn keys_in(&mut self, slot: u16) -> i64 {
+        let reply = self.ask(&["CLUSTER", "COUNTKEYSINSLOT", &slot.to_string()]);
+        reply.ok().and_then(|reply| reply.as_integer()).unwrap_or(0)
+    }
+
+    /// What it thinks of all slots, in a form that can be compared.
+    pub(super) fn signature(&mut self) -> Option<String> {
+        let own = self.is.id.clone();
+        let lines = self.load().ok()?;
+        let owned = |line: &Line| (line.id.clone(), line.slots.clone());
+        let mut all: Vec<_> = lines.iter().map(owned).collect();
+        all.push((own, self.is.slots.clone()));
+        all.retain(|(_, slots)| !slots.is_empty());
+        all.sort();
+        Some(format!("{all:?}"))
+    }
+
+    /// Its connection, for a snapshot.
+    pub(super) fn link(&mut self) -> Option<crate::link::Link> {
+        self.session.take_link()
+    }
+
+    /// Several lines about it, each behind a margin.
+    pub(super) fn describe(&self, margin: &str) -> String {
+        let Line { id, slots, replicates, .. } = &self.is;
+        let kind = if self.is_master() { 'M' } else { 'S' };
+        let flags: Vec<&str> =
+            self.is.flags.iter().map(String::as_str).filter(|flag| *flag != "myself").collect();
+        let mut text = format!(
+            "{margin}{kind}: {id} {}\n{margin}   slots:{} ({} slots) {}\n",
+            self.place(),
+            ranges(slots),
+            slots.len(),
+            flags.join(",")
+        );
+        if let Some(master) = replicates {
+            text.push_str(&format!("{margin}   replicates {master}\n"));
+        } else if self.replicas > 0 {
+            text.push_str(&format!("{margin}   {} additional replica(s)\n", self.replicas));
+        }
+        text
+    }
+}
+
+/// `[0-5],[7]`; nothing is a space less than something.
+pub(super) fn ranges(slots: &BTreeSet<u16>) -> String {
+    let each: Vec<String> = spans(slots)
+        .into_iter()
+        .map(
+            |(first, last)| {
+                if first == last { format!("[{first}]") } else { format!("[{first}-{last}]") }
+            },
+        )
+        .collect();
+    each.join(",")
+}
+
+/// The unbroken spans of a set of slots.
+pub(super) fn spans(slots: &BTreeSet<u16>) -> Vec<(u16, u16)> {
+    let mut spans: Vec<(u16, u16)> = Vec::new();
+    for &slot in slots {
+        match spans.last_mut() {
+            Some((_, last)) if *last + 1 == slot => *last = slot,
+            _ => spans.push((slot, slot)),
+        }
+    }
+    spans
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_of_the_cluster_is_read() {
+        let text = "abc 10.0.0.1:7000@17000,name myself,master - 0 1 5 connected 0-2 7 [3->-def] [4-<-ghi]";
+        let line = Line::parse(text).unwrap();
+        assert_eq!((line.host.as_str(), line.port, line.epoch), ("10.0.0.1", 7000, 5));
+        assert_eq!(line.bus_port, Some(17000));
+        assert!(line.has_flag("master") && line.is_linked);
+        assert_eq!(ranges(&line.slots), "[0-2],[7]");
+        assert_eq!(line.migrating, [(3, "def".to_owned())]);
+        assert_eq!(line.importing, [(4, "ghi".to_owned())]);
+    }
+
+    #[test]
+    fn what_is_no_line_is_refused_and_slots_beyond_the_last_are_left_out() {
+        for text in ["", "abc", "abc x master - 0 0 1 connected", "a b:1@2 m - 0 0 1 connected 9-x"]
+        {
+            assert_eq!(Line::parse(text), None, "{text}");
+        }
+        let line = Line::parse("a h:1@2 master - 0 0 1 connected 16383-65535").unwrap();
+        assert_eq!(ranges(&line.slots), "[16383]");
+    }
+}

@@ -1,0 +1,72 @@
+//! Messages with a colour for their weight, and questions.
+
+use super::Done;
+use crate::screen;
+use crate::session::Told;
+use std::io::BufRead;
+
+/// Longest answer.
+const ANSWER_BYTES_MAX: u64 = 4096;
+
+fn coloured(colour: u8, text: &str) {
+    if screen::is_colourful() {
+        screen::print(format!("\x1b[{colour};1m{text}\x1b[0m"));
+    } else {
+        screen::print(text);
+    }
+    screen::flush();
+}
+
+/// What is being done.
+pub(super) fn step(text: &str) {
+    coloured(29, text);
+}
+
+/// What is well.
+pub(super) fn good(text: &str) {
+    coloured(32, text);
+}
+
+/// What should be looked at.
+pub(super) fn warning(text: &str) {
+    coloured(33, text);
+}
+
+/// What is wrong.
+pub(super) fn error(text: &str) {
+    coloured(31, text);
+}
+
+/// What is wrong, and ends the command.
+pub(super) fn fail<T>(text: &str) -> Result<T, Told> {
+    error(text);
+    Err(Told)
+}
+
+/// Plain text.
+pub(super) fn say(text: &str) {
+    screen::print(text);
+    screen::flush();
+}
+
+/// Asks for a line; `None` at the end of input.
+pub(super) fn ask(question: &str) -> Option<String> {
+    say(question);
+    let mut line = Vec::new();
+    let mut stdin = std::io::Read::take(std::io::stdin().lock(), ANSWER_BYTES_MAX);
+    match stdin.read_until(b'\n', &mut line) {
+        Ok(count) if count > 0 => Some(String::from_utf8_lossy(&line).trim().to_owned()),
+        _ => None,
+    }
+}
+
+/// Asks whether to go on; only `yes` is a yes.
+pub(super) fn confirm(question: &str, is_agreed: bool) -> Done {
+    if is_agreed {
+        return Ok(());
+    }
+    match ask(&format!("{question} (type 'yes' to accept): ")) {
+        Some(answer) if answer.eq_ignore_ascii_case("yes") => Ok(()),
+        _ => Err(Told),
+    }
+}

@@ -1,0 +1,77 @@
+//! The debugger of scripts on this side: what it says is coloured line by line, and its end is noticed.
+
+use crate::screen;
+use crate::session::Debug;
+use brisk_resp::Value;
+
+/// Replies are nested this deep at most; what is deeper is not shown.
+const DEPTH_MAX: usize = 8;
+
+/// Prints what the debugger says; tells whether it goes on.
+pub(crate) fn show(value: &Value) -> Debug {
+    let mut out = Vec::new();
+    let mut ended = false;
+    lines(value, &mut out, &mut ended, DEPTH_MAX);
+    out.push(b'\n');
+    screen::print(out);
+    if ended { Debug::Ended } else { Debug::Running }
+}
+
+fn lines(value: &Value, out: &mut Vec<u8>, ended: &mut bool, depth: usize) {
+    match value {
+        Value::Simple(line) if line.starts_with(b"<endsession>") => *ended = true,
+        Value::Simple(line) => coloured(line, out),
+        Value::Array(list) if depth > 0 => {
+            for (at, line) in list.iter().enumerate() {
+                if at > 0 {
+                    out.push(b'\n');
+                }
+                lines(line, out, ended, depth - 1);
+            }
+        }
+        Value::Error(text) => {
+            out.extend_from_slice(text);
+            out.push(b'\n');
+        }
+        Value::Bulk(text) => out.extend_from_slice(text),
+        _ => {}
+    }
+}
+
+fn coloured(line: &[u8], out: &mut Vec<u8>) {
+    match (screen::is_colourful(), colour(line)) {
+        (true, Some((bold, colour))) => {
+            out.extend_from_slice(format!("\x1b[{bold};{colour};49m").as_bytes());
+            out.extend_from_slice(line);
+            out.extend_from_slice(b"\x1b[0m");
+        }
+        _ => out.extend_from_slice(line),
+    }
+}
+
+/// Whether bold, and which colour.
+fn colour(line: &[u8]) -> Option<(u8, u8)> {
+    let has = |mark: &[u8]| line.windows(mark.len()).any(|part| part == mark);
+    Some(if has(b"<debug>") {
+        (1, 37)
+    } else if has(b"<redis>") {
+        (0, 32)
+    } else if has(b"<reply>") {
+        (0, 36)
+    } else if has(b"<error>") {
+        (0, 31)
+    } else if has(b"<hint>") {
+        (1, 37)
+    } else if has(b"<value>") || has(b"<retval>") {
+        (0, 35)
+    } else if line.len() > 4 && line[3].is_ascii_digit() {
+        match (line[1], line[2]) {
+            // The line that is about to run, and one with a breakpoint.
+            (b'>', _) => (0, 33),
+            (_, b'#') => (1, 37),
+            _ => return None,
+        }
+    } else {
+        return None;
+    })
+}

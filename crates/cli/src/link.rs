@@ -1,0 +1,429 @@
+//! One connection to a server: bytes out, replies in. It blocks, and knows neither options nor output.
+//!
+//! A session at a terminal hands it its [`Interrupts`]: while the link waits for a reply, Ctrl-C ends the
+//! wait and not the program.
+
+use crate::pause::timespec;
+use brisk_dial::{Address, Stream, TlsClient};
+use brisk_resp::Value;
+use brisk_resp::reply::decode::{ReplyDecoder, ReplyError, ReplyLimits, ReplyStep};
+use brisk_resp::request::encode;
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::stdio;
+use signal_hook::consts::SIGINT;
+use std::fmt;
+use std::io::{self, Read, Write};
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+const RECEIVE_BYTES: usize = 64 * 1024;
+/// A peer that is gone without a word is noticed after this long.
+const KEEPALIVE: Duration = Duration::from_secs(15);
+
+/// Where a server is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// A host and its port.
+    Tcp(String, i64),
+    /// A socket in the file system.
+    Unix(PathBuf),
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Place::Tcp(host, port) => write!(f, "{host}:{port}"),
+            Place::Unix(path) => write!(f, "{}", path.display()),
+        }
+    }
+}
+
+/// Why a connection is of no use any more.
+#[derive(Debug)]
+pub(crate) enum LinkError {
+    /// The other side has ended it.
+    Closed,
+    /// The system reports a fault.
+    Io(io::Error),
+    /// What came is no reply.
+    Protocol(String),
+    /// The user does not want to wait any longer.
+    Interrupted,
+}
+
+impl fmt::Display for LinkError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            LinkError::Closed => f.write_str("Server closed the connection"),
+            LinkError::Io(error) => f.write_str(&plain(error)),
+            LinkError::Protocol(text) => f.write_str(text),
+            LinkError::Interrupted => f.write_str("Interrupted"),
+        }
+    }
+}
+
+impl From<io::Error> for LinkError {
+    fn from(error: io::Error) -> Self {
+        match error.kind() {
+            io::ErrorKind::UnexpectedEof => LinkError::Closed,
+            _ => LinkError::Io(error),
+        }
+    }
+}
+
+impl From<ReplyError> for LinkError {
+    fn from(error: ReplyError) -> Self {
+        LinkError::Protocol(match error {
+            ReplyError::UnknownType(byte) => {
+                format!("Protocol error, got {} as reply type byte", crate::quote::quote(&[byte]))
+            }
+            ReplyError::Malformed(b':') => "Bad integer value".to_owned(),
+            ReplyError::Malformed(b',') => "Bad double value".to_owned(),
+            ReplyError::Malformed(b'#') => "Bad bool value".to_owned(),
+            ReplyError::Malformed(b'$' | b'=') => "Bad bulk string length".to_owned(),
+            ReplyError::Malformed(b'*' | b'%' | b'~' | b'>') => "Bad multi-bulk length".to_owned(),
+            other => format!("Protocol error: {other}"),
+        })
+    }
+}
+
+/// The words of the system for a fault, without its number.
+pub(crate) fn plain(error: &io::Error) -> String {
+    let text = error.to_string();
+    let text = text.split(" (os error ").next().unwrap_or(&text);
+    text.strip_prefix("failed to lookup address information: ").unwrap_or(text).to_owned()
+}
+
+/// Why there is no connection.
+#[derive(Debug)]
+pub(crate) enum OpenError {
+    /// Nobody answers.
+    Connect(String),
+    /// The peers do not agree on TLS.
+    Tls(String),
+}
+
+/// What a wait for two things has ended with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Woken {
+    /// The server has sent something.
+    Link,
+    /// Standard input has something, or its end.
+    Input,
+}
+
+/// Ctrl-C, as something that can be waited for.
+#[derive(Debug)]
+pub(crate) struct Interrupts(UnixStream);
+
+impl Interrupts {
+    /// Takes Ctrl-C over: from now on it does not end the program.
+    ///
+    /// # Errors
+    /// The system refuses it.
+    pub(crate) fn take_over() -> io::Result<Rc<Interrupts>> {
+        let (reader, writer) = UnixStream::pair()?;
+        reader.set_nonblocking(true)?;
+        writer.set_nonblocking(true)?;
+        signal_hook::low_level::pipe::register(SIGINT, writer)?;
+        Ok(Rc::new(Interrupts(reader)))
+    }
+
+    /// Whether there was one since the last look.
+    pub(crate) fn take(&self) -> bool {
+        let mut buffer = [0; 64];
+        let mut seen = false;
+        while matches!((&self.0).read(&mut buffer), Ok(count) if count > 0) {
+            seen = true;
+        }
+        seen
+    }
+}
+
+/// A connection.
+#[derive(Debug)]
+pub(crate) struct Link {
+    stream: Stream,
+    decoder: ReplyDecoder,
+    received: Vec<u8>,
+    /// How much of what was received has been read.
+    read: usize,
+    interrupts: Option<Rc<Interrupts>>,
+}
+
+impl Link {
+    /// Connects, within `patience` if one is given; IPv4 addresses of a host are tried first.
+    ///
+    /// # Errors
+    /// None of its addresses answers.
+    pub(crate) fn open(
+        place: &Place,
+        tls: Option<&TlsClient>,
+        patience: Option<Duration>,
+    ) -> Result<Link, OpenError> {
+        let failed = |error: io::Error| OpenError::Connect(plain(&error));
+        let stream = match place {
+            Place::Unix(path) => Stream::unix(path).map_err(failed)?,
+            Place::Tcp(host, port) => {
+                let (stream, resolved) = connect(host, *port as u16, patience).map_err(failed)?;
+                match tls {
+                    Some(tls) => {
+                        let address = Address::Tcp { host: host.clone(), resolved };
+                        let refused = |error: io::Error| OpenError::Tls(plain(&error));
+                        stream.with_tls(tls, &address).map_err(refused)?
+                    }
+                    None => stream,
+                }
+            }
+        };
+        let _ = keep_alive(&stream);
+        Ok(Link {
+            stream,
+            decoder: ReplyDecoder::new(ReplyLimits::default()),
+            received: Vec::new(),
+            read: 0,
+            interrupts: None,
+        })
+    }
+
+    /// Ctrl-C ends waits from now on.
+    pub(crate) fn heed(&mut self, interrupts: Option<Rc<Interrupts>>) {
+        self.interrupts = interrupts;
+    }
+
+    /// Sends one request.
+    ///
+    /// # Errors
+    /// The connection fails.
+    pub(crate) fn send<W: AsRef<[u8]>>(&mut self, words: &[W]) -> Result<(), LinkError> {
+        let mut request = Vec::new();
+        encode(&mut request, words);
+        self.send_bytes(&request)
+    }
+
+    /// Sends bytes as they are.
+    ///
+    /// # Errors
+    /// The connection fails.
+    pub(crate) fn send_bytes(&mut self, bytes: &[u8]) -> Result<(), LinkError> {
+        self.stream.write_all(bytes)?;
+        Ok(self.stream.flush()?)
+    }
+
+    /// Sends one request and waits for its answer; pushes are passed over.
+    ///
+    /// # Errors
+    /// The connection fails.
+    pub(crate) fn ask<W: AsRef<[u8]>>(&mut self, words: &[W]) -> Result<Value, LinkError> {
+        self.send(words)?;
+        self.answer()
+    }
+
+    /// Sends all requests at once, and waits for all answers.
+    ///
+    /// # Errors
+    /// The connection fails.
+    pub(crate) fn ask_all<W: AsRef<[u8]>>(
+        &mut self,
+        requests: &[Vec<W>],
+    ) -> Result<Vec<Value>, LinkError> {
+        let mut bytes = Vec::new();
+        for request in requests {
+            encode(&mut bytes, request);
+        }
+        self.send_bytes(&bytes)?;
+        requests.iter().map(|_| self.answer()).collect()
+    }
+
+    /// The next reply that is no push.
+    ///
+    /// # Errors
+    /// The connection fails.
+    pub(crate) fn answer(&mut self) -> Result<Value, LinkError> {
+        loop {
+            let value = self.reply()?;
+            if !matches!(value, Value::Push(_)) {
+                return Ok(value);
+            }
+        }
+    }
+
+    /// The next reply or push.
+    ///
+    /// # Errors
+    /// The connection fails, or the user does not want to wait.
+    pub(crate) fn reply(&mut self) -> Result<Value, LinkError> {
+        loop {
+            if let Some(value) = self.decoded()? {
+                return Ok(value);
+            }
+            self.receive()?;
+        }
+    }
+
+    /// A reply that is here already.
+    ///
+    /// # Errors
+    /// What is here is no reply.
+    pub(crate) fn decoded(&mut self) -> Result<Option<Value>, LinkError> {
+        match self.decoder.decode(&self.received[self.read..])? {
+            ReplyStep::Value { consumed, value } => {
+                self.read += consumed;
+                Ok(Some(value))
+            }
+            ReplyStep::Incomplete { consumed, .. } => {
+                self.read += consumed;
+                Ok(None)
+            }
+        }
+    }
+
+    /// Waits for bytes and appends them to those that are here.
+    fn receive(&mut self) -> Result<(), LinkError> {
+        self.wait()?;
+        self.received.drain(..self.read);
+        self.read = 0;
+        let before = self.received.len();
+        self.received.resize(before + RECEIVE_BYTES, 0);
+        let got = loop {
+            match self.stream.read(&mut self.received[before..]) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                done => break done,
+            }
+        };
+        self.received.truncate(before + *got.as_ref().unwrap_or(&0));
+        if got? == 0 { Err(LinkError::Closed) } else { Ok(()) }
+    }
+
+    /// Waits until a read does not block, or for Ctrl-C.
+    fn wait(&mut self) -> Result<(), LinkError> {
+        if self.interrupts.is_none() {
+            return Ok(());
+        }
+        self.wait_for(false, None).map(drop)
+    }
+
+    /// Waits for a reply, and for standard input. What was received already counts as the former.
+    ///
+    /// # Errors
+    /// The user does not want to wait.
+    pub(crate) fn wait_or_input(&mut self) -> Result<Woken, LinkError> {
+        if self.read < self.received.len() {
+            return Ok(Woken::Link);
+        }
+        Ok(self.wait_for(true, None)?.unwrap_or(Woken::Link))
+    }
+
+    /// The next reply, if it comes within this time.
+    ///
+    /// # Errors
+    /// The connection fails, or the user does not want to wait.
+    pub(crate) fn reply_within(&mut self, time: Duration) -> Result<Option<Value>, LinkError> {
+        let end = Instant::now() + time;
+        loop {
+            if let Some(value) = self.decoded()? {
+                return Ok(Some(value));
+            }
+            let left = end.saturating_duration_since(Instant::now());
+            if self.wait_for(false, Some(left))?.is_none() {
+                return Ok(None);
+            }
+            self.receive()?;
+        }
+    }
+
+    /// Waits for the server, for standard input if that is wanted, and for Ctrl-C. `None` if the time is over.
+    fn wait_for(
+        &mut self,
+        with_input: bool,
+        time: Option<Duration>,
+    ) -> Result<Option<Woken>, LinkError> {
+        if self.stream.has_decrypted() {
+            return Ok(Some(Woken::Link));
+        }
+        let interrupts = self.interrupts.clone();
+        let time = time.map(timespec);
+        loop {
+            let stdin = stdio::stdin();
+            let mut fds = vec![PollFd::new(&self.stream, PollFlags::IN)];
+            if with_input {
+                fds.push(PollFd::new(&stdin, PollFlags::IN));
+            }
+            if let Some(interrupts) = &interrupts {
+                fds.push(PollFd::new(&interrupts.0, PollFlags::IN));
+            }
+            let is_over = match poll(&mut fds, time.as_ref()) {
+                Err(rustix::io::Errno::INTR) => false,
+                Err(error) => return Err(LinkError::Io(error.into())),
+                Ok(count) => count == 0,
+            };
+            let has = |at: usize| fds.get(at).is_some_and(|fd| !fd.revents().is_empty());
+            let (socket, input) = (has(0), with_input && has(1));
+            if interrupts.as_ref().is_some_and(|interrupts| interrupts.take()) {
+                return Err(LinkError::Interrupted);
+            }
+            match (socket, input) {
+                (true, _) => return Ok(Some(Woken::Link)),
+                (false, true) => return Ok(Some(Woken::Input)),
+                (false, false) if is_over => return Ok(None),
+                (false, false) => {}
+            }
+        }
+    }
+
+    /// Reads some bytes that are no reply, such as those of a snapshot. 0 at the end of the stream.
+    ///
+    /// # Errors
+    /// The connection fails.
+    pub(crate) fn read_bytes(&mut self, buffer: &mut [u8]) -> Result<usize, LinkError> {
+        let here = &self.received[self.read..];
+        if !here.is_empty() {
+            let count = here.len().min(buffer.len());
+            buffer[..count].copy_from_slice(&here[..count]);
+            self.read += count;
+            return Ok(count);
+        }
+        self.wait()?;
+        loop {
+            match self.stream.read(buffer) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                done => return Ok(done?),
+            }
+        }
+    }
+
+    /// The stream below, for who moves bytes in both directions at once.
+    pub(crate) fn stream(&mut self) -> &mut Stream {
+        &mut self.stream
+    }
+}
+
+fn connect(host: &str, port: u16, patience: Option<Duration>) -> io::Result<(Stream, SocketAddr)> {
+    let mut addresses: Vec<SocketAddr> = match host.parse::<IpAddr>() {
+        Ok(ip) => vec![SocketAddr::new(ip, port)],
+        Err(_) => (host, port).to_socket_addrs()?.collect(),
+    };
+    addresses.sort_by_key(SocketAddr::is_ipv6);
+    let mut failure = io::Error::other("Name or service not known");
+    for address in addresses {
+        match Stream::tcp(&address, patience) {
+            Ok(stream) => return Ok((stream, address)),
+            Err(error) => failure = error,
+        }
+    }
+    Err(failure)
+}
+
+fn keep_alive(stream: &Stream) -> rustix::io::Result<()> {
+    if matches!(stream, Stream::Unix(_)) {
+        return Ok(());
+    }
+    use rustix::net::sockopt;
+    sockopt::set_socket_keepalive(stream, true)?;
+    sockopt::set_tcp_keepidle(stream, KEEPALIVE)?;
+    sockopt::set_tcp_keepintvl(stream, KEEPALIVE / 3)?;
+    sockopt::set_tcp_keepcnt(stream, 3)
+}

@@ -1,0 +1,146 @@
+//! `brisk-cli`: the command line to a server, at home to whoever knows `redis-cli`.
+//!
+//! | module | about |
+//! |---|---|
+//! | `options` | the command line |
+//! | `session` | a connection as the user sees it: database, transaction, redirections; sending commands |
+//! | `link` | the connection itself: bytes out, replies in |
+//! | `format` | how replies are shown |
+//! | `repl` | the interactive session: prompt, hints, history, help |
+//! | `modes` | everything that is no command: `--scan`, `--bigkeys`, `--rdb`, `--latency` and so on |
+//! | `cluster` | `--cluster` |
+//! | `docs`, `debugger` | what the server says of its commands; the debugger of scripts |
+//! | `screen`, `progress`, `quote`, `pause`, `password` | what these need |
+#![forbid(unsafe_code)]
+
+mod cluster;
+mod debugger;
+mod docs;
+mod format;
+mod link;
+mod modes;
+mod options;
+mod password;
+mod pause;
+mod progress;
+mod quote;
+mod repl;
+mod screen;
+mod session;
+
+use options::{Mode, Options, Refusal, Request, completions, help, manual};
+use repl::End;
+use session::Session;
+use std::io::{Read, stdin};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+
+/// The variable that holds the password, so that it does not stand in the list of processes.
+const PASSWORD_VARIABLE: &str = "REDISCLI_AUTH";
+/// Longest argument that servers take, as their `proto-max-bulk-len` stands by itself.
+const ARGUMENT_BYTES_MAX: u64 = 512 << 20;
+
+fn main() {
+    let words = std::env::args_os().skip(1).map(OsStringExt::into_vec).collect();
+    let code = match options::parse(words, screen::is_for_people()) {
+        Ok(Request::Help) => {
+            screen::print(help::text());
+            0
+        }
+        Ok(Request::Version) => {
+            screen::print(format!("brisk-cli {}\n", env!("CARGO_PKG_VERSION")));
+            0
+        }
+        Ok(Request::Manual) => {
+            screen::print(manual::page());
+            0
+        }
+        Ok(Request::Completions(shell)) => {
+            screen::print(completions::of(shell));
+            0
+        }
+        Ok(Request::Run(options)) => run(*options),
+        Err(Refusal::Because(text)) => {
+            screen::warn(text);
+            1
+        }
+        Err(Refusal::Usage) => {
+            screen::warn(help::text());
+            1
+        }
+    };
+    screen::exit(code);
+}
+
+/// Does what the options say; gives the exit code.
+fn run(mut options: Options) -> i32 {
+    for warning in &options.warnings {
+        screen::warn(warning);
+    }
+    if options.password.is_none()
+        && let Some(password) = std::env::var_os(PASSWORD_VARIABLE)
+    {
+        options.password = Some(password.as_bytes().to_vec());
+    }
+    if options.asks_password {
+        options.password = password::ask("Please input password: ");
+    }
+    let mut session = match Session::new(options) {
+        Ok(session) => session,
+        Err(text) => {
+            screen::warn(format!("{text}\n"));
+            return 1;
+        }
+    };
+    match session.options.mode.clone() {
+        Mode::Command if session.options.words.is_empty() => {
+            let _: End = repl::begin(&mut session);
+            0
+        }
+        Mode::Command => one_command(&mut session),
+        Mode::Cluster => cluster::run(&session),
+        mode => modes::run(&mode, &mut session),
+    }
+}
+
+/// Sends the command of the command line.
+fn one_command(session: &mut Session) -> i32 {
+    let mut words = session.options.words.clone();
+    if session.options.quoted_input {
+        let unquoted: Option<Vec<Vec<u8>>> =
+            words.iter().map(|word| quote::unquote(word)).collect();
+        match unquoted {
+            Some(unquoted) => words = unquoted,
+            None => {
+                screen::print("Invalid quoted string\n");
+                return 1;
+            }
+        }
+    }
+    if session.options.last_from_stdin {
+        words.push(all_of_stdin());
+    } else if let Some(tag) = &session.options.tag_from_stdin {
+        let Some(at) = words.iter().position(|word| word == tag) else {
+            screen::warn("Using -X option but stdin tag not match.\n");
+            return 1;
+        };
+        words[at] = all_of_stdin();
+    }
+    if words[0].eq_ignore_ascii_case(b"help") || words[0] == b"?" {
+        repl::help::show(session, &words[1..]);
+        return 0;
+    }
+    let repeat = session.options.repeat;
+    i32::from(session.issue(&words, repeat).and_then(|()| session.messages()).is_err())
+}
+
+/// What standard input holds. More than an argument may have is refused, and not read.
+fn all_of_stdin() -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let told = match stdin().take(ARGUMENT_BYTES_MAX + 1).read_to_end(&mut bytes) {
+        Ok(count) if count as u64 <= ARGUMENT_BYTES_MAX => return bytes,
+        Ok(_) => format!("more than {ARGUMENT_BYTES_MAX} bytes"),
+        Err(error) => link::plain(&error),
+    };
+    screen::warn(format!("Error reading from stdin: {told}\n"));
+    screen::exit(1)
+}

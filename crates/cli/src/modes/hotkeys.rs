@@ -1,0 +1,104 @@
+//! `--hotkeys`: the keys that are used most, by the counters of an LFU policy.
+
+use super::Asked;
+use super::bigkeys::percentage;
+use super::keyspace::{self, Walk, failed};
+use crate::link::Link;
+use crate::options::Options;
+use crate::progress::{Progress, Unit};
+use crate::quote::quote;
+use crate::screen;
+
+/// So many are kept.
+const KEPT: usize = 16;
+const TOLD_EVERY: u64 = 1_000_000;
+
+/// The hottest keys with their counters, hottest first.
+#[derive(Debug, Default)]
+struct Hottest(Vec<(u64, String)>);
+
+impl Hottest {
+    /// Whether this one belongs to them.
+    fn add(&mut self, counter: u64, key: &[u8]) -> bool {
+        let coldest = if self.0.len() < KEPT { 0 } else { self.0[KEPT - 1].0 };
+        if counter <= coldest {
+            return false;
+        }
+        let at = self.0.partition_point(|(other, _)| *other >= counter);
+        self.0.insert(at, (counter, quote(key)));
+        self.0.truncate(KEPT);
+        true
+    }
+}
+
+pub(super) fn run(link: &mut Link, options: &Options) -> i32 {
+    let total = match keyspace::size(link) {
+        Ok(Some(total)) => total,
+        Ok(None) => return 1,
+        Err(error) => return super::lost(&error),
+    };
+    keyspace::introduce("hot");
+    let mut progress = Progress::new("Looking", Unit::Keys, Some(total));
+    let mut walk = Walk::new(options.pattern.as_deref(), None);
+    let (mut hottest, mut sampled) = (Hottest::default(), 0u64);
+    loop {
+        let keys = match walk.step(link) {
+            Ok(Some(keys)) => keys,
+            Ok(None) => break,
+            Err(error) => return failed(error),
+        };
+        let percent = percentage(sampled, total);
+        let counters = match counters(link, &keys) {
+            Ok(counters) => counters,
+            Err(error) => return super::lost(&error),
+        };
+        for (key, counter) in keys.iter().zip(counters) {
+            sampled += 1;
+            if sampled.is_multiple_of(TOLD_EVERY) {
+                screen::print(format!("[{percent:05.2}%] Sampled {sampled} keys so far\n"));
+            }
+            if hottest.add(counter, key) {
+                progress.clear();
+                let key = quote(key);
+                screen::print(format!(
+                    "[{percent:05.2}%] Hot key '{key}' found so far with counter {counter}\n"
+                ));
+            }
+        }
+        screen::flush();
+        progress.at(sampled);
+        walk.rest(options.interval_us);
+    }
+    progress.clear();
+    let mut text =
+        format!("\n-------- summary -------\n\nSampled {sampled} keys in the keyspace!\n");
+    for (counter, key) in &hottest.0 {
+        text.push_str(&format!("hot key found with counter: {counter}\tkeyname: {key}\n"));
+    }
+    screen::print(text);
+    0
+}
+
+fn counters(link: &mut Link, keys: &[Vec<u8>]) -> Asked<Vec<u64>> {
+    let request = |key: &Vec<u8>| vec![b"OBJECT".to_vec(), b"FREQ".to_vec(), key.clone()];
+    let requests: Vec<_> = keys.iter().map(request).collect();
+    let mut counters = Vec::with_capacity(keys.len());
+    for (key, reply) in keys.iter().zip(link.ask_all(&requests)?) {
+        counters.push(match (reply.as_integer(), reply.as_error()) {
+            (Some(counter), _) => u64::try_from(counter).unwrap_or(0),
+            (None, Some(text)) => {
+                screen::flush();
+                screen::warn([b"Error: ", text, b"\n"].concat());
+                screen::exit(1);
+            }
+            (None, None) => {
+                let key = String::from_utf8_lossy(key);
+                screen::warn(format!(
+                    "Warning: OBJECT freq on '{key}' failed (may have been deleted)\n"
+                ));
+                0
+            }
+        });
+    }
+    Ok(counters)
+}

@@ -1,0 +1,116 @@
+//! Going through all keys, as several modes do.
+
+use super::Asked;
+use crate::link::{Link, LinkError};
+use crate::quote::leading_number;
+use crate::{pause, screen};
+use brisk_resp::Value;
+use std::time::Duration;
+
+/// Steps between two pauses, where pauses are asked for.
+const STEPS_BETWEEN_PAUSES: u64 = 100;
+
+/// How the introduction of a search begins.
+pub(super) fn introduce(what: &str) {
+    screen::print(format!(
+        "\n# Scanning the entire keyspace to find {what} keys as well as\n\
+         # average sizes per key type.  You can use -i 0.1 to sleep 0.1 sec\n\
+         # per 100 SCAN commands (not usually needed).\n\n"
+    ));
+    screen::flush();
+}
+
+/// How many keys there are.
+///
+/// # Errors
+/// The connection fails.
+pub(super) fn size(link: &mut Link) -> Asked<Option<u64>> {
+    let reply = link.ask(&["DBSIZE"])?;
+    match reply.as_integer() {
+        Some(count) => Ok(u64::try_from(count).ok()),
+        None => {
+            let text = String::from_utf8_lossy(reply.as_error().unwrap_or_default()).into_owned();
+            screen::flush();
+            screen::warn(format!("Couldn't determine DBSIZE: {text}\n"));
+            Ok(None)
+        }
+    }
+}
+
+/// A walk through the keys.
+#[derive(Debug)]
+pub(super) struct Walk<'a> {
+    pattern: Option<&'a [u8]>,
+    count: Option<i64>,
+    cursor: Vec<u8>,
+    steps: u64,
+    is_over: bool,
+}
+
+/// Why a walk cannot go on.
+#[derive(Debug)]
+pub(super) enum WalkError {
+    Link(LinkError),
+    /// What the server says.
+    Refused(String),
+}
+
+impl From<LinkError> for WalkError {
+    fn from(error: LinkError) -> Self {
+        WalkError::Link(error)
+    }
+}
+
+impl<'a> Walk<'a> {
+    /// Over the keys that match, with so many looked at in each step if that is not left to the server.
+    pub(super) fn new(pattern: Option<&'a [u8]>, count: Option<i64>) -> Self {
+        Self { pattern, count, cursor: b"0".to_vec(), steps: 0, is_over: false }
+    }
+
+    /// The keys of the next step, possibly none; `None` at the end.
+    pub(super) fn step(&mut self, link: &mut Link) -> Result<Option<Vec<Vec<u8>>>, WalkError> {
+        if self.is_over {
+            return Ok(None);
+        }
+        let mut request = vec![b"SCAN".to_vec(), self.cursor.clone()];
+        if let Some(pattern) = self.pattern {
+            request.extend([b"MATCH".to_vec(), pattern.to_vec()]);
+        }
+        if let Some(count) = self.count {
+            request.extend([b"COUNT".to_vec(), count.to_string().into_bytes()]);
+        }
+        let reply = link.ask(&request)?;
+        if let Some(text) = reply.as_error() {
+            return Err(WalkError::Refused(String::from_utf8_lossy(text).into_owned()));
+        }
+        let Some([cursor, keys]) = reply.as_slice() else {
+            return Err(WalkError::Refused("Invalid element count from SCAN!".to_owned()));
+        };
+        self.cursor = cursor.as_bytes().unwrap_or(b"0").to_vec();
+        self.is_over =
+            leading_number(&self.cursor) == 0 && self.cursor.iter().all(|it| *it == b'0');
+        self.steps += 1;
+        let keys = keys.as_slice().unwrap_or_default();
+        Ok(Some(keys.iter().filter_map(Value::as_bytes).map(<[u8]>::to_vec).collect()))
+    }
+
+    /// Rests after each hundred steps, if the user wants that.
+    pub(super) fn rest(&self, interval_us: u64) {
+        if interval_us > 0 && self.steps.is_multiple_of(STEPS_BETWEEN_PAUSES) {
+            screen::flush();
+            pause::pause(Duration::from_micros(interval_us));
+        }
+    }
+}
+
+/// Tells why a walk has ended early; gives the exit code.
+pub(super) fn failed(error: WalkError) -> i32 {
+    match error {
+        WalkError::Link(error) => super::lost(&error),
+        WalkError::Refused(text) => {
+            screen::flush();
+            screen::warn(format!("SCAN error: {text}\n"));
+            1
+        }
+    }
+}

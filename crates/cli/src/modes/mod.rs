@@ -1,0 +1,68 @@
+//! What the program does besides sending commands; each mode is begun by an option and has a file.
+
+mod bigkeys;
+mod eval;
+mod hotkeys;
+mod intrinsic;
+mod keyspace;
+mod latency;
+mod latency_dist;
+mod lru;
+mod pipe;
+pub(crate) mod rdb;
+pub(crate) mod replica;
+mod scan;
+mod stat;
+
+use crate::link::LinkError;
+use crate::options::Mode;
+use crate::screen;
+use crate::session::{Loudness, Session};
+
+/// Runs a mode to its end; gives the exit code.
+pub(crate) fn run(mode: &Mode, session: &mut Session) -> i32 {
+    match mode {
+        // These are done without a connection of the session, or make their own.
+        Mode::Command | Mode::Cluster => 0,
+        Mode::IntrinsicLatency => intrinsic::run(&session.options),
+        Mode::Eval => eval::run(session),
+        _ => {
+            if session.connect(Loudness::Loud).is_err() && !session.is_connected() {
+                return 1;
+            }
+            match mode {
+                Mode::Latency => latency::run(session),
+                Mode::LatencyDist => latency_dist::run(session),
+                Mode::LruTest => lru::run(session),
+                Mode::Stat => stat::run(session),
+                _ => with_link(mode, session),
+            }
+        }
+    }
+}
+
+/// Modes that have the connection to themselves.
+fn with_link(mode: &Mode, session: &mut Session) -> i32 {
+    let Some(mut link) = session.take_link() else { return 1 };
+    let options = &session.options;
+    match mode {
+        Mode::Pipe => pipe::run(&mut link, options),
+        Mode::Rdb => rdb::run(&mut link, options),
+        Mode::Replica => replica::run(link, session),
+        Mode::Scan => scan::run(&mut link, options),
+        Mode::BigKeys => bigkeys::run(&mut link, options, bigkeys::Measure::Elements),
+        Mode::MemKeys => bigkeys::run(&mut link, options, bigkeys::Measure::Memory),
+        Mode::HotKeys => hotkeys::run(&mut link, options),
+        _ => 0,
+    }
+}
+
+/// Ends the program, since the connection is lost.
+fn lost(error: &LinkError) -> i32 {
+    screen::flush();
+    screen::warn(format!("Error: {error}\n"));
+    1
+}
+
+/// The connection of a mode that asks one thing after the other.
+type Asked<T> = Result<T, LinkError>;

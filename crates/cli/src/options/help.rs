@@ -1,0 +1,81 @@
+//! The text of `--help`, made of the table of options.
+
+use super::table::{Row, SECTIONS};
+
+/// Where explanations begin.
+const COLUMN: usize = 23;
+const WIDTH: usize = 79;
+
+pub(super) const USAGE: &str = "brisk-cli [options] [command [argument ...]]";
+
+pub(super) const EXAMPLES: &[&str] = &[
+    "brisk-cli set greeting hello",
+    "brisk-cli -x set photo < photo.jpg",
+    "brisk-cli -r -1 -i 1 info clients",
+    "brisk-cli --eval limit.lua user:7 , 100 60",
+    "brisk-cli --scan --pattern 'session:*'",
+];
+
+/// All options, each with a line or two.
+pub(crate) fn text() -> String {
+    let version = env!("CARGO_PKG_VERSION");
+    let mut text = format!(
+        "brisk-cli {version}\n\nUsage: {USAGE}\n\n\
+         Without a command, a session begins in which commands are typed.\n"
+    );
+    for section in SECTIONS {
+        text.push_str(&format!("\n{}\n", section.title));
+        for row in section.rows {
+            add(&mut text, row);
+        }
+    }
+    text.push_str("\nExamples\n");
+    for example in EXAMPLES {
+        text.push_str(&format!("  {example}\n"));
+    }
+    text
+}
+
+/// The names of an option and what it takes.
+pub(super) fn heading(row: &Row) -> String {
+    let names = row.names.join(", ");
+    if row.value.is_empty() { names } else { format!("{names} {}", row.value) }
+}
+
+fn add(text: &mut String, row: &Row) {
+    let heading = heading(row);
+    let mut line = format!("  {heading}");
+    if line.len() + 1 > COLUMN {
+        text.push_str(&line);
+        text.push('\n');
+        line.clear();
+    }
+    line = format!("{line:COLUMN$}");
+    for word in row.text.split(' ') {
+        if line.len() + word.len() > WIDTH {
+            text.push_str(line.trim_end());
+            text.push('\n');
+            line = " ".repeat(COLUMN);
+        }
+        line.push_str(word);
+        line.push(' ');
+    }
+    text.push_str(line.trim_end());
+    text.push('\n');
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn explanations_stand_in_one_column_and_lines_fit_a_terminal() {
+        let text = text();
+        assert!(text.lines().all(|line| line.len() <= WIDTH), "{text}");
+        assert!(text.contains("\n  -h <host>            Host (127.0.0.1).\n"), "{text}");
+        assert!(
+            text.contains("\n  --memkeys-samples <n>\n                       The same,"),
+            "{text}"
+        );
+    }
+}

@@ -1,0 +1,86 @@
+//! The manual page, made of the table of options.
+
+use super::help::{EXAMPLES, USAGE, heading};
+use super::table::SECTIONS;
+use crate::cluster;
+use std::fmt::Write;
+
+const VARIABLES: &[(&str, &str)] = &[
+    ("REDISCLI_AUTH", "The password, unless an option names one."),
+    (
+        "BRISK_CLI_HISTFILE, REDISCLI_HISTFILE",
+        "The file of the history; the first that is set counts. Empty or /dev/null for none.",
+    ),
+    ("BRISK_CLI_RCFILE, REDISCLI_RCFILE", "The file of preferences."),
+    ("FAKETTY", "If it is set, replies are shown as on a terminal."),
+    ("TERM", "Colours are used if it contains xterm."),
+];
+
+const FILES: &[(&str, &str)] = &[
+    (
+        "~/.brisk_cli_history",
+        "What was typed in sessions, up to 1000 lines. Lines that hold a password are left out.",
+    ),
+    (
+        "~/.brisk_clirc, ~/.redisclirc",
+        "Preferences, such as :set nohints; read when a session begins.",
+    ),
+];
+
+/// The page in roff.
+pub(crate) fn page() -> String {
+    let version = env!("CARGO_PKG_VERSION");
+    let mut page = format!(
+        ".TH BRISK\\-CLI 1 \"\" \"brisk {version}\" \"Brisk\"\n\
+         .SH NAME\nbrisk\\-cli \\- command line of Brisk and other servers that speak RESP\n\
+         .SH SYNOPSIS\n{}\n\
+         .SH DESCRIPTION\n\
+         Sends a command to a server and prints the reply. Without a command, a session begins in which \
+         commands are typed, with history, completion and hints; help in it explains commands. Options, \
+         output and exit codes are those of redis\\-cli.\n\
+         .SH OPTIONS\n",
+        plain(USAGE)
+    );
+    for section in SECTIONS {
+        add(&mut page, &format!(".SS {}\n", plain(section.title)));
+        for row in section.rows {
+            entry(&mut page, &heading(row), row.text);
+        }
+    }
+    page.push_str(".SH COMMANDS OF --cluster\n.nf\n");
+    for line in cluster::HELP.lines() {
+        add(&mut page, &format!("{}\n", plain(line)));
+    }
+    page.push_str(".fi\n.SH ENVIRONMENT\n");
+    for (name, text) in VARIABLES {
+        entry(&mut page, name, text);
+    }
+    page.push_str(".SH FILES\n");
+    for (name, text) in FILES {
+        entry(&mut page, name, text);
+    }
+    page.push_str(
+        ".SH EXIT STATUS\n0 if the command was sent and answered, even with an error, unless \\-e is given; \
+         1 otherwise.\n.SH EXAMPLES\n.nf\n",
+    );
+    for example in EXAMPLES {
+        add(&mut page, &format!("{}\n", plain(example)));
+    }
+    page.push_str(".fi\n.SH SEE ALSO\nbrisk\\-server(1), brisk\\-benchmark(1)\n");
+    page
+}
+
+fn entry(page: &mut String, name: &str, text: &str) {
+    add(page, &format!(".TP\n\\fB{}\\fR\n{}\n", plain(name), plain(text)));
+}
+
+fn add(page: &mut String, text: &str) {
+    // Writing to a string cannot fail.
+    let _ = page.write_str(text);
+}
+
+/// Text that roff takes as it is.
+fn plain(text: &str) -> String {
+    let text = text.replace('\\', "\\e").replace('-', "\\-");
+    if text.starts_with(['.', '\'']) { format!("\\&{text}") } else { text }
+}

@@ -1,0 +1,265 @@
+//! The command line: what it may say ([`Options`]), and all that is made of the table of options.
+//!
+//! | file | about |
+//! |---|---|
+//! | `table` | the options, each with its name, text, and what it sets |
+//! | `parse.rs`, `uri.rs` | reading the command line, and addresses in it |
+//! | `help.rs`, `manual.rs`, `completions.rs` | `--help`, `--man`, `--completions` |
+
+pub(crate) mod completions;
+pub(crate) mod help;
+pub(crate) mod manual;
+mod parse;
+mod table;
+mod uri;
+
+pub(crate) use parse::parse;
+
+use crate::format::{Delimiters, Output};
+use brisk_dial::TlsOptions;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// What the program is to do.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Mode {
+    /// The command behind the options, or a session if there is none.
+    #[default]
+    Command,
+    /// `--eval`
+    Eval,
+    /// `--pipe`
+    Pipe,
+    /// `--rdb`, `--functions-rdb`
+    Rdb,
+    /// `--replica`
+    Replica,
+    /// `--scan`
+    Scan,
+    /// `--bigkeys`
+    BigKeys,
+    /// `--memkeys`
+    MemKeys,
+    /// `--hotkeys`
+    HotKeys,
+    /// `--stat`
+    Stat,
+    /// `--latency`, `--latency-history`
+    Latency,
+    /// `--latency-dist`
+    LatencyDist,
+    /// `--lru-test`
+    LruTest,
+    /// `--intrinsic-latency`
+    IntrinsicLatency,
+    /// `--cluster`
+    Cluster,
+}
+
+/// Which protocol a session begins with.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Protocol {
+    /// Whatever the server begins with, and no HELLO.
+    #[default]
+    Unsaid,
+    /// `-2`
+    Resp2,
+    /// `-3`; whoever asks for it wants to know if it fails.
+    Resp3,
+    /// What `--json` does by itself: RESP3 where the server knows it.
+    Resp3IfKnown,
+}
+
+/// `--ldb`
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Debugging {
+    /// In a fork of the server, whose changes are dropped.
+    Forked,
+    /// In the server itself, which waits meanwhile.
+    Synchronous,
+}
+
+/// The options of `--cluster`.
+#[derive(Clone, Debug)]
+pub(crate) struct ClusterOptions {
+    pub(crate) command: Vec<u8>,
+    pub(crate) arguments: Vec<Vec<u8>>,
+    pub(crate) replicas: usize,
+    pub(crate) master_id: Option<String>,
+    pub(crate) from: Option<String>,
+    pub(crate) from_user: Option<Vec<u8>>,
+    pub(crate) from_password: Option<Vec<u8>>,
+    pub(crate) asks_from_password: bool,
+    pub(crate) to: Option<String>,
+    pub(crate) weights: Vec<String>,
+    pub(crate) slots: usize,
+    pub(crate) timeout_ms: i64,
+    pub(crate) pipeline: usize,
+    pub(crate) threshold: f64,
+    pub(crate) yes: bool,
+    pub(crate) simulate: bool,
+    pub(crate) replace: bool,
+    pub(crate) copy: bool,
+    pub(crate) as_replica: bool,
+    pub(crate) use_empty_masters: bool,
+    pub(crate) search_multiple_owners: bool,
+    pub(crate) fix_with_unreachable_masters: bool,
+    pub(crate) only_masters: bool,
+    pub(crate) only_replicas: bool,
+}
+
+impl Default for ClusterOptions {
+    fn default() -> Self {
+        Self {
+            command: Vec::new(),
+            arguments: Vec::new(),
+            replicas: 0,
+            master_id: None,
+            from: None,
+            from_user: None,
+            from_password: None,
+            asks_from_password: false,
+            to: None,
+            weights: Vec::new(),
+            slots: 0,
+            timeout_ms: 60_000,
+            pipeline: 10,
+            threshold: 2.0,
+            yes: false,
+            simulate: false,
+            replace: false,
+            copy: false,
+            as_replica: false,
+            use_empty_masters: false,
+            search_multiple_owners: false,
+            fix_with_unreachable_masters: false,
+            only_masters: false,
+            only_replicas: false,
+        }
+    }
+}
+
+/// All that the command line says.
+#[derive(Clone, Debug)]
+pub(crate) struct Options {
+    pub(crate) host: String,
+    pub(crate) port: i64,
+    pub(crate) socket: Option<PathBuf>,
+    /// How long connecting may take.
+    pub(crate) patience: Option<Duration>,
+    pub(crate) user: Option<Vec<u8>>,
+    pub(crate) password: Option<Vec<u8>>,
+    pub(crate) asks_password: bool,
+    /// The password stands on the command line, perhaps.
+    shows_password: bool,
+    pub(crate) warns_of_password: bool,
+    pub(crate) database: i64,
+    pub(crate) protocol: Protocol,
+    /// Both versions were asked for.
+    contradicts: bool,
+    pub(crate) tls: bool,
+    /// What TLS would use. Naming a file does not ask for TLS.
+    pub(crate) tls_files: TlsOptions,
+    pub(crate) repeat: i64,
+    pub(crate) interval_us: u64,
+    pub(crate) last_from_stdin: bool,
+    pub(crate) tag_from_stdin: Option<Vec<u8>>,
+    pub(crate) output: Output,
+    pub(crate) delimiters: Delimiters,
+    pub(crate) shows_pushes: bool,
+    pub(crate) quoted_input: bool,
+    pub(crate) fails_on_error: bool,
+    pub(crate) cluster_mode: bool,
+    pub(crate) verbose: bool,
+    pub(crate) mode: Mode,
+    pub(crate) script: Option<PathBuf>,
+    pub(crate) debugging: Option<Debugging>,
+    pub(crate) rdb_file: Vec<u8>,
+    pub(crate) functions_only: bool,
+    pub(crate) pipe_timeout_s: u64,
+    pub(crate) pattern: Option<Vec<u8>>,
+    pub(crate) count: i64,
+    pub(crate) memory_samples: i64,
+    pub(crate) latency_history: bool,
+    pub(crate) monochrome: bool,
+    pub(crate) lru_keys: i64,
+    pub(crate) intrinsic_seconds: u64,
+    pub(crate) cluster: ClusterOptions,
+    /// The command and its arguments.
+    pub(crate) words: Vec<Vec<u8>>,
+    /// What is said before anything is done.
+    pub(crate) warnings: Vec<String>,
+}
+
+impl Options {
+    /// Those that hold without a word, by what standard output is.
+    pub(crate) fn new(for_people: bool) -> Self {
+        Self {
+            host: "127.0.0.1".to_owned(),
+            port: 6379,
+            socket: None,
+            patience: None,
+            user: None,
+            password: None,
+            asks_password: false,
+            shows_password: false,
+            warns_of_password: true,
+            database: 0,
+            protocol: Protocol::Unsaid,
+            contradicts: false,
+            tls: false,
+            tls_files: TlsOptions::default(),
+            repeat: 1,
+            interval_us: 0,
+            last_from_stdin: false,
+            tag_from_stdin: None,
+            output: if for_people { Output::Standard } else { Output::Raw },
+            delimiters: Delimiters::default(),
+            shows_pushes: for_people,
+            quoted_input: false,
+            fails_on_error: false,
+            cluster_mode: false,
+            verbose: false,
+            mode: Mode::Command,
+            script: None,
+            debugging: None,
+            rdb_file: Vec::new(),
+            functions_only: false,
+            pipe_timeout_s: 30,
+            pattern: None,
+            count: 10,
+            memory_samples: 0,
+            latency_history: false,
+            monochrome: false,
+            lru_keys: 0,
+            intrinsic_seconds: 0,
+            cluster: ClusterOptions::default(),
+            words: Vec::new(),
+            warnings: Vec::new(),
+        }
+    }
+}
+
+/// What a command line asks for.
+#[derive(Debug)]
+pub(crate) enum Request {
+    /// To do something with a server.
+    Run(Box<Options>),
+    /// The text of `--help`.
+    Help,
+    /// The version.
+    Version,
+    /// The manual page.
+    Manual,
+    /// The completions of a shell.
+    Completions(completions::Shell),
+}
+
+/// Why a command line cannot be followed.
+#[derive(Debug)]
+pub(crate) enum Refusal {
+    /// One or more lines for standard error.
+    Because(String),
+    /// The text of `--help`, on standard error.
+    Usage,
+}

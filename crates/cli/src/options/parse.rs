@@ -1,0 +1,178 @@
+//! Reading the command line by the table of options. Options end at the first word that is none; numbers are
+//! read as far as they go, as C does, since scripts rely on it.
+
+use super::completions::Shell;
+use super::table::{self, Does, Told};
+use super::{Options, Refusal, Request};
+use crate::quote::leading_number;
+use std::os::unix::ffi::OsStringExt;
+use std::path::PathBuf;
+
+/// Longest pause an option can ask for, in seconds: a year.
+const SECONDS_MAX: f64 = 31_536_000.0;
+
+/// The words that are left to be read.
+pub(super) struct Words {
+    all: Vec<Vec<u8>>,
+    at: usize,
+}
+
+impl Words {
+    pub(super) fn value(&mut self) -> Vec<u8> {
+        let value = self.all.get(self.at).cloned().unwrap_or_default();
+        self.at += 1;
+        value
+    }
+
+    pub(super) fn text(&mut self) -> String {
+        String::from_utf8_lossy(&self.value()).into_owned()
+    }
+
+    pub(super) fn number(&mut self) -> i64 {
+        leading_number(&self.value())
+    }
+
+    pub(super) fn natural(&mut self) -> usize {
+        usize::try_from(self.number()).unwrap_or(0)
+    }
+
+    pub(super) fn decimal(&mut self) -> f64 {
+        leading_decimal(&self.text())
+    }
+
+    pub(super) fn path(&mut self) -> PathBuf {
+        PathBuf::from(std::ffi::OsString::from_vec(self.value()))
+    }
+
+    fn left(&self) -> usize {
+        self.all.len().saturating_sub(self.at)
+    }
+}
+
+/// The decimal number that a text begins with; 0 if there is none.
+fn leading_decimal(text: &str) -> f64 {
+    let text = text.trim_start();
+    let longest = (0..=text.len()).rev().filter(|&end| text.is_char_boundary(end));
+    let mut readable = longest.filter_map(|end| text[..end].parse::<f64>().ok());
+    readable.next().filter(|number| number.is_finite()).unwrap_or(0.0)
+}
+
+/// Seconds with decimals, from none to a year.
+pub(super) fn seconds(words: &mut Words) -> f64 {
+    words.decimal().clamp(0.0, SECONDS_MAX)
+}
+
+/// Reads the words behind the program's name.
+///
+/// # Errors
+/// What is wrong with them.
+pub(crate) fn parse(words: Vec<Vec<u8>>, for_people: bool) -> Result<Request, Refusal> {
+    let mut options = Options::new(for_people);
+    let mut words = Words { all: words, at: 0 };
+    while let Some(word) = words.all.get(words.at).cloned() {
+        if word.first() != Some(&b'-') {
+            break;
+        }
+        words.at += 1;
+        let name = String::from_utf8_lossy(&word).into_owned();
+        let is_last = words.left() == 0;
+        match table::find(&name).map(|row| row.does) {
+            Some(Does::Flag(set)) => set(&mut options),
+            Some(Does::Value(set)) if !is_last => set(&mut options, &mut words)?,
+            // Alone it asks for help, as many programs have it.
+            Some(Does::Value(_)) if name == "-h" => return Ok(Request::Help),
+            Some(Does::Value(_)) if name == "--cluster" => return Err(Refusal::Usage),
+            Some(Does::Tells(told)) => return tell(told, &mut words),
+            Some(Does::Value(_)) | None => {
+                return Err(Refusal::Because(format!(
+                    "Unrecognized option or bad number of args for: '{name}'\n"
+                )));
+            }
+        }
+    }
+    options.words = words.all.split_off(words.at.min(words.all.len()));
+    check(&options)?;
+    if options.shows_password && options.password.is_some() && options.warns_of_password {
+        options.warnings.push(
+            "Warning: Using a password with '-a' or '-u' option on the command line interface may not be safe.\n"
+                .to_owned(),
+        );
+    }
+    Ok(Request::Run(Box::new(options)))
+}
+
+fn tell(told: Told, words: &mut Words) -> Result<Request, Refusal> {
+    Ok(match told {
+        Told::Help => Request::Help,
+        Told::Version => Request::Version,
+        Told::Manual => Request::Manual,
+        Told::Completions => {
+            let name = words.text();
+            let unknown = format!("No completions for '{name}', but for bash, zsh and fish\n");
+            Request::Completions(Shell::of(&name).ok_or(Refusal::Because(unknown))?)
+        }
+    })
+}
+
+fn check(options: &Options) -> Result<(), Refusal> {
+    let because = |text: &str| Err(Refusal::Because(text.to_owned()));
+    if options.socket.is_some() && options.cluster_mode {
+        return because("Options -c and -s are mutually exclusive.\n");
+    }
+    if options.contradicts {
+        return because("Options -2 and -3 are mutually exclusive.\n");
+    }
+    if options.debugging.is_some() && options.script.is_none() {
+        return because(
+            "Options --ldb and --ldb-sync-mode require --eval.\nTry brisk-cli --help for more information.\n",
+        );
+    }
+    if options.last_from_stdin && options.tag_from_stdin.is_some() {
+        return because("Options -x and -X are mutually exclusive.\n");
+    }
+    Ok(())
+}
+
+/// All words before the next option.
+pub(super) fn up_to_option(words: &mut Words) -> Vec<Vec<u8>> {
+    let mut taken = Vec::new();
+    while words.all.get(words.at).is_some_and(|word| word.first() != Some(&b'-')) {
+        taken.push(words.value());
+    }
+    taken
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(line: &str) -> Options {
+        let words = line.split(' ').map(|word| word.as_bytes().to_vec()).collect();
+        match parse(words, false) {
+            Ok(Request::Run(options)) => *options,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn options_end_at_the_command() {
+        let options = parsed("-p 7 -n 2 set -p 8");
+        assert_eq!((options.port, options.database), (7, 2));
+        assert_eq!(options.words, [b"set".to_vec(), b"-p".to_vec(), b"8".to_vec()]);
+    }
+
+    #[test]
+    fn pauses_are_read_as_far_as_they_go() {
+        assert_eq!(parsed("-i 0.25s x").interval_us, 250_000);
+        assert_eq!(parsed("-i abc x").interval_us, 0);
+        assert_eq!(parsed("-i -1 x").interval_us, 0);
+    }
+
+    #[test]
+    fn a_cluster_command_takes_words_up_to_the_next_option() {
+        let options = parsed("--cluster call a:1 ping --cluster-yes -p 5");
+        assert_eq!(options.cluster.command, b"call");
+        assert_eq!(options.cluster.arguments.len(), 2);
+        assert!(options.cluster.yes && options.port == 5);
+    }
+}

@@ -1,0 +1,140 @@
+//! All options: their names, what they take, what they are for, and what they set. The command line is read by
+//! this table, and `--help`, the manual page and the completions of shells are made of it.
+//!
+//! | file | options |
+//! |---|---|
+//! | `server.rs` | where the server is, and who asks; TLS |
+//! | `commands.rs` | what is sent, and how replies are shown |
+//! | `modes.rs` | keys and data, scripts, measuring |
+//! | `clusters.rs` | `--cluster` and what belongs to it; about the program |
+
+mod clusters;
+mod commands;
+mod modes;
+mod server;
+
+use super::parse::Words;
+use super::{Options, Refusal};
+
+/// What an option does.
+#[derive(Clone, Copy)]
+pub(super) enum Does {
+    /// Stands alone.
+    Flag(fn(&mut Options)),
+    /// Takes the words behind it that it needs.
+    Value(fn(&mut Options, &mut Words) -> Result<(), Refusal>),
+    /// The program tells about itself, and ends.
+    Tells(Told),
+}
+
+/// What the program tells about itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Told {
+    Help,
+    Version,
+    Manual,
+    /// For the shell that the next word names.
+    Completions,
+}
+
+/// What a shell may complete behind an option.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Completed {
+    /// Nothing it could know.
+    Nothing,
+    File,
+    Folder,
+    /// One of these.
+    Word(&'static [&'static str]),
+    /// A command of `--cluster`.
+    ClusterCommand,
+}
+
+/// An option.
+#[derive(Clone, Copy)]
+pub(super) struct Row {
+    pub(super) names: &'static [&'static str],
+    /// Names that are understood and not told.
+    pub(super) old_names: &'static [&'static str],
+    /// What follows it, such as `<host>`; empty for a flag.
+    pub(super) value: &'static str,
+    pub(super) completed: Completed,
+    pub(super) text: &'static str,
+    pub(super) does: Does,
+}
+
+impl Row {
+    const fn flag(
+        names: &'static [&'static str],
+        text: &'static str,
+        set: fn(&mut Options),
+    ) -> Row {
+        let completed = Completed::Nothing;
+        Row { names, old_names: &[], value: "", completed, text, does: Does::Flag(set) }
+    }
+
+    const fn value(
+        names: &'static [&'static str],
+        value: &'static str,
+        text: &'static str,
+        set: fn(&mut Options, &mut Words) -> Result<(), Refusal>,
+    ) -> Row {
+        let completed = Completed::Nothing;
+        Row { names, old_names: &[], value, completed, text, does: Does::Value(set) }
+    }
+
+    const fn completed(self, completed: Completed) -> Row {
+        Row { completed, ..self }
+    }
+
+    const fn also(self, old_names: &'static [&'static str]) -> Row {
+        Row { old_names, ..self }
+    }
+
+    fn has(&self, name: &str) -> bool {
+        self.names.contains(&name) || self.old_names.contains(&name)
+    }
+}
+
+/// Options that belong together.
+#[derive(Clone, Copy)]
+pub(super) struct Section {
+    pub(super) title: &'static str,
+    pub(super) rows: &'static [Row],
+}
+
+/// Everything, in the order in which it is told.
+pub(super) const SECTIONS: &[Section] = &[
+    server::SERVER,
+    server::TLS,
+    commands::SENT,
+    commands::SHOWN,
+    modes::KEYS,
+    modes::SCRIPTS,
+    modes::MEASURING,
+    clusters::CLUSTERS,
+    clusters::PROGRAM,
+];
+
+/// The option of this name.
+pub(super) fn find(name: &str) -> Option<&'static Row> {
+    SECTIONS.iter().flat_map(|section| section.rows).find(|row| row.has(name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_name_stands_twice_and_every_option_is_explained() {
+        let mut seen = std::collections::BTreeSet::new();
+        for row in SECTIONS.iter().flat_map(|section| section.rows) {
+            for name in row.names.iter().chain(row.old_names) {
+                assert!(name.starts_with('-') && seen.insert(*name), "{name}");
+            }
+            assert!(row.text.ends_with('.') && row.text.is_ascii(), "{}", row.text);
+            let takes = !matches!(row.does, Does::Flag(_) | Does::Tells(_));
+            assert!(!takes || !row.value.is_empty(), "{:?}", row.names);
+        }
+    }
+}

@@ -1,0 +1,173 @@
+//! Options that have the program do something else than send a command.
+
+use super::super::parse::Words;
+use super::super::{Debugging, Mode, Options, Refusal};
+use super::{Completed, Row, Section};
+use crate::quote::unquote;
+
+pub(super) const KEYS: Section = Section {
+    title: "Keys and data",
+    rows: &[
+        Row::flag(&["--scan"], "Lists all keys.", |options| options.mode = Mode::Scan),
+        Row::flag(
+            &["--bigkeys"],
+            "Finds the keys with the most elements of each type.",
+            |options| options.mode = Mode::BigKeys,
+        ),
+        Row::flag(&["--memkeys"], "Finds the keys that take the most memory.", |options| {
+            options.mode = Mode::MemKeys;
+        }),
+        Row::value(
+            &["--memkeys-samples"],
+            "<n>",
+            "The same, looking at so many elements of each.",
+            |options, words| {
+                options.mode = Mode::MemKeys;
+                options.memory_samples = words.number();
+                Ok(())
+            },
+        ),
+        Row::flag(
+            &["--hotkeys"],
+            "Finds the keys that are used most (needs a policy of LFU).",
+            |options| options.mode = Mode::HotKeys,
+        ),
+        Row::value(
+            &["--pattern"],
+            "<pattern>",
+            "Only keys like this one; for the four above.",
+            |options, words| {
+                options.pattern = Some(words.value());
+                Ok(())
+            },
+        ),
+        Row::value(&["--quoted-pattern"], "<pattern>", "The same, in quotes.", quoted_pattern),
+        Row::value(
+            &["--count"],
+            "<number>",
+            "Keys that each step of --scan looks at (10).",
+            |options, words| {
+                options.count = words.number();
+                Ok(())
+            },
+        ),
+        Row::flag(&["--pipe"], "Sends requests from standard input as they are.", |options| {
+            options.mode = Mode::Pipe;
+        }),
+        Row::value(
+            &["--pipe-timeout"],
+            "<seconds>",
+            "Longest wait for the last replies (30; 0 for ever).",
+            |options, words| {
+                options.pipe_timeout_s = u64::try_from(words.number()).unwrap_or(0);
+                Ok(())
+            },
+        ),
+        Row::value(
+            &["--rdb"],
+            "<file>",
+            "Fetches a snapshot; - for standard output.",
+            |options, words| snapshot(options, words, false),
+        )
+        .completed(Completed::File),
+        Row::value(
+            &["--functions-rdb"],
+            "<file>",
+            "Fetches one that holds only the functions.",
+            |options, words| snapshot(options, words, true),
+        )
+        .completed(Completed::File),
+        Row::flag(&["--replica"], "Shows what a replica is told.", |options| {
+            options.mode = Mode::Replica;
+        })
+        .also(&["--slave"]),
+    ],
+};
+
+pub(super) const SCRIPTS: Section = Section {
+    title: "Scripts",
+    rows: &[
+        Row::value(
+            &["--eval"],
+            "<file> [key ... [, argument ...]]",
+            "Runs a script; a comma stands between keys and arguments.",
+            |options, words| {
+                options.mode = Mode::Eval;
+                options.script = Some(words.path());
+                Ok(())
+            },
+        )
+        .completed(Completed::File),
+        Row::flag(
+            &["--ldb"],
+            "Runs it in the debugger of a server that has one; Brisk has none.",
+            |options| options.debugging = Some(Debugging::Forked),
+        ),
+        Row::flag(
+            &["--ldb-sync-mode"],
+            "The same, but the server waits, and changes stay.",
+            |options| options.debugging = Some(Debugging::Synchronous),
+        ),
+    ],
+};
+
+pub(super) const MEASURING: Section = Section {
+    title: "Measuring",
+    rows: &[
+        Row::flag(&["--stat"], "A line of figures each second.", |options| {
+            options.mode = Mode::Stat;
+        }),
+        Row::flag(
+            &["--latency"],
+            "How long PING takes, until Ctrl-C; in a pipe, with --raw or --csv, for one second.",
+            |options| options.mode = Mode::Latency,
+        ),
+        Row::flag(&["--latency-history"], "The same in spans of 15 seconds.", |options| {
+            options.mode = Mode::Latency;
+            options.latency_history = true;
+        }),
+        Row::flag(
+            &["--latency-dist"],
+            "The same as a band of colours for each second.",
+            |options| options.mode = Mode::LatencyDist,
+        ),
+        Row::flag(&["--mono"], "That band in grey.", |options| options.monochrome = true),
+        Row::value(
+            &["--lru-test"],
+            "<keys>",
+            "A cache under load, of which few keys get most. Writes keys that begin with lru:.",
+            |options, words| {
+                options.mode = Mode::LruTest;
+                options.lru_keys = words.number();
+                Ok(())
+            },
+        ),
+        Row::value(
+            &["--intrinsic-latency"],
+            "<seconds>",
+            "What this machine adds by itself.",
+            |options, words| {
+                options.mode = Mode::IntrinsicLatency;
+                options.intrinsic_seconds = u64::try_from(words.number()).unwrap_or(0);
+                Ok(())
+            },
+        ),
+    ],
+};
+
+fn quoted_pattern(options: &mut Options, words: &mut Words) -> Result<(), Refusal> {
+    let refused = "Invalid quoted string specified for --quoted-pattern.\n".to_owned();
+    options.pattern = Some(unquote(&words.value()).ok_or(Refusal::Because(refused))?);
+    Ok(())
+}
+
+fn snapshot(options: &mut Options, words: &mut Words, functions_only: bool) -> Result<(), Refusal> {
+    if options.mode == Mode::Rdb && options.functions_only != functions_only {
+        let text = "Option --functions-rdb and --rdb are mutually exclusive.\n";
+        return Err(Refusal::Because(text.to_owned()));
+    }
+    options.mode = Mode::Rdb;
+    options.functions_only = functions_only;
+    options.rdb_file = words.value();
+    Ok(())
+}

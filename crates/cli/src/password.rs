@@ -1,0 +1,69 @@
+//! Asking for a password: what is typed is shown as asterisks.
+
+use crate::screen;
+use rustix::stdio;
+use rustix::termios::{self, LocalModes, OptionalActions, SpecialCodeIndex, Termios};
+use std::io::{self, Read};
+
+/// Longest password.
+const BYTES_MAX: usize = 4096;
+
+/// Puts the terminal back as it was.
+struct Restored(Termios);
+
+impl Drop for Restored {
+    fn drop(&mut self) {
+        // A terminal that is gone needs nothing.
+        let _ = termios::tcsetattr(stdio::stdin(), OptionalActions::Flush, &self.0);
+    }
+}
+
+/// Asks for a password; from a pipe it is the first line. `None` if there is none.
+pub(crate) fn ask(prompt: &str) -> Option<Vec<u8>> {
+    let Ok(before) = termios::tcgetattr(stdio::stdin()) else { return from_pipe() };
+    let mut raw = before.clone();
+    raw.local_modes -= LocalModes::ECHO | LocalModes::ICANON;
+    raw.special_codes[SpecialCodeIndex::VMIN] = 1;
+    raw.special_codes[SpecialCodeIndex::VTIME] = 0;
+    let _restored = Restored(before);
+    termios::tcsetattr(stdio::stdin(), OptionalActions::Flush, &raw).ok()?;
+    screen::print(prompt);
+    screen::flush();
+    let mut password = Vec::new();
+    for byte in io::stdin().lock().bytes() {
+        match byte.ok()? {
+            b'\r' | b'\n' => break,
+            // The end of input.
+            4 if password.is_empty() => break,
+            8 | 127 if password.pop().is_some() => screen::print("\x08 \x08"),
+            8 | 127 => {}
+            byte if password.len() < BYTES_MAX => {
+                password.push(byte);
+                screen::print("*");
+            }
+            _ => {}
+        }
+        screen::flush();
+    }
+    screen::print("\n");
+    screen::flush();
+    Some(password)
+}
+
+/// Byte by byte, since what follows the line is read by others.
+fn from_pipe() -> Option<Vec<u8>> {
+    let (mut line, mut byte) = (Vec::new(), [0]);
+    while line.len() < BYTES_MAX && rustix::io::read(stdio::stdin(), &mut byte).ok()? == 1 {
+        line.push(byte[0]);
+        if byte == *b"\n" {
+            break;
+        }
+    }
+    if line.is_empty() {
+        return None;
+    }
+    while matches!(line.last(), Some(b'\n' | b'\r')) {
+        line.pop();
+    }
+    Some(line)
+}

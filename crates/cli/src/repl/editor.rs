@@ -1,0 +1,206 @@
+//! The line under the cursor: keys as in other shells, hints of arguments in grey, and completion of
+//! commands by the tabulator.
+
+use super::history::History;
+use crate::docs::Docs;
+use crate::quote::split;
+use rustyline::completion::Completer;
+use rustyline::config::Configurer;
+use rustyline::error::ReadlineError;
+use rustyline::highlight::Highlighter;
+use rustyline::hint::{Hint, Hinter};
+use rustyline::history::MemHistory;
+use rustyline::validate::Validator;
+use rustyline::{Config, Context, Helper};
+use std::borrow::Cow;
+
+/// Lines that the arrow keys reach.
+const LINES_MAX: usize = 1000;
+
+/// What came of asking for a line.
+pub(super) enum Line {
+    Typed(String),
+    /// The end of input, or Ctrl-C.
+    End,
+}
+
+/// Reads lines from a terminal.
+pub(super) struct Editor {
+    inner: rustyline::Editor<Advice, MemHistory>,
+    has_history: bool,
+}
+
+impl Editor {
+    pub(super) fn new(docs: Docs) -> rustyline::Result<Editor> {
+        let config = Config::builder().max_history_size(LINES_MAX)?.auto_add_history(false).build();
+        let history = MemHistory::with_config(&config);
+        let mut inner = rustyline::Editor::with_history(config, history)?;
+        // Pasted lines are executed one after the other, as if they were typed.
+        inner.enable_bracketed_paste(false);
+        inner.set_helper(Some(Advice { docs, hints: true }));
+        Ok(Editor { inner, has_history: false })
+    }
+
+    /// Whether arguments are hinted at.
+    pub(super) fn show_hints(&mut self, hints: bool) {
+        if let Some(advice) = self.inner.helper_mut() {
+            advice.hints = hints;
+        }
+    }
+
+    pub(super) fn line(&mut self, prompt: &str, history: &History) -> Line {
+        if !self.has_history {
+            self.has_history = true;
+            for line in history.lines() {
+                self.remember(line);
+            }
+        }
+        match self.inner.readline(prompt) {
+            Ok(line) => Line::Typed(line),
+            Err(ReadlineError::Signal(_)) => Line::Typed(String::new()),
+            Err(_) => Line::End,
+        }
+    }
+
+    /// Has the arrow keys bring this line back.
+    pub(super) fn remember(&mut self, line: &str) {
+        // An editor that forgets a line is still an editor.
+        let _ = self.inner.add_history_entry(line);
+    }
+}
+
+/// What is shown beside the line.
+struct Advice {
+    docs: Docs,
+    hints: bool,
+}
+
+/// Arguments that are left to be typed; they cannot be taken over.
+struct Arguments(String);
+
+impl Hint for Arguments {
+    fn display(&self) -> &str {
+        &self.0
+    }
+
+    fn completion(&self) -> Option<&str> {
+        None
+    }
+}
+
+impl Hinter for Advice {
+    type Hint = Arguments;
+
+    fn hint(&self, line: &str, _: usize, _: &Context<'_>) -> Option<Arguments> {
+        if !self.hints {
+            return None;
+        }
+        let hint = hint(&self.docs, line)?;
+        (!hint.is_empty()).then_some(Arguments(hint))
+    }
+}
+
+impl Highlighter for Advice {
+    fn highlight_hint<'h>(&self, hint: &'h str) -> Cow<'h, str> {
+        Cow::Owned(format!("\x1b[0;90;49m{hint}\x1b[0m"))
+    }
+}
+
+impl Completer for Advice {
+    type Candidate = String;
+
+    fn complete(
+        &self,
+        line: &str,
+        at: usize,
+        _: &Context<'_>,
+    ) -> rustyline::Result<(usize, Vec<String>)> {
+        Ok(complete(&self.docs, line, at))
+    }
+}
+
+impl Validator for Advice {}
+impl Helper for Advice {}
+
+/// What may follow the words of a line.
+fn hint(docs: &Docs, line: &str) -> Option<String> {
+    let words = split(line.as_bytes())?;
+    // Its arguments are a command of their own.
+    let words = match words.as_slice() {
+        [acl, dry, _, rest @ ..]
+            if !rest.is_empty()
+                && acl.eq_ignore_ascii_case(b"acl")
+                && dry.eq_ignore_ascii_case(b"dryrun") =>
+        {
+            rest
+        }
+        all => all,
+    };
+    let (entry, named) = docs.longest(words)?;
+    let mut rest = entry.arguments.as_str();
+    for _ in named..words.len() {
+        // What is optional stays, since nobody knows which of it has been typed.
+        if rest.is_empty() || rest.starts_with('[') {
+            break;
+        }
+        rest = rest.split_once(' ').map_or("", |(_, rest)| rest);
+    }
+    let space = if line.ends_with(' ') || rest.is_empty() { "" } else { " " };
+    Some(format!("{space}{rest}"))
+}
+
+/// Where the completed text begins, and the texts.
+fn complete(docs: &Docs, line: &str, at: usize) -> (usize, Vec<String>) {
+    let typed = line.get(..at).unwrap_or(line);
+    let help = typed.len() >= 5 && typed.as_bytes()[..5].eq_ignore_ascii_case(b"help ");
+    let start = if help { typed.len() - typed[5..].trim_start().len() } else { 0 };
+    let begun = &typed.as_bytes()[start..];
+    let begins = |name: &str| {
+        name.as_bytes().get(..begun.len()).is_some_and(|head| head.eq_ignore_ascii_case(begun))
+    };
+    let groups = docs.groups.iter().filter(|_| help).map(|group| format!("@{group}"));
+    let names = docs.entries.iter().map(|entry| entry.name.clone());
+    (start, groups.chain(names).filter(|name| begins(name)).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::docs::Entry;
+
+    fn docs() -> Docs {
+        let entry = |name: &str, arguments: &str, group: &str| Entry {
+            name: name.to_owned(),
+            arguments: arguments.to_owned(),
+            group: group.to_owned(),
+            ..Entry::default()
+        };
+        Docs {
+            entries: vec![
+                entry("ACL", "", "server"),
+                entry("ACL SETUSER", "username [rule [rule ...]]", "server"),
+                entry("SET", "key value [NX|XX]", "string"),
+            ],
+            groups: vec!["server".to_owned(), "string".to_owned()],
+        }
+    }
+
+    #[test]
+    fn a_hint_shows_what_is_left_to_type() {
+        let hint = |line| hint(&docs(), line);
+        assert_eq!(hint("set").unwrap(), " key value [NX|XX]");
+        assert_eq!(hint("SET a ").unwrap(), "value [NX|XX]");
+        assert_eq!(hint("set a b c d").unwrap(), " [NX|XX]");
+        assert_eq!(hint("acl setuser").unwrap(), " username [rule [rule ...]]");
+        assert_eq!(hint("foo"), None);
+        assert_eq!(hint("set 'a"), None);
+        assert_eq!(hint("acl dryrun joe set a").unwrap(), " value [NX|XX]");
+    }
+
+    #[test]
+    fn completion_knows_subcommands_and_after_help_groups() {
+        assert_eq!(complete(&docs(), "acl s", 5), (0, vec!["ACL SETUSER".to_owned()]));
+        assert_eq!(complete(&docs(), "help @s", 7), (5, vec!["@server".into(), "@string".into()]));
+        assert_eq!(complete(&docs(), "\u{e9}", 2), (0, vec![]));
+    }
+}

@@ -1,0 +1,130 @@
+//! What was typed before. Lines that hold a password are not kept in the file.
+
+use std::fs::{self, OpenOptions};
+use std::io::Write;
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::path::PathBuf;
+
+/// Lines that the file keeps.
+const LINES_MAX: usize = 1000;
+/// A file longer than this is no history of ours, and is left alone.
+const FILE_BYTES_MAX: u64 = 16 * 1024 * 1024;
+/// Owner only: even commands without passwords tell of data.
+const FILE_MODE: u32 = 0o600;
+
+/// The variables that name the file, the first that is set counts.
+const VARIABLES: [&str; 2] = ["BRISK_CLI_HISTFILE", "REDISCLI_HISTFILE"];
+const FILE: &str = ".brisk_cli_history";
+
+/// The lines of the file.
+pub(super) struct History {
+    path: Option<PathBuf>,
+    lines: Vec<String>,
+}
+
+impl History {
+    /// Reads the file, if there is one.
+    pub(super) fn load() -> History {
+        let path = path();
+        let readable = path.as_ref().filter(|path| {
+            fs::metadata(path).is_ok_and(|file| file.is_file() && file.len() <= FILE_BYTES_MAX)
+        });
+        let text = readable.and_then(|path| fs::read(path).ok()).unwrap_or_default();
+        let text = String::from_utf8_lossy(&text);
+        let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
+        lines.drain(..lines.len().saturating_sub(LINES_MAX));
+        History { path, lines }
+    }
+
+    pub(super) fn lines(&self) -> impl Iterator<Item = &str> {
+        self.lines.iter().map(String::as_str)
+    }
+
+    /// Keeps a line, in the file as well. A file that cannot be written is no reason to stop.
+    pub(super) fn keep(&mut self, line: &str) {
+        if self.lines.last().is_some_and(|last| last == line) {
+            return;
+        }
+        self.lines.push(line.to_owned());
+        if self.lines.len() > LINES_MAX {
+            self.lines.remove(0);
+        }
+        let Some(path) = &self.path else { return };
+        let text: String = self.lines.iter().flat_map(|line| [line.as_str(), "\n"]).collect();
+        let open =
+            OpenOptions::new().write(true).create(true).truncate(true).mode(FILE_MODE).open(path);
+        if let Ok(mut file) = open {
+            let _ = file.set_permissions(fs::Permissions::from_mode(FILE_MODE));
+            let _ = file.write_all(text.as_bytes());
+        }
+    }
+}
+
+fn path() -> Option<PathBuf> {
+    match VARIABLES.iter().find_map(std::env::var_os) {
+        // Whoever names nothing, or the place where nothing stays, wants no history.
+        Some(path) if path.is_empty() || path == "/dev/null" => None,
+        Some(path) => Some(path.into()),
+        None => {
+            let home = std::env::var_os("HOME").filter(|home| !home.is_empty())?;
+            Some(PathBuf::from(home).join(FILE))
+        }
+    }
+}
+
+/// Whether a command brings a password along.
+pub(super) fn holds_secret(words: &[Vec<u8>]) -> bool {
+    let lower: Vec<Vec<u8>> = words.iter().map(|word| word.to_ascii_lowercase()).collect();
+    let lower: Vec<&[u8]> = lower.iter().map(Vec::as_slice).collect();
+    let is_secret = |name: &&[u8]| {
+        const NAMES: [&[u8]; 7] = [
+            b"masterauth",
+            b"masteruser",
+            b"primaryauth",
+            b"primaryuser",
+            b"requirepass",
+            b"tls-key-file-pass",
+            b"tls-client-key-file-pass",
+        ];
+        NAMES.contains(name)
+    };
+    match lower.as_slice() {
+        [b"auth", ..] => true,
+        [b"acl", b"setuser" | b"deluser", ..] => true,
+        [b"config", b"set", settings @ ..] => settings.iter().step_by(2).any(is_secret),
+        [b"hello", rest @ ..] => rest.contains(&&b"auth"[..]),
+        [b"migrate", rest @ ..] => rest.iter().any(|word| matches!(*word, b"auth" | b"auth2")),
+        [b"sentinel", b"set" | b"config", rest @ ..] => rest.iter().any(|word| {
+            matches!(*word, b"auth-pass" | b"auth-user" | b"sentinel-pass" | b"sentinel-user")
+        }),
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::quote::split;
+
+    #[test]
+    fn commands_with_passwords_are_known() {
+        let secret = |line: &str| holds_secret(&split(line.as_bytes()).unwrap());
+        for line in [
+            "AUTH x",
+            "auth joe x",
+            "acl setuser joe on >x",
+            "CONFIG SET requirepass x",
+            "config set maxmemory 1 masterauth x",
+            "hello 3 auth joe x",
+            "migrate h 1 k 0 1 auth x",
+            "sentinel set m auth-pass x",
+        ] {
+            assert!(secret(line), "{line}");
+        }
+        for line in
+            ["get auth", "acl cat", "config get requirepass", "hello 3", "set requirepass 1"]
+        {
+            assert!(!secret(line), "{line}");
+        }
+    }
+}

@@ -1,0 +1,265 @@
+//! The interactive session: lines in, replies out, until `quit` or the end of input.
+//!
+//! | file | about |
+//! |---|---|
+//! | `editor.rs` | the line under the cursor: keys, hints, completion |
+//! | `history.rs` | what was typed before, and what of it is never kept |
+//! | `help.rs` | `help` |
+//! | `settings.rs` | `:set`, and the file that is read at the start |
+
+mod editor;
+pub(crate) mod help;
+mod history;
+mod settings;
+
+use crate::format::Output;
+use crate::link::Interrupts;
+use crate::options::Debugging;
+use crate::quote::{leading_number, split};
+use crate::screen;
+use crate::session::{Debug, Loudness, Session};
+use editor::{Editor, Line};
+use history::History;
+use rustix::{stdio, termios};
+use settings::Settings;
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read};
+use std::time::{Duration, Instant};
+
+/// A command that takes at least this long has its time told.
+const TOLD_FROM: Duration = Duration::from_millis(500);
+
+/// Longest line of a pipe, in which an argument may be as long as servers take.
+const LINE_BYTES_MAX: u64 = 1 << 30;
+
+/// Why a session ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum End {
+    /// The user is done.
+    Quit,
+    /// The debugger is to begin again.
+    Restart,
+}
+
+/// What is to be done after a line.
+enum After {
+    Next,
+    End(End),
+}
+
+/// Where lines come from.
+enum Source {
+    Terminal(Box<Editor>, History),
+    Pipe(BufReader<File>),
+    Nothing,
+}
+
+/// Runs a session until its end. It is connected already, if there is a server.
+pub(crate) fn run(session: &mut Session) -> End {
+    session.is_interactive = true;
+    let mut settings = Settings::default();
+    let mut source = source(session, &mut settings);
+    loop {
+        let line = match source.line(session, &settings) {
+            Some(line) => line,
+            // Ctrl-C leaves the subscriptions first.
+            None if session.is_subscribed() && source.is_terminal() => {
+                session.leave_subscription();
+                continue;
+            }
+            None => return End::Quit,
+        };
+        match execute(session, &mut source, &mut settings, &line) {
+            After::Next => {}
+            After::End(end) => return end,
+        }
+        if session.is_subscribed() && !source.holds_more() {
+            session.messages_until_input();
+        }
+    }
+}
+
+impl Source {
+    fn line(&mut self, session: &Session, settings: &Settings) -> Option<Vec<u8>> {
+        match self {
+            Source::Terminal(editor, history) => {
+                editor.show_hints(settings.hints);
+                match editor.line(&session.prompt(), history) {
+                    Line::Typed(line) => Some(line.into_bytes()),
+                    Line::End => None,
+                }
+            }
+            Source::Pipe(stdin) => {
+                // Whoever writes the lines may wait for what the last one has brought.
+                screen::flush();
+                piped_line(stdin)
+            }
+            Source::Nothing => None,
+        }
+    }
+
+    fn is_terminal(&self) -> bool {
+        matches!(self, Source::Terminal(..))
+    }
+
+    /// Whether the next line has been received already, so that there is nothing to wait for.
+    fn holds_more(&self) -> bool {
+        matches!(self, Source::Pipe(stdin) if !stdin.buffer().is_empty())
+    }
+}
+
+fn source(session: &mut Session, settings: &mut Settings) -> Source {
+    if !termios::isatty(stdio::stdin()) {
+        return piped();
+    }
+    screen::outlive_reader();
+    settings.load();
+    // Without them Ctrl-C ends the program, as it would elsewhere.
+    session.heed(Interrupts::take_over().ok());
+    let docs = help::docs(session).unwrap_or_default();
+    match Editor::new(docs) {
+        Ok(editor) => Source::Terminal(Box::new(editor), History::load()),
+        Err(_) => piped(),
+    }
+}
+
+fn piped() -> Source {
+    // A standard input that is closed has no lines.
+    stdio::stdin()
+        .try_clone_to_owned()
+        .map_or(Source::Nothing, |stdin| Source::Pipe(BufReader::new(File::from(stdin))))
+}
+
+fn piped_line(stdin: &mut impl BufRead) -> Option<Vec<u8>> {
+    let mut line = Vec::new();
+    let read = stdin.take(LINE_BYTES_MAX + 1).read_until(b'\n', &mut line);
+    match read {
+        Ok(count) if count as u64 > LINE_BYTES_MAX => {
+            screen::flush();
+            screen::warn(format!("A line is longer than {LINE_BYTES_MAX} bytes.\n"));
+            screen::exit(1)
+        }
+        Ok(count) if count > 0 => {
+            if line.last() == Some(&b'\n') {
+                line.pop();
+            }
+            Some(line)
+        }
+        _ => None,
+    }
+}
+
+fn execute(
+    session: &mut Session,
+    source: &mut Source,
+    settings: &mut Settings,
+    line: &[u8],
+) -> After {
+    if line.is_empty() {
+        return After::Next;
+    }
+    let Some(words) = cut(session, line) else {
+        screen::print("Invalid argument(s)\n");
+        remember(source, line, &[]);
+        return After::Next;
+    };
+    let Some(first) = words.first() else { return After::Next };
+    // A number before a command repeats it.
+    let (repeat, skipped) = if words.len() > 1 && is_number(first) {
+        let repeat = leading_number(first);
+        if repeat <= 0 || repeat == i64::MAX {
+            screen::print("Invalid redis-cli repeat command option value.\n");
+            return After::Next;
+        }
+        (repeat, 1)
+    } else {
+        (1, 0)
+    };
+    remember(source, line, &words[skipped..]);
+    let is = |word: &str| first.eq_ignore_ascii_case(word.as_bytes());
+    if is("quit") || is("exit") {
+        return After::End(End::Quit);
+    }
+    if first.first() == Some(&b':') {
+        if let Err(text) = settings.apply(&words) {
+            screen::print(format!("{text}\n"));
+        }
+    } else if is("restart") {
+        if session.options.script.is_some() && session.options.debugging.is_some() {
+            return After::End(End::Restart);
+        }
+        screen::print("Use 'restart' only in Lua debugging mode.\n");
+    } else if words.len() == 3 && is("connect") {
+        let host = String::from_utf8_lossy(&words[1]).into_owned();
+        session.move_to(host, leading_number(&words[2]));
+    } else if words.len() == 1 && is("clear") {
+        screen::print("\x1b[H\x1b[2J");
+        screen::flush();
+    } else {
+        command(session, &words[skipped..], repeat);
+    }
+    After::Next
+}
+
+/// Runs a command, and tells how long it took if that was long.
+fn command(session: &mut Session, words: &[Vec<u8>], repeat: i64) {
+    let begin = Instant::now();
+    let is_help = |word: &[u8]| word.eq_ignore_ascii_case(b"help") || word == b"?";
+    match words {
+        [first, topic @ ..] if is_help(first) && session.debug != Debug::Running => {
+            help::show(session, topic);
+        }
+        // What failed has been told, and the prompt shows whether there is a connection.
+        _ => drop(session.issue(words, repeat)),
+    }
+    if session.debug == Debug::Ended {
+        session.debug = Debug::Off;
+        session.options.output = Output::Standard;
+        let _ = session.show_next();
+        let rolled_back = match session.options.debugging {
+            Some(Debugging::Synchronous) => "",
+            _ => " -- dataset changes rolled back",
+        };
+        screen::print(format!("\n(Lua debugging session ended{rolled_back})\n\n"));
+        // The server has ended the connection with the session; the next command would notice.
+        let _ = session.connect(Loudness::Quiet);
+    }
+    let took = begin.elapsed();
+    if took >= TOLD_FROM && session.options.output == Output::Standard {
+        screen::print(format!("({:.2}s)\n", took.as_secs_f64()));
+    }
+    screen::flush();
+}
+
+/// The words of a line. To the debugger an expression is one word, with its spaces and quotes.
+fn cut(session: &Session, line: &[u8]) -> Option<Vec<Vec<u8>>> {
+    if session.debug == Debug::Running {
+        for command in [&b"eval "[..], b"e "] {
+            if let Some(expression) = line.strip_prefix(command) {
+                return Some(vec![command.trim_ascii().to_vec(), expression.to_vec()]);
+            }
+        }
+    }
+    split(line)
+}
+
+fn is_number(word: &[u8]) -> bool {
+    let digits = word.strip_prefix(b"-").or(word.strip_prefix(b"+")).unwrap_or(word);
+    digits.iter().all(u8::is_ascii_digit) && (word.is_empty() || !digits.is_empty())
+}
+
+fn remember(source: &mut Source, line: &[u8], words: &[Vec<u8>]) {
+    if let Source::Terminal(editor, history) = source {
+        let line = String::from_utf8_lossy(line);
+        editor.remember(&line);
+        if !history::holds_secret(words) {
+            history.keep(&line);
+        }
+    }
+}
+
+/// Connects without giving up if there is no server: each command tries again.
+pub(crate) fn begin(session: &mut Session) -> End {
+    let _ = session.connect(Loudness::Loud);
+    run(session)
+}

@@ -1,0 +1,221 @@
+//! `--cluster` with real nodes: a cluster is made, grows, is balanced, mended, and shrinks, and what is only
+//! told is what `redis-cli` tells.
+
+mod harness;
+
+use brisk_testkit::{Launch, Server, TempDir, wait_until};
+use harness::{Case, assert_same, ours, run, text};
+use std::process::Output;
+
+fn node() -> Server {
+    // Long enough that a loaded machine takes nobody for dead.
+    Launch::redis().set("cluster-enabled", "yes").set("cluster-node-timeout", "15000").start()
+}
+
+fn cluster(args: &[&str]) -> Output {
+    run(&ours(), &Case::new(&[&["--cluster"], args].concat()))
+}
+
+#[track_caller]
+fn must(args: &[&str]) -> String {
+    let found = cluster(args);
+    let said = text(&found.stdout);
+    assert_eq!(found.status.code(), Some(0), "{args:?}\n{said}\n{}", text(&found.stderr));
+    said
+}
+
+fn id(server: &Server) -> String {
+    text(&harness::brisk_cli(server, &["cluster", "myid"]).stdout).trim().to_owned()
+}
+
+fn slots_of(server: &Server) -> usize {
+    let nodes = text(&harness::brisk_cli(server, &["cluster", "nodes"]).stdout);
+    let own = nodes.lines().find(|line| line.contains("myself")).unwrap_or_default().to_owned();
+    let spans = own.split(' ').skip(8).filter(|word| !word.starts_with('['));
+    let count = |span: &str| -> usize {
+        let (first, last) = span.split_once('-').unwrap_or((span, span));
+        last.parse::<usize>().expect("a slot") - first.parse::<usize>().expect("a slot") + 1
+    };
+    spans.map(count).sum()
+}
+
+/// Until all of them think the same of all slots and nodes.
+fn settle(entry: &str) {
+    wait_until("the nodes agree", || cluster(&["check", entry]).status.code() == Some(0));
+}
+
+#[test]
+fn a_cluster_is_made_read_changed_and_mended() {
+    let nodes: Vec<Server> = (0..6).map(|_| node()).collect();
+    let places: Vec<String> = nodes.iter().map(Server::address).collect();
+    let all: Vec<&str> = places.iter().map(String::as_str).collect();
+
+    let few = cluster(&["create", all[0], all[1], "--cluster-yes"]);
+    assert_eq!(few.status.code(), Some(1));
+    assert_same(&Case::new(&["--cluster", "create", all[0], all[1], "--cluster-yes"]));
+    let refused = run(
+        &ours(),
+        &Case::new(&["--cluster", "create", all[0], all[1], all[2]]).with_stdin(b"no\n"),
+    );
+    assert_eq!(refused.status.code(), Some(1));
+    let create: Vec<&str> = ["create"]
+        .into_iter()
+        .chain(all.iter().copied())
+        .chain(["--cluster-replicas", "1", "--cluster-yes"])
+        .collect();
+    let said = must(&create);
+    assert!(said.contains("[OK] All 16384 slots covered."), "{said}");
+    settle(all[0]);
+    for node in &nodes {
+        wait_until("the node serves", || {
+            text(&harness::brisk_cli(node, &["cluster", "info"]).stdout)
+                .contains("cluster_state:ok")
+        });
+    }
+
+    let keys: Vec<String> = (0..200).map(|number| format!("key:{number}")).collect();
+    for key in &keys {
+        let set = harness::brisk_cli(&nodes[1], &["-c", "set", key, key]);
+        assert_eq!(text(&set.stdout), "OK\n");
+    }
+    let masters = &nodes[..3];
+    for args in [
+        &["info", all[0]][..],
+        &["check", all[3]],
+        &["call", all[0], "cluster", "countkeysinslot", "5"],
+        &["call", all[0], "lrange", "--cluster-only-masters"],
+        &["call", all[0], "ping", "--cluster-only-replicas"],
+        &["info", "127.0.0.1:1"],
+        &["info", "nonsense"],
+        &["set-timeout", all[0], "50"],
+        &["set-timeout", all[0], "15000"],
+        &["rebalance", all[0]],
+        &["fix", all[0]],
+        &["del-node", all[0], "nonsense"],
+        &["create", all[0], all[1], all[2], "--cluster-yes"],
+        &["import", all[0]],
+        &["reshard", all[0], "--cluster-slots", "5", "--cluster-to", "nonsense"],
+    ] {
+        assert_same(&Case::new(&[&["--cluster"], args].concat()).with_stdin(b"no\n"));
+    }
+    grows_and_shrinks(all[0], masters);
+    is_mended(all[0], masters);
+    for key in &keys {
+        let got = harness::brisk_cli(&nodes[2], &["-c", "get", key]);
+        assert_eq!(text(&got.stdout), format!("{key}\n"));
+    }
+    is_backed_up(all[0]);
+    takes_keys_from_outside(all[0], &nodes[0]);
+}
+
+/// A node is added, gets slots, gives them back, and is removed.
+fn grows_and_shrinks(entry: &str, masters: &[Server]) {
+    let new = node();
+    let place = new.address();
+    must(&["add-node", &place, entry]);
+    wait_until("all have heard of it", || {
+        masters.iter().all(|server| {
+            text(&harness::brisk_cli(server, &["cluster", "nodes"]).stdout).contains(&id(&new))
+        })
+    });
+    settle(entry);
+    let (from, to) = (id(&masters[0]), id(&new));
+    let plan = ["--cluster-slots", "40", "--cluster-yes"];
+    let said = must(
+        &[&["reshard", entry, "--cluster-from", &from, "--cluster-to", &to][..], &plan].concat(),
+    );
+    assert!(said.contains("Ready to move 40 slots."), "{said}");
+    assert_eq!(slots_of(&new), 40);
+    settle(entry);
+    let said = must(&["rebalance", entry, "--cluster-simulate", "--verbose"]);
+    assert!(said.contains(&format!("{place} balance is -4056 slots\n")), "{said}");
+    assert!(said.contains(">>> Rebalancing across 4 nodes."), "{said}");
+    must(&["rebalance", entry]);
+    assert_eq!(slots_of(&new), 4096);
+    settle(entry);
+    let refused = cluster(&["del-node", entry, &to]);
+    assert!(text(&refused.stdout).contains("is not empty"), "{}", text(&refused.stdout));
+    let said = must(&["rebalance", entry, "--cluster-weight", &format!("{to}=0")]);
+    assert!(said.contains("Total weight = 3.00"), "{said}");
+    assert_eq!(slots_of(&new), 0);
+    settle(entry);
+    must(&["del-node", entry, &to]);
+    assert_eq!(slots_of(&new), 0);
+    settle(entry);
+}
+
+/// A move that was broken off is finished, and a slot without an owner gets one.
+fn is_mended(entry: &str, masters: &[Server]) {
+    let owner_of = |slot: usize| {
+        masters
+            .iter()
+            .position(|server| {
+                let nodes = text(&harness::brisk_cli(server, &["cluster", "nodes"]).stdout);
+                let own = nodes
+                    .lines()
+                    .find(|line| line.contains("myself"))
+                    .unwrap_or_default()
+                    .to_owned();
+                own.split(' ').skip(8).any(|span| {
+                    let (first, last) = span.split_once('-').unwrap_or((span, span));
+                    let ends = (first.parse::<usize>(), last.parse::<usize>());
+                    matches!(ends, (Ok(first), Ok(last)) if (first..=last).contains(&slot))
+                })
+            })
+            .expect("every slot has an owner")
+    };
+    let slot = 100;
+    let from = owner_of(slot);
+    let to = (from + 1) % masters.len();
+    let number = slot.to_string();
+    for (server, state, other) in [(to, "importing", from), (from, "migrating", to)] {
+        let words = ["cluster", "setslot", &number, state, &id(&masters[other])];
+        assert_eq!(text(&harness::brisk_cli(&masters[server], &words).stdout), "OK\n");
+    }
+    let found = cluster(&["check", entry]);
+    assert_eq!(found.status.code(), Some(1));
+    assert!(text(&found.stdout).contains("The following slots are open: 100."));
+    must(&["fix", entry, "--cluster-yes"]);
+    settle(entry);
+    assert_eq!(owner_of(slot), to);
+
+    for server in masters {
+        let _ = harness::brisk_cli(server, &["cluster", "delslots", "101"]);
+    }
+    let found = cluster(&["check", entry]);
+    assert!(text(&found.stdout).contains("Not all 16384 slots are covered"));
+    must(&["fix", entry, "--cluster-yes"]);
+    settle(entry);
+}
+
+fn is_backed_up(entry: &str) {
+    let home = TempDir::new();
+    let folder = home.path("").display().to_string();
+    must(&["backup", entry, &folder]);
+    let layout = std::fs::read_to_string(home.path("nodes.json")).expect("it was written");
+    assert!(layout.contains("\"slots_count\""), "{layout}");
+    let files = std::fs::read_dir(home.path("")).expect("it is there");
+    assert_eq!(files.count(), 4);
+    assert_same(&Case::new(&["--cluster", "check", entry]));
+}
+
+fn takes_keys_from_outside(entry: &str, node: &Server) {
+    let outside = Launch::redis().start();
+    for number in 0..20 {
+        outside.connect().cmd(&format!("SET outside:{number} {number}"));
+    }
+    let place = outside.address();
+    must(&["import", entry, "--cluster-from", &place]);
+    assert_eq!(text(&harness::brisk_cli(node, &["-c", "get", "outside:7"]).stdout), "7\n");
+    assert_eq!(text(&harness::brisk_cli(&outside, &["dbsize"]).stdout), "0\n");
+}
+
+#[test]
+fn commands_that_need_no_cluster_say_what_is_wrong() {
+    let alone = Launch::redis().start();
+    let place = alone.address();
+    let found = cluster(&["info", &place]);
+    assert_eq!(found.status.code(), Some(1));
+    assert!(text(&found.stdout).contains("is not configured as a cluster node"));
+    assert!(must(&["help"]).contains("rebalance"));
+}

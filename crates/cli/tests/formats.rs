@@ -1,0 +1,121 @@
+//! Replies of every shape look as `redis-cli` shows them, byte for byte, in each form.
+#![allow(clippy::unwrap_used, reason = "a test ends at the first thing that goes wrong")]
+
+mod harness;
+
+use harness::scripted::Scripted;
+use harness::{Case, assert_same, ours, run};
+
+const FORMS: &[&[&str]] = &[
+    &["--no-raw"],
+    &["--raw"],
+    &["-d", "<>", "-D", "|", "--raw"],
+    &["--csv"],
+    &["--json"],
+    &["-2", "--quoted-json"],
+    &["--no-raw", "--show-pushes", "yes"],
+    &["--csv", "--show-pushes", "yes"],
+    &["-e"],
+];
+
+const REPLIES: &[&[u8]] = &[
+    b"+OK\r\n",
+    b"+\r\n",
+    b"-ERR a\"b\\c\r\n",
+    b"-MOVED 3 127.0.0.1:9\r\n",
+    b":-12\r\n",
+    b"$0\r\n\r\n",
+    b"$-1\r\n",
+    b"*-1\r\n",
+    b"_\r\n",
+    b"$12\r\n\x00\x01\"\\\n\r\t\x07\x08\x7f\xc3\xa9\r\n",
+    b"$4\r\n\xff\xfe\xc3(\r\n",
+    b"*0\r\n",
+    b"%0\r\n",
+    b"~0\r\n",
+    b"*3\r\n*0\r\n$0\r\n\r\n*-1\r\n",
+    b"*2\r\n*2\r\n$1\r\na\r\n*2\r\n:1\r\n:2\r\n*11\r\n+1\r\n+2\r\n+3\r\n+4\r\n+5\r\n+6\r\n+7\r\n+8\r\n+9\r\n+10\r\n*2\r\n+y\r\n-ERR z\r\n",
+    b"%2\r\n+k\r\n*2\r\n:1\r\n%1\r\n$1\r\nq\r\n~2\r\n,1.5\r\n#t\r\n*2\r\n+a\r\n+b\r\n_\r\n",
+    b"%4\r\n+a\r\n*1\r\n:1\r\n+b\r\n%1\r\n+x\r\n+y\r\n+c\r\n~1\r\n+z\r\n+d\r\n%1\r\n+q\r\n*2\r\n+1\r\n+2\r\n",
+    b"%3\r\n+a\r\n=7\r\ntxt:a\nb\r\n+c\r\n*1\r\n=7\r\ntxt:a\nb\r\n+d\r\n*1\r\n*1\r\n+x\r\n",
+    b"%2\r\n$2\r\na\n\r\n:1\r\n:5\r\n_\r\n",
+    b"%1\r\n*1\r\n:1\r\n*0\r\n",
+    b"%1\r\n+a\r\n%0\r\n",
+    b"*2\r\n#t\r\n#f\r\n",
+    b",inf\r\n",
+    b",-inf\r\n",
+    b",1e10\r\n",
+    b",3.1415926535897931\r\n",
+    b"=7\r\nmkd:abc\r\n",
+    b"*1\r\n=7\r\ntxt:a\nb\r\n",
+    b"*2\r\n$3\r\na,b\r\n$3\r\na\"b\r\n",
+    b"*2\r\n-ERR a\r\n$1\r\nb\r\n",
+    b"*2\r\n>1\r\n+x\r\n:1\r\n",
+    b">0\r\n+after\r\n",
+    b">2\r\n$10\r\ninvalidate\r\n*2\r\n$1\r\na\r\n$2\r\nb\n\r\n+OK\r\n",
+    b">2\r\n$10\r\ninvalidate\r\n_\r\n+OK\r\n",
+    b">3\r\n$7\r\nmessage\r\n$1\r\na\r\n$1\r\nb\r\n+OK\r\n",
+    // What is no reply, or ends too early.
+    b"hello\r\n",
+    b"\xff\r\n",
+    b":abc\r\n",
+    b",abc\r\n",
+    b"$5\r\nabc",
+    b"",
+];
+
+#[test]
+fn every_reply_looks_as_redis_cli_shows_it() {
+    let server = Scripted::start();
+    let port = server.port();
+    for reply in REPLIES {
+        server.answer(reply);
+        for form in FORMS {
+            let args: Vec<&str> = ["-p", &port].into_iter().chain(form.iter().copied()).collect();
+            assert_same(&Case::new(&[&args[..], &["command"]].concat()));
+        }
+    }
+}
+
+/// `redis-cli` gives up on what RESP3 has beyond its own use; we show it.
+#[test]
+fn big_numbers_attributes_and_long_errors_are_shown() {
+    let server = Scripted::start();
+    let port = server.port();
+    for (reply, shown) in [
+        (
+            &b"(123456789012345678901234567890\r\n"[..],
+            "(big number) 123456789012345678901234567890\n",
+        ),
+        (b"|1\r\n+ttl\r\n:3\r\n$1\r\na\r\n", "\"a\"\n"),
+        (b"!5\r\nERR x\r\n", "(error) ERR x\n"),
+        (b",nan\r\n", "(double) nan\n"),
+    ] {
+        server.answer(reply);
+        let found = run(&ours(), &Case::new(&["-p", &port, "--no-raw", "command"]));
+        assert_eq!(harness::text(&found.stdout), shown);
+        assert_eq!(found.status.code(), Some(0));
+    }
+}
+
+#[test]
+fn bytes_that_are_no_reply_end_the_program_with_a_message_and_no_panic() {
+    let server = Scripted::start();
+    let port = server.port();
+    let mut seed = 12345u64;
+    for _ in 0..60 {
+        let mut bytes = vec![b"+-:$*%~>|(,#=!_x"[(seed % 16) as usize]];
+        for _ in 0..seed % 23 {
+            seed = seed.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            bytes.push(b"0123456789-\r\n$*+:,.txt"[(seed >> 33) as usize % 22]);
+        }
+        seed = seed.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        // What is not complete ends with the stream.
+        bytes.push(b'.');
+        server.answer(&bytes);
+        let found = run(&ours(), &Case::new(&["-p", &port, "--no-raw", "command"]));
+        let said = harness::text(&found.stderr);
+        assert!(matches!(found.status.code(), Some(0 | 1)), "{bytes:?}: {:?} {said}", found.status);
+        assert!(!said.contains("panicked"), "{bytes:?}: {said}");
+    }
+}

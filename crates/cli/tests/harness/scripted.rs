@@ -1,0 +1,51 @@
+//! A server that answers every request with the same bytes, so that replies of any shape can be shown.
+
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::sync::{Arc, Mutex};
+
+/// Answers HELLO with +OK, and all else as it was told.
+pub(crate) struct Scripted {
+    port: u16,
+    reply: Arc<Mutex<Vec<u8>>>,
+}
+
+impl Scripted {
+    pub(crate) fn start() -> Scripted {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
+        let port = listener.local_addr().expect("it is bound").port();
+        let reply = Arc::new(Mutex::new(Vec::new()));
+        let shared = Arc::clone(&reply);
+        std::thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                let reply = Arc::clone(&shared);
+                std::thread::spawn(move || serve(stream, &reply));
+            }
+        });
+        Scripted { port, reply }
+    }
+
+    pub(crate) fn port(&self) -> String {
+        self.port.to_string()
+    }
+
+    /// Answers with this from now on. Bytes that do not end a line are followed by the end of the stream.
+    pub(crate) fn answer(&self, bytes: &[u8]) {
+        *self.reply.lock().expect("no thread panics") = bytes.to_vec();
+    }
+}
+
+fn serve(mut stream: TcpStream, reply: &Mutex<Vec<u8>>) {
+    let mut buffer = [0; 65536];
+    loop {
+        let Ok(count @ 1..) = stream.read(&mut buffer) else { return };
+        let is_hello = buffer[..count].windows(5).any(|word| word == b"HELLO");
+        let bytes = match is_hello {
+            true => b"+OK\r\n".to_vec(),
+            false => reply.lock().expect("no thread panics").clone(),
+        };
+        if stream.write_all(&bytes).is_err() || !bytes.ends_with(b"\r\n") {
+            return;
+        }
+    }
+}

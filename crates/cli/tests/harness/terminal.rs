@@ -1,0 +1,124 @@
+//! A program under a pseudo terminal: what is typed, and what it shows.
+
+use rustix::fs::OFlags;
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+use rustix::termios::{Winsize, tcsetwinsize};
+use std::fs::File;
+use std::io::{Read, Write};
+use std::path::Path;
+use std::process::{Child, Command};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::time::{Duration, Instant};
+
+/// How long a text may take to appear.
+const PATIENCE: Duration = Duration::from_secs(20);
+const COLUMNS: u16 = 200;
+
+/// A session.
+pub(crate) struct Terminal {
+    child: Child,
+    master: File,
+    shown: Receiver<Vec<u8>>,
+    /// All that was shown, and how much of it has been expected.
+    screen: String,
+    seen: usize,
+}
+
+impl Terminal {
+    /// Starts a program with a terminal of its own, which Ctrl-C reaches it by.
+    pub(crate) fn start(program: &Path, args: &[&str], vars: &[(&str, &str)]) -> Terminal {
+        let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("there are terminals");
+        grantpt(&master).expect("it is ours");
+        unlockpt(&master).expect("it is ours");
+        let name = ptsname(&master, Vec::new()).expect("it has a name");
+        let open = || {
+            let flags = OFlags::RDWR | OFlags::NOCTTY;
+            let side = rustix::fs::open(&name, flags, rustix::fs::Mode::empty());
+            File::from(side.expect("it can be opened"))
+        };
+        let size = Winsize { ws_row: 40, ws_col: COLUMNS, ws_xpixel: 0, ws_ypixel: 0 };
+        tcsetwinsize(&master, size).expect("it has a size");
+        // Only the first process of a session has a terminal that signals it.
+        let child = Command::new("setsid")
+            .arg("--ctty")
+            .arg(program)
+            .args(args)
+            .env_remove("REDISCLI_AUTH")
+            .env("HOME", "/nonexistent")
+            .env("TERM", "xterm")
+            .envs(vars.iter().copied())
+            .stdin(open())
+            .stdout(open())
+            .stderr(open())
+            .spawn()
+            .expect("the program starts");
+        let master = File::from(master);
+        let mut reader = master.try_clone().expect("it can be shared");
+        let (sender, shown) = channel();
+        std::thread::spawn(move || {
+            let mut buffer = [0; 4096];
+            while let Ok(count @ 1..) = reader.read(&mut buffer) {
+                if sender.send(buffer[..count].to_vec()).is_err() {
+                    return;
+                }
+            }
+        });
+        Terminal { child, master, shown, screen: String::new(), seen: 0 }
+    }
+
+    /// Waits for a text behind all that was expected before; gives what stands in between.
+    #[track_caller]
+    pub(crate) fn expect(&mut self, text: &str) -> String {
+        let end = Instant::now() + PATIENCE;
+        loop {
+            if let Some(at) = self.screen[self.seen..].find(text) {
+                let between = self.screen[self.seen..self.seen + at].to_owned();
+                self.seen += at + text.len();
+                return between;
+            }
+            match self.shown.recv_timeout(end.saturating_duration_since(Instant::now())) {
+                Ok(bytes) => self.screen.push_str(&String::from_utf8_lossy(&bytes)),
+                Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {
+                    panic!("not shown: {text:?}\nbut: {:?}", &self.screen[self.seen..])
+                }
+            }
+        }
+    }
+
+    /// Types keys as they are.
+    pub(crate) fn press(&mut self, keys: &str) {
+        self.master.write_all(keys.as_bytes()).expect("the terminal is open");
+    }
+
+    /// Types a line once a prompt is there.
+    #[track_caller]
+    pub(crate) fn type_at(&mut self, prompt: &str, line: &str) {
+        self.expect(prompt);
+        self.press(line);
+        self.press("\r");
+    }
+
+    /// Everything shown so far.
+    pub(crate) fn screen(&self) -> &str {
+        &self.screen
+    }
+
+    /// Waits for the end of the program; gives its exit code.
+    #[track_caller]
+    pub(crate) fn end(mut self) -> Option<i32> {
+        let mut code = None;
+        brisk_testkit::wait_until("the program ends", || {
+            code = self.child.try_wait().expect("it is ours");
+            code.is_some()
+        });
+        code.and_then(|code| code.code())
+    }
+}
+
+impl Drop for Terminal {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

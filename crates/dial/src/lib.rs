@@ -1,0 +1,17 @@
+//! How the tools reach a server: where it is, TLS by the options that all of them share, and a stream
+//! that blocks. What is said over it is the concern of each tool.
+//!
+//! | module | about |
+//! |---|---|
+//! | [`address`] | a host with a port, or the path of a socket |
+//! | [`tls`] | the options that begin with `--tls`, `--cert` and the like, and the sessions made of them |
+//! | [`stream`] | a connection of either kind, blocking |
+#![forbid(unsafe_code)]
+
+pub mod address;
+pub mod stream;
+pub mod tls;
+
+pub use address::Address;
+pub use stream::Stream;
+pub use tls::{TlsClient, TlsOptions};

@@ -1,0 +1,138 @@
+//! A blocking connection of any kind.
+
+use crate::address::Address;
+use crate::tls::TlsClient;
+use rustls::{ClientConnection, StreamOwned};
+use std::io::{self, BufRead, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::time::Duration;
+
+/// A connection by TCP, with or without TLS, or by a Unix socket.
+#[derive(Debug)]
+pub enum Stream {
+    /// Plain TCP.
+    Tcp(TcpStream),
+    /// A socket in the file system.
+    Unix(UnixStream),
+    /// TLS over TCP.
+    Tls(Box<StreamOwned<ClientConnection, TcpStream>>),
+}
+
+impl Stream {
+    /// Connects by TCP, within `patience` if one is given; small packets are sent at once.
+    ///
+    /// # Errors
+    /// Nobody answers there.
+    pub fn tcp(address: &SocketAddr, patience: Option<Duration>) -> io::Result<Stream> {
+        let stream = match patience {
+            Some(patience) => TcpStream::connect_timeout(address, patience)?,
+            None => TcpStream::connect(address)?,
+        };
+        stream.set_nodelay(true)?;
+        Ok(Stream::Tcp(stream))
+    }
+
+    /// Connects to a socket in the file system.
+    ///
+    /// # Errors
+    /// Nobody listens there.
+    pub fn unix(path: &Path) -> io::Result<Stream> {
+        UnixStream::connect(path).map(Stream::Unix)
+    }
+
+    /// Begins a TLS session on a TCP stream, and waits until the handshake is through. Other streams
+    /// stay as they are.
+    ///
+    /// # Errors
+    /// The peers do not agree, or a certificate is not trusted.
+    pub fn with_tls(self, tls: &TlsClient, address: &Address) -> io::Result<Stream> {
+        let Stream::Tcp(mut socket) = self else { return Ok(self) };
+        let mut session = tls.session(address).map_err(io::Error::other)?;
+        while session.is_handshaking() {
+            session.complete_io(&mut socket)?;
+        }
+        Ok(Stream::Tls(Box::new(StreamOwned::new(session, socket))))
+    }
+
+    /// How long one read or write may take; without a limit it may take for ever.
+    ///
+    /// # Errors
+    /// The limit is zero.
+    pub fn set_patience(&self, patience: Option<Duration>) -> io::Result<()> {
+        match self {
+            Stream::Tcp(stream) => {
+                stream.set_read_timeout(patience)?;
+                stream.set_write_timeout(patience)
+            }
+            Stream::Unix(stream) => {
+                stream.set_read_timeout(patience)?;
+                stream.set_write_timeout(patience)
+            }
+            Stream::Tls(stream) => {
+                stream.sock.set_read_timeout(patience)?;
+                stream.sock.set_write_timeout(patience)
+            }
+        }
+    }
+
+    /// Whether reads and writes return at once. A TLS session is not broken by it.
+    ///
+    /// # Errors
+    /// The system refuses it.
+    pub fn set_nonblocking(&self, nonblocking: bool) -> io::Result<()> {
+        match self {
+            Stream::Tcp(stream) => stream.set_nonblocking(nonblocking),
+            Stream::Unix(stream) => stream.set_nonblocking(nonblocking),
+            Stream::Tls(stream) => stream.sock.set_nonblocking(nonblocking),
+        }
+    }
+
+    /// Whether a read finds bytes that have left the socket already, which a poll does not see.
+    pub fn has_decrypted(&mut self) -> bool {
+        match self {
+            Stream::Tls(stream) => stream.conn.reader().fill_buf().is_ok_and(|b| !b.is_empty()),
+            Stream::Tcp(_) | Stream::Unix(_) => false,
+        }
+    }
+}
+
+impl AsFd for Stream {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        match self {
+            Stream::Tcp(stream) => stream.as_fd(),
+            Stream::Unix(stream) => stream.as_fd(),
+            Stream::Tls(stream) => stream.sock.as_fd(),
+        }
+    }
+}
+
+impl Read for Stream {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Stream::Tcp(stream) => stream.read(buffer),
+            Stream::Unix(stream) => stream.read(buffer),
+            Stream::Tls(stream) => stream.read(buffer),
+        }
+    }
+}
+
+impl Write for Stream {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Stream::Tcp(stream) => stream.write(bytes),
+            Stream::Unix(stream) => stream.write(bytes),
+            Stream::Tls(stream) => stream.write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match self {
+            Stream::Tcp(stream) => stream.flush(),
+            Stream::Unix(stream) => stream.flush(),
+            Stream::Tls(stream) => stream.flush(),
+        }
+    }
+}
