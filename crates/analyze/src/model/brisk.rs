@@ -10,11 +10,19 @@ const WORD: u64 = 8;
 const OBJECT: u64 = 24;
 const LONG_KEY_MIN: u64 = 255;
 const LONG_KEY: u64 = 4;
-/// Longer strings have an allocation of their own, behind one that is counted.
+/// Longer strings have pages of their own, behind an allocation that counts who refers to them.
 const INLINE_MAX: u64 = (1 << 16) - 1;
 const SHARED_STRING: u64 = 48;
-/// Share of a key in the tables, as they are filled on average. (`table/mod.rs` of `structures`: 13 to 15.)
-const TABLE_PLACE: u64 = 14;
+const PAGE: u64 = 4096;
+/// A database has so many slots, which are there without keys, too; each has a table of buckets.
+const SLOTS: f64 = 16_384.0;
+const BUCKET: u64 = 64;
+/// Keys of a bucket when its table grows.
+const BUCKET_KEYS: f64 = 6.5;
+/// With more keys in a slot than this, what a key takes of its table does not depend on it any more.
+/// (`table/mod.rs` of `structures`: 13 to 15 bytes.)
+const SLOT_KEYS_MANY: f64 = 100.0;
+const PLACE: f64 = 14.0;
 /// What the head of an element in a segment takes: with a value, with a long key, with a long value.
 const ELEMENT_HEAD: u64 = 1;
 const ELEMENT_SHORT_MAX: u64 = 31;
@@ -22,18 +30,19 @@ const ELEMENT_VALUE_SHORT_MAX: u64 = 253;
 /// Longest text in a segment; a longer one is an allocation with two counters.
 const ELEMENT_MAX: u64 = 512;
 const ELEMENT_OUTSIDE: u64 = 16 + 16 + 2;
-/// Elements of a segment, and what it takes besides them.
-const SEGMENT_ELEMENTS: u64 = 512;
-const SEGMENT: u64 = 160;
-/// Parts of a segment's room that are in use on average: a segment of random size between a half and all of
-/// 512, whose arena has grown by doubling; and bytes of its index for each element, gaps included. Measured: see
-/// the tests of this crate that fill a server.
-const ARENA_FILLED: f64 = 0.78;
-const INDEX: f64 = 6.4;
-/// The same of the leaves of a sorted set: bytes for each member besides its text, and how full arenas are.
-const MEMBER: f64 = 33.0;
-const LEAF_FILLED: f64 = 0.72;
+/// Elements of a segment on average, and bytes of its index: at least, and for each element with the gaps.
+const SEGMENT_ELEMENTS: u64 = 380;
+const INDEX_MIN: u64 = 512;
+const INDEX: f64 = 7.0;
+/// How full arenas of segments are. This and what follows was measured: see the tests that fill a server.
+const ARENA_FILLED: f64 = 0.93;
+/// The same of the leaves of a sorted set, with bytes for each member besides its text, and of the set.
+const LEAF_FILLED: f64 = 0.95;
+const MEMBER: f64 = 26.5;
 const SORTED_SET: u64 = 700;
+/// Sets up to this are listpacks, as from Redis 7.2 on, whatever a file of earlier servers says.
+const SET_PACKED_ENTRIES: u64 = 128;
+const SET_PACKED_TEXT: u64 = 64;
 const QUICKLIST: u64 = 200;
 const NODE: u64 = 80;
 const NODE_COMPRESSED: u64 = 16;
@@ -71,10 +80,23 @@ impl Brisk {
         Brisk::member(field) + value
     }
 
-    /// The share of so many keys in the tables.
+    /// The tables of a database with so many keys: by chance each slot has its part, more or less.
     #[must_use]
     pub fn places(&self, keys: u64) -> u64 {
-        keys * TABLE_PLACE
+        let mean = keys as f64 / SLOTS;
+        if keys == 0 {
+            return 0;
+        }
+        if mean > SLOT_KEYS_MANY {
+            return (keys as f64 * PLACE) as u64;
+        }
+        let (mut chance, mut table) = ((-mean).exp(), 0.0);
+        for keys in 1..=(SLOT_KEYS_MANY * 2.0) as u64 {
+            chance *= mean / keys as f64;
+            let buckets = (keys as f64 / BUCKET_KEYS).ceil() as u64;
+            table += chance * Brisk::class(buckets * BUCKET) as f64;
+        }
+        (SLOTS * table) as u64
     }
 
     /// A key's own allocation before it is rounded. What lies outside is [`Brisk::outside`].
@@ -124,6 +146,11 @@ impl Brisk {
             (Kind::Module, _) => 0,
             (_, Encoding::IntSet) => self.intset(shape.elements, shape.int_width.unwrap_or(8)),
             (_, encoding) if encoding.is_packed() => self.packed(shape.packed),
+            (Kind::Set, _)
+                if shape.elements <= SET_PACKED_ENTRIES && shape.longest <= SET_PACKED_TEXT =>
+            {
+                self.packed(shape.packed)
+            }
             (Kind::SortedSet, _) => {
                 SORTED_SET
                     + (shape.elements as f64 * MEMBER) as u64
@@ -136,7 +163,7 @@ impl Brisk {
     /// A string of this length, as far as it lies outside of its key's allocation.
     #[must_use]
     pub fn text_outside(&self, len: u64) -> u64 {
-        if len > INLINE_MAX { SHARED_STRING + Brisk::class(len) } else { 0 }
+        if len > INLINE_MAX { SHARED_STRING + len.next_multiple_of(PAGE) } else { 0 }
     }
 
     /// A collection in one listpack, whose entries have so many bytes, besides its key.
@@ -155,8 +182,9 @@ impl Brisk {
     /// A hash or set in segments, besides its key; `arena` is what its elements take there.
     #[must_use]
     pub fn table(&self, elements: u64, arena: u64) -> u64 {
-        let segments = elements.div_ceil(SEGMENT_ELEMENTS * 3 / 4);
-        segments * SEGMENT + (arena as f64 / ARENA_FILLED + elements as f64 * INDEX) as u64
+        let index = (elements as f64 * INDEX) as u64;
+        let index = index.max(elements.div_ceil(SEGMENT_ELEMENTS) * INDEX_MIN);
+        index + (arena as f64 / ARENA_FILLED) as u64
     }
 
     /// A node of a list that is compressed to so many bytes.

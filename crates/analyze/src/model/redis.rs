@@ -37,7 +37,7 @@ const STREAM_ROOM: u64 = 4096;
 /// About what the tree of a stream takes for each of its blocks, and for each id that a group remembers; with
 /// what is remembered of it.
 const STREAM_BLOCK: u64 = 64;
-const STREAM_PENDING: u64 = 2 * 48 + 32;
+const STREAM_PENDING: u64 = 94;
 const STREAM_GROUP: u64 = 3 * 64;
 
 /// See the head of this file.
