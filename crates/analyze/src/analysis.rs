@@ -109,9 +109,7 @@ impl Analysis {
         let mut found = Vec::new();
         tokens(key, &mut found);
         match self.tree.find(&found, GroupKey { db, kind, encoding }) {
-            Some(group) => {
-                group.detailed < VALUES_FIRST || group.keys.is_multiple_of(VALUES_EACH)
-            }
+            Some(group) => group.detailed < VALUES_FIRST || group.keys.is_multiple_of(VALUES_EACH),
             None => true,
         }
     }

@@ -143,7 +143,8 @@ mod tests {
 
     #[test]
     fn options_stand_before_and_behind_the_file() {
-        let args = parsed("--top 5 dump.rdb --json --html out.html --share 2.5% --limit 1000").unwrap();
+        let args =
+            parsed("--top 5 dump.rdb --json --html out.html --share 2.5% --limit 1000").unwrap();
         assert_eq!(args.path, Some("dump.rdb".into()));
         assert_eq!((args.top, args.json, args.limit), (5, true, Some(1000)));
         assert!((args.share - 0.025).abs() < 1e-9);

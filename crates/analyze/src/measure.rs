@@ -1,8 +1,8 @@
 //! What other forms of the values would take, summed up key by key while the values are at hand. [`crate::advice`]
 //! makes figures of it.
 
-use crate::model::shape::{LISTPACK_BYTES, Shape, packed_entry, packed_text_entry};
 use crate::model::brisk::{Brisk, Inline};
+use crate::model::shape::{LISTPACK_BYTES, Shape, packed_entry, packed_text_entry};
 use crate::model::{Bytes, Models};
 use crate::record::{Encoding, Kind, Record};
 use brisk_persist::rdb::Value;
@@ -203,7 +203,8 @@ impl Measures {
         // Sets of Redis 7.0 are packed only if they are integers.
         let (then, longest) = match (record.kind, shape.int_width) {
             (Kind::Set, Some(width)) => {
-                let then = (redis.intset(shape.elements, width), brisk.intset(shape.elements, width));
+                let then =
+                    (redis.intset(shape.elements, width), brisk.intset(shape.elements, width));
                 (then, 0)
             }
             (Kind::Set, None) => return,
@@ -251,7 +252,8 @@ impl Measures {
         let then = |compressed: u64| {
             let len = compressed.min(len);
             let outside = measure.models.brisk.text_outside(len);
-            let then = measure.with_value(measure.models.redis.text(len), Inline::Text(len), outside);
+            let then =
+                measure.with_value(measure.models.redis.text(len), Inline::Text(len), outside);
             measure.now.minus(then)
         };
         values.lzf += sizes.lzf.min(len);
@@ -282,8 +284,10 @@ impl Measures {
             self.lists.lzf += compressed.min(len);
             if compressed < len {
                 let now = Bytes::new(redis.classes().of(len), Brisk::class(len));
-                let then =
-                    Bytes::new(redis.compressed_node(compressed), brisk.compressed_node(compressed));
+                let then = Bytes::new(
+                    redis.compressed_node(compressed),
+                    brisk.compressed_node(compressed),
+                );
                 saved.add(now.minus(then));
             }
         }

@@ -136,7 +136,10 @@ pub fn kind_of(value: &Value) -> (Kind, Encoding) {
 /// How a string is stored that was set as a whole.
 #[must_use]
 pub fn encoding_of_text(text: &[u8]) -> Encoding {
-    if matches!(brisk_structures::listpack::Item::of(text), brisk_structures::listpack::Item::Int(_)) {
+    if matches!(
+        brisk_structures::listpack::Item::of(text),
+        brisk_structures::listpack::Item::Int(_)
+    ) {
         Encoding::Int
     } else if text.len() <= EMBEDDED_MAX {
         Encoding::EmbStr

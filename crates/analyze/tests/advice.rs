@@ -5,9 +5,9 @@
 
 mod harness;
 
+use brisk_analyze::Report;
 use brisk_analyze::advice::{Advice, Means};
 use brisk_analyze::source::live::{Server as _, Words};
-use brisk_analyze::Report;
 use brisk_testkit::{Launch, Server};
 use harness::*;
 
@@ -85,9 +85,8 @@ fn packing_neighbours_saves_what_is_said() {
     let advice = before.said(Means::ShardKey, "user:<n>");
     assert!(advice.how.starts_with("HSET user:(number / 512)"), "{}", advice.how);
     let after = redis();
-    let packed = (0..100_000).map(|n| {
-        words_of(&["HSET", &format!("user:{}", n / 512), &n.to_string(), &value(n)])
-    });
+    let packed = (0..100_000)
+        .map(|n| words_of(&["HSET", &format!("user:{}", n / 512), &n.to_string(), &value(n)]));
     fill(&after, packed);
     before.compare(&after, &advice);
 }
@@ -200,7 +199,8 @@ fn numbers_as_ids_save_what_is_said() {
     let before = Before::new(redis(), by_id);
     let advice = before.said(Means::IntegerKeys, "cart:<uuid>");
     let after = redis();
-    let by_number = (0..60_000).map(|n| words_of(&["SET", &format!("cart:{n}"), "a book and a pen"]));
+    let by_number =
+        (0..60_000).map(|n| words_of(&["SET", &format!("cart:{n}"), "a book and a pen"]));
     fill(&after, by_number);
     before.compare(&after, &advice);
 }
@@ -226,11 +226,13 @@ fn integer_members_save_what_is_said() {
 fn compressed_values_save_what_is_said() {
     let mut random = Random::new();
     let mut value = |n: u64| {
-        let words = (0..60).map(|_| ["red ", "green ", "blue ", "large ", "small "][random.below(5) as usize]);
+        let words = (0..60)
+            .map(|_| ["red ", "green ", "blue ", "large ", "small "][random.below(5) as usize]);
         format!("{{\"id\":{n},\"text\":\"{}\"}}", words.collect::<String>()).into_bytes()
     };
     let values: Vec<Vec<u8>> = (0..20_000).map(&mut value).collect();
-    let set = |n: usize, value: Vec<u8>| vec![b"SET".to_vec(), format!("page:{n}").into_bytes(), value];
+    let set =
+        |n: usize, value: Vec<u8>| vec![b"SET".to_vec(), format!("page:{n}").into_bytes(), value];
     let plain = values.iter().enumerate().map(|(n, value)| set(n, value.clone()));
     let before = Before::new(redis(), plain);
     let advice = before.said(Means::CompressValues, "page:<n>");

@@ -32,7 +32,12 @@ fn check_within(
     let total = analysed(&file, classes(&server)).total();
     assert_close(&format!("{what}, Redis"), measured, total.redis, redis_part);
     let brisk = brisk_with(&file);
-    assert_close(&format!("{what}, Brisk"), used_by_data(&brisk, &EMPTY_BRISK), total.brisk, brisk_part);
+    assert_close(
+        &format!("{what}, Brisk"),
+        used_by_data(&brisk, &EMPTY_BRISK),
+        total.brisk,
+        brisk_part,
+    );
 }
 
 fn set(key: String, value: Vec<u8>) -> Words {
@@ -59,7 +64,8 @@ fn strings_of_all_lengths() {
 fn integers_and_their_deadlines() {
     let small = (0..60_000).map(|n| set(format!("small:{n}"), (n % 10_000).to_string().into()));
     check("small integers", small);
-    let large = (0..60_000).map(|n| set(format!("large:{n}"), (n + 1_000_000_000).to_string().into()));
+    let large =
+        (0..60_000).map(|n| set(format!("large:{n}"), (n + 1_000_000_000).to_string().into()));
     check("large integers", large);
     let expiring = (0..60_000).map(|n| words(&format!("SET expiring:{n} value EX 100000")));
     check("strings with a deadline", expiring);
@@ -71,12 +77,15 @@ fn integers_and_their_deadlines() {
 fn hashes_in_both_encodings() {
     let mut random = Random::new();
     let mut hashes = |keys: u64, fields: u64, len: u64| -> Vec<Words> {
-        let mut pairs = |n: u64| many(
-            "HSET",
-            format!("hash:{n}"),
-            (0..fields).flat_map(|field| [format!("field:{field}").into_bytes(), random.text(len)])
-                .collect::<Vec<_>>(),
-        );
+        let mut pairs = |n: u64| {
+            many(
+                "HSET",
+                format!("hash:{n}"),
+                (0..fields)
+                    .flat_map(|field| [format!("field:{field}").into_bytes(), random.text(len)])
+                    .collect::<Vec<_>>(),
+            )
+        };
         (0..keys).map(&mut pairs).collect()
     };
     check("small packed hashes", hashes(20_000, 5, 10));
@@ -103,16 +112,18 @@ fn sets_in_both_encodings() {
 fn sorted_sets_in_both_encodings() {
     let mut random = Random::new();
     let mut sets = |keys: u64, members: u64| -> Vec<Words> {
-        let mut pairs = |n: u64| many(
-            "ZADD",
-            format!("board:{n}"),
-            (0..members)
-                .flat_map(|member| {
-                    let score = random.below(100_000).to_string().into_bytes();
-                    [score, format!("player:{member}").into_bytes()]
-                })
-                .collect::<Vec<_>>(),
-        );
+        let mut pairs = |n: u64| {
+            many(
+                "ZADD",
+                format!("board:{n}"),
+                (0..members)
+                    .flat_map(|member| {
+                        let score = random.below(100_000).to_string().into_bytes();
+                        [score, format!("player:{member}").into_bytes()]
+                    })
+                    .collect::<Vec<_>>(),
+            )
+        };
         (0..keys).map(&mut pairs).collect()
     };
     check("packed sorted sets", sets(5000, 50));
@@ -125,7 +136,11 @@ fn lists_of_one_node_and_of_many() {
     let mut random = Random::new();
     let mut lists = |keys: u64, pushes: u64, len: u64| -> Vec<Words> {
         let mut push = |n: u64| {
-            many("RPUSH", format!("list:{}", n % keys), (0..20).map(|_| random.text(len)).collect::<Vec<_>>())
+            many(
+                "RPUSH",
+                format!("list:{}", n % keys),
+                (0..20).map(|_| random.text(len)).collect::<Vec<_>>(),
+            )
         };
         (0..keys * pushes).map(&mut push).collect()
     };
@@ -145,7 +160,8 @@ fn streams_with_and_without_groups() {
     let mut grouped: Vec<Words> = streams(20, 2000).collect();
     for n in 0..20 {
         grouped.push(words(&format!("XGROUP CREATE stream:{n} readers 0")));
-        grouped.push(words(&format!("XREADGROUP GROUP readers one COUNT 1000 STREAMS stream:{n} >")));
+        grouped
+            .push(words(&format!("XREADGROUP GROUP readers one COUNT 1000 STREAMS stream:{n} >")));
     }
     check_within("streams with pending entries", grouped, 0.10, BRISK_PART);
 }

@@ -68,7 +68,8 @@ fn a_cluster_is_made_read_changed_and_mended() {
     settle(all[0]);
     for node in &nodes {
         wait_until("the node serves", || {
-            text(&harness::brisk_cli(node, &["cluster", "info"]).stdout).contains("cluster_state:ok")
+            text(&harness::brisk_cli(node, &["cluster", "info"]).stdout)
+                .contains("cluster_state:ok")
         });
     }
 

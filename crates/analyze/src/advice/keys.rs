@@ -40,7 +40,8 @@ impl Names {
             let words = others.into_iter().flatten();
             words.filter(|other| &other[..] != word).any(|other| other.starts_with(short))
         };
-        let is_boundary = |len: usize| str::from_utf8(word).is_err() || str::from_utf8(&word[..len]).is_ok();
+        let is_boundary =
+            |len: usize| str::from_utf8(word).is_err() || str::from_utf8(&word[..len]).is_ok();
         let fits = |len: &usize| is_boundary(*len) && !is_taken(&word[..*len]);
         let len = (1..word.len()).find(fits).unwrap_or(word.len());
         &word[..len]
@@ -111,7 +112,9 @@ fn is_long_id(part: &Part) -> bool {
 /// Plain keys as fields of small hashes. M4.
 pub(super) fn packed(case: &Case<'_>) -> Option<Advice> {
     let (group, packing) = (case.group, &case.group.measures.packing);
-    if case.key.kind != Kind::String || packing.keys == 0 || !case.pattern.0.iter().any(Part::varies)
+    if case.key.kind != Kind::String
+        || packing.keys == 0
+        || !case.pattern.0.iter().any(Part::varies)
     {
         return None;
     }
@@ -182,7 +185,8 @@ fn shards_cost(case: &Case<'_>, shards: f64, keys: f64, entries: f64, base: usiz
     }
 }
 
-const _: () = assert!(EMBEDDED_MAX < 64, "what is embedded fits into a listpack of the default limits");
+const _: () =
+    assert!(EMBEDDED_MAX < 64, "what is embedded fits into a listpack of the default limits");
 
 #[cfg(test)]
 mod tests {

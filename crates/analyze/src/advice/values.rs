@@ -64,7 +64,8 @@ pub(super) fn limit(case: &Case<'_>) -> Option<Advice> {
     let scale = case.group.scale();
     let keys = change.keys as f64 * scale;
     let mut advice = case.advice(Means::RaiseLimit, keys, change.saved.times(scale), how);
-    advice.note = Some("commands then read through what is packed: measure before going far".into());
+    advice.note =
+        Some("commands then read through what is packed: measure before going far".into());
     Some(advice)
 }
 

@@ -30,12 +30,11 @@ const ELEMENT_VALUE_SHORT_MAX: u64 = 253;
 /// Longest text in a segment; a longer one is an allocation with two counters.
 const ELEMENT_MAX: u64 = 512;
 const ELEMENT_OUTSIDE: u64 = 16 + 16 + 2;
-/// Elements of a segment on average, and bytes of its index: at least, and for each element with the gaps.
-const SEGMENT_ELEMENTS: u64 = 380;
-const INDEX_MIN: u64 = 512;
-const INDEX: f64 = 7.0;
-/// How full arenas of segments are. This and what follows was measured: see the tests that fill a server.
-const ARENA_FILLED: f64 = 0.93;
+/// A collection in segments without its elements; bytes of the index for each element, with the gaps; and how full the
+/// arenas of elements are. These and what follows were measured: see the tests that fill a server.
+const SEGMENTS: u64 = 230;
+const INDEX: f64 = 5.8;
+const ARENA_FILLED: f64 = 0.87;
 /// The same of the leaves of a sorted set, with bytes for each member besides its text, and of the set.
 const LEAF_FILLED: f64 = 0.95;
 const MEMBER: f64 = 26.5;
@@ -182,9 +181,7 @@ impl Brisk {
     /// A hash or set in segments, besides its key; `arena` is what its elements take there.
     #[must_use]
     pub fn table(&self, elements: u64, arena: u64) -> u64 {
-        let index = (elements as f64 * INDEX) as u64;
-        let index = index.max(elements.div_ceil(SEGMENT_ELEMENTS) * INDEX_MIN);
-        index + (arena as f64 / ARENA_FILLED) as u64
+        SEGMENTS + (elements as f64 * INDEX + arena as f64 / ARENA_FILLED) as u64
     }
 
     /// A node of a list that is compressed to so many bytes.

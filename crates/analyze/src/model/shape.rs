@@ -180,7 +180,8 @@ impl<'a> Walk<'a> {
         match item.canonical() {
             Item::Int(number) if self.ints_only => {
                 let width = width_of(number);
-                self.shape.int_width = Some(self.shape.int_width.map_or(width, |old| old.max(width)));
+                self.shape.int_width =
+                    Some(self.shape.int_width.map_or(width, |old| old.max(width)));
             }
             _ => (self.ints_only, self.shape.int_width) = (false, None),
         }

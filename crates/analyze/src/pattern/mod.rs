@@ -165,9 +165,8 @@ fn word<'a>(key: &'a [u8], place: Range<usize>, out: &mut Vec<Placed<'a>>) {
         out.push((Token::Word(text), place));
         return;
     }
-    let starts = |at: &usize| {
-        *at == 0 || text[*at].is_ascii_digit() != text[*at - 1].is_ascii_digit()
-    };
+    let starts =
+        |at: &usize| *at == 0 || text[*at].is_ascii_digit() != text[*at - 1].is_ascii_digit();
     let stretches: Vec<usize> = (0..text.len()).filter(starts).collect();
     if stretches.len() > STRETCHES_MAX {
         out.push((Token::Mark(Mark::Id), place));
@@ -274,7 +273,10 @@ mod tests {
             ("user:1001:cart", "user:<n>:cart"),
             ("{user:7}.profile", "{user:<n>}.profile"),
             ("session:550e8400-e29b-41d4-a716-446655440000", "session:<uuid>"),
-            ("session:550e8400-e29b-41d4-a716-4466554400001", "session:<hex>-e<n>b-<n>d<n>-a<n>-<n>"),
+            (
+                "session:550e8400-e29b-41d4-a716-4466554400001",
+                "session:<hex>-e<n>b-<n>d<n>-a<n>-<n>",
+            ),
             ("cache:d41d8cd98f00b204e9800998ecf8427e:v2", "cache:<hex>:v<n>"),
             ("token:dGhpcyBpcyBhIHRlc3Q0", "token:<id>"),
             ("config/deadbeef", "config/deadbeef"),

@@ -35,7 +35,10 @@ fn head(out: &mut String, report: &Report) {
         put(out, format_args!("NOT ALL COULD BE READ: {fault}"));
     }
     if let Some(part) = facts.looked_at {
-        put(out, format_args!("{:.1} % of the keys were looked at; figures are of those", part * 100.0));
+        put(
+            out,
+            format_args!("{:.1} % of the keys were looked at; figures are of those", part * 100.0),
+        );
     }
     let databases = report.findings.databases.len();
     let keys = count(report.findings.keys());
@@ -45,9 +48,15 @@ fn head(out: &mut String, report: &Report) {
         format_args!("{keys} keys in {databases} databases: {redis} in Redis 7, {brisk} in Brisk"),
     );
     let places = (size(report.tables.redis), size(report.tables.brisk));
-    put(out, format_args!("  of that, tables of keys: {} in Redis, {} in Brisk", places.0, places.1));
+    put(
+        out,
+        format_args!("  of that, tables of keys: {} in Redis, {} in Brisk", places.0, places.1),
+    );
     if let Some(used) = facts.used_memory {
-        put(out, format_args!("  the server's own figure of all its memory: {}", size(used as f64)));
+        put(
+            out,
+            format_args!("  the server's own figure of all its memory: {}", size(used as f64)),
+        );
     }
     if facts.passed_over > 0 {
         put(out, format_args!("  {} keys were passed over", count(facts.passed_over)));
@@ -56,8 +65,19 @@ fn head(out: &mut String, report: &Report) {
 
 fn patterns(out: &mut String, report: &Report, top: usize) {
     let head = [
-        "db", "pattern", "type", "encoding", "keys", "Redis", "Brisk", "share", "per key", "elements",
-        "with TTL", "TTL up to", "idle up to",
+        "db",
+        "pattern",
+        "type",
+        "encoding",
+        "keys",
+        "Redis",
+        "Brisk",
+        "share",
+        "per key",
+        "elements",
+        "with TTL",
+        "TTL up to",
+        "idle up to",
     ];
     let rows = report.findings.groups.iter().take(top).map(|line| row(line, report));
     put(out, format_args!("\nPatterns, the largest first\n"));
@@ -111,7 +131,8 @@ fn advice(out: &mut String, report: &Report, top: usize) {
         return;
     }
     for advice in report.advice.iter().take(top) {
-        let saved = |bytes: f64, whole: f64| format!("{} ({:.1} %)", size(bytes), percent(bytes, whole));
+        let saved =
+            |bytes: f64, whole: f64| format!("{} ({:.1} %)", size(bytes), percent(bytes, whole));
         let redis = saved(advice.saved.redis, report.total.redis);
         let brisk = saved(advice.saved.brisk, report.total.brisk);
         let pattern = cut(&advice.pattern);
@@ -144,7 +165,9 @@ fn cut(text: &str) -> String {
 fn columns(out: &mut String, head: &[&str], rows: &[Vec<String>], left: &[usize]) {
     let chars = |text: &str| text.chars().count();
     let widths: Vec<usize> = (0..head.len())
-        .map(|at| rows.iter().map(|row| chars(&row[at])).chain([chars(head[at])]).max().unwrap_or(0))
+        .map(|at| {
+            rows.iter().map(|row| chars(&row[at])).chain([chars(head[at])]).max().unwrap_or(0)
+        })
         .collect();
     let mut line = |cells: &mut dyn Iterator<Item = &str>| {
         let mut text = String::new();

@@ -212,6 +212,7 @@ impl<'a> Walk<'a> {
         let classes = classes.unwrap_or(Classes::BUNDLED);
         facts.notes.push(format!("allocations in steps of {}", classes.quantum()));
         analysis.set_server(classes, limits(settings));
+        analysis.set_now(now_ms());
         let databases = info.lines().filter_map(database).collect();
         let run_id = field("run_id").unwrap_or_default();
         Ok(About { run_id, databases, counts_uses: policy.contains("lfu") })
@@ -260,7 +261,8 @@ impl<'a> Walk<'a> {
         analysis: &mut Analysis,
         spool: &mut Spool,
     ) -> Result<Place, SourceError> {
-        let scan = [b"SCAN".to_vec(), cursor, b"COUNT".to_vec(), self.step.to_string().into_bytes()];
+        let scan =
+            [b"SCAN".to_vec(), cursor, b"COUNT".to_vec(), self.step.to_string().into_bytes()];
         let (answers, took_scan) = self.ask(&[scan.to_vec()])?;
         let (cursor, keys) = match answers.into_iter().next() {
             Some(Value::Array(parts)) => match <[Value; 2]>::try_from(parts) {
@@ -429,7 +431,8 @@ mod tests {
     fn what_servers_say_of_themselves_is_read() {
         assert_eq!(database("db12:keys=3,expires=0,avg_ttl=0"), Some((12, 3)));
         assert_eq!(database("dbsize:3"), None);
-        let report = "___ Begin jemalloc statistics ___\nArenas: 8\nQuantum size: 16\nPage size: 4096\n";
+        let report =
+            "___ Begin jemalloc statistics ___\nArenas: 8\nQuantum size: 16\nPage size: 4096\n";
         assert_eq!(classes(report), Some(Classes::USUAL));
         assert_eq!(classes("Stats not supported for the current allocator"), None);
         let bulk = |text: &str| Value::Bulk(text.as_bytes().to_vec());

@@ -5,8 +5,8 @@ use crate::analysis::Analysis;
 use crate::pattern::shown;
 use crate::progress::{Progress, Unit};
 use crate::record::{Encoding, Kind, Record, kind_of};
-use brisk_persist::rdb::{Checksum, Entry, Event, Notes, Part, RdbReader};
 use brisk_persist::LoadError;
+use brisk_persist::rdb::{Checksum, Entry, Event, Notes, Part, RdbReader};
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
@@ -65,8 +65,21 @@ pub fn read(
     Outcome { bytes: reader.position(), fault }
 }
 
+/// Takes the entries of a snapshot in that was just made.
+pub(super) fn entries(source: impl Read, analysis: &mut Analysis) {
+    let Ok(mut reader) = RdbReader::new(source) else { return };
+    let mut db = 0;
+    while let Ok(Some(event)) = reader.next_event() {
+        match event {
+            Event::SelectDb(number) => db = number,
+            Event::Entry(entry) => add(db, &entry, analysis),
+            _ => {}
+        }
+    }
+}
+
 /// Takes an entry in.
-pub fn add(db: u64, entry: &Entry, analysis: &mut Analysis) {
+pub(super) fn add(db: u64, entry: &Entry, analysis: &mut Analysis) {
     let (kind, encoding) = kind_of(&entry.value);
     let record = record(db, &entry.key, kind, encoding, entry.notes);
     analysis.add(&Record { value: Some(&entry.value), ..record });
@@ -88,7 +101,7 @@ fn record(db: u64, key: &[u8], kind: Kind, encoding: Encoding, notes: Notes) -> 
 }
 
 /// What is no key with a value.
-fn other(db: u64, event: Event, analysis: &mut Analysis) {
+pub(super) fn other(db: u64, event: Event, analysis: &mut Analysis) {
     match event {
         Event::Aux { name, value } => note(&name, &value, analysis),
         Event::ModuleValue { key, .. } => {

@@ -70,7 +70,8 @@ impl Spool {
     ) -> Result<(Spool, Option<Place>), SourceError> {
         let Some(path) = path else { return Ok((Spool { file: None }, None)) };
         let wrong = |reason: String| SourceError::file(path, reason);
-        let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path);
+        let file =
+            OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path);
         let mut file = file.map_err(|error| wrong(error.to_string()))?;
         let empty = file.metadata().map_err(|error| wrong(error.to_string()))?.len() == 0;
         let mut place = None;

@@ -145,7 +145,9 @@ pub(crate) fn saved(server: &Server) -> PathBuf {
 pub(crate) fn classes(server: &Server) -> Classes {
     let report = server.connect().cmd("MEMORY MALLOC-STATS").text();
     let quantum = report.lines().find_map(|line| line.trim().strip_prefix("Quantum size:"));
-    quantum.and_then(|text| Classes::of_quantum(text.trim().parse().ok()?)).unwrap_or(Classes::BUNDLED)
+    quantum
+        .and_then(|text| Classes::of_quantum(text.trim().parse().ok()?))
+        .unwrap_or(Classes::BUNDLED)
 }
 
 pub(crate) fn analysed(path: &Path, classes: Classes) -> Findings {
@@ -183,7 +185,8 @@ impl Random {
     }
 
     pub(crate) fn below(&mut self, bound: u64) -> u64 {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        self.0 =
+            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 33) % bound
     }
 

@@ -68,7 +68,8 @@ fn whatever_keys_come_the_tree_stays_bounded_and_loses_none() {
     let mut tree = Tree::default();
     let mut state = 1_u64;
     let mut random = move |below: u64| {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        state =
+            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (state >> 33) % below
     };
     let keys = 300_000;

@@ -30,12 +30,16 @@ th,td{padding:.25rem .6rem;text-align:right;border-bottom:1px solid #dde3ea;vert
 pub fn page(report: &Report, top: usize) -> String {
     let mut out = String::new();
     let title = escaped(&report.findings.facts.source);
-    put(&mut out, format_args!(
-        "<!DOCTYPE html><html lang=\"en\"><head><meta charset=\"utf-8\">\
+    put(
+        &mut out,
+        format_args!(
+            "<!DOCTYPE html><html lang=\"en\"><head><meta charset=\"utf-8\">\
          <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\
          <meta name=\"viewport\" content=\"width=device-width\"><title>{title}</title>\
-         <style>{STYLE}{}</style></head><body><h1>{title}</h1>", plot::STYLE
-    ));
+         <style>{STYLE}{}</style></head><body><h1>{title}</h1>",
+            plot::STYLE
+        ),
+    );
     head(&mut out, report);
     plots(&mut out, report);
     advice(&mut out, report, top);
@@ -74,16 +78,30 @@ fn head(out: &mut String, report: &Report) {
     }
     if let Some(part) = facts.looked_at {
         let part = part * 100.0;
-        put(out, format_args!("<p class=fault>{part:.1} % of the keys were looked at; figures are of those.</p>"));
+        put(
+            out,
+            format_args!(
+                "<p class=fault>{part:.1} % of the keys were looked at; figures are of those.</p>"
+            ),
+        );
     }
     let (keys, databases) = (count(report.findings.keys()), report.findings.databases.len());
     let (redis, brisk) = (size(report.total.redis), size(report.total.brisk));
-    put(out, format_args!(
-        "<p><b>{keys}</b> keys in {databases} databases: <b>{redis}</b> in Redis 7, <b>{brisk}</b> in Brisk, \
+    put(
+        out,
+        format_args!(
+            "<p><b>{keys}</b> keys in {databases} databases: <b>{redis}</b> in Redis 7, <b>{brisk}</b> in Brisk, \
          by the models of both.</p>"
-    ));
+        ),
+    );
     if let Some(used) = facts.used_memory {
-        put(out, format_args!("<p>The server's own figure of all its memory: {}.</p>", size(used as f64)));
+        put(
+            out,
+            format_args!(
+                "<p>The server's own figure of all its memory: {}.</p>",
+                size(used as f64)
+            ),
+        );
     }
     if !facts.notes.is_empty() {
         put(out, format_args!("<p class=note>{}</p>", escaped(&facts.notes.join(", "))));
@@ -135,55 +153,69 @@ fn spans(spans: &Spans) -> Vec<(String, u64)> {
 }
 
 fn advice(out: &mut String, report: &Report, top: usize) {
-    put(out, format_args!(
-        "<h2>Advice</h2><p class=note>Each figure is of one piece of advice alone, with these data; those for the same \
+    put(
+        out,
+        format_args!(
+            "<h2>Advice</h2><p class=note>Each figure is of one piece of advice alone, with these data; those for the same \
          keys cannot be added.</p><table><tr><th class=l>what<th class=l>keys<th>Redis<th>Brisk<th class=l>how</tr>"
-    ));
+        ),
+    );
     for advice in report.advice.iter().take(top) {
-        let saved = |bytes: f64, whole: f64| format!("{}<br>{:.1} %", size(bytes), percent(bytes, whole));
-        let note = advice.note.as_deref().map_or(String::new(), |note| {
-            format!("<br><span class=note>{}</span>", escaped(note))
-        });
-        put(out, format_args!(
-            "<tr><td class=l>{}<td class=l><code>{}</code><br>{} of {}, db {}<td>{}<td>{}<td class=l>{}{note}</tr>",
-            advice.means.title(),
-            escaped(&advice.pattern),
-            count(advice.keys),
-            advice.group.kind.name(),
-            database(advice.group.db),
-            saved(advice.saved.redis, report.total.redis),
-            saved(advice.saved.brisk, report.total.brisk),
-            escaped(&advice.how),
-        ));
+        let saved =
+            |bytes: f64, whole: f64| format!("{}<br>{:.1} %", size(bytes), percent(bytes, whole));
+        let note = advice
+            .note
+            .as_deref()
+            .map_or(String::new(), |note| format!("<br><span class=note>{}</span>", escaped(note)));
+        put(
+            out,
+            format_args!(
+                "<tr><td class=l>{}<td class=l><code>{}</code><br>{} of {}, db {}<td>{}<td>{}<td class=l>{}{note}</tr>",
+                advice.means.title(),
+                escaped(&advice.pattern),
+                count(advice.keys),
+                advice.group.kind.name(),
+                database(advice.group.db),
+                saved(advice.saved.redis, report.total.redis),
+                saved(advice.saved.brisk, report.total.brisk),
+                escaped(&advice.how),
+            ),
+        );
     }
     out.push_str("</table>\n");
 }
 
 fn patterns(out: &mut String, report: &Report, top: usize) {
-    put(out, format_args!(
-        "<h2>Patterns</h2><table><tr><th>db<th class=l>pattern<th class=l>type<th class=l>encoding<th>keys<th>Redis\
+    put(
+        out,
+        format_args!(
+            "<h2>Patterns</h2><table><tr><th>db<th class=l>pattern<th class=l>type<th class=l>encoding<th>keys<th>Redis\
          <th>Brisk<th>share<th>elements<th>most<th>with TTL<th>TTL up to<th>idle up to</tr>"
-    ));
+        ),
+    );
     for (pattern, key, group) in report.findings.groups.iter().take(top) {
         let total = group.total();
         let redis = if total.redis > 0.0 { total.redis } else { group.known_bytes() };
-        put(out, format_args!(
-            "<tr><td>{}<td class=l><code>{}</code><td class=l>{}<td class=l>{}<td>{}<td>{}<td>{}<td>{:.1} %<td>{:.1}\
+        put(
+            out,
+            format_args!(
+                "<tr><td>{}<td class=l><code>{}</code><td class=l>{}<td class=l>{}<td>{}<td>{}<td>{}<td>{:.1} %<td>{:.1}\
              <td>{}<td>{:.0} %<td>{}<td>{}</tr>",
-            database(key.db),
-            escaped(&pattern.to_string()),
-            key.kind.name(),
-            key.encoding.name(),
-            count(group.keys),
-            size(redis),
-            size(total.brisk),
-            percent(total.redis, report.total.redis),
-            group.elements as f64 / group.detailed.max(1) as f64,
-            count(group.elements_max),
-            percent(group.expiring as f64, group.keys as f64),
-            median(&group.ttl).unwrap_or("-"),
-            median(&group.idle).unwrap_or("-"),
-        ));
+                database(key.db),
+                escaped(&pattern.to_string()),
+                key.kind.name(),
+                key.encoding.name(),
+                count(group.keys),
+                size(redis),
+                size(total.brisk),
+                percent(total.redis, report.total.redis),
+                group.elements as f64 / group.detailed.max(1) as f64,
+                count(group.elements_max),
+                percent(group.expiring as f64, group.keys as f64),
+                median(&group.ttl).unwrap_or("-"),
+                median(&group.idle).unwrap_or("-"),
+            ),
+        );
     }
     out.push_str("</table>\n");
 }
@@ -194,17 +226,23 @@ fn biggest(out: &mut String, report: &Report, top: usize) {
         all.extend(line.2.biggest.keys().iter().map(|(bytes, key)| (*bytes, &key[..], line)));
     }
     all.sort_by(|a, b| b.0.cmp(&a.0).then(a.1.cmp(b.1)));
-    put(out, format_args!(
-        "<h2>Biggest keys</h2><table><tr><th>db<th class=l>key<th class=l>type<th>bytes</tr>"
-    ));
+    put(
+        out,
+        format_args!(
+            "<h2>Biggest keys</h2><table><tr><th>db<th class=l>key<th class=l>type<th>bytes</tr>"
+        ),
+    );
     for (bytes, key, (_, group, _)) in all.into_iter().take(top) {
-        put(out, format_args!(
-            "<tr><td>{}<td class=l><code>{}</code><td class=l>{}<td>{}</tr>",
-            database(group.db),
-            escaped(&shown(key)),
-            group.kind.name(),
-            size(bytes as f64)
-        ));
+        put(
+            out,
+            format_args!(
+                "<tr><td>{}<td class=l><code>{}</code><td class=l>{}<td>{}</tr>",
+                database(group.db),
+                escaped(&shown(key)),
+                group.kind.name(),
+                size(bytes as f64)
+            ),
+        );
     }
     out.push_str("</table>\n");
 }
