@@ -96,6 +96,9 @@ fn run(mut options: Options) -> i32 {
             let _: End = repl::begin(&mut session);
             0
         }
+        Mode::Command if modes::analyze::is_asked_for(&session.options.words) => {
+            modes::analyze::run(&mut session)
+        }
         Mode::Command => one_command(&mut session),
         Mode::Cluster => cluster::run(&session),
         mode => modes::run(&mode, &mut session),

@@ -1,5 +1,6 @@
 //! What the program does besides sending commands; each mode is begun by an option and has a file.
 
+pub(crate) mod analyze;
 mod bigkeys;
 mod eval;
 mod hotkeys;

@@ -1,0 +1,227 @@
+//! Advice about keys: shorter names, numbers instead of long ids, and many small keys in few hashes.
+
+use super::{Advice, Case, Means};
+use crate::analysis::Findings;
+use crate::model::brisk::{Brisk, Inline};
+use crate::model::{Bytes, Models};
+use crate::pattern::{Mark, Part, Pattern};
+use crate::record::{EMBEDDED_MAX, Kind};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Keys of which such a part of the numbers in their range exist go with their neighbours; others would
+/// leave most hashes nearly empty, and are spread by their CRC32.
+const DENSE: f64 = 0.25;
+/// Fewer keys are not worth a new layout.
+const PACKED_KEYS_MIN: u64 = 100;
+
+/// The words that stand in one place of keys, behind the same beginning.
+#[derive(Debug)]
+pub struct Names(BTreeMap<Vec<Part>, BTreeSet<Vec<u8>>>);
+
+impl Names {
+    /// Those of all patterns.
+    #[must_use]
+    pub fn of(findings: &Findings) -> Names {
+        let mut all: BTreeMap<Vec<Part>, BTreeSet<Vec<u8>>> = BTreeMap::new();
+        for (Pattern(parts), _, _) in &findings.groups {
+            for (at, part) in parts.iter().enumerate() {
+                if let Part::Word(word) = part {
+                    all.entry(parts[..at].to_vec()).or_default().insert(word.clone());
+                }
+            }
+        }
+        Names(all)
+    }
+
+    /// The shortest beginning of a word that no other word in its place begins with.
+    fn shortened<'w>(&self, before: &[Part], word: &'w [u8]) -> &'w [u8] {
+        let others = self.0.get(before);
+        let is_taken = |short: &[u8]| {
+            let words = others.into_iter().flatten();
+            words.filter(|other| &other[..] != word).any(|other| other.starts_with(short))
+        };
+        let is_boundary =
+            |len: usize| str::from_utf8(word).is_err() || str::from_utf8(&word[..len]).is_ok();
+        let fits = |len: &usize| is_boundary(*len) && !is_taken(&word[..*len]);
+        let len = (1..word.len()).find(fits).unwrap_or(word.len());
+        &word[..len]
+    }
+}
+
+/// Shorter words.
+pub(super) fn shorter(case: &Case<'_>, names: &Names) -> Option<Advice> {
+    let parts = &case.pattern.0;
+    let mut saved = 0;
+    let shorten = |(at, part): (usize, &Part)| match part {
+        Part::Word(word) => {
+            let short = names.shortened(&parts[..at], word);
+            saved += word.len() - short.len();
+            Part::Word(short.to_vec())
+        }
+        other => other.clone(),
+    };
+    let short = Pattern(parts.iter().enumerate().map(shorten).collect());
+    // A single key is not worth a name that nobody understands.
+    if saved == 0 || !parts.iter().any(Part::varies) {
+        return None;
+    }
+    let bytes = by_key_length(case, saved as f64);
+    let how = format!("rename {} to {short}", case.pattern);
+    Some(case.advice(Means::ShorterKeys, case.group.keys as f64, bytes, how))
+}
+
+/// What is saved if all keys are shorter by so many bytes.
+fn by_key_length(case: &Case<'_>, by: f64) -> Bytes {
+    let Models { redis, .. } = &case.findings.models;
+    let group = case.group;
+    let detailed = group.keys as f64 / group.detailed.max(1) as f64;
+    Bytes {
+        redis: group.key_lengths.saved_by(by, |len| redis.key(len, false)),
+        brisk: group.entry_lengths.saved_by(by, Brisk::class) * detailed,
+    }
+}
+
+/// Numbers instead of UUIDs and the like.
+pub(super) fn integer(case: &Case<'_>) -> Option<Advice> {
+    let group = case.group;
+    let ids = case.pattern.0.iter().filter(|part| is_long_id(part)).count() as f64;
+    if ids == 0.0 || group.keys == 0 {
+        return None;
+    }
+    let digits = f64::from(group.keys.ilog10() + 1);
+    let by = group.id_bytes as f64 / group.keys as f64 - ids * digits;
+    if by < 1.0 {
+        return None;
+    }
+    let number = |part: &Part| match part {
+        part if is_long_id(part) => Part::Mark(Mark::Number),
+        other => other.clone(),
+    };
+    let numbered = Pattern(case.pattern.0.iter().map(number).collect());
+    let how = format!("give each id a number (INCR), {} instead of {}", numbered, case.pattern);
+    let mut advice =
+        case.advice(Means::IntegerKeys, group.keys as f64, by_key_length(case, by), how);
+    advice.note = Some("a table from ids to numbers, where it is needed, is not counted".into());
+    Some(advice)
+}
+
+fn is_long_id(part: &Part) -> bool {
+    matches!(part, Part::Mark(mark) if mark.is_long_id())
+}
+
+/// Plain keys as fields of small hashes. M4.
+pub(super) fn packed(case: &Case<'_>) -> Option<Advice> {
+    let (group, packing) = (case.group, &case.group.measures.packing);
+    if case.key.kind != Kind::String
+        || packing.keys == 0
+        || !case.pattern.0.iter().any(Part::varies)
+    {
+        return None;
+    }
+    let scale = group.keys as f64 / group.detailed.max(1) as f64;
+    let keys = packing.keys as f64 * scale;
+    if keys < PACKED_KEYS_MIN as f64 {
+        return None;
+    }
+    let size = case.findings.limits.hash_entries.max(1);
+    let base = base_of(case.pattern);
+    let range = packing.most.saturating_sub(packing.least) as f64 + 1.0;
+    let is_dense = packing.is_numeric && keys / range >= DENSE;
+    let shards = if is_dense {
+        (packing.most / size - packing.least / size + 1) as f64
+    } else {
+        (2.0 * keys / size as f64).floor().max(1.0)
+    };
+    let then = shards_cost(case, shards, keys, packing.entries as f64 * scale, base.len());
+    let mut saved = packing.now.times(scale).minus(then);
+    saved.add(case.places_saved(keys - shards));
+    if saved.redis.max(saved.brisk) <= 0.0 {
+        return None;
+    }
+    let total = keys.round() as u64;
+    let rule = match is_dense {
+        true => format!("{base}:(number / {size})"),
+        false if packing.is_numeric => {
+            format!("shard_key(\"{base}\", \"X\" + number, {total}, {size})")
+        }
+        false => format!("shard_key(\"{base}\", key, {total}, {size})"),
+    };
+    let how = format!("HSET {rule} FIELD VALUE instead of SET: {shards:.0} hashes");
+    let mut advice = case.advice(Means::ShardKey, keys, saved, how);
+    advice.note = Some("fields have no time to live of their own".into());
+    Some(advice)
+}
+
+/// The words of a pattern up to the first part that varies, and behind the last one.
+fn base_of(pattern: &Pattern) -> String {
+    let parts = &pattern.0;
+    let first = parts.iter().position(Part::varies).unwrap_or(parts.len());
+    let last = parts.iter().rposition(Part::varies).map_or(parts.len(), |at| at + 1);
+    let side = |parts: &[Part]| match parts.is_empty() {
+        true => String::new(),
+        false => Pattern(parts.to_vec()).to_string(),
+    };
+    let punctuation = |c: char| c.is_ascii_punctuation();
+    let (before, behind) = (side(&parts[..first]), side(&parts[last..]));
+    let before = before.trim_end_matches(punctuation);
+    let behind = behind.trim_matches(punctuation);
+    match (before, behind) {
+        ("", "") => "h".to_owned(),
+        (one, "") | ("", one) => one.to_owned(),
+        (before, behind) => format!("{before}:{behind}"),
+    }
+}
+
+/// What hashes take that hold so many keys, evenly.
+fn shards_cost(case: &Case<'_>, shards: f64, keys: f64, entries: f64, base: usize) -> Bytes {
+    let Models { redis, brisk } = &case.findings.models;
+    let each = (entries / shards).round() as u64;
+    let len = base as u64 + 1 + u64::from((shards.max(1.0) as u64).ilog10() + 1);
+    let fits = keys / shards <= case.findings.limits.hash_entries as f64;
+    debug_assert!(fits, "no more keys in a shard than it may have");
+    Bytes {
+        redis: shards * (redis.key(len, false) + redis.packed(each)) as f64,
+        brisk: shards * brisk.key(len, false, Inline::Object, brisk.packed(each)) as f64,
+    }
+}
+
+const _: () =
+    assert!(EMBEDDED_MAX < 64, "what is embedded fits into a listpack of the default limits");
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pattern(words: &[&str]) -> Pattern {
+        let part = |word: &&str| match *word {
+            "<n>" => Part::Mark(Mark::Number),
+            ":" => Part::Separator(b':'),
+            word => Part::Word(word.into()),
+        };
+        Pattern(words.iter().map(part).collect())
+    }
+
+    #[test]
+    fn hashes_are_named_after_what_keys_have_in_common() {
+        for (words, base) in [
+            (&["user", ":", "<n>"][..], "user"),
+            (&["user", ":", "<n>", ":", "name"], "user:name"),
+            (&["<n>", ":", "name"], "name"),
+            (&["<n>"], "h"),
+            (&["a", ":", "<n>", ":", "b", ":", "<n>"], "a"),
+        ] {
+            assert_eq!(base_of(&pattern(words)), base);
+        }
+    }
+
+    #[test]
+    fn words_are_shortened_as_far_as_they_stay_different() {
+        let words = ["user", "users", "unit", "größe"].map(|word| word.as_bytes().to_vec());
+        let names = Names([(Vec::new(), words.into())].into());
+        assert_eq!(names.shortened(&[], b"unit"), b"un");
+        assert_eq!(names.shortened(&[], b"users"), b"users");
+        // What begins another word cannot be shorter.
+        assert_eq!(names.shortened(&[], b"user"), b"user");
+        assert_eq!(names.shortened(&[], "größe".as_bytes()), b"g");
+    }
+}

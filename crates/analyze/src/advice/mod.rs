@@ -1,0 +1,126 @@
+//! What could be done, and what it would save with these data.
+//!
+//! | part | about |
+//! |---|---|
+//! | [`keys`] | shorter keys, numbers instead of long ids, many small keys in few hashes |
+//! | [`values`] | limits of encodings, integers as members, compression, times to live |
+//!
+//! Each figure is of one piece of advice alone, done to the data as they are. Those for the same keys cannot be
+//! added: a key that is packed away need not be shortened.
+
+pub mod keys;
+pub mod values;
+
+use crate::analysis::Findings;
+use crate::group::{Group, GroupKey};
+use crate::model::Bytes;
+use crate::pattern::Pattern;
+
+/// Savings below are not worth a line: bytes in the server that gains more.
+const SAVED_MIN: f64 = 4096.0;
+
+/// A kind of advice. Names are those of the JSON.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Means {
+    ShorterKeys,
+    ShardKey,
+    RaiseLimit,
+    CompressLists,
+    IntegerKeys,
+    IntegerMembers,
+    CompressValues,
+    MissingTtl,
+}
+
+impl Means {
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Means::ShorterKeys => "shorter-keys",
+            Means::ShardKey => "shard-key",
+            Means::RaiseLimit => "raise-limit",
+            Means::CompressLists => "compress-lists",
+            Means::IntegerKeys => "integer-keys",
+            Means::IntegerMembers => "integer-members",
+            Means::CompressValues => "compress-values",
+            Means::MissingTtl => "missing-ttl",
+        }
+    }
+
+    /// In a table for people.
+    #[must_use]
+    pub fn title(self) -> &'static str {
+        match self {
+            Means::ShorterKeys => "shorter keys",
+            Means::ShardKey => "pack by shard_key",
+            Means::RaiseLimit => "raise a limit",
+            Means::CompressLists => "compress lists",
+            Means::IntegerKeys => "numbers as ids",
+            Means::IntegerMembers => "integer members",
+            Means::CompressValues => "compress values",
+            Means::MissingTtl => "set a TTL",
+        }
+    }
+}
+
+/// Something that could be done.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Advice {
+    pub means: Means,
+    pub pattern: String,
+    pub group: GroupKey,
+    /// Keys that it concerns.
+    pub keys: u64,
+    pub saved: Bytes,
+    /// What exactly is to be done.
+    pub how: String,
+    /// What to know before.
+    pub note: Option<String>,
+}
+
+/// A group with what is needed to advise on it.
+pub(crate) struct Case<'a> {
+    pub(crate) findings: &'a Findings,
+    pub(crate) pattern: &'a Pattern,
+    pub(crate) key: GroupKey,
+    pub(crate) group: &'a Group,
+}
+
+impl Case<'_> {
+    pub(crate) fn advice(&self, means: Means, keys: f64, saved: Bytes, how: String) -> Advice {
+        let (pattern, group) = (self.pattern.to_string(), self.key);
+        Advice { means, pattern, group, keys: keys.round() as u64, saved, how, note: None }
+    }
+
+    /// What tables shrink by if so many keys of the database go.
+    pub(crate) fn places_saved(&self, keys: f64) -> Bytes {
+        let Some(database) = self.findings.databases.get(&self.key.db) else {
+            return Bytes::default();
+        };
+        let left = (database.keys as f64 - keys).max(0.0) as u64;
+        let models = &self.findings.models;
+        let places = |keys| Bytes::new(models.redis.places(keys), models.brisk.places(keys));
+        places(database.keys).minus(places(left))
+    }
+}
+
+/// All that could be done, what saves most in Redis first.
+#[must_use]
+pub fn advise(findings: &Findings) -> Vec<Advice> {
+    let names = keys::Names::of(findings);
+    let mut all = Vec::new();
+    for (pattern, key, group) in &findings.groups {
+        let case = Case { findings, pattern, key: *key, group };
+        all.extend(keys::shorter(&case, &names));
+        all.extend(keys::integer(&case));
+        all.extend(keys::packed(&case));
+        all.extend(values::limit(&case));
+        all.extend(values::integer_members(&case));
+        all.extend(values::compressed_lists(&case));
+        all.extend(values::compressed(&case));
+        all.extend(values::without_ttl(&case));
+    }
+    all.retain(|advice| advice.saved.redis.max(advice.saved.brisk) >= SAVED_MIN);
+    all.sort_by(|a, b| b.saved.redis.total_cmp(&a.saved.redis));
+    all
+}

@@ -1,0 +1,173 @@
+//! The words behind `analyze` on the command line.
+
+use crate::model::Classes;
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStringExt;
+use std::path::PathBuf;
+
+/// Patterns and pieces of advice that are shown without a word.
+const TOP_DEFAULT: usize = 20;
+/// Share of the server's time that a walk may take without a word.
+const SHARE_DEFAULT: f64 = 0.05;
+
+/// What `analyze --help` says.
+pub const HELP: &str = "\
+Usage: brisk-cli [OPTIONS] analyze [FILE | DIRECTORY] [OPTIONS OF ANALYZE]
+
+Says by pattern what keys take in Redis and in Brisk, and what would save how much.
+Without a file, the server is asked that the options before 'analyze' name; nothing is
+written there. A file is an RDB file, an append-only file, or the manifest of one; a
+directory is one with such a manifest.
+
+  --top N          Patterns and pieces of advice to show (default 20, 0 for all).
+  --json           Everything as JSON.
+  --html FILE      A page with plots, besides.
+  --quantum 8|16   Steps of small allocations of Redis: 8 for its own jemalloc
+                   (default), 16 for one of a distribution. A server is asked.
+For servers:
+  --share P%       Part of the server's time to take, at most (default 5%).
+  --limit N        Look at no more than about N keys.
+  --no-values      Do not read values (DUMP). Only what the server says of them is known,
+                   and nothing is advised.
+  --resume FILE    Keep in FILE what was found, and go on from there if it exists.
+";
+
+/// What the words ask for.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Args {
+    /// `None` for the server.
+    pub path: Option<PathBuf>,
+    pub top: usize,
+    pub json: bool,
+    pub html: Option<PathBuf>,
+    pub classes: Option<Classes>,
+    pub share: f64,
+    pub limit: Option<u64>,
+    pub reads_values: bool,
+    pub resume: Option<PathBuf>,
+}
+
+impl Default for Args {
+    fn default() -> Args {
+        Args {
+            path: None,
+            top: TOP_DEFAULT,
+            json: false,
+            html: None,
+            classes: None,
+            share: SHARE_DEFAULT,
+            limit: None,
+            reads_values: true,
+            resume: None,
+        }
+    }
+}
+
+/// Why the words cannot be followed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Refusal {
+    /// The help is asked for.
+    Help,
+    Because(String),
+}
+
+/// Reads the words behind `analyze`.
+///
+/// # Errors
+/// What is wrong with them.
+pub fn parse(words: &[Vec<u8>]) -> Result<Args, Refusal> {
+    let mut args = Args::default();
+    let mut words = words.iter();
+    while let Some(word) = words.next() {
+        let option = String::from_utf8_lossy(word).into_owned();
+        let mut value = || {
+            let missing = || Refusal::Because(format!("{option} needs a value"));
+            words.next().cloned().ok_or_else(missing)
+        };
+        match option.as_str() {
+            "--help" | "-h" => return Err(Refusal::Help),
+            "--json" => args.json = true,
+            "--no-values" => args.reads_values = false,
+            "--top" => {
+                let top: usize = number(&option, &value()?)?;
+                args.top = if top == 0 { usize::MAX } else { top };
+            }
+            "--limit" => args.limit = Some(number(&option, &value()?)?),
+            "--share" => args.share = share(&value()?)?,
+            "--quantum" => {
+                let quantum = number(&option, &value()?)?;
+                let unknown = || Refusal::Because("--quantum is 8 or 16".to_owned());
+                args.classes = Some(Classes::of_quantum(quantum).ok_or_else(unknown)?);
+            }
+            "--html" => args.html = Some(path(value()?)),
+            "--resume" => args.resume = Some(path(value()?)),
+            _ if word.starts_with(b"--") => {
+                return Err(Refusal::Because(format!("unknown option of analyze: {option}")));
+            }
+            _ if args.path.is_some() => {
+                return Err(Refusal::Because("analyze takes one file or directory".to_owned()));
+            }
+            _ => args.path = Some(path(word.clone())),
+        }
+    }
+    Ok(args)
+}
+
+fn path(word: Vec<u8>) -> PathBuf {
+    OsString::from_vec(word).into()
+}
+
+fn number<T: std::str::FromStr>(option: &str, word: &[u8]) -> Result<T, Refusal> {
+    let text = String::from_utf8_lossy(word);
+    text.parse().map_err(|_| Refusal::Because(format!("{option} takes a number, not '{text}'")))
+}
+
+/// A part of the time: `5%` or `0.05`.
+fn share(word: &[u8]) -> Result<f64, Refusal> {
+    let text = String::from_utf8_lossy(word);
+    let (digits, unit) = text.strip_suffix('%').map_or((&text[..], 1.0), |digits| (digits, 100.0));
+    let part = digits.parse::<f64>().ok().map(|number| number / unit);
+    match part.filter(|part| *part > 0.0 && *part <= 1.0) {
+        Some(part) => Ok(part),
+        None => Err(Refusal::Because(format!("--share is a part as 5%, not '{text}'"))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(line: &str) -> Result<Args, Refusal> {
+        parse(&line.split_whitespace().map(|word| word.as_bytes().to_vec()).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn options_stand_before_and_behind_the_file() {
+        let args =
+            parsed("--top 5 dump.rdb --json --html out.html --share 2.5% --limit 1000").unwrap();
+        assert_eq!(args.path, Some("dump.rdb".into()));
+        assert_eq!((args.top, args.json, args.limit), (5, true, Some(1000)));
+        assert!((args.share - 0.025).abs() < 1e-9);
+        assert_eq!(args.html, Some("out.html".into()));
+        assert_eq!(parsed("").unwrap(), Args::default());
+        assert_eq!(parsed("--top 0").unwrap().top, usize::MAX);
+        assert_eq!(parsed("--quantum 16").unwrap().classes, Some(Classes::USUAL));
+    }
+
+    #[test]
+    fn what_cannot_be_followed_is_refused() {
+        for (line, reason) in [
+            ("a b", "analyze takes one file or directory"),
+            ("--top", "--top needs a value"),
+            ("--top x", "--top takes a number, not 'x'"),
+            ("--share 0", "--share is a part as 5%, not '0'"),
+            ("--share 101%", "--share is a part as 5%, not '101%'"),
+            ("--share nan", "--share is a part as 5%, not 'nan'"),
+            ("--quantum 4", "--quantum is 8 or 16"),
+            ("--frobnicate", "unknown option of analyze: --frobnicate"),
+        ] {
+            assert_eq!(parsed(line), Err(Refusal::Because(reason.to_owned())), "{line}");
+        }
+        assert_eq!(parsed("--help"), Err(Refusal::Help));
+    }
+}

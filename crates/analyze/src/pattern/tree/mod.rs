@@ -1,0 +1,313 @@
+//! Many keys as a tree of tokens, with a [`Group`] for what the keys of a pattern have in common.
+//!
+//! Words that stand in one place are kept apart while there are few. When there are more than
+//! [`Bounds::words`], those that are rare become one branch, `*`; words that are new then go there, too. If there are
+//! still more groups than [`GROUPS_MAX`] or nodes than [`NODES_MAX`], the bounds are halved for the whole tree: first
+//! the words in one place, then the tokens of a key. So memory does not depend on the number of keys.
+
+use super::{Mark, Part, Pattern, Placed, TOKENS_MAX, Token};
+use crate::group::{Group, GroupKey};
+use std::collections::{BTreeMap, HashMap};
+use std::ops::Range;
+
+/// Groups that are kept.
+pub const GROUPS_MAX: usize = 4096;
+/// Nodes of the tree that are kept.
+pub const NODES_MAX: usize = 64 << 10;
+/// Different words in one place of a key.
+const WORDS_MAX: usize = 64;
+/// Of more words than that, those stay that have so small a part of the keys, or a larger one.
+const COMMON_PART: u64 = 50;
+/// In the end, so many words or more in one place are one branch if they have few keys each.
+const FEW_WORDS_MIN: u64 = 8;
+const KEYS_PER_WORD_MIN: u64 = 4;
+
+/// How much is told apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Bounds {
+    /// Words in one place.
+    pub words: usize,
+    /// Tokens of a key.
+    pub tokens: usize,
+}
+
+/// Patterns and their groups.
+#[derive(Debug)]
+pub struct Tree {
+    root: Node,
+    bounds: Bounds,
+    /// Not below what there is.
+    groups: usize,
+    nodes: usize,
+}
+
+#[derive(Debug, Default)]
+struct Node {
+    words: HashMap<Box<[u8]>, Node>,
+    separators: BTreeMap<u8, Node>,
+    marks: BTreeMap<Mark, Node>,
+    /// Words that are not told apart.
+    any: Option<Box<Node>>,
+    groups: BTreeMap<GroupKey, Box<Group>>,
+    keys: u64,
+}
+
+impl Default for Tree {
+    fn default() -> Tree {
+        let bounds = Bounds { words: WORDS_MAX, tokens: TOKENS_MAX };
+        Tree { root: Node::default(), bounds, groups: 0, nodes: 1 }
+    }
+}
+
+impl Tree {
+    /// The group of a key, and where in the key it differs from others of its pattern: from the first mark to the
+    /// end of the last one. O(tokens), and O(all) when the bounds are met.
+    pub fn group(
+        &mut self,
+        tokens: &[Placed<'_>],
+        key_len: usize,
+        group: GroupKey,
+    ) -> (&mut Group, Option<Range<usize>>) {
+        if self.groups >= GROUPS_MAX || self.nodes >= NODES_MAX {
+            self.make_room();
+        }
+        let mut varies: Option<Range<usize>> = None;
+        let mut vary = |place: Range<usize>| {
+            let start = varies.as_ref().map_or(place.start, |old| old.start);
+            varies = Some(start..place.end);
+        };
+        let mut node = &mut self.root;
+        node.keys += 1;
+        for (at, (token, place)) in tokens.iter().enumerate() {
+            if at + 1 >= self.bounds.tokens && tokens.len() > self.bounds.tokens {
+                vary(place.start..key_len);
+                node = child(&mut node.marks, Mark::Rest, &mut self.nodes);
+                node.keys += 1;
+                break;
+            }
+            node = match token {
+                Token::Separator(byte) => child(&mut node.separators, *byte, &mut self.nodes),
+                Token::Mark(mark) => {
+                    vary(place.clone());
+                    child(&mut node.marks, *mark, &mut self.nodes)
+                }
+                Token::Word(word) => {
+                    let (next, is_any) = node.word(word, self.bounds.words, &mut self.nodes);
+                    if is_any {
+                        vary(place.clone());
+                    }
+                    next
+                }
+            };
+            node.keys += 1;
+        }
+        let groups = &mut self.groups;
+        let found = node.groups.entry(group).or_insert_with(|| {
+            *groups += 1;
+            Box::default()
+        });
+        (found, varies)
+    }
+
+    /// The group that such a key would go to, if there is one. O(tokens).
+    #[must_use]
+    pub fn find(&self, tokens: &[Placed<'_>], group: GroupKey) -> Option<&Group> {
+        let mut node = &self.root;
+        for (at, (token, _)) in tokens.iter().enumerate() {
+            if at + 1 >= self.bounds.tokens && tokens.len() > self.bounds.tokens {
+                node = node.marks.get(&Mark::Rest)?;
+                break;
+            }
+            node = match token {
+                Token::Separator(byte) => node.separators.get(byte)?,
+                Token::Mark(mark) => node.marks.get(mark)?,
+                Token::Word(word) => node.words.get(*word).or(node.any.as_deref())?,
+            };
+        }
+        node.groups.get(&group).map(|group| &**group)
+    }
+
+    /// Tightens the bounds until a quarter of the room is free.
+    fn make_room(&mut self) {
+        loop {
+            (self.nodes, self.groups) = self.root.count();
+            if self.groups * 4 <= GROUPS_MAX * 3 && self.nodes * 4 <= NODES_MAX * 3 {
+                return;
+            }
+            if self.bounds.words > 1 {
+                self.bounds.words /= 2;
+            } else if self.bounds.tokens > 1 {
+                self.bounds.tokens = (self.bounds.tokens / 2).max(1);
+            } else {
+                // Databases, types and encodings alone: their number is bounded elsewhere.
+                return;
+            }
+            self.root.tighten(self.bounds, 0);
+        }
+    }
+
+    /// How much is told apart by now.
+    #[must_use]
+    pub fn bounds(&self) -> Bounds {
+        self.bounds
+    }
+
+    /// How many nodes and groups there are. O(nodes).
+    #[must_use]
+    pub fn count(&self) -> (usize, usize) {
+        self.root.count()
+    }
+
+    /// All groups with their patterns; words that are rare in the end are not told apart either.
+    #[must_use]
+    pub fn into_groups(mut self) -> Vec<(Pattern, GroupKey, Group)> {
+        self.root.merge_rare();
+        let mut all = Vec::new();
+        self.root.collect(&mut Vec::new(), &mut all);
+        all
+    }
+}
+
+fn child<'n, K: Ord>(map: &'n mut BTreeMap<K, Node>, key: K, nodes: &mut usize) -> &'n mut Node {
+    map.entry(key).or_insert_with(|| {
+        *nodes += 1;
+        Node::default()
+    })
+}
+
+impl Node {
+    /// The branch of a word, and whether it is that of any word.
+    fn word(&mut self, word: &[u8], words_max: usize, nodes: &mut usize) -> (&mut Node, bool) {
+        if !self.words.contains_key(word) {
+            if self.any.is_none() && self.words.len() >= words_max {
+                self.merge_words(self.keys.div_ceil(COMMON_PART));
+            }
+            if let Some(any) = &mut self.any {
+                return (any, true);
+            }
+            *nodes += 1;
+        }
+        (self.words.entry(word.into()).or_default(), false)
+    }
+
+    /// Makes one branch of all words with fewer keys than that, and of what has no room besides.
+    fn merge_words(&mut self, keys_min: u64) {
+        let mut any = self.any.take().map(|any| *any).unwrap_or_default();
+        let rare = self.words.extract_if(|_, node| node.keys < keys_min);
+        for (_, node) in rare {
+            any.merge(node);
+        }
+        self.any = Some(Box::new(any));
+    }
+
+    /// Takes over all that another node has.
+    fn merge(&mut self, other: Node) {
+        self.keys += other.keys;
+        for (key, group) in other.groups {
+            self.groups.entry(key).or_default().merge(*group);
+        }
+        for (byte, node) in other.separators {
+            self.separators.entry(byte).or_default().merge(node);
+        }
+        for (mark, node) in other.marks {
+            self.marks.entry(mark).or_default().merge(node);
+        }
+        if let Some(any) = other.any {
+            self.any.get_or_insert_default().merge(*any);
+        }
+        for (word, node) in other.words {
+            match (self.words.get_mut(&word), &mut self.any) {
+                (Some(same), _) => same.merge(node),
+                (None, Some(any)) => any.merge(node),
+                (None, None) => {
+                    self.words.insert(word, node);
+                }
+            }
+        }
+    }
+
+    /// Applies bounds to all that is below; `depth` tokens stand before.
+    fn tighten(&mut self, bounds: Bounds, depth: usize) {
+        if self.words.len() > bounds.words {
+            let mut keys: Vec<u64> = self.words.values().map(|node| node.keys).collect();
+            keys.sort_unstable_by(|a, b| b.cmp(a));
+            // As many as half of the bound may stay, if they are common.
+            let least = keys.get(bounds.words / 2).map_or(0, |keys| keys + 1);
+            self.merge_words(least.max(self.keys.div_ceil(COMMON_PART)));
+        }
+        if depth + 1 >= bounds.tokens {
+            let below = std::mem::take(self);
+            self.keys = below.keys;
+            let mut rest = below.marks.into_values().collect::<Vec<_>>();
+            rest.extend(below.words.into_values());
+            rest.extend(below.separators.into_values());
+            rest.extend(below.any.map(|any| *any));
+            self.groups = below.groups;
+            for node in rest {
+                let mut flat = Node::default();
+                node.flatten(&mut flat);
+                self.marks.entry(Mark::Rest).or_default().merge(flat);
+            }
+            return;
+        }
+        let children = self.words.values_mut().chain(self.separators.values_mut());
+        let children = children.chain(self.marks.values_mut()).chain(self.any.as_deref_mut());
+        children.for_each(|node| node.tighten(bounds, depth + 1));
+    }
+
+    /// Puts all groups of a branch into one node.
+    fn flatten(self, into: &mut Node) {
+        into.keys += self.keys;
+        for (key, group) in self.groups {
+            into.groups.entry(key).or_default().merge(*group);
+        }
+        let below = self.words.into_values().chain(self.separators.into_values());
+        let below = below.chain(self.marks.into_values()).chain(self.any.map(|any| *any));
+        // The keys of what is below have been counted.
+        let keys = into.keys;
+        below.for_each(|node| node.flatten(into));
+        into.keys = keys;
+    }
+
+    /// See [`FEW_WORDS_MIN`].
+    fn merge_rare(&mut self) {
+        let words = self.words.len() as u64;
+        let keys: u64 = self.words.values().map(|node| node.keys).sum();
+        let are_few = words >= FEW_WORDS_MIN && keys < words * KEYS_PER_WORD_MIN;
+        if self.any.is_some() || are_few {
+            // Beside a branch for any word, only what is common is worth a line.
+            let common = self.keys.div_ceil(COMMON_PART);
+            self.merge_words(if are_few { u64::MAX } else { common.min(KEYS_PER_WORD_MIN) });
+        }
+        let children = self.words.values_mut().chain(self.separators.values_mut());
+        let children = children.chain(self.marks.values_mut()).chain(self.any.as_deref_mut());
+        children.for_each(Node::merge_rare);
+    }
+
+    fn count(&self) -> (usize, usize) {
+        let children = self.words.values().chain(self.separators.values());
+        let children = children.chain(self.marks.values()).chain(self.any.as_deref());
+        children.map(Node::count).fold((1, self.groups.len()), |(nodes, groups), below| {
+            (nodes + below.0, groups + below.1)
+        })
+    }
+
+    fn collect(self, path: &mut Vec<Part>, all: &mut Vec<(Pattern, GroupKey, Group)>) {
+        for (key, group) in self.groups {
+            all.push((Pattern(path.clone()), key, *group));
+        }
+        let words = self.words.into_iter().map(|(word, node)| (Part::Word(word.into_vec()), node));
+        let separators =
+            self.separators.into_iter().map(|(byte, node)| (Part::Separator(byte), node));
+        let marks = self.marks.into_iter().map(|(mark, node)| (Part::Mark(mark), node));
+        let any = self.any.map(|node| (Part::Any, *node));
+        for (part, node) in words.chain(separators).chain(marks).chain(any) {
+            path.push(part);
+            node.collect(path, all);
+            path.pop();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

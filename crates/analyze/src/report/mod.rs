@@ -1,0 +1,124 @@
+//! What was found, for people and programs.
+//!
+//! | part | about |
+//! |---|---|
+//! | this file | figures as all reports have them |
+//! | [`table`] | text for a terminal |
+//! | [`json`] | everything, for programs |
+//! | [`html`] | one page with plots, which needs nothing else |
+
+pub mod html;
+pub mod json;
+pub mod table;
+
+use crate::advice::{Advice, advise};
+use crate::analysis::{Findings, OTHER_DATABASES};
+use crate::group::{Group, GroupKey};
+use crate::model::Bytes;
+use crate::pattern::Pattern;
+
+/// What was found, in the order in which it is told.
+#[derive(Debug)]
+pub struct Report {
+    pub findings: Findings,
+    pub total: Bytes,
+    pub tables: Bytes,
+    pub advice: Vec<Advice>,
+}
+
+/// A group of a report.
+pub type Line = (Pattern, GroupKey, Group);
+
+impl Report {
+    #[must_use]
+    pub fn new(mut findings: Findings) -> Report {
+        let by_size = |a: &Line, b: &Line| {
+            let bytes = b.2.known_bytes().total_cmp(&a.2.known_bytes());
+            bytes.then_with(|| a.0.cmp(&b.0)).then_with(|| a.1.cmp(&b.1))
+        };
+        findings.groups.sort_by(by_size);
+        let advice = advise(&findings);
+        Report { total: findings.total(), tables: findings.tables(), advice, findings }
+    }
+}
+
+/// Bytes in a form that people can compare.
+#[must_use]
+pub fn size(bytes: f64) -> String {
+    const UNITS: [&str; 5] = ["B", "KiB", "MiB", "GiB", "TiB"];
+    let (mut value, mut unit) = (bytes, 0);
+    while value.abs() >= 1024.0 && unit + 1 < UNITS.len() {
+        value /= 1024.0;
+        unit += 1;
+    }
+    if unit == 0 { format!("{value:.0} B") } else { format!("{value:.1} {}", UNITS[unit]) }
+}
+
+/// A number with its thousands told apart.
+#[must_use]
+pub fn count(number: u64) -> String {
+    let digits = number.to_string();
+    let mut out = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+/// Seconds in the largest unit that fits.
+#[must_use]
+pub fn span(seconds: u64) -> String {
+    match seconds {
+        0..60 => format!("{seconds} s"),
+        60..3600 => format!("{} min", seconds / 60),
+        3600..86_400 => format!("{} h", seconds / 3600),
+        _ => format!("{} days", seconds / 86_400),
+    }
+}
+
+/// A part of a whole in percent.
+#[must_use]
+pub fn percent(part: f64, whole: f64) -> f64 {
+    if whole > 0.0 { 100.0 * part / whole } else { 0.0 }
+}
+
+/// A database's number.
+#[must_use]
+pub fn database(db: u64) -> String {
+    if db == OTHER_DATABASES { "others".to_owned() } else { db.to_string() }
+}
+
+/// The span in which half of the keys with known spans lie, as its upper bound.
+#[must_use]
+pub fn median(spans: &crate::group::Spans) -> Option<&'static str> {
+    let total = spans.total();
+    let mut seen = 0;
+    for (at, keys) in spans.keys.iter().enumerate() {
+        seen += keys;
+        if total > 0 && seen * 2 >= total {
+            return Some(crate::group::SPANS.get(at).map_or("more", |(_, name)| name));
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_are_short() {
+        assert_eq!(size(0.0), "0 B");
+        assert_eq!(size(1023.0), "1023 B");
+        assert_eq!(size(1536.0), "1.5 KiB");
+        assert_eq!(size(-2.0 * 1024.0 * 1024.0), "-2.0 MiB");
+        assert_eq!(count(0), "0");
+        assert_eq!(count(999), "999");
+        assert_eq!(count(1_234_567), "1,234,567");
+        assert_eq!(span(7200), "2 h");
+        assert_eq!(database(u64::MAX), "others");
+    }
+}

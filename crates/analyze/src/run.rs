@@ -1,0 +1,99 @@
+//! From the words of the command line to the reports.
+
+use crate::analysis::Analysis;
+use crate::args::{self, Args, HELP, Refusal};
+use crate::measure::Limits;
+use crate::model::Classes;
+use crate::progress::Progress;
+use crate::report::{self, Report};
+use crate::source::live::Server;
+use crate::source::{SourceError, aof, live};
+use std::path::Path;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// What is to be printed, and the exit code: 0 if all was looked at, 1 if not.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Output {
+    pub out: String,
+    pub err: String,
+    pub code: i32,
+}
+
+impl Output {
+    fn failed(text: impl std::fmt::Display) -> Output {
+        Output { out: String::new(), err: format!("{text}\n"), code: 1 }
+    }
+}
+
+/// How a server is reached, if it is to be asked.
+pub type Dial<'a> = &'a mut dyn FnMut() -> Result<Box<dyn Server>, String>;
+
+/// Does what the words behind `analyze` say.
+pub fn run(words: &[Vec<u8>], dial: Dial<'_>) -> Output {
+    let args = match args::parse(words) {
+        Ok(args) => args,
+        Err(Refusal::Help) => return Output { out: HELP.to_owned(), err: String::new(), code: 0 },
+        Err(Refusal::Because(text)) => return Output::failed(text),
+    };
+    let mut analysis =
+        Analysis::new(args.classes.unwrap_or(Classes::BUNDLED), Limits::default(), now_ms());
+    let mut progress = Progress::new();
+    let done = match &args.path {
+        Some(path) => from_files(path, &mut analysis, &mut progress),
+        None => from_server(&args, dial, &mut analysis, &mut progress),
+    };
+    progress.end();
+    match done {
+        Ok(()) => told(&args, &Report::new(analysis.finish())),
+        Err(error) => Output::failed(error),
+    }
+}
+
+fn from_files(
+    path: &Path,
+    analysis: &mut Analysis,
+    progress: &mut Progress,
+) -> Result<(), SourceError> {
+    analysis.facts.source = path.display().to_string();
+    aof::read_path(path, analysis, progress)
+}
+
+fn from_server(
+    args: &Args,
+    dial: Dial<'_>,
+    analysis: &mut Analysis,
+    progress: &mut Progress,
+) -> Result<(), SourceError> {
+    let mut server = dial().map_err(SourceError::Server)?;
+    let options = live::Options {
+        share: args.share,
+        limit: args.limit,
+        reads_values: args.reads_values,
+        resume: args.resume.clone(),
+        classes: args.classes,
+    };
+    live::read(server.as_mut(), &options, analysis, progress)
+}
+
+/// The reports that were asked for.
+fn told(args: &Args, report: &Report) -> Output {
+    let fault = &report.findings.facts.fault;
+    let err = fault.as_ref().map_or(String::new(), |fault| format!("{fault}\n"));
+    let code = i32::from(fault.is_some());
+    let out = match args.json {
+        true => report::json::text(report, args.top),
+        false => report::table::text(report, args.top),
+    };
+    if let Some(path) = &args.html
+        && let Err(error) = std::fs::write(path, report::html::page(report, args.top))
+    {
+        let error = SourceError::file(path, error);
+        return Output { out, err: format!("{err}{error}\n"), code: 1 };
+    }
+    Output { out, err, code }
+}
+
+fn now_ms() -> i64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
+}

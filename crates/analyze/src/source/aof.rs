@@ -1,0 +1,249 @@
+//! An append-only file as records: its base, an RDB file mostly, and the commands since.
+//!
+//! Commands are read twice. The first pass finds which keys they may change. Then the base is read as a stream: keys that
+//! no command changes are records at once, the others wait in a keyspace of the engine (`replay.rs`), on which the second
+//! pass executes the commands; what is there in the end are the other records. So memory is that of the keys that
+//! commands change, not of the dataset; commands like FLUSHALL and SWAPDB change all.
+//!
+//! Here is also decided what a path leads to.
+
+use super::SourceError;
+use super::rdb;
+use super::replay::{Replay, Touched};
+use crate::analysis::Analysis;
+use crate::progress::{Progress, Unit};
+use brisk_persist::aof::{AofReader, Command, EventKind, Manifest, has_preamble};
+use brisk_persist::rdb::{Event, RdbReader};
+use std::fs::{self, File};
+use std::io::{Read, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
+
+/// Bytes of a manifest that are looked at; servers write some lines.
+const MANIFEST_BYTES_MAX: u64 = 1 << 20;
+const MANIFEST_ENDING: &str = ".manifest";
+
+/// A file of commands.
+#[derive(Debug)]
+struct Part {
+    path: PathBuf,
+    bytes: u64,
+    /// Where its commands begin: behind the RDB file that stands first, or at 0.
+    from: u64,
+    /// Whether an RDB file stands first.
+    has_base: bool,
+}
+
+/// Reads an RDB file, an append-only file, the manifest of one, or a directory with one.
+///
+/// # Errors
+/// It cannot be opened, or is none of these.
+pub fn read_path(
+    path: &Path,
+    analysis: &mut Analysis,
+    progress: &mut Progress,
+) -> Result<(), SourceError> {
+    let mut parts = parts(path)?;
+    let alone = matches!(&parts[..], [part] if part.has_base);
+    if alone && rdb_alone(&mut parts[0])? {
+        return rdb::read_file(path, analysis, progress);
+    }
+    let whole: u64 = parts.iter().map(|part| part.bytes).sum();
+    analysis.facts.file_bytes = Some(whole);
+    let mut run = Run { analysis, progress, whole, before: 0, fault: None };
+    run.all(&mut parts)?;
+    let fault = run.fault;
+    progress.end();
+    analysis.facts.fault = fault;
+    Ok(())
+}
+
+/// The files that a path leads to, in the order in which they are loaded.
+fn parts(path: &Path) -> Result<Vec<Part>, SourceError> {
+    let wrong = |reason: &str| SourceError::file(path, reason);
+    let metadata = fs::metadata(path).map_err(|error| SourceError::file(path, error))?;
+    let manifest = if metadata.is_dir() {
+        let entries = fs::read_dir(path).map_err(|error| SourceError::file(path, error))?;
+        let names = entries.flatten().map(|entry| entry.path());
+        let is_manifest = |path: &PathBuf| path.to_string_lossy().ends_with(MANIFEST_ENDING);
+        let mut manifests: Vec<PathBuf> = names.filter(is_manifest).collect();
+        match (manifests.pop(), manifests.is_empty()) {
+            (Some(one), true) => Some(one),
+            (Some(_), false) => return Err(wrong("holds more than one manifest: name the one")),
+            (None, _) => return Err(wrong("holds no manifest of an append-only file")),
+        }
+    } else {
+        path.to_string_lossy().ends_with(MANIFEST_ENDING).then(|| path.to_owned())
+    };
+    let Some(manifest) = manifest else { return Ok(vec![part(path.to_owned())?]) };
+    let mut text = Vec::new();
+    let file = File::open(&manifest).map_err(|error| SourceError::file(&manifest, error))?;
+    let read = file.take(MANIFEST_BYTES_MAX).read_to_end(&mut text);
+    read.map_err(|error| SourceError::file(&manifest, error))?;
+    let listed = Manifest::parse(&text);
+    let listed = listed.map_err(|error| SourceError::file(&manifest, error))?;
+    let directory = manifest.parent().unwrap_or(Path::new(""));
+    listed.files_to_load().map(|file| part(file.path_in(directory))).collect()
+}
+
+fn part(path: PathBuf) -> Result<Part, SourceError> {
+    let wrong = |error: std::io::Error| SourceError::file(&path, error);
+    let mut file = File::open(&path).map_err(wrong)?;
+    let bytes = file.metadata().map_err(wrong)?.len();
+    let has_base = has_preamble(&mut file).map_err(wrong)?;
+    Ok(Part { path, bytes, from: 0, has_base })
+}
+
+/// Whether nothing stands behind the end of an RDB file: its last byte but for the checksum is the mark of the end, or it
+/// is broken in a way that its own reader tells.
+fn rdb_alone(part: &mut Part) -> Result<bool, SourceError> {
+    // Commands end with a line; no checksum of eight bytes does but by chance, which is told apart by reading.
+    let wrong = |error: std::io::Error| SourceError::file(&part.path, error);
+    let mut file = File::open(&part.path).map_err(wrong)?;
+    let mut end = [0; 2];
+    if part.bytes < 2 {
+        return Ok(true);
+    }
+    file.seek(SeekFrom::End(-2)).and_then(|_| file.read_exact(&mut end)).map_err(wrong)?;
+    if end != *b"\r\n" {
+        // An append-only file that was torn, or a snapshot. Only commands have this before them.
+        let tail = part.bytes.min(TAIL_BYTES);
+        let mut bytes = Vec::new();
+        file.seek(SeekFrom::End(-(tail as i64))).map_err(wrong)?;
+        file.take(tail).read_to_end(&mut bytes).map_err(wrong)?;
+        return Ok(!bytes.windows(3).any(|window| window == b"\r\n*"));
+    }
+    Ok(false)
+}
+
+/// Bytes at a file's end in which commands are looked for.
+const TAIL_BYTES: u64 = 64 << 10;
+
+/// The work on all files.
+struct Run<'a> {
+    analysis: &'a mut Analysis,
+    progress: &'a mut Progress,
+    whole: u64,
+    /// Bytes of the files before.
+    before: u64,
+    fault: Option<String>,
+}
+
+impl Run<'_> {
+    fn all(&mut self, parts: &mut [Part]) -> Result<(), SourceError> {
+        for part in parts.iter_mut().filter(|part| part.has_base) {
+            // The base has to be read to know where it ends; only commands behind it need that now.
+            part.from = if rdb_alone(part)? { part.bytes } else { end_of_base(part)? };
+        }
+        let mut touched = Touched::default();
+        for part in parts.iter() {
+            // A fault is told when it is met again.
+            if let Err(Reason::Open(error)) = commands(part, |command| touched.add(&command)) {
+                return Err(SourceError::file(&part.path, error));
+            }
+        }
+        let mut replay = Replay::new(&touched).map_err(SourceError::Server)?;
+        for part in parts.iter() {
+            if part.has_base {
+                self.base(part, &touched, &mut replay)?;
+            }
+            let (progress, before, whole) = (&mut *self.progress, self.before, self.whole);
+            let done = commands(part, |command| {
+                replay.execute(&command);
+                progress.show(before + command.end, whole, Unit::Bytes);
+            });
+            self.before += part.bytes;
+            match done {
+                Ok(()) => {}
+                Err(Reason::Open(error)) => return Err(SourceError::file(&part.path, error)),
+                Err(Reason::Fault(text)) => {
+                    self.fault = Some(format!("{}: {text}", part.path.display()));
+                    break;
+                }
+            }
+        }
+        self.analysis.facts.notes.push(replay.told());
+        replay.records(self.analysis);
+        Ok(())
+    }
+
+    /// Reads the RDB file that a part begins with.
+    fn base(
+        &mut self,
+        part: &Part,
+        touched: &Touched,
+        replay: &mut Replay,
+    ) -> Result<(), SourceError> {
+        let wrong = |reason: String| SourceError::file(&part.path, reason);
+        let file = File::open(&part.path).map_err(|error| wrong(error.to_string()))?;
+        let reader = RdbReader::new(file).map_err(|error| wrong(error.to_string()))?;
+        let mut reader = reader.skip_modules();
+        let mut db = 0;
+        loop {
+            match reader.next_event() {
+                Ok(Some(Event::SelectDb(number))) => db = number,
+                Ok(Some(Event::Entry(entry))) if touched.has(&entry.key) => {
+                    if !replay.restore(db, &entry) {
+                        rdb::add(db, &entry, self.analysis);
+                    }
+                }
+                Ok(Some(Event::Entry(entry))) => rdb::add(db, &entry, self.analysis),
+                Ok(Some(event)) => rdb::other(db, event, self.analysis),
+                Ok(None) => return Ok(()),
+                Err(error) => {
+                    self.fault = Some(format!("{}: {error}", part.path.display()));
+                    return Ok(());
+                }
+            }
+            self.progress.show(self.before + reader.position(), self.whole, Unit::Bytes);
+        }
+    }
+}
+
+/// Where the RDB file ends that stands first.
+fn end_of_base(part: &Part) -> Result<u64, SourceError> {
+    let wrong = |reason: String| SourceError::file(&part.path, reason);
+    let file = File::open(&part.path).map_err(|error| wrong(error.to_string()))?;
+    let reader = RdbReader::new(file).map_err(|error| wrong(error.to_string()))?;
+    let mut reader = reader.skip_modules().ignore_checksum();
+    loop {
+        match reader.next_event() {
+            Ok(Some(_)) => {}
+            Ok(None) => return Ok(reader.position()),
+            // Its fault is told when it is read for its keys; there are no commands then.
+            Err(_) => return Ok(part.bytes),
+        }
+    }
+}
+
+/// A command and where it ends.
+pub(super) struct Placed<'a> {
+    pub(super) command: Command<'a>,
+    pub(super) end: u64,
+}
+
+enum Reason {
+    Open(std::io::Error),
+    Fault(String),
+}
+
+/// Calls `each` for all commands of a part.
+fn commands(part: &Part, mut each: impl FnMut(Placed<'_>)) -> Result<(), Reason> {
+    if part.from >= part.bytes {
+        return Ok(());
+    }
+    let file = File::open(&part.path).map_err(Reason::Open)?;
+    let mut reader = AofReader::new(file, part.from).map_err(Reason::Open)?;
+    loop {
+        match reader.next_event() {
+            Ok(Some(event)) => {
+                if let EventKind::Command(command) = event.kind {
+                    each(Placed { command, end: event.end });
+                }
+            }
+            Ok(None) => return Ok(()),
+            Err(error) => {
+                return Err(Reason::Fault(format!("{error}; the commands before were executed")));
+            }
+        }
+    }
+}

@@ -1,0 +1,443 @@
+//! A server as records: SCAN through every database, and a few questions about each key. Nothing is written there.
+//!
+//! ```text
+//!  SCAN ── keys of a step ── TYPE · OBJECT ENCODING · MEMORY USAGE · PTTL · OBJECT IDLETIME or FREQ
+//!                       └─── DUMP of some, to see what is in them
+//! ```
+//! **Share of time.** The server is busy for us at most while we wait for it. So after each round trip that took t,
+//! nothing is asked for t · (1 / share - 1). Steps are made so small that none takes long.
+//!
+//! **Traces.** CLIENT NO-TOUCH keeps DUMP from counting as a use of the key; servers before 7.2 do not know it, and
+//! there the keys whose values are read look as if they had just been used.
+
+use super::SourceError;
+use super::spool::{Found, Place, Spool};
+use crate::analysis::Analysis;
+use crate::measure::Limits;
+use crate::model::Classes;
+use crate::progress::{Progress, Unit};
+use crate::record::{Encoding, Kind};
+use brisk_resp::Value;
+use std::path::PathBuf;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+/// Keys of a step: at first, and at most.
+const STEP_FIRST: u64 = 16;
+const STEP_MAX: u64 = 512;
+/// A step that took longer is made smaller, one that took less than a quarter larger.
+const STEP_TIME: Duration = Duration::from_millis(8);
+/// Values that take more are not read.
+const VALUE_BYTES_MAX: u64 = 1 << 20;
+/// Bytes of values that are asked for in one go, by what they take.
+const VALUES_BYTES_MAX: u64 = 4 << 20;
+/// Nothing is waited for longer between two steps, however slow the last one was.
+const PAUSE_MAX: Duration = Duration::from_secs(60);
+
+/// A request.
+pub type Words = Vec<Vec<u8>>;
+
+/// A server that can be asked.
+pub trait Server {
+    /// Sends all requests at once, and waits for all answers.
+    ///
+    /// # Errors
+    /// The connection fails; its text says how.
+    fn ask_all(&mut self, requests: &[Words]) -> Result<Vec<Value>, String>;
+
+    /// Lets time pass.
+    fn pause(&mut self, time: Duration);
+}
+
+/// How to look.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Options {
+    /// Part of the server's time.
+    pub share: f64,
+    /// Keys to look at.
+    pub limit: Option<u64>,
+    pub reads_values: bool,
+    /// Where to keep what was found.
+    pub resume: Option<PathBuf>,
+    /// The allocator's classes, if they are not to be asked for.
+    pub classes: Option<Classes>,
+}
+
+/// Looks at all keys.
+///
+/// # Errors
+/// The connection fails before anything is known. Later, that is noted as a fault.
+pub fn read(
+    server: &mut dyn Server,
+    options: &Options,
+    analysis: &mut Analysis,
+    progress: &mut Progress,
+) -> Result<(), SourceError> {
+    let mut walk = Walk::new(server, options);
+    let about = walk.introduce(analysis)?;
+    let run_id = about.run_id.clone();
+    let (mut spool, place) = Spool::open(options.resume.as_deref(), &run_id, analysis)?;
+    let resumed = analysis.keys();
+    if resumed > 0 {
+        analysis.facts.notes.push(format!("{resumed} keys from the file of an earlier walk"));
+    }
+    let begun = Instant::now();
+    let done = walk.databases(&about, place, analysis, &mut spool, progress);
+    progress.end();
+    let (asked, elapsed) = (walk.asked.as_secs_f64(), begun.elapsed().as_secs_f64().max(1e-9));
+    analysis.facts.notes.push(format!(
+        "waited {asked:.2} s for the server within {elapsed:.1} s: {:.1} % of its time at most",
+        100.0 * asked / elapsed
+    ));
+    match done {
+        Ok(End::All) => {}
+        Ok(End::Limit) => {
+            let part = analysis.keys() as f64 / about.keys().max(1) as f64;
+            analysis.facts.looked_at = Some(part.min(1.0));
+        }
+        Err(error) => analysis.facts.fault = Some(error.to_string()),
+    }
+    Ok(())
+}
+
+/// How a walk ended.
+enum End {
+    All,
+    /// As many keys were seen as were to be.
+    Limit,
+}
+
+/// What the server says of itself.
+struct About {
+    run_id: String,
+    /// Databases that have keys, with how many.
+    databases: Vec<(u64, u64)>,
+    counts_uses: bool,
+}
+
+impl About {
+    fn keys(&self) -> u64 {
+        self.databases.iter().map(|(_, keys)| keys).sum()
+    }
+}
+
+struct Walk<'a> {
+    server: &'a mut dyn Server,
+    options: &'a Options,
+    /// How long answers were waited for.
+    asked: Duration,
+    step: u64,
+}
+
+fn words(words: &[&str]) -> Words {
+    words.iter().map(|word| word.as_bytes().to_vec()).collect()
+}
+
+fn of_key(name: &[&str], key: &[u8]) -> Words {
+    let mut request = words(name);
+    request.push(key.to_vec());
+    request
+}
+
+fn bytes(value: &Value) -> Option<&[u8]> {
+    match value {
+        Value::Simple(text) | Value::Bulk(text) | Value::Verbatim { text, .. } => Some(text),
+        _ => None,
+    }
+}
+
+fn text(value: &Value) -> String {
+    String::from_utf8_lossy(bytes(value).unwrap_or_default()).into_owned()
+}
+
+/// A number that may come as text.
+fn number(value: &Value) -> Option<i64> {
+    match value {
+        Value::Integer(number) => Some(*number),
+        other => str::from_utf8(bytes(other)?).ok()?.parse().ok(),
+    }
+}
+
+impl<'a> Walk<'a> {
+    fn new(server: &'a mut dyn Server, options: &'a Options) -> Walk<'a> {
+        Walk { server, options, asked: Duration::ZERO, step: STEP_FIRST }
+    }
+
+    /// Asks, and pauses for as long as the share demands. Gives how long it took, too.
+    fn ask(&mut self, requests: &[Words]) -> Result<(Vec<Value>, Duration), SourceError> {
+        let begun = Instant::now();
+        let answers = self.server.ask_all(requests).map_err(SourceError::Server)?;
+        let took = begun.elapsed();
+        self.asked += took;
+        let pause = took.mul_f64((1.0 / self.options.share - 1.0).max(0.0)).min(PAUSE_MAX);
+        if !pause.is_zero() {
+            self.server.pause(pause);
+        }
+        Ok((answers, took))
+    }
+
+    fn introduce(&mut self, analysis: &mut Analysis) -> Result<About, SourceError> {
+        let (answers, _) = self.ask(&[
+            words(&["INFO"]),
+            words(&["MEMORY", "MALLOC-STATS"]),
+            words(&["CONFIG", "GET", "hash-max-listpack-*"]),
+            words(&["CONFIG", "GET", "zset-max-listpack-*"]),
+            words(&["CONFIG", "GET", "set-max-intset-entries"]),
+            words(&["CLIENT", "NO-TOUCH", "ON"]),
+        ])?;
+        let [info, allocator, settings @ .., _] = &answers[..] else {
+            return Err(SourceError::Server("the server answers too little".to_owned()));
+        };
+        if let Value::Error(text) = info {
+            return Err(SourceError::Server(String::from_utf8_lossy(text).into_owned()));
+        }
+        let info = text(info);
+        let field = |name: &str| {
+            let value = |line: &str| line.strip_prefix(name)?.strip_prefix(':').map(str::to_owned);
+            info.lines().find_map(value)
+        };
+        let facts = &mut analysis.facts;
+        let port = field("tcp_port").unwrap_or_default();
+        let version = field("redis_version").unwrap_or_default();
+        facts.source = match field("brisk_version") {
+            Some(brisk) => format!("Brisk {brisk} (as Redis {version}) at port {port}"),
+            None => format!("Redis {version} at port {port}"),
+        };
+        facts.used_memory = field("used_memory").and_then(|bytes| bytes.parse().ok());
+        facts.startup_memory = field("used_memory_startup").and_then(|bytes| bytes.parse().ok());
+        let policy = field("maxmemory_policy").unwrap_or_default();
+        if policy.contains("lfu") {
+            facts.notes.push("LFU: idle times are not known".to_owned());
+        }
+        let classes = self.options.classes.or(classes(&text(allocator)));
+        let classes = classes.unwrap_or(Classes::BUNDLED);
+        facts.notes.push(format!("allocations in steps of {}", classes.quantum()));
+        analysis.set_server(classes, limits(settings));
+        analysis.set_now(now_ms());
+        let databases = info.lines().filter_map(database).collect();
+        let run_id = field("run_id").unwrap_or_default();
+        Ok(About { run_id, databases, counts_uses: policy.contains("lfu") })
+    }
+
+    fn databases(
+        &mut self,
+        about: &About,
+        from: Option<Place>,
+        analysis: &mut Analysis,
+        spool: &mut Spool,
+        progress: &mut Progress,
+    ) -> Result<End, SourceError> {
+        for (db, _) in &about.databases {
+            let mut cursor = match &from {
+                Some(place) if place.db > *db => continue,
+                Some(place) if place.db == *db && place.is_over() => continue,
+                Some(place) if place.db == *db => place.cursor.clone(),
+                _ => b"0".to_vec(),
+            };
+            let (answers, _) = self.ask(&[words(&["SELECT", &db.to_string()])])?;
+            if let Some(Value::Error(text)) = answers.first() {
+                return Err(SourceError::Server(String::from_utf8_lossy(text).into_owned()));
+            }
+            loop {
+                if self.options.limit.is_some_and(|limit| analysis.keys() >= limit) {
+                    return Ok(End::Limit);
+                }
+                let place = self.look(*db, cursor, about.counts_uses, analysis, spool)?;
+                progress.show(analysis.keys(), about.keys(), Unit::Keys);
+                if place.is_over() {
+                    break;
+                }
+                cursor = place.cursor;
+            }
+        }
+        Ok(End::All)
+    }
+
+    /// One step: some keys from the cursor on; gives the place behind them.
+    fn look(
+        &mut self,
+        db: u64,
+        cursor: Vec<u8>,
+        counts_uses: bool,
+        analysis: &mut Analysis,
+        spool: &mut Spool,
+    ) -> Result<Place, SourceError> {
+        let scan =
+            [b"SCAN".to_vec(), cursor, b"COUNT".to_vec(), self.step.to_string().into_bytes()];
+        let (answers, took_scan) = self.ask(&[scan.to_vec()])?;
+        let (cursor, keys) = match answers.into_iter().next() {
+            Some(Value::Array(parts)) => match <[Value; 2]>::try_from(parts) {
+                Ok([cursor, Value::Array(keys)]) => (bytes(&cursor).unwrap_or(b"0").to_vec(), keys),
+                _ => return Err(SourceError::Server("SCAN answers something else".to_owned())),
+            },
+            Some(Value::Error(text)) => {
+                return Err(SourceError::Server(String::from_utf8_lossy(&text).into_owned()));
+            }
+            _ => return Err(SourceError::Server("SCAN answers something else".to_owned())),
+        };
+        let keys: Vec<Vec<u8>> = keys.iter().filter_map(bytes).map(<[u8]>::to_vec).collect();
+        let mut all = Vec::new();
+        let mut took = took_scan;
+        // SCAN may give more than it was asked for.
+        for keys in keys.chunks(STEP_MAX as usize) {
+            let (found, passed_over, more) = self.facts(db, keys, counts_uses)?;
+            analysis.facts.passed_over += passed_over;
+            took = took.max(more);
+            all.extend(found);
+        }
+        if self.options.reads_values {
+            took = took.max(self.values(&mut all, analysis)?);
+        }
+        self.step = match took {
+            took if took > STEP_TIME => (self.step / 2).max(1),
+            took if took < STEP_TIME / 4 => (self.step * 2).min(STEP_MAX),
+            _ => self.step,
+        };
+        let place = Place { db, cursor };
+        spool.keep(&all, &place)?;
+        all.iter().for_each(|found| found.add_to(analysis));
+        Ok(place)
+    }
+
+    /// Small questions about each key. Those that are gone by now are counted.
+    fn facts(
+        &mut self,
+        db: u64,
+        keys: &[Vec<u8>],
+        counts_uses: bool,
+    ) -> Result<(Vec<Found>, u64, Duration), SourceError> {
+        let use_of = if counts_uses { "FREQ" } else { "IDLETIME" };
+        let mut requests = Vec::with_capacity(keys.len() * 5);
+        for key in keys {
+            requests.push(of_key(&["TYPE"], key));
+            requests.push(of_key(&["OBJECT", "ENCODING"], key));
+            requests.push(of_key(&["MEMORY", "USAGE"], key));
+            requests.push(of_key(&["PTTL"], key));
+            requests.push(of_key(&["OBJECT", use_of], key));
+        }
+        let (answers, took) = self.ask(&requests)?;
+        let now_ms = now_ms();
+        let mut found = Vec::with_capacity(keys.len());
+        for (key, answers) in keys.iter().zip(answers.chunks_exact(5)) {
+            let [kind, encoding, usage, ttl, used] = answers else { continue };
+            let kind = bytes(kind).unwrap_or_default();
+            if kind == b"none" || kind.is_empty() {
+                continue;
+            }
+            let used = number(used).and_then(|used| u64::try_from(used).ok());
+            found.push(Found {
+                db,
+                key: key.clone(),
+                kind: Kind::of_name(kind),
+                encoding: Encoding::of_name(bytes(encoding).unwrap_or_default()),
+                said_bytes: number(usage).and_then(|bytes| u64::try_from(bytes).ok()),
+                deadline_ms: number(ttl).filter(|ttl| *ttl >= 0).map(|ttl| now_ms + ttl),
+                idle_seconds: used.filter(|_| !counts_uses),
+                frequency: used.filter(|_| counts_uses).map(|used| used.min(255) as u8),
+                dump: None,
+            });
+        }
+        let gone = (keys.len() - found.len()) as u64;
+        Ok((found, gone, took))
+    }
+
+    /// Reads the values of those keys of whose kind not enough is known.
+    fn values(
+        &mut self,
+        found: &mut [Found],
+        analysis: &Analysis,
+    ) -> Result<Duration, SourceError> {
+        let wanted = |found: &Found| {
+            let is_small = found.said_bytes.unwrap_or(u64::MAX) <= VALUE_BYTES_MAX;
+            is_small && analysis.wants_value(found.db, &found.key, found.kind, found.encoding)
+        };
+        let mut chosen: Vec<&mut Found> = found.iter_mut().filter(|found| wanted(found)).collect();
+        let mut longest = Duration::ZERO;
+        let mut from = 0;
+        while from < chosen.len() {
+            let mut sum = 0;
+            let fits = chosen[from..].iter().take_while(|found| {
+                sum += found.said_bytes.unwrap_or(0);
+                sum <= VALUES_BYTES_MAX
+            });
+            let to = from + fits.count().max(1);
+            let requests: Vec<Words> =
+                chosen[from..to].iter().map(|found| of_key(&["DUMP"], &found.key)).collect();
+            let (answers, took) = self.ask(&requests)?;
+            longest = longest.max(took);
+            for (found, answer) in chosen[from..to].iter_mut().zip(answers) {
+                if let Value::Bulk(dump) = answer {
+                    found.dump = Some(dump);
+                }
+            }
+            from = to;
+        }
+        Ok(longest)
+    }
+}
+
+/// `db0:keys=3,expires=0,avg_ttl=0`
+fn database(line: &str) -> Option<(u64, u64)> {
+    let (db, rest) = line.strip_prefix("db")?.split_once(":keys=")?;
+    let (keys, _) = rest.split_once(',')?;
+    Some((db.parse().ok()?, keys.parse().ok()?))
+}
+
+/// What the report of jemalloc says of its classes.
+fn classes(report: &str) -> Option<Classes> {
+    let value = report.lines().find_map(|line| line.trim().strip_prefix("Quantum size:"))?;
+    Classes::of_quantum(value.trim().parse().ok()?)
+}
+
+/// The settings in answers of CONFIG GET; Redis's own where they may not be asked for.
+fn limits(answers: &[Value]) -> Limits {
+    let mut pairs: Vec<(String, u64)> = Vec::new();
+    let mut take = |name: &Value, value: &Value| {
+        if let Some(value) = number(value).and_then(|value| u64::try_from(value).ok()) {
+            pairs.push((text(name), value));
+        }
+    };
+    for answer in answers {
+        match answer {
+            Value::Array(parts) => {
+                parts.chunks_exact(2).for_each(|pair| take(&pair[0], &pair[1]));
+            }
+            Value::Map(all) => all.iter().for_each(|(name, value)| take(name, value)),
+            _ => {}
+        }
+    }
+    let default = Limits::default();
+    let limit = |name: &str, unknown: u64| {
+        pairs.iter().find(|(known, _)| known == name).map_or(unknown, |(_, value)| *value)
+    };
+    Limits {
+        hash_entries: limit("hash-max-listpack-entries", default.hash_entries),
+        hash_text: limit("hash-max-listpack-value", default.hash_text),
+        sorted_set_entries: limit("zset-max-listpack-entries", default.sorted_set_entries),
+        sorted_set_text: limit("zset-max-listpack-value", default.sorted_set_text),
+        intset_entries: limit("set-max-intset-entries", default.intset_entries),
+    }
+}
+
+fn now_ms() -> i64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_servers_say_of_themselves_is_read() {
+        assert_eq!(database("db12:keys=3,expires=0,avg_ttl=0"), Some((12, 3)));
+        assert_eq!(database("dbsize:3"), None);
+        let report =
+            "___ Begin jemalloc statistics ___\nArenas: 8\nQuantum size: 16\nPage size: 4096\n";
+        assert_eq!(classes(report), Some(Classes::USUAL));
+        assert_eq!(classes("Stats not supported for the current allocator"), None);
+        let bulk = |text: &str| Value::Bulk(text.as_bytes().to_vec());
+        let settings = Value::Array(vec![bulk("hash-max-listpack-entries"), bulk("1000")]);
+        let found = limits(&[settings, Value::Error(b"NOPERM".to_vec())]);
+        assert_eq!(found, Limits { hash_entries: 1000, ..Limits::default() });
+    }
+}

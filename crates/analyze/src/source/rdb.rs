@@ -1,0 +1,149 @@
+//! A snapshot as records, entry by entry: memory is that of the largest value.
+
+use super::SourceError;
+use crate::analysis::Analysis;
+use crate::pattern::shown;
+use crate::progress::{Progress, Unit};
+use crate::record::{Encoding, Kind, Record, kind_of};
+use brisk_persist::LoadError;
+use brisk_persist::rdb::{Checksum, Entry, Event, Notes, Part, RdbReader};
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
+/// What came of a file.
+#[derive(Debug)]
+pub struct Outcome {
+    /// Bytes up to where it was read.
+    pub bytes: u64,
+    /// What ended it too early.
+    pub fault: Option<String>,
+}
+
+/// Reads a file. What could be read of a broken one is taken in, and the fault is noted.
+///
+/// # Errors
+/// It cannot be opened.
+pub fn read_file(
+    path: &Path,
+    analysis: &mut Analysis,
+    progress: &mut Progress,
+) -> Result<(), SourceError> {
+    let file = File::open(path).map_err(|error| SourceError::file(path, error))?;
+    let bytes = file.metadata().map_or(0, |metadata| metadata.len());
+    let read = read(file, bytes, analysis, progress);
+    analysis.facts.file_bytes = Some(analysis.facts.file_bytes.unwrap_or(0) + read.bytes);
+    analysis.facts.fault = read.fault.map(|fault| format!("{}: {fault}", path.display()));
+    Ok(())
+}
+
+/// Reads a snapshot of about `whole` bytes from any reader.
+pub fn read(
+    source: impl Read,
+    whole: u64,
+    analysis: &mut Analysis,
+    progress: &mut Progress,
+) -> Outcome {
+    let mut reader = match RdbReader::new(source) {
+        Ok(reader) => reader.skip_modules(),
+        Err(error) => return Outcome { bytes: 0, fault: Some(error.to_string()) },
+    };
+    analysis.facts.notes.push(format!("RDB version {}", reader.version()));
+    let mut db = 0;
+    let fault = loop {
+        let whole_until = reader.position();
+        match reader.next_event() {
+            Ok(Some(Event::SelectDb(number))) => db = number,
+            Ok(Some(Event::Entry(entry))) => add(db, &entry, analysis),
+            Ok(Some(event)) => other(db, event, analysis),
+            Ok(None) => break None,
+            Err(error) => break Some(told(&reader, &error, whole_until)),
+        }
+        progress.show(reader.position(), whole, Unit::Bytes);
+    };
+    progress.end();
+    Outcome { bytes: reader.position(), fault }
+}
+
+/// Takes the entries of a snapshot in that was just made.
+pub(super) fn entries(source: impl Read, analysis: &mut Analysis) {
+    let Ok(mut reader) = RdbReader::new(source) else { return };
+    let mut db = 0;
+    while let Ok(Some(event)) = reader.next_event() {
+        match event {
+            Event::SelectDb(number) => db = number,
+            Event::Entry(entry) => add(db, &entry, analysis),
+            _ => {}
+        }
+    }
+}
+
+/// Takes an entry in.
+pub(super) fn add(db: u64, entry: &Entry, analysis: &mut Analysis) {
+    let (kind, encoding) = kind_of(&entry.value);
+    let record = record(db, &entry.key, kind, encoding, entry.notes);
+    analysis.add(&Record { value: Some(&entry.value), ..record });
+}
+
+fn record(db: u64, key: &[u8], kind: Kind, encoding: Encoding, notes: Notes) -> Record<'_> {
+    Record {
+        db,
+        key,
+        kind,
+        encoding,
+        value: None,
+        elements: None,
+        deadline_ms: notes.deadline_ms,
+        idle_seconds: notes.idle_seconds,
+        frequency: notes.frequency,
+        said_bytes: None,
+    }
+}
+
+/// What is no key with a value.
+pub(super) fn other(db: u64, event: Event, analysis: &mut Analysis) {
+    match event {
+        Event::Aux { name, value } => note(&name, &value, analysis),
+        Event::ModuleValue { key, .. } => {
+            analysis.add(&record(db, &key, Kind::Module, Encoding::Unknown, Notes::default()));
+        }
+        Event::EmptyValue { .. } => analysis.facts.passed_over += 1,
+        Event::End(Checksum::None) => {
+            analysis.facts.notes.push("the file has no checksum".to_owned());
+        }
+        _ => {}
+    }
+}
+
+fn note(name: &[u8], value: &[u8], analysis: &mut Analysis) {
+    let number = || str::from_utf8(value).ok().and_then(|text| text.parse::<i64>().ok());
+    match name {
+        b"redis-ver" | b"valkey-ver" | b"brisk-ver" => {
+            let (name, value) = (shown(name), shown(value));
+            analysis.facts.notes.push(format!("{name} {value}"));
+        }
+        // Times to live are counted from when the file was written.
+        b"ctime" => {
+            if let Some(seconds) = number() {
+                analysis.set_now(seconds.saturating_mul(1000));
+            }
+        }
+        b"used-mem" => {
+            analysis.facts.used_memory = number().and_then(|bytes| u64::try_from(bytes).ok());
+        }
+        _ => {}
+    }
+}
+
+/// What went wrong, where, and what the figures are worth then.
+fn told<R: Read>(reader: &RdbReader<R>, error: &LoadError, whole_until: u64) -> String {
+    let place = reader.place();
+    let key = place.key.map(|key| format!(", in the value of key {}", shown(key)));
+    let key = key.unwrap_or_default();
+    match (error, place.part) {
+        (LoadError::Checksum { .. }, _) | (_, Part::Checksum) => {
+            format!("{error}: all keys were read, but some byte is not what was written")
+        }
+        _ => format!("{error}{key}; the figures are of the keys before byte {whole_until}"),
+    }
+}

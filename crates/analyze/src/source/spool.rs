@@ -1,0 +1,275 @@
+//! What a walk through a server has found so far, in a file from which it can go on: the records themselves, and after
+//! each step where it ended. The file has the form of an append-only file, so its reader finds where it is whole; what
+//! stands behind the last step is cut off.
+//!
+//! ```text
+//!  ANALYZE 1 run-id                                            first of all
+//!  KEY db key type encoding bytes deadline idle frequency dump `-` for what is not known
+//!  STEP db cursor                                              all before it belongs to whole steps
+//! ```
+
+use super::SourceError;
+use crate::analysis::Analysis;
+use crate::record::{Encoding, Kind, Record};
+use brisk_persist::aof::{AofReader, EventKind};
+use brisk_persist::rdb::dump;
+use brisk_resp::request::encode;
+use std::fs::{File, OpenOptions};
+use std::io::{Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+/// Version of the form.
+const FORM: &[u8] = b"1";
+const UNKNOWN: &[u8] = b"-";
+
+/// What was found of a key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Found {
+    pub db: u64,
+    pub key: Vec<u8>,
+    pub kind: Kind,
+    pub encoding: Encoding,
+    pub said_bytes: Option<u64>,
+    pub deadline_ms: Option<i64>,
+    pub idle_seconds: Option<u64>,
+    pub frequency: Option<u8>,
+    /// The value as DUMP gives it.
+    pub dump: Option<Vec<u8>>,
+}
+
+/// Where a walk stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Place {
+    pub db: u64,
+    pub cursor: Vec<u8>,
+}
+
+impl Place {
+    /// Whether the database is done.
+    #[must_use]
+    pub fn is_over(&self) -> bool {
+        self.cursor == b"0"
+    }
+}
+
+/// The file, if there is to be one.
+#[derive(Debug)]
+pub struct Spool {
+    file: Option<(File, PathBuf)>,
+}
+
+impl Spool {
+    /// Opens or creates the file; what it holds is taken in, and the place is given where that ends.
+    ///
+    /// # Errors
+    /// It cannot be read or written, is of another server, or no such file at all.
+    pub fn open(
+        path: Option<&Path>,
+        run_id: &str,
+        analysis: &mut Analysis,
+    ) -> Result<(Spool, Option<Place>), SourceError> {
+        let Some(path) = path else { return Ok((Spool { file: None }, None)) };
+        let wrong = |reason: String| SourceError::file(path, reason);
+        let file =
+            OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path);
+        let mut file = file.map_err(|error| wrong(error.to_string()))?;
+        let empty = file.metadata().map_err(|error| wrong(error.to_string()))?.len() == 0;
+        let mut place = None;
+        if empty {
+            let mut head = Vec::new();
+            encode(&mut head, &[b"ANALYZE", FORM, run_id.as_bytes()]);
+            file.write_all(&head).map_err(|error| wrong(error.to_string()))?;
+        } else {
+            let (whole, found) = read(&file, run_id, analysis).map_err(&wrong)?;
+            place = found;
+            file.set_len(whole).map_err(|error| wrong(error.to_string()))?;
+            file.seek(SeekFrom::End(0)).map_err(|error| wrong(error.to_string()))?;
+        }
+        Ok((Spool { file: Some((file, path.to_owned())) }, place))
+    }
+
+    /// Keeps a step.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn keep(&mut self, found: &[Found], place: &Place) -> Result<(), SourceError> {
+        let Some((file, path)) = &mut self.file else { return Ok(()) };
+        let mut bytes = Vec::new();
+        for found in found {
+            found.encode(&mut bytes);
+        }
+        encode(&mut bytes, &[b"STEP", place.db.to_string().as_bytes(), &place.cursor]);
+        file.write_all(&bytes).map_err(|error| SourceError::file(path, error))
+    }
+}
+
+/// Reads a file up to its last whole step: gives the bytes up to there, and the place.
+fn read(
+    file: &File,
+    run_id: &str,
+    analysis: &mut Analysis,
+) -> Result<(u64, Option<Place>), String> {
+    let mut reader = AofReader::new(file, 0).map_err(|error| error.to_string())?;
+    let mut whole = 0;
+    let mut place = None;
+    let mut step: Vec<Found> = Vec::new();
+    // A step that was not written to its end is done again, so any fault behind the last one is none.
+    while let Ok(Some(event)) = reader.next_event() {
+        let EventKind::Command(command) = event.kind else { continue };
+        match command.name() {
+            b"ANALYZE" if whole == 0 => {
+                if command.word(1) != Some(FORM) {
+                    return Err("was written by another version of analyze".to_owned());
+                }
+                if command.word(2) != Some(run_id.as_bytes()) {
+                    let text = "belongs to another server, or to this one before it was restarted: \
+                                its place means nothing here";
+                    return Err(text.to_owned());
+                }
+                whole = event.end;
+            }
+            _ if whole == 0 => break,
+            b"KEY" => {
+                let words: Vec<&[u8]> = command.words().collect();
+                step.push(Found::decode(&words).ok_or("holds a broken record")?);
+            }
+            b"STEP" => {
+                step.drain(..).for_each(|found| found.add_to(analysis));
+                let db = command.word(1).and_then(number).ok_or("holds a broken step")?;
+                place = Some(Place { db, cursor: command.word(2).unwrap_or(b"0").to_vec() });
+                whole = event.end;
+            }
+            _ => return Err("holds something else".to_owned()),
+        }
+    }
+    if whole == 0 { Err("is no file of analyze".to_owned()) } else { Ok((whole, place)) }
+}
+
+fn number<T: std::str::FromStr>(word: &[u8]) -> Option<T> {
+    str::from_utf8(word).ok()?.parse().ok()
+}
+
+/// A number or `-`; `None` for what is neither.
+fn known<T: std::str::FromStr>(word: &[u8]) -> Option<Option<T>> {
+    if word == UNKNOWN { Some(None) } else { number(word).map(Some) }
+}
+
+fn word<T: ToString>(number: Option<T>) -> Vec<u8> {
+    number.map_or(UNKNOWN.to_vec(), |number| number.to_string().into_bytes())
+}
+
+impl Found {
+    /// Takes it in.
+    pub fn add_to(&self, analysis: &mut Analysis) {
+        let value = self.dump.as_deref().and_then(|dump| dump::read(dump).ok());
+        analysis.add(&Record {
+            db: self.db,
+            key: &self.key,
+            kind: self.kind,
+            encoding: self.encoding,
+            value: value.as_ref(),
+            elements: None,
+            deadline_ms: self.deadline_ms,
+            idle_seconds: self.idle_seconds,
+            frequency: self.frequency,
+            said_bytes: self.said_bytes,
+        });
+    }
+
+    fn encode(&self, out: &mut Vec<u8>) {
+        let words = [
+            b"KEY".to_vec(),
+            self.db.to_string().into_bytes(),
+            self.key.clone(),
+            self.kind.name().as_bytes().to_vec(),
+            self.encoding.name().as_bytes().to_vec(),
+            word(self.said_bytes),
+            word(self.deadline_ms),
+            word(self.idle_seconds),
+            word(self.frequency),
+            self.dump.clone().unwrap_or(UNKNOWN.to_vec()),
+        ];
+        encode(out, &words);
+    }
+
+    fn decode(words: &[&[u8]]) -> Option<Found> {
+        let [_, db, key, kind, encoding, said, deadline, idle, frequency, dump] = words else {
+            return None;
+        };
+        Some(Found {
+            db: number(db)?,
+            key: key.to_vec(),
+            kind: Kind::of_name(kind),
+            encoding: Encoding::of_name(encoding),
+            said_bytes: known(said)?,
+            deadline_ms: known(deadline)?,
+            idle_seconds: known(idle)?,
+            frequency: known(frequency)?,
+            dump: (*dump != UNKNOWN).then(|| dump.to_vec()),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::measure::Limits;
+    use crate::model::Classes;
+    use brisk_testkit::TempDir;
+
+    fn analysis() -> Analysis {
+        Analysis::new(Classes::BUNDLED, Limits::default(), 0)
+    }
+
+    fn found(number: u64) -> Found {
+        Found {
+            db: 0,
+            key: format!("key:{number}").into_bytes(),
+            kind: Kind::String,
+            encoding: Encoding::Raw,
+            said_bytes: Some(100),
+            deadline_ms: (number % 2 == 0).then_some(5),
+            idle_seconds: None,
+            frequency: Some(3),
+            dump: None,
+        }
+    }
+
+    #[test]
+    fn a_file_goes_on_behind_its_last_whole_step() {
+        let home = TempDir::new();
+        let path = home.path("walk");
+        let (mut spool, place) = Spool::open(Some(&path), "id", &mut analysis()).unwrap();
+        assert_eq!(place, None);
+        let first = Place { db: 0, cursor: b"12".to_vec() };
+        spool.keep(&[found(1), found(2)], &first).unwrap();
+        spool.keep(&[found(3)], &Place { db: 0, cursor: b"99".to_vec() }).unwrap();
+        drop(spool);
+        let whole = std::fs::read(&path).unwrap();
+        let step = whole.len() - 12;
+        // Cut anywhere in the last step, the walk goes on behind the first.
+        for cut in [step, whole.len() - 1, whole.len() - 60] {
+            std::fs::write(&path, &whole[..cut]).unwrap();
+            let mut again = analysis();
+            let (_, place) = Spool::open(Some(&path), "id", &mut again).unwrap();
+            assert_eq!((place, again.keys()), (Some(first.clone()), 2), "{cut}");
+        }
+        std::fs::write(&path, &whole).unwrap();
+        let mut again = analysis();
+        let (_, place) = Spool::open(Some(&path), "id", &mut again).unwrap();
+        assert_eq!((place.unwrap().cursor, again.keys()), (b"99".to_vec(), 3));
+    }
+
+    #[test]
+    fn files_of_others_are_refused_and_left_alone() {
+        let home = TempDir::new();
+        let path = home.path("walk");
+        drop(Spool::open(Some(&path), "one", &mut analysis()).unwrap());
+        let error = Spool::open(Some(&path), "two", &mut analysis()).unwrap_err();
+        assert!(error.to_string().contains("belongs to another server"), "{error}");
+        std::fs::write(&path, "notes of mine").unwrap();
+        let error = Spool::open(Some(&path), "one", &mut analysis()).unwrap_err();
+        assert!(error.to_string().contains("is no file of analyze"), "{error}");
+        assert_eq!(std::fs::read(&path).unwrap(), b"notes of mine");
+    }
+}

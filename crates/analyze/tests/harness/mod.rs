@@ -1,0 +1,197 @@
+//! Real servers that are filled, measured, and analysed by the files they write. Not every test file uses all of it.
+#![allow(dead_code, reason = "each test file uses its part")]
+#![allow(clippy::unwrap_used, reason = "a test ends at the first thing that goes wrong")]
+
+use brisk_analyze::measure::Limits;
+use brisk_analyze::model::Classes;
+use brisk_analyze::progress::Progress;
+use brisk_analyze::source::aof::read_path;
+use brisk_analyze::source::live::{Server as Asked, Words};
+use brisk_analyze::{Analysis, Findings};
+use brisk_resp::request::encode;
+use brisk_resp::{ReplyDecoder, ReplyLimits, ReplyStep, Value};
+use brisk_testkit::{Launch, Server, wait_until};
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+use std::time::Duration;
+
+/// Requests that are sent at once.
+const AT_ONCE: usize = 500;
+
+/// A connection as `brisk-cli` lends one.
+pub(crate) struct Lent {
+    stream: TcpStream,
+    decoder: ReplyDecoder,
+    received: Vec<u8>,
+    /// How long pauses were, together, and how many requests were sent.
+    pub(crate) paused: Duration,
+    pub(crate) requests: Vec<Words>,
+}
+
+impl Lent {
+    pub(crate) fn new(server: &Server) -> Lent {
+        Lent {
+            stream: TcpStream::connect(server.address()).unwrap(),
+            decoder: ReplyDecoder::new(ReplyLimits::default()),
+            received: Vec::new(),
+            paused: Duration::ZERO,
+            requests: Vec::new(),
+        }
+    }
+
+    fn reply(&mut self) -> Result<Value, String> {
+        loop {
+            match self.decoder.decode(&self.received).map_err(|error| error.to_string())? {
+                ReplyStep::Value { consumed, value } => {
+                    self.received.drain(..consumed);
+                    return Ok(value);
+                }
+                ReplyStep::Incomplete { consumed, .. } => {
+                    self.received.drain(..consumed);
+                }
+            }
+            let mut room = [0; 65_536];
+            let got = self.stream.read(&mut room).map_err(|error| error.to_string())?;
+            if got == 0 {
+                return Err("the server has gone".to_owned());
+            }
+            self.received.extend_from_slice(&room[..got]);
+        }
+    }
+
+    /// Sends all, some at a time, and asserts that none is refused.
+    pub(crate) fn fill(&mut self, requests: impl IntoIterator<Item = Words>) {
+        let mut requests = requests.into_iter().peekable();
+        while requests.peek().is_some() {
+            let some: Vec<Words> = requests.by_ref().take(AT_ONCE).collect();
+            for answer in self.ask_all(&some).unwrap() {
+                assert!(!matches!(answer, Value::Error(_)), "{answer:?}");
+            }
+            self.requests.clear();
+        }
+    }
+}
+
+impl Asked for Lent {
+    fn ask_all(&mut self, requests: &[Words]) -> Result<Vec<Value>, String> {
+        let mut bytes = Vec::new();
+        for request in requests {
+            encode(&mut bytes, request);
+        }
+        self.requests.extend_from_slice(requests);
+        self.stream.write_all(&bytes).map_err(|error| error.to_string())?;
+        requests.iter().map(|_| self.reply()).collect()
+    }
+
+    /// Time need not pass for it.
+    fn pause(&mut self, time: Duration) {
+        self.paused += time;
+    }
+}
+
+pub(crate) fn words(line: &str) -> Words {
+    line.split(' ').map(|word| word.as_bytes().to_vec()).collect()
+}
+
+/// A Redis that writes files only when it is told to.
+pub(crate) fn redis() -> Server {
+    Launch::redis().set("save", "").set("enable-debug-command", "yes").start()
+}
+
+pub(crate) fn fill(server: &Server, requests: impl IntoIterator<Item = Words>) {
+    Lent::new(server).fill(requests);
+}
+
+/// Bytes that data take, beyond those of the same program without any.
+pub(crate) fn used_by_data(server: &Server, which: &'static OnceLock<f64>) -> f64 {
+    let empty = which.get_or_init(|| {
+        let empty = redis();
+        if std::ptr::eq(which, &EMPTY_REDIS) {
+            reload(&empty);
+            return used(&empty);
+        }
+        used(&brisk_with(&saved(&empty)))
+    });
+    used(server) - empty
+}
+
+/// What programs without data take.
+pub(crate) static EMPTY_REDIS: OnceLock<f64> = OnceLock::new();
+pub(crate) static EMPTY_BRISK: OnceLock<f64> = OnceLock::new();
+
+/// Bytes in use when those who brought the data have gone.
+fn used(server: &Server) -> f64 {
+    let mut conn = server.connect();
+    wait_until("the others go", || conn.info("connected_clients") == "1");
+    let number = |text: String| text.parse::<f64>().unwrap();
+    number(conn.info("used_memory")) - number(conn.info("used_memory_startup"))
+}
+
+/// Writes the file, and loads it: so all tables have the size that they have after a start.
+pub(crate) fn reload(server: &Server) {
+    let reply = server.connect().cmd("DEBUG RELOAD").to_string();
+    assert_eq!(reply, "OK");
+}
+
+/// The file that a server writes now.
+pub(crate) fn saved(server: &Server) -> PathBuf {
+    assert_eq!(server.connect().cmd("SAVE").to_string(), "OK");
+    server.dir().join("dump.rdb")
+}
+
+/// The size classes of the Redis that is tested with.
+pub(crate) fn classes(server: &Server) -> Classes {
+    let report = server.connect().cmd("MEMORY MALLOC-STATS").text();
+    let quantum = report.lines().find_map(|line| line.trim().strip_prefix("Quantum size:"));
+    quantum
+        .and_then(|text| Classes::of_quantum(text.trim().parse().ok()?))
+        .unwrap_or(Classes::BUNDLED)
+}
+
+pub(crate) fn analysed(path: &Path, classes: Classes) -> Findings {
+    let mut analysis = Analysis::new(classes, Limits::default(), 0);
+    read_path(path, &mut analysis, &mut Progress::hidden()).unwrap();
+    let findings = analysis.finish();
+    assert_eq!(findings.facts.fault, None);
+    findings
+}
+
+/// A Brisk that has loaded a file.
+pub(crate) fn brisk_with(file: &Path) -> Server {
+    let launch = Launch::subject().set("save", "");
+    let mut server = launch.clone().start();
+    server.kill_for_now();
+    std::fs::copy(file, server.dir().join("dump.rdb")).unwrap();
+    launch.start_again(&mut server);
+    server
+}
+
+/// Asserts that two figures differ by no more than a part.
+#[track_caller]
+pub(crate) fn assert_close(what: &str, expected: f64, found: f64, part: f64) {
+    let off = (found - expected) / expected;
+    println!("{what}: measured {expected:.0}, model {found:.0}, off by {:.1} %", off * 100.0);
+    assert!(off.abs() <= part, "{what}: measured {expected:.0}, model {found:.0}, off by {off:.3}");
+}
+
+/// Numbers that look random and are the same each time.
+pub(crate) struct Random(u64);
+
+impl Random {
+    pub(crate) fn new() -> Random {
+        Random(1)
+    }
+
+    pub(crate) fn below(&mut self, bound: u64) -> u64 {
+        self.0 =
+            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % bound
+    }
+
+    /// Bytes that compress badly.
+    pub(crate) fn text(&mut self, len: u64) -> Vec<u8> {
+        (0..len).map(|_| b"abcdefghijklmnopqrstuvwxyzABCDEF"[self.below(32) as usize]).collect()
+    }
+}

@@ -1,0 +1,49 @@
+//! `analyze`: what keys take, by pattern, and what would save how much of it. The work is done by `brisk-analyze`, which
+//! is lent a connection here.
+
+use crate::link::{Link, LinkError};
+use crate::session::{Loudness, Session};
+use crate::{pause, screen};
+use brisk_analyze::source::live::{Server, Words};
+use brisk_resp::Value;
+use std::time::Duration;
+
+/// The word for it; no server has a command of that name.
+const WORD: &[u8] = b"analyze";
+
+/// Whether the command line asks for it.
+pub(crate) fn is_asked_for(words: &[Vec<u8>]) -> bool {
+    words.first().is_some_and(|word| word.eq_ignore_ascii_case(WORD))
+}
+
+/// Does what the words behind it say; gives the exit code.
+pub(crate) fn run(session: &mut Session) -> i32 {
+    let words = session.options.words.clone();
+    let mut dial = || -> Result<Box<dyn Server>, String> {
+        // What failed is told in the words of the other modes, except that there is no server.
+        let place = session.place();
+        let connected = session.connect(Loudness::Quiet);
+        match session.take_link() {
+            Some(link) => Ok(Box::new(Lent(link))),
+            None if connected.is_err() => Err(format!("Could not connect to a server at {place}")),
+            None => Err("Server closed the connection".to_owned()),
+        }
+    };
+    let output = brisk_analyze::run(&words[1..], &mut dial);
+    screen::print(output.out);
+    screen::flush();
+    screen::warn(output.err);
+    output.code
+}
+
+struct Lent(Link);
+
+impl Server for Lent {
+    fn ask_all(&mut self, requests: &[Words]) -> Result<Vec<Value>, String> {
+        self.0.ask_all(requests).map_err(|error: LinkError| error.to_string())
+    }
+
+    fn pause(&mut self, time: Duration) {
+        pause::pause(time);
+    }
+}
