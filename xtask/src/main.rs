@@ -6,10 +6,12 @@ mod access;
 mod bench;
 mod ci;
 mod diff;
+mod documents;
 mod instructions;
 mod layers;
 mod nightly;
 mod options;
+mod package;
 mod race;
 mod readme;
 mod steps;
@@ -26,6 +28,7 @@ cargo xtask diff [--seed N] …       the same commands to our server and to a r
 cargo xtask acl [--pairs N] …       what random users may do, judged by both servers
 cargo xtask race [--operations N] … many clients on shared keys: is every history linearizable?
 cargo xtask instructions [--update] instructions per operation against those on record
+cargo xtask package [--check]       packages, archive, SBOM, checksums; tried in a clean Debian
 cargo xtask bench <case|all> …      measurements beside a peer; `bench list` names the cases
 
 diff options:
@@ -54,20 +57,16 @@ bench options:
 fn main() -> ExitCode {
     let mut words = std::env::args().skip(1);
     let task = words.next().unwrap_or_default();
-    let result = Options::parse(words).and_then(|options| match task.as_str() {
-        "acl" => access::main(&options),
-        "bench" => bench::main(&options),
-        "ci" => ci::main(&options),
-        "nightly" => nightly::main(&options),
-        "tidy" => tidy::main(),
-        "diff" => diff::main(&options),
-        "instructions" => instructions::main(&options),
-        "race" => race::main(&options),
-        _ => {
-            println!("{HELP}");
-            Ok(task == "help")
-        }
-    });
+    // Called by the checks of packages and documents, within a clean Debian.
+    let inner: Option<fn(&[String]) -> anyhow::Result<bool>> = match task.as_str() {
+        "inside" => Some(package::inside),
+        "systemctl" => Some(package::unit::systemctl),
+        _ => None,
+    };
+    let result = match inner {
+        Some(run) => run(&words.collect::<Vec<_>>()),
+        None => chosen(&task, words),
+    };
     match result {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
@@ -76,4 +75,23 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// Runs the task that was asked for.
+fn chosen(task: &str, words: impl Iterator<Item = String>) -> anyhow::Result<bool> {
+    Options::parse(words).and_then(|options| match task {
+        "acl" => access::main(&options),
+        "bench" => bench::main(&options),
+        "ci" => ci::main(&options),
+        "nightly" => nightly::main(&options),
+        "tidy" => tidy::main(),
+        "diff" => diff::main(&options),
+        "instructions" => instructions::main(&options),
+        "package" => package::main(&options),
+        "race" => race::main(&options),
+        _ => {
+            println!("{HELP}");
+            Ok(task == "help")
+        }
+    })
 }
