@@ -1,8 +1,9 @@
 //! CONFIG: what is set is got, what is wrong is refused whole.
 
 use brisk_testkit::reply::Reply;
-use brisk_testkit::server::subject_is_redis;
-use brisk_testkit::{Launch, assert_reply, each_config, each_protocol};
+use brisk_testkit::server::{Program, brisk_binary, subject_is_redis};
+use brisk_testkit::{Launch, Server, assert_reply, each_config, each_protocol};
+use std::process::Command;
 
 #[test]
 fn what_is_set_is_got() {
@@ -119,6 +120,31 @@ fn directives_of_the_command_line_are_in_force() {
     assert_reply!(conn, "SELECT 3", "OK");
     assert_reply!(conn, "SELECT 4", "(error) ERR DB index is out of range");
     assert!(server.is_running());
+}
+
+/// All of CONFIG GET *, but for what differs between any two servers.
+fn settings(server: &Server) -> Vec<(String, String)> {
+    let reply = server.connect().cmd("CONFIG GET *");
+    let texts: Vec<String> = reply.elements().iter().map(Reply::text).collect();
+    let mut pairs: Vec<(String, String)> =
+        texts.chunks(2).map(|pair| (pair[0].clone(), pair[1].clone())).collect();
+    pairs.retain(|(name, _)| !["port", "dir", "unixsocket", "logfile"].contains(&name.as_str()));
+    pairs.sort();
+    pairs
+}
+
+#[test]
+fn the_printed_configuration_file_sets_a_server_as_none_does() {
+    if subject_is_redis() {
+        return;
+    }
+    let printed = Command::new(brisk_binary().unwrap()).arg("--print-config").output().unwrap();
+    assert!(printed.status.success());
+    let text = String::from_utf8(printed.stdout).unwrap();
+    let with = settings(&Launch::bare(Program::Brisk).file(&text).start());
+    let without = settings(&Launch::bare(Program::Brisk).start());
+    assert!(without.len() > 150);
+    assert_eq!(with, without);
 }
 
 #[test]

@@ -23,6 +23,8 @@ pub enum Invocation {
     Version,
     /// Print `USAGE` to standard error, exit 1 (as Redis does).
     Help,
+    /// Print `template` to standard output, exit 0.
+    PrintConfig,
     /// Print this to standard error, exit 1.
     Refuse(String),
 }
@@ -44,6 +46,7 @@ Usage: brisk-server [/path/to/brisk.conf] [options] [-]
        brisk-server -                 reads the configuration from standard input
        brisk-server -v or --version
        brisk-server -h or --help
+       brisk-server --print-config    writes a configuration file that explains every directive
 
 Options are directives of the configuration file with two dashes in front:
        brisk-server --port 7777 --save \"\"
@@ -63,6 +66,7 @@ pub fn parse(arguments: &[OsString]) -> Invocation {
     match arguments.first().copied() {
         Some(b"-v" | b"--version") => return Invocation::Version,
         Some(b"-h" | b"--help") => return Invocation::Help,
+        Some(b"--print-config") => return Invocation::PrintConfig,
         Some(name @ (b"--test-memory" | b"--check-system")) => {
             let name = String::from_utf8_lossy(name);
             return Invocation::Refuse(format!("{name} is not supported by Brisk."));
@@ -181,5 +185,6 @@ mod tests {
         }
         assert_eq!(parse(&["-v".into()]), Invocation::Version);
         assert_eq!(parse(&["--help".into()]), Invocation::Help);
+        assert_eq!(parse(&["--print-config".into()]), Invocation::PrintConfig);
     }
 }

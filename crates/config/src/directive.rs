@@ -28,6 +28,7 @@ macro_rules! choice {
         $crate::directive::ChoiceField {
             get: |c| $crate::choice::Choice::word(c.$($path).+),
             set: |c, word| $crate::directive::choose(&mut c.$($path).+, word),
+            list: || $crate::directive::list_of(|c| &c.$($path).+),
         }
     };
 }
@@ -39,12 +40,19 @@ pub struct ChoiceField {
     pub get: fn(&Config) -> &'static str,
     /// Takes a word, or says which there are.
     pub set: fn(&mut Config, &[u8]) -> Result<(), Refusal>,
+    /// All words, for messages.
+    pub list: fn() -> String,
 }
 
 /// Sets a `Choice` from its word.
 pub(super) fn choose<C: Choice>(place: &mut C, word: &[u8]) -> Result<(), Refusal> {
     *place = C::from_word(word).ok_or_else(|| not_one_of(&C::list()))?;
     Ok(())
+}
+
+/// All words of the `Choice` that a field holds.
+pub(super) fn list_of<C: Choice>(_: fn(&Config) -> &C) -> String {
+    C::list()
 }
 
 /// The refusal of a word that is not in the list.
@@ -88,6 +96,8 @@ pub type Check = fn(&[u8]) -> Result<(), Refusal>;
 
 /// A value with a syntax of its own.
 pub struct Special {
+    /// Which values there are, in a few words.
+    pub form: &'static str,
     /// What CONFIG GET shows.
     pub get: fn(&Config) -> String,
     /// Takes the arguments, already split into words.
@@ -139,6 +149,9 @@ pub struct Directive {
     pub name: &'static str,
     /// Its other name: CONFIG GET shows both, CONFIG REWRITE writes `name`.
     pub alias: Option<&'static str>,
+    /// What it does, in one or two sentences for whoever sets it; a row without them does not
+    /// compile.
+    pub about: &'static str,
     /// The default as CONFIG SET would take it.
     pub default: &'static str,
     /// Type and field.
@@ -177,6 +190,7 @@ impl Directive {
         Self {
             name,
             alias: None,
+            about: "",
             default,
             kind,
             immutable: false,
@@ -243,6 +257,11 @@ impl Directive {
 
     pub(super) const fn file_only(name: &'static str, set: SetLine) -> Self {
         Self::new(name, "", Kind::FileOnly(set))
+    }
+
+    pub(super) const fn about(mut self, about: &'static str) -> Self {
+        self.about = about;
+        self
     }
 
     pub(super) const fn alias(mut self, alias: &'static str) -> Self {

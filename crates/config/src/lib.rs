@@ -33,6 +33,7 @@ mod rewrite;
 mod special;
 mod store;
 pub mod system;
+mod template;
 pub mod value;
 mod words;
 
@@ -44,6 +45,7 @@ pub use rewrite::{Added, Replacement};
 pub use special::{BIND_ADDRESSES_MAX, PERCENTILES_MAX, SAVE_RULES_MAX, THREADS_MAX};
 pub use special::{os_reason, plain_or_quoted};
 pub use store::{Caller, Store};
+pub use template::template;
 
 pub use words::{is_blank, quote, split as split_words};
 

@@ -99,6 +99,7 @@ impl NotifyClasses {
 
 /// The `Special` of `notify-keyspace-events`.
 pub(super) const NOTIFY: Special = Special {
+    form: "letters",
     get: |c| c.observe.notify.letters(),
     set: |c, words, _| {
         let letters = words.first().map_or(&[][..], Vec::as_slice);

@@ -28,6 +28,7 @@ fn text(word: &[u8]) -> String {
 
 /// `bind`: no address means do not listen on TCP; `-` before one means it may be missing.
 pub(super) const BIND: Special = Special {
+    form: "addresses",
     get: |c| c.network.bind.join(" "),
     set: |c, words, _| {
         if words.len() > BIND_ADDRESSES_MAX {
@@ -56,6 +57,7 @@ pub fn plain_or_quoted(word: &[u8]) -> String {
 /// `save`: pairs of seconds and changes; further lines of a file add rules,
 /// an empty value removes all.
 pub(super) const SAVE: Special = Special {
+    form: "pairs of seconds and changes",
     get: |c| save_lines(c).join(" "),
     set: |c, words, write| {
         const INVALID: Refusal = Refusal::Borrowed("Invalid save parameters");
@@ -102,6 +104,7 @@ const CLASSES: [(&str, ClientClass); 4] = [
 /// `client-output-buffer-limit`: class, hard limit, soft limit, soft seconds;
 /// classes not named stay.
 pub(super) const OUTPUT_LIMITS: Special = Special {
+    form: "class, hard limit, soft limit and seconds, for any of normal, replica and pubsub",
     get: |c| {
         let shown = CLASSES[..3].iter().map(|(name, class)| {
             let limit = c.clients.output_limits[*class as usize];
@@ -151,6 +154,7 @@ pub(super) const OUTPUT_LIMITS: Special = Special {
 
 /// `oom-score-adj-values`: for primary, replica and background children.
 pub(super) const OOM_SCORES: Special = Special {
+    form: "three numbers, -2000 to 2000",
     get: oom_scores,
     set: |c, words, _| {
         if words.len() != 3 {
@@ -174,6 +178,7 @@ fn oom_scores(c: &Config) -> String {
 
 /// `latency-tracking-info-percentiles`: numbers from 0 to 100.
 pub(super) const PERCENTILES: Special = Special {
+    form: "numbers, 0 to 100",
     get: percentiles,
     set: |c, words, _| {
         const INVALID: Refusal =
@@ -214,6 +219,7 @@ fn percentiles(c: &Config) -> String {
 macro_rules! shutdown {
     ($($path:ident).+) => {
         Special {
+            form: "default, or any of save, nosave, now and force",
             get: |c| c.$($path).+.words(),
             set: |c, words, _| set_shutdown(&mut c.$($path).+, words),
             lines: |c| vec![c.$($path).+.words()],
@@ -234,6 +240,7 @@ fn set_shutdown(place: &mut ShutdownMode, words: &[Vec<u8>]) -> Result<(), Refus
 
 /// `replicaof host port`, or `no one`.
 pub(super) const REPLICAOF: Special = Special {
+    form: "host and port",
     get: |c| {
         let shown = |p: &PrimaryAddress| format!("{} {}", p.host.to_string_lossy(), p.port);
         c.replication.replicaof.as_ref().map_or(String::new(), shown)
@@ -261,6 +268,7 @@ pub(super) const REPLICAOF: Special = Special {
 
 /// `dir`: must be a directory one may enter; kept as an absolute path without links.
 pub(super) const DIR: Special = Special {
+    form: "path",
     get: |c| c.process.dir.to_string_lossy().into_owned(),
     set: |c, words, _| {
         let [word] = words else { return Err("wrong number of arguments".into()) };
@@ -279,6 +287,7 @@ pub(super) const DIR: Special = Special {
 /// `threads`: CONFIG GET shows how many there are, files keep what was asked for. It is fixed, so
 /// that CONFIG SET does not make the one of the other.
 pub(super) const THREADS: Special = Special {
+    form: "number, 0 to 256",
     get: |c| c.process.threads.count().to_string(),
     set: |c, words, _| {
         let number = words.first().and_then(|word| value::integer(word));

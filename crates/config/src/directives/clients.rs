@@ -7,67 +7,97 @@ use crate::value::{MemoryShare, OutputLimit};
 /// What a client may hold and send.
 #[derive(Clone, Default, PartialEq)]
 pub struct Clients {
-    /// `maxclients`: connected clients at most.
+    /// `maxclients`.
     pub maxclients: i64,
-    /// `admin-maxclients`: connections of the admin lane at most, beside `maxclients`.
+    /// `admin-maxclients`.
     pub admin_maxclients: i64,
-    /// `timeout`: seconds an idle client may stay; 0 for ever.
+    /// `timeout`.
     pub timeout: i64,
-    /// `client-output-buffer-limit`: limits of unsent output by `ClientClass`.
+    /// `client-output-buffer-limit`.
     pub output_limits: [OutputLimit; 3],
-    /// `output-soft-limit`: bytes of unsent output at which a client's pipeline
-    /// pauses until it drains.
+    /// `output-soft-limit`.
     pub output_soft_limit: u64,
-    /// `output-total-limit`: bytes of all clients' unsent output together; 0 for a quarter of
-    /// the machine's memory.
+    /// `output-total-limit`.
     pub output_total_limit: u64,
-    /// `input-total-limit`: bytes of memory of all clients' unexecuted requests together; 0 for a
-    /// quarter of the machine's.
+    /// `input-total-limit`.
     pub input_total_limit: u64,
-    /// `client-query-buffer-limit`: bytes of one unfinished request.
+    /// `client-query-buffer-limit`.
     pub client_query_buffer_limit: u64,
-    /// `proto-max-bulk-len`: bytes of one argument.
+    /// `proto-max-bulk-len`.
     pub proto_max_bulk_len: u64,
-    /// `maxmemory-clients`: memory of all clients' buffers together.
+    /// `maxmemory-clients`.
     pub maxmemory_clients: MemoryShare,
-    /// `tracking-table-max-keys`: keys remembered for client-side caching; 0 for no limit.
+    /// `tracking-table-max-keys`.
     pub tracking_table_max_keys: i64,
 }
 
 pub(super) const DIRECTIVES: &[Directive] = &[
-    Directive::integer("maxclients", "10000", (1, u32::MAX as i64), field!(clients.maxclients)),
-    Directive::integer("admin-maxclients", "16", (1, 1000), field!(clients.admin_maxclients)),
-    Directive::integer("timeout", "0", (0, INT_MAX), field!(clients.timeout)),
+    Directive::integer("maxclients", "10000", (1, u32::MAX as i64), field!(clients.maxclients))
+        .about(
+            "Clients that may be connected at once; a further one gets an error. It is \
+             lowered at start if the limit of open files demands it.",
+        ),
+    Directive::integer("admin-maxclients", "16", (1, 1000), field!(clients.admin_maxclients))
+        .about("Connections that may come by the admin lane at once, beside maxclients."),
+    Directive::integer("timeout", "0", (0, INT_MAX), field!(clients.timeout))
+        .about("Seconds after which an idle client is disconnected; 0 never."),
     Directive::new(
         "client-output-buffer-limit",
         "normal 0 0 0 slave 256mb 64mb 60 pubsub 32mb 8mb 60",
         Kind::Many(special::OUTPUT_LIMITS),
+    )
+    .about(
+        "For normal clients, replicas and subscribers: bytes of unsent output at which \
+             a client is closed at once, bytes which it may exceed for some time, and that \
+             time in seconds. 0 is no limit.",
     ),
     Directive::memory(
         "output-soft-limit",
         "1mb",
         (1024, SIZE_MAX),
         field!(clients.output_soft_limit),
+    )
+    .about(
+        "Bytes of unsent output at which a client's requests wait until it has read its \
+             replies.",
     ),
-    Directive::memory("output-total-limit", "0", (0, SIZE_MAX), field!(clients.output_total_limit)),
-    Directive::memory("input-total-limit", "0", (0, SIZE_MAX), field!(clients.input_total_limit)),
+    Directive::memory("output-total-limit", "0", (0, SIZE_MAX), field!(clients.output_total_limit))
+        .about(
+            "Bytes of the unsent output of all clients together, above which the largest \
+             are closed; 0 is a quarter of the machine's memory.",
+        ),
+    Directive::memory("input-total-limit", "0", (0, SIZE_MAX), field!(clients.input_total_limit))
+        .about(
+            "Bytes of the requests of all clients together that are not executed yet, above \
+             which the largest are closed; 0 is a quarter of the machine's memory.",
+        ),
     Directive::memory(
         "client-query-buffer-limit",
         "1gb",
         (1 << 20, SIZE_MAX),
         field!(clients.client_query_buffer_limit),
-    ),
+    )
+    .about("Bytes of one unfinished request, above which its client is closed."),
     Directive::memory(
         "proto-max-bulk-len",
         "512mb",
         (1 << 20, SIZE_MAX),
         field!(clients.proto_max_bulk_len),
-    ),
-    Directive::new("maxmemory-clients", "0", Kind::MemoryShare(field!(clients.maxmemory_clients))),
+    )
+    .about("Bytes of one argument of a request."),
+    Directive::new("maxmemory-clients", "0", Kind::MemoryShare(field!(clients.maxmemory_clients)))
+        .about(
+            "Memory of all clients' buffers together, above which the largest clients are \
+             closed; in bytes or as a share of maxmemory. 0 is no limit.",
+        ),
     Directive::integer(
         "tracking-table-max-keys",
         "1000000",
         (0, LONG_MAX),
         field!(clients.tracking_table_max_keys),
+    )
+    .about(
+        "Keys that are remembered for client-side caching; when there are more, some \
+             are told as changed. 0 is no limit.",
     ),
 ];

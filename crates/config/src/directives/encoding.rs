@@ -5,30 +5,29 @@ use crate::directive::{Directive, INT_MAX, LONG_MAX, SIZE_MAX, field};
 /// Up to which size a value keeps its compact encoding.
 #[derive(Clone, Default, PartialEq)]
 pub struct Encoding {
-    /// `hash-max-listpack-entries`: fields of a compact hash.
+    /// `hash-max-listpack-entries`.
     pub hash_max_listpack_entries: i64,
-    /// `hash-max-listpack-value`: bytes of a field or value in a compact hash.
+    /// `hash-max-listpack-value`.
     pub hash_max_listpack_value: u64,
-    /// `list-max-listpack-size`: size of a list node: entries if positive, -1 to -5 for
-    /// 4 to 64 KiB.
+    /// `list-max-listpack-size`.
     pub list_max_listpack_size: i64,
-    /// `list-compress-depth`: list nodes at each end that stay uncompressed; 0 compresses none.
+    /// `list-compress-depth`.
     pub list_compress_depth: i64,
-    /// `set-max-intset-entries`: members of an integer set.
+    /// `set-max-intset-entries`.
     pub set_max_intset_entries: i64,
-    /// `set-max-listpack-entries`: members of a compact set.
+    /// `set-max-listpack-entries`.
     pub set_max_listpack_entries: i64,
-    /// `set-max-listpack-value`: bytes of a member in a compact set.
+    /// `set-max-listpack-value`.
     pub set_max_listpack_value: u64,
-    /// `zset-max-listpack-entries`: members of a compact sorted set.
+    /// `zset-max-listpack-entries`.
     pub zset_max_listpack_entries: i64,
-    /// `zset-max-listpack-value`: bytes of a member in a compact sorted set.
+    /// `zset-max-listpack-value`.
     pub zset_max_listpack_value: u64,
-    /// `hll-sparse-max-bytes`: bytes of a sparse HyperLogLog.
+    /// `hll-sparse-max-bytes`.
     pub hll_sparse_max_bytes: u64,
-    /// `stream-node-max-bytes`: bytes of a stream node; 0 for no limit.
+    /// `stream-node-max-bytes`.
     pub stream_node_max_bytes: u64,
-    /// `stream-node-max-entries`: entries of a stream node; 0 for no limit.
+    /// `stream-node-max-entries`.
     pub stream_node_max_entries: i64,
 }
 
@@ -39,6 +38,7 @@ pub(super) const DIRECTIVES: &[Directive] = &[
         (0, LONG_MAX),
         field!(encoding.hash_max_listpack_entries),
     )
+    .about("Fields up to which a hash stays compact.")
     .alias("hash-max-ziplist-entries"),
     Directive::memory(
         "hash-max-listpack-value",
@@ -46,6 +46,7 @@ pub(super) const DIRECTIVES: &[Directive] = &[
         (0, SIZE_MAX),
         field!(encoding.hash_max_listpack_value),
     )
+    .about("Bytes of a field or value up to which a hash stays compact.")
     .alias("hash-max-ziplist-value"),
     Directive::integer(
         "list-max-listpack-size",
@@ -53,37 +54,46 @@ pub(super) const DIRECTIVES: &[Directive] = &[
         (i32::MIN as i64, INT_MAX),
         field!(encoding.list_max_listpack_size),
     )
+    .about(
+        "Size of a node of a list: entries if positive; -1 to -5 are 4, 8, 16, 32 and \
+             64 KiB.",
+    )
     .alias("list-max-ziplist-size"),
     Directive::integer(
         "list-compress-depth",
         "0",
         (0, INT_MAX),
         field!(encoding.list_compress_depth),
-    ),
+    )
+    .about("Nodes at each end of a list that stay uncompressed; 0 compresses none."),
     Directive::integer(
         "set-max-intset-entries",
         "512",
         (0, LONG_MAX),
         field!(encoding.set_max_intset_entries),
-    ),
+    )
+    .about("Members up to which a set of integers stays compact."),
     Directive::integer(
         "set-max-listpack-entries",
         "128",
         (0, LONG_MAX),
         field!(encoding.set_max_listpack_entries),
-    ),
+    )
+    .about("Members up to which a set stays compact."),
     Directive::memory(
         "set-max-listpack-value",
         "64",
         (0, SIZE_MAX),
         field!(encoding.set_max_listpack_value),
-    ),
+    )
+    .about("Bytes of a member up to which a set stays compact."),
     Directive::integer(
         "zset-max-listpack-entries",
         "128",
         (0, LONG_MAX),
         field!(encoding.zset_max_listpack_entries),
     )
+    .about("Members up to which a sorted set stays compact.")
     .alias("zset-max-ziplist-entries"),
     Directive::memory(
         "zset-max-listpack-value",
@@ -91,23 +101,27 @@ pub(super) const DIRECTIVES: &[Directive] = &[
         (0, SIZE_MAX),
         field!(encoding.zset_max_listpack_value),
     )
+    .about("Bytes of a member up to which a sorted set stays compact.")
     .alias("zset-max-ziplist-value"),
     Directive::memory(
         "hll-sparse-max-bytes",
         "3000",
         (0, SIZE_MAX),
         field!(encoding.hll_sparse_max_bytes),
-    ),
+    )
+    .about("Bytes up to which a HyperLogLog stays sparse."),
     Directive::memory(
         "stream-node-max-bytes",
         "4096",
         (0, SIZE_MAX),
         field!(encoding.stream_node_max_bytes),
-    ),
+    )
+    .about("Bytes of one node of a stream; 0 is no limit."),
     Directive::integer(
         "stream-node-max-entries",
         "100",
         (0, LONG_MAX),
         field!(encoding.stream_node_max_entries),
-    ),
+    )
+    .about("Entries of one node of a stream; 0 is no limit."),
 ];

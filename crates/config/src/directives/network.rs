@@ -8,42 +8,39 @@ use crate::value::Text;
 /// Where the server listens and how it treats sockets.
 #[derive(Clone, Default, PartialEq)]
 pub struct Network {
-    /// `bind`: addresses to listen on; `*` and `::*` are all,
-    /// a leading `-` allows the address to be missing.
+    /// `bind`.
     pub bind: Vec<String>,
-    /// `port`: TCP port; 0 does not listen on TCP.
+    /// `port`.
     pub port: i64,
-    /// `unixsocket`: path of the Unix socket; empty for none.
+    /// `unixsocket`.
     pub unixsocket: Text,
-    /// `unixsocketperm`: mode of the Unix socket; 0 leaves what the umask gives.
+    /// `unixsocketperm`.
     pub unixsocketperm: u32,
-    /// `unixsocketgroup`: group that the Unix socket belongs to; empty for the process's.
+    /// `unixsocketgroup`.
     pub unixsocketgroup: Text,
-    /// `admin-port`: TCP port of the admin lane, on the loopback addresses only; 0 for none.
+    /// `admin-port`.
     pub admin_port: i64,
-    /// `admin-unixsocket`: path of the admin lane's Unix socket; empty for none.
+    /// `admin-unixsocket`.
     pub admin_unixsocket: Text,
-    /// `admin-unixsocketperm`: mode of that socket; 0 leaves what the umask gives.
+    /// `admin-unixsocketperm`.
     pub admin_unixsocketperm: u32,
-    /// `tcp-backlog`: length of the queue of connections not accepted yet.
+    /// `tcp-backlog`.
     pub tcp_backlog: i64,
-    /// `tcp-keepalive`: seconds between keepalive probes; 0 for none.
+    /// `tcp-keepalive`.
     pub tcp_keepalive: i64,
-    /// `protected-mode`: without password and address list, serve the loopback interface only.
+    /// `protected-mode`.
     pub protected_mode: bool,
-    /// `bind-source-addr`: local address of the connection to the primary.
+    /// `bind-source-addr`.
     pub bind_source_addr: Text,
-    /// `socket-mark-id`: mark of listening sockets (SO_MARK); 0 for none.
+    /// `socket-mark-id`.
     pub socket_mark_id: i64,
-    /// `io-backend`: what the event loops are built on.
+    /// `io-backend`.
     pub io_backend: IoBackend,
-    /// `wake-coalescing-us`: microseconds for which single requests of many clients gather before a
-    /// worker waits for them, so that it wakes less often; 0 switches it off.
+    /// `wake-coalescing-us`.
     pub wake_coalescing_us: i64,
-    /// `max-new-connections-per-cycle`: connections accepted per event-loop round and worker.
+    /// `max-new-connections-per-cycle`.
     pub max_new_connections_per_cycle: i64,
-    /// `max-new-tls-connections-per-cycle`: TLS connections accepted per
-    /// event-loop round and worker.
+    /// `max-new-tls-connections-per-cycle`.
     pub max_new_tls_connections_per_cycle: i64,
 }
 
@@ -57,34 +54,82 @@ impl Network {
 pub(super) const DIRECTIVES: &[Directive] = &[
     // Redis listens everywhere and lets protected mode refuse;
     // here the network is opened on purpose.
-    Directive::new("bind", "127.0.0.1 -::1", Kind::Many(special::BIND)),
-    Directive::integer("port", "6379", (0, 65535), field!(network.port)),
-    Directive::text("unixsocket", "", field!(network.unixsocket)).immutable(),
-    Directive::new("unixsocketperm", "0", Kind::Mode(field!(network.unixsocketperm))).immutable(),
-    Directive::text("unixsocketgroup", "", field!(network.unixsocketgroup)).immutable(),
-    Directive::integer("admin-port", "0", (0, 65535), field!(network.admin_port)).fixed(),
-    Directive::text("admin-unixsocket", "", field!(network.admin_unixsocket)).fixed(),
-    Directive::new("admin-unixsocketperm", "700", Kind::Mode(field!(network.admin_unixsocketperm)))
+    Directive::new("bind", "127.0.0.1 -::1", Kind::Many(special::BIND)).about(
+        "Addresses to listen on, at most 16; * is every IPv4 address, ::* every IPv6 \
+             one. A - before an address allows it to be missing.",
+    ),
+    Directive::integer("port", "6379", (0, 65535), field!(network.port))
+        .about("TCP port for clients; 0 does not listen on TCP."),
+    Directive::text("unixsocket", "", field!(network.unixsocket))
+        .about("Path of a Unix socket for clients; empty for none.")
+        .immutable(),
+    Directive::new("unixsocketperm", "0", Kind::Mode(field!(network.unixsocketperm)))
+        .about("File mode of the Unix socket, in octal; 0 leaves what the umask gives.")
+        .immutable(),
+    Directive::text("unixsocketgroup", "", field!(network.unixsocketgroup))
+        .about("Group that the Unix socket belongs to; empty for the group of the process.")
+        .immutable(),
+    Directive::integer("admin-port", "0", (0, 65535), field!(network.admin_port))
+        .about(
+            "TCP port of the admin lane, which answers operators whatever holds up the \
+             other clients. It listens on the loopback addresses only; 0 for none.",
+        )
         .fixed(),
-    Directive::integer("tcp-backlog", "511", (0, INT_MAX), field!(network.tcp_backlog)).immutable(),
-    Directive::integer("tcp-keepalive", "300", (0, INT_MAX), field!(network.tcp_keepalive)),
-    Directive::switch("protected-mode", "yes", field!(network.protected_mode)),
-    Directive::text("bind-source-addr", "", field!(network.bind_source_addr)),
+    Directive::text("admin-unixsocket", "", field!(network.admin_unixsocket))
+        .about("Path of a Unix socket of the admin lane; empty for none.")
+        .fixed(),
+    Directive::new("admin-unixsocketperm", "700", Kind::Mode(field!(network.admin_unixsocketperm)))
+        .about(
+            "File mode of the admin lane's Unix socket, in octal; 0 leaves what the umask \
+             gives.",
+        )
+        .fixed(),
+    Directive::integer("tcp-backlog", "511", (0, INT_MAX), field!(network.tcp_backlog))
+        .about(
+            "How many connections may wait to be accepted. The kernel cuts it down to \
+             net.core.somaxconn.",
+        )
+        .immutable(),
+    Directive::integer("tcp-keepalive", "300", (0, INT_MAX), field!(network.tcp_keepalive)).about(
+        "Seconds between the probes that find connections whose other end is gone; 0 \
+             sends none.",
+    ),
+    Directive::switch("protected-mode", "yes", field!(network.protected_mode))
+        .about("Without a password, answer clients of this machine only."),
+    Directive::text("bind-source-addr", "", field!(network.bind_source_addr)).about(
+        "Local address of connections that this server opens to its primary; empty \
+             leaves it to the system.",
+    ),
     Directive::integer("socket-mark-id", "0", (0, u32::MAX as i64), field!(network.socket_mark_id))
+        .about("Mark that the kernel would put on packets of listening sockets.")
         .immutable()
         .ignored(),
-    Directive::choice("io-backend", "auto", choice!(network.io_backend)).fixed(),
-    Directive::integer("wake-coalescing-us", "50", (0, 1000), field!(network.wake_coalescing_us)),
+    Directive::choice("io-backend", "auto", choice!(network.io_backend))
+        .about(
+            "What the event loops are built on. auto takes the one that was measured to be \
+             faster and that the kernel offers.",
+        )
+        .fixed(),
+    Directive::integer("wake-coalescing-us", "50", (0, 1000), field!(network.wake_coalescing_us))
+        .about(
+            "Microseconds for which single requests of many clients gather before a worker \
+             waits for them, so that it wakes less often; 0 switches it off.",
+        ),
     Directive::integer(
         "max-new-connections-per-cycle",
         "10",
         (1, 1000),
         field!(network.max_new_connections_per_cycle),
+    )
+    .about(
+        "Connections that a worker accepts in one round of its event loop, so that a \
+             storm of them does not hold up those that are there.",
     ),
     Directive::integer(
         "max-new-tls-connections-per-cycle",
         "1",
         (1, 1000),
         field!(network.max_new_tls_connections_per_cycle),
-    ),
+    )
+    .about("The same for TLS connections, whose handshakes cost more."),
 ];

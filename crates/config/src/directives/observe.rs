@@ -7,17 +7,17 @@ use crate::special;
 /// Slow log, latency monitor, notifications.
 #[derive(Clone, Default, PartialEq)]
 pub struct Observe {
-    /// `slowlog-log-slower-than`: microseconds from which a command is logged as slow; -1 never.
+    /// `slowlog-log-slower-than`.
     pub slowlog_log_slower_than_us: i64,
-    /// `slowlog-max-len`: entries kept.
+    /// `slowlog-max-len`.
     pub slowlog_max_len: i64,
-    /// `latency-monitor-threshold`: milliseconds from which an event is recorded; 0 never.
+    /// `latency-monitor-threshold`.
     pub latency_monitor_threshold_ms: i64,
-    /// `latency-tracking`: keep latency histograms by command.
+    /// `latency-tracking`.
     pub latency_tracking: bool,
-    /// `latency-tracking-info-percentiles`: percentiles shown by INFO latencystats.
+    /// `latency-tracking-info-percentiles`.
     pub latency_percentiles: Vec<f64>,
-    /// `notify-keyspace-events`: classes of keyspace notifications.
+    /// `notify-keyspace-events`.
     pub notify: NotifyClasses,
 }
 
@@ -27,20 +27,31 @@ pub(super) const DIRECTIVES: &[Directive] = &[
         "10000",
         (-1, LONG_MAX),
         field!(observe.slowlog_log_slower_than_us),
+    )
+    .about(
+        "Microseconds from which a command is kept in the slow log; 0 keeps all, -1 \
+             none.",
     ),
-    Directive::integer("slowlog-max-len", "128", (0, LONG_MAX), field!(observe.slowlog_max_len)),
+    Directive::integer("slowlog-max-len", "128", (0, LONG_MAX), field!(observe.slowlog_max_len))
+        .about("Entries of the slow log."),
     Directive::integer(
         "latency-monitor-threshold",
         "0",
         (0, LONG_MAX),
         field!(observe.latency_monitor_threshold_ms),
-    ),
-    Directive::switch("latency-tracking", "yes", field!(observe.latency_tracking)),
+    )
+    .about("Milliseconds from which an event is recorded for LATENCY; 0 records none."),
+    Directive::switch("latency-tracking", "yes", field!(observe.latency_tracking))
+        .about("Keep a histogram of latencies for each command."),
     Directive::new(
         "latency-tracking-info-percentiles",
         "50 99 99.9",
         Kind::Many(special::PERCENTILES),
     )
+    .about("Percentiles, from 0 to 100, that INFO shows of those histograms.")
     .binary(),
-    Directive::new("notify-keyspace-events", "", Kind::One(notify::NOTIFY)),
+    Directive::new("notify-keyspace-events", "", Kind::One(notify::NOTIFY)).about(
+        "Which changes of keys are published: K and E choose the channels, g $ l s h z \
+             x e t d m n the classes, A is most of them. Empty publishes none.",
+    ),
 ];

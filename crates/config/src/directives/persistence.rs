@@ -8,78 +8,91 @@ use crate::value::{Refusal, SaveRule, Text};
 /// Snapshots and the append-only file.
 #[derive(Clone, Default, PartialEq)]
 pub struct Persistence {
-    /// `save`: when to snapshot.
+    /// `save`.
     pub save: Vec<SaveRule>,
-    /// `dbfilename`: snapshot file in `dir`.
+    /// `dbfilename`.
     pub dbfilename: Text,
-    /// `rdbcompression`: compress strings in snapshots.
+    /// `rdbcompression`.
     pub rdbcompression: bool,
-    /// `rdbchecksum`: end snapshots with a checksum.
+    /// `rdbchecksum`.
     pub rdbchecksum: bool,
-    /// `rdb-del-sync-files`: delete files that were only written for replicas.
+    /// `rdb-del-sync-files`.
     pub rdb_del_sync_files: bool,
-    /// `rdb-save-incremental-fsync`: flush snapshots to disk in steps.
+    /// `rdb-save-incremental-fsync`.
     pub rdb_save_incremental_fsync: bool,
-    /// `stop-writes-on-bgsave-error`: refuse writes while snapshots fail.
+    /// `stop-writes-on-bgsave-error`.
     pub stop_writes_on_bgsave_error: bool,
-    /// `rdb-key-save-delay`: microseconds to wait after each saved key, for tests.
+    /// `rdb-key-save-delay`.
     pub rdb_key_save_delay: i64,
-    /// `key-load-delay`: microseconds to wait after each loaded key, for tests; negative waits after
-    /// one of so many.
+    /// `key-load-delay`.
     pub key_load_delay: i64,
-    /// `loading-process-events-interval-bytes`: bytes loaded between two looks at the clients. Ours
-    /// are looked at all the time.
+    /// `loading-process-events-interval-bytes`.
     pub loading_process_events_interval_bytes: i64,
-    /// `appendonly`: keep an append-only file.
+    /// `appendonly`.
     pub appendonly: bool,
-    /// `appendfilename`: base name of the append-only files.
+    /// `appendfilename`.
     pub appendfilename: Text,
-    /// `appenddirname`: directory of the append-only files, inside `dir`.
+    /// `appenddirname`.
     pub appenddirname: Text,
-    /// `appendfsync`: when the append-only file reaches the disk.
+    /// `appendfsync`.
     pub appendfsync: AppendFsync,
-    /// `no-appendfsync-on-rewrite`: do not flush while a rewrite runs.
+    /// `no-appendfsync-on-rewrite`.
     pub no_appendfsync_on_rewrite: bool,
-    /// `auto-aof-rewrite-percentage`: percent of growth that starts a rewrite; 0 never.
+    /// `auto-aof-rewrite-percentage`.
     pub auto_aof_rewrite_percentage: i64,
-    /// `auto-aof-rewrite-min-size`: bytes below which no rewrite starts by itself.
+    /// `auto-aof-rewrite-min-size`.
     pub auto_aof_rewrite_min_size: u64,
-    /// `aof-rewrite-incremental-fsync`: flush rewritten files in steps.
+    /// `aof-rewrite-incremental-fsync`.
     pub aof_rewrite_incremental_fsync: bool,
-    /// `aof-load-truncated`: load a file whose end is cut off.
+    /// `aof-load-truncated`.
     pub aof_load_truncated: bool,
-    /// `aof-use-rdb-preamble`: begin rewritten files with a snapshot.
+    /// `aof-use-rdb-preamble`.
     pub aof_use_rdb_preamble: bool,
-    /// `aof-timestamp-enabled`: write the time into the file.
+    /// `aof-timestamp-enabled`.
     pub aof_timestamp_enabled: bool,
-    /// `aof-disable-auto-gc`: keep files that are no longer needed.
+    /// `aof-disable-auto-gc`.
     pub aof_disable_auto_gc: bool,
 }
 
-pub(super) const DIRECTIVES: &[Directive] = &[
-    Directive::new("save", "3600 1 300 100 60 10000", Kind::Many(special::SAVE)),
+pub(super) const SNAPSHOTS: &[Directive] = &[
+    Directive::new("save", "3600 1 300 100 60 10000", Kind::Many(special::SAVE)).about(
+        "When a snapshot is taken by itself: after so many seconds if at least so many \
+             keys changed. Several lines add up; an empty value takes none.",
+    ),
     Directive::checked_text("dbfilename", "dump.rdb", field!(persistence.dbfilename), |name| {
         special::file_name(name, "dbfilename can't be a path, just a filename")
     })
+    .about("Name of the snapshot's file in dir.")
     .protected(),
-    Directive::switch("rdbcompression", "yes", field!(persistence.rdbcompression)),
-    Directive::switch("rdbchecksum", "yes", field!(persistence.rdbchecksum)).immutable(),
-    Directive::switch("rdb-del-sync-files", "no", field!(persistence.rdb_del_sync_files)).planned(),
+    Directive::switch("rdbcompression", "yes", field!(persistence.rdbcompression))
+        .about("Compress strings in snapshots."),
+    Directive::switch("rdbchecksum", "yes", field!(persistence.rdbchecksum))
+        .about("End snapshots with a checksum, and check it when one is loaded.")
+        .immutable(),
+    Directive::switch("rdb-del-sync-files", "no", field!(persistence.rdb_del_sync_files))
+        .about("Delete snapshots that were written for replicas only.")
+        .planned(),
     Directive::switch(
         "rdb-save-incremental-fsync",
         "yes",
         field!(persistence.rdb_save_incremental_fsync),
-    ),
+    )
+    .about("Bring a snapshot to the disk in steps while it is written."),
     Directive::switch(
         "stop-writes-on-bgsave-error",
         "yes",
         field!(persistence.stop_writes_on_bgsave_error),
-    ),
+    )
+    .about("Refuse writes while the last snapshot has failed."),
     Directive::integer(
         "rdb-key-save-delay",
         "0",
         (i32::MIN as i64, INT_MAX),
         field!(persistence.rdb_key_save_delay),
+    )
+    .about(
+        "Microseconds to wait after each saved key, for tests; negative waits after one \
+             of so many.",
     )
     .hidden(),
     Directive::integer(
@@ -88,6 +101,10 @@ pub(super) const DIRECTIVES: &[Directive] = &[
         (i32::MIN as i64, INT_MAX),
         field!(persistence.key_load_delay),
     )
+    .about(
+        "Microseconds to wait after each loaded key, for tests; negative waits after \
+             one of so many.",
+    )
     .hidden(),
     Directive::integer(
         "loading-process-events-interval-bytes",
@@ -95,9 +112,15 @@ pub(super) const DIRECTIVES: &[Directive] = &[
         (1024, INT_MAX),
         field!(persistence.loading_process_events_interval_bytes),
     )
+    .about("Clients are looked at all the time while a dataset is loaded.")
     .hidden()
     .ignored(),
-    Directive::switch("appendonly", "no", field!(persistence.appendonly)).settled_while_loading(),
+];
+
+pub(super) const APPEND_ONLY: &[Directive] = &[
+    Directive::switch("appendonly", "no", field!(persistence.appendonly))
+        .about("Keep an append-only file: every change is written to it.")
+        .settled_while_loading(),
     Directive::checked_text(
         "appendfilename",
         "appendonly.aof",
@@ -107,6 +130,7 @@ pub(super) const DIRECTIVES: &[Directive] = &[
             special::file_name(name, "appendfilename can't be a path, just a filename")
         },
     )
+    .about("What the names of the append-only files begin with.")
     .immutable(),
     Directive::checked_text(
         "appenddirname",
@@ -117,34 +141,52 @@ pub(super) const DIRECTIVES: &[Directive] = &[
             special::file_name(name, "appenddirname can't be a path, just a dirname")
         },
     )
+    .about("Directory of the append-only files, inside dir.")
     .immutable(),
-    Directive::choice("appendfsync", "everysec", choice!(persistence.appendfsync)),
+    Directive::choice("appendfsync", "everysec", choice!(persistence.appendfsync)).about(
+        "When changes reach the disk: always before the reply, everysec once a second, \
+             no leaves it to the system.",
+    ),
     Directive::switch(
         "no-appendfsync-on-rewrite",
         "no",
         field!(persistence.no_appendfsync_on_rewrite),
-    ),
+    )
+    .about("Do not synchronise the append-only file while a rewrite or a snapshot runs."),
     Directive::integer(
         "auto-aof-rewrite-percentage",
         "100",
         (0, INT_MAX),
         field!(persistence.auto_aof_rewrite_percentage),
+    )
+    .about(
+        "Percent by which the append-only file has grown when it is rewritten by \
+             itself; 0 never.",
     ),
     Directive::memory(
         "auto-aof-rewrite-min-size",
         "64mb",
         (0, SIZE_MAX),
         field!(persistence.auto_aof_rewrite_min_size),
-    ),
+    )
+    .about("Bytes of the append-only file below which it is not rewritten by itself."),
     Directive::switch(
         "aof-rewrite-incremental-fsync",
         "yes",
         field!(persistence.aof_rewrite_incremental_fsync),
-    ),
-    Directive::switch("aof-load-truncated", "yes", field!(persistence.aof_load_truncated)),
-    Directive::switch("aof-use-rdb-preamble", "yes", field!(persistence.aof_use_rdb_preamble)),
-    Directive::switch("aof-timestamp-enabled", "no", field!(persistence.aof_timestamp_enabled)),
-    Directive::switch("aof-disable-auto-gc", "no", field!(persistence.aof_disable_auto_gc)),
+    )
+    .about("Bring a rewritten file to the disk in steps while it is written."),
+    Directive::switch("aof-load-truncated", "yes", field!(persistence.aof_load_truncated))
+        .about("Load an append-only file whose end is cut off, as after a crash."),
+    Directive::switch("aof-use-rdb-preamble", "yes", field!(persistence.aof_use_rdb_preamble))
+        .about("Begin rewritten files with a snapshot, which loads faster than commands."),
+    Directive::switch("aof-timestamp-enabled", "no", field!(persistence.aof_timestamp_enabled))
+        .about(
+            "Write the time into the append-only file, so that it can be cut off at a \
+             moment.",
+        ),
+    Directive::switch("aof-disable-auto-gc", "no", field!(persistence.aof_disable_auto_gc))
+        .about("Keep append-only files that are no longer needed."),
 ];
 
 fn not_empty(name: &[u8], message: &'static str) -> Result<(), Refusal> {

@@ -12,119 +12,155 @@ use brisk_engine::Dialect;
 /// The process: threads, files, signals, scheduling, log.
 #[derive(Clone, Default, PartialEq)]
 pub struct Process {
-    /// `threads`: worker threads; 0 for one per core available.
+    /// `threads`.
     pub threads: Threads,
-    /// `io-threads-do-reads`: kept for old files.
+    /// `io-threads-do-reads`.
     pub io_threads_do_reads: bool,
-    /// `databases`: number of databases.
+    /// `databases`.
     pub databases: i64,
-    /// `dir`: directory of data files, absolute.
+    /// `dir`.
     pub dir: Text,
-    /// `dialect`: whose words and rules are followed where Redis 7 and Valkey 8 differ.
+    /// `dialect`.
     pub dialect: Dialect,
-    /// `daemonize`: go to the background at start.
+    /// `daemonize`.
     pub daemonize: bool,
-    /// `supervised`: service manager to notify.
+    /// `supervised`.
     pub supervised: Supervised,
-    /// `pidfile`: file that holds the process id; empty for none.
+    /// `pidfile`.
     pub pidfile: Text,
-    /// `loglevel`: least important lines that are logged.
+    /// `loglevel`.
     pub loglevel: LogLevel,
-    /// `logfile`: log file; empty for standard output.
+    /// `logfile`.
     pub logfile: Text,
-    /// `always-show-logo`: kept for old files; there is no banner.
+    /// `always-show-logo`.
     pub always_show_logo: bool,
-    /// `syslog-enabled`: kept for old files.
+    /// `syslog-enabled`.
     pub syslog_enabled: bool,
-    /// `syslog-ident`: kept for old files.
+    /// `syslog-ident`.
     pub syslog_ident: Text,
-    /// `syslog-facility`: kept for old files.
+    /// `syslog-facility`.
     pub syslog_facility: SyslogFacility,
-    /// `hide-user-data-from-log`: keep keys and values out of the log.
+    /// `hide-user-data-from-log`.
     pub hide_user_data_from_log: bool,
-    /// `crash-log-enabled`: log a report when the process crashes.
+    /// `crash-log-enabled`.
     pub crash_log_enabled: bool,
-    /// `crash-memcheck-enabled`: kept for old files.
+    /// `crash-memcheck-enabled`.
     pub crash_memcheck_enabled: bool,
-    /// `use-exit-on-panic`: kept for old files.
+    /// `use-exit-on-panic`.
     pub use_exit_on_panic: bool,
-    /// `watchdog-period`: kept for old files.
+    /// `watchdog-period`.
     pub watchdog_period: i64,
-    /// `set-proc-title`: show `proc-title-template` in the process list.
+    /// `set-proc-title`.
     pub set_proc_title: bool,
-    /// `proc-title-template`: text of the process title.
+    /// `proc-title-template`.
     pub proc_title_template: Text,
-    /// `locale-collate`: locale of SORT ALPHA.
+    /// `locale-collate`.
     pub locale_collate: Text,
-    /// `ignore-warnings`: kept for old files; no start-up warning stops the server.
+    /// `ignore-warnings`.
     pub ignore_warnings: Text,
-    /// `hz`: background rounds per second, kept within 1 to 500.
+    /// `hz`.
     pub hz: i64,
-    /// `dynamic-hz`: kept for old files; each worker does its share in `hz` rounds, however many
-    /// clients there are.
+    /// `dynamic-hz`.
     pub dynamic_hz: bool,
-    /// `busy-reply-threshold`: milliseconds after which a script answers others with BUSY; 0 never.
+    /// `busy-reply-threshold`.
     pub busy_reply_threshold_ms: i64,
-    /// `shutdown-on-sigint`: what SIGINT does.
+    /// `shutdown-on-sigint`.
     pub shutdown_on_sigint: ShutdownMode,
-    /// `shutdown-on-sigterm`: what SIGTERM does.
+    /// `shutdown-on-sigterm`.
     pub shutdown_on_sigterm: ShutdownMode,
-    /// `shutdown-timeout`: seconds a shutdown waits for replicas.
+    /// `shutdown-timeout`.
     pub shutdown_timeout_s: i64,
-    /// `oom-score-adj`: whether the kernel's out-of-memory score is set.
+    /// `oom-score-adj`.
     pub oom_score_adj: OomScoreAdjust,
-    /// `oom-score-adj-values`: scores of a primary, a replica and a background child.
+    /// `oom-score-adj-values`.
     pub oom_score_adj_values: [i64; 3],
-    /// `disable-thp`: do without transparent huge pages. They cost those who fork; this server does
-    /// not, and has a rule of its own for them (`memory.rs`).
+    /// `disable-thp`.
     pub disable_thp: bool,
-    /// `jemalloc-bg-thread`: let the allocator purge in a thread of its own.
+    /// `jemalloc-bg-thread`.
     pub jemalloc_bg_thread: bool,
-    /// `server-cpulist`: processors of the workers.
+    /// `server-cpulist`.
     pub server_cpulist: Text,
-    /// `bio-cpulist`: processors of background threads.
+    /// `bio-cpulist`.
     pub bio_cpulist: Text,
-    /// `aof-rewrite-cpulist`: processors of the AOF rewrite.
+    /// `aof-rewrite-cpulist`.
     pub aof_rewrite_cpulist: Text,
-    /// `bgsave-cpulist`: processors of the snapshot writer.
+    /// `bgsave-cpulist`.
     pub bgsave_cpulist: Text,
     /// The words of each `loadmodule` line, without `loadmodule`.
     pub modules: Vec<Vec<Text>>,
 }
 
-pub(super) const DIRECTIVES: &[Directive] = &[
-    Directive::new("threads", "0", Kind::One(special::THREADS)).alias("io-threads").fixed(),
+pub(super) const THREADS: &[Directive] = &[
+    Directive::new("threads", "0", Kind::One(special::THREADS))
+        .about(
+            "Worker threads, each with its own connections; 0 is one for each processor \
+             that the process may use.",
+        )
+        .alias("io-threads")
+        .fixed(),
     Directive::switch("io-threads-do-reads", "no", field!(process.io_threads_do_reads))
+        .about("Workers always read by themselves.")
         .immutable()
         .ignored(),
-    Directive::integer("databases", "16", (1, INT_MAX), field!(process.databases)).immutable(),
-    Directive::new("dir", ".", Kind::One(special::DIR)).protected().settled_while_loading(),
-    Directive::choice("dialect", "redis", choice!(process.dialect)).fixed(),
-    Directive::switch("daemonize", "no", field!(process.daemonize)).immutable(),
-    Directive::choice("supervised", "no", choice!(process.supervised)).immutable(),
-    Directive::text("pidfile", "", field!(process.pidfile)).immutable(),
-    Directive::choice("loglevel", "notice", choice!(process.loglevel)),
-    Directive::text("logfile", "", field!(process.logfile)).immutable(),
-    Directive::switch("always-show-logo", "no", field!(process.always_show_logo))
+    Directive::text("server-cpulist", "", field!(process.server_cpulist))
+        .about("Processors that the workers run on.")
+        .alias("server_cpulist")
         .immutable()
-        .ignored(),
-    Directive::switch("syslog-enabled", "no", field!(process.syslog_enabled)).immutable().ignored(),
-    Directive::text("syslog-ident", "redis", field!(process.syslog_ident)).immutable().ignored(),
-    Directive::choice("syslog-facility", "local0", choice!(process.syslog_facility))
-        .immutable()
-        .ignored(),
-    Directive::switch("hide-user-data-from-log", "no", field!(process.hide_user_data_from_log))
         .planned(),
-    Directive::switch("crash-log-enabled", "yes", field!(process.crash_log_enabled)),
-    Directive::switch("crash-memcheck-enabled", "yes", field!(process.crash_memcheck_enabled))
+    Directive::text("bio-cpulist", "", field!(process.bio_cpulist))
+        .about("Processors that background threads run on.")
+        .alias("bio_cpulist")
+        .immutable()
+        .planned(),
+    Directive::text("aof-rewrite-cpulist", "", field!(process.aof_rewrite_cpulist))
+        .about("Processors that a rewrite of the append-only file runs on.")
+        .alias("aof_rewrite_cpulist")
+        .immutable()
+        .planned(),
+    Directive::text("bgsave-cpulist", "", field!(process.bgsave_cpulist))
+        .about("Processors that a background save runs on.")
+        .alias("bgsave_cpulist")
+        .immutable()
+        .planned(),
+    Directive::switch("jemalloc-bg-thread", "yes", field!(process.jemalloc_bg_thread))
+        .about("Let the allocator give memory back in a thread of its own."),
+    Directive::switch("disable-thp", "yes", field!(process.disable_thp))
+        .about(
+            "Do without transparent huge pages. They cost servers that fork, which this one \
+             does not.",
+        )
+        .immutable()
         .ignored(),
-    Directive::switch("use-exit-on-panic", "no", field!(process.use_exit_on_panic))
-        .hidden()
-        .ignored(),
-    Directive::integer("watchdog-period", "0", (0, INT_MAX), field!(process.watchdog_period))
-        .hidden()
-        .ignored(),
+];
+
+pub(super) const SERVICE: &[Directive] = &[
+    Directive::new("dir", ".", Kind::One(special::DIR))
+        .about("Directory of the data files; relative names of files are taken from there.")
+        .protected()
+        .settled_while_loading(),
+    Directive::integer("databases", "16", (1, INT_MAX), field!(process.databases))
+        .about("Number of databases, of which SELECT chooses one.")
+        .immutable(),
+    Directive::choice("dialect", "redis", choice!(process.dialect))
+        .about("Whose words and rules are followed where Redis 7 and Valkey 8 differ.")
+        .fixed(),
+    Directive::switch("daemonize", "no", field!(process.daemonize))
+        .about("Go to the background at start.")
+        .immutable(),
+    Directive::choice("supervised", "no", choice!(process.supervised))
+        .about(
+            "Which service manager is told that the server is ready; auto finds out by the \
+             environment.",
+        )
+        .immutable(),
+    Directive::text("pidfile", "", field!(process.pidfile))
+        .about(
+            "File that holds the id of the process; empty for none, or for \
+             /var/run/redis.pid in the background.",
+        )
+        .immutable(),
     Directive::switch("set-proc-title", "yes", field!(process.set_proc_title))
+        .about("Show proc-title-template in the list of processes.")
         .immutable()
         .planned(),
     Directive::checked_text(
@@ -133,51 +169,114 @@ pub(super) const DIRECTIVES: &[Directive] = &[
         field!(process.proc_title_template),
         special::title_template,
     )
+    .about("Text of the process title, with variables in braces.")
     .planned(),
-    Directive::text("locale-collate", "", field!(process.locale_collate)).planned(),
-    Directive::text("ignore-warnings", "", field!(process.ignore_warnings)).ignored(),
-    Directive::integer("hz", "10", (0, INT_MAX), field!(process.hz)),
-    Directive::switch("dynamic-hz", "yes", field!(process.dynamic_hz)).ignored(),
+    Directive::new("shutdown-on-sigint", "default", Kind::Many(special::SHUTDOWN_ON_SIGINT)).about(
+        "What SIGINT does: default saves if there are save points; save, nosave, now \
+             and force may be combined as in SHUTDOWN.",
+    ),
+    Directive::new("shutdown-on-sigterm", "default", Kind::Many(special::SHUTDOWN_ON_SIGTERM))
+        .about("What SIGTERM does, in the same words."),
+    Directive::integer("shutdown-timeout", "10", (0, INT_MAX), field!(process.shutdown_timeout_s))
+        .about("Seconds for which an end would wait for replicas that lag.")
+        .planned(),
+    Directive::choice("oom-score-adj", "no", choice!(process.oom_score_adj))
+        .about("Whether the kernel's score for killing processes when memory is short is set.")
+        .planned(),
+    Directive::new("oom-score-adj-values", "0 200 800", Kind::Many(special::OOM_SCORES))
+        .about("That score for a primary, a replica and a background process.")
+        .planned(),
+    Directive::new("include", "", Kind::Include)
+        .about("Another configuration file, read at this place. It may stand on several lines.")
+        .immutable(),
+    Directive::file_only("loadmodule", load_module)
+        .about("Modules are not supported: the line is read, and nothing is loaded.")
+        .immutable()
+        .planned(),
+];
+
+pub(super) const LOG: &[Directive] = &[
+    Directive::choice("loglevel", "notice", choice!(process.loglevel))
+        .about("The least important lines that are logged."),
+    Directive::text("logfile", "", field!(process.logfile))
+        .about("File of the log; empty is standard output.")
+        .immutable(),
+    Directive::switch("hide-user-data-from-log", "no", field!(process.hide_user_data_from_log))
+        .about("Keep keys and values out of the log.")
+        .planned(),
+    Directive::switch("crash-log-enabled", "yes", field!(process.crash_log_enabled))
+        .about("Log a report when the process crashes."),
+    Directive::switch("crash-memcheck-enabled", "yes", field!(process.crash_memcheck_enabled))
+        .about("No memory test follows a crash.")
+        .ignored(),
+    Directive::switch("always-show-logo", "no", field!(process.always_show_logo))
+        .about("There is no banner.")
+        .immutable()
+        .ignored(),
+    Directive::switch("syslog-enabled", "no", field!(process.syslog_enabled))
+        .about("There is no output to syslog; a service manager passes standard output on.")
+        .immutable()
+        .ignored(),
+    Directive::text("syslog-ident", "redis", field!(process.syslog_ident))
+        .about("Name that syslog lines would have.")
+        .immutable()
+        .ignored(),
+    Directive::choice("syslog-facility", "local0", choice!(process.syslog_facility))
+        .about("Facility that syslog lines would have.")
+        .immutable()
+        .ignored(),
+    Directive::text("ignore-warnings", "", field!(process.ignore_warnings))
+        .about("Warnings to ignore at start; here none of them stops the server.")
+        .ignored(),
+];
+
+pub(super) const ADVANCED: &[Directive] = &[
+    Directive::integer("hz", "10", (0, INT_MAX), field!(process.hz)).about(
+        "Background rounds per second: expiry, idle clients, sampled figures. Values \
+             outside of 1 to 500 are moved inside.",
+    ),
+    Directive::switch("dynamic-hz", "yes", field!(process.dynamic_hz))
+        .about("Each worker does its share in hz rounds, however many clients there are.")
+        .ignored(),
     Directive::integer(
         "busy-reply-threshold",
         "5000",
         (0, LONG_MAX),
         field!(process.busy_reply_threshold_ms),
     )
+    .about(
+        "Milliseconds after which a running script answers other clients with BUSY, so \
+             that they can stop it; 0 never.",
+    )
     .alias("lua-time-limit"),
-    Directive::new("shutdown-on-sigint", "default", Kind::Many(special::SHUTDOWN_ON_SIGINT)),
-    Directive::new("shutdown-on-sigterm", "default", Kind::Many(special::SHUTDOWN_ON_SIGTERM)),
-    Directive::integer("shutdown-timeout", "10", (0, INT_MAX), field!(process.shutdown_timeout_s))
+    Directive::text("locale-collate", "", field!(process.locale_collate))
+        .about("Locale by whose order SORT ALPHA sorts; empty is that of the environment.")
         .planned(),
-    Directive::choice("oom-score-adj", "no", choice!(process.oom_score_adj)).planned(),
-    Directive::new("oom-score-adj-values", "0 200 800", Kind::Many(special::OOM_SCORES)).planned(),
-    Directive::switch("disable-thp", "yes", field!(process.disable_thp)).immutable().ignored(),
-    Directive::switch("jemalloc-bg-thread", "yes", field!(process.jemalloc_bg_thread)),
-    Directive::text("server-cpulist", "", field!(process.server_cpulist))
-        .alias("server_cpulist")
-        .immutable()
-        .planned(),
-    Directive::text("bio-cpulist", "", field!(process.bio_cpulist))
-        .alias("bio_cpulist")
-        .immutable()
-        .planned(),
-    Directive::text("aof-rewrite-cpulist", "", field!(process.aof_rewrite_cpulist))
-        .alias("aof_rewrite_cpulist")
-        .immutable()
-        .planned(),
-    Directive::text("bgsave-cpulist", "", field!(process.bgsave_cpulist))
-        .alias("bgsave_cpulist")
-        .immutable()
-        .planned(),
-    Directive::file_only("loadmodule", load_module).immutable().planned(),
-    Directive::new("include", "", Kind::Include).immutable(),
+    Directive::switch("use-exit-on-panic", "no", field!(process.use_exit_on_panic))
+        .about("How a process would end after a failed assertion.")
+        .hidden()
+        .ignored(),
+    Directive::integer("watchdog-period", "0", (0, INT_MAX), field!(process.watchdog_period))
+        .about("Milliseconds after which a watchdog would log what the server is busy with.")
+        .hidden()
+        .ignored(),
     // Steered things that are gone; one argument is taken and forgotten.
-    Directive::file_only("list-max-ziplist-entries", forget).immutable().ignored(),
-    Directive::file_only("list-max-ziplist-value", forget).immutable().ignored(),
-    Directive::file_only("lua-replicate-commands", forget).immutable().ignored(),
+    Directive::file_only("list-max-ziplist-entries", forget)
+        .about("Read and forgotten: list-max-listpack-size took its place.")
+        .immutable()
+        .ignored(),
+    Directive::file_only("list-max-ziplist-value", forget)
+        .about("Read and forgotten: list-max-listpack-size took its place.")
+        .immutable()
+        .ignored(),
+    Directive::file_only("lua-replicate-commands", forget)
+        .about("Read and forgotten: what scripts change is always propagated as commands.")
+        .immutable()
+        .ignored(),
     Directive::file_only("sentinel", |_, _, _| {
         Err("sentinel directive while not in sentinel mode".into())
     })
+    .about("Refused: Sentinel is not part of this server.")
     .immutable(),
 ];
 

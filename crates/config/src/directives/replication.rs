@@ -8,114 +8,140 @@ use crate::value::{PrimaryAddress, Text};
 /// Primary and replica.
 #[derive(Clone, Default, PartialEq)]
 pub struct Replication {
-    /// `replicaof`: the primary of this server.
+    /// `replicaof`.
     pub replicaof: Option<PrimaryAddress>,
-    /// `masteruser`: user to log in with at the primary.
+    /// `masteruser`.
     pub masteruser: Text,
-    /// `masterauth`: password to log in with at the primary.
+    /// `masterauth`.
     pub masterauth: Text,
-    /// `repl-timeout`: seconds without a sign of life after which a link is dropped.
+    /// `repl-timeout`.
     pub repl_timeout_s: i64,
-    /// `repl-ping-replica-period`: seconds between pings to replicas.
+    /// `repl-ping-replica-period`.
     pub repl_ping_replica_period_s: i64,
-    /// `repl-backlog-size`: bytes kept for partial resynchronisation, at least 16 KiB.
+    /// `repl-backlog-size`.
     pub repl_backlog_size: u64,
-    /// `repl-backlog-ttl`: seconds the backlog is kept without replicas; 0 for ever.
+    /// `repl-backlog-ttl`.
     pub repl_backlog_ttl_s: i64,
-    /// `repl-disable-tcp-nodelay`: send to replicas in fewer, later packets.
+    /// `repl-disable-tcp-nodelay`.
     pub repl_disable_tcp_nodelay: bool,
-    /// `repl-diskless-sync`: send full copies without a file.
+    /// `repl-diskless-sync`.
     pub repl_diskless_sync: bool,
-    /// `repl-diskless-sync-delay`: seconds to wait for more replicas before a full copy.
+    /// `repl-diskless-sync-delay`.
     pub repl_diskless_sync_delay_s: i64,
-    /// `repl-diskless-sync-max-replicas`: replicas for which a full copy no longer waits;
-    /// 0 always waits.
+    /// `repl-diskless-sync-max-replicas`.
     pub repl_diskless_sync_max_replicas: i64,
-    /// `repl-diskless-load`: how a replica takes a full copy.
+    /// `repl-diskless-load`.
     pub repl_diskless_load: DisklessLoad,
-    /// `replica-announce-ip`: address told to the primary; empty for the real one.
+    /// `replica-announce-ip`.
     pub replica_announce_ip: Text,
-    /// `replica-announce-port`: port told to the primary; 0 for the real one.
+    /// `replica-announce-port`.
     pub replica_announce_port: i64,
-    /// `replica-announced`: let Sentinel know of this replica.
+    /// `replica-announced`.
     pub replica_announced: bool,
-    /// `replica-priority`: rank for promotion, lower first; 0 never.
+    /// `replica-priority`.
     pub replica_priority: i64,
-    /// `replica-read-only`: refuse writes of clients while a replica.
+    /// `replica-read-only`.
     pub replica_read_only: bool,
-    /// `replica-serve-stale-data`: answer while the link to the primary is down.
+    /// `replica-serve-stale-data`.
     pub replica_serve_stale_data: bool,
-    /// `replica-ignore-maxmemory`: leave eviction to the primary.
+    /// `replica-ignore-maxmemory`.
     pub replica_ignore_maxmemory: bool,
-    /// `dual-channel-replication-enabled`: send a full copy beside the stream.
+    /// `dual-channel-replication-enabled`.
     pub dual_channel_replication_enabled: bool,
-    /// `replica-lazy-flush`: free old data in the background before a full copy.
+    /// `replica-lazy-flush`.
     pub replica_lazy_flush: bool,
-    /// `replica-ignore-disk-write-errors`: go on when the primary's commands cannot
-    /// be written to disk.
+    /// `replica-ignore-disk-write-errors`.
     pub replica_ignore_disk_write_errors: bool,
-    /// `min-replicas-to-write`: good replicas below which writes are refused; 0 for none.
+    /// `min-replicas-to-write`.
     pub min_replicas_to_write: i64,
-    /// `min-replicas-max-lag`: seconds of lag up to which a replica is good.
+    /// `min-replicas-max-lag`.
     pub min_replicas_max_lag_s: i64,
-    /// `replica-compare-period`: seconds between comparisons with replicas; 0 for none.
+    /// `replica-compare-period`.
     pub replica_compare_period_s: i64,
-    /// `replica-compare-heal`: have those comparisons heal what differs.
+    /// `replica-compare-heal`.
     pub replica_compare_heal: bool,
-    /// `propagation-error-behavior`: what a replica does when a command of its primary fails.
+    /// `propagation-error-behavior`.
     pub propagation_error_behavior: PropagationError,
 }
 
 pub(super) const DIRECTIVES: &[Directive] = &[
-    Directive::new("replicaof", "", Kind::Many(special::REPLICAOF)).alias("slaveof").immutable(),
+    Directive::new("replicaof", "", Kind::Many(special::REPLICAOF))
+        .about(
+            "Host and port of the primary that this server is a replica of; without it, it \
+             is a primary.",
+        )
+        .alias("slaveof")
+        .immutable(),
     Directive::text("masteruser", "", field!(replication.masteruser))
+        .about("User to log in as at the primary; empty is the default user.")
         .alias("primaryuser")
         .sensitive(),
     Directive::text("masterauth", "", field!(replication.masterauth))
+        .about("Password to log in with at the primary; empty does not log in.")
         .alias("primaryauth")
         .sensitive()
         .binary(),
-    Directive::integer("repl-timeout", "60", (1, INT_MAX), field!(replication.repl_timeout_s)),
+    Directive::integer("repl-timeout", "60", (1, INT_MAX), field!(replication.repl_timeout_s))
+        .about(
+            "Seconds without a sign of life after which a link between primary and replica \
+             is given up.",
+        ),
     Directive::integer(
         "repl-ping-replica-period",
         "10",
         (1, INT_MAX),
         field!(replication.repl_ping_replica_period_s),
     )
+    .about("Seconds between the pings that a primary sends its replicas.")
     .alias("repl-ping-slave-period"),
     Directive::memory(
         "repl-backlog-size",
         "1mb",
         (1, SIZE_MAX),
         field!(replication.repl_backlog_size),
+    )
+    .about(
+        "Bytes of the stream that are kept for replicas that come back, at least 16 \
+             KiB.",
     ),
     Directive::integer(
         "repl-backlog-ttl",
         "3600",
         (0, LONG_MAX),
         field!(replication.repl_backlog_ttl_s),
-    ),
+    )
+    .about("Seconds for which they are kept without any replica; 0 for ever."),
     Directive::switch(
         "repl-disable-tcp-nodelay",
         "no",
         field!(replication.repl_disable_tcp_nodelay),
-    ),
-    Directive::switch("repl-diskless-sync", "yes", field!(replication.repl_diskless_sync)),
+    )
+    .about("Send to replicas in fewer and later packets."),
+    Directive::switch("repl-diskless-sync", "yes", field!(replication.repl_diskless_sync))
+        .about("Send full copies to replicas without writing a file."),
     Directive::integer(
         "repl-diskless-sync-delay",
         "5",
         (0, INT_MAX),
         field!(replication.repl_diskless_sync_delay_s),
-    ),
+    )
+    .about("Seconds to wait for more replicas before a full copy is sent to all of them."),
     Directive::integer(
         "repl-diskless-sync-max-replicas",
         "0",
         (0, INT_MAX),
         field!(replication.repl_diskless_sync_max_replicas),
-    ),
+    )
+    .about("Replicas from which on a full copy does not wait for more; 0 always waits."),
     Directive::choice("repl-diskless-load", "disabled", choice!(replication.repl_diskless_load))
+        .about(
+            "How a replica takes a full copy: by way of a file (disabled), directly if it \
+             has no data (on-empty-db), or beside the old data, which answers meanwhile \
+             (swapdb).",
+        )
         .settled_while_loading(),
     Directive::text("replica-announce-ip", "", field!(replication.replica_announce_ip))
+        .about("Address that a replica tells its primary; empty is the real one.")
         .alias("slave-announce-ip"),
     Directive::integer(
         "replica-announce-port",
@@ -123,21 +149,29 @@ pub(super) const DIRECTIVES: &[Directive] = &[
         (0, 65535),
         field!(replication.replica_announce_port),
     )
+    .about("Port that a replica tells its primary; 0 is the real one.")
     .alias("slave-announce-port"),
-    Directive::switch("replica-announced", "yes", field!(replication.replica_announced)),
+    Directive::switch("replica-announced", "yes", field!(replication.replica_announced))
+        .about("Let Sentinel know of this replica."),
     Directive::integer(
         "replica-priority",
         "100",
         (0, INT_MAX),
         field!(replication.replica_priority),
     )
+    .about("Rank of this replica for a promotion, the lowest first; 0 is never promoted.")
     .alias("slave-priority"),
     Directive::switch("replica-read-only", "yes", field!(replication.replica_read_only))
+        .about("Refuse writes of clients while this server is a replica.")
         .alias("slave-read-only"),
     Directive::switch(
         "replica-serve-stale-data",
         "yes",
         field!(replication.replica_serve_stale_data),
+    )
+    .about(
+        "Answer from old data while the link to the primary is down; no refuses most \
+             commands.",
     )
     .alias("slave-serve-stale-data"),
     Directive::switch(
@@ -145,6 +179,7 @@ pub(super) const DIRECTIVES: &[Directive] = &[
         "yes",
         field!(replication.replica_ignore_maxmemory),
     )
+    .about("Leave eviction to the primary.")
     .alias("slave-ignore-maxmemory"),
     // Valkey's, whose replicas take a dataset and the stream by one connection if it is not offered.
     Directive::switch(
@@ -152,20 +187,24 @@ pub(super) const DIRECTIVES: &[Directive] = &[
         "no",
         field!(replication.dual_channel_replication_enabled),
     )
+    .about("Send a full copy by a connection beside that of the stream.")
     .planned(),
     Directive::switch("replica-lazy-flush", "no", field!(replication.replica_lazy_flush))
+        .about("Free the old data in the background before a full copy is loaded.")
         .alias("slave-lazy-flush"),
     Directive::switch(
         "replica-ignore-disk-write-errors",
         "no",
         field!(replication.replica_ignore_disk_write_errors),
-    ),
+    )
+    .about("Let a replica go on when what the primary sends cannot be written to its disk."),
     Directive::integer(
         "min-replicas-to-write",
         "0",
         (0, INT_MAX),
         field!(replication.min_replicas_to_write),
     )
+    .about("Good replicas below which a primary refuses writes; 0 needs none.")
     .alias("min-slaves-to-write"),
     Directive::integer(
         "min-replicas-max-lag",
@@ -173,17 +212,24 @@ pub(super) const DIRECTIVES: &[Directive] = &[
         (0, INT_MAX),
         field!(replication.min_replicas_max_lag_s),
     )
+    .about("Seconds since a replica's last sign of life up to which it counts as good.")
     .alias("min-slaves-max-lag"),
     Directive::integer(
         "replica-compare-period",
         "3600",
         (0, INT_MAX),
         field!(replication.replica_compare_period_s),
+    )
+    .about(
+        "Seconds between comparisons of what replicas hold with what this server holds; \
+             0 makes none.",
     ),
-    Directive::switch("replica-compare-heal", "no", field!(replication.replica_compare_heal)),
+    Directive::switch("replica-compare-heal", "no", field!(replication.replica_compare_heal))
+        .about("Let those comparisons send replicas what differs."),
     Directive::choice(
         "propagation-error-behavior",
         "ignore",
         choice!(replication.propagation_error_behavior),
-    ),
+    )
+    .about("What a replica does when a command of its primary fails."),
 ];

@@ -9,21 +9,21 @@ use crate::value::{Refusal, Rename, Text};
 /// Who may do what.
 #[derive(Clone, Default, PartialEq)]
 pub struct Security {
-    /// `requirepass`: password of the default user; empty for none.
+    /// `requirepass`.
     pub requirepass: Text,
-    /// `aclfile`: file of users; empty for none.
+    /// `aclfile`.
     pub aclfile: Text,
-    /// `acllog-max-len`: entries of ACL LOG.
+    /// `acllog-max-len`.
     pub acllog_max_len: i64,
-    /// `acl-pubsub-default`: channels of a new user.
+    /// `acl-pubsub-default`.
     pub acl_pubsub_default: PubsubDefault,
-    /// `enable-protected-configs`: who may set protected directives.
+    /// `enable-protected-configs`.
     pub enable_protected_configs: Protection,
-    /// `enable-debug-command`: who may use DEBUG.
+    /// `enable-debug-command`.
     pub enable_debug_command: Protection,
-    /// `enable-module-command`: who may use MODULE.
+    /// `enable-module-command`.
     pub enable_module_command: Protection,
-    /// `sanitize-dump-payload`: kept for old files; all payloads are checked in depth.
+    /// `sanitize-dump-payload`.
     pub sanitize_dump_payload: SanitizeDump,
     /// `rename-command` lines, in order.
     pub renames: Vec<Rename>,
@@ -40,20 +40,47 @@ impl Security {
 }
 
 pub(super) const DIRECTIVES: &[Directive] = &[
-    Directive::text("requirepass", "", field!(security.requirepass)).sensitive().binary(),
-    Directive::text("aclfile", "", field!(security.aclfile)).immutable(),
-    Directive::integer("acllog-max-len", "128", (0, LONG_MAX), field!(security.acllog_max_len)),
-    Directive::choice("acl-pubsub-default", "resetchannels", choice!(security.acl_pubsub_default)),
+    Directive::text("requirepass", "", field!(security.requirepass))
+        .about("Password of the default user; empty for none.")
+        .sensitive()
+        .binary(),
+    Directive::text("aclfile", "", field!(security.aclfile))
+        .about(
+            "File of users, which ACL LOAD reads; empty for none. It excludes user lines \
+             here.",
+        )
+        .immutable(),
+    Directive::integer("acllog-max-len", "128", (0, LONG_MAX), field!(security.acllog_max_len))
+        .about("Entries of ACL LOG."),
+    Directive::choice("acl-pubsub-default", "resetchannels", choice!(security.acl_pubsub_default))
+        .about("Channels that a new user may use."),
     Directive::choice("enable-protected-configs", "no", choice!(security.enable_protected_configs))
+        .about(
+            "Who may set directives that can do harm, such as dir: nobody, anyone, or \
+             clients of this machine.",
+        )
         .immutable(),
     Directive::choice("enable-debug-command", "no", choice!(security.enable_debug_command))
+        .about("Who may use DEBUG.")
         .immutable(),
     Directive::choice("enable-module-command", "no", choice!(security.enable_module_command))
+        .about("Who may use MODULE.")
         .immutable(),
     Directive::choice("sanitize-dump-payload", "no", choice!(security.sanitize_dump_payload))
+        .about("All payloads of RESTORE are checked in depth.")
         .ignored(),
-    Directive::file_only("rename-command", rename_command).immutable(),
-    Directive::file_only("user", user).immutable(),
+    Directive::file_only("rename-command", rename_command)
+        .about(
+            "Gives a command another name; an empty one removes it. It may stand on several \
+             lines.",
+        )
+        .immutable(),
+    Directive::file_only("user", user)
+        .about(
+            "Name and rules of a user, as ACL SETUSER takes them. It may stand on several \
+             lines.",
+        )
+        .immutable(),
 ];
 
 /// Most `rename-command` lines: more than there are commands. Each is judged with all before it.

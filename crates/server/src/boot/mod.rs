@@ -58,6 +58,10 @@ pub fn main() -> ExitCode {
             say(&mut std::io::stdout(), &args::version_line(brisk_node::core::memory::ALLOCATOR));
             return ExitCode::SUCCESS;
         }
+        Invocation::PrintConfig => {
+            say(&mut std::io::stdout(), &brisk_config::template());
+            return ExitCode::SUCCESS;
+        }
         Invocation::Help => {
             say(&mut std::io::stderr(), args::USAGE);
             return ExitCode::FAILURE;

@@ -1,0 +1,189 @@
+//! The configuration file that explains itself: every directive with what it does, what it takes
+//! and its default, written from the rows. `brisk-server --print-config` prints it, and a server
+//! that is started with it is set as one without a file.
+//!
+//! A line that sets a default is active, so that it can be edited in place. It is commented out if
+//! there is nothing to set: the directive does nothing, is there for tests, stands in files only,
+//! or its default has no text.
+
+use std::fmt::Write as _;
+
+use super::directive::{Directive, INT_MAX, Kind, LONG_MAX, SIZE_MAX, Standing};
+use super::directives::THEMES;
+use super::{Config, value, words};
+
+/// Columns of a comment.
+const WIDTH: usize = 96;
+
+/// The text of the file.
+pub fn template() -> String {
+    let mut out = String::from(HEAD);
+    let defaults = Config::default();
+    for theme in THEMES {
+        _ = write!(out, "\n{}\n# {}\n", "#".repeat(WIDTH), theme.title);
+        for row in theme.rows {
+            out.push('\n');
+            comment(&mut out, row.about);
+            if let Some(note) = note(row) {
+                comment(&mut out, note);
+            }
+            comment(&mut out, &facts(row));
+            lines(&mut out, row, &defaults);
+        }
+    }
+    out
+}
+
+const HEAD: &str = "\
+# Configuration of brisk-server, with every directive at its default, as printed by
+# `brisk-server --print-config`. Start a server with it: brisk-server /path/to/brisk.conf
+#
+# A directive is a line: its name, then its value. Values with blanks stand in quotes. Amounts of
+# memory are bytes or have a unit: k, m and g count in thousands, kb, mb and gb in 1024s.
+# Behind each description stands in brackets what the directive takes, and how it can be changed:
+# by CONFIG SET while the server runs, or at start only.
+";
+
+/// Why the line need not be there.
+fn note(row: &Directive) -> Option<&'static str> {
+    match row.standing {
+        Standing::Planned => Some("Does nothing yet: accepted, but what it steers is not there."),
+        Standing::Ignored => Some("Does nothing: accepted so that existing files load."),
+        Standing::InForce => None,
+    }
+}
+
+/// What it takes, how it is changed, and its other name.
+fn facts(row: &Directive) -> String {
+    let mut facts = form(&row.kind);
+    facts.push_str(if row.immutable || row.fixed { "; at start only" } else { "; CONFIG SET" });
+    if row.protected {
+        facts.push_str(" if enable-protected-configs allows it");
+    }
+    if let Some(alias) = row.alias {
+        _ = write!(facts, "; also named {alias}");
+    }
+    format!("[{facts}]")
+}
+
+/// Which values there are.
+fn form(kind: &Kind) -> String {
+    match kind {
+        Kind::Switch(_) => "yes or no".to_owned(),
+        Kind::Integer { min, max, .. } => match (*min, *max) {
+            (min, INT_MAX | LONG_MAX) if min <= i64::from(i32::MIN) => "number".to_owned(),
+            (min, INT_MAX | LONG_MAX) => format!("number, at least {min}"),
+            (min, max) => format!("number, {min} to {max}"),
+        },
+        Kind::Memory { min, max, .. } => match (*min, *max) {
+            (0, SIZE_MAX..) => "memory".to_owned(),
+            (min, SIZE_MAX..) => format!("memory, at least {}", value::memory_text(min)),
+            (min, max) => {
+                let (min, max) = (value::memory_text(min), value::memory_text(max));
+                format!("memory, {min} to {max}")
+            }
+        },
+        Kind::MemoryShare(_) => "memory, or a percentage as 5%".to_owned(),
+        Kind::Mode(_) => "octal number, 0 to 777".to_owned(),
+        Kind::Choice(choice) => format!("one of {}", (choice.list)()),
+        Kind::Text { .. } => "text".to_owned(),
+        Kind::One(special) | Kind::Many(special) => special.form.to_owned(),
+        Kind::FileOnly(_) => "words".to_owned(),
+        Kind::Include => "path".to_owned(),
+    }
+}
+
+/// The lines that set the default.
+fn lines(out: &mut String, row: &Directive, defaults: &Config) {
+    let arguments = match &row.kind {
+        // The default may be where the process was started: it stands in the row.
+        Kind::One(_) if row.default.is_empty() => vec![words::quote(b"")],
+        Kind::One(_) => vec![row.default.to_owned()],
+        _ => row.lines(defaults),
+    };
+    let mark = if row.hidden || row.standing != Standing::InForce { "# " } else { "" };
+    if arguments.is_empty() {
+        _ = writeln!(out, "# {}", row.name);
+    }
+    for arguments in arguments {
+        _ = writeln!(out, "{mark}{} {arguments}", row.name);
+    }
+}
+
+/// Writes a sentence in lines of a comment.
+fn comment(out: &mut String, text: &str) {
+    let mut column = WIDTH;
+    for word in text.split_ascii_whitespace() {
+        if column + 1 + word.len() > WIDTH {
+            if !out.ends_with('\n') {
+                out.push('\n');
+            }
+            out.push('#');
+            column = 1;
+        }
+        _ = write!(out, " {word}");
+        column += 1 + word.len();
+    }
+    out.push('\n');
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fuzzing::Lenient;
+    use crate::{directives, file, rewrite};
+
+    #[test]
+    fn a_server_with_the_template_is_set_as_one_without_a_file() {
+        let config = file::parse_alone(template().as_bytes(), &Lenient).unwrap();
+        assert_eq!(rewrite::shown(&config), rewrite::shown(&Config::default()));
+    }
+
+    #[test]
+    fn every_directive_in_force_has_a_line_that_can_be_edited_and_all_are_named() {
+        let text = template();
+        for row in directives::all() {
+            let named = |line: &str, mark: &str| {
+                let rest = line.strip_prefix(mark).and_then(|line| line.strip_prefix(row.name));
+                rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(' '))
+            };
+            let active = text.lines().filter(|line| named(line, "")).count();
+            let idle = text.lines().filter(|line| named(line, "# ")).count();
+            let wanted = row.is_setting()
+                && !row.hidden
+                && row.standing == Standing::InForce
+                && !row.lines(&Config::default()).is_empty();
+            assert_eq!(active > 0, wanted, "{}", row.name);
+            assert!(active + idle > 0, "{}", row.name);
+        }
+    }
+
+    #[test]
+    fn a_rewrite_of_the_template_changes_the_lines_that_changed() {
+        let mut config = Config::default();
+        config.network.port = 7777;
+        let text = template();
+        let merged = rewrite::merge(text.as_bytes(), &config, &[], rewrite::Added::Changed);
+        let merged = String::from_utf8(merged).unwrap();
+        let changed: Vec<(&str, &str)> =
+            text.lines().zip(merged.lines()).filter(|(old, new)| old != new).collect();
+        let dir = Config::default().process.dir.to_string_lossy().into_owned();
+        assert_eq!(
+            changed,
+            [("port 6379", "port 7777"), ("dir .", format!("dir \"{dir}\"").as_str())]
+        );
+    }
+
+    #[test]
+    fn the_form_of_threads_names_its_bound() {
+        let row = directives::find(b"threads").unwrap();
+        assert_eq!(form(&row.kind), format!("number, 0 to {}", crate::THREADS_MAX));
+    }
+
+    #[test]
+    fn lines_are_short_and_ascii() {
+        for line in template().lines().filter(|line| line.starts_with('#')) {
+            assert!(line.is_ascii() && line.len() <= WIDTH + 1, "{line}");
+        }
+    }
+}
