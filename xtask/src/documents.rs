@@ -149,14 +149,15 @@ pub(crate) fn blocks(document: &str, kind: &str) -> Vec<String> {
 fn is_as_said(said: &[String], output: &str) -> bool {
     let said: Vec<&str> = said.iter().map(|line| line.trim_end()).collect();
     let found: Vec<&str> = output.lines().map(str::trim_end).collect();
-    said.is_empty() || fits(&said, &found, "...", &|said, found| {
-        let (said, found): (Vec<&str>, Vec<String>) =
-            (pieces(said), found.chars().map(String::from).collect());
-        let said: Vec<String> = said.iter().flat_map(|piece| letters(piece)).collect();
-        let found: Vec<&str> = found.iter().map(String::as_str).collect();
-        let said: Vec<&str> = said.iter().map(String::as_str).collect();
-        fits(&said, &found, "...", &|a, b| a == b)
-    })
+    said.is_empty()
+        || fits(&said, &found, "...", &|said, found| {
+            let (said, found): (Vec<&str>, Vec<String>) =
+                (pieces(said), found.chars().map(String::from).collect());
+            let said: Vec<String> = said.iter().flat_map(|piece| letters(piece)).collect();
+            let found: Vec<&str> = found.iter().map(String::as_str).collect();
+            let said: Vec<&str> = said.iter().map(String::as_str).collect();
+            fits(&said, &found, "...", &|a, b| a == b)
+        })
 }
 
 /// A line with each `...` for itself.
@@ -226,7 +227,9 @@ mod tests {
         };
         assert!(said(&[], "anything\n"));
         assert!(said(&["a", "..."], "a\nb\nc\n") && said(&["...", "c"], "a\nb\nc\n"));
-        assert!(said(&["used: ...M"], "used: 1.25M\n") && said(&["(error) ..."], "(error) ERR x\n"));
+        assert!(
+            said(&["used: ...M"], "used: 1.25M\n") && said(&["(error) ..."], "(error) ERR x\n")
+        );
         assert!(!said(&["a"], "a\nb\n") && !said(&["a", "b"], "a\n") && !said(&["a...c"], "a b\n"));
     }
 

@@ -57,15 +57,12 @@ bench options:
 fn main() -> ExitCode {
     let mut words = std::env::args().skip(1);
     let task = words.next().unwrap_or_default();
-    // Called by the checks of packages and documents, within a clean Debian.
-    let inner: Option<fn(&[String]) -> anyhow::Result<bool>> = match task.as_str() {
-        "inside" => Some(package::inside),
-        "systemctl" => Some(package::unit::systemctl),
-        _ => None,
-    };
-    let result = match inner {
-        Some(run) => run(&words.collect::<Vec<_>>()),
-        None => chosen(&task, words),
+    let words: Vec<String> = words.collect();
+    let result = match task.as_str() {
+        // These two are called by the checks of packages and documents, within a clean Debian.
+        "inside" => package::inside(&words),
+        "systemctl" => package::unit::systemctl(&words),
+        _ => chosen(&task, words.into_iter()),
     };
     match result {
         Ok(true) => ExitCode::SUCCESS,

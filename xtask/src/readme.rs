@@ -97,7 +97,7 @@ mod tests {
     fn the_first_command_is_the_first_line_that_is_no_comment() {
         let readme = "# X\n```sh\n# build\n\ncargo build  # all of it\ncargo run\n```\n";
         assert_eq!(first_command(readme).as_deref(), Some("cargo build"));
-        assert_eq!(first_command("```shell\ncargo run\n```"), Some("cargo run"));
+        assert_eq!(first_command("```shell\ncargo run\n```"), None);
         assert_eq!(first_command("no block"), None);
     }
 

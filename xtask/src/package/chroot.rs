@@ -42,7 +42,8 @@ pub(crate) fn skip_reason() -> Option<String> {
     if !missing.is_empty() {
         return Some(format!("these programs are missing: {}", missing.join(", ")));
     }
-    if let Err(error) = run(Command::new("unshare").args(["--mount", "--pid", "--net", "--fork", "true"]))
+    if let Err(error) =
+        run(Command::new("unshare").args(["--mount", "--pid", "--net", "--fork", "true"]))
     {
         return Some(format!("the kernel refuses namespaces: {error:#}"));
     }
@@ -62,7 +63,9 @@ impl Clean {
         run(Command::new("tar").arg("-xf").arg(base).arg("-C").arg(&clean.root))?;
         for entry in fs::read_dir(release)? {
             let path = entry?.path();
-            if let (true, Some(name)) = (path.extension().is_some_and(|e| e == "deb"), path.file_name()) {
+            if let (true, Some(name)) =
+                (path.extension().is_some_and(|e| e == "deb"), path.file_name())
+            {
                 fs::copy(&path, clean.root.join("root").join(name))?;
             }
         }
@@ -107,13 +110,24 @@ fn base(folder: &Path) -> Result<PathBuf> {
     }
     let root = folder.join("base");
     remove(&root)?;
-    run(Command::new("debootstrap").args(["--variant=minbase", "--include=ca-certificates"]).args([&suite]).arg(&root).arg(&mirror).stdout(std::process::Stdio::null()))?;
+    run(Command::new("debootstrap")
+        .args(["--variant=minbase", "--include=ca-certificates"])
+        .args([&suite])
+        .arg(&root)
+        .arg(&mirror)
+        .stdout(std::process::Stdio::null()))?;
     for file in ["etc/resolv.conf", "etc/hosts"] {
         fs::copy(Path::new("/").join(file), root.join(file)).context(file)?;
     }
     let apt = |words: &[&str]| {
         let mut command = Command::new("chroot");
-        command.arg(&root).args(["env", "DEBIAN_FRONTEND=noninteractive", "apt-get", "--quiet", "--quiet"]);
+        command.arg(&root).args([
+            "env",
+            "DEBIAN_FRONTEND=noninteractive",
+            "apt-get",
+            "--quiet",
+            "--quiet",
+        ]);
         run(command.args(words).stdout(std::process::Stdio::null()))
     };
     apt(&["update"])?;
@@ -183,7 +197,10 @@ pub(crate) fn inside(words: &[String]) -> Result<bool> {
     // Packages look for this folder to know that there is a manager of services.
     fs::create_dir_all(root.join("run/systemd/system"))?;
     fs::write(root.join(OURSELVES), "")?;
-    run(Command::new("mount").arg("--bind").arg(std::env::current_exe()?).arg(root.join(OURSELVES)))?;
+    run(Command::new("mount")
+        .arg("--bind")
+        .arg(std::env::current_exe()?)
+        .arg(root.join(OURSELVES)))?;
     let systemctl = root.join("usr/local/sbin/systemctl");
     fs::write(&systemctl, format!("#!/bin/sh\nexec /{OURSELVES} systemctl \"$@\"\n"))?;
     fs::set_permissions(&systemctl, fs::Permissions::from_mode(0o755))?;
@@ -227,7 +244,8 @@ mod tests {
 
     #[test]
     fn mirrors_are_found_in_lines_and_in_paragraphs() {
-        let lines = "# x\ndeb [signed-by=/k] http://a/x other main\ndeb http://b/debian trixie main\n";
+        let lines =
+            "# x\ndeb [signed-by=/k] http://a/x other main\ndeb http://b/debian trixie main\n";
         assert_eq!(mirror_in(lines, "trixie").as_deref(), Some("http://b/debian"));
         assert_eq!(mirror_in(lines, "other").as_deref(), Some("http://a/x"));
         let paragraphs = "Types: deb-src\nURIs: http://s\nSuites: trixie\n\n\

@@ -76,7 +76,10 @@ fn installed(debian: &Inside) -> Result<()> {
     }
     // Scripts are where writable memory could have to be executable, and the settings can be kept.
     let mut conn = Conn::try_tcp(ADDRESS)?;
-    must_be("55", &conn.try_cmd("EVAL 'local s=0 for i=1,10 do s=s+i end return s' 0")?.to_string())?;
+    must_be(
+        "55",
+        &conn.try_cmd("EVAL 'local s=0 for i=1,10 do s=s+i end return s' 0")?.to_string(),
+    )?;
     must_be("OK", &conn.try_cmd("CONFIG SET timeout 77")?.to_string())?;
     must_be("OK", &conn.try_cmd("CONFIG REWRITE")?.to_string())?;
     must_be("timeout 77", &debian.shell(&format!("grep ^timeout {SETTINGS}"))?)
@@ -90,7 +93,9 @@ fn restarted(debian: &Inside) -> Result<()> {
     set("two")?;
     let mut conn = Conn::try_tcp(ADDRESS)?;
     must_be("OK", &conn.try_cmd("SAVE")?.to_string())?;
-    debian.shell("kill -9 $(cat /run/units/brisk-server.service.pid); systemctl start brisk-server")?;
+    debian.shell(
+        "kill -9 $(cat /run/units/brisk-server.service.pid); systemctl start brisk-server",
+    )?;
     holds("two")
 }
 
@@ -109,7 +114,8 @@ fn upgraded(debian: &Inside) -> Result<()> {
     let (package, folder) = (debian.path("root/server.deb"), debian.path("root/later"));
     run(Command::new("dpkg-deb").arg("--raw-extract").arg(&package).arg(&folder))?;
     let control = fs::read_to_string(folder.join("DEBIAN/control"))?;
-    let version = control.lines().find(|line| line.starts_with("Version: ")).context("no version")?;
+    let version =
+        control.lines().find(|line| line.starts_with("Version: ")).context("no version")?;
     let later = control.replace(version, &format!("{version}.later"));
     fs::write(folder.join("DEBIAN/control"), later)?;
     let settings = folder.join("etc/brisk/brisk.conf");

@@ -150,9 +150,9 @@ pub(super) fn words(help: &str) -> Vec<Word> {
         for part in head.split(", ") {
             let mut parts = part.split_whitespace();
             let Some(word) = parts.next().filter(|word| word.starts_with('-')) else { continue };
-            let value = parts.next().map(|value| {
-                value.trim_matches(|c: char| !c.is_ascii_alphanumeric()).to_owned()
-            });
+            let value = parts
+                .next()
+                .map(|value| value.trim_matches(|c: char| !c.is_ascii_alphanumeric()).to_owned());
             of_line.push(Word { word: word.to_owned(), value, about: about.clone() });
         }
         let value = of_line.last().and_then(|word| word.value.clone());
@@ -277,13 +277,8 @@ Server:
 
     #[test]
     fn a_page_has_usage_headings_and_options() {
-        let program = Program {
-            name: "tool",
-            package: "tool",
-            summary: "a tool",
-            has_help: true,
-            more: "",
-        };
+        let program =
+            Program { name: "tool", package: "tool", summary: "a tool", has_help: true, more: "" };
         let page = page(&program, HELP, "none");
         for part in [
             "tool [options] FILE\ntool \\-\\-version\n.fi",

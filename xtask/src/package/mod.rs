@@ -20,7 +20,7 @@ mod sbom;
 mod settings;
 pub(crate) mod unit;
 
-pub(crate) use chroot::{Clean, inside, skip_reason};
+pub(crate) use chroot::{Clean, Inside, inside, skip_reason};
 
 use crate::options::Options;
 use anyhow::{Context, Result, bail};

@@ -76,8 +76,10 @@ pub(super) fn build() -> Result<Release> {
         }
         fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
     }
-    let built = output(Command::new("git").args(["log", "-1", "--format=%cI"]).current_dir(workspace_root()))
-        .unwrap_or_default();
+    let built = output(
+        Command::new("git").args(["log", "-1", "--format=%cI"]).current_dir(workspace_root()),
+    )
+    .unwrap_or_default();
     derive(&places)?;
     let bill = serde_json::to_vec_pretty(&sbom::bill(&metadata, built.trim())?)?;
     write(&places.derived.join("brisk.cdx.json"), &bill)?;
@@ -194,9 +196,8 @@ fn archive(places: &Places, machine: &str, built: &str) -> Result<()> {
 
 /// SHA256SUMS of all files of the release, as `sha256sum --check` reads it.
 fn checksums(folder: &Path) -> Result<()> {
-    let mut names: Vec<_> = fs::read_dir(folder)?
-        .map(|entry| Ok(entry?.file_name()))
-        .collect::<Result<_>>()?;
+    let mut names: Vec<_> =
+        fs::read_dir(folder)?.map(|entry| Ok(entry?.file_name())).collect::<Result<_>>()?;
     names.sort();
     let sums = output(Command::new("sha256sum").args(&names).current_dir(folder))?;
     write(&folder.join("SHA256SUMS"), sums.as_bytes())

@@ -32,7 +32,9 @@ pub(super) fn bill(metadata: &Value, built: &str) -> Result<Value> {
     let roots: BTreeSet<&str> = PROGRAMS.iter().map(|program| program.package).collect();
     let mut open: Vec<&str> = packages
         .iter()
-        .filter(|(_, p)| p["source"].is_null() && text(p, "name").is_some_and(|n| roots.contains(n)))
+        .filter(|(_, p)| {
+            p["source"].is_null() && text(p, "name").is_some_and(|n| roots.contains(n))
+        })
         .map(|(id, _)| *id)
         .collect();
     let mut reached = BTreeSet::new();
@@ -47,7 +49,8 @@ pub(super) fn bill(metadata: &Value, built: &str) -> Result<Value> {
     for id in &reached {
         let package = packages.get(id).with_context(|| format!("{id}: no such package"))?;
         components.insert(purl(package), component(package, &checksums));
-        let mut on: Vec<String> = edges.get(id).into_iter().flatten().map(|to| reference(to)).collect();
+        let mut on: Vec<String> =
+            edges.get(id).into_iter().flatten().map(|to| reference(to)).collect();
         on.sort();
         on.dedup();
         dependencies.insert(purl(package), json!({"ref": purl(package), "dependsOn": on}));

@@ -113,7 +113,10 @@ port 6379
         let changes = "# About this file.\n\n# Here.\nunixsocket /run/x\nport 1\n";
         let text = packaged(DEFAULTS, changes).unwrap();
         assert!(text.contains("only]\nport 1\n"), "{text}");
-        assert!(text.contains("# Path.\n# In this package:\n# Here.\nunixsocket /run/x\n"), "{text}");
+        assert!(
+            text.contains("# Path.\n# In this package:\n# Here.\nunixsocket /run/x\n"),
+            "{text}"
+        );
         assert!(!text.contains("6379") && !text.contains("About"), "{text}");
     }
 

@@ -31,7 +31,8 @@ pub(crate) fn systemctl(words: &[String]) -> Result<bool> {
     let verb = words.next().context("systemctl: no verb")?;
     let mut good = true;
     for name in words {
-        let name = if name.ends_with(".service") { name.to_owned() } else { format!("{name}.service") };
+        let name =
+            if name.ends_with(".service") { name.to_owned() } else { format!("{name}.service") };
         good &= act(verb, &name, quiet, now)?;
     }
     Ok(good)
@@ -143,9 +144,11 @@ impl Unit {
     /// The folders that are made for it, with their modes.
     fn folders(&self) -> Vec<(PathBuf, String)> {
         let mut folders = Vec::new();
-        for (key, above) in
-            [("RuntimeDirectory", "/run"), ("StateDirectory", "/var/lib"), ("LogsDirectory", "/var/log")]
-        {
+        for (key, above) in [
+            ("RuntimeDirectory", "/run"),
+            ("StateDirectory", "/var/lib"),
+            ("LogsDirectory", "/var/log"),
+        ] {
             let mode = self.get(&format!("{key}Mode")).unwrap_or("0755");
             folders.extend(
                 self.list(key).iter().map(|name| (Path::new(above).join(name), mode.to_owned())),
