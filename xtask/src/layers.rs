@@ -102,6 +102,7 @@ const SERVER: Layers = Layers {
     // Of the simulation, what stands in for the system is below the link, which uses it in tests.
     order: &[
         &["info", "simulation/outside", "simulation/strand"],
+        &["http"],
         &["commands", "loading", "link"],
         &["worker"],
         &["boot"],

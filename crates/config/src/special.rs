@@ -30,23 +30,36 @@ fn text(word: &[u8]) -> String {
 pub(super) const BIND: Special = Special {
     form: "addresses",
     get: |c| c.network.bind.join(" "),
-    set: |c, words, _| {
-        if words.len() > BIND_ADDRESSES_MAX {
-            return Err("Too many bind addresses specified.".into());
-        }
-        c.network.bind = match words {
-            [one] if one.is_empty() => Vec::new(),
-            words => words.iter().map(|word| text(word)).collect(),
-        };
-        Ok(())
-    },
-    lines: |c| match c.network.bind.as_slice() {
-        [] => vec!["\"\"".to_owned()],
-        addresses => vec![
-            addresses.iter().map(|a| plain_or_quoted(a.as_bytes())).collect::<Vec<_>>().join(" "),
-        ],
-    },
+    set: |c, words, _| set_addresses(&mut c.network.bind, words),
+    lines: |c| address_lines(&c.network.bind),
 };
+
+/// `http-bind`: the same for requests by HTTP.
+pub(super) const HTTP_BIND: Special = Special {
+    form: "addresses",
+    get: |c| c.network.http_bind.join(" "),
+    set: |c, words, _| set_addresses(&mut c.network.http_bind, words),
+    lines: |c| address_lines(&c.network.http_bind),
+};
+
+fn set_addresses(place: &mut Vec<String>, words: &[Vec<u8>]) -> Result<(), Refusal> {
+    if words.len() > BIND_ADDRESSES_MAX {
+        return Err("Too many bind addresses specified.".into());
+    }
+    *place = match words {
+        [one] if one.is_empty() => Vec::new(),
+        words => words.iter().map(|word| text(word)).collect(),
+    };
+    Ok(())
+}
+
+fn address_lines(addresses: &[String]) -> Vec<String> {
+    if addresses.is_empty() {
+        return vec!["\"\"".to_owned()];
+    }
+    let words: Vec<String> = addresses.iter().map(|a| plain_or_quoted(a.as_bytes())).collect();
+    vec![words.join(" ")]
+}
 
 /// A word as it is if it reads back so, else in quotes.
 pub fn plain_or_quoted(word: &[u8]) -> String {

@@ -12,6 +12,15 @@ use super::{Config, directives};
 /// Descriptors kept back for files, listeners and pipes, beside those of clients.
 pub const FILES_RESERVED: u64 = 32;
 
+/// Connections by HTTP at once.
+pub const HTTP_CONNECTIONS_MAX: usize = 64;
+
+/// Descriptors that are not for clients: also those of the admin lane and of HTTP.
+pub fn reserved(config: &Config) -> u64 {
+    let http = if config.network.http_port > 0 { HTTP_CONNECTIONS_MAX as u64 } else { 0 };
+    FILES_RESERVED + config.clients.admin_maxclients.unsigned_abs() + http
+}
+
 /// What came of asking for enough open files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OpenFiles {

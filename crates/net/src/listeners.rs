@@ -113,6 +113,19 @@ fn open_admin_lane(config: &Config, log: &Log) -> Option<Listeners> {
     lane.pop()
 }
 
+/// Opens what `http-port` and `http-bind` name. `None` if the server cannot start; the log says why.
+pub fn open_http(config: &Config, log: &Log) -> Option<Vec<Listener>> {
+    let network = &config.network;
+    let port = u16::try_from(network.http_port).unwrap_or(0);
+    match open_port(config, &network.http_bind, port, true, 1, log) {
+        Ok(opened) => Some(opened.into_iter().flatten().collect()),
+        Err(NotListening) => {
+            log.warning(format_args!("Failed listening on port {port} (HTTP), aborting."));
+            None
+        }
+    }
+}
+
 /// The ports of a configuration, 0 for none: what for, number, and what it is called.
 fn ports(config: &Config) -> [(Purpose, u16, &'static str); 2] {
     let number = |port: i64| u16::try_from(port).unwrap_or(0);

@@ -10,11 +10,13 @@
 //! | `commands` | commands that need a session or the server |
 //! | `loading` | the dataset from the append-only file |
 //! | `info` | what INFO shows |
+//! | `http` | the same for monitoring: `/metrics`, `/health`, `/ready` |
 //! | `simulation` | replication, simulated: a test |
 #![forbid(unsafe_code)]
 
 pub mod boot;
 pub mod commands;
+mod http;
 pub mod info;
 pub mod link;
 pub mod loading;

@@ -24,6 +24,16 @@ pub struct Network {
     pub admin_unixsocket: Text,
     /// `admin-unixsocketperm`.
     pub admin_unixsocketperm: u32,
+    /// `http-port`.
+    pub http_port: i64,
+    /// `http-bind`.
+    pub http_bind: Vec<String>,
+    /// `http-tls`.
+    pub http_tls: bool,
+    /// `http-user`.
+    pub http_user: Text,
+    /// `http-password`.
+    pub http_password: Text,
     /// `tcp-backlog`.
     pub tcp_backlog: i64,
     /// `tcp-keepalive`.
@@ -48,6 +58,11 @@ impl Network {
     /// Whether there is an admin lane: a worker of its own for operators' connections.
     pub fn has_admin_lane(&self) -> bool {
         self.admin_port > 0 || !self.admin_unixsocket.is_empty()
+    }
+
+    /// Whether requests by HTTP come encrypted.
+    pub fn has_encrypted_http(&self) -> bool {
+        self.http_port > 0 && self.http_tls
     }
 }
 
@@ -84,6 +99,27 @@ pub(super) const DIRECTIVES: &[Directive] = &[
              gives.",
         )
         .fixed(),
+    Directive::integer("http-port", "0", (0, 65535), field!(network.http_port))
+        .about(
+            "TCP port for /metrics, /health and /ready by HTTP, for monitoring; 0 does not listen \
+             for it.",
+        )
+        .fixed(),
+    Directive::new("http-bind", "127.0.0.1 -::1", Kind::Many(special::HTTP_BIND))
+        .about("Addresses to listen on for HTTP, written as those of bind.")
+        .fixed(),
+    Directive::switch("http-tls", "no", field!(network.http_tls))
+        .about("Speak TLS on http-port, with the certificates and rules of the tls directives.")
+        .fixed(),
+    Directive::text("http-user", "metrics", field!(network.http_user))
+        .about("User name that /metrics asks for, if http-password is set."),
+    Directive::text("http-password", "", field!(network.http_password))
+        .about(
+            "Password that /metrics asks for; empty asks for none, and then protected mode answers \
+             this machine only.",
+        )
+        .sensitive()
+        .binary(),
     Directive::integer("tcp-backlog", "511", (0, INT_MAX), field!(network.tcp_backlog))
         .about(
             "How many connections may wait to be accepted. The kernel cuts it down to \

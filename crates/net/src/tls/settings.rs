@@ -46,13 +46,13 @@ impl TlsSettings {
         self.in_force.store(Some(settings));
     }
 
-    /// Loads the settings; what is wrong with them is logged. Without `tls-port` nothing is loaded
-    /// or checked, as in Redis.
+    /// Loads the settings; what is wrong with them is logged. Without `tls-port`, and HTTP by TLS,
+    /// nothing is loaded or checked, as in Redis.
     ///
     /// # Errors
     /// As [`TlsSettings::load`].
     pub fn prepare(config: &Config, log: &Log) -> Result<Option<Arc<ServerConfig>>, TlsError> {
-        if config.tls.port == 0 {
+        if config.tls.port == 0 && !config.network.has_encrypted_http() {
             return Ok(None);
         }
         for note in notes(config) {

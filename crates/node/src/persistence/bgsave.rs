@@ -10,6 +10,7 @@ use super::state::{Ended, Running};
 use crate::core::Core;
 use crate::core::shared::Shared;
 use brisk_config::Config;
+use brisk_config::directives::persistence::Persistence as Settings;
 use brisk_engine::keyspace::{Cut, CutOptions};
 use brisk_engine::{CommandError, Result};
 use brisk_reactor::unix_ms;
@@ -161,9 +162,7 @@ pub fn refusal(core: &Core) -> Option<CommandError> {
         let text = format!("MISCONF Errors writing to the AOF file: {reason}");
         return Some(CommandError::text(text));
     }
-    let config = &core.config.persistence;
-    let refuses = config.stop_writes_on_bgsave_error && !config.save.is_empty();
-    (refuses && !core.shared.snapshots.is_ok()).then(|| {
+    has_consequences(core.shared, &core.config.persistence).then(|| {
         let title = core.config.process.dialect.title();
         CommandError::text(format!(
             "MISCONF {title} is configured to save RDB snapshots, but it's currently unable to persist \
@@ -173,6 +172,17 @@ pub fn refusal(core: &Core) -> Option<CommandError> {
              about the RDB error."
         ))
     })
+}
+
+/// The last snapshot failed, and the settings say that nobody may write then.
+fn has_consequences(shared: &Shared, config: &Settings) -> bool {
+    let refuses = config.stop_writes_on_bgsave_error && !config.save.is_empty();
+    refuses && !shared.snapshots.is_ok()
+}
+
+/// Whether commands that write are refused for the sake of the disk.
+pub fn refuses_writes(shared: &Shared, config: &Settings) -> bool {
+    shared.aof.failure().is_some() || has_consequences(shared, config)
 }
 
 /// Writes the file, and tells the log.

@@ -12,6 +12,7 @@ pub mod service;
 
 use crate::boot::service::Service;
 use crate::commands;
+use crate::http::Http;
 use crate::loading::steps::{self, Inbox, Loading, Progress, Steps};
 use crate::worker::Worker;
 use brisk_acl::{self as acl, SetError, User, Vocabulary};
@@ -32,7 +33,7 @@ use brisk_node::core::shared::{Shared, armed};
 use brisk_node::persistence::{ending, snapshot};
 use brisk_observe::log::{Log, Role};
 use brisk_reactor::unix_ms;
-use brisk_reactor::{BackendChoice, Reactor};
+use brisk_reactor::{BackendChoice, Listener, Reactor};
 use brisk_structures::alloc;
 use brisk_structures::reclaim::Participant;
 use std::ffi::OsString;
@@ -165,6 +166,7 @@ fn serve(mut store: Store, service: Service, log: &Arc<Log>) -> Result<u8, Strin
         }
     }
     let Some(listeners) = brisk_net::listeners::open(&config, workers, log) else { return Ok(1) };
+    let Some(for_http) = brisk_net::listeners::open_http(&config, log) else { return Ok(1) };
     service.write_pid_file(log);
     let port = if config.network.port > 0 { config.network.port } else { config.tls.port };
     log.notice(format_args!(
@@ -180,6 +182,7 @@ fn serve(mut store: Store, service: Service, log: &Arc<Log>) -> Result<u8, Strin
         .map_err(|error| format!("cannot start a thread: {error}"))?;
     watch_signals(shared, log)?;
     log.notice(format_args!("Server initialized"));
+    let http = start_http(shared, &config, for_http)?;
     let (steps, inbox) = steps::pair(shared);
     let threads = start_workers(shared, &config, listeners, (inbox, log))?;
     let service = Arc::new(service);
@@ -199,6 +202,9 @@ fn serve(mut store: Store, service: Service, log: &Arc<Log>) -> Result<u8, Strin
             let _ = thread.join();
         }
     }
+    if let Some(http) = http {
+        http.stop();
+    }
     service.remove_pid_file(log);
     for path in [&config.network.unixsocket, &config.network.admin_unixsocket] {
         if !path.is_empty() {
@@ -207,6 +213,25 @@ fn serve(mut store: Store, service: Service, log: &Arc<Log>) -> Result<u8, Strin
     }
     log.warning(format_args!("Brisk is now ready to exit, bye bye..."));
     Ok(code)
+}
+
+/// Begins to answer by HTTP, if it is asked for: before the dataset is loaded, to say that it is.
+fn start_http(
+    shared: &'static Shared,
+    config: &Config,
+    listeners: Vec<Listener>,
+) -> Result<Option<Http>, String> {
+    if listeners.is_empty() {
+        return Ok(None);
+    }
+    Http::start(shared, listeners, backend_choice(config)).map(Some)
+}
+
+fn backend_choice(config: &Config) -> BackendChoice {
+    match config.network.io_backend {
+        IoBackend::Auto | IoBackend::Epoll => BackendChoice::Epoll,
+        IoBackend::IoUring => BackendChoice::Uring,
+    }
 }
 
 /// Loads the dataset on a thread of its own, and tells who waits for the server that it is ready.
@@ -233,9 +258,8 @@ fn load_beside(
 
 /// Has enough files for the clients, or fewer clients; false if not even one can be served.
 fn reserve_files(store: &mut Store, log: &Log) -> bool {
-    let clients = &store.current().clients;
-    let reserved = system::FILES_RESERVED + clients.admin_maxclients as u64;
-    let files = system::reserve_open_files(clients.maxclients, reserved);
+    let config = store.current();
+    let files = system::reserve_open_files(config.clients.maxclients, system::reserved(&config));
     for note in &files.notes {
         if files.raised {
             log.notice(format_args!("{note}"));
@@ -375,10 +399,7 @@ fn start_workers(
     listeners: Vec<Listeners>,
     (inbox, log): (Inbox, &Arc<Log>),
 ) -> Result<Vec<std::thread::JoinHandle<()>>, String> {
-    let backend = match config.network.io_backend {
-        IoBackend::Auto | IoBackend::Epoll => BackendChoice::Epoll,
-        IoBackend::IoUring => BackendChoice::Uring,
-    };
+    let backend = backend_choice(config);
     let mut threads = Vec::new();
     let (ready, is_ready) = std::sync::mpsc::channel();
     let mut inbox = Some(inbox);

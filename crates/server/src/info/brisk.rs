@@ -65,6 +65,12 @@ pub(super) fn write(view: &View<'_>, text: &mut Text) {
     let congestions = view.shared.observe.figures.congestions.load(Ordering::Relaxed);
     text.number("pubsub_congestions", congestions);
     text.number("repl_stream_on_disk", view.shared.replication.feed.spilled_bytes());
+    text.number("clients_output_bytes", view.shared.output_bytes());
+    if let Some(durable) = view.shared.aof.durable() {
+        // Looked at later, so that it is not before what is on the disk.
+        let end = view.shared.keyspace.journal().end();
+        text.number("aof_unsynced_bytes", end.0.saturating_sub(durable.0));
+    }
     text.number("mem_clients_input", view.shared.clients.input_weights.total());
     let closed =
         view.shared.observe.figures.input_total_limit_disconnections.load(Ordering::Relaxed);

@@ -7,7 +7,6 @@
 //! `prepare` does everything that can fail and keeps the results; `commit` cannot fail. Settings
 //! that workers merely read need neither: they take the new ones before their next batch.
 
-use brisk_config::directives::clients::Clients;
 use brisk_config::{Config, Rejection, system};
 use brisk_net::listeners::Purpose;
 use brisk_net::listeners::{Reopened, Replacement};
@@ -40,7 +39,7 @@ pub(super) fn prepare(
     if new.clients.maxclients > old.clients.maxclients
         || new.clients.admin_maxclients > old.clients.admin_maxclients
     {
-        reserve_files(shared, &new.clients)?;
+        reserve_files(shared, new)?;
     }
     if new.persistence.appendonly && !old.persistence.appendonly {
         rewrite::try_home(new).map_err(|reason| {
@@ -76,10 +75,9 @@ pub(super) fn prepare(
 }
 
 /// Raises the limit of open files to what so many clients need.
-fn reserve_files(shared: &Shared, clients: &Clients) -> Result<(), Rejection> {
-    let maxclients = clients.maxclients;
-    let reserved = system::FILES_RESERVED + clients.admin_maxclients as u64;
-    let files = system::reserve_open_files(maxclients, reserved);
+fn reserve_files(shared: &Shared, config: &Config) -> Result<(), Rejection> {
+    let maxclients = config.clients.maxclients;
+    let files = system::reserve_open_files(maxclients, system::reserved(config));
     for note in &files.notes {
         shared.log.warning(format_args!("{note}"));
     }

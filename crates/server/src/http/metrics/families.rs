@@ -1,0 +1,230 @@
+//! Metrics as text: the Prometheus text format 0.0.4 and OpenMetrics 1.0.
+//!
+//! Samples are collected by family and written family by family, so that each has its HELP and TYPE
+//! once, above all of its samples, in whatever order they were found. What the two formats differ in
+//! is here and nowhere else: OpenMetrics calls a family of counters by its name without `_total`, a
+//! family of no known type `unknown`, escapes quotes in HELP, and ends with `# EOF`.
+
+use std::collections::HashMap;
+use std::fmt::Write as _;
+
+/// How the text is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::http) enum Format {
+    Prometheus,
+    OpenMetrics,
+}
+
+const OPEN_METRICS: &str = "application/openmetrics-text";
+
+impl Format {
+    /// The format that an `Accept` header asks for: OpenMetrics if it is named and not valued less
+    /// than text.
+    pub(in crate::http) fn accepted(accept: &str) -> Format {
+        let (mut open, mut text) = (0, 0);
+        for range in accept.split(',') {
+            let mut parts = range.split(';').map(str::trim);
+            let kind = parts.next().unwrap_or_default();
+            let weight = parts.filter_map(|part| part.split_once('=')).find_map(|(name, value)| {
+                name.trim().eq_ignore_ascii_case("q").then(|| thousandths(value.trim()))
+            });
+            let weight = weight.unwrap_or(1000);
+            if kind.eq_ignore_ascii_case(OPEN_METRICS) {
+                open = open.max(weight);
+            } else if kind.eq_ignore_ascii_case("text/plain") {
+                text = text.max(weight);
+            }
+        }
+        if open > 0 && open >= text { Format::OpenMetrics } else { Format::Prometheus }
+    }
+
+    pub(in crate::http) fn content_type(self) -> &'static str {
+        match self {
+            Format::Prometheus => "text/plain; version=0.0.4; charset=utf-8",
+            Format::OpenMetrics => "application/openmetrics-text; version=1.0.0; charset=utf-8",
+        }
+    }
+}
+
+/// A weight from 0 to 1 in thousandths; what is none counts as 0.
+fn thousandths(value: &str) -> u32 {
+    let weight = value.parse::<f64>().ok().filter(|weight| (0.0..=1.0).contains(weight));
+    weight.map_or(0, |weight| (weight * 1000.0) as u32)
+}
+
+/// What the samples of a family mean.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    Counter,
+    Gauge,
+    Histogram,
+    Summary,
+    /// Has the name of a gauge and grows as a counter does: the exporter whose names these are has it
+    /// so.
+    Unknown,
+}
+
+/// Labels of a sample: names and values.
+pub(super) type Labels<'l> = &'l [(&'l str, &'l str)];
+
+struct Family {
+    name: &'static str,
+    kind: Kind,
+    help: &'static str,
+    samples: String,
+}
+
+/// The families so far, in the order in which they were begun.
+#[derive(Default)]
+pub(super) struct Families {
+    all: Vec<Family>,
+    by_name: HashMap<&'static str, usize>,
+}
+
+impl Families {
+    /// Adds a sample to a family, which it begins if there is none of the name. The names of
+    /// counters end with `_total`.
+    pub(super) fn add(
+        &mut self,
+        (name, kind, help): (&'static str, Kind, &'static str),
+        labels: Labels<'_>,
+        value: impl std::fmt::Display,
+    ) {
+        self.add_part((name, kind, help), "", labels, value);
+    }
+
+    /// The same for the part of a histogram or summary, such as `_sum`.
+    pub(super) fn add_part(
+        &mut self,
+        (name, kind, help): (&'static str, Kind, &'static str),
+        part: &str,
+        labels: Labels<'_>,
+        value: impl std::fmt::Display,
+    ) {
+        debug_assert_eq!(kind == Kind::Counter, name.ends_with("_total"), "{name}");
+        let at = *self.by_name.entry(name).or_insert_with(|| {
+            self.all.push(Family { name, kind, help, samples: String::new() });
+            self.all.len() - 1
+        });
+        let out = &mut self.all[at].samples;
+        out.push_str(name);
+        out.push_str(part);
+        for (number, (label, value)) in labels.iter().enumerate() {
+            out.push(if number == 0 { '{' } else { ',' });
+            out.push_str(label);
+            out.push_str("=\"");
+            escape(out, value, true);
+            out.push('"');
+        }
+        if !labels.is_empty() {
+            out.push('}');
+        }
+        // A string takes everything.
+        _ = writeln!(out, " {value}");
+    }
+
+    /// The whole text.
+    pub(super) fn text(self, format: Format) -> String {
+        let is_open = format == Format::OpenMetrics;
+        let room = self.all.iter().map(|family| family.samples.len() + 200).sum();
+        let mut out = String::with_capacity(room);
+        for family in self.all {
+            let (mut name, mut kind) = (family.name, word(family.kind));
+            if is_open {
+                name = name.strip_suffix("_total").unwrap_or(name);
+            } else if family.kind == Kind::Unknown {
+                kind = "untyped";
+            }
+            _ = write!(out, "# HELP {name} ");
+            escape(&mut out, family.help, is_open);
+            _ = write!(out, "\n# TYPE {name} {kind}\n");
+            out.push_str(&family.samples);
+        }
+        if is_open {
+            out.push_str("# EOF\n");
+        }
+        out
+    }
+}
+
+fn word(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Counter => "counter",
+        Kind::Gauge => "gauge",
+        Kind::Histogram => "histogram",
+        Kind::Summary => "summary",
+        Kind::Unknown => "unknown",
+    }
+}
+
+/// Writes text as labels have it, with quotes escaped, or as HELP has it.
+fn escape(out: &mut String, text: &str, quotes: bool) {
+    for letter in text.chars() {
+        match letter {
+            '\\' => out.push_str("\\\\"),
+            '\n' => out.push_str("\\n"),
+            '"' if quotes => out.push_str("\\\""),
+            letter => out.push(letter),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn families_stand_together_and_both_formats_name_them_their_way() {
+        let families = || {
+            let mut families = Families::default();
+            let calls = ("a_total", Kind::Counter, "Says \"a\" and \\.");
+            families.add(calls, &[("cmd", "x\"y\\z\nw"), ("b", "")], 1);
+            families.add(("b", Kind::Unknown, "b"), &[], 2.5);
+            families.add(calls, &[], 3);
+            families.add_part(("h", Kind::Histogram, "h"), "_bucket", &[("le", "+Inf")], 4);
+            families
+        };
+        // As the examples of both specifications escape.
+        assert_eq!(
+            families().text(Format::Prometheus),
+            "# HELP a_total Says \"a\" and \\\\.\n# TYPE a_total counter\n\
+             a_total{cmd=\"x\\\"y\\\\z\\nw\",b=\"\"} 1\na_total 3\n\
+             # HELP b b\n# TYPE b untyped\nb 2.5\n\
+             # HELP h h\n# TYPE h histogram\nh_bucket{le=\"+Inf\"} 4\n"
+        );
+        assert_eq!(
+            families().text(Format::OpenMetrics),
+            "# HELP a Says \\\"a\\\" and \\\\.\n# TYPE a counter\n\
+             a_total{cmd=\"x\\\"y\\\\z\\nw\",b=\"\"} 1\na_total 3\n\
+             # HELP b b\n# TYPE b unknown\nb 2.5\n\
+             # HELP h h\n# TYPE h histogram\nh_bucket{le=\"+Inf\"} 4\n# EOF\n"
+        );
+    }
+
+    #[test]
+    fn the_format_is_the_one_that_is_valued_more() {
+        for (accept, format) in [
+            ("", Format::Prometheus),
+            ("*/*", Format::Prometheus),
+            ("text/plain", Format::Prometheus),
+            ("application/openmetrics-text", Format::OpenMetrics),
+            ("Application/OpenMetrics-Text; version=1.0.0", Format::OpenMetrics),
+            ("application/openmetrics-text;q=0, */*", Format::Prometheus),
+            ("application/openmetrics-text;q=x", Format::Prometheus),
+            ("application/openmetrics-text;q=0.4,text/plain;q=0.5", Format::Prometheus),
+            // As Prometheus 2.40 and 3.0 ask.
+            (
+                "application/openmetrics-text;version=1.0.0,application/openmetrics-text;\
+                 version=0.0.1;q=0.75,text/plain;version=0.0.4;q=0.5,*/*;q=0.1",
+                Format::OpenMetrics,
+            ),
+            (
+                "application/openmetrics-text;version=1.0.0;escaping=allow-utf-8;q=0.6,\
+                 text/plain;version=1.0.0;escaping=allow-utf-8;q=0.4,*/*;q=0.2",
+                Format::OpenMetrics,
+            ),
+        ] {
+            assert_eq!(Format::accepted(accept), format, "{accept}");
+        }
+    }
+}

@@ -1,0 +1,349 @@
+//! Requests by HTTP, for monitoring: `/metrics`, `/health` and `/ready` on `http-port`.
+//!
+//! ```text
+//!  bytes ─ (TLS) ─ request::cut ─ answer ─ bytes, one request after the other
+//! ```
+//!
+//! The thread `brisk-http` has an event loop of its own and is no worker: it takes no part in
+//! quiescence, so it answers while every worker stands still, and nothing that it does holds up a
+//! command. It reads what INFO reads: counters, and mutexes that are held briefly.
+//!
+//! | file | about |
+//! |---|---|
+//! | `request` | requests cut out of bytes |
+//! | `credentials` | who may see the figures |
+//! | `probes` | `/health` and `/ready` |
+//! | `response` | answers as bytes |
+//! | `metrics` | `/metrics`: the figures of INFO as Prometheus and OpenMetrics have them |
+
+mod credentials;
+mod metrics;
+mod probes;
+mod request;
+mod response;
+
+use self::metrics::Format;
+use self::request::{HEAD_BYTES_MAX, Method, Request};
+use self::response::Answer;
+use brisk_config::system::HTTP_CONNECTIONS_MAX;
+use brisk_net::tls::TlsStream;
+use brisk_node::core::shared::Shared;
+use brisk_reactor::{
+    Accept, BackendChoice, Close, CloseReason, Config, Control, Handler, Listener, Reactor, Token,
+    Waker, unix_ms,
+};
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// From the first byte of a request, or the connection, to the end of its head and body, and for the
+/// answer to be taken.
+const REQUEST_MS_MAX: u64 = 10_000;
+/// Between two requests: longer than the usual time between two looks of a monitoring system.
+const IDLE_MS_MAX: u64 = 120_000;
+/// While so many bytes of answers are not taken, no further request is looked at.
+const UNSENT_BYTES_MAX: usize = 64 * 1024;
+/// How long a connection that is to be closed waits for its last answer to be taken.
+const LINGER: Duration = Duration::from_secs(2);
+/// Bytes of requests that wait: a head, and what one receive brings behind it.
+const INPUT_BYTES_MAX: usize = HEAD_BYTES_MAX + 256 * 1024;
+
+const TOO_MANY: &[u8] =
+    b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
+
+/// The thread that answers.
+pub(crate) struct Http {
+    thread: JoinHandle<()>,
+    waker: Waker,
+    is_over: Arc<AtomicBool>,
+}
+
+impl Http {
+    /// Begins to answer on these listeners.
+    ///
+    /// # Errors
+    /// What the system refuses.
+    pub(crate) fn start(
+        shared: &'static Shared,
+        listeners: Vec<Listener>,
+        backend: BackendChoice,
+    ) -> Result<Http, String> {
+        let is_over = Arc::new(AtomicBool::new(false));
+        let ends = Arc::clone(&is_over);
+        let (ready, is_ready) = std::sync::mpsc::channel();
+        let run = move || match set_up(listeners, backend) {
+            Ok(mut reactor) => {
+                let _ = ready.send(Ok(reactor.waker()));
+                serve(shared, &mut reactor, &ends);
+            }
+            Err(error) => {
+                let _ = ready.send(Err(format!("cannot listen for HTTP: {error}")));
+            }
+        };
+        let thread = std::thread::Builder::new().name("brisk-http".to_owned()).spawn(run);
+        let thread = thread.map_err(|error| format!("cannot start a thread: {error}"))?;
+        let waker =
+            is_ready.recv().map_err(|_| "the thread for HTTP ended at once".to_owned())??;
+        Ok(Http { thread, waker, is_over })
+    }
+
+    /// Ends it: connections are closed as they are.
+    pub(crate) fn stop(self) {
+        self.is_over.store(true, Ordering::SeqCst);
+        self.waker.wake();
+        // If it panicked, it has said so on stderr.
+        let _ = self.thread.join();
+    }
+}
+
+fn set_up(listeners: Vec<Listener>, backend: BackendChoice) -> std::io::Result<Reactor> {
+    let mut reactor = Reactor::new(&Config { backend })?;
+    for listener in listeners {
+        reactor.listen(listener)?;
+    }
+    Ok(reactor)
+}
+
+fn serve(shared: &'static Shared, reactor: &mut Reactor, is_over: &AtomicBool) {
+    let mut server = Server { shared, connections: HashMap::new() };
+    while !is_over.load(Ordering::SeqCst) {
+        let wait = server.end_late(reactor.io(), unix_ms());
+        if let Err(error) = reactor.poll(&mut server, wait) {
+            shared.log.warning(format_args!("HTTP: the event loop failed: {error}; it is over"));
+            return;
+        }
+    }
+}
+
+/// One connection.
+struct Connection {
+    tls: Option<Box<TlsStream>>,
+    /// What has come and is not answered.
+    input: Vec<u8>,
+    /// Bytes of it that were looked at for the end of a head.
+    seen: usize,
+    /// Bytes of a body that are still to come.
+    body: u64,
+    /// When it is closed unless something is done before, in Unix ms.
+    until_ms: u64,
+    /// Waits until its answers are taken.
+    is_held: bool,
+    /// The client sends nothing more.
+    finished: bool,
+    /// No further request is answered.
+    is_closing: bool,
+}
+
+struct Server {
+    shared: &'static Shared,
+    connections: HashMap<Token, Connection>,
+}
+
+impl Server {
+    /// Closes connections whose time is over; for how long there is none. O(connections).
+    fn end_late(&mut self, io: &mut Control, now_ms: u64) -> Option<Duration> {
+        let mut next = None;
+        for (token, connection) in &self.connections {
+            if connection.until_ms <= now_ms {
+                io.close(*token, Close::Now);
+            } else {
+                let left = connection.until_ms - now_ms;
+                next = Some(next.map_or(left, |next: u64| next.min(left)));
+            }
+        }
+        next.map(Duration::from_millis)
+    }
+
+    /// Decrypts what has come, or takes it as it is; false if the connection is broken.
+    fn take(connection: &mut Connection, io: &mut Control, token: Token, bytes: &[u8]) -> bool {
+        let Some(stream) = &mut connection.tls else {
+            connection.input.extend_from_slice(bytes);
+            return true;
+        };
+        let output = io.output(token);
+        let received = stream.receive(bytes, &mut connection.input, output);
+        if !output.is_empty() {
+            io.send(token);
+        }
+        match received {
+            Ok(received) => {
+                connection.finished |= received.finished;
+                true
+            }
+            Err(_) => false,
+        }
+    }
+
+    /// Answers what has come, as far as answers are taken.
+    fn go_on(&self, connection: &mut Connection, io: &mut Control, token: Token) {
+        let mut at = 0;
+        loop {
+            if connection.is_closing {
+                at = connection.input.len();
+                break;
+            }
+            let rest = &connection.input[at..];
+            let skipped = (rest.len() as u64).min(connection.body);
+            connection.body -= skipped;
+            at += usize::try_from(skipped).unwrap_or(rest.len());
+            if connection.body > 0 {
+                break;
+            }
+            connection.is_held = io.unsent(token) > UNSENT_BYTES_MAX;
+            if connection.is_held {
+                connection.until_ms = unix_ms() + REQUEST_MS_MAX;
+                io.pause_reading(token);
+                io.when_drained(token, 0);
+                break;
+            }
+            match request::cut(&connection.input[at..], &mut connection.seen) {
+                Ok(Some((request, head))) => {
+                    at += head;
+                    connection.body = request.body;
+                    connection.is_closing = !request.keeps_alive;
+                    let answer = self.answer(&request, io, token);
+                    Self::send(connection, io, token, &answer, &request);
+                }
+                Ok(None) => break,
+                Err(fault) => {
+                    let request = Request::default();
+                    connection.is_closing = true;
+                    Self::send(connection, io, token, &Answer::of_fault(fault), &request);
+                }
+            }
+        }
+        connection.input.drain(..at);
+        if connection.input.is_empty() {
+            connection.input.shrink_to(HEAD_BYTES_MAX);
+        }
+        let is_held = connection.is_held;
+        if (connection.is_closing || connection.finished) && !is_held {
+            if let Some(stream) = &mut connection.tls
+                && !stream.is_handshaking()
+            {
+                stream.close(io.output(token));
+            }
+            connection.is_closing = true;
+            io.close(token, Close::Flush { linger: LINGER });
+        }
+    }
+
+    fn send(
+        connection: &mut Connection,
+        io: &mut Control,
+        token: Token,
+        answer: &Answer,
+        request: &Request,
+    ) {
+        let keeps = !connection.is_closing;
+        let bytes = answer.bytes(request.method == Method::Head, keeps, unix_ms() / 1000);
+        let output = io.output(token);
+        match &mut connection.tls {
+            Some(stream) => stream.send(&bytes, output),
+            None => output.extend_from_slice(&bytes),
+        }
+        io.send(token);
+        connection.until_ms = unix_ms() + IDLE_MS_MAX;
+    }
+
+    /// What a request is answered.
+    fn answer(&self, request: &Request, io: &mut Control, token: Token) -> Answer {
+        let config = self.shared.config();
+        let network = &config.network;
+        let is_open = network.http_password.is_empty() && network.protected_mode;
+        if is_open && !io.peer_addr(token).is_local() {
+            return Answer::text(
+                403,
+                "protected-mode is on and http-password is not set: only this machine is answered",
+            );
+        }
+        let known = ["/metrics", "/health", "/ready"].contains(&request.path.as_str());
+        match request.path.as_str() {
+            _ if !known => Answer::text(404, "there are /metrics, /health and /ready"),
+            _ if request.method == Method::Other => Answer::text(405, "only GET and HEAD"),
+            "/health" => Answer::text(200, "ok"),
+            "/ready" => match probes::unready(self.shared) {
+                None => Answer::text(200, "ready"),
+                Some(why) => Answer::text(503, why),
+            },
+            _ if !credentials::admit(network, request.authorization.as_deref()) => {
+                Answer::text(401, "name and password are needed")
+            }
+            _ => {
+                let format = Format::accepted(&request.accept);
+                let body = metrics::text(self.shared, &config, format);
+                Answer { status: 200, content_type: format.content_type(), body }
+            }
+        }
+    }
+}
+
+impl Handler for Server {
+    fn accepted(&mut self, _: &mut Control, token: Token, _: usize) -> Accept {
+        let is_encrypted = self.shared.config().network.http_tls;
+        if self.connections.len() >= HTTP_CONNECTIONS_MAX {
+            // Before a handshake nothing can be said that the client would understand.
+            let why = if is_encrypted { b"".as_slice() } else { TOO_MANY };
+            return Accept::Refuse(why.into());
+        }
+        let mut tls = None;
+        if is_encrypted {
+            let stream = self.shared.tls.current().and_then(|it| TlsStream::new(it).ok());
+            let Some(stream) = stream else { return Accept::Refuse(b"".as_slice().into()) };
+            tls = Some(Box::new(stream));
+        }
+        let connection = Connection {
+            tls,
+            input: Vec::new(),
+            seen: 0,
+            body: 0,
+            until_ms: unix_ms() + REQUEST_MS_MAX,
+            is_held: false,
+            finished: false,
+            is_closing: false,
+        };
+        self.connections.insert(token, connection);
+        Accept::Keep
+    }
+
+    fn received(&mut self, io: &mut Control, token: Token, bytes: &[u8]) {
+        let Some(mut connection) = self.connections.remove(&token) else { return };
+        let is_new = connection.input.is_empty() && connection.body == 0;
+        if is_new && !connection.is_closing {
+            // What a slow client sends byte by byte does not give it more time.
+            let until_ms = unix_ms() + REQUEST_MS_MAX;
+            let shaking = connection.tls.as_ref().is_some_and(|stream| stream.is_handshaking());
+            if !shaking {
+                connection.until_ms = connection.until_ms.min(until_ms);
+            }
+        }
+        let is_well = Self::take(&mut connection, io, token, bytes);
+        if is_well && connection.input.len() <= INPUT_BYTES_MAX {
+            self.go_on(&mut connection, io, token);
+        } else {
+            io.close(token, Close::Flush { linger: LINGER });
+        }
+        self.connections.insert(token, connection);
+    }
+
+    fn finished(&mut self, io: &mut Control, token: Token) {
+        let Some(mut connection) = self.connections.remove(&token) else { return };
+        connection.finished = true;
+        self.go_on(&mut connection, io, token);
+        self.connections.insert(token, connection);
+    }
+
+    fn drained(&mut self, io: &mut Control, token: Token) {
+        let Some(mut connection) = self.connections.remove(&token) else { return };
+        io.resume_reading(token);
+        connection.until_ms = unix_ms() + IDLE_MS_MAX;
+        self.go_on(&mut connection, io, token);
+        self.connections.insert(token, connection);
+    }
+
+    fn closed(&mut self, _: &mut Control, token: Token, _: CloseReason) {
+        self.connections.remove(&token);
+    }
+}

@@ -1,0 +1,295 @@
+//! What a client asks for: the request line and the headers that matter here, cut out of bytes that
+//! come in any pieces. HTTP/1.0 and 1.1, as in RFC 9112.
+//!
+//! What is not clear is an error: two lengths, a header that is folded or has a blank before its
+//! colon, a body whose end nobody can know. A server that guesses, where another on the way has
+//! guessed otherwise, answers requests that nobody sent.
+
+/// Bytes of a request up to its empty line.
+pub(super) const HEAD_BYTES_MAX: usize = 8 * 1024;
+/// Bytes of a body, which is read only to find the next request.
+pub(super) const BODY_BYTES_MAX: u64 = 64 * 1024;
+
+/// A request, as far as somebody asks for it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Request {
+    pub(super) method: Method,
+    /// The path, without what follows a question mark.
+    pub(super) path: String,
+    /// The connection stays for another request.
+    pub(super) keeps_alive: bool,
+    /// Bytes of body that follow.
+    pub(super) body: u64,
+    /// The value of `Accept`; several are joined.
+    pub(super) accept: String,
+    /// The value of `Authorization`.
+    pub(super) authorization: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) enum Method {
+    #[default]
+    Get,
+    Head,
+    Other,
+}
+
+/// Why a request cannot be answered; the connection is closed then.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Fault {
+    /// It is not HTTP, or not clear.
+    Malformed(&'static str),
+    HeadTooLong,
+    BodyTooLong,
+    /// `Transfer-Encoding`: nothing here needs a body, so that none is decoded.
+    Encoded,
+    Version,
+}
+
+/// Cuts the head of the next request off the front of `input`: the request and the bytes of its
+/// head, `None` if it is not whole. `seen` bytes were looked at in earlier calls; it is moved on.
+pub(super) fn cut(input: &[u8], seen: &mut usize) -> Result<Option<(Request, usize)>, Fault> {
+    // Empty lines before a request are passed over.
+    let begin = input.iter().take_while(|byte| matches!(byte, b'\r' | b'\n')).count();
+    let mut at = (*seen).max(begin);
+    while let Some(found) = input[at.min(input.len())..].iter().position(|byte| *byte == b'\n') {
+        let end = at + found;
+        let line = &input[begin..end];
+        if line.ends_with(b"\n") || line.ends_with(b"\n\r") {
+            if end >= HEAD_BYTES_MAX {
+                return Err(Fault::HeadTooLong);
+            }
+            *seen = 0;
+            return parse(line).map(|request| Some((request, end + 1)));
+        }
+        at = end + 1;
+    }
+    if input.len() >= HEAD_BYTES_MAX {
+        return Err(Fault::HeadTooLong);
+    }
+    *seen = at;
+    Ok(None)
+}
+
+fn parse(head: &[u8]) -> Result<Request, Fault> {
+    let text = std::str::from_utf8(head).map_err(|_| Fault::Malformed("not text"))?;
+    let mut lines = text.split('\n').map(|line| line.strip_suffix('\r').unwrap_or(line));
+    let (mut request, is_newer) = request_line(lines.next().unwrap_or_default())?;
+    request.keeps_alive = is_newer;
+    let (mut length, mut hosts) = (None, 0);
+    for line in lines.filter(|line| !line.is_empty()) {
+        let (name, value) = line.split_once(':').ok_or(Fault::Malformed("header without colon"))?;
+        if name.is_empty() || !name.bytes().all(is_of_token) {
+            return Err(Fault::Malformed("header name"));
+        }
+        let value = value.trim_matches([' ', '\t']);
+        if value.bytes().any(|byte| byte.is_ascii_control() && byte != b'\t') {
+            return Err(Fault::Malformed("header value"));
+        }
+        match name.to_ascii_lowercase().as_str() {
+            "host" => hosts += 1,
+            "content-length" => {
+                let digits = !value.is_empty() && value.bytes().all(|byte| byte.is_ascii_digit());
+                let bytes: u64 = value.parse().unwrap_or(u64::MAX);
+                if !digits || length.is_some_and(|length| length != bytes) {
+                    return Err(Fault::Malformed("content-length"));
+                }
+                length = Some(bytes);
+            }
+            "transfer-encoding" => return Err(Fault::Encoded),
+            "connection" => connection(value, &mut request),
+            "accept" => {
+                let comma = if request.accept.is_empty() { "" } else { "," };
+                request.accept.push_str(comma);
+                request.accept.push_str(value);
+            }
+            "authorization" if request.authorization.is_some() => {
+                return Err(Fault::Malformed("authorization"));
+            }
+            "authorization" => request.authorization = Some(value.to_owned()),
+            _ => {}
+        }
+    }
+    if hosts > 1 || (is_newer && hosts == 0) {
+        return Err(Fault::Malformed("host"));
+    }
+    request.body = length.unwrap_or(0);
+    if request.body > BODY_BYTES_MAX { Err(Fault::BodyTooLong) } else { Ok(request) }
+}
+
+/// The request of this first line, and whether its version is 1.1.
+fn request_line(line: &str) -> Result<(Request, bool), Fault> {
+    const MALFORMED: Fault = Fault::Malformed("request line");
+    let mut words = line.split(' ');
+    let (Some(method), Some(target), Some(version), None) =
+        (words.next(), words.next(), words.next(), words.next())
+    else {
+        return Err(MALFORMED);
+    };
+    if method.is_empty() || !method.bytes().all(is_of_token) {
+        return Err(MALFORMED);
+    }
+    if target.bytes().any(|byte| byte.is_ascii_control()) {
+        return Err(MALFORMED);
+    }
+    let is_newer = match version {
+        "HTTP/1.1" => true,
+        "HTTP/1.0" => false,
+        version if version.starts_with("HTTP/") => return Err(Fault::Version),
+        _ => return Err(MALFORMED),
+    };
+    let method = match method {
+        "GET" => Method::Get,
+        "HEAD" => Method::Head,
+        _ => Method::Other,
+    };
+    // As it stands behind the host of a whole address, which is what proxies are sent.
+    let path = match target.split_once("://") {
+        Some((scheme, rest)) if !scheme.contains('/') => {
+            rest.find('/').map_or("/", |at| &rest[at..])
+        }
+        _ => target,
+    };
+    let path = path.split('?').next().unwrap_or_default().to_owned();
+    Ok((Request { method, path, ..Request::default() }, is_newer))
+}
+
+fn connection(value: &str, request: &mut Request) {
+    for word in value.split(',').map(str::trim) {
+        if word.eq_ignore_ascii_case("close") {
+            request.keeps_alive = false;
+        } else if word.eq_ignore_ascii_case("keep-alive") {
+            request.keeps_alive = true;
+        }
+    }
+}
+
+/// What names of methods and headers are made of.
+fn is_of_token(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn whole(text: &str) -> Result<Option<(Request, usize)>, Fault> {
+        cut(text.as_bytes(), &mut 0)
+    }
+
+    fn get(path: &str) -> Request {
+        Request { path: path.to_owned(), keeps_alive: true, ..Request::default() }
+    }
+
+    #[test]
+    fn a_request_is_the_same_however_its_bytes_come() {
+        let text = "\r\nGET /metrics?x=1 HTTP/1.1\r\nHost: a\r\nAccept: text/plain\r\n\
+                    Authorization: Basic eA==\r\naccept: */*;q=0.1\r\nContent-Length: 3\r\n\r\nabcGET";
+        let bytes = text.as_bytes();
+        let head = text.find("abc").unwrap();
+        let request = Request {
+            accept: "text/plain,*/*;q=0.1".to_owned(),
+            authorization: Some("Basic eA==".to_owned()),
+            body: 3,
+            ..get("/metrics")
+        };
+        for first in 0..bytes.len() {
+            let mut seen = 0;
+            let early = cut(&bytes[..first], &mut seen).unwrap();
+            assert_eq!(early.is_some(), first >= head, "{first}");
+            if early.is_none() {
+                assert_eq!(cut(bytes, &mut seen), Ok(Some((request.clone(), head))), "{first}");
+            }
+        }
+        let mut seen = 0;
+        for end in 0..head {
+            assert_eq!(cut(&bytes[..end], &mut seen), Ok(None));
+        }
+        assert_eq!(cut(&bytes[..head], &mut seen), Ok(Some((request, head))));
+    }
+
+    #[test]
+    fn lines_may_end_without_carriage_return_and_targets_may_name_the_host() {
+        assert_eq!(whole("GET / HTTP/1.1\nHost: a\n\n"), Ok(Some((get("/"), 24))));
+        for target in ["http://a/ready", "http://a/ready?b://c", "/ready"] {
+            let text = format!("GET {target} HTTP/1.1\r\nHost: a\r\n\r\n");
+            assert_eq!(whole(&text).unwrap().unwrap().0, get("/ready"), "{target}");
+        }
+    }
+
+    #[test]
+    fn connections_stay_as_the_version_and_the_header_say() {
+        for (version, header, keeps) in [
+            ("1.1", "Host: a", true),
+            ("1.1", "Host: a\r\nConnection: foo, Close", false),
+            ("1.0", "X: y", false),
+            ("1.0", "Connection: Keep-Alive", true),
+        ] {
+            let text = format!("HEAD /x HTTP/{version}\r\n{header}\r\n\r\n");
+            let (request, _) = whole(&text).unwrap().unwrap();
+            assert_eq!((request.keeps_alive, request.method), (keeps, Method::Head), "{header}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_clear_is_refused() {
+        for (text, fault) in [
+            ("\u{1}\u{2}\u{3}\n\n", Fault::Malformed("request line")),
+            ("GET /\r\n\r\n", Fault::Malformed("request line")),
+            ("GET  / HTTP/1.1\r\n\r\n", Fault::Malformed("request line")),
+            ("G(T / HTTP/1.1\r\n\r\n", Fault::Malformed("request line")),
+            ("*1\r\n$4\r\nPING\r\n\r\n", Fault::Malformed("request line")),
+            ("GET / HTTP/2.0\r\n\r\n", Fault::Version),
+            ("GET / HTTP/1.1\r\n\r\n", Fault::Malformed("host")),
+            ("GET / HTTP/1.1\r\nHost: a\r\nHost: a\r\n\r\n", Fault::Malformed("host")),
+            ("GET / HTTP/1.1\r\nHost : a\r\n\r\n", Fault::Malformed("header name")),
+            (
+                "GET / HTTP/1.1\r\nHost: a\r\n folded\r\n\r\n",
+                Fault::Malformed("header without colon"),
+            ),
+            ("GET / HTTP/1.1\r\nHost: a\r\n fold: ed\r\n\r\n", Fault::Malformed("header name")),
+            ("GET / HTTP/1.1\r\nHost: a\rb\r\n\r\n", Fault::Malformed("header value")),
+            (
+                "GET / HTTP/1.1\r\nHost: a\r\nContent-Length: +1\r\n\r\n",
+                Fault::Malformed("content-length"),
+            ),
+            (
+                "GET / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n",
+                Fault::Malformed("content-length"),
+            ),
+            (
+                "GET / HTTP/1.1\r\nHost: a\r\nContent-Length: 99999999999999999999\r\n\r\n",
+                Fault::BodyTooLong,
+            ),
+            ("GET / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n", Fault::Encoded),
+        ] {
+            assert_eq!(whole(text), Err(fault), "{text:?}");
+        }
+        assert_eq!(
+            cut(b"GET / HTTP/1.1\r\nHost: \xff\r\n\r\n", &mut 0),
+            Err(Fault::Malformed("not text"))
+        );
+        let long = format!("GET /{} HTTP/1.1\r\n", "a".repeat(HEAD_BYTES_MAX));
+        assert_eq!(whole(&long), Err(Fault::HeadTooLong));
+        assert_eq!(whole(&"\r\n".repeat(HEAD_BYTES_MAX)), Err(Fault::HeadTooLong));
+    }
+
+    #[test]
+    fn any_bytes_are_cut_without_harm() {
+        let mut state = 7u64;
+        for _ in 0..20_000 {
+            let bytes: Vec<u8> = (0..40)
+                .map(|_| {
+                    state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                    b"GET /HTP1.:\r\n\n\r ab\xff"[(state >> 33) as usize % 19]
+                })
+                .collect();
+            let mut seen = 0;
+            for end in 0..=bytes.len() {
+                if cut(&bytes[..end], &mut seen) != Ok(None) {
+                    break;
+                }
+            }
+        }
+    }
+}
