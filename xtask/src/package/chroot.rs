@@ -194,6 +194,10 @@ pub(crate) fn inside(words: &[String]) -> Result<bool> {
     run(Command::new("ip").args(["link", "set", "lo", "up"]))?;
     run(Command::new("mount").args(["--bind"]).arg(root).arg(root))?;
     run(Command::new("mount").args(["-t", "proc", "proc"]).arg(root.join("proc")))?;
+    let terminals = root.join("dev/pts");
+    run(Command::new("mount")
+        .args(["-t", "devpts", "-o", "newinstance,ptmxmode=0666", "devpts"])
+        .arg(terminals))?;
     // Packages look for this folder to know that there is a manager of services.
     fs::create_dir_all(root.join("run/systemd/system"))?;
     fs::write(root.join(OURSELVES), "")?;

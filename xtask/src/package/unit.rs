@@ -233,7 +233,7 @@ fn spawn(name: &str, unit: &Unit, user: &str, group: &str, notify: &str) -> Resu
     }
     let files = unit.get("LimitNOFILE").unwrap_or("1024:524288");
     let mut change = format!("setpriv --reuid={user} --regid={group} --init-groups");
-    if unit.get("NoNewPrivileges") == Some("yes") {
+    if matches!(unit.get("NoNewPrivileges"), Some("yes" | "true")) {
         change.push_str(" --no-new-privs");
     }
     if unit.get("CapabilityBoundingSet") == Some("") {
