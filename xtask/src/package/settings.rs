@@ -35,11 +35,10 @@ pub(super) fn packaged(defaults: &str, changes: &str) -> Result<String> {
     Ok(lines.join("\n") + "\n")
 }
 
-/// Whether a line gives `name` a value, or would if it were not commented out.
+/// Whether a line gives `name` a value; a setting without a default stands in a comment, alone.
 fn sets(line: &str, name: &str) -> bool {
-    let line = line.strip_prefix("# ").unwrap_or(line);
-    line.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with(' '))
-        && !line.ends_with('.')
+    let given = line.strip_prefix(name).is_some_and(|rest| rest.starts_with(' '));
+    given || line.strip_prefix("# ") == Some(name)
 }
 
 /// The names of all settings, as options of the server.
