@@ -7,11 +7,14 @@
 //! | `settings` | brisk.conf and its manual page, from `brisk-server --print-config` |
 //! | `sbom` | the bill of materials, from Cargo.lock |
 //! | `release` | building, the packages, the archive, checksums |
+//! | `container` | what can be said of the Containerfile without an engine |
 //! | `chroot` | a clean Debian that packages are installed into |
 //! | `unit` | a stand-in for `systemctl` in there, which reads the unit as systemd does |
 //! | `lifetime` | installed, running, restarted, upgraded, removed, purged |
 
 mod chroot;
+#[cfg(test)]
+mod container;
 mod lifetime;
 mod manual;
 mod programs;
