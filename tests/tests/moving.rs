@@ -1,4 +1,4 @@
-//! Moving to Brisk and back, as `docs/moving.md` says: a client writes throughout, and each of its writes is
+//! Moving to Brisk and back, as `docs/moving-from-redis.md` says: a client writes throughout, and each of its writes is
 //! there in the end (C4, D1).
 
 use brisk_testkit::{Conn, Launch, Server, assert_reply, wait_until};

@@ -1,12 +1,12 @@
 //! `cargo xtask ci`: everything a change must pass, in the order in which it fails fastest.
 
 //!
-//! One target folder, two profiles: everything is built in `dev`, and the server once in `release`,
-//! by the README's command. What takes longer than a change should wait for is in `nightly.rs`.
+//! One target folder, two profiles: everything is built in `dev`, and the programs once in `release`,
+//! the server by the README's command. What takes longer than a change should wait for is in `nightly.rs`.
 
 use crate::options::Options;
 use crate::steps::{Step, cargo, run_all};
-use crate::{instructions, readme, tidy};
+use crate::{documents, instructions, package, readme, tidy};
 use anyhow::Result;
 
 const STEPS: &[Step] = &[
@@ -28,6 +28,16 @@ const STEPS: &[Step] = &[
         name: "readme",
         run: readme::main,
         advice: "make the README's first command work again",
+    },
+    Step {
+        name: "package",
+        run: package::check,
+        advice: "`cargo xtask package --check` builds and installs again",
+    },
+    Step {
+        name: "documents",
+        run: documents::main,
+        advice: "make the document say what happens, or happen what it says",
     },
     Step {
         name: "instructions",

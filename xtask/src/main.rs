@@ -6,10 +6,12 @@ mod access;
 mod bench;
 mod ci;
 mod diff;
+mod documents;
 mod instructions;
 mod layers;
 mod nightly;
 mod options;
+mod package;
 mod race;
 mod readme;
 mod steps;
@@ -26,6 +28,7 @@ cargo xtask diff [--seed N] …       the same commands to our server and to a r
 cargo xtask acl [--pairs N] …       what random users may do, judged by both servers
 cargo xtask race [--operations N] … many clients on shared keys: is every history linearizable?
 cargo xtask instructions [--update] instructions per operation against those on record
+cargo xtask package [--check]       packages, archive, SBOM, checksums; tried in a clean Debian
 cargo xtask bench <case|all> …      measurements beside a peer; `bench list` names the cases
 
 diff options:
@@ -54,20 +57,13 @@ bench options:
 fn main() -> ExitCode {
     let mut words = std::env::args().skip(1);
     let task = words.next().unwrap_or_default();
-    let result = Options::parse(words).and_then(|options| match task.as_str() {
-        "acl" => access::main(&options),
-        "bench" => bench::main(&options),
-        "ci" => ci::main(&options),
-        "nightly" => nightly::main(&options),
-        "tidy" => tidy::main(),
-        "diff" => diff::main(&options),
-        "instructions" => instructions::main(&options),
-        "race" => race::main(&options),
-        _ => {
-            println!("{HELP}");
-            Ok(task == "help")
-        }
-    });
+    let words: Vec<String> = words.collect();
+    let result = match task.as_str() {
+        // These two are called by the checks of packages and documents, within a clean Debian.
+        "inside" => package::inside(&words),
+        "systemctl" => package::unit::systemctl(&words),
+        _ => chosen(&task, words.into_iter()),
+    };
     match result {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
@@ -76,4 +72,23 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// Runs the task that was asked for.
+fn chosen(task: &str, words: impl Iterator<Item = String>) -> anyhow::Result<bool> {
+    Options::parse(words).and_then(|options| match task {
+        "acl" => access::main(&options),
+        "bench" => bench::main(&options),
+        "ci" => ci::main(&options),
+        "nightly" => nightly::main(&options),
+        "tidy" => tidy::main(),
+        "diff" => diff::main(&options),
+        "instructions" => instructions::main(&options),
+        "package" => package::main(&options),
+        "race" => race::main(&options),
+        _ => {
+            println!("{HELP}");
+            Ok(task == "help")
+        }
+    })
 }

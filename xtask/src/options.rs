@@ -4,7 +4,7 @@ use anyhow::{Context, Result, bail};
 use std::str::FromStr;
 
 /// Options that take no value.
-const FLAGS: &[&str] = &["sample", "json", "update"];
+const FLAGS: &[&str] = &["check", "sample", "json", "update"];
 
 /// What stood on the command line after the task.
 #[derive(Debug, Default)]

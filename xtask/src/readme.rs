@@ -3,6 +3,7 @@
 //! It is run as written, with a port and a folder of its own added behind it, from the workspace's
 //! root: whoever types it there gets what this check got.
 
+use crate::documents::blocks;
 use anyhow::{Context, Result, bail};
 use brisk_testkit::Conn;
 use brisk_testkit::port::Port;
@@ -31,7 +32,7 @@ pub(crate) fn main() -> Result<bool> {
     let text = fs::read_to_string(&path).with_context(|| path.display().to_string())?;
     let command = first_command(&text).context("the README has no ```sh block with a command")?;
     let port = Port::claim();
-    let line = with_arguments(command, &format!("--port {} --save ''", port.number()));
+    let line = with_arguments(&command, &format!("--port {} --save ''", port.number()));
     // `exec`, and cargo's own exec of the program it runs, keep the process id for the end.
     let child = Command::new("bash")
         .args(["-euc", &format!("exec {line}")])
@@ -73,13 +74,13 @@ fn answers_ping(address: &str) -> bool {
 }
 
 /// The first line of the first block of shell commands that is no comment.
-fn first_command(readme: &str) -> Option<&str> {
-    let block = readme.split("```sh").nth(1)?.split("```").next()?;
-    let (_rest_of_fence, lines) = block.split_once('\n')?;
-    lines
+fn first_command(readme: &str) -> Option<String> {
+    let block = blocks(readme, "sh").into_iter().next()?;
+    block
         .lines()
         .map(|line| line.split(" # ").next().unwrap_or(line).trim())
         .find(|line| !line.is_empty() && !line.starts_with('#'))
+        .map(str::to_owned)
 }
 
 /// Adds arguments for the server: cargo takes those of the program it runs behind `--`.
@@ -95,8 +96,8 @@ mod tests {
     #[test]
     fn the_first_command_is_the_first_line_that_is_no_comment() {
         let readme = "# X\n```sh\n# build\n\ncargo build  # all of it\ncargo run\n```\n";
-        assert_eq!(first_command(readme), Some("cargo build"));
-        assert_eq!(first_command("```shell\ncargo run\n```"), Some("cargo run"));
+        assert_eq!(first_command(readme).as_deref(), Some("cargo build"));
+        assert_eq!(first_command("```shell\ncargo run\n```"), None);
         assert_eq!(first_command("no block"), None);
     }
 

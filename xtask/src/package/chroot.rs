@@ -1,0 +1,260 @@
+//! A clean Debian in a folder: what a stranger's machine has, and nothing of this one.
+//!
+//! `debootstrap` makes it once, of the release that this machine runs and from the mirror that its
+//! apt uses; it is kept as an archive in the target folder and unpacked for each use. What runs in
+//! it has processes, mounts and a network of its own, without a way out, and ends with it: so it
+//! cannot meet a server of this machine on a port, nor leave one behind. What documents install
+//! from Debian lies in apt's cache there.
+
+use super::{output, run};
+use anyhow::{Context, Result, bail};
+use brisk_testkit::server::workspace_root;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// What the documents install from Debian, besides our own packages.
+const FETCHED: &[&str] = &["redis-server", "curl", "logrotate", "procps"];
+/// Programs of this machine that are needed.
+const NEEDED: &[&str] = &["debootstrap", "unshare", "chroot", "ip", "tar"];
+/// Where this program is found in there.
+const OURSELVES: &str = "run/xtask";
+/// The path of programs in there.
+const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+
+/// A clean Debian with our packages in its folder `/root`, not installed.
+#[derive(Debug)]
+pub(crate) struct Clean {
+    root: PathBuf,
+}
+
+/// Why there cannot be one on this machine, if so.
+pub(crate) fn skip_reason() -> Option<String> {
+    if !output(Command::new("id").arg("-u")).is_ok_and(|id| id.trim() == "0") {
+        return Some("only the superuser may make one".to_owned());
+    }
+    let missing: Vec<&str> = NEEDED
+        .iter()
+        .filter(|name| Command::new(name).arg("--version").output().is_err())
+        .copied()
+        .collect();
+    if !missing.is_empty() {
+        return Some(format!("these programs are missing: {}", missing.join(", ")));
+    }
+    if let Err(error) =
+        run(Command::new("unshare").args(["--mount", "--pid", "--net", "--fork", "true"]))
+    {
+        return Some(format!("the kernel refuses namespaces: {error:#}"));
+    }
+    mirror().err().map(|error| format!("{error:#}"))
+}
+
+impl Clean {
+    /// A new one in the folder `name` beside the release, with the packages of the release in it.
+    pub(crate) fn make(release: &Path, name: &str) -> Result<Clean> {
+        let folder = release.parent().context("a release lies in a folder")?.join("chroot");
+        fs::create_dir_all(&folder).with_context(|| folder.display().to_string())?;
+        let base = base(&folder)?;
+        let root = folder.join(name);
+        remove(&root)?;
+        fs::create_dir_all(&root).with_context(|| root.display().to_string())?;
+        let clean = Clean { root };
+        run(Command::new("tar").arg("-xf").arg(base).arg("-C").arg(&clean.root))?;
+        for entry in fs::read_dir(release)? {
+            let path = entry?.path();
+            if let (true, Some(name)) =
+                (path.extension().is_some_and(|e| e == "deb"), path.file_name())
+            {
+                fs::copy(&path, clean.root.join("root").join(name))?;
+            }
+        }
+        Ok(clean)
+    }
+
+    /// A file in it.
+    pub(crate) fn path(&self, path: &str) -> PathBuf {
+        self.root.join(path)
+    }
+
+    /// Runs a task of this program with the clean Debian's processes, mounts and network.
+    pub(crate) fn run(&self, task: &str, words: &[&str]) -> Result<bool> {
+        let mut command = Command::new("unshare");
+        command.args(["--mount", "--pid", "--net", "--ipc", "--uts", "--fork", "--kill-child"]);
+        command.args(["--propagation", "private", "--"]);
+        command.arg(std::env::current_exe()?).args(["inside", task]).arg(&self.root).args(words);
+        Ok(command.status().context("cannot run unshare")?.success())
+    }
+}
+
+impl Drop for Clean {
+    fn drop(&mut self) {
+        let _ = remove(&self.root);
+    }
+}
+
+fn remove(root: &Path) -> Result<()> {
+    if root.exists() {
+        // One file system only: nothing that is mounted there by mistake is emptied.
+        run(Command::new("rm").args(["-rf", "--one-file-system"]).arg(root))?;
+    }
+    Ok(())
+}
+
+/// The archive of a clean Debian, made if there is none.
+fn base(folder: &Path) -> Result<PathBuf> {
+    let (suite, mirror) = mirror()?;
+    let archive = folder.join(format!("{suite}-{}.tar", FETCHED.join("-")));
+    if archive.exists() {
+        return Ok(archive);
+    }
+    let root = folder.join("base");
+    remove(&root)?;
+    run(Command::new("debootstrap")
+        .args(["--variant=minbase", "--include=ca-certificates"])
+        .args([&suite])
+        .arg(&root)
+        .arg(&mirror)
+        .stdout(std::process::Stdio::null()))?;
+    for file in ["etc/resolv.conf", "etc/hosts"] {
+        fs::copy(Path::new("/").join(file), root.join(file)).context(file)?;
+    }
+    let apt = |words: &[&str]| {
+        let mut command = Command::new("chroot");
+        command.arg(&root).args([
+            "env",
+            "DEBIAN_FRONTEND=noninteractive",
+            "apt-get",
+            "--quiet",
+            "--quiet",
+        ]);
+        run(command.args(words).stdout(std::process::Stdio::null()))
+    };
+    apt(&["update"])?;
+    // Kept when something is installed from it.
+    fs::write(root.join("etc/apt/apt.conf.d/keep"), "APT::Keep-Downloaded-Packages \"true\";\n")?;
+    let mut words = vec!["install", "--yes", "--download-only"];
+    words.extend(FETCHED);
+    apt(&words)?;
+    let unfinished = archive.with_extension("part");
+    run(Command::new("tar").arg("-cf").arg(&unfinished).arg("-C").arg(&root).arg("."))?;
+    fs::rename(&unfinished, &archive)?;
+    remove(&root)?;
+    Ok(archive)
+}
+
+/// The release of Debian that this machine runs, and the mirror that its apt uses.
+fn mirror() -> Result<(String, String)> {
+    let os = fs::read_to_string("/etc/os-release").context("/etc/os-release")?;
+    let value = |key: &str| {
+        let line = os.lines().find_map(|line| line.strip_prefix(key))?;
+        Some(line.trim_matches('"').to_owned())
+    };
+    if value("ID=").as_deref() != Some("debian") {
+        bail!("this machine does not run Debian");
+    }
+    let suite = value("VERSION_CODENAME=").context("/etc/os-release names no release")?;
+    let mut files = vec![PathBuf::from("/etc/apt/sources.list")];
+    if let Ok(folder) = fs::read_dir("/etc/apt/sources.list.d") {
+        files.extend(folder.filter_map(|entry| Some(entry.ok()?.path())));
+    }
+    let found = files
+        .iter()
+        .filter_map(|path| fs::read_to_string(path).ok())
+        .find_map(|text| mirror_in(&text, &suite));
+    Ok((suite, found.context("apt's sources name no mirror of this release")?))
+}
+
+/// The mirror in a file of sources: one line for each, or paragraphs.
+fn mirror_in(text: &str, suite: &str) -> Option<String> {
+    let in_lines = text.lines().find_map(|line| {
+        let line = line.trim().strip_prefix("deb ")?;
+        let line = if line.starts_with('[') { line.split_once(']')?.1 } else { line };
+        let mut words = line.split_whitespace();
+        let uri = words.next()?;
+        (words.next()? == suite).then(|| uri.to_owned())
+    });
+    in_lines.or_else(|| {
+        text.split("\n\n").find_map(|paragraph| {
+            let value = |key: &str| {
+                let line = paragraph.lines().find_map(|line| line.strip_prefix(key))?;
+                Some(line.split_whitespace().collect::<Vec<_>>())
+            };
+            let fits = value("Types:")?.contains(&"deb") && value("Suites:")?.contains(&suite);
+            fits.then(|| value("URIs:")?.first().map(|&uri| uri.to_owned())).flatten()
+        })
+    })
+}
+
+/// A task, called as the first process in there.
+pub(crate) fn inside(words: &[String]) -> Result<bool> {
+    let [task, root, words @ ..] = words else { bail!("inside: task and root are missing") };
+    let root = Path::new(root);
+    let inner = Inside { root: root.to_owned() };
+    run(Command::new("ip").args(["link", "set", "lo", "up"]))?;
+    run(Command::new("mount").args(["--bind"]).arg(root).arg(root))?;
+    run(Command::new("mount").args(["-t", "proc", "proc"]).arg(root.join("proc")))?;
+    let terminals = root.join("dev/pts");
+    run(Command::new("mount")
+        .args(["-t", "devpts", "-o", "newinstance,ptmxmode=0666", "devpts"])
+        .arg(terminals))?;
+    // Packages look for this folder to know that there is a manager of services.
+    fs::create_dir_all(root.join("run/systemd/system"))?;
+    fs::write(root.join(OURSELVES), "")?;
+    run(Command::new("mount")
+        .arg("--bind")
+        .arg(std::env::current_exe()?)
+        .arg(root.join(OURSELVES)))?;
+    let systemctl = root.join("usr/local/sbin/systemctl");
+    fs::write(&systemctl, format!("#!/bin/sh\nexec /{OURSELVES} systemctl \"$@\"\n"))?;
+    fs::set_permissions(&systemctl, fs::Permissions::from_mode(0o755))?;
+    match task.as_str() {
+        "lifetime" => super::lifetime::inside(&inner),
+        "document" => crate::documents::inside(&inner, words),
+        _ => bail!("inside: no task {task}"),
+    }
+}
+
+/// The clean Debian, seen from its first process.
+#[derive(Debug)]
+pub(crate) struct Inside {
+    root: PathBuf,
+}
+
+impl Inside {
+    /// A file in there.
+    pub(crate) fn path(&self, path: &str) -> PathBuf {
+        self.root.join(path.trim_start_matches('/'))
+    }
+
+    /// A command in there, with a plain environment, in root's folder.
+    pub(crate) fn command(&self, words: &[&str]) -> Command {
+        let mut command = Command::new("chroot");
+        command.arg(&self.root).args(["env", "--ignore-environment", "--chdir=/root"]);
+        command.args([&format!("PATH={PATH}"), "HOME=/root", "TERM=dumb", "LC_ALL=C.UTF-8"]);
+        command.args(["DEBIAN_FRONTEND=noninteractive"]).args(words).current_dir(workspace_root());
+        command
+    }
+
+    /// Runs a line of shell in there; it has to succeed.
+    pub(crate) fn shell(&self, line: &str) -> Result<String> {
+        output(&mut self.command(&["bash", "-euc", line])).with_context(|| line.to_owned())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn mirrors_are_found_in_lines_and_in_paragraphs() {
+        let lines =
+            "# x\ndeb [signed-by=/k] http://a/x other main\ndeb http://b/debian trixie main\n";
+        assert_eq!(mirror_in(lines, "trixie").as_deref(), Some("http://b/debian"));
+        assert_eq!(mirror_in(lines, "other").as_deref(), Some("http://a/x"));
+        let paragraphs = "Types: deb-src\nURIs: http://s\nSuites: trixie\n\n\
+                          Types: deb deb-src\nURIs: http://c/debian\nSuites: trixie trixie-updates\n";
+        assert_eq!(mirror_in(paragraphs, "trixie").as_deref(), Some("http://c/debian"));
+        assert_eq!(mirror_in(paragraphs, "bookworm"), None);
+    }
+}

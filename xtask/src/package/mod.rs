@@ -1,0 +1,65 @@
+//! `cargo xtask package`: what a release consists of, built into `target/package`.
+//!
+//! | part | about |
+//! |---|---|
+//! | `programs` | the programs, and what each says of itself |
+//! | `manual` | manual pages and completions, from the programs' own `--help` |
+//! | `settings` | brisk.conf and its manual page, from `brisk-server --print-config` |
+//! | `sbom` | the bill of materials, from Cargo.lock |
+//! | `release` | building, the packages, the archive, checksums |
+//! | `container` | what can be said of the Containerfile without an engine |
+//! | `chroot` | a clean Debian that packages are installed into |
+//! | `unit` | a stand-in for `systemctl` in there, which reads the unit as systemd does |
+//! | `lifetime` | installed, running, restarted, upgraded, removed, purged |
+
+mod chroot;
+#[cfg(test)]
+mod container;
+mod lifetime;
+mod manual;
+mod programs;
+mod release;
+mod sbom;
+mod settings;
+pub(crate) mod unit;
+
+pub(crate) use chroot::{Clean, Inside, inside, skip_reason};
+
+use crate::options::Options;
+use anyhow::{Context, Result, bail};
+use std::process::Command;
+
+/// Builds the release; with `--check` installs it in a clean Debian as well.
+pub(crate) fn main(options: &Options) -> Result<bool> {
+    if options.has("check") { check() } else { release::build().map(|_| true) }
+}
+
+/// The step of CI.
+pub(crate) fn check() -> Result<bool> {
+    let release = release::build()?;
+    lifetime::check(&release)
+}
+
+/// Builds the release and gives the folder that it is in.
+pub(crate) fn built() -> Result<std::path::PathBuf> {
+    Ok(release::build()?.folder)
+}
+
+/// Runs a program that has to succeed.
+fn run(command: &mut Command) -> Result<()> {
+    let status = command.status().with_context(|| format!("cannot run {command:?}"))?;
+    if !status.success() {
+        bail!("{command:?} ended with {status}");
+    }
+    Ok(())
+}
+
+/// What a program that has to succeed prints on standard output.
+fn output(command: &mut Command) -> Result<String> {
+    let output = command.output().with_context(|| format!("cannot run {command:?}"))?;
+    if !output.status.success() {
+        let why = String::from_utf8_lossy(&output.stderr);
+        bail!("{command:?} ended with {}: {why}", output.status);
+    }
+    String::from_utf8(output.stdout).with_context(|| format!("{command:?}: no text"))
+}

@@ -1,0 +1,92 @@
+//! The programs of a release, and what each says of itself.
+
+use super::output;
+use anyhow::{Context, Result};
+use std::path::Path;
+use std::process::Command;
+
+/// A program.
+#[derive(Debug)]
+pub(super) struct Program {
+    pub(super) name: &'static str,
+    /// The crate that builds it.
+    pub(super) package: &'static str,
+    /// The line behind its name in the manual.
+    pub(super) summary: &'static str,
+    /// Takes `--help`; otherwise it says how it is used when it is called without arguments.
+    pub(super) has_help: bool,
+    /// What the manual says besides the help.
+    pub(super) more: &'static str,
+}
+
+/// All of them.
+pub(super) const PROGRAMS: &[Program] = &[
+    Program {
+        name: "brisk-server",
+        package: "brisk-server",
+        summary: "in-memory store that speaks the Redis protocol",
+        has_help: true,
+        more: "Every setting is described in brisk.conf(5).\n\
+               The service of the package reads /etc/brisk/brisk.conf.",
+    },
+    Program {
+        name: "brisk-cli",
+        package: "brisk-cli",
+        summary: "command line for Brisk, Redis and Valkey",
+        has_help: true,
+        more: "",
+    },
+    Program {
+        name: "brisk-benchmark",
+        package: "brisk-benchmark",
+        summary: "load generator for Brisk, Redis and Valkey",
+        has_help: true,
+        more: "",
+    },
+    Program {
+        name: "brisk-check-rdb",
+        package: "brisk-check",
+        summary: "whether a snapshot (RDB file) can be loaded",
+        has_help: false,
+        more: "Reads the whole file, says what is in it, and if it is damaged, where.\n\
+               The exit code is 0 if it can be loaded, 1 if not.",
+    },
+    Program {
+        name: "brisk-check-aof",
+        package: "brisk-check",
+        summary: "whether append-only files can be loaded, and cutting what is not whole",
+        has_help: false,
+        more: "The file is a manifest, with all the files that it names, or one file.\n\
+               With --fix the end that a crash tore off is cut off, after asking.\n\
+               With --truncate-to-timestamp all that was written after that Unix time is.\n\
+               The exit code is 0 if all is well or was made so, 1 if not.",
+    },
+];
+
+impl Program {
+    /// Its help: the text that begins with `Usage:`. Redis's programs write it to standard error
+    /// and end with 1, and so do those that take their arguments.
+    pub(super) fn help(&self, folder: &Path) -> Result<String> {
+        let mut command = Command::new(folder.join(self.name));
+        if self.has_help {
+            command.arg("--help");
+        }
+        let done = command.output().with_context(|| format!("cannot run {command:?}"))?;
+        let text = [done.stdout, done.stderr].concat();
+        let text = String::from_utf8(text).with_context(|| self.name)?;
+        let from = text.find("Usage:").with_context(|| format!("{}: no usage", self.name))?;
+        // Tools say the name by which they were called.
+        let called = folder.join(self.name).display().to_string();
+        Ok(text[from..].replace(&called, self.name))
+    }
+
+    /// The version, as the workspace has it.
+    pub(super) fn version() -> &'static str {
+        env!("CARGO_PKG_VERSION")
+    }
+}
+
+/// The commented configuration file of a server with defaults.
+pub(super) fn default_settings(folder: &Path) -> Result<String> {
+    output(Command::new(folder.join("brisk-server")).arg("--print-config"))
+}

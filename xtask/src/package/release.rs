@@ -1,0 +1,208 @@
+//! Building: programs, what is derived from them, packages, archive, checksums.
+//!
+//! Everything of a release comes to lie in `target/package`. What goes into the Debian packages
+//! besides programs is put into `package` beside the programs, where their metadata expect it.
+
+use super::programs::{self, PROGRAMS, Program};
+use super::{manual, output, run, sbom, settings};
+use crate::steps::cargo;
+use anyhow::{Context, Result, bail};
+use brisk_testkit::server::workspace_root;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// The version of cargo-deb that is fetched if there is none.
+const CARGO_DEB: &str = "3.8.0";
+/// What else of the project goes into the archive.
+const PAPERS: &[&str] = &[
+    "LICENSE-APACHE",
+    "LICENSE-MIT",
+    "README.md",
+    "CHANGELOG.md",
+    "docs/quick-start.md",
+    "docs/moving-from-redis.md",
+    "docs/operations.md",
+    "packaging/brisk-server.service",
+    "packaging/brisk.sysusers",
+    "packaging/brisk.tmpfiles",
+    "packaging/logrotate",
+    "packaging/Containerfile",
+];
+
+/// What was built.
+#[derive(Debug)]
+pub(crate) struct Release {
+    pub(crate) folder: PathBuf,
+    /// The server's package.
+    pub(crate) server: PathBuf,
+    /// The tools' package.
+    pub(crate) tools: PathBuf,
+}
+
+/// The folders of a build.
+struct Places {
+    /// Where the programs lie.
+    programs: PathBuf,
+    /// What is derived from them.
+    derived: PathBuf,
+    release: PathBuf,
+    tools: PathBuf,
+}
+
+/// Builds a release.
+#[expect(clippy::print_stdout, reason = "the list of files is the output of the command")]
+pub(super) fn build() -> Result<Release> {
+    let machine = machine()?;
+    let metadata = sbom::metadata(&machine)?;
+    let target = metadata["target_directory"].as_str().context("cargo names no target folder")?;
+    let target = Path::new(target);
+    let places = Places {
+        programs: target.join("release"),
+        derived: target.join("release/package"),
+        release: target.join("package"),
+        tools: target.join("tools"),
+    };
+    let mut words = vec!["build", "--release", "--quiet", "--locked"];
+    for program in PROGRAMS {
+        words.extend(["--package", program.package]);
+    }
+    if !cargo(&words, &[])? {
+        bail!("the programs cannot be built");
+    }
+    for folder in [&places.derived, &places.release] {
+        if folder.exists() {
+            fs::remove_dir_all(folder).with_context(|| folder.display().to_string())?;
+        }
+        fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
+    }
+    let built = output(
+        Command::new("git").args(["log", "-1", "--format=%cI"]).current_dir(workspace_root()),
+    )
+    .unwrap_or_default();
+    derive(&places)?;
+    let bill = serde_json::to_vec_pretty(&sbom::bill(&metadata, built.trim())?)?;
+    write(&places.derived.join("brisk.cdx.json"), &bill)?;
+    write(&places.release.join("brisk.cdx.json"), &bill)?;
+    let deb = cargo_deb(&places.tools)?;
+    let server = debian(&deb, "brisk-server", &places)?;
+    let tools = debian(&deb, "brisk-cli", &places)?;
+    archive(&places, &machine, built.trim())?;
+    checksums(&places.release)?;
+    println!("{}", output(Command::new("ls").arg("-l").arg(&places.release))?.trim_end());
+    Ok(Release { folder: places.release, server, tools })
+}
+
+/// The kind of machine that programs are built for, as the compiler names it.
+fn machine() -> Result<String> {
+    let text = output(Command::new("rustc").arg("-vV").current_dir(workspace_root()))?;
+    let line = text.lines().find_map(|line| line.strip_prefix("host: "));
+    line.map(str::to_owned).context("rustc does not name the host")
+}
+
+/// Settings, manual pages and completions.
+fn derive(places: &Places) -> Result<()> {
+    let defaults = programs::default_settings(&places.programs)?;
+    let changes = workspace_root().join("packaging/packaged.conf");
+    let changes = fs::read_to_string(&changes).context("packaging/packaged.conf")?;
+    let derived = &places.derived;
+    write(&derived.join("brisk.conf"), settings::packaged(&defaults, &changes)?.as_bytes())?;
+    let (pages, completions) = (derived.join("man"), derived.join("completions"));
+    for folder in [&pages, &completions] {
+        fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
+    }
+    write(&pages.join("brisk.conf.5"), settings::page(&defaults).as_bytes())?;
+    for program in PROGRAMS {
+        let name = program.name;
+        let help = program.help(&places.programs)?;
+        let others: Vec<String> = PROGRAMS
+            .iter()
+            .filter(|other| other.name != name)
+            .map(|other| format!("{}(1)", manual::escaped(other.name)))
+            .collect();
+        let page = manual::page(program, &help, &others.join(", "));
+        write(&pages.join(format!("{name}.1")), page.as_bytes())?;
+        let mut words = manual::words(&help);
+        if name == "brisk-server" {
+            words.extend(settings::names(&defaults).into_iter().map(|name| manual::Word {
+                word: format!("--{name}"),
+                value: Some("value".to_owned()),
+                about: String::new(),
+            }));
+        }
+        let files = [
+            (format!("{name}.bash"), manual::bash(name, &words)),
+            (format!("_{name}"), manual::zsh(name, &words)),
+            (format!("{name}.fish"), manual::fish(name, &words)),
+        ];
+        for (file, text) in files {
+            write(&completions.join(file), text.as_bytes())?;
+        }
+    }
+    Ok(())
+}
+
+/// The program that makes Debian packages: the one of this machine, or one fetched into `tools`.
+fn cargo_deb(tools: &Path) -> Result<PathBuf> {
+    let fetched = tools.join("bin/cargo-deb");
+    for path in [Path::new("cargo-deb"), &fetched] {
+        if Command::new(path).arg("--version").output().is_ok_and(|out| out.status.success()) {
+            return Ok(path.to_owned());
+        }
+    }
+    let root = tools.display().to_string();
+    let version = format!("cargo-deb@{CARGO_DEB}");
+    if !cargo(&["install", "--quiet", "--locked", "--root", &root, &version], &[])? {
+        bail!("cargo-deb cannot be fetched: `cargo install --locked {version}`");
+    }
+    Ok(fetched)
+}
+
+/// Makes the package that a crate's metadata describe; its path.
+fn debian(deb: &Path, package: &str, places: &Places) -> Result<PathBuf> {
+    let mut command = Command::new(deb);
+    command.arg("deb").current_dir(workspace_root());
+    command.args(["--quiet", "--no-build", "--package", package, "--output"]).arg(&places.release);
+    let path = output(&mut command)?;
+    let path = path.lines().last().context("cargo-deb names no package")?;
+    Ok(PathBuf::from(path.trim()))
+}
+
+/// The archive for systems without Debian's packages. The same sources give the same bytes.
+fn archive(places: &Places, machine: &str, built: &str) -> Result<()> {
+    let name = format!("brisk-{}-{machine}", Program::version());
+    let folder = places.derived.join(&name);
+    fs::create_dir_all(folder.join("bin")).context("archive")?;
+    for program in PROGRAMS {
+        let to = folder.join("bin").join(program.name);
+        fs::copy(places.programs.join(program.name), &to).context(program.name)?;
+        run(Command::new("strip").arg("--strip-debug").arg(&to))?;
+    }
+    for part in ["man", "completions", "brisk.conf"] {
+        run(Command::new("cp").arg("-r").arg(places.derived.join(part)).arg(&folder))?;
+    }
+    for paper in PAPERS {
+        let name = Path::new(paper).file_name().context("a paper without a name")?;
+        fs::copy(workspace_root().join(paper), folder.join(name)).context(*paper)?;
+    }
+    let file = places.release.join(format!("{name}.tar.gz"));
+    let mut tar = Command::new("tar");
+    tar.args(["--sort=name", "--owner=0", "--group=0", "--numeric-owner", "-czf"]).arg(file);
+    if !built.is_empty() {
+        tar.arg(format!("--mtime={built}"));
+    }
+    run(tar.arg("-C").arg(&places.derived).arg(name))
+}
+
+/// SHA256SUMS of all files of the release, as `sha256sum --check` reads it.
+fn checksums(folder: &Path) -> Result<()> {
+    let mut names: Vec<_> =
+        fs::read_dir(folder)?.map(|entry| Ok(entry?.file_name())).collect::<Result<_>>()?;
+    names.sort();
+    let sums = output(Command::new("sha256sum").args(&names).current_dir(folder))?;
+    write(&folder.join("SHA256SUMS"), sums.as_bytes())
+}
+
+fn write(path: &Path, bytes: &[u8]) -> Result<()> {
+    fs::write(path, bytes).with_context(|| path.display().to_string())
+}
