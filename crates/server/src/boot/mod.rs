@@ -194,16 +194,7 @@ fn serve(mut store: Store, service: Service, log: &Arc<Log>) -> Result<u8, Strin
     for mailbox in &shared.mailboxes {
         mailbox.wake();
     }
-    for thread in threads {
-        // After a last snapshot the workers stand still, which may come about while this one waits.
-        while !thread.is_finished() && !shared.quiesce.is_for_good() {
-            std::thread::park_timeout(END_SLICE);
-        }
-        if thread.is_finished() {
-            // A worker that panicked has said so on stderr.
-            let _ = thread.join();
-        }
-    }
+    join_workers(shared, threads);
     if let Some(http) = http {
         http.stop();
     }
@@ -215,6 +206,20 @@ fn serve(mut store: Store, service: Service, log: &Arc<Log>) -> Result<u8, Strin
     }
     log.warning(format_args!("Brisk is now ready to exit, bye bye..."));
     Ok(code)
+}
+
+/// Waits for the workers to end, as far as they do.
+fn join_workers(shared: &Shared, threads: Vec<std::thread::JoinHandle<()>>) {
+    for thread in threads {
+        // After a last snapshot the workers stand still, which may come about while this one waits.
+        while !thread.is_finished() && !shared.quiesce.is_for_good() {
+            std::thread::park_timeout(END_SLICE);
+        }
+        if thread.is_finished() {
+            // A worker that panicked has said so on stderr.
+            let _ = thread.join();
+        }
+    }
 }
 
 /// Begins to answer by HTTP, if it is asked for: before the dataset is loaded, to say that it is.

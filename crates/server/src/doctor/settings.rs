@@ -25,7 +25,7 @@ pub(super) fn check(config: &Config, machine: &Machine, findings: &mut Vec<Findi
 }
 
 /// Whether an address is of this machine only.
-fn is_local(address: &String) -> bool {
+fn is_local(address: &str) -> bool {
     let address = address.strip_prefix('-').unwrap_or(address);
     address == "localhost"
         || address.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
@@ -33,7 +33,7 @@ fn is_local(address: &String) -> bool {
 
 fn is_reached_from_outside(config: &Config) -> bool {
     let has_port = config.network.port > 0 || config.tls.port > 0;
-    has_port && !config.network.bind.iter().all(is_local)
+    has_port && !config.network.bind.iter().all(|address| is_local(address))
 }
 
 /// Whether somebody without a password can do everything, as far as the configuration says.
@@ -110,7 +110,7 @@ fn effects(config: &Config) -> Option<Finding> {
 
 fn http(config: &Config) -> Option<Finding> {
     let network = &config.network;
-    if network.http_port == 0 || network.http_bind.iter().all(is_local) {
+    if network.http_port == 0 || network.http_bind.iter().all(|address| is_local(address)) {
         return None;
     }
     let bind = network.http_bind.join(" ");

@@ -29,7 +29,7 @@ fn basic(value: &str) -> Option<Vec<u8>> {
 /// Base64 with the usual alphabet and padding (RFC 4648).
 fn decode(text: &str) -> Option<Vec<u8>> {
     let digits = text.strip_suffix("==").or_else(|| text.strip_suffix('=')).unwrap_or(text);
-    if text.len() % 4 != 0 || digits.len() % 4 == 1 {
+    if !text.len().is_multiple_of(4) || digits.len() % 4 == 1 {
         return None;
     }
     let (mut bytes, mut bits, mut count) = (Vec::with_capacity(text.len()), 0u32, 0);
