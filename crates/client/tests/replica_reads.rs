@@ -163,3 +163,22 @@ fn what_cannot_be_is_said() {
         assert_eq!(error.connect().await.unwrap_err().kind(), Kind::Invalid);
     });
 }
+
+#[test]
+fn a_walk_through_a_key_is_one_servers_and_misses_nothing() {
+    let servers = start(Of::Redis);
+    run(async {
+        let db = client(&servers).read_from(ReadFrom::PreferReplica).connect().await.unwrap();
+        let fields: Vec<(u32, u32)> = (0..2000).map(|field| (field, field)).collect();
+        db.hset("h", &fields).await.unwrap();
+        let session = db.session().await.unwrap();
+        session.raw::<()>("SET").key("last").arg(1).await.unwrap();
+        assert_eq!(session.raw::<usize>("WAIT").arg(2).arg(10_000).await.unwrap(), 2);
+        let mut walk = db.scan_hash::<u32, u32>("h").count(50);
+        let mut found = std::collections::BTreeSet::new();
+        while let Some((field, _)) = walk.next().await.unwrap() {
+            found.insert(field);
+        }
+        assert_eq!(found.len(), fields.len());
+    });
+}
