@@ -100,6 +100,8 @@ fn what_a_replica_cannot_answer_the_primary_does_unless_it_must_not() {
             );
             assert_eq!(replica.connect().cmd("REPLICAOF 127.0.0.1 1").to_string(), "OK");
         }
+        let both = (commands::get::<String>("k"), commands::exists("k"));
+        assert_eq!(db.batch(both).await.unwrap(), (Some("v".to_owned()), 1));
         let read: Option<String> = db.get("k").await.unwrap();
         assert_eq!(read.as_deref(), Some("v"));
         let gone: Vec<Server> = servers.drain(1..).collect();
