@@ -1,6 +1,6 @@
 //! A pool: connections that are taken in turns, each for one command at a time. C2.
 
-use brisk::{Budget, Client, Command, Kind, Lanes, Phase, WhenFull, commands};
+use brisk::{Budget, Client, Command, Error, Kind, Lanes, Phase, ToArg, WhenFull, Words, commands};
 use brisk_testkit::proxy::{Cut, Direction, Proxy};
 use brisk_testkit::random::Random;
 use brisk_testkit::server::{Launch, Server};
@@ -395,5 +395,26 @@ fn nobody_waits_for_ever_when_the_pool_or_its_runtime_is_gone() {
         link.heal();
         drop(db);
         wait_until("no connection to be left", || link.open() == 0);
+    }
+}
+
+#[test]
+fn a_command_that_could_not_be_written_as_a_whole_is_not_sent() {
+    struct Broken(Error);
+    impl ToArg for Broken {
+        fn write(&self, words: &mut Words<'_>) {
+            words.fail(self.0.clone());
+        }
+    }
+    for server in servers() {
+        run(async {
+            let db = pool(&server.address(), 2).await;
+            let closed = pool(&server.address(), 1).await;
+            closed.close();
+            let error = closed.ping().await.unwrap_err();
+            let add = db.raw::<i64>("SADD").key("set").arg("a").arg(Broken(error.clone()));
+            assert_eq!(add.await.unwrap_err().kind(), error.kind());
+            assert_eq!(db.scard("set").await.unwrap(), 0);
+        });
     }
 }

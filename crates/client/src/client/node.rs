@@ -94,8 +94,12 @@ impl Drop for Node {
 }
 
 /// What would hold up, or change, a connection that others share is not taken. In a pool nobody stands behind a
-/// command that waits for other clients.
+/// command that waits for other clients. Neither is what could not be written as a whole: here, since the parts of
+/// a command that is split know nothing of it.
 pub(crate) fn refuse(requests: &[Request], is_pool: bool) -> Result<()> {
+    if let Some(failure) = requests.iter().find_map(Request::failure) {
+        return Err(failure.clone());
+    }
     let is_refused = |request: &Request| {
         let traits = request.traits();
         traits.binds || (traits.blocks && !is_pool)
