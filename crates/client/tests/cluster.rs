@@ -195,6 +195,10 @@ fn keys_are_found_while_their_slot_moves_and_after_it() {
             assert!(!reads.is_finished());
             cluster.end_move(slot(&tag), 0, 1);
             assert_eq!(reads.await.unwrap().unwrap(), [Some(2), Some(2), Some(4)]);
+            // A reply that comes piece by piece is asked for where the key is by now.
+            let mut streamed =
+                db.stream(commands::get::<()>(key("here"))).await.unwrap().expect("a value");
+            assert_eq!(streamed.chunk().await.unwrap().as_deref(), Some(&b"2"[..]));
             // MOVED: once, then it is known.
             assert_eq!(db.get(key("here")).await.unwrap(), Some(2));
             let moved = stat(&cluster, 0, "errorstat_MOVED", "count");

@@ -418,3 +418,20 @@ fn a_command_that_could_not_be_written_as_a_whole_is_not_sent() {
         });
     }
 }
+
+#[test]
+fn a_blocking_command_at_a_server_that_stands_still_ends_when_its_time_and_the_clients_are_over() {
+    let server = Launch::subject().start();
+    let link = Proxy::to(&server.address());
+    run(async {
+        let db = Client::builder(&link.address()).lanes(Lanes::Pool(1));
+        let db = db.timeout(Duration::from_millis(200)).connect().await.unwrap();
+        let nothing = commands::blpop::<(String, String)>("q", 0.1).on(&db).await.unwrap();
+        assert_eq!(nothing, None);
+        link.stall(Direction::ToClient, true);
+        let late = commands::blpop::<(String, String)>("q", 0.1).on(&db);
+        let late = tokio::time::timeout(Duration::from_secs(30), late).await;
+        let error = late.expect("an end").unwrap_err();
+        assert!(error.maybe_applied(), "{error}");
+    });
+}

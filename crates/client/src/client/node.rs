@@ -28,7 +28,8 @@ impl Node {
     pub(crate) fn submit(&self, way: &Way<'_>, waker: &Waker) -> Result<Submitted> {
         refuse(way.requests, self.pool.is_some())?;
         let key = way.requests.first().and_then(Request::routing_key);
-        self.take(way.requests, key, way.limit(), waker)
+        let margin = self.pool.as_ref().and_then(|pool| pool.timeout());
+        self.take(way.requests, key, way.limit(margin), waker)
     }
 
     /// The same, of requests that are allowed, with the key that decides on the lane.

@@ -191,9 +191,9 @@ impl Cluster {
             Unity::Piece => way.requests.first().and_then(Request::slot),
         };
         let limit = if trip.is_fresh() {
-            way.limit()
+            way.limit(self.plan.timeout())
         } else {
-            let limit = way.limit().or(self.plan.timeout());
+            let limit = way.limit(self.plan.timeout()).or(self.plan.timeout());
             let left = limit.map(|limit| limit.saturating_sub(now.duration_since(began)));
             if left.is_some_and(|left| left.is_zero()) {
                 return Err(timeout(Phase::Queued, trip.refusal.as_ref()));
