@@ -1,5 +1,6 @@
 //! A command: its words, what its reply is made into, and, once it belongs to a client, the future of it.
 
+use crate::blocking::{self, Waits};
 use crate::client::Cluster;
 use crate::client::cluster::redirect::{Onward, Trip};
 use crate::client::cluster::spread::Spread;
@@ -309,10 +310,30 @@ const REPLAYS_MAX: u8 = 3;
 pub(crate) const UNLIMITED: Duration = Duration::from_secs(u32::MAX as u64);
 
 impl Way<'_> {
-    /// Its own time. One that waits for other clients takes as long as it says to the server.
-    pub(crate) fn limit(&self) -> Option<Duration> {
+    /// Its own time. One that waits for other clients takes as long as it says to the server, and `margin` beside.
+    pub(crate) fn limit(&self, margin: Option<Duration>) -> Option<Duration> {
         let blocks = || self.requests.iter().any(|request| request.traits().blocks);
-        self.timeout.or_else(|| blocks().then_some(UNLIMITED))
+        self.timeout.or_else(|| {
+            blocks().then(|| match blocking::limit(self.requests, margin) {
+                Some(Waits::For(time)) => time,
+                Some(Waits::ForEver) | None => UNLIMITED,
+            })
+        })
+    }
+
+    /// The same, sent again: all attempts from the second on have the time of one. When the first one began only its
+    /// lane knew.
+    ///
+    /// # Errors
+    /// That is over.
+    fn what_is_left(&self, began: Instant, target: &impl Target) -> Result<Way<'_>> {
+        let default = target.default_timeout();
+        let limit = self.limit(default).or(default);
+        let left = limit.map(|limit| limit.saturating_sub(began.elapsed()));
+        if left.is_some_and(|left| left.is_zero()) {
+            return Err(timeout(Phase::Sent, None));
+        }
+        Ok(Way { requests: self.requests, timeout: left, replay: self.replay, unity: self.unity })
     }
 
     fn is_over(&self, since: Instant, target: &impl Target) -> bool {
@@ -369,6 +390,7 @@ impl State {
                     match answer {
                         Err(error) if way.may_send_again(&error, target, trip.replays) => {
                             trip.replays += 1;
+                            trip.began.get_or_insert_with(Instant::now);
                             trip.by_map();
                             *self = State::Again { trip };
                         }
@@ -417,11 +439,17 @@ impl State {
             _ => (None, Trip::default()),
         };
         let sent = match target.cluster() {
-            None => match target.submit(way, waker)? {
-                Submitted::Waits(slot) => Sent::Waits(slot),
-                Submitted::Full => Sent::Full,
-                Submitted::Ready(reply) => Sent::Ready(reply),
-            },
+            None => {
+                let submitted = match trip.began {
+                    Some(began) => target.submit(&way.what_is_left(began, target)?, waker)?,
+                    None => target.submit(way, waker)?,
+                };
+                match submitted {
+                    Submitted::Waits(slot) => Sent::Waits(slot),
+                    Submitted::Full => Sent::Full,
+                    Submitted::Ready(reply) => Sent::Ready(reply),
+                }
+            }
             Some(cluster) => match cluster.submit(way, &mut trip, waker)? {
                 Sent::Turned(onward) => return Ok(State::onward(cluster, onward, trip)),
                 sent => sent,

@@ -1,12 +1,12 @@
 //! Walking through keys, hashes, sets and sorted sets page by page: SCAN, HSCAN, SSCAN, ZSCAN.
 //!
-//! A cursor belongs to the server that gave it. [`Scan::fetch`] is the one place that asks for a page, so it is
-//! where several servers would be walked through in turn.
+//! A cursor belongs to the server that gave it, so a walk is one server's: elements of a key are asked of its primary,
+//! and in a cluster who walks through all keys says which node's.
 
 use crate::arg::ToArg;
-use crate::client::Client;
+use crate::client::{Client, Cluster};
 use crate::command::{Command, Target, block_on};
-use crate::error::Result;
+use crate::error::{Error, Kind, Result};
 use crate::reply::FromReply;
 use crate::request::{Request, Traits};
 use crate::session::Session;
@@ -154,10 +154,14 @@ impl<'a, C: Target, T: FromReply, W> Scan<'a, C, T, W> {
         block_on(Box::pin(self.page()))
     }
 
-    /// Asks for the next page. In a cluster, behind the last page of one primary the first of the next one would
-    /// follow; a cursor would name both.
+    /// Asks for the next page. A cursor is one server's.
     async fn fetch(&mut self) -> Result<Option<Vec<T>>> {
         let Some(cursor) = self.next else { return Ok(None) };
+        let is_of_all = self.begin.first_key().is_none();
+        if is_of_all && self.target.cluster().is_some_and(Cluster::is_sharded) {
+            let text = "a walk through all keys is one server's: take one of each of `primaries()`";
+            return Err(Error::new(Kind::Invalid, text));
+        }
         let command: Command<(), (u64, Vec<T>)> = Command::new(self.request(cursor));
         let (next, page) = command.on(self.target).await?;
         self.at = cursor;
@@ -183,7 +187,9 @@ macro_rules! walks {
     ($owner:ty, $about:literal) => {
         #[doc = $about]
         impl $owner {
-            /// Walks through all keys of the database; see [`Scan`] for what is promised.
+            /// Walks through all keys of the database; see [`Scan`] for what is promised. In a cluster each
+            /// node has a part of the keys: one walk of each of [`Client::primaries`]; else
+            /// [`Kind::Invalid`](crate::Kind::Invalid).
             pub fn scan_keys<T: FromReply>(&self) -> Scan<'_, $owner, T, Keys> {
                 Scan::new(self, Request::new("SCAN", READS))
             }

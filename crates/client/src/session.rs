@@ -173,7 +173,7 @@ impl Client {
     }
 
     /// Whether the keys of a session are another node's by now; which one, is noted.
-    fn has_moved(&self, error: &Error) -> bool {
+    pub(crate) fn has_moved(&self, error: &Error) -> bool {
         let is_moved = error.code() == Some(Code::Moved);
         match self.cluster() {
             Some(cluster) if is_moved => {

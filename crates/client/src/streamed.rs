@@ -7,6 +7,7 @@ use crate::error::{Error, Kind, Phase, Result};
 use crate::lane::cell::{closed, timeout};
 use crate::lane::connect::{Connection, open};
 use crate::reply::{FromReply, Reply};
+use crate::request::Request;
 use brisk_resp::reply::decode::ReplyLimits;
 use brisk_resp::reply::frame::{FrameScanner, Scan};
 use brisk_resp::reply::head::{Head, head};
@@ -20,6 +21,8 @@ use tokio::sync::watch;
 
 /// Most of a string that one piece has, and of what is read at once.
 const PIECE_BYTES_MAX: usize = 64 << 10;
+/// So often a command follows its key to another node.
+const MOVES_MAX: usize = 4;
 
 /// A reply that is taken piece by piece: a string in [chunks](Streamed::chunk), a list, set or map by its
 /// [elements](Streamed::element). Made by [`Client::stream`].
@@ -36,6 +39,8 @@ pub struct Streamed {
     /// The client holds it weakly: it lives as long as this.
     _ends: Arc<Cut>,
     left: Left,
+    /// The first of a pair whose second has not come.
+    half: Option<Reply>,
     /// Why it has ended before its end.
     failed: Option<Error>,
     scanner: FrameScanner,
@@ -100,6 +105,20 @@ impl Client {
     /// [`Phase::Sent`] if nothing comes.
     pub async fn stream<T, O>(&self, command: Command<(), T, O>) -> Result<Option<Streamed>> {
         let request = command.into_request();
+        if let Some(failure) = request.failure() {
+            return Err(failure.clone());
+        }
+        let mut moves = 0;
+        loop {
+            match self.stream_once(&request).await {
+                // Nothing of it was executed.
+                Err(error) if self.has_moved(&error) && moves < MOVES_MAX => moves += 1,
+                done => return done,
+            }
+        }
+    }
+
+    async fn stream_once(&self, request: &Request) -> Result<Option<Streamed>> {
         let (setup, handle) = self.setup(request.routing_key());
         let connection = self.run_there(async move { open(&setup).await }).await?;
         let mut words = Vec::new();
@@ -116,6 +135,7 @@ impl Client {
             cut,
             _ends: ends,
             left: Left::Nothing,
+            half: None,
             failed: None,
             scanner: FrameScanner::new(limits),
             limits,
@@ -131,7 +151,7 @@ impl Streamed {
     pub fn remaining(&self) -> u64 {
         match self.left {
             Left::Bytes(bytes) => bytes as u64,
-            Left::Elements(elements) => elements,
+            Left::Elements(elements) => elements + u64::from(self.half.is_some()),
             Left::Nothing => 0,
         }
     }
@@ -167,11 +187,20 @@ impl Streamed {
     }
 
     /// The next element of a list, a set or a map (keys and values in turn); `None` behind the last one. A reply that
-    /// is none of these is its own only element. An element is held whole.
+    /// is none of these is its own only element. An element is held whole. A future that is dropped loses nothing.
     ///
     /// # Errors
     /// As [`Streamed::chunk`]; that this element is of another type, and the next one can be taken.
     pub async fn element<T: FromReply>(&mut self) -> Result<Option<T>> {
+        let element = match self.half.take() {
+            Some(half) => Some(half),
+            None => self.next_whole().await?,
+        };
+        element.map(|element| element.read()).transpose()
+    }
+
+    /// The next element, of whatever type.
+    async fn next_whole(&mut self) -> Result<Option<Reply>> {
         self.check()?;
         let left = match self.left {
             Left::Elements(left) => left,
@@ -184,19 +213,27 @@ impl Streamed {
         }
         let element = self.whole(Phase::Streaming).await?;
         self.left = Left::Elements(left - 1);
-        element.read().map(Some)
+        Ok(Some(element))
     }
 
     /// The next two elements: a field and its value, a member and its score, a key and its value. With RESP3 some
-    /// commands answer with lists of pairs: then these are [elements](Streamed::element).
+    /// commands answer with lists of pairs: then these are [elements](Streamed::element). A future that is dropped
+    /// loses nothing.
     ///
     /// # Errors
-    /// As [`Streamed::element`]; [`Kind::UnexpectedReply`] if there is one only.
+    /// As [`Streamed::chunk`]; that one of the two is of another type, and the next pair can be taken;
+    /// [`Kind::UnexpectedReply`] if there is one only.
     pub async fn pair<K: FromReply, V: FromReply>(&mut self) -> Result<Option<(K, V)>> {
-        let Some(first) = self.element().await? else { return Ok(None) };
-        let second = self.element().await?;
-        let second = second.ok_or_else(|| unexpected("a list with an element too few"))?;
-        Ok(Some((first, second)))
+        if self.half.is_none() {
+            self.half = self.next_whole().await?;
+        }
+        if self.half.is_none() {
+            return Ok(None);
+        }
+        let second = self.next_whole().await?;
+        let too_few = || unexpected("a list with an element too few");
+        let (first, second) = self.half.take().zip(second).ok_or_else(too_few)?;
+        Ok(Some((first.read()?, second.read()?)))
     }
 
     /// Waits for what the reply is; false if it is nothing.

@@ -392,3 +392,74 @@ fn listeners_hear_sharded_channels_where_they_are_and_go_with_them() {
         });
     }
 }
+
+#[test]
+fn consumers_work_where_their_stream_is() {
+    use brisk::consumer::{Begin, Message};
+    let cluster = Cluster::start(3, 0);
+    run(async {
+        let db = connect(&cluster, 3).await;
+        for primary in 0..3 {
+            let stream = cluster.key_of(primary, 0);
+            let (told, mut handled) = tokio::sync::mpsc::unbounded_channel::<i64>();
+            let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
+            let consumer = db.consumer(stream.clone()).group("g").member("m").begin(Begin::Oldest);
+            let consumer = consumer.until(async {
+                let _ = stopped.await;
+            });
+            let work = tokio::spawn(consumer.run(move |m: Message| {
+                let told = told.clone();
+                async move {
+                    let n = m.field("n").map_err(|error| error.to_string())?;
+                    told.send(n).map_err(|error| error.to_string())
+                }
+            }));
+            for n in 0..3_i64 {
+                db.xadd(&stream, "*", [("n", n)]).await.unwrap();
+                let next = tokio::time::timeout(LONG, handled.recv()).await;
+                assert_eq!(next.expect("in time"), Some(n), "at primary {primary}");
+            }
+            stop.send(()).unwrap();
+            assert_eq!(work.await.unwrap().unwrap().handled, 3);
+        }
+    });
+}
+
+#[test]
+fn a_walk_through_all_keys_is_one_of_each_primary() {
+    let cluster = Cluster::start(3, 0);
+    run(async {
+        let db = connect(&cluster, 3).await;
+        for n in 0..300 {
+            db.set(n, n).await.unwrap();
+        }
+        // Not a third of the keys without a word.
+        let error = db.scan_keys::<i64>().next().await.unwrap_err();
+        assert_eq!(error.kind(), Kind::Invalid);
+        assert!(error.message().contains("primaries"), "{error}");
+        let mut found = std::collections::BTreeSet::new();
+        for node in db.primaries() {
+            let mut walk = node.scan_keys::<i64>().count(100);
+            while let Some(key) = walk.next().await.unwrap() {
+                assert!(found.insert(key));
+            }
+        }
+        assert!(found.into_iter().eq(0..300));
+    });
+}
+
+#[test]
+fn a_reply_that_comes_piece_by_piece_is_asked_for_where_its_key_has_gone() {
+    let cluster = Cluster::start(3, 0);
+    run(async {
+        let db = connect(&cluster, 3).await;
+        let key = cluster.key_of(0, 0);
+        db.set(&key, "value").await.unwrap();
+        cluster.begin_move(slot(&key), 0, 1);
+        cluster.end_move(slot(&key), 0, 1);
+        // Nobody has told the client.
+        let streamed = db.stream(commands::get::<()>(&key)).await.unwrap();
+        let chunk = streamed.expect("a value").chunk().await.unwrap();
+        assert_eq!(chunk.as_deref(), Some(&b"value"[..]));
+    });
+}

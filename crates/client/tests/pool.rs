@@ -1,6 +1,6 @@
 //! A pool: connections that are taken in turns, each for one command at a time. C2.
 
-use brisk::{Budget, Client, Command, Kind, Lanes, Phase, WhenFull, commands};
+use brisk::{Budget, Client, Command, Error, Kind, Lanes, Phase, ToArg, WhenFull, Words, commands};
 use brisk_testkit::proxy::{Cut, Direction, Proxy};
 use brisk_testkit::random::Random;
 use brisk_testkit::server::{Launch, Server};
@@ -396,4 +396,42 @@ fn nobody_waits_for_ever_when_the_pool_or_its_runtime_is_gone() {
         drop(db);
         wait_until("no connection to be left", || link.open() == 0);
     }
+}
+
+#[test]
+fn a_command_that_could_not_be_written_as_a_whole_is_not_sent() {
+    struct Broken(Error);
+    impl ToArg for Broken {
+        fn write(&self, words: &mut Words<'_>) {
+            words.fail(self.0.clone());
+        }
+    }
+    for server in servers() {
+        run(async {
+            let db = pool(&server.address(), 2).await;
+            let closed = pool(&server.address(), 1).await;
+            closed.close();
+            let error = closed.ping().await.unwrap_err();
+            let add = db.raw::<i64>("SADD").key("set").arg("a").arg(Broken(error.clone()));
+            assert_eq!(add.await.unwrap_err().kind(), error.kind());
+            assert_eq!(db.scard("set").await.unwrap(), 0);
+        });
+    }
+}
+
+#[test]
+fn a_blocking_command_at_a_server_that_stands_still_ends_when_its_time_and_the_clients_are_over() {
+    let server = Launch::subject().start();
+    let link = Proxy::to(&server.address());
+    run(async {
+        let db = Client::builder(&link.address()).lanes(Lanes::Pool(1));
+        let db = db.timeout(Duration::from_millis(200)).connect().await.unwrap();
+        let nothing = commands::blpop::<(String, String)>("q", 0.1).on(&db).await.unwrap();
+        assert_eq!(nothing, None);
+        link.stall(Direction::ToClient, true);
+        let late = commands::blpop::<(String, String)>("q", 0.1).on(&db);
+        let late = tokio::time::timeout(Duration::from_secs(30), late).await;
+        let error = late.expect("an end").unwrap_err();
+        assert!(error.maybe_applied(), "{error}");
+    });
 }

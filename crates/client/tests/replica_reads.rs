@@ -100,6 +100,8 @@ fn what_a_replica_cannot_answer_the_primary_does_unless_it_must_not() {
             );
             assert_eq!(replica.connect().cmd("REPLICAOF 127.0.0.1 1").to_string(), "OK");
         }
+        let both = (commands::get::<String>("k"), commands::exists("k"));
+        assert_eq!(db.batch(both).await.unwrap(), (Some("v".to_owned()), 1));
         let read: Option<String> = db.get("k").await.unwrap();
         assert_eq!(read.as_deref(), Some("v"));
         let gone: Vec<Server> = servers.drain(1..).collect();
@@ -161,5 +163,24 @@ fn what_cannot_be_is_said() {
         assert_eq!(error.connect().await.unwrap_err().kind(), Kind::Invalid);
         let error = Builder::sentinel(["127.0.0.1:1"], "name").seed(&primary.address());
         assert_eq!(error.connect().await.unwrap_err().kind(), Kind::Invalid);
+    });
+}
+
+#[test]
+fn a_walk_through_a_key_is_one_servers_and_misses_nothing() {
+    let servers = start(Of::Redis);
+    run(async {
+        let db = client(&servers).read_from(ReadFrom::PreferReplica).connect().await.unwrap();
+        let fields: Vec<(u32, u32)> = (0..2000).map(|field| (field, field)).collect();
+        db.hset("h", &fields).await.unwrap();
+        let session = db.session().await.unwrap();
+        session.raw::<()>("SET").key("last").arg(1).await.unwrap();
+        assert_eq!(session.raw::<usize>("WAIT").arg(2).arg(10_000).await.unwrap(), 2);
+        let mut walk = db.scan_hash::<u32, u32>("h").count(50);
+        let mut found = std::collections::BTreeSet::new();
+        while let Some((field, _)) = walk.next().await.unwrap() {
+            found.insert(field);
+        }
+        assert_eq!(found.len(), fields.len());
     });
 }

@@ -7,6 +7,9 @@ use brisk_testkit::proxy::{Cut, Direction, Proxy, Split};
 use brisk_testkit::server::{Launch, Server};
 use std::collections::HashMap;
 use std::future::Future;
+use std::io::{Read, Write};
+use std::net::TcpListener;
+use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
 
 const MIB: usize = 1 << 20;
@@ -177,4 +180,75 @@ fn a_program_without_a_runtime_streams_too() {
         taken.extend_from_slice(&chunk);
     }
     assert_eq!(taken, value);
+}
+
+#[test]
+fn a_field_of_another_type_costs_its_pair_and_shifts_none() {
+    for server in servers() {
+        for protocol in [2, 3] {
+            run(async {
+                let db = client(&server.address(), protocol).await;
+                let list = ["one", "1", "2", "two", "3", "three", "4"];
+                db.del("l").await.unwrap();
+                db.rpush("l", list).await.unwrap();
+                let mut pairs = db.stream(lrange::<()>("l", 0, -1)).await.unwrap().unwrap();
+                let error = pairs.pair::<u64, String>().await.unwrap_err();
+                assert_eq!(error.kind(), Kind::UnexpectedReply);
+                let next = pairs.pair::<u64, String>().await.unwrap();
+                assert_eq!(next, Some((2, "two".to_owned())));
+                let error = pairs.pair::<u64, u64>().await.unwrap_err();
+                assert_eq!(error.kind(), Kind::UnexpectedReply);
+                assert_eq!(pairs.remaining(), 1);
+                let error = pairs.pair::<u64, u64>().await.unwrap_err();
+                assert_eq!(error.kind(), Kind::UnexpectedReply, "one too few");
+                assert_eq!(pairs.pair::<u64, u64>().await.unwrap(), None);
+            });
+        }
+    }
+}
+
+/// A server that sends a list of four until amid its second element, and the rest when it is told to.
+fn halting() -> (String, mpsc::Sender<()>) {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = listener.local_addr().expect("an address").to_string();
+    let (go, wait) = mpsc::channel();
+    let wait = Arc::new(Mutex::new(wait));
+    std::thread::spawn(move || {
+        for mut socket in listener.incoming().flatten() {
+            let wait = Arc::clone(&wait);
+            std::thread::spawn(move || {
+                let mut bytes = [0; 4096];
+                while let Ok(read @ 1..) = socket.read(&mut bytes) {
+                    let words = &bytes[..read];
+                    if !words.windows(6).any(|word| word == b"LRANGE") {
+                        // Each request is an array, and no word of these has that sign.
+                        let requests = words.iter().filter(|byte| **byte == b'*').count();
+                        socket.write_all("+OK\r\n".repeat(requests).as_bytes()).expect("a peer");
+                        continue;
+                    }
+                    socket.write_all(b"*4\r\n$1\r\na\r\n$1\r\n").expect("a peer");
+                    wait.lock().expect("no panic").recv().expect("to be told");
+                    socket.write_all(b"1\r\n$1\r\nb\r\n$1\r\n2\r\n").expect("a peer");
+                }
+            });
+        }
+    });
+    (address, go)
+}
+
+#[test]
+fn a_future_that_is_dropped_amid_a_pair_loses_nothing_and_shifts_nothing() {
+    let (address, go) = halting();
+    run(async {
+        let db = client(&address, 2).await;
+        let mut pairs = db.stream(lrange::<()>("l", 0, -1)).await.unwrap().unwrap();
+        let half = tokio::time::timeout(Duration::from_millis(100), pairs.pair::<char, u64>());
+        assert!(half.await.is_err(), "the second is not whole");
+        assert_eq!(pairs.remaining(), 4);
+        go.send(()).unwrap();
+        assert_eq!(pairs.pair::<char, u64>().await.unwrap(), Some(('a', 1)));
+        assert_eq!(pairs.element::<char>().await.unwrap(), Some('b'));
+        assert_eq!(pairs.element::<u64>().await.unwrap(), Some(2));
+        assert_eq!(pairs.pair::<char, u64>().await.unwrap(), None);
+    });
 }

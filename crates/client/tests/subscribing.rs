@@ -191,3 +191,19 @@ fn what_happens_to_keys_is_told_in_both_forms() {
         });
     }
 }
+
+#[test]
+fn more_than_both_sides_can_hold_is_listened_to() {
+    // The answers repeat the names: some 24 MB both ways, at a server that reads no more before they are read.
+    let names: Vec<String> = (0..24_000).map(|n| format!("{n:01000}")).collect();
+    for server in servers() {
+        run(async {
+            let db = Client::builder(&server.address()).connect().await.unwrap();
+            let mut news = db.subscriber().await.unwrap();
+            let all = news.subscribe(names.clone()).timeout(Duration::from_secs(60));
+            all.await.unwrap();
+            assert_eq!(db.publish(&names[23_999], "x").await.unwrap(), 1);
+            assert_eq!(heard(&mut news).await, names[23_999]);
+        });
+    }
+}

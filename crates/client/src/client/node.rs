@@ -28,7 +28,8 @@ impl Node {
     pub(crate) fn submit(&self, way: &Way<'_>, waker: &Waker) -> Result<Submitted> {
         refuse(way.requests, self.pool.is_some())?;
         let key = way.requests.first().and_then(Request::routing_key);
-        self.take(way.requests, key, way.limit(), waker)
+        let margin = self.pool.as_ref().and_then(|pool| pool.timeout());
+        self.take(way.requests, key, way.limit(margin), waker)
     }
 
     /// The same, of requests that are allowed, with the key that decides on the lane.
@@ -94,8 +95,12 @@ impl Drop for Node {
 }
 
 /// What would hold up, or change, a connection that others share is not taken. In a pool nobody stands behind a
-/// command that waits for other clients.
+/// command that waits for other clients. Neither is what could not be written as a whole: here, since the parts of
+/// a command that is split know nothing of it.
 pub(crate) fn refuse(requests: &[Request], is_pool: bool) -> Result<()> {
+    if let Some(failure) = requests.iter().find_map(Request::failure) {
+        return Err(failure.clone());
+    }
     let is_refused = |request: &Request| {
         let traits = request.traits();
         traits.binds || (traits.blocks && !is_pool)

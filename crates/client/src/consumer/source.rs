@@ -143,7 +143,7 @@ impl Source {
     async fn read(&mut self, room: usize, block_ms: u64) -> Result<Catch> {
         let session = match &mut self.session {
             Some(session) => session,
-            none => none.insert(self.db.session().await.map_err(passing)?),
+            none => none.insert(self.db.session_for(&self.plan.stream).await.map_err(passing)?),
         };
         let plan = &self.plan;
         let read = session

@@ -549,7 +549,9 @@ impl<'a> Link<'a> {
         if self.entries.is_empty()
             && let Some(Taken { mut entry, blocks }) = seat.take(&mut self.sending)
         {
-            entry.since = entry.since.or(Some(Instant::now()));
+            // What it tells the server begins now, however long it was queued.
+            let since = entry.since.filter(|_| !blocks);
+            entry.since = since.or(Some(Instant::now()));
             self.own_timeouts += usize::from(entry.timeout.is_some());
             self.blocks = blocks;
             self.entries.push_back(entry);

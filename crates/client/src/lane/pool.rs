@@ -124,6 +124,11 @@ impl Pool {
         Ok(Submitted::Waits(slot))
     }
 
+    /// Time for a command that has none of its own.
+    pub(crate) fn timeout(&self) -> Option<Duration> {
+        self.bounds.timeout
+    }
+
     /// Pieces that no lane has taken.
     pub(crate) fn pending(&self) -> usize {
         self.lock().pieces.len()

@@ -157,27 +157,36 @@ impl Listener {
         let mut left = pin!(self.setup.place.left(&origin));
         let mut scanner = FrameScanner::new(ReplyLimits::default());
         let mut silent = false;
+        // What is being sent, and how much of it was.
+        let (mut out, mut sent) = (Vec::new(), 0);
         loop {
-            let mut out = Vec::new();
             {
                 let mut state = self.shared.lock();
                 if state.over.is_some() {
                     return Ok(());
                 }
-                state.orders.ask(&mut out);
+                if sent == out.len() {
+                    (out, sent) = (Vec::new(), 0);
+                    state.orders.ask(&mut out);
+                }
             }
-            connection.write_all(&out).await?;
-            while let Scan::Whole(len) = scanner.scan(&connection.buffer)? {
-                let reply = Reply::cut(&mut connection.buffer, len);
+            let Connection { reader, writer, buffer, .. } = &mut connection;
+            while let Scan::Whole(len) = scanner.scan(buffer)? {
+                let reply = Reply::cut(buffer, len);
                 self.hear(&reply)?;
             }
-            connection.buffer.reserve(4096);
+            buffer.reserve(4096);
+            let lost = |error: std::io::Error| Error::new(Kind::Disconnected, error.to_string());
+            // Neither waits for the other: a server may read no more before its answers are.
             tokio::select! {
-                read = poll_fn(|cx| connection.reader.poll_read(cx, &mut connection.buffer)) => {
+                read = poll_fn(|cx| reader.poll_read(cx, buffer)) => {
                     silent = false;
-                    if read.map_err(|error| Error::new(Kind::Disconnected, error.to_string()))? == 0 {
+                    if read.map_err(lost)? == 0 {
                         return Err(Error::new(Kind::Disconnected, "the server closed the connection"));
                     }
+                }
+                written = poll_fn(|cx| writer.poll_write(cx, &out[sent..])), if sent < out.len() => {
+                    sent += written.map_err(lost)?;
                 }
                 () = self.shared.changed.notified() => {}
                 error = &mut left => return Err(error),
@@ -186,10 +195,8 @@ impl Listener {
                         return Err(Error::new(Kind::Disconnected, "no answer to PING"));
                     }
                     silent = true;
-                    let mut ping = Vec::new();
                     self.shared.lock().orders.asked(Asked::Ping);
-                    Request::new("PING", Traits::default()).encode(&mut ping);
-                    connection.write_all(&ping).await?;
+                    Request::new("PING", Traits::default()).encode(&mut out);
                 }
             }
         }

@@ -191,9 +191,9 @@ impl Cluster {
             Unity::Piece => way.requests.first().and_then(Request::slot),
         };
         let limit = if trip.is_fresh() {
-            way.limit()
+            way.limit(self.plan.timeout())
         } else {
-            let limit = way.limit().or(self.plan.timeout());
+            let limit = way.limit(self.plan.timeout()).or(self.plan.timeout());
             let left = limit.map(|limit| limit.saturating_sub(now.duration_since(began)));
             if left.is_some_and(|left| left.is_zero()) {
                 return Err(timeout(Phase::Queued, trip.refusal.as_ref()));
@@ -242,7 +242,10 @@ impl Cluster {
         let may_be_replica = self.read_from != ReadFrom::Primary
             && slot.is_some()
             && !trip.to_primary
-            && way.requests.iter().all(|request| request.traits().reads_only);
+            && way
+                .requests
+                .iter()
+                .all(|request| request.traits().reads_only && !has_cursor(request));
         if !may_be_replica {
             return Ok(Arc::clone(&shard.primary));
         }
@@ -492,6 +495,14 @@ impl Drop for Cluster {
         // The task that keeps the map right ends.
         self.signal.hint();
     }
+}
+
+/// Its cursor is of use to the server that gave it, and to no other: replicas that take turns would pass over
+/// elements. O(1).
+fn has_cursor(request: &Request) -> bool {
+    let name = request.verb();
+    let is = |known: &str| name.eq_ignore_ascii_case(known.as_bytes());
+    name.len() == 5 && (is("HSCAN") || is("SSCAN") || is("ZSCAN"))
 }
 
 /// Keeps a node's lanes until all that was sent by them is answered.

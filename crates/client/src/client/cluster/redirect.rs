@@ -105,7 +105,9 @@ pub(crate) fn refusal<'a>(reply: &'a Reply, way: &Way<'_>, asks: bool) -> Option
     match way.unity {
         Unity::Whole => of_transaction(bytes),
         _ if way.requests.len() == 1 => error(bytes),
-        _ => None,
+        // In a cluster the parts of a batch find their ways one by one; elsewhere it stays whole.
+        Unity::Each => of_batch(bytes, way),
+        Unity::Piece => None,
     }
 }
 
@@ -128,6 +130,20 @@ fn sends_on(code: Code) -> bool {
             | Code::MasterDown
             | Code::Loading
     )
+}
+
+/// The first refusal of a batch, if none of it was executed, or if all of it may be executed again.
+fn of_batch<'a>(replies: &'a [u8], way: &Way<'_>) -> Option<&'a [u8]> {
+    let only_reads = way.requests.iter().all(|request| request.traits().reads_only);
+    if !only_reads && error(replies).is_none() {
+        return None;
+    }
+    let replies = super::split::cut(replies)?;
+    let is_refused = |reply: &&[u8]| error(reply).is_some();
+    if !only_reads && !replies.iter().all(is_refused) {
+        return None;
+    }
+    replies.into_iter().find_map(error)
 }
 
 /// The first refusal of a transaction, if none of it was executed.
