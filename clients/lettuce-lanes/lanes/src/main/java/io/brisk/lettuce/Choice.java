@@ -59,11 +59,17 @@ final class Choice<K, V> {
             CommandArgs<?, ?> args = command.getArgs();
             ByteBuffer key = args == null ? null : args.getFirstEncodedKey();
             if (key != null) {
-                return SlotHash.getSlot(key) % lanes.length;
+                return spread(SlotHash.getSlot(key));
             }
         }
         // Ids are given in a row, so the threads of a pool spread evenly.
         return (int) (threadId() % lanes.length);
+    }
+
+    /** Slots of similar keys have much in common, so their remainders alone would bunch; the product's high bits do not. */
+    private int spread(int slot) {
+        long mixed = slot * 0x9E3779B9L & 0xFFFFFFFFL;
+        return (int) (mixed * lanes.length >>> 32);
     }
 
     // The method that replaces it came with Java 19.

@@ -130,7 +130,10 @@ public final class LeasePool<K, V> implements AutoCloseable {
             return free;
         }
         try {
-            return connectAndLend().join();
+            LeasedConnection<K, V> fresh = connectAndLend().join();
+            // Lent to this thread, not to that of the event loop.
+            fresh.lend();
+            return fresh;
         } catch (CompletionException e) {
             throw (LanesException) e.getCause();
         }
