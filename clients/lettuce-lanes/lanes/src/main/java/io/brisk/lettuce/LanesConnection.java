@@ -177,7 +177,6 @@ public final class LanesConnection<K, V> extends StatefulRedisConnectionImpl<K, 
         if (running != null) {
             running.stop();
         }
-        leases.close();
-        return super.closeAsync();
+        return CompletableFuture.allOf(leases.closeAsync(), super.closeAsync());
     }
 }

@@ -6,7 +6,9 @@ import io.lettuce.core.api.StatefulRedisConnection;
 import io.lettuce.core.codec.RedisCodec;
 import io.lettuce.core.codec.StringCodec;
 import java.time.Duration;
+import java.util.ArrayList;
 import java.util.Deque;
+import java.util.List;
 import java.util.Objects;
 import java.util.Set;
 import java.util.concurrent.CompletableFuture;
@@ -224,9 +226,9 @@ public final class LeasePool<K, V> implements AutoCloseable {
         permits.release();
     }
 
-    private void retire(LeasedConnection<K, V> lease) {
+    private CompletableFuture<Void> retire(LeasedConnection<K, V> lease) {
         all.remove(lease);
-        lease.real().closeAsync();
+        return lease.real().closeAsync();
     }
 
     /**
@@ -287,10 +289,17 @@ public final class LeasePool<K, V> implements AutoCloseable {
     /** Closes the connections that are not lent, and lent ones when they are given back. Nothing is lent any more. */
     @Override
     public void close() {
+        closeAsync().join();
+    }
+
+    /** As {@link #close()}, but it does not wait for the sockets, so it may be called on an event loop. */
+    CompletableFuture<Void> closeAsync() {
         closed = true;
+        List<CompletableFuture<Void>> closing = new ArrayList<>();
         LeasedConnection<K, V> free;
         while ((free = idle.pollFirst()) != null) {
-            retire(free);
+            closing.add(retire(free));
         }
+        return CompletableFuture.allOf(closing.toArray(new CompletableFuture<?>[0]));
     }
 }

@@ -1,12 +1,16 @@
 package io.brisk.lettuce.bench;
 
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.ThreadLocalRandom;
 
 /**
- * A fixed number of commands by a number of threads, for counting system calls from outside:
- * {@code Load MODE PORT THREADS COMMANDS_PER_THREAD}. Prints how many it did.
+ * A fixed number of commands by a number of threads: {@code Load MODE PORT THREADS COMMANDS_PER_THREAD}. Prints how many
+ * commands and how many writing system calls there were, the latter as the kernel counts them in {@code /proc/self/io};
+ * strace can count them from outside, too.
  */
 public final class Load {
 
@@ -19,9 +23,12 @@ public final class Load {
         int threads = Integer.parseInt(arguments[2]);
         int each = Integer.parseInt(arguments[3]);
         long began;
+        long writesBefore;
+        long writes;
         try (Mode mode = Mode.of(arguments[0], Integer.parseInt(arguments[1]))) {
             String value = "v".repeat(64);
             List<Thread> callers = new ArrayList<>();
+            writesBefore = writes();
             began = System.nanoTime();
             for (int t = 0; t < threads; t++) {
                 Thread caller = new Thread(() -> {
@@ -40,7 +47,19 @@ public final class Load {
             for (Thread caller : callers) {
                 caller.join();
             }
+            writes = writes() - writesBefore;
         }
-        System.out.println((long) threads * each + " commands, " + Math.round(threads * (double) each * 1e9 / (System.nanoTime() - began)) + "/s");
+        long commands = (long) threads * each;
+        System.out.printf("%s: %d commands, %d writes, %.3f writes per command, %.0f commands/s%n", arguments[0], commands, writes,
+                (double) writes / commands, commands * 1e9 / (System.nanoTime() - began));
+    }
+
+    private static long writes() throws IOException {
+        for (String line : Files.readAllLines(Path.of("/proc/self/io"))) {
+            if (line.startsWith("syscw: ")) {
+                return Long.parseLong(line.substring("syscw: ".length()));
+            }
+        }
+        throw new IOException("/proc/self/io does not say syscw");
     }
 }
