@@ -7,7 +7,9 @@
 use crate::options::Options;
 use crate::steps::{Step, cargo, run_all};
 use crate::{documents, instructions, package, readme, tidy};
-use anyhow::Result;
+use anyhow::{Context, Result};
+use brisk_testkit::server::{SERVER_BIN, brisk_binary, workspace_root};
+use std::process::{Command, Stdio};
 
 const STEPS: &[Step] = &[
     Step { name: "fmt", run: fmt, advice: "run `cargo fmt`" },
@@ -17,6 +19,11 @@ const STEPS: &[Step] = &[
         name: "test",
         run: test,
         advice: "run the failing test alone: `cargo test -p CRATE NAME`",
+    },
+    Step {
+        name: "jvm",
+        run: jvm,
+        advice: "run `mvn -B verify` in clients/lettuce-lanes with BRISK_SERVER_BIN set",
     },
     Step { name: "doc", run: doc, advice: "run `cargo doc --workspace --no-deps`" },
     Step {
@@ -61,6 +68,26 @@ fn clippy() -> Result<bool> {
 
 fn test() -> Result<bool> {
     cargo(&["test", "--workspace", "--quiet", "--no-fail-fast"], &[])
+}
+
+/// The JVM client module, with the server as the tests use it.
+#[expect(clippy::print_stdout, reason = "the report is the output of the command")]
+fn jvm() -> Result<bool> {
+    // Maven says which JDK it runs on, and fails where there is none.
+    let mut probe = Command::new("mvn");
+    probe.arg("--version").stdout(Stdio::null()).stderr(Stdio::null());
+    if !probe.status().is_ok_and(|status| status.success()) {
+        println!("ci: jvm is left out, there is no Maven with a JDK here");
+        return Ok(true);
+    }
+    let server = brisk_binary().map_err(anyhow::Error::msg)?;
+    let status = Command::new("mvn")
+        .args(["-B", "-q", "verify"])
+        .env(SERVER_BIN, server)
+        .current_dir(workspace_root().join("clients/lettuce-lanes"))
+        .status()
+        .context("cannot run mvn")?;
+    Ok(status.success())
 }
 
 fn doc() -> Result<bool> {

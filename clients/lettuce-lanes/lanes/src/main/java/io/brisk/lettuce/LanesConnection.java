@@ -1,0 +1,182 @@
+package io.brisk.lettuce;
+
+import io.lettuce.core.RedisCommandExecutionException;
+import io.lettuce.core.RedisConnectionStateListener;
+import io.lettuce.core.StatefulRedisConnectionImpl;
+import io.lettuce.core.codec.RedisCodec;
+import io.lettuce.core.protocol.AsyncCommand;
+import io.lettuce.core.protocol.CompleteableCommand;
+import io.lettuce.core.protocol.RedisCommand;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.Collection;
+import java.util.Collections;
+import java.util.List;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CompletionException;
+
+/**
+ * A Lettuce connection over several real ones, for any number of threads.
+ * <p>
+ * It is made by {@link Lanes} and used as every {@link io.lettuce.core.api.StatefulRedisConnection} is: share it, do not
+ * pool it, close it once at the end. What cannot be shared, such as MULTI, SELECT or BLPOP, is refused at once with a
+ * {@link LanesException} that says what to do instead; see {@link #lease()}. AUTH, READONLY, READWRITE and CLIENT
+ * SETNAME, SETINFO, NO-EVICT and NO-TOUCH are sent over all lanes.
+ *
+ * @param <K> type of keys
+ * @param <V> type of values
+ */
+public final class LanesConnection<K, V> extends StatefulRedisConnectionImpl<K, V> {
+
+    private final List<RealLane<K, V>> lanes;
+
+    private final EveryLane<K, V> everyLane;
+
+    private final LeasePool<K, V> leases;
+
+    private final boolean autoLease;
+
+    private volatile LaneProbe<K, V> probe;
+
+    LanesConnection(List<RealLane<K, V>> lanes, Choice<K, V> choice, RedisCodec<K, V> codec, LeasePool<K, V> leases,
+            boolean autoLease) {
+        this(lanes, new EveryLane<>(lanes, codec), choice, codec, leases, autoLease);
+    }
+
+    private LanesConnection(List<RealLane<K, V>> lanes, EveryLane<K, V> everyLane, Choice<K, V> choice,
+            RedisCodec<K, V> codec, LeasePool<K, V> leases, boolean autoLease) {
+        super(new LanesChannelWriter<>(lanes, choice), everyLane, codec, lanes.get(0).connection().getTimeout());
+        this.lanes = lanes;
+        this.everyLane = everyLane;
+        this.leases = leases;
+        this.autoLease = autoLease;
+        setOptions(lanes.get(0).connection().getOptions());
+    }
+
+    void probeEvery(Duration interval, Duration patience) {
+        probe = new LaneProbe<>(lanes, getResources().timer(), interval, patience);
+        probe.start();
+    }
+
+    /**
+     * What can be seen of the lanes.
+     *
+     * @return one view per lane, in their order
+     */
+    public List<LaneHealth> lanes() {
+        return Collections.unmodifiableList(new ArrayList<LaneHealth>(lanes));
+    }
+
+    /**
+     * Lends a connection of its own, with the same codec and address, for what lanes cannot do. Close it to give it
+     * back. At most {@link Lanes#leases(int)} are lent at a time; one that waits for a free one waits for the
+     * connection's timeout.
+     *
+     * @return a connection for this caller alone
+     * @throws LanesException if none became free or the server could not be reached
+     */
+    public LeasedConnection<K, V> lease() {
+        return leases.borrow(getTimeout());
+    }
+
+    @Override
+    public <T> RedisCommand<K, V, T> dispatch(RedisCommand<K, V, T> command) {
+        Guard guard = Guard.of(command);
+        if (guard == Guard.SHARED) {
+            return super.dispatch(command);
+        }
+        return apart(guard, command);
+    }
+
+    @Override
+    public Collection<RedisCommand<K, V, ?>> dispatch(Collection<? extends RedisCommand<K, V, ?>> commands) {
+        List<RedisCommand<K, V, ?>> shared = new ArrayList<>(commands.size());
+        List<RedisCommand<K, V, ?>> all = new ArrayList<>(commands.size());
+        for (RedisCommand<K, V, ?> command : commands) {
+            Guard guard = Guard.of(command);
+            if (guard == Guard.SHARED) {
+                shared.add(command);
+                all.add(command);
+            } else {
+                all.add(apart(guard, command));
+            }
+        }
+        if (!shared.isEmpty()) {
+            super.dispatch(shared);
+        }
+        return all;
+    }
+
+    private <T> RedisCommand<K, V, T> apart(Guard guard, RedisCommand<K, V, T> command) {
+        if (guard == Guard.EVERY_LANE) {
+            return everyLane.send(command);
+        }
+        if (guard == Guard.BLOCKING && autoLease) {
+            return overLease(command);
+        }
+        command.completeExceptionally(guard.refusal(command));
+        return command;
+    }
+
+    private <T> RedisCommand<K, V, T> overLease(RedisCommand<K, V, T> command) {
+        // The end must be seen, or the lease could not be given back.
+        RedisCommand<K, V, T> seen = command instanceof CompleteableCommand ? command : new AsyncCommand<>(command);
+        leases.borrowAsync().whenComplete((lease, error) -> {
+            if (error != null) {
+                seen.completeExceptionally(error instanceof CompletionException ? error.getCause() : error);
+                return;
+            }
+            if (seen.isDone()) {
+                lease.close();
+                return;
+            }
+            lease.dispatch(seen);
+            ((CompleteableCommand<?>) seen).onComplete((ignored, failure) -> {
+                // After a timeout or a cancellation the server may still block the connection.
+                if (failure == null || failure instanceof RedisCommandExecutionException) {
+                    lease.close();
+                } else {
+                    lease.discard();
+                }
+            });
+        });
+        return seen;
+    }
+
+    /** {@inheritDoc} Sets the timeout of all lanes, too. */
+    @Override
+    public void setTimeout(Duration timeout) {
+        super.setTimeout(timeout);
+        // The constructor of the superclass calls this before there are lanes; theirs is the same then.
+        if (lanes != null) {
+            lanes.forEach(lane -> lane.connection().setTimeout(timeout));
+        }
+    }
+
+    /** {@inheritDoc} The listener is told of each lane; its first argument is the connection of that lane. */
+    @Override
+    public void addListener(RedisConnectionStateListener listener) {
+        lanes.forEach(lane -> lane.connection().addListener(listener));
+    }
+
+    @Override
+    public void removeListener(RedisConnectionStateListener listener) {
+        lanes.forEach(lane -> lane.connection().removeListener(listener));
+    }
+
+    /** Whether it was not closed and at least one lane is connected. */
+    @Override
+    public boolean isOpen() {
+        return !isClosed() && lanes.stream().anyMatch(RealLane::isConnected);
+    }
+
+    /** {@inheritDoc} Closes all lanes and the leases that are not lent; lent ones close when they are given back. */
+    @Override
+    public CompletableFuture<Void> closeAsync() {
+        LaneProbe<K, V> running = probe;
+        if (running != null) {
+            running.stop();
+        }
+        return CompletableFuture.allOf(leases.closeAsync(), super.closeAsync());
+    }
+}

@@ -1,0 +1,212 @@
+package io.brisk.lettuce;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertInstanceOf;
+import static org.junit.jupiter.api.Assertions.assertNull;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import io.brisk.lettuce.testkit.Await;
+import io.brisk.lettuce.testkit.Server;
+import io.lettuce.core.KeyValue;
+import io.lettuce.core.RedisClient;
+import io.lettuce.core.RedisException;
+import io.lettuce.core.RedisFuture;
+import io.lettuce.core.RedisURI;
+import io.lettuce.core.TrackingArgs;
+import io.lettuce.core.TransactionResult;
+import io.lettuce.core.XReadArgs;
+import io.lettuce.core.api.StatefulRedisConnection;
+import io.lettuce.core.api.sync.RedisCommands;
+import io.lettuce.core.codec.StringCodec;
+import io.lettuce.core.output.StatusOutput;
+import io.lettuce.core.protocol.CommandArgs;
+import io.lettuce.core.protocol.CommandType;
+import io.lettuce.core.protocol.ProtocolKeyword;
+import java.nio.charset.StandardCharsets;
+import java.time.Duration;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.TimeUnit;
+import java.util.function.Consumer;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.MethodSource;
+
+/**
+ * What must not go over shared lanes: it is refused at once with a sentence that helps, goes to all lanes, or is leased.
+ */
+class GuardTest extends ServerCase {
+
+    /** A command that Lettuce does not know, as users name them. */
+    private enum OwnKeyword implements ProtocolKeyword {
+
+        OWN;
+
+        @Override
+        public byte[] getBytes() {
+            return "blpop".getBytes(StandardCharsets.US_ASCII);
+        }
+    }
+
+    /** Each refused command with words that its sentence must have. */
+    private static Map<String, Consumer<RedisCommands<String, String>>> refused() {
+        Map<String, Consumer<RedisCommands<String, String>>> refused = new LinkedHashMap<>();
+        refused.put("MULTI lease()", RedisCommands::multi);
+        refused.put("EXEC lease()", RedisCommands::exec);
+        refused.put("DISCARD lease()", RedisCommands::discard);
+        refused.put("WATCH lease()", c -> c.watch("k"));
+        refused.put("UNWATCH lease()", RedisCommands::unwatch);
+        refused.put("SELECT RedisURI", c -> c.select(1));
+        refused.put("BLPOP autoLease(true)", c -> c.blpop(1, "k"));
+        refused.put("BRPOP autoLease(true)", c -> c.brpop(1, "k"));
+        refused.put("BRPOPLPUSH autoLease(true)", c -> c.brpoplpush(1, "k", "l"));
+        refused.put("BZPOPMIN autoLease(true)", c -> c.bzpopmin(1, "k"));
+        refused.put("XREAD autoLease(true)",
+                c -> c.xread(XReadArgs.Builder.block(1), XReadArgs.StreamOffset.latest("k")));
+        refused.put("WAIT lease()", c -> c.waitForReplication(0, 1));
+        refused.put("QUIT Close", RedisCommands::quit);
+        refused.put("CLIENT lease()", c -> c.clientTracking(TrackingArgs.Builder.enabled()));
+        refused.put("SUBSCRIBE connectPubSub()", c -> c.dispatch(CommandType.SUBSCRIBE,
+                new StatusOutput<>(StringCodec.UTF8), new CommandArgs<>(StringCodec.UTF8).add("channel")));
+        refused.put("MONITOR lease()", c -> c.dispatch(CommandType.MONITOR, new StatusOutput<>(StringCodec.UTF8)));
+        return refused;
+    }
+
+    /** Lettuce's sync API wraps an error for some commands and throws it as it is for others. */
+    private static Throwable first(Throwable error) {
+        return error.getCause() == null ? error : error.getCause();
+    }
+
+    @Test
+    void what_needs_its_own_connection_is_refused_with_a_way_out() {
+        LanesConnection<String, String> lanes = Lanes.of(client(redis().port())).count(2).connect();
+        refused().forEach((words, command) -> {
+            RedisException error = assertThrows(RedisException.class, () -> command.accept(lanes.sync()), words);
+            LanesException refusal = assertInstanceOf(LanesException.class, first(error), words);
+            for (String word : words.split(" ")) {
+                assertTrue(refusal.getMessage().contains(word), words + ": " + refusal.getMessage());
+            }
+        });
+        // Nothing of it reached a lane.
+        assertEquals("OK", lanes.sync().set("k", "v"));
+        assertEquals("v", lanes.sync().get("k"));
+    }
+
+    @Test
+    void futures_publishers_and_keywords_of_users_are_refused_too() {
+        LanesConnection<String, String> lanes = Lanes.of(client(redis().port())).count(2).connect();
+        RedisFuture<String> future = lanes.async().multi();
+        assertInstanceOf(LanesException.class, assertThrows(Exception.class, () -> future.get(5, TimeUnit.SECONDS)).getCause());
+        assertThrows(LanesException.class, () -> lanes.reactive().watch("k").block());
+        assertThrows(RedisException.class, () -> lanes.sync().dispatch(OwnKeyword.OWN, new StatusOutput<>(StringCodec.UTF8),
+                new CommandArgs<>(StringCodec.UTF8).addKey("k").add(0)));
+    }
+
+    @Test
+    void words_of_keys_are_not_taken_for_options() {
+        LanesConnection<String, String> lanes = Lanes.of(client(redis().port())).count(2).connect();
+        assertEquals(List.of(), lanes.sync().xread(XReadArgs.StreamOffset.from("BLOCK", "0")));
+    }
+
+    @Test
+    void a_name_and_a_password_reach_every_lane() {
+        Server own = ending(Server.start(Server.Kind.REDIS));
+        LanesConnection<String, String> lanes = Lanes.of(client(own.port())).count(3).connect();
+        lanes.sync().clientSetname("everywhere");
+        String clients = lanes.sync().clientList();
+        assertEquals(3, clients.split("name=everywhere ", -1).length - 1, clients);
+
+        RedisClient admin = client(own.port());
+        StatefulRedisConnection<String, String> adminConnection = admin.connect();
+        adminConnection.sync().aclSetuser("writer", io.lettuce.core.AclSetuserArgs.Builder.on().addPassword("secret")
+                .allCommands().allKeys());
+        assertEquals("OK", lanes.sync().auth("writer", "secret"));
+        clients = lanes.sync().clientList();
+        assertEquals(3, clients.split("user=writer ", -1).length - 1, clients);
+        assertThrows(RedisException.class, () -> lanes.sync().auth("writer", "wrong"));
+    }
+
+    @ParameterizedTest
+    @MethodSource("kinds")
+    void blocking_commands_are_leased_on_request_and_hold_nobody_up(Server.Kind kind) throws Exception {
+        LanesConnection<String, String> lanes = Lanes.of(client(port(kind))).count(1).autoLease(true).leases(2).connect();
+        lanes.sync().del("queue", "queue2", "out");
+        RedisFuture<KeyValue<String, String>> waiting = lanes.async().blpop(0, "queue");
+        // The only lane is free.
+        assertEquals("OK", lanes.sync().set("k", "v"));
+        lanes.sync().rpush("queue", "job");
+        assertEquals(KeyValue.just("queue", "job"), waiting.get(20, TimeUnit.SECONDS));
+
+        // The bound holds, and says so.
+        RedisFuture<KeyValue<String, String>> first = lanes.async().blpop(0, "queue");
+        RedisFuture<KeyValue<String, String>> second = lanes.async().blpop(0, "queue2");
+        Exception error = assertThrows(Exception.class, () -> lanes.async().blpop(0, "out").get(20, TimeUnit.SECONDS));
+        assertTrue(error.getCause().getMessage().startsWith("All 2 connections are leased"), error.getCause()::getMessage);
+
+        // A cancelled one is not lent again while the server still blocks it.
+        first.cancel(true);
+        lanes.sync().rpush("queue2", "b");
+        assertEquals("b", second.get(20, TimeUnit.SECONDS).getValue());
+        RedisFuture<KeyValue<String, String>> third = lanes.async().blpop(0, "out");
+        lanes.sync().rpush("out", "c");
+        assertEquals("c", third.get(20, TimeUnit.SECONDS).getValue());
+    }
+
+    @ParameterizedTest
+    @MethodSource("kinds")
+    void a_lease_can_do_what_lanes_cannot(Server.Kind kind) {
+        LanesConnection<String, String> lanes = Lanes.of(client(port(kind))).count(2).leases(1).connect();
+        lanes.sync().set("balance", "10");
+        try (LeasedConnection<String, String> own = lanes.lease()) {
+            own.sync().watch("balance");
+            own.sync().multi();
+            own.sync().decr("balance");
+            own.sync().get("balance");
+            TransactionResult result = own.sync().exec();
+            assertEquals(9L, (Long) result.get(0));
+            assertEquals("9", result.get(1));
+        }
+        // An open transaction and another database do not reach the next one.
+        try (LeasedConnection<String, String> own = lanes.lease()) {
+            own.sync().multi();
+            own.sync().set("balance", "0");
+        }
+        try (LeasedConnection<String, String> own = lanes.lease()) {
+            own.sync().select(3);
+            assertNull(own.sync().get("balance"));
+        }
+        try (LeasedConnection<String, String> own = lanes.lease()) {
+            assertEquals("9", own.sync().get("balance"));
+        }
+    }
+
+    @Test
+    void the_address_gives_the_database_of_all_lanes() {
+        RedisURI uri = uri(redis().port());
+        uri.setDatabase(5);
+        LanesConnection<String, String> lanes = Lanes.of(client(redis().port()), uri).count(3).connect();
+        lanes.sync().flushdb();
+        for (int i = 0; i < 20; i++) {
+            lanes.sync().set("k" + i, "v");
+        }
+        assertEquals(20, lanes.sync().dbsize());
+        Await.until("all lanes are in the database",
+                () -> lanes.sync().clientList().split(" db=5 ", -1).length - 1 >= 3);
+    }
+
+    @Test
+    void nonsense_is_refused_when_it_is_said() {
+        Lanes lanes = Lanes.of(client(redis().port()));
+        assertThrows(IllegalArgumentException.class, () -> lanes.count(0));
+        assertThrows(IllegalArgumentException.class, () -> lanes.count(Lanes.COUNT_MAX + 1));
+        assertThrows(IllegalArgumentException.class, () -> lanes.leases(0));
+        assertThrows(IllegalArgumentException.class, () -> lanes.probe(Duration.ZERO, Duration.ofSeconds(1)));
+        assertThrows(IllegalArgumentException.class, () -> FlushCoalescing.customizer(0));
+        assertThrows(IllegalArgumentException.class, () -> lanes.by(Lane.KEY).whenLost(WhenLost.MOVE).connect());
+        int nobody = Server.freePort();
+        LanesException error = assertThrows(LanesException.class, () -> Lanes.of(client(nobody)).count(2).connect());
+        assertTrue(error.getMessage().startsWith("Lane 0 of 2 could not be connected: "), error.getMessage());
+    }
+}

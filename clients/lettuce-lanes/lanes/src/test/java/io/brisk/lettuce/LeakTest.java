@@ -1,0 +1,97 @@
+package io.brisk.lettuce;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import io.brisk.lettuce.testkit.Await;
+import io.brisk.lettuce.testkit.FaultProxy;
+import io.brisk.lettuce.testkit.Server;
+import io.lettuce.core.RedisClient;
+import io.lettuce.core.RedisFuture;
+import io.lettuce.core.SocketOptions;
+import io.lettuce.core.ClientOptions;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.TimeUnit;
+import org.junit.jupiter.api.Test;
+
+/**
+ * That closing gives everything back: sockets, books, and what commands held.
+ */
+class LeakTest extends ServerCase {
+
+    private static long connected(Server server, RedisClient observer) {
+        // One of them is the observer's.
+        return observer.connect().sync().clientList().lines().count();
+    }
+
+    @Test
+    void each_close_gives_its_sockets_back() {
+        Server own = ending(Server.start(Server.Kind.REDIS));
+        RedisClient observer = client(own.port());
+        long before = connected(own, observer);
+        RedisClient client = client(own.port());
+        for (int round = 0; round < 30; round++) {
+            LanesConnection<String, String> lanes = Lanes.of(client).count(4).autoLease(true).leases(2)
+                    .probe(Duration.ofMillis(20), Duration.ofMillis(1000)).connect();
+            lanes.sync().rpush("list", "v");
+            lanes.sync().blpop(1, "list");
+            lanes.lease().close();
+            lanes.close();
+        }
+        // The observer connects once per look.
+        long[] looks = { 0 };
+        Await.until("all sockets are closed", () -> connected(own, observer) - ++looks[0] <= before);
+    }
+
+    @Test
+    void a_connect_that_fails_half_way_leaves_nothing_open() {
+        FaultProxy proxy = ending(new FaultProxy(redis().port()));
+        RedisClient client = client(proxy.port());
+        client.setOptions(ClientOptions.builder()
+                .socketOptions(SocketOptions.builder().connectTimeout(Duration.ofSeconds(2)).build()).build());
+        LanesConnection<String, String> first = Lanes.of(client).count(2).connect();
+        proxy.refuse(true);
+        assertThrows(LanesException.class, () -> Lanes.of(client).count(3).connect());
+        first.close();
+        Await.until("all links are closed", () -> proxy.links().isEmpty());
+    }
+
+    @Test
+    void books_are_even_after_replies_errors_timeouts_and_cancellations() throws Exception {
+        LanesConnection<String, String> lanes = Lanes.of(client(redis().port())).count(3).by(Lane.LEAST_PENDING).connect();
+        lanes.sync().set("text", "abc");
+        List<RedisFuture<?>> futures = new ArrayList<>();
+        for (int i = 0; i < 3000; i++) {
+            futures.add(i % 3 == 0 ? lanes.async().incr("text") : lanes.async().set("k" + i, "v"));
+            if (i % 5 == 0) {
+                futures.get(i).cancel(true);
+            }
+        }
+        Await.until("all ended", () -> futures.stream().allMatch(RedisFuture::isDone));
+        Await.until("nothing is pending", () -> lanes.lanes().stream().allMatch(lane -> lane.pending() == 0));
+        long busy = lanes.lanes().stream().mapToLong(LaneHealth::busyNanos).sum();
+        assertTrue(busy > 0);
+        // Idle lanes do not become busier.
+        assertEquals(busy, lanes.lanes().stream().mapToLong(LaneHealth::busyNanos).sum());
+    }
+
+    @Test
+    void closing_ends_what_waits_and_refuses_what_comes() throws Exception {
+        FaultProxy proxy = ending(new FaultProxy(redis().port()));
+        LanesConnection<String, String> lanes = Lanes.of(client(proxy.port())).count(2).connect();
+        proxy.links().forEach(FaultProxy.Link::silence);
+        List<RedisFuture<String>> waiting = new ArrayList<>();
+        for (int i = 0; i < 100; i++) {
+            waiting.add(lanes.async().get("k" + i));
+        }
+        lanes.close();
+        for (RedisFuture<String> one : waiting) {
+            assertTrue(one.await(20, TimeUnit.SECONDS), "ended");
+        }
+        assertThrows(Exception.class, () -> lanes.async().get("k").get(20, TimeUnit.SECONDS));
+        assertThrows(LanesException.class, lanes::lease);
+    }
+}

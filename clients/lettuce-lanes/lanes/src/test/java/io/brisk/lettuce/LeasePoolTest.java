@@ -1,0 +1,173 @@
+package io.brisk.lettuce;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertNotSame;
+import static org.junit.jupiter.api.Assertions.assertSame;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import io.brisk.lettuce.testkit.Await;
+import io.brisk.lettuce.testkit.FaultProxy;
+import io.brisk.lettuce.testkit.Server;
+import io.lettuce.core.RedisException;
+import io.lettuce.core.codec.StringCodec;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.ConcurrentLinkedQueue;
+import java.util.concurrent.atomic.AtomicInteger;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.MethodSource;
+
+/**
+ * The pool: its bound, what it says when it is exhausted, what reaches the next caller, and that nothing leaks.
+ */
+class LeasePoolTest extends ServerCase {
+
+    private static final Duration SOON = Duration.ofSeconds(20);
+
+    private static final Duration NOW = Duration.ofMillis(1);
+
+    private LeasePool<String, String> pool(int port, int max) {
+        return ending(LeasePool.of(client(port), StringCodec.UTF8, uri(port), max));
+    }
+
+    @Test
+    void one_wrapper_serves_all_borrows_of_a_connection() {
+        LeasePool<String, String> pool = ending(LeasePool.of(client(redis().port()), 4));
+        LeasedConnection<String, String> first = pool.borrow(SOON);
+        Object sync = first.sync();
+        first.close();
+        LeasedConnection<String, String> second = pool.borrow(SOON);
+        assertSame(first, second);
+        assertSame(sync, second.sync());
+        assertSame(second, second.sync().getStatefulConnection());
+        assertEquals(1, pool.size());
+        second.close();
+        second.close();
+        assertEquals(0, pool.leased());
+    }
+
+    @Test
+    void an_exhausted_pool_says_who_holds_it() {
+        LeasePool<String, String> pool = pool(redis().port(), 2);
+        pool.borrow(SOON);
+        LeasedConnection<String, String> second = pool.borrow(SOON);
+        LanesException error = assertThrows(LanesException.class, () -> pool.borrow(NOW));
+        assertTrue(error.getMessage().startsWith("All 2 connections are leased and none was given back within 1 ms."),
+                error.getMessage());
+        assertTrue(error.getMessage().contains("taken by thread " + Thread.currentThread().getName()), error.getMessage());
+        second.close();
+        pool.borrow(SOON);
+        assertEquals(2, pool.leased());
+    }
+
+    @Test
+    void a_server_that_is_away_is_the_reason_given_and_no_place_is_lost() {
+        FaultProxy proxy = ending(new FaultProxy(redis().port()));
+        proxy.refuse(true);
+        LeasePool<String, String> pool = pool(proxy.port(), 1);
+        for (int i = 0; i < 3; i++) {
+            LanesException error = assertThrows(LanesException.class, () -> pool.borrow(NOW));
+            assertTrue(error.getMessage().startsWith("No connection to lease: "), error.getMessage());
+        }
+        proxy.refuse(false);
+        try (LeasedConnection<String, String> lease = pool.borrow(NOW)) {
+            assertEquals("PONG", lease.sync().ping());
+        }
+    }
+
+    @Test
+    void a_broken_connection_is_not_lent() {
+        FaultProxy proxy = ending(new FaultProxy(redis().port()));
+        LeasePool<String, String> pool = pool(proxy.port(), 1);
+        LeasedConnection<String, String> first = pool.borrow(SOON);
+        first.close();
+        proxy.refuse(true);
+        proxy.links().get(0).cut();
+        Await.until("the connection is lost", () -> !first.isOpen());
+        proxy.refuse(false);
+        // It may have reconnected by itself meanwhile; either way what is lent works.
+        try (LeasedConnection<String, String> second = pool.borrow(SOON)) {
+            assertEquals("PONG", second.sync().ping());
+            assertEquals(1, pool.size());
+        }
+    }
+
+    @ParameterizedTest
+    @MethodSource("kinds")
+    void what_a_caller_left_behind_does_not_reach_the_next(Server.Kind kind) {
+        LeasePool<String, String> pool = pool(port(kind), 1);
+        LeasedConnection<String, String> first = pool.borrow(SOON);
+        first.sync().watch("watched");
+        first.close();
+        assertThrows(RedisException.class, () -> first.sync().get("k"));
+        try (LeasedConnection<String, String> own = pool.borrow(SOON)) {
+            assertSame(first, own);
+            own.sync().set("watched", "changed");
+            own.sync().multi();
+            own.sync().set("done", "yes");
+            // With the WATCH of the caller before it would be discarded.
+            assertEquals(1, own.sync().exec().size());
+            own.async().blpop(0, "never");
+        }
+        LeasedConnection<String, String> next = pool.borrow(SOON);
+        assertNotSame(first, next, "the other one is still blocked");
+        assertEquals("yes", next.sync().get("done"));
+        next.setTimeout(Duration.ofMillis(7));
+        next.close();
+        LeasedConnection<String, String> last = pool.borrow(SOON);
+        assertNotSame(next, last, "its timeout was changed");
+        last.close();
+    }
+
+    @ParameterizedTest
+    @MethodSource("kinds")
+    void many_threads_share_few_connections_and_none_leaks(Server.Kind kind) throws Exception {
+        LeasePool<String, String> pool = pool(port(kind), 5);
+        pool.borrow(SOON).sync().del("count");
+        pool.close();
+        LeasePool<String, String> used = pool(port(kind), 5);
+        AtomicInteger most = new AtomicInteger();
+        ConcurrentLinkedQueue<Throwable> failures = new ConcurrentLinkedQueue<>();
+        List<Thread> callers = new ArrayList<>();
+        for (int t = 0; t < 20; t++) {
+            Thread caller = new Thread(() -> {
+                try {
+                    for (int i = 0; i < 200; i++) {
+                        try (LeasedConnection<String, String> own = used.borrow(SOON)) {
+                            most.accumulateAndGet(used.leased(), Math::max);
+                            own.sync().incr("count");
+                        }
+                    }
+                } catch (Throwable e) {
+                    failures.add(e);
+                }
+            });
+            caller.start();
+            callers.add(caller);
+        }
+        for (Thread caller : callers) {
+            caller.join();
+        }
+        assertTrue(failures.isEmpty(), failures::toString);
+        assertTrue(most.get() <= 5);
+        assertEquals(0, used.leased());
+        assertTrue(used.size() <= 5);
+        try (LeasedConnection<String, String> own = used.borrow(SOON)) {
+            assertEquals("4000", own.sync().get("count"));
+        }
+    }
+
+    @Test
+    void closing_lets_lent_ones_finish_and_lends_no_more() {
+        LeasePool<String, String> pool = pool(redis().port(), 2);
+        LeasedConnection<String, String> lent = pool.borrow(SOON);
+        pool.close();
+        assertThrows(LanesException.class, () -> pool.borrow(SOON));
+        assertEquals("PONG", lent.sync().ping());
+        lent.close();
+        assertEquals(0, pool.size());
+    }
+}

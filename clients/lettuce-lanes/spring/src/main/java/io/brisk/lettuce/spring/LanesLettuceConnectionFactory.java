@@ -1,0 +1,192 @@
+package io.brisk.lettuce.spring;
+
+import io.brisk.lettuce.Lane;
+import io.brisk.lettuce.Lanes;
+import io.brisk.lettuce.LanesConnection;
+import io.lettuce.core.AbstractRedisClient;
+import io.lettuce.core.RedisClient;
+import io.lettuce.core.api.StatefulConnection;
+import io.lettuce.core.api.StatefulRedisConnection;
+import io.lettuce.core.codec.ByteArrayCodec;
+import io.lettuce.core.codec.RedisCodec;
+import java.nio.ByteBuffer;
+import org.springframework.data.redis.connection.RedisConfiguration;
+import org.springframework.data.redis.connection.lettuce.LettuceClientConfiguration;
+import org.springframework.data.redis.connection.lettuce.LettuceConnectionFactory;
+
+/**
+ * A Lettuce connection factory whose shared connection has several lanes.
+ *
+ * <pre>{@code
+ * @Bean
+ * LanesLettuceConnectionFactory redis() {
+ *     LanesLettuceConnectionFactory factory = new LanesLettuceConnectionFactory(
+ *             new RedisStandaloneConfiguration("localhost"), LettuceClientConfiguration.defaultConfiguration());
+ *     factory.setLanes(8);
+ *     return factory;
+ * }
+ * }</pre>
+ *
+ * Templates, repositories and caches share the lanes as they shared the one connection before. What Spring does over
+ * connections of its own, which are transactions, blocking commands, pipelines, subscriptions and another database,
+ * stays there. The imperative and the reactive API have lanes of their own, connected when they are first used.
+ * <p>
+ * It serves a standalone server and the master that Sentinel names. A cluster and reading from replicas have several
+ * connections already and are refused at the start.
+ */
+public class LanesLettuceConnectionFactory extends LettuceConnectionFactory {
+
+    private final Object monitor = new Object();
+
+    private int lanes;
+
+    private Lane rule = Lane.KEY;
+
+    private LanesConnection<byte[], byte[]> imperative;
+
+    private LanesConnection<ByteBuffer, ByteBuffer> reactive;
+
+    /**
+     * A factory with as many lanes as the client has event loops.
+     *
+     * @param configuration the server: standalone, a socket, or Sentinel
+     * @param clientConfiguration timeouts, TLS and the like
+     */
+    public LanesLettuceConnectionFactory(RedisConfiguration configuration, LettuceClientConfiguration clientConfiguration) {
+        super(configuration, clientConfiguration);
+    }
+
+    /**
+     * A factory with lanes for the same server as another one, and with its settings. The other one is not started and
+     * not ended. Its executor cannot be read and is not taken over; it matters to clusters only.
+     *
+     * @param plain gives the settings
+     * @return a factory that is to be initialized as every bean is
+     */
+    public static LanesLettuceConnectionFactory like(LettuceConnectionFactory plain) {
+        LanesLettuceConnectionFactory factory = new LanesLettuceConnectionFactory(configurationOf(plain),
+                plain.getClientConfiguration());
+        factory.setValidateConnection(plain.getValidateConnection());
+        factory.setShareNativeConnection(plain.getShareNativeConnection());
+        factory.setEagerInitialization(plain.getEagerInitialization());
+        factory.setConvertPipelineAndTxResults(plain.getConvertPipelineAndTxResults());
+        factory.setPhase(plain.getPhase());
+        factory.setAutoStartup(plain.isAutoStartup());
+        return factory;
+    }
+
+    private static RedisConfiguration configurationOf(LettuceConnectionFactory plain) {
+        if (plain.getClusterConfiguration() != null) {
+            return plain.getClusterConfiguration();
+        }
+        if (plain.getSentinelConfiguration() != null) {
+            return plain.getSentinelConfiguration();
+        }
+        return plain.getSocketConfiguration() != null ? plain.getSocketConfiguration() : plain.getStandaloneConfiguration();
+    }
+
+    /**
+     * How many lanes the shared connection has. To be set before the factory is initialized.
+     *
+     * @param lanes from 1 to {@link Lanes#COUNT_MAX}
+     */
+    public void setLanes(int lanes) {
+        if (lanes < 1 || lanes > Lanes.COUNT_MAX) {
+            throw new IllegalArgumentException("A count of lanes is from 1 to " + Lanes.COUNT_MAX + ", not " + lanes);
+        }
+        this.lanes = lanes;
+    }
+
+    /**
+     * By which rule a command finds its lane. Default: {@link Lane#KEY}. To be set before the factory is initialized.
+     *
+     * @param rule says what order is kept
+     */
+    public void setRule(Lane rule) {
+        this.rule = rule;
+    }
+
+    @Override
+    public void afterPropertiesSet() {
+        if (isClusterAware()) {
+            throw new IllegalStateException("Lanes are for one server; a cluster has a connection per node already."
+                    + " Use LettuceConnectionFactory.");
+        }
+        if (getClientConfiguration().getReadFrom().isPresent()) {
+            throw new IllegalStateException("Lanes do not choose between a master and replicas (ReadFrom)."
+                    + " Use LettuceConnectionFactory.");
+        }
+        super.afterPropertiesSet();
+    }
+
+    /**
+     * The lanes of the imperative API, for their health and for meters. Connects them if they are not yet.
+     *
+     * @return the shared connection
+     */
+    public LanesConnection<byte[], byte[]> lanes() {
+        synchronized (monitor) {
+            if (imperative == null) {
+                imperative = connect(ByteArrayCodec.INSTANCE);
+            }
+            return imperative;
+        }
+    }
+
+    private LanesConnection<ByteBuffer, ByteBuffer> reactiveLanes() {
+        synchronized (monitor) {
+            if (reactive == null) {
+                reactive = connect(ByteBufferCodec.INSTANCE);
+            }
+            return reactive;
+        }
+    }
+
+    private <K> LanesConnection<K, K> connect(RedisCodec<K, K> codec) {
+        AbstractRedisClient client = getRequiredNativeClient();
+        if (!(client instanceof RedisClient)) {
+            throw new IllegalStateException("Lanes need a RedisClient, not " + client.getClass().getName());
+        }
+        Lanes recipe = Lanes.of((RedisClient) client).by(rule);
+        if (lanes > 0) {
+            recipe.count(lanes);
+        }
+        return recipe.connect(codec);
+    }
+
+    @Override
+    protected StatefulRedisConnection<byte[], byte[]> getSharedConnection() {
+        return getShareNativeConnection() ? lanes() : super.getSharedConnection();
+    }
+
+    @Override
+    protected StatefulConnection<ByteBuffer, ByteBuffer> getSharedReactiveConnection() {
+        return getShareNativeConnection() ? reactiveLanes() : super.getSharedReactiveConnection();
+    }
+
+    /** {@inheritDoc} The lanes are closed and connected again when they are needed. */
+    @Override
+    public void resetConnection() {
+        closeLanes();
+        super.resetConnection();
+    }
+
+    @Override
+    public void stop() {
+        closeLanes();
+        super.stop();
+    }
+
+    private void closeLanes() {
+        synchronized (monitor) {
+            if (imperative != null) {
+                imperative.close();
+                imperative = null;
+            }
+            if (reactive != null) {
+                reactive.close();
+                reactive = null;
+            }
+        }
+    }
+}

@@ -1,0 +1,32 @@
+package io.brisk.lettuce.testkit;
+
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.locks.LockSupport;
+import java.util.function.BooleanSupplier;
+
+/**
+ * Waiting for a condition, with a deadline.
+ */
+public final class Await {
+
+    private static final long LOOK_AGAIN_MS = 2;
+
+    private Await() {
+    }
+
+    /** Returns once the condition holds, and fails with its description after the time given. */
+    public static void until(String what, long msMax, BooleanSupplier condition) {
+        long deadline = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(msMax);
+        while (!condition.getAsBoolean()) {
+            if (System.nanoTime() > deadline) {
+                throw new AssertionError("Not within " + msMax + " ms: " + what);
+            }
+            LockSupport.parkNanos(TimeUnit.MILLISECONDS.toNanos(LOOK_AGAIN_MS));
+        }
+    }
+
+    /** As {@link #until(String, long, BooleanSupplier)}, with 20 s. */
+    public static void until(String what, BooleanSupplier condition) {
+        until(what, 20_000, condition);
+    }
+}
