@@ -118,12 +118,14 @@ const CLI: Layers = Layers {
     order: &[
         &["quote"],
         &["screen", "pause"],
+        &["progress"],
         &["format"],
         &["options"],
         &["link"],
         &["password", "docs"],
         &["session", "debugger", "modes", "repl"],
         &["cluster"],
+        &["about"],
         &["main"],
     ],
 };

@@ -13,6 +13,7 @@ pub(crate) struct Entry {
     pub(crate) name: String,
     /// The arguments, as people write them.
     pub(crate) arguments: String,
+    pub(crate) parts: Vec<Argument>,
     pub(crate) summary: String,
     pub(crate) since: String,
     pub(crate) group: String,
@@ -48,10 +49,11 @@ impl Docs {
             fields.find(|(name, _)| name.as_bytes() == Some(wanted.as_bytes())).map(|(_, it)| it)
         };
         let word = |wanted: &str| field(wanted).map(text).unwrap_or_default();
-        let arguments = field("arguments").and_then(Value::as_slice).unwrap_or_default();
+        let parts = Argument::read_all(field("arguments"), depth);
         self.entries.push(Entry {
             name: name.replace('|', " ").to_uppercase(),
-            arguments: joined(arguments, " ", depth),
+            arguments: joined(&parts, " "),
+            parts,
             summary: word("summary"),
             since: word("since"),
             group: word("group"),
@@ -98,48 +100,113 @@ fn text(value: &Value) -> String {
     String::from_utf8_lossy(value.as_bytes().unwrap_or_default()).into_owned()
 }
 
-fn joined(arguments: &[Value], separator: &str, depth: usize) -> String {
-    if depth == 0 {
-        return String::new();
-    }
-    let each: Vec<String> = arguments.iter().map(|argument| shown(argument, depth - 1)).collect();
+/// What an argument may be.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// Any word.
+    #[default]
+    Word,
+    Integer,
+    Decimal,
+    /// Nothing but its token.
+    Token,
+    /// Its parts, one after the other.
+    Block,
+    /// One of its parts.
+    Choice,
+}
+
+/// One argument of a command.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Argument {
+    pub(crate) name: String,
+    pub(crate) kind: Kind,
+    /// The word before it.
+    pub(crate) token: Option<String>,
+    pub(crate) is_optional: bool,
+    pub(crate) is_multiple: bool,
+    /// The token is repeated as well.
+    pub(crate) repeats_token: bool,
+    pub(crate) parts: Vec<Argument>,
+}
+
+/// Several arguments as people write them.
+pub(crate) fn joined(arguments: &[Argument], separator: &str) -> String {
+    let each: Vec<String> = arguments.iter().map(Argument::syntax).collect();
     each.join(separator)
 }
 
-/// One argument with its token, its brackets if it may be left out, and dots if it may be repeated.
-fn shown(argument: &Value, depth: usize) -> String {
-    let fields = pairs(argument);
-    let field = |wanted: &str| {
-        let mut fields = fields.iter();
-        fields.find(|(name, _)| name.as_bytes() == Some(wanted.as_bytes())).map(|(_, it)| *it)
-    };
-    let word = |wanted: &str| field(wanted).map(text);
-    let flags: Vec<String> = field("flags")
-        .and_then(Value::as_slice)
-        .map(|flags| flags.iter().map(text).collect())
-        .unwrap_or_default();
-    let has = |flag: &str| flags.iter().any(|it| it == flag);
-    let within = |separator| {
-        joined(field("arguments").and_then(Value::as_slice).unwrap_or_default(), separator, depth)
-    };
-    let kind = word("type").unwrap_or_default();
-    let name = match kind.as_str() {
-        "block" => within(" "),
-        "oneof" => within("|"),
-        "pure-token" => String::new(),
-        _ => word("name").unwrap_or_default(),
-    };
-    // The empty token is one that has to be written as such.
-    let token = word("token").map(|token| if token.is_empty() { "\"\"".to_owned() } else { token });
-    let whole = match &token {
-        Some(token) if name.is_empty() => token.clone(),
-        Some(token) => format!("{token} {name}"),
-        None => name.clone(),
-    };
-    let whole = match (has("multiple"), has("multiple_token")) {
-        (true, true) => format!("{whole} [{whole} ...]"),
-        (true, false) => format!("{whole} [{name} ...]"),
-        (false, _) => whole,
-    };
-    if has("optional") { format!("[{whole}]") } else { whole }
+impl Argument {
+    /// Reads all arguments of a list that are not nested too deep.
+    fn read_all(list: Option<&Value>, depth: usize) -> Vec<Argument> {
+        let list = list.and_then(Value::as_slice).filter(|_| depth > 0).unwrap_or_default();
+        list.iter().map(|argument| Argument::read(argument, depth - 1)).collect()
+    }
+
+    fn read(value: &Value, depth: usize) -> Argument {
+        let fields = pairs(value);
+        let field = |wanted: &str| {
+            let mut fields = fields.iter();
+            fields.find(|(name, _)| name.as_bytes() == Some(wanted.as_bytes())).map(|(_, it)| *it)
+        };
+        let word = |wanted: &str| field(wanted).map(text);
+        let flags = field("flags").and_then(Value::as_slice).unwrap_or_default();
+        let has = |flag: &str| flags.iter().any(|it| it.as_bytes() == Some(flag.as_bytes()));
+        let kind = match word("type").unwrap_or_default().as_str() {
+            "block" => Kind::Block,
+            "oneof" => Kind::Choice,
+            "pure-token" => Kind::Token,
+            "integer" | "unix-time" => Kind::Integer,
+            "double" => Kind::Decimal,
+            _ => Kind::Word,
+        };
+        Argument {
+            name: word("name").unwrap_or_default(),
+            kind,
+            token: word("token"),
+            is_optional: has("optional"),
+            is_multiple: has("multiple"),
+            repeats_token: has("multiple_token"),
+            parts: Argument::read_all(field("arguments"), depth),
+        }
+    }
+
+    /// The argument with its token, its brackets if it may be left out, and dots if it may be repeated.
+    pub(crate) fn syntax(&self) -> String {
+        let once = self.once();
+        let whole = match self.repeated() {
+            Some(repeated) => format!("{once} {repeated}"),
+            None => once,
+        };
+        if self.is_optional { format!("[{whole}]") } else { whole }
+    }
+
+    /// The same without brackets and dots.
+    fn once(&self) -> String {
+        let body = self.body();
+        // The empty token is one that has to be written as such.
+        let token =
+            self.token.as_deref().map(|token| if token.is_empty() { "\"\"" } else { token });
+        match token {
+            Some(token) if body.is_empty() => token.to_owned(),
+            Some(token) => format!("{token} {body}"),
+            None => body,
+        }
+    }
+
+    /// What stands behind the token.
+    pub(crate) fn body(&self) -> String {
+        match self.kind {
+            Kind::Block => joined(&self.parts, " "),
+            Kind::Choice => joined(&self.parts, "|"),
+            Kind::Token => String::new(),
+            Kind::Word | Kind::Integer | Kind::Decimal => self.name.clone(),
+        }
+    }
+
+    /// That it may follow once more, if it may.
+    pub(crate) fn repeated(&self) -> Option<String> {
+        let again = if self.repeats_token { self.once() } else { self.body() };
+        self.is_multiple.then(|| format!("[{again} ...]"))
+    }
 }

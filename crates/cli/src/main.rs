@@ -9,10 +9,12 @@
 //! | `repl` | the interactive session: prompt, hints, history, help |
 //! | `modes` | everything that is no command: `--scan`, `--bigkeys`, `--rdb`, `--latency` and so on |
 //! | `cluster` | `--cluster` |
+//! | `about` | what the program tells about itself: `--help`, the manual page, completions |
 //! | `docs`, `debugger` | what the server says of its commands; the debugger of scripts |
 //! | `screen`, `progress`, `quote`, `pause`, `password` | what these need |
 #![forbid(unsafe_code)]
 
+mod about;
 mod cluster;
 mod debugger;
 mod docs;
@@ -28,7 +30,8 @@ mod repl;
 mod screen;
 mod session;
 
-use options::{Mode, Options, Refusal, Request, completions, help, manual};
+use about::{completions, help, manual};
+use options::{Mode, Options, Refusal, Request};
 use repl::End;
 use session::Session;
 use std::io::{Read, stdin};

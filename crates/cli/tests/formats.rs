@@ -119,3 +119,64 @@ fn bytes_that_are_no_reply_end_the_program_with_a_message_and_no_panic() {
         assert!(!said.contains("panicked"), "{bytes:?}: {said}");
     }
 }
+
+/// What the modes ask for is answered with replies of every shape but the one they expect.
+#[test]
+fn modes_end_with_a_message_when_replies_have_an_unexpected_shape() {
+    const STRANGE: &[&[u8]] = &[
+        b"+OK\r\n",
+        b"-ERR no\r\n",
+        b":-7\r\n",
+        b"$-1\r\n",
+        b"*0\r\n",
+        b"*2\r\n:0\r\n+x\r\n",
+        b"*2\r\n$1\r\n0\r\n*1\r\n*0\r\n",
+        b"%1\r\n*0\r\n%0\r\n",
+        b"$7\r\ndb0:key\r\n",
+        b"$9\r\na b c d e\r\n",
+        b"$EOF:short\r\n",
+        b"$99999999999999999999\r\n",
+        b"*2147483647\r\n",
+        b"garbage\r\n",
+        b"$5\r\nab",
+    ];
+    const MODES: &[&[&str]] = &[
+        &["--scan"],
+        &["--bigkeys"],
+        &["--memkeys"],
+        &["--hotkeys"],
+        &["--latency", "-i", "0.01"],
+        &["--rdb", "/nonexistent/x"],
+        &["--functions-rdb", "/nonexistent/x"],
+        &["help", "get"],
+        &["help", "@string"],
+        &["-c", "get", "a"],
+        &["subscribe", "a"],
+        &["--pipe", "--pipe-timeout", "1"],
+    ];
+    const TIME: &str = "0.4";
+    let server = Scripted::start();
+    let port = server.port();
+    let place = format!("127.0.0.1:{port}");
+    let cluster: Vec<Vec<&str>> = ["info", "check", "fix", "rebalance"]
+        .iter()
+        .map(|command| vec!["--cluster", command, &place])
+        .chain([vec!["--cluster", "create", &place, &place, &place]])
+        .collect();
+    for reply in STRANGE {
+        server.answer(reply);
+        for mode in MODES.iter().map(|mode| mode.to_vec()).chain(cluster.iter().cloned()) {
+            let args = [&["-p", &port][..], &mode].concat();
+            // Some go on for as long as the server does, or wait for the rest of a reply: they are ended
+            // by SIGTERM, which is no fault of theirs.
+            let found = harness::run_for(TIME, &args);
+            let said = harness::text(&found.stderr);
+            assert!(!said.contains("panicked"), "{args:?} {reply:?}: {said}");
+            let code = found.status.code();
+            assert!(
+                matches!(code, Some(0 | 1 | harness::ENDED)),
+                "{args:?} {reply:?}: {code:?} {said}"
+            );
+        }
+    }
+}

@@ -27,8 +27,14 @@ fn trusted_servers_are_spoken_to_and_others_refused() {
     // A certificate with the name of its authority would pass for one that is signed by itself.
     params.distinguished_name.push(DnType::CommonName, "server");
     let certificate = params.signed_by(&key, &issuer).unwrap();
+    let client_key = KeyPair::generate().unwrap();
+    let mut params = CertificateParams::new(Vec::new()).unwrap();
+    params.distinguished_name.push(DnType::CommonName, "client");
+    let client = params.signed_by(&client_key, &issuer).unwrap();
     for (name, text) in [
         ("ca.crt", trusted),
+        ("client.crt", client.pem()),
+        ("client.key", client_key.serialize_pem()),
         ("other.crt", authority().0),
         ("server.crt", certificate.pem()),
         ("server.key", key.serialize_pem()),
@@ -60,6 +66,33 @@ fn trusted_servers_are_spoken_to_and_others_refused() {
         assert!(text(&refused.stderr).contains("Could not negotiate a TLS connection: "));
         let named = [&at[..], &["--cacert", &ca, "--sni", "elsewhere.example", "ping"]].concat();
         assert_eq!(run(&ours(), &Case::new(&named)).status.code(), Some(1));
+    }
+    for launch in [Launch::redis(), Launch::subject()] {
+        let claimed = Port::claim();
+        let port = claimed.number().to_string();
+        let _server = launch
+            .set("tls-port", &port)
+            .set("tls-cert-file", &path("server.crt"))
+            .set("tls-key-file", &path("server.key"))
+            .set("tls-ca-cert-file", &ca)
+            .set("tls-auth-clients", "yes")
+            .start();
+        let (own, key) = (path("client.crt"), path("client.key"));
+        let at = ["-p", &port, "--tls", "--cacert", &ca];
+        let known = [&at[..], &["--cert", &own, "--key", &key, "ping"]].concat();
+        assert_same(&Case::new(&known));
+        assert_eq!(text(&run(&ours(), &Case::new(&known)).stdout), "PONG\n");
+        // With TLS 1.3 a client hears of the refusal when it reads.
+        let unknown = run(&ours(), &Case::new(&[&at[..], &["ping"]].concat()));
+        assert_eq!(unknown.status.code(), Some(1));
+        assert!(!unknown.stderr.is_empty());
+        let half = run(&ours(), &Case::new(&[&at[..], &["--cert", &own, "ping"]].concat()));
+        assert!(text(&half.stderr).contains("--cert and --key belong together"));
+        let named = [&at[..], &["--cert", &own, "--key", &key, "--sni", "127.0.0.1", "ping"]];
+        assert_eq!(text(&run(&ours(), &Case::new(&named.concat())).stdout), "PONG\n");
+        let suite = ["--tls-ciphersuites", "TLS_AES_128_GCM_SHA256", "ping"];
+        let chosen = [&at[..], &["--cert", &own, "--key", &key], &suite].concat();
+        assert_same(&Case::new(&chosen));
     }
     let missing = run(&ours(), &Case::new(&["--tls", "--cacert", "/nowhere", "ping"]));
     assert_eq!(missing.status.code(), Some(1));

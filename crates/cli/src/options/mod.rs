@@ -1,16 +1,12 @@
-//! The command line: what it may say ([`Options`]), and all that is made of the table of options.
+//! The command line: what it may say ([`Options`]), and how it is read.
 //!
 //! | file | about |
 //! |---|---|
 //! | `table` | the options, each with its name, text, and what it sets |
 //! | `parse.rs`, `uri.rs` | reading the command line, and addresses in it |
-//! | `help.rs`, `manual.rs`, `completions.rs` | `--help`, `--man`, `--completions` |
 
-pub(crate) mod completions;
-pub(crate) mod help;
-pub(crate) mod manual;
 mod parse;
-mod table;
+pub(crate) mod table;
 mod uri;
 
 pub(crate) use parse::parse;
@@ -240,6 +236,26 @@ impl Options {
     }
 }
 
+/// A shell that can be completed for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Shell {
+    Bash,
+    Zsh,
+    Fish,
+}
+
+impl Shell {
+    /// The shell of this name.
+    pub(super) fn of(name: &str) -> Option<Shell> {
+        match name {
+            "bash" => Some(Shell::Bash),
+            "zsh" => Some(Shell::Zsh),
+            "fish" => Some(Shell::Fish),
+            _ => None,
+        }
+    }
+}
+
 /// What a command line asks for.
 #[derive(Debug)]
 pub(crate) enum Request {
@@ -252,7 +268,7 @@ pub(crate) enum Request {
     /// The manual page.
     Manual,
     /// The completions of a shell.
-    Completions(completions::Shell),
+    Completions(Shell),
 }
 
 /// Why a command line cannot be followed.

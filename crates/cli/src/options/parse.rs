@@ -1,9 +1,8 @@
 //! Reading the command line by the table of options. Options end at the first word that is none; numbers are
 //! read as far as they go, as C does, since scripts rely on it.
 
-use super::completions::Shell;
 use super::table::{self, Does, Told};
-use super::{Options, Refusal, Request};
+use super::{Options, Refusal, Request, Shell};
 use crate::quote::leading_number;
 use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
@@ -12,7 +11,7 @@ use std::path::PathBuf;
 const SECONDS_MAX: f64 = 31_536_000.0;
 
 /// The words that are left to be read.
-pub(super) struct Words {
+pub(crate) struct Words {
     all: Vec<Vec<u8>>,
     at: usize,
 }

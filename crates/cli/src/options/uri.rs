@@ -1,7 +1,12 @@
 //! Addresses as one word: `redis://user:password@host:port/database`, and `rediss:` for TLS.
+//! Valkey's `valkey:` and `valkeys:` mean the same.
 
 use super::Options;
 use crate::quote::leading_number;
+
+/// How addresses begin, and whether that means TLS.
+const SCHEMES: [(&str, bool); 4] =
+    [("redis://", false), ("rediss://", true), ("valkey://", false), ("valkeys://", true)];
 
 /// Takes over what the address says.
 ///
@@ -9,14 +14,10 @@ use crate::quote::leading_number;
 /// It is none, in words.
 pub(super) fn apply(options: &mut Options, uri: &str) -> Result<(), String> {
     let lower = uri.to_ascii_lowercase();
-    let rest = if lower.starts_with("rediss://") {
-        options.tls = true;
-        &uri["rediss://".len()..]
-    } else if lower.starts_with("redis://") {
-        &uri["redis://".len()..]
-    } else {
-        return Err("Invalid URI scheme".to_owned());
-    };
+    let scheme = SCHEMES.iter().find(|(scheme, _)| lower.starts_with(scheme));
+    let Some((scheme, is_secure)) = scheme else { return Err("Invalid URI scheme".to_owned()) };
+    options.tls |= is_secure;
+    let rest = &uri[scheme.len()..];
     let rest = match rest.split_once('@') {
         Some((account, rest)) => {
             let password = match account.split_once(':') {
@@ -100,6 +101,7 @@ mod tests {
         assert_eq!((none.host.as_str(), none.port, none.database), ("127.0.0.1", 6379, 0));
         assert_eq!(applied("redis://secret@h").password.as_deref(), Some(&b"secret"[..]));
         assert_eq!(applied("REDIS:///7").database, 7);
+        assert!(applied("valkeys://h").tls && !applied("valkey://h").tls);
         let six = applied("rediss://[::1]:7/");
         assert_eq!((six.host.as_str(), six.port, six.tls), ("::1", 7, true));
     }

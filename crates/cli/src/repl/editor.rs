@@ -1,9 +1,9 @@
 //! The line under the cursor: keys as in other shells, hints of arguments in grey, and completion of
 //! commands by the tabulator.
 
+use super::hint::hint;
 use super::history::History;
 use crate::docs::Docs;
-use crate::quote::split;
 use rustyline::completion::Completer;
 use rustyline::config::Configurer;
 use rustyline::error::ReadlineError;
@@ -122,33 +122,6 @@ impl Completer for Advice {
 impl Validator for Advice {}
 impl Helper for Advice {}
 
-/// What may follow the words of a line.
-fn hint(docs: &Docs, line: &str) -> Option<String> {
-    let words = split(line.as_bytes())?;
-    // Its arguments are a command of their own.
-    let words = match words.as_slice() {
-        [acl, dry, _, rest @ ..]
-            if !rest.is_empty()
-                && acl.eq_ignore_ascii_case(b"acl")
-                && dry.eq_ignore_ascii_case(b"dryrun") =>
-        {
-            rest
-        }
-        all => all,
-    };
-    let (entry, named) = docs.longest(words)?;
-    let mut rest = entry.arguments.as_str();
-    for _ in named..words.len() {
-        // What is optional stays, since nobody knows which of it has been typed.
-        if rest.is_empty() || rest.starts_with('[') {
-            break;
-        }
-        rest = rest.split_once(' ').map_or("", |(_, rest)| rest);
-    }
-    let space = if line.ends_with(' ') || rest.is_empty() { "" } else { " " };
-    Some(format!("{space}{rest}"))
-}
-
 /// Where the completed text begins, and the texts.
 fn complete(docs: &Docs, line: &str, at: usize) -> (usize, Vec<String>) {
     let typed = line.get(..at).unwrap_or(line);
@@ -183,18 +156,6 @@ mod tests {
             ],
             groups: vec!["server".to_owned(), "string".to_owned()],
         }
-    }
-
-    #[test]
-    fn a_hint_shows_what_is_left_to_type() {
-        let hint = |line| hint(&docs(), line);
-        assert_eq!(hint("set").unwrap(), " key value [NX|XX]");
-        assert_eq!(hint("SET a ").unwrap(), "value [NX|XX]");
-        assert_eq!(hint("set a b c d").unwrap(), " [NX|XX]");
-        assert_eq!(hint("acl setuser").unwrap(), " username [rule [rule ...]]");
-        assert_eq!(hint("foo"), None);
-        assert_eq!(hint("set 'a"), None);
-        assert_eq!(hint("acl dryrun joe set a").unwrap(), " value [NX|XX]");
     }
 
     #[test]

@@ -45,7 +45,7 @@ pub(crate) fn show(session: &mut Session, topic: &[Vec<u8>]) {
 }
 
 fn shown(entry: &Entry, with_group: bool) -> String {
-    let Entry { name, arguments, summary, since, group } = entry;
+    let Entry { name, arguments, summary, since, group, .. } = entry;
     let mut text = format!(
         "\r\n  \x1b[1m{name}\x1b[0m \x1b[90m{arguments}\x1b[0m\r\n  \
          \x1b[33msummary:\x1b[0m {summary}\r\n  \x1b[33msince:\x1b[0m {since}\r\n"

@@ -2,13 +2,15 @@
 //!
 //! | file | about |
 //! |---|---|
-//! | `editor.rs` | the line under the cursor: keys, hints, completion |
+//! | `editor.rs` | the line under the cursor: keys, completion |
+//! | `hint.rs` | what may follow what is typed |
 //! | `history.rs` | what was typed before, and what of it is never kept |
 //! | `help.rs` | `help` |
 //! | `settings.rs` | `:set`, and the file that is read at the start |
 
 mod editor;
 pub(crate) mod help;
+mod hint;
 mod history;
 mod settings;
 

@@ -71,6 +71,16 @@ pub(crate) fn run(program: &PathBuf, case: &Case<'_>) -> Output {
     output
 }
 
+/// The exit code of a program that had to be ended.
+pub(crate) const ENDED: i32 = 124;
+
+/// Runs ours for so many seconds at most, with nothing on standard input.
+pub(crate) fn run_for(seconds: &str, args: &[&str]) -> Output {
+    let ours = ours().display().to_string();
+    let args = [&[seconds, &ours][..], args].concat();
+    run(&PathBuf::from("timeout"), &Case::new(&args))
+}
+
 /// Runs ours with a server's port before the arguments.
 pub(crate) fn brisk_cli(server: &Server, args: &[&str]) -> Output {
     let port = server.port().to_string();

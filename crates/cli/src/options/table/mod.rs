@@ -18,7 +18,7 @@ use super::{Options, Refusal};
 
 /// What an option does.
 #[derive(Clone, Copy)]
-pub(super) enum Does {
+pub(crate) enum Does {
     /// Stands alone.
     Flag(fn(&mut Options)),
     /// Takes the words behind it that it needs.
@@ -29,7 +29,7 @@ pub(super) enum Does {
 
 /// What the program tells about itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Told {
+pub(crate) enum Told {
     Help,
     Version,
     Manual,
@@ -39,7 +39,7 @@ pub(super) enum Told {
 
 /// What a shell may complete behind an option.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Completed {
+pub(crate) enum Completed {
     /// Nothing it could know.
     Nothing,
     File,
@@ -52,15 +52,15 @@ pub(super) enum Completed {
 
 /// An option.
 #[derive(Clone, Copy)]
-pub(super) struct Row {
-    pub(super) names: &'static [&'static str],
+pub(crate) struct Row {
+    pub(crate) names: &'static [&'static str],
     /// Names that are understood and not told.
-    pub(super) old_names: &'static [&'static str],
+    pub(crate) old_names: &'static [&'static str],
     /// What follows it, such as `<host>`; empty for a flag.
-    pub(super) value: &'static str,
-    pub(super) completed: Completed,
-    pub(super) text: &'static str,
-    pub(super) does: Does,
+    pub(crate) value: &'static str,
+    pub(crate) completed: Completed,
+    pub(crate) text: &'static str,
+    pub(crate) does: Does,
 }
 
 impl Row {
@@ -98,13 +98,13 @@ impl Row {
 
 /// Options that belong together.
 #[derive(Clone, Copy)]
-pub(super) struct Section {
-    pub(super) title: &'static str,
-    pub(super) rows: &'static [Row],
+pub(crate) struct Section {
+    pub(crate) title: &'static str,
+    pub(crate) rows: &'static [Row],
 }
 
 /// Everything, in the order in which it is told.
-pub(super) const SECTIONS: &[Section] = &[
+pub(crate) const SECTIONS: &[Section] = &[
     server::SERVER,
     server::TLS,
     commands::SENT,

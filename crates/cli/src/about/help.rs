@@ -1,6 +1,6 @@
-//! The text of `--help`, made of the table of options.
+//! The text of `--help`.
 
-use super::table::{Row, SECTIONS};
+use crate::options::table::{Row, SECTIONS};
 
 /// Where explanations begin.
 const COLUMN: usize = 23;

@@ -1,8 +1,8 @@
-//! The manual page, made of the table of options.
+//! The manual page.
 
 use super::help::{EXAMPLES, USAGE, heading};
-use super::table::SECTIONS;
 use crate::cluster;
+use crate::options::table::SECTIONS;
 use std::fmt::Write;
 
 const VARIABLES: &[(&str, &str)] = &[

@@ -1,27 +1,8 @@
-//! Completions for shells, made of the table of options.
+//! Completions for shells.
 
-use super::table::{Completed, Row, SECTIONS};
 use crate::cluster;
-
-/// A shell that can be completed for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Shell {
-    Bash,
-    Zsh,
-    Fish,
-}
-
-impl Shell {
-    /// The shell of this name.
-    pub(super) fn of(name: &str) -> Option<Shell> {
-        match name {
-            "bash" => Some(Shell::Bash),
-            "zsh" => Some(Shell::Zsh),
-            "fish" => Some(Shell::Fish),
-            _ => None,
-        }
-    }
-}
+use crate::options::Shell;
+use crate::options::table::{Completed, Row, SECTIONS};
 
 /// What is to be put where the shell looks for completions.
 pub(crate) fn of(shell: Shell) -> String {

@@ -1,0 +1,252 @@
+//! What may follow the words of a line: the arguments of the command that are not typed yet. Words that fit no
+//! argument have no hint.
+//!
+//! Arguments that may be left out come in any order, as far as they stand together. The one that is begun is
+//! shown first, and the rest of one that was left for the next is not shown any more.
+
+use crate::docs::{Argument, Docs, Kind};
+use crate::quote::split;
+
+/// What came of comparing words with an argument.
+struct Fit {
+    /// Words that belong to it.
+    used: usize,
+    /// What of it is left to type.
+    left: String,
+}
+
+impl Fit {
+    fn whole(used: usize) -> Fit {
+        Fit { used, left: String::new() }
+    }
+}
+
+/// What may follow a line, with a space before it if the line has none at its end.
+pub(super) fn hint(docs: &Docs, line: &str) -> Option<String> {
+    let words = split(line.as_bytes())?;
+    // Its arguments are a command of their own.
+    let words = match words.as_slice() {
+        [acl, dry, _, rest @ ..]
+            if !rest.is_empty()
+                && acl.eq_ignore_ascii_case(b"acl")
+                && dry.eq_ignore_ascii_case(b"dryrun") =>
+        {
+            rest
+        }
+        all => all,
+    };
+    let is_open = !line.ends_with(' ');
+    let (entry, named) = docs.longest(words)?;
+    // The last word may not be at its end yet, unless it is the command's name.
+    let typed = if is_open { words.len().saturating_sub(1).max(named) } else { words.len() };
+    let arguments = &words[named..typed];
+    let Fit { used, left } = sequence(&entry.parts, arguments)?;
+    if used < arguments.len() {
+        return None;
+    }
+    let space = if is_open && !left.is_empty() { " " } else { "" };
+    Some(format!("{space}{left}"))
+}
+
+/// Compares words with arguments one after the other; `None` if one that must be there does not fit.
+fn sequence(arguments: &[Argument], words: &[Vec<u8>]) -> Option<Fit> {
+    let (mut used, mut left) = (0, Vec::new());
+    let mut rest = arguments;
+    while let Some(first) = rest.first() {
+        if used == words.len() {
+            left.extend(rest.iter().map(Argument::syntax));
+            break;
+        }
+        if first.is_optional {
+            let count = rest.iter().take_while(|argument| argument.is_optional).count();
+            let fit = any_order(&rest[..count], &words[used..]);
+            used += fit.used;
+            // What could have stood here is of no use once something stands behind it.
+            if used == words.len() && !fit.left.is_empty() {
+                left.push(fit.left);
+            }
+            rest = &rest[count..];
+        } else {
+            let fit = one(first, &words[used..])?;
+            used += fit.used;
+            if !fit.left.is_empty() {
+                left.push(fit.left);
+            }
+            rest = &rest[1..];
+        }
+    }
+    Some(Fit { used, left: left.join(" ") })
+}
+
+/// Compares words with arguments of which each may come once, or not.
+fn any_order(group: &[Argument], words: &[Vec<u8>]) -> Fit {
+    let mut open: Vec<&Argument> = group.iter().collect();
+    let (mut used, mut begun) = (0, String::new());
+    while used < words.len() {
+        let fits = |argument: &&Argument| one(argument, &words[used..]).filter(|fit| fit.used > 0);
+        let Some((at, fit)) = (0..open.len()).find_map(|at| Some((at, fits(&open[at])?))) else {
+            break;
+        };
+        open.remove(at);
+        used += fit.used;
+        begun = fit.left;
+    }
+    let begun = Some(begun).filter(|begun| !begun.is_empty());
+    let all: Vec<String> =
+        begun.into_iter().chain(open.into_iter().map(Argument::syntax)).collect();
+    Fit { used, left: all.join(" ") }
+}
+
+/// Compares words, of which there is one at least, with an argument and its repetitions.
+fn one(argument: &Argument, words: &[Vec<u8>]) -> Option<Fit> {
+    let mut fit = with_token(argument, words)?;
+    let Some(repeated) = argument.repeated() else { return Some(fit) };
+    while fit.left.is_empty() && fit.used < words.len() {
+        let rest = &words[fit.used..];
+        let next = match argument.repeats_token {
+            true => with_token(argument, rest),
+            false => body(argument, rest),
+        };
+        let Some(next) = next else { break };
+        fit = Fit { used: fit.used + next.used, left: next.left };
+    }
+    fit.left = if fit.left.is_empty() { repeated } else { format!("{} {repeated}", fit.left) };
+    Some(fit)
+}
+
+fn with_token(argument: &Argument, words: &[Vec<u8>]) -> Option<Fit> {
+    let Some(token) = &argument.token else { return body(argument, words) };
+    let (first, rest) = words.split_first()?;
+    if !first.eq_ignore_ascii_case(token.as_bytes()) {
+        return None;
+    }
+    if argument.kind == Kind::Token {
+        return Some(Fit::whole(1));
+    }
+    if rest.is_empty() {
+        return Some(Fit { used: 1, left: argument.body() });
+    }
+    let Fit { used, left } = body(argument, rest)?;
+    Some(Fit { used: used + 1, left })
+}
+
+fn body(argument: &Argument, words: &[Vec<u8>]) -> Option<Fit> {
+    let word = words.first()?;
+    match argument.kind {
+        Kind::Block => sequence(&argument.parts, words).filter(|fit| fit.used > 0),
+        Kind::Choice => argument.parts.iter().find_map(|part| one(part, words)),
+        Kind::Integer => begins_number(word, false).then(|| Fit::whole(1)),
+        Kind::Decimal => begins_number(word, true).then(|| Fit::whole(1)),
+        Kind::Word => Some(Fit::whole(1)),
+        Kind::Token => None,
+    }
+}
+
+/// Whether a word begins as a number does; `inf` is one of the decimal ones.
+fn begins_number(word: &[u8], with_decimals: bool) -> bool {
+    let unsigned = word.strip_prefix(b"-").or(word.strip_prefix(b"+")).unwrap_or(word);
+    let digits = match unsigned {
+        [b'.', rest @ ..] if with_decimals => rest,
+        all => all,
+    };
+    let is_infinite =
+        with_decimals && unsigned.len() >= 3 && unsigned[..3].eq_ignore_ascii_case(b"inf");
+    digits.first().is_some_and(u8::is_ascii_digit) || is_infinite
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::docs::{Entry, joined};
+
+    fn word(name: &str, kind: Kind) -> Argument {
+        Argument { name: name.to_owned(), kind, ..Argument::default() }
+    }
+
+    fn token(token: &str) -> Argument {
+        Argument { token: Some(token.to_owned()), ..word("", Kind::Token) }
+    }
+
+    fn after(name: &str, argument: Argument) -> Argument {
+        Argument { token: Some(name.to_owned()), ..argument }
+    }
+
+    fn group(kind: Kind, parts: &[Argument]) -> Argument {
+        Argument { parts: parts.to_vec(), ..word("", kind) }
+    }
+
+    fn optional(argument: Argument) -> Argument {
+        Argument { is_optional: true, ..argument }
+    }
+
+    fn docs() -> Docs {
+        let entry = |name: &str, parts: &[Argument]| Entry {
+            name: name.to_owned(),
+            arguments: joined(parts, " "),
+            parts: parts.to_vec(),
+            ..Entry::default()
+        };
+        let key = || word("key", Kind::Word);
+        let flag = |names: &[&str]| {
+            optional(group(Kind::Choice, &names.iter().map(|name| token(name)).collect::<Vec<_>>()))
+        };
+        let many = |argument: Argument| Argument { is_multiple: true, ..argument };
+        let pair = [word("score", Kind::Decimal), word("member", Kind::Word)];
+        let get = after("GET", group(Kind::Block, &[key(), word("at", Kind::Integer)]));
+        let count = [after("COUNT", word("n", Kind::Integer)), optional(token("ANY"))];
+        let expiry = [after("EX", word("seconds", Kind::Integer)), token("KEEPTTL")];
+        Docs {
+            entries: vec![
+                entry("ACL", &[]),
+                entry("ACL SETUSER", &[word("username", Kind::Word)]),
+                entry("BITS", &[key(), optional(Argument { repeats_token: true, ..many(get) })]),
+                entry("MGET", &[many(key())]),
+                entry(
+                    "NEAR",
+                    &[key(), optional(group(Kind::Block, &count)), flag(&["ASC", "DESC"])],
+                ),
+                entry(
+                    "SET",
+                    &[
+                        key(),
+                        word("value", Kind::Word),
+                        flag(&["NX", "XX"]),
+                        optional(group(Kind::Choice, &expiry)),
+                    ],
+                ),
+                entry("ZADD", &[key(), flag(&["NX", "XX"]), many(group(Kind::Block, &pair))]),
+            ],
+            groups: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn a_hint_shows_what_is_left_to_type() {
+        // As `redis-cli` 7.2 hints at commands of these shapes.
+        for (line, expected) in [
+            ("set", " key value [NX|XX] [EX seconds|KEEPTTL]"),
+            ("SET a ", "value [NX|XX] [EX seconds|KEEPTTL]"),
+            ("SET a b", " value [NX|XX] [EX seconds|KEEPTTL]"),
+            ("set a b xx ", "[EX seconds|KEEPTTL]"),
+            ("set a b ex ", "seconds [NX|XX]"),
+            ("set a b ex 5 ", "[NX|XX]"),
+            ("set a b keepttl nx ", ""),
+            ("near k count ", "n [ANY] [ASC|DESC]"),
+            ("near k count 3 ", "[ANY] [ASC|DESC]"),
+            ("near k count 3 asc ", ""),
+            ("zadd k nx ", "score member [score member ...]"),
+            ("zadd k -1.5 ", "member [score member ...]"),
+            ("zadd k 1 a 2 ", "member [score member ...]"),
+            ("bits k ", "[GET key at [GET key at ...]]"),
+            ("bits k get a 1 get ", "key at [GET key at ...]"),
+            ("mget a b ", "[key ...]"),
+            ("acl setuser ", "username"),
+            ("acl dryrun joe set a ", "value [NX|XX] [EX seconds|KEEPTTL]"),
+        ] {
+            assert_eq!(hint(&docs(), line).as_deref(), Some(expected), "{line}");
+        }
+        for line in ["foo", "set 'a", "set a b ex soon ", "set a b nonsense ", "zadd k x "] {
+            assert_eq!(hint(&docs(), line), None, "{line}");
+        }
+    }
+}
