@@ -73,6 +73,8 @@ Keys and data
   --functions-rdb <file>
                        Fetches one that holds only the functions.
   --replica            Shows what a replica is told.
+  analyze [file]       What keys take by pattern, and what would save how much, of a
+                       server or of a file; `brisk-cli analyze --help`.
 
 Scripts
   --eval <file> [key ... [, argument ...]]
