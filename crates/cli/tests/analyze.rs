@@ -47,7 +47,8 @@ fn reports_are_text_json_and_a_page() {
     let server = filled().remove(0);
     let home = TempDir::new();
     let page = home.path("page.html");
-    let words = ["analyze", "--json", "--top", "0", "--share", "100%", "--html", page.to_str().unwrap()];
+    let words =
+        ["analyze", "--json", "--top", "0", "--share", "100%", "--html", page.to_str().unwrap()];
     let output = brisk_cli(&server, &words);
     assert_eq!(output.status.code(), Some(0));
     let json = text(&output.stdout);
@@ -72,9 +73,15 @@ fn what_cannot_be_read_ends_with_a_code_and_a_reason() {
     assert!(out.contains("user:<n>:name"), "{out}");
 
     let (code, _, err) = code_and_texts(&["analyze", "missing.rdb"]);
-    assert_eq!((code, &err[..]), (Some(1), "missing.rdb: No such file or directory (os error 2)\n"));
+    assert_eq!(
+        (code, &err[..]),
+        (Some(1), "missing.rdb: No such file or directory (os error 2)\n")
+    );
     let (code, _, err) = code_and_texts(&["-p", "1", "analyze"]);
-    assert_eq!((code, &err[..]), (Some(1), "Could not connect to Redis at 127.0.0.1:1: Connection refused\n"));
+    assert_eq!(
+        (code, &err[..]),
+        (Some(1), "Could not connect to Redis at 127.0.0.1:1: Connection refused\n")
+    );
     let (code, _, err) = code_and_texts(&["analyze", "--tpo"]);
     assert_eq!((code, &err[..]), (Some(1), "unknown option of analyze: --tpo\n"));
     let (code, out, _) = code_and_texts(&["analyze", "--help"]);
