@@ -7,17 +7,11 @@ use std::collections::BTreeMap;
 pub const LENGTHS_MAX: usize = 256;
 
 /// See the head of this file.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Lengths {
     /// By length divided by `1 << shift`.
     counts: BTreeMap<u64, u64>,
     shift: u32,
-}
-
-impl Default for Lengths {
-    fn default() -> Lengths {
-        Lengths { counts: BTreeMap::new(), shift: 0 }
-    }
 }
 
 impl Lengths {

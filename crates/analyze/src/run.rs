@@ -23,9 +23,14 @@ impl Output {
     fn failed(text: impl std::fmt::Display) -> Output {
         Output { out: String::new(), err: format!("{text}\n"), code: 1 }
     }
+
+    /// The same where whoever dials has told the reason already.
+    fn told_already() -> Output {
+        Output { out: String::new(), err: String::new(), code: 1 }
+    }
 }
 
-/// How a server is reached, if it is to be asked.
+/// How a server is reached, if it is to be asked. A failure without a text has been told.
 pub type Dial<'a> = &'a mut dyn FnMut() -> Result<Box<dyn Server>, String>;
 
 /// Does what the words behind `analyze` say.
@@ -45,6 +50,7 @@ pub fn run(words: &[Vec<u8>], dial: Dial<'_>) -> Output {
     progress.end();
     match done {
         Ok(()) => told(&args, &Report::new(analysis.finish())),
+        Err(SourceError::Server(reason)) if reason.is_empty() => Output::told_already(),
         Err(error) => Output::failed(error),
     }
 }

@@ -257,7 +257,7 @@ fn forgotten_keys_take_what_is_said() {
     let brisk_resp::Value::Bulk(dump) = &dump[0] else { panic!("{dump:?}") };
     let restore = |n: u64| {
         // Half of the keys were used today.
-        let idle = if n % 2 == 0 { 5_000_000 } else { 600 };
+        let idle = if n.is_multiple_of(2) { 5_000_000 } else { 600 };
         let mut request = words_of(&["RESTORE", &format!("visit:{n}"), "0"]);
         request.extend([dump.clone(), b"IDLETIME".to_vec(), idle.to_string().into_bytes()]);
         request

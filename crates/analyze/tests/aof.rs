@@ -71,20 +71,17 @@ fn read(path: &Path) -> Findings {
     analysis.finish()
 }
 
-/// All that is known of groups, by what they are.
-fn groups(
-    findings: &Findings,
-) -> BTreeMap<(u64, String, &'static str, &'static str), (u64, u64, u64)> {
-    let each = |(pattern, key, group): &(
-        _,
-        brisk_analyze::group::GroupKey,
-        brisk_analyze::group::Group,
-    )| {
-        let pattern: &brisk_analyze::pattern::Pattern = pattern;
+/// Database, pattern, type and encoding.
+type Name = (u64, String, &'static str, &'static str);
+
+/// Keys, elements and keys with a deadline of all groups, by what they are.
+fn groups(findings: &Findings) -> BTreeMap<Name, (u64, u64, u64)> {
+    let mut all = BTreeMap::new();
+    for (pattern, key, group) in &findings.groups {
         let name = (key.db, pattern.to_string(), key.kind.name(), key.encoding.name());
-        (name, (group.keys, group.elements, group.expiring))
-    };
-    findings.groups.iter().map(each).collect()
+        all.insert(name, (group.keys, group.elements, group.expiring));
+    }
+    all
 }
 
 /// Compares with the snapshot of the same server.

@@ -157,7 +157,7 @@ fn memory_does_not_depend_on_how_many_keys_there_are() {
         let mut random = Random::new();
         let value = Value::String(StringValue::Bytes(b"a value of some bytes".to_vec()));
         for n in 0..KEYS {
-            if n % 10_000 == 0 {
+            if n.is_multiple_of(10_000) {
                 // Databases are bounded, too.
                 file.select_db(n / 10_000 * 3);
             }
@@ -169,7 +169,7 @@ fn memory_does_not_depend_on_how_many_keys_there_are() {
                 1 => format!("{}.{}/{}", name(), n, name()),
                 _ => format!("user:{n}:{}", name()),
             };
-            let deadline_ms = (n % 2 == 0).then_some(n as i64);
+            let deadline_ms = n.is_multiple_of(2).then_some(n as i64);
             file.entry(key.as_bytes(), Notes { deadline_ms, ..Notes::default() }, &value);
         }
         file.finish().map(drop)

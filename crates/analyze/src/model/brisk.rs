@@ -71,10 +71,12 @@ impl Brisk {
     /// A field and its value in a segment.
     #[must_use]
     pub fn pair(field: u64, value: u64) -> u64 {
-        let value = match value {
-            0..=ELEMENT_VALUE_SHORT_MAX => 1 + value,
-            0..=ELEMENT_MAX => 3 + value,
-            _ => 1 + value + ELEMENT_OUTSIDE,
+        let value = if value <= ELEMENT_VALUE_SHORT_MAX {
+            1 + value
+        } else if value <= ELEMENT_MAX {
+            3 + value
+        } else {
+            1 + value + ELEMENT_OUTSIDE
         };
         Brisk::member(field) + value
     }

@@ -228,7 +228,7 @@ mod tests {
             kind: Kind::String,
             encoding: Encoding::Raw,
             said_bytes: Some(100),
-            deadline_ms: (number % 2 == 0).then_some(5),
+            deadline_ms: number.is_multiple_of(2).then_some(5),
             idle_seconds: None,
             frequency: Some(3),
             dump: None,

@@ -172,7 +172,7 @@ pub(crate) fn brisk_with(file: &Path) -> Server {
 #[track_caller]
 pub(crate) fn assert_close(what: &str, expected: f64, found: f64, part: f64) {
     let off = (found - expected) / expected;
-    println!("{what}: measured {expected:.0}, model {found:.0}, off by {:.1} %", off * 100.0);
+    eprintln!("{what}: measured {expected:.0}, model {found:.0}, off by {:.1} %", off * 100.0);
     assert!(off.abs() <= part, "{what}: measured {expected:.0}, model {found:.0}, off by {off:.3}");
 }
 

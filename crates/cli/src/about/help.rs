@@ -8,12 +8,18 @@ const WIDTH: usize = 79;
 
 pub(super) const USAGE: &str = "brisk-cli [options] [command [argument ...]]";
 
+/// The one command that is not sent.
+pub(super) const ANALYZE: &str =
+    "The command analyze is not sent: it says what keys take, by pattern, and what would save how much of it, of a \
+     server or of a file; brisk-cli analyze --help.";
+
 pub(super) const EXAMPLES: &[&str] = &[
     "brisk-cli set greeting hello",
     "brisk-cli -x set photo < photo.jpg",
     "brisk-cli -r -1 -i 1 info clients",
     "brisk-cli --eval limit.lua user:7 , 100 60",
     "brisk-cli --scan --pattern 'session:*'",
+    "brisk-cli analyze dump.rdb",
 ];
 
 /// All options, each with a line or two.
@@ -23,6 +29,7 @@ pub(crate) fn text() -> String {
         "brisk-cli {version}\n\nUsage: {USAGE}\n\n\
          Without a command, a session begins in which commands are typed.\n"
     );
+    wrap(&mut text, String::new(), ANALYZE, 0);
     for section in SECTIONS {
         text.push_str(&format!("\n{}\n", section.title));
         for row in section.rows {
@@ -50,12 +57,16 @@ fn add(text: &mut String, row: &Row) {
         text.push('\n');
         line.clear();
     }
-    line = format!("{line:COLUMN$}");
-    for word in row.text.split(' ') {
+    wrap(text, format!("{line:COLUMN$}"), row.text, COLUMN);
+}
+
+/// Adds words behind the beginning of a line, and on lines below that begin at a column.
+fn wrap(text: &mut String, mut line: String, words: &str, column: usize) {
+    for word in words.split(' ') {
         if line.len() + word.len() > WIDTH {
             text.push_str(line.trim_end());
             text.push('\n');
-            line = " ".repeat(COLUMN);
+            line = " ".repeat(column);
         }
         line.push_str(word);
         line.push(' ');

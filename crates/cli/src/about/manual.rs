@@ -1,6 +1,6 @@
 //! The manual page.
 
-use super::help::{EXAMPLES, USAGE, heading};
+use super::help::{ANALYZE, EXAMPLES, USAGE, heading};
 use crate::cluster;
 use crate::options::table::SECTIONS;
 use std::fmt::Write;
@@ -37,9 +37,10 @@ pub(crate) fn page() -> String {
          .SH DESCRIPTION\n\
          Sends a command to a server and prints the reply. Without a command, a session begins in which \
          commands are typed, with history, completion and hints; help in it explains commands. Options, \
-         output and exit codes are those of redis\\-cli.\n\
+         output and exit codes are those of redis\\-cli.\n{}\n\
          .SH OPTIONS\n",
-        plain(USAGE)
+        plain(USAGE),
+        plain(ANALYZE)
     );
     for section in SECTIONS {
         add(&mut page, &format!(".SS {}\n", plain(section.title)));
