@@ -54,7 +54,8 @@ public final class Lanes {
     private Lanes(RedisClient client, RedisURI uri) {
         this.client = Objects.requireNonNull(client, "client");
         this.uri = uri;
-        this.count = client.getResources().ioThreadPoolSize();
+        // An event loop provider of the user's may not know its size.
+        this.count = Math.max(1, client.getResources().ioThreadPoolSize());
     }
 
     /**

@@ -2,6 +2,7 @@ package io.brisk.lettuce;
 
 import io.lettuce.core.RedisCommandExecutionException;
 import io.lettuce.core.RedisConnectionStateListener;
+import io.lettuce.core.RedisURI;
 import io.lettuce.core.StatefulRedisConnectionImpl;
 import io.lettuce.core.codec.RedisCodec;
 import io.lettuce.core.protocol.AsyncCommand;
@@ -70,13 +71,15 @@ public final class LanesConnection<K, V> extends StatefulRedisConnectionImpl<K, 
     /**
      * Lends a connection of its own, with the same codec and address, for what lanes cannot do. Close it to give it
      * back. At most {@link Lanes#leases(int)} are lent at a time; one that waits for a free one waits for the
-     * connection's timeout.
+     * connection's timeout, or for Lettuce's default of 60 s if that is zero.
      *
      * @return a connection for this caller alone
      * @throws LanesException if none became free or the server could not be reached
      */
     public LeasedConnection<K, V> lease() {
-        return leases.borrow(getTimeout());
+        // No timeout is right for a command that blocks, but a wait for others to give back must end.
+        Duration timeout = getTimeout();
+        return leases.borrow(timeout.isZero() ? RedisURI.DEFAULT_TIMEOUT_DURATION : timeout);
     }
 
     @Override
