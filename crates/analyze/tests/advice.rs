@@ -160,7 +160,10 @@ fn raised_limits_save_what_is_said() {
         let brisk = Launch::subject().set("save", "").set(setting, value).start();
         fill(&brisk, requests);
         let saved = before.brisk - used_by_data(&brisk, &EMPTY_BRISK);
-        assert_close(&format!("{settings}, Brisk"), saved, advice.saved.brisk, PART);
+        // Tables of Brisk are little larger than listpacks, so this is a small difference of large figures: it
+        // may also be off by two hundredths of the data.
+        let part = PART.max(0.02 * before.brisk / saved);
+        assert_close(&format!("{settings}, Brisk"), saved, advice.saved.brisk, part);
     }
 }
 

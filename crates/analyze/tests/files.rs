@@ -93,6 +93,22 @@ fn what_could_be_read_of_a_cut_file_is_told_with_where_it_ends() {
 }
 
 #[test]
+fn what_follows_a_snapshot_is_not_passed_over_in_silence() {
+    let home = TempDir::new();
+    let mut bytes = real_file(&home);
+    let end = bytes.len();
+    bytes.extend_from_slice(b"rubbish");
+    let path = home.path("longer.rdb");
+    fs::write(&path, &bytes).unwrap();
+    let mut analysis = analysis();
+    rdb::read_file(&path, &mut analysis, &mut Progress::hidden()).unwrap();
+    let findings = analysis.finish();
+    assert_eq!(findings.keys(), 300 * 6);
+    let expected = format!("7 bytes follow the end of the snapshot at byte {end}");
+    assert!(findings.facts.fault.unwrap().ends_with(&expected));
+}
+
+#[test]
 fn no_changed_byte_does_harm() {
     let home = TempDir::new();
     let whole = real_file(&home);

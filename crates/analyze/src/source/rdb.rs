@@ -31,7 +31,11 @@ pub fn read_file(
 ) -> Result<(), SourceError> {
     let file = File::open(path).map_err(|error| SourceError::file(path, error))?;
     let bytes = file.metadata().map_or(0, |metadata| metadata.len());
-    let read = read(file, bytes, analysis, progress);
+    let mut read = read(file, bytes, analysis, progress);
+    if read.fault.is_none() && read.bytes < bytes {
+        let (more, end) = (bytes - read.bytes, read.bytes);
+        read.fault = Some(format!("{more} bytes follow the end of the snapshot at byte {end}"));
+    }
     analysis.facts.file_bytes = Some(analysis.facts.file_bytes.unwrap_or(0) + read.bytes);
     analysis.facts.fault = read.fault.map(|fault| format!("{}: {fault}", path.display()));
     Ok(())
