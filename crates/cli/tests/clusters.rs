@@ -130,8 +130,9 @@ fn grows_and_shrinks(entry: &str, masters: &[Server]) {
     let said = must(&["rebalance", entry, "--cluster-simulate", "--verbose"]);
     assert!(said.contains(&format!("{place} balance is -4056 slots\n")), "{said}");
     assert!(said.contains(">>> Rebalancing across 4 nodes."), "{said}");
-    must(&["rebalance", entry]);
-    assert_eq!(slots_of(&new), 4096);
+    // A small share, since each slot is moved by itself: 16384 * 0.1 / 3.1, and what rounding has left.
+    must(&["rebalance", entry, "--cluster-weight", &format!("{to}=0.1")]);
+    assert!((528..=531).contains(&slots_of(&new)), "{}", slots_of(&new));
     settle(entry);
     let refused = cluster(&["del-node", entry, &to]);
     assert!(text(&refused.stdout).contains("is not empty"), "{}", text(&refused.stdout));
