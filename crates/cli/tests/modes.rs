@@ -240,3 +240,28 @@ fn the_latency_of_the_machine_is_told_without_a_server() {
     );
     assert_eq!(found.status.code(), Some(0));
 }
+
+#[test]
+fn a_subscription_on_the_command_line_prints_messages_until_the_server_ends() {
+    for launch in [Launch::redis(), Launch::subject()] {
+        let mut server = launch.start();
+        let child = Command::new(ours())
+            .args(["-p", &server.port().to_string(), "subscribe", "news"])
+            .stdin(std::process::Stdio::null())
+            .stdout(std::process::Stdio::piped())
+            .stderr(std::process::Stdio::piped())
+            .spawn()
+            .expect("the program starts");
+        let mut conn = server.connect();
+        brisk_testkit::wait_until("it has subscribed", || {
+            conn.cmd("PUBLISH news flash").integer() == 1
+        });
+        server.kill_for_now();
+        let found = child.wait_with_output().expect("it ends");
+        assert_eq!(text(&found.stdout), "subscribe\nnews\n1\nmessage\nnews\nflash\n");
+        assert_eq!(
+            (text(&found.stderr).as_str(), found.status.code()),
+            ("Error: Server closed the connection\n", Some(1))
+        );
+    }
+}

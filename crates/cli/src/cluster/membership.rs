@@ -12,6 +12,9 @@ use std::time::Duration;
 /// Between two looks whether a node is known.
 const LOOK: Duration = Duration::from_secs(1);
 
+/// What a node says of one that it does not know.
+const UNKNOWN: &str = "Unknown node";
+
 pub(super) fn add(task: &Task<'_>) -> Done {
     let place = |text: &str| -> Result<(String, i64), Told> {
         match split_place(text) {
@@ -136,7 +139,15 @@ pub(super) fn delete(task: &Task<'_>) -> Done {
         if view.nodes[other].is.replicates.as_deref() == Some(&id) {
             adopt(&mut view, other, &id)?;
         }
-        view.nodes[other].demand(&["CLUSTER", "FORGET", &id])?;
+        match view.nodes[other].ask(&["CLUSTER", "FORGET", &id]) {
+            Ok(_) => {}
+            // News of it may not have come so far.
+            Err(text) if text.contains(UNKNOWN) => {}
+            Err(text) => {
+                let place = view.nodes[other].place();
+                return tell::fail(&format!("Node {place} replied with error:\n{text}\n"));
+            }
+        }
     }
     tell::step(">>> Sending CLUSTER RESET SOFT to the deleted node.\n");
     view.nodes[at].demand(&["CLUSTER", "RESET", "SOFT"])?;

@@ -165,6 +165,8 @@ mod tests {
         assert_eq!(parsed("-i 0.25s x").interval_us, 250_000);
         assert_eq!(parsed("-i abc x").interval_us, 0);
         assert_eq!(parsed("-i -1 x").interval_us, 0);
+        assert_eq!(parsed("-t 0.5 x").patience, Some(std::time::Duration::from_millis(500)));
+        assert_eq!(parsed("-t 0 x").patience, None);
     }
 
     #[test]
