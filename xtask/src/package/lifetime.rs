@@ -122,7 +122,7 @@ fn upgraded(debian: &Inside) -> Result<()> {
     fs::write(&settings, fs::read_to_string(&settings)? + "# A later line.\n")?;
     let package = debian.path("root/later.deb");
     let mut build = Command::new("dpkg-deb");
-    run(build.args(["--root-owner-group", "--build"]).arg(&folder).arg(&package))?;
+    run(build.args(["--root-owner-group", "-Znone", "--build"]).arg(&folder).arg(&package))?;
     set("three")?;
     debian.shell("dpkg --force-confdef --force-confold --install /root/later.deb </dev/null")?;
     holds("three")?;
