@@ -205,7 +205,8 @@ pub(crate) fn inside(words: &[String]) -> Result<bool> {
         .arg("--bind")
         .arg(std::env::current_exe()?)
         .arg(root.join(OURSELVES)))?;
-    let systemctl = root.join("usr/local/sbin/systemctl");
+    // Where apt looks for programs, too.
+    let systemctl = root.join("usr/bin/systemctl");
     fs::write(&systemctl, format!("#!/bin/sh\nexec /{OURSELVES} systemctl \"$@\"\n"))?;
     fs::set_permissions(&systemctl, fs::Permissions::from_mode(0o755))?;
     match task.as_str() {

@@ -162,7 +162,9 @@ fn cargo_deb(tools: &Path) -> Result<PathBuf> {
 fn debian(deb: &Path, package: &str, places: &Places) -> Result<PathBuf> {
     let mut command = Command::new(deb);
     command.arg("deb").current_dir(workspace_root());
-    command.args(["--quiet", "--no-build", "--package", package, "--output"]).arg(&places.release);
+    command
+        .args(["--quiet", "--no-build", "--fast", "--package", package, "--output"])
+        .arg(&places.release);
     let path = output(&mut command)?;
     let path = path.lines().last().context("cargo-deb names no package")?;
     Ok(PathBuf::from(path.trim()))

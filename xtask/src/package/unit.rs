@@ -231,7 +231,8 @@ fn spawn(name: &str, unit: &Unit, user: &str, group: &str, notify: &str) -> Resu
         }
         script.push_str("mount -t tmpfs -o mode=1777 tmpfs /tmp\n");
     }
-    let files = unit.get("LimitNOFILE").unwrap_or("1024:524288");
+    // As many as the machine's own limit allows, where that is lower.
+    let files = unit.get("LimitNOFILE").unwrap_or("1024");
     let mut change = format!("setpriv --reuid={user} --regid={group} --init-groups");
     if matches!(unit.get("NoNewPrivileges"), Some("yes" | "true")) {
         change.push_str(" --no-new-privs");
@@ -240,7 +241,7 @@ fn spawn(name: &str, unit: &Unit, user: &str, group: &str, notify: &str) -> Resu
         change.push_str(" --bounding-set=-all --inh-caps=-all");
     }
     script.push_str(&format!(
-        "umask {}\nexec prlimit --nofile={files} {change} -- \
+        "umask {}\nulimit -n {files} 2>/dev/null || ulimit -n \"$(ulimit -H -n)\"\nexec {change} -- \
          env -i PATH=/usr/bin:/bin NOTIFY_SOCKET={notify} \"$@\"",
         unit.get("UMask").unwrap_or("0022")
     ));
