@@ -5,7 +5,7 @@ cd "$(dirname "$0")"
 
 staged="$PWD/target/staged"
 rm -rf "$staged"
-(cd .. && mvn -B -ntp -q deploy -pl .,testkit,lanes,spring,spring-boot -DskipTests \
+(cd .. && mvn -B -ntp -q clean deploy -pl .,testkit,lanes,spring,spring-boot -DskipTests \
     -DaltDeploymentRepository="staged::file://$staged")
 for artifact in brisk-lettuce-lanes brisk-lettuce-lanes-spring brisk-lettuce-lanes-spring-boot; do
     for kind in .pom .jar -sources.jar -javadoc.jar; do
