@@ -24,6 +24,7 @@ fn analysis() -> Analysis {
 
 /// What the reader of files finds by itself: keys, and whether it came to the end.
 fn read_plainly(file: File) -> (u64, bool) {
+    let len = file.metadata().unwrap().len();
     let Ok(reader) = RdbReader::new(file) else { return (0, false) };
     let mut reader = reader.skip_modules();
     let mut keys = 0;
@@ -31,7 +32,8 @@ fn read_plainly(file: File) -> (u64, bool) {
         match reader.next_event() {
             Ok(Some(Event::Entry(_) | Event::ModuleValue { .. })) => keys += 1,
             Ok(Some(_)) => {}
-            Ok(None) => return (keys, true),
+            // Nothing may follow.
+            Ok(None) => return (keys, reader.position() == len),
             Err(_) => return (keys, false),
         }
     }
