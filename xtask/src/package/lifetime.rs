@@ -100,7 +100,7 @@ fn restarted(debian: &Inside) -> Result<()> {
 }
 
 fn rotated(debian: &Inside) -> Result<()> {
-    debian.shell("apt-get install --quiet --quiet --yes logrotate")?;
+    debian.shell("apt-get install --quiet --quiet --yes --no-install-recommends logrotate")?;
     debian.shell("logrotate --force /etc/logrotate.d/brisk-server")?;
     debian.shell("grep -q 'Ready to accept' /var/log/brisk/brisk.log.1")?;
     let mut conn = Conn::try_tcp(ADDRESS)?;

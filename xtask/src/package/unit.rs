@@ -31,8 +31,7 @@ pub(crate) fn systemctl(words: &[String]) -> Result<bool> {
     let verb = words.next().context("systemctl: no verb")?;
     let mut good = true;
     for name in words {
-        let name =
-            if name.ends_with(".service") { name.to_owned() } else { format!("{name}.service") };
+        let name = if name.contains('.') { name.to_owned() } else { format!("{name}.service") };
         good &= act(verb, &name, quiet, now)?;
     }
     Ok(good)
@@ -61,7 +60,8 @@ fn act(verb: &str, name: &str, quiet: bool, now: bool) -> Result<bool> {
             say(if enabled { "enabled" } else { "disabled" });
             Ok(enabled)
         }
-        "enable" => {
+        // Debian enables by its presets, which enable everything.
+        "enable" | "preset" => {
             let file = file(name)?;
             if !link(name).exists() {
                 fs::create_dir_all(link(name).parent().unwrap_or(Path::new("/")))?;
