@@ -9,8 +9,7 @@ const WIDTH: usize = 79;
 pub(super) const USAGE: &str = "brisk-cli [options] [command [argument ...]]";
 
 /// The one command that is not sent.
-pub(super) const ANALYZE: &str =
-    "The command analyze is not sent: it says what keys take, by pattern, and what would save how much of it, of a \
+pub(super) const ANALYZE: &str = "The command analyze is not sent: it says what keys take, by pattern, and what would save how much of it, of a \
      server or of a file; brisk-cli analyze --help.";
 
 pub(super) const EXAMPLES: &[&str] = &[
