@@ -54,7 +54,7 @@ pub(crate) fn inside(debian: &Inside, words: &[String]) -> Result<bool> {
         bail!("{document} has no command");
     }
     fs::write(debian.path("root/.commands"), script(&commands))?;
-    let shell = ["timeout", LIMIT_S, "script", "-qec", "bash /root/.commands", "/dev/null"];
+    let shell = ["timeout", LIMIT_S, "script", "-qec", "bash .commands", "/dev/null"];
     let printed = debian.command(&shell).stdin(Stdio::null()).output()?.stdout;
     let printed = String::from_utf8_lossy(&printed).replace('\r', "");
     for (at, command) in commands.iter().enumerate() {

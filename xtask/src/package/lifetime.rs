@@ -47,7 +47,7 @@ const STEPS: &[(&str, Step)] = &[
 ];
 
 fn installed(debian: &Inside) -> Result<()> {
-    debian.shell("dpkg --install /root/server.deb /root/tools.deb")?;
+    debian.shell("dpkg --install ./server.deb ./tools.deb")?;
     must_be("active", &debian.shell("systemctl is-active brisk-server")?)?;
     must_be("enabled", &debian.shell("systemctl is-enabled brisk-server")?)?;
     must_be("PONG", &debian.shell("brisk-cli ping")?)?;
@@ -124,7 +124,7 @@ fn upgraded(debian: &Inside) -> Result<()> {
     let mut build = Command::new("dpkg-deb");
     run(build.args(["--root-owner-group", "-Znone", "--build"]).arg(&folder).arg(&package))?;
     set("three")?;
-    debian.shell("dpkg --force-confdef --force-confold --install /root/later.deb </dev/null")?;
+    debian.shell("dpkg --force-confdef --force-confold --install ./later.deb </dev/null")?;
     holds("three")?;
     debian.shell("dpkg-query --show brisk-server | grep -q later")?;
     must_be("timeout 77", &debian.shell(&format!("grep ^timeout {SETTINGS}"))?)?;
@@ -142,7 +142,7 @@ fn removed(debian: &Inside) -> Result<()> {
 }
 
 fn installed_again(debian: &Inside) -> Result<()> {
-    debian.shell("dpkg --force-confdef --force-confold --install /root/later.deb </dev/null")?;
+    debian.shell("dpkg --force-confdef --force-confold --install ./later.deb </dev/null")?;
     holds("four")
 }
 
