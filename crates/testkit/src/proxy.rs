@@ -432,6 +432,8 @@ impl Shared {
                 };
                 state = self.wait(state, limit);
             };
+            // Before they can arrive: whoever has seen an answer finds the request counted.
+            state.written_bytes[direction as usize] += piece.len() as u64;
             drop(state);
             self.changed.notify_all();
             if !rules.is_swallowed && !self.write(number, receiver(direction, sockets), &piece) {
@@ -441,7 +443,7 @@ impl Shared {
                 let took = Duration::from_secs_f64(piece.len() as f64 / bytes_per_s.max(1) as f64);
                 free_at = free_at.max(Instant::now()) + took;
             }
-            self.wrote(number, direction, piece.len() as u64);
+            self.wrote(number, direction);
         }
     }
 
@@ -467,9 +469,8 @@ impl Shared {
         true
     }
 
-    fn wrote(&self, number: u64, direction: Direction, bytes: u64) {
+    fn wrote(&self, number: u64, direction: Direction) {
         let mut state = self.lock();
-        state.written_bytes[direction as usize] += bytes;
         let Some(connection) = state.connections.get_mut(&number) else { return };
         if let Some((of, after, how)) = connection.cut_after
             && of == direction

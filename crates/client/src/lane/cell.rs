@@ -1,6 +1,7 @@
 //! What callers and the driver of a lane share: the bytes that are to be sent, who waits for their replies,
 //! and whether the connection is there. One lock, held for the time of a copy.
 
+use super::for_room::{ForRoom, WAITING_MAX};
 use super::io::Writer;
 use super::pool::Seat;
 use super::slot::Slot;
@@ -44,9 +45,6 @@ pub(crate) struct Bounds {
     pub(crate) timeout: Option<Duration>,
 }
 
-/// Who waits for room, and until when.
-pub(super) type ForRoom = VecDeque<(Option<Instant>, Waker)>;
-
 impl Bounds {
     /// There is no room: who asks is told so, or waits with the others.
     #[cold]
@@ -62,7 +60,10 @@ impl Bounds {
         }
         let until =
             timeout.or(self.timeout).and_then(|timeout| Instant::now().checked_add(timeout));
-        waiting.push_back((until, waker.clone()));
+        if !waiting.add(until, waker) {
+            let text = format!("{full}, and {WAITING_MAX} tasks wait for room, nothing was sent");
+            return Err(Error::new(Kind::Overloaded, text));
+        }
         Ok(Submitted::Full)
     }
 }
@@ -144,7 +145,7 @@ impl Shared {
             driver: None,
             held: 0,
             bytes: 0,
-            waiting: VecDeque::new(),
+            waiting: ForRoom::default(),
             writer: None,
             is_writing: false,
             ticks: false,
@@ -317,15 +318,8 @@ impl Shared {
         {
             let mut cell = self.lock();
             let cell = &mut *cell;
-            let is_over = |until: Option<Instant>| until.is_some_and(|until| until <= now);
-            if cell.waiting.iter().any(|(until, _)| is_over(*until)) {
-                // Each finds out by itself that its time is over.
-                let (waits, goes): (VecDeque<_>, VecDeque<_>) = std::mem::take(&mut cell.waiting)
-                    .into_iter()
-                    .partition(|(until, _)| !is_over(*until));
-                cell.waiting = waits;
-                over.extend(goes.into_iter().map(|(_, waker)| waker));
-            }
+            // Each finds out by itself that its time is over.
+            over.extend(cell.waiting.take_over(now));
             // What is being sent is neither sent nor not.
             if !cell.is_writing {
                 let mut sent = cell.sent_by_callers;
@@ -477,7 +471,7 @@ impl Cell {
     #[must_use]
     pub(crate) fn release(&mut self, cost: usize) -> Vec<Waker> {
         self.bytes = self.bytes.saturating_sub(cost);
-        self.waiting.drain(..).map(|(_, waker)| waker).collect()
+        self.waiting.take()
     }
 
     /// No caller begins to send any more; whether one has begun.

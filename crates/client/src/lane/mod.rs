@@ -14,6 +14,7 @@
 //! | [`connect`] | opening a connection and making it what it has to be |
 //! | [`attend`] | what goes on outside and concerns a connection: another primary, another login |
 //! | [`io`] | the kinds of socket |
+//! | [`for_room`] | who waits until a budget has room |
 //! | [`pool`] | lanes that take one piece at a time from a common queue |
 //! | `tls` | one of them: records and the handshake |
 //!
@@ -29,6 +30,7 @@ mod attend;
 pub(crate) mod cell;
 pub(crate) mod connect;
 pub(crate) mod driver;
+mod for_room;
 pub(crate) mod io;
 pub(crate) mod pool;
 pub(crate) mod slot;

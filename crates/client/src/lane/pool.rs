@@ -14,7 +14,8 @@
 //! Locks: that of a lane's cell may be held when this one is taken, never the other way round. Nobody is woken, and
 //! no entry dropped, while it is held.
 
-use super::cell::{Bounds, Entry, ForRoom, Submitted, closed, cost, elsewhere, timeout};
+use super::cell::{Bounds, Entry, Submitted, closed, cost, elsewhere, timeout};
+use super::for_room::ForRoom;
 use super::slot::Slot;
 use crate::error::{Error, Phase, Result};
 use crate::poison::lock;
@@ -76,7 +77,7 @@ impl Pool {
         let state = State {
             pieces: VecDeque::new(),
             bytes: 0,
-            waiting: VecDeque::new(),
+            waiting: ForRoom::default(),
             resting: Vec::new(),
             alive: lanes,
             spare: Vec::new(),
@@ -180,10 +181,9 @@ impl Pool {
                 state.bytes = state.pieces.iter().map(|piece| piece.entry.cost()).sum();
                 unwanted.extend(goes);
             }
-            let is_over = |until: Option<Instant>| until.is_some_and(|until| until <= now);
-            if !unwanted.is_empty() || state.waiting.iter().any(|(until, _)| is_over(*until)) {
+            if !unwanted.is_empty() || state.waiting.is_over(now) {
                 // Each finds out by itself whether there is room now, or its time is over.
-                over.extend(state.waiting.drain(..).map(|(_, waker)| waker));
+                over.extend(state.waiting.take());
             }
         }
         drop(unwanted);
@@ -215,7 +215,7 @@ impl State {
     #[must_use]
     fn clear(&mut self) -> (VecDeque<Piece>, Vec<Waker>) {
         self.bytes = 0;
-        let waiting = self.waiting.drain(..).map(|(_, waker)| waker).collect();
+        let waiting = self.waiting.take();
         (std::mem::take(&mut self.pieces), waiting)
     }
 }
@@ -263,7 +263,7 @@ impl Seat {
         let mut woken = Vec::new();
         if taken.is_some() || !unwanted.is_empty() {
             // There is room again.
-            woken.extend(state.waiting.drain(..).map(|(_, waker)| waker));
+            woken.extend(state.waiting.take());
         }
         if taken.is_some() && !state.resting.is_empty() {
             // It may have come without having been called.

@@ -1,0 +1,149 @@
+//! Who waits until a budget has room: each task once, however often it asks.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::task::Waker;
+use std::time::Instant;
+
+/// So many may wait at once; more are refused.
+pub(super) const WAITING_MAX: usize = 1 << 18;
+/// Fewer are not looked through for those that stand there twice.
+const LOOKED_THROUGH_MIN: usize = 64;
+
+/// Who waits, and until when.
+#[derive(Debug, Default)]
+pub(super) struct ForRoom {
+    waiters: Vec<Waiter>,
+    /// Those that stand there twice are looked for when there are so many.
+    look_at: usize,
+}
+
+#[derive(Debug)]
+struct Waiter {
+    until: Option<Instant>,
+    waker: Waker,
+}
+
+impl ForRoom {
+    /// One more, whom it wakes when there may be room, and at the latest a tick after its time; false if there are
+    /// too many. O(1) amortised.
+    #[must_use]
+    pub(super) fn add(&mut self, until: Option<Instant>, waker: &Waker) -> bool {
+        self.waiters.push(Waiter { until, waker: waker.clone() });
+        if self.waiters.len() >= self.look_at.max(LOOKED_THROUGH_MIN) {
+            self.unite();
+            self.look_at = 2 * self.waiters.len();
+        }
+        if self.waiters.len() > WAITING_MAX {
+            self.waiters.pop();
+            return false;
+        }
+        true
+    }
+
+    /// Takes out all: each finds out by itself whether there is room.
+    #[must_use]
+    pub(super) fn take(&mut self) -> Vec<Waker> {
+        self.look_at = 0;
+        self.waiters.drain(..).map(|waiter| waiter.waker).collect()
+    }
+
+    /// Whether somebody's time is over.
+    pub(super) fn is_over(&self, now: Instant) -> bool {
+        self.waiters.iter().any(|waiter| waiter.is_over(now))
+    }
+
+    /// Takes out those whose time is over: each finds out by itself.
+    #[must_use]
+    pub(super) fn take_over(&mut self, now: Instant) -> Vec<Waker> {
+        self.waiters
+            .extract_if(.., |waiter| waiter.is_over(now))
+            .map(|waiter| waiter.waker)
+            .collect()
+    }
+
+    /// Each task once, until the first of its times. The order is kept.
+    fn unite(&mut self) {
+        let mut first_at = HashMap::with_capacity(self.waiters.len());
+        let mut kept: Vec<Waiter> = Vec::with_capacity(self.waiters.len());
+        for waiter in self.waiters.drain(..) {
+            // Two wakers that agree in these wake the same task.
+            let task =
+                (waiter.waker.data() as usize, std::ptr::from_ref(waiter.waker.vtable()) as usize);
+            match first_at.entry(task) {
+                Entry::Vacant(entry) => {
+                    entry.insert(kept.len());
+                    kept.push(waiter);
+                }
+                Entry::Occupied(entry) => {
+                    let first = &mut kept[*entry.get()];
+                    first.until = [first.until, waiter.until].into_iter().flatten().min();
+                }
+            }
+        }
+        self.waiters = kept;
+    }
+}
+
+impl Waiter {
+    fn is_over(&self, now: Instant) -> bool {
+        self.until.is_some_and(|until| until <= now)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::task::Wake;
+    use std::time::Duration;
+
+    #[derive(Default)]
+    struct Task(AtomicUsize);
+
+    impl Wake for Task {
+        fn wake(self: Arc<Self>) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    #[test]
+    fn a_task_that_asks_again_and_again_stands_there_once() {
+        let tasks: Vec<Arc<Task>> = (0..100).map(|_| Arc::default()).collect();
+        let mut waiting = ForRoom::default();
+        for _ in 0..1000 {
+            for task in &tasks {
+                assert!(waiting.add(None, &Waker::from(Arc::clone(task))));
+            }
+            assert!(waiting.waiters.len() <= 2 * tasks.len(), "{}", waiting.waiters.len());
+        }
+        waiting.take().into_iter().for_each(Waker::wake);
+        assert!(tasks.iter().all(|task| task.0.load(Ordering::Relaxed) > 0));
+    }
+
+    #[test]
+    fn the_first_of_a_tasks_times_counts_and_no_time_is_none() {
+        let now = Instant::now();
+        let (early, late) = (now + Duration::from_secs(1), now + Duration::from_secs(2));
+        let (one, other) =
+            (Waker::from(Arc::<Task>::default()), Waker::from(Arc::<Task>::default()));
+        let mut waiting = ForRoom::default();
+        for until in [Some(late), None, Some(early)] {
+            assert!(waiting.add(until, &one) && waiting.add(None, &other));
+        }
+        waiting.unite();
+        assert!(!waiting.is_over(now) && waiting.is_over(early));
+        assert_eq!((waiting.take_over(early).len(), waiting.take().len()), (1, 1));
+    }
+
+    #[test]
+    fn those_who_wait_are_bounded() {
+        let mut waiting = ForRoom::default();
+        let mut refused = 0;
+        for _ in 0..WAITING_MAX + 1000 {
+            refused += usize::from(!waiting.add(None, &Waker::from(Arc::<Task>::default())));
+        }
+        assert_eq!((refused, waiting.waiters.len()), (1000, WAITING_MAX));
+    }
+}
