@@ -81,14 +81,12 @@ impl Client {
     /// does. In a cluster it goes to the primary that has the key. Memory: 64 KiB and an element.
     ///
     /// ```no_run
-    /// # async fn example(db: brisk::Client) -> Result<(), Box<dyn std::error::Error>> {
+    /// # async fn example(db: brisk::Client, mut out: impl std::io::Write) -> Result<(), Box<dyn std::error::Error>> {
     /// use brisk::commands::{get, hgetall};
-    /// use tokio::io::AsyncWriteExt;
     ///
-    /// let mut file = tokio::fs::File::create("video.mp4").await?;
     /// if let Some(mut video) = db.stream(get::<brisk::Bytes>("video:7")).await? {
     ///     while let Some(chunk) = video.chunk().await? {
-    ///         file.write_all(&chunk).await?;
+    ///         out.write_all(&chunk)?;
     ///     }
     /// }
     /// if let Some(mut users) = db.stream(hgetall::<()>("users")).await? {
