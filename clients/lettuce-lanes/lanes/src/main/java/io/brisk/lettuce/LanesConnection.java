@@ -133,17 +133,33 @@ public final class LanesConnection<K, V> extends StatefulRedisConnectionImpl<K, 
                 lease.close();
                 return;
             }
-            lease.dispatch(seen);
-            ((CompleteableCommand<?>) seen).onComplete((ignored, failure) -> {
-                // After a timeout or a cancellation the server may still block the connection.
-                if (failure == null || failure instanceof RedisCommandExecutionException) {
-                    lease.close();
-                } else {
-                    lease.discard();
-                }
-            });
+            if (seen instanceof AsyncCommand) {
+                // It ends before the caller's command does: who has a reply finds the lease given back.
+                AsyncCommand<K, V, T> sent = new AsyncCommand<>(seen);
+                endWith(sent, lease);
+                ((AsyncCommand<K, V, T>) seen).onComplete((ignored, failure) -> {
+                    if (failure != null && !sent.isDone()) {
+                        sent.cancel(true);
+                    }
+                });
+                lease.dispatch(sent);
+            } else {
+                lease.dispatch(seen);
+                endWith((CompleteableCommand<?>) seen, lease);
+            }
         });
         return seen;
+    }
+
+    private static void endWith(CompleteableCommand<?> command, LeasedConnection<?, ?> lease) {
+        command.onComplete((ignored, failure) -> {
+            // After a timeout or a cancellation the server may still block the connection.
+            if (failure == null || failure instanceof RedisCommandExecutionException) {
+                lease.close();
+            } else {
+                lease.discard();
+            }
+        });
     }
 
     /** {@inheritDoc} Sets the timeout of all lanes, too. */

@@ -10,6 +10,7 @@ import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.List;
+import java.util.concurrent.ThreadLocalRandom;
 import java.util.concurrent.TimeUnit;
 import java.util.stream.Stream;
 
@@ -22,6 +23,12 @@ public final class Server implements AutoCloseable {
     public static final String BRISK_ENVIRONMENT = "BRISK_SERVER_BIN";
 
     private static final long START_MS_MAX = 20_000;
+
+    private static final int PORT_MIN = 10_000;
+
+    private static final int PORT_MAX = 20_000;
+
+    private static final int PORT_ATTEMPTS_MAX = 1_000;
 
     private final Kind kind;
 
@@ -90,13 +97,20 @@ public final class Server implements AutoCloseable {
         }
     }
 
-    /** A port that nobody listens on now. */
+    /**
+     * A port that nobody listens on now. It is below those that the system gives to clients: a client that tries to come
+     * back to a server that ended would else meet another one's socket there, or its own.
+     */
     public static int freePort() {
-        try (ServerSocket socket = new ServerSocket(0)) {
-            return socket.getLocalPort();
-        } catch (IOException e) {
-            throw new IllegalStateException(e);
+        for (int attempt = 0; attempt < PORT_ATTEMPTS_MAX; attempt++) {
+            int port = ThreadLocalRandom.current().nextInt(PORT_MIN, PORT_MAX);
+            try (ServerSocket socket = new ServerSocket(port)) {
+                return socket.getLocalPort();
+            } catch (IOException e) {
+                // It is taken.
+            }
         }
+        throw new IllegalStateException("No port is free from " + PORT_MIN + " to " + PORT_MAX);
     }
 
     private void awaitAnswer() throws IOException {
