@@ -1,5 +1,4 @@
 //! `cargo xtask ci`: everything a change must pass, in the order in which it fails fastest.
-
 //!
 //! One target folder, two profiles: everything is built in `dev`, and the programs once in `release`,
 //! the server by the README's command. What takes longer than a change should wait for is in `nightly.rs`.
