@@ -6,6 +6,7 @@ use brisk_testkit::server::redis_tool;
 use brisk_testkit::{Launch, Server, TempDir};
 use harness::terminal::Terminal;
 use harness::{Case, assert_same, brisk_cli, ours, run, servers, text, wait_until_same};
+use std::io::Read;
 use std::process::Command;
 
 /// Many keys beside those of every type.
@@ -245,7 +246,7 @@ fn the_latency_of_the_machine_is_told_without_a_server() {
 fn a_subscription_on_the_command_line_prints_messages_until_the_server_ends() {
     for launch in [Launch::redis(), Launch::subject()] {
         let mut server = launch.start();
-        let child = Command::new(ours())
+        let mut child = Command::new(ours())
             .args(["-p", &server.port().to_string(), "subscribe", "news"])
             .stdin(std::process::Stdio::null())
             .stdout(std::process::Stdio::piped())
@@ -256,9 +257,15 @@ fn a_subscription_on_the_command_line_prints_messages_until_the_server_ends() {
         brisk_testkit::wait_until("it has subscribed", || {
             conn.cmd("PUBLISH news flash").integer() == 1
         });
+        // Who publishes is answered before the message has left for the subscriber.
+        let expected = "subscribe\nnews\n1\nmessage\nnews\nflash\n";
+        let mut printed = vec![0; expected.len()];
+        let stdout = child.stdout.as_mut().expect("it is piped");
+        stdout.read_exact(&mut printed).expect("all of it is printed");
+        assert_eq!(text(&printed), expected);
         server.kill_for_now();
         let found = child.wait_with_output().expect("it ends");
-        assert_eq!(text(&found.stdout), "subscribe\nnews\n1\nmessage\nnews\nflash\n");
+        assert_eq!(text(&found.stdout), "");
         assert_eq!(
             (text(&found.stderr).as_str(), found.status.code()),
             ("Error: Server closed the connection\n", Some(1))

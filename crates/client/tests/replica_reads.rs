@@ -140,11 +140,11 @@ fn another_primary_is_found_by_asking_the_others() {
                 let told = async { db.publish("news", "x").await.unwrap() };
                 tokio::task::block_in_place(|| runtime.block_on(told)) == 1
             });
+            // It may be behind for a while: a primary sends to a new replica once that has acknowledged.
             wait_until("the replica that is left to be read", || {
                 let read = async { db.get::<u64>("k").await };
                 let read = tokio::task::block_in_place(|| runtime.block_on(read));
-                assert_eq!(read.unwrap(), Some(3));
-                calls(&servers[1], "get") > 0
+                read.unwrap() == Some(3) && calls(&servers[1], "get") > 0
             });
         });
     }
