@@ -6,6 +6,7 @@
 #   bench/run.sh [FOLDER]           every row, 50, 100 and 200 threads, 0, 1 and 12 ms, both servers; takes hours
 #
 # Needs redis-server, and Brisk's program in BRISK_SERVER_BIN (without it Redis alone is measured, and that is said).
+# With brisk-benchmark beside it, that is the delay proxy: it adds 0.6 ms to a round trip, DelayProxy here 1 to 4.
 # Build first: mvn -B -q package -DskipTests. The machine must be quiet.
 set -euo pipefail
 cd "$(dirname "$0")"
@@ -48,6 +49,19 @@ await_port() {
     exit 1
 }
 
+benchmark=${BRISK_SERVER_BIN:+$(dirname "$BRISK_SERVER_BIN")/brisk-benchmark}
+[ -x "$benchmark" ] || benchmark=
+echo "The delay proxy: ${benchmark:-DelayProxy}"
+
+# delay_proxy PORT TARGET RTT_MS
+delay_proxy() {
+    if [ -n "$benchmark" ]; then
+        exec "$benchmark" delay-proxy --listen "127.0.0.1:$1" --to "127.0.0.1:$2" \
+            --delay "$(python3 -c 'import sys; print(float(sys.argv[1]) / 2)' "$3")"
+    fi
+    exec "${java[@]}" io.brisk.lettuce.bench.DelayProxy "$1" "$2" "$3"
+}
+
 declare -A server_port
 start_server() {
     server_port[$1]=$(free_port)
@@ -73,7 +87,7 @@ measure() {
     local port=${server_port[$server]} proxy=
     if [ "$rtt" != 0 ]; then
         port=$(free_port)
-        "${java[@]}" io.brisk.lettuce.bench.DelayProxy "$port" "${server_port[$server]}" "$rtt" >/dev/null &
+        delay_proxy "$port" "${server_port[$server]}" "$rtt" >/dev/null &
         proxy=$!
         pids+=("$proxy")
         await_port "$port"
@@ -115,7 +129,7 @@ elif [ "$kind" = quick ]; then
         measure redis 0 200 "$round" single,single-joined,multi-4,lanes-4-key,lanes-4-key-joined,pool-200,lease-200 100000 set \
             "${brief[@]}"
     done
-    measure redis 12 200 1 single,single-joined,lanes-4-key-joined 100000 set "${brief[@]}"
+    measure redis 12 200 1 single,single-joined,lanes-4-key-joined 100000 set -f 1 -wi 5 -w 3s -i 5 -r 3s -foe true
     for server in "${servers[@]}"; do
         if [ "$server" != redis ]; then
             measure "$server" 0 200 1 single,single-joined,multi-4,lanes-2-key-joined,lanes-4-key,lanes-4-key-joined,jedis-50 \
