@@ -63,13 +63,7 @@ pub(super) fn build() -> Result<Release> {
         release: target.join("package"),
         tools: target.join("tools"),
     };
-    let mut words = vec!["build", "--release", "--quiet", "--locked"];
-    for program in PROGRAMS {
-        words.extend(["--package", program.package]);
-    }
-    if !cargo(&words, &[])? {
-        bail!("the programs cannot be built");
-    }
+    build_programs()?;
     for folder in [&places.derived, &places.release] {
         if folder.exists() {
             fs::remove_dir_all(folder).with_context(|| folder.display().to_string())?;
@@ -91,6 +85,21 @@ pub(super) fn build() -> Result<Release> {
     checksums(&places.release)?;
     println!("{}", output(Command::new("ls").arg("-l").arg(&places.release))?.trim_end());
     Ok(Release { folder: places.release, server, tools })
+}
+
+/// Builds the server by itself, as the README's command does, and then the tools. What they need of crates that both
+/// use does not get into the server so, and who has the server need not build it again.
+fn build_programs() -> Result<()> {
+    let (server, tools): (Vec<_>, Vec<_>) =
+        PROGRAMS.iter().map(|program| program.package).partition(|&name| name == "brisk-server");
+    for packages in [server, tools] {
+        let mut words = vec!["build", "--release", "--quiet", "--locked"];
+        words.extend(packages.iter().flat_map(|&name| ["--package", name]));
+        if !cargo(&words, &[])? {
+            bail!("the programs cannot be built");
+        }
+    }
+    Ok(())
 }
 
 /// The kind of machine that programs are built for, as the compiler names it.
