@@ -404,27 +404,33 @@ fn answers_come_while_every_worker_stands_still() {
         |launch| launch.set("busy-reply-threshold", "5000"),
         |server, port| {
             let [mut one, mut other] = server.connections();
-            // A script that goes beyond its keys stops all workers until it counts as slow.
-            one.send("EVAL \"redis.call('get', 'undeclared') while true do end\" 0");
+            // A script that goes beyond its keys stops all workers until it counts as slow. On a machine that is
+            // slow itself that moment may be missed: then it is stopped and started again.
+            let mut runs = false;
             wait_until("answers while everybody stands still", || {
-                other.send("PING");
-                if other.has_reply_within(Duration::from_millis(100)) {
-                    other.reply();
-                    return false;
+                if !std::mem::replace(&mut runs, true) {
+                    one.send("EVAL \"redis.call('get', 'undeclared') while true do end\" 0");
                 }
-                let answers = ["/health", "/ready", "/metrics"].map(|path| get(port, path).status);
-                let is_held = !other.has_reply_within(Duration::from_millis(1));
+                other.send("PING");
+                let mut answers = None;
+                if !other.has_reply_within(Duration::from_millis(100)) {
+                    let found =
+                        ["/health", "/ready", "/metrics"].map(|path| get(port, path).status);
+                    answers = (!other.has_reply_within(Duration::from_millis(1))).then_some(found);
+                }
                 let reply = other.reply().text();
                 if reply == "PONG" {
-                    // It was slow, not held.
                     return false;
                 }
-                assert_eq!(answers, [200, 200, 200]);
-                assert!(is_held && reply.starts_with("BUSY "), "the workers had gone on before");
-                true
+                assert!(reply.starts_with("BUSY "), "{reply}");
+                assert_reply!(other, "SCRIPT KILL", "OK");
+                one.reply();
+                runs = false;
+                answers.is_some_and(|answers| {
+                    assert_eq!(answers, [200, 200, 200]);
+                    true
+                })
             });
-            assert_reply!(other, "SCRIPT KILL", "OK");
-            one.reply();
             one.send("DEBUG SLEEP 2");
             assert_eq!(get(port, "/metrics").status, 200);
             assert!(!one.has_reply_within(Duration::from_millis(1)), "the sleep was over before");

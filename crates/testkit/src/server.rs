@@ -12,7 +12,6 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::Duration;
 
 /// Where the real Redis is, when it is not simply in `PATH`.
 pub const REDIS_BIN: &str = "BRISK_REDIS_BIN";
@@ -485,14 +484,14 @@ impl Server {
         self.stopped = true;
         signal(self.pid(), "TERM");
         let mut status = None;
-        let ended = holds_within(Duration::from_secs(10), || {
+        let ended = holds_within(DEADLINE, || {
             status = self.child.try_wait().ok().flatten();
             status.is_some()
         });
         if !ended {
             let _ = self.child.kill();
             let _ = self.child.wait();
-            return Err(format!("the server ignored SIGTERM for 10 s:\n{}", self.log()));
+            return Err(format!("the server ignored SIGTERM for {DEADLINE:?}:\n{}", self.log()));
         }
         let status = status.ok_or("no exit status")?;
         if status.code().is_none() {

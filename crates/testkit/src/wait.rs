@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 /// How long a condition may take before a test gives up. Generous, since a loaded machine is
 /// slow; a test that succeeds never waits this long.
-pub const DEADLINE: Duration = Duration::from_secs(20);
+pub const DEADLINE: Duration = Duration::from_secs(60);
 
 /// Pause between two looks at a condition: short against a test, long against a look.
 const PAUSE: Duration = Duration::from_millis(2);

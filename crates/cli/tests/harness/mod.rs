@@ -13,7 +13,7 @@ use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 
 /// How long the order of a server's keys may take to stay.
-const SAME_WITHIN: Duration = Duration::from_secs(10);
+const SAME_WITHIN: Duration = Duration::from_secs(60);
 
 /// What the programs of one comparison are given.
 #[derive(Clone, Debug, Default)]
