@@ -38,10 +38,16 @@ pub(crate) fn main(options: &Options) -> Result<bool> {
     run_all("nightly", STEPS, &options.words)
 }
 
-/// The models of slot lock, reclamation and quiescence in every interleaving.
+/// The models of slot lock, reclamation, quiescence and the client's lanes in every interleaving. The client has a
+/// `cfg` of its own, since tokio has no sockets under `cfg(loom)`.
 fn loom() -> Result<bool> {
-    let env = [("RUSTFLAGS", "--cfg loom"), ("CARGO_TARGET_DIR", "target/loom")];
-    for (package, filter) in [("brisk-structures", "model"), ("brisk-node", "quiesce")] {
+    const MODELS: [(&str, &str, &str); 3] = [
+        ("brisk-structures", "model", "--cfg loom"),
+        ("brisk-node", "quiesce", "--cfg loom"),
+        ("brisk", "model", "--cfg brisk_loom"),
+    ];
+    for (package, filter, flags) in MODELS {
+        let env = [("RUSTFLAGS", flags), ("CARGO_TARGET_DIR", "target/loom")];
         if !cargo(&["test", "--release", "--package", package, "--lib", filter], &env)? {
             return Ok(false);
         }

@@ -51,6 +51,7 @@ mod script;
 mod session;
 mod streamed;
 mod subscriber;
+mod sync;
 #[cfg(feature = "tls")]
 mod tls;
 mod wait;

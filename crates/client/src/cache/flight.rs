@@ -88,7 +88,7 @@ impl Flight {
     pub(super) fn join(&self, slot: Waiting) {
         let mut state = lock(&self.state);
         if state.waiting.len() >= state.prune_at {
-            state.waiting.retain(|slot| Arc::strong_count(slot) > 1);
+            state.waiting.retain(|slot| Waiting::strong_count(slot) > 1);
             state.prune_at = WAITING_MIN.max(2 * state.waiting.len());
         }
         state.waiting.push(slot);

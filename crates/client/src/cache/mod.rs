@@ -32,6 +32,7 @@ use crate::command::sealed::Target;
 use crate::command::{Replay, Way, block_on};
 use crate::error::{Error, Kind, Result};
 use crate::lane::Lane;
+use crate::lane::Waiting;
 use crate::lane::cell::{Shared, Submitted};
 use crate::lane::connect::{Connection, open};
 use crate::lane::driver::{Pushed, Task};
@@ -274,7 +275,7 @@ impl Inner {
         let begin = || {
             let keys = self.keys(request)?;
             let slot = Slot::take(waker);
-            first = Some(Arc::clone(&slot));
+            first = Some(Waiting::clone(&slot));
             let hashes = keys.iter().map(|key| self.store.hash(key)).collect();
             let plan = self.plan(request, &keys, way.timeout);
             Ok((Flight::new(&self.store, &self.lane, plan, Some(slot)), hashes))

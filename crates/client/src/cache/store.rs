@@ -6,6 +6,7 @@
 
 use super::flight::Flight;
 use crate::error::{Error, Kind};
+use crate::lane::Waiting;
 use crate::lane::cell::Submitted;
 use crate::lane::driver::Pushed;
 use crate::lane::slot::Slot;
@@ -161,7 +162,7 @@ impl Store {
                     if is_young(flight.since) && flight.timeout == timeout =>
                 {
                     let slot = Slot::take(waker);
-                    flight.join(Arc::clone(&slot));
+                    flight.join(Waiting::clone(&slot));
                     state.stats.shared += 1;
                     return Ok(Found::Shared(Submitted::Waits(slot)));
                 }

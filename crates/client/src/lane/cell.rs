@@ -8,12 +8,11 @@ use super::slot::Slot;
 use super::{Answer, Waiting};
 use crate::error::{Error, Kind, Phase, Result};
 use crate::observe::{Counts, Tallies};
-use crate::poison::lock;
 use crate::reply::Reply;
 use crate::request::Request;
+use crate::sync::{Arc, Mutex, MutexGuard, lock};
 use std::collections::VecDeque;
 use std::fmt::Write as _;
-use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::Waker;
 use std::time::{Duration, Instant};
 
@@ -289,6 +288,26 @@ impl Shared {
     /// There was no connection when last one was tried.
     pub(crate) fn is_down(&self) -> bool {
         self.lock().failure.is_some()
+    }
+
+    /// There is nothing any more that could send: who waits is told.
+    pub(super) fn finish(&self) {
+        self.seat.iter().for_each(Seat::end);
+        let (entries, error, woken) = {
+            let mut cell = self.lock();
+            cell.is_closed = true;
+            cell.writer = None;
+            cell.out = Vec::new();
+            let bytes = cell.bytes;
+            let woken = cell.release(bytes);
+            (std::mem::take(&mut cell.entries), cell.end(), woken)
+        };
+        woken.into_iter().for_each(Waker::wake);
+        for mut entry in entries {
+            if let Some(waker) = entry.answer(Err(error.clone())) {
+                waker.wake();
+            }
+        }
     }
 
     /// Answers those of whom nothing was sent, that it never will be: they can go elsewhere.

@@ -6,17 +6,16 @@
 //! on those of the other waves.
 
 use super::attend::{self, attend};
-use super::cell::{Entry, Shared, closed, timeout};
+use super::cell::{Shared, closed};
 use super::connect::{Connection, Setup, open};
+use super::in_flight::{InFlight, Rest, lost};
 use super::io::{ReadSide, Writer};
-use super::pool::Taken;
-use crate::error::{Error, Kind, Phase, Result};
+use crate::error::{Error, Result};
 use crate::observe::{Seen, reconnecting};
 use crate::reply::Reply;
 use brisk_resp::reply::decode::ReplyLimits;
 use brisk_resp::reply::frame::{FrameScanner, Scan};
 use bytes::BytesMut;
-use std::collections::VecDeque;
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
 use std::sync::Arc;
@@ -38,8 +37,6 @@ const READS_MAX: usize = 8;
 const WAVES: usize = 4;
 const WAVE_MIN: usize = 2;
 const WAVE_MAX: usize = 64;
-/// Buffers that grew larger are given back once they are empty.
-const KEPT_BYTES_MAX: usize = 64 << 10;
 /// First and longest wait between two attempts to connect.
 const RETRY_FIRST: Duration = Duration::from_millis(10);
 const RETRY_LONGEST: Duration = Duration::from_secs(2);
@@ -147,24 +144,7 @@ impl Task {
     /// Who waits for a connection has to hear that there will be none.
     fn end(&self) {
         self.lose();
-        if let Some(seat) = &self.shared.seat {
-            seat.end();
-        }
-        let (entries, error, freed) = {
-            let mut cell = self.shared.lock();
-            cell.is_closed = true;
-            cell.writer = None;
-            cell.out = Vec::new();
-            let bytes = cell.bytes;
-            let freed = cell.release(bytes);
-            (std::mem::take(&mut cell.entries), cell.end(), freed)
-        };
-        freed.into_iter().for_each(Waker::wake);
-        for mut entry in entries {
-            if let Some(waker) = entry.answer(Err(error.clone())) {
-                waker.wake();
-            }
-        }
+        self.shared.finish();
     }
 
     /// A connection; `None` if the lane is closed. Meanwhile the clock goes on for those who wait.
@@ -243,24 +223,7 @@ struct Link<'a> {
     writer: Writer,
     buffer: BytesMut,
     scanner: FrameScanner,
-    /// Requests whose replies have not come, in order.
-    entries: VecDeque<Entry>,
-    /// How many of those have a time of their own.
-    own_timeouts: usize,
-    /// What is under way waits for other clients, on a connection of a pool.
-    blocks: bool,
-    /// Replies of the first of them that are there, and their bytes in the buffer.
-    seen: u32,
-    seen_bytes: usize,
-    /// How many of those say that the server is a replica.
-    refused: u32,
-    /// It is one, and we want a primary: what was sent is still answered, then the connection ends.
-    is_demoted: bool,
-    /// Bytes that are being sent, and how many were.
-    sending: Vec<u8>,
-    sent: usize,
-    /// Bytes of requests that were answered, still to be told.
-    freed: usize,
+    in_flight: InFlight,
     wakers: Vec<Waker>,
     /// Somebody was answered by it.
     was_useful: bool,
@@ -281,30 +244,14 @@ struct Link<'a> {
 impl<'a> Link<'a> {
     fn new(task: &'a Task, connection: Connection) -> Link<'a> {
         let Connection { reader, writer, buffer, .. } = connection;
-        {
-            let mut cell = task.shared.lock();
-            debug_assert!(cell.is_whole(), "bytes and entries belong together");
-            cell.writer = Some(writer.clone());
-            cell.failure = None;
-            cell.is_broken = false;
-            cell.sent_by_callers = 0;
-        }
+        let in_flight = InFlight::begin(&task.shared, &writer);
         Link {
             task,
             reader,
             writer,
             buffer,
             scanner: FrameScanner::new(ReplyLimits::default()),
-            entries: VecDeque::new(),
-            own_timeouts: 0,
-            blocks: false,
-            seen: 0,
-            seen_bytes: 0,
-            refused: 0,
-            is_demoted: false,
-            sending: Vec::new(),
-            sent: 0,
-            freed: 0,
+            in_flight,
             wakers: Vec::new(),
             was_useful: false,
             has_yielded: false,
@@ -331,13 +278,10 @@ impl<'a> Link<'a> {
         if !self.has_yielded {
             self.wave_left = self.wave();
         }
-        let was_busy = !self.entries.is_empty();
+        let was_busy = !self.in_flight.is_empty();
         let answered = self.read(cx)?;
-        if self.is_demoted {
-            self.take_sent(false);
-            if self.entries.is_empty() && self.sent == self.sending.len() {
-                return Err(lost("the server is a replica now"));
-            }
+        if self.in_flight.is_demoted_and_done(&self.task.shared) {
+            return Err(lost("the server is a replica now"));
         }
         if (answered || was_busy) && !self.has_yielded {
             // Whoever was woken, or is about to ask, does so before the next write.
@@ -347,14 +291,16 @@ impl<'a> Link<'a> {
         }
         self.has_yielded = false;
         loop {
-            let is_flushed = self.write(cx)?;
+            let is_flushed = self.in_flight.write(&self.task.shared, &self.writer, cx)?;
             self.tick(cx)?;
             if self.has_unanswered {
                 cx.waker().wake_by_ref();
                 return Ok(false);
             }
-            if self.rest(cx, is_flushed) {
-                return Ok(self.task.shared.lock().is_closed);
+            match self.in_flight.rest(&self.task.shared, cx.waker(), is_flushed, self.ticks) {
+                Rest::Rests => return Ok(self.task.shared.lock().is_closed),
+                Rest::WantsClock => self.heard = true,
+                Rest::HasMore => {}
             }
         }
     }
@@ -365,7 +311,7 @@ impl<'a> Link<'a> {
     /// measured on two processors, one each, 64 callers get through 2.2 times and 256 get through 1.9 times as much,
     /// for the same processor time of both.
     fn wave(&self) -> usize {
-        (self.entries.len() / WAVES).clamp(WAVE_MIN, WAVE_MAX)
+        (self.in_flight.len() / WAVES).clamp(WAVE_MIN, WAVE_MAX)
     }
 
     /// Reads and answers; whether somebody was answered.
@@ -414,7 +360,7 @@ impl<'a> Link<'a> {
                 self.has_unanswered = !self.buffer.is_empty();
                 return Ok(answered);
             }
-            let unread = self.buffer.get(self.seen_bytes..).unwrap_or_default();
+            let unread = self.buffer.get(self.in_flight.seen_bytes()..).unwrap_or_default();
             let len = match self.scanner.scan(unread)? {
                 Scan::Whole(len) => len,
                 Scan::Incomplete(need) => {
@@ -431,36 +377,14 @@ impl<'a> Link<'a> {
             let is_refusal = unread.starts_with(b"-READONLY ") && self.wants_primary();
             let is_abort = unread.starts_with(b"-EXECABORT ");
             let is_error = usize::from(matches!(unread.first(), Some(b'-' | b'!')));
-            if self.entries.is_empty() {
-                self.take_sent(true);
-            }
-            let Some(entry) = self.entries.front() else {
-                return Err(Error::new(Kind::Protocol, "a reply that nobody asked for"));
-            };
+            let is_last = self.in_flight.count(&self.task.shared, len, is_refusal)?;
             self.task.shared.tallies.replies.add(1);
             self.task.shared.tallies.errors.add(is_error);
-            self.seen += 1;
-            self.seen_bytes += len;
-            self.refused += u32::from(is_refusal);
-            if is_refusal && !self.is_demoted {
-                self.is_demoted = true;
-                self.task.shared.lock().writer = None;
-            }
-            if self.seen < entry.replies {
+            if !is_last {
                 continue;
             }
-            let reply = Reply::cut(&mut self.buffer, self.seen_bytes);
-            let refused = std::mem::take(&mut self.refused);
-            // Then nothing of it was executed, and who waits sends it again.
-            let answer = match refused == self.seen || (refused > 0 && is_abort) {
-                true => Err(Error::server(b"READONLY the server is a replica now")),
-                false => Ok(reply),
-            };
-            (self.seen, self.seen_bytes) = (0, 0);
-            let Some(mut entry) = self.entries.pop_front() else { continue };
-            self.own_timeouts -= usize::from(entry.timeout.is_some());
-            self.freed += entry.cost();
-            self.wakers.extend(entry.answer(answer));
+            let reply = Reply::cut(&mut self.buffer, self.in_flight.seen_bytes());
+            self.wakers.extend(self.in_flight.answer(reply, is_abort));
             self.wave_left -= 1;
             (answered, self.was_useful) = (true, true);
         }
@@ -473,7 +397,7 @@ impl<'a> Link<'a> {
 
     /// A message that nobody asked for; it may stand between the replies of one batch.
     fn take_push(&mut self, len: usize) {
-        let before = self.buffer.split_to(self.seen_bytes);
+        let before = self.buffer.split_to(self.in_flight.seen_bytes());
         let message = Reply::cut(&mut self.buffer, len);
         if !before.is_empty() {
             let mut whole = before;
@@ -485,132 +409,10 @@ impl<'a> Link<'a> {
         }
     }
 
-    /// Takes over those that callers have sent by themselves. One that is being sent is taken only if its
-    /// reply is there, which says that all of it was: else nobody would know whose the rest is.
-    fn take_sent(&mut self, is_answered: bool) {
-        let mut cell = self.task.shared.lock();
-        if cell.is_writing && !is_answered {
-            return;
-        }
-        while let Some(entry) = cell.entries.front() {
-            if entry.len > cell.sent_by_callers {
-                break;
-            }
-            cell.sent_by_callers -= entry.len;
-            let Some(entry) = cell.entries.pop_front() else { break };
-            self.own_timeouts += usize::from(entry.timeout.is_some());
-            self.entries.push_back(entry);
-        }
-    }
-
-    /// Takes over what was queued, if nothing is being sent.
-    fn take_queued(&mut self) -> Result<()> {
-        if self.sent < self.sending.len() || self.is_demoted {
-            return Ok(());
-        }
-        self.sending.clear();
-        self.sent = 0;
-        if self.sending.capacity() > KEPT_BYTES_MAX {
-            self.sending = Vec::new();
-        }
-        if self.task.shared.seat.is_some() {
-            if !self.entries.is_empty() {
-                return Ok(());
-            }
-            // What concerns the connection itself, such as a new login, goes first.
-            if self.task.shared.lock().entries.is_empty() {
-                self.take_from_pool();
-                return Ok(());
-            }
-        }
-        let mut cell = self.task.shared.lock();
-        if cell.is_broken {
-            return Err(Error::new(Kind::Protocol, "a reply to a request that was not sent whole"));
-        }
-        if cell.is_writing || cell.entries.is_empty() {
-            return Ok(());
-        }
-        cell.sent_by_callers = 0;
-        std::mem::swap(&mut cell.out, &mut self.sending);
-        let since = Some(Instant::now());
-        let first = self.entries.len();
-        self.entries.append(&mut cell.entries);
-        drop(cell);
-        for entry in self.entries.range_mut(first..) {
-            entry.since = entry.since.or(since);
-            self.own_timeouts += usize::from(entry.timeout.is_some());
-        }
-        Ok(())
-    }
-
-    /// Takes one piece from the pool, if none is under way.
-    fn take_from_pool(&mut self) {
-        let Some(seat) = &self.task.shared.seat else { return };
-        if self.entries.is_empty()
-            && let Some(Taken { mut entry, blocks }) = seat.take(&mut self.sending)
-        {
-            // What it tells the server begins now, however long it was queued.
-            let since = entry.since.filter(|_| !blocks);
-            entry.since = since.or(Some(Instant::now()));
-            self.own_timeouts += usize::from(entry.timeout.is_some());
-            self.blocks = blocks;
-            self.entries.push_back(entry);
-        }
-    }
-
-    /// Sends what there is; false if the system takes no more now.
-    fn write(&mut self, cx: &mut Context<'_>) -> Result<bool> {
-        loop {
-            self.take_queued()?;
-            if self.sent == self.sending.len() {
-                return Ok(true);
-            }
-            match self.writer.poll_write(cx, &self.sending[self.sent..]) {
-                Poll::Pending => return Ok(false),
-                Poll::Ready(Ok(0)) => return Err(lost("nothing can be written")),
-                Poll::Ready(Ok(written)) => self.sent += written,
-                Poll::Ready(Err(error)) => return Err(lost(&error.to_string())),
-            }
-        }
-    }
-
-    /// Lets callers wake the driver; false if there is something to do already.
-    fn rest(&mut self, cx: &mut Context<'_>, is_flushed: bool) -> bool {
-        if let Some(seat) = &self.task.shared.seat
-            && self.entries.is_empty()
-            && !seat.rest(cx.waker())
-        {
-            return self.task.shared.lock().is_closed;
-        }
-        let mut cell = self.task.shared.lock();
-        let freed = std::mem::take(&mut self.freed);
-        if freed > 0 {
-            let woken = cell.release(freed);
-            if !woken.is_empty() {
-                drop(cell);
-                woken.into_iter().for_each(Waker::wake);
-                cell = self.task.shared.lock();
-            }
-        }
-        let has_more = is_flushed && !cell.out.is_empty() && !cell.is_writing && !self.is_demoted;
-        if has_more && !cell.is_closed {
-            return false;
-        }
-        if !self.ticks && !cell.entries.is_empty() {
-            // A caller has sent something while the clock was being stopped.
-            self.heard = true;
-            return false;
-        }
-        cell.held = self.entries.len() + usize::from(!is_flushed);
-        cell.ticks = self.ticks;
-        cell.driver = Some(cx.waker().clone());
-        true
-    }
-
     /// Looks at the clock, and sees to it that somebody does later.
     fn tick(&mut self, cx: &mut Context<'_>) -> Result<()> {
         if !self.ticks {
-            if self.entries.is_empty() && !self.heard {
+            if self.in_flight.is_empty() && !self.heard {
                 return Ok(());
             }
             self.ticks = true;
@@ -621,17 +423,17 @@ impl<'a> Link<'a> {
         }
         while self.timer.as_mut().poll(cx).is_ready() {
             let now = Instant::now();
-            self.expire(now);
+            self.in_flight.expire(&self.task.shared, now);
             if let Some(seat) = &self.task.shared.seat {
                 seat.expire(now, None);
-                if self.blocks && self.entries.front().is_some_and(|entry| !entry.is_awaited()) {
+                if self.in_flight.is_left() {
                     // It would keep the connection for as long as it waits, and take what is meant for others.
                     // The server is well, so the next connection is made at once.
                     self.was_useful = true;
                     return Err(lost("a command that waits for other clients was left"));
                 }
             }
-            let waits = !self.entries.is_empty() || self.task.shared.pending() > 0;
+            let waits = !self.in_flight.is_empty() || self.task.shared.pending() > 0;
             if self.heard || !waits {
                 self.last_heard = now;
             }
@@ -654,7 +456,7 @@ impl<'a> Link<'a> {
 
     /// While somebody may wait for longer the server may be silent for as long.
     fn silence_max(&self) -> Duration {
-        let own = self.entries.front().and_then(|entry| entry.timeout);
+        let own = self.in_flight.first().and_then(|entry| entry.timeout);
         let patience = own.or(self.task.shared.bounds.timeout).unwrap_or(Duration::MAX);
         self.task.silence_max.max(patience)
     }
@@ -664,97 +466,16 @@ impl<'a> Link<'a> {
         if self.buffer.is_empty() {
             self.buffer = BytesMut::new();
         }
-        self.sending = Vec::new();
-        self.sent = 0;
         self.wakers = Vec::new();
-        self.entries.shrink_to_fit();
-        let mut cell = self.task.shared.lock();
-        if cell.out.is_empty() && !cell.is_writing {
-            cell.out = Vec::new();
-        }
-        cell.entries.shrink_to_fit();
+        self.in_flight.shrink(&self.task.shared);
     }
 
-    /// Answers those whose time is over. Their replies are still to come.
-    fn expire(&mut self, now: Instant) {
-        self.take_sent(false);
-        let bounds = &self.task.shared.bounds;
-        let mut over = Vec::new();
-        for entry in &mut self.entries {
-            if entry.expires(now, bounds) {
-                self.task.shared.tallies.timeouts.add(1);
-                over.extend(entry.answer(Err(timeout(Phase::Sent, None))));
-            } else if entry.is_awaited() && self.own_timeouts == 0 {
-                // All others came later, and have as much time.
-                break;
-            }
-        }
-        over.into_iter().for_each(Waker::wake);
-        self.task.shared.expire(now);
-    }
-
-    /// The connection is lost. What was sent gets the error; what was not goes by the next one.
-    async fn abandon(&mut self, error: &Error) {
+    /// The connection is lost.
+    async fn abandon(self, error: &Error) {
         // Nobody begins to write from here on; who has begun is waited for.
         while self.task.shared.lock().stop_writing() {
             tokio::task::yield_now().await;
         }
-        let mut unsent = VecDeque::new();
-        let mut unsent_bytes = 0;
-        let left = self.sending.len() - self.sent;
-        while self.entries.back().is_some_and(|entry| unsent_bytes + entry.len <= left) {
-            let Some(entry) = self.entries.pop_back() else { break };
-            unsent_bytes += entry.len;
-            unsent.push_front(entry);
-        }
-        if let Some(seat) = &self.task.shared.seat {
-            let bytes = self.sending.split_off(self.sending.len() - unsent_bytes);
-            let entry = unsent.pop_front();
-            seat.leave(entry.map(|entry| (Taken { entry, blocks: self.blocks }, bytes)));
-        }
-        let mut freed = std::mem::take(&mut self.freed);
-        let woken;
-        {
-            let mut guard = self.task.shared.lock();
-            let cell = &mut *guard;
-            cell.writer = None;
-            cell.ticks = false;
-            cell.held = 0;
-            cell.failure = Some(error.clone());
-            // A request of which a caller has sent a part is lost as a whole.
-            let mut sent = std::mem::take(&mut cell.sent_by_callers);
-            while sent > 0 {
-                let Some(entry) = cell.entries.pop_front() else { break };
-                let rest = entry.len.saturating_sub(sent);
-                sent = sent.saturating_sub(entry.len);
-                cell.out.drain(..rest.min(cell.out.len()));
-                self.entries.push_back(entry);
-            }
-            if !unsent.is_empty() {
-                let mut out = self.sending.split_off(self.sending.len() - unsent_bytes);
-                out.append(&mut cell.out);
-                cell.out = out;
-                unsent.append(&mut cell.entries);
-                cell.entries = unsent;
-            }
-            freed += self.entries.iter().map(Entry::cost).sum::<usize>();
-            woken = cell.release(freed);
-            debug_assert!(cell.is_whole(), "bytes and entries belong together");
-        }
-        woken.into_iter().for_each(Waker::wake);
-        let is_lost = error.kind() == Kind::Disconnected;
-        for mut entry in self.entries.drain(..) {
-            let error = match is_lost {
-                true => Error::lost(Phase::Sent, error.message()),
-                false => error.after_sending(),
-            };
-            if let Some(waker) = entry.answer(Err(error)) {
-                waker.wake();
-            }
-        }
+        self.in_flight.abandon(&self.task.shared, error);
     }
-}
-
-fn lost(why: &str) -> Error {
-    Error::new(Kind::Disconnected, why.to_owned())
 }

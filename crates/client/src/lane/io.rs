@@ -30,6 +30,8 @@ pub(crate) enum Writer {
     Unix(Arc<unix::OwnedWriteHalf>),
     #[cfg(feature = "tls")]
     Tls(Arc<Tls>),
+    #[cfg(all(test, brisk_loom))]
+    Model(super::model::Wire),
 }
 
 impl Writer {
@@ -41,6 +43,8 @@ impl Writer {
             Writer::Unix(half) => half.try_write(bytes),
             #[cfg(feature = "tls")]
             Writer::Tls(tls) => tls.try_write(bytes),
+            #[cfg(all(test, brisk_loom))]
+            Writer::Model(wire) => wire.write(bytes, None),
         }
     }
 
@@ -52,6 +56,8 @@ impl Writer {
             // It has a way of its own.
             #[cfg(feature = "tls")]
             Writer::Tls(_) => Poll::Ready(Ok(())),
+            #[cfg(all(test, brisk_loom))]
+            Writer::Model(_) => Poll::Ready(Ok(())),
         }
     }
 }
@@ -102,6 +108,10 @@ impl Writer {
         #[cfg(feature = "tls")]
         if let Writer::Tls(tls) = self {
             return tls.poll_write(cx, bytes);
+        }
+        #[cfg(all(test, brisk_loom))]
+        if let Writer::Model(wire) = self {
+            return wire.poll_write(cx, bytes);
         }
         loop {
             match self.try_write(bytes) {

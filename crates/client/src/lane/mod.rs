@@ -10,12 +10,14 @@
 //! |---|---|
 //! | [`slot`] | where one caller waits for one reply |
 //! | [`cell`] | what callers and the driver share |
+//! | [`in_flight`] | the driver's side of it: what is being sent, and who waits for what was sent |
 //! | [`driver`] | the task that writes, reads, and connects anew |
 //! | [`connect`] | opening a connection and making it what it has to be |
 //! | [`attend`] | what goes on outside and concerns a connection: another primary, another login |
 //! | [`io`] | the kinds of socket |
 //! | [`for_room`] | who waits until a budget has room |
 //! | [`pool`] | lanes that take one piece at a time from a common queue |
+//! | `model` | callers, drivers and servers in every interleaving |
 //! | `tls` | one of them: records and the handshake |
 //!
 //! Rules:
@@ -31,7 +33,10 @@ pub(crate) mod cell;
 pub(crate) mod connect;
 pub(crate) mod driver;
 mod for_room;
+mod in_flight;
 pub(crate) mod io;
+#[cfg(all(test, brisk_loom))]
+mod model;
 pub(crate) mod pool;
 pub(crate) mod slot;
 #[cfg(feature = "tls")]
@@ -105,7 +110,7 @@ impl Lane {
 }
 
 /// Where a caller waits.
-pub(crate) type Waiting = Arc<Slot>;
+pub(crate) type Waiting = crate::sync::Arc<Slot>;
 
 /// What a caller gets.
 pub(crate) type Answer = Result<Reply>;

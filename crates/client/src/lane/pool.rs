@@ -14,14 +14,15 @@
 //! Locks: that of a lane's cell may be held when this one is taken, never the other way round. Nobody is woken, and
 //! no entry dropped, while it is held.
 
+use super::Waiting;
 use super::cell::{Bounds, Entry, Submitted, closed, cost, elsewhere, timeout};
 use super::for_room::ForRoom;
 use super::slot::Slot;
 use crate::error::{Error, Phase, Result};
-use crate::poison::lock;
 use crate::request::Request;
+use crate::sync::{Mutex, MutexGuard, lock};
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::Arc;
 use std::task::Waker;
 use std::time::{Duration, Instant};
 
@@ -115,7 +116,7 @@ impl Pool {
         }
         let mut bytes = state.spare.pop().unwrap_or_default();
         requests.iter().for_each(|request| request.encode(&mut bytes));
-        let entry = Entry::new(Arc::clone(&slot), requests.len(), bytes.len(), timeout);
+        let entry = Entry::new(Waiting::clone(&slot), requests.len(), bytes.len(), timeout);
         state.bytes += entry.cost();
         let blocks = requests.iter().any(|request| request.traits().blocks);
         state.pieces.push_back(Piece { entry, bytes, blocks });

@@ -4,14 +4,19 @@
 //! nobody else holds it, so an answer that comes late finds the slot of its own caller or none.
 
 use super::Answer;
-use crate::poison::lock;
+use crate::sync::{Arc, Mutex, MutexGuard, lock};
 use std::cell::RefCell;
-use std::sync::{Arc, Mutex};
 use std::task::{Poll, Waker};
 
 /// Slots that a thread keeps.
 const KEPT_MAX: usize = 256;
 
+#[cfg(brisk_loom)]
+loom::thread_local! {
+    static KEPT: RefCell<Vec<Arc<Slot>>> = RefCell::new(Vec::new());
+}
+
+#[cfg(not(brisk_loom))]
 thread_local! {
     static KEPT: RefCell<Vec<Arc<Slot>>> = const { RefCell::new(Vec::new()) };
 }
@@ -90,7 +95,7 @@ impl Slot {
         }
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, State> {
         lock(&self.state)
     }
 }

@@ -1,0 +1,359 @@
+//! The driver's side of a lane's queue: the bytes that are being sent, and who waits for the replies to what was
+//! sent. It takes both from the [cell](super::cell) or from a [pool](super::pool), and gives back what was not sent
+//! when the connection is lost.
+//!
+//! Nothing here waits or knows a runtime, so that loom can try every interleaving of it (`model.rs`).
+
+use super::cell::{Entry, Shared, timeout};
+use super::io::Writer;
+use super::pool::Taken;
+use crate::error::{Error, Kind, Phase, Result};
+use crate::reply::Reply;
+use std::collections::VecDeque;
+use std::task::{Context, Poll, Waker};
+use std::time::Instant;
+
+/// Buffers that grew larger are given back once they are empty.
+const KEPT_BYTES_MAX: usize = 64 << 10;
+
+/// What is under way on one connection.
+#[derive(Debug, Default)]
+pub(super) struct InFlight {
+    /// Requests whose replies have not come, in order.
+    entries: VecDeque<Entry>,
+    /// How many of those have a time of their own.
+    own_timeouts: usize,
+    /// What is under way waits for other clients, on a connection of a pool.
+    blocks: bool,
+    /// Replies of the first of them that are there, and their bytes in the buffer.
+    seen: u32,
+    seen_bytes: usize,
+    /// How many of those say that the server is a replica.
+    refused: u32,
+    /// It is one, and we want a primary: what was sent is still answered, then the connection ends.
+    is_demoted: bool,
+    /// Bytes that are being sent, and how many were.
+    sending: Vec<u8>,
+    sent: usize,
+    /// What the requests cost that were answered, still to be told.
+    freed: usize,
+}
+
+/// What the driver does when it has done all it can.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Rest {
+    /// It waits to be woken.
+    Rests,
+    /// There is something to do already.
+    HasMore,
+    /// A caller has sent something while the clock was being stopped.
+    WantsClock,
+}
+
+impl InFlight {
+    /// Begins with a new connection, by which callers may write from now on.
+    pub(super) fn begin(shared: &Shared, writer: &Writer) -> InFlight {
+        let mut cell = shared.lock();
+        debug_assert!(cell.is_whole(), "bytes and entries belong together");
+        cell.writer = Some(writer.clone());
+        cell.failure = None;
+        cell.is_broken = false;
+        cell.sent_by_callers = 0;
+        InFlight::default()
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// Whose reply comes next.
+    pub(super) fn first(&self) -> Option<&Entry> {
+        self.entries.front()
+    }
+
+    /// Bytes of the first one's replies that are there.
+    pub(super) fn seen_bytes(&self) -> usize {
+        self.seen_bytes
+    }
+
+    /// What is under way waits for other clients, and nobody waits for it any more.
+    pub(super) fn is_left(&self) -> bool {
+        self.blocks && self.entries.front().is_some_and(|entry| !entry.is_awaited())
+    }
+
+    /// The server is a replica now, and all that was sent to it is answered.
+    pub(super) fn is_demoted_and_done(&mut self, shared: &Shared) -> bool {
+        if !self.is_demoted {
+            return false;
+        }
+        self.take_sent(shared, false);
+        self.entries.is_empty() && self.sent == self.sending.len()
+    }
+
+    /// One more reply is there, of so many bytes; whether it is the last of those to one piece, so that
+    /// [`InFlight::answer`] is to be called.
+    ///
+    /// # Errors
+    ///
+    /// Nobody has asked for it.
+    pub(super) fn count(&mut self, shared: &Shared, len: usize, is_refusal: bool) -> Result<bool> {
+        if self.entries.is_empty() {
+            self.take_sent(shared, true);
+        }
+        let Some(entry) = self.entries.front() else {
+            return Err(Error::new(Kind::Protocol, "a reply that nobody asked for"));
+        };
+        self.seen += 1;
+        self.seen_bytes += len;
+        self.refused += u32::from(is_refusal);
+        if is_refusal && !self.is_demoted {
+            self.is_demoted = true;
+            shared.lock().writer = None;
+        }
+        Ok(self.seen >= entry.replies)
+    }
+
+    /// Gives the replies to who waits for them, if anybody does; whom to wake.
+    #[must_use]
+    pub(super) fn answer(&mut self, reply: Reply, is_abort: bool) -> Option<Waker> {
+        let refused = std::mem::take(&mut self.refused);
+        // Then nothing of it was executed, and who waits sends it again.
+        let answer = match refused == self.seen || (refused > 0 && is_abort) {
+            true => Err(Error::server(b"READONLY the server is a replica now")),
+            false => Ok(reply),
+        };
+        (self.seen, self.seen_bytes) = (0, 0);
+        let mut entry = self.entries.pop_front()?;
+        self.own_timeouts -= usize::from(entry.timeout.is_some());
+        self.freed += entry.cost();
+        entry.answer(answer)
+    }
+
+    /// Takes over those that callers have sent by themselves. One that is being sent is taken only if its
+    /// reply is there, which says that all of it was: else nobody would know whose the rest is.
+    fn take_sent(&mut self, shared: &Shared, is_answered: bool) {
+        let mut cell = shared.lock();
+        if cell.is_writing && !is_answered {
+            return;
+        }
+        while let Some(entry) = cell.entries.front() {
+            if entry.len > cell.sent_by_callers {
+                break;
+            }
+            cell.sent_by_callers -= entry.len;
+            let Some(entry) = cell.entries.pop_front() else { break };
+            self.own_timeouts += usize::from(entry.timeout.is_some());
+            self.entries.push_back(entry);
+        }
+    }
+
+    /// Takes over what was queued, if nothing is being sent.
+    fn take_queued(&mut self, shared: &Shared) -> Result<()> {
+        if self.sent < self.sending.len() || self.is_demoted {
+            return Ok(());
+        }
+        self.sending.clear();
+        self.sent = 0;
+        if self.sending.capacity() > KEPT_BYTES_MAX {
+            self.sending = Vec::new();
+        }
+        if shared.seat.is_some() {
+            if !self.entries.is_empty() {
+                return Ok(());
+            }
+            // What concerns the connection itself, such as a new login, goes first.
+            if shared.lock().entries.is_empty() {
+                self.take_from_pool(shared);
+                return Ok(());
+            }
+        }
+        let mut cell = shared.lock();
+        if cell.is_broken {
+            return Err(Error::new(Kind::Protocol, "a reply to a request that was not sent whole"));
+        }
+        if cell.is_writing || cell.entries.is_empty() {
+            return Ok(());
+        }
+        cell.sent_by_callers = 0;
+        std::mem::swap(&mut cell.out, &mut self.sending);
+        let since = Some(Instant::now());
+        let first = self.entries.len();
+        self.entries.append(&mut cell.entries);
+        drop(cell);
+        for entry in self.entries.range_mut(first..) {
+            entry.since = entry.since.or(since);
+            self.own_timeouts += usize::from(entry.timeout.is_some());
+        }
+        Ok(())
+    }
+
+    /// Takes one piece from the pool, if none is under way.
+    fn take_from_pool(&mut self, shared: &Shared) {
+        let Some(seat) = &shared.seat else { return };
+        if self.entries.is_empty()
+            && let Some(Taken { mut entry, blocks }) = seat.take(&mut self.sending)
+        {
+            // What it tells the server begins now, however long it was queued.
+            let since = entry.since.filter(|_| !blocks);
+            entry.since = since.or(Some(Instant::now()));
+            self.own_timeouts += usize::from(entry.timeout.is_some());
+            self.blocks = blocks;
+            self.entries.push_back(entry);
+        }
+    }
+
+    /// Sends what there is; false if the system takes no more now.
+    pub(super) fn write(
+        &mut self,
+        shared: &Shared,
+        writer: &Writer,
+        cx: &mut Context<'_>,
+    ) -> Result<bool> {
+        loop {
+            self.take_queued(shared)?;
+            if self.sent == self.sending.len() {
+                return Ok(true);
+            }
+            match writer.poll_write(cx, &self.sending[self.sent..]) {
+                Poll::Pending => return Ok(false),
+                Poll::Ready(Ok(0)) => return Err(lost("nothing can be written")),
+                Poll::Ready(Ok(written)) => self.sent += written,
+                Poll::Ready(Err(error)) => return Err(lost(&error.to_string())),
+            }
+        }
+    }
+
+    /// Tells what was answered, and lets callers wake the driver, unless there is something to do already.
+    pub(super) fn rest(
+        &mut self,
+        shared: &Shared,
+        waker: &Waker,
+        is_flushed: bool,
+        ticks: bool,
+    ) -> Rest {
+        if let Some(seat) = &shared.seat
+            && self.entries.is_empty()
+            && !seat.rest(waker)
+        {
+            return if shared.lock().is_closed { Rest::Rests } else { Rest::HasMore };
+        }
+        let mut cell = shared.lock();
+        let freed = std::mem::take(&mut self.freed);
+        if freed > 0 {
+            let woken = cell.release(freed);
+            if !woken.is_empty() {
+                drop(cell);
+                woken.into_iter().for_each(Waker::wake);
+                cell = shared.lock();
+            }
+        }
+        let has_more = is_flushed && !cell.out.is_empty() && !cell.is_writing && !self.is_demoted;
+        if has_more && !cell.is_closed {
+            return Rest::HasMore;
+        }
+        if !ticks && !cell.entries.is_empty() {
+            return Rest::WantsClock;
+        }
+        cell.held = self.entries.len() + usize::from(!is_flushed);
+        cell.ticks = ticks;
+        cell.driver = Some(waker.clone());
+        Rest::Rests
+    }
+
+    /// Answers those whose time is over. Their replies are still to come.
+    pub(super) fn expire(&mut self, shared: &Shared, now: Instant) {
+        self.take_sent(shared, false);
+        let mut over = Vec::new();
+        for entry in &mut self.entries {
+            if entry.expires(now, &shared.bounds) {
+                shared.tallies.timeouts.add(1);
+                over.extend(entry.answer(Err(timeout(Phase::Sent, None))));
+            } else if entry.is_awaited() && self.own_timeouts == 0 {
+                // All others came later, and have as much time.
+                break;
+            }
+        }
+        over.into_iter().for_each(Waker::wake);
+        shared.expire(now);
+    }
+
+    /// Nothing has happened for a while.
+    pub(super) fn shrink(&mut self, shared: &Shared) {
+        if self.sent == self.sending.len() {
+            self.sending = Vec::new();
+            self.sent = 0;
+        }
+        self.entries.shrink_to_fit();
+        let mut cell = shared.lock();
+        if cell.out.is_empty() && !cell.is_writing {
+            cell.out = Vec::new();
+        }
+        cell.entries.shrink_to_fit();
+    }
+
+    /// The connection is lost. What was sent gets the error; what was not goes by the next one. To be called when
+    /// [`Cell::stop_writing`](super::cell::Cell::stop_writing) has said that no caller is sending.
+    pub(super) fn abandon(mut self, shared: &Shared, error: &Error) {
+        let mut unsent = VecDeque::new();
+        let mut unsent_bytes = 0;
+        let left = self.sending.len() - self.sent;
+        while self.entries.back().is_some_and(|entry| unsent_bytes + entry.len <= left) {
+            let Some(entry) = self.entries.pop_back() else { break };
+            unsent_bytes += entry.len;
+            unsent.push_front(entry);
+        }
+        if let Some(seat) = &shared.seat {
+            let bytes = self.sending.split_off(self.sending.len() - unsent_bytes);
+            let entry = unsent.pop_front();
+            seat.leave(entry.map(|entry| (Taken { entry, blocks: self.blocks }, bytes)));
+        }
+        let mut freed = self.freed;
+        let woken;
+        {
+            let mut guard = shared.lock();
+            let cell = &mut *guard;
+            cell.writer = None;
+            cell.ticks = false;
+            cell.held = 0;
+            cell.failure = Some(error.clone());
+            // A request of which a caller has sent a part is lost as a whole.
+            let mut sent = std::mem::take(&mut cell.sent_by_callers);
+            while sent > 0 {
+                let Some(entry) = cell.entries.pop_front() else { break };
+                let rest = entry.len.saturating_sub(sent);
+                sent = sent.saturating_sub(entry.len);
+                cell.out.drain(..rest.min(cell.out.len()));
+                self.entries.push_back(entry);
+            }
+            if !unsent.is_empty() {
+                let mut out = self.sending.split_off(self.sending.len() - unsent_bytes);
+                out.append(&mut cell.out);
+                cell.out = out;
+                unsent.append(&mut cell.entries);
+                cell.entries = unsent;
+            }
+            freed += self.entries.iter().map(Entry::cost).sum::<usize>();
+            woken = cell.release(freed);
+            debug_assert!(cell.is_whole(), "bytes and entries belong together");
+        }
+        woken.into_iter().for_each(Waker::wake);
+        let is_lost = error.kind() == Kind::Disconnected;
+        for mut entry in self.entries.drain(..) {
+            let error = match is_lost {
+                true => Error::lost(Phase::Sent, error.message()),
+                false => error.after_sending(),
+            };
+            if let Some(waker) = entry.answer(Err(error)) {
+                waker.wake();
+            }
+        }
+    }
+}
+
+pub(super) fn lost(why: &str) -> Error {
+    Error::new(Kind::Disconnected, why.to_owned())
+}

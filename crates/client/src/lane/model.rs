@@ -1,0 +1,563 @@
+//! A lane in loom's hands: callers, the driver's side of the queue and a server, in every interleaving with up to
+//! two preemptions. What runs is `cell.rs`, `pool.rs`, `slot.rs` and `in_flight.rs` themselves; the socket, the
+//! server behind it and the runtime are those below. There is no clock that wakes anybody: who is not woken waits
+//! for ever, and loom says so.
+//!
+//! Run with `RUSTFLAGS="--cfg brisk_loom" cargo test --release -p brisk --lib model`, or `cargo xtask nightly loom`.
+
+use super::cell::{Bounds, Shared, Submitted, WhenFull, closed};
+use super::in_flight::{InFlight, Rest, lost};
+use super::io::Writer;
+use super::pool::{Pool, Seat};
+use super::slot::Slot;
+use super::{Answer, Waiting};
+use crate::error::{Error, Kind, Phase, Result};
+use crate::reply::Reply;
+use crate::request::{Request, Traits};
+use crate::sync::{Mutex, lock};
+use loom::sync::Notify;
+use loom::thread;
+use std::io;
+use std::sync::Arc;
+use std::task::{Context, Poll, Wake, Waker};
+use std::time::{Duration, Instant};
+
+/// Bytes of a request of one word of one letter.
+const LEN: usize = b"*1\r\n$1\r\nA\r\n".len();
+const TIMEOUT: Duration = Duration::from_secs(1);
+
+/// What a thread of the model sleeps on.
+struct Bell(Notify);
+
+impl Bell {
+    fn new() -> Arc<Bell> {
+        Arc::new(Bell(Notify::new()))
+    }
+}
+
+impl Wake for Bell {
+    fn wake(self: Arc<Self>) {
+        self.0.notify();
+    }
+}
+
+/// A connection, and the server at its end, which answers each request with its letter.
+#[derive(Clone, Debug)]
+pub(crate) struct Wire(Arc<Mutex<End>>);
+
+#[derive(Debug)]
+struct End {
+    /// How many bytes each write takes; those behind take all. 0 is not now.
+    takes: Vec<usize>,
+    received: Vec<u8>,
+    answered: usize,
+    /// Requests are answered when so many of their bytes are there.
+    answers_at: usize,
+    /// So many writes are left until it is cut.
+    writes_left: usize,
+    is_lost: bool,
+    /// Whom to wake when there is something to be read, or can be written.
+    driver: Option<Waker>,
+}
+
+impl Wire {
+    fn new(takes: &[usize]) -> Wire {
+        Wire::answering(takes, LEN)
+    }
+
+    fn answering(takes: &[usize], answers_at: usize) -> Wire {
+        let takes = takes.iter().rev().copied().collect();
+        Wire(Arc::new(Mutex::new(End {
+            takes,
+            received: Vec::new(),
+            answered: 0,
+            answers_at,
+            writes_left: usize::MAX,
+            is_lost: false,
+            driver: None,
+        })))
+    }
+
+    /// One that is cut behind so many writes.
+    fn cut_after(self, writes: usize) -> Wire {
+        lock(&self.0).writes_left = writes;
+        self
+    }
+
+    fn lose(&self) {
+        let driver = {
+            let mut end = lock(&self.0);
+            end.is_lost = true;
+            end.driver.take()
+        };
+        driver.into_iter().for_each(Waker::wake);
+    }
+
+    pub(super) fn write(&self, bytes: &[u8], waker: Option<&Waker>) -> io::Result<usize> {
+        let (written, driver) = {
+            let mut end = lock(&self.0);
+            if end.is_lost {
+                return Err(io::ErrorKind::ConnectionReset.into());
+            }
+            if end.writes_left == 0 {
+                end.is_lost = true;
+                return Err(io::ErrorKind::ConnectionReset.into());
+            }
+            end.writes_left -= 1;
+            let takes = end.takes.pop().unwrap_or(usize::MAX).min(bytes.len());
+            if takes == 0 {
+                // It can be written again at once, which is told to who wants to know.
+                waker.into_iter().for_each(Waker::wake_by_ref);
+                return Err(io::ErrorKind::WouldBlock.into());
+            }
+            end.received.extend_from_slice(&bytes[..takes]);
+            (takes, end.driver.take())
+        };
+        driver.into_iter().for_each(Waker::wake);
+        Ok(written)
+    }
+
+    /// The next reply.
+    fn read(&self, waker: &Waker) -> Poll<Result<Reply>> {
+        let mut end = lock(&self.0);
+        if end.received.len() >= end.answered * LEN + end.answers_at {
+            let letter = end.received.get(end.answered * LEN + LEN - 3).copied().unwrap_or(b'?');
+            end.answered += 1;
+            let reply = [b"$1\r\n", &[letter][..], b"\r\n"].concat();
+            return Poll::Ready(Ok(Reply::small(&reply).expect("it is short")));
+        }
+        if end.is_lost {
+            return Poll::Ready(Err(lost("it was cut")));
+        }
+        end.driver = Some(waker.clone());
+        Poll::Pending
+    }
+
+    pub(super) fn poll_write(&self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        match self.write(bytes, Some(cx.waker())) {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Poll::Pending,
+            done => Poll::Ready(done),
+        }
+    }
+
+    /// The letters of whole requests in the order in which they came, and whether a part of one came behind them.
+    fn letters(&self) -> (String, bool) {
+        let end = lock(&self.0);
+        let whole = end.received.chunks_exact(LEN);
+        let is_cut = !whole.remainder().is_empty();
+        let letters = whole.map(|bytes| {
+            assert_eq!(bytes, encoded(bytes[LEN - 3]), "a request is one piece");
+            char::from(bytes[LEN - 3])
+        });
+        (letters.collect(), is_cut)
+    }
+}
+
+fn encoded(letter: u8) -> Vec<u8> {
+    [b"*1\r\n$1\r\n", &[letter][..], b"\r\n"].concat()
+}
+
+fn encoded_reply(letters: &str) -> Vec<u8> {
+    letters.bytes().flat_map(|letter| [b"$1\r\n", &[letter][..], b"\r\n"].concat()).collect()
+}
+
+fn request(letter: char) -> Request {
+    Request::new(&letter.to_string(), Traits::default())
+}
+
+fn lane(bytes_max: usize) -> Arc<Shared> {
+    let bounds = Bounds { bytes_max, when_full: WhenFull::Wait, timeout: Some(TIMEOUT) };
+    Arc::new(Shared::new(bounds))
+}
+
+fn wide() -> Arc<Shared> {
+    lane(1 << 20)
+}
+
+/// The driver's side of one connection.
+struct Link {
+    flight: InFlight,
+    /// Replies that wait for others to the same request.
+    seen: Vec<u8>,
+}
+
+impl Link {
+    fn begin(lane: &Shared, wire: &Wire) -> Link {
+        Link { flight: InFlight::begin(lane, &Writer::Model(wire.clone())), seen: Vec::new() }
+    }
+
+    /// Does what can be done now.
+    fn turn(&mut self, lane: &Shared, wire: &Wire, cx: &mut Context<'_>) -> Result<()> {
+        while let Poll::Ready(reply) = wire.read(cx.waker()) {
+            let reply = reply?;
+            self.seen.extend_from_slice(reply.as_bytes());
+            if self.flight.count(lane, reply.as_bytes().len(), false)? {
+                let reply = Reply::small(&self.seen).expect("it is short");
+                self.seen.clear();
+                self.flight.answer(reply, false).into_iter().for_each(Waker::wake);
+            }
+        }
+        loop {
+            let is_flushed = self.flight.write(lane, &Writer::Model(wire.clone()), cx)?;
+            if self.flight.rest(lane, cx.waker(), is_flushed, true) == Rest::Rests {
+                return Ok(());
+            }
+        }
+    }
+}
+
+/// The driver, as `Task::run` is: by one connection after the other, until the lane is closed.
+fn drive(lane: &Shared, first: Link, wires: &[Wire]) {
+    let bell = Bell::new();
+    let waker = Waker::from(Arc::clone(&bell));
+    let mut cx = Context::from_waker(&waker);
+    let mut first = Some(first);
+    for wire in wires {
+        let mut link = first.take().unwrap_or_else(|| Link::begin(lane, wire));
+        let error = loop {
+            match link.turn(lane, wire, &mut cx) {
+                Err(error) => break error,
+                Ok(()) if lane.lock().is_closed => break closed(),
+                Ok(()) => bell.0.wait(),
+            }
+        };
+        while lane.lock().stop_writing() {
+            thread::yield_now();
+        }
+        link.flight.abandon(lane, &error);
+        assert!(lane.lock().is_whole(), "bytes and entries belong together");
+        if lane.lock().is_closed {
+            break;
+        }
+    }
+    lane.finish();
+    let cell = lane.lock();
+    assert!(cell.entries.is_empty() && cell.bytes == 0);
+}
+
+/// A driver that rests, as it does when a caller comes to an idle lane.
+fn resting(lane: &Arc<Shared>, wires: &[Wire]) -> thread::JoinHandle<()> {
+    let (lane, wires) = (Arc::clone(lane), wires.to_vec());
+    let mut link = Link::begin(&lane, &wires[0]);
+    // It looks at the lane when its thread begins, so nobody has to wake it before.
+    assert_eq!(link.flight.rest(&lane, Waker::noop(), true, true), Rest::Rests);
+    thread::spawn(move || drive(&lane, link, &wires))
+}
+
+/// Submits, waits for room if there is none, and gives where the answer will be.
+fn submit(lane: &Arc<Shared>, letters: &str, bell: &Arc<Bell>) -> Result<Waiting> {
+    let waker = Waker::from(Arc::clone(bell));
+    let requests: Vec<_> = letters.chars().map(request).collect();
+    loop {
+        match lane.submit(&requests, None, &waker)? {
+            Submitted::Waits(slot) => return Ok(slot),
+            Submitted::Full => bell.0.wait(),
+            Submitted::Ready(_) => unreachable!("a lane sends"),
+        }
+    }
+}
+
+fn answer(slot: Waiting, bell: &Arc<Bell>) -> Answer {
+    let waker = Waker::from(Arc::clone(bell));
+    loop {
+        if let Poll::Ready(answer) = slot.poll(&waker) {
+            Slot::give_back(slot);
+            return answer;
+        }
+        bell.0.wait();
+    }
+}
+
+/// Asks, and looks at the answer: one's own letters, in order.
+fn ask(lane: &Arc<Shared>, letters: &str) -> Result<()> {
+    let bell = Bell::new();
+    let reply = answer(submit(lane, letters, &bell)?, &bell)?;
+    assert_eq!(reply.as_bytes(), encoded_reply(letters), "nobody gets the reply of another");
+    Ok(())
+}
+
+fn asks(lane: &Arc<Shared>, letters: &'static str) -> thread::JoinHandle<Result<()>> {
+    let lane = Arc::clone(lane);
+    thread::spawn(move || ask(&lane, letters))
+}
+
+/// A caller whose connection was lost is told that its command may have been executed.
+fn is_lost(error: &Error) -> bool {
+    error.kind() == Kind::Disconnected && error.maybe_applied()
+}
+
+fn check(run: impl Fn() + Sync + Send + 'static) {
+    check_to(2, run);
+}
+
+/// With up to so many preemptions.
+fn check_to(preemptions: usize, run: impl Fn() + Sync + Send + 'static) {
+    let mut model = loom::model::Builder::new();
+    model.preemption_bound = Some(preemptions);
+    model.max_branches = 10_000;
+    model.check(run);
+}
+
+/// How often the server has received what.
+fn times(wires: &[Wire], letter: char) -> usize {
+    wires.iter().map(|wire| wire.letters().0.matches(letter).count()).sum()
+}
+
+#[test]
+fn two_callers_at_once_get_each_its_own_reply_whatever_a_write_takes() {
+    // The first write takes all, a part, or nothing.
+    for takes in [&[][..], &[4], &[0], &[4, 0, 9]] {
+        check(|| {
+            let (lane, wires) = (wide(), [Wire::new(takes)]);
+            let driver = resting(&lane, &wires);
+            let other = asks(&lane, "B");
+            ask(&lane, "A").expect("nothing is lost");
+            other.join().expect("it holds").expect("nothing is lost");
+            lane.close();
+            driver.join().expect("it holds");
+            let (mut letters, is_cut) = wires[0].letters();
+            assert!(!is_cut);
+            letters.retain(|letter| letter != 'B');
+            assert_eq!(letters, "A");
+            assert_eq!(times(&wires, 'B'), 1);
+        });
+    }
+}
+
+/// What callers and server have to agree on when the first connection was cut.
+fn agree(answer: Result<()>, letter: char, wires: &[Wire]) {
+    match answer {
+        Ok(()) => assert_eq!(times(wires, letter), 1),
+        Err(error) => {
+            assert!(is_lost(&error), "{error}");
+            assert!(times(wires, letter) <= 1);
+            assert!(!wires[1].letters().0.contains(letter), "it was not sent again");
+        }
+    }
+    assert!(!wires[1].letters().1);
+}
+
+#[test]
+fn a_connection_lost_beside_a_callers_own_write_answers_everybody_once() {
+    for takes in [&[][..], &[4], &[0]] {
+        check(|| {
+            let (lane, wires) = (wide(), [Wire::new(takes), Wire::new(&[])]);
+            let driver = resting(&lane, &wires);
+            let caller = asks(&lane, "A");
+            wires[0].lose();
+            let answer = caller.join().expect("it holds");
+            lane.close();
+            driver.join().expect("it holds");
+            agree(answer, 'A', &wires);
+        });
+    }
+}
+
+#[test]
+fn a_connection_lost_while_callers_queue_answers_everybody_once() {
+    for (takes, writes) in [(&[4][..], 1), (&[], 1), (&[0, 4], 2), (&[], 0)] {
+        check(move || {
+            let first = Wire::new(takes).cut_after(writes);
+            let (lane, wires) = (wide(), [first, Wire::new(&[])]);
+            let driver = resting(&lane, &wires);
+            let other = asks(&lane, "B");
+            let mine = ask(&lane, "A");
+            let theirs = other.join().expect("it holds");
+            lane.close();
+            driver.join().expect("it holds");
+            agree(mine, 'A', &wires);
+            agree(theirs, 'B', &wires);
+        });
+    }
+}
+
+#[test]
+fn the_first_replies_of_a_batch_may_come_before_all_of_it_was_sent() {
+    for takes in [&[LEN + 3][..], &[LEN], &[LEN, 0]] {
+        check(|| {
+            let (lane, wires) = (wide(), [Wire::new(takes)]);
+            let driver = resting(&lane, &wires);
+            let other = asks(&lane, "C");
+            ask(&lane, "AB").expect("nothing is wrong with that");
+            other.join().expect("it holds").expect("nothing is wrong with that");
+            lane.close();
+            driver.join().expect("it holds");
+            let (letters, is_cut) = wires[0].letters();
+            assert!(!is_cut && matches!(letters.as_str(), "ABC" | "CAB"), "{letters}");
+        });
+    }
+}
+
+#[test]
+fn a_reply_before_all_of_its_request_was_sent_shifts_nobody_elses() {
+    for takes in [&[4][..], &[4, 0]] {
+        check(|| {
+            // It answers `?` when it has four bytes and no letter.
+            let early = Wire::answering(takes, 4);
+            let (lane, wires) = (wide(), [early, Wire::new(&[])]);
+            let driver = resting(&lane, &wires);
+            let ask = |lane: &Arc<Shared>, letter: &str| {
+                let bell = Bell::new();
+                match answer(submit(lane, letter, &bell).expect("it is open"), &bell) {
+                    Ok(reply) => {
+                        let own = encoded_reply(letter);
+                        assert!(reply.as_bytes() == own || reply.as_bytes() == encoded_reply("?"));
+                    }
+                    Err(error) => assert!(error.maybe_applied(), "{error}"),
+                }
+            };
+            let other = {
+                let lane = Arc::clone(&lane);
+                thread::spawn(move || ask(&lane, "B"))
+            };
+            ask(&lane, "A");
+            other.join().expect("it holds");
+            lane.close();
+            driver.join().expect("it holds");
+        });
+    }
+}
+
+#[test]
+fn a_slot_that_was_left_is_nobody_elses() {
+    for takes in [&[][..], &[4]] {
+        check(|| {
+            let (lane, wires) = (wide(), [Wire::new(takes)]);
+            let driver = resting(&lane, &wires);
+            // Left at any moment, also just as its reply comes.
+            let bell = Bell::new();
+            Slot::give_back(submit(&lane, "A", &bell).expect("it is open"));
+            ask(&lane, "B").expect("nothing is lost");
+            ask(&lane, "C").expect("nothing is lost");
+            lane.close();
+            driver.join().expect("it holds");
+            assert_eq!(wires[0].letters(), ("ABC".to_owned(), false));
+        });
+    }
+}
+
+#[test]
+fn a_lane_that_is_closed_at_any_moment_answers_everybody() {
+    for takes in [&[][..], &[4], &[0, 0]] {
+        check(|| {
+            let (lane, wires) = (wide(), [Wire::new(takes)]);
+            let driver = resting(&lane, &wires);
+            let caller = asks(&lane, "A");
+            lane.close();
+            if let Err(error) = caller.join().expect("it holds") {
+                assert_eq!(error.kind(), Kind::Closed);
+                assert!(error.maybe_applied() || times(&wires, 'A') == 0);
+            }
+            driver.join().expect("it holds");
+        });
+    }
+}
+
+#[test]
+fn what_was_not_sent_when_its_time_was_over_is_never_sent() {
+    for takes in [&[0][..], &[4, 0], &[]] {
+        check(|| {
+            let (lane, wires) = (wide(), [Wire::new(takes)]);
+            let driver = resting(&lane, &wires);
+            let clock = {
+                let lane = Arc::clone(&lane);
+                thread::spawn(move || {
+                    let now = Instant::now();
+                    lane.expire(now);
+                    lane.expire(now + 2 * TIMEOUT);
+                })
+            };
+            let bell = Bell::new();
+            let submits = |letter| submit(&lane, letter, &bell).expect("it is open");
+            let (mine, theirs) = (submits("A"), submits("B"));
+            let (mine, theirs) = (answer(mine, &bell), answer(theirs, &bell));
+            clock.join().expect("it holds");
+            lane.close();
+            driver.join().expect("it holds");
+            let (_, is_cut) = wires[0].letters();
+            for (answer, letter) in [(mine, 'A'), (theirs, 'B')] {
+                let times = times(&wires, letter);
+                match answer.map_err(|error| error.kind()) {
+                    Ok(_) => assert_eq!(times, 1),
+                    Err(Kind::Timeout(Phase::Queued)) => assert_eq!(times, 0),
+                    // Closing may have cut it.
+                    Err(Kind::Timeout(Phase::Sent)) => assert!(times == 1 || is_cut),
+                    Err(other) => panic!("{other:?}"),
+                }
+            }
+        });
+    }
+}
+
+#[test]
+fn who_waits_for_room_gets_it() {
+    check(|| {
+        // Room for one at a time.
+        let (lane, wires) = (lane(1), [Wire::new(&[])]);
+        let driver = resting(&lane, &wires);
+        let other = asks(&lane, "B");
+        ask(&lane, "A").expect("nothing is lost");
+        other.join().expect("it holds").expect("nothing is lost");
+        lane.close();
+        driver.join().expect("it holds");
+        assert_eq!((times(&wires, 'A'), times(&wires, 'B')), (1, 1));
+    });
+}
+
+/// Two lanes that take from one queue.
+fn seats() -> (Arc<Pool>, [Arc<Shared>; 2]) {
+    let bounds = Bounds { bytes_max: 1 << 20, when_full: WhenFull::Wait, timeout: Some(TIMEOUT) };
+    let pool = Arc::new(Pool::new(bounds, 2));
+    let lanes = [0, 1].map(|at| Arc::new(Shared::seated(bounds, Seat::new(&pool, at))));
+    (pool, lanes)
+}
+
+/// Asks a pool.
+fn ask_any(pool: &Pool, letters: &str) -> Result<()> {
+    let bell = Bell::new();
+    let requests: Vec<_> = letters.chars().map(request).collect();
+    let slot = match pool.submit(&requests, None, &Waker::from(Arc::clone(&bell)))? {
+        Submitted::Waits(slot) => slot,
+        other => panic!("there is room: {other:?}"),
+    };
+    let reply = answer(slot, &bell)?;
+    assert_eq!(reply.as_bytes(), encoded_reply(letters), "nobody gets the reply of another");
+    Ok(())
+}
+
+fn end_pool(pool: &Pool, lanes: &[Arc<Shared>; 2], drivers: [thread::JoinHandle<()>; 2]) {
+    pool.close();
+    lanes.iter().for_each(|lane| lane.close());
+    drivers.into_iter().for_each(|driver| driver.join().expect("it holds"));
+}
+
+#[test]
+fn a_piece_in_a_pool_finds_a_lane_that_rests_or_comes_to_rest() {
+    // Two take minutes.
+    check_to(1, || {
+        let (pool, lanes) = seats();
+        let wires = [Wire::new(&[]), Wire::new(&[4])];
+        let drivers = [0, 1].map(|at| resting(&lanes[at], &wires[at..=at]));
+        ask_any(&pool, "A").expect("nothing is lost");
+        ask_any(&pool, "BC").expect("nothing is lost");
+        end_pool(&pool, &lanes, drivers);
+        for letter in ['A', 'B', 'C'] {
+            assert_eq!(times(&wires, letter), 1);
+        }
+    });
+}
+
+#[test]
+fn a_piece_in_a_pool_outlives_a_lane_that_is_lost_before_it_is_sent() {
+    check(|| {
+        let (pool, lanes) = seats();
+        // The first lane's connection takes nothing and is cut, now or when it is written to.
+        let first = [Wire::new(&[0]).cut_after(1), Wire::new(&[])];
+        let second = [Wire::new(&[])];
+        let drivers = [resting(&lanes[0], &first), resting(&lanes[1], &second)];
+        let answer = ask_any(&pool, "A");
+        end_pool(&pool, &lanes, drivers);
+        answer.expect("nothing of it was sent");
+        assert_eq!(times(&first, 'A') + times(&second, 'A'), 1);
+    });
+}
