@@ -1,0 +1,145 @@
+//! How long a connection that nothing goes through is trusted, and what a node that hangs costs those who ask others.
+//!
+//! `cargo bench -p brisk --bench faults`. Real `redis-server`s; the machine should be quiet.
+#![expect(clippy::print_stdout, reason = "the figures are the output of the program")]
+
+use brisk::{Builder, Client, Lanes};
+use brisk_testkit::Launch;
+use brisk_testkit::cluster::Cluster;
+use brisk_testkit::proxy::Proxy;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+const ROUNDS: usize = 5;
+/// How long each of the two times of a round is measured that `one_bad_node` compares.
+const MEASURED: Duration = Duration::from_secs(2);
+/// A time limit that nobody comes up to.
+const LONG: Duration = Duration::from_secs(60);
+/// How often something is looked at that has no event.
+const LOOK: Duration = Duration::from_millis(1);
+
+fn main() {
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
+    runtime.expect("a runtime").block_on(async {
+        println!("| case | median | worst of {ROUNDS} | at most |");
+        println!("|---|--:|--:|--:|");
+        blackhole("blackhole, default", |builder| builder, "5 s").await;
+        let tuned = |builder: Builder| {
+            let limit = Duration::from_millis(800);
+            builder.silence(limit).connect_timeout(limit).timeout(limit)
+        };
+        blackhole("blackhole, tuned to 0.8 s", tuned, "1 s").await;
+        one_bad_node().await;
+    });
+}
+
+fn row(what: &str, mut figures: Vec<f64>, unit: &str, most: &str) {
+    figures.sort_by(f64::total_cmp);
+    let (median, worst) = (figures[figures.len() / 2], figures[figures.len() - 1]);
+    println!("| {what} | {median:.2}{unit} | {worst:.2}{unit} | {most} |");
+}
+
+/// Nothing goes through any more and nobody is told: until another connection is tried. Then it goes through again:
+/// until a command is answered.
+async fn blackhole(name: &str, settings: impl Fn(Builder) -> Builder, most: &str) {
+    let server = Launch::redis().start();
+    let (mut detected, mut healed) = (Vec::new(), Vec::new());
+    for round in 0..ROUNDS {
+        let link = Proxy::to(&server.address());
+        let builder = settings(Client::builder(&format!("redis://{}", link.address())));
+        let db = builder.lanes(Lanes::Count(1)).connect().await.expect("a server");
+        let (answers, over) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicBool::new(false)));
+        let callers: Vec<_> = (0..8)
+            .map(|_| {
+                let (db, answers, over) = (db.clone(), Arc::clone(&answers), Arc::clone(&over));
+                tokio::spawn(async move {
+                    while !over.load(Ordering::Relaxed) {
+                        // Its failure is what is waited for.
+                        if db.get::<String>("key").await.is_ok() {
+                            answers.fetch_add(1, Ordering::Relaxed);
+                        }
+                    }
+                })
+            })
+            .collect();
+        until(|| answers.load(Ordering::Relaxed) > 100).await;
+        let before = link.accepted();
+        link.part();
+        let begun = Instant::now();
+        until(|| link.accepted() > before).await;
+        detected.push(begun.elapsed().as_secs_f64());
+        // At another moment of the attempts that follow in each round.
+        tokio::time::sleep(Duration::from_millis(370 * round as u64)).await;
+        let before = answers.load(Ordering::Relaxed);
+        link.heal();
+        let begun = Instant::now();
+        until(|| answers.load(Ordering::Relaxed) > before).await;
+        healed.push(begun.elapsed().as_secs_f64() * 1000.0);
+        over.store(true, Ordering::Relaxed);
+        for caller in callers {
+            caller.await.expect("it holds");
+        }
+    }
+    row(&format!("{name}: noticed"), detected, " s", most);
+    row(&format!("{name}: answered again after"), healed, " ms", "200 ms");
+}
+
+async fn until(holds: impl Fn() -> bool) {
+    while !holds() {
+        tokio::time::sleep(LOOK).await;
+    }
+}
+
+/// Six primaries, of which one hangs: the latency of requests to the others, beside what it was before.
+async fn one_bad_node() {
+    let cluster = Cluster::start_with(6, 0, &[("cluster-require-full-coverage", "no")]);
+    let url = format!("redis-cluster://{}", cluster.addresses(&[0, 1, 2]));
+    let db = Client::builder(&url).timeout(LONG).connect().await.expect("a cluster");
+    let keys: Vec<String> = (0..6).map(|node| cluster.key_of(node, 0)).collect();
+    let mut ratios = Vec::new();
+    for _ in 0..ROUNDS {
+        let before = latencies(&db, &keys[1..]).await;
+        cluster.node(0).signal("STOP");
+        let stuck: Vec<_> = (0..64)
+            .map(|_| {
+                let (db, key) = (db.clone(), keys[0].clone());
+                tokio::spawn(async move { db.get::<String>(key).timeout(2 * MEASURED).await })
+            })
+            .collect();
+        let beside = latencies(&db, &keys[1..]).await;
+        cluster.node(0).signal("CONT");
+        for call in stuck {
+            // It has hung or not; only the others are of interest.
+            let _ = call.await.expect("it holds");
+        }
+        ratios.push(beside / before);
+    }
+    row("one_bad_node: p99 of requests to the others beside before", ratios, "", "1.2");
+}
+
+/// The 99th percentile, in seconds, of 16 callers.
+async fn latencies(db: &Client, keys: &[String]) -> f64 {
+    let end = Instant::now() + MEASURED;
+    let callers: Vec<_> = (0..16)
+        .map(|caller| {
+            let (db, key) = (db.clone(), keys[caller % keys.len()].clone());
+            tokio::spawn(async move {
+                let mut took = Vec::new();
+                while Instant::now() < end {
+                    let begun = Instant::now();
+                    db.get::<String>(&key).await.expect("a node that is well answers");
+                    took.push(begun.elapsed().as_secs_f64());
+                }
+                took
+            })
+        })
+        .collect();
+    let mut all = Vec::new();
+    for caller in callers {
+        all.extend(caller.await.expect("it holds"));
+    }
+    all.sort_by(f64::total_cmp);
+    all[all.len() * 99 / 100]
+}
