@@ -298,6 +298,14 @@ fn what_a_user_may_not_ask_is_told_and_such_keys_are_not_counted() {
         let fault = findings.facts.fault.clone().unwrap();
         assert!(fault.contains("MEMORY USAGE was refused 8000 times: NOPERM"), "{fault}");
         assert_eq!((findings.keys(), findings.facts.passed_over), (0, 8000));
+        // They are keys that were looked at, as a limit has it.
+        let few = walked(&mut guest, &Options { limit: Some(500), ..options.clone() });
+        assert!(few.facts.passed_over < 2000, "{}", few.facts.passed_over);
+        // Without one, nobody is asked a million times for what was refused ten thousand times.
+        fill(&server, (0..20_000).map(|n| words(&format!("SET more:{n} v"))));
+        let many = walked(&mut guest, &options);
+        assert!((10_000..12_000).contains(&many.facts.passed_over), "{}", many.facts.passed_over);
+        fill(&server, (0..20_000).map(|n| words(&format!("DEL more:{n}"))));
         // Nothing of that is kept: whoever is allowed to goes on from the beginning.
         let again = walked(&mut Lent::new(&server), &options);
         assert_eq!((again.facts.fault.clone(), again.keys()), (None, 8000));

@@ -34,6 +34,8 @@ const STEP_TIME: Duration = Duration::from_millis(8);
 const VALUE_BYTES_MAX: u64 = 1 << 20;
 /// Bytes of values that are asked for in one go, by what they take.
 const VALUES_BYTES_MAX: u64 = 4 << 20;
+/// If so many keys were refused and none could be looked at, none is expected any more.
+const REFUSED_KEYS_MAX: u64 = 10_000;
 /// Nothing is waited for longer between two steps, however slow the last one was.
 const PAUSE_MAX: Duration = Duration::from_secs(60);
 
@@ -281,8 +283,15 @@ impl<'a> Walk<'a> {
                 return Err(SourceError::Server(String::from_utf8_lossy(text).into_owned()));
             }
             loop {
-                if self.options.limit.is_some_and(|limit| analysis.keys() >= limit) {
+                let seen = analysis.keys() + analysis.facts.passed_over;
+                if self.options.limit.is_some_and(|limit| seen >= limit) {
                     return Ok(End::Limit);
+                }
+                if analysis.keys() == 0 && seen >= REFUSED_KEYS_MAX {
+                    return self
+                        .refusals
+                        .told()
+                        .map_or(Ok(End::Limit), |text| Err(SourceError::Server(text)));
                 }
                 let place = self.look(*db, cursor, about.counts_uses, analysis, spool)?;
                 progress.show(analysis.keys(), about.keys(), Unit::Keys);
