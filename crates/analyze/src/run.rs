@@ -8,6 +8,7 @@ use crate::progress::Progress;
 use crate::report::{self, Report};
 use crate::source::live::Server;
 use crate::source::{SourceError, aof, live};
+use std::fs::OpenOptions;
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -40,6 +41,12 @@ pub fn run(words: &[Vec<u8>], dial: Dial<'_>) -> Output {
         Err(Refusal::Help) => return Output { out: HELP.to_owned(), err: String::new(), code: 0 },
         Err(Refusal::Because(text)) => return Output::failed(text),
     };
+    // What cannot be written is said now, not after an hour.
+    if let Some(path) = &args.html
+        && let Err(error) = OpenOptions::new().write(true).create(true).truncate(false).open(path)
+    {
+        return Output::failed(SourceError::file(path, error));
+    }
     let mut analysis =
         Analysis::new(args.classes.unwrap_or(Classes::BUNDLED), Limits::default(), now_ms());
     let mut progress = Progress::new();
@@ -102,4 +109,21 @@ fn told(args: &Args, report: &Report) -> Output {
 fn now_ms() -> i64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_that_cannot_be_written_is_told_before_the_work() {
+        let words = ["--html", "/missing/page.html"].map(|word| word.as_bytes().to_vec());
+        let mut dialled = false;
+        let output = run(&words, &mut || {
+            dialled = true;
+            Err("dialled".to_owned())
+        });
+        let reason = "/missing/page.html: No such file or directory (os error 2)";
+        assert_eq!((output, dialled), (Output::failed(reason), false));
+    }
 }

@@ -9,7 +9,7 @@ use brisk_analyze::progress::Progress;
 use brisk_analyze::source::live::{self, Options, Server as Asked, Words};
 use brisk_analyze::{Analysis, Findings, Report};
 use brisk_resp::Value;
-use brisk_testkit::{Launch, Server, TempDir};
+use brisk_testkit::{Launch, Server, TempDir, wait_until};
 use harness::*;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -220,6 +220,34 @@ fn a_walk_that_was_cut_goes_on_where_it_was() {
     }
 }
 
+/// What it says of the server's time counts every pause, and never exceeds what was asked for.
+#[test]
+fn the_share_that_is_told_is_no_more_than_the_share_that_was_asked_for() {
+    /// Lets time pass in truth.
+    struct Waiting(Lent);
+    impl Asked for Waiting {
+        fn ask_all(&mut self, requests: &[Words]) -> Result<Vec<Value>, String> {
+            self.0.ask_all(requests)
+        }
+
+        fn pause(&mut self, time: Duration) {
+            let until = Instant::now() + time;
+            wait_until("the pause is over", || Instant::now() >= until);
+        }
+    }
+    let server = redis();
+    fill(&server, data());
+    let home = TempDir::new();
+    let options = Options { resume: Some(home.path("walk")), share: 0.5, ..options() };
+    // The second time nothing is left to do.
+    for _ in 0..2 {
+        let findings = walked(&mut Waiting(Lent::new(&server)), &options);
+        let note = findings.facts.notes.iter().find(|note| note.contains("of its time")).unwrap();
+        let percent = note.rsplit(": ").next().unwrap().split(' ').next().unwrap();
+        assert!(percent.parse::<f64>().unwrap() <= 50.0, "{note}");
+    }
+}
+
 /// Advice from a walk, which reads some values only, is that of the file.
 #[test]
 fn a_walk_advises_as_a_file_does() {
@@ -253,4 +281,76 @@ fn a_server_that_refuses_is_told_as_it_says_it() {
     let asked = &mut Lent::new(&server);
     let error = live::read(asked, &options(), &mut analysis, &mut Progress::hidden()).unwrap_err();
     assert_eq!(error.to_string(), "NOAUTH Authentication required.");
+}
+
+/// A user without the right to ask for sizes: figures of 0 bytes would be wrong, silence as well.
+#[test]
+fn what_a_user_may_not_ask_is_told_and_such_keys_are_not_counted() {
+    for server in servers() {
+        fill(&server, data());
+        let user = "ACL SETUSER guest on >x ~* +scan +type +info +select +object +pttl";
+        assert_eq!(server.connect().cmd(user).to_string(), "OK");
+        let home = TempDir::new();
+        let options = Options { resume: Some(home.path("walk")), ..options() };
+        let mut guest = Lent::new(&server);
+        guest.fill([words("AUTH guest x")]);
+        let findings = walked(&mut guest, &options);
+        let fault = findings.facts.fault.clone().unwrap();
+        assert!(fault.contains("MEMORY USAGE was refused 8000 times: NOPERM"), "{fault}");
+        assert_eq!((findings.keys(), findings.facts.passed_over), (0, 8000));
+        // They are keys that were looked at, as a limit has it.
+        let few = walked(&mut guest, &Options { limit: Some(500), ..options.clone() });
+        assert!(few.facts.passed_over < 2000, "{}", few.facts.passed_over);
+        // Without one, nobody is asked a million times for what was refused ten thousand times.
+        fill(&server, (0..20_000).map(|n| words(&format!("SET more:{n} v"))));
+        let many = walked(&mut guest, &options);
+        assert!((10_000..12_000).contains(&many.facts.passed_over), "{}", many.facts.passed_over);
+        fill(&server, (0..20_000).map(|n| words(&format!("DEL more:{n}"))));
+        // Nothing of that is kept: whoever is allowed to goes on from the beginning.
+        let again = walked(&mut Lent::new(&server), &options);
+        assert_eq!((again.facts.fault.clone(), again.keys()), (None, 8000));
+        // Values are needed for advice alone.
+        let user = "ACL SETUSER guest +memory|usage";
+        assert_eq!(server.connect().cmd(user).to_string(), "OK");
+        let findings = walked(&mut guest, &Options { resume: None, ..options });
+        let fault = findings.facts.fault.clone().unwrap();
+        assert!(fault.contains("DUMP was refused"), "{fault}");
+        assert_eq!((findings.keys(), findings.facts.passed_over), (8000, 0));
+    }
+}
+
+/// A server that says from the n-th round on what Redis says while a script runs for too long.
+struct Busy {
+    inner: Lent,
+    left: usize,
+}
+
+impl Asked for Busy {
+    fn ask_all(&mut self, requests: &[Words]) -> Result<Vec<Value>, String> {
+        self.left = self.left.saturating_sub(1);
+        if self.left > 0 {
+            return self.inner.ask_all(requests);
+        }
+        let text = b"BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.";
+        Ok(requests.iter().map(|_| Value::Error(text.to_vec())).collect())
+    }
+
+    fn pause(&mut self, _: Duration) {}
+}
+
+#[test]
+fn a_server_that_answers_nothing_any_more_ends_the_walk() {
+    let server = redis();
+    fill(&server, data());
+    let home = TempDir::new();
+    let options = Options { resume: Some(home.path("walk")), ..options() };
+    // Rounds before that: what the server is, the database, then those of whole steps.
+    for left in [6, 7, 8, 9, 10] {
+        let findings = walked(&mut Busy { inner: Lent::new(&server), left }, &options);
+        let fault = findings.facts.fault.clone().unwrap();
+        assert!(fault.starts_with("BUSY"), "{fault}");
+        assert_eq!(findings.facts.passed_over, 0);
+    }
+    let findings = walked(&mut Lent::new(&server), &options);
+    assert_eq!((findings.facts.fault.clone(), findings.keys()), (None, 8000));
 }

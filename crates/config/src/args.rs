@@ -78,7 +78,12 @@ pub fn parse(arguments: &[OsString]) -> Invocation {
     match arguments.first().copied() {
         Some(b"-v" | b"--version") => return Invocation::Version,
         Some(b"-h" | b"--help") => return Invocation::Help,
-        Some(b"--print-config") => return Invocation::PrintConfig,
+        Some(b"--print-config") if arguments.len() == 1 => return Invocation::PrintConfig,
+        Some(b"--print-config") => {
+            let reason = "--print-config stands alone: it writes the defaults, and reads no file. \
+                          What a server would run with is shown by --doctor and CONFIG GET.";
+            return Invocation::Refuse(reason.to_owned());
+        }
         Some(name @ (b"--test-memory" | b"--check-system")) => {
             let name = String::from_utf8_lossy(name);
             return Invocation::Refuse(format!("{name} is not supported by Brisk."));
@@ -214,9 +219,12 @@ mod tests {
 
     #[test]
     fn what_is_not_supported_is_refused_with_a_reason() {
-        for arguments in
-            [&["--check-system"][..], &["--test-memory", "5"], &["a.conf", "--sentinel"]]
-        {
+        for arguments in [
+            &["--check-system"][..],
+            &["--test-memory", "5"],
+            &["a.conf", "--sentinel"],
+            &["--print-config", "a.conf"],
+        ] {
             let arguments: Vec<OsString> = arguments.iter().map(OsString::from).collect();
             assert!(matches!(parse(&arguments), Invocation::Refuse(_)));
         }

@@ -51,7 +51,11 @@ pub fn size(bytes: f64) -> String {
         value /= 1024.0;
         unit += 1;
     }
-    if unit == 0 { format!("{value:.0} B") } else { format!("{value:.1} {}", UNITS[unit]) }
+    if unit == 0 {
+        format!("{:.0} B", signless(value.round()))
+    } else {
+        format!("{value:.1} {}", UNITS[unit])
+    }
 }
 
 /// A number with its thousands told apart.
@@ -79,10 +83,15 @@ pub fn span(seconds: u64) -> String {
     }
 }
 
-/// A part of a whole in percent.
+/// A part of a whole in percent, to a tenth.
 #[must_use]
 pub fn percent(part: f64, whole: f64) -> f64 {
-    if whole > 0.0 { 100.0 * part / whole } else { 0.0 }
+    if whole > 0.0 { signless((1000.0 * part / whole).round() / 10.0) } else { 0.0 }
+}
+
+/// A zero without the sign of what was rounded to it.
+fn signless(rounded: f64) -> f64 {
+    if rounded == 0.0 { 0.0 } else { rounded }
 }
 
 /// A database's number.
@@ -113,6 +122,9 @@ mod tests {
     fn figures_are_short() {
         assert_eq!(size(0.0), "0 B");
         assert_eq!(size(1023.0), "1023 B");
+        assert_eq!(size(-0.3), "0 B");
+        assert_eq!(format!("{:.1}", percent(-0.3, 1000.0)), "0.0");
+        assert_eq!(format!("{:.1}", percent(1.0, 3.0)), "33.3");
         assert_eq!(size(1536.0), "1.5 KiB");
         assert_eq!(size(-2.0 * 1024.0 * 1024.0), "-2.0 MiB");
         assert_eq!(count(0), "0");

@@ -7,6 +7,10 @@
 //! **Share of time.** The server is busy for us at most while we wait for it. So after each round trip that took t,
 //! nothing is asked for t · (1 / share - 1). Steps are made so small that none takes long.
 //!
+//! **Refusals.** What a user may not ask is counted, and is a fault of the whole: a key without a type or a size is
+//! passed over, since 0 bytes would be wrong. An answer such as BUSY or LOADING ends the walk. The file for going on
+//! keeps only what was answered in full.
+//!
 //! **Traces.** CLIENT NO-TOUCH keeps DUMP from counting as a use of the key; servers before 7.2 do not know it, and
 //! there the keys whose values are read look as if they had just been used.
 
@@ -30,6 +34,8 @@ const STEP_TIME: Duration = Duration::from_millis(8);
 const VALUE_BYTES_MAX: u64 = 1 << 20;
 /// Bytes of values that are asked for in one go, by what they take.
 const VALUES_BYTES_MAX: u64 = 4 << 20;
+/// If so many keys were refused and none could be looked at, none is expected any more.
+const REFUSED_KEYS_MAX: u64 = 10_000;
 /// Nothing is waited for longer between two steps, however slow the last one was.
 const PAUSE_MAX: Duration = Duration::from_secs(60);
 
@@ -72,6 +78,7 @@ pub fn read(
     analysis: &mut Analysis,
     progress: &mut Progress,
 ) -> Result<(), SourceError> {
+    let begun = Instant::now();
     let mut walk = Walk::new(server, options);
     let about = walk.introduce(analysis)?;
     let run_id = about.run_id.clone();
@@ -80,7 +87,6 @@ pub fn read(
     if resumed > 0 {
         analysis.facts.notes.push(format!("{resumed} keys from the file of an earlier walk"));
     }
-    let begun = Instant::now();
     let done = walk.databases(&about, place, analysis, &mut spool, progress);
     progress.end();
     let (asked, elapsed) = (walk.asked.as_secs_f64(), begun.elapsed().as_secs_f64().max(1e-9));
@@ -96,6 +102,9 @@ pub fn read(
         }
         Err(error) => analysis.facts.fault = Some(error.to_string()),
     }
+    if analysis.facts.fault.is_none() {
+        analysis.facts.fault = walk.refusals.told();
+    }
     Ok(())
 }
 
@@ -104,6 +113,40 @@ enum End {
     All,
     /// As many keys were seen as were to be.
     Limit,
+}
+
+/// Questions that were refused: each with how often, and what was said the first time. At most as many as there are
+/// questions about a key.
+#[derive(Default)]
+struct Refusals(Vec<(String, u64, String)>);
+
+impl Refusals {
+    /// Takes note if an answer refuses its question.
+    ///
+    /// # Errors
+    /// It says that the server answers no question at present.
+    fn take(&mut self, question: &str, answer: &Value) -> Result<bool, SourceError> {
+        let Value::Error(text) = answer else { return Ok(false) };
+        let text = String::from_utf8_lossy(text);
+        let is_of_this_question = text.starts_with("NOPERM") || text.starts_with("ERR");
+        if !is_of_this_question {
+            return Err(SourceError::Server(text.into_owned()));
+        }
+        match self.0.iter_mut().find(|(known, ..)| known == question) {
+            Some((_, times, _)) => *times += 1,
+            None => self.0.push((question.to_owned(), 1, text.into_owned())),
+        }
+        Ok(true)
+    }
+
+    fn told(&self) -> Option<String> {
+        let each = self.0.iter().map(|(question, times, text)| {
+            let times = if *times == 1 { "once".to_owned() } else { format!("{times} times") };
+            format!("{question} was refused {times}: {text}")
+        });
+        let all: Vec<String> = each.collect();
+        (!all.is_empty()).then(|| all.join("; "))
+    }
 }
 
 /// What the server says of itself.
@@ -126,6 +169,7 @@ struct Walk<'a> {
     /// How long answers were waited for.
     asked: Duration,
     step: u64,
+    refusals: Refusals,
 }
 
 fn words(words: &[&str]) -> Words {
@@ -159,7 +203,8 @@ fn number(value: &Value) -> Option<i64> {
 
 impl<'a> Walk<'a> {
     fn new(server: &'a mut dyn Server, options: &'a Options) -> Walk<'a> {
-        Walk { server, options, asked: Duration::ZERO, step: STEP_FIRST }
+        let refusals = Refusals::default();
+        Walk { server, options, asked: Duration::ZERO, step: STEP_FIRST, refusals }
     }
 
     /// Asks, and pauses for as long as the share demands. Gives how long it took, too.
@@ -238,8 +283,15 @@ impl<'a> Walk<'a> {
                 return Err(SourceError::Server(String::from_utf8_lossy(text).into_owned()));
             }
             loop {
-                if self.options.limit.is_some_and(|limit| analysis.keys() >= limit) {
+                let seen = analysis.keys() + analysis.facts.passed_over;
+                if self.options.limit.is_some_and(|limit| seen >= limit) {
                     return Ok(End::Limit);
+                }
+                if analysis.keys() == 0 && seen >= REFUSED_KEYS_MAX {
+                    return self
+                        .refusals
+                        .told()
+                        .map_or(Ok(End::Limit), |text| Err(SourceError::Server(text)));
                 }
                 let place = self.look(*db, cursor, about.counts_uses, analysis, spool)?;
                 progress.show(analysis.keys(), about.keys(), Unit::Keys);
@@ -293,12 +345,15 @@ impl<'a> Walk<'a> {
             _ => self.step,
         };
         let place = Place { db, cursor };
-        spool.keep(&all, &place)?;
+        // Behind a refusal nothing is kept: whoever is allowed more goes on from before it.
+        if self.refusals.0.is_empty() {
+            spool.keep(&all, &place)?;
+        }
         all.iter().for_each(|found| found.add_to(analysis));
         Ok(place)
     }
 
-    /// Small questions about each key. Those that are gone by now are counted.
+    /// Small questions about each key. Those that are gone by now, or may not be looked at, are counted.
     fn facts(
         &mut self,
         db: u64,
@@ -319,8 +374,19 @@ impl<'a> Walk<'a> {
         let mut found = Vec::with_capacity(keys.len());
         for (key, answers) in keys.iter().zip(answers.chunks_exact(5)) {
             let [kind, encoding, usage, ttl, used] = answers else { continue };
+            let mut refused = false;
+            for (question, answer) in [("TYPE", kind), ("MEMORY USAGE", usage)] {
+                refused |= self.refusals.take(question, answer)?;
+            }
+            self.refusals.take("OBJECT ENCODING", encoding)?;
+            self.refusals.take("PTTL", ttl)?;
+            // Whether idle times or frequencies are known depends on a setting, which may be another by now.
+            let is_setting = matches!(used, Value::Error(text) if text.starts_with(b"ERR"));
+            if !is_setting {
+                self.refusals.take("OBJECT IDLETIME", used)?;
+            }
             let kind = bytes(kind).unwrap_or_default();
-            if kind == b"none" || kind.is_empty() {
+            if refused || kind == b"none" || kind.is_empty() {
                 continue;
             }
             let used = number(used).and_then(|used| u64::try_from(used).ok());
@@ -365,6 +431,7 @@ impl<'a> Walk<'a> {
             let (answers, took) = self.ask(&requests)?;
             longest = longest.max(took);
             for (found, answer) in chosen[from..to].iter_mut().zip(answers) {
+                self.refusals.take("DUMP", &answer)?;
                 if let Value::Bulk(dump) = answer {
                     found.dump = Some(dump);
                 }

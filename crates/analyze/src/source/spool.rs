@@ -16,11 +16,14 @@ use brisk_persist::rdb::dump;
 use brisk_resp::request::encode;
 use std::fs::{File, OpenOptions};
 use std::io::{Seek, SeekFrom, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 /// Version of the form.
 const FORM: &[u8] = b"1";
 const UNKNOWN: &[u8] = b"-";
+/// Owner only: some values stand in it.
+const FILE_MODE: u32 = 0o600;
 
 /// What was found of a key.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -70,9 +73,9 @@ impl Spool {
     ) -> Result<(Spool, Option<Place>), SourceError> {
         let Some(path) = path else { return Ok((Spool { file: None }, None)) };
         let wrong = |reason: String| SourceError::file(path, reason);
-        let file =
-            OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path);
-        let mut file = file.map_err(|error| wrong(error.to_string()))?;
+        let mut how = OpenOptions::new();
+        how.read(true).write(true).create(true).truncate(false).mode(FILE_MODE);
+        let mut file = how.open(path).map_err(|error| wrong(error.to_string()))?;
         let empty = file.metadata().map_err(|error| wrong(error.to_string()))?.len() == 0;
         let mut place = None;
         if empty {
@@ -216,6 +219,7 @@ mod tests {
     use crate::measure::Limits;
     use crate::model::Classes;
     use brisk_testkit::TempDir;
+    use std::os::unix::fs::PermissionsExt;
 
     fn analysis() -> Analysis {
         Analysis::new(Classes::BUNDLED, Limits::default(), 0)
@@ -241,6 +245,9 @@ mod tests {
         let path = home.path("walk");
         let (mut spool, place) = Spool::open(Some(&path), "id", &mut analysis()).unwrap();
         assert_eq!(place, None);
+        // Values of the server stand in it.
+        let mode = std::fs::metadata(&path).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, FILE_MODE);
         let first = Place { db: 0, cursor: b"12".to_vec() };
         spool.keep(&[found(1), found(2)], &first).unwrap();
         spool.keep(&[found(3)], &Place { db: 0, cursor: b"99".to_vec() }).unwrap();

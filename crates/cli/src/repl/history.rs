@@ -1,7 +1,7 @@
 //! What was typed before. Lines that hold a password are not kept in the file.
 
 use std::fs::{self, OpenOptions};
-use std::io::Write;
+use std::io::{self, Write};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::PathBuf;
 
@@ -25,11 +25,19 @@ pub(super) struct History {
 impl History {
     /// Reads the file, if there is one.
     pub(super) fn load() -> History {
-        let path = path();
-        let readable = path.as_ref().filter(|path| {
-            fs::metadata(path).is_ok_and(|file| file.is_file() && file.len() <= FILE_BYTES_MAX)
+        History::of_file(path())
+    }
+
+    /// What is no history, or cannot be read, is not written either.
+    fn of_file(path: Option<PathBuf>) -> History {
+        let text = path.as_ref().map(|path| match fs::metadata(path) {
+            Ok(file) if file.is_file() && file.len() <= FILE_BYTES_MAX => fs::read(path),
+            Ok(_) => Err(io::ErrorKind::InvalidData.into()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+            Err(error) => Err(error),
         });
-        let text = readable.and_then(|path| fs::read(path).ok()).unwrap_or_default();
+        let text = text.and_then(Result::ok).filter(|text| !text.contains(&0));
+        let Some(text) = text else { return History { path: None, lines: Vec::new() } };
         let text = String::from_utf8_lossy(&text);
         let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
         lines.drain(..lines.len().saturating_sub(LINES_MAX));
@@ -105,6 +113,27 @@ pub(super) fn holds_secret(words: &[Vec<u8>]) -> bool {
 mod tests {
     use super::*;
     use crate::quote::split;
+
+    #[test]
+    fn a_file_that_is_no_history_is_left_alone() {
+        let home = brisk_testkit::TempDir::new();
+        let file = home.path("file");
+        let keep = || {
+            let mut history = History::of_file(Some(file.clone()));
+            history.keep("ping");
+            history.lines().map(str::to_owned).collect::<Vec<_>>()
+        };
+        assert_eq!(keep(), ["ping"]);
+        let text = fs::read(&file).unwrap();
+        assert_eq!((text.as_slice(), keep()), (&b"ping\n"[..], vec!["ping".to_owned()]));
+        fs::write(&file, b"\xff\0 a picture").unwrap();
+        assert_eq!(keep(), ["ping"]);
+        assert_eq!(fs::read(&file).unwrap(), b"\xff\0 a picture");
+        let long = OpenOptions::new().write(true).open(&file).unwrap();
+        long.set_len(FILE_BYTES_MAX + 1).unwrap();
+        assert_eq!(keep(), ["ping"]);
+        assert_eq!(fs::metadata(&file).unwrap().len(), FILE_BYTES_MAX + 1);
+    }
 
     #[test]
     fn commands_with_passwords_are_known() {
