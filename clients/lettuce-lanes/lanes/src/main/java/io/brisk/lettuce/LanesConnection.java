@@ -1,12 +1,10 @@
 package io.brisk.lettuce;
 
-import io.lettuce.core.RedisCommandExecutionException;
 import io.lettuce.core.RedisConnectionStateListener;
 import io.lettuce.core.RedisURI;
 import io.lettuce.core.StatefulRedisConnectionImpl;
 import io.lettuce.core.codec.RedisCodec;
 import io.lettuce.core.protocol.AsyncCommand;
-import io.lettuce.core.protocol.CompleteableCommand;
 import io.lettuce.core.protocol.RedisCommand;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -15,6 +13,7 @@ import java.util.Collections;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionException;
+import java.util.concurrent.TimeUnit;
 
 /**
  * A Lettuce connection over several real ones, for any number of threads.
@@ -28,6 +27,9 @@ import java.util.concurrent.CompletionException;
  * @param <V> type of values
  */
 public final class LanesConnection<K, V> extends StatefulRedisConnectionImpl<K, V> {
+
+    /** How long the lease of a publisher that was cancelled may stay blocked. */
+    private static final long LOOK_FOR_CANCELLED_MS = 100;
 
     private final List<RealLane<K, V>> lanes;
 
@@ -122,44 +124,41 @@ public final class LanesConnection<K, V> extends StatefulRedisConnectionImpl<K, 
     }
 
     private <T> RedisCommand<K, V, T> overLease(RedisCommand<K, V, T> command) {
-        // The end must be seen, or the lease could not be given back.
-        RedisCommand<K, V, T> seen = command instanceof CompleteableCommand ? command : new AsyncCommand<>(command);
         leases.borrowAsync().whenComplete((lease, error) -> {
             if (error != null) {
-                seen.completeExceptionally(error instanceof CompletionException ? error.getCause() : error);
+                command.completeExceptionally(error instanceof CompletionException ? error.getCause() : error);
                 return;
             }
-            if (seen.isDone()) {
+            if (command.isDone()) {
                 lease.close();
                 return;
             }
-            if (seen instanceof AsyncCommand) {
-                // It ends before the caller's command does: who has a reply finds the lease given back.
-                AsyncCommand<K, V, T> sent = new AsyncCommand<>(seen);
-                endWith(sent, lease);
-                ((AsyncCommand<K, V, T>) seen).onComplete((ignored, failure) -> {
-                    if (failure != null && !sent.isDone()) {
-                        sent.cancel(true);
-                    }
-                });
-                lease.dispatch(sent);
-            } else {
-                lease.dispatch(seen);
-                endWith((CompleteableCommand<?>) seen, lease);
+            SeenCommand<K, V, T> sent = new SeenCommand<>(command, answered -> {
+                if (answered) {
+                    lease.close();
+                } else {
+                    // After a timeout or a cancellation the server may still block the connection.
+                    lease.discard();
+                }
+            });
+            lease.dispatchAlone(sent);
+            if (!(command instanceof AsyncCommand)) {
+                lookForCancelled(command, sent);
             }
         });
-        return seen;
+        return command;
     }
 
-    private static void endWith(CompleteableCommand<?> command, LeasedConnection<?, ?> lease) {
-        command.onComplete((ignored, failure) -> {
-            // After a timeout or a cancellation the server may still block the connection.
-            if (failure == null || failure instanceof RedisCommandExecutionException) {
-                lease.close();
-            } else {
-                lease.discard();
-            }
-        });
+    /** Lettuce tells nobody when the command of a publisher is cancelled, so one must look. */
+    private void lookForCancelled(RedisCommand<K, V, ?> command, SeenCommand<K, V, ?> sent) {
+        if (sent.isOver()) {
+            return;
+        }
+        if (command.isDone()) {
+            sent.cancel();
+            return;
+        }
+        getResources().timer().newTimeout(t -> lookForCancelled(command, sent), LOOK_FOR_CANCELLED_MS, TimeUnit.MILLISECONDS);
     }
 
     /** {@inheritDoc} Sets the timeout of all lanes, too. */

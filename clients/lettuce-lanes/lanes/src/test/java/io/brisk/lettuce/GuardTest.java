@@ -22,33 +22,22 @@ import io.lettuce.core.codec.StringCodec;
 import io.lettuce.core.output.StatusOutput;
 import io.lettuce.core.protocol.CommandArgs;
 import io.lettuce.core.protocol.CommandType;
-import io.lettuce.core.protocol.ProtocolKeyword;
-import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.concurrent.CompletionStage;
 import java.util.concurrent.TimeUnit;
 import java.util.function.Consumer;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
+import reactor.core.Disposable;
 
 /**
  * What must not go over shared lanes: it is refused at once with a sentence that helps, goes to all lanes, or is leased.
  */
 class GuardTest extends ServerCase {
-
-    /** A command that Lettuce does not know, as users name them. */
-    private enum OwnKeyword implements ProtocolKeyword {
-
-        OWN;
-
-        @Override
-        public byte[] getBytes() {
-            return "blpop".getBytes(StandardCharsets.US_ASCII);
-        }
-    }
 
     /** Each refused command with words that its sentence must have. */
     private static Map<String, Consumer<RedisCommands<String, String>>> refused() {
@@ -100,7 +89,7 @@ class GuardTest extends ServerCase {
         RedisFuture<String> future = lanes.async().multi();
         assertInstanceOf(LanesException.class, assertThrows(Exception.class, () -> future.get(5, TimeUnit.SECONDS)).getCause());
         assertThrows(LanesException.class, () -> lanes.reactive().watch("k").block());
-        assertThrows(RedisException.class, () -> lanes.sync().dispatch(OwnKeyword.OWN, new StatusOutput<>(StringCodec.UTF8),
+        assertThrows(RedisException.class, () -> lanes.sync().dispatch(new OwnKeyword("blpop"), new StatusOutput<>(StringCodec.UTF8),
                 new CommandArgs<>(StringCodec.UTF8).addKey("k").add(0)));
     }
 
@@ -152,6 +141,40 @@ class GuardTest extends ServerCase {
         RedisFuture<KeyValue<String, String>> third = lanes.async().blpop(0, "out");
         lanes.sync().rpush("out", "c");
         assertEquals("c", third.get(20, TimeUnit.SECONDS).getValue());
+    }
+
+    /** With one lease only: each needs the one that the command before it had. */
+    @ParameterizedTest
+    @MethodSource("kinds")
+    void who_has_a_reply_finds_the_lease_given_back(Server.Kind kind) throws Exception {
+        LanesConnection<String, String> lanes = Lanes.of(client(port(kind))).count(1).autoLease(true).leases(1).connect();
+        lanes.sync().del("chain");
+        for (int i = 0; i < 60; i++) {
+            lanes.sync().rpush("chain", "v");
+        }
+        for (int i = 0; i < 20; i++) {
+            assertEquals("v", lanes.sync().blpop(1, "chain").getValue());
+        }
+        List<String> popped = lanes.reactive().blpop(1, "chain").map(KeyValue::getValue).repeat(19).collectList().block();
+        assertEquals(20, popped.size());
+        CompletionStage<KeyValue<String, String>> chain = lanes.async().blpop(1, "chain");
+        for (int i = 0; i < 19; i++) {
+            chain = chain.thenCompose(ignored -> lanes.async().blpop(1, "chain"));
+        }
+        assertEquals("v", chain.toCompletableFuture().get(20, TimeUnit.SECONDS).getValue());
+    }
+
+    @ParameterizedTest
+    @MethodSource("kinds")
+    void a_publisher_that_is_cancelled_frees_its_lease(Server.Kind kind) {
+        LanesConnection<String, String> lanes = Lanes.of(client(port(kind))).count(1).autoLease(true).leases(1).connect();
+        lanes.sync().del("cancelled");
+        Disposable waiting = lanes.reactive().blpop(0, "cancelled").subscribe();
+        Await.until("it blocks", () -> lanes.sync().info("clients").contains("blocked_clients:1"));
+        waiting.dispose();
+        Await.until("none is left blocked", () -> lanes.sync().info("clients").contains("blocked_clients:0"));
+        lanes.sync().rpush("cancelled", "v");
+        assertEquals("v", lanes.sync().blpop(1, "cancelled").getValue());
     }
 
     @ParameterizedTest
