@@ -93,23 +93,38 @@ public final class LanesConnection<K, V> extends StatefulRedisConnectionImpl<K, 
         return apart(guard, command);
     }
 
+    /** {@inheritDoc} If a part of a transaction is among them, none is sent. */
     @Override
     public Collection<RedisCommand<K, V, ?>> dispatch(Collection<? extends RedisCommand<K, V, ?>> commands) {
-        List<RedisCommand<K, V, ?>> shared = new ArrayList<>(commands.size());
-        List<RedisCommand<K, V, ?>> all = new ArrayList<>(commands.size());
-        for (RedisCommand<K, V, ?> command : commands) {
-            Guard guard = Guard.of(command);
-            if (guard == Guard.SHARED) {
-                shared.add(command);
-                all.add(command);
-            } else {
-                all.add(apart(guard, command));
+        List<RedisCommand<K, V, ?>> all = new ArrayList<>(commands);
+        List<Guard> guards = new ArrayList<>(all.size());
+        for (RedisCommand<K, V, ?> command : all) {
+            guards.add(Guard.of(command));
+        }
+        int transaction = guards.indexOf(Guard.TRANSACTION);
+        if (transaction >= 0) {
+            // What stands between MULTI and EXEC would be done without them.
+            LanesException refusal = Guard.TRANSACTION.refusal(all.get(transaction));
+            all.forEach(command -> command.completeExceptionally(refusal));
+            return all;
+        }
+        // What is before a command that goes another way is given away before it.
+        int begin = 0;
+        for (int i = 0; i < all.size(); i++) {
+            if (guards.get(i) != Guard.SHARED) {
+                dispatchShared(all.subList(begin, i));
+                apart(guards.get(i), all.get(i));
+                begin = i + 1;
             }
         }
-        if (!shared.isEmpty()) {
-            super.dispatch(shared);
-        }
+        dispatchShared(all.subList(begin, all.size()));
         return all;
+    }
+
+    private void dispatchShared(List<RedisCommand<K, V, ?>> commands) {
+        if (!commands.isEmpty()) {
+            super.dispatch(commands);
+        }
     }
 
     private <T> RedisCommand<K, V, T> apart(Guard guard, RedisCommand<K, V, T> command) {
