@@ -21,7 +21,7 @@ import java.util.concurrent.TimeUnit;
  * It is made by {@link Lanes} and used as every {@link io.lettuce.core.api.StatefulRedisConnection} is: share it, do not
  * pool it, close it once at the end. What cannot be shared, such as MULTI, SELECT or BLPOP, is refused at once with a
  * {@link LanesException} that says what to do instead; see {@link #lease()}. AUTH, READONLY, READWRITE and CLIENT
- * SETNAME, SETINFO, NO-EVICT and NO-TOUCH are sent over all lanes.
+ * SETNAME, SETINFO, NO-EVICT, NO-TOUCH, CAPA and IMPORT-SOURCE are sent over all lanes, not over leases.
  *
  * @param <K> type of keys
  * @param <V> type of values
