@@ -79,6 +79,9 @@ public final class LanesConnection<K, V> extends StatefulRedisConnectionImpl<K, 
      * @throws LanesException if none became free or the server could not be reached
      */
     public LeasedConnection<K, V> lease() {
+        if (isShutDown()) {
+            throw shutDown();
+        }
         // No timeout is right for a command that blocks, but a wait for others to give back must end.
         Duration timeout = getTimeout();
         return leases.borrow(timeout.isZero() ? RedisURI.DEFAULT_TIMEOUT_DURATION : timeout);
@@ -138,7 +141,20 @@ public final class LanesConnection<K, V> extends StatefulRedisConnectionImpl<K, 
         return command;
     }
 
+    /** Lettuce's connect would never end then. */
+    private boolean isShutDown() {
+        return lanes.stream().allMatch(RealLane::isClosed);
+    }
+
+    private static LanesException shutDown() {
+        return new LanesException("The lanes are closed, by their client if nobody else did; nothing can be leased.");
+    }
+
     private <T> RedisCommand<K, V, T> overLease(RedisCommand<K, V, T> command) {
+        if (isShutDown()) {
+            command.completeExceptionally(shutDown());
+            return command;
+        }
         leases.borrowAsync().whenComplete((lease, error) -> {
             if (error != null) {
                 command.completeExceptionally(error instanceof CompletionException ? error.getCause() : error);

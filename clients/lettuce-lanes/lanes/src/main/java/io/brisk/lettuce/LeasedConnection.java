@@ -51,6 +51,9 @@ public final class LeasedConnection<K, V> extends StatefulRedisConnectionImpl<K,
 
     private volatile boolean watching;
 
+    /** A MULTI was sent, and no EXEC or DISCARD after it. */
+    private volatile boolean transaction;
+
     /** Commands that may block the connection and that the server has not answered, whether or not their caller waits. */
     private final AtomicInteger blocking = new AtomicInteger();
 
@@ -134,13 +137,18 @@ public final class LeasedConnection<K, V> extends StatefulRedisConnectionImpl<K,
     }
 
     private <T> RedisCommand<K, V, T> notedTransaction(RedisCommand<K, V, T> command) {
-        // Of a user's own keyword the real connection does not know what it begins or ends.
-        marked |= !(command.getType() instanceof CommandType);
-        watching = command.getType() == CommandType.WATCH || command.getType() == CommandType.MULTI && watching;
-        if (command.getType() != CommandType.MULTI) {
+        String name = Guard.nameOf(command.getType());
+        if (name.equals("MULTI")) {
+            // Whatever its caller hears of it: Lettuce takes one that was given up for never sent.
+            transaction = true;
             return command;
         }
-        // An open MULTI is known to the real connection, but not if its caller gave it up.
+        // Each of the others ends what is watched.
+        watching = name.equals("WATCH");
+        if (!name.equals("EXEC") && !name.equals("DISCARD")) {
+            return command;
+        }
+        transaction = false;
         return new SeenCommand<>(command, answered -> marked |= !answered);
     }
 
@@ -172,7 +180,7 @@ public final class LeasedConnection<K, V> extends StatefulRedisConnectionImpl<K,
             return;
         }
         lentTo = null;
-        boolean reusable = wanted && !marked && !real.isMulti() && real.isOpen() && blocking.get() == 0;
+        boolean reusable = wanted && !marked && !transaction && !real.isMulti() && real.isOpen() && blocking.get() == 0;
         if (reusable && watching) {
             // Goes out before anything the next caller sends; nobody waits for it.
             real.async().unwatch();

@@ -30,6 +30,7 @@ import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionException;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.Test;
 
@@ -155,6 +156,20 @@ class LeakTest extends ServerCase {
             assertInstanceOf(LanesException.class, error.getCause());
             client.shutdown();
         }
+    }
+
+    /** Its resources go on, so nothing else would end what is begun then. */
+    @Test
+    void nothing_is_leased_after_the_end_of_the_client() {
+        ClientResources resources = ClientResources.create();
+        ending(() -> resources.shutdown().syncUninterruptibly());
+        RedisClient client = RedisClient.create(resources, uri(redis().port()));
+        LanesConnection<String, String> lanes = Lanes.of(client).count(2).autoLease(true).connect();
+        client.shutdown();
+        RedisFuture<?> pop = lanes.async().blpop(1, "k");
+        assertInstanceOf(LanesException.class,
+                assertThrows(ExecutionException.class, () -> pop.get(20, TimeUnit.SECONDS)).getCause());
+        assertThrows(LanesException.class, lanes::lease);
     }
 
     @Test
