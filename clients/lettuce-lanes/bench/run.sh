@@ -49,14 +49,14 @@ await_port() {
     exit 1
 }
 
-benchmark=${BRISK_SERVER_BIN:+$(dirname "$BRISK_SERVER_BIN")/brisk-benchmark}
-[ -x "$benchmark" ] || benchmark=
-echo "The delay proxy: ${benchmark:-DelayProxy}"
+proxy_program=${BRISK_SERVER_BIN:+$(dirname "$BRISK_SERVER_BIN")/brisk-benchmark}
+[ -x "$proxy_program" ] || proxy_program=
+echo "The delay proxy: ${proxy_program:-DelayProxy}"
 
 # delay_proxy PORT TARGET RTT_MS
 delay_proxy() {
-    if [ -n "$benchmark" ]; then
-        exec "$benchmark" delay-proxy --listen "127.0.0.1:$1" --to "127.0.0.1:$2" \
+    if [ -n "$proxy_program" ]; then
+        exec "$proxy_program" delay-proxy --listen "127.0.0.1:$1" --to "127.0.0.1:$2" \
             --delay "$(python3 -c 'import sys; print(float(sys.argv[1]) / 2)' "$3")"
     fi
     exec "${java[@]}" io.brisk.lettuce.bench.DelayProxy "$1" "$2" "$3"

@@ -11,21 +11,44 @@ for artifact in brisk-lettuce-lanes brisk-lettuce-lanes-spring brisk-lettuce-lan
     for kind in .pom .jar -sources.jar -javadoc.jar; do
         [ -f "$staged/io/brisk/$artifact/0.1.0/$artifact-0.1.0$kind" ] || { echo "not staged: $artifact$kind" >&2; exit 1; }
     done
+    for licence in LICENSE-APACHE LICENSE-MIT; do
+        [[ $(jar tf "$staged/io/brisk/$artifact/0.1.0/$artifact-0.1.0.jar") == *META-INF/$licence* ]] \
+            || { echo "not in $artifact: $licence" >&2; exit 1; }
+    done
 done
 [ ! -e "$staged/io/brisk/brisk-lettuce-testkit" ] || { echo "the test kit must not be published" >&2; exit 1; }
 
 port=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
 redis-server --port "$port" --bind 127.0.0.1 --save "" --appendonly no >/dev/null 2>&1 &
 server=$!
-trap 'kill $server 2>/dev/null || true' EXIT
 
-cache=$(mvn -B -q help:evaluate -Dexpression=settings.localRepository -DforceStdout)
+# What is installed for the user's own projects is put aside, for Maven would take it instead of what is staged.
+cache=$(mvn -B -q help:evaluate -Dexpression=settings.localRepository -DforceStdout)/io/brisk
+kept="$PWD/target/kept"
+ours=(brisk-lettuce-lanes brisk-lettuce-parent)
+mkdir -p "$kept"
+forget() {
+    for name in "${ours[@]}"; do
+        rm -rf "${cache:?}/$name"
+    done
+}
+end() {
+    kill "$server" 2>/dev/null || true
+    forget
+    for name in "${ours[@]}"; do
+        [ ! -e "$kept/$name" ] || mv "$kept/$name" "$cache/"
+    done
+}
+trap end EXIT
+for name in "${ours[@]}"; do
+    # What is there already was kept by a run that did not come to its end.
+    [ ! -e "$cache/$name" ] || [ -e "$kept/$name" ] || mv "$cache/$name" "$kept/"
+done
+
 for lettuce in 6.4.2.RELEASE 6.8.2.RELEASE 7.0.0.RELEASE 7.7.0.RELEASE; do
     echo "consumer: Lettuce $lettuce"
-    # A copy of an earlier run would be taken instead of what is staged.
-    rm -rf "${cache:?}/io/brisk/brisk-lettuce-lanes" "$cache/io/brisk/brisk-lettuce-parent"
+    forget
     mvn -B -ntp -q compile dependency:build-classpath -Dmdep.outputFile=target/classpath -Dlettuce.version="$lettuce" \
         -Dstaged="file://$staged"
     java -cp "target/classes:$(cat target/classpath)" example.Main "$port" 2>/dev/null
 done
-rm -rf "${cache:?}/io/brisk/brisk-lettuce-lanes" "$cache/io/brisk/brisk-lettuce-parent"

@@ -49,8 +49,15 @@ final class EveryLane<K, V> implements PushHandler {
                 command.completeExceptionally(error instanceof CompletionException ? error.getCause() : error);
                 return;
             }
-            command.getOutput().set(ByteBuffer.wrap(replies.get(0).join().getBytes(StandardCharsets.UTF_8)));
-            command.complete();
+            try {
+                if (command.getOutput() != null) {
+                    command.getOutput().set(ByteBuffer.wrap(replies.get(0).join().getBytes(StandardCharsets.UTF_8)));
+                }
+                command.complete();
+            } catch (RuntimeException e) {
+                // An output of the user's that takes no status.
+                command.completeExceptionally(e);
+            }
         });
         return command;
     }

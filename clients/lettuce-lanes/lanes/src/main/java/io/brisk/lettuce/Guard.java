@@ -1,6 +1,5 @@
 package io.brisk.lettuce;
 
-import io.lettuce.core.protocol.CommandArgs;
 import io.lettuce.core.protocol.CommandType;
 import io.lettuce.core.protocol.ProtocolKeyword;
 import io.lettuce.core.protocol.RedisCommand;
@@ -38,8 +37,8 @@ enum Guard {
     /** Turns the connection into a subscriber. */
     SUBSCRIBER("subscriptions need a connection of their own. Use RedisClient.connectPubSub()."),
 
-    /** Asks for pushes of the server, or for no replies. */
-    CONVERSATION("it changes what the server sends over one lane."
+    /** Asks for pushes of the server, or for no replies, or leaves something else behind on its connection. */
+    CONVERSATION("it would change what goes over one lane, and not the others."
             + " Use LanesConnection.lease(), or a connection of its own from RedisClient.connect()."),
 
     /** Speaks of what was sent before on the same connection. */
@@ -83,10 +82,14 @@ enum Guard {
         }
         switch (name) {
             case "CLIENT":
-                return ofClient(command.getArgs());
+                return ofClient(new Words(command.getArgs()).next());
+            case "SCRIPT":
+                return new Words(command.getArgs()).next().equals("DEBUG") ? CONVERSATION : SHARED;
+            case "HIMPORT":
+                return ofHashImport(new Words(command.getArgs()).next());
             case "XREAD":
             case "XREADGROUP":
-                return blocks(command.getArgs()) ? BLOCKING : SHARED;
+                return blocks(new Words(command.getArgs())) ? BLOCKING : SHARED;
             default:
                 return SHARED;
         }
@@ -97,9 +100,8 @@ enum Guard {
         return new LanesException(nameOf(command.getType()) + " cannot be sent over lanes: " + reason);
     }
 
-    private static Guard ofClient(CommandArgs<?, ?> args) {
-        String[] words = words(args);
-        switch (words.length == 0 ? "" : words[0]) {
+    private static Guard ofClient(String subcommand) {
+        switch (subcommand) {
             case "TRACKING":
             case "CACHING":
             case "REPLY":
@@ -108,30 +110,40 @@ enum Guard {
             case "SETINFO":
             case "NO-EVICT":
             case "NO-TOUCH":
+            case "CAPA":
+            case "IMPORT-SOURCE":
                 return EVERY_LANE;
             default:
                 return SHARED;
         }
     }
 
+    /** Lettuce's own way to import prepares each connection by itself, below here, and sends SET only. */
+    private static Guard ofHashImport(String subcommand) {
+        return subcommand.equals("SET") ? SHARED : CONVERSATION;
+    }
+
     /** Whether an XREAD or XREADGROUP has the option BLOCK, which stands before STREAMS. */
-    private static boolean blocks(CommandArgs<?, ?> args) {
-        for (String word : words(args)) {
-            if (word.equals("STREAMS")) {
-                return false;
-            }
-            if (word.equals("BLOCK")) {
-                return true;
+    private static boolean blocks(Words words) {
+        while (true) {
+            switch (words.next()) {
+                case "BLOCK":
+                    return true;
+                case "STREAMS":
+                case "":
+                    return false;
+                case "GROUP":
+                    // The group and the consumer may be named as options are.
+                    words.next();
+                    words.next();
+                    break;
+                default:
             }
         }
-        return false;
     }
 
-    private static String[] words(CommandArgs<?, ?> args) {
-        return args == null ? new String[0] : args.toCommandString().toUpperCase(Locale.ROOT).split(" ");
-    }
-
-    private static String nameOf(ProtocolKeyword type) {
+    /** The name of a command in capitals, however it was given. */
+    static String nameOf(ProtocolKeyword type) {
         if (type instanceof CommandType) {
             return type.toString();
         }

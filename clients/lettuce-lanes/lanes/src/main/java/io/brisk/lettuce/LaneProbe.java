@@ -1,5 +1,6 @@
 package io.brisk.lettuce;
 
+import io.lettuce.core.RedisCommandExecutionException;
 import io.lettuce.core.RedisCommandTimeoutException;
 import io.lettuce.core.RedisFuture;
 import io.netty.util.Timeout;
@@ -49,13 +50,14 @@ final class LaneProbe<K, V> {
 
     /** One question per lane; the next ones are asked when all had time to answer, so they cannot pile up. */
     private void ask() {
-        if (stopped) {
+        // Who shuts the client down closes the lanes only.
+        if (stopped || lanes.stream().allMatch(RealLane::isClosed)) {
             return;
         }
         RedisFuture<?>[] answers = new RedisFuture<?>[lanes.size()];
         for (RealLane<K, V> lane : lanes) {
             // One that reconnects is known to be down, and the question would only wait with the others.
-            if (lane.isConnected()) {
+            if (lane.isConnected() && !lane.isHeldBack()) {
                 answers[lane.index()] = lane.connection().async().ping();
             }
         }
@@ -65,8 +67,7 @@ final class LaneProbe<K, V> {
     private void judge(RedisFuture<?>[] answers) {
         for (RealLane<K, V> lane : lanes) {
             RedisFuture<?> answer = answers[lane.index()];
-            // An error that the server sent is a sign of life; Lettuce's own timeout of the command is none.
-            if (answer != null && (!answer.isDone() || isTimeout(answer)) && lane.isConnected()) {
+            if (answer != null && lane.isConnected() && !lane.isHeldBack() && isDead(lane, answer)) {
                 answer.cancel(true);
                 lane.dropSocket();
             }
@@ -74,10 +75,31 @@ final class LaneProbe<K, V> {
         start();
     }
 
-    private static boolean isTimeout(RedisFuture<?> answer) {
-        return answer.toCompletableFuture().handle((ignored, error) -> {
-            Throwable cause = error instanceof CompletionException ? error.getCause() : error;
-            return cause instanceof RedisCommandTimeoutException;
-        }).join();
+    private static boolean isDead(RealLane<?, ?> lane, RedisFuture<?> answer) {
+        if (!answer.isDone()) {
+            return true;
+        }
+        Throwable error = errorOf(answer);
+        if (error == null || error instanceof RedisCommandExecutionException) {
+            // An error that the server sent is a sign of life, too.
+            lane.unwatch();
+            return false;
+        }
+        if (error instanceof RedisCommandTimeoutException) {
+            return true;
+        }
+        // It was not sent, for the queue of the lane is full. One that lives answers others meanwhile.
+        boolean dead = lane.isWatched() && !lane.isLifeSeen();
+        if (dead) {
+            lane.unwatch();
+        } else {
+            lane.watch();
+        }
+        return dead;
+    }
+
+    private static Throwable errorOf(RedisFuture<?> answer) {
+        return answer.toCompletableFuture().<Throwable> handle((ignored, error) -> error instanceof CompletionException
+                ? error.getCause() : error).join();
     }
 }

@@ -31,7 +31,8 @@ final class LanesChannelWriter<K0, V0> implements RedisChannelWriter {
         RealLane<K0, V0> lane;
         try {
             lane = choice.laneOf(command);
-        } catch (LanesException e) {
+        } catch (RuntimeException e) {
+            // Its lane is lost, or a codec of the user's does not encode its key.
             command.completeExceptionally(e);
             return command;
         }
@@ -49,7 +50,7 @@ final class LanesChannelWriter<K0, V0> implements RedisChannelWriter {
                 RealLane<K0, V0> lane = choice.laneOf(command);
                 lane.count(command);
                 parts.computeIfAbsent(lane, l -> new ArrayList<>()).add(command);
-            } catch (LanesException e) {
+            } catch (RuntimeException e) {
                 command.completeExceptionally(e);
             }
         }
@@ -87,7 +88,7 @@ final class LanesChannelWriter<K0, V0> implements RedisChannelWriter {
 
     @Override
     public void setAutoFlushCommands(boolean autoFlush) {
-        lanes.forEach(lane -> lane.connection().setAutoFlushCommands(autoFlush));
+        lanes.forEach(lane -> lane.setAutoFlush(autoFlush));
     }
 
     @Override

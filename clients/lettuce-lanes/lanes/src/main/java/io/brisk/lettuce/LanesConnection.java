@@ -1,12 +1,10 @@
 package io.brisk.lettuce;
 
-import io.lettuce.core.RedisCommandExecutionException;
 import io.lettuce.core.RedisConnectionStateListener;
 import io.lettuce.core.RedisURI;
 import io.lettuce.core.StatefulRedisConnectionImpl;
 import io.lettuce.core.codec.RedisCodec;
 import io.lettuce.core.protocol.AsyncCommand;
-import io.lettuce.core.protocol.CompleteableCommand;
 import io.lettuce.core.protocol.RedisCommand;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -15,6 +13,7 @@ import java.util.Collections;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionException;
+import java.util.concurrent.TimeUnit;
 
 /**
  * A Lettuce connection over several real ones, for any number of threads.
@@ -22,12 +21,15 @@ import java.util.concurrent.CompletionException;
  * It is made by {@link Lanes} and used as every {@link io.lettuce.core.api.StatefulRedisConnection} is: share it, do not
  * pool it, close it once at the end. What cannot be shared, such as MULTI, SELECT or BLPOP, is refused at once with a
  * {@link LanesException} that says what to do instead; see {@link #lease()}. AUTH, READONLY, READWRITE and CLIENT
- * SETNAME, SETINFO, NO-EVICT and NO-TOUCH are sent over all lanes.
+ * SETNAME, SETINFO, NO-EVICT, NO-TOUCH, CAPA and IMPORT-SOURCE are sent over all lanes, not over leases.
  *
  * @param <K> type of keys
  * @param <V> type of values
  */
 public final class LanesConnection<K, V> extends StatefulRedisConnectionImpl<K, V> {
+
+    /** How long the lease of a publisher that was cancelled may stay blocked. */
+    private static final long LOOK_FOR_CANCELLED_MS = 100;
 
     private final List<RealLane<K, V>> lanes;
 
@@ -77,6 +79,9 @@ public final class LanesConnection<K, V> extends StatefulRedisConnectionImpl<K, 
      * @throws LanesException if none became free or the server could not be reached
      */
     public LeasedConnection<K, V> lease() {
+        if (isShutDown()) {
+            throw shutDown();
+        }
         // No timeout is right for a command that blocks, but a wait for others to give back must end.
         Duration timeout = getTimeout();
         return leases.borrow(timeout.isZero() ? RedisURI.DEFAULT_TIMEOUT_DURATION : timeout);
@@ -91,23 +96,38 @@ public final class LanesConnection<K, V> extends StatefulRedisConnectionImpl<K, 
         return apart(guard, command);
     }
 
+    /** {@inheritDoc} If a part of a transaction is among them, none is sent. */
     @Override
     public Collection<RedisCommand<K, V, ?>> dispatch(Collection<? extends RedisCommand<K, V, ?>> commands) {
-        List<RedisCommand<K, V, ?>> shared = new ArrayList<>(commands.size());
-        List<RedisCommand<K, V, ?>> all = new ArrayList<>(commands.size());
-        for (RedisCommand<K, V, ?> command : commands) {
-            Guard guard = Guard.of(command);
-            if (guard == Guard.SHARED) {
-                shared.add(command);
-                all.add(command);
-            } else {
-                all.add(apart(guard, command));
+        List<RedisCommand<K, V, ?>> all = new ArrayList<>(commands);
+        List<Guard> guards = new ArrayList<>(all.size());
+        for (RedisCommand<K, V, ?> command : all) {
+            guards.add(Guard.of(command));
+        }
+        int transaction = guards.indexOf(Guard.TRANSACTION);
+        if (transaction >= 0) {
+            // What stands between MULTI and EXEC would be done without them.
+            LanesException refusal = Guard.TRANSACTION.refusal(all.get(transaction));
+            all.forEach(command -> command.completeExceptionally(refusal));
+            return all;
+        }
+        // What is before a command that goes another way is given away before it.
+        int begin = 0;
+        for (int i = 0; i < all.size(); i++) {
+            if (guards.get(i) != Guard.SHARED) {
+                dispatchShared(all.subList(begin, i));
+                apart(guards.get(i), all.get(i));
+                begin = i + 1;
             }
         }
-        if (!shared.isEmpty()) {
-            super.dispatch(shared);
-        }
+        dispatchShared(all.subList(begin, all.size()));
         return all;
+    }
+
+    private void dispatchShared(List<RedisCommand<K, V, ?>> commands) {
+        if (!commands.isEmpty()) {
+            super.dispatch(commands);
+        }
     }
 
     private <T> RedisCommand<K, V, T> apart(Guard guard, RedisCommand<K, V, T> command) {
@@ -121,45 +141,55 @@ public final class LanesConnection<K, V> extends StatefulRedisConnectionImpl<K, 
         return command;
     }
 
-    private <T> RedisCommand<K, V, T> overLease(RedisCommand<K, V, T> command) {
-        // The end must be seen, or the lease could not be given back.
-        RedisCommand<K, V, T> seen = command instanceof CompleteableCommand ? command : new AsyncCommand<>(command);
-        leases.borrowAsync().whenComplete((lease, error) -> {
-            if (error != null) {
-                seen.completeExceptionally(error instanceof CompletionException ? error.getCause() : error);
-                return;
-            }
-            if (seen.isDone()) {
-                lease.close();
-                return;
-            }
-            if (seen instanceof AsyncCommand) {
-                // It ends before the caller's command does: who has a reply finds the lease given back.
-                AsyncCommand<K, V, T> sent = new AsyncCommand<>(seen);
-                endWith(sent, lease);
-                ((AsyncCommand<K, V, T>) seen).onComplete((ignored, failure) -> {
-                    if (failure != null && !sent.isDone()) {
-                        sent.cancel(true);
-                    }
-                });
-                lease.dispatch(sent);
-            } else {
-                lease.dispatch(seen);
-                endWith((CompleteableCommand<?>) seen, lease);
-            }
-        });
-        return seen;
+    /** Lettuce's connect would never end then. */
+    private boolean isShutDown() {
+        return lanes.stream().allMatch(RealLane::isClosed);
     }
 
-    private static void endWith(CompleteableCommand<?> command, LeasedConnection<?, ?> lease) {
-        command.onComplete((ignored, failure) -> {
-            // After a timeout or a cancellation the server may still block the connection.
-            if (failure == null || failure instanceof RedisCommandExecutionException) {
+    private static LanesException shutDown() {
+        return new LanesException("The lanes are closed, by their client if nobody else did; nothing can be leased.");
+    }
+
+    private <T> RedisCommand<K, V, T> overLease(RedisCommand<K, V, T> command) {
+        if (isShutDown()) {
+            command.completeExceptionally(shutDown());
+            return command;
+        }
+        leases.borrowAsync().whenComplete((lease, error) -> {
+            if (error != null) {
+                command.completeExceptionally(error instanceof CompletionException ? error.getCause() : error);
+                return;
+            }
+            if (command.isDone()) {
                 lease.close();
-            } else {
-                lease.discard();
+                return;
+            }
+            SeenCommand<K, V, T> sent = new SeenCommand<>(command, answered -> {
+                if (answered) {
+                    lease.close();
+                } else {
+                    // After a timeout or a cancellation the server may still block the connection.
+                    lease.discard();
+                }
+            });
+            lease.dispatchAlone(sent);
+            if (!(command instanceof AsyncCommand)) {
+                lookForCancelled(command, sent);
             }
         });
+        return command;
+    }
+
+    /** Lettuce tells nobody when the command of a publisher is cancelled, so one must look. */
+    private void lookForCancelled(RedisCommand<K, V, ?> command, SeenCommand<K, V, ?> sent) {
+        if (sent.isOver()) {
+            return;
+        }
+        if (command.isDone()) {
+            sent.cancel();
+            return;
+        }
+        getResources().timer().newTimeout(t -> lookForCancelled(command, sent), LOOK_FOR_CANCELLED_MS, TimeUnit.MILLISECONDS);
     }
 
     /** {@inheritDoc} Sets the timeout of all lanes, too. */

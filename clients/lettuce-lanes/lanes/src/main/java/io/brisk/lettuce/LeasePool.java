@@ -90,8 +90,14 @@ public final class LeasePool<K, V> implements AutoCloseable {
      * @return an empty pool; connections are made when they are needed
      */
     public static <K, V> LeasePool<K, V> of(RedisClient client, RedisCodec<K, V> codec, int max) {
-        // Lettuce connects without blocking only to an address that is given; this one only the client knows.
-        Executor executor = client.getResources().eventExecutorGroup();
+        // Lettuce connects without blocking only to an address that is given; this one only the client knows. Each
+        // attempt has a thread of its own, at most one per connection: on the client's own threads, which are few, it
+        // would hold up the others and every reconnect.
+        Executor executor = attempt -> {
+            Thread thread = new Thread(attempt, "lettuce-lanes-connect");
+            thread.setDaemon(true);
+            thread.start();
+        };
         return new LeasePool<>(codec, () -> CompletableFuture.supplyAsync(() -> client.connect(codec), executor), max);
     }
 
@@ -112,7 +118,11 @@ public final class LeasePool<K, V> implements AutoCloseable {
 
     /** A connection that the pool does not keep, made as its own are. */
     CompletableFuture<StatefulRedisConnection<K, V>> connect() {
-        return connector.get();
+        try {
+            return connector.get();
+        } catch (RuntimeException e) {
+            return failed(e);
+        }
     }
 
     /**
@@ -188,13 +198,7 @@ public final class LeasePool<K, V> implements AutoCloseable {
 
     /** To be called with a permit, which the lease then has; it is returned if there can be none. */
     private CompletableFuture<LeasedConnection<K, V>> connectAndLend() {
-        CompletableFuture<StatefulRedisConnection<K, V>> attempt;
-        try {
-            attempt = connector.get();
-        } catch (RuntimeException e) {
-            attempt = failed(e);
-        }
-        return attempt.handle((connection, error) -> {
+        return connect().handle((connection, error) -> {
             if (error != null) {
                 permits.release();
                 Throwable cause = error instanceof CompletionException ? error.getCause() : error;

@@ -13,10 +13,13 @@ import io.lettuce.core.protocol.PushHandler;
 import io.lettuce.core.protocol.RedisCommand;
 import io.lettuce.core.resource.ClientResources;
 import java.time.Duration;
+import java.util.ArrayList;
 import java.util.Collection;
 import java.util.Collections;
+import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.concurrent.atomic.AtomicInteger;
 
 /**
  * A connection lent by a {@link LeasePool}, for one caller at a time. {@link #close()} gives it back.
@@ -48,8 +51,11 @@ public final class LeasedConnection<K, V> extends StatefulRedisConnectionImpl<K,
 
     private volatile boolean watching;
 
-    /** The latest command that may block the connection. */
-    private volatile RedisCommand<K, V, ?> blocking;
+    /** A MULTI was sent, and no EXEC or DISCARD after it. */
+    private volatile boolean transaction;
+
+    /** Commands that may block the connection and that the server has not answered, whether or not their caller waits. */
+    private final AtomicInteger blocking = new AtomicInteger();
 
     LeasedConnection(LeasePool<K, V> pool, StatefulRedisConnection<K, V> real, RedisCodec<K, V> codec) {
         super(new Forward(((RedisChannelHandler<?, ?>) real).getChannelWriter()), new Listeners<>(real), codec,
@@ -89,8 +95,8 @@ public final class LeasedConnection<K, V> extends StatefulRedisConnectionImpl<K,
             command.completeExceptionally(givenBack());
             return command;
         }
-        note(command);
-        return real.dispatch(command);
+        real.dispatch(noted(command));
+        return command;
     }
 
     @Override
@@ -99,31 +105,56 @@ public final class LeasedConnection<K, V> extends StatefulRedisConnectionImpl<K,
             commands.forEach(command -> command.completeExceptionally(givenBack()));
             return Collections.unmodifiableCollection(commands);
         }
-        commands.forEach(this::note);
-        return real.dispatch(commands);
+        List<RedisCommand<K, V, ?>> noted = new ArrayList<>(commands.size());
+        commands.forEach(command -> noted.add(noted(command)));
+        real.dispatch(noted);
+        return Collections.unmodifiableCollection(commands);
     }
 
     private static LanesException givenBack() {
         return new LanesException("This lease was given back. Borrow another one.");
     }
 
-    /** Remembers what must be undone before the next caller. */
-    private void note(RedisCommand<K, V, ?> command) {
-        Guard guard = Guard.of(command);
-        switch (guard) {
+    /** Remembers what must be undone before the next caller; the command to send is what is returned. */
+    private <T> RedisCommand<K, V, T> noted(RedisCommand<K, V, T> command) {
+        switch (Guard.of(command)) {
             case SHARED:
             case REFERS_BACK:
-                break;
+                return command;
             case BLOCKING:
-                blocking = command;
-                break;
+                blocking.incrementAndGet();
+                return new SeenCommand<>(command, answered -> {
+                    if (answered) {
+                        blocking.decrementAndGet();
+                    }
+                });
             case TRANSACTION:
-                // An open MULTI is known to the real connection.
-                watching = command.getType() == CommandType.WATCH || command.getType() == CommandType.MULTI && watching;
-                break;
+                return notedTransaction(command);
             default:
                 marked = true;
+                return command;
         }
+    }
+
+    private <T> RedisCommand<K, V, T> notedTransaction(RedisCommand<K, V, T> command) {
+        String name = Guard.nameOf(command.getType());
+        if (name.equals("MULTI")) {
+            // Whatever its caller hears of it: Lettuce takes one that was given up for never sent.
+            transaction = true;
+            return command;
+        }
+        // Each of the others ends what is watched.
+        watching = name.equals("WATCH");
+        if (!name.equals("EXEC") && !name.equals("DISCARD")) {
+            return command;
+        }
+        transaction = false;
+        return new SeenCommand<>(command, answered -> marked |= !answered);
+    }
+
+    /** For a command of ours that blocks and whose end decides between {@link #close()} and {@link #discard()}. */
+    void dispatchAlone(RedisCommand<K, V, ?> command) {
+        real.dispatch(command);
     }
 
     /** Gives the connection back to its pool. A second call does nothing. */
@@ -149,9 +180,7 @@ public final class LeasedConnection<K, V> extends StatefulRedisConnectionImpl<K,
             return;
         }
         lentTo = null;
-        RedisCommand<K, V, ?> last = blocking;
-        boolean reusable = wanted && !marked && !real.isMulti() && real.isOpen() && (last == null || last.isDone());
-        blocking = null;
+        boolean reusable = wanted && !marked && !transaction && !real.isMulti() && real.isOpen() && blocking.get() == 0;
         if (reusable && watching) {
             // Goes out before anything the next caller sends; nobody waits for it.
             real.async().unwatch();

@@ -2,6 +2,7 @@ package io.brisk.lettuce;
 
 import static org.junit.jupiter.api.Assertions.assertArrayEquals;
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.brisk.lettuce.testkit.Server;
@@ -24,17 +25,23 @@ import io.lettuce.core.ZAddArgs;
 import io.lettuce.core.api.StatefulRedisConnection;
 import io.lettuce.core.api.sync.RedisCommands;
 import io.lettuce.core.codec.ByteArrayCodec;
+import io.lettuce.core.codec.RedisCodec;
 import io.lettuce.core.codec.StringCodec;
 import io.lettuce.core.output.StatusOutput;
 import io.lettuce.core.output.ValueOutput;
+import io.lettuce.core.protocol.AsyncCommand;
+import io.lettuce.core.protocol.Command;
 import io.lettuce.core.protocol.CommandArgs;
 import io.lettuce.core.protocol.CommandType;
+import io.netty.buffer.ByteBuf;
+import java.nio.ByteBuffer;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.TreeSet;
+import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
 import java.util.function.Function;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -295,5 +302,39 @@ class ContractTest extends ServerCase {
         lanes.sync().set(key, new byte[] { 9, 0, 9 });
         assertArrayEquals(new byte[] { 9, 0, 9 }, lanes.sync().get(key));
         assertEquals(Collections.singletonList(1L), Collections.singletonList(lanes.sync().del(key)));
+    }
+
+    /** A codec of a user's that cannot say its keys: its future fails, and nothing else does. */
+    @ParameterizedTest
+    @MethodSource("kinds")
+    void a_codec_that_throws_fails_its_command_only(Server.Kind kind) throws Exception {
+        RedisCodec<String, String> picky = new StringCodec() {
+
+            @Override
+            public ByteBuffer encodeKey(String key) {
+                if (key.equals("bad")) {
+                    throw new IllegalStateException("a bad key");
+                }
+                return super.encodeKey(key);
+            }
+
+            @Override
+            public void encodeKey(String key, ByteBuf target) {
+                target.writeBytes(encodeKey(key));
+            }
+        };
+        LanesConnection<String, String> lanes = Lanes.of(client(port(kind))).count(2).connect(picky);
+        RedisFuture<String> bad = lanes.async().get("bad");
+        assertThrows(ExecutionException.class, () -> bad.get(20, TimeUnit.SECONDS));
+        assertEquals("OK", lanes.sync().set("good", "v"));
+        List<AsyncCommand<String, String, String>> batch = new ArrayList<>();
+        for (String key : List.of("good", "bad", "good")) {
+            batch.add(new AsyncCommand<>(new Command<>(CommandType.GET, new ValueOutput<>(picky),
+                    new CommandArgs<>(picky).addKey(key))));
+        }
+        lanes.dispatch(batch);
+        assertEquals("v", batch.get(0).get(20, TimeUnit.SECONDS));
+        assertThrows(ExecutionException.class, () -> batch.get(1).get(20, TimeUnit.SECONDS));
+        assertEquals("v", batch.get(2).get(20, TimeUnit.SECONDS));
     }
 }

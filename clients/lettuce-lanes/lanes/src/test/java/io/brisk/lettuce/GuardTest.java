@@ -1,6 +1,7 @@
 package io.brisk.lettuce;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertInstanceOf;
 import static org.junit.jupiter.api.Assertions.assertNull;
 import static org.junit.jupiter.api.Assertions.assertThrows;
@@ -8,6 +9,8 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.brisk.lettuce.testkit.Await;
 import io.brisk.lettuce.testkit.Server;
+import io.lettuce.core.AclSetuserArgs;
+import io.lettuce.core.Consumer;
 import io.lettuce.core.KeyValue;
 import io.lettuce.core.RedisClient;
 import io.lettuce.core.RedisException;
@@ -19,40 +22,34 @@ import io.lettuce.core.XReadArgs;
 import io.lettuce.core.api.StatefulRedisConnection;
 import io.lettuce.core.api.sync.RedisCommands;
 import io.lettuce.core.codec.StringCodec;
+import io.lettuce.core.output.IntegerOutput;
 import io.lettuce.core.output.StatusOutput;
+import io.lettuce.core.protocol.AsyncCommand;
+import io.lettuce.core.protocol.Command;
 import io.lettuce.core.protocol.CommandArgs;
 import io.lettuce.core.protocol.CommandType;
-import io.lettuce.core.protocol.ProtocolKeyword;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
+import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.concurrent.CompletionStage;
 import java.util.concurrent.TimeUnit;
-import java.util.function.Consumer;
+import java.util.concurrent.TimeoutException;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
+import reactor.core.Disposable;
 
 /**
  * What must not go over shared lanes: it is refused at once with a sentence that helps, goes to all lanes, or is leased.
  */
 class GuardTest extends ServerCase {
 
-    /** A command that Lettuce does not know, as users name them. */
-    private enum OwnKeyword implements ProtocolKeyword {
-
-        OWN;
-
-        @Override
-        public byte[] getBytes() {
-            return "blpop".getBytes(StandardCharsets.US_ASCII);
-        }
-    }
-
     /** Each refused command with words that its sentence must have. */
-    private static Map<String, Consumer<RedisCommands<String, String>>> refused() {
-        Map<String, Consumer<RedisCommands<String, String>>> refused = new LinkedHashMap<>();
+    private static Map<String, java.util.function.Consumer<RedisCommands<String, String>>> refused() {
+        Map<String, java.util.function.Consumer<RedisCommands<String, String>>> refused = new LinkedHashMap<>();
         refused.put("MULTI lease()", RedisCommands::multi);
         refused.put("EXEC lease()", RedisCommands::exec);
         refused.put("DISCARD lease()", RedisCommands::discard);
@@ -72,6 +69,102 @@ class GuardTest extends ServerCase {
                 new StatusOutput<>(StringCodec.UTF8), new CommandArgs<>(StringCodec.UTF8).add("channel")));
         refused.put("MONITOR lease()", c -> c.dispatch(CommandType.MONITOR, new StatusOutput<>(StringCodec.UTF8)));
         return refused;
+    }
+
+    private static CommandArgs<String, String> args() {
+        return new CommandArgs<>(StringCodec.UTF8);
+    }
+
+    private static byte[] bytes(String text) {
+        return text.getBytes(StandardCharsets.US_ASCII);
+    }
+
+    @Test
+    void words_are_known_however_they_were_given() {
+        LanesConnection<String, String> lanes = Lanes.of(client(redis().port())).count(2).connect();
+        Map<String, CommandArgs<String, String>> refused = new LinkedHashMap<>();
+        refused.put("CLIENT as a string", args().add("reply").add("off"));
+        refused.put("CLIENT as a key", args().addKey("Reply").addKey("OFF"));
+        refused.put("CLIENT as a value", args().addValue("TRACKING").addValue("ON"));
+        refused.put("CLIENT as bytes", args().add(bytes("tracking")).add(bytes("on")));
+        refused.put("SCRIPT to debug", args().add("DEBUG").add("YES"));
+        refused.put("HIMPORT that prepares", args().add("PREPARE").addKey("fields").add("a"));
+        refused.put("HIMPORT that discards", args().add("DISCARD").addKey("fields"));
+        refused.put("XREAD as bytes", args().add(bytes("block")).add(1).add("STREAMS").addKey("s").add("$"));
+        refused.put("XREAD with a count", args().add("COUNT").add(1).add("BLOCK").add(1).add("STREAMS").addKey("s").add("$"));
+        refused.put("XREADGROUP of a group", args().add("GROUP").add("STREAMS").add("me").add("BLOCK").add(1).add("STREAMS")
+                .addKey("s").add(">"));
+        refused.forEach((words, args) -> {
+            OwnKeyword type = new OwnKeyword(words.substring(0, words.indexOf(' ')));
+            RedisException error = assertThrows(RedisException.class,
+                    () -> lanes.sync().dispatch(type, new StatusOutput<>(StringCodec.UTF8), args), words);
+            assertInstanceOf(LanesException.class, first(error), words);
+        });
+    }
+
+    /** The group and the consumer may be named as options are. */
+    @Test
+    void names_of_groups_are_not_taken_for_options() {
+        LanesConnection<String, String> lanes = Lanes.of(client(redis().port())).count(2).connect();
+        lanes.sync().del("groups");
+        lanes.sync().xadd("groups", Map.of("f", "v"));
+        lanes.sync().xgroupCreate(XReadArgs.StreamOffset.from("groups", "0"), "BLOCK");
+        assertEquals(1, lanes.sync().xreadgroup(Consumer.from("BLOCK", "BLOCK"),
+                XReadArgs.StreamOffset.lastConsumed("groups")).size());
+    }
+
+    /** Of a batch that is a transaction nothing may be done, for what is between MULTI and EXEC would be done anyway. */
+    @Test
+    void a_batch_with_a_transaction_is_refused_as_a_whole() throws Exception {
+        LanesConnection<String, String> lanes = Lanes.of(client(redis().port())).count(2).connect();
+        lanes.sync().set("batch", "before");
+        List<AsyncCommand<String, String, String>> batch = new ArrayList<>();
+        batch.add(status(CommandType.MULTI, null));
+        batch.add(status(CommandType.SET, args().addKey("batch").addValue("within")));
+        batch.add(status(CommandType.EXEC, null));
+        lanes.dispatch(batch);
+        for (AsyncCommand<String, String, String> one : batch) {
+            Exception error = assertThrows(Exception.class, () -> one.get(20, TimeUnit.SECONDS));
+            assertInstanceOf(LanesException.class, error.getCause());
+        }
+        assertEquals("before", lanes.sync().get("batch"));
+    }
+
+    /** What goes to every lane is not before what the batch has before it. */
+    @Test
+    void a_batch_keeps_its_order() throws Exception {
+        Server own = ending(Server.start(Server.Kind.REDIS));
+        client(own.port()).connect().sync().aclSetuser("nobody", AclSetuserArgs.Builder.on().nopass());
+        LanesConnection<String, String> lanes = Lanes.of(client(own.port())).count(1).connect();
+        List<AsyncCommand<String, String, String>> batch = new ArrayList<>();
+        batch.add(status(CommandType.SET, args().addKey("k").addValue("v")));
+        batch.add(status(CommandType.AUTH, args().add("nobody").add("any")));
+        batch.add(status(CommandType.SET, args().addKey("k").addValue("w")));
+        lanes.dispatch(batch);
+        assertEquals("OK", batch.get(0).get(20, TimeUnit.SECONDS));
+        assertEquals("OK", batch.get(1).get(20, TimeUnit.SECONDS));
+        Exception error = assertThrows(Exception.class, () -> batch.get(2).get(20, TimeUnit.SECONDS));
+        assertTrue(error.getMessage().contains("NOPERM"), error.getMessage());
+    }
+
+    private static AsyncCommand<String, String, String> status(CommandType type, CommandArgs<String, String> args) {
+        return new AsyncCommand<>(new Command<>(type, new StatusOutput<>(StringCodec.UTF8), args));
+    }
+
+    /** Whatever output a caller gives for it, the command ends. */
+    @Test
+    void a_command_to_every_lane_ends_with_any_output() {
+        LanesConnection<String, String> lanes = Lanes.of(client(redis().port())).count(2).connect();
+        AsyncCommand<String, String, String> without = new AsyncCommand<>(
+                new Command<>(CommandType.CLIENT, null, args().add("SETNAME").add("me")));
+        lanes.dispatch(without);
+        assertNull(without.toCompletableFuture().orTimeout(20, TimeUnit.SECONDS).join());
+        AsyncCommand<String, String, Long> number = new AsyncCommand<>(new Command<>(CommandType.CLIENT,
+                new IntegerOutput<>(StringCodec.UTF8), args().add("SETNAME").add("me")));
+        lanes.dispatch(number);
+        Exception error = assertThrows(Exception.class,
+                () -> number.toCompletableFuture().orTimeout(20, TimeUnit.SECONDS).join());
+        assertFalse(error.getCause() instanceof TimeoutException, error::toString);
     }
 
     /** Lettuce's sync API wraps an error for some commands and throws it as it is for others. */
@@ -100,7 +193,7 @@ class GuardTest extends ServerCase {
         RedisFuture<String> future = lanes.async().multi();
         assertInstanceOf(LanesException.class, assertThrows(Exception.class, () -> future.get(5, TimeUnit.SECONDS)).getCause());
         assertThrows(LanesException.class, () -> lanes.reactive().watch("k").block());
-        assertThrows(RedisException.class, () -> lanes.sync().dispatch(OwnKeyword.OWN, new StatusOutput<>(StringCodec.UTF8),
+        assertThrows(RedisException.class, () -> lanes.sync().dispatch(new OwnKeyword("blpop"), new StatusOutput<>(StringCodec.UTF8),
                 new CommandArgs<>(StringCodec.UTF8).addKey("k").add(0)));
     }
 
@@ -120,7 +213,7 @@ class GuardTest extends ServerCase {
 
         RedisClient admin = client(own.port());
         StatefulRedisConnection<String, String> adminConnection = admin.connect();
-        adminConnection.sync().aclSetuser("writer", io.lettuce.core.AclSetuserArgs.Builder.on().addPassword("secret")
+        adminConnection.sync().aclSetuser("writer", AclSetuserArgs.Builder.on().addPassword("secret")
                 .allCommands().allKeys());
         assertEquals("OK", lanes.sync().auth("writer", "secret"));
         clients = lanes.sync().clientList();
@@ -152,6 +245,40 @@ class GuardTest extends ServerCase {
         RedisFuture<KeyValue<String, String>> third = lanes.async().blpop(0, "out");
         lanes.sync().rpush("out", "c");
         assertEquals("c", third.get(20, TimeUnit.SECONDS).getValue());
+    }
+
+    /** With one lease only: each needs the one that the command before it had. */
+    @ParameterizedTest
+    @MethodSource("kinds")
+    void who_has_a_reply_finds_the_lease_given_back(Server.Kind kind) throws Exception {
+        LanesConnection<String, String> lanes = Lanes.of(client(port(kind))).count(1).autoLease(true).leases(1).connect();
+        lanes.sync().del("chain");
+        for (int i = 0; i < 60; i++) {
+            lanes.sync().rpush("chain", "v");
+        }
+        for (int i = 0; i < 20; i++) {
+            assertEquals("v", lanes.sync().blpop(1, "chain").getValue());
+        }
+        List<String> popped = lanes.reactive().blpop(1, "chain").map(KeyValue::getValue).repeat(19).collectList().block();
+        assertEquals(20, popped.size());
+        CompletionStage<KeyValue<String, String>> chain = lanes.async().blpop(1, "chain");
+        for (int i = 0; i < 19; i++) {
+            chain = chain.thenCompose(ignored -> lanes.async().blpop(1, "chain"));
+        }
+        assertEquals("v", chain.toCompletableFuture().get(20, TimeUnit.SECONDS).getValue());
+    }
+
+    @ParameterizedTest
+    @MethodSource("kinds")
+    void a_publisher_that_is_cancelled_frees_its_lease(Server.Kind kind) {
+        LanesConnection<String, String> lanes = Lanes.of(client(port(kind))).count(1).autoLease(true).leases(1).connect();
+        lanes.sync().del("cancelled");
+        Disposable waiting = lanes.reactive().blpop(0, "cancelled").subscribe();
+        Await.until("it blocks", () -> lanes.sync().info("clients").contains("blocked_clients:1"));
+        waiting.dispose();
+        Await.until("none is left blocked", () -> lanes.sync().info("clients").contains("blocked_clients:0"));
+        lanes.sync().rpush("cancelled", "v");
+        assertEquals("v", lanes.sync().blpop(1, "cancelled").getValue());
     }
 
     @ParameterizedTest

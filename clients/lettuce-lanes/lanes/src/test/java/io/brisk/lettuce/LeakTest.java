@@ -1,6 +1,7 @@
 package io.brisk.lettuce;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertInstanceOf;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
@@ -11,9 +12,25 @@ import io.lettuce.core.RedisClient;
 import io.lettuce.core.RedisFuture;
 import io.lettuce.core.SocketOptions;
 import io.lettuce.core.ClientOptions;
+import io.lettuce.core.codec.StringCodec;
+import io.lettuce.core.output.StatusOutput;
+import io.lettuce.core.protocol.AsyncCommand;
+import io.lettuce.core.protocol.Command;
+import io.lettuce.core.protocol.CommandType;
+import io.lettuce.core.resource.ClientResources;
+import io.netty.util.HashedWheelTimer;
+import java.io.IOException;
+import java.net.InetAddress;
+import java.net.ServerSocket;
+import java.net.Socket;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Set;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CompletionException;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.Test;
 
@@ -93,5 +110,93 @@ class LeakTest extends ServerCase {
         }
         assertThrows(Exception.class, () -> lanes.async().get("k").get(20, TimeUnit.SECONDS));
         assertThrows(LanesException.class, lanes::lease);
+    }
+
+    /** Who shuts the client down need not close each connection; nothing of it may go on. */
+    @Test
+    void a_probe_ends_with_the_client() {
+        HashedWheelTimer timer = new HashedWheelTimer();
+        ending(() -> timer.stop());
+        ClientResources resources = ClientResources.builder().timer(timer).build();
+        ending(() -> resources.shutdown().syncUninterruptibly());
+        RedisClient client = RedisClient.create(resources, uri(redis().port()));
+        Lanes.of(client).count(2).probe(Duration.ofMillis(10), Duration.ofMillis(10)).connect();
+        assertTrue(timer.pendingTimeouts() > 0);
+        client.shutdown();
+        // Between two probes there is none for a moment.
+        int[] looks = { 0 };
+        Await.until("no timeout is left", () -> (looks[0] = timer.pendingTimeouts() == 0 ? looks[0] + 1 : 0) == 100);
+    }
+
+    /** A server that does not answer at first: all attempts go on at once, and hold up no other connection's reconnect. */
+    @Test
+    void all_lanes_connect_at_once() throws Exception {
+        ClientResources resources = ClientResources.builder().computationThreadPoolSize(2).build();
+        ending(() -> resources.shutdown().syncUninterruptibly());
+        try (ServerSocket mute = new ServerSocket(0, 50, InetAddress.getLoopbackAddress())) {
+            Set<Socket> attempts = ConcurrentHashMap.newKeySet();
+            Thread accepting = new Thread(() -> {
+                try {
+                    while (true) {
+                        attempts.add(mute.accept());
+                    }
+                } catch (IOException e) {
+                    // The test is over.
+                }
+            });
+            accepting.start();
+            RedisClient client = RedisClient.create(resources, uri(mute.getLocalPort()));
+            CompletableFuture<Object> connecting = CompletableFuture.supplyAsync(() -> Lanes.of(client).count(6).connect());
+            Await.until("all six connect", () -> attempts.size() == 6);
+            for (Socket attempt : attempts) {
+                attempt.close();
+            }
+            CompletionException error = assertThrows(CompletionException.class,
+                    () -> connecting.orTimeout(20, TimeUnit.SECONDS).join());
+            assertInstanceOf(LanesException.class, error.getCause());
+            client.shutdown();
+        }
+    }
+
+    /** Its resources go on, so nothing else would end what is begun then. */
+    @Test
+    void nothing_is_leased_after_the_end_of_the_client() {
+        ClientResources resources = ClientResources.create();
+        ending(() -> resources.shutdown().syncUninterruptibly());
+        RedisClient client = RedisClient.create(resources, uri(redis().port()));
+        LanesConnection<String, String> lanes = Lanes.of(client).count(2).autoLease(true).connect();
+        client.shutdown();
+        RedisFuture<?> pop = lanes.async().blpop(1, "k");
+        assertInstanceOf(LanesException.class,
+                assertThrows(ExecutionException.class, () -> pop.get(20, TimeUnit.SECONDS)).getCause());
+        assertThrows(LanesException.class, lanes::lease);
+    }
+
+    @Test
+    void a_client_that_was_shut_down_is_the_reason_given() {
+        RedisClient client = client(redis().port());
+        client.shutdown();
+        assertThrows(LanesException.class, () -> Lanes.of(client).count(2).connect());
+        assertThrows(LanesException.class, () -> Lanes.of(client, uri(redis().port())).count(2).connect());
+        assertThrows(LanesException.class, () -> ending(LeasePool.of(client, 1)).borrow(Duration.ofMillis(1)));
+    }
+
+    /** A thread that ended the last pending command may come to note it after another one has sent the next. */
+    @Test
+    void a_lane_is_busy_however_late_an_end_is_noted() {
+        LanesConnection<String, String> lanes = Lanes.of(client(redis().port())).count(1).counting(true).connect();
+        RealLane<String, String> lane = (RealLane<String, String>) lanes.lanes().get(0);
+        AsyncCommand<String, String, String> pending = command();
+        lane.count(pending);
+        lane.noteBusyOrIdle();
+        long before = lane.busyNanos();
+        Await.until("it becomes busier", () -> lane.busyNanos() > before);
+        pending.complete();
+        lane.noteBusyOrIdle();
+        assertEquals(lane.busyNanos(), lane.busyNanos());
+    }
+
+    private static AsyncCommand<String, String, String> command() {
+        return new AsyncCommand<>(new Command<>(CommandType.PING, new StatusOutput<>(StringCodec.UTF8)));
     }
 }

@@ -11,6 +11,8 @@ import io.brisk.lettuce.testkit.FaultProxy;
 import io.brisk.lettuce.testkit.Server;
 import io.lettuce.core.RedisException;
 import io.lettuce.core.codec.StringCodec;
+import io.lettuce.core.output.StatusOutput;
+import io.lettuce.core.protocol.CommandArgs;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
@@ -120,6 +122,80 @@ class LeasePoolTest extends ServerCase {
         LeasedConnection<String, String> last = pool.borrow(SOON);
         assertNotSame(next, last, "its timeout was changed");
         last.close();
+    }
+
+    @ParameterizedTest
+    @MethodSource("kinds")
+    void a_command_that_was_given_up_may_still_block_and_is_not_lent_with_its_connection(Server.Kind kind) {
+        LeasePool<String, String> pool = pool(port(kind), 1);
+        LeasedConnection<String, String> cancelled = pool.borrow(SOON);
+        cancelled.async().blpop(0, "never").cancel(true);
+        cancelled.close();
+        LeasedConnection<String, String> timedOut = pool.borrow(SOON);
+        assertNotSame(cancelled, timedOut);
+        assertEquals("PONG", timedOut.sync().ping());
+        assertThrows(RedisException.class, () -> timedOut.reactive().blpop(0, "never").timeout(Duration.ofMillis(20))
+                .onErrorMap(error -> new RedisException(error)).block());
+        timedOut.close();
+        try (LeasedConnection<String, String> last = pool.borrow(SOON)) {
+            assertNotSame(timedOut, last);
+            assertEquals("PONG", last.sync().ping());
+        }
+    }
+
+    @ParameterizedTest
+    @MethodSource("kinds")
+    void a_blocking_command_that_was_answered_leaves_its_connection_usable(Server.Kind kind) {
+        LeasePool<String, String> pool = pool(port(kind), 1);
+        LeasedConnection<String, String> first = pool.borrow(SOON);
+        first.sync().del("answered");
+        first.sync().set("text", "abc");
+        first.close();
+        for (int i = 0; i < 50; i++) {
+            try (LeasedConnection<String, String> own = pool.borrow(SOON)) {
+                assertSame(first, own);
+                own.sync().rpush("answered", "v");
+                assertEquals("v", own.sync().blpop(1, "answered").getValue());
+                assertThrows(RedisException.class, () -> own.sync().blpop(1, "text"));
+                own.sync().rpush("answered", "w");
+                assertEquals("w", own.reactive().blpop(1, "answered").block().getValue());
+            }
+        }
+    }
+
+    @ParameterizedTest
+    @MethodSource("kinds")
+    void a_transaction_that_lettuce_does_not_know_of_does_not_reach_the_next(Server.Kind kind) {
+        LeasePool<String, String> pool = pool(port(kind), 1);
+        LeasedConnection<String, String> own = pool.borrow(SOON);
+        assertEquals("OK", own.sync().dispatch(new OwnKeyword("multi"), new StatusOutput<>(StringCodec.UTF8)));
+        own.close();
+        LeasedConnection<String, String> next = pool.borrow(SOON);
+        assertEquals("PONG", next.sync().ping());
+        next.sync().dispatch(new OwnKeyword("watch"), new StatusOutput<>(StringCodec.UTF8),
+                new CommandArgs<>(StringCodec.UTF8).addKey("seen"));
+        next.close();
+        try (LeasedConnection<String, String> last = pool.borrow(SOON)) {
+            last.sync().set("seen", "changed");
+            last.sync().multi();
+            last.sync().set("seen", "again");
+            assertEquals(1, last.sync().exec().size());
+        }
+    }
+
+    /** The server gets a MULTI whose caller has given up, so the connection is in a transaction when it comes. */
+    @Test
+    void a_transaction_whose_begin_was_given_up_does_not_reach_the_next() {
+        LeasePool<String, String> pool = pool(redis().port(), 1);
+        // Often, for the reply may come before, after, or while it is given up.
+        for (int round = 0; round < 500; round++) {
+            LeasedConnection<String, String> own = pool.borrow(SOON);
+            own.async().multi().cancel(true);
+            own.close();
+            try (LeasedConnection<String, String> next = pool.borrow(SOON)) {
+                assertEquals("PONG", next.sync().ping(), "round " + round);
+            }
+        }
     }
 
     @ParameterizedTest

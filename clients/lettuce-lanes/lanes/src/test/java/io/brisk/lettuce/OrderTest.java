@@ -9,6 +9,12 @@ import io.brisk.lettuce.testkit.Server;
 import io.lettuce.core.RedisClient;
 import io.lettuce.core.api.StatefulRedisConnection;
 import io.lettuce.core.api.async.RedisAsyncCommands;
+import io.lettuce.core.codec.StringCodec;
+import io.lettuce.core.output.IntegerOutput;
+import io.lettuce.core.protocol.AsyncCommand;
+import io.lettuce.core.protocol.Command;
+import io.lettuce.core.protocol.CommandArgs;
+import io.lettuce.core.protocol.CommandType;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.ConcurrentLinkedQueue;
@@ -31,6 +37,8 @@ class OrderTest extends ServerCase {
     /** Bounds the memory of commands that are not answered. */
     private static final int UNANSWERED_MAX = 20_000;
 
+    private static final int BATCH = 100;
+
     /** Appends ascending numbers, one after the other, without waiting for replies; keyOf may change the key. */
     private static void append(StatefulRedisConnection<String, String> connection, int appends, IntFunction<String> keyOf)
             throws InterruptedException {
@@ -45,6 +53,32 @@ class OrderTest extends ServerCase {
                 }
                 unanswered.release();
             });
+        }
+        unanswered.acquire(UNANSWERED_MAX);
+        assertNull(failure.get());
+    }
+
+    /** As {@link #append}, but many commands are given at once, which takes the connection's other way. */
+    private static void appendBatches(LanesConnection<String, String> lanes, int appends, String key)
+            throws InterruptedException {
+        Semaphore unanswered = new Semaphore(UNANSWERED_MAX);
+        AtomicReference<Throwable> failure = new AtomicReference<>();
+        for (int i = 0; i < appends; i += BATCH) {
+            unanswered.acquire(BATCH);
+            List<AsyncCommand<String, String, Long>> batch = new ArrayList<>(BATCH);
+            for (int j = i; j < i + BATCH; j++) {
+                AsyncCommand<String, String, Long> append = new AsyncCommand<>(new Command<>(CommandType.APPEND,
+                        new IntegerOutput<>(StringCodec.UTF8),
+                        new CommandArgs<>(StringCodec.UTF8).addKey(key).addValue(number(j))));
+                append.onComplete((length, error) -> {
+                    if (error != null) {
+                        failure.set(error);
+                    }
+                    unanswered.release();
+                });
+                batch.add(append);
+            }
+            lanes.dispatch(batch);
         }
         unanswered.acquire(UNANSWERED_MAX);
         assertNull(failure.get());
@@ -93,6 +127,17 @@ class OrderTest extends ServerCase {
             assertTrue(isAscending(all), "order of " + key);
             lanes.sync().del(key);
         }
+    }
+
+    @ParameterizedTest
+    @MethodSource("kinds")
+    void batches_keep_the_order_of_a_key(Server.Kind kind) throws Exception {
+        LanesConnection<String, String> lanes = Lanes.of(client(port(kind))).count(4).by(Lane.KEY).connect();
+        lanes.sync().del("batches");
+        appendBatches(lanes, 50_000, "batches");
+        String all = lanes.sync().get("batches");
+        assertEquals(50_000 * WIDTH, all.length());
+        assertTrue(isAscending(all));
     }
 
     /** Threads that take turns on one key: what one gives after another gave is behind it, whoever gives it. */
@@ -158,9 +203,9 @@ class OrderTest extends ServerCase {
     void random_lanes_do_not_keep_order(Server.Kind kind) throws Exception {
         LanesConnection<String, String> lanes = Lanes.of(client(port(kind))).count(4).by(Lane.RANDOM).connect();
         lanes.sync().del("mixed");
-        append(lanes, 200_000, i -> "mixed");
+        append(lanes, 20_000, i -> "mixed");
         String all = lanes.sync().get("mixed");
-        assertEquals(200_000 * WIDTH, all.length());
+        assertEquals(20_000 * WIDTH, all.length());
         assertFalse(isAscending(all));
     }
 }

@@ -5,12 +5,15 @@ import io.brisk.lettuce.Lanes;
 import io.brisk.lettuce.LanesConnection;
 import io.lettuce.core.AbstractRedisClient;
 import io.lettuce.core.RedisClient;
+import io.lettuce.core.RedisException;
 import io.lettuce.core.api.StatefulConnection;
 import io.lettuce.core.api.StatefulRedisConnection;
 import io.lettuce.core.codec.ByteArrayCodec;
 import io.lettuce.core.codec.RedisCodec;
 import java.nio.ByteBuffer;
 import org.springframework.data.redis.connection.RedisConfiguration;
+import org.springframework.data.redis.connection.RedisStandaloneConfiguration;
+import org.springframework.data.redis.connection.RedisStaticMasterReplicaConfiguration;
 import org.springframework.data.redis.connection.lettuce.LettuceClientConfiguration;
 import org.springframework.data.redis.connection.lettuce.LettuceConnectionFactory;
 
@@ -38,6 +41,8 @@ public class LanesLettuceConnectionFactory extends LettuceConnectionFactory {
 
     private final Object monitor = new Object();
 
+    private final boolean masterReplica;
+
     private int lanes;
 
     private Lane rule = Lane.KEY;
@@ -54,14 +59,17 @@ public class LanesLettuceConnectionFactory extends LettuceConnectionFactory {
      */
     public LanesLettuceConnectionFactory(RedisConfiguration configuration, LettuceClientConfiguration clientConfiguration) {
         super(configuration, clientConfiguration);
+        this.masterReplica = configuration instanceof RedisStaticMasterReplicaConfiguration;
     }
 
     /**
      * A factory with lanes for the same server as another one, and with its settings. The other one is not started and
-     * not ended. Its executor cannot be read and is not taken over; it matters to clusters only.
+     * not ended. Its executor, which matters to clusters only, and its flush policy for pipelines cannot be read and are
+     * not taken over.
      *
-     * @param plain gives the settings
+     * @param plain gives the settings; not yet initialized
      * @return a factory that is to be initialized as every bean is
+     * @throws IllegalStateException if its server cannot be read, as with a static list of a master and replicas
      */
     public static LanesLettuceConnectionFactory like(LettuceConnectionFactory plain) {
         LanesLettuceConnectionFactory factory = new LanesLettuceConnectionFactory(configurationOf(plain),
@@ -72,6 +80,7 @@ public class LanesLettuceConnectionFactory extends LettuceConnectionFactory {
         factory.setConvertPipelineAndTxResults(plain.getConvertPipelineAndTxResults());
         factory.setPhase(plain.getPhase());
         factory.setAutoStartup(plain.isAutoStartup());
+        factory.setEarlyStartup(plain.isEarlyStartup());
         return factory;
     }
 
@@ -82,7 +91,28 @@ public class LanesLettuceConnectionFactory extends LettuceConnectionFactory {
         if (plain.getSentinelConfiguration() != null) {
             return plain.getSentinelConfiguration();
         }
-        return plain.getSocketConfiguration() != null ? plain.getSocketConfiguration() : plain.getStandaloneConfiguration();
+        if (plain.getSocketConfiguration() != null) {
+            return plain.getSocketConfiguration();
+        }
+        if (!hasStandaloneConfiguration(plain)) {
+            throw new IllegalStateException("Lanes cannot be put in the place of this LettuceConnectionFactory: which server"
+                    + " it is for cannot be read, as with RedisStaticMasterReplicaConfiguration. Lanes are for one server:"
+                    + " declare a LanesLettuceConnectionFactory with its configuration, or do without lanes here.");
+        }
+        return plain.getStandaloneConfiguration();
+    }
+
+    /**
+     * Whether the standalone configuration of a factory is the one that it uses. If it uses one of another kind, it still
+     * has one, for this machine. What tells them apart is that a change of the one in use is seen through the factory.
+     */
+    private static boolean hasStandaloneConfiguration(LettuceConnectionFactory plain) {
+        RedisStandaloneConfiguration standalone = plain.getStandaloneConfiguration();
+        int database = standalone.getDatabase();
+        standalone.setDatabase(database + 1);
+        boolean follows = plain.getDatabase() == database + 1;
+        standalone.setDatabase(database);
+        return follows && plain.getDatabase() == database;
     }
 
     /**
@@ -110,6 +140,10 @@ public class LanesLettuceConnectionFactory extends LettuceConnectionFactory {
     public void afterPropertiesSet() {
         if (isClusterAware()) {
             throw new IllegalStateException("Lanes are for one server; a cluster has a connection per node already."
+                    + " Use LettuceConnectionFactory.");
+        }
+        if (masterReplica) {
+            throw new IllegalStateException("Lanes are for one server, not for a list of a master and replicas."
                     + " Use LettuceConnectionFactory.");
         }
         if (getClientConfiguration().getReadFrom().isPresent()) {
@@ -156,12 +190,54 @@ public class LanesLettuceConnectionFactory extends LettuceConnectionFactory {
 
     @Override
     protected StatefulRedisConnection<byte[], byte[]> getSharedConnection() {
-        return getShareNativeConnection() ? lanes() : super.getSharedConnection();
+        if (!getShareNativeConnection()) {
+            return super.getSharedConnection();
+        }
+        if (getValidateConnection()) {
+            validateConnection();
+        }
+        return lanes();
     }
 
     @Override
     protected StatefulConnection<ByteBuffer, ByteBuffer> getSharedReactiveConnection() {
-        return getShareNativeConnection() ? reactiveLanes() : super.getSharedReactiveConnection();
+        if (!getShareNativeConnection()) {
+            return super.getSharedReactiveConnection();
+        }
+        if (getValidateConnection()) {
+            validateConnection();
+        }
+        return reactiveLanes();
+    }
+
+    /** {@inheritDoc} Lanes that are all lost, or do not answer PING, are closed and connected again when they are needed. */
+    @Override
+    public void validateConnection() {
+        if (!getShareNativeConnection()) {
+            super.validateConnection();
+            return;
+        }
+        synchronized (monitor) {
+            if (!answers(imperative)) {
+                imperative.close();
+                imperative = null;
+            }
+            if (!answers(reactive)) {
+                reactive.close();
+                reactive = null;
+            }
+        }
+    }
+
+    private static boolean answers(LanesConnection<?, ?> lanes) {
+        if (lanes == null) {
+            return true;
+        }
+        try {
+            return lanes.isOpen() && "PONG".equals(lanes.sync().ping());
+        } catch (RedisException e) {
+            return false;
+        }
     }
 
     /** {@inheritDoc} The lanes are closed and connected again when they are needed. */

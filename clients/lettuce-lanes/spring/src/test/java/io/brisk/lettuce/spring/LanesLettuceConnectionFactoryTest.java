@@ -1,21 +1,31 @@
 package io.brisk.lettuce.spring;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertNull;
+import static org.junit.jupiter.api.Assertions.assertSame;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import io.brisk.lettuce.LaneHealth;
 import io.brisk.lettuce.testkit.Await;
+import io.brisk.lettuce.testkit.FaultProxy;
 import io.brisk.lettuce.testkit.Server;
+import io.lettuce.core.ClientOptions;
 import io.lettuce.core.ReadFrom;
 import java.time.Duration;
 import java.util.List;
+import java.util.Set;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
 import org.junit.jupiter.api.Test;
 import org.springframework.data.redis.connection.RedisClusterConfiguration;
+import org.springframework.data.redis.connection.RedisConfiguration;
+import org.springframework.data.redis.connection.RedisSentinelConfiguration;
 import org.springframework.data.redis.connection.RedisStandaloneConfiguration;
+import org.springframework.data.redis.connection.RedisStaticMasterReplicaConfiguration;
 import org.springframework.data.redis.connection.lettuce.LettuceClientConfiguration;
+import org.springframework.data.redis.connection.lettuce.LettuceConnectionFactory;
 import org.springframework.data.redis.core.ReactiveStringRedisTemplate;
 import org.springframework.data.redis.core.RedisOperations;
 import org.springframework.data.redis.core.SessionCallback;
@@ -123,5 +133,67 @@ class LanesLettuceConnectionFactoryTest {
                 LettuceClientConfiguration.builder().readFrom(ReadFrom.REPLICA).build());
         assertTrue(assertThrows(IllegalStateException.class, replicas::afterPropertiesSet).getMessage().contains("ReadFrom"));
         assertThrows(IllegalArgumentException.class, () -> replicas.setLanes(0));
+    }
+
+    /** Its address would be another one, that of this machine, and nobody would be told. */
+    @Test
+    void a_factory_whose_server_cannot_be_read_is_not_taken_over() {
+        LettuceConnectionFactory masterReplica = new LettuceConnectionFactory(
+                new RedisStaticMasterReplicaConfiguration("10.0.0.1", 7000));
+        String message = assertThrows(IllegalStateException.class, () -> LanesLettuceConnectionFactory.like(masterReplica))
+                .getMessage();
+        assertTrue(message.contains("RedisStaticMasterReplicaConfiguration"), message);
+        RedisStandaloneConfiguration second = new RedisStandaloneConfiguration("10.0.0.1", 7000);
+        second.setDatabase(1);
+        assertThrows(IllegalStateException.class,
+                () -> LanesLettuceConnectionFactory.like(new LettuceConnectionFactory((RedisConfiguration) second)));
+
+        LanesLettuceConnectionFactory own = new LanesLettuceConnectionFactory(
+                new RedisStaticMasterReplicaConfiguration("10.0.0.1", 7000), LettuceClientConfiguration.defaultConfiguration());
+        assertTrue(assertThrows(IllegalStateException.class, own::afterPropertiesSet).getMessage().contains("master"));
+    }
+
+    @Test
+    void a_factory_is_taken_over_with_its_settings() {
+        RedisStandaloneConfiguration configuration = new RedisStandaloneConfiguration("10.0.0.1", 7000);
+        configuration.setDatabase(3);
+        configuration.setPassword("secret");
+        LettuceConnectionFactory plain = new LettuceConnectionFactory(configuration);
+        plain.setEarlyStartup(false);
+        plain.setValidateConnection(true);
+        LanesLettuceConnectionFactory factory = LanesLettuceConnectionFactory.like(plain);
+        assertEquals("10.0.0.1", factory.getHostName());
+        assertEquals(7000, factory.getPort());
+        assertEquals(3, factory.getDatabase());
+        assertEquals("secret", factory.getPassword());
+        assertFalse(factory.isEarlyStartup());
+        assertTrue(factory.getValidateConnection());
+        assertEquals(3, configuration.getDatabase());
+        RedisSentinelConfiguration sentinel = new RedisSentinelConfiguration("mymaster", Set.of("10.0.0.2:26379"));
+        assertSame(sentinel, LanesLettuceConnectionFactory.like(new LettuceConnectionFactory(sentinel))
+                .getSentinelConfiguration());
+    }
+
+    /** Spring's own shared connection must not be opened beside the lanes for it. */
+    @Test
+    void validation_looks_at_the_lanes_and_replaces_them() {
+        try (Server server = Server.start(Server.Kind.REDIS); FaultProxy proxy = new FaultProxy(server.port())) {
+            LanesLettuceConnectionFactory factory = new LanesLettuceConnectionFactory(
+                    new RedisStandaloneConfiguration("127.0.0.1", proxy.port()), LettuceClientConfiguration.builder()
+                            .clientOptions(ClientOptions.builder().autoReconnect(false).build()).build());
+            factory.setLanes(2);
+            factory.setValidateConnection(true);
+            factory.afterPropertiesSet();
+            factory.start();
+            StringRedisTemplate template = new StringRedisTemplate(factory);
+            template.opsForValue().set("k", "v");
+            factory.validateConnection();
+            assertEquals(2, sockets(template));
+            proxy.links().forEach(FaultProxy.Link::cut);
+            Await.until("the lanes are lost", () -> factory.lanes().lanes().stream().noneMatch(LaneHealth::isConnected));
+            assertEquals("v", template.opsForValue().get("k"));
+            assertEquals(2, sockets(template));
+            factory.destroy();
+        }
     }
 }
