@@ -50,9 +50,6 @@ const LINGER: Duration = Duration::from_secs(2);
 /// Bytes of requests that wait: a head, and what one receive brings behind it.
 const INPUT_BYTES_MAX: usize = HEAD_BYTES_MAX + 256 * 1024;
 
-const TOO_MANY: &[u8] =
-    b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
-
 /// The thread that answers.
 pub(crate) struct Http {
     thread: JoinHandle<()>,
@@ -107,7 +104,7 @@ fn set_up(listeners: Vec<Listener>, backend: BackendChoice) -> std::io::Result<R
 }
 
 fn serve(shared: &'static Shared, reactor: &mut Reactor, is_over: &AtomicBool) {
-    let mut server = Server { shared, connections: HashMap::new() };
+    let mut server = Server { shared, connections: HashMap::new(), events: 0 };
     while !is_over.load(Ordering::SeqCst) {
         let wait = server.end_late(reactor.io(), unix_ms());
         if let Err(error) = reactor.poll(&mut server, wait) {
@@ -128,6 +125,8 @@ struct Connection {
     body: u64,
     /// When it is closed unless something is done before, in Unix ms.
     until_ms: u64,
+    /// When it was heard of, as a count of such events.
+    heard: u64,
     /// Waits until its answers are taken.
     is_held: bool,
     /// The client sends nothing more.
@@ -139,6 +138,8 @@ struct Connection {
 struct Server {
     shared: &'static Shared,
     connections: HashMap<Token, Connection>,
+    /// Connections accepted, and times that one of them has sent something.
+    events: u64,
 }
 
 impl Server {
@@ -154,6 +155,19 @@ impl Server {
             }
         }
         next.map(Duration::from_millis)
+    }
+
+    /// Has a place free for one more: the connection that was silent for the longest time has to go. So nobody who
+    /// holds many keeps others from asking whether this server is well. O(connections).
+    fn make_room(&mut self, io: &mut Control) {
+        if self.connections.len() < HTTP_CONNECTIONS_MAX {
+            return;
+        }
+        let silent = self.connections.iter().min_by_key(|(_, connection)| connection.heard);
+        if let Some(token) = silent.map(|(token, _)| *token) {
+            self.connections.remove(&token);
+            io.close(token, Close::Now);
+        }
     }
 
     /// Decrypts what has come, or takes it as it is; false if the connection is broken.
@@ -281,15 +295,11 @@ impl Server {
 }
 
 impl Handler for Server {
-    fn accepted(&mut self, _: &mut Control, token: Token, _: usize) -> Accept {
-        let is_encrypted = self.shared.config().network.http_tls;
-        if self.connections.len() >= HTTP_CONNECTIONS_MAX {
-            // Before a handshake nothing can be said that the client would understand.
-            let why = if is_encrypted { b"".as_slice() } else { TOO_MANY };
-            return Accept::Refuse(why.into());
-        }
+    fn accepted(&mut self, io: &mut Control, token: Token, _: usize) -> Accept {
+        self.make_room(io);
+        self.events += 1;
         let mut tls = None;
-        if is_encrypted {
+        if self.shared.config().network.http_tls {
             let stream = self.shared.tls.current().and_then(|it| TlsStream::new(it).ok());
             let Some(stream) = stream else { return Accept::Refuse(b"".as_slice().into()) };
             tls = Some(Box::new(stream));
@@ -300,6 +310,7 @@ impl Handler for Server {
             seen: 0,
             body: 0,
             until_ms: unix_ms() + REQUEST_MS_MAX,
+            heard: self.events,
             is_held: false,
             finished: false,
             is_closing: false,
@@ -310,6 +321,8 @@ impl Handler for Server {
 
     fn received(&mut self, io: &mut Control, token: Token, bytes: &[u8]) {
         let Some(mut connection) = self.connections.remove(&token) else { return };
+        self.events += 1;
+        connection.heard = self.events;
         let is_new = connection.input.is_empty() && connection.body == 0;
         if is_new && !connection.is_closing {
             // What a slow client sends byte by byte does not give it more time.
