@@ -4,11 +4,10 @@
 //! the server by the README's command. What takes longer than a change should wait for is in `nightly.rs`.
 
 use crate::options::Options;
-use crate::steps::{Step, cargo, run_all};
+use crate::steps::{Step, cargo, our_cargo, run_all};
 use crate::{documents, instructions, package, readme, tidy};
 use anyhow::{Context, Result};
 use brisk_testkit::server::{SERVER_BIN, brisk_binary, workspace_root};
-use std::env;
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 
@@ -75,10 +74,7 @@ fn clippy() -> Result<bool> {
 /// that whoever reads the output mends the test; what fails twice has failed.
 #[expect(clippy::print_stdout, reason = "the report is the output of the command")]
 fn test() -> Result<bool> {
-    let program = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let mut child = Command::new(&program)
-        .args(["test", "--workspace", "--quiet", "--no-fail-fast"])
-        .current_dir(workspace_root())
+    let mut child = our_cargo(&["test", "--workspace", "--quiet", "--no-fail-fast"])
         .stderr(Stdio::piped())
         .spawn()
         .context("cannot run cargo")?;

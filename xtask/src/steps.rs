@@ -43,12 +43,18 @@ pub(crate) fn run_all(task: &str, steps: &[Step], wanted: &[String]) -> Result<b
     Ok(true)
 }
 
-/// Runs the cargo that runs us; tells whether it succeeded.
-pub(crate) fn cargo(words: &[&str], env: &[(&str, &str)]) -> Result<bool> {
+/// The cargo that runs us, in the workspace's root.
+pub(crate) fn our_cargo(words: &[&str]) -> Command {
     let program = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(program);
-    command.args(words).envs(env.iter().copied()).current_dir(workspace_root());
-    Ok(command.status().context("cannot run cargo")?.success())
+    command.args(words).current_dir(workspace_root());
+    command
+}
+
+/// Runs the cargo that runs us; tells whether it succeeded.
+pub(crate) fn cargo(words: &[&str], env: &[(&str, &str)]) -> Result<bool> {
+    let status = our_cargo(words).envs(env.iter().copied()).status().context("cannot run cargo")?;
+    Ok(status.success())
 }
 
 /// Runs the cargo of the nightly toolchain; tells whether it succeeded.
