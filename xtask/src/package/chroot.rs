@@ -79,10 +79,14 @@ impl Clean {
 
     /// Runs a task of this program with the clean Debian's processes, mounts and network.
     pub(crate) fn run(&self, task: &str, words: &[&str]) -> Result<bool> {
+        // A copy, of what runs and not of what its path names: cargo may have built it again since it
+        // was started, and the file it was started from is gone then.
+        let ourselves = self.root.join(OURSELVES);
+        fs::copy("/proc/self/exe", &ourselves).context("cannot copy this program")?;
         let mut command = Command::new("unshare");
         command.args(["--mount", "--pid", "--net", "--ipc", "--uts", "--fork", "--kill-child"]);
         command.args(["--propagation", "private", "--"]);
-        command.arg(std::env::current_exe()?).args(["inside", task]).arg(&self.root).args(words);
+        command.arg(&ourselves).args(["inside", task]).arg(&self.root).args(words);
         Ok(command.status().context("cannot run unshare")?.success())
     }
 }
@@ -200,11 +204,6 @@ pub(crate) fn inside(words: &[String]) -> Result<bool> {
         .arg(terminals))?;
     // Packages look for this folder to know that there is a manager of services.
     fs::create_dir_all(root.join("run/systemd/system"))?;
-    fs::write(root.join(OURSELVES), "")?;
-    run(Command::new("mount")
-        .arg("--bind")
-        .arg(std::env::current_exe()?)
-        .arg(root.join(OURSELVES)))?;
     // Where apt looks for programs, too.
     let systemctl = root.join("usr/bin/systemctl");
     fs::write(&systemctl, format!("#!/bin/sh\nexec /{OURSELVES} systemctl \"$@\"\n"))?;
