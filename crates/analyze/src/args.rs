@@ -32,6 +32,32 @@ For servers:
   --resume FILE    Keep in FILE what was found, and go on from there if it exists.
 ";
 
+/// An option as [`HELP`] tells it: for completions and manual pages.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Told {
+    pub name: &'static str,
+    /// What it takes, such as `FILE` or `8|16`; empty if nothing.
+    pub value: &'static str,
+    /// In one line.
+    pub text: String,
+}
+
+/// All options, in the order of [`HELP`].
+pub fn options() -> Vec<Told> {
+    let mut options: Vec<Told> = Vec::new();
+    for line in HELP.lines() {
+        let text = line.trim();
+        if let Some((head, text)) = text.split_once("  ").filter(|_| text.starts_with("--")) {
+            let (name, value) = head.split_once(' ').unwrap_or((head, ""));
+            options.push(Told { name, value, text: text.trim().to_owned() });
+        } else if let (true, Some(last)) = (line.starts_with("     "), options.last_mut()) {
+            last.text.push(' ');
+            last.text.push_str(text);
+        }
+    }
+    options
+}
+
 /// What the words ask for.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Args {
@@ -152,6 +178,22 @@ mod tests {
         assert_eq!(parsed("").unwrap(), Args::default());
         assert_eq!(parsed("--top 0").unwrap().top, usize::MAX);
         assert_eq!(parsed("--quantum 16").unwrap().classes, Some(Classes::USUAL));
+    }
+
+    #[test]
+    fn the_help_tells_every_option_and_no_other() {
+        let told = options();
+        assert_eq!(told.len(), HELP.matches("\n  --").count());
+        for Told { name, value, text } in told {
+            let word = match value {
+                "" => "",
+                "8|16" => "8",
+                "P%" => "5%",
+                _ => "7",
+            };
+            assert!(parsed(&format!("{name} {word}")).is_ok(), "{name} {value}");
+            assert!(text.ends_with('.') && !text.contains("  "), "{text}");
+        }
     }
 
     #[test]

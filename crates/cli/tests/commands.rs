@@ -284,7 +284,17 @@ fn bash_completes_options_and_what_follows_them() {
         ("brisk-cli --show-pushes y", "yes\n"),
         ("brisk-cli -n 1", "\n"),
         ("brisk-cli get", "\n"),
+        ("brisk-cli -h host -3 ana", "analyze\n"),
+        ("brisk-cli get ana", "\n"),
+        ("brisk-cli -h host analyze --q", "--quantum\n"),
+        ("brisk-cli analyze --quantum 1", "16\n"),
+        ("brisk-cli analyze --resume HOME/comp", "HOME/completions\n"),
+        ("brisk-cli analyze HOME/comp", "HOME/completions\n"),
+        // Not a command here, but a password.
+        ("brisk-cli -a analyze --memk", "--memkeys --memkeys-samples\n"),
     ] {
+        let here = home.path("").display().to_string();
+        let (words, expected) = (words.replace("HOME/", &here), expected.replace("HOME/", &here));
         let script = format!(
             "source '{}'; COMP_WORDS=({words}); COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1)); \
              _brisk_cli; echo \"${{COMPREPLY[*]}}\"",

@@ -1,5 +1,5 @@
-//! Manual pages and completions, made of what the programs print for `--help`: what is said there
-//! is said nowhere else.
+//! Manual pages and completions, made of what the programs print for `--help`, where they do not print
+//! them themselves: what is said there is said nowhere else.
 //!
 //! A help text begins with `Usage:` and the lines below it that are indented as far as what follows
 //! the word. Then come headings (lines at the margin with indented lines below), paragraphs (lines
@@ -178,6 +178,9 @@ fn is_path(word: &Word) -> bool {
     ["file", "path", "dir", "socket"].contains(&value)
 }
 
+/// Writes the completion of a program with these options.
+pub(super) type Completion = fn(&str, &[Word]) -> String;
+
 /// The completion for bash.
 pub(super) fn bash(name: &str, words: &[Word]) -> String {
     let function = format!("_{}", name.replace('-', "_"));
@@ -242,6 +245,7 @@ pub(super) fn fish(name: &str, words: &[Word]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::programs::Tells;
     use super::*;
 
     const HELP: &str = "\
@@ -277,8 +281,8 @@ Server:
 
     #[test]
     fn a_page_has_usage_headings_and_options() {
-        let program =
-            Program { name: "tool", package: "tool", summary: "a tool", has_help: true, more: "" };
+        let tells = Tells::Help;
+        let program = Program { name: "tool", package: "tool", summary: "a tool", tells, more: "" };
         let page = page(&program, HELP, "none");
         for part in [
             "tool [options] FILE\ntool \\-\\-version\n.fi",

@@ -13,10 +13,20 @@ pub(super) struct Program {
     pub(super) package: &'static str,
     /// The line behind its name in the manual.
     pub(super) summary: &'static str,
-    /// Takes `--help`; otherwise it says how it is used when it is called without arguments.
-    pub(super) has_help: bool,
+    pub(super) tells: Tells,
     /// What the manual says besides the help.
     pub(super) more: &'static str,
+}
+
+/// What a program tells of itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Tells {
+    /// How it is used, when it is called without arguments.
+    Usage,
+    /// `--help`.
+    Help,
+    /// Its manual page and its completions, too: `--man`, `--completions SHELL`.
+    Everything,
 }
 
 /// All of them.
@@ -25,7 +35,7 @@ pub(super) const PROGRAMS: &[Program] = &[
         name: "brisk-server",
         package: "brisk-server",
         summary: "in-memory store that speaks the Redis protocol",
-        has_help: true,
+        tells: Tells::Help,
         more: "Every setting is described in brisk.conf(5).\n\
                The service of the package reads /etc/brisk/brisk.conf.",
     },
@@ -33,21 +43,21 @@ pub(super) const PROGRAMS: &[Program] = &[
         name: "brisk-cli",
         package: "brisk-cli",
         summary: "command line for Brisk, Redis and Valkey",
-        has_help: true,
+        tells: Tells::Everything,
         more: "",
     },
     Program {
         name: "brisk-benchmark",
         package: "brisk-benchmark",
         summary: "load generator for Brisk, Redis and Valkey",
-        has_help: true,
+        tells: Tells::Help,
         more: "",
     },
     Program {
         name: "brisk-check-rdb",
         package: "brisk-check",
         summary: "whether a snapshot (RDB file) can be loaded",
-        has_help: false,
+        tells: Tells::Usage,
         more: "Reads the whole file, says what is in it, and if it is damaged, where.\n\
                The exit code is 0 if it can be loaded, 1 if not.",
     },
@@ -55,7 +65,7 @@ pub(super) const PROGRAMS: &[Program] = &[
         name: "brisk-check-aof",
         package: "brisk-check",
         summary: "whether append-only files can be loaded, and cutting what is not whole",
-        has_help: false,
+        tells: Tells::Usage,
         more: "The file is a manifest, with all the files that it names, or one file.\n\
                With --fix the end that a crash tore off is cut off, after asking.\n\
                With --truncate-to-timestamp all that was written after that Unix time is.\n\
@@ -68,7 +78,7 @@ impl Program {
     /// and end with 1, and so do those that take their arguments.
     pub(super) fn help(&self, folder: &Path) -> Result<String> {
         let mut command = Command::new(folder.join(self.name));
-        if self.has_help {
+        if self.tells != Tells::Usage {
             command.arg("--help");
         }
         let done = command.output().with_context(|| format!("cannot run {command:?}"))?;
@@ -78,6 +88,14 @@ impl Program {
         // Tools say the name by which they were called.
         let called = folder.join(self.name).display().to_string();
         Ok(text[from..].replace(&called, self.name))
+    }
+
+    /// What it prints itself, if it does.
+    pub(super) fn told(&self, folder: &Path, words: &[&str]) -> Result<Option<String>> {
+        if self.tells != Tells::Everything {
+            return Ok(None);
+        }
+        output(Command::new(folder.join(self.name)).args(words)).map(Some)
     }
 
     /// The version, as the workspace has it.

@@ -129,7 +129,10 @@ fn derive(places: &Places) -> Result<()> {
             .filter(|other| other.name != name)
             .map(|other| format!("{}(1)", manual::escaped(other.name)))
             .collect();
-        let page = manual::page(program, &help, &others.join(", "));
+        let page = match program.told(&places.programs, &["--man"])? {
+            Some(page) => page,
+            None => manual::page(program, &help, &others.join(", ")),
+        };
         write(&pages.join(format!("{name}.1")), page.as_bytes())?;
         let mut words = manual::words(&help);
         if name == "brisk-server" {
@@ -139,12 +142,16 @@ fn derive(places: &Places) -> Result<()> {
                 about: String::new(),
             }));
         }
-        let files = [
-            (format!("{name}.bash"), manual::bash(name, &words)),
-            (format!("_{name}"), manual::zsh(name, &words)),
-            (format!("{name}.fish"), manual::fish(name, &words)),
+        let shells: [(&str, String, manual::Completion); 3] = [
+            ("bash", format!("{name}.bash"), manual::bash),
+            ("zsh", format!("_{name}"), manual::zsh),
+            ("fish", format!("{name}.fish"), manual::fish),
         ];
-        for (file, text) in files {
+        for (shell, file, made) in shells {
+            let text = match program.told(&places.programs, &["--completions", shell])? {
+                Some(text) => text,
+                None => made(name, &words),
+            };
             write(&completions.join(file), text.as_bytes())?;
         }
     }

@@ -1,8 +1,9 @@
-//! Completions for shells.
+//! Completions for shells: the options, and the word `analyze` with options of its own behind it.
 
 use crate::cluster;
 use crate::options::Shell;
-use crate::options::table::{Completed, Row, SECTIONS};
+use crate::options::table::{Completed, SECTIONS};
+use brisk_analyze::args;
 
 /// What is to be put where the shell looks for completions.
 pub(crate) fn of(shell: Shell) -> String {
@@ -13,23 +14,59 @@ pub(crate) fn of(shell: Shell) -> String {
     }
 }
 
-fn rows() -> impl Iterator<Item = &'static Row> {
-    SECTIONS.iter().flat_map(|section| section.rows)
+/// An option, as a shell needs it.
+struct Word {
+    names: Vec<&'static str>,
+    /// What follows it, such as `host`; empty for a flag.
+    value: &'static str,
+    completed: Completed,
+    text: String,
 }
 
-/// The words that may follow an option, if it is one of few.
-fn words(row: &Row) -> Option<String> {
-    match row.completed {
-        Completed::Word(words) => Some(words.join(" ")),
-        Completed::ClusterCommand => Some(cluster::commands().collect::<Vec<_>>().join(" ")),
-        Completed::Nothing | Completed::File | Completed::Folder => None,
+impl Word {
+    /// The words that may follow it, if they are few.
+    fn choices(&self) -> Option<String> {
+        match self.completed {
+            Completed::Word(words) => Some(words.join(" ")),
+            Completed::ClusterCommand => Some(cluster::commands().collect::<Vec<_>>().join(" ")),
+            Completed::Nothing | Completed::File | Completed::Folder => None,
+        }
     }
 }
 
-fn bash() -> String {
+/// The options of the program.
+fn of_program() -> Vec<Word> {
+    let rows = SECTIONS.iter().flat_map(|section| section.rows);
+    rows.map(|row| Word {
+        names: row.names.to_vec(),
+        value: row.value.trim_start_matches('<').split('>').next().unwrap_or_default(),
+        completed: row.completed,
+        text: row.text.to_owned(),
+    })
+    .collect()
+}
+
+/// The options behind `analyze`.
+fn of_analyze() -> Vec<Word> {
+    let told = args::options().into_iter();
+    told.map(|told| Word {
+        names: vec![told.name],
+        value: told.value,
+        completed: match told.value {
+            "FILE" => Completed::File,
+            "8|16" => Completed::Word(&["8", "16"]),
+            _ => Completed::Nothing,
+        },
+        text: told.text,
+    })
+    .collect()
+}
+
+/// A function that completes these options, and `otherwise` where none stands.
+fn bash_function(name: &str, words: &[Word], before: &str, otherwise: &str) -> String {
     let mut cases = String::new();
-    for row in rows().filter(|row| !row.value.is_empty()) {
-        let done = match (row.completed, words(row)) {
+    for word in words.iter().filter(|word| !word.value.is_empty()) {
+        let done = match (word.completed, word.choices()) {
             (_, Some(words)) => format!("COMPREPLY=($(compgen -W \"{words}\" -- \"$word\"))"),
             (Completed::File, _) => {
                 "compopt -o filenames; COMPREPLY=($(compgen -f -- \"$word\"))".to_owned()
@@ -39,33 +76,66 @@ fn bash() -> String {
             }
             _ => "COMPREPLY=()".to_owned(),
         };
-        let names = row.names.join("|");
-        cases.push_str(&format!("        {names}) {done}; return ;;\n"));
+        cases.push_str(&format!("        {}) {done}; return ;;\n", word.names.join("|")));
     }
-    let all: Vec<&str> = rows().flat_map(|row| row.names.iter().copied()).collect();
+    let all: Vec<&str> = words.iter().flat_map(|word| word.names.iter().copied()).collect();
     format!(
-        "# bash completion for brisk-cli\n\
-         _brisk_cli() {{\n    \
-         local word=${{COMP_WORDS[COMP_CWORD]}} before=${{COMP_WORDS[COMP_CWORD-1]}}\n    \
+        "{name}() {{\n    \
+         local word=${{COMP_WORDS[COMP_CWORD]}} before=${{COMP_WORDS[COMP_CWORD-1]}}\n{before}    \
          case $before in\n{cases}    esac\n    \
          if [[ $word == -* ]]; then\n        \
          COMPREPLY=($(compgen -W \"{}\" -- \"$word\"))\n    \
-         fi\n}}\ncomplete -F _brisk_cli brisk-cli\n",
+         else\n        {otherwise}\n    fi\n}}\n",
         all.join(" ")
     )
 }
 
-fn zsh() -> String {
+fn bash() -> String {
+    let words = of_program();
+    // It is the command if no option before it takes a word.
+    let valued: Vec<&str> = words
+        .iter()
+        .filter(|word| !word.value.is_empty())
+        .flat_map(|word| word.names.iter().copied())
+        .collect();
+    let before = format!(
+        "    local at\n    \
+         for ((at = 1; at < COMP_CWORD; at++)); do\n        \
+         case ${{COMP_WORDS[at]}} in\n            \
+         {}) ((++at)) ;;\n            \
+         analyze) _brisk_cli_analyze; return ;;\n            \
+         -*) ;;\n            \
+         *) break ;;\n        \
+         esac\n    done\n",
+        valued.join("|")
+    );
+    let analyze = bash_function(
+        "_brisk_cli_analyze",
+        &of_analyze(),
+        "",
+        "compopt -o filenames; COMPREPLY=($(compgen -f -- \"$word\"))",
+    );
+    // `before` leaves the place of the command: only there it may be `analyze`.
+    let program = bash_function(
+        "_brisk_cli",
+        &words,
+        &before,
+        "((at < COMP_CWORD)) || COMPREPLY=($(compgen -W analyze -- \"$word\"))",
+    );
+    format!("# bash completion for brisk-cli\n{analyze}{program}complete -F _brisk_cli brisk-cli\n")
+}
+
+/// Each option as `_arguments` takes it.
+fn zsh_specs(words: &[Word], indent: &str) -> String {
     let mut specs = String::new();
-    for row in rows() {
-        let text =
-            row.text.replace('[', "(").replace(']', ")").replace(':', "\\:").replace('\'', "'\\''");
-        for name in row.names {
+    for word in words {
+        let text = word.text.replace('[', "(").replace(']', ")");
+        let text = text.replace(':', "\\:").replace('\'', "'\\''");
+        for name in &word.names {
             let mut spec = format!("{name}[{text}]");
-            if !row.value.is_empty() {
-                let what = row.value.trim_start_matches('<').split('>').next().unwrap_or_default();
-                let what = what.replace(':', "\\:");
-                let action = match (row.completed, words(row)) {
+            if !word.value.is_empty() {
+                let what = word.value.replace(':', "\\:");
+                let action = match (word.completed, word.choices()) {
                     (_, Some(words)) => format!("({words})"),
                     (Completed::File, _) => "_files".to_owned(),
                     (Completed::Folder, _) => "_files -/".to_owned(),
@@ -73,32 +143,60 @@ fn zsh() -> String {
                 };
                 spec.push_str(&format!(":{what}:{action}"));
             }
-            specs.push_str(&format!("    '{spec}' \\\n"));
+            specs.push_str(&format!("{indent}'{spec}' \\\n"));
         }
     }
-    format!("#compdef brisk-cli\n_arguments \\\n{specs}    '*:: :_default'\n")
+    specs
 }
 
-fn fish() -> String {
-    let mut lines = String::from("# fish completion for brisk-cli\ncomplete -c brisk-cli -f\n");
-    for row in rows() {
-        let mut line = "complete -c brisk-cli".to_owned();
-        for name in row.names {
+fn zsh() -> String {
+    format!(
+        "#compdef brisk-cli\n\
+         local state\n\
+         _arguments \\\n{}    '1:command:(analyze)' '*:: :->behind'\n\
+         [[ $state == behind ]] || return\n\
+         if [[ $words[1] == analyze ]]; then\n    \
+         _arguments \\\n{}        '1:file or directory:_files'\n\
+         else\n    _default\nfi\n",
+        zsh_specs(&of_program(), "    "),
+        zsh_specs(&of_analyze(), "        "),
+    )
+}
+
+/// A line for each option, where `condition` holds.
+fn fish_lines(words: &[Word], condition: &str) -> String {
+    let mut lines = String::new();
+    for word in words {
+        let mut line = format!("complete -c brisk-cli -n '{condition}'");
+        for name in &word.names {
             line.push_str(&match name.strip_prefix("--") {
                 Some(long) => format!(" -l {long}"),
                 None => format!(" -s {}", &name[1..]),
             });
         }
-        if !row.value.is_empty() {
-            line.push_str(&match (row.completed, words(row)) {
+        if !word.value.is_empty() {
+            line.push_str(&match (word.completed, word.choices()) {
                 (_, Some(words)) => format!(" -x -a '{words}'"),
                 (Completed::File, _) => " -r -F".to_owned(),
                 (Completed::Folder, _) => " -x -a '(__fish_complete_directories)'".to_owned(),
                 _ => " -x".to_owned(),
             });
         }
-        let text = row.text.replace('\\', "\\\\").replace('\'', "\\'");
+        let text = word.text.replace('\\', "\\\\").replace('\'', "\\'");
         lines.push_str(&format!("{line} -d '{text}'\n"));
     }
     lines
+}
+
+fn fish() -> String {
+    let (analyze, program) =
+        ("__fish_seen_subcommand_from analyze", "not __fish_seen_subcommand_from analyze");
+    format!(
+        "# fish completion for brisk-cli\n\
+         complete -c brisk-cli -f\n\
+         complete -c brisk-cli -n '{program}' -a analyze -d 'What keys take, by pattern'\n\
+         complete -c brisk-cli -n '{analyze}' -F\n{}{}",
+        fish_lines(&of_program(), program),
+        fish_lines(&of_analyze(), analyze),
+    )
 }

@@ -3,6 +3,7 @@
 use super::help::{ANALYZE, EXAMPLES, USAGE, heading};
 use crate::cluster;
 use crate::options::table::SECTIONS;
+use brisk_analyze::args;
 use std::fmt::Write;
 
 const VARIABLES: &[(&str, &str)] = &[
@@ -48,6 +49,10 @@ pub(crate) fn page() -> String {
             entry(&mut page, &heading(row), row.text);
         }
     }
+    page.push_str(".SH OPTIONS OF analyze\nThey stand behind it, with the file or directory, if not a server is asked.\n");
+    for option in args::options() {
+        entry(&mut page, format!("{} {}", option.name, option.value).trim_end(), &option.text);
+    }
     page.push_str(".SH COMMANDS OF --cluster\n.nf\n");
     for line in cluster::HELP.lines() {
         add(&mut page, &format!("{}\n", plain(line)));
@@ -67,7 +72,7 @@ pub(crate) fn page() -> String {
     for example in EXAMPLES {
         add(&mut page, &format!("{}\n", plain(example)));
     }
-    page.push_str(".fi\n.SH SEE ALSO\nbrisk\\-server(1), brisk\\-benchmark(1)\n");
+    page.push_str(".fi\n.SH SEE ALSO\nbrisk\\-server(1), brisk\\-benchmark(1), brisk\\-check\\-rdb(1), brisk\\-check\\-aof(1)\n");
     page
 }
 
