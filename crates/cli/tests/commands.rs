@@ -75,6 +75,8 @@ const CASES: &[&[&str]] = &[
     &["--eval", "/nowhere/script.lua"],
     &["--cluster", "nonsense"],
     &["--cluster", "check"],
+    &["--cluster", "create", "127.0.0.1:1"],
+    &["--cluster", "create", "127.0.0.1:1", "127.0.0.1:1"],
     &["command", "count", "x"],
     &["object", "encoding", "list"],
     &["config", "get", "maxmemory"],

@@ -74,7 +74,7 @@ type Command = fn(&Task<'_>) -> Done;
 
 /// Each command with the least number of its arguments.
 const COMMANDS: &[(&str, usize, Command)] = &[
-    ("create", 1, create::run),
+    ("create", 2, create::run),
     ("check", 1, view::check_command),
     ("info", 1, view::info_command),
     ("fix", 1, fix::run),
@@ -111,9 +111,10 @@ pub(crate) fn commands() -> impl Iterator<Item = &'static str> {
     COMMANDS.iter().map(|(name, ..)| *name)
 }
 
+/// Ends with 1, as in redis-cli.
 fn help(_: &Task<'_>) -> Done {
     screen::print(HELP);
-    Ok(())
+    Err(Told)
 }
 
 /// What `--cluster help` prints.
