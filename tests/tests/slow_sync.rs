@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that goes wrong")]
 
 use brisk_testkit::digest::assert_same;
+use brisk_testkit::proxy::Cut;
 use brisk_testkit::server::subject_is_redis;
 use brisk_testkit::{Conn, Kind, Proxy, assert_reply, wait_until};
 use brisk_tests::links::{Node, wait_until_caught_up};
@@ -19,19 +20,26 @@ struct Slow {
     replica: Node,
 }
 
+/// A primary with small bounds, and a snapshot that takes its time.
+fn primary(streams: &str) -> Node {
+    let limit = format!("replica {HARD} 0 0");
+    let primary = Node::start(Kind::Brisk, |launch| {
+        launch
+            .set("client-output-buffer-limit", &limit)
+            .set("repl-backlog-size", &BACKLOG.to_string())
+            .set("repl-diskless-sync", streams)
+            .set("rdbcompression", "no")
+            // Nothing is in the stream but what is written here.
+            .set("repl-ping-replica-period", "3600")
+    });
+    let mut conn = primary.server.connect();
+    assert_reply!(conn, "DEBUG POPULATE 3000 key 10000", "OK");
+    primary
+}
+
 impl Slow {
     /// A replica of this kind gets its snapshot, slowly.
-    fn begin(kind: Kind, streams: &str) -> Slow {
-        let limit = format!("replica {HARD} 0 0");
-        let primary = Node::start(Kind::Brisk, |launch| {
-            launch
-                .set("client-output-buffer-limit", &limit)
-                .set("repl-backlog-size", &BACKLOG.to_string())
-                .set("repl-diskless-sync", streams)
-                .set("rdbcompression", "no")
-        });
-        let mut conn = primary.server.connect();
-        assert_reply!(conn, "DEBUG POPULATE 3000 key 10000", "OK");
+    fn begin(primary: Node, kind: Kind) -> Slow {
         let link = Proxy::to(&primary.server.address());
         link.throttle(Some(1_000_000));
         let replica = Node::start(kind, |launch| launch);
@@ -67,7 +75,7 @@ fn what_is_written_meanwhile_goes_into_a_file_and_from_there_to_the_replica() {
         return;
     }
     for (kind, streams) in [(Kind::Brisk, "yes"), (Kind::Redis, "no")] {
-        let slow = Slow::begin(kind, streams);
+        let slow = Slow::begin(primary(streams), kind);
         let (memory, file) = slow.write();
         eprintln!("{kind}: {memory} bytes in memory, {file} in the file");
         assert!(file > WRITTEN / 2, "{file}");
@@ -87,13 +95,52 @@ fn what_is_written_meanwhile_goes_into_a_file_and_from_there_to_the_replica() {
     }
 }
 
+/// As if it were in memory, where other servers have it.
+#[test]
+fn who_comes_back_meanwhile_goes_on_in_the_file() {
+    if subject_is_redis() {
+        return;
+    }
+    for kind in [Kind::Brisk, Kind::Redis] {
+        let primary = primary("yes");
+        let (other, way) =
+            (Node::start(kind, |launch| launch), Proxy::to(&primary.server.address()));
+        other.follow(way.port());
+        other.wait_until_it_follows();
+        wait_until_caught_up(&primary.server, &other.server);
+        way.refuse(true);
+        way.cut(Cut::Reset);
+        let slow = Slow::begin(primary, Kind::Brisk);
+        let mut conn = slow.primary.server.connect();
+        slow.write();
+        // All of it is kept, though memory has not a third.
+        assert!(figure(&mut conn, "repl_backlog_histlen") >= WRITTEN);
+        way.refuse(false);
+        other.wait_until_it_follows();
+        wait_until_caught_up(&slow.primary.server, &other.server);
+        assert!(figure(&mut conn, "repl_stream_on_disk") > WRITTEN / 2);
+        slow.link.throttle(None);
+        slow.replica.wait_until_it_follows();
+        wait_until_caught_up(&slow.primary.server, &slow.replica.server);
+        for replica in [&other, &slow.replica] {
+            assert_same(&slow.primary.holder(), &replica.holder());
+        }
+        assert_eq!(
+            (conn.info("sync_full"), conn.info("sync_partial_ok")),
+            ("2".into(), "1".into())
+        );
+        assert_eq!(conn.info("client_output_buffer_limit_disconnections"), "0");
+        wait_until("the file to be gone", || figure(&mut conn, "repl_stream_on_disk") == 0);
+    }
+}
+
 /// So it would be without the file.
 #[test]
 fn without_a_disk_the_limit_holds() {
     if subject_is_redis() {
         return;
     }
-    let slow = Slow::begin(Kind::Brisk, "yes");
+    let slow = Slow::begin(primary("yes"), Kind::Brisk);
     take_disk_away(&slow.primary.server);
     slow.write();
     let log = || slow.primary.server.log();

@@ -154,7 +154,7 @@ struct State {
     backlog: Backlog,
     /// Of the backlog, and of what replicas have not acknowledged.
     marks: Marks,
-    /// What was before the backlog, for replicas that are being synchronised.
+    /// What was before the backlog, for replicas that are being synchronised, and for those that come back meanwhile.
     spilled: Option<Spilled>,
     /// Who moves it there.
     spiller: Option<Thread>,
@@ -167,9 +167,15 @@ impl State {
         self.members.iter_mut().find(|member| member.client.id == client.id)
     }
 
-    /// Whether a replica has not caught up since its full synchronisation began.
+    /// Whether a replica has not caught up since its full synchronisation began, or with the file.
     fn has_catching_up(&self) -> bool {
         self.members.iter().any(|member| member.attachment.catches_up())
+    }
+
+    /// The first place that is held, in the file or in memory.
+    fn first(&self) -> u64 {
+        let first = self.backlog.first();
+        self.spilled.as_ref().filter(|spilled| spilled.end() == first).map_or(first, Spilled::from)
     }
 
     /// The first place that a replica may still need.
@@ -184,7 +190,7 @@ impl State {
 pub struct Kept {
     /// The place of the first byte.
     pub first: Ticket,
-    /// Bytes in memory.
+    /// Bytes, in memory and in the file.
     pub bytes: u64,
 }
 
@@ -295,7 +301,8 @@ impl Feed {
     /// What is kept, if anything is.
     pub fn kept(&self) -> Option<Kept> {
         let state = lock(&self.state);
-        let kept = Kept { first: Ticket(state.backlog.first()), bytes: state.backlog.bytes() };
+        let first = state.first();
+        let kept = Kept { first: Ticket(first), bytes: state.backlog.end() - first };
         self.has_backlog().then_some(kept)
     }
 
@@ -354,10 +361,14 @@ impl Feed {
     /// returned. `None` if what it lacks is not kept; it is no member then.
     pub(super) fn resume(&self, mut member: Member, place: Ticket) -> Option<u64> {
         let mut state = lock(&self.state);
-        if !self.has_backlog() || !state.backlog.reaches(place.0) {
+        if !self.has_backlog() || !(state.first()..=state.backlog.end()).contains(&place.0) {
             return None;
         }
         member.attachment.begin_at(place.0);
+        if place.0 < state.backlog.first() {
+            // What it lacks is in the file, and is on no account of it.
+            member.attachment.set_catches_up(true);
+        }
         member.attachment.set_stage(Stage::Online);
         member.acked_place = Some(place);
         self.news[member.client.worker].store(true, Ordering::Release);
@@ -598,7 +609,7 @@ impl Feed {
         }
         let most = self.memory_bytes_max.load(Ordering::Relaxed);
         if attachment.stage() == Stage::Online && behind <= most {
-            attachment.set_caught_up();
+            attachment.set_catches_up(false);
         }
         if self.cannot_spill.load(Ordering::Relaxed) {
             return behind;
@@ -800,6 +811,53 @@ mod tests {
         feed.forget_backlog();
         assert!(feed.kept().is_none() && feed.resume(member(3, 0), Ticket(12)).is_none());
         assert!(world.pump(b"not kept").is_empty() && feed.stream_bytes() == 0);
+    }
+
+    #[test]
+    fn who_comes_back_goes_on_in_the_file_while_another_needs_it() {
+        let world = World::new();
+        let feed = &world.feed;
+        feed.set_memory_bytes_max(100_000);
+        let slow = world.attach(1, 0);
+        world.join();
+        for n in 0..100u8 {
+            world.pump(&[n; 10_000]);
+        }
+        let dir = std::env::temp_dir();
+        let name = format!("brisk-feed-{}", std::process::id());
+        let file = Arc::new(crate::persistence::disk::nameless(&dir, &name).unwrap());
+        while let Some(Some(moved)) = feed.next_move() {
+            let mut at = moved.file().map_or(0, |(_, at)| at);
+            for bytes in moved.blocks() {
+                std::os::unix::fs::FileExt::write_all_at(&*file, bytes, at).unwrap();
+                at += bytes.len() as u64;
+            }
+            feed.end_move(&moved, Arc::clone(&file));
+        }
+        assert!(feed.spilled_bytes() > 800_000 && feed.stream_bytes() < 200_000);
+        assert_eq!(feed.kept(), Some(Kept { first: Ticket(0), bytes: 1_000_000 }));
+        let second = member(2, 1);
+        let attachment = Arc::clone(&second.attachment);
+        // Within a transaction, as a link that was cut leaves it.
+        assert_eq!(feed.resume(second, Ticket(123_456)), Some(1_000_000 - 123_456));
+        // What is in the file is on no account of it.
+        assert!(feed.counted_behind(&attachment) < 200_000);
+        let mut at = 123_456;
+        while feed.has_more(&attachment) {
+            for byte in world.take(&attachment, 1000).unwrap() {
+                assert_eq!(u64::from(byte), at / 10_000);
+                at += 1;
+            }
+        }
+        assert_eq!(at, 1_000_000);
+        attachment.begin_at(at);
+        feed.counted_behind(&attachment);
+        assert!(!attachment.catches_up() && slow.catches_up());
+        // As soon as nobody needs it, it is gone, and nobody can come back to it.
+        slow.begin_at(at);
+        feed.trim();
+        assert_eq!(feed.spilled_bytes(), 0);
+        assert_eq!(feed.resume(member(3, 0), Ticket(123_456)), None);
     }
 
     #[test]

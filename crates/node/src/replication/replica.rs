@@ -88,8 +88,8 @@ pub struct Attachment {
     /// The stream does not follow before it has acknowledged its snapshot, of whose end it knows only by a
     /// mark.
     awaits_ack: AtomicBool,
-    /// It has not caught up since its full synchronisation began: what it was not sent is in no limit, as
-    /// long as it may go into a file.
+    /// It has not caught up since its full synchronisation began, or since it came back and lacked what was in
+    /// the file: what it was not sent is in no limit, as long as it may go into a file.
     catches_up: AtomicBool,
     /// And its number among the replicas of that.
     transfer: Mutex<Option<(Arc<Transfer>, u64)>>,
@@ -169,13 +169,13 @@ impl Attachment {
         self.awaits_ack.load(Ordering::Relaxed)
     }
 
-    /// Whether it has not caught up since its full synchronisation began.
+    /// Whether it has not caught up with what is, or may be, in the file.
     pub(super) fn catches_up(&self) -> bool {
         self.catches_up.load(Ordering::Relaxed)
     }
 
-    pub(super) fn set_caught_up(&self) {
-        self.catches_up.store(false, Ordering::Relaxed);
+    pub(super) fn set_catches_up(&self, on: bool) {
+        self.catches_up.store(on, Ordering::Relaxed);
     }
 
     pub(super) fn set_awaits_ack(&self, on: bool) -> bool {
@@ -186,7 +186,7 @@ impl Attachment {
     pub(super) fn join(&self, transfer: &Arc<Transfer>, worker: usize) {
         let number = transfer.join(worker);
         *self.transfer.lock().even_poisoned() = Some((Arc::clone(transfer), number));
-        self.catches_up.store(true, Ordering::Relaxed);
+        self.set_catches_up(true);
         self.begin_at(transfer.from);
     }
 

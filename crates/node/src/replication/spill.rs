@@ -12,8 +12,8 @@
 //! replica has caught up, as long as there is room for the file; then it counts as any other's.
 //!
 //! A thread (`brisk-spill`, see `spilling`), which lives as long as such replicas do, moves blocks from the backlog's front to
-//! the file's end whenever memory has too many. The workers of the replicas read them back. The file has no name, and is gone when
-//! all who need it have read it.
+//! the file's end whenever memory has too many. The workers of the replicas read them back. Who comes back
+//! while the file is there goes on in it. It has no name, and is gone when all who need it have read it.
 
 use super::backlog::Piece;
 use std::fs::File;
@@ -82,6 +82,10 @@ impl Part {
 }
 
 impl Spilled {
+    pub(super) fn from(&self) -> u64 {
+        self.from
+    }
+
     pub(super) fn end(&self) -> u64 {
         self.end
     }
