@@ -98,6 +98,12 @@ impl Backlog {
             && tail.bytes.len() + news.len() <= TAIL_BYTES_MAX
             && let Some(own) = Arc::get_mut(&mut tail.bytes)
         {
+            let (len, room) = (own.len() + news.len(), own.capacity());
+            if len > room {
+                // As a vector grows by itself, but not beyond what the block may have: of a stream of small
+                // changes a third would be room for nothing.
+                own.reserve_exact((2 * room).clamp(len, TAIL_BYTES_MAX) - own.len());
+            }
             own.extend_from_slice(news);
             self.end += news.len() as u64;
             return;
@@ -227,6 +233,17 @@ mod tests {
         drop(pieces);
         backlog.append(b"er");
         assert_eq!(backlog.taken(10_100, u64::MAX, 1), Some((b"newer".to_vec(), 10_105)));
+        backlog.check();
+    }
+
+    #[test]
+    fn a_stream_of_small_changes_takes_little_more_than_its_bytes() {
+        let mut backlog = Backlog::beginning_at(0);
+        for _ in 0..20_000 {
+            backlog.append(&[b'x'; 49]);
+        }
+        let room: usize = backlog.blocks.iter().map(|block| block.bytes.capacity()).sum();
+        assert!(room as u64 <= backlog.bytes() + backlog.bytes() / 50, "{room}");
         backlog.check();
     }
 
