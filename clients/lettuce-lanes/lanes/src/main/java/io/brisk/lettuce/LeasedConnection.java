@@ -157,13 +157,16 @@ public final class LeasedConnection<K, V> extends StatefulRedisConnectionImpl<K,
         real.dispatch(command);
     }
 
-    /** Gives the connection back to its pool. A second call does nothing. */
+    /**
+     * Gives the connection back to its pool. A second call does nothing as long as it is not lent again; behind that it
+     * would give back what another caller has borrowed, so do not keep a lease that you closed.
+     */
     @Override
     public void close() {
         giveBack(true);
     }
 
-    /** {@inheritDoc} Gives the connection back to its pool. A second call does nothing. */
+    /** {@inheritDoc} Gives the connection back to its pool, as {@link #close()} does. */
     @Override
     public CompletableFuture<Void> closeAsync() {
         giveBack(true);
