@@ -34,7 +34,7 @@ For servers:
 
 /// An option as [`HELP`] tells it: for completions and manual pages.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Told {
+pub struct OptionHelp {
     pub name: &'static str,
     /// What it takes, such as `FILE` or `8|16`; empty if nothing.
     pub value: &'static str,
@@ -43,13 +43,13 @@ pub struct Told {
 }
 
 /// All options, in the order of [`HELP`].
-pub fn options() -> Vec<Told> {
-    let mut options: Vec<Told> = Vec::new();
+pub fn options() -> Vec<OptionHelp> {
+    let mut options: Vec<OptionHelp> = Vec::new();
     for line in HELP.lines() {
         let text = line.trim();
         if let Some((head, text)) = text.split_once("  ").filter(|_| text.starts_with("--")) {
             let (name, value) = head.split_once(' ').unwrap_or((head, ""));
-            options.push(Told { name, value, text: text.trim().to_owned() });
+            options.push(OptionHelp { name, value, text: text.trim().to_owned() });
         } else if let (true, Some(last)) = (line.starts_with("     "), options.last_mut()) {
             last.text.push(' ');
             last.text.push_str(text);
@@ -184,7 +184,7 @@ mod tests {
     fn the_help_tells_every_option_and_no_other() {
         let told = options();
         assert_eq!(told.len(), HELP.matches("\n  --").count());
-        for Told { name, value, text } in told {
+        for OptionHelp { name, value, text } in told {
             let word = match value {
                 "" => "",
                 "8|16" => "8",

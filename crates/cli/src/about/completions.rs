@@ -62,8 +62,8 @@ fn of_analyze() -> Vec<Word> {
     .collect()
 }
 
-/// A function that completes these options, and `otherwise` where none stands.
-fn bash_function(name: &str, words: &[Word], before: &str, otherwise: &str) -> String {
+/// A function that does `first`, and completes these options, or does `otherwise` where none stands.
+fn bash_function(name: &str, words: &[Word], first: &str, otherwise: &str) -> String {
     let mut cases = String::new();
     for word in words.iter().filter(|word| !word.value.is_empty()) {
         let done = match (word.completed, word.choices()) {
@@ -81,7 +81,7 @@ fn bash_function(name: &str, words: &[Word], before: &str, otherwise: &str) -> S
     let all: Vec<&str> = words.iter().flat_map(|word| word.names.iter().copied()).collect();
     format!(
         "{name}() {{\n    \
-         local word=${{COMP_WORDS[COMP_CWORD]}} before=${{COMP_WORDS[COMP_CWORD-1]}}\n{before}    \
+         local word=${{COMP_WORDS[COMP_CWORD]}} before=${{COMP_WORDS[COMP_CWORD-1]}}\n{first}    \
          case $before in\n{cases}    esac\n    \
          if [[ $word == -* ]]; then\n        \
          COMPREPLY=($(compgen -W \"{}\" -- \"$word\"))\n    \
@@ -92,13 +92,13 @@ fn bash_function(name: &str, words: &[Word], before: &str, otherwise: &str) -> S
 
 fn bash() -> String {
     let words = of_program();
-    // It is the command if no option before it takes a word.
+    // What an option takes is not the command, whatever it is.
     let valued: Vec<&str> = words
         .iter()
         .filter(|word| !word.value.is_empty())
         .flat_map(|word| word.names.iter().copied())
         .collect();
-    let before = format!(
+    let find_command = format!(
         "    local at\n    \
          for ((at = 1; at < COMP_CWORD; at++)); do\n        \
          case ${{COMP_WORDS[at]}} in\n            \
@@ -115,11 +115,11 @@ fn bash() -> String {
         "",
         "compopt -o filenames; COMPREPLY=($(compgen -f -- \"$word\"))",
     );
-    // `before` leaves the place of the command: only there it may be `analyze`.
+    // Only the command may be `analyze`: `at` is behind the word if there is none yet.
     let program = bash_function(
         "_brisk_cli",
         &words,
-        &before,
+        &find_command,
         "((at < COMP_CWORD)) || COMPREPLY=($(compgen -W analyze -- \"$word\"))",
     );
     format!("# bash completion for brisk-cli\n{analyze}{program}complete -F _brisk_cli brisk-cli\n")

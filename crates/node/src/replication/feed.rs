@@ -366,7 +366,7 @@ impl Feed {
         }
         member.attachment.begin_at(place.0);
         if place.0 < state.backlog.first() {
-            // What it lacks is in the file, and is on no account of it.
+            // What it lacks is in the file, so it does not count for its limit.
             member.attachment.set_catches_up(true);
         }
         member.attachment.set_stage(Stage::Online);
@@ -840,7 +840,7 @@ mod tests {
         let attachment = Arc::clone(&second.attachment);
         // Within a transaction, as a link that was cut leaves it.
         assert_eq!(feed.resume(second, Ticket(123_456)), Some(1_000_000 - 123_456));
-        // What is in the file is on no account of it.
+        // What is in the file does not count for its limit.
         assert!(feed.counted_behind(&attachment) < 200_000);
         let mut at = 123_456;
         while feed.has_more(&attachment) {
