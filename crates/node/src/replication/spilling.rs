@@ -4,9 +4,9 @@ use super::spill::Move;
 use crate::core::shared::Shared;
 use crate::persistence::disk;
 use brisk_config::os_reason;
-use rustix::fs::fstatvfs;
+use rustix::fs::{StatVfs, fstatvfs};
 use std::fs::File;
-use std::io::{self, ErrorKind};
+use std::io::{self, Error, ErrorKind};
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 use std::thread::{Builder, park_timeout};
@@ -16,7 +16,9 @@ use std::time::Duration;
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
 /// Bytes of the stream in the file, at most.
 const FILE_BYTES_MAX: u64 = 64 << 30;
-/// The file leaves at least this share of the disk free: the append-only file needs it more.
+/// The file leaves a twentieth of the disk free, but no more than this: the append-only file needs it
+/// more. Of a large disk a twentieth alone would be tens of gigabytes, and many a full one has less.
+const FREE_BYTES: u64 = 1 << 30;
 const FREE_SHARE: u64 = 20;
 
 /// While replicas are being synchronised, has a thread move what memory is not to hold.
@@ -64,13 +66,52 @@ fn carry_out(shared: &Shared, job: &Move) -> io::Result<Arc<File>> {
             (Arc::new(file), 0)
         }
     };
-    let disk = fstatvfs(&*file)?;
-    if at > FILE_BYTES_MAX || disk.f_bavail < disk.f_blocks / FREE_SHARE {
-        return Err(ErrorKind::StorageFull.into());
+    if at > FILE_BYTES_MAX {
+        return Err(Error::new(ErrorKind::StorageFull, "it has its greatest size"));
+    }
+    if !leaves_room(&fstatvfs(&*file)?) {
+        return Err(Error::new(ErrorKind::StorageFull, "the rest of the disk is left to others"));
     }
     for bytes in job.blocks() {
         file.write_all_at(bytes, at)?;
         at += bytes.len() as u64;
     }
     Ok(file)
+}
+
+/// Whether the disk has what the file is to leave to others.
+fn leaves_room(disk: &StatVfs) -> bool {
+    let bytes = |blocks: u64| blocks.saturating_mul(disk.f_frsize);
+    bytes(disk.f_bavail) >= FREE_BYTES.min(bytes(disk.f_blocks) / FREE_SHARE)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn disk(blocks: u64, free: u64) -> StatVfs {
+        StatVfs {
+            f_bsize: 4096,
+            f_frsize: 4096,
+            f_blocks: blocks,
+            f_bfree: free,
+            f_bavail: free,
+            f_files: 0,
+            f_ffree: 0,
+            f_favail: 0,
+            f_fsid: 0,
+            f_flag: rustix::fs::StatVfsMountFlags::empty(),
+            f_namemax: 255,
+        }
+    }
+
+    #[test]
+    fn a_large_disk_keeps_a_gigabyte_and_a_small_one_a_twentieth() {
+        let gib = (1 << 30) / 4096;
+        assert!(leaves_room(&disk(252 * gib, 6 * gib)));
+        assert!(leaves_room(&disk(252 * gib, gib)));
+        assert!(!leaves_room(&disk(252 * gib, gib - 1)));
+        assert!(leaves_room(&disk(gib, gib / 20 + 1)));
+        assert!(!leaves_room(&disk(gib, gib / 20 - 1)));
+    }
 }
