@@ -1,7 +1,4 @@
 //! Nodes that replicate from one another, with a bad network between them.
-//!
-//! What our server cannot do yet stands here as constants; the combinations that need it are in the
-//! lists of the tests already.
 
 use brisk_testkit::digest::{Holder, assert_same};
 use brisk_testkit::proxy::{Cut, Direction, Split};
@@ -11,24 +8,6 @@ use brisk_testkit::{Kind, Launch, Proxy, Server, wait_until};
 use std::str::FromStr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
-
-/// Whether ours can be a replica.
-pub const BRISK_FOLLOWS: bool = true;
-/// Whether ours, as a primary, lets a replica go on where its link broke.
-pub const BRISK_CONTINUES: bool = true;
-/// Whether ours has FAILOVER, and refuses writes by `min-replicas-to-write`: with `BRISK_FOLLOWS`, what
-/// failovers need.
-pub const BRISK_FAILS_OVER: bool = true;
-
-/// Whether a server of this kind can stand at this place of a chain, 0 being the primary's.
-pub fn can_stand(kind: Kind, place: usize) -> bool {
-    kind != Kind::Brisk || place == 0 || BRISK_FOLLOWS
-}
-
-/// Whether a replica of a server of this kind goes on where its link broke.
-pub fn continues(kind: Kind) -> bool {
-    kind != Kind::Brisk || BRISK_CONTINUES
-}
 
 /// A size or seed that the environment may set.
 #[track_caller]

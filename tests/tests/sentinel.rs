@@ -20,7 +20,7 @@
 use brisk_testkit::kind::{Kind, are_there, named};
 use brisk_testkit::proxy::Cut;
 use brisk_testkit::{Launch, wait_until};
-use brisk_tests::links::{BRISK_FAILS_OVER, can_stand, sized};
+use brisk_tests::links::sized;
 use brisk_tests::records::{Promise, Records};
 use brisk_tests::sentinels::Group;
 
@@ -124,12 +124,10 @@ impl Drop for EndAtExit<'_> {
     }
 }
 
-/// Runs it for those of the groups that can be built here and now.
+/// Runs it for those of the groups that can be built on this machine.
 fn each_group(groups: &[[Kind; 3]], promise: Promise) {
     for kinds in groups {
-        let can_be = kinds.iter().all(|kind| can_stand(*kind, 1))
-            && (BRISK_FAILS_OVER || !kinds.contains(&Brisk));
-        if can_be && are_there(kinds) {
+        if are_there(kinds) {
             survives_failovers(*kinds, promise);
         }
     }
