@@ -6,7 +6,7 @@
 use brisk_testkit::port::Port;
 use brisk_testkit::server::subject_is_redis;
 use brisk_testkit::{Conn, Launch, Server, assert_reply, wait_until};
-use brisk_tests::with_workers;
+use brisk_tests::{one_of_each_worker, with_workers};
 use std::time::Duration;
 
 const TOO_MANY: &[u8] = b"-ERR max number of clients reached\r\n";
@@ -67,25 +67,28 @@ fn operators_get_in_when_nobody_else_does() {
 }
 
 #[test]
-fn operators_are_answered_while_a_command_holds_up_its_worker() {
+fn operators_are_answered_while_all_workers_are_held_up() {
     if subject_is_redis() {
         return;
     }
-    let lane = start(with_workers(1));
-    let [mut sleeper, mut waiting] = lane.server.connections();
-    let id = waiting.id();
+    let lane = start(with_workers(2));
+    let mut waiting = one_of_each_worker(&lane.server, 2);
+    let id = waiting[0].id();
+    let mut sleeper = lane.server.connect();
     let mut admin = lane.connect();
-    wait_for_clients(&mut admin, "2");
-    sleeper.send("DEBUG SLEEP 3");
-    wait_until("the worker is held up", || {
-        waiting.send("PING");
-        !waiting.has_reply_within(Duration::from_millis(200))
-    });
+    wait_for_clients(&mut admin, "3");
+    sleeper.send("DEBUG SLEEP 4");
+    for conn in &mut waiting {
+        wait_until("its worker is held up", || {
+            conn.send("PING");
+            !conn.has_reply_within(Duration::from_millis(200))
+        });
+    }
     for _ in 0..50 {
         assert_reply!(admin, "PING", "PONG");
     }
     assert!(admin.cmd("INFO").text().contains("admin_clients:1"));
-    assert_eq!(admin.cmd("CLIENT LIST").text().lines().count(), 3);
+    assert_eq!(admin.cmd("CLIENT LIST").text().lines().count(), 4);
     assert_reply!(admin, &format!("CLIENT KILL ID {id}"), "(integer) 1");
     assert!(!sleeper.has_reply_within(Duration::from_millis(1)), "it should still sleep");
     assert_reply!(admin, "SHUTDOWN NOSAVE NOW ABORT", "(error) ERR syntax error");

@@ -333,17 +333,17 @@ fn nobody_hears_what_was_published_before_the_subscription() {
 fn a_worker_that_is_busy_holds_publishers_back_and_loses_nothing() {
     const COUNT: usize = 40_000;
     each_config_of(
-        || with_workers(2),
+        || with_workers(2).set("busy-reply-threshold", "100000"),
         |server| {
             let mut subs: [Conn; 4] = server.connections();
             let mut publishers: [Conn; 4] = server.connections();
-            let mut sleepers: [Conn; 2] = server.connections();
+            let mut busy: [Conn; 2] = server.connections();
             for sub in &mut subs {
                 sub.cmd("SUBSCRIBE c");
             }
-            // One after the other, so that only one worker sleeps at a time.
-            for sleeper in &mut sleepers {
-                sleeper.send("DEBUG SLEEP 0.3");
+            // One after the other, so that only one worker is held up at a time.
+            for conn in &mut busy {
+                conn.send("EVAL \"for n = 1, 2000000 do end\" 0");
                 std::thread::scope(|scope| {
                     for (who, conn) in publishers.iter_mut().enumerate() {
                         scope.spawn(move || publish_numbers(conn, who, COUNT / 8));
@@ -352,7 +352,7 @@ fn a_worker_that_is_busy_holds_publishers_back_and_loses_nothing() {
                         scope.spawn(|| assert_in_order(sub, 4, COUNT / 8));
                     }
                 });
-                sleeper.reply();
+                conn.reply();
             }
         },
     );

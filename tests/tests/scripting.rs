@@ -109,8 +109,18 @@ fn scripts_are_found_by_their_digest_until_they_are_flushed() {
             &format!("SCRIPT EXISTS {digest} x"),
             "1) (integer) 1\n2) (integer) 0"
         );
-        assert_reply!(conn, "SCRIPT FLUSH", "OK");
         let gone = "(error) NOSCRIPT No matching script. Please use EVAL.";
+        // Valkey 8 has it.
+        if !subject_is_redis() {
+            assert_reply!(other, &format!("SCRIPT SHOW {digest}"), "\"return ARGV[1]\"");
+            assert_reply!(conn, &format!("SCRIPT SHOW {upper}"), "\"return ARGV[1]\"");
+            assert_reply!(other, &format!("SCRIPT SHOW {}", "a".repeat(40)), gone);
+            assert_reply!(other, &format!("SCRIPT SHOW {}", &digest[1..]), gone);
+        }
+        assert_reply!(conn, "SCRIPT FLUSH", "OK");
+        if !subject_is_redis() {
+            assert_reply!(other, &format!("SCRIPT SHOW {digest}"), gone);
+        }
         assert_reply!(other, &format!("EVALSHA {digest} 0 a"), gone);
         assert_reply!(conn, &format!("EVALSHA {digest} 0 a"), gone);
         assert_reply!(conn, "EVAL 'return ARGV[1]' 0 c", "\"c\"");
@@ -448,6 +458,40 @@ fn commands_that_wait_do_not_wait_in_a_script() {
         let reply = eval(&mut conn, source, 1, &["some"]).to_string();
         assert_eq!(reply, "1) \"some\"\n2) \"x\"");
     });
+}
+
+#[test]
+fn who_counts_replicas_in_a_script_hears_how_many_there_are() {
+    if subject_is_redis() {
+        return;
+    }
+    let launch = Launch::subject().set("busy-reply-threshold", "1");
+    let valkey = launch.clone().set("dialect", "valkey").set("repl-diskless-sync-delay", "0");
+    let valkey = valkey.start();
+    let address = valkey.address();
+    let (_, port) = address.rsplit_once(':').unwrap();
+    let replica = Launch::subject().start();
+    let mut conn = valkey.connect();
+    let mut ask = |turns: u64, call: &str| {
+        let source = format!("for n = 1, {turns} do end return redis.call({call})");
+        eval(&mut conn, &source, 0, &[]).to_string()
+    };
+    let wait = "'WAIT', 2, 0";
+    let nobody = |ask: &mut dyn FnMut(&str) -> String| {
+        assert_eq!(ask(wait), "(integer) 0");
+        assert_eq!(ask("'WAITAOF', 0, 1, 0"), "1) (integer) 0\n2) (integer) 0");
+    };
+    nobody(&mut |call| ask(0, call));
+    until_slow(&valkey, |turns| {
+        nobody(&mut |call| ask(turns, call));
+        2
+    });
+    assert_reply!(replica.connect(), &format!("REPLICAOF 127.0.0.1 {port}"), "OK");
+    wait_until("it is counted", || ask(0, wait) == "(integer) 1");
+    let redis = launch.start();
+    let mut conn = redis.connect();
+    let refused = eval(&mut conn, "return redis.call('WAIT', 0, 0)", 0, &[]).to_string();
+    assert!(refused.contains("This Redis command is not allowed from script"), "{refused}");
 }
 
 #[test]

@@ -90,8 +90,8 @@ pub(super) const REPLIES: &[(&str, &str)] = &[
         "client_trackinginfo command_docs config_get debug echo eval eval_ro evalsha evalsha_ro exec fcall \
          fcall_ro function_dump function_stats getrange hello hgetall latency_histogram lcs lcs_idx \
          memory_stats pfdebug psubscribe psync pubsub_numsub pubsub_shardnumsub punsubscribe \
-         replication_compare role sdiff sinter smembers ssubscribe subscribe substr sunion sunsubscribe sync \
-         unsubscribe xautoclaim xinfo_stream xpending xread xread_block xreadgroup xreadgroup_block",
+         replication_compare role script_show sdiff sinter smembers ssubscribe subscribe substr sunion \
+         sunsubscribe sync unsubscribe xautoclaim xinfo_stream xpending xread xread_block xreadgroup xreadgroup_block",
     ),
 ];
 

@@ -245,3 +245,14 @@ pub fn script_load(script: impl ToArg) -> Command<(), String> {
     request.arg(script);
     Command::typed(request)
 }
+
+/// Shows a script that is known, as Valkey 8 does.
+///
+/// `SCRIPT SHOW sha1`
+///
+/// O(1). Since Redis 8.0.0. Errors: the server's; `UnexpectedReply` if `T` does not fit.
+pub fn script_show<T>(sha1: impl ToArg) -> Command<(), T> {
+    let mut request = Request::new("SCRIPT SHOW", PLAIN);
+    request.arg(sha1);
+    Command::typed(request)
+}

@@ -155,4 +155,11 @@ impl Client {
     pub fn script_load(&self, script: impl ToArg) -> Command<&Client, String> {
         commands::script_load(script).on(self)
     }
+
+    /// Shows a script that is known, as Valkey 8 does.
+    ///
+    /// `SCRIPT SHOW sha1`
+    pub fn script_show<T>(&self, sha1: impl ToArg) -> Command<&Client, T> {
+        commands::script_show(sha1).on(self)
+    }
 }

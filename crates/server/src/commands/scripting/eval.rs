@@ -14,7 +14,7 @@ use brisk_node::script::run::{self, Target, evaluate, key_count};
 use std::rc::Rc;
 
 /// No script has this digest.
-fn no_script(core: &Core) -> CommandError {
+pub(super) fn no_script(core: &Core) -> CommandError {
     CommandError::text(match core.config.process.dialect {
         Dialect::Redis => "NOSCRIPT No matching script. Please use EVAL.",
         Dialect::Valkey => "NOSCRIPT No matching script.",

@@ -1,6 +1,7 @@
 //! SCRIPT: the scripts that EVALSHA finds.
 
 use super::ROW;
+use super::eval::no_script;
 use brisk_engine::command::{Arg, Flags, Spec};
 use brisk_engine::env::Garbage;
 use brisk_engine::{Args, CommandError, Outcome, Result};
@@ -25,6 +26,15 @@ fn exists(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
         call.reply.integer(known.into());
     }
     Ok(Outcome::Replied)
+}
+
+/// As in Valkey 8.
+fn show(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
+    let digest = cache::digest_from(args.bytes()?);
+    match digest.and_then(|digest| call.core.shared.scripts.find(&digest)) {
+        Some(script) => Ok(call.reply.bulk(&script.source)),
+        None => Err(no_script(call.core)),
+    }
 }
 
 fn flush(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
@@ -62,6 +72,8 @@ fn help(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
         "    End the scripts that take long and have written nothing.",
         "LOAD <script>",
         "    Keep a script without running it, and answer its digest.",
+        "SHOW <sha1>",
+        "    Answer the script of this digest.",
     ]))
 }
 
@@ -129,6 +141,20 @@ const KILL: Command = Command {
     subcommands: &[],
 };
 
+const SHOW: Command = Command {
+    spec: Spec {
+        name: "show",
+        summary: "Shows a script that is known, as Valkey 8 does.",
+        complexity: "O(1).",
+        since: "8.0.0",
+        arity: 3,
+        args: &[Arg::string("sha1")],
+        ..ROW
+    },
+    run: show,
+    subcommands: &[],
+};
+
 const DEBUG: Command = Command {
     spec: Spec {
         name: "debug",
@@ -163,7 +189,7 @@ const SCRIPT: Command = Command {
         ..ROW
     },
     run: help,
-    subcommands: &[DEBUG, EXISTS, FLUSH, HELP, KILL, LOAD],
+    subcommands: &[DEBUG, EXISTS, FLUSH, HELP, KILL, LOAD, SHOW],
 };
 
 pub(super) const COMMANDS: &[Command] = &[SCRIPT];

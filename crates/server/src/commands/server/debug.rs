@@ -6,10 +6,12 @@ use super::{debug_keyspace, debug_protocol};
 use brisk_engine::command::{Flags, Group, Scope, Spec};
 use brisk_engine::number::parse_i64;
 use brisk_engine::{Args, CommandError, Outcome, Result, UnixMs};
+use brisk_node::core::Core;
 use brisk_node::core::call::{Call, Command};
+use brisk_node::core::mailbox::{Message, Work};
 use brisk_reactor::unix_ms;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// A subcommand: its word, how many words may follow it, its function.
 type Sub = (&'static str, std::ops::RangeInclusive<usize>, brisk_node::core::call::ServerHandler);
@@ -61,22 +63,34 @@ fn aof_flush_sleep(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> 
     Ok(call.reply.ok())
 }
 
-/// Stops this worker; the clients of other workers are served, unless a transaction has stopped
-/// these, too.
+/// Stops the server as its clients see it, as whoever tries a failover expects: all workers but that of
+/// the admin lane, unless the caller is its client.
 fn sleep(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     let seconds = std::str::from_utf8(args.bytes()?).ok().and_then(|text| text.parse().ok());
     let duration = Duration::try_from_secs_f64(seconds.unwrap_or(0.0)).unwrap_or_default();
-    if call.in_exec() {
-        std::thread::sleep(duration);
-        return Ok(call.reply.ok());
+    let (shared, id) = (call.core.shared, call.core.id);
+    let until = Instant::now().checked_add(duration);
+    for other in (0..shared.serving_workers()).filter(|other| *other != id) {
+        let work = move |core: &mut Core| sleep_until(core, until);
+        shared.mailboxes[other].send(Message::Run(Work(Box::new(work))));
     }
-    let (shared, id) = (&call.core.shared, call.core.id);
-    // Who stops all workers does not wait for one that sleeps: it holds no slot.
-    shared.quiesce.leave(id);
-    std::thread::sleep(duration);
-    shared.quiesce.enter(id);
-    call.core.env.advance(UnixMs(unix_ms()));
+    // A transaction holds its keys meanwhile.
+    match call.in_exec() {
+        true => std::thread::sleep(duration),
+        false => sleep_until(call.core, until),
+    }
     Ok(call.reply.ok())
+}
+
+/// `None` is for ever.
+fn sleep_until(core: &mut Core, until: Option<Instant>) {
+    let quiesce = &core.shared.quiesce;
+    // Who stops all workers does not wait for one that sleeps: it holds no slot.
+    quiesce.leave(core.id);
+    let left = until.map_or(Duration::MAX, |until| until.saturating_duration_since(Instant::now()));
+    std::thread::sleep(left);
+    quiesce.enter(core.id);
+    core.env.advance(UnixMs(unix_ms()));
 }
 
 /// Ends the process as a defect would.
@@ -225,7 +239,7 @@ fn help(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
         "SET-SKIP-CHECKSUM-VALIDATION <0|1>",
         "    Read payloads of RESTORE and snapshots whatever their checksums are.",
         "SLEEP <seconds>",
-        "    Stop this worker for a while.",
+        "    Answer nobody for a while, but clients of the admin port.",
     ]))
 }
 
