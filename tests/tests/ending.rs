@@ -2,9 +2,12 @@
 //! `persistence`.
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that goes wrong")]
 
+use brisk_testkit::matrix::each_config_of;
 use brisk_testkit::server::subject_is_redis;
 use brisk_testkit::{Conn, Launch, Server, assert_reply, wait_until};
 use std::fs;
+use std::io::ErrorKind;
+use std::net::TcpStream;
 
 /// Far more than a test takes.
 const ENDLESS_US: &str = "100000000";
@@ -152,5 +155,21 @@ fn ends_that_are_asked_for_together_are_one_end() {
             let _ = conn.try_send_raw(format!("SHUTDOWN {how}\r\n").as_bytes());
         }
         server.ended();
+    }
+}
+
+/// Another server can take its place at once.
+#[test]
+fn nobody_listens_any_more_when_the_connection_of_shutdown_ends() {
+    for how in ["NOSAVE", "SAVE"] {
+        each_config_of(launch, |server| {
+            let mut conn = server.connect();
+            fill(&mut conn);
+            let address = server.address();
+            conn.send(&format!("SHUTDOWN {how}"));
+            conn.read_to_end();
+            let refused = TcpStream::connect(&address).map(|_| ()).unwrap_err();
+            assert_eq!(refused.kind(), ErrorKind::ConnectionRefused);
+        });
     }
 }

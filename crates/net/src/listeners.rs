@@ -8,10 +8,12 @@
 use brisk_config::value::Text;
 use brisk_config::{Config, os_reason};
 use brisk_observe::log::Log;
-use brisk_reactor::{ListenError, Listener, TcpOptions, probe_tcp};
+use brisk_reactor::{ListenError, Listener, Stopper, TcpOptions, probe_tcp};
+use brisk_structures::poison::EvenPoisoned;
 use rustix::io::Errno;
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
+use std::sync::Mutex;
 
 /// What listens on a listener's index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,6 +50,24 @@ pub struct Reopened {
     pub purpose: Purpose,
     /// Those of each worker, by its number.
     pub each: Vec<Vec<Listener>>,
+}
+
+/// All listeners of the workers, to end them whatever the workers do.
+#[derive(Debug, Default)]
+pub struct Listening(Mutex<Vec<Stopper>>);
+
+impl Listening {
+    /// Knows these from now on.
+    pub fn note<'l>(&self, listeners: impl IntoIterator<Item = &'l Listener>) {
+        let mut all = self.0.lock().even_poisoned();
+        all.retain(|one| !one.is_closed());
+        all.extend(listeners.into_iter().map(Listener::stopper));
+    }
+
+    /// Nobody is connected any more, and another server can listen in this place.
+    pub fn stop(&self) {
+        self.0.lock().even_poisoned().iter().for_each(Stopper::stop);
+    }
 }
 
 /// Opens everything the configuration names, for `workers` workers. `None` if the server cannot

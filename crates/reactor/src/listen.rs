@@ -8,10 +8,11 @@
 use socket2::{Domain, Protocol, SockAddr, SockRef, Socket, TcpKeepalive, Type};
 use std::fmt;
 use std::io;
-use std::net::SocketAddr;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::net::{Shutdown, SocketAddr};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 /// Probes sent before a silent peer counts as gone, and the divisor of the time between them.
@@ -109,8 +110,29 @@ impl Default for TcpOptions {
 /// A listening socket, not yet part of a reactor.
 #[derive(Debug)]
 pub struct Listener {
-    socket: Socket,
+    socket: Arc<Socket>,
     unix: bool,
+}
+
+/// Ends a listener that somebody else has, in another thread perhaps, which need not do anything for it.
+#[derive(Debug, Clone)]
+pub struct Stopper(Weak<Socket>);
+
+impl Stopper {
+    /// From now on nobody is connected, and the address is free. What the listener has not accepted is
+    /// refused.
+    pub fn stop(&self) {
+        if let Some(socket) = self.0.upgrade() {
+            // It may have been before.
+            let _ = socket.shutdown(Shutdown::Both);
+        }
+    }
+
+    /// Whether the listener is closed.
+    #[must_use]
+    pub fn is_closed(&self) -> bool {
+        self.0.strong_count() == 0
+    }
 }
 
 impl Listener {
@@ -126,7 +148,7 @@ impl Listener {
         socket.set_tcp_nodelay(true).map_err(failed("set TCP_NODELAY"))?;
         socket.bind(&address.into()).map_err(failed("bind"))?;
         socket.listen(options.backlog).map_err(failed("listen"))?;
-        let listener = Self { socket, unix: false };
+        let listener = Self { socket: Arc::new(socket), unix: false };
         listener.set_keepalive(options.keepalive_s).map_err(failed("set keep-alive"))?;
         Ok(listener)
     }
@@ -149,7 +171,7 @@ impl Listener {
             std::fs::set_permissions(path, bits).map_err(failed("set permissions"))?;
         }
         socket.listen(backlog).map_err(failed("listen"))?;
-        Ok(Self { socket, unix: true })
+        Ok(Self { socket: Arc::new(socket), unix: true })
     }
 
     /// The same socket once more, for another worker: each connection goes to one of them.
@@ -157,7 +179,13 @@ impl Listener {
     /// # Errors
     /// If descriptors have run out.
     pub fn try_clone(&self) -> io::Result<Self> {
-        Ok(Self { socket: self.socket.try_clone()?, unix: self.unix })
+        Ok(Self { socket: Arc::new(self.socket.try_clone()?), unix: self.unix })
+    }
+
+    /// What can end it from elsewhere.
+    #[must_use]
+    pub fn stopper(&self) -> Stopper {
+        Stopper(Arc::downgrade(&self.socket))
     }
 
     /// The address really bound, telling the port when 0 was asked for; `None` for Unix sockets.
@@ -183,12 +211,6 @@ impl Listener {
 impl AsFd for Listener {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
-    }
-}
-
-impl From<Listener> for OwnedFd {
-    fn from(listener: Listener) -> Self {
-        listener.socket.into()
     }
 }
 

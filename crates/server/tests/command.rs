@@ -35,6 +35,7 @@ const LATER: &[&str] = &[
     "replication",
     "replication|compare",
     "replication|help",
+    "script|show",
     "waitaof",
 ];
 

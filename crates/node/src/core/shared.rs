@@ -23,6 +23,7 @@ use brisk_config::Config;
 use brisk_config::directives::replication::Replication as ReplicationSettings;
 use brisk_engine::Keyspace;
 use brisk_engine::table::CommandTable;
+use brisk_net::listeners::Listening;
 use brisk_net::tls::TlsSettings;
 use brisk_observe::errors::ErrorCounts;
 use brisk_observe::figures::Figures;
@@ -114,6 +115,7 @@ pub struct Shared {
     pub background: crate::core::background::Background,
     /// What new TLS connections use.
     pub tls: TlsSettings,
+    pub listening: Listening,
     /// The server is to end; set once.
     pub shutdown: Shutdown,
     pub debug: DebugSwitches,
@@ -196,6 +198,7 @@ impl Shared {
             long: Default::default(),
             background: Default::default(),
             tls: TlsSettings::default(),
+            listening: Listening::default(),
             shutdown: Shutdown::default(),
             debug: DebugSwitches::default(),
         }

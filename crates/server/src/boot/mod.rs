@@ -169,6 +169,7 @@ fn serve(mut store: Store, service: Service, log: &Arc<Log>) -> Result<u8, Strin
     }
     let Some(listeners) = brisk_net::listeners::open(&config, workers, log) else { return Ok(1) };
     let Some(for_http) = brisk_net::listeners::open_http(&config, log) else { return Ok(1) };
+    shared.listening.note(listeners.iter().flatten().map(|(_, listener)| listener));
     service.write_pid_file(log);
     let port = if config.network.port > 0 { config.network.port } else { config.tls.port };
     log.notice(format_args!(
@@ -195,6 +196,7 @@ fn serve(mut store: Store, service: Service, log: &Arc<Log>) -> Result<u8, Strin
         mailbox.wake();
     }
     join_workers(shared, threads);
+    shared.listening.stop();
     if let Some(http) = http {
         http.stop();
     }
@@ -506,6 +508,8 @@ fn work(shared: &Shared, mut worker: Worker, mut reactor: Reactor, log: &Log) {
         }
     }
     shared.quiesce.leave(id);
+    // Connections end with the process: whoever sees its own end may start another server in this place.
+    std::mem::forget(reactor);
 }
 
 /// Writes into the log what each thread does: asked for by SIGALRM, without stopping anybody.

@@ -449,10 +449,10 @@ impl Worker {
         let mut unsent = io.unsent(token);
         self.flush(io, session);
         if session.is_closing() {
-            if session.record.has(flag::CLOSE_ASAP) {
-                io.close(token, Close::Now);
-            } else {
+            if !session.record.has(flag::CLOSE_ASAP) {
                 close_flushed(io, session);
+            } else if !self.core.shared.shutdown.is_asked() {
+                io.close(token, Close::Now);
             }
         } else if session.stall != Stall::None {
             if listens_for_the_end(session) {
