@@ -32,7 +32,7 @@ impl Pair {
     fn start(kind: Kind) -> Pair {
         let primary = with_workers(2).start();
         let link = Proxy::to(&primary.address());
-        let replica = follower(kind, &link);
+        let replica = follower(kind, &link, &primary);
         Pair { primary, replica, link }
     }
 
@@ -48,20 +48,29 @@ impl Pair {
         conn
     }
 
-    /// Waits until the replica has executed what set this key.
     #[track_caller]
     fn wait_until_there(&self, key: &str) {
-        let mut conn = self.replica.server.connect();
-        let line = format!("EXISTS {key}");
-        wait_until("the replica to have it", || conn.cmd(&line).integer() == 1);
+        wait_until_there(&self.replica, key);
     }
 }
 
-fn follower(kind: Kind, link: &Proxy) -> Node {
+fn follower(kind: Kind, link: &Proxy, primary: &Server) -> Node {
     let replica = Node::start(kind, |launch| launch);
     replica.follow(link.port());
     replica.wait_until_it_follows();
+    // It is sent nothing before its first acknowledgement has come, which a test may be about to hold up.
+    let key = format!("follows:{}", replica.server.address());
+    assert_reply!(primary.connect(), &format!("SET {key} 1"), "OK");
+    wait_until_there(&replica, &key);
     replica
+}
+
+/// Waits until the replica has executed what set this key.
+#[track_caller]
+fn wait_until_there(replica: &Node, key: &str) {
+    let mut conn = replica.server.connect();
+    let line = format!("EXISTS {key}");
+    wait_until("the replica to have it", || conn.cmd(&line).integer() == 1);
 }
 
 /// Runs `body` with a real replica and with one of ours.
@@ -256,7 +265,7 @@ fn so_many_must_have_it() {
     conn.send("SET a 1");
     pair.wait_until_there("a");
     assert_held(&mut conn);
-    let other = follower(Brisk, &second);
+    let other = follower(Brisk, &second, &pair.primary);
     assert_eq!(conn.reply().text(), "OK");
     second.stall(Direction::ToServer, true);
     conn.send("SET b 1");
@@ -273,7 +282,7 @@ fn so_many_must_have_it() {
     conn.send("SET d 1");
     pair.wait_until_there("d");
     assert_held(&mut conn);
-    let _third = follower(Redis, &second);
+    let _third = follower(Redis, &second, &pair.primary);
     assert_eq!(conn.reply().text(), "OK");
 }
 
@@ -336,7 +345,7 @@ fn without_a_replica_a_reply_waits_for_one_and_not_for_ever() {
     conn.send("SET a 1");
     assert_held(&mut conn);
     let link = Proxy::to(&server.address());
-    let replica = follower(Redis, &link);
+    let replica = follower(Redis, &link, &server);
     assert_eq!(conn.reply().text(), "OK");
     assert_reply!(replica.server.connect(), "GET a", "\"1\"");
     // When the stream is not kept any more there is nothing to acknowledge.
@@ -357,16 +366,14 @@ fn replicas_come_on_top_of_the_file() {
     }
     let primary = with_workers(2).set("appendonly", "yes").set("appendfsync", "no").start();
     let link = Proxy::to(&primary.address());
-    let replica = follower(Redis, &link);
+    let replica = follower(Redis, &link, &primary);
     for level in ["", "MEMORY ", "LOG ", "DISK "] {
         let mut conn = primary.connect();
         assert_reply!(conn, &format!("CLIENT DURABILITY {level}REPLICAS 1"), "OK");
         link.stall(Direction::ToServer, true);
         let key = format!("at:{}", level.trim());
         conn.send(&format!("SET {key} 1"));
-        let mut there = replica.server.connect();
-        let exists = format!("EXISTS {key}");
-        wait_until("the replica to have it", || there.cmd(&exists).integer() == 1);
+        wait_until_there(&replica, &key);
         assert_held(&mut conn);
         link.stall(Direction::ToServer, false);
         assert_eq!(conn.reply().text(), "OK");

@@ -58,6 +58,12 @@ fn then() -> Vec<Words> {
     all
 }
 
+/// Until all is in the file: while the disk takes its time servers answer before.
+fn fill(server: &Server, requests: impl IntoIterator<Item = Words>) {
+    harness::fill(server, requests);
+    server.wait_for_info("aof_buffer_length", |bytes| bytes == "0");
+}
+
 fn rewritten(server: &Server) {
     let reply = server.connect().cmd("BGREWRITEAOF");
     assert!(!reply.is_error(), "{reply}");
