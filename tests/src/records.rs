@@ -126,7 +126,12 @@ impl Records {
             // It may have become a replica meanwhile, which knows nothing about others.
             Promise::Wait => match conn.try_cmd(&format!("WAIT {} {WAIT_MS}", self.replicas)) {
                 Ok(Reply::Integer(replicas)) => replicas,
-                _ => 0,
+                Ok(_) => 0,
+                Err(_) => {
+                    // What comes later would be taken for another reply.
+                    self.client(number).acknowledged.insert(n, 0);
+                    return None;
+                }
             },
         };
         self.client(number).acknowledged.insert(n, replicas);
