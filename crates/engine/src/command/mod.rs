@@ -282,6 +282,8 @@ bitflags! {
         const RUNS_SCRIPT = 1 << 26;
         /// Who asks wants to know whether the server is well: refused as writes are.
         const HEALTH_CHECK = 1 << 29;
+        /// Scripts may run it if the dialect is Valkey's, although Redis 7.0 refuses it to them.
+        const SCRIPTS_OF_VALKEY = 1 << 30;
     }
 }
 

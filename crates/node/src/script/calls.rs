@@ -132,9 +132,10 @@ fn admit_from_script(
     if !row.spec.arity_admits(words.len()) || row.is_container() {
         return Err(texts().arity.into());
     }
-    // Blocking ones do not block here; nor does WAIT, which Redis 7.0 does not count among them.
-    let waits = core.is_valkey() && row.spec.name == "wait";
-    let refused = row.has(Flags::NOSCRIPT) && !row.has(Flags::BLOCKING) && !waits;
+    // Blocking ones do not block here.
+    let refused = row.has(Flags::NOSCRIPT)
+        && !row.has(Flags::BLOCKING)
+        && !(core.is_valkey() && row.has(Flags::SCRIPTS_OF_VALKEY));
     // What runs units or listens cannot run within a unit.
     let never = matches!(row.spec.group, Group::Scripting | Group::Transactions | Group::PubSub);
     let all = core.shared.running_scripts.all_commands.load(Ordering::Relaxed);

@@ -77,7 +77,7 @@ const WAIT: Command = Command {
         since: "3.0.0",
         complexity: "O(1)",
         arity: 3,
-        flags: Flags::NOSCRIPT,
+        flags: Flags::NOSCRIPT.union(Flags::SCRIPTS_OF_VALKEY),
         categories: Categories::CONNECTION,
         tips: &["request_policy:all_shards", "response_policy:agg_min"],
         args: &[Arg::integer("numreplicas"), Arg::integer("timeout")],
