@@ -4,6 +4,7 @@ use brisk_testkit::matrix::each_config_of;
 use brisk_testkit::server::subject_is_redis;
 use brisk_testkit::{Conn, Server, assert_reply, each_config, wait_until};
 use brisk_tests::with_workers;
+use std::time::Instant;
 
 /// A push of RESP3, an array of RESP2: the first byte of messages and confirmations.
 fn framed(resp: u8, rest: &str) -> Vec<u8> {
@@ -343,7 +344,11 @@ fn a_worker_that_is_busy_holds_publishers_back_and_loses_nothing() {
             }
             // One after the other, so that only one worker is held up at a time.
             for conn in &mut busy {
-                conn.send("EVAL \"for n = 1, 2000000 do end\" 0");
+                let turns = |count: u64| format!("EVAL \"for n = 1, {count} do end\" 0");
+                let began = Instant::now();
+                conn.cmd(&turns(100_000));
+                let turns_of_300_ms = 30_000_000_000 / began.elapsed().as_micros().max(1) as u64;
+                conn.send(&turns(turns_of_300_ms));
                 std::thread::scope(|scope| {
                     for (who, conn) in publishers.iter_mut().enumerate() {
                         scope.spawn(move || publish_numbers(conn, who, COUNT / 8));

@@ -119,8 +119,8 @@ pub struct Listener {
 pub struct Stopper(Weak<Socket>);
 
 impl Stopper {
-    /// From now on nobody is connected, and the address is free. What the listener has not accepted is
-    /// refused.
+    /// From now on nobody is connected, and a server that sets SO_REUSEADDR can have the address. What
+    /// the listener has not accepted is refused.
     pub fn stop(&self) {
         if let Some(socket) = self.0.upgrade() {
             // It may have been before.

@@ -127,6 +127,21 @@ impl Reactor {
         self.io.listeners[index].take().map(|listening| listening.listener)
     }
 
+    /// Ends the loop and leaves its connections open: they end with the process. What is to be sent is
+    /// given to the kernel, as far as it takes it, and nobody new is connected by TCP. A Unix socket may
+    /// be that of other reactors too.
+    pub fn leave(mut self) {
+        for listening in self.io.listeners.iter().flatten() {
+            if listening.listener.local_addr().is_some() {
+                listening.listener.stopper().stop();
+            }
+        }
+        if let Driver::Uring(uring) = &mut self.driver {
+            uring.submit_queue(&mut self.io);
+        }
+        std::mem::forget(self);
+    }
+
     /// Sets keep-alive (see [`crate::TcpOptions`]) for connections accepted from now on.
     ///
     /// # Errors

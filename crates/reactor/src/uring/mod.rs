@@ -144,6 +144,13 @@ impl Uring {
         self.queue.push_back(entry.flags(quiet).user_data(datum(KIND_IGNORED, 0, 0)));
     }
 
+    /// Gives the kernel what is queued, without waiting for anything.
+    pub(crate) fn submit_queue(&mut self, io: &mut Control) {
+        // What it does not take now it never will.
+        let _ = self.push_queue(io);
+        let _ = self.ring.submit();
+    }
+
     /// Moves what is queued into the ring; false if the kernel will not take all before completions
     /// are taken.
     fn push_queue(&mut self, io: &mut Control) -> io::Result<bool> {

@@ -508,8 +508,8 @@ fn work(shared: &Shared, mut worker: Worker, mut reactor: Reactor, log: &Log) {
         }
     }
     shared.quiesce.leave(id);
-    // Connections end with the process: whoever sees its own end may start another server in this place.
-    std::mem::forget(reactor);
+    // Whoever sees its connection end may start another server in this place.
+    reactor.leave();
 }
 
 /// Writes into the log what each thread does: asked for by SIGALRM, without stopping anybody.

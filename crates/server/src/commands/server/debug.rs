@@ -10,6 +10,7 @@ use brisk_node::core::Core;
 use brisk_node::core::call::{Call, Command};
 use brisk_node::core::mailbox::{Message, Work};
 use brisk_reactor::unix_ms;
+use brisk_structures::reclaim;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -88,7 +89,7 @@ fn sleep_until(core: &mut Core, until: Option<Instant>) {
     // Who stops all workers does not wait for one that sleeps: it holds no slot.
     quiesce.leave(core.id);
     let left = until.map_or(Duration::MAX, |until| until.saturating_duration_since(Instant::now()));
-    std::thread::sleep(left);
+    reclaim::offline_while(|| std::thread::sleep(left));
     quiesce.enter(core.id);
     core.env.advance(UnixMs(unix_ms()));
 }
