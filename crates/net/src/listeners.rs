@@ -54,9 +54,9 @@ pub struct Reopened {
 
 /// All listeners of the workers, to end them whatever the workers do.
 #[derive(Debug, Default)]
-pub struct Listening(Mutex<Vec<Stopper>>);
+pub struct OpenListeners(Mutex<Vec<Stopper>>);
 
-impl Listening {
+impl OpenListeners {
     /// Knows these from now on.
     pub fn note<'l>(&self, listeners: impl IntoIterator<Item = &'l Listener>) {
         let mut all = self.0.lock().even_poisoned();

@@ -23,7 +23,7 @@ use brisk_config::Config;
 use brisk_config::directives::replication::Replication as ReplicationSettings;
 use brisk_engine::Keyspace;
 use brisk_engine::table::CommandTable;
-use brisk_net::listeners::Listening;
+use brisk_net::listeners::OpenListeners;
 use brisk_net::tls::TlsSettings;
 use brisk_observe::errors::ErrorCounts;
 use brisk_observe::figures::Figures;
@@ -115,7 +115,8 @@ pub struct Shared {
     pub background: crate::core::background::Background,
     /// What new TLS connections use.
     pub tls: TlsSettings,
-    pub listening: Listening,
+    /// Where the workers listen, to end it with the server.
+    pub listeners: OpenListeners,
     /// The server is to end; set once.
     pub shutdown: Shutdown,
     pub debug: DebugSwitches,
@@ -198,7 +199,7 @@ impl Shared {
             long: Default::default(),
             background: Default::default(),
             tls: TlsSettings::default(),
-            listening: Listening::default(),
+            listeners: OpenListeners::default(),
             shutdown: Shutdown::default(),
             debug: DebugSwitches::default(),
         }

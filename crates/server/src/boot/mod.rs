@@ -169,7 +169,7 @@ fn serve(mut store: Store, service: Service, log: &Arc<Log>) -> Result<u8, Strin
     }
     let Some(listeners) = brisk_net::listeners::open(&config, workers, log) else { return Ok(1) };
     let Some(for_http) = brisk_net::listeners::open_http(&config, log) else { return Ok(1) };
-    shared.listening.note(listeners.iter().flatten().map(|(_, listener)| listener));
+    shared.listeners.note(listeners.iter().flatten().map(|(_, listener)| listener));
     service.write_pid_file(log);
     let port = if config.network.port > 0 { config.network.port } else { config.tls.port };
     log.notice(format_args!(
@@ -196,7 +196,7 @@ fn serve(mut store: Store, service: Service, log: &Arc<Log>) -> Result<u8, Strin
         mailbox.wake();
     }
     join_workers(shared, threads);
-    shared.listening.stop();
+    shared.listeners.stop();
     if let Some(http) = http {
         http.stop();
     }

@@ -452,6 +452,7 @@ impl Worker {
             if !session.record.has(flag::CLOSE_ASAP) {
                 close_flushed(io, session);
             } else if !self.core.shared.shutdown.is_asked() {
+                // Behind SHUTDOWN it ends with the process, when nobody listens any more.
                 io.close(token, Close::Now);
             }
         } else if session.stall != Stall::None {

@@ -122,7 +122,7 @@ pub(super) fn commit(shared: &Shared, old: &Config, new: &Config, prepared: Prep
         shared.tls.put(settings);
     }
     for Reopened { purpose, each } in prepared.listeners {
-        shared.listening.note(each.iter().flatten());
+        shared.listeners.note(each.iter().flatten());
         for (mailbox, listeners) in mailboxes().zip(each) {
             mailbox.send(Message::Listen(Replacement { purpose, listeners }));
         }
