@@ -61,7 +61,11 @@ pub(super) fn encoded_len(rest: &[u8]) -> Option<usize> {
 }
 
 /// The element of the entry that starts `rest`; `None` if no whole entry starts there.
-#[inline]
+///
+/// Always inlined: a call returns the element in memory, written in two halves and copied as a whole.
+/// The copy then waits until both writes have left the processor's store buffer. ZCOUNT of 100 members
+/// took 1.26 times as long with equal instructions.
+#[inline(always)]
 pub(super) fn item(rest: &[u8]) -> Option<Item<'_>> {
     Some(match *rest {
         [first @ 0..=0x7f, ..] => Item::Int(i64::from(first)),

@@ -552,10 +552,11 @@ impl<'a> Iter<'a> {
 }
 
 impl<'a> Iter<'a> {
+    /// The next element, which is neither a short string nor a small integer.
     #[inline(never)]
     fn next_other(&mut self) -> Item<'a> {
         let item = self.list.item_at(self.front);
-        self.front = self.list.after(self.front);
+        self.front = self.list.after_other(self.front);
         item
     }
 }
@@ -568,13 +569,19 @@ impl<'a> Iterator for Iter<'a> {
         if self.front >= self.back {
             return None;
         }
-        // What is met most: a short string.
-        if let first @ SHORT..0xc0 = self.list.bytes[self.front] {
-            let (start, len) = (self.front + 1, usize::from(first & 0x3f));
-            self.front = start + len + 1;
-            return Some(Item::Str(&self.list.bytes[start..start + len]));
+        // Most elements are short strings, and most scores and counters small integers.
+        match self.list.bytes[self.front] {
+            first @ SHORT..0xc0 => {
+                let (start, len) = (self.front + 1, usize::from(first & 0x3f));
+                self.front = start + len + 1;
+                Some(Item::Str(&self.list.bytes[start..start + len]))
+            }
+            number @ 0..SHORT => {
+                self.front += 2;
+                Some(Item::Int(i64::from(number)))
+            }
+            _ => Some(self.next_other()),
         }
-        Some(self.next_other())
     }
 
     /// Does not look at what it passes over.
