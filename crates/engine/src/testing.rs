@@ -326,8 +326,7 @@ impl Db {
         let (command, parent) = find(words)?;
         let spec = &command.spec;
         let prepared = self.prepare(words)?;
-        let hasher = self.keyspace.hasher();
-        let mut args = Args::new(request, spans, spans.as_slice(), &prepared, hasher);
+        let mut args = Args::new(request, spans, spans.as_slice(), &prepared);
         if parent.is_some() {
             args.skip_subcommand();
         }
@@ -347,9 +346,10 @@ impl Db {
             return Err(CommandError::Arity(full_name(parent, spec)));
         }
         let word = |index: usize| words[index].as_ref();
-        let found = keyspec::find_keys(spec, words.len(), &word).unwrap_or_default();
         let key = |index: usize| exec::prepare(index, &self.keyspace.hasher().key(word(index)));
-        Ok(found.iter().map(|key_at| key(key_at.index)).collect())
+        let mut prepared = Vec::new();
+        keyspec::each_key(spec, words.len(), &word, |index| prepared.push(key(index)));
+        Ok(prepared)
     }
 
     /// Lets a session watch a key.

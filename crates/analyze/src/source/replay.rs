@@ -212,7 +212,7 @@ impl Replay {
         let hasher = self.keyspace.hasher();
         let key = |place: usize| Some(exec::prepare(place, &hasher.key(words.get(place)?)));
         let prepared: Vec<_> = places(row, words).into_iter().filter_map(key).collect();
-        let mut args = Args::new(&request, &spans, spans.as_slice(), &prepared, hasher);
+        let mut args = Args::new(&request, &spans, spans.as_slice(), &prepared);
         if parent.is_some() {
             args.skip_subcommand();
         }

@@ -60,6 +60,13 @@ pub enum CommandError {
     /// As [`CommandError::Bytes`], of a command that this one ran: it was counted then.
     #[error("{}", String::from_utf8_lossy(.0))]
     Reported(Box<[u8]>),
+    /// A defect of this program: the command of this name used a key that it does not declare, so
+    /// that neither its slot was locked nor access control was consulted. The access was refused.
+    /// What finds it leaves the name empty; the runner of the command fills it in.
+    #[error(
+        "ERR internal error: '{0}' used a key that it does not declare; the access was refused"
+    )]
+    UndeclaredKey(Cow<'static, str>),
     /// Not for the wire: a slot was held by another thread, nothing was changed, run it again.
     #[error("ERR internal: slot busy")]
     SlotBusy,
@@ -70,6 +77,12 @@ pub enum CommandError {
 }
 
 impl CommandError {
+    /// A key was used that the command does not declare.
+    #[cold]
+    pub(crate) const fn undeclared_key() -> CommandError {
+        CommandError::UndeclaredKey(Cow::Borrowed(""))
+    }
+
     /// An error with a text of its own, code word included.
     pub fn text(text: impl Into<Cow<'static, str>>) -> CommandError {
         CommandError::Text(text.into())

@@ -78,6 +78,10 @@ impl Ctx<'_, '_> {
             Blocking::Again => return Outcome::Waiting,
             Blocking::Client(client) => client,
         };
+        if self.keys.used_undeclared() || !keys.iter().all(|key| self.keys.holds(key)) {
+            // The command ends with an error.
+            return unserved.reply(&mut self.reply);
+        }
         let deadline_ms = (timeout_ms > 0).then(|| self.now().0.saturating_add(timeout_ms));
         let command = Recorded::new(self, words);
         let request = WaitRequest { client, command, kind, keys, group, deadline_ms };

@@ -86,10 +86,11 @@ impl Recorded {
         let list = spans.as_slice();
         let word = |at: usize| spans.bytes(&self.request, list[at]);
         let hasher = keyspace.hasher();
-        let found = keyspec::find_keys(self.spec, list.len(), &word).unwrap_or_default();
-        let prepared: Vec<PreparedKey> =
-            found.iter().map(|key| prepare(key.index, &hasher.key(word(key.index)))).collect();
-        let mut args = Args::new(&self.request, &spans, list, &prepared, hasher);
+        let mut prepared: Vec<PreparedKey> = Vec::new();
+        keyspec::each_key(self.spec, list.len(), &word, |index| {
+            prepared.push(prepare(index, &hasher.key(word(index))));
+        });
+        let mut args = Args::new(&self.request, &spans, list, &prepared);
         if self.parent.is_some() {
             args.skip_subcommand();
         }

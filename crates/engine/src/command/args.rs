@@ -3,7 +3,8 @@
 use crate::base::error::{CommandError, Result};
 use crate::base::long_double::LongDouble;
 use crate::base::number::parse_i64;
-use crate::base::place::{DbIndex, Key, KeyHasher, UnixMs};
+use crate::base::place::{DbIndex, Key, UnixMs};
+use crate::command::cursor::Cursor;
 use brisk_resp::{Span, Spans};
 
 pub use crate::base::place::PreparedKey;
@@ -18,7 +19,6 @@ pub struct Args<'a> {
     /// This request's part of `spans`.
     list: &'a [Span],
     prepared: &'a [PreparedKey],
-    hasher: &'a KeyHasher,
     next: usize,
     next_prepared: usize,
 }
@@ -31,9 +31,8 @@ impl<'a> Args<'a> {
         spans: &'a Spans,
         list: &'a [Span],
         prepared: &'a [PreparedKey],
-        hasher: &'a KeyHasher,
     ) -> Args<'a> {
-        Args { input, spans, list, prepared, hasher, next: 1, next_prepared: 0 }
+        Args { input, spans, list, prepared, next: 1, next_prepared: 0 }
     }
 
     /// Puts the cursor behind the subcommand's word.
@@ -105,6 +104,13 @@ impl<'a> Args<'a> {
         found
     }
 
+    /// Takes the next `N` words; a syntax error if there are fewer.
+    pub fn array<const N: usize>(&mut self) -> Result<[&'a [u8]; N]> {
+        let words = self.cursor().take().ok_or(CommandError::Syntax)?;
+        self.next += N;
+        Ok(words)
+    }
+
     /// Takes the next word as an integer.
     #[inline]
     pub fn integer(&mut self) -> Result<i64> {
@@ -147,7 +153,22 @@ impl<'a> Args<'a> {
         DbIndex::checked(self.int()?, count).ok_or(CommandError::DbOutOfRange)
     }
 
+    /// The words not yet taken, for a parser that the search for keys uses too.
+    pub fn cursor(&self) -> Cursor<impl Fn(usize) -> &'a [u8] + use<'a>> {
+        let (input, spans, list) = (self.input, self.spans, self.list);
+        Cursor::new(move |at| spans.bytes(input, list[at]), list.len(), self.next)
+    }
+
+    /// Continues at word `index`, up to which a parser with a cursor has come.
+    pub fn skip_to(&mut self, index: usize) {
+        self.next = index.min(self.list.len());
+    }
+
     /// Takes the next word as a key.
+    ///
+    /// # Errors
+    /// A syntax error if there is none; [`CommandError::UndeclaredKey`] if the search for keys did
+    /// not find it.
     #[inline(always)]
     pub fn key(&mut self) -> Result<Key<'a>> {
         let index = self.next;
@@ -162,19 +183,26 @@ impl<'a> Args<'a> {
             self.next_prepared += 1;
             return Ok(Key::prepared(bytes, prepared));
         }
-        Ok(self.key_out_of_order(index, bytes))
+        self.key_out_of_order(index)
     }
 
     #[cold]
     #[inline(never)]
-    fn key_out_of_order(&mut self, index: usize, bytes: &'a [u8]) -> Key<'a> {
-        match self.prepared.iter().position(|key| key.index as usize == index) {
-            Some(at) => {
-                self.next_prepared = at + 1;
-                Key::prepared(bytes, &self.prepared[at])
-            }
-            None => self.hasher.key(bytes),
-        }
+    fn key_out_of_order(&mut self, index: usize) -> Result<Key<'a>> {
+        let at = self.prepared.iter().position(|key| key.index as usize == index);
+        let at = at.ok_or_else(CommandError::undeclared_key)?;
+        self.next_prepared = at + 1;
+        Ok(Key::prepared(self.word(index), &self.prepared[at]))
+    }
+
+    /// Word `index` as a key; the cursor stays where it is.
+    ///
+    /// # Errors
+    /// [`CommandError::UndeclaredKey`] if the search for keys did not find it.
+    pub fn key_at(&self, index: usize) -> Result<Key<'a>> {
+        let prepared = self.prepared.iter().find(|key| key.index as usize == index);
+        let prepared = prepared.ok_or_else(CommandError::undeclared_key)?;
+        Ok(Key::prepared(self.word(index), prepared))
     }
 
     /// The keys of the command, as its key specifications found them.

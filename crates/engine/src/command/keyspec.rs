@@ -1,4 +1,9 @@
-//! Finding the keys among a command's words by its key specifications.
+//! Finding the keys among a command's arguments.
+//!
+//! The key specifications of the command's row find them. Where keys stand behind options, the
+//! row's finder does ([`crate::command::Finder`]), which is the option parser of the handler.
+//! Slot locks, access control and COMMAND GETKEYS all take the keys from here, so the keys that are
+//! locked and checked are those that the handler uses.
 
 use crate::command::{Begin, Find, KeyFlags, KeySpec, Spec};
 use smallvec::SmallVec;
@@ -28,7 +33,7 @@ pub fn find_keys<'w>(
     for key_spec in spec.keys {
         let mut flags = key_spec.flags_by_words.map_or(key_spec.flags, |flags| flags(argc, word));
         if key_spec.finder.is_some() {
-            // What the specification cannot tell the command's own logic finds.
+            // The finder finds what the specification cannot describe.
             flags.remove(KeyFlags::INCOMPLETE);
         }
         find_by(key_spec, argc, word, &mut |index| {
@@ -38,16 +43,30 @@ pub fn find_keys<'w>(
     Ok(found)
 }
 
+/// Calls `found` with the index of each key whose slot is to be locked. The handler reports a count
+/// of keys that does not fit.
+#[inline]
+pub fn each_key<'w>(
+    spec: &Spec,
+    argc: usize,
+    word: &impl Fn(usize) -> &'w [u8],
+    mut found: impl FnMut(usize),
+) {
+    for key_spec in spec.keys {
+        let _ = find_by(key_spec, argc, word, &mut found);
+    }
+}
+
 /// Calls `found` with the index of each key that one specification finds.
 #[inline]
-pub fn find_by<'w>(
+fn find_by<'w>(
     spec: &KeySpec,
     argc: usize,
     word: &impl Fn(usize) -> &'w [u8],
     found: &mut impl FnMut(usize),
 ) -> Result<(), BadKeys> {
-    if let Some(find) = spec.finder {
-        find(argc, word).for_each(found);
+    if let Some(keys) = spec.finder.and_then(|find| find(argc, word)) {
+        keys.for_each(found);
         return Ok(());
     }
     let Some(first) = begin(spec, argc, word) else { return Ok(()) };

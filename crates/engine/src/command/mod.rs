@@ -8,6 +8,7 @@
 //! checked row by row against a reference table in the tests; the summaries are our own.
 
 pub mod args;
+pub mod cursor;
 pub mod keyspec;
 
 use bitflags::bitflags;
@@ -415,7 +416,7 @@ pub struct KeySpec {
     pub find: Find,
     /// What becomes of the key in a request, where the flags say that it varies.
     pub flags_by_words: Option<FlagsByWords>,
-    /// Where the keys really stand, if only the command's own logic knows.
+    /// Where the keys really stand, if only the command's own parser knows.
     pub finder: Option<Finder>,
     pub notes: &'static str,
 }
@@ -426,8 +427,10 @@ pub type Words<'a, 'w> = &'a dyn Fn(usize) -> &'w [u8];
 /// The flags of a key in a request of so many words.
 pub type FlagsByWords = fn(argc: usize, word: Words<'_, '_>) -> KeyFlags;
 
-/// The keys among a request's so many words.
-pub type Finder = fn(argc: usize, word: Words<'_, '_>) -> Range<usize>;
+/// The keys among the `argc` arguments of a request, as the parser of the command's handler finds
+/// them. `None` if the parser rejects the arguments: then the handler uses none of these keys, and
+/// the specification says which arguments look like keys.
+pub type Finder = fn(argc: usize, word: Words<'_, '_>) -> Option<Range<usize>>;
 
 /// The indices of words that are passwords and the like.
 pub type Secrets = fn(argc: usize, word: Words<'_, '_>) -> Vec<usize>;
@@ -506,7 +509,8 @@ impl KeySpec {
         }
     }
 
-    /// Keys that `finder` finds, wherever the specification says that they stand.
+    /// Keys that `finder` finds. The specification remains what COMMAND INFO shows: clients find the
+    /// keys of usual requests with it.
     pub const fn found_by(mut self, finder: Finder) -> KeySpec {
         self.finder = Some(finder);
         self

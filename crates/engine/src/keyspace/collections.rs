@@ -29,6 +29,7 @@ impl Keys<'_> {
             Ok(done) => return done,
             Err(change) => change,
         };
+        self.check_declared()?;
         let env = self.env();
         let limits = &env.settings.limits;
         let mut value = C::new(limits);
@@ -56,7 +57,10 @@ impl Keys<'_> {
         key: &Key<'_>,
         change: impl FnOnce(&mut C, &EncodingLimits) -> Result<Edit<R>>,
     ) -> Result<Option<R>> {
-        self.edit(key, change).map_or(Ok(None), |done| done.map(Some))
+        match self.edit(key, change) {
+            Ok(done) => done.map(Some),
+            Err(_) => self.check_declared().map(|()| None),
+        }
     }
 
     /// Gives `change` back if the key does not exist, so that all is done with one look-up.
@@ -128,6 +132,9 @@ impl Keys<'_> {
         event: &'static str,
     ) {
         let env = self.env();
+        if !self.holds(key) {
+            return discard_value(env, value.into_value());
+        }
         let old = self.detach(key);
         let existed = old.is_some();
         old.into_iter().for_each(|entry| discard(env, entry));
@@ -150,6 +157,9 @@ impl Keys<'_> {
 
     /// Puts a whole entry under its key, whatever that held, as RESTORE does.
     pub(crate) fn restore(&mut self, key: &Key<'_>, entry: Entry) {
+        if !self.holds(key) {
+            return discard(self.env(), entry);
+        }
         if let Some(old) = self.detach(key) {
             discard(self.env(), old);
         }
@@ -165,6 +175,9 @@ impl Keys<'_> {
             return;
         }
         let (env, db) = (self.env(), self.db());
+        if !self.holds(key) {
+            return;
+        }
         if self.contains(key) {
             self.set_deadline(key, None);
         } else {

@@ -41,7 +41,8 @@ impl Keys<'_> {
     #[cold]
     pub(super) fn note_inside(&mut self, slot: SlotId, deadline: UnixMs) {
         self.mark(slot, FIELD_MARKS);
-        self.slot_mut(slot).meta_mut().note(deadline);
+        let Some(guard) = self.slot_mut(slot) else { return };
+        guard.meta_mut().note(deadline);
         self.keyspace().database(self.db()).note_inner_deadlines();
     }
 
@@ -68,7 +69,8 @@ impl Keys<'_> {
         }
         let (keyspace, env, db) = (self.keyspace(), self.env(), self.db());
         self.expired_any = true;
-        expire_inside(keyspace, env, db, self.slot_mut(key.slot), key.hash, key.bytes, limit)
+        let Some(slot) = self.slot_mut(key.slot) else { return true };
+        expire_inside(keyspace, env, db, slot, key.hash, key.bytes, limit)
     }
 }
 

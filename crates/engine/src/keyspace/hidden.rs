@@ -40,7 +40,7 @@ impl Keys<'_> {
                 left = (!hash.is_empty()).then_some(copy);
             }
         }
-        let slot = self.slot_mut(key.slot);
+        let Some(slot) = self.slot_mut(key.slot) else { return };
         let hidden = match left {
             Some(rest) => slot.put_back(key.hash, rest),
             None => slot.put_aside(key.hash, key.bytes),
@@ -64,7 +64,10 @@ impl Keys<'_> {
         let env = self.env();
         for (db, entry) in env.hidden.take() {
             let Key { hash, slot, .. } = self.keyspace().hasher().key(entry.key());
-            let rest = self.in_db(db, |keys| keys.slot_mut(slot).put_back(hash, entry));
+            let rest = self.in_db(db, |keys| {
+                let slot = keys.slot_mut(slot).expect("a command holds its slots to its end");
+                slot.put_back(hash, entry)
+            });
             rest.into_iter().for_each(|rest| discard(env, rest));
         }
     }

@@ -57,7 +57,10 @@ pub(crate) fn run_held(
     reply: Reply<'_>,
 ) -> Result<Done> {
     let Invocation { spec, parent, run, blocking, .. } = *call;
-    let result = run(&mut Ctx { keys, reply, spec, parent, run, blocking }, args);
+    let mut result = run(&mut Ctx { keys, reply, spec, parent, run, blocking }, args);
+    if result.is_err() || keys.used_undeclared() {
+        result = refuse_undeclared(keys, call, result);
+    }
     keys.reveal_expired();
     let ticket = if keys.env().hooks.get().is_empty() {
         None
@@ -71,4 +74,190 @@ pub(crate) fn run_held(
     };
     let dirty = keys.dirty();
     result.map(|outcome| Done { outcome, dirty, ticket })
+}
+
+/// The result of a command that failed or has used a key that it does not declare.
+#[cold]
+fn refuse_undeclared(
+    keys: &mut Keys<'_>,
+    call: &Invocation,
+    result: Result<Outcome>,
+) -> Result<Outcome> {
+    let result = keys.refuse_undeclared(result, call.spec, call.parent);
+    if matches!(result, Err(CommandError::UndeclaredKey(_))) && keys.env().take_long().is_some() {
+        // Its client gets the error: nothing of the command is computed elsewhere.
+        keys.thaw();
+    }
+    result
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::call::ctx::Handler;
+    use crate::command::{KeySpec, Spec};
+    use crate::env::effect::Hooks;
+    use crate::keyspace::{Client, DbIndex, Key, Overwrite, UnixMs, Unserved};
+    use crate::reply::ReplyBuffer;
+    use crate::testing::{Db, take_transactions};
+    use crate::types::list::{End, List};
+    use crate::types::string::{RawString, Str};
+    use crate::types::{Collection, Edit, Kind};
+    use brisk_resp::{Limits, Protocol, RequestDecoder, Spans, request};
+
+    static SPEC: Spec =
+        Spec { name: "test", flags: Flags::WRITE, keys: &[KeySpec::at(1)], ..Spec::EMPTY };
+
+    /// What a faulty command does with a key that it does not declare; the first key it declares.
+    type Fault = fn(&mut Ctx<'_, '_>, &Key<'_>, &Key<'_>) -> Result<Outcome>;
+
+    const FAULTS: &[(&str, Fault)] = &[
+        ("open", |ctx, _, other| {
+            // Handlers may pass over an error, as MGET does.
+            let _ = ctx.keys.open::<Str>(other);
+            Ok(ctx.reply.ok())
+        }),
+        ("open_mut", |ctx, _, other| {
+            ctx.keys.open_mut::<Str>(other)?;
+            Ok(ctx.reply.ok())
+        }),
+        ("inspect", |ctx, _, other| {
+            assert!(ctx.keys.inspect(other).is_none() && ctx.keys.peek(other).is_none());
+            Ok(ctx.reply.ok())
+        }),
+        ("append", |ctx, _, other| {
+            ctx.keys.open_or_insert_string(other)?.append(b"x", "append");
+            Ok(ctx.reply.ok())
+        }),
+        ("set", |ctx, _, other| {
+            ctx.keys.set_string(other, b"x", Overwrite::ExpireAt(UnixMs(9000)), "set");
+            Ok(ctx.reply.ok())
+        }),
+        ("delete", |ctx, _, other| {
+            ctx.keys.delete(other);
+            Ok(ctx.reply.ok())
+        }),
+        ("rename", |ctx, own, other| {
+            ctx.keys.rename(own, other);
+            Ok(ctx.reply.ok())
+        }),
+        ("rename back", |ctx, own, other| {
+            ctx.keys.rename(other, own);
+            Ok(ctx.reply.ok())
+        }),
+        ("copy", |ctx, own, other| {
+            ctx.keys.copy_to(own, DbIndex(0), other);
+            Ok(ctx.reply.ok())
+        }),
+        ("move", |ctx, own, _| {
+            ctx.keys.move_to(own, DbIndex(1));
+            Ok(ctx.reply.ok())
+        }),
+        ("push", |ctx, _, other| {
+            ctx.keys.upsert::<List, _>(other, |list, limits| {
+                list.push(End::Back, [&b"x"[..]].into_iter(), limits);
+                Ok(Edit::new((), 1, "rpush"))
+            })?;
+            Ok(ctx.reply.ok())
+        }),
+        ("put", |ctx, _, other| {
+            let limits = ctx.keys.env().settings.limits;
+            let mut list = List::new(&limits);
+            list.push(End::Back, [&b"x"[..]].into_iter(), &limits);
+            ctx.keys.put(other, list, "sortstore");
+            Ok(ctx.reply.ok())
+        }),
+        ("put_raw", |ctx, _, other| {
+            ctx.keys.put_raw(other, RawString::from(b"x".to_vec()), "set");
+            Ok(ctx.reply.ok())
+        }),
+        ("wait", |ctx, _, other| {
+            let words = [&b"test"[..], b"own"];
+            Ok(ctx.wait(&words, Kind::List, &[*other], 0, Unserved::Null))
+        }),
+        ("elsewhere", |ctx, _, other| {
+            let _ = ctx.keys.view(other);
+            let long = crate::call::long::Long::answer(
+                (&SPEC, None),
+                DbIndex(0),
+                &[b"test"],
+                CLIENT,
+                |reply| reply.ok(),
+            );
+            ctx.keys.env().leave_long(long);
+            Ok(Outcome::Elsewhere)
+        }),
+    ];
+
+    const CLIENT: Client = Client { worker: 0, token: 0, id: 1, protocol: Protocol::Resp2 };
+
+    /// Runs `handler` as the command `test own other`, which declares `own` only.
+    fn run_test(db: &Db, handler: Handler) -> Result<Outcome> {
+        let words = [&b"test"[..], b"own", b"other"];
+        let (mut bytes, mut spans) = (Vec::new(), Spans::new());
+        request::encode(&mut bytes, &words);
+        RequestDecoder::new().decode(&bytes, &Limits::default(), &mut spans).expect("a request");
+        let prepared = [prepare(1, &db.keyspace().hasher().key(words[1]))];
+        let mut args = Args::new(&bytes, &spans, spans.as_slice(), &prepared);
+        let mut replies = ReplyBuffer::new();
+        let reply = Reply::new(&mut replies, Protocol::Resp2);
+        let blocking = Blocking::Client(CLIENT);
+        let call = Invocation { spec: &SPEC, parent: None, run: handler, db: DbIndex(0), blocking };
+        run(db.keyspace(), db.env(), &call, &prepared, &mut args, reply).map(|done| done.outcome)
+    }
+
+    thread_local! {
+        static FAULT: std::cell::Cell<Option<Fault>> = const { std::cell::Cell::new(None) };
+    }
+
+    /// Changes the key that it declares, then commits the fault.
+    fn faulty(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
+        let own = args.key()?;
+        ctx.keys.set_string(&own, b"changed", Overwrite::Persist, "set");
+        let other = ctx.keys.keyspace().hasher().key(args.word(2));
+        let fault = FAULT.get().expect("the test has set it");
+        fault(ctx, &own, &other)
+    }
+
+    #[test]
+    fn a_key_that_is_not_declared_ends_the_command_with_an_error() {
+        for (name, fault) in FAULTS {
+            let mut db = Db::new();
+            db.run("SET own before");
+            db.run("SET other untouched");
+            FAULT.set(Some(*fault));
+            db.env().set_hooks(Hooks::PROPAGATE, true);
+            let result = run_test(&db, faulty);
+            db.env().set_hooks(Hooks::PROPAGATE, false);
+            assert_eq!(result, Err(CommandError::UndeclaredKey("test".into())), "{name}");
+            // What was changed before stays, and others are told of it.
+            let words = ["test", "own", "other"].map(|word| word.as_bytes().to_vec());
+            let effects = take_transactions(db.keyspace());
+            assert_eq!(effects, [vec![(DbIndex(0), words.to_vec())]], "{name}");
+            db.check("GET own", "\"changed\"").check("GET other", "\"untouched\"");
+            db.select(1).check("DBSIZE", "(integer) 0").select(0).check("DBSIZE", "(integer) 2");
+            assert!(db.env().take_long().is_none() && db.env().take_waiter().is_none(), "{name}");
+            assert_eq!(db.keyspace().awaited_keys(), 0, "{name}");
+            db.invariants();
+        }
+    }
+
+    #[test]
+    fn an_argument_that_is_not_declared_as_a_key_cannot_be_taken_as_one() {
+        let db = Db::new();
+        let result = run_test(&db, |ctx, args| {
+            args.key()?;
+            args.key()?;
+            Ok(ctx.reply.ok())
+        });
+        assert_eq!(result, Err(CommandError::UndeclaredKey("test".into())));
+        let result = run_test(&db, |ctx, args| {
+            assert!(args.key_at(1).is_ok());
+            args.key_at(2)?;
+            Ok(ctx.reply.ok())
+        });
+        assert_eq!(result, Err(CommandError::UndeclaredKey("test".into())));
+        let text = CommandError::UndeclaredKey("test".into()).to_string();
+        assert!(text.starts_with("ERR internal error: 'test' used a key"), "{text}");
+    }
 }

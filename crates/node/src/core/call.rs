@@ -39,6 +39,11 @@ impl Call<'_> {
         db: DbIndex,
         action: impl FnOnce(&mut Keys<'_>) -> Result<R>,
     ) -> Result<R> {
+        let (spec, parent) = (self.row.spec, self.row.parent);
+        let action = |keys: &mut Keys<'_>| {
+            let result = action(keys);
+            keys.refuse_undeclared(result, spec, parent)
+        };
         if let Some(unit) = &mut self.core.unit {
             return unit.with_keys(&self.core.env, db, self.prepared, action);
         }

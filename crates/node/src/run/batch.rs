@@ -192,12 +192,9 @@ impl Batch {
                 }
                 KeyPlan::Specs => {
                     self.last_key = 0..0;
-                    for spec in row.spec.keys {
-                        // A count that does not fit is the handler's to complain about.
-                        let _ = keyspec::find_by(spec, spans, &word, &mut |at| {
-                            self.prepared.push(exec::prepare(at, &hasher.key(word(at))));
-                        });
-                    }
+                    keyspec::each_key(row.spec, spans, &word, |at| {
+                        self.prepared.push(exec::prepare(at, &hasher.key(word(at))));
+                    });
                 }
             }
         }
@@ -340,14 +337,9 @@ impl Batch {
 
     /// The words of a request, for a handler.
     #[inline]
-    pub fn args<'a>(
-        &'a self,
-        data: &'a [u8],
-        request: &Request,
-        hasher: &'a KeyHasher,
-    ) -> Args<'a> {
+    pub fn args<'a>(&'a self, data: &'a [u8], request: &Request) -> Args<'a> {
         let list = self.list(request);
-        Args::new(&data[request.start..], &self.spans, list, self.keys(request), hasher)
+        Args::new(&data[request.start..], &self.spans, list, self.keys(request))
     }
 
     /// Gives memory back that an unusually long request took.

@@ -51,7 +51,7 @@ pub fn dispatch(
     replies: &mut ReplyBuffer,
 ) -> Flow {
     let shared = core.shared;
-    let mut args = batch.args(data, request, shared.keyspace.hasher());
+    let mut args = batch.args(data, request);
     let Some(row) = request.row else {
         if is_foreign_protocol(args.word(0)) {
             return refuse_foreign_protocol(core, session);
@@ -353,8 +353,16 @@ pub(crate) fn write_error(
 pub fn count_error(core: &Core, error: &CommandError) {
     core.stats().error_replies.add(1);
     core.shared.observe.errors.count(&error.to_string());
-    if let CommandError::BadPayload(why) = error {
-        core.shared.log.warning(format_args!("RESTORE was given a value that is refused: {why}"));
+    let log = &core.shared.log;
+    match error {
+        CommandError::BadPayload(why) => {
+            log.warning(format_args!("RESTORE was given a value that is refused: {why}"));
+        }
+        CommandError::UndeclaredKey(command) => log.warning(format_args!(
+            "Internal error: the command '{command}' used a key that it does not declare. The \
+             access was refused and the command ended with an error. Please report this."
+        )),
+        _ => {}
     }
 }
 

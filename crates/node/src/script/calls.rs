@@ -59,9 +59,8 @@ fn refuse_script(
     denied: Denied,
 ) -> String {
     let text = denied.text(&session.account.name, row, None);
-    let hasher = core.shared.keyspace.hasher();
     let list = words.spans.as_slice();
-    let args = Args::new(&words.bytes, &words.spans, list, &[], hasher);
+    let args = Args::new(&words.bytes, &words.spans, list, &[]);
     permission::note_denied(core, session, row, &args, denied, Context::Script);
     format!("ACL failure in script: {}", String::from_utf8_lossy(&text))
 }
@@ -184,12 +183,9 @@ fn keys_of_script(core: &Core, runner: &ScriptRunner, row: &Row, words: &Words) 
         KeyPlan::None => {}
         KeyPlan::First => keys.push(runner.last_key.borrow_mut().prepare(hasher, word(1))),
         KeyPlan::Specs => {
-            for spec in row.spec.keys {
-                // A count that does not fit is the handler's to complain about.
-                let _ = keyspec::find_by(spec, list.len(), &word, &mut |at| {
-                    keys.push(exec::prepare(at, &hasher.key(word(at))));
-                });
-            }
+            keyspec::each_key(row.spec, list.len(), &word, |at| {
+                keys.push(exec::prepare(at, &hasher.key(word(at))));
+            });
         }
     }
     keys
@@ -286,8 +282,7 @@ fn run_from_script(
 ) {
     let shared = core.shared;
     let list = words.spans.as_slice();
-    let hasher = shared.keyspace.hasher();
-    let mut args = Args::new(&words.bytes, &words.spans, list, keys, hasher);
+    let mut args = Args::new(&words.bytes, &words.spans, list, keys);
     if row.parent.is_some() {
         args.skip_subcommand();
     }

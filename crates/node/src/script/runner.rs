@@ -336,8 +336,7 @@ impl Request {
         core: &mut Core,
         show: impl FnOnce(&mut Core, &Args<'_>) -> R,
     ) -> R {
-        let hasher = core.shared.keyspace.hasher();
-        let args = Args::new(&self.bytes, &self.spans, self.spans.as_slice(), &[], hasher);
+        let args = Args::new(&self.bytes, &self.spans, self.spans.as_slice(), &[]);
         show(core, &args)
     }
 }

@@ -4,7 +4,7 @@
 
 use brisk_engine::args::PreparedKey;
 use brisk_engine::command::{Flags, InMulti, Scope};
-use brisk_engine::keyspace::{KeyHasher, Place};
+use brisk_engine::keyspace::Place;
 use brisk_engine::table::Row;
 use brisk_engine::{Args, DbIndex, Keyspace, ReplyBuffer};
 use brisk_resp::Spans;
@@ -164,10 +164,10 @@ impl Transaction {
         &self.keys[command.first_key..command.first_key + command.keys]
     }
 
-    pub(super) fn args<'a>(&'a self, command: &Queued, hasher: &'a KeyHasher) -> Args<'a> {
+    pub(super) fn args<'a>(&'a self, command: &Queued) -> Args<'a> {
         let list = &self.spans.as_slice()[command.first_span..command.first_span + command.spans];
         let input = &self.words[command.first_byte..];
-        let mut args = Args::new(input, &self.spans, list, self.keys(command), hasher);
+        let mut args = Args::new(input, &self.spans, list, self.keys(command));
         if command.row.parent.is_some() {
             args.skip_subcommand();
         }

@@ -129,7 +129,7 @@ impl Replay {
                 }
             }
             if request.row.is_none() {
-                let name = batch.args(data, &request, shared.keyspace.hasher());
+                let name = batch.args(data, &request);
                 return Err(unknown(String::from_utf8_lossy(name.word(0)).into_owned()));
             }
             replies.clear();

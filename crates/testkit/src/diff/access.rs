@@ -63,12 +63,12 @@ pub struct Judged {
 /// Whether the command has keys that Redis does not see.
 ///
 /// PFMERGE without sources writes its destination; Redis's key specifications look for a source
-/// first and give up. In `SORT k STORE store ASC` Redis takes the second `store` for the option and
-/// `ASC` for the key.
+/// first and give up. See [`rules::repeats_key_option`] for the others.
 fn is_overlooked_by_redis(words: &[Vec<u8>]) -> bool {
-    let is = |word: &[u8], name: &str| word.eq_ignore_ascii_case(name.as_bytes());
-    let stores_in_store = || words.windows(2).any(|pair| pair.iter().all(|word| is(word, "STORE")));
-    is(&words[0], "PFMERGE") && words.len() == 2 || is(&words[0], "SORT") && stores_in_store()
+    let names = ["SORT", "GEORADIUS", "GEORADIUSBYMEMBER", "XREAD", "XREADGROUP"];
+    let is = |name: &&str| words[0].eq_ignore_ascii_case(name.as_bytes());
+    is(&"PFMERGE") && words.len() == 2
+        || names.iter().any(|name| is(name)) && rules::repeats_key_option(words)
 }
 
 /// Compares so many pairs; the first disagreement, if there is one.

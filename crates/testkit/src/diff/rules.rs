@@ -65,7 +65,7 @@ const fn out(name: &'static str, reason: &'static str) -> Excluded {
 
 const OWN_TEXT: &str = "text or figures of the server itself; has a test of its own";
 const ENDS: &str = "ends or stalls the server or the connection";
-const STORES: &str = "finds the key behind the last STORE that SORT itself takes for the option";
+const REPEATED: &str = "finds a key that the command does not use if such an option occurs twice";
 const YOUNGER: &str = "takes the words of later versions, so arity and arguments differ";
 const TABLES: &str = "tells the whole command table, and one side has commands the other has not";
 const FRAMES: &str = "changes how many replies come back";
@@ -285,15 +285,15 @@ pub const COMPARISONS: &[Comparison] = &[
     Comparison { name: "command|info", when: Some(of_longer), how: How::Kind, reason: YOUNGER },
     Comparison {
         name: "command|getkeys",
-        when: Some(stores_twice),
-        how: How::Count,
-        reason: STORES,
+        when: Some(repeats_key_option),
+        how: How::Kind,
+        reason: REPEATED,
     },
     Comparison {
         name: "command|getkeysandflags",
-        when: Some(stores_twice),
-        how: How::Count,
-        reason: STORES,
+        when: Some(repeats_key_option),
+        how: How::Kind,
+        reason: REPEATED,
     },
     Comparison {
         name: "command|getkeys",
@@ -355,9 +355,15 @@ fn of_longer(words: &[Vec<u8>]) -> bool {
         .any(|word| LENGTHS.iter().any(|(name, ..)| word.eq_ignore_ascii_case(name.as_bytes())))
 }
 
-/// COMMAND GETKEYS of a call in which STORE stands more than once, perhaps as a key.
-fn stores_twice(words: &[Vec<u8>]) -> bool {
-    words.iter().filter(|word| word.eq_ignore_ascii_case(b"STORE")).count() > 1
+/// Whether an option that keys follow occurs more than once, perhaps as a name. Redis 7.0 then finds
+/// other keys than the command uses.
+pub fn repeats_key_option(words: &[Vec<u8>]) -> bool {
+    let count = |names: &[&str]| {
+        let is =
+            |word: &Vec<u8>| names.iter().any(|name| word.eq_ignore_ascii_case(name.as_bytes()));
+        words.iter().filter(|word| is(word)).count()
+    };
+    count(&["STORE", "STOREDIST"]) > 1 || count(&["STREAMS"]) > 1
 }
 
 /// How the replies to this call are compared.

@@ -14,6 +14,7 @@ use crate::base::error::{CommandError, Result};
 use crate::base::number::parse_i64;
 use crate::call::ctx::{Blocking, Command, Ctx};
 use crate::command::args::Args;
+use crate::command::cursor::Cursor;
 use crate::command::{Arg, Categories, Flags, Group, KeyFlags, KeySpec, Spec, Words};
 use crate::env::transfer::{Carried, Destination, Parcel};
 use crate::keyspace::{Key, Watches};
@@ -41,36 +42,67 @@ struct Order {
     names_none: bool,
 }
 
+/// One option, with the arguments that belong to it.
+enum MigrateOption<'w> {
+    Copy,
+    Replace,
+    Auth {
+        password: &'w [u8],
+    },
+    Auth2 {
+        user: &'w [u8],
+        password: &'w [u8],
+    },
+    /// The last one; keys follow.
+    Keys,
+    Unknown,
+}
+
+/// Takes an option. The options may come in any order, and their arguments may look like options.
+fn next_option<'w>(words: &mut Cursor<impl Fn(usize) -> &'w [u8]>) -> Option<MigrateOption<'w>> {
+    let word = words.next()?;
+    let is = |name: &str| word.eq_ignore_ascii_case(name.as_bytes());
+    let option = if is("COPY") {
+        Some(MigrateOption::Copy)
+    } else if is("REPLACE") {
+        Some(MigrateOption::Replace)
+    } else if is("AUTH") {
+        words.next().map(|password| MigrateOption::Auth { password })
+    } else if is("AUTH2") {
+        words.take().map(|[user, password]| MigrateOption::Auth2 { user, password })
+    } else if is("KEYS") {
+        Some(MigrateOption::Keys)
+    } else {
+        None
+    };
+    Some(option.unwrap_or(MigrateOption::Unknown))
+}
+
 impl Order {
     fn of_words(args: &mut Args<'_>) -> Result<Order> {
-        let (host, port, key) = (args.bytes()?, args.bytes()?, args.bytes()?);
-        let (db, timeout) = (args.bytes()?, args.bytes()?);
+        let [host, port, key, db, timeout] = args.array()?;
         let (mut copy, mut replace, mut names_none) = (false, false, false);
         let (mut user, mut password) = (None, None);
-        while args.remaining() > 0 {
-            if args.take("COPY") {
-                copy = true;
-            } else if args.take("REPLACE") {
-                replace = true;
-            } else if args.take("AUTH") {
-                password = Some(args.bytes()?.to_vec());
-            } else if args.take("AUTH2") {
-                if args.remaining() < 2 {
-                    return Err(CommandError::Syntax);
+        let mut words = args.cursor();
+        while let Some(option) = next_option(&mut words) {
+            match option {
+                MigrateOption::Copy => copy = true,
+                MigrateOption::Replace => replace = true,
+                MigrateOption::Auth { password: given } => password = Some(given.to_vec()),
+                MigrateOption::Auth2 { user: name, password: given } => {
+                    (user, password) = (Some(name.to_vec()), Some(given.to_vec()));
                 }
-                user = Some(args.bytes()?.to_vec());
-                password = Some(args.bytes()?.to_vec());
-            } else if args.take("KEYS") {
-                if !key.is_empty() {
+                MigrateOption::Keys if !key.is_empty() => {
                     return Err(CommandError::text(
                         "ERR When using MIGRATE KEYS option, the key argument must be set to the \
                          empty string",
                     ));
                 }
-                names_none = args.remaining() == 0;
-                break;
-            } else {
-                return Err(CommandError::Syntax);
+                MigrateOption::Keys => {
+                    names_none = words.remaining() == 0;
+                    break;
+                }
+                MigrateOption::Unknown => return Err(CommandError::Syntax),
             }
         }
         let timeout = parse_i64(timeout).ok_or(CommandError::NotAnInteger)?;
@@ -183,53 +215,45 @@ fn conclude(ctx: &mut Ctx<'_, '_>, args: &Args<'_>, order: Order, sent: Sent) ->
     }
 }
 
-/// Where KEYS stands, passing over words that only look like it.
+/// Where the keys after KEYS begin. As in Redis, arguments that MIGRATE rejects hide no key.
 fn keys_option(argc: usize, word: Words<'_, '_>) -> Option<usize> {
-    let mut at = OPTIONS_AT;
-    while at < argc {
-        let is = |name: &str| word(at).eq_ignore_ascii_case(name.as_bytes());
-        if is("KEYS") {
-            return Some(at);
+    let mut words = Cursor::new(word, argc, OPTIONS_AT);
+    while let Some(option) = next_option(&mut words) {
+        if matches!(option, MigrateOption::Keys) {
+            return Some(words.position());
         }
-        at += if is("AUTH2") {
-            3
-        } else if is("AUTH") {
-            2
-        } else {
-            1
-        };
     }
     None
 }
 
 /// As in Redis, whose search for KEYS begins at the word before the last, also if KEYS is the last.
-fn single_key(argc: usize, word: Words<'_, '_>) -> Range<usize> {
-    match keys_option(argc, word) {
-        Some(at) if at + 1 < argc => 0..0,
+fn single_key(argc: usize, word: Words<'_, '_>) -> Option<Range<usize>> {
+    Some(match keys_option(argc, word) {
+        Some(first) if first < argc => 0..0,
         _ => KEY_AT..argc.min(KEY_AT + 1),
-    }
+    })
 }
 
 /// None if the request names a single key too, which is an error.
-fn listed_keys(argc: usize, word: Words<'_, '_>) -> Range<usize> {
-    match keys_option(argc, word) {
-        Some(at) if word(KEY_AT).is_empty() => at + 1..argc,
+fn listed_keys(argc: usize, word: Words<'_, '_>) -> Option<Range<usize>> {
+    Some(match keys_option(argc, word) {
+        Some(first) if word(KEY_AT).is_empty() => first..argc,
         _ => 0..0,
-    }
+    })
 }
 
 /// Passwords and names.
 fn secrets(argc: usize, word: Words<'_, '_>) -> Vec<usize> {
+    let mut words = Cursor::new(word, argc, OPTIONS_AT);
     let mut found = Vec::new();
-    let mut at = OPTIONS_AT;
-    while at < argc {
-        let is = |name: &str| word(at).eq_ignore_ascii_case(name.as_bytes());
-        let count = if is("AUTH2") { 2 } else { usize::from(is("AUTH")) };
-        if is("KEYS") || at + count >= argc {
-            break;
+    while let Some(option) = next_option(&mut words) {
+        let behind = words.position();
+        match option {
+            MigrateOption::Auth { .. } => found.push(behind - 1),
+            MigrateOption::Auth2 { .. } => found.extend([behind - 2, behind - 1]),
+            MigrateOption::Keys => break,
+            MigrateOption::Copy | MigrateOption::Replace | MigrateOption::Unknown => {}
         }
-        found.extend(at + 1..=at + count);
-        at += 1 + count;
     }
     found
 }

@@ -1,12 +1,15 @@
 //! GEORADIUS, GEORADIUSBYMEMBER and their read-only forms: the older searches, in a circle only.
 
 use super::UNIT;
-use super::search::{Family, around_member, around_point};
+use super::search::{Family, around_member, around_point, find_store_key};
 use crate::base::error::Result;
 use crate::call::ctx::{Command, Ctx};
 use crate::command::args::Args;
-use crate::command::{Arg, Begin, Deprecated, Find, Flags, Group, KeyFlags, KeySpec, Scope, Spec};
+use crate::command::{
+    Arg, Begin, Deprecated, Find, Finder, Flags, Group, KeyFlags, KeySpec, Spec, Words,
+};
 use crate::reply::Outcome;
+use std::ops::Range;
 
 fn georadius(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
     around_point(ctx, args, Family::Radius)
@@ -24,12 +27,32 @@ fn georadiusbymember_ro(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Ou
     around_member(ctx, args, Family::RadiusReadOnly)
 }
 
-/// The key behind a word.
-const fn store_key(word: &'static str, from: i16) -> KeySpec {
+/// Where the options of GEORADIUS and GEORADIUSBYMEMBER begin.
+const OPTIONS_AT: usize = 6;
+const OPTIONS_BY_MEMBER_AT: usize = 5;
+
+fn store_of_georadius(argc: usize, word: Words<'_, '_>) -> Option<Range<usize>> {
+    find_store_key(argc, word, OPTIONS_AT, false)
+}
+
+fn storedist_of_georadius(argc: usize, word: Words<'_, '_>) -> Option<Range<usize>> {
+    find_store_key(argc, word, OPTIONS_AT, true)
+}
+
+fn store_of_georadiusbymember(argc: usize, word: Words<'_, '_>) -> Option<Range<usize>> {
+    find_store_key(argc, word, OPTIONS_BY_MEMBER_AT, false)
+}
+
+fn storedist_of_georadiusbymember(argc: usize, word: Words<'_, '_>) -> Option<Range<usize>> {
+    find_store_key(argc, word, OPTIONS_BY_MEMBER_AT, true)
+}
+
+/// The key after a keyword.
+const fn store_key(keyword: &'static str, from: usize, finder: Finder) -> KeySpec {
     KeySpec {
-        begin: Begin::Keyword { keyword: word, from },
+        begin: Begin::Keyword { keyword, from: from as i16 },
         find: Find::Range { last: 0, step: 1, limit: 0 },
-        ..KeySpec::at(0).overwrite(KeyFlags::UPDATE)
+        ..KeySpec::at(0).overwrite(KeyFlags::UPDATE).found_by(finder)
     }
 }
 
@@ -67,8 +90,11 @@ const GEORADIUS: Spec = Spec {
     summary: "Finds, or stores, the places around a place.",
     arity: -6,
     flags: STORING,
-    scope: Scope::MoreKeys,
-    keys: &[SOURCE, store_key("STORE", 6), store_key("STOREDIST", 6)],
+    keys: &[
+        SOURCE,
+        store_key("STORE", OPTIONS_AT, store_of_georadius),
+        store_key("STOREDIST", OPTIONS_AT, storedist_of_georadius),
+    ],
     args: &[
         Arg::key("key"),
         Arg::double("longitude"),
@@ -117,8 +143,11 @@ const GEORADIUSBYMEMBER: Spec = Spec {
     summary: "Finds, or stores, the places around a member.",
     arity: -5,
     flags: STORING,
-    scope: Scope::MoreKeys,
-    keys: &[SOURCE, store_key("STORE", 5), store_key("STOREDIST", 5)],
+    keys: &[
+        SOURCE,
+        store_key("STORE", OPTIONS_BY_MEMBER_AT, store_of_georadiusbymember),
+        store_key("STOREDIST", OPTIONS_BY_MEMBER_AT, storedist_of_georadiusbymember),
+    ],
     args: &[
         Arg::key("key"),
         Arg::string("member"),

@@ -18,7 +18,6 @@ use crate::base::double::parse_f64;
 use crate::base::error::{CommandError, Result};
 use crate::call::ctx::Command;
 use crate::command::Arg;
-use crate::command::args::Args;
 use crate::reply::Reply;
 use brisk_resp::Protocol;
 use brisk_structures::geohash::Point;
@@ -59,10 +58,10 @@ fn place_of_score(score: f64) -> Point {
     Point::of_number(number_of_score(score))
 }
 
-/// Takes a longitude and a latitude.
-fn point(args: &mut Args<'_>) -> Result<Point> {
-    let mut degrees = || parse_f64(args.bytes()?).ok_or(CommandError::NotAFloat);
-    let point = Point { longitude: degrees()?, latitude: degrees()? };
+/// The point of a longitude and a latitude.
+fn point([longitude, latitude]: [&[u8]; 2]) -> Result<Point> {
+    let degrees = |word: &[u8]| parse_f64(word).ok_or(CommandError::NotAFloat);
+    let point = Point { longitude: degrees(longitude)?, latitude: degrees(latitude)? };
     if point.is_valid() {
         return Ok(point);
     }

@@ -30,7 +30,7 @@ fn geoadd(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
     }
     let mut places = Vec::with_capacity(args.remaining() / 3);
     while args.remaining() > 0 {
-        let number = point(args)?.number();
+        let number = point(args.array()?)?.number();
         places.push((number, args.bytes()?));
     }
     if places.is_empty() {

@@ -4,9 +4,12 @@
 use super::{Unit, number_of_score, place_of_score, point, reply_distance, reply_point};
 use crate::base::double::parse_f64;
 use crate::base::error::{CommandError, Result};
+use crate::base::number::parse_i64;
 use crate::base::steps::LONG_STEPS_MIN;
 use crate::call::ctx::Ctx;
+use crate::command::Words;
 use crate::command::args::Args;
+use crate::command::cursor::Cursor;
 use crate::keyspace::Key;
 use crate::reply::{Outcome, Reply};
 use crate::types::View;
@@ -14,7 +17,7 @@ use crate::types::sorted_set::{AddRules, ScoreRange, SortedSet};
 use crate::types::{Collection, EncodingLimits, Value};
 use brisk_structures::geohash::{Point, Shape};
 use brisk_structures::listpack::Item;
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, Range};
 
 /// Which words a command understands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -100,26 +103,26 @@ struct Kept {
     set: SortedSet,
 }
 
-/// Takes a radius or a side and says what it must be if it is no number.
-fn length(args: &mut Args<'_>, what: &str) -> Result<f64> {
-    parse_f64(args.bytes()?).ok_or_else(|| CommandError::text(format!("ERR need numeric {what}")))
+/// A radius or a side; the error names it if it is no number.
+fn length(word: &[u8], what: &str) -> Result<f64> {
+    parse_f64(word).ok_or_else(|| CommandError::text(format!("ERR need numeric {what}")))
 }
 
-fn circle(args: &mut Args<'_>) -> Result<(Shape, Unit)> {
-    let radius = length(args, "radius")?;
+fn circle([radius, unit]: [&[u8]; 2]) -> Result<(Shape, Unit)> {
+    let radius = length(radius, "radius")?;
     if radius < 0.0 {
         return Err(CommandError::text("ERR radius cannot be negative"));
     }
-    let unit = Unit::parse(args.bytes()?)?;
+    let unit = Unit::parse(unit)?;
     Ok((Shape::Circle { radius_m: radius * unit.0 }, unit))
 }
 
-fn rectangle(args: &mut Args<'_>) -> Result<(Shape, Unit)> {
-    let (width, height) = (length(args, "width")?, length(args, "height")?);
+fn rectangle([width, height, unit]: [&[u8]; 3]) -> Result<(Shape, Unit)> {
+    let (width, height) = (length(width, "width")?, length(height, "height")?);
     if width < 0.0 || height < 0.0 {
         return Err(CommandError::text("ERR height or width cannot be negative"));
     }
-    let unit = Unit::parse(args.bytes()?)?;
+    let unit = Unit::parse(unit)?;
     Ok((Shape::Box { width_m: width * unit.0, height_m: height * unit.0 }, unit))
 }
 
@@ -139,8 +142,8 @@ pub(super) fn around_point(
 ) -> Result<Outcome> {
     let source = args.key()?;
     let set = ctx.keys.open::<SortedSet>(&source)?;
-    let mut wanted = Wanted::around(Some(point(args)?));
-    let (shape, unit) = circle(args)?;
+    let mut wanted = Wanted::around(Some(point(args.array()?)?));
+    let (shape, unit) = circle(args.array()?)?;
     (wanted.search.shape, wanted.search.unit) = (Some(shape), unit);
     options(args, family, set, &mut wanted)?;
     answer(ctx, args, family, &source, wanted)
@@ -155,13 +158,11 @@ pub(super) fn around_member(
     let source = args.key()?;
     let set = ctx.keys.open::<SortedSet>(&source)?;
     let mut wanted = Wanted::around(place_of(set, args.bytes()?)?);
+    let words = args.array()?;
+    // Without a set, radius and unit are not looked at.
     if set.is_some() {
-        let (shape, unit) = circle(args)?;
+        let (shape, unit) = circle(words)?;
         (wanted.search.shape, wanted.search.unit) = (Some(shape), unit);
-    } else {
-        // Nobody looks at radius and unit then.
-        args.bytes()?;
-        args.bytes()?;
     }
     options(args, family, set, &mut wanted)?;
     answer(ctx, args, family, &source, wanted)
@@ -181,56 +182,134 @@ pub(super) fn by_shape(
     answer(ctx, args, family, &source, wanted)
 }
 
-/// Takes all that follows; the options may come in any order.
+/// One option, with the arguments that belong to it.
+enum GeoOption<'w> {
+    WithDistance,
+    WithNumber,
+    WithPoint,
+    Any,
+    Order(Order),
+    Count(&'w [u8]),
+    /// Where the key stands that the result is stored under, and whether with distances.
+    Store(usize, bool),
+    /// STOREDIST of GEOSEARCHSTORE, whose key stands elsewhere.
+    StoreDistance,
+    FromMember(&'w [u8]),
+    FromPoint([&'w [u8]; 2]),
+    ByCircle([&'w [u8]; 2]),
+    ByBox([&'w [u8]; 3]),
+}
+
+/// Takes an option. The options may come in any order, and their arguments may look like options.
+fn next_option<'w>(
+    words: &mut Cursor<impl Fn(usize) -> &'w [u8]>,
+    family: Family,
+) -> Result<GeoOption<'w>> {
+    let word = words.next().ok_or(CommandError::Syntax)?;
+    let is = |name: &str| word.eq_ignore_ascii_case(name.as_bytes());
+    let (stores, searches) = (family == Family::Radius, family.is_search());
+    let option = if is("WITHDIST") {
+        Some(GeoOption::WithDistance)
+    } else if is("WITHHASH") {
+        Some(GeoOption::WithNumber)
+    } else if is("WITHCOORD") {
+        Some(GeoOption::WithPoint)
+    } else if is("ANY") {
+        Some(GeoOption::Any)
+    } else if is("ASC") {
+        Some(GeoOption::Order(Order::Near))
+    } else if is("DESC") {
+        Some(GeoOption::Order(Order::Far))
+    } else if is("COUNT") {
+        words.next().map(GeoOption::Count)
+    } else if stores && (is("STORE") || is("STOREDIST")) {
+        words.take_range(1).map(|key| GeoOption::Store(key.start, is("STOREDIST")))
+    } else if family == Family::SearchStore && is("STOREDIST") {
+        Some(GeoOption::StoreDistance)
+    } else if searches && is("FROMMEMBER") {
+        words.next().map(GeoOption::FromMember)
+    } else if searches && is("FROMLONLAT") {
+        words.take().map(GeoOption::FromPoint)
+    } else if searches && is("BYRADIUS") {
+        words.take().map(GeoOption::ByCircle)
+    } else if searches && is("BYBOX") {
+        words.take().map(GeoOption::ByBox)
+    } else {
+        None
+    };
+    option.ok_or(CommandError::Syntax)
+}
+
+/// Where the key stands that a search of GEORADIUS, whose options begin at `from`, stores its
+/// result under: the last STORE or STOREDIST counts. An empty range if that is the other of the
+/// two, or there is none.
+pub(super) fn find_store_key(
+    argc: usize,
+    word: Words<'_, '_>,
+    from: usize,
+    with_distances: bool,
+) -> Option<Range<usize>> {
+    let mut words = Cursor::new(word, argc, from);
+    let mut found = None;
+    while words.remaining() > 0 {
+        if let GeoOption::Store(at, distances) = next_option(&mut words, Family::Radius).ok()? {
+            found = Some((at, distances));
+        }
+    }
+    let found = found.filter(|(_, distances)| *distances == with_distances);
+    Some(found.map_or(0..0, |(at, _)| at..at + 1))
+}
+
+/// Takes all that follows.
 fn options<'a>(
-    args: &mut Args<'a>,
+    args: &Args<'a>,
     family: Family,
     set: Option<&SortedSet>,
     wanted: &mut Wanted<'a>,
 ) -> Result<()> {
-    let Wanted { search, store } = &mut *wanted;
-    let may_store = family == Family::Radius;
+    let Wanted { search, .. } = &mut *wanted;
+    let mut store_at = None;
     let (mut from_member, mut from_point) = (false, false);
     let (mut by_circle, mut by_box) = (false, false);
-    while args.remaining() > 0 {
-        let behind = args.remaining() - 1;
-        if args.take("WITHDIST") {
-            search.with_distance = true;
-        } else if args.take("WITHHASH") {
-            search.with_number = true;
-        } else if args.take("WITHCOORD") {
-            search.with_point = true;
-        } else if args.take("ANY") {
-            search.any = true;
-        } else if args.take("ASC") {
-            search.order = Order::Near;
-        } else if args.take("DESC") {
-            search.order = Order::Far;
-        } else if behind >= 1 && args.take("COUNT") {
-            let count = args.integer()?;
-            let positive = usize::try_from(count).ok().filter(|count| *count > 0);
-            search.count = positive.ok_or_else(|| CommandError::text("ERR COUNT must be > 0"))?;
-        } else if behind >= 1 && may_store && args.take("STORE") {
-            (*store, search.store_distance) = (Some(args.key()?), false);
-        } else if behind >= 1 && may_store && args.take("STOREDIST") {
-            (*store, search.store_distance) = (Some(args.key()?), true);
-        } else if family == Family::SearchStore && args.take("STOREDIST") {
-            search.store_distance = true;
-        } else if behind >= 1 && family.is_search() && !from_point && args.take("FROMMEMBER") {
-            search.centre = place_of(set, args.bytes()?)?;
-            from_member = true;
-        } else if behind >= 2 && family.is_search() && !from_member && args.take("FROMLONLAT") {
-            search.centre = Some(point(args)?);
-            from_point = true;
-        } else if behind >= 2 && family.is_search() && !by_box && args.take("BYRADIUS") {
-            let (shape, unit) = circle(args)?;
-            (search.shape, search.unit, by_circle) = (Some(shape), unit, true);
-        } else if behind >= 3 && family.is_search() && !by_circle && args.take("BYBOX") {
-            let (shape, unit) = rectangle(args)?;
-            (search.shape, search.unit, by_box) = (Some(shape), unit, true);
-        } else {
-            return Err(CommandError::Syntax);
+    let mut words = args.cursor();
+    while words.remaining() > 0 {
+        match next_option(&mut words, family)? {
+            GeoOption::WithDistance => search.with_distance = true,
+            GeoOption::WithNumber => search.with_number = true,
+            GeoOption::WithPoint => search.with_point = true,
+            GeoOption::Any => search.any = true,
+            GeoOption::Order(order) => search.order = order,
+            GeoOption::Count(count) => {
+                let count = parse_i64(count).ok_or(CommandError::NotAnInteger)?;
+                let count = usize::try_from(count).ok().filter(|count| *count > 0);
+                let not_positive = || CommandError::text("ERR COUNT must be > 0");
+                search.count = count.ok_or_else(not_positive)?;
+            }
+            GeoOption::Store(at, distances) => {
+                (store_at, search.store_distance) = (Some(at), distances);
+            }
+            GeoOption::StoreDistance => search.store_distance = true,
+            GeoOption::FromMember(member) if !from_point => {
+                search.centre = place_of(set, member)?;
+                from_member = true;
+            }
+            GeoOption::FromPoint(degrees) if !from_member => {
+                search.centre = Some(point(degrees)?);
+                from_point = true;
+            }
+            GeoOption::ByCircle(words) if !by_box => {
+                let (shape, unit) = circle(words)?;
+                (search.shape, search.unit, by_circle) = (Some(shape), unit, true);
+            }
+            GeoOption::ByBox(words) if !by_circle => {
+                let (shape, unit) = rectangle(words)?;
+                (search.shape, search.unit, by_box) = (Some(shape), unit, true);
+            }
+            _ => return Err(CommandError::Syntax),
         }
+    }
+    if let Some(at) = store_at {
+        wanted.store = Some(args.key_at(at)?);
     }
     check(args, family, wanted, from_member || from_point, by_circle || by_box)
 }
@@ -278,11 +357,6 @@ fn answer(
     wanted: Wanted<'_>,
 ) -> Result<Outcome> {
     let Wanted { search, store } = wanted;
-    if let Some(store) = &store {
-        // Of several STORE words the last counts, and only the first is locked beforehand.
-        let db = ctx.keys.db();
-        ctx.keys.lock_also(db, store)?;
-    }
     let set = ctx.keys.inspect(source).and_then(|entry| entry.get::<SortedSet>());
     let found = set.map_or_else(|| Some(Vec::new()), |set| search.find_soon(ctx, set));
     let limits = ctx.keys.env().settings.limits;

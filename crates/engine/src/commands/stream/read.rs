@@ -4,21 +4,23 @@ use super::entries::{Wanted, reply_id, reply_ranges};
 use super::id;
 use super::read_group::{Membership, read_as_consumer};
 use crate::base::error::{CommandError, Result};
+use crate::base::number::parse_i64;
 use crate::call::ctx::{Command, Ctx};
 use crate::command::args::Args;
-use crate::command::{Arg, Begin, Find, Flags, Group, KeyFlags, KeySpec, Spec};
+use crate::command::cursor::Cursor;
+use crate::command::{Arg, Begin, Find, Flags, Group, KeyFlags, KeySpec, Spec, Words};
 use crate::keyspace::{Key, Unserved};
 use crate::reply::{Outcome, Reply};
 use crate::types::Kind;
 use crate::types::stream::{Entries, Stream, StreamId};
 use brisk_resp::Protocol;
 use smallvec::SmallVec;
+use std::ops::Range;
 
 /// A call as given.
 pub(super) struct Call<'a> {
     pub(super) count: Option<usize>,
     block_ms: Option<u64>,
-    /// Where the word behind BLOCK stands.
     pub(super) group: Option<Membership<'a>>,
     /// Keys and IDs, in the order of the words.
     pub(super) streams: SmallVec<[(Key<'a>, &'a [u8]); 4]>,
@@ -125,55 +127,108 @@ pub(super) fn wait(
     ctx.wait_in_group(&words, Kind::Stream, &keys, group, timeout_ms, Unserved::NullArray)
 }
 
+/// One option, with the arguments that belong to it.
+enum ReadOption<'w> {
+    Block(&'w [u8]),
+    Count(&'w [u8]),
+    Group {
+        group: &'w [u8],
+        consumer: &'w [u8],
+    },
+    NoAck,
+    /// The last one: where the keys stand, which as many IDs follow.
+    Streams(Range<usize>),
+}
+
+/// Takes an option. The options may come in any order, and their arguments may look like options.
+fn next_option<'w>(
+    words: &mut Cursor<impl Fn(usize) -> &'w [u8]>,
+    in_group: bool,
+) -> Result<ReadOption<'w>> {
+    let word = words.next().ok_or(CommandError::Syntax)?;
+    let is = |name: &str| word.eq_ignore_ascii_case(name.as_bytes());
+    let more = words.remaining();
+    if is("BLOCK") && more >= 1 {
+        words.next().map(ReadOption::Block).ok_or(CommandError::Syntax)
+    } else if is("COUNT") && more >= 1 {
+        words.next().map(ReadOption::Count).ok_or(CommandError::Syntax)
+    } else if is("STREAMS") && more >= 1 {
+        if !more.is_multiple_of(2) {
+            return Err(unbalanced(in_group));
+        }
+        words.take_range(more / 2).map(ReadOption::Streams).ok_or(CommandError::Syntax)
+    } else if is("GROUP") && more >= 2 {
+        if !in_group {
+            return Err(only_in_group("GROUP"));
+        }
+        let [group, consumer] = words.take().ok_or(CommandError::Syntax)?;
+        Ok(ReadOption::Group { group, consumer })
+    } else if is("NOACK") {
+        if !in_group {
+            return Err(only_in_group("NOACK"));
+        }
+        Ok(ReadOption::NoAck)
+    } else {
+        Err(CommandError::Syntax)
+    }
+}
+
+/// The keys of a request, for locks and access control.
+fn find_streams(argc: usize, word: Words<'_, '_>, in_group: bool) -> Option<Range<usize>> {
+    let mut words = Cursor::new(word, argc, 1);
+    loop {
+        if let ReadOption::Streams(keys) = next_option(&mut words, in_group).ok()? {
+            return Some(keys);
+        }
+    }
+}
+
+fn streams_of_xread(argc: usize, word: Words<'_, '_>) -> Option<Range<usize>> {
+    find_streams(argc, word, false)
+}
+
+fn streams_of_xreadgroup(argc: usize, word: Words<'_, '_>) -> Option<Range<usize>> {
+    find_streams(argc, word, true)
+}
+
 fn parse<'a>(args: &mut Args<'a>, in_group: bool) -> Result<Call<'a>> {
     let mut call =
         Call { count: None, block_ms: None, group: None, streams: SmallVec::new(), ids_at: 0 };
     let mut no_ack = false;
-    let mut group = None;
-    loop {
-        let more = args.remaining().saturating_sub(1);
-        let word = args.bytes()?;
-        let is = |name: &str| word.eq_ignore_ascii_case(name.as_bytes());
-        if is("BLOCK") && more >= 1 {
-            call.block_ms = Some(parse_block(args)?);
-        } else if is("COUNT") && more >= 1 {
-            // None and negative ones mean all.
-            call.count = usize::try_from(args.integer()?).ok().filter(|count| *count > 0);
-        } else if is("STREAMS") && more >= 1 {
-            break;
-        } else if is("GROUP") && more >= 2 {
-            if !in_group {
-                return Err(only_in_group("GROUP"));
+    let mut member = None;
+    let mut words = args.cursor();
+    let keys = loop {
+        match next_option(&mut words, in_group)? {
+            ReadOption::Block(timeout) => call.block_ms = Some(parse_block(timeout)?),
+            ReadOption::Count(count) => {
+                // None and negative ones mean all.
+                let count = parse_i64(count).ok_or(CommandError::NotAnInteger)?;
+                call.count = usize::try_from(count).ok().filter(|count| *count > 0);
             }
-            group = Some((args.bytes()?, args.bytes()?));
-        } else if is("NOACK") {
-            if !in_group {
-                return Err(only_in_group("NOACK"));
-            }
-            no_ack = true;
-        } else {
-            return Err(CommandError::Syntax);
+            ReadOption::Group { group, consumer } => member = Some((group, consumer)),
+            ReadOption::NoAck => no_ack = true,
+            ReadOption::Streams(keys) => break keys,
         }
-    }
-    let words = args.remaining();
-    if !words.is_multiple_of(2) {
-        let (name, symbol) = if in_group { ("xreadgroup", '>') } else { ("xread", '$') };
-        return Err(CommandError::text(format!(
-            "ERR Unbalanced '{name}' list of streams: for each stream key an ID or '{symbol}' must \
-             be specified."
-        )));
-    }
-    call.ids_at = args.position() + words / 2;
-    for at in 0..words / 2 {
-        let key = args.key()?;
-        call.streams.push((key, args.word(call.ids_at + at)));
+    };
+    args.skip_to(keys.start);
+    call.ids_at = keys.end;
+    for at in 0..keys.len() {
+        call.streams.push((args.key()?, args.word(call.ids_at + at)));
     }
     if in_group {
         let missing = || CommandError::text("ERR Missing GROUP option for XREADGROUP");
-        let (group, consumer) = group.ok_or_else(missing)?;
+        let (group, consumer) = member.ok_or_else(missing)?;
         call.group = Some(Membership { group, consumer, no_ack });
     }
     Ok(call)
+}
+
+fn unbalanced(in_group: bool) -> CommandError {
+    let (name, symbol) = if in_group { ("xreadgroup", '>') } else { ("xread", '$') };
+    CommandError::text(format!(
+        "ERR Unbalanced '{name}' list of streams: for each stream key an ID or '{symbol}' must be \
+         specified."
+    ))
 }
 
 fn only_in_group(option: &str) -> CommandError {
@@ -183,9 +238,9 @@ fn only_in_group(option: &str) -> CommandError {
 }
 
 /// A timeout in milliseconds; 0 is for ever.
-fn parse_block(args: &mut Args<'_>) -> Result<u64> {
+fn parse_block(word: &[u8]) -> Result<u64> {
     let text = "ERR timeout is not an integer or out of range";
-    let ms = args.integer().map_err(|_| CommandError::text(text))?;
+    let ms = parse_i64(word).ok_or_else(|| CommandError::text(text))?;
     u64::try_from(ms).map_err(|_| CommandError::text("ERR timeout is negative"))
 }
 
@@ -203,7 +258,8 @@ const XREAD: Command = Command {
             find: Find::Range { last: -1, step: 1, limit: 2 },
             ..KeySpec::unknown()
         }
-        .read_only(KeyFlags::ACCESS)],
+        .read_only(KeyFlags::ACCESS)
+        .found_by(streams_of_xread)],
         args: &[
             Arg::integer("count").after("COUNT").optional(),
             Arg::integer("milliseconds").after("BLOCK").optional(),
@@ -230,7 +286,8 @@ const XREADGROUP: Command = Command {
             find: Find::Range { last: -1, step: 1, limit: 2 },
             ..KeySpec::unknown()
         }
-        .read_only(KeyFlags::ACCESS)],
+        .read_only(KeyFlags::ACCESS)
+        .found_by(streams_of_xreadgroup)],
         args: &[
             Arg::block("group_consumer", &[Arg::string("group"), Arg::string("consumer")])
                 .after("GROUP"),

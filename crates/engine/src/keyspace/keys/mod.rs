@@ -1,5 +1,11 @@
 //! The one gate to values: what a running command may do with keys, and what it thereby leaves
 //! behind.
+//!
+//! A command declares its keys ([`crate::command::keyspec`]) and holds their slots. A key whose slot
+//! it does not hold is a defect of the command. The access is then refused: the key looks as if it
+//! did not exist, nothing is written, and the command ends with
+//! [`CommandError::UndeclaredKey`] ([`Keys::refuse_undeclared`]). What it changed before under keys
+//! that it holds stays and is propagated.
 
 use super::cut::Change;
 use super::entry::{EntryMut, EntryRef};
@@ -8,11 +14,14 @@ use super::fields;
 use super::marks::{CONCERNED, FIELDS_EXPIRE, OCCUPIED, WAITED_FOR, WATCHED};
 use super::{DbIndex, Entry, Key, Keyspace, Place, SlotGuard, SlotId, Stored, StoredMut, UnixMs};
 use crate::base::error::{CommandError, Result};
+use crate::call::ctx::full_name;
+use crate::command::Spec;
 use crate::command::args::PreparedKey;
 use crate::env::Env;
 use crate::env::effect::{EventClass, Hooks};
 use crate::types::Type;
 use crate::types::string::{self, Str};
+use std::cell::Cell;
 use std::marker::PhantomData;
 
 mod aftermath;
@@ -57,6 +66,8 @@ pub struct Keys<'a> {
     pub(super) hides: bool,
     /// Some were.
     pub(super) hidden_any: bool,
+    /// A key was used whose slot is not held.
+    used_undeclared: Cell<bool>,
 }
 
 impl<'a> Keys<'a> {
@@ -106,6 +117,7 @@ impl<'a> Keys<'a> {
             expired_any: false,
             hides: false,
             hidden_any: false,
+            used_undeclared: Cell::new(false),
         }
     }
 
@@ -203,15 +215,65 @@ impl<'a> Keys<'a> {
         assert!(matches!(self.held, Held::None), "a walk over slots while one is held");
     }
 
+    /// The slot, if it is held; that it is not is noted.
     #[inline]
-    fn guard(&self, slot: SlotId) -> &SlotGuard<'a> {
-        self.held.at((self.db, slot)).expect("a command touches only the keys of its key spec")
+    fn guard(&self, slot: SlotId) -> Option<&SlotGuard<'a>> {
+        let guard = self.held.at((self.db, slot));
+        if guard.is_none() {
+            self.note_undeclared();
+        }
+        guard
     }
 
+    /// The same, to change.
     #[inline]
-    fn guard_mut(&mut self, slot: SlotId) -> &mut SlotGuard<'a> {
+    fn guard_mut(&mut self, slot: SlotId) -> Option<&mut SlotGuard<'a>> {
         let guard = self.held.at_mut((self.db, slot));
-        guard.expect("a command touches only the keys of its key spec")
+        if guard.is_none() {
+            self.used_undeclared.set(true);
+        }
+        guard
+    }
+
+    #[cold]
+    fn note_undeclared(&self) {
+        self.used_undeclared.set(true);
+    }
+
+    /// Whether the slot of a key is held; that it is not is noted.
+    pub(crate) fn holds(&self, key: &Key<'_>) -> bool {
+        self.guard(key.slot).is_some()
+    }
+
+    /// Whether a key was used whose slot is not held.
+    #[inline]
+    pub(crate) fn used_undeclared(&self) -> bool {
+        self.used_undeclared.get()
+    }
+
+    /// An error after the use of such a key, so that the command does not go on as if the key did
+    /// not exist.
+    #[inline]
+    pub(super) fn check_declared(&self) -> Result<()> {
+        if self.used_undeclared() { Err(CommandError::undeclared_key()) } else { Ok(()) }
+    }
+
+    /// The result of a command with these facts: an error that names it if it has used such a key.
+    ///
+    /// # Errors
+    /// Those of the command, and [`CommandError::UndeclaredKey`].
+    pub fn refuse_undeclared<R>(
+        &self,
+        result: Result<R>,
+        spec: &'static Spec,
+        parent: Option<&'static Spec>,
+    ) -> Result<R> {
+        match result {
+            Err(CommandError::UndeclaredKey(_)) => {}
+            result if !self.used_undeclared() => return result,
+            _ => {}
+        }
+        Err(CommandError::UndeclaredKey(full_name(parent, spec)))
     }
 
     /// On whose behalf a slot is changed.
@@ -222,13 +284,13 @@ impl<'a> Keys<'a> {
 
     #[inline]
     pub(super) fn find(&self, key: &Key<'_>) -> Option<Stored<'_>> {
-        self.guard(key.slot).table().find(key.hash, key.bytes)
+        self.guard(key.slot)?.table().find(key.hash, key.bytes)
     }
 
     #[inline]
     pub(super) fn find_mut_if_there(&mut self, key: &Key<'_>) -> Option<StoredMut<'_>> {
         let change = self.change();
-        self.guard_mut(key.slot).find_mut(change, key.hash, key.bytes)
+        self.guard_mut(key.slot)?.find_mut(change, key.hash, key.bytes)
     }
 
     pub(super) fn find_mut(&mut self, key: &Key<'_>) -> StoredMut<'_> {
@@ -246,6 +308,7 @@ impl<'a> Keys<'a> {
                 T::of(entry).map(Some)
             }
             None => {
+                self.check_declared()?;
                 self.missed(key);
                 Ok(None)
             }
@@ -317,7 +380,7 @@ impl<'a> Keys<'a> {
                 T::of(entry)?;
                 Ok(Some(EntryMut { keys: self, key: *key, kind: PhantomData }))
             }
-            None => Ok(None),
+            None => self.check_declared().map(|()| None),
         }
     }
 
@@ -330,6 +393,7 @@ impl<'a> Keys<'a> {
                 Str::of(entry)?;
             }
             None => {
+                self.check_declared()?;
                 let entry = string::new_entry(key.bytes, b"");
                 entry.set_clock(initial_clock(self.env));
                 self.insert(key, entry);
@@ -363,7 +427,7 @@ impl<'a> Keys<'a> {
     ) {
         let (keyspace, env, db) = (self.keyspace, self.env, self.db);
         let change = self.change();
-        let guard = self.guard_mut(key.slot);
+        let Some(guard) = self.guard_mut(key.slot) else { return };
         let has_deadlines = guard.meta().with_deadline != 0;
         match guard.find_mut(change, key.hash, key.bytes) {
             Some(mut entry) => {
@@ -421,8 +485,8 @@ impl<'a> Keys<'a> {
         let deadline = entry.deadline().map(UnixMs);
         let tally = self.env.tally.database(self.db);
         let database = self.keyspace.database(self.db);
-        let change = self.change();
-        let guard = self.guard_mut(key.slot);
+        let (env, change) = (self.env, self.change());
+        let Some(guard) = self.guard_mut(key.slot) else { return discard(env, entry) };
         if guard.marks() & OCCUPIED == 0 {
             database.note_occupied(key.slot, guard);
         }
@@ -434,7 +498,7 @@ impl<'a> Keys<'a> {
             tally.deadlines_ms.add(deadline.0 as i64);
             self.note_own_deadline(key);
         }
-        let guard = self.guard_mut(key.slot);
+        let Some(guard) = self.guard_mut(key.slot) else { return discard(env, entry) };
         match expected {
             0 => guard.insert(change, key.hash, entry),
             expected => guard.insert_first_of(change, key.hash, entry, expected),
@@ -466,13 +530,13 @@ impl<'a> Keys<'a> {
 
     /// Sets bits of a slot's marks.
     pub(super) fn mark(&mut self, slot: SlotId, bits: u8) {
-        let guard = self.guard_mut(slot);
+        let Some(guard) = self.guard_mut(slot) else { return };
         let marks = guard.marks() | bits;
         guard.set_marks(marks);
     }
 
     pub(super) fn unmark(&mut self, slot: SlotId, bits: u8) {
-        let guard = self.guard_mut(slot);
+        let Some(guard) = self.guard_mut(slot) else { return };
         let marks = guard.marks() & !bits;
         guard.set_marks(marks);
     }
@@ -482,7 +546,7 @@ impl<'a> Keys<'a> {
     fn disturb(&self, key: &Key<'_>) {
         let marks = match &self.held {
             Held::One(_, guard) => guard.marks(),
-            Held::None | Held::Many(_) => self.guard(key.slot).marks(),
+            Held::None | Held::Many(_) => self.guard(key.slot).map_or(0, SlotGuard::marks),
         };
         if marks & CONCERNED != 0 {
             self.notify_concerned(key, marks);
@@ -497,7 +561,7 @@ impl<'a> Keys<'a> {
 
     /// Whether somebody waits for a key of this slot.
     pub(super) fn is_waited_for(&self, slot: SlotId) -> bool {
-        self.guard(slot).marks() & WAITED_FOR != 0
+        self.guard(slot).is_some_and(|guard| guard.marks() & WAITED_FOR != 0)
     }
 
     pub(super) fn announce_new(&self, key: &Key<'_>) {
@@ -509,7 +573,7 @@ impl<'a> Keys<'a> {
     /// Takes the entry out, deadline and all. Silent: the caller tells what it means.
     pub(crate) fn detach(&mut self, key: &Key<'_>) -> Option<Entry> {
         let (keyspace, env, db) = (self.keyspace, self.env, self.db);
-        let entry = detach(keyspace, env, db, self.guard_mut(key.slot), key.hash, key.bytes);
+        let entry = detach(keyspace, env, db, self.guard_mut(key.slot)?, key.hash, key.bytes);
         if let Some(entry) = &entry {
             note_gone(self.env, self.db, entry);
         }
@@ -527,6 +591,9 @@ impl<'a> Keys<'a> {
     /// Moves a key to another name of the selected database, deadline and all, replacing what is
     /// there. Both keys must be locked and the first must exist.
     pub fn rename(&mut self, from: &Key<'_>, to: &Key<'_>) {
+        if !self.holds(from) || !self.holds(to) {
+            return;
+        }
         if let Some(old) = self.detach(to) {
             discard(self.env, old);
         }
@@ -539,6 +606,9 @@ impl<'a> Keys<'a> {
     /// Moves a key to database `to`, deadline and all. Both places must be locked; the key must
     /// exist here and not there.
     pub fn move_to(&mut self, key: &Key<'_>, to: DbIndex) {
+        if !self.holds(key) || !self.in_db(to, |keys| keys.holds(key)) {
+            return;
+        }
         let entry = self.detach(key).expect("MOVE checked that the key exists");
         self.in_db(to, |keys| keys.insert(key, entry));
         self.notify_event(key, EventClass::GENERIC, "move_from");
@@ -548,6 +618,9 @@ impl<'a> Keys<'a> {
     /// Copies a key to `to` in database `db`, replacing what is there. Large values are shared, so
     /// this is O(1) for them. Both places must be locked; the source must exist.
     pub fn copy_to(&mut self, from: &Key<'_>, db: DbIndex, to: &Key<'_>) {
+        if !self.holds(from) || !self.in_db(db, |keys| keys.holds(to)) {
+            return;
+        }
         let source = self.find(from).expect("COPY checked that the key exists");
         let mut copy = copy_entry(&source, to.bytes);
         copy.set_deadline(source.deadline());
@@ -566,7 +639,7 @@ impl<'a> Keys<'a> {
     pub(crate) fn set_deadline(&mut self, key: &Key<'_>, deadline: Option<UnixMs>) -> bool {
         let tally = self.env.tally.database(self.db);
         let change = self.change();
-        let guard = self.guard_mut(key.slot);
+        let Some(guard) = self.guard_mut(key.slot) else { return false };
         let Some(mut entry) = guard.find_mut(change, key.hash, key.bytes) else {
             return false;
         };

@@ -31,17 +31,19 @@ impl<'a> Keys<'a> {
 
     /// How many entries a slot has that is held, expired ones included.
     pub(crate) fn entry_count(&self, slot: SlotId) -> usize {
-        self.guard(slot).table().len()
+        self.guard(slot).map_or(0, |guard| guard.table().len())
     }
 
     /// Whether a slot that is held may have keys, or fields of hashes, that are due by then. O(1).
     pub(crate) fn may_have_due(&self, slot: SlotId, now: UnixMs) -> bool {
-        self.guard(slot).meta().earliest <= now
+        self.guard(slot).is_some_and(|guard| guard.meta().earliest <= now)
     }
 
     /// Shows `visit` all entries of a slot that is held, expired ones included. O(entries).
     pub(crate) fn each_entry(&self, slot: SlotId, mut visit: impl FnMut(EntryRef<'_>)) {
-        self.guard(slot).table().for_each_prefetched(|entry| visit(EntryRef(entry)));
+        if let Some(guard) = self.guard(slot) {
+            guard.table().for_each_prefetched(|entry| visit(EntryRef(entry)));
+        }
     }
 
     /// Visits at least `count` keys (all of whole buckets) from `cursor` on and returns the next

@@ -10,9 +10,11 @@ mod gather;
 mod pattern;
 
 use crate::base::error::{CommandError, Result};
+use crate::base::number::parse_i64;
 use crate::call::ctx::{Command, Ctx};
 use crate::call::long::{ATTEMPTS_MAX, discard_views};
 use crate::command::args::Args;
+use crate::command::cursor::Cursor;
 use crate::command::{Arg, Categories, Flags, Group, KeyFlags, KeySpec, Scope, Spec, Words};
 use crate::keyspace::Key;
 use crate::reply::Outcome;
@@ -24,6 +26,9 @@ use gather::{Gathered, Output, Reader, Request};
 use pattern::Pattern;
 use smallvec::SmallVec;
 use std::ops::Range;
+
+/// Where the options begin.
+const OPTIONS_AT: usize = 2;
 
 /// What the words ask for.
 struct Wanted<'a> {
@@ -49,8 +54,60 @@ struct Order {
     reproducible: bool,
 }
 
+/// One option, with the arguments that belong to it.
+enum SortOption<'w> {
+    Ascending,
+    Descending,
+    Alpha,
+    Limit([&'w [u8]; 2]),
+    /// Where the key stands that the result is stored under.
+    Store(usize),
+    By(&'w [u8]),
+    Get(&'w [u8]),
+    Unknown,
+}
+
+/// Takes an option. The options may come in any order, and their arguments may look like options.
+fn next_option<'w>(
+    words: &mut Cursor<impl Fn(usize) -> &'w [u8]>,
+    may_store: bool,
+) -> Option<SortOption<'w>> {
+    let word = words.next()?;
+    let is = |name: &str| word.eq_ignore_ascii_case(name.as_bytes());
+    let option = if is("ASC") {
+        Some(SortOption::Ascending)
+    } else if is("DESC") {
+        Some(SortOption::Descending)
+    } else if is("ALPHA") {
+        Some(SortOption::Alpha)
+    } else if is("LIMIT") {
+        words.take().map(SortOption::Limit)
+    } else if may_store && is("STORE") {
+        words.take_range(1).map(|key| SortOption::Store(key.start))
+    } else if is("BY") {
+        words.next().map(SortOption::By)
+    } else if is("GET") {
+        words.next().map(SortOption::Get)
+    } else {
+        None
+    };
+    Some(option.unwrap_or(SortOption::Unknown))
+}
+
+/// The key of STORE: the last one counts. As in Redis, arguments that SORT rejects hide no key.
+fn destination(argc: usize, word: Words<'_, '_>) -> Option<Range<usize>> {
+    let mut words = Cursor::new(word, argc, OPTIONS_AT);
+    let mut found = 0..0;
+    while let Some(option) = next_option(&mut words, true) {
+        if let SortOption::Store(at) = option {
+            found = at..at + 1;
+        }
+    }
+    Some(found)
+}
+
 impl<'a> Wanted<'a> {
-    fn parse(args: &mut Args<'a>, may_store: bool, denied: bool) -> Result<Wanted<'a>> {
+    fn parse(args: &Args<'a>, may_store: bool, denied: bool) -> Result<Wanted<'a>> {
         let mut order = Order {
             descending: false,
             alpha: false,
@@ -60,33 +117,34 @@ impl<'a> Wanted<'a> {
             stored: false,
             reproducible: false,
         };
-        let (mut by, mut get, mut store) = (None, SmallVec::new(), None);
-        while args.remaining() > 0 {
-            if args.take("ASC") {
-                order.descending = false;
-            } else if args.take("DESC") {
-                order.descending = true;
-            } else if args.take("ALPHA") {
-                order.alpha = true;
-            } else if args.remaining() > 2 && args.take("LIMIT") {
-                (order.offset, order.count) = (args.integer()?, args.integer()?);
-            } else if may_store && args.remaining() > 1 && args.take("STORE") {
-                store = Some(args.key()?);
-            } else if args.remaining() > 1 && args.take("BY") {
-                let pattern = args.bytes()?;
-                if Pattern::has_star(pattern) {
-                    may_look_up(denied, "BY")?;
-                } else {
-                    order.as_is = true;
+        let (mut by, mut get, mut store_at) = (None, SmallVec::new(), None);
+        let integer = |word: &[u8]| parse_i64(word).ok_or(CommandError::NotAnInteger);
+        let mut words = args.cursor();
+        while let Some(option) = next_option(&mut words, may_store) {
+            match option {
+                SortOption::Ascending => order.descending = false,
+                SortOption::Descending => order.descending = true,
+                SortOption::Alpha => order.alpha = true,
+                SortOption::Limit([offset, count]) => {
+                    (order.offset, order.count) = (integer(offset)?, integer(count)?);
                 }
-                by = Some(pattern);
-            } else if args.remaining() > 1 && args.take("GET") {
-                may_look_up(denied, "GET")?;
-                get.push(args.bytes()?);
-            } else {
-                return Err(CommandError::Syntax);
+                SortOption::Store(at) => store_at = Some(at),
+                SortOption::By(pattern) => {
+                    if Pattern::has_star(pattern) {
+                        may_look_up(denied, "BY")?;
+                    } else {
+                        order.as_is = true;
+                    }
+                    by = Some(pattern);
+                }
+                SortOption::Get(pattern) => {
+                    may_look_up(denied, "GET")?;
+                    get.push(pattern);
+                }
+                SortOption::Unknown => return Err(CommandError::Syntax),
             }
         }
+        let store = store_at.map(|at| args.key_at(at)).transpose()?;
         order.stored = store.is_some();
         Ok(Wanted { order, by, get, store })
     }
@@ -262,24 +320,6 @@ fn put(ctx: &mut Ctx<'_, '_>, list: List, destination: &Key<'_>) -> Outcome {
     let len = list.len();
     ctx.keys.put_counting(destination, list, len as u64, "sortstore");
     ctx.reply.count(len)
-}
-
-/// The key of STORE: the last one counts.
-fn destination(argc: usize, word: Words<'_, '_>) -> Range<usize> {
-    let (mut found, mut index) = (0..0, 2);
-    while index < argc {
-        let is = |name: &str| word(index).eq_ignore_ascii_case(name.as_bytes());
-        if is("LIMIT") {
-            index += 2;
-        } else if is("GET") || is("BY") {
-            index += 1;
-        } else if is("STORE") && index + 1 < argc {
-            found = index + 1..index + 2;
-            index += 1;
-        }
-        index += 1;
-    }
-    found
 }
 
 const CATEGORIES: Categories = Categories::SET

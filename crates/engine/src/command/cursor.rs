@@ -1,0 +1,56 @@
+//! A place among a request's arguments, for parsers that the search for keys and the handler share.
+//!
+//! Where keys stand behind options, only the command's own parser knows which argument is a key. It
+//! is written over a cursor, so that the same code answers both: the search for keys
+//! ([`crate::command::Finder`]), which has no more than the arguments, and the handler, which gets
+//! its cursor from [`crate::command::args::Args::cursor`].
+
+/// Arguments from one place on. `word` gives argument `i` of `argc`; 0 is the command's name.
+pub struct Cursor<W> {
+    word: W,
+    argc: usize,
+    next: usize,
+}
+
+impl<'w, W: Fn(usize) -> &'w [u8]> Cursor<W> {
+    /// A cursor before argument `next`.
+    pub fn new(word: W, argc: usize, next: usize) -> Cursor<W> {
+        Cursor { word, argc, next: next.min(argc) }
+    }
+
+    /// The index of the next argument.
+    pub fn position(&self) -> usize {
+        self.next
+    }
+
+    /// Number of arguments not yet taken.
+    pub fn remaining(&self) -> usize {
+        self.argc - self.next
+    }
+
+    /// Takes the next argument if there is one.
+    pub fn next(&mut self) -> Option<&'w [u8]> {
+        (self.next < self.argc).then(|| {
+            self.next += 1;
+            (self.word)(self.next - 1)
+        })
+    }
+
+    /// Takes the next `N` arguments, or none if there are fewer.
+    pub fn take<const N: usize>(&mut self) -> Option<[&'w [u8]; N]> {
+        let first = self.next;
+        (self.remaining() >= N).then(|| {
+            self.next += N;
+            std::array::from_fn(|at| (self.word)(first + at))
+        })
+    }
+
+    /// Takes `count` arguments, or none if there are fewer; their indices.
+    pub fn take_range(&mut self, count: usize) -> Option<std::ops::Range<usize>> {
+        let first = self.next;
+        (self.remaining() >= count).then(|| {
+            self.next += count;
+            first..self.next
+        })
+    }
+}
