@@ -295,6 +295,69 @@ fn line(conn: &mut Conn) -> String {
     }
 }
 
+/// A connection that follows as a replica which compares, and executes nothing.
+fn scripted_replica(primary: &Server) -> Conn {
+    let mut conn = primary.connect();
+    conn.cmd("REPLCONF listening-port 1 capa brisk-compare/1");
+    conn.send("PSYNC ? -1");
+    assert!(line(&mut conn).starts_with("+FULLRESYNC"));
+    let len = line(&mut conn).strip_prefix('$').and_then(|len| len.parse().ok());
+    conn.bytes(len.expect("a length"));
+    conn
+}
+
+/// The number of the next pass that ends in the stream; `None` if the connection ends before.
+fn next_round(replica: &mut Conn) -> Option<String> {
+    loop {
+        let command = replica.try_reply().ok()?;
+        let message = command.elements().get(1).map(|word| word.text()).unwrap_or_default();
+        let words: Vec<&str> = message.split(' ').collect();
+        if let ["brisk-compare/1", "end", round, ..] = words[..] {
+            return Some(round.to_owned());
+        }
+    }
+}
+
+fn send_report(replica: &mut Conn, report: &str) {
+    let length = report.len();
+    let request = format!("*3\r\n$8\r\nREPLCONF\r\n$14\r\nbrisk-compared\r\n${length}\r\n{report}\r\n");
+    replica.send_raw(request.as_bytes());
+}
+
+/// Also what a replica passes on for one of its own replicas is no more than a claim.
+#[test]
+fn a_report_about_a_database_that_does_not_exist_is_ignored() {
+    let primary = start(Brisk);
+    let mut conn = primary.server.connect();
+    conn.cmd("SET still:1 1");
+    let mut replica = scripted_replica(&primary.server);
+    wait_until_online(&primary.server, 1);
+    let named = ["9999:5@1", "16:5@1", "4294967295:16383@1", "0:1@1 9999:5@1"];
+    for place in named {
+        for (who, others) in [("-", 0), ("127.0.0.1:7", 1)] {
+            let found = std::thread::scope(|scope| {
+                let comparing = scope.spawn(|| compare(&mut conn, "REPLICATION COMPARE HEAL"));
+                let round = next_round(&mut replica).expect("a pass");
+                if who != "-" {
+                    send_report(&mut replica, &format!("{round} - {others} 1 16384 0 0 -"));
+                }
+                send_report(&mut replica, &format!("{round} {who} 0 1 1 0 1 - {place}"));
+                comparing.join().expect("it is compared")
+            });
+            let reporter = if who == "-" { "127.0.0.1:1".to_owned() } else { format!("127.0.0.1:1/{who}") };
+            let (_, found) = found.iter().find(|(name, _)| *name == reporter).unwrap_or_else(|| {
+                let mut names = found.iter().map(|(name, _)| name);
+                assert!(names.all(|name| name == "127.0.0.1:1"), "{reporter} {place}");
+                &found[0]
+            });
+            assert!(found.differing.is_empty() && found.healed.is_empty(), "{place}: {found:?}");
+        }
+    }
+    let ignored = primary.server.log().matches("its report is ignored").count();
+    assert_eq!(ignored, 2 * named.len());
+    assert_eq!(conn.cmd("GET still:1").text(), "1");
+}
+
 #[test]
 fn a_replica_cannot_tell_what_another_has_found() {
     let primary = start(Brisk);
@@ -305,33 +368,15 @@ fn a_replica_cannot_tell_what_another_has_found() {
     change(&replica.server, &["SET still:1 other"]);
     let name = format!("127.0.0.1:{}", replica.server.port());
     // A connection that says that it is a replica, and which others are behind it.
-    let mut liar = primary.server.connect();
-    liar.cmd("REPLCONF listening-port 1 capa brisk-compare/1");
-    liar.send("PSYNC ? -1");
-    assert!(line(&mut liar).starts_with("+FULLRESYNC"));
-    let len = line(&mut liar).strip_prefix('$').and_then(|len| len.parse().ok());
-    liar.bytes(len.expect("a length"));
+    let mut liar = scripted_replica(&primary.server);
     wait_until_online(&primary.server, 2);
     let found = std::thread::scope(|scope| {
         let comparing = scope.spawn(|| compare(&mut conn, "REPLICATION COMPARE"));
-        let round = loop {
-            let command = liar.reply();
-            let message = command.elements().get(1).map(|word| word.text()).unwrap_or_default();
-            let words: Vec<&str> = message.split(' ').collect();
-            if let ["brisk-compare/1", "end", round, ..] = words[..] {
-                break round.to_owned();
-            }
-        };
+        let round = next_round(&mut liar).expect("a pass");
         for report in
             [format!("{round} {name} 0 1 16384 0 0 -"), format!("{round} - 1 1 16384 0 0 -")]
         {
-            liar.send_raw(
-                format!(
-                    "*3\r\n$8\r\nREPLCONF\r\n$14\r\nbrisk-compared\r\n${}\r\n{report}\r\n",
-                    report.len()
-                )
-                .as_bytes(),
-            );
+            send_report(&mut liar, &report);
         }
         comparing.join().expect("it is compared")
     });

@@ -36,6 +36,33 @@ fn encoded(words: &[&str]) -> Vec<u8> {
     format!("*{}\r\n{}", words.len(), words.concat()).into_bytes()
 }
 
+/// A dataset with auxiliary fields, and with the key `held` in a database if one is named.
+fn dataset(fields: &[(&str, &str)], database: Option<u8>) -> Vec<u8> {
+    let string = |text: &str| [&[text.len() as u8], text.as_bytes()].concat();
+    let mut bytes = b"REDIS0009".to_vec();
+    for (name, value) in fields {
+        bytes.push(0xfa);
+        bytes.extend([string(name), string(value)].concat());
+    }
+    if let Some(database) = database {
+        bytes.extend([0xfe, database, 0]);
+        bytes.extend([string("held"), string("1")].concat());
+    }
+    bytes.push(0xff);
+    bytes.extend([0; 8]);
+    bytes
+}
+
+/// Sends a dataset, as of the offset 100, and what follows it.
+fn send_all(stream: &mut TcpStream, dataset: &[u8], rest: &[u8]) {
+    let head = format!("+FULLRESYNC {ID} 100\r\n${}\r\n", dataset.len());
+    stream.write_all(&[head.as_bytes(), dataset, rest].concat()).expect("it reads");
+}
+
+fn commands(all: &[&[&str]]) -> Vec<u8> {
+    all.iter().flat_map(|words| encoded(words)).collect()
+}
+
 /// What a comparison that heals says of the slot of the key `kept` if the primary has no keys there.
 fn nothing_is_kept() -> String {
     format!("brisk-compare/1 keep {} 0 {KEPT_SLOT}", "0".repeat(32))
@@ -153,4 +180,133 @@ fn a_primary_that_does_not_read_is_told_later_or_not_and_the_link_stays() {
         told = round;
     }
     assert_eq!(server.info("master_link_status"), "up");
+}
+
+/// A primary may have more databases than its replica. What a real Redis as the replica does then is to
+/// execute commands on whatever database was selected before.
+#[test]
+fn what_is_for_a_database_that_the_replica_lacks_changes_no_other() {
+    if subject_is_redis() {
+        return;
+    }
+    let about_20: &[(&str, &str)] = &[("repl-stream-db", "20")];
+    let cases: [(&[(&str, &str)], &[&[&str]]); 6] = [
+        (about_20, &[&["SET", "a", "1"]]),
+        (&[("repl-stream-db", "4294967296")], &[&["SELECT", "20"], &["SET", "a", "1"]]),
+        (&[], &[&["SELECT", "20"], &["SET", "a", "1"], &["EVAL", "redis.call('SET','a','1')", "0"]]),
+        (&[], &[&["SELECT", "16"], &["MULTI"], &["SET", "a", "1"], &["FLUSHDB"], &["EXEC"]]),
+        (&[], &[&["MULTI"], &["SELECT", "20"], &["SET", "a", "1"], &["EXEC"], &["SET", "a", "2"]]),
+        (&[], &[&["SELECT", "-1"], &["SET", "a", "1"], &["SELECT", "x"], &["SET", "a", "2"]]),
+    ];
+    for (fields, lines) in cases {
+        let (listener, port) = listen();
+        let server = Launch::subject().start();
+        let mut conn = server.connect();
+        assert_reply!(conn, &format!("REPLICAOF 127.0.0.1 {port}"), "OK");
+        let (mut stream, _) = asked(&listener);
+        let rest: &[&[&str]] = &[&["SELECT", "3"], &["SET", "b", "1"]];
+        let rest = [commands(lines), commands(rest)].concat();
+        send_all(&mut stream, &dataset(fields, Some(0)), &rest);
+        assert_reply!(conn, "SELECT 3", "OK");
+        wait_until("what is for a database that is there", || {
+            conn.cmd("GET b").to_string() == "\"1\""
+        });
+        assert_reply!(conn, "SELECT 0", "OK");
+        assert_reply!(conn, "KEYS *", "1) \"held\"");
+        assert_eq!(conn.info("master_link_status"), "up");
+        assert_eq!(conn.info("slave_repl_offset"), (100 + rest.len()).to_string(), "{lines:?}");
+        assert!(server.log().contains("'databases'"), "{}", server.log());
+        // It is where it was after the connection is lost.
+        drop(stream);
+        let (mut stream, psync) = asked(&listener);
+        assert_eq!(psync, format!("PSYNC {ID} {}", 101 + rest.len()));
+        let rest = commands(&[&["SET", "c", "1"], &["SELECT", "20"]]);
+        stream.write_all(&[b"+CONTINUE\r\n", &*rest].concat()).expect("it reads");
+        assert_reply!(conn, "SELECT 3", "OK");
+        wait_until("the stream to go on", || conn.cmd("GET c").to_string() == "\"1\"");
+        drop(stream);
+        let (mut stream, _) = asked(&listener);
+        let rest = commands(&[&["SET", "a", "1"], &["SELECT", "3"], &["SET", "d", "1"]]);
+        stream.write_all(&[b"+CONTINUE\r\n", &*rest].concat()).expect("it reads");
+        wait_until("the stream to go on", || conn.cmd("GET d").to_string() == "\"1\"");
+        assert_reply!(conn, "SELECT 0", "OK");
+        assert_reply!(conn, "EXISTS a", "(integer) 0");
+    }
+}
+
+#[test]
+fn a_dataset_with_a_database_that_the_replica_lacks_is_refused_and_the_replica_lives() {
+    if subject_is_redis() {
+        return;
+    }
+    for load in ["disabled", "on-empty-db", "swapdb"] {
+        let (listener, port) = listen();
+        let mut server = Launch::subject().set("repl-diskless-load", load).start();
+        let mut conn = server.connect();
+        assert_reply!(conn, &format!("REPLICAOF 127.0.0.1 {port}"), "OK");
+        let (mut stream, _) = asked(&listener);
+        send_all(&mut stream, &dataset(&[], Some(20)), b"");
+        wait_until("the refusal", || server.log().contains("raise `databases`"));
+        // It comes again.
+        let (mut stream, _) = asked(&listener);
+        send_all(&mut stream, &dataset(&[], Some(3)), b"");
+        wait_until("what it can hold", || {
+            conn.cmd("SELECT 3").to_string() == "OK" && conn.cmd("GET held").to_string() == "\"1\""
+        });
+        assert!(server.is_running());
+    }
+}
+
+/// What its commands have registered with others ends with its connection, not with the next one.
+#[test]
+fn what_a_primary_has_registered_ends_with_its_connection() {
+    if subject_is_redis() {
+        return;
+    }
+    let (server, listener, mut stream) = follower();
+    let mut conn = server.connect();
+    let registers = commands(&[
+        &["SUBSCRIBE", "c"],
+        &["PSUBSCRIBE", "p*"],
+        &["SSUBSCRIBE", "s"],
+        &["CLIENT", "TRACKING", "ON", "BCAST", "PREFIX", "x"],
+        &["CLIENT", "REPLY", "OFF"],
+        &["WATCH", "kept"],
+        &["MONITOR"],
+    ]);
+    let unfinished = commands(&[&["MULTI"], &["SET", "unfinished", "1"]]);
+    stream.write_all(&[registers.clone(), unfinished].concat()).expect("it reads");
+    wait_until("the subscription", || conn.info("pubsub_channels") == "1");
+    wait_until("the watch", || conn.info("watching_clients") == "1");
+    let rest = |conn: &mut Conn| {
+        let fields = ["pubsub_channels", "pubsub_patterns", "pubsubshard_channels", "pubsub_clients"];
+        let others = ["tracking_clients", "watching_clients", "total_watched_keys"];
+        fields.iter().chain(&others).map(|name| conn.info(name)).collect::<Vec<String>>()
+    };
+    drop(stream);
+    wait_until("all of it to end", || rest(&mut conn).iter().all(|count| count == "0"));
+    let mut at = 100 + SET.len() + registers.len();
+    for round in 0..3 {
+        let (mut stream, psync) = asked(&listener);
+        assert_eq!(psync, format!("PSYNC {ID} {}", at + 1), "round {round}");
+        let again = commands(&[
+            &["SUBSCRIBE", "c"],
+            &["UNSUBSCRIBE", "c"],
+            &["SUBSCRIBE", "c", "d"],
+            &["UNSUBSCRIBE"],
+            &["UNSUBSCRIBE", "c"],
+            &["SUBSCRIBE", "c"],
+            &["RESET"],
+            &["PSYNC", "?", "-1"],
+            &["INCR", "kept"],
+        ]);
+        stream.write_all(&[b"+CONTINUE\r\n", &*again].concat()).expect("it reads");
+        at += again.len();
+        let kept = format!("\"{}\"", round + 2);
+        wait_until("it to be executed", || conn.cmd("GET kept").to_string() == kept);
+        assert_reply!(conn, "PUBSUB NUMSUB c d", "1) \"c\"\n2) (integer) 1\n3) \"d\"\n4) (integer) 0");
+        drop(stream);
+        wait_until("all of it to end", || rest(&mut conn).iter().all(|count| count == "0"));
+    }
+    assert_reply!(conn, "EXISTS unfinished", "(integer) 0");
 }

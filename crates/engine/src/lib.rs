@@ -49,5 +49,5 @@ pub use args::Args;
 pub use ctx::{Command, Ctx, Handler};
 pub use env::{Dialect, Env, Settings};
 pub use error::{CommandError, Result};
-pub use keyspace::{DbIndex, Key, Keyspace, UnixMs};
+pub use keyspace::{DbIndex, DbNumber, Key, Keyspace, UnixMs};
 pub use reply::{Outcome, Reply, ReplyBuffer};

@@ -55,7 +55,7 @@ impl Db {
         let keyspace = Keyspace::new(DATABASES, KeyHasher::seeded(1, 2));
         let env = Env::new(keyspace.tally(), Random::seeded(7));
         env.set_now(UnixMs(1000));
-        Db { keyspace, env, protocol: Protocol::Resp2, selected: DbIndex(0), changes: Cell::new(0) }
+        Db { keyspace, env, protocol: Protocol::Resp2, selected: DbIndex::FIRST, changes: Cell::new(0) }
     }
 
     /// Sets the clock.
@@ -72,7 +72,7 @@ impl Db {
 
     /// Works in database `db` from now on.
     pub fn select(&mut self, db: u32) -> &mut Db {
-        self.selected = DbIndex(db);
+        self.selected = self.keyspace.db(crate::keyspace::DbNumber(db)).expect("it has that database");
         self
     }
 
@@ -269,7 +269,7 @@ impl Db {
     }
 
     fn place(&self, db: DbIndex) -> String {
-        if db == self.selected { String::new() } else { format!("[{}] ", db.0) }
+        if db == self.selected { String::new() } else { format!("[{}] ", db.number()) }
     }
 
     /// Verifies the keyspace's invariants.
@@ -389,7 +389,10 @@ pub fn take_transactions(keyspace: &Keyspace) -> Vec<Transaction> {
             spans.as_slice().iter().map(|span| spans.bytes(rest, *span).to_vec()).collect();
         rest = &rest[consumed..];
         match &words[0][..] {
-            b"SELECT" => db = DbIndex(text_number(&words[1])),
+            b"SELECT" => {
+                let number = crate::keyspace::DbNumber(text_number(&words[1]));
+                db = keyspace.db(number).expect("the stream is its own");
+            }
             b"MULTI" => framed = Some(Transaction::new()),
             b"EXEC" => transactions.extend(framed.take()),
             _ => match &mut framed {

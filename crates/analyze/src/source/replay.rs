@@ -11,7 +11,7 @@ use brisk_engine::ctx::{Blocking, Command as Row};
 use brisk_engine::exec::{self, Invocation};
 use brisk_engine::keyspace::{KeyHasher, Keyspace};
 use brisk_engine::random::Random;
-use brisk_engine::{DbIndex, Env, Reply, ReplyBuffer, UnixMs, commands, keyspec, snapshot};
+use brisk_engine::{DbIndex, DbNumber, Env, Reply, ReplyBuffer, UnixMs, commands, keyspec, snapshot};
 use brisk_persist::aof::Command;
 use brisk_persist::rdb::{Entry, RdbWriter, VERSION_FIELD_TTL, dump};
 use brisk_resp::request::encode;
@@ -148,7 +148,7 @@ impl Replay {
             rows: Rows::new(),
             keyspace,
             env,
-            db: DbIndex(0),
+            db: DbIndex::FIRST,
             executed: 0,
             left_out: 0,
             first_left_out: None,
@@ -157,13 +157,10 @@ impl Replay {
 
     /// Takes a key of the base in; false if its database is none of those that commands name.
     pub(super) fn restore(&mut self, db: u64, entry: &Entry) -> bool {
-        let Some(db) = u32::try_from(db).ok().filter(|db| *db < self.keyspace.database_count())
-        else {
-            return false;
-        };
+        let Some(db) = DbIndex::checked(db, self.keyspace.database_count()) else { return false };
         let payload = dump::write(&entry.value);
         let deadline = entry.notes.deadline_ms.unwrap_or(0).max(0).to_string();
-        let before = std::mem::replace(&mut self.db, DbIndex(db));
+        let before = std::mem::replace(&mut self.db, db);
         let words: [&[u8]; 6] =
             [b"RESTORE", &entry.key, deadline.as_bytes(), &payload, b"REPLACE", b"ABSTTL"];
         let done = self.run(&words);
@@ -178,8 +175,8 @@ impl Replay {
         match command.name() {
             name if name.eq_ignore_ascii_case(b"select") => {
                 let number = words.get(1).and_then(|word| str::from_utf8(word).ok()?.parse().ok());
-                match number.filter(|db| *db < self.keyspace.database_count()) {
-                    Some(db) => self.db = DbIndex(db),
+                match number.and_then(|number| self.keyspace.db(DbNumber(number))) {
+                    Some(db) => self.db = db,
                     None => self.leave_out(command),
                 }
             }

@@ -15,14 +15,50 @@ impl UnixMs {
     pub const MAX: UnixMs = UnixMs(u64::MAX);
 }
 
-/// Which database.
+/// A database that exists. Outside of this file one is made only from a number that was compared with
+/// how many databases there are, so that what indexes with it cannot fail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
-pub struct DbIndex(pub u32);
+pub struct DbIndex(u32);
 
 impl DbIndex {
-    /// The database `number` if there are so many.
-    pub fn checked(number: i32, count: u32) -> Option<DbIndex> {
-        u32::try_from(number).ok().filter(|index| *index < count).map(DbIndex)
+    /// Every keyspace has at least this one.
+    pub const FIRST: DbIndex = DbIndex(0);
+
+    /// The database `number` of `count`, which is the keyspace's own: `Keyspace::database_count`.
+    pub fn checked(number: impl TryInto<u32>, count: u32) -> Option<DbIndex> {
+        number.try_into().ok().filter(|number| *number < count).map(DbIndex)
+    }
+
+    /// All of `count`, in order.
+    pub fn all(count: u32) -> impl DoubleEndedIterator<Item = DbIndex> + Clone {
+        (0..count).map(DbIndex)
+    }
+
+    pub const fn number(self) -> u32 {
+        self.0
+    }
+
+    /// As an index of what there is one of for each database.
+    #[inline]
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+
+    /// Of a test, which knows how many databases it has.
+    #[cfg(test)]
+    pub(crate) const fn of(number: u32) -> DbIndex {
+        DbIndex(number)
+    }
+}
+
+/// The number of a database as another server, or a file, gives it: there may be no such database here.
+/// `Keyspace::db` gives the database.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct DbNumber(pub u32);
+
+impl From<DbIndex> for DbNumber {
+    fn from(db: DbIndex) -> DbNumber {
+        DbNumber(db.0)
     }
 }
 
@@ -31,10 +67,20 @@ impl DbIndex {
 pub struct SlotId(u16);
 
 impl SlotId {
+    /// A slot that is known to exist.
+    ///
+    /// # Panics
+    /// If it does not. A number from outside is given to [`SlotId::checked`].
     pub const fn new(slot: u16) -> SlotId {
         assert!((slot as usize) < SLOTS);
         SlotId(slot)
     }
+
+    /// The slot `number` if there is one.
+    pub fn checked(number: impl TryInto<u16>) -> Option<SlotId> {
+        number.try_into().ok().filter(|slot| usize::from(*slot) < SLOTS).map(SlotId)
+    }
+
     #[inline]
     pub const fn index(self) -> usize {
         self.0 as usize % SLOTS

@@ -399,7 +399,7 @@ mod tests {
         for first in (0..SLOTS as u16).step_by(64) {
             let slots: Vec<SlotId> = (first..first + 64).map(SlotId::new).collect();
             let tell = |seen: Vec<Option<Seen>>| seen.into_iter().map(whole).collect::<Vec<_>>();
-            all.extend(look_at(at, DbIndex(0), &slots, &lens, tell).expect("nobody changes it"));
+            all.extend(look_at(at, DbIndex::FIRST, &slots, &lens, tell).expect("nobody changes it"));
         }
         all
     }
@@ -522,7 +522,7 @@ mod tests {
         let slot = db.keyspace().hasher().key(b"large").slot;
         let see = |db: &Db| {
             let tell = |mut seen: Vec<Option<Seen>>| seen.pop().flatten().expect("not too much");
-            look_at((db.keyspace(), db.env()), DbIndex(0), &[slot], &LENS, tell).expect("at once")
+            look_at((db.keyspace(), db.env()), DbIndex::FIRST, &[slot], &LENS, tell).expect("at once")
         };
         let (one, two) = (see(&db), see(&other));
         assert_eq!((one.large.len(), one.sum), (2, two.sum));
@@ -548,7 +548,7 @@ mod tests {
         let lens = Lens { now: UnixMs(2000), ..LENS };
         let mut told = Vec::new();
         let at = (db.keyspace(), db.env());
-        assert!(tell_slot(at, DbIndex(0), slot, &lens, |ids| {
+        assert!(tell_slot(at, DbIndex::FIRST, slot, &lens, |ids| {
             told = ids.to_vec();
             b"*1\r\n$4\r\nREST\r\n".to_vec()
         }));
@@ -560,8 +560,8 @@ mod tests {
         assert!(text.ends_with("EXEC\r\n*1\r\n$4\r\nREST\r\n"), "{text}");
         assert_eq!(text.matches("$7\r\nRESTORE").count(), 2, "{text}");
         let keep: HashSet<u64> = told.into_iter().take(1).collect();
-        assert_eq!(keep_only(at, DbIndex(0), slot, &lens, &keep), 2);
-        assert_eq!(keep_only(at, DbIndex(3), slot, &lens, &keep), 0);
+        assert_eq!(keep_only(at, DbIndex::FIRST, slot, &lens, &keep), 2);
+        assert_eq!(keep_only(at, DbIndex::of(3), slot, &lens, &keep), 0);
         db.check("DBSIZE", "(integer) 1");
         db.invariants();
     }

@@ -103,8 +103,8 @@ impl Digest {
     pub fn of_dataset(keys: &Keys<'_>) -> Digest {
         let mut all = Digest::default();
         let count = keys.keyspace().database_count();
-        for db in (0..count).map(DbIndex).filter(|db| keys.keyspace().key_count(*db) > 0) {
-            all.mix(&db.0.to_be_bytes());
+        for db in DbIndex::all(count).filter(|db| keys.keyspace().key_count(*db) > 0) {
+            all.mix(&db.number().to_be_bytes());
             keys.each_slot(db, |_, slot| {
                 slot.table().for_each(|stored| {
                     let entry = EntryRef(stored);

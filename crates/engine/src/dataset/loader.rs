@@ -269,7 +269,9 @@ pub(crate) fn load_file(
             Piece::Entries(block) => {
                 loader.load(db, &block, |_, _| {}).expect("it was just written");
             }
-            Piece::Section(Event::SelectDb(number)) => db = DbIndex(number as u32),
+            Piece::Section(Event::SelectDb(number)) => {
+                db = DbIndex::checked(number, keyspace.database_count()).expect("it was just written");
+            }
             Piece::Section(_) => {}
         }
     }

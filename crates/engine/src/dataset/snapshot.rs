@@ -16,7 +16,7 @@ use std::ops::ControlFlow;
 pub fn version(keyspace: &Keyspace, env: &Env) -> u32 {
     let keys = Keys::unlocked(keyspace, env, DbIndex::default());
     let mut latest = VERSION;
-    let databases = (0..keyspace.database_count()).map(DbIndex);
+    let databases = keyspace.databases();
     for db in databases.filter(|db| keyspace.field_deadlines(*db)) {
         keys.each_slot_of_field_deadlines(db, |slot| {
             slot.table().for_each(|stored| {
@@ -34,7 +34,7 @@ pub fn version(keyspace: &Keyspace, env: &Env) -> u32 {
 pub fn version_at_least(keyspace: &Keyspace, env: &Env) -> u32 {
     let keys = Keys::unlocked(keyspace, env, DbIndex::default());
     let mut latest = VERSION;
-    let databases = (0..keyspace.database_count()).map(DbIndex);
+    let databases = keyspace.databases();
     for db in databases.filter(|db| keyspace.field_deadlines(*db)) {
         keys.each_slot_of_field_deadlines(db, |_| latest = VERSION_FIELD_TTL);
     }
@@ -46,7 +46,7 @@ pub fn version_at_least(keyspace: &Keyspace, env: &Env) -> u32 {
 pub fn version_within(keyspace: &Keyspace, env: &Env, keys_max: usize) -> u32 {
     let keys = Keys::unlocked(keyspace, env, DbIndex::default());
     let (mut latest, mut keys_left) = (VERSION, keys_max);
-    let databases = (0..keyspace.database_count()).map(DbIndex);
+    let databases = keyspace.databases();
     for db in databases.filter(|db| keyspace.field_deadlines(*db)) {
         keys.each_slot_of_field_deadlines(db, |slot| {
             if latest >= VERSION_FIELD_TTL {
@@ -81,14 +81,14 @@ pub fn save<W: Write>(
 ) -> io::Result<()> {
     let totals = keyspace.totals();
     let keys = Keys::unlocked(keyspace, env, DbIndex::default());
-    for (number, database) in totals.databases.iter().enumerate() {
+    for (db, database) in keyspace.databases().zip(&totals.databases) {
         if database.keys == 0 {
             continue;
         }
-        out.select_db(number as u64);
+        out.select_db(u64::from(db.number()));
         out.resize_db(database.keys, database.with_deadline);
         let mut written = Ok(());
-        keys.each_slot(DbIndex(number as u32), |_, slot| {
+        keys.each_slot(db, |_, slot| {
             slot.table().for_each(|stored| {
                 if written.is_err() {
                     return;
@@ -196,8 +196,7 @@ pub fn verify<R: Read>(
 /// # Errors
 /// There are only `count`.
 pub fn database(number: u64, count: u32) -> Result<DbIndex, LoadFailure> {
-    let index = u32::try_from(number).ok().filter(|index| *index < count);
-    index.map(DbIndex).ok_or(LoadFailure::Database(number))
+    DbIndex::checked(number, count).ok_or(LoadFailure::Database(number))
 }
 
 #[cfg(test)]

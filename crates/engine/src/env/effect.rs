@@ -121,7 +121,7 @@ impl Effects {
         let mut begin = 0;
         for (own, end) in &self.ends {
             if db.replace(*own) != Some(*own) {
-                request::encode(out, &["SELECT", itoa::Buffer::new().format(own.0)]);
+                request::encode(out, &["SELECT", itoa::Buffer::new().format(own.number())]);
             }
             out.extend_from_slice(&self.bytes[begin..*end]);
             begin = *end;

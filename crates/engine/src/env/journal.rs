@@ -147,7 +147,7 @@ mod tests {
         let mut effects = Effects::default();
         for (db, line) in commands {
             let words: Vec<&[u8]> = line.split(' ').map(str::as_bytes).collect();
-            effects.push(DbIndex(*db), words.into_iter());
+            effects.push(DbIndex::of(*db), words.into_iter());
         }
         effects
     }

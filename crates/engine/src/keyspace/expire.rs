@@ -10,7 +10,7 @@ use super::cut::Change;
 use super::fields::{FIELDS_PER_SLICE, expire_inside, inner_deadline};
 use super::keys::{after_expiry, lock_patiently, must_give_way, seal_slot};
 use super::marks::{CONCERNED, FIELDS_EXPIRE, FIELDS_EXPIRE_ANEW};
-use super::{Database, DbIndex, Keyspace, SLOTS, SlotGuard, SlotId, UnixMs};
+use super::{Database, DbIndex, DbNumber, Keyspace, SLOTS, SlotGuard, SlotId, UnixMs};
 use crate::env::Env;
 
 /// How long a slot is left alone after it was walked to the end.
@@ -80,15 +80,15 @@ impl Sweeper {
         let totals = keyspace.totals();
         let mut idle_slots = 0;
         loop {
-            if self.db >= keyspace.database_count() {
+            let Some(db) = keyspace.db(DbNumber(self.db)) else {
                 (self.db, self.slot, self.position) = (0, self.share, 0);
                 return Swept::All;
-            }
-            let database = keyspace.database_if_used(DbIndex(self.db));
-            let any = totals.databases[self.db as usize].with_deadline > 0
+            };
+            let database = keyspace.database_if_used(db);
+            let any = totals.databases[db.index()].with_deadline > 0
                 || database.is_some_and(Database::has_inner_deadlines);
             while any && self.find_slot(database) {
-                let walked = self.slot_step(keyspace, env);
+                let walked = self.slot_step(keyspace, env, db);
                 if walked != Walked::Part {
                     (self.slot, self.position) = (self.slot + self.of, 0);
                     (self.earliest, self.fields_expire) = (UnixMs::MAX, false);
@@ -116,8 +116,7 @@ impl Sweeper {
     }
 
     /// Walks on in the current slot.
-    fn slot_step(&mut self, keyspace: &Keyspace, env: &Env) -> Walked {
-        let db = DbIndex(self.db);
+    fn slot_step(&mut self, keyspace: &Keyspace, env: &Env, db: DbIndex) -> Walked {
         let Some(database) = keyspace.database_if_used(db) else { return Walked::Nothing };
         let id = SlotId::new(self.slot as u16);
         if database.slot(id).is_empty() {

@@ -66,7 +66,7 @@ pub(crate) use waiting::WaitRequest;
 pub use waiting::{Client, Unserved, Waiter};
 pub use watching::{Leftovers, Watcher, Watches};
 
-pub use crate::base::place::{DbIndex, Key, KeyHasher, Place, SLOTS, SlotId, Ticket, UnixMs};
+pub use crate::base::place::{DbIndex, DbNumber, Key, KeyHasher, Place, SLOTS, SlotId, Ticket, UnixMs};
 pub use crate::env::effect::{Invalidation, KeyName, Reader};
 pub use crate::env::journal::Journal;
 pub use crate::types::{Entry, Stored, StoredMut, Table};
@@ -169,10 +169,20 @@ impl Keyspace {
         self.databases.len() as u32
     }
 
-    /// The database; `db` must be below [`Keyspace::database_count`].
+    /// All of them, in order.
+    pub fn databases(&self) -> impl DoubleEndedIterator<Item = DbIndex> + Clone {
+        DbIndex::all(self.database_count())
+    }
+
+    /// The database that another server, or a file, calls so; `None` if there is none of that number.
+    pub fn db(&self, number: DbNumber) -> Option<DbIndex> {
+        DbIndex::checked(number.0, self.database_count())
+    }
+
+    /// The database; `db` is one of [`Keyspace::databases`].
     #[inline]
     pub fn database(&self, db: DbIndex) -> &Database {
-        match self.databases[db.0 as usize].get() {
+        match self.databases[db.index()].get() {
             Some(database) => database,
             None => self.open_database(db),
         }
@@ -181,12 +191,12 @@ impl Keyspace {
     #[cold]
     fn open_database(&self, db: DbIndex) -> &Database {
         self.tracking
-            .opening(|marks| self.databases[db.0 as usize].get_or_init(|| Database::new(marks())))
+            .opening(|marks| self.databases[db.index()].get_or_init(|| Database::new(marks())))
     }
 
     /// The database if it was ever used.
     pub fn database_if_used(&self, db: DbIndex) -> Option<&Database> {
-        self.databases.get(db.0 as usize)?.get()
+        self.databases.get(db.index())?.get()
     }
 
     /// Whether fields of hashes in a database have, or have had, deadlines.
@@ -237,7 +247,7 @@ impl Keyspace {
         let tallies = self.tallies.lock().even_poisoned();
         let sum = |db| tallies.iter().map(|tally| of(tally.database(db)).get()).sum::<i64>();
         found.clear();
-        found.extend((0..self.database_count()).map(DbIndex).filter(|db| sum(*db) > 0));
+        found.extend(self.databases().filter(|db| sum(*db) > 0));
     }
 
     /// Who caches which keys.
@@ -257,8 +267,8 @@ impl Keyspace {
 
     /// Verifies every slot: tables, deadlines, counters. O(keys); only while nothing else runs.
     pub fn check(&self) {
-        for db in 0..self.database_count() {
-            let Some(database) = self.database_if_used(DbIndex(db)) else { continue };
+        for db in self.databases() {
+            let Some(database) = self.database_if_used(db) else { continue };
             let (mut keys, mut deadlines) = (0, 0);
             for (number, slot) in database.slots.iter().enumerate() {
                 let guard = slot.try_lock().expect("check runs while nothing else does");
@@ -266,7 +276,7 @@ impl Keyspace {
                 assert_eq!(guard.marks() & marks::OCCUPIED != 0, noted);
                 let seen = database.occupied.is_seen(SlotId::new(number as u16));
                 assert!(noted && seen || slot.is_empty(), "a slot with keys that walks pass by");
-                let watched = self.watching.has(DbIndex(db), SlotId::new(number as u16));
+                let watched = self.watching.has(db, SlotId::new(number as u16));
                 assert_eq!(guard.marks() & marks::WATCHED != 0, watched);
                 guard.table().check();
                 let mut with_deadline = 0;
@@ -288,8 +298,8 @@ impl Keyspace {
                 deadlines += u64::from(with_deadline);
             }
             let totals = self.totals();
-            assert_eq!(totals.databases[db as usize].keys, keys);
-            assert_eq!(totals.databases[db as usize].with_deadline, deadlines);
+            assert_eq!(totals.databases[db.index()].keys, keys);
+            assert_eq!(totals.databases[db.index()].with_deadline, deadlines);
         }
     }
 }

@@ -36,7 +36,7 @@ impl Observed {
     }
 
     fn count(&self, (db, slot): Place) -> &AtomicU32 {
-        let counts = self.counts[db.0 as usize]
+        let counts = self.counts[db.index()]
             .get_or_init(|| std::iter::repeat_with(AtomicU32::default).take(SLOTS).collect());
         &counts[slot.index()]
     }

@@ -82,7 +82,7 @@ impl Tally {
 
     #[inline]
     pub fn database(&self, db: DbIndex) -> &DatabaseTally {
-        &self.databases[db.0 as usize]
+        &self.databases[db.index()]
     }
 }
 
@@ -136,7 +136,7 @@ impl Totals {
     pub(super) fn sum(databases: usize, tallies: &[Arc<Tally>]) -> Totals {
         let sum =
             |of: fn(&Tally) -> &Count| sum(tallies.iter().map(|tally| of(tally))).max(0) as u64;
-        let all = (0..databases as u32).map(DbIndex);
+        let all = DbIndex::all(databases as u32);
         Totals {
             databases: all.map(|db| DatabaseTotals::sum(db, tallies)).collect(),
             hits: sum(|tally| &tally.hits),

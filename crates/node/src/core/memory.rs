@@ -51,8 +51,7 @@ impl Usage {
         let shared = &core.shared;
         let (allocated, resident) = (used(), resident());
         let load = |figure: &AtomicU64| figure.load(Ordering::Relaxed);
-        let count = shared.keyspace.database_count();
-        let in_use = (0..count).map(DbIndex).filter(|db| shared.keyspace.key_count(*db) > 0);
+        let in_use = shared.keyspace.databases().filter(|db| shared.keyspace.key_count(*db) > 0);
         let databases: Vec<(DbIndex, u64)> = in_use.map(|db| (db, table_bytes(core, db))).collect();
         Usage {
             allocated,

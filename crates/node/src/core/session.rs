@@ -10,7 +10,7 @@ use crate::replication::replica::Replica;
 use crate::tracking::{Mode, Tracker};
 use crate::transactions::Transaction;
 use brisk_acl::User;
-use brisk_engine::DbIndex;
+use brisk_engine::{DbIndex, DbNumber};
 use brisk_engine::command::{Flags, InMulti};
 use brisk_engine::keyspace::Ticket;
 use brisk_engine::keyspace::{Waiter, Watches};
@@ -109,6 +109,9 @@ pub struct Session {
     pub token: Token,
     pub record: Arc<ClientRecord>,
     pub db: DbIndex,
+    /// Its stream has selected a database that this server does not have, by this number: what works on the
+    /// selected database is skipped until another is selected. Only of a session that [`Session::repeats`].
+    pub lacks_db: Option<DbNumber>,
     pub protocol: Protocol,
     pub authenticated: bool,
     /// Whom it acts as.
@@ -189,7 +192,8 @@ impl Session {
         Session {
             token: record.token,
             record,
-            db: DbIndex(0),
+            db: DbIndex::FIRST,
+            lacks_db: None,
             protocol: Protocol::Resp2,
             authenticated,
             account: Arc::clone(default),
@@ -319,7 +323,13 @@ impl Session {
     /// Changes the selected database.
     pub fn select(&mut self, db: DbIndex) {
         self.db = db;
-        self.record.db.store(db.0, Ordering::Relaxed);
+        self.lacks_db = None;
+        self.record.db.store(db.number(), Ordering::Relaxed);
+    }
+
+    /// The database that its stream has come to, by its number there.
+    pub fn selected(&self) -> DbNumber {
+        self.lacks_db.unwrap_or_else(|| self.db.into())
     }
 
     pub fn set_protocol(&mut self, protocol: Protocol) {
@@ -336,7 +346,7 @@ impl Session {
 
     /// Back to what a new connection has; only what the client library said of itself stays.
     pub fn reset(&mut self, default: &Arc<Account>) {
-        self.select(DbIndex(0));
+        self.select(DbIndex::FIRST);
         self.set_protocol(Protocol::Resp2);
         self.act_as(default, default.user().is_open());
         // What answers RESET itself may have been chosen to be left out.

@@ -21,7 +21,7 @@ use brisk_config::Config;
 use brisk_engine::loader::{Awaited, Loader};
 use brisk_engine::random::Random;
 use brisk_engine::snapshot::{Duplicate, Gone, LoadFailure, Loaded, database};
-use brisk_engine::{DbIndex, Env, Keyspace, Settings, UnixMs};
+use brisk_engine::{DbIndex, DbNumber, Env, Keyspace, Settings, UnixMs};
 use brisk_observe::log::Log;
 use brisk_persist::rdb::{Checksum, Event, Piece, Splitter};
 use brisk_reactor::unix_ms;
@@ -140,8 +140,8 @@ pub struct Beside {
 pub struct Lineage {
     pub id: Option<String>,
     pub offset: Option<u64>,
-    /// The database that the stream had come to.
-    pub db: Option<DbIndex>,
+    /// The database that the stream had come to, by its number at the server that wrote the file.
+    pub db: Option<DbNumber>,
 }
 
 /// Loads a dataset that a primary has sent, keys that have expired included: the primary removes them.
@@ -261,7 +261,7 @@ impl Lineage {
         match name {
             b"repl-id" if history::is_id(value) => self.id = Some(text.into_owned()),
             b"repl-offset" => self.offset = text.parse().ok(),
-            b"repl-stream-db" => self.db = text.parse().ok().map(DbIndex),
+            b"repl-stream-db" => self.db = text.parse().ok().map(DbNumber),
             _ => {}
         }
     }

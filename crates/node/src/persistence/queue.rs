@@ -84,12 +84,16 @@ mod tests {
     use super::*;
     use brisk_persist::rdb::{Piece, Splitter};
 
+    fn database(number: usize) -> DbIndex {
+        DbIndex::checked(number, 16).expect("there are sixteen")
+    }
+
     fn part(db: usize, value_bytes: usize) -> Part {
         let len = (value_bytes as u32).to_be_bytes();
         let file = [&b"REDIS0010\0\x01k\x80"[..], &len, &vec![b'v'; value_bytes]].concat();
         let mut splitter = Splitter::new(&file[..]).expect("a header");
         match splitter.next_piece() {
-            Ok(Some(Piece::Entries(block))) => Part { db: DbIndex(db as u32), expected: 0, block },
+            Ok(Some(Piece::Entries(block))) => Part { db: database(db), expected: 0, block },
             other => panic!("{other:?}"),
         }
     }
@@ -106,7 +110,7 @@ mod tests {
                 queue.close();
             });
             for db in 0..sizes.len() {
-                assert_eq!(queue.take().map(|part| part.db), Some(DbIndex(db as u32)));
+                assert_eq!(queue.take().map(|part| part.db), Some(database(db)));
             }
             assert!(queue.take().is_none());
         });

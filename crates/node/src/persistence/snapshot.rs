@@ -6,7 +6,7 @@ use super::replace::{Failure, Target, replace};
 use crate::core::Core;
 use crate::script::libraries::Set;
 use brisk_config::{Config, os_reason};
-use brisk_engine::DbIndex;
+use brisk_engine::DbNumber;
 use brisk_engine::keyspace::Cut;
 use brisk_engine::snapshot::{self, LoadFailure};
 use brisk_observe::version::REDIS_VERSION;
@@ -158,7 +158,7 @@ pub(crate) struct Head {
     is_base: bool,
     /// Where in which history the moment is, and the database that the stream has come to; `None` if nobody
     /// follows.
-    lineage: Option<(String, u64, DbIndex)>,
+    lineage: Option<(String, u64, DbNumber)>,
 }
 
 impl Head {
@@ -170,7 +170,7 @@ impl Head {
             let db = match shared.is_replica() {
                 true => replication.primary.stream_db(),
                 // Who goes on from here is told the database if none was named.
-                false => shared.keyspace.journal().database().unwrap_or_default(),
+                false => shared.keyspace.journal().database().unwrap_or_default().into(),
             };
             (id, offset, db)
         });

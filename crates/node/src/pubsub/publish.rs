@@ -16,7 +16,7 @@ pub fn publish_events(core: &mut Core) {
         let mut publish = |kind: &str, last: &[u8], payload: &[u8]| {
             channel.clear();
             // Writing to a Vec does not fail.
-            let _ = write!(channel, "__{kind}@{}__:", event.db.0);
+            let _ = write!(channel, "__{kind}@{}__:", event.db.number());
             channel.extend_from_slice(last);
             publish(core, Space::Channel, &channel, payload);
         };

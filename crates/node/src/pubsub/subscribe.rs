@@ -15,7 +15,8 @@ pub fn subscribe(core: &mut Core, session: &mut Session, space: Space, name: &[u
     let name = core.topics.name(space, name);
     let since = core.shared.pubsub.add(space, &name, core.id);
     let member = Member { token, since };
-    core.topics.add(member, &mut session.subscriptions, space, &name);
+    let is_new = core.topics.add(member, &mut session.subscriptions, space, &name);
+    debug_assert!(is_new, "it does not listen yet");
     session.record.note_topic(space, &name);
     note_subscriptions(core, session, space);
     true

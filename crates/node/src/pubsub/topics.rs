@@ -81,8 +81,17 @@ impl Topics {
         self.find(space, name).map_or_else(|| name.into(), |topic| Arc::clone(&topic.name))
     }
 
-    /// Adds a subscription, which must not be there.
-    pub fn add(&mut self, member: Member, own: &mut Subscriptions, space: Space, name: &Arc<[u8]>) {
+    /// Adds a subscription; false, and nothing, if it is there already.
+    pub fn add(
+        &mut self,
+        member: Member,
+        own: &mut Subscriptions,
+        space: Space,
+        name: &Arc<[u8]>,
+    ) -> bool {
+        if self.listens(member.token, space, name) {
+            return false;
+        }
         let id = match self.by_name[space.index()].get(name) {
             Some(id) => *id,
             None => self.create(space, name),
@@ -93,8 +102,8 @@ impl Topics {
             Edge { among_members: topic.members.len() as u32, among_topics: own.len() as u32 };
         topic.members.push(member);
         own.push(id);
-        let before = self.edges.insert((index_of(member.token), id), edge);
-        debug_assert!(before.is_none(), "subscribed twice");
+        self.edges.insert((index_of(member.token), id), edge);
+        true
     }
 
     fn create(&mut self, space: Space, name: &Arc<[u8]>) -> u32 {
@@ -145,7 +154,13 @@ impl Topics {
     ) -> Option<(Arc<[u8]>, usize)> {
         let own = &mut own.topics[space.index()];
         let index = index_of(token);
-        let edge = self.edges.remove(&(index, id))?;
+        // A list that is not the one of this subscription, as of a session that has ended without leaving,
+        // is not touched.
+        let edge = *self.edges.get(&(index, id))?;
+        if own.get(edge.among_topics as usize) != Some(&id) {
+            return None;
+        }
+        self.edges.remove(&(index, id));
         let topic = self.topics[id as usize].as_mut()?;
         topic.members.swap_remove(edge.among_members as usize);
         if let Some(moved) = topic.members.get(edge.among_members as usize) {
@@ -223,6 +238,24 @@ mod tests {
             check(&topics, &sessions);
             assert_eq!(model.len(), topics.edges.len());
         }
+    }
+
+    /// No caller leaves a subscription behind; one that does costs its own topic and nothing else.
+    #[test]
+    fn a_subscription_whose_session_was_forgotten_harms_no_other() {
+        let mut topics = Topics::default();
+        let (token, mut lost, mut own) =
+            (Token::from_u64(3), Subscriptions::default(), Subscriptions::default());
+        let name: Arc<[u8]> = b"c".as_slice().into();
+        let other: Arc<[u8]> = b"d".as_slice().into();
+        let member = Member { token, since: 0 };
+        assert!(topics.add(member, &mut lost, Space::Channel, &name));
+        assert!(!topics.add(member, &mut own, Space::Channel, &name));
+        assert!(topics.remove(token, &mut own, Space::Channel, &name).is_none());
+        assert!(topics.add(member, &mut own, Space::Channel, &other));
+        assert!(topics.remove(token, &mut own, Space::Channel, &name).is_none());
+        assert!(topics.remove(token, &mut own, Space::Channel, &other).is_some());
+        assert!(own.is_empty() && topics.pop(token, &mut own, Space::Channel).is_none());
     }
 
     #[test]

@@ -28,6 +28,8 @@ struct Waiting {
     bytes: usize,
     /// When the first part came that the worker has taken and not executed; `None` if it has executed all.
     executes_since_ms: Option<u64>,
+    /// The connection is gone, and the worker has not heard of that.
+    is_over: bool,
 }
 
 impl Waiting {
@@ -42,6 +44,8 @@ pub enum News {
     Part(Vec<u8>),
     /// Another stream has begun: what it has of the one before is nothing any more.
     Begins(u64),
+    /// Everything that came by the connection was executed, and it is gone.
+    Ends,
     Nothing,
 }
 
@@ -76,6 +80,17 @@ impl Stream {
         waiting.bytes += part.len();
         waiting.parts.push_back((part, now_ms));
         // Until it has found nothing the worker does not sleep.
+        !self.has_news.swap(true, Ordering::Release)
+    }
+
+    /// Nothing more comes of the present stream, whose connection is gone, if `is_wanted`; whether the worker
+    /// has to be woken.
+    pub fn end(&self, is_wanted: impl FnOnce() -> bool) -> bool {
+        let mut waiting = self.waiting.lock().even_poisoned();
+        if !is_wanted() {
+            return false;
+        }
+        waiting.is_over = true;
         !self.has_news.swap(true, Ordering::Release)
     }
 
@@ -115,6 +130,11 @@ impl Stream {
                 self.changed.notify_all();
                 News::Part(part)
             }
+            None if std::mem::take(&mut waiting.is_over) => {
+                waiting.executes_since_ms = None;
+                self.changed.notify_all();
+                News::Ends
+            }
             None => {
                 waiting.executes_since_ms = None;
                 self.has_news.store(false, Ordering::Release);
@@ -146,7 +166,13 @@ mod tests {
         assert!(matches!(stream.take(number), News::Nothing) && !stream.has_news());
         assert_eq!(stream.oldest_ms(), None);
         assert!(stream.wait_for_end(Duration::ZERO));
+        stream.push(b"last".to_vec(), 9, || true);
+        assert!(!stream.end(|| false) && !stream.end(|| true));
+        assert!(matches!(stream.take(number), News::Part(part) if part == b"last"));
+        assert!(matches!(stream.take(number), News::Ends));
+        assert!(matches!(stream.take(number), News::Nothing));
         stream.push(b"lost".to_vec(), 9, || true);
+        stream.end(|| true);
         stream.begin();
         let News::Begins(next) = stream.take(number) else { panic!("it goes on") };
         assert!(next > number && matches!(stream.take(next), News::Nothing));

@@ -5,7 +5,7 @@
 
 use super::incoming::Stream;
 use crate::clients::ClientRecord;
-use brisk_engine::DbIndex;
+use brisk_engine::keyspace::DbNumber;
 use brisk_structures::poison::EvenPoisoned;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -75,7 +75,7 @@ pub struct Primary {
     connection: Mutex<Option<Arc<dyn Connection>>>,
     /// The connection that the stream comes by, as a client of this server.
     client: Mutex<Option<Arc<ClientRecord>>>,
-    /// The database that what was executed of the stream has come to.
+    /// The database that what was executed of the stream has come to, which this server may not have.
     stream_db: AtomicU32,
     /// It understands what this server finds when both are compared.
     compares: AtomicBool,
@@ -233,12 +233,12 @@ impl Primary {
         connection.is_none_or(|connection| connection.offer(request))
     }
 
-    /// The database that what was executed of the stream has come to.
-    pub fn stream_db(&self) -> DbIndex {
-        DbIndex(self.stream_db.load(Ordering::Relaxed))
+    /// The database that what was executed of the stream has come to, by its number there.
+    pub fn stream_db(&self) -> DbNumber {
+        DbNumber(self.stream_db.load(Ordering::Relaxed))
     }
 
-    pub fn set_stream_db(&self, db: DbIndex) {
+    pub fn set_stream_db(&self, db: DbNumber) {
         self.stream_db.store(db.0, Ordering::Relaxed);
     }
 

@@ -6,7 +6,8 @@ use crate::core::Core;
 use crate::core::session::Session;
 use brisk_config::choice::PropagationError;
 use brisk_engine::CommandError;
-use brisk_engine::table::Row;
+use brisk_engine::command::Flags;
+use brisk_engine::table::{Row, Run};
 use std::sync::atomic::Ordering;
 
 /// Tells the log of a command that failed, if it is one that should not; and ends the process if the
@@ -39,6 +40,28 @@ pub(crate) fn note_failed(core: &Core, session: &Session, row: Option<&Row>, err
     if ends {
         end_process(core, "propagation-error-behavior is not to go on when such a command fails");
     }
+}
+
+/// Whether a command of a stream or file is skipped: it works on the selected database, and what was
+/// selected is no database of this server. In another one it would change what it was not meant for.
+#[inline]
+pub fn lacks_its_database(session: &Session, row: &Row) -> bool {
+    session.lacks_db.is_some() && works_on_selected(row)
+}
+
+/// Two of the commands about data name their databases, or mean all.
+#[cold]
+fn works_on_selected(row: &Row) -> bool {
+    match row.run {
+        Run::Data(_) => !matches!(row.spec.name, "flushall" | "swapdb"),
+        Run::Server(_) => row.has(Flags::RUNS_SCRIPT),
+    }
+}
+
+/// Counts a command that was skipped. The log has the SELECT before it.
+#[cold]
+pub fn note_skipped(core: &Core) {
+    core.shared.observe.figures.unexpected_errors.fetch_add(1, Ordering::Relaxed);
 }
 
 /// Of a replica that clients write to, too, nobody expects to be as its primary.

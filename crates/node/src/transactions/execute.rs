@@ -233,6 +233,10 @@ fn run_queued(
     let shared = core.shared;
     let (row, prepared) = (command.row, transaction.keys(command));
     let mut args = transaction.args(command);
+    if repeated::lacks_its_database(session, row) {
+        repeated::note_skipped(core);
+        return;
+    }
     let mark = replies.mark();
     // As in Redis: who has killed itself gets no reply of what it runs behind that.
     let is_heard = !session.record.has(flag::CLOSE_AFTER_REPLY);

@@ -2,7 +2,6 @@
 
 use super::View;
 use brisk_config::choice::Choice;
-use brisk_engine::DbIndex;
 use brisk_observe::memory::Holding;
 use brisk_observe::text::Text;
 use std::sync::OnceLock;
@@ -79,9 +78,9 @@ fn of_replicas(view: &View<'_>) -> u64 {
 /// Bytes of the keyspace's own structures: exact for slots, an estimate for tables. O(databases).
 fn tables(view: &View<'_>) -> u64 {
     let keyspace = &view.shared.keyspace;
-    let databases = (0u32..).zip(&view.totals.databases);
+    let databases = keyspace.databases().zip(&view.totals.databases);
     databases
-        .filter(|(db, _)| keyspace.database_if_used(DbIndex(*db)).is_some())
+        .filter(|(db, _)| keyspace.database_if_used(*db).is_some())
         .map(|(_, totals)| SLOTS * SLOT_BYTES + totals.keys * TABLE_BYTES_PER_KEY)
         .sum()
 }

@@ -20,7 +20,7 @@ use brisk_node::core::session::{Session, Stall};
 use brisk_node::replication::incoming::News;
 use brisk_node::run::batch::{Batch, Look, REQUESTS_MAX, Stop};
 use brisk_node::run::dispatch::{self, Flow};
-use brisk_node::transactions::execute;
+use brisk_node::run::{release, repeated};
 use brisk_reactor::PeerAddr;
 use brisk_resp::Limits;
 use brisk_structures::reclaim::Participant;
@@ -47,7 +47,7 @@ pub struct Applier {
     input: Vec<u8>,
     at: usize,
     sealed: usize,
-    /// It is no stream of commands: the rest of it is dropped.
+    /// It is no stream of commands, or its connection has ended: the rest of it is dropped.
     is_broken: bool,
 }
 
@@ -111,6 +111,11 @@ impl Applier {
             News::Part(part) if self.input.is_empty() => self.input = part,
             News::Part(part) => self.input.extend_from_slice(&part),
             News::Begins(number) => self.begin(core, number),
+            News::Ends => {
+                self.end_session(core);
+                (self.at, self.sealed, self.is_broken) = (0, 0, true);
+                self.input = Vec::new();
+            }
             News::Nothing => return Progress::Nothing,
         }
         Progress::More
@@ -118,13 +123,31 @@ impl Applier {
 
     /// Another stream has begun: what is left of the last one is nothing any more.
     fn begin(&mut self, core: &mut Core, number: u64) {
-        execute::end_transaction(core, &mut self.session);
-        self.session = new_session(core);
-        self.session.select(core.shared.replication.primary.stream_db());
+        self.end_session(core);
+        let number_of_db = core.shared.replication.primary.stream_db();
+        match core.shared.keyspace.db(number_of_db) {
+            Some(db) => self.session.select(db),
+            None => {
+                self.session.lacks_db = Some(number_of_db);
+                core.shared.log.warning(format_args!(
+                    "The primary's stream is about database {}, and this server has {} ('databases'): the \
+                     commands that follow are skipped until another database is selected",
+                    number_of_db.0,
+                    core.shared.keyspace.database_count()
+                ));
+            }
+        }
         (self.number, self.at, self.sealed, self.is_broken) = (number, 0, 0, false);
         self.input = Vec::new();
         // What was begun to be compared does not end any more.
         core.shared.replication.forget_observed();
+    }
+
+    /// What came by a connection ends with it: a transaction that was not finished, and all that its
+    /// commands have registered.
+    fn end_session(&mut self, core: &mut Core) {
+        release::release(core, &mut self.session);
+        self.session = new_session(core);
     }
 
     /// Executes a batch; `None` if there is no whole command.
@@ -181,7 +204,14 @@ impl Applier {
             if !session.in_transaction() || executes {
                 core.env.aftermath.borrow_mut().begin_relay(&input[*sealed..end]);
             }
-            let flow = dispatch::dispatch(core, session, batch, &request, data, replies);
+            let is_skipped = !session.in_transaction()
+                && request.row.is_some_and(|row| repeated::lacks_its_database(session, row));
+            let flow = if is_skipped {
+                repeated::note_skipped(core);
+                Flow::Next
+            } else {
+                dispatch::dispatch(core, session, batch, &request, data, replies)
+            };
             replies.clear();
             match flow {
                 Flow::Later(stall) => {
@@ -201,7 +231,7 @@ impl Applier {
             core.env.aftermath.borrow_mut().end_relay(journal, is_done);
             if is_done {
                 *sealed = end;
-                primary.set_stream_db(session.db);
+                primary.set_stream_db(session.selected());
             }
         }
         // Lines without a word are nothing to execute, but bytes of the stream.

@@ -63,7 +63,7 @@ pub(super) fn take(
 
 fn is_empty(shared: &Shared) -> bool {
     let keyspace = &shared.keyspace;
-    (0..keyspace.database_count()).all(|db| keyspace.key_count(DbIndex(db)) == 0)
+    keyspace.databases().all(|db| keyspace.key_count(db) == 0)
 }
 
 fn load_from_file(
@@ -246,7 +246,7 @@ fn swap(
             return Some(Err(error.to_string()));
         }
         leave_history(core.shared);
-        let mut keys = Keys::unlocked(&core.shared.keyspace, &core.env, DbIndex(0));
+        let mut keys = Keys::unlocked(&core.shared.keyspace, &core.env, DbIndex::FIRST);
         keys.adopt(&beside);
         core.shared.keyspace.forget_own_deadlines();
         keys.invalidate_all();
@@ -307,7 +307,7 @@ fn follow_from(core: &Core, lineage: &Lineage, (id, offset): Place) {
     replication.history.adopt(Ids { id, former: None }, offset, journal.end());
     replication.feed.begin_backlog(journal.end(), unix_ms());
     core.env.hooks.set(Hooks::PROPAGATE, true);
-    replication.primary.set_stream_db(lineage.db.unwrap_or(DbIndex(0)));
+    replication.primary.set_stream_db(lineage.db.unwrap_or_default());
     replication.primary.stream.begin();
     open(core);
 }

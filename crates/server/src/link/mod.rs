@@ -113,6 +113,10 @@ impl Link {
                 return;
             }
             self.primary().disconnect(self.generation);
+            // What its commands have registered here ends with the connection.
+            if followed && self.primary().stream.end(|| self.is_wanted()) {
+                self.shared.mailboxes[0].wake();
+            }
             if self.set_phase(Phase::Connect).is_err() {
                 return;
             }

@@ -137,8 +137,8 @@ impl Target for Again<'_> {
 /// workers stand still.
 pub(crate) fn forget(core: &mut Core) {
     let keyspace = &core.shared.keyspace;
-    let mut keys = Keys::unlocked(keyspace, &core.env, DbIndex(0));
-    for db in (0..keyspace.database_count()).map(DbIndex) {
+    let mut keys = Keys::unlocked(keyspace, &core.env, DbIndex::FIRST);
+    for db in keyspace.databases() {
         keys.flush(db);
     }
     keys.invalidate_all();

@@ -8,7 +8,7 @@ use brisk_node::core::session::Session;
 use brisk_node::persistence::loading;
 use brisk_node::run::batch::{Batch, Look, REQUESTS_MAX};
 use brisk_node::run::dispatch::{self, Flow};
-use brisk_node::transactions::execute;
+use brisk_node::run::release;
 use brisk_reactor::{PeerAddr, unix_ms};
 use brisk_resp::Limits;
 use brisk_structures::reclaim::Participant;
@@ -35,13 +35,17 @@ pub(super) struct Replay {
     part: Range<u64>,
 }
 
+/// Whoever may use the server, the file is its own.
+fn new_session(core: &Core) -> Session {
+    let mut session = stand_in::session(core, PeerAddr::Unix);
+    session.is_replay = true;
+    session
+}
+
 impl Replay {
     pub(super) fn new(core: &Core) -> Replay {
-        // Whoever may use the server, the file is its own.
-        let mut session = stand_in::session(core, PeerAddr::Unix);
-        session.is_replay = true;
         Replay {
-            session,
+            session: new_session(core),
             batch: Batch::default(),
             replies: ReplyBuffer::new(),
             commands: Vec::new(),
@@ -93,8 +97,9 @@ impl Replay {
     /// The file has ended: a transaction that was not finished has not happened. The next one begins in
     /// database 0.
     pub(super) fn end_file(&mut self, core: &mut Core) {
-        execute::end_transaction(core, &mut self.session);
-        self.session.db = Default::default();
+        // Nobody hears what it may listen to.
+        release::release(core, &mut self.session);
+        self.session = new_session(core);
     }
 
     /// Executes a batch of so many commands at most.

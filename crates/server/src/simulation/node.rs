@@ -292,7 +292,7 @@ impl Machine {
         self.worker.core.read_clocks();
         let mut shown = Vec::new();
         for db in 0..DATABASES {
-            self.reader.db = DbIndex(db);
+            self.reader.db = database(db);
             let mget: Vec<String> = ["MGET".to_owned()].into_iter().chain(strings(db)).collect();
             shown.push(self.ask(&mget));
             for n in 0..LISTS {
@@ -306,7 +306,7 @@ impl Machine {
 
     fn read_deadlines(&mut self) -> Vec<String> {
         let all = keys().map(|(db, key)| {
-            self.reader.db = DbIndex(db);
+            self.reader.db = database(db);
             self.ask(&["PEXPIRETIME".to_owned(), key])
         });
         all.collect()
@@ -330,4 +330,8 @@ impl Machine {
         dispatch::dispatch(core, reader, batch, &request, &data, &mut replies);
         String::from_utf8_lossy(replies.bytes_mut()).into_owned()
     }
+}
+
+fn database(number: u32) -> DbIndex {
+    DbIndex::checked(number, DATABASES).expect("the servers have as many")
 }

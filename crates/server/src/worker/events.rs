@@ -8,10 +8,7 @@ use brisk_node::clients::address::Address;
 use brisk_node::clients::{ClientRecord, flag};
 use brisk_node::core::mailbox::{Message, Work};
 use brisk_node::core::session::{Session, Stall};
-use brisk_node::pubsub::subscribe;
-use brisk_node::replication::follow;
-use brisk_node::tracking::session;
-use brisk_node::transactions::execute;
+use brisk_node::run::release;
 use brisk_reactor::unix_ms;
 use brisk_reactor::{Accept, Close, CloseReason, Control, Handler, Token};
 use std::sync::Arc;
@@ -122,19 +119,12 @@ impl Handler for Worker {
         let _ = io;
         let Some(mut session) = self.take(token) else { return };
         self.abandon_wait(&mut session);
-        execute::end_transaction(&mut self.core, &mut session);
-        subscribe::unsubscribe_all(&mut self.core, &mut session);
-        follow::detach_replica(&mut self.core, &mut session);
-        session.account.leave(&session.record);
-        session::end_tracking(&mut self.core, &mut session);
+        release::release(&mut self.core, &mut session);
         if let Some(stream) = session.stream.take() {
             self.core.env.garbage.borrow_mut().push(Garbage::View(stream));
         }
         let stats = self.core.stats();
         stats.output_bytes.fetch_sub(session.counted_output, Ordering::Relaxed);
-        if session.record.has(flag::MONITOR) {
-            self.core.shared.remove_monitor(self.core.id);
-        }
         self.monitors.remove(&token);
         self.core.shared.clients.set_blocked(&session.record, false);
         self.core.shared.clients.weights.forget(&session.record);

@@ -21,7 +21,7 @@ fn flushdb(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
 }
 
 fn flushall(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
-    let all = (0..ctx.keys.keyspace().database_count()).map(DbIndex);
+    let all = ctx.keys.keyspace().databases();
     let outcome = flush(ctx, args, all)?;
     ctx.keys.keyspace().note_flush_of_all();
     Ok(outcome)

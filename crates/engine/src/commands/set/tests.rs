@@ -317,7 +317,7 @@ fn the_digest_of_a_set_depends_on_its_members_alone() {
         });
         let key = db.keyspace().hasher().key(b"s");
         let keys = [crate::run::exec::prepare(1, &key)];
-        let selected = crate::keyspace::DbIndex(0);
+        let selected = crate::keyspace::DbIndex::FIRST;
         let keys = crate::keyspace::Keys::lock(db.keyspace(), db.env(), selected, &keys).unwrap();
         crate::dataset::digest::Digest::of_value(&keys.inspect(&key).unwrap()).to_string()
     };

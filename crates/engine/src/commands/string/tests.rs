@@ -205,7 +205,7 @@ fn a_write_keeps_or_removes_the_deadline() {
         let keys = crate::keyspace::Keys::lock(
             db.keyspace(),
             db.env(),
-            crate::keyspace::DbIndex(0),
+            crate::keyspace::DbIndex::FIRST,
             &words,
         );
         keys.unwrap().inspect(&key).and_then(|entry| entry.deadline())
@@ -250,7 +250,7 @@ fn the_encoding_tells_how_a_string_came_to_be() {
         }
         let key = db.keyspace().hasher().key(b"k");
         let words = [crate::run::exec::prepare(1, &key)];
-        let db_index = crate::keyspace::DbIndex(0);
+        let db_index = crate::keyspace::DbIndex::FIRST;
         let keys = crate::keyspace::Keys::lock(db.keyspace(), db.env(), db_index, &words).unwrap();
         assert_eq!(keys.inspect(&key).unwrap().encoding(), want, "{lines:?}");
     }

@@ -296,10 +296,11 @@ impl Cut {
         mut wrote: impl FnMut(u64),
     ) -> io::Result<()> {
         let mut db = None;
-        for (number, (keys, with_deadline)) in self.sizes.iter().enumerate() {
+        let databases = DbIndex::all(self.sizes.len() as u32);
+        for (own, (keys, with_deadline)) in databases.zip(&self.sizes) {
             if *keys > 0 {
-                db = Some(DbIndex(number as u32));
-                out.select_db(number as u64);
+                db = Some(own);
+                out.select_db(u64::from(own.number()));
                 out.resize_db(*keys, *with_deadline);
             }
         }
@@ -330,7 +331,7 @@ impl Cut {
         out: &mut RdbWriter<W>,
     ) -> u64 {
         if db.replace(piece.db()) != Some(piece.db()) {
-            out.select_db(u64::from(piece.db().0));
+            out.select_db(u64::from(piece.db().number()));
         }
         piece.write(out)
     }

@@ -25,7 +25,7 @@ fn contents(db: &Db) -> Contents {
     let mut contents = Contents::new();
     let keys = Keys::unlocked(db.keyspace(), db.env(), DbIndex::default());
     for number in 0..db.keyspace().database_count() {
-        keys.each_slot(DbIndex(number), |_, slot| {
+        keys.each_slot(DbIndex::of(number), |_, slot| {
             slot.table().for_each(|entry| {
                 let entry = EntryRef(entry);
                 let value = (Digest::of_value(&entry), entry.deadline());
@@ -238,7 +238,7 @@ fn keys_that_were_not_emitted_make_the_snapshot_fail() {
     let taken = Taken::begin(&db);
     // What no command can do: an entry leaves its slot around the hook.
     let key = db.keyspace().hasher().key(b"{t}7");
-    let mut guard = db.keyspace().database(DbIndex(0)).slot(key.slot).try_lock().expect("free");
+    let mut guard = db.keyspace().database(DbIndex::FIRST).slot(key.slot).try_lock().expect("free");
     drop(guard.put_aside(key.hash, key.bytes).expect("it was set"));
     drop(guard);
     let mut walker = CutWalker::default();

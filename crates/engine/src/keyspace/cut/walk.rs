@@ -9,7 +9,7 @@ use super::output::Emitted;
 use super::progress::Progress;
 use super::{Cut, QUEUE_BYTES_MAX};
 use crate::env::{Env, Garbage};
-use crate::keyspace::{DbIndex, EntryRef, Keyspace, Place};
+use crate::keyspace::{DbNumber, EntryRef, Keyspace, Place};
 use crate::types::Value;
 use brisk_structures::poison::EvenPoisoned;
 use brisk_structures::table::{SCAN_END, TableRef};
@@ -122,8 +122,7 @@ impl Cut {
         if order.is_clean {
             return None;
         }
-        while order.next_db < keyspace.database_count() {
-            let db = DbIndex(order.next_db);
+        while let Some(db) = keyspace.db(DbNumber(order.next_db)) {
             let database = keyspace.database_if_used(db);
             let from = order.next_slot;
             if let Some(slot) = database.and_then(|database| database.occupied_from(from).next()) {

@@ -129,8 +129,8 @@ mod tests {
     use super::*;
     use crate::keyspace::{DbIndex, KeyHasher, Keyspace, SlotId};
 
-    const FIRST: DbIndex = DbIndex(0);
-    const OTHER: DbIndex = DbIndex(1);
+    const FIRST: DbIndex = DbIndex::FIRST;
+    const OTHER: DbIndex = DbIndex::of(1);
 
     fn add<'a>(held: &mut Held<'a>, keyspace: &'a Keyspace, place: Place) {
         assert!(held.at(place).is_none() && held.at_mut(place).is_none());

@@ -231,7 +231,7 @@ impl Keys<'_> {
     /// has anything to do with the other one. O(slots with keys).
     pub fn adopt(&mut self, other: &Keyspace) {
         self.assert_holds_nothing();
-        for db in (0..self.keyspace.database_count()).map(DbIndex) {
+        for db in self.keyspace.databases() {
             let Some(theirs) = other.database_if_used(db) else {
                 self.flush(db);
                 continue;

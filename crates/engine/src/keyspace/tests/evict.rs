@@ -60,7 +60,7 @@ fn allkeys_policies_can_empty_all_databases() {
         for n in 0..100 {
             world.set(&name(n), None);
         }
-        world.unlocked(|keys| keys.swap(HOME, DbIndex(1)));
+        world.unlocked(|keys| keys.swap(HOME, DbIndex::of(1)));
         for n in 0..100 {
             world.set(&name(n), Some(5000));
         }

@@ -120,7 +120,7 @@ fn a_walk_survives_that_its_database_is_swapped_or_flushed() {
         let mut sweeper = half_walked(&world);
         world.unlocked(|keys| {
             if swap {
-                keys.swap(HOME, DbIndex(1));
+                keys.swap(HOME, DbIndex::of(1));
             } else {
                 keys.flush(HOME);
             }
@@ -130,8 +130,8 @@ fn a_walk_survives_that_its_database_is_swapped_or_flushed() {
         }
         if swap {
             // The half-walked meta comes home again under a table the walk did not see.
-            world.unlocked(|keys| keys.swap(HOME, DbIndex(1)));
-            world.unlocked(|keys| keys.swap(HOME, DbIndex(1)));
+            world.unlocked(|keys| keys.swap(HOME, DbIndex::of(1)));
+            world.unlocked(|keys| keys.swap(HOME, DbIndex::of(1)));
         }
         finish(&world, &mut sweeper);
         world.env.set_now(UnixMs(4100));

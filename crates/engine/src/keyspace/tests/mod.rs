@@ -12,7 +12,7 @@ use crate::command::args::PreparedKey;
 use crate::env::Env;
 use crate::run::exec::prepare;
 
-const HOME: DbIndex = DbIndex(0);
+const HOME: DbIndex = DbIndex::FIRST;
 
 /// A keyspace with one thread, at 1000 ms.
 struct World {

@@ -69,7 +69,7 @@ impl Pair {
             1 => (Overwrite::KeepDeadline, before),
             _ => (Overwrite::ExpireAt(UnixMs(at)), Some(at)),
         };
-        self.world.with(DbIndex(db), &[name.as_bytes()], |keys, found| {
+        self.world.with(DbIndex::of(db), &[name.as_bytes()], |keys, found| {
             keys.set_string(&found[0], &value, overwrite, "set");
         });
         self.model.held.insert((db, name), Held { value, deadline });
@@ -79,7 +79,7 @@ impl Pair {
         let (db, name) = self.draw();
         let at = self.now + 1 + self.random.below(300);
         let persist = self.random.below(3) == 0;
-        let done = self.world.with(DbIndex(db), &[name.as_bytes()], |keys, found| {
+        let done = self.world.with(DbIndex::of(db), &[name.as_bytes()], |keys, found| {
             let Some(mut entry) = keys.open_any_mut(&found[0]) else { return false };
             if persist {
                 entry.persist();
@@ -97,7 +97,7 @@ impl Pair {
 
     fn delete(&mut self) {
         let (db, name) = self.draw();
-        let deleted = self.world.with(DbIndex(db), &[name.as_bytes()], |keys, found| {
+        let deleted = self.world.with(DbIndex::of(db), &[name.as_bytes()], |keys, found| {
             let deleted = keys.delete(&found[0]);
             assert_eq!(keys.dirty(), u64::from(deleted));
             deleted
@@ -114,7 +114,7 @@ impl Pair {
         let names = [from.as_bytes(), to.as_bytes()];
         match self.random.below(3) {
             0 if from != to => {
-                self.world.with(DbIndex(db), &names, |keys, found| {
+                self.world.with(DbIndex::of(db), &names, |keys, found| {
                     keys.rename(&found[0], &found[1]);
                     assert_eq!(keys.dirty(), 1);
                 });
@@ -122,18 +122,18 @@ impl Pair {
                 self.model.held.insert((db, to), held);
             }
             1 if db != other && !self.model.held.contains_key(&(other, from.clone())) => {
-                self.world.with(DbIndex(db), &names[..1], |keys, found| {
-                    keys.lock_also(DbIndex(other), &found[0]).unwrap();
-                    keys.move_to(&found[0], DbIndex(other));
+                self.world.with(DbIndex::of(db), &names[..1], |keys, found| {
+                    keys.lock_also(DbIndex::of(other), &found[0]).unwrap();
+                    keys.move_to(&found[0], DbIndex::of(other));
                     assert_eq!(keys.dirty(), 1);
                 });
                 self.model.held.remove(&(db, from.clone()));
                 self.model.held.insert((other, from), held);
             }
             2 if (db, &from) != (other, &to) => {
-                self.world.with(DbIndex(db), &names, |keys, found| {
-                    keys.lock_also(DbIndex(other), &found[1]).unwrap();
-                    keys.copy_to(&found[0], DbIndex(other), &found[1]);
+                self.world.with(DbIndex::of(db), &names, |keys, found| {
+                    keys.lock_also(DbIndex::of(other), &found[1]).unwrap();
+                    keys.copy_to(&found[0], DbIndex::of(other), &found[1]);
                     assert_eq!(keys.dirty(), 1);
                 });
                 self.model.held.insert((other, to), held);
@@ -152,7 +152,7 @@ impl Pair {
 
     fn swap(&mut self) {
         let (a, b) = (self.random.below(DATABASES) as u32, self.random.below(DATABASES) as u32);
-        self.world.unlocked(|keys| keys.swap(DbIndex(a), DbIndex(b)));
+        self.world.unlocked(|keys| keys.swap(DbIndex::of(a), DbIndex::of(b)));
         let swapped = |db| {
             if db == a {
                 b
@@ -169,7 +169,7 @@ impl Pair {
 
     fn flush(&mut self) {
         let db = self.random.below(DATABASES) as u32;
-        self.world.unlocked(|keys| keys.flush(DbIndex(db)));
+        self.world.unlocked(|keys| keys.flush(DbIndex::of(db)));
         self.world.env.garbage.borrow_mut().clear();
         self.model.held.retain(|(held, _), _| *held != db);
     }
@@ -186,7 +186,7 @@ impl Pair {
 
     fn compare(&self, place: &(u32, String)) {
         let (db, name) = place;
-        let got = self.world.with(DbIndex(*db), &[name.as_bytes()], |keys, found| {
+        let got = self.world.with(DbIndex::of(*db), &[name.as_bytes()], |keys, found| {
             keys.inspect(&found[0]).map(|entry| Held {
                 value: entry.string().unwrap().to_vec(),
                 deadline: entry.deadline().map(|at| at.0),
@@ -199,7 +199,7 @@ impl Pair {
         for db in 0..DATABASES as u32 {
             let mut got = 0;
             self.world.unlocked(|keys| {
-                keys.in_db(DbIndex(db), |keys| {
+                keys.in_db(DbIndex::of(db), |keys| {
                     keys.scan(0, u64::MAX, |entry| {
                         let name = String::from_utf8(entry.key().to_vec()).unwrap();
                         assert!(self.model.held.contains_key(&(db, name)));

@@ -54,7 +54,7 @@ fn a_scan_ends_even_if_the_database_is_flushed_or_swapped() {
     let world = World::new();
     (0..2000).for_each(|n| world.set(&name(n), None));
     scan_all(&world, 10, |call| match call {
-        20 => world.unlocked(|keys| keys.swap(HOME, DbIndex(1))),
+        20 => world.unlocked(|keys| keys.swap(HOME, DbIndex::of(1))),
         21 => (0..300).for_each(|n| world.set(&name(n), None)),
         30 => assert_eq!(world.unlocked(|keys| keys.flush(HOME)), 300),
         _ => {}
@@ -74,7 +74,7 @@ fn walks_pass_by_slots_that_lost_their_keys() {
     let before = noted();
     assert_each_once(&scan_all(&world, 100, |_| {}), 10);
     assert!(noted() <= 10 && before > 1000, "{before} slots, then {}", noted());
-    world.unlocked(|keys| keys.swap(HOME, DbIndex(1)));
+    world.unlocked(|keys| keys.swap(HOME, DbIndex::of(1)));
     world.keyspace.check();
     assert_eq!(scan_all(&world, 100, |_| {}).len(), 0);
 }
@@ -156,7 +156,7 @@ fn keys_are_drawn_evenly_from_many_even_slots() {
 
 /// The tickets of the slots of a database that differ from 0.
 fn tickets(db: &Db, index: u32) -> Vec<u64> {
-    let database = db.keyspace().database(DbIndex(index));
+    let database = db.keyspace().database(DbIndex::of(index));
     let slots = (0..SLOTS as u16).map(SlotId::new);
     let mut tickets: Vec<u64> =
         slots.map(|slot| lock_patiently(database, slot).meta().last_write.0).collect();
@@ -201,17 +201,17 @@ fn the_contents_of_another_keyspace_take_the_place_of_all_there_are() {
     }
     theirs.set("expires", Some(7000));
     // A database that only one of them has ever used.
-    ours.with(DbIndex(1), &[b"old"], |keys, found| {
+    ours.with(DbIndex::of(1), &[b"old"], |keys, found| {
         keys.set_string(&found[0], b"value", Overwrite::Persist, "set");
     });
-    theirs.with(DbIndex(2), &[b"new"], |keys, found| {
+    theirs.with(DbIndex::of(2), &[b"new"], |keys, found| {
         keys.set_string(&found[0], b"value", Overwrite::Persist, "set");
     });
     ours.unlocked(|keys| keys.adopt(&theirs.keyspace));
     ours.keyspace.check();
     assert_eq!(ours.count(), 501);
     assert!(ours.exists("expires") && ours.exists(&name(749)) && !ours.exists(&name(0)));
-    let counts = [1, 2].map(|db| ours.keyspace.key_count(DbIndex(db)));
+    let counts = [1, 2].map(|db| ours.keyspace.key_count(DbIndex::of(db)));
     assert_eq!(counts, [0, 1]);
     assert_eq!(ours.keyspace.totals().databases[0].with_deadline, 101);
     // What was there is freed elsewhere, and it can be written to as before.

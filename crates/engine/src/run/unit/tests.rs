@@ -10,7 +10,7 @@ use crate::testing::Db;
 
 fn place(db: &Db, key: &str) -> (Place, PreparedKey) {
     let key = db.keyspace().hasher().key(key.as_bytes());
-    ((DbIndex(0), key.slot), exec::prepare(1, &key))
+    ((DbIndex::FIRST, key.slot), exec::prepare(1, &key))
 }
 
 #[test]
@@ -69,7 +69,7 @@ fn a_unit_holds_all_of_its_slots_or_none() {
     assert!(matches!(Unit::holding(keyspace, env, vec![a, b]), Err(CommandError::SlotBusy)));
     first.finish(env);
     let mut both = Unit::holding(keyspace, env, vec![b, a, b]).expect("they are free");
-    let seen = both.with_keys(env, DbIndex(0), &[prepared, prepared], |keys| {
+    let seen = both.with_keys(env, DbIndex::FIRST, &[prepared, prepared], |keys| {
         Ok(keys.contains(&keyspace.hasher().key(b"b")))
     });
     assert!(!seen.expect("the slot is held"));
@@ -309,7 +309,7 @@ fn a_unit_that_ends_waits_for_no_slot_while_it_holds_one() {
     let (keyspace, env) = (db.keyspace(), db.env());
     let ((own, _), (other, _)) = (place(&db, "a"), place(&db, "b"));
     let unit = Unit::holding(keyspace, env, [own]).expect("nobody else runs");
-    env.aftermath.borrow_mut().effects.push(DbIndex(0), [&b"FLUSHALL"[..]].into_iter());
+    env.aftermath.borrow_mut().effects.push(DbIndex::FIRST, [&b"FLUSHALL"[..]].into_iter());
     env.aftermath.borrow_mut().slots.extend([own, other]);
     let slot = |place: Place| keyspace.database(place.0).slot(place.1);
     let (held, is_held) = std::sync::mpsc::channel();

@@ -16,12 +16,13 @@ pub mod replica;
 
 use super::comparison::marker::Marker;
 use super::comparison::report::Report;
-use super::comparison::{Finding, Found};
+use super::comparison::{Difference, Finding, Found};
 use super::feed::Member;
 use crate::core::Core;
 use crate::core::long::yield_to_workers;
 use crate::core::shared::{Shared, armed};
 use brisk_engine::compare::{self, Large, Lens, Seen};
+use brisk_engine::Keyspace;
 use brisk_engine::keyspace::{DbIndex, Place, SLOTS, SlotId, UnixMs};
 use brisk_structures::hash::HashKey;
 use std::collections::{BTreeMap, BTreeSet};
@@ -216,7 +217,7 @@ impl Work {
                 Looked::Later => Compared::Waits,
                 Looked::All => {
                     let Pass { round, databases, .. } = &self.pass;
-                    append(&Marker::End { round: *round, databases: databases.clone() });
+                    append(&Marker::End { round: *round, databases: databases.iter().map(|db| (*db).into()).collect() });
                     let patience_ms = core.config.replication.repl_timeout_s.max(1) * 1000;
                     let until = brisk_reactor::unix_ms() + patience_ms.cast_unsigned();
                     self.phase = Phase::Listens(until);
@@ -250,7 +251,7 @@ impl Work {
                 };
                 let lens = self.pass.lens;
                 let keep =
-                    |ids: &[u64]| Marker::Keep { lens, db, slot, ids: ids.to_vec() }.request();
+                    |ids: &[u64]| Marker::Keep { lens, db: db.into(), slot, ids: ids.to_vec() }.request();
                 let at = (&shared.keyspace, &core.env);
                 if !compare::tell_slot(at, db, slot, &lens, keep) {
                     return Compared::Waits;
@@ -263,8 +264,17 @@ impl Work {
 
     /// Adds what replicas told of the pass; databases that it did not go through and that they have keys in.
     fn take_reports(&mut self, core: &Core, reports: BTreeMap<String, Report>) -> Vec<DbIndex> {
+        let keyspace = &core.shared.keyspace;
         let mut beyond = BTreeSet::new();
         for (who, report) in reports {
+            // Whatever a replica reports is compared with what there is before anything is done by it.
+            let Some(named) = places_of(keyspace, &report) else {
+                core.shared.log.warning(format_args!(
+                    "Replica {who} reports slots of databases that this server does not have: its \
+                     report is ignored"
+                ));
+                continue;
+            };
             let found = self.found.entry(who).or_default();
             let kind = &self.pass.kind;
             found.offset = Some(report.offset);
@@ -281,19 +291,19 @@ impl Work {
                 Kind::Told(places) => places.contains(place),
             };
             found.differing.retain(|place| !was_looked_at(place));
-            for one in &report.named {
-                found.differing.insert((one.db, one.slot));
-                found.differed.entry((one.db, one.slot)).or_insert(one.offset);
+            let unnamed = report.differing.saturating_sub(named.len() as u64);
+            for (place, offset) in named {
+                found.differing.insert(place);
+                found.differed.entry(place).or_insert(offset);
             }
-            let unnamed = report.differing.saturating_sub(report.named.len() as u64);
             match kind {
                 Kind::All => found.unnamed = unnamed,
                 Kind::Beyond | Kind::Told(_) => found.unnamed += unnamed,
             }
-            beyond.extend(report.beyond);
+            // It may have more databases than this server.
+            beyond.extend(report.beyond.iter().filter_map(|number| keyspace.db(*number)));
         }
-        let count = core.shared.keyspace.database_count();
-        beyond.into_iter().filter(|db| db.0 < count).collect()
+        beyond.into_iter().collect()
     }
 
     fn after_pass(&mut self, core: &Core, beyond: Vec<DbIndex>) -> Compared {
@@ -328,6 +338,13 @@ impl Work {
     }
 }
 
+/// The slots that a report names, and at which offset each differed; `None` if it names one that this
+/// server does not have and so cannot have asked about.
+fn places_of(keyspace: &Keyspace, report: &Report) -> Option<Vec<(Place, u64)>> {
+    let place = |one: &Difference| Some(((keyspace.db(one.db)?, one.slot), one.offset));
+    report.named.iter().map(place).collect()
+}
+
 /// What came of a look.
 enum Looked {
     /// Some slots; these are their large values.
@@ -350,7 +367,7 @@ impl Pass {
 
     fn all(core: &Core) -> Pass {
         let keyspace = &core.shared.keyspace;
-        let databases = (0..keyspace.database_count()).map(DbIndex);
+        let databases = keyspace.databases();
         let with_keys = databases.filter(|db| keyspace.key_count(*db) > 0).collect();
         Pass::of_databases(core, Kind::All, with_keys)
     }
@@ -370,7 +387,7 @@ impl Pass {
             }
         }
         runs.reverse();
-        let all = (0..core.shared.keyspace.database_count()).map(DbIndex).collect();
+        let all = core.shared.keyspace.databases().collect();
         Pass::new(core, Kind::Told(places), runs, all)
     }
 
@@ -394,7 +411,7 @@ impl Pass {
         let (round, lens) = (self.round, self.lens);
         let tell = |seen: Vec<Option<Seen>>| {
             let digests = seen.iter().map(|seen| seen.as_ref().map(|seen| seen.sum)).collect();
-            let marker = Marker::Slots { round, lens, db, first, digests };
+            let marker = Marker::Slots { round, lens, db: db.into(), first, digests };
             shared.keyspace.journal().append_request(&marker.request());
             seen
         };
@@ -423,7 +440,7 @@ impl Pass {
                     large.into_iter().map(|one| (one.id, one.digest(&lens))).collect();
                 markers.extend(digests.chunks(LARGE_PER_MARKER).map(|part| Marker::Large {
                     round,
-                    db,
+                    db: db.into(),
                     slot,
                     digests: part.to_vec(),
                 }));
@@ -445,7 +462,7 @@ fn log_found(core: &Core, found: &BTreeMap<String, Found>) {
             .differed
             .keys()
             .take(LOGGED_MAX)
-            .map(|(db, slot)| format!("{} of database {}", slot.index(), db.0))
+            .map(|(db, slot)| format!("{} of database {}", slot.index(), db.number()))
             .collect();
         let others = found.differed_count().saturating_sub(names.len() as u64);
         let more = if others > 0 { format!(" and {others} more") } else { String::new() };

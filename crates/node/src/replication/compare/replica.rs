@@ -11,7 +11,7 @@ use crate::replication::comparison::observed::{Item, Observed, digest_large};
 use crate::replication::comparison::report::Report;
 use crate::replication::feed;
 use brisk_engine::compare::{self, Lens, Seen};
-use brisk_engine::keyspace::{DbIndex, SLOTS, SlotId};
+use brisk_engine::keyspace::{DbNumber, SlotId};
 use brisk_engine::{CommandError, Result};
 use brisk_structures::poison::EvenPoisoned;
 
@@ -38,7 +38,8 @@ pub fn execute(core: &Core, session: &Session, message: &[u8]) -> Result<()> {
 fn obey(core: &Core, session: &Session, marker: Marker) {
     let at = (&core.shared.keyspace, &core.env);
     if let Marker::Keep { lens, db, slot, ids } = marker {
-        if db.0 < core.shared.keyspace.database_count() {
+        // A server with fewer databases than its primary has nothing there.
+        if let Some(db) = core.shared.keyspace.db(db) {
             compare::keep_only(at, db, slot, &lens, &ids.into_iter().collect());
         }
         return;
@@ -57,7 +58,9 @@ fn obey(core: &Core, session: &Session, marker: Marker) {
             compare_slots(core, &mut observed, &lens, (db, first), digests);
         }
         Marker::Large { round, db, slot, digests } if observed.report.round == round => {
-            observed.send(Item::Theirs { place: (db, slot), digests });
+            if let Some(db) = core.shared.keyspace.db(db) {
+                observed.send(Item::Theirs { place: (db, slot), digests });
+            }
         }
         Marker::End { round, databases } => {
             if observed.report.round != round {
@@ -73,17 +76,18 @@ fn compare_slots(
     core: &Core,
     observed: &mut Observed,
     lens: &Lens,
-    (db, first): (DbIndex, SlotId),
+    (number, first): (DbNumber, SlotId),
     digests: Vec<Option<u64>>,
 ) {
     let shared = core.shared;
+    let Some(db) = shared.keyspace.db(number) else {
+        observed.report.skipped += digests.len() as u64;
+        return;
+    };
     let offset = shared.replication.applied(shared.keyspace.journal());
-    let slots: Vec<SlotId> = (first.index()..first.index() + digests.len())
-        .filter(|number| *number < SLOTS)
-        .map(|number| SlotId::new(number as u16))
-        .collect();
+    let slots: Vec<SlotId> =
+        (first.index()..first.index() + digests.len()).map_while(SlotId::checked).collect();
     let seen = match shared.keyspace.database_if_used(db) {
-        _ if db.0 >= shared.keyspace.database_count() => None,
         None => Some(slots.iter().map(|_| Some(Seen::default())).collect()),
         Some(_) => {
             let at = (&shared.keyspace, &core.env);
@@ -111,7 +115,7 @@ fn compare_slots(
                     observed.report.skipped += 1;
                 }
             }
-            _ => observed.report.note(Difference { db, slot, offset }),
+            _ => observed.report.note(Difference { db: number, slot, offset }),
         }
     }
 }
@@ -134,13 +138,12 @@ fn tell_thread(shared: &'static Shared, observed: &mut Observed, item: Item) -> 
 }
 
 /// All was compared of these databases: the primary is told, by the thread if there is one.
-fn finish(core: &Core, mut observed: Observed, databases: &[DbIndex]) {
+fn finish(core: &Core, mut observed: Observed, databases: &[DbNumber]) {
     let (shared, keyspace) = (core.shared, &core.shared.keyspace);
     observed.report.offset = shared.replication.applied(keyspace.journal());
     observed.report.followers = super::comparable(shared).len() as u64;
-    let all = (0..keyspace.database_count()).map(DbIndex);
-    let has_keys = |db: &DbIndex| keyspace.key_count(*db) > 0;
-    observed.report.beyond = all.filter(|db| !databases.contains(db)).filter(has_keys).collect();
+    let with_keys = keyspace.databases().filter(|db| keyspace.key_count(*db) > 0).map(DbNumber::from);
+    observed.report.beyond = with_keys.filter(|db| !databases.contains(db)).collect();
     let report = observed.report.clone();
     if observed.has_thread() {
         // If it has too much to do the primary finds that this replica is silent.

@@ -11,7 +11,7 @@
 //! and `?` of one with too much in it.
 
 use brisk_engine::compare::Lens;
-use brisk_engine::keyspace::{DbIndex, SLOTS, SlotId, UnixMs};
+use brisk_engine::keyspace::{DbNumber, SLOTS, SlotId, UnixMs};
 use brisk_resp::request;
 use brisk_structures::hash::HashKey;
 use std::fmt::{Display, Write};
@@ -25,10 +25,10 @@ pub const CAPABILITY: &str = "brisk-compare/1";
 /// What a marker says.
 #[derive(Debug, PartialEq)]
 pub enum Marker {
-    Slots { round: u64, lens: Lens, db: DbIndex, first: SlotId, digests: Vec<Option<u64>> },
-    Large { round: u64, db: DbIndex, slot: SlotId, digests: Vec<(u64, u64)> },
-    End { round: u64, databases: Vec<DbIndex> },
-    Keep { lens: Lens, db: DbIndex, slot: SlotId, ids: Vec<u64> },
+    Slots { round: u64, lens: Lens, db: DbNumber, first: SlotId, digests: Vec<Option<u64>> },
+    Large { round: u64, db: DbNumber, slot: SlotId, digests: Vec<(u64, u64)> },
+    End { round: u64, databases: Vec<DbNumber> },
+    Keep { lens: Lens, db: DbNumber, slot: SlotId, ids: Vec<u64> },
 }
 
 impl Marker {
@@ -76,14 +76,14 @@ impl Marker {
                 let round = number(&mut words)?;
                 let secret = secret(words.next()?)?;
                 let lens = Lens { secret, now: UnixMs(number(&mut words)?) };
-                let (db, first) = (DbIndex(number(&mut words)?), slot(&mut words)?);
+                let (db, first) = (DbNumber(number(&mut words)?), slot(&mut words)?);
                 let digests: Option<Vec<_>> = words.map(digest).collect();
                 let digests = digests.filter(|all| first.index() + all.len() <= SLOTS)?;
                 Marker::Slots { round, lens, db, first, digests }
             }
             "large" => {
                 let round = number(&mut words)?;
-                let (db, slot) = (DbIndex(number(&mut words)?), slot(&mut words)?);
+                let (db, slot) = (DbNumber(number(&mut words)?), slot(&mut words)?);
                 let pair = |word: &str| {
                     let (id, digest) = word.split_once(':')?;
                     Some((from_hex(id)?, from_hex(digest)?))
@@ -92,12 +92,12 @@ impl Marker {
             }
             "end" => {
                 let round = number(&mut words)?;
-                let databases = read_numbers(words.next()?)?.into_iter().map(DbIndex).collect();
+                let databases = read_numbers(words.next()?)?.into_iter().map(DbNumber).collect();
                 Marker::End { round, databases }
             }
             "keep" => {
                 let lens = Lens { secret: secret(words.next()?)?, now: UnixMs(0) };
-                let (db, slot) = (DbIndex(number(&mut words)?), slot(&mut words)?);
+                let (db, slot) = (DbNumber(number(&mut words)?), slot(&mut words)?);
                 Marker::Keep { lens, db, slot, ids: words.map(from_hex).collect::<Option<_>>()? }
             }
             _ => return None,
@@ -132,7 +132,7 @@ pub(super) fn number<N: FromStr>(words: &mut SplitAsciiWhitespace<'_>) -> Option
 
 fn slot(words: &mut SplitAsciiWhitespace<'_>) -> Option<SlotId> {
     let number = number::<u16>(words)?;
-    (usize::from(number) < SLOTS).then(|| SlotId::new(number))
+    SlotId::checked(number)
 }
 
 /// With commas between; `-` for none.
@@ -160,13 +160,13 @@ mod tests {
     #[test]
     fn what_is_written_is_read() {
         let lens = Lens { secret: HashKey { k0: 1, k1: u64::MAX }, now: UnixMs(77) };
-        let (db, slot) = (DbIndex(3), SlotId::new(16_380));
+        let (db, slot) = (DbNumber(3), SlotId::new(16_380));
         let digests = vec![Some(0), None, Some(u64::MAX), Some(5)];
         let ids = vec![0, 9];
         let markers = [
             Marker::Slots { round: 8, lens, db, first: slot, digests },
             Marker::Large { round: 8, db, slot, digests: vec![(1, 2), (0, u64::MAX)] },
-            Marker::End { round: u64::MAX, databases: vec![DbIndex(0), db] },
+            Marker::End { round: u64::MAX, databases: vec![DbNumber(0), db] },
             Marker::End { round: 0, databases: Vec::new() },
             Marker::Keep { lens: Lens { now: UnixMs(0), ..lens }, db, slot, ids },
         ];

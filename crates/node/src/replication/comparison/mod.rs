@@ -14,7 +14,7 @@ pub mod observed;
 pub mod report;
 
 use self::report::Report;
-use brisk_engine::keyspace::{DbIndex, Place, SlotId};
+use brisk_engine::keyspace::{DbNumber, Place, SlotId};
 use brisk_engine::{Outcome, Reply};
 use brisk_structures::poison::EvenPoisoned;
 use std::collections::{BTreeMap, BTreeSet};
@@ -29,7 +29,7 @@ const NAME_LEN_MAX: usize = 300;
 /// A slot that is not the same at a replica.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Difference {
-    pub db: DbIndex,
+    pub db: DbNumber,
     pub slot: SlotId,
     /// Where in the stream it was compared.
     pub offset: u64,
@@ -232,7 +232,7 @@ fn answer_places<'p>(
     let mut outcome = reply.array(places.len());
     for place in places {
         reply.array(3);
-        reply.integer(i64::from(place.0.0));
+        reply.integer(i64::from(place.0.number()));
         reply.count(place.1.index());
         let offset = found.differed.get(place).copied().unwrap_or_default();
         outcome = reply.integer(offset.cast_signed());

@@ -70,14 +70,16 @@ pub fn digest_large(items: &Receiver<Item>) -> Option<Report> {
                 let mut differs = |(id, digest): &(u64, u64)| mine.remove(id) != Some(*digest);
                 // Each is taken out, whether one before differed or not.
                 if digests.iter().filter(|pair| differs(pair)).count() > 0 {
-                    differences.push(Difference { db: place.0, slot: place.1, offset: *offset });
+                    differences.push(Difference { db: place.0.into(), slot: place.1, offset: *offset });
                 }
             }
             Item::End(mut report) => {
                 // Several parts of a slot's may differ.
                 differences.dedup();
-                let is_open =
-                    |place: &Place| !differences.iter().any(|one| (one.db, one.slot) == *place);
+                let is_at = |one: &Difference, place: &Place| {
+                    (one.db, one.slot) == (place.0.into(), place.1)
+                };
+                let is_open = |place: &Place| !differences.iter().any(|one| is_at(one, place));
                 let rest = own.iter().filter(|(_, (_, mine))| !mine.is_empty());
                 let open = rest.filter(|(place, _)| is_open(place)).count() as u64;
                 report.compared = report.compared.saturating_sub(open);

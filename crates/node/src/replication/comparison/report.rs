@@ -9,7 +9,7 @@
 
 use super::Difference;
 use super::marker::{number, numbers, read_numbers};
-use brisk_engine::keyspace::{DbIndex, SLOTS, SlotId};
+use brisk_engine::keyspace::{DbNumber, SlotId};
 use brisk_resp::request;
 use std::fmt::Write;
 
@@ -38,7 +38,7 @@ pub struct Report {
     /// How many slots differ.
     pub differing: u64,
     /// Databases in which it has keys and that were not compared.
-    pub beyond: Vec<DbIndex>,
+    pub beyond: Vec<DbNumber>,
     /// The first of those that differ.
     pub named: Vec<Difference>,
 }
@@ -81,7 +81,7 @@ impl Report {
         }
         let [compared, skipped, differing] = figures;
         let beyond = read_numbers(words.next()?)?.into_iter().take(BEYOND_MAX);
-        let beyond = beyond.map(DbIndex).collect();
+        let beyond = beyond.map(DbNumber).collect();
         let named: Option<Vec<_>> = words.map(difference).collect();
         let named = named.filter(|named| named.len() <= NAMED_MAX)?;
         Some(Report { round, who, followers, offset, compared, skipped, differing, beyond, named })
@@ -91,9 +91,9 @@ impl Report {
 fn difference(word: &str) -> Option<Difference> {
     let (db, rest) = word.split_once(':')?;
     let (slot, offset) = rest.split_once('@')?;
-    let slot = slot.parse::<u16>().ok().filter(|slot| usize::from(*slot) < SLOTS)?;
-    let (db, offset) = (DbIndex(db.parse().ok()?), offset.parse().ok()?);
-    Some(Difference { db, slot: SlotId::new(slot), offset })
+    let slot = SlotId::checked(slot.parse::<u16>().ok()?)?;
+    let (db, offset) = (DbNumber(db.parse().ok()?), offset.parse().ok()?);
+    Some(Difference { db, slot, offset })
 }
 
 #[cfg(test)]
@@ -108,12 +108,12 @@ mod tests {
             offset: 12,
             compared: 16_384,
             skipped: 1,
-            beyond: vec![DbIndex(4)],
+            beyond: vec![DbNumber(4)],
             ..Report::default()
         };
         for slot in 0..2000 {
             let slot = SlotId::new(slot);
-            report.note(Difference { db: DbIndex(1), slot, offset: 7 });
+            report.note(Difference { db: DbNumber(1), slot, offset: 7 });
         }
         assert_eq!((report.differing, report.named.len()), (2000, NAMED_MAX));
         for who in [None, Some("127.0.0.1:7000".to_owned())] {

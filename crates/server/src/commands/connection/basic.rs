@@ -1,7 +1,7 @@
 //! PING, ECHO, SELECT, QUIT: the plain things a connection can ask.
 
 use brisk_engine::command::{Arg, Categories, Flags, Group, InMulti, Spec};
-use brisk_engine::{Args, CommandError, DbIndex, Outcome, Result};
+use brisk_engine::{Args, CommandError, DbNumber, Outcome, Result};
 use brisk_node::core::call::{Call, Command};
 use brisk_node::replication::compare::replica;
 
@@ -83,11 +83,30 @@ const SELECT: Command = Command {
 };
 
 fn select(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
-    let index = args.int()?;
     let count = call.core.shared.keyspace.database_count();
-    let index = u32::try_from(index).ok().filter(|index| *index < count);
-    call.session.select(DbIndex(index.ok_or(CommandError::DbOutOfRange)?));
+    let selected = args.db(count);
+    match selected {
+        Ok(db) => call.session.select(db),
+        // What follows in a stream was meant for a database that is not here, and for no other.
+        Err(_) if call.session.repeats() => {
+            let number = args.words().nth(1).and_then(|word| str::from_utf8(word).ok()?.parse().ok());
+            let number = DbNumber(number.unwrap_or(u32::MAX));
+            call.session.lacks_db = Some(number);
+            return Err(lacks_database(number, count));
+        }
+        Err(error) => return Err(error),
+    }
     Ok(call.reply.ok())
+}
+
+/// The error for a stream that selects a database that there is not.
+#[cold]
+fn lacks_database(number: DbNumber, count: u32) -> CommandError {
+    CommandError::text(format!(
+        "ERR DB index is out of range: the stream selects database {}, and this server has {count} \
+         ('databases'). The commands that follow are skipped until another database is selected",
+        number.0
+    ))
 }
 
 const QUIT: Command = Command {

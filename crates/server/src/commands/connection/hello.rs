@@ -193,6 +193,9 @@ const RESET: Command = Command {
 };
 
 fn reset(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
+    if call.session.repeats() {
+        return Err(CommandError::text("ERR can only reset normal connections"));
+    }
     if call.session.record.has(flag::MONITOR) {
         call.core.shared.remove_monitor(call.core.id);
     }

@@ -122,7 +122,7 @@ pub(super) fn reload(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome
         let core = &*call.core;
         let keyspace = &core.shared.keyspace;
         let mut keys = Keys::unlocked(keyspace, &core.env, call.session.db);
-        for db in (0..keyspace.database_count()).map(DbIndex).filter(|_| flush) {
+        for db in keyspace.databases().filter(|_| flush) {
             keys.flush(db);
         }
         if flush {
@@ -217,8 +217,7 @@ pub(super) fn populate(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outco
 pub(super) fn htstats(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     let db = parse_i64(args.bytes()?).ok_or(CommandError::NotAnInteger)?;
     let count = call.core.shared.keyspace.database_count();
-    let db = u32::try_from(db).ok().filter(|db| *db < count).map(DbIndex);
-    let db = db.ok_or(CommandError::text("ERR Out of range database"))?;
+    let db = DbIndex::checked(db, count).ok_or(CommandError::text("ERR Out of range database"))?;
     let keys = Keys::unlocked(&call.core.shared.keyspace, &call.core.env, db);
     let mut sum = TableFigures::default();
     keys.each_slot(db, |_, slot| {
@@ -231,7 +230,7 @@ pub(super) fn htstats(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcom
         sum.largest = sum.largest.max(table.len());
         ControlFlow::Continue(())
     });
-    let with_deadline = call.core.shared.keyspace.totals().databases[db.0 as usize].with_deadline;
+    let with_deadline = call.core.shared.keyspace.totals().databases[db.index()].with_deadline;
     let text = sum.text(with_deadline);
     Ok(call.reply.verbatim(*b"txt", text.as_bytes()))
 }

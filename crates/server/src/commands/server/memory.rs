@@ -56,7 +56,7 @@ fn stats(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
     put("lua.caches", shared.scripts.figures().1 + eval);
     put("functions.caches", shared.libraries.now().bytes() + functions);
     for (db, table_bytes) in &usage.databases {
-        reply.bulk(format!("db.{}", db.0).as_bytes());
+        reply.bulk(format!("db.{}", db.number()).as_bytes());
         reply.map(3);
         // Deadlines stand in the entries, and the slots are the tables.
         for (name, bytes) in [

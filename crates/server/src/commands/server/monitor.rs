@@ -30,6 +30,9 @@ fn monitor(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
     if call.session.record.has(flag::MONITOR) {
         return Ok(Outcome::Replied);
     }
+    if call.session.repeats() {
+        return Err(CommandError::text("ERR MONITOR needs a connection that gets replies"));
+    }
     let (shared, worker) = (&call.core.shared, call.core.id);
     call.session.record.set(flag::MONITOR, true);
     shared.mailboxes[worker].send(Message::Monitor(call.session.token));

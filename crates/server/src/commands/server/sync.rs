@@ -145,6 +145,9 @@ fn is_to_answer(call: &Call<'_>) -> Result<bool> {
     if call.session.in_transaction() {
         return Err(CommandError::text("ERR Command not allowed inside a transaction"));
     }
+    if call.session.repeats() {
+        return Err(CommandError::text("ERR a primary cannot follow its replica by the same connection"));
+    }
     if is_follower(call) || call.session.record.has(flag::MONITOR) {
         return Ok(false);
     }

@@ -50,7 +50,7 @@ fn dumped(db: &mut Db, key: &str) -> Vec<u8> {
 fn digest(db: &Db, key: &str) -> String {
     let key = db.keyspace().hasher().key(key.as_bytes());
     let prepared = [crate::run::exec::prepare(1, &key)];
-    let keys = Keys::lock(db.keyspace(), db.env(), DbIndex(0), &prepared).unwrap();
+    let keys = Keys::lock(db.keyspace(), db.env(), DbIndex::FIRST, &prepared).unwrap();
     Digest::of_value(&keys.inspect(&key).unwrap()).to_string()
 }
 
