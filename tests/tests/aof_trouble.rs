@@ -124,6 +124,101 @@ fn damage_is_refused_and_named() {
     assert_reply!(server.connect(), "MGET a b", "1) \"2\"\n2) \"2\"");
 }
 
+/// Each of these would start without the base, or with a part of the files, if it were ignored.
+#[test]
+fn a_damaged_manifest_is_refused_and_left_alone() {
+    if subject_is_redis() {
+        return; // it loads most of these, without the base
+    }
+    let home = AofHome::new();
+    small_file(&home);
+    let manifest = home.files().join(MANIFEST);
+    let lines = fs::read_to_string(&manifest).unwrap();
+    let line = "file appendonly.aof.1.incr.aof seq 1 type i\n";
+    assert!(lines.ends_with(line), "{lines}");
+    for (damaged, said) in [
+        (lines.replacen('\n', "\t", 1), "the same key twice"),
+        (lines.replacen('\n', " ", 1), "the same key twice"),
+        (lines.replacen('\n', "\0", 1), "zero byte"),
+        (format!("#{}", lines.replace("seq 1 type i", "seq 2 type i")), "lists no base"),
+        ("# nothing\n".to_owned(), "lists no file to load"),
+        (lines.replace("type b", "type h").replace("type i", "type h"), "lists no file to load"),
+        (lines.replace("type b", "type b later yes"), "unknown key"),
+        (lines.replace("type b", "type base"), "Unknown AOF file type"),
+        (lines.replace("seq 1 type b", "seq 1x type b"), "Invalid AOF manifest file format"),
+        (lines.trim_end().to_owned(), "has no newline"),
+        (format!("{lines}# end"), "has no newline"),
+        (format!("{lines}\n"), "Invalid AOF manifest file format"),
+        (format!("{lines}{line}"), "non-monotonic sequence number"),
+        (lines.replace(".1.base.rdb", ".1.incr.aof"), "the same file twice"),
+        (lines.replace("file a", "file /a"), "can't be a path"),
+        (lines.replace("type i", "type b"), "duplicate base"),
+    ] {
+        fs::write(&manifest, &damaged).unwrap();
+        assert_refused(home.launch("always"), said);
+        assert_eq!(fs::read_to_string(&manifest).unwrap(), damaged, "it was left alone");
+    }
+    fs::write(&manifest, &lines).unwrap();
+    let server = AofHome::load(home.launch("always"));
+    assert_reply!(server.connect(), "MGET a b", "1) \"2\"\n2) \"2\"");
+}
+
+/// An RDB file is never empty. The increments alone would give a part of the dataset.
+#[test]
+fn a_base_that_lost_its_content_is_refused() {
+    if subject_is_redis() {
+        return; // it starts with what the increments give
+    }
+    let home = AofHome::new();
+    let server = home.launch("always").start();
+    run(&mut server.connect(), &["SET a 1", "BGREWRITEAOF"]);
+    let mut conn = server.connect();
+    wait_until("it is rewritten", || conn.info("aof_rewrite_in_progress") == "0");
+    run(&mut conn, &["SET b 1"]);
+    server.kill();
+    let base = home.files().join("appendonly.aof.2.base.rdb");
+    let whole = fs::read(&base).unwrap();
+    for lost in [&b""[..], b"\0\0\0\0\0\0\0\0", b"#TS:1\r\n", b"*1\r\n$4\r\nPING\r\n", b"REDI"] {
+        fs::write(&base, lost).unwrap();
+        let said = "Bad file format reading the append only file appendonly.aof.2.base.rdb: the file \
+                    is damaged: its name says that it is an RDB file";
+        assert_refused(home.launch("always"), said);
+        assert_eq!(fs::read(&base).unwrap(), lost, "it was left alone");
+    }
+    fs::write(&base, &whole).unwrap();
+    let server = AofHome::load(home.launch("always"));
+    assert_reply!(server.connect(), "EXISTS a b", "(integer) 2");
+}
+
+/// What a server leaves that was started with no keys: a base of commands has none, an increment is
+/// empty until the first write.
+#[test]
+fn empty_files_that_servers_write_are_loaded() {
+    for (launch, preamble) in
+        [(Launch::redis(), "no"), (Launch::subject(), "no"), (Launch::redis(), "yes")]
+    {
+        let home = AofHome::new();
+        home.at_home(launch).set("aof-use-rdb-preamble", preamble).start().kill();
+        let len = |file: &str| fs::metadata(home.files().join(file)).unwrap().len();
+        let ending = if preamble == "no" { "aof" } else { "rdb" };
+        let base = format!("appendonly.aof.1.base.{ending}");
+        assert_eq!(len(&base) == 0, preamble == "no");
+        // An empty increment before the last one, too.
+        let second = "appendonly.aof.2.incr.aof";
+        fs::write(home.files().join("appendonly.aof.1.incr.aof"), b"").unwrap();
+        let third = b"*3\r\n$3\r\nSET\r\n$1\r\na\r\n$1\r\n1\r\n";
+        fs::write(home.files().join(second), third).unwrap();
+        let lines = home.manifest().join("\n");
+        let lines = format!("{lines}\nfile {second} seq 2 type i\n");
+        fs::write(home.files().join(MANIFEST), lines).unwrap();
+        let server = AofHome::load(home.launch("always"));
+        assert_reply!(server.connect(), "GET a", "\"1\"");
+        let warned = format!("The base AOF {base} is empty");
+        assert_eq!(server.log().contains(&warned), preamble == "no" && !subject_is_redis());
+        server.kill();
+    }
+}
+
 #[test]
 fn a_command_that_fails_now_is_told() {
     let home = AofHome::new();

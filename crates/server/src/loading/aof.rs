@@ -17,7 +17,7 @@ use brisk_node::persistence::loading;
 use brisk_node::persistence::snapshot::Unreadable;
 use brisk_node::script::libraries::Policy;
 use brisk_persist::aof::{
-    AofError, AofReader, EventKind, FileKind, Manifest, ManifestFile, has_preamble,
+    AofError, AofReader, EventKind, FileKind, Manifest, ManifestFile, NotRdb, has_preamble,
 };
 use std::io::{Read, Seek};
 use std::ops::Range;
@@ -182,7 +182,11 @@ fn load_file<T: Target>(
     };
     let mut source = System.open(&path).map_err(unreadable)?;
     let mut from = 0;
-    if has_preamble(&mut source).map_err(unreadable)? {
+    let is_rdb = has_preamble(&mut source).map_err(unreadable)?;
+    if !is_rdb && file.kind == FileKind::Base {
+        check_base(shared, file, System.len(&source).map_err(unreadable)?)?;
+    }
+    if is_rdb {
         let (position, functions) = target.load_base(&path).map_err(|error| {
             format!("Error reading the RDB preamble of the AOF file {name}: {error}. {FIX}")
         })?;
@@ -203,6 +207,26 @@ fn load_file<T: Target>(
     let kind = if file.kind == FileKind::Base { "base" } else { "incr" };
     let seconds = began.elapsed().as_secs_f64();
     shared.log.notice(format_args!("DB loaded from {kind} file {name}: {seconds:.3} seconds"));
+    Ok(())
+}
+
+/// A base that does not begin with an RDB file: whether it may hold commands.
+///
+/// # Errors
+/// It should be an RDB file: it has lost its content, and the dataset would be empty.
+fn check_base(shared: &Shared, file: &ManifestFile, bytes: u64) -> Result<(), String> {
+    let name = String::from_utf8_lossy(&file.name);
+    if file.is_named_rdb() {
+        let fault = NotRdb { bytes };
+        return Err(format!(
+            "Bad file format reading the append only file {name}: {fault}; restore the file from a backup"
+        ));
+    }
+    if bytes == 0 {
+        shared.log.warning(format_args!(
+            "The base AOF {name} is empty. It is whole if the dataset was empty when it was written."
+        ));
+    }
     Ok(())
 }
 
