@@ -219,6 +219,97 @@ fn empty_files_that_servers_write_are_loaded() {
     }
 }
 
+fn is_locked(home: &AofHome, server: &Server) -> String {
+    let lock = home.files().join("appendonly.aof.lock").display().to_string();
+    format!("is in use by another server (process {}): {lock} is locked", server.pid())
+}
+
+const NOT_TURNED_ON: &str = "(error) ERR CONFIG SET failed (possibly related to argument 'appendonly') - Unable to turn on \
+     AOF. Check server logs.";
+
+fn wait_for_base(conn: &mut Conn) {
+    wait_until("there is a base", || {
+        conn.info("aof_rewrite_in_progress") == "0" && conn.info("aof_rewrite_scheduled") == "0"
+    });
+}
+
+/// Two servers that append to one file would each truncate and interleave the other's commands.
+#[test]
+fn a_second_server_does_not_use_the_same_append_only_file() {
+    if subject_is_redis() {
+        return; // it does
+    }
+    let home = AofHome::new();
+    let server = home.launch("always").start();
+    run(&mut server.connect(), &["SET a 1"]);
+    assert_refused(home.launch("always"), &is_locked(&home, &server));
+    run(&mut server.connect(), &["SET b 1"]);
+
+    // Nor by CONFIG SET, nor a base only.
+    let other = home.launch("always").set("appendonly", "no").start();
+    let mut conn = other.connect();
+    assert_reply!(conn, "CONFIG SET appendonly yes", NOT_TURNED_ON);
+    assert!(other.log().contains(&is_locked(&home, &server)), "{}", other.log());
+    let refused = conn.cmd("BGREWRITEAOF").to_string();
+    assert!(
+        refused.starts_with("(error) ERR Can't execute an AOF background rewriting"),
+        "{refused}"
+    );
+    let refused = conn.cmd("DEBUG LOADAOF").to_string();
+    assert!(refused.starts_with("(error)"), "{refused}");
+    run(&mut conn, &["SET other 1", "SAVE"]);
+
+    // The kernel releases the lock with the process.
+    server.kill();
+    let server = AofHome::load(home.launch("always"));
+    let mut first = server.connect();
+    assert_reply!(first, "EXISTS a b other", "(integer) 2");
+    // And the server with the file.
+    assert_reply!(first, "CONFIG SET appendonly no", "OK");
+    assert_reply!(conn, "CONFIG SET appendonly yes", "OK");
+    wait_for_base(&mut conn);
+    assert_reply!(first, "CONFIG SET appendonly yes", NOT_TURNED_ON);
+    other.kill();
+    assert_reply!(first, "CONFIG SET appendonly yes", "OK");
+    wait_for_base(&mut first);
+}
+
+#[test]
+fn servers_with_other_files_share_a_directory() {
+    let home = AofHome::new();
+    let _first = home.launch("always").start();
+    let second = home.launch("always").set("appendfilename", "other.aof").start();
+    run(&mut second.connect(), &["SET a 1"]);
+    let elsewhere = home.launch("always").set("appenddirname", "other").start();
+    run(&mut elsewhere.connect(), &["SET a 1"]);
+    // Without an append-only file nothing is locked.
+    let home = AofHome::new();
+    for _ in 0..2 {
+        let server = home.launch("always").set("appendonly", "no").start();
+        run(&mut server.connect(), &["SET a 1", "SAVE"]);
+    }
+    assert!(!home.files().exists());
+}
+
+#[test]
+fn the_lock_goes_with_the_files_to_another_directory() {
+    if subject_is_redis() {
+        return;
+    }
+    let [old, new] = [(); 2].map(|()| AofHome::new());
+    let server = old.launch("always").set("enable-protected-configs", "yes").start();
+    let mut conn = server.connect();
+    let dir = new.path("").display().to_string();
+    run(&mut conn, &["SET a 1", &format!("CONFIG SET dir {dir}")]);
+    // The files are still there.
+    assert_refused(old.launch("always"), &is_locked(&old, &server));
+    run(&mut conn, &["BGREWRITEAOF"]);
+    wait_until("it is rewritten", || conn.info("aof_rewrite_in_progress") == "0");
+    assert_refused(new.launch("always"), &is_locked(&new, &server));
+    let second = AofHome::load(old.launch("always"));
+    assert_reply!(second.connect(), "EXISTS a", "(integer) 1");
+}
+
 #[test]
 fn a_command_that_fails_now_is_told() {
     let home = AofHome::new();
@@ -275,12 +366,12 @@ fn what_was_replaced_stays_until_it_may_go() {
     let server = AofHome::load(launch());
     assert_eq!(home.manifest(), history);
     let all = fs::read_dir(home.files()).unwrap().count();
-    assert_eq!(all, history.len() + 1);
+    assert_eq!(all, history.len() + 2, "the manifest and the lock, too");
     let mut conn = server.connect();
     assert_reply!(conn, "GET a", "\"2\"");
     assert_reply!(conn, "CONFIG SET aof-disable-auto-gc no", "OK");
     assert_eq!(home.manifest(), [history[0], history[5]]);
-    wait_until("they are gone", || fs::read_dir(home.files()).unwrap().count() == 3);
+    wait_until("they are gone", || fs::read_dir(home.files()).unwrap().count() == 4);
 
     assert_reply!(conn, "CONFIG SET aof-disable-auto-gc yes", "OK");
     run(&mut conn, &["BGREWRITEAOF"]);

@@ -11,6 +11,7 @@ use brisk_node::core::Core;
 use brisk_node::core::shared::Shared;
 use brisk_node::persistence::aof::ending::{self, FIX};
 use brisk_node::persistence::aof::home::Home;
+use brisk_node::persistence::aof::lock;
 use brisk_node::persistence::aof::rewrite;
 use brisk_node::persistence::disk::{Disk, System};
 use brisk_node::persistence::loading;
@@ -22,7 +23,7 @@ use brisk_persist::aof::{
 use std::io::{Read, Seek};
 use std::ops::Range;
 use std::path::Path;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// Commands are gathered up to so many bytes, so that they are cut and looked up ahead.
 const GATHERED_BYTES: usize = 256 << 10;
@@ -35,6 +36,9 @@ const GATHERED_BYTES: usize = 256 << 10;
 /// settings allow to be cut off.
 pub fn load(shared: &Shared, steps: &Steps) -> Result<(), String> {
     let home = Home::of(&shared.config());
+    // Loading may truncate a file, so it has to be ours before it is read.
+    let locked = shared.aof.lock_files(&home, lock::WAIT_RUNNING, &shared.log);
+    locked.map_err(|error| error.to_string())?;
     let manifest = home.find(&System)?;
     if let Some(manifest) = &manifest {
         load_files(&mut AtStart { shared, steps }, shared, &home, manifest)?;
@@ -58,13 +62,22 @@ pub fn load_again(core: &mut Core) -> Result<(), String> {
         shared.aof.flush(shared).map_err(|error| os_reason(&error))?;
     }
     let home = Home::of(&core.config);
+    let locked = shared.aof.lock_files(&home, Duration::ZERO, &shared.log);
+    locked.map_err(|error| error.to_string())?;
+    let loaded = load_found(core, &home);
+    shared.aof.release_unused_locks();
+    loaded
+}
+
+fn load_found(core: &mut Core, home: &Home) -> Result<(), String> {
+    let shared = core.shared;
     let manifest = home.find(&System)?.ok_or("there is no append-only file")?;
     let had_hooks = core.env.hooks.replace_own(Hooks::empty());
     let propagated = core.env.hooks.get().contains(Hooks::PROPAGATE);
     core.env.hooks.set(Hooks::PROPAGATE, false);
     forget(core);
     let replay = Replay::new(core);
-    let loaded = load_files(&mut Again { core, replay }, shared, &home, &manifest);
+    let loaded = load_files(&mut Again { core, replay }, shared, home, &manifest);
     core.env.hooks.set(Hooks::PROPAGATE, propagated);
     core.env.hooks.replace_own(had_hooks);
     loaded
