@@ -199,6 +199,50 @@ fn user_lines_make_users_and_config_rewrite_writes_them() {
     }
 }
 
+/// Redis writes all users into the main file, and does not start with it: "Duplicate user found".
+#[test]
+fn config_rewrite_leaves_users_of_an_included_file_where_they_are() {
+    if subject_is_redis() {
+        return;
+    }
+    let (dir, port) = (Dir::new("included"), Port::claim());
+    let included =
+        "user alice on >pw ~a (+get ~b)\nuser carol on nopass +@all\nuser dave on +get\n";
+    let included = dir.write("users.conf", included);
+    let file = dir.write("server.conf", &format!("include {}\n", included.display()));
+    let shown = {
+        let (_server, mut admin) = FromFile::start(&file, &port);
+        assert_reply!(admin, "CONFIG REWRITE", "OK");
+        let written = fs::read_to_string(&file).unwrap();
+        let users: Vec<&str> = written.lines().filter(|line| line.starts_with("user ")).collect();
+        assert_eq!(users.len(), 1, "{written}");
+        assert!(users[0].starts_with("user default "), "{written}");
+        admin.cmd("ACL SETUSER bob on nopass ~x +@all");
+        admin.cmd("ACL SETUSER alice +set");
+        assert_reply!(admin, "ACL DELUSER dave", "(integer) 1");
+        for _ in 0..2 {
+            assert_reply!(admin, "CONFIG REWRITE", "OK");
+        }
+        admin.cmd("ACL LIST").to_string()
+    };
+    let written = fs::read_to_string(&file).unwrap();
+    assert_eq!(written.matches("\nuser ").count(), 4, "{written}");
+    assert!(!written.contains("\nuser carol "), "{written}");
+    for _ in 0..2 {
+        let (_server, mut admin) = FromFile::start(&file, &port);
+        // A user that was deleted lets nobody in: the included line would.
+        assert_reply!(
+            admin,
+            "ACL DRYRUN dave GET k",
+            "\"User dave has no permissions to run the 'get' command\""
+        );
+        assert!(admin.cmd("AUTH dave x").is_error());
+        assert_reply!(admin, "CONFIG REWRITE", "OK");
+        assert_reply!(admin, "ACL DELUSER dave", "(integer) 1");
+        assert_eq!(admin.cmd("ACL LIST").to_string(), shown);
+    }
+}
+
 #[test]
 fn requirepass_is_the_password_of_the_default_user_unless_a_line_says_otherwise() {
     let server = Launch::subject().set("requirepass", "pw").start();

@@ -325,11 +325,17 @@ fn a_real_server_moves_a_single_file_as_we_do() {
 #[test]
 fn manifests_are_refused_in_the_words_of_a_real_server() {
     let long = format!("file a seq 1 type b x {}\n", "y".repeat(1002));
+    // Its text for a line without its end does not say so.
+    let cut = "file a seq 1 type b";
+    let home = Home::new();
+    fs::write(home.manifest_path(), cut).unwrap();
+    let log = home.redis().try_start().unwrap_err();
+    assert!(log.contains("The AOF manifest file contains too long line"), "{log}");
+    assert!(Manifest::parse(cut.as_bytes()).is_err());
     for text in [
         "\n",
         "!!!\n",
         "file a seq 1\n",
-        "file a seq 1 type b",
         long.as_str(),
         "file a/b seq 1 type b\n",
         "file a seq 1 type b\nfile b seq 2 type b\n",

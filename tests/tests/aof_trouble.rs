@@ -124,6 +124,192 @@ fn damage_is_refused_and_named() {
     assert_reply!(server.connect(), "MGET a b", "1) \"2\"\n2) \"2\"");
 }
 
+/// Each of these would start without the base, or with a part of the files, if it were ignored.
+#[test]
+fn a_damaged_manifest_is_refused_and_left_alone() {
+    if subject_is_redis() {
+        return; // it loads most of these, without the base
+    }
+    let home = AofHome::new();
+    small_file(&home);
+    let manifest = home.files().join(MANIFEST);
+    let lines = fs::read_to_string(&manifest).unwrap();
+    let line = "file appendonly.aof.1.incr.aof seq 1 type i\n";
+    assert!(lines.ends_with(line), "{lines}");
+    for (damaged, said) in [
+        (lines.replacen('\n', "\t", 1), "the same key twice"),
+        (lines.replacen('\n', " ", 1), "the same key twice"),
+        (lines.replacen('\n', "\0", 1), "zero byte"),
+        (format!("#{}", lines.replace("seq 1 type i", "seq 2 type i")), "lists no base"),
+        ("# nothing\n".to_owned(), "lists no file to load"),
+        (lines.replace("type b", "type h").replace("type i", "type h"), "lists no file to load"),
+        (lines.replace("type b", "type b later yes"), "unknown key"),
+        (lines.replace("type b", "type base"), "Unknown AOF file type"),
+        (lines.replace("seq 1 type b", "seq 1x type b"), "Invalid AOF manifest file format"),
+        (lines.trim_end().to_owned(), "has no newline"),
+        (format!("{lines}# end"), "has no newline"),
+        (format!("{lines}\n"), "Invalid AOF manifest file format"),
+        (format!("{lines}{line}"), "non-monotonic sequence number"),
+        (lines.replace(".1.base.rdb", ".1.incr.aof"), "the same file twice"),
+        (lines.replace("file a", "file /a"), "can't be a path"),
+        (lines.replace("type i", "type b"), "duplicate base"),
+    ] {
+        fs::write(&manifest, &damaged).unwrap();
+        assert_refused(home.launch("always"), said);
+        assert_eq!(fs::read_to_string(&manifest).unwrap(), damaged, "it was left alone");
+    }
+    fs::write(&manifest, &lines).unwrap();
+    let server = AofHome::load(home.launch("always"));
+    assert_reply!(server.connect(), "MGET a b", "1) \"2\"\n2) \"2\"");
+}
+
+/// An RDB file is never empty. The increments alone would give a part of the dataset.
+#[test]
+fn a_base_that_lost_its_content_is_refused() {
+    if subject_is_redis() {
+        return; // it starts with what the increments give
+    }
+    let home = AofHome::new();
+    let server = home.launch("always").start();
+    run(&mut server.connect(), &["SET a 1", "BGREWRITEAOF"]);
+    let mut conn = server.connect();
+    wait_until("it is rewritten", || conn.info("aof_rewrite_in_progress") == "0");
+    run(&mut conn, &["SET b 1"]);
+    server.kill();
+    let base = home.files().join("appendonly.aof.2.base.rdb");
+    let whole = fs::read(&base).unwrap();
+    for lost in [&b""[..], b"\0\0\0\0\0\0\0\0", b"#TS:1\r\n", b"*1\r\n$4\r\nPING\r\n", b"REDI"] {
+        fs::write(&base, lost).unwrap();
+        let said = "Bad file format reading the append only file appendonly.aof.2.base.rdb: the file \
+                    is damaged: its name says that it is an RDB file";
+        assert_refused(home.launch("always"), said);
+        assert_eq!(fs::read(&base).unwrap(), lost, "it was left alone");
+    }
+    fs::write(&base, &whole).unwrap();
+    let server = AofHome::load(home.launch("always"));
+    assert_reply!(server.connect(), "EXISTS a b", "(integer) 2");
+}
+
+/// What a server leaves that was started with no keys: a base of commands has none, an increment is
+/// empty until the first write.
+#[test]
+fn empty_files_that_servers_write_are_loaded() {
+    for (launch, preamble) in
+        [(Launch::redis(), "no"), (Launch::subject(), "no"), (Launch::redis(), "yes")]
+    {
+        let home = AofHome::new();
+        home.at_home(launch).set("aof-use-rdb-preamble", preamble).start().kill();
+        let len = |file: &str| fs::metadata(home.files().join(file)).unwrap().len();
+        let ending = if preamble == "no" { "aof" } else { "rdb" };
+        let base = format!("appendonly.aof.1.base.{ending}");
+        assert_eq!(len(&base) == 0, preamble == "no");
+        // An empty increment before the last one, too.
+        let second = "appendonly.aof.2.incr.aof";
+        fs::write(home.files().join("appendonly.aof.1.incr.aof"), b"").unwrap();
+        let third = b"*3\r\n$3\r\nSET\r\n$1\r\na\r\n$1\r\n1\r\n";
+        fs::write(home.files().join(second), third).unwrap();
+        let lines = home.manifest().join("\n");
+        let lines = format!("{lines}\nfile {second} seq 2 type i\n");
+        fs::write(home.files().join(MANIFEST), lines).unwrap();
+        let server = AofHome::load(home.launch("always"));
+        assert_reply!(server.connect(), "GET a", "\"1\"");
+        let warned = format!("The base AOF {base} is empty");
+        assert_eq!(server.log().contains(&warned), preamble == "no" && !subject_is_redis());
+        server.kill();
+    }
+}
+
+fn is_locked(home: &AofHome, server: &Server) -> String {
+    let lock = home.files().join("appendonly.aof.lock").display().to_string();
+    format!("is in use by another server (process {}): {lock} is locked", server.pid())
+}
+
+const NOT_TURNED_ON: &str = "(error) ERR CONFIG SET failed (possibly related to argument 'appendonly') - Unable to turn on \
+     AOF. Check server logs.";
+
+fn wait_for_base(conn: &mut Conn) {
+    wait_until("there is a base", || {
+        conn.info("aof_rewrite_in_progress") == "0" && conn.info("aof_rewrite_scheduled") == "0"
+    });
+}
+
+/// Two servers that append to one file would each truncate and interleave the other's commands.
+#[test]
+fn a_second_server_does_not_use_the_same_append_only_file() {
+    if subject_is_redis() {
+        return; // it does
+    }
+    let home = AofHome::new();
+    let server = home.launch("always").start();
+    run(&mut server.connect(), &["SET a 1"]);
+    assert_refused(home.launch("always"), &is_locked(&home, &server));
+    run(&mut server.connect(), &["SET b 1"]);
+
+    // Nor by CONFIG SET, nor a base only.
+    let other = home.launch("always").set("appendonly", "no").start();
+    let mut conn = other.connect();
+    assert_reply!(conn, "CONFIG SET appendonly yes", NOT_TURNED_ON);
+    assert!(other.log().contains(&is_locked(&home, &server)), "{}", other.log());
+    let refused = conn.cmd("BGREWRITEAOF").to_string();
+    assert!(
+        refused.starts_with("(error) ERR Can't execute an AOF background rewriting"),
+        "{refused}"
+    );
+    let refused = conn.cmd("DEBUG LOADAOF").to_string();
+    assert!(refused.starts_with("(error)"), "{refused}");
+    run(&mut conn, &["SET other 1", "SAVE"]);
+
+    // The kernel releases the lock with the process.
+    server.kill();
+    let server = AofHome::load(home.launch("always"));
+    let mut first = server.connect();
+    assert_reply!(first, "EXISTS a b other", "(integer) 2");
+    // And the server with the file.
+    assert_reply!(first, "CONFIG SET appendonly no", "OK");
+    assert_reply!(conn, "CONFIG SET appendonly yes", "OK");
+    wait_for_base(&mut conn);
+    assert_reply!(first, "CONFIG SET appendonly yes", NOT_TURNED_ON);
+    other.kill();
+    assert_reply!(first, "CONFIG SET appendonly yes", "OK");
+    wait_for_base(&mut first);
+}
+
+#[test]
+fn servers_with_other_files_share_a_directory() {
+    let home = AofHome::new();
+    let _first = home.launch("always").start();
+    let second = home.launch("always").set("appendfilename", "other.aof").start();
+    run(&mut second.connect(), &["SET a 1"]);
+    let elsewhere = home.launch("always").set("appenddirname", "other").start();
+    run(&mut elsewhere.connect(), &["SET a 1"]);
+    // Without an append-only file nothing is locked.
+    let home = AofHome::new();
+    for _ in 0..2 {
+        let server = home.launch("always").set("appendonly", "no").start();
+        run(&mut server.connect(), &["SET a 1", "SAVE"]);
+    }
+    assert!(!home.files().exists());
+}
+
+#[test]
+fn the_lock_goes_with_the_files_to_another_directory() {
+    if subject_is_redis() {
+        return;
+    }
+    let [old, new] = [(); 2].map(|()| AofHome::new());
+    let server = old.launch("always").set("enable-protected-configs", "yes").start();
+    let mut conn = server.connect();
+    let dir = new.path("").display().to_string();
+    run(&mut conn, &["SET a 1", &format!("CONFIG SET dir {dir}")]);
+    // The files are still there.
+    assert_refused(old.launch("always"), &is_locked(&old, &server));
+    run(&mut conn, &["BGREWRITEAOF"]);
+    wait_until("it is rewritten", || conn.info("aof_rewrite_in_progress") == "0");
+    assert_refused(new.launch("always"), &is_locked(&new, &server));
+    let second = AofHome::load(old.launch("always"));
+    assert_reply!(second.connect(), "EXISTS a", "(integer) 1");
+}
+
 #[test]
 fn a_command_that_fails_now_is_told() {
     let home = AofHome::new();
@@ -180,12 +366,12 @@ fn what_was_replaced_stays_until_it_may_go() {
     let server = AofHome::load(launch());
     assert_eq!(home.manifest(), history);
     let all = fs::read_dir(home.files()).unwrap().count();
-    assert_eq!(all, history.len() + 1);
+    assert_eq!(all, history.len() + 2, "the manifest and the lock, too");
     let mut conn = server.connect();
     assert_reply!(conn, "GET a", "\"2\"");
     assert_reply!(conn, "CONFIG SET aof-disable-auto-gc no", "OK");
     assert_eq!(home.manifest(), [history[0], history[5]]);
-    wait_until("they are gone", || fs::read_dir(home.files()).unwrap().count() == 3);
+    wait_until("they are gone", || fs::read_dir(home.files()).unwrap().count() == 4);
 
     assert_reply!(conn, "CONFIG SET aof-disable-auto-gc yes", "OK");
     run(&mut conn, &["BGREWRITEAOF"]);

@@ -55,6 +55,8 @@ const NODE: Layers = Layers {
             "persistence/aof/state",
             "persistence/aof/file",
             "persistence/aof/home",
+            // Held by the state.
+            "persistence/aof/lock",
             "persistence/aof/unlogged",
         ],
         &["replication"],

@@ -319,6 +319,10 @@ impl Directive {
         [Some(self.name), self.alias].into_iter().flatten()
     }
 
+    pub(super) fn is_include(&self) -> bool {
+        matches!(self.kind, Kind::Include)
+    }
+
     /// Whether CONFIG GET and SET know it.
     pub fn is_setting(&self) -> bool {
         !matches!(self.kind, Kind::FileOnly(_) | Kind::Include)

@@ -7,10 +7,10 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use super::args::Launch;
-use super::directive::{BAD_DIRECTIVE, Kind, LineJudge, Write};
+use super::directive::{BAD_DIRECTIVE, Directive, Kind, LineJudge, SetLine, Write};
 use super::error::{FileError, UNBALANCED};
 use super::special::os_reason;
-use super::value::Refusal;
+use super::value::{Refusal, Text};
 use super::{Config, Store, directives, include, words};
 
 /// Largest file that is read, and largest standard input.
@@ -52,14 +52,15 @@ pub fn load(
     }
     let mut loader = Loader::new(judge, true);
     loader.text(&text, 0)?;
-    Ok(Store::new(loader.finish()?, path))
+    let (config, included) = loader.finish()?;
+    Ok(Store::loaded(config, path, included))
 }
 
 /// Loads one text that may not include others.
 pub(super) fn parse_alone(text: &[u8], judge: &dyn LineJudge) -> Result<Config, FileError> {
     let mut loader = Loader::new(judge, false);
     loader.text(text, 0)?;
-    loader.finish()
+    loader.finish().map(|(config, _)| config)
 }
 
 fn read_file(path: &Path) -> Result<Vec<u8>, FileError> {
@@ -82,6 +83,15 @@ fn read_bounded(from: &mut dyn Read, path: &Path, text: &mut Vec<u8>) -> Result<
     Ok(())
 }
 
+/// What included files say: CONFIG REWRITE does not write it into the main file again.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Included {
+    /// Directives with a line in an included file.
+    pub(super) set: HashSet<&'static str>,
+    /// What these lines alone would set.
+    pub(super) config: Config,
+}
+
 /// What is known while lines are read.
 struct Loader<'j> {
     judge: &'j dyn LineJudge,
@@ -90,11 +100,13 @@ struct Loader<'j> {
     seen: HashSet<&'static str>,
     files: usize,
     includes: bool,
+    included: Included,
 }
 
 impl<'j> Loader<'j> {
     fn new(judge: &'j dyn LineJudge, includes: bool) -> Self {
-        Self { judge, config: Config::default(), seen: HashSet::new(), files: 0, includes }
+        let (config, seen, included) = Default::default();
+        Self { judge, config, seen, files: 0, includes, included }
     }
 
     /// Takes every line of `text`, in order; `depth` counts the includes around it.
@@ -104,7 +116,7 @@ impl<'j> Loader<'j> {
             if line.is_empty() || line[0] == b'#' {
                 continue;
             }
-            match self.line(line) {
+            match self.line(line, depth > 0) {
                 Ok(files) => {
                     for file in files {
                         self.include(&file, depth + 1)?;
@@ -120,7 +132,7 @@ impl<'j> Loader<'j> {
     }
 
     /// Takes one line; the files to read in its place if it is an `include`.
-    fn line(&mut self, line: &[u8]) -> Result<Vec<PathBuf>, Refusal> {
+    fn line(&mut self, line: &[u8], is_included: bool) -> Result<Vec<PathBuf>, Refusal> {
         let words = words::split(line).ok_or(UNBALANCED)?;
         let [name, values @ ..] = words.as_slice() else { return Ok(Vec::new()) };
         let row = directives::find(name).ok_or(BAD_DIRECTIVE)?;
@@ -134,10 +146,43 @@ impl<'j> Loader<'j> {
         }
         let write = if self.seen.insert(row.name) { Write::Replace } else { Write::Add };
         match row.kind {
-            Kind::FileOnly(set) => set(&mut self.config, values, self.judge)?,
-            _ => row.set(&mut self.config, values, write)?,
+            Kind::FileOnly(set) => self.file_only(set, values, is_included)?,
+            _ => {
+                row.set(&mut self.config, values, write)?;
+                if is_included {
+                    self.note_included(row, values);
+                }
+            }
         }
         Ok(Vec::new())
+    }
+
+    /// Users of included files are kept apart: each may be defined once there, and once in the main file.
+    fn file_only(
+        &mut self,
+        set: SetLine,
+        values: &[Vec<u8>],
+        is_included: bool,
+    ) -> Result<(), Refusal> {
+        let mut swap = |config: &mut Config| {
+            if is_included {
+                std::mem::swap(
+                    &mut config.security.users,
+                    &mut self.included.config.security.users,
+                );
+            }
+        };
+        swap(&mut self.config);
+        let done = set(&mut self.config, values, self.judge);
+        swap(&mut self.config);
+        done
+    }
+
+    fn note_included(&mut self, row: &'static Directive, values: &[Vec<u8>]) {
+        let Included { set, config } = &mut self.included;
+        let write = if set.insert(row.name) { Write::Replace } else { Write::Add };
+        // It was taken already. A relative `dir` may be none here: then its value differs, and is written.
+        let _ = row.set(config, values, write);
     }
 
     fn include(&mut self, path: &Path, depth: usize) -> Result<(), FileError> {
@@ -154,12 +199,21 @@ impl<'j> Loader<'j> {
     }
 
     /// Checks what only the whole can show.
-    fn finish(mut self) -> Result<Config, FileError> {
+    fn finish(mut self) -> Result<(Config, Included), FileError> {
         if self.config.cluster.cluster_enabled && self.config.replication.replicaof.is_some() {
             let reason = "replicaof directive not allowed in cluster mode";
             return Err(FileError::Conflict { reason });
         }
         self.config.normalise();
-        Ok(self.config)
+        self.included.config.normalise();
+        // A user of the main file takes the place of an included one: CONFIG REWRITE writes the users that
+        // have changed there.
+        let own = std::mem::take(&mut self.config.security.users);
+        let is_own = |user: &&Vec<Text>| own.iter().any(|own| own.first() == user.first());
+        let mut users = self.included.config.security.users.clone();
+        users.retain(|user| !is_own(&user));
+        users.extend(own);
+        self.config.security.users = users;
+        Ok((self.config, self.included))
     }
 }

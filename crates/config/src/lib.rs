@@ -177,7 +177,13 @@ pub mod fuzzing {
     /// taken survives being written and read again.
     pub fn config_file(data: &[u8]) {
         if let Ok(config) = super::file::parse_alone(data, &Lenient) {
-            let text = super::rewrite::merge(&[], &config, &[], super::Added::Changed);
+            let text = super::rewrite::merge(
+                &[],
+                &config,
+                &super::file::Included::default(),
+                &[],
+                super::Added::Changed,
+            );
             let again = super::file::parse_alone(&text, &Lenient);
             assert_eq!(
                 again.map(|again| super::rewrite::shown(&again)).ok(),

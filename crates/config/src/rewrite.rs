@@ -2,7 +2,10 @@
 //!
 //! Comments, blank lines and lines whose words are not settings stay where they are. The lines of a
 //! directive are replaced in place, under its present name; surplus ones are removed, further ones
-//! are put behind the last. A directive without a line is appended if it is not at its default.
+//! are put after the last. A directive without a line is appended if it is not at its default.
+//!
+//! Included files are not changed. A directive that one of them sets gets a line only if its value has
+//! changed since, and that line stands after the last `include`, so that the next start takes it.
 
 use std::collections::HashMap;
 use std::fs::{self, File, OpenOptions};
@@ -11,6 +14,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use super::directive::Directive;
+use super::file::Included;
 use super::{Config, directives, words};
 
 /// Stands above the lines that were appended.
@@ -38,6 +42,7 @@ pub enum Added {
 pub(super) fn rewrite(
     file: &Path,
     config: &Config,
+    included: &Included,
     replacements: &[Replacement],
     added: Added,
 ) -> io::Result<()> {
@@ -45,7 +50,7 @@ pub(super) fn rewrite(
         Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
         read => read?,
     };
-    replace(file, &merge(&old, config, replacements, added))
+    replace(file, &merge(&old, config, included, replacements, added))
 }
 
 /// Puts `text` in the place of `file`: written beside it, flushed, renamed, the rename flushed.
@@ -79,33 +84,46 @@ struct Wanted {
     places: usize,
     used: usize,
     is_default: bool,
+    /// Lines before an `include` would be overridden by it.
+    after_includes: bool,
 }
 
 /// The text of the file with `config` in it.
 pub(super) fn merge(
     old: &[u8],
     config: &Config,
+    included: &Included,
     replacements: &[Replacement],
     added: Added,
 ) -> Vec<u8> {
-    let mut wanted = wanted(config, replacements);
+    let mut wanted = wanted(config, included, replacements);
     let index: HashMap<&str, usize> =
         wanted.iter().enumerate().map(|(at, w)| (w.name, at)).collect();
     let lines: Vec<&[u8]> = old.strip_suffix(b"\n").unwrap_or(old).split(|b| *b == b'\n').collect();
+    let rows: Vec<Option<&Directive>> = lines.iter().map(|line| owner(line)).collect();
+    let is_include = |row: &Option<&Directive>| row.is_some_and(|row| row.is_include());
+    let includes_end = rows.iter().rposition(is_include).map_or(0, |last| last + 1);
     let owners: Vec<Option<usize>> =
-        lines.iter().map(|line| owner(line).and_then(|row| index.get(row.name).copied())).collect();
-    for at in owners.iter().flatten() {
-        wanted[*at].places += 1;
+        rows.iter().map(|row| row.and_then(|row| index.get(row.name).copied())).collect();
+    let is_place =
+        |wanted: &Wanted, number: usize| number >= includes_end || !wanted.after_includes;
+    for (number, at) in owners.iter().enumerate() {
+        if let Some(wanted) = at.map(|at| &mut wanted[at]) {
+            wanted.places += usize::from(is_place(wanted, number));
+        }
     }
     let mut out = Vec::with_capacity(old.len() + 1_024);
     if !old.is_empty() {
-        for (line, owner) in lines.iter().zip(&owners) {
+        for (number, (line, owner)) in lines.iter().zip(&owners).enumerate() {
             let Some(owner) = owner else {
                 out.extend_from_slice(line);
                 out.push(b'\n');
                 continue;
             };
             let wanted = &mut wanted[*owner];
+            if !is_place(wanted, number) {
+                continue;
+            }
             wanted.places -= 1;
             // The last place takes all lines that are left.
             let count = if wanted.places == 0 { wanted.lines.len() - wanted.used } else { 1 };
@@ -137,16 +155,22 @@ fn put(out: &mut Vec<u8>, wanted: &mut Wanted, count: usize) {
 }
 
 /// What each directive wants to stand in the file.
-fn wanted(config: &Config, replacements: &[Replacement]) -> Vec<Wanted> {
+fn wanted(config: &Config, included: &Included, replacements: &[Replacement]) -> Vec<Wanted> {
     let defaults = Config::default();
-    let settings = directives::all().filter(|row| row.is_setting()).map(|row| Wanted {
-        name: row.name,
-        lines: row.lines(config),
-        places: 0,
-        used: 0,
-        // The default of `dir` is where the process was started: always written,
-        // or it would depend on that.
-        is_default: row.name != "dir" && row.is_default(config, &defaults),
+    let settings = directives::all().filter(|row| row.is_setting()).map(|row| {
+        if included.set.contains(row.name) {
+            return wanted_of_included(row, config, included);
+        }
+        Wanted {
+            name: row.name,
+            lines: row.lines(config),
+            places: 0,
+            used: 0,
+            // The default of `dir` is where the process was started: always written,
+            // or it would depend on that.
+            is_default: row.name != "dir" && row.is_default(config, &defaults),
+            after_includes: false,
+        }
     });
     let replaced = replacements.iter().map(|replacement| Wanted {
         name: replacement.directive,
@@ -154,8 +178,30 @@ fn wanted(config: &Config, replacements: &[Replacement]) -> Vec<Wanted> {
         places: 0,
         used: 0,
         is_default: false,
+        after_includes: false,
     });
     settings.chain(replaced).collect()
+}
+
+/// Directives whose lines do not simply replace what earlier ones have set, and the line that takes it
+/// back: lines of `save` add to it, and no server to follow is no line.
+const TAKEN_BACK: [(&str, &str); 2] = [("save", "\"\""), ("replicaof", "no one")];
+
+/// What a directive wants that an included file sets, too.
+fn wanted_of_included(row: &'static Directive, config: &Config, included: &Included) -> Wanted {
+    let mut lines = row.lines(config);
+    let is_same = row.is_default(config, &included.config);
+    let taken_back = TAKEN_BACK.iter().find(|(name, _)| *name == row.name);
+    if let Some((_, taken_back)) = taken_back {
+        if is_same {
+            // A second time they would add to themselves.
+            lines.clear();
+        } else if lines.first().is_none_or(|first| first != taken_back) {
+            lines.insert(0, (*taken_back).to_owned());
+        }
+    }
+    let after_includes = !is_same || taken_back.is_some();
+    Wanted { name: row.name, lines, places: 0, used: 0, is_default: is_same, after_includes }
 }
 
 /// The directive a line belongs to; none for comments, blank and unreadable lines.

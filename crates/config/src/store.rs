@@ -7,7 +7,9 @@ use std::sync::Arc;
 use super::choice::Protection;
 use super::directive::{Directive, Write};
 use super::error::{ConfigError, Rejection, RewriteError};
+use super::file::Included;
 use super::rewrite::{self, Added, Replacement};
+use super::value::Text;
 use super::{Config, directives, glob};
 
 /// Who sets a value.
@@ -24,12 +26,23 @@ pub struct Caller {
 pub struct Store {
     current: Arc<Config>,
     file: Option<PathBuf>,
+    included: Included,
 }
 
 impl Store {
     /// A store for `config`; `file` is what CONFIG REWRITE writes, absolute.
     pub fn new(config: Config, file: Option<PathBuf>) -> Self {
-        Self { current: Arc::new(config), file }
+        Self::loaded(config, file, Included::default())
+    }
+
+    /// The same with what the files say that `file` includes.
+    pub(super) fn loaded(config: Config, file: Option<PathBuf>, included: Included) -> Self {
+        Self { current: Arc::new(config), file, included }
+    }
+
+    /// The arguments of the `user` lines in included files.
+    pub fn included_users(&self) -> &[Vec<Text>] {
+        &self.included.config.security.users
     }
 
     /// The configuration in force.
@@ -157,7 +170,8 @@ impl Store {
     }
 
     /// CONFIG REWRITE: brings the file up to date, keeping comments and the order of lines.
-    /// `replacements` are lines whose owner is not the configuration (`user`).
+    /// `replacements` are lines whose owner is not the configuration (`user`). What included files set
+    /// is left out, unless it has changed.
     ///
     /// The new text is written beside the file, flushed, and renamed over it:
     /// a crash leaves one of the two whole.
@@ -166,7 +180,7 @@ impl Store {
     /// No file, or the file system's reason; the old file is then as it was.
     pub fn rewrite(&self, replacements: &[Replacement], added: Added) -> Result<(), RewriteError> {
         let file = self.file.as_deref().ok_or(RewriteError::NoFile)?;
-        rewrite::rewrite(file, &self.current, replacements, added)
+        rewrite::rewrite(file, &self.current, &self.included, replacements, added)
             .map_err(|error| RewriteError::Io { reason: super::special::os_reason(&error) })
     }
 }

@@ -163,7 +163,13 @@ mod tests {
         let mut config = Config::default();
         config.network.port = 7777;
         let text = template();
-        let merged = rewrite::merge(text.as_bytes(), &config, &[], rewrite::Added::Changed);
+        let merged = rewrite::merge(
+            text.as_bytes(),
+            &config,
+            &file::Included::default(),
+            &[],
+            rewrite::Added::Changed,
+        );
         let merged = String::from_utf8(merged).unwrap();
         let changed: Vec<(&str, &str)> =
             text.lines().zip(merged.lines()).filter(|(old, new)| old != new).collect();

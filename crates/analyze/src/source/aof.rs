@@ -12,14 +12,15 @@ use super::rdb;
 use super::replay::{Replay, Touched};
 use crate::analysis::Analysis;
 use crate::progress::{Progress, Unit};
-use brisk_persist::aof::{AofReader, Command, EventKind, Manifest, has_preamble};
+use brisk_persist::aof::manifest::MANIFEST_BYTES_MAX;
+use brisk_persist::aof::{
+    AofReader, Command, EventKind, Manifest, ManifestFile, NotRdb, has_preamble,
+};
 use brisk_persist::rdb::{Event, RdbReader};
 use std::fs::{self, File};
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
-/// Bytes of a manifest that are looked at; servers write some lines.
-const MANIFEST_BYTES_MAX: u64 = 1 << 20;
 const MANIFEST_ENDING: &str = ".manifest";
 
 /// A file of commands.
@@ -77,12 +78,19 @@ fn parts(path: &Path) -> Result<Vec<Part>, SourceError> {
     let Some(manifest) = manifest else { return Ok(vec![part(path.to_owned())?]) };
     let mut text = Vec::new();
     let file = File::open(&manifest).map_err(|error| SourceError::file(&manifest, error))?;
-    let read = file.take(MANIFEST_BYTES_MAX).read_to_end(&mut text);
+    let read = file.take(MANIFEST_BYTES_MAX as u64 + 1).read_to_end(&mut text);
     read.map_err(|error| SourceError::file(&manifest, error))?;
     let listed = Manifest::parse(&text);
-    let listed = listed.map_err(|error| SourceError::file(&manifest, error))?;
+    let listed = listed.map_err(|error| SourceError::file(&manifest, error.with_line()))?;
     let directory = manifest.parent().unwrap_or(Path::new(""));
-    listed.files_to_load().map(|file| part(file.path_in(directory))).collect()
+    let part_of = |file: &ManifestFile| {
+        let part = part(file.path_in(directory))?;
+        if file.is_named_rdb() && !part.has_base {
+            return Err(SourceError::file(&part.path, NotRdb { bytes: part.bytes }));
+        }
+        Ok(part)
+    };
+    listed.files_to_load().map(part_of).collect()
 }
 
 fn part(path: PathBuf) -> Result<Part, SourceError> {

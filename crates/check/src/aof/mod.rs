@@ -9,7 +9,8 @@ mod single;
 
 use crate::report::{Stop, reason};
 use args::Args;
-use brisk_persist::aof::{Manifest, ManifestError, ManifestFile, has_preamble};
+use brisk_persist::aof::manifest::MANIFEST_BYTES_MAX;
+use brisk_persist::aof::{Manifest, ManifestError, ManifestFile, NotRdb, has_preamble};
 use single::{Single, Verdict};
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
@@ -135,14 +136,16 @@ fn say_verdict(what: &str, name: &OsStr, verdict: Verdict, out: &mut dyn Write) 
 /// Checks the files that a manifest lists, in the order in which they are loaded.
 fn check_listed(path: &Path, repair: Repair, terminal: &mut Terminal<'_>) -> Result<(), Stop> {
     writeln!(terminal.out, "Start checking Multi Part AOF")?;
-    let text = match fs::read(path) {
-        Ok(text) => text,
+    let mut text = Vec::new();
+    let most = MANIFEST_BYTES_MAX as u64 + 1;
+    match File::open(path).and_then(|file| file.take(most).read_to_end(&mut text)) {
+        Ok(_) => {}
         Err(error) => {
             let what = "Fatal error: can't open the AOF manifest file";
             writeln!(terminal.out, "{what} {}: {}", path.display(), reason(&error))?;
             return Err(Stop::Told);
         }
-    };
+    }
     let manifest = match Manifest::parse(&text) {
         Ok(manifest) => manifest,
         Err(error) => {
@@ -164,6 +167,9 @@ fn check_listed(path: &Path, repair: Repair, terminal: &mut Terminal<'_>) -> Res
         };
         let format = if preamble { "RDB" } else { "RESP" };
         writeln!(terminal.out, "Start to check BASE AOF ({format} format).")?;
+        if base.is_named_rdb() && !preamble {
+            return Err(check_lost_base(base, directory, terminal)?);
+        }
         check_part("BASE AOF", base, directory, (files == 1, preamble), repair, terminal)?;
     }
     if let Some((last, before)) = manifest.increments().split_last() {
@@ -174,6 +180,22 @@ fn check_listed(path: &Path, repair: Repair, terminal: &mut Terminal<'_>) -> Res
         check_part("INCR AOF", last, directory, (true, false), repair, terminal)?;
     }
     Ok(writeln!(terminal.out, "All AOF files and manifest are valid")?)
+}
+
+/// A base that should be an RDB file and is none. It is read as commands, as Redis does, but nothing that
+/// is found there makes it whole, and cutting it would not either.
+fn check_lost_base(
+    base: &ManifestFile,
+    directory: &Path,
+    terminal: &mut Terminal<'_>,
+) -> Result<Stop, Stop> {
+    let bytes = fs::metadata(base.path_in(directory))?.len();
+    if bytes > 0 {
+        check_part("BASE AOF", base, directory, (false, false), Repair::default(), terminal)?;
+    }
+    let name = OsStr::from_bytes(&base.name).display();
+    writeln!(terminal.out, "BASE AOF {name} is not valid: {}", NotRdb { bytes })?;
+    Ok(Stop::Told)
 }
 
 fn check_part(

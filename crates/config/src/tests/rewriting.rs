@@ -36,6 +36,179 @@ fn rewrite_keeps_comments_and_order_and_appends_what_is_new() {
     assert_eq!(std::fs::read_dir(dir.path("")).unwrap().count(), 1, "no temporary file is left");
 }
 
+/// A main file that includes another, loaded, changed and rewritten; the settings before and after the
+/// next start, and the main file.
+struct WithInclude {
+    dir: TempDir,
+    main: std::path::PathBuf,
+}
+
+impl WithInclude {
+    /// `INC` in `main` is the path of the included file.
+    fn new(main: &str, included: &str) -> WithInclude {
+        let dir = TempDir::new();
+        let inc = dir.path("inc.conf");
+        std::fs::write(&inc, included).unwrap();
+        let file = dir.path("main.conf");
+        std::fs::write(&file, main.replace("INC", inc.to_str().unwrap())).unwrap();
+        WithInclude { main: file, dir }
+    }
+
+    fn load(&self) -> Store {
+        load(&launch(&[self.main.to_str().unwrap()]), &mut std::io::empty(), &Lenient).unwrap()
+    }
+
+    /// The main file without the lines that every rewritten file has.
+    fn text(&self) -> String {
+        let text = std::fs::read_to_string(&self.main).unwrap();
+        let inc = self.dir.path("inc.conf");
+        let lines = text.lines().filter(|line| !line.starts_with("dir ") && !line.is_empty());
+        let lines = lines.filter(|line| !line.starts_with("# Gen"));
+        lines.map(|line| line.replace(inc.to_str().unwrap(), "INC") + "\n").collect()
+    }
+
+    #[track_caller]
+    fn assert_rewritten(&self, changes: &[(&str, &str)], expected: &str) {
+        let mut store = self.load();
+        if !changes.is_empty() {
+            set(&mut store, changes).unwrap();
+        }
+        // A second time changes nothing, nor does a start in between.
+        for _ in 0..2 {
+            for _ in 0..2 {
+                store.rewrite(&[], Added::Changed).unwrap();
+                assert_eq!(self.text(), expected);
+            }
+            let again = self.load();
+            assert_eq!(rewrite::shown(&again.current()), rewrite::shown(&store.current()));
+            store = again;
+        }
+        store.rewrite(&[], Added::All).unwrap();
+        let again = self.load();
+        assert_eq!(rewrite::shown(&again.current()), rewrite::shown(&store.current()));
+    }
+}
+
+#[test]
+fn rewrite_leaves_out_what_an_included_file_sets() {
+    let included = "save 900 1\nsave 300 10\nclient-output-buffer-limit replica 100mb 50mb 60\n\
+                    rename-command KEYS XKEYS\nmaxmemory 100mb\nreplicaof 127.0.0.1 6379\nbind 127.0.0.1\n";
+    let main = "port 1\ninclude INC\n# tail\n";
+    WithInclude::new(main, included).assert_rewritten(&[], main);
+    WithInclude::new(main, included).assert_rewritten(
+        &[("maxmemory", "200mb"), ("hz", "20")],
+        "port 1\ninclude INC\n# tail\nmaxmemory 200mb\nhz 20\n",
+    );
+}
+
+/// Values that an included file sets and that have changed, also to the default, are set after it.
+#[test]
+fn rewrite_overrides_what_an_included_file_sets() {
+    let limits = "client-output-buffer-limit normal 0 0 0\n\
+                  client-output-buffer-limit replica 1mb 2mb 3\n\
+                  client-output-buffer-limit pubsub 32mb 8mb 60\n";
+    for (main, included, changes, expected) in [
+        (
+            "include INC\n",
+            "save 900 1\n",
+            ("save", "60 5 30 9"),
+            "include INC\nsave \"\"\nsave 60 5\nsave 30 9\n",
+        ),
+        ("include INC\n", "save 900 1\n", ("save", ""), "include INC\nsave \"\"\n"),
+        (
+            "include INC\n",
+            "save 900 1\n",
+            ("save", "3600 1 300 100 60 10000"),
+            "include INC\nsave \"\"\nsave 3600 1\nsave 300 100\nsave 60 10000\n",
+        ),
+        ("save 1 1\ninclude INC\n", "save 900 1\n", ("save", "900 1"), "include INC\n"),
+        (
+            "save 1 1\ninclude INC\n",
+            "save 900 1\n",
+            ("hz", "20"),
+            "include INC\nsave \"\"\nsave 1 1\nsave 900 1\nhz 20\n",
+        ),
+        (
+            "include INC\nsave 1 1\n",
+            "save 900 1\n",
+            ("hz", "20"),
+            "include INC\nsave \"\"\nsave 900 1\nsave 1 1\nhz 20\n",
+        ),
+        (
+            "maxmemory 1mb\ninclude INC\n# x\n",
+            "maxmemory 2mb\n",
+            ("maxmemory", "3mb"),
+            "include INC\n# x\nmaxmemory 3mb\n",
+        ),
+        (
+            "include INC\nmaxmemory 1mb\n# x\n",
+            "maxmemory 2mb\n",
+            ("maxmemory", "3mb"),
+            "include INC\nmaxmemory 3mb\n# x\n",
+        ),
+        ("include INC\n", "maxmemory 2mb\n", ("maxmemory", "0"), "include INC\nmaxmemory 0\n"),
+        (
+            "include INC\n",
+            "requirepass a\n",
+            ("requirepass", ""),
+            "include INC\nrequirepass \"\"\n",
+        ),
+        (
+            "include INC\n",
+            "hz 20\n",
+            ("client-output-buffer-limit", "replica 1mb 2mb 3"),
+            &format!("include INC\n{limits}"),
+        ),
+        (
+            "include INC\n",
+            "client-output-buffer-limit replica 9mb 9mb 9\n",
+            ("client-output-buffer-limit", "replica 1mb 2mb 3"),
+            &format!("include INC\n{limits}"),
+        ),
+    ] {
+        WithInclude::new(main, included).assert_rewritten(&[changes], expected);
+    }
+}
+
+/// A replica that was promoted does not follow again after the next start.
+#[test]
+fn rewrite_takes_back_a_primary_that_an_included_file_names() {
+    let files = WithInclude::new("include INC\n", "replicaof 127.0.0.1 6379\n");
+    let mut store = files.load();
+    store.adopt(|config| config.replication.replicaof = None);
+    store.rewrite(&[], Added::Changed).unwrap();
+    assert_eq!(files.text(), "include INC\nreplicaof no one\n");
+    assert_eq!(files.load().current().replication.replicaof, None);
+}
+
+#[test]
+fn a_user_of_the_main_file_takes_the_place_of_an_included_one() {
+    let main = "user alice on +get\ninclude INC\nuser carol off\n";
+    let files = WithInclude::new(main, "user alice off\nuser bob on\n");
+    let store = files.load();
+    let lines = |users: &[Vec<value::Text>]| -> Vec<String> {
+        let words = |user: &Vec<value::Text>| {
+            user.iter()
+                .map(|word| word.to_string_lossy().into_owned())
+                .collect::<Vec<_>>()
+                .join(" ")
+        };
+        users.iter().map(words).collect()
+    };
+    assert_eq!(lines(&store.current().security.users), ["bob on", "alice on +get", "carol off"]);
+    assert_eq!(lines(store.included_users()), ["alice off", "bob on"]);
+    // Twice in the main file, or in included ones, is a mistake.
+    for (main, included) in [
+        ("user a on\nuser a on\n", ""),
+        ("include INC\n", "user a on\nuser a on\n"),
+        ("include INC\ninclude INC\n", "user a on\n"),
+    ] {
+        let files = WithInclude::new(main, included);
+        let error = load(&launch(&[files.main.to_str().unwrap()]), &mut std::io::empty(), &Lenient);
+        assert!(error.unwrap_err().to_string().contains("Duplicate user found"));
+    }
+}
+
 #[test]
 fn rewrite_without_a_file_or_a_folder_says_so() {
     let store = Store::new(Config::default(), None);
@@ -100,7 +273,7 @@ proptest! {
         }
         config.cluster.cluster_enabled = false;
         config.normalise();
-        let written = rewrite::merge(old, &config, &[], added);
+        let written = rewrite::merge(old, &config, &file::Included::default(), &[], added);
         let readable: Vec<u8> = written
             .split_inclusive(|b| *b == b'\n')
             .filter(|line| !line.starts_with(b"nonsense"))

@@ -8,6 +8,8 @@ use crate::clients::{ClientRecord, Clients, flag};
 use arc_swap::ArcSwap;
 use brisk_acl::file::{self, FILE_BYTES_MAX, Users};
 use brisk_acl::{DEFAULT_USER, Journal, User, Vocabulary};
+use brisk_config::choice::PubsubDefault;
+use brisk_config::value::Text;
 use brisk_config::{os_reason, replace_file};
 use brisk_structures::poison::EvenPoisoned;
 use std::collections::{BTreeMap, HashMap};
@@ -221,13 +223,36 @@ impl Accounts {
         replace_file(path, &text)
     }
 
-    /// The arguments of each `user` line that CONFIG REWRITE writes.
-    pub fn config_lines(&self) -> Vec<String> {
-        let line = |account: &Arc<Account>| {
-            let name = brisk_config::plain_or_quoted(&account.name);
-            format!("{name} {}", account.user().config_words())
+    /// The arguments of each `user` line that CONFIG REWRITE writes. Lines of `included` files define
+    /// their users at the next start, too: such a user is left out if it is as it was defined, and a user
+    /// that was deleted since gets a line that lets nobody in. O(users · included).
+    pub fn config_lines(&self, included: &[Vec<Text>], vocabulary: Vocabulary<'_>) -> Vec<String> {
+        let is_named = |words: &&Vec<Text>, name: &[u8]| {
+            words.first().is_some_and(|word| word.as_bytes() == name)
         };
-        self.list().iter().map(line).collect()
+        let line = |name: &[u8], user: &User| {
+            format!("{} {}", brisk_config::plain_or_quoted(name), user.config_words())
+        };
+        let accounts = self.list();
+        let mut lines = Vec::new();
+        for account in &accounts {
+            let (name, user) = (&*account.name, account.user());
+            let words = included.iter().find(|words| is_named(words, name));
+            let defined = words.and_then(|words| {
+                let rules: Vec<&[u8]> = words.iter().skip(1).map(Text::as_bytes).collect();
+                User::new(vocabulary.channels).changed(&rules, vocabulary).ok()
+            });
+            if defined.is_none_or(|defined| defined.config_words() != user.config_words()) {
+                lines.push(line(name, &user));
+            }
+        }
+        let names = included.iter().filter_map(|words| words.first());
+        for name in names.map(Text::as_bytes) {
+            if accounts.iter().all(|account| *account.name != *name) {
+                lines.push(line(name, &User::new(PubsubDefault::ResetChannels)));
+            }
+        }
+        lines
     }
 
     /// `requirepass` has changed.

@@ -5,8 +5,11 @@
 //!  file appendonly.aof.4.incr.aof seq 4 type h      history: replaced, to be removed
 //!  file appendonly.aof.5.incr.aof seq 5 type i      increments, by ascending number
 //! ```
-//! A line is words by twos, of which unknown ones are passed over, and names with odd bytes are
-//! quoted as in configuration files. A line that begins with `#` is a comment.
+//! A line is pairs of a key and a value, in any order, and ends with a newline. Names with odd bytes are
+//! quoted as in configuration files. A line that begins with `#` is a comment. Redis 8 adds `startoffset`
+//! and `endoffset`, which place an increment in the replication stream; both are read and not kept.
+//!
+//! Anything else is an error, also where Redis ignores it: a damaged line must not drop a file.
 //!
 //! A [`Manifest`] is a value: whoever changes the files changes a copy, writes that to the disk, and
 //! only then takes it for the truth.
@@ -15,8 +18,12 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+/// Bytes of a manifest. Servers write a few lines; readers take one byte more, which is an error.
+pub const MANIFEST_BYTES_MAX: usize = 16 << 20;
 /// Bytes of a line, its end included.
 const LINE_BYTES_MAX: usize = 1024;
+/// How the name ends of a base that is an RDB file.
+const RDB_BASE_ENDING: &[u8] = b".base.rdb";
 /// Numbers of files that are read: enough above it is left for those to come.
 const SEQ_MAX: i64 = i64::MAX / 2;
 
@@ -66,6 +73,14 @@ impl ManifestFile {
     pub fn path_in(&self, directory: &Path) -> PathBuf {
         directory.join(OsStr::from_bytes(&self.name))
     }
+
+    /// Whether the file has to begin with an RDB file: its name says so. No RDB file is empty, so an
+    /// empty file of this name has lost its content. Other files may be empty: a base of commands is
+    /// when the dataset was, an increment until the first write.
+    #[must_use]
+    pub fn is_named_rdb(&self) -> bool {
+        self.kind == FileKind::Base && self.name.ends_with(RDB_BASE_ENDING)
+    }
 }
 
 /// The files of one append-only file.
@@ -77,6 +92,21 @@ pub struct Manifest {
     /// The numbers given last.
     base_seq: i64,
     increment_seq: i64,
+}
+
+/// A base is [named as an RDB file](ManifestFile::is_named_rdb) and does not begin with one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the file is damaged: its name says that it is an RDB file, but {}", found(*.bytes))]
+pub struct NotRdb {
+    /// The length of the file.
+    pub bytes: u64,
+}
+
+fn found(bytes: u64) -> String {
+    match bytes {
+        0 => "it is empty".to_owned(),
+        _ => format!("its {bytes} bytes do not begin as one"),
+    }
 }
 
 /// Why a manifest cannot be read. The text is the one that servers log.
@@ -93,18 +123,45 @@ pub struct ManifestError {
 pub enum ManifestErrorKind {
     #[error("Found an empty AOF manifest")]
     Empty,
+    #[error("The AOF manifest has more than {MANIFEST_BYTES_MAX} bytes")]
+    TooLong,
     #[error("The AOF manifest file contains too long line")]
     TooLongLine,
+    #[error("The last line of the AOF manifest has no newline: its end may be missing")]
+    NoNewline,
+    #[error("The AOF manifest contains a zero byte")]
+    ZeroByte,
     #[error("Invalid AOF manifest file format")]
     Format,
+    #[error("Found an unknown key in the AOF manifest")]
+    UnknownKey,
+    #[error("Found the same key twice in a line of the AOF manifest")]
+    RepeatedKey,
     #[error("File can't be a path, just a filename")]
     Path,
+    #[error("Found the same file twice in the AOF manifest")]
+    RepeatedFile,
     #[error("Found duplicate base file information")]
     DuplicateBase,
     #[error("Found a non-monotonic sequence number")]
     Sequence,
     #[error("Unknown AOF file type")]
     Kind,
+    #[error("The AOF manifest lists no file to load")]
+    NothingToLoad,
+    #[error("The AOF manifest lists no base, and its increments do not begin with number 1")]
+    NoBase,
+}
+
+impl ManifestError {
+    /// The text, with the line that it is about.
+    #[must_use]
+    pub fn with_line(&self) -> String {
+        match &self.line {
+            Some((number, line)) => format!("{self}, at line {number}: '{}'", line.escape_ascii()),
+            None => self.to_string(),
+        }
+    }
 }
 
 /// The name of the manifest of an append-only file with the name `appendfilename`.
@@ -134,45 +191,65 @@ impl Manifest {
         Manifest { base: Some(base), base_seq: 1, ..Manifest::default() }
     }
 
-    /// Reads a manifest. O(text).
+    /// Reads a manifest. O(text · increments).
     ///
     /// # Errors
-    /// What is wrong with it, in the words of servers. Stricter than those are: names `.` and `..`
-    /// count as paths, and numbers end where there would be none left for new files.
+    /// What is wrong with it, with Redis's text where Redis refuses it too. Stricter than Redis, which
+    /// ignores what it does not know and takes the last of two equal keys: a line has each key once and
+    /// no other, numbers and types have nothing after them, all lines end with a newline, no byte is
+    /// zero, no loaded file is listed twice, and the files give a dataset. Names `.` and `..` count as
+    /// paths, and numbers end where there would be none left for new files.
     pub fn parse(text: &[u8]) -> Result<Manifest, ManifestError> {
+        let whole = |kind| ManifestError { line: None, kind };
         let mut manifest = Manifest::new();
         if text.is_empty() {
-            return Err(ManifestError { line: None, kind: ManifestErrorKind::Empty });
+            return Err(whole(ManifestErrorKind::Empty));
+        }
+        if text.len() > MANIFEST_BYTES_MAX {
+            return Err(whole(ManifestErrorKind::TooLong));
         }
         for (number, line) in lines(text).enumerate() {
-            if line.starts_with(b"#") {
-                continue;
+            let of_line =
+                |kind| ManifestError { line: Some((number + 1, trim(line).to_vec())), kind };
+            if line.contains(&0) {
+                return Err(of_line(ManifestErrorKind::ZeroByte));
             }
-            // Servers read text that ends at a zero.
-            let line = until_zero(line);
+            let is_comment = line.starts_with(b"#");
             if !line.ends_with(b"\n") {
-                return Err(ManifestError { line: None, kind: ManifestErrorKind::TooLongLine });
+                let is_long = line.len() >= LINE_BYTES_MAX;
+                return Err(whole(match is_long {
+                    true => ManifestErrorKind::TooLongLine,
+                    false => ManifestErrorKind::NoNewline,
+                }));
             }
-            let line = trim(line);
-            manifest
-                .add(line)
-                .map_err(|kind| ManifestError { line: Some((number + 1, line.to_vec())), kind })?;
+            if !is_comment {
+                manifest.add(trim(line)).map_err(of_line)?;
+            }
         }
-        Ok(manifest)
+        match (&manifest.base, manifest.increments.first()) {
+            (None, None) => Err(whole(ManifestErrorKind::NothingToLoad)),
+            // A rewrite that gives higher numbers to increments gives a base, too.
+            (None, Some(first)) if first.seq != 1 => Err(whole(ManifestErrorKind::NoBase)),
+            _ => Ok(manifest),
+        }
     }
 
     fn add(&mut self, line: &[u8]) -> Result<(), ManifestErrorKind> {
         let file = file_of(line)?;
+        let is_loaded = file.kind != FileKind::History;
         match file.kind {
             FileKind::Base if self.base.is_some() => return Err(ManifestErrorKind::DuplicateBase),
+            FileKind::Increment if file.seq <= self.increment_seq => {
+                return Err(ManifestErrorKind::Sequence);
+            }
+            _ if is_loaded && self.is_loaded(&file.name) => {
+                return Err(ManifestErrorKind::RepeatedFile);
+            }
             FileKind::Base => {
                 self.base_seq = file.seq;
                 self.base = Some(file);
             }
             FileKind::History => self.history.push(file),
-            FileKind::Increment if file.seq <= self.increment_seq => {
-                return Err(ManifestErrorKind::Sequence);
-            }
             FileKind::Increment => {
                 self.increment_seq = file.seq;
                 self.increments.push(file);
@@ -221,9 +298,9 @@ impl Manifest {
 
     /// Adds the increment that is written next, and gives it.
     pub fn new_increment(&mut self, appendfilename: &[u8]) -> &ManifestFile {
-        self.increment_seq = self.increment_seq.saturating_add(1);
-        let suffix = format!(".{}.incr.aof", self.increment_seq);
-        let name = [appendfilename, suffix.as_bytes()].concat();
+        let name_of = |seq: i64| [appendfilename, format!(".{seq}.incr.aof").as_bytes()].concat();
+        let name;
+        (self.increment_seq, name) = self.unused(self.increment_seq, name_of);
         let file = ManifestFile { name, seq: self.increment_seq, kind: FileKind::Increment };
         let at = self.increments.len();
         self.increments.push(file);
@@ -236,13 +313,30 @@ impl Manifest {
         if let Some(old) = self.base.take() {
             self.history.insert(0, ManifestFile { kind: FileKind::History, ..old });
         }
-        self.base_seq = self.base_seq.saturating_add(1);
         let end = match format {
             BaseFormat::Rdb => "rdb",
             BaseFormat::Commands => "aof",
         };
-        let name = [appendfilename, format!(".{}.base.{end}", self.base_seq).as_bytes()].concat();
+        let name_of = |seq: i64| [appendfilename, format!(".{seq}.base.{end}").as_bytes()].concat();
+        let name;
+        (self.base_seq, name) = self.unused(self.base_seq, name_of);
         self.base.insert(ManifestFile { name, seq: self.base_seq, kind: FileKind::Base })
+    }
+
+    /// The next number after `last` whose name no loaded file has, and that name. O(files²).
+    fn unused(&self, last: i64, name_of: impl Fn(i64) -> Vec<u8>) -> (i64, Vec<u8>) {
+        let mut seq = last.saturating_add(1);
+        loop {
+            let name = name_of(seq);
+            if seq == i64::MAX || !self.is_loaded(&name) {
+                return (seq, name);
+            }
+            seq += 1;
+        }
+    }
+
+    fn is_loaded(&self, name: &[u8]) -> bool {
+        self.files_to_load().any(|file| file.name == name)
     }
 
     /// Makes history of all increments but the last `kept`: a new base contains them.
@@ -257,7 +351,7 @@ impl Manifest {
     /// is not among them. O(files²), of which there are few.
     pub fn take_history(&mut self) -> Vec<ManifestFile> {
         let mut history = std::mem::take(&mut self.history);
-        history.retain(|old| self.files_to_load().all(|used| used.name != old.name));
+        history.retain(|old| !self.is_loaded(&old.name));
         history
     }
 }
@@ -274,17 +368,15 @@ fn lines(text: &[u8]) -> impl Iterator<Item = &[u8]> {
     })
 }
 
-fn until_zero(text: &[u8]) -> &[u8] {
-    let len = text.iter().position(|byte| *byte == 0).unwrap_or(text.len());
-    &text[..len]
-}
-
 fn trim(line: &[u8]) -> &[u8] {
     let blank = |byte: &u8| matches!(byte, b' ' | b'\t' | b'\r' | b'\n');
     let start = line.iter().position(|byte| !blank(byte)).unwrap_or(line.len());
     let end = line.iter().rposition(|byte| !blank(byte)).map_or(start, |last| last + 1);
     &line[start..end]
 }
+
+/// The keys of a line, in the order of their bits in `seen`.
+const KEYS: [&[u8]; 5] = [b"file", b"seq", b"type", b"startoffset", b"endoffset"];
 
 fn file_of(line: &[u8]) -> Result<ManifestFile, ManifestErrorKind> {
     const FORMAT: ManifestErrorKind = ManifestErrorKind::Format;
@@ -293,51 +385,46 @@ fn file_of(line: &[u8]) -> Result<ManifestFile, ManifestErrorKind> {
     if pairs.len() < 3 || !rest.is_empty() {
         return Err(FORMAT);
     }
-    let (mut name, mut seq, mut kind) = (None, 0, None);
+    let mut values: [Option<&[u8]>; KEYS.len()] = [None; KEYS.len()];
+    let (mut is_unknown, mut is_repeated) = (false, false);
     for [key, value] in pairs {
-        let (key, value) = (until_zero(key), until_zero(value));
-        if key.eq_ignore_ascii_case(b"file") {
-            if value.iter().any(|byte| matches!(byte, b'/' | b'\\'))
-                || matches!(value, b"." | b"..")
-            {
-                return Err(ManifestErrorKind::Path);
-            }
-            name = Some(value.to_vec());
-        } else if key.eq_ignore_ascii_case(b"seq") {
-            seq = leading_number(value);
-        } else if key.eq_ignore_ascii_case(b"type") {
-            kind = value.first().copied();
+        match KEYS.iter().position(|known| key.eq_ignore_ascii_case(known)) {
+            Some(at) => is_repeated |= values[at].replace(value).is_some(),
+            None => is_unknown = true,
         }
     }
-    let (Some(name), Some(kind)) = (name, kind) else {
-        return Err(FORMAT);
-    };
-    if seq == 0 || seq > SEQ_MAX {
+    let [name, seq, kind, start, end] = values;
+    // The faults that Redis finds come first, with its text.
+    let (Some(name), Some(seq), Some(kind)) = (name, seq, kind) else { return Err(FORMAT) };
+    if name.iter().any(|byte| matches!(byte, b'/' | b'\\')) || matches!(name, b"" | b"." | b"..") {
+        return Err(ManifestErrorKind::Path);
+    }
+    let seq = decimal(seq).filter(|seq| (1..=SEQ_MAX).contains(seq)).ok_or(FORMAT)?;
+    if kind.is_empty() || name.contains(&0) {
         return Err(FORMAT);
     }
     let kind = match kind {
-        b'b' => FileKind::Base,
-        b'h' => FileKind::History,
-        b'i' => FileKind::Increment,
+        b"b" => FileKind::Base,
+        b"h" => FileKind::History,
+        b"i" => FileKind::Increment,
         _ => return Err(ManifestErrorKind::Kind),
     };
-    Ok(ManifestFile { name, seq, kind })
+    if is_unknown {
+        return Err(ManifestErrorKind::UnknownKey);
+    }
+    if is_repeated {
+        return Err(ManifestErrorKind::RepeatedKey);
+    }
+    if [start, end].into_iter().flatten().any(|offset| decimal(offset).is_none()) {
+        return Err(FORMAT);
+    }
+    Ok(ManifestFile { name: name.to_vec(), seq, kind })
 }
 
-/// The number that a text begins with, as C's `atoll` finds it; 0 if it begins with none.
-fn leading_number(text: &[u8]) -> i64 {
-    let text = text.trim_ascii_start();
-    let (negative, digits) = match text {
-        [b'-', digits @ ..] => (true, digits),
-        [b'+', digits @ ..] => (false, digits),
-        digits => (false, digits),
-    };
-    let digits = digits.iter().take_while(|byte| byte.is_ascii_digit());
-    digits.fold(0i64, |number, digit| {
-        let digit = i64::from(digit - b'0');
-        let number = number.saturating_mul(10);
-        if negative { number.saturating_sub(digit) } else { number.saturating_add(digit) }
-    })
+/// A text of decimal digits and nothing else.
+fn decimal(text: &[u8]) -> Option<i64> {
+    let is_number = text.iter().all(u8::is_ascii_digit);
+    str::from_utf8(text).ok().filter(|_| is_number)?.parse().ok()
 }
 
 /// Appends a name, quoted if it would not be read as one word otherwise.
@@ -391,12 +478,87 @@ mod tests {
     }
 
     #[test]
-    fn words_in_any_order_comments_and_unknown_words_are_read() {
-        let text = b"# a comment\n  SEQ 3x type increment later yes File a\r\n";
+    fn keys_in_any_order_and_comments_are_read() {
+        let text = b"# a comment\n\tSEQ 03  type i File \"a\" \r\nseq 3 type b file b\n";
         let manifest = Manifest::parse(text).unwrap();
-        assert_eq!(manifest.format(), b"file a seq 3 type i\n");
-        assert_eq!(Manifest::parse(b"# nothing\n"), Ok(Manifest::new()));
-        assert_eq!(Manifest::parse(b"# nothing"), Ok(Manifest::new()));
+        assert_eq!(manifest.format(), b"file b seq 3 type b\nfile a seq 3 type i\n");
+    }
+
+    /// Redis 8 writes these where it has noted them.
+    #[test]
+    fn places_in_the_replication_stream_are_read() {
+        let text = b"file b seq 1 type b\nfile a seq 1 type i startoffset 0 endoffset 4711\n\
+                     file c seq 2 type i startoffset 4711\n";
+        let manifest = Manifest::parse(text).unwrap();
+        assert_eq!(names(manifest.files_to_load()), ["b", "a", "c"]);
+        assert_eq!(
+            error(b"file a seq 1 type i startoffset x\n"),
+            "Invalid AOF manifest file format"
+        );
+    }
+
+    /// Each of these drops a file or loads it twice if it is ignored, as Redis 7.0 does.
+    #[test]
+    fn what_is_not_exactly_a_line_is_an_error() {
+        use ManifestErrorKind::*;
+        for (text, expected) in [
+            (&b"file a seq 1 type b\tfile i seq 1 type i\n"[..], RepeatedKey),
+            (b"file a seq 1 type b file i seq 1 type i\n", RepeatedKey),
+            (b"file a seq 1 type b type i\n", RepeatedKey),
+            (b"file a seq 1 type b seq 1\n", RepeatedKey),
+            (b"file a seq 1 type b FILE a\n", RepeatedKey),
+            (b"file a seq 1 type b later yes\n", UnknownKey),
+            (b"file a seq 1 type b \"\" x\n", UnknownKey),
+            (b"file a seq 1x type b\n", Format),
+            (b"file a seq +1 type b\n", Format),
+            (b"file a seq -1 type b\n", Format),
+            (b"file a seq 0x1 type b\n", Format),
+            (b"file a seq 9223372036854775807 type b\n", Format),
+            (b"file a seq 18446744073709551617 type b\n", Format),
+            (b"file a seq \"\" type b\n", Format),
+            (b"file \"a\\x00b\" seq 1 type b\n", Format),
+            (b"file \"\" seq 1 type b\n", Path),
+            (b"file a seq 1 type base\n", Kind),
+            (b"file a seq 1 type bi\n", Kind),
+            (b"file a seq 1 type \"b\\x00\"\n", Kind),
+            (b"file a seq 1 type b\0\n", ZeroByte),
+            (b"# \0\nfile a seq 1 type b\n", ZeroByte),
+            (b"file a seq 1 type b\n\0", ZeroByte),
+            (b"file a seq 1 type b\n# end", NoNewline),
+            (b"file a seq 1 type b\nfile i seq 1 type ", NoNewline),
+            (b"# nothing\n", NothingToLoad),
+            (b"file a seq 1 type h\n", NothingToLoad),
+            (b"# file a seq 1 type b\nfile i seq 2 type i\n", NoBase),
+            (b"file a seq 1 type b\nfile a seq 1 type i\n", RepeatedFile),
+            (b"file i seq 1 type i\nfile i seq 2 type i\n", RepeatedFile),
+            (b"file i seq 1 type i\nfile i seq 1 type b\n", RepeatedFile),
+        ] {
+            let found = Manifest::parse(text).unwrap_err().kind;
+            assert_eq!(found, expected, "{}", text.escape_ascii());
+        }
+        let text = [b"#".repeat(1000), b"\n".to_vec()].concat().repeat(MANIFEST_BYTES_MAX / 1000);
+        assert_eq!(Manifest::parse(&text).unwrap_err().kind, TooLong);
+    }
+
+    /// Whatever one byte becomes: the files are the same, or it is an error. A comment hides a line, and
+    /// a digit, a letter of a name or a type may become another; then the numbers or the files differ.
+    #[test]
+    fn no_blank_and_no_newline_can_be_replaced_unseen() {
+        let text = b"file a.1.base.rdb seq 1 type b\nfile a.1.incr.aof seq 1 type i\n";
+        let whole = Manifest::parse(text).unwrap();
+        for at in (0..text.len()).filter(|at| text[*at].is_ascii_whitespace()) {
+            for byte in (0..=255).filter(|byte| *byte != text[at]) {
+                let mut changed = text.to_vec();
+                changed[at] = byte;
+                if let Ok(manifest) = Manifest::parse(&changed) {
+                    assert_eq!(manifest, whole, "{}", changed.escape_ascii());
+                }
+            }
+        }
+        for len in 0..text.len() {
+            let kept = Manifest::parse(&text[..len]);
+            assert!(kept.is_err() || text[..len].ends_with(b"\n"), "{len}");
+        }
     }
 
     /// The texts, and which text belongs to what, are those of a server of 7.0.
@@ -406,8 +568,6 @@ mod tests {
         let long = [&b"file a seq 1 type b x "[..], &[b'y'; 1002], b"\n"].concat();
         for (text, expected) in [
             (&b""[..], "Found an empty AOF manifest"),
-            (b"file a seq 1 type b", "The AOF manifest file contains too long line"),
-            (b"file a seq 1 \0type b\n", "The AOF manifest file contains too long line"),
             (&long, "The AOF manifest file contains too long line"),
             (b"\n", format),
             (b"!!!\n", format),
@@ -429,7 +589,6 @@ mod tests {
                 b"file a seq 2 type i\nfile b seq 2 type i\n",
                 "Found a non-monotonic sequence number",
             ),
-            (b"file a seq -1 type i\n", "Found a non-monotonic sequence number"),
             (b"file a seq 1 type x\n", "Unknown AOF file type"),
         ] {
             assert_eq!(error(text), expected, "{}", text.escape_ascii());
@@ -440,7 +599,7 @@ mod tests {
 
     #[test]
     fn a_line_of_the_longest_length_is_read() {
-        let mut text = b"file a seq 1 type b x ".to_vec();
+        let mut text = b"seq 1 type b file ".to_vec();
         text.resize(LINE_BYTES_MAX - 1, b'y');
         text.push(b'\n');
         assert!(Manifest::parse(&text).is_ok());
@@ -484,6 +643,17 @@ mod tests {
     }
 
     #[test]
+    fn a_new_file_never_has_the_name_of_one_that_is_loaded() {
+        let text = b"file x.2.base.rdb seq 1 type b\nfile x.2.incr.aof seq 1 type i\n";
+        let mut manifest = Manifest::parse(text).unwrap();
+        assert_eq!(manifest.new_increment(b"x").name, b"x.3.incr.aof");
+        let text = b"file x.2.base.rdb seq 1 type i\n";
+        let mut manifest = Manifest::parse(text).unwrap();
+        manifest.replace_base(b"x", BaseFormat::Rdb);
+        assert_eq!(manifest.replace_base(b"x", BaseFormat::Rdb).name, b"x.3.base.rdb");
+    }
+
+    #[test]
     fn a_single_old_file_becomes_the_base() {
         let mut manifest = Manifest::upgraded(NAME);
         assert_eq!(manifest.format(), b"file appendonly.aof seq 1 type b\n");
@@ -493,7 +663,7 @@ mod tests {
 
     #[test]
     fn odd_names_are_read_as_they_were_written() {
-        let odd: [&[u8]; 6] = [b"", b"it's", b"'a'", b"a b", b"\xff\x07\"\n", b"#a"];
+        let odd: [&[u8]; 5] = [b"it's", b"'a'", b"a b", b"\xff\x07\"\n", b"#a"];
         for name in odd {
             let manifest = Manifest::upgraded(name);
             assert_eq!(Manifest::parse(&manifest.format()), Ok(manifest), "{name:?}");

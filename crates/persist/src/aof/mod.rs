@@ -38,5 +38,5 @@ pub mod writer;
 
 pub use command::Command;
 pub use fault::{AofError, Fault, FaultKind};
-pub use manifest::{BaseFormat, FileKind, Manifest, ManifestError, ManifestFile};
+pub use manifest::{BaseFormat, FileKind, Manifest, ManifestError, ManifestFile, NotRdb};
 pub use reader::{AofReader, Event, EventKind, has_preamble};

@@ -11,18 +11,19 @@ use brisk_node::core::Core;
 use brisk_node::core::shared::Shared;
 use brisk_node::persistence::aof::ending::{self, FIX};
 use brisk_node::persistence::aof::home::Home;
+use brisk_node::persistence::aof::lock;
 use brisk_node::persistence::aof::rewrite;
 use brisk_node::persistence::disk::{Disk, System};
 use brisk_node::persistence::loading;
 use brisk_node::persistence::snapshot::Unreadable;
 use brisk_node::script::libraries::Policy;
 use brisk_persist::aof::{
-    AofError, AofReader, EventKind, FileKind, Manifest, ManifestFile, has_preamble,
+    AofError, AofReader, EventKind, FileKind, Manifest, ManifestFile, NotRdb, has_preamble,
 };
 use std::io::{Read, Seek};
 use std::ops::Range;
 use std::path::Path;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// Commands are gathered up to so many bytes, so that they are cut and looked up ahead.
 const GATHERED_BYTES: usize = 256 << 10;
@@ -35,6 +36,9 @@ const GATHERED_BYTES: usize = 256 << 10;
 /// settings allow to be cut off.
 pub fn load(shared: &Shared, steps: &Steps) -> Result<(), String> {
     let home = Home::of(&shared.config());
+    // Loading may truncate a file, so it has to be ours before it is read.
+    let locked = shared.aof.lock_files(&home, lock::WAIT_RUNNING, &shared.log);
+    locked.map_err(|error| error.to_string())?;
     let manifest = home.find(&System)?;
     if let Some(manifest) = &manifest {
         load_files(&mut AtStart { shared, steps }, shared, &home, manifest)?;
@@ -58,13 +62,22 @@ pub fn load_again(core: &mut Core) -> Result<(), String> {
         shared.aof.flush(shared).map_err(|error| os_reason(&error))?;
     }
     let home = Home::of(&core.config);
+    let locked = shared.aof.lock_files(&home, Duration::ZERO, &shared.log);
+    locked.map_err(|error| error.to_string())?;
+    let loaded = load_found(core, &home);
+    shared.aof.release_unused_locks();
+    loaded
+}
+
+fn load_found(core: &mut Core, home: &Home) -> Result<(), String> {
+    let shared = core.shared;
     let manifest = home.find(&System)?.ok_or("there is no append-only file")?;
     let had_hooks = core.env.hooks.replace_own(Hooks::empty());
     let propagated = core.env.hooks.get().contains(Hooks::PROPAGATE);
     core.env.hooks.set(Hooks::PROPAGATE, false);
     forget(core);
     let replay = Replay::new(core);
-    let loaded = load_files(&mut Again { core, replay }, shared, &home, &manifest);
+    let loaded = load_files(&mut Again { core, replay }, shared, home, &manifest);
     core.env.hooks.set(Hooks::PROPAGATE, propagated);
     core.env.hooks.replace_own(had_hooks);
     loaded
@@ -182,7 +195,11 @@ fn load_file<T: Target>(
     };
     let mut source = System.open(&path).map_err(unreadable)?;
     let mut from = 0;
-    if has_preamble(&mut source).map_err(unreadable)? {
+    let is_rdb = has_preamble(&mut source).map_err(unreadable)?;
+    if !is_rdb && file.kind == FileKind::Base {
+        check_base(shared, file, System.len(&source).map_err(unreadable)?)?;
+    }
+    if is_rdb {
         let (position, functions) = target.load_base(&path).map_err(|error| {
             format!("Error reading the RDB preamble of the AOF file {name}: {error}. {FIX}")
         })?;
@@ -203,6 +220,26 @@ fn load_file<T: Target>(
     let kind = if file.kind == FileKind::Base { "base" } else { "incr" };
     let seconds = began.elapsed().as_secs_f64();
     shared.log.notice(format_args!("DB loaded from {kind} file {name}: {seconds:.3} seconds"));
+    Ok(())
+}
+
+/// A base that does not begin with an RDB file: whether it may hold commands.
+///
+/// # Errors
+/// It should be an RDB file: it has lost its content, and the dataset would be empty.
+fn check_base(shared: &Shared, file: &ManifestFile, bytes: u64) -> Result<(), String> {
+    let name = String::from_utf8_lossy(&file.name);
+    if file.is_named_rdb() {
+        let fault = NotRdb { bytes };
+        return Err(format!(
+            "Bad file format reading the append only file {name}: {fault}; restore the file from a backup"
+        ));
+    }
+    if bytes == 0 {
+        shared.log.warning(format_args!(
+            "The base AOF {name} is empty. It is whole if the dataset was empty when it was written."
+        ));
+    }
     Ok(())
 }
 

@@ -181,6 +181,7 @@ impl Loading {
                 // It may have been switched off meanwhile.
                 let is_wanted = core.shared.config().persistence.appendonly;
                 let opened = if is_wanted { rewrite::open(core, manifest) } else { Ok(()) };
+                core.shared.aof.release_unused_locks();
                 let _ = done.send(opened);
             }
         }

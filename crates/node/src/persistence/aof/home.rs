@@ -2,15 +2,12 @@
 
 use crate::persistence::disk::Disk;
 use brisk_config::{Config, os_reason};
-use brisk_persist::aof::manifest::{manifest_name, temporary_manifest_name};
+use brisk_persist::aof::manifest::{MANIFEST_BYTES_MAX, manifest_name, temporary_manifest_name};
 use brisk_persist::aof::{Manifest, ManifestFile};
 use std::ffi::OsStr;
 use std::io::{self, ErrorKind, Read, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-
-/// A manifest is a few lines.
-const MANIFEST_BYTES_MAX: u64 = 16 << 20;
 
 /// A manifest did not take its place.
 #[derive(Debug)]
@@ -62,10 +59,10 @@ impl Home {
         let path = self.manifest();
         let failed = |reason: String| format!("The AOF manifest {}: {reason}", path.display());
         let mut text = Vec::new();
-        let read =
-            disk.open(&path).and_then(|file| file.take(MANIFEST_BYTES_MAX).read_to_end(&mut text));
+        let most = MANIFEST_BYTES_MAX as u64 + 1;
+        let read = disk.open(&path).and_then(|file| file.take(most).read_to_end(&mut text));
         match read {
-            Ok(_) => Manifest::parse(&text).map(Some).map_err(|error| failed(error.to_string())),
+            Ok(_) => Manifest::parse(&text).map(Some).map_err(|error| failed(error.with_line())),
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
             Err(error) => Err(failed(os_reason(&error))),
         }

@@ -19,6 +19,7 @@
 //! | `files` | the order of work on files: at the start, and in a rewrite |
 //! | `progress` | what is pending goes into the file, and onto the disk |
 //! | `home` | the manifest and its directory |
+//! | `lock` | no two servers write to the same files |
 //! | `writer` | who writes, and puts it on the disk |
 //! | `ending` | what becomes of a file that is not whole |
 //! | `power` | tests: losses of power, and errors, at any call |
@@ -29,6 +30,7 @@ pub mod ending;
 mod file;
 mod files;
 pub mod home;
+pub mod lock;
 #[cfg(test)]
 mod power;
 mod progress;

@@ -13,6 +13,7 @@
 
 use super::files::{self, BaseStyle};
 use super::home::Home;
+use super::lock;
 use super::state::Mode;
 use crate::core::Core;
 use crate::core::shared::Shared;
@@ -132,6 +133,7 @@ fn begin(core: &Core) -> Result<()> {
     let begun = begin_alone(core);
     if begun.is_err() {
         is_running.store(false, Ordering::SeqCst);
+        core.shared.aof.release_unused_locks();
     }
     begun
 }
@@ -150,6 +152,11 @@ fn begin_alone(core: &Core) -> Result<()> {
     let (shared, aof) = (core.shared, &core.shared.aof);
     let config = Arc::clone(&core.config);
     let home = Home::of(&config);
+    aof.lock_files(&home, Duration::ZERO, &shared.log).map_err(|error| {
+        shared.log.warning(format_args!("{error}"));
+        aof.rewrite.note_failed();
+        refused()
+    })?;
     let mut next = if aof.is_on() {
         aof.manifest.lock().even_poisoned().clone()
     } else {
@@ -263,7 +270,9 @@ fn write_base(
     }
     // As it is set by now.
     let removes_history = !shared.config().persistence.aof_disable_auto_gc;
-    aof.name_base(&System, home, manifest, removes_history).map_err(|error| os_reason(&error))
+    aof.name_base(&System, home, manifest, removes_history).map_err(|error| os_reason(&error))?;
+    aof.locks.lock().even_poisoned().keep_only(home);
+    Ok(())
 }
 
 /// CONFIG SET aof-disable-auto-gc no: what was replaced is removed. All other workers stand still; a
@@ -304,6 +313,7 @@ fn end(shared: &Shared, done: std::result::Result<(), String>, began: Instant) {
     rewrite.count.fetch_add(1, Ordering::Relaxed);
     *rewrite.began.lock().even_poisoned() = None;
     rewrite.is_running.store(false, Ordering::SeqCst);
+    aof.release_unused_locks();
 }
 
 /// Begins with the files of a manifest, or with none: after they were loaded, before anybody is served.
@@ -331,11 +341,12 @@ pub fn open(core: &Core, manifest: Option<Manifest>) -> std::result::Result<(), 
     Ok(())
 }
 
-/// CONFIG SET appendonly yes: whether files can be made where these settings want them.
+/// CONFIG SET appendonly yes: whether files can be made where these settings want them, and no other
+/// server has them. The first rewrite locks them.
 ///
 /// # Errors
 /// They cannot: in words for the log.
-pub fn try_home(config: &Config) -> std::result::Result<(), String> {
+pub fn try_home(shared: &Shared, config: &Config) -> std::result::Result<(), String> {
     let home = Home::of(config);
     // A base may be being written.
     let file = home.dir.join(format!("temp-appendonly-{}.aof", std::process::id()));
@@ -346,7 +357,11 @@ pub fn try_home(config: &Config) -> std::result::Result<(), String> {
     tried.map_err(|error| {
         let (dir, reason) = (home.dir.display(), os_reason(&error));
         format!("Can't open or create append-only dir {dir}: {reason}")
-    })
+    })?;
+    if shared.aof.locks.lock().even_poisoned().holds(&home) {
+        return Ok(());
+    }
+    lock::lock(&home, Duration::ZERO, &shared.log).map(drop).map_err(|error| error.to_string())
 }
 
 /// The append-only file was asked for, and its first base is being written or about to be.
@@ -411,4 +426,5 @@ pub fn close(shared: &Shared) {
     // Nor is an error that nobody can mend.
     aof.note_success(shared);
     aof.rewrite.is_scheduled.store(false, Ordering::SeqCst);
+    aof.release_unused_locks();
 }

@@ -2,10 +2,12 @@
 
 use super::file::File;
 use super::home::Home;
+use super::lock::{LockError, Locks};
 use crate::persistence::disk::{Disk, System};
 use brisk_config::choice::AppendFsync;
 use brisk_config::directives::persistence::Persistence;
 use brisk_engine::keyspace::{Cut, Journal, Ticket};
+use brisk_observe::log::Log;
 use brisk_persist::aof::Manifest;
 use brisk_reactor::unix_ms;
 use brisk_structures::poison::EvenPoisoned;
@@ -13,7 +15,7 @@ use std::collections::VecDeque;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU64, AtomicUsize, Ordering, fence};
 use std::sync::{Arc, Condvar, Mutex};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// A batch that waits is added to up to this size: a reader holds one in memory.
 const BATCH_BYTES: usize = 1 << 20;
@@ -132,6 +134,8 @@ pub struct Aof<D: Disk = System> {
     pub(super) figures: Figures,
     /// The files, as they are on the disk or will be with the next that is written to.
     pub(super) manifest: Mutex<Manifest>,
+    /// No other server uses these files.
+    pub(super) locks: Mutex<Locks>,
     pub(super) rewrite: Rewrite,
 }
 
@@ -210,6 +214,7 @@ impl<D: Disk> Aof<D> {
             waiting: (0..workers).map(|_| AtomicBool::new(false)).collect(),
             figures: Figures::default(),
             manifest: Mutex::default(),
+            locks: Mutex::default(),
             rewrite: Rewrite { last_seconds: AtomicI64::new(-1), ..Rewrite::default() },
         }
     }
@@ -226,6 +231,24 @@ impl<D: Disk> Aof<D> {
     /// Only while all workers but one stand still, or before they begin.
     pub(super) fn set_mode(&self, mode: Mode) {
         self.mode.store(mode as u8, Ordering::SeqCst);
+    }
+
+    /// Locks the files in `home`, if this server has not locked them; waits so long for another server
+    /// that has, see [`super::lock`].
+    ///
+    /// # Errors
+    /// Another server has them, or they cannot be locked.
+    pub fn lock_files(&self, home: &Home, wait: Duration, log: &Log) -> Result<(), LockError> {
+        self.locks.lock().even_poisoned().acquire(home, wait, log)
+    }
+
+    /// Releases the locks if nothing is written: there is no file and no rewrite. A rewrite is marked as
+    /// running before it locks, so a lock that it needs is not released.
+    pub fn release_unused_locks(&self) {
+        let mut locks = self.locks.lock().even_poisoned();
+        if !self.is_on() && !self.rewrite.is_running.load(Ordering::SeqCst) {
+            locks.release();
+        }
     }
 
     /// There is a base by now: what is written is of use. Not if the file was switched off meanwhile.

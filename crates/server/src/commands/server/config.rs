@@ -156,7 +156,11 @@ pub(super) fn rewrite_file(call: &mut Call<'_>, added: Added) -> Result<Outcome>
     let store = store(shared);
     // Users stand in one place: the aclfile, if there is one.
     let has_file = !store.current().security.aclfile.is_empty();
-    let lines = if has_file { Vec::new() } else { shared.accounts.config_lines() };
+    let lines = if has_file {
+        Vec::new()
+    } else {
+        shared.accounts.config_lines(store.included_users(), shared.vocabulary())
+    };
     let done = store.rewrite(&[Replacement { directive: "user", lines }], added);
     drop(store);
     match done {

@@ -42,7 +42,7 @@ pub(super) fn prepare(
         reserve_files(shared, new)?;
     }
     if new.persistence.appendonly && !old.persistence.appendonly {
-        rewrite::try_home(new).map_err(|reason| {
+        rewrite::try_home(shared, new).map_err(|reason| {
             shared.log.warning(format_args!("{reason}"));
             let reason = "Unable to turn on AOF. Check server logs.".into();
             Rejection { directive: "appendonly", reason }

@@ -1,0 +1,269 @@
+//! No two servers write to the same append-only file.
+//!
+//! ```text
+//!  appendonlydir/appendonly.aof.lock     locked (flock) while a server uses appendonly.aof in this directory
+//! ```
+//! The kernel releases the lock when the process ends, however it ends. The lock file stays and is locked
+//! again by the next server; it holds the process id of the last one that locked it, for the error of
+//! another. Servers with another `appendfilename` may use the same directory.
+//!
+//! A server locks before it reads, since loading may truncate a file. Several locks are held only from
+//! CONFIG SET dir until a rewrite has moved the files.
+
+use super::home::Home;
+use crate::persistence::disk::{Disk, System};
+use brisk_config::os_reason;
+use brisk_observe::log::Log;
+use std::ffi::OsStr;
+use std::fs::{self, File, TryLockError};
+use std::io::{self, ErrorKind, Read, Seek, Write};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// How long a start waits for a server that runs: it may be about to end.
+pub const WAIT_RUNNING: Duration = Duration::from_secs(2);
+/// How long it waits for a process that is ending: the kernel gives its memory back first.
+const WAIT_ENDING: Duration = Duration::from_secs(60);
+/// Between two tries.
+const RETRY: Duration = Duration::from_millis(5);
+/// Directories that are locked at a time, at most.
+const LOCKS_MAX: usize = 16;
+/// Bytes of a process id in the lock file, its newline included.
+const PID_BYTES_MAX: u64 = 21;
+
+/// The lock of one append-only file; released when it is dropped.
+#[derive(Debug)]
+pub struct HomeLock {
+    path: PathBuf,
+    /// `None` on a file system that has no locks.
+    file: Option<File>,
+}
+
+impl HomeLock {
+    fn is_at(&self, path: &Path) -> bool {
+        if self.path != path {
+            return false;
+        }
+        // The directory may have been removed and made again.
+        let Some(file) = &self.file else { return true };
+        match (file.metadata(), fs::metadata(path)) {
+            (Ok(held), Ok(there)) => (held.dev(), held.ino()) == (there.dev(), there.ino()),
+            _ => false,
+        }
+    }
+}
+
+/// Why an append-only file cannot be locked.
+#[derive(Debug, thiserror::Error)]
+pub enum LockError {
+    #[error(
+        "The append-only file {home} is in use by another server{}: {lock} is locked. Give this \
+         server another dir, appenddirname or appendfilename",
+        .pid.map_or_else(String::new, |pid| format!(" (process {pid})"))
+    )]
+    InUse { home: String, lock: String, pid: Option<u32> },
+    #[error("Can't lock the append-only file: {path}: {reason}")]
+    Failed { path: String, reason: String },
+    #[error("Can't lock the append-only file: {LOCKS_MAX} directories are locked already")]
+    TooMany,
+}
+
+/// The locks that a server holds.
+#[derive(Debug, Default)]
+pub(super) struct Locks(Vec<HomeLock>);
+
+impl Locks {
+    /// Locks an append-only file, if it is not held; see [`lock`].
+    pub(super) fn acquire(
+        &mut self,
+        home: &Home,
+        wait: Duration,
+        log: &Log,
+    ) -> Result<(), LockError> {
+        let path = lock_path(home);
+        if self.0.iter().any(|held| held.is_at(&path)) {
+            return Ok(());
+        }
+        if self.0.len() >= LOCKS_MAX {
+            return Err(LockError::TooMany);
+        }
+        self.0.push(lock(home, wait, log)?);
+        Ok(())
+    }
+
+    /// The files are in `home` now: all other locks are released.
+    pub(super) fn keep_only(&mut self, home: &Home) {
+        let path = lock_path(home);
+        self.0.retain(|held| held.is_at(&path));
+    }
+
+    pub(super) fn release(&mut self) {
+        self.0.clear();
+    }
+
+    pub(super) fn holds(&self, home: &Home) -> bool {
+        let path = lock_path(home);
+        self.0.iter().any(|held| held.is_at(&path))
+    }
+}
+
+fn lock_path(home: &Home) -> PathBuf {
+    home.dir.join(OsStr::from_bytes(&[&*home.name, b".lock"].concat()))
+}
+
+/// Makes the directory, if there is none, and locks the append-only file in it. If another server has it,
+/// waits for that one: `wait` while it runs, longer while its process is ending.
+///
+/// # Errors
+/// Another server has it, or the lock file cannot be made.
+pub fn lock(home: &Home, wait: Duration, log: &Log) -> Result<HomeLock, LockError> {
+    let path = lock_path(home);
+    let failed = |path: &Path, error: &io::Error| LockError::Failed {
+        path: path.display().to_string(),
+        reason: os_reason(error),
+    };
+    System.create_dir(&home.dir).map_err(|error| failed(&home.dir, &error))?;
+    let file = File::options().read(true).write(true).create(true).truncate(false).open(&path);
+    let mut file = file.map_err(|error| failed(&path, &error))?;
+    let began = Instant::now();
+    let mut is_waiting = false;
+    loop {
+        match file.try_lock() {
+            Ok(()) => break,
+            Err(TryLockError::WouldBlock) => {
+                let pid = pid_in(&mut file);
+                let most = if pid.is_some_and(is_ending) { WAIT_ENDING } else { wait };
+                if began.elapsed() >= most {
+                    let home = home.dir.join(OsStr::from_bytes(&home.name)).display().to_string();
+                    return Err(LockError::InUse { home, lock: path.display().to_string(), pid });
+                }
+                if !std::mem::replace(&mut is_waiting, true) {
+                    let path = path.display();
+                    log.notice(format_args!("Waiting for another server, which has locked {path}"));
+                }
+                std::thread::park_timeout(RETRY);
+            }
+            Err(TryLockError::Error(error)) if has_no_locks(&error) => {
+                let (path, reason) = (path.display(), os_reason(&error));
+                log.warning(format_args!(
+                    "WARNING: the file system cannot lock {path}: {reason}. No other server may use \
+                     this append-only file."
+                ));
+                return Ok(HomeLock { path: lock_path(home), file: None });
+            }
+            Err(TryLockError::Error(error)) => return Err(failed(&path, &error)),
+        }
+    }
+    // Only the error of another server shows it.
+    let _ = note_pid(&mut file);
+    Ok(HomeLock { path, file: Some(file) })
+}
+
+fn has_no_locks(error: &io::Error) -> bool {
+    use rustix::io::Errno;
+    let numbers = [Errno::NOTSUP, Errno::NOSYS, Errno::NOLCK, Errno::INVAL];
+    error.kind() == ErrorKind::Unsupported
+        || numbers.iter().any(|number| error.raw_os_error() == Some(number.raw_os_error()))
+}
+
+fn note_pid(file: &mut File) -> io::Result<()> {
+    file.set_len(0)?;
+    file.rewind()?;
+    file.write_all(format!("{}\n", std::process::id()).as_bytes())
+}
+
+/// The process that has locked the file last, if the file says so.
+fn pid_in(file: &mut File) -> Option<u32> {
+    file.rewind().ok()?;
+    let mut text = String::new();
+    file.take(PID_BYTES_MAX).read_to_string(&mut text).ok()?;
+    text.trim_end().parse().ok()
+}
+
+/// Whether a process has no memory of its own any more: it was killed, or has ended.
+fn is_ending(pid: u32) -> bool {
+    let arguments = fs::read(format!("/proc/{pid}/cmdline"));
+    arguments.is_ok_and(|arguments| arguments.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use brisk_config::choice::LogLevel;
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    /// A directory of its own, and an append-only file of this name in it.
+    fn home(dir: &Path, name: &str) -> Home {
+        let dir = dir.to_owned();
+        Home { single: dir.join(name), dir: dir.join("files"), name: name.into() }
+    }
+
+    struct Dir(PathBuf);
+
+    impl Dir {
+        fn new() -> Dir {
+            static NEXT: AtomicU32 = AtomicU32::new(0);
+            let number = NEXT.fetch_add(1, Ordering::Relaxed);
+            let dir = std::env::temp_dir();
+            let dir = dir.join(format!("brisk-lock-{}-{number}", std::process::id()));
+            fs::create_dir(&dir).unwrap();
+            Dir(dir)
+        }
+    }
+
+    impl Drop for Dir {
+        fn drop(&mut self) {
+            let _ = fs::remove_dir_all(&self.0);
+        }
+    }
+
+    #[test]
+    fn one_lock_at_a_time_and_another_name_is_free() {
+        let (dir, log) = (Dir::new(), Log::to_stdout(LogLevel::Warning));
+        let (one, other) = (home(&dir.0, "a"), home(&dir.0, "b"));
+        let held = lock(&one, Duration::ZERO, &log).unwrap();
+        let error = lock(&one, Duration::ZERO, &log).unwrap_err().to_string();
+        let path = dir.0.join("files/a.lock").display().to_string();
+        assert!(error.contains(&path), "{error}");
+        assert!(error.contains(&format!("(process {})", std::process::id())), "{error}");
+        drop(lock(&other, Duration::ZERO, &log).unwrap());
+        drop(held);
+        drop(lock(&one, Duration::ZERO, &log).unwrap());
+        assert_eq!(fs::read_to_string(path).unwrap(), format!("{}\n", std::process::id()));
+    }
+
+    #[test]
+    fn a_lock_is_held_once_and_goes_with_the_files() {
+        let (first, second) = (Dir::new(), Dir::new());
+        let log = Log::to_stdout(LogLevel::Warning);
+        let (old, new) = (home(&first.0, "a"), home(&second.0, "a"));
+        let mut locks = Locks::default();
+        for home in [&old, &old, &new] {
+            locks.acquire(home, Duration::ZERO, &log).unwrap();
+        }
+        assert_eq!(locks.0.len(), 2);
+        locks.keep_only(&new);
+        assert!(locks.holds(&new) && !locks.holds(&old));
+        assert!(lock(&old, Duration::ZERO, &log).is_ok());
+        // A directory that is made again is another one.
+        fs::remove_dir_all(&new.dir).unwrap();
+        assert!(!locks.holds(&new));
+        locks.acquire(&new, Duration::ZERO, &log).unwrap();
+        assert!(matches!(lock(&new, Duration::ZERO, &log), Err(LockError::InUse { .. })));
+        locks.release();
+        assert!(lock(&new, Duration::ZERO, &log).is_ok());
+    }
+
+    #[test]
+    fn locks_are_bounded() {
+        let (dir, log) = (Dir::new(), Log::to_stdout(LogLevel::Warning));
+        let mut locks = Locks::default();
+        for number in 0..LOCKS_MAX {
+            locks.acquire(&home(&dir.0, &number.to_string()), Duration::ZERO, &log).unwrap();
+        }
+        let more = locks.acquire(&home(&dir.0, "more"), Duration::ZERO, &log);
+        assert!(matches!(more, Err(LockError::TooMany)));
+    }
+}
