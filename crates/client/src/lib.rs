@@ -35,6 +35,7 @@ mod credentials;
 #[cfg(feature = "derive")]
 #[doc(hidden)]
 pub mod derived;
+mod effects;
 mod error;
 #[cfg(doctest)]
 mod guides;

@@ -67,6 +67,32 @@ fn a_server_that_does_not_answer_even_then_is_given_up() {
 }
 
 #[test]
+fn a_session_never_takes_one_reply_for_another() {
+    for server in servers() {
+        run(async {
+            let db = Client::connect(&server.address()).await.unwrap();
+            let session = db.session().await.unwrap();
+            session.set("k", "value").await.unwrap();
+            for words in [
+                &["CLIENT", "REPLY", "SKIP"][..],
+                &["client reply", "off"],
+                &["Subscribe", "c"],
+                &["PUNSUBSCRIBE"],
+                &["MONITOR"],
+                &["PSYNC", "?", "-1"],
+            ] {
+                let command = session.raw::<()>(words[0]).args(&words[1..]);
+                assert_eq!(command.await.unwrap_err().kind(), Kind::Invalid, "{words:?}");
+                assert_eq!(session.get::<String>("k").await.unwrap().as_deref(), Some("value"));
+            }
+            session.raw::<()>("CLIENT").args(["REPLY", "ON"]).await.unwrap();
+            session.raw::<()>("SELECT").arg(1).await.unwrap();
+            assert_eq!(session.get::<String>("k").await.unwrap(), None);
+        });
+    }
+}
+
+#[test]
 fn sessions_end_with_their_client() {
     for server in servers() {
         run(async {

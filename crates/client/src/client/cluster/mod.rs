@@ -170,7 +170,7 @@ impl Cluster {
         if self.is_closed() {
             return Err(closed());
         }
-        refuse(way.requests, self.plan.is_pool())?;
+        refuse(way, self.plan.is_pool())?;
         let now = Instant::now();
         let began = *trip.began.get_or_insert(now);
         let slot = match way.unity {
