@@ -277,10 +277,22 @@ impl<C: Target, T: FromReply, O> Future for Command<&C, T, O> {
             unity: Unity::Each,
         };
         match this.state.poll(this.target, &way, cx) {
-            Poll::Ready(Ok(reply)) => Poll::Ready(reply.read()),
+            Poll::Ready(Ok(reply)) => {
+                Poll::Ready(reply.read().map_err(|error| unreadable(error, &this.request)))
+            }
             Poll::Ready(Err(error)) => Poll::Ready(Err(error)),
             Poll::Pending => Poll::Pending,
         }
+    }
+}
+
+/// The server's own error says that the command was refused; another one, that its reply does not fit.
+#[cold]
+fn unreadable(error: Error, request: &Request) -> Error {
+    let was_executed = matches!(error.kind(), Kind::UnexpectedReply | Kind::Protocol);
+    match was_executed && !request.traits().reads_only {
+        true => error.after_sending(),
+        false => error,
     }
 }
 

@@ -10,6 +10,7 @@ use crate::effects::{Effects, effects};
 use crate::error::Error;
 use brisk_resp::reply::encode;
 use std::cell::RefCell;
+use std::fmt;
 use std::ops::Range;
 
 /// Buffers that a thread keeps for its next commands.
@@ -52,8 +53,7 @@ pub struct Traits {
     pub binds: bool,
 }
 
-/// Words to be sent.
-#[derive(Debug)]
+/// Words to be sent. `Debug` shows the name and the number of words, and none of the values, which may be secrets.
 pub struct Request {
     /// The words, without the header that says how many they are.
     body: Vec<u8>,
@@ -308,6 +308,17 @@ fn words_of(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
         rest = rest.get(end + 4 + len..)?;
         Some(word)
     })
+}
+
+impl fmt::Debug for Request {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Request")
+            .field("name", &self.name())
+            .field("words", &self.words)
+            .field("bytes", &self.body.len())
+            .field("traits", &self.traits)
+            .finish_non_exhaustive()
+    }
 }
 
 impl Drop for Request {

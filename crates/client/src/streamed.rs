@@ -324,7 +324,7 @@ impl Streamed {
         let failed = match read {
             Ok(Ok(0)) => lost("the server closed the connection"),
             Ok(Ok(_)) => return Ok(()),
-            Ok(Err(error)) => lost(&error.to_string()),
+            Ok(Err(error)) => Err(Error::socket("", error).lost_at(phase)),
             Err(error) => Err(error),
         };
         failed.map_err(|error| self.fail(error))

@@ -108,10 +108,8 @@ async fn greet(setup: &Setup) -> Result<Connection> {
 }
 
 async fn socket(setup: &Setup, address: &Address) -> Result<(ReadSide, Writer)> {
-    let failed = |error: std::io::Error| {
-        let text = format!("no connection to {address}: {error}");
-        Error::new(Kind::Disconnected, text)
-    };
+    let failed =
+        |error: std::io::Error| Error::socket(&format!("no connection to {address}"), error);
     match address {
         Address::Tcp { host, port, tls } => {
             let stream = TcpStream::connect((host.as_str(), *port)).await.map_err(failed)?;
@@ -268,7 +266,7 @@ impl Connection {
         let mut sent = 0;
         while sent < bytes.len() {
             let written = poll_fn(|cx| self.writer.poll_write(cx, &bytes[sent..])).await;
-            sent += written.map_err(|error| Error::new(Kind::Disconnected, error.to_string()))?;
+            sent += written.map_err(|error| Error::socket("", error))?;
         }
         Ok(())
     }
@@ -277,7 +275,7 @@ impl Connection {
     pub(crate) async fn ask(&mut self, requests: &[Request]) -> Result<Vec<Reply>> {
         let mut out = Vec::new();
         requests.iter().for_each(|request| request.encode(&mut out));
-        let lost = |error: std::io::Error| Error::new(Kind::Disconnected, error.to_string());
+        let lost = |error: std::io::Error| Error::socket("", error);
         // A server that refuses has said why already, perhaps: then there is something to be read all the same.
         let written = self.write_all(&out).await;
         let mut scanner = FrameScanner::new(ReplyLimits::default());

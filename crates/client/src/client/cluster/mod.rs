@@ -278,8 +278,8 @@ impl Cluster {
         if matches!(error.kind(), Kind::Timeout(_)) {
             self.signal.hint();
         }
-        let is_unsent =
-            matches!(error.kind(), Kind::Disconnected | Kind::Closed) && !error.maybe_applied();
+        let is_unsent = matches!(error.kind(), Kind::Disconnected | Kind::Tls | Kind::Closed)
+            && !error.maybe_applied();
         if !is_unsent || self.is_closed() {
             return None;
         }
