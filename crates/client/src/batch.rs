@@ -4,7 +4,7 @@
 //! the same connection. In a transaction no command of anybody does.
 
 use crate::client::Client;
-use crate::command::{Command, Replay, Target, Unity, Way, block_on};
+use crate::command::{Command, Replay, Target, Unity, Way, wait_for};
 use crate::error::{Code, Error, Executed, Kind, Result, is_in_part};
 use crate::observe::course::Course;
 use crate::reply::{FromReply, Reader, Reply};
@@ -196,7 +196,18 @@ impl<C: Target, B: Commands> Batch<&C, B> {
     /// # Errors
     /// As awaiting it.
     pub fn wait(self) -> Result<B::Output> {
-        block_on(self)
+        let limit = self.limit();
+        wait_for(self.target, limit, self)
+    }
+
+    fn limit(&self) -> Option<Duration> {
+        let way = Way {
+            requests: &self.requests,
+            timeout: self.timeout,
+            replay: self.replay,
+            unity: self.unity,
+        };
+        way.limit(self.target.default_timeout())
     }
 
     fn poll_replies(&mut self, cx: &mut Context<'_>) -> Poll<Result<Reply>> {
@@ -252,7 +263,8 @@ impl<C: Target, B: Commands> Transaction<&C, B> {
     /// # Errors
     /// As awaiting it.
     pub fn wait(self) -> Result<B::Output> {
-        block_on(self)
+        let (target, limit) = (self.0.target, self.0.limit());
+        wait_for(target, limit, self)
     }
 
     fn read(&self, reply: &Reply) -> Result<B::Output> {

@@ -10,6 +10,7 @@ use crate::error::{Code, Error, Kind, Result};
 use crate::observe::Watched;
 use crate::reply::Reply;
 use crate::request::{Request, Traits};
+use crate::wait::Home;
 use brisk_resp::reply::decode::ReplyLimits;
 use brisk_resp::reply::frame::{FrameScanner, Scan};
 use bytes::BytesMut;
@@ -48,6 +49,8 @@ pub(crate) struct Setup {
     pub(crate) watched: Option<Arc<Watched>>,
     /// Sent when all that is done, in RESP3; it has to succeed.
     pub(crate) tracking: Option<Request>,
+    /// The thread that runs it, if all connections of the client have the same.
+    pub(crate) home: Home,
 }
 
 /// How a connection was made.
