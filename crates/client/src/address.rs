@@ -3,12 +3,17 @@
 //! ```text
 //! redis://[[user][:password]@]host[:port][/db][?…]      TCP
 //! rediss://…                                            TCP with TLS
-//! unix:///path/to/socket[?db=n&user=u&pass=p]           Unix socket; redis+unix:// and redis-socket:// too
+//! unix://[[user][:password]@]/path[?db=n&user=u&pass=p] Unix socket; redis+unix:// and redis-socket:// too
+//! unix:/path, /path                                     the same, without a login
 //! valkey:// and valkeys:// are the same as redis:// and rediss://
 //! redis-cluster://host[:port][,host[:port]…]            a cluster, by some of its nodes; rediss-cluster:// …
 //! redis-sentinel://[…@]host[:port][,host[:port]…]/service[/db]    the primary of a service that sentinels know
 //! redis-sentinel://[…@]host[:port][,host[:port]…][/db]#service    the same; rediss-sentinel:// with TLS
 //! ```
+//!
+//! The scheme may have capitals, and space around the URL is passed over. In a login the characters `/?#@:%` are to be
+//! written as `%2F` and so on; `/`, `?` and `#` are also taken as they are where there is no other meaning, as redis-cli
+//! takes them. No error shows a part of the URL, which may be a password.
 //!
 //! `rediss://…#insecure`, or `?insecure`, accepts any certificate, as other clients have it. Queries: `db`, `user`, `pass`, `protocol` (2, resp2, 3, resp3), `timeout` (`500ms`, `3s`), `clientName`,
 //! `lanes`, `pool` (as many connections that are taken in turns); with sentinels `sentinelUser` and `sentinelPass`. What is not known is an error, not passed over.
@@ -114,17 +119,16 @@ impl Url {
         sentinels: impl IntoIterator<Item = S>,
         name: String,
     ) -> Result<Url> {
-        let invalid = |text: &str| {
-            let text = format!("'{text}' is no address of a sentinel: host:port");
+        let invalid = |why: &str| {
+            let text = format!("a sentinel is named by host:port or [IPv6]:port: {why}");
             Error::new(Kind::Invalid, text)
         };
         let read = |sentinel: S| {
-            let text = sentinel.as_ref();
-            let (host, port) = host_and_port(text, SENTINEL_PORT).ok_or_else(|| invalid(text))?;
+            let (host, port) = host_and_port(sentinel.as_ref(), SENTINEL_PORT).map_err(invalid)?;
             Ok(Address::Tcp { host, port, tls: false })
         };
         let sentinels = sentinels.into_iter().map(read).collect::<Result<Vec<_>>>()?;
-        let first = sentinels.first().ok_or_else(|| invalid(""))?.clone();
+        let first = sentinels.first().ok_or_else(|| invalid("there is none"))?.clone();
         if name.is_empty() {
             return Err(Error::new(Kind::Invalid, "a service has a name"));
         }
@@ -140,10 +144,10 @@ impl Url {
         let wrong = str::to_owned;
         for pair in query.split('&').filter(|pair| !pair.is_empty()) {
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
-            let value = decode(value).ok_or_else(|| wrong("a % sign without two digits"))?;
+            let value = decode(value).ok_or_else(|| wrong(NOT_DECODED))?;
             match name {
                 "db" | "database" => {
-                    self.db = value.parse().map_err(|_| wrong("the database is no number"))?;
+                    self.db = value.parse().map_err(|_| wrong(NO_DATABASE))?;
                 }
                 "user" | "username" => self.user = Some(value),
                 "pass" | "password" => self.password = Some(Secret(value)),
@@ -155,7 +159,8 @@ impl Url {
                     });
                 }
                 "timeout" => {
-                    self.timeout = Some(duration(&value).ok_or_else(|| wrong("timeout"))?);
+                    let time = duration(&value);
+                    self.timeout = Some(time.ok_or_else(|| wrong("timeout is 500ms, 3s or 2m"))?);
                 }
                 "clientName" | "client_name" => self.name = Some(value),
                 "sentinelUser" | "sentinelUsername" if has_sentinels => {
@@ -167,9 +172,12 @@ impl Url {
                 "insecure" => {
                     self.is_insecure = matches!(value.as_str(), "" | "true" | "yes" | "1")
                 }
-                "lanes" => self.lanes = Some(value.parse().map_err(|_| wrong("lanes"))?),
-                "pool" => self.pool = Some(value.parse().map_err(|_| wrong("pool"))?),
-                _ => return Err(format!("'{name}' is not known")),
+                "lanes" => {
+                    self.lanes = Some(value.parse().map_err(|_| wrong("lanes is no number"))?)
+                }
+                "pool" => self.pool = Some(value.parse().map_err(|_| wrong("pool is no number"))?),
+                // Its name is not shown: it may be a part of a password that has a question mark.
+                _ => return Err(wrong(UNKNOWN_OPTION)),
             }
         }
         Ok(())
@@ -193,86 +201,162 @@ impl Url {
     }
 }
 
-/// Reads a URL, or `host:port` alone.
-pub(crate) fn parse(text: &str) -> Result<Url> {
-    let invalid =
-        |why: &str| Error::new(Kind::Invalid, format!("'{}' is no address: {why}", hidden(text)));
-    let (scheme, rest) = text.split_once("://").unwrap_or(("redis", text));
-    let (rest, fragment) = split_fragment(rest);
-    let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
-    let mut url = Url::of(Address::Unix(PathBuf::new()));
-    let mut fragment = fragment;
-    let (scheme, has_sentinels) = match scheme.strip_suffix("-sentinel") {
-        Some(scheme @ ("redis" | "valkey" | "rediss" | "valkeys")) => (scheme, true),
-        _ => (scheme, false),
-    };
-    let (scheme, is_cluster) = match scheme.strip_suffix("-cluster") {
-        Some(scheme @ ("redis" | "valkey" | "rediss" | "valkeys")) => (scheme, true),
-        _ => (scheme, false),
-    };
-    match scheme {
-        "redis" | "valkey" | "rediss" | "valkeys" => {
-            let (authority, mut path) = rest.split_once('/').unwrap_or((rest, ""));
-            let (login, server) = authority.rsplit_once('@').unwrap_or(("", authority));
-            let (user, password) = login.split_once(':').unwrap_or((login, ""));
-            let decoded =
-                |text: &str| decode(text).ok_or_else(|| invalid("a % sign without two digits"));
-            let tls = matches!(scheme, "rediss" | "valkeys");
-            if has_sentinels {
-                let name = match fragment.take() {
-                    Some(name) => name,
-                    None => {
-                        let (name, db) = path.split_once('/').unwrap_or((path, ""));
-                        path = db;
-                        name
-                    }
-                };
-                url = Url::of_service(server.split(','), decoded(name)?)?;
-                if tls {
-                    url.wants_tls();
-                }
-            } else {
-                let mut addresses = server.split(',').map(|server| {
-                    let (host, port) =
-                        host_and_port(server, PORT).ok_or_else(|| invalid("host or port"))?;
-                    Ok(Address::Tcp { host, port, tls })
-                });
-                url.address = addresses.next().ok_or_else(|| invalid("host or port"))??;
-                url.seeds = addresses.collect::<Result<_>>()?;
-            }
-            url.user = Some(decoded(user)?).filter(|user| !user.is_empty());
-            url.password =
-                Some(decoded(password)?).filter(|password| !password.is_empty()).map(Secret);
-            // As Lettuce has it: a word alone is the password.
-            if !login.contains(':') {
-                url.password = url.user.take().map(Secret);
-            }
-            if !path.is_empty() {
-                url.db = path.parse().map_err(|_| invalid("the database is no number"))?;
-            }
+const NO_DATABASE: &str = "the database, after the host and a slash, is no number";
+const NOT_DECODED: &str = "a % sign is followed by two digits, and the characters are UTF-8";
+const UNKNOWN_OPTION: &str = "an option after ? is not known; these are db, user, pass, protocol, timeout, \
+    clientName, insecure, lanes and pool, with sentinels sentinelUser and sentinelPass; in a password ? is written %3F";
+const NO_PORT: &str = "the port is no number from 0 to 65535";
+const NO_HOST: &str = "the host has characters that no host has, or no brackets around IPv6";
+
+/// How the schemes of servers that are reached by TCP begin.
+const TCP_SCHEMES: [&str; 4] = ["redis", "valkey", "rediss", "valkeys"];
+
+/// What the scheme of a URL says.
+#[derive(Clone, Copy, Debug, Default)]
+struct Scheme {
+    is_unix: bool,
+    tls: bool,
+    has_sentinels: bool,
+    is_cluster: bool,
+}
+
+impl Scheme {
+    /// `None` if it is not known.
+    fn of(name: &str) -> Option<Scheme> {
+        let name = name.to_ascii_lowercase();
+        let (base, scheme) = match name.rsplit_once('-') {
+            Some((base, "sentinel")) => (base, Scheme { has_sentinels: true, ..Scheme::default() }),
+            Some((base, "cluster")) => (base, Scheme { is_cluster: true, ..Scheme::default() }),
+            _ => (&*name, Scheme::default()),
+        };
+        if TCP_SCHEMES.contains(&base) {
+            return Some(Scheme { tls: base.ends_with("ss") || base.ends_with("ys"), ..scheme });
         }
-        "unix" | "redis+unix" | "valkey+unix" | "redis-socket" => {
-            if rest.is_empty() {
-                return Err(invalid("no path"));
-            }
-            url.address = Address::Unix(PathBuf::from(rest));
-        }
-        _ => return Err(invalid("the scheme is not known")),
+        let is_unix = matches!(&*name, "unix" | "redis+unix" | "valkey+unix" | "redis-socket");
+        is_unix.then_some(Scheme { is_unix, ..scheme })
     }
-    url.is_cluster = is_cluster;
-    url.read_queries(query, has_sentinels).map_err(|why| invalid(&why))?;
+}
+
+/// Reads a URL, or `host:port` or a path alone.
+pub(crate) fn parse(text: &str) -> Result<Url> {
+    // As lines of files have it.
+    let text = text.trim_ascii();
+    let (name, rest) = match text.split_once("://") {
+        Some(split) => split,
+        None if text.starts_with('/') => ("unix", text),
+        None => match text.split_once(":/") {
+            Some((name, _)) if name.eq_ignore_ascii_case("unix") => {
+                ("unix", &text["unix:".len()..])
+            }
+            _ => ("redis", text),
+        },
+    };
+    let Some(scheme) = Scheme::of(name) else {
+        let text = "the address has a scheme that is not known: there are redis://, rediss:// (TLS), \
+                    redis-cluster://, redis-sentinel:// and unix://";
+        return Err(Error::new(Kind::Invalid, text));
+    };
+    // A scheme that is known is no secret.
+    let name = name.to_ascii_lowercase();
+    let invalid = |why: &str| {
+        Error::new(Kind::Invalid, format!("the address {name}://… is not valid: {why}"))
+    };
+    let (login, rest) = split_login(rest, scheme);
+    let (rest, fragment) = split_fragment(rest);
+    let (server, query) = rest.split_once('?').unwrap_or((rest, ""));
+    let mut fragment = fragment;
+    let mut url = match scheme.is_unix {
+        true if server.is_empty() => return Err(invalid("there is no path")),
+        true => Url::of(Address::Unix(PathBuf::from(server))),
+        false => read_servers(server, scheme, &mut fragment).map_err(|why| invalid(&why))?,
+    };
+    let (user, password) = login.split_once(':').unwrap_or((login, ""));
+    let decoded = |text: &str| decode(text).ok_or_else(|| invalid(NOT_DECODED));
+    url.user = Some(decoded(user)?).filter(|user| !user.is_empty());
+    url.password = Some(decoded(password)?).filter(|password| !password.is_empty()).map(Secret);
+    // As Lettuce has it: a word alone is the password.
+    if !login.contains(':') {
+        url.password = url.user.take().map(Secret);
+    }
+    url.is_cluster = scheme.is_cluster;
+    url.read_queries(query, scheme.has_sentinels).map_err(|why| invalid(&why))?;
     if url.lanes.is_some() && url.pool.is_some() {
         return Err(invalid("either lanes or a pool"));
     }
     match fragment {
         None => {}
         Some("insecure") => url.is_insecure = true,
-        Some(_) => return Err(invalid("behind # there is only 'insecure'")),
+        Some(_) => {
+            return Err(invalid(
+                "after # there is only 'insecure'; in a password # is written %23",
+            ));
+        }
     }
     if url.is_insecure && !url.is_tls() {
         return Err(invalid("only what speaks TLS can be insecure: rediss://"));
     }
     Ok(url)
+}
+
+/// Where servers are that are reached by TCP, and the database behind them; else why it cannot be.
+fn read_servers(
+    text: &str,
+    scheme: Scheme,
+    fragment: &mut Option<&str>,
+) -> std::result::Result<Url, String> {
+    let (servers, path) = text.split_once('/').unwrap_or((text, ""));
+    // As redis-cli and others take it.
+    let mut path = path.strip_suffix('/').unwrap_or(path);
+    let mut url = if scheme.has_sentinels {
+        let name = match fragment.take() {
+            Some(name) => name,
+            None => {
+                let (name, db) = path.split_once('/').unwrap_or((path, ""));
+                path = db;
+                name
+            }
+        };
+        let name = decode(name).ok_or(NOT_DECODED)?;
+        let of_service = Url::of_service(servers.split(','), name);
+        let mut url = of_service.map_err(|error| error.message().to_owned())?;
+        if scheme.tls {
+            url.wants_tls();
+        }
+        url
+    } else {
+        let mut addresses = servers.split(',').map(|server| {
+            let (host, port) = host_and_port(server, PORT)?;
+            Ok::<_, &str>(Address::Tcp { host, port, tls: scheme.tls })
+        });
+        let first = addresses.next().ok_or(NO_HOST)??;
+        Url { seeds: addresses.collect::<std::result::Result<_, _>>()?, ..Url::of(first) }
+    };
+    if !path.is_empty() {
+        url.db = path.parse().map_err(|_| NO_DATABASE)?;
+    }
+    Ok(url)
+}
+
+/// The login before the last `@` that ends one, and what is behind it.
+///
+/// A login ends before the first of `/?#`. Where it does not, and what stands before that is no server, its password has
+/// one of these characters as it is.
+fn split_login(rest: &str, scheme: Scheme) -> (&str, &str) {
+    let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
+    if let Some(at) = rest[..end].rfind('@') {
+        return (&rest[..at], &rest[at + 1..]);
+    }
+    let late = match scheme.is_unix {
+        // Paths begin with a slash.
+        true if rest.starts_with('/') => None,
+        true => rest.rfind("@/"),
+        false => {
+            let is_server = |server: &str| host_and_port(server, PORT).is_ok();
+            let are_servers = !rest.starts_with(':') && rest[..end].split(',').all(is_server);
+            if are_servers { None } else { rest.rfind('@') }
+        }
+    };
+    late.map_or(("", rest), |at| (&rest[..at], &rest[at + 1..]))
 }
 
 /// What stands behind the last `#`, if that is not one of a password.
@@ -283,29 +367,27 @@ fn split_fragment(text: &str) -> (&str, Option<&str>) {
     }
 }
 
-/// Without the password, for messages.
-fn hidden(text: &str) -> String {
-    let text = text.split('?').next().unwrap_or_default();
-    match text.rsplit_once('@') {
-        Some((login, server)) => {
-            let scheme = login.split_once("://").map(|(scheme, _)| format!("{scheme}://"));
-            format!("{}***@{server}", scheme.unwrap_or_default())
-        }
-        None => text.to_owned(),
-    }
-}
-
-fn host_and_port(text: &str, otherwise: u16) -> Option<(String, u16)> {
+/// A host and a port; else why it cannot be.
+fn host_and_port(text: &str, otherwise: u16) -> std::result::Result<(String, u16), &'static str> {
     let (host, port) = match text.strip_prefix('[') {
         Some(rest) => {
-            let (host, port) = rest.split_once(']')?;
-            (host, port.strip_prefix(':').or_else(|| port.is_empty().then_some(""))?)
+            let (host, port) = rest.split_once(']').ok_or(NO_HOST)?;
+            let port =
+                if port.is_empty() { port } else { port.strip_prefix(':').ok_or(NO_PORT)? };
+            (host, port)
         }
         None => text.rsplit_once(':').unwrap_or((text, "")),
     };
-    let port = if port.is_empty() { otherwise } else { port.parse().ok()? };
+    let port = if port.is_empty() { otherwise } else { port.parse().map_err(|_| NO_PORT)? };
+    let is_bracketed = text.starts_with('[');
+    let is_strange = |c: char| {
+        c.is_whitespace() || c.is_control() || "/?#@[]".contains(c) || (c == ':' && !is_bracketed)
+    };
+    if host.contains(is_strange) {
+        return Err(NO_HOST);
+    }
     let host = if host.is_empty() { "127.0.0.1" } else { host };
-    Some((host.to_owned(), port))
+    Ok((host.to_owned(), port))
 }
 
 fn decode(text: &str) -> Option<String> {
@@ -371,6 +453,83 @@ mod tests {
         assert_eq!((url.db, url.protocol, url.lanes), (2, Some(2), Some(4)));
         assert_eq!(url.timeout, Some(Duration::from_millis(500)));
         assert_eq!(parse("redis://h?pool=50").unwrap().pool, Some(50));
+    }
+
+    #[test]
+    fn urls_that_other_clients_accept_are_accepted() {
+        let unix = |path: &str| Address::Unix(PathBuf::from(path));
+        for (text, address) in [
+            ("REDIS://h", tcp("h", 6379, false)),
+            ("Rediss://h/0", tcp("h", 6379, true)),
+            ("VALKEYS-cluster://h", tcp("h", 6379, true)),
+            (" redis://h:7\n", tcp("h", 7, false)),
+            ("redis://h/0/\r\n", tcp("h", 6379, false)),
+            ("redis://h/", tcp("h", 6379, false)),
+            ("h:7\n", tcp("h", 7, false)),
+            ("unix:/tmp/s", unix("/tmp/s")),
+            ("UNIX:///tmp/s", unix("/tmp/s")),
+            ("/tmp/s@h", unix("/tmp/s@h")),
+            ("unix:///tmp/a@/b", unix("/tmp/a@/b")),
+            ("unix://:secret@/tmp/s", unix("/tmp/s")),
+        ] {
+            let url = parse(text).unwrap();
+            assert_eq!((url.address, url.db), (address, 0), "{text}");
+        }
+        assert_eq!(parse("unix:/tmp/s?db=3").unwrap().db, 3);
+        assert_eq!(parse("redis://h/12/").unwrap().db, 12);
+        for (text, user, password) in [
+            ("unix://:secret@/tmp/s", None, "secret"),
+            ("unix://ana:secret@/tmp/s", Some("ana"), "secret"),
+            ("unix://ana:sec/ret@/tmp/s", Some("ana"), "sec/ret"),
+            ("redis://:top?secret@h", None, "top?secret"),
+            ("redis://:top/secret@h", None, "top/secret"),
+            ("redis://:top#secret@h/0?protocol=2", None, "top#secret"),
+            ("redis://ana:top?secret@h:7/0", Some("ana"), "top?secret"),
+            ("redis://:p@s%3As@h", None, "p@s:s"),
+            ("redis://h?user=ana&pass=p@s", Some("ana"), "p@s"),
+        ] {
+            let url = parse(text).unwrap();
+            assert_eq!(url.user.as_deref(), user, "{text}");
+            assert_eq!(url.password, Some(Secret(password.into())), "{text}");
+            assert_eq!(url.db, 0, "{text}");
+        }
+    }
+
+    #[test]
+    fn no_error_and_no_debug_shows_a_part_of_a_url_that_may_be_a_secret() {
+        for (text, why) in [
+            ("redis://:12?secret@h", ""),
+            ("redis://u:12?secret@h", UNKNOWN_OPTION),
+            ("redis://12?secret@h", UNKNOWN_OPTION),
+            ("redis://u:p@secret/secret@h", NO_DATABASE),
+            ("redis://u:secret@h:x", NO_PORT),
+            ("redis://u:secret@h:70000", NO_PORT),
+            ("redis://u:secret@h h", NO_HOST),
+            ("redis://u:secret@::1", NO_HOST),
+            ("redis://u:secret@h/x", NO_DATABASE),
+            ("redis://u:%s@secret", NOT_DECODED),
+            ("redis://u:secret@h#secret", "after #"),
+            ("redis://h?pass=secret&secret=1", UNKNOWN_OPTION),
+            ("redis://h?secret", UNKNOWN_OPTION),
+            ("unix://u:secret@", "no path"),
+            ("secret://secret@h", "scheme"),
+            ("redis-sentinel://u:secret@s1:secret/name", NO_PORT),
+            ("unix://:secret@/tmp/s", ""),
+            ("redis://:secret@h", ""),
+        ] {
+            let parsed = parse(text);
+            assert!(!format!("{parsed:?}").contains("secret"), "{parsed:?}");
+            match parsed {
+                Ok(_) => assert_eq!(why, "", "{text}"),
+                Err(error) => {
+                    assert!(error.message().contains(why) && !why.is_empty(), "{text}: {error}");
+                    assert!(!error.to_string().contains("secret"), "{error}");
+                    assert_eq!(error.kind(), Kind::Invalid, "{text}");
+                }
+            }
+        }
+        let error = Url::of_service(["redis://:secret@s1"], "name".to_owned()).unwrap_err();
+        assert!(!format!("{error:?}").contains("secret"), "{error:?}");
     }
 
     #[test]

@@ -8,11 +8,11 @@ use brisk_resp::reply::encode;
 use bytes::Bytes;
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::fmt;
 use std::num::NonZero;
 use std::sync::Arc;
 
 /// Where words are written.
-#[derive(Debug)]
 pub struct Words<'a> {
     pub(crate) out: &'a mut Vec<u8>,
     pub(crate) count: u32,
@@ -32,6 +32,13 @@ impl Words<'_> {
     #[cold]
     pub fn fail(&mut self, error: Error) {
         self.failure.get_or_insert(error);
+    }
+}
+
+/// The number of words; their values may be secrets.
+impl fmt::Debug for Words<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Words").field("count", &self.count).finish_non_exhaustive()
     }
 }
 

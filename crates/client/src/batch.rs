@@ -4,8 +4,8 @@
 //! the same connection. In a transaction no command of anybody does.
 
 use crate::client::Client;
-use crate::command::{Command, Replay, Target, Unity, Way, block_on};
-use crate::error::{Code, Error, Kind, Result};
+use crate::command::{Command, Replay, Target, Unity, Way, wait_for};
+use crate::error::{Code, Error, Executed, Kind, Result, is_in_part};
 use crate::observe::course::Course;
 use crate::reply::{FromReply, Reader, Reply};
 use crate::request::{Request, Traits};
@@ -89,9 +89,33 @@ impl<T: FromReply, O> sealed::Commands for Vec<Command<(), T, O>> {
     }
 }
 
+/// Makes the values of the replies to these requests. An error says which of them were executed.
+fn read_all<B: Commands>(requests: &[Request], replies: &Reader<'_>) -> Result<B::Output> {
+    let failed = |error: Error| error.of_several(each_executed(requests, replies.clone()));
+    B::read(requests.len(), &mut replies.clone()).map_err(failed)
+}
+
+/// For each request, by its reply, whether it was executed, and whether it only reads.
+fn each_executed(
+    requests: &[Request],
+    mut replies: Reader<'_>,
+) -> impl Iterator<Item = (Executed, bool)> {
+    requests.iter().map(move |request| {
+        let executed = match replies.peek() {
+            Ok(Part::Error(text)) if is_in_part(text) => Executed::Unknown,
+            Ok(Part::Error(_)) => Executed::No,
+            Ok(_) => Executed::Yes,
+            Err(_) => Executed::Unknown,
+        };
+        let is_read = replies.skip().is_ok();
+        (if is_read { executed } else { Executed::Unknown }, request.traits().reads_only)
+    })
+}
+
 impl Client {
     /// Sends commands in one piece. The first error is the batch's; a command whose type is `Result<T>` gives
-    /// its own instead. All are executed, whatever becomes of the others.
+    /// its own instead. All are executed, whatever becomes of the others; [`Error::executed`] says which the server
+    /// refused.
     ///
     /// They go by the lane of the first one's first key. In a cluster those of one node go there in one piece, all
     /// nodes at the same time, and the replies come in the order of the commands.
@@ -172,7 +196,18 @@ impl<C: Target, B: Commands> Batch<&C, B> {
     /// # Errors
     /// As awaiting it.
     pub fn wait(self) -> Result<B::Output> {
-        block_on(self)
+        let limit = self.limit();
+        wait_for(self.target, limit, self)
+    }
+
+    fn limit(&self) -> Option<Duration> {
+        let way = Way {
+            requests: &self.requests,
+            timeout: self.timeout,
+            replay: self.replay,
+            unity: self.unity,
+        };
+        way.limit(self.target.default_timeout())
     }
 
     fn poll_replies(&mut self, cx: &mut Context<'_>) -> Poll<Result<Reply>> {
@@ -191,7 +226,7 @@ impl<C: Target, B: Commands> Future for Batch<&C, B> {
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.get_mut();
-        this.poll_replies(cx).map(|reply| B::read(this.requests.len(), &mut reply?.reader()))
+        this.poll_replies(cx).map(|reply| read_all::<B>(&this.requests, &reply?.reader()))
     }
 }
 
@@ -228,30 +263,38 @@ impl<C: Target, B: Commands> Transaction<&C, B> {
     /// # Errors
     /// As awaiting it.
     pub fn wait(self) -> Result<B::Output> {
-        block_on(self)
+        let (target, limit) = (self.0.target, self.0.limit());
+        wait_for(target, limit, self)
     }
 
     fn read(&self, reply: &Reply) -> Result<B::Output> {
-        let count = self.0.requests.len().saturating_sub(2);
+        let own = match &self.0.requests[..] {
+            [_, own @ .., _] => own,
+            _ => &[],
+        };
         let mut reader = reply.reader();
         if let Err(error) = one::<()>(&mut reader)? {
             // Refused alone, it has no part in what was done with the commands behind it.
-            let executed = (0..count).any(|_| matches!(one::<()>(&mut reader), Ok(Ok(()))));
+            let each: Vec<_> = each_executed(own, reader).collect();
             let note = "without MULTI the commands were executed one by one";
-            return Err(if executed { error.with_note(note).after_sending() } else { error });
+            let executed = each.iter().any(|(executed, _)| *executed != Executed::No);
+            let error = if executed { error.with_note(note).after_sending() } else { error };
+            return Err(error.of_several(each.into_iter()));
         }
         let mut refused = None;
-        for _ in 0..count {
+        for _ in own {
             if let Err(error) = one::<()>(&mut reader)? {
                 refused.get_or_insert(error);
             }
         }
         match reader.part() {
-            Ok(Part::Array(executed)) if executed == count as u64 => B::read(count, &mut reader),
+            Ok(Part::Array(executed)) if executed == own.len() as u64 => {
+                read_all::<B>(own, &reader)
+            }
             Ok(Part::Null) => {
                 Err(Error::new(Kind::Aborted, "a watched key has changed, nothing was executed"))
             }
-            Ok(part) => Err(Error::unexpected("reply to EXEC", &part)),
+            Ok(part) => Err(Error::unexpected("reply to EXEC", &part).after_sending()),
             // What was refused says more than that something was.
             Err(error) if error.code() == Some(Code::ExecAbort) => Err(refused.unwrap_or(error)),
             Err(error) => Err(error),

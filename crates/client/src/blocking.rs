@@ -1,5 +1,6 @@
 //! For how long a command waits for others, as it says to the server.
 
+use crate::effects::block_millis;
 use crate::request::Request;
 use std::time::Duration;
 
@@ -27,11 +28,7 @@ pub(crate) fn told(request: &Request) -> Option<Waits> {
     let word = match says {
         Says::FirstSeconds => words.next(),
         Says::LastSeconds | Says::LastMillis => words.last(),
-        Says::BlockMillis => {
-            let mut options = words.take_while(|word| !word.eq_ignore_ascii_case(b"STREAMS"));
-            options.find(|word| word.eq_ignore_ascii_case(b"BLOCK"))?;
-            options.next()
-        }
+        Says::BlockMillis => block_millis(words),
     };
     let number: f64 = std::str::from_utf8(word?).ok()?.parse().ok()?;
     let seconds = match says {

@@ -13,12 +13,12 @@ use crate::observe::Watched;
 use crate::observe::course::Course;
 use crate::reply::{FromReply, Reply};
 use crate::request::Request;
+use crate::wait::{Home, block_on_within};
 use std::future::Future;
 use std::marker::PhantomData;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, Wake, Waker};
-use std::thread::Thread;
+use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
 /// Whether a command may be sent again when the connection was lost and its reply is not known.
@@ -40,7 +40,7 @@ pub trait Target: sealed::Target {}
 impl<C: sealed::Target> Target for C {}
 
 pub(crate) mod sealed {
-    use super::{Arc, Cluster, Duration, Replay, Result, Submitted, Waker, Watched, Way};
+    use super::{Arc, Cluster, Duration, Home, Replay, Result, Submitted, Waker, Watched, Way};
 
     pub trait Target {
         /// Puts requests into the queue of a connection, in one piece.
@@ -51,6 +51,9 @@ pub(crate) mod sealed {
         fn watched(&self, way: &Way<'_>) -> Option<&Arc<Watched>>;
         fn default_replay(&self) -> Replay;
         fn default_timeout(&self) -> Option<Duration>;
+        /// The thread that runs the connections, if it is one.
+        #[expect(private_interfaces, reason = "nobody outside can name or call it")]
+        fn home(&self) -> Home;
 
         /// The nodes that commands are sent to, if there are several: then it takes them instead.
         #[expect(private_interfaces, reason = "nobody outside can name or call it")]
@@ -235,34 +238,40 @@ impl<C: Target, T: FromReply, O> Command<&C, T, O> {
     /// Sends it, and waits for the reply on this thread, without a runtime.
     ///
     /// # Errors
-    /// As awaiting it. Not to be called from within a runtime: it holds up its thread.
+    /// As awaiting it. Not to be called by a task of a runtime, whose thread would stop: [`Kind::Invalid`] if that thread
+    /// is the one that runs the client's connections, and [`Kind::Timeout`] if all of those that run them stand still.
     pub fn wait(self) -> Result<T> {
-        block_on(self)
+        let limit = self.way().limit(self.target.default_timeout());
+        wait_for(self.target, limit, self)
     }
-}
 
-/// Polls a future on this thread until it is done.
-pub(crate) fn block_on<F: Future + Unpin>(mut future: F) -> F::Output {
-    thread_local! {
-        static PARKER: Waker = Waker::from(Arc::new(Parker(std::thread::current())));
-    }
-    PARKER.with(|waker| {
-        let mut cx = Context::from_waker(waker);
-        loop {
-            match Pin::new(&mut future).poll(&mut cx) {
-                Poll::Ready(done) => return done,
-                Poll::Pending => std::thread::park(),
-            }
+    fn way(&self) -> Way<'_> {
+        Way {
+            requests: std::slice::from_ref(&self.request),
+            timeout: self.timeout,
+            replay: self.replay,
+            unity: Unity::Each,
         }
-    })
+    }
 }
 
-struct Parker(Thread);
+/// Time beyond all limits of a command, after which nobody can be there any more who would keep them.
+const NOBODY_AFTER: Duration = Duration::from_secs(1);
 
-impl Wake for Parker {
-    fn wake(self: Arc<Self>) {
-        self.0.unpark();
-    }
+/// Waits for what goes this way. Its time limits are kept where the connections are run. If that runtime stands still, or
+/// is gone (a process that was forked has none of its threads), the caller gives up by itself.
+pub(crate) fn wait_for<T>(
+    target: &impl Target,
+    limit: Option<Duration>,
+    future: impl Future<Output = Result<T>> + Unpin,
+) -> Result<T> {
+    let limit = limit.or(target.default_timeout());
+    // Waiting for room, the first attempt, and all others together have each the whole of it.
+    let patience = limit.map(|limit| limit.saturating_mul(3).saturating_add(NOBODY_AFTER));
+    block_on_within(future, patience).unwrap_or_else(|| {
+        let text = ": what runs the client's connections stands still, or is gone";
+        Err(Error::new(Kind::Timeout(Phase::Sent), text))
+    })
 }
 
 impl<C: Target, T: FromReply, O> Future for Command<&C, T, O> {
@@ -277,10 +286,22 @@ impl<C: Target, T: FromReply, O> Future for Command<&C, T, O> {
             unity: Unity::Each,
         };
         match this.state.poll(this.target, &way, cx) {
-            Poll::Ready(Ok(reply)) => Poll::Ready(reply.read()),
+            Poll::Ready(Ok(reply)) => {
+                Poll::Ready(reply.read().map_err(|error| unreadable(error, &this.request)))
+            }
             Poll::Ready(Err(error)) => Poll::Ready(Err(error)),
             Poll::Pending => Poll::Pending,
         }
+    }
+}
+
+/// The server's own error says that the command was refused; another one, that its reply does not fit.
+#[cold]
+fn unreadable(error: Error, request: &Request) -> Error {
+    let was_executed = matches!(error.kind(), Kind::UnexpectedReply | Kind::Protocol);
+    match was_executed && !request.traits().reads_only {
+        true => error.after_sending(),
+        false => error,
     }
 }
 
@@ -371,6 +392,7 @@ impl State {
                     return Poll::Ready(Err(timeout(Phase::Queued, None)));
                 }
                 before @ (State::New | State::Full { .. } | State::Again { .. }) => {
+                    target.home().check()?;
                     if way.requests.is_empty() {
                         return Poll::Ready(Ok(Reply::default()));
                     }

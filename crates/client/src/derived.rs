@@ -175,7 +175,7 @@ pub fn word<'a>(reader: &mut Reader<'a>, of: &str) -> Result<&'a [u8]> {
 
 #[must_use]
 pub fn no_such(of: &str, word: &[u8]) -> Error {
-    let text = format!("{of} is never '{}'", word.escape_ascii());
+    let text = format!("{of} has no variant for this word of {} bytes", word.len());
     Error::new(Kind::UnexpectedReply, text)
 }
 

@@ -1,9 +1,15 @@
 //! What can go wrong, and what the caller has to know about it: what happened, how far the command had come,
 //! and whether the server may have executed it.
 
+use brisk_resp::reply::read::Part;
 use std::borrow::Cow;
-use std::fmt;
 use std::sync::Arc;
+use std::{fmt, io};
+
+/// The text of an error about several commands names no more of them than this.
+const NAMED_MAX: usize = 8;
+/// The library appends this to a server's error if other nodes have executed their part of the command.
+pub(crate) const IN_PART: &str = " (other nodes have executed their part of the command)";
 
 /// Why a command has no reply, or one that is of no use.
 ///
@@ -12,10 +18,15 @@ use std::sync::Arc;
 #[derive(Clone)]
 pub struct Error(Arc<Inner>);
 
+#[derive(Clone)]
 struct Inner {
     kind: Kind,
     text: Cow<'static, str>,
     maybe_applied: bool,
+    /// Of several commands, for each of them.
+    executed: Box<[Executed]>,
+    /// What the system said.
+    source: Option<Arc<io::Error>>,
 }
 
 /// What happened.
@@ -26,6 +37,9 @@ pub enum Kind {
     Timeout(Phase),
     /// The connection was lost, or there was none.
     Disconnected,
+    /// There is no connection, since TLS failed: the certificate of the server is not trusted, expired or of another
+    /// name, the server wants another certificate of ours, or it does not speak TLS.
+    Tls,
     /// More bytes wait for replies than the budget allows. Nothing was sent.
     Overloaded,
     /// The server answered with an error.
@@ -54,6 +68,18 @@ pub enum Phase {
     Sent,
     /// A part of its reply has come: the server has executed it, or is about to.
     Streaming,
+}
+
+/// Whether the server executed one command of a batch or a transaction; [`Error::executed`] gives it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Executed {
+    /// It was executed: its reply came, and was no error.
+    Yes,
+    /// The server refused it, with an error of its own.
+    No,
+    /// Nobody knows, or it was executed in part.
+    Unknown,
 }
 
 /// The first word of a server's error.
@@ -153,52 +179,94 @@ impl Code {
 impl Error {
     pub(crate) fn new(kind: Kind, text: impl Into<Cow<'static, str>>) -> Error {
         let maybe_applied = matches!(kind, Kind::Timeout(Phase::Sent | Phase::Streaming));
-        Error(Arc::new(Inner { kind, text: text.into(), maybe_applied }))
+        let (text, executed) = (text.into(), Box::default());
+        Error(Arc::new(Inner { kind, text, maybe_applied, executed, source: None }))
+    }
+
+    /// What a socket says, after these words if there are some.
+    pub(crate) fn socket(place: &str, error: io::Error) -> Error {
+        let text = if place.is_empty() { error.to_string() } else { format!("{place}: {error}") };
+        // No socket says this of itself, only the TLS above it.
+        let is_tls = error.kind() == io::ErrorKind::InvalidData;
+        let kind = if is_tls { Kind::Tls } else { Kind::Disconnected };
+        Error::new(kind, text).changed(|inner| inner.source = Some(Arc::new(error)))
     }
 
     /// The connection was lost while the command was under way.
     pub(crate) fn lost(phase: Phase, why: &str) -> Error {
+        Error::new(Kind::Disconnected, why.to_owned()).lost_at(phase)
+    }
+
+    /// This error ended the connection while another command was under way.
+    pub(crate) fn lost_at(&self, phase: Phase) -> Error {
+        let why = &self.0.text;
         let (text, maybe_applied) = match phase {
             Phase::Queued => (format!("not sent: {why}"), false),
             Phase::Sent => (format!("connection lost before the reply: {why}"), true),
             Phase::Streaming => (format!("connection lost amid the reply: {why}"), true),
         };
-        Error(Arc::new(Inner { kind: Kind::Disconnected, text: text.into(), maybe_applied }))
+        self.clone().changed(|inner| {
+            inner.kind = Kind::Disconnected;
+            (inner.text, inner.maybe_applied) = (text.into(), maybe_applied);
+        })
+    }
+
+    fn changed(mut self, change: impl FnOnce(&mut Inner)) -> Error {
+        change(Arc::make_mut(&mut self.0));
+        self
     }
 
     /// The same, of a command that was sent.
     pub(crate) fn after_sending(&self) -> Error {
-        let Inner { kind, text, .. } = &*self.0;
-        Error(Arc::new(Inner { kind: *kind, text: text.clone(), maybe_applied: true }))
+        self.clone().changed(|inner| inner.maybe_applied = true)
     }
 
     /// The same, with more to say.
     pub(crate) fn with_note(&self, note: &str) -> Error {
-        let Inner { kind, text, maybe_applied } = &*self.0;
-        let text = Cow::Owned(format!("{text} ({note})"));
-        Error(Arc::new(Inner { kind: *kind, text, maybe_applied: *maybe_applied }))
+        self.clone().changed(|inner| inner.text = Cow::Owned(format!("{} ({note})", inner.text)))
     }
 
     /// The same, saying where. What is wrong with the protocol is so anywhere.
     #[cfg(feature = "derive")]
     pub(crate) fn at(self, place: &str) -> Error {
-        let Inner { kind, text, maybe_applied } = &*self.0;
-        if *kind == Kind::Protocol {
+        if self.0.kind == Kind::Protocol {
             return self;
         }
-        let text = Cow::Owned(format!("{place}: {text}"));
-        Error(Arc::new(Inner { kind: *kind, text, maybe_applied: *maybe_applied }))
+        self.changed(|inner| inner.text = Cow::Owned(format!("{place}: {}", inner.text)))
+    }
+
+    /// The same, of several commands of which this became. Executed reads are no reason for `maybe_applied`.
+    pub(crate) fn of_several(self, each: impl Iterator<Item = (Executed, bool)>) -> Error {
+        let each: Vec<(Executed, bool)> = each.collect();
+        let executed: Box<[Executed]> = each.iter().map(|(executed, _)| *executed).collect();
+        let has_changed =
+            each.iter().any(|(executed, reads_only)| *executed != Executed::No && !reads_only);
+        let note = executed_note(&executed);
+        self.changed(|inner| {
+            inner.maybe_applied |= has_changed;
+            // One alone is no several, though it may have gone to several nodes.
+            inner.executed = if executed.len() < 2 { Box::default() } else { executed };
+            if let Some(note) = note {
+                inner.text = Cow::Owned(format!("{} ({note})", inner.text));
+            }
+        })
     }
 
     /// The server's error, as it came.
     pub(crate) fn server(message: &[u8]) -> Error {
         let kind = Kind::Server(Code::of(message));
-        Error::new(kind, String::from_utf8_lossy(message).into_owned())
+        let error = Error::new(kind, String::from_utf8_lossy(message).into_owned());
+        match is_in_part(message) {
+            true => error.after_sending(),
+            false => error,
+        }
     }
 
-    /// A reply of another type.
-    pub(crate) fn unexpected(wanted: &'static str, found: &dyn fmt::Debug) -> Error {
-        Error::new(Kind::UnexpectedReply, format!("the reply is no {wanted}: {found:?}"))
+    /// A reply of another type. The text has the type of the reply and its length, and nothing of the value: an error
+    /// is logged, and a value may be a secret, or large.
+    pub(crate) fn unexpected(wanted: &'static str, found: &Part<'_>) -> Error {
+        let text = format!("the reply is no {wanted}, but {}", Described(found));
+        Error::new(Kind::UnexpectedReply, text)
     }
 
     /// What happened.
@@ -222,11 +290,99 @@ impl Error {
         &self.0.text
     }
 
-    /// Whether the server may have executed the command, or may yet: it was sent, and its reply is not known.
-    /// False if the server answered, or if nothing was sent.
+    /// Whether the server may have executed something that changes data, or may yet. True if the command was sent and its
+    /// reply is not known; if the reply of a command that was executed does not fit the wanted type; and if a batch, a
+    /// transaction, or a command with keys of several nodes was executed in part. False if the server refused the command,
+    /// if nothing was sent, and if only reads were executed.
     #[must_use]
     pub fn maybe_applied(&self) -> bool {
         self.0.maybe_applied
+    }
+
+    /// Of a [batch](crate::Client::batch) or a [transaction](crate::Client::transaction) of two or more commands whose
+    /// replies came: for each command, in order, whether the server executed it. Empty for one command, and if no reply
+    /// came; then [`Error::maybe_applied`] alone says what is known.
+    ///
+    /// ```no_run
+    /// # async fn example(db: brisk::Client) {
+    /// use brisk::{Executed, commands::{incr, lpush}};
+    /// if let Err(error) = db.batch((incr("n"), lpush("no list", "x"))).await {
+    ///     assert_eq!(error.executed(), [Executed::Yes, Executed::No]);
+    /// }
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn executed(&self) -> &[Executed] {
+        &self.0.executed
+    }
+
+    /// What the operating system said, if it said something: `ConnectionRefused`, `NotFound`, `PermissionDenied` and so
+    /// on. The error itself is the [source](std::error::Error::source).
+    ///
+    /// ```no_run
+    /// # async fn example() {
+    /// if let Err(error) = brisk::Client::connect("redis://127.0.0.1:1").await {
+    ///     assert_eq!(error.io_kind(), Some(std::io::ErrorKind::ConnectionRefused));
+    /// }
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn io_kind(&self) -> Option<io::ErrorKind> {
+        self.0.source.as_deref().map(io::Error::kind)
+    }
+}
+
+pub(crate) fn is_in_part(message: &[u8]) -> bool {
+    message.ends_with(IN_PART.as_bytes())
+}
+
+/// Which of several commands were executed, if any was.
+fn executed_note(executed: &[Executed]) -> Option<String> {
+    let of = |wanted: Executed| {
+        let all = executed.iter().enumerate().filter(move |(_, found)| **found == wanted);
+        let mut numbers = all.map(|(at, _)| (at + 1).to_string());
+        let mut text: Vec<String> = numbers.by_ref().take(NAMED_MAX).collect();
+        let left = numbers.count();
+        if left > 0 {
+            text.push(format!("and {left} more"));
+        }
+        text.join(", ")
+    };
+    let (yes, unknown) = (of(Executed::Yes), of(Executed::Unknown));
+    if executed.len() < 2 || (yes.is_empty() && unknown.is_empty()) {
+        return None;
+    }
+    let mut note = format!("of {} commands", executed.len());
+    if !yes.is_empty() {
+        note += &format!(" executed: {yes}");
+    }
+    if !unknown.is_empty() {
+        note += &format!("; not known: {unknown}");
+    }
+    Some(note)
+}
+
+/// What a part of a reply is, without its value.
+struct Described<'a>(&'a Part<'a>);
+
+impl fmt::Display for Described<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Part::Simple(text) => write!(f, "a status of {} bytes", text.len()),
+            Part::Error(text) => write!(f, "an error of {} bytes", text.len()),
+            Part::Integer(_) => f.write_str("an integer"),
+            Part::Bulk(text) | Part::Verbatim { text, .. } => {
+                write!(f, "a string of {} bytes", text.len())
+            }
+            Part::Null => f.write_str("nothing (null)"),
+            Part::Double(_) => f.write_str("a floating-point number"),
+            Part::Boolean(_) => f.write_str("a Boolean"),
+            Part::BigNumber(digits) => write!(f, "a number of {} digits", digits.len()),
+            Part::Array(count) => write!(f, "a list of {count} elements"),
+            Part::Map(count) => write!(f, "a map of {count} pairs"),
+            Part::Set(count) => write!(f, "a set of {count} elements"),
+            Part::Push(count) => write!(f, "a message of {count} elements"),
+        }
     }
 }
 
@@ -236,6 +392,8 @@ impl fmt::Debug for Error {
             .field("kind", &self.0.kind)
             .field("text", &self.0.text)
             .field("maybe_applied", &self.0.maybe_applied)
+            .field("executed", &self.0.executed)
+            .field("source", &self.0.source)
             .finish()
     }
 }
@@ -255,7 +413,11 @@ impl fmt::Display for Error {
     }
 }
 
-impl std::error::Error for Error {}
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.0.source.as_deref().map(|error| error as _)
+    }
+}
 
 impl From<brisk_resp::reply::decode::ReplyError> for Error {
     fn from(error: brisk_resp::reply::decode::ReplyError) -> Error {

@@ -46,13 +46,26 @@ impl<T> From<T> for Json<T> {
 }
 
 pub(crate) fn to_vec<T: Serialize + ?Sized>(value: &T) -> Result<Vec<u8>> {
-    serde_json::to_vec(value)
-        .map_err(|error| Error::new(Kind::Invalid, format!("the value has no JSON: {error}")))
+    serde_json::to_vec(value).map_err(|error| {
+        let text = format!("the value has no JSON: {}", described(&error));
+        Error::new(Kind::Invalid, text)
+    })
+}
+
+/// What is wrong and where, without the value: texts of types, unlike those of the syntax, quote what they found.
+fn described(error: &serde_json::Error) -> String {
+    let text = error.to_string();
+    // The name of the field is the type's own.
+    if !error.is_data() || text.starts_with("missing field `") {
+        return text;
+    }
+    format!("a value of another type at line {} column {}", error.line(), error.column())
 }
 
 pub(crate) fn from_slice<T: DeserializeOwned>(json: &[u8]) -> Result<T> {
     serde_json::from_slice(json).map_err(|error| {
-        let text = format!("the reply is no JSON of this type: {error}");
+        let (len, why) = (json.len(), described(&error));
+        let text = format!("the reply is no JSON of this type, but a string of {len} bytes: {why}");
         Error::new(Kind::UnexpectedReply, text)
     })
 }
@@ -130,6 +143,15 @@ mod tests {
         assert_eq!(read("$4|[1,2|").unwrap_err().kind(), Kind::UnexpectedReply);
         assert_eq!(read("*0|").unwrap_err().kind(), Kind::UnexpectedReply);
         assert_eq!(reply(":5|").read::<Json<u8>>().unwrap(), Json(5));
+        for (text, wanted) in [
+            ("$8|\"secret\"|", "line 1 column 8"),
+            ("$10|[\"secret\"]|", "line 1 column 9"),
+            ("$9|[1,secret|", "expected value at line 1 column 4"),
+        ] {
+            let error = read(text).unwrap_err();
+            assert!(!format!("{error} {error:?}").contains("secret"), "{error}");
+            assert!(error.message().ends_with(wanted), "{error}");
+        }
         let deep = "[".repeat(100_000);
         let deep = format!("${}|{deep}|", deep.len());
         assert!(reply(&deep).read::<Json<serde_json::Value>>().is_err());

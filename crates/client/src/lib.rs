@@ -35,6 +35,7 @@ mod credentials;
 #[cfg(feature = "derive")]
 #[doc(hidden)]
 pub mod derived;
+mod effects;
 mod error;
 #[cfg(doctest)]
 mod guides;
@@ -68,7 +69,7 @@ pub use cache::{Cache, CacheOptions, CacheStats};
 pub use client::{Budget, Builder, Client, Lanes, ReadFrom};
 pub use command::{Command, Replay, Required, Target};
 pub use credentials::{BoxFuture, Credentials, Login, Rotating};
-pub use error::{Code, Error, Kind, Phase, Result};
+pub use error::{Code, Error, Executed, Kind, Phase, Result};
 #[cfg(feature = "json")]
 pub use json::Json;
 pub use lane::cell::WhenFull;

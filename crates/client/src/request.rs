@@ -6,10 +6,11 @@
 
 use crate::arg::{ToArg, ToArgs, Words};
 use crate::client::key_slot;
-use crate::commands::{BINDING, BLOCKING};
+use crate::effects::{Effects, effects};
 use crate::error::Error;
 use brisk_resp::reply::encode;
 use std::cell::RefCell;
+use std::fmt;
 use std::ops::Range;
 
 /// Buffers that a thread keeps for its next commands.
@@ -45,14 +46,14 @@ fn give_back(mut buffer: Vec<u8>) {
 pub struct Traits {
     /// It changes nothing: it may be sent again, and to a replica.
     pub reads_only: bool,
-    /// It may wait for another client: not on a connection that others share.
+    /// It may wait for another client: not on a connection that others share. Found in the arguments, too.
     pub blocks: bool,
-    /// It changes what the connection is (SELECT, MULTI, SUBSCRIBE …): not on one that others share.
+    /// It changes what the connection is (SELECT, MULTI, SUBSCRIBE …): not on one that others share. Found in the
+    /// arguments, too.
     pub binds: bool,
 }
 
-/// Words to be sent.
-#[derive(Debug)]
+/// Words to be sent. `Debug` shows the name and the number of words, and none of the values, which may be secrets.
 pub struct Request {
     /// The words, without the header that says how many they are.
     body: Vec<u8>,
@@ -100,15 +101,10 @@ impl Request {
     }
 
     /// A command by its name, in any case. It is taken to change data; whether it waits for others or changes
-    /// the connection is known of those that have a function in [`crate::commands`].
+    /// the connection is found in its arguments when it is sent, if it has a function in [`crate::commands`].
     #[must_use]
     pub fn named(name: &str) -> Request {
-        let upper = || name.bytes().map(|byte| byte.to_ascii_uppercase());
-        let is_one_of =
-            |names: &[&str]| names.binary_search_by(|known| known.bytes().cmp(upper())).is_ok();
-        let traits =
-            Traits { reads_only: false, blocks: is_one_of(BLOCKING), binds: is_one_of(BINDING) };
-        Request::new(name, traits)
+        Request::new(name, Traits::default())
     }
 
     /// One more word. O(bytes).
@@ -264,10 +260,24 @@ impl Request {
         words_of(self.body.get(keys).unwrap_or_default()).step_by(step)
     }
 
-    /// What it is.
+    /// What it is, with what its arguments say by now. O(1) for most commands, else O(arguments).
     #[must_use]
+    #[inline]
     pub fn traits(&self) -> Traits {
-        self.traits
+        let Effects { blocks, binds, .. } = self.effects();
+        let Traits { reads_only, blocks: may_block, binds: may_bind } = self.traits;
+        Traits { reads_only, blocks: blocks || may_block, binds: binds || may_bind }
+    }
+
+    /// The server would not send exactly one reply to each request from this one on.
+    #[inline]
+    pub(crate) fn is_unpaired(&self) -> bool {
+        self.effects().unpaired
+    }
+
+    #[inline]
+    fn effects(&self) -> Effects {
+        effects(self.words())
     }
 
     /// Its words in the protocol's form: two commands are the same if these are.
@@ -298,6 +308,17 @@ fn words_of(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
         rest = rest.get(end + 4 + len..)?;
         Some(word)
     })
+}
+
+impl fmt::Debug for Request {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Request")
+            .field("name", &self.name())
+            .field("words", &self.words)
+            .field("bytes", &self.body.len())
+            .field("traits", &self.traits)
+            .finish_non_exhaustive()
+    }
 }
 
 impl Drop for Request {

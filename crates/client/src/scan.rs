@@ -5,11 +5,12 @@
 
 use crate::arg::ToArg;
 use crate::client::{Client, Cluster};
-use crate::command::{Command, Target, block_on};
+use crate::command::{Command, Target};
 use crate::error::{Error, Kind, Result};
 use crate::reply::FromReply;
 use crate::request::{Request, Traits};
 use crate::session::Session;
+use crate::wait::block_on;
 use std::marker::PhantomData;
 use std::vec;
 

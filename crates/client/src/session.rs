@@ -11,6 +11,7 @@ use crate::lane::cell::Submitted;
 use crate::lane::connect::Setup;
 use crate::observe::Watched;
 use crate::request::{Request, Traits};
+use crate::wait::Home;
 use std::sync::Arc;
 use std::task::Waker;
 use std::time::Duration;
@@ -86,6 +87,11 @@ impl Target for Session {
 
     fn default_timeout(&self) -> Option<Duration> {
         self.timeout
+    }
+
+    #[expect(private_interfaces, reason = "nobody outside can name or call it")]
+    fn home(&self) -> Home {
+        self.setup.home
     }
 }
 

@@ -8,6 +8,7 @@ use crate::lane::cell::{closed, timeout};
 use crate::lane::connect::{Connection, open};
 use crate::reply::{FromReply, Reply};
 use crate::request::Request;
+use crate::wait::Home;
 use brisk_resp::reply::decode::ReplyLimits;
 use brisk_resp::reply::frame::{FrameScanner, Scan};
 use brisk_resp::reply::head::{Head, head};
@@ -33,6 +34,8 @@ const MOVES_MAX: usize = 4;
 pub struct Streamed {
     connection: Connection,
     handle: Handle,
+    /// The thread that runs the socket, if it is one and the same.
+    home: Home,
     /// So long nothing may come.
     silence_max: Option<Duration>,
     cut: watch::Receiver<bool>,
@@ -129,6 +132,7 @@ impl Client {
         let mut streamed = Streamed {
             connection,
             handle,
+            home: self.home(),
             silence_max: if request.traits().blocks { None } else { self.default_timeout() },
             cut,
             _ends: ends,
@@ -300,6 +304,7 @@ impl Streamed {
 
     /// Waits for more; what is missing is what the peer claims.
     async fn read(&mut self, phase: Phase, missing: usize) -> Result<()> {
+        self.home.check()?;
         self.connection.buffer.reserve(missing.clamp(1, PIECE_BYTES_MAX));
         let Connection { reader, buffer, .. } = &mut self.connection;
         let reading = poll_fn(|cx| reader.poll_read(cx, buffer));
@@ -324,7 +329,7 @@ impl Streamed {
         let failed = match read {
             Ok(Ok(0)) => lost("the server closed the connection"),
             Ok(Ok(_)) => return Ok(()),
-            Ok(Err(error)) => lost(&error.to_string()),
+            Ok(Err(error)) => Err(Error::socket("", error).lost_at(phase)),
             Err(error) => Err(error),
         };
         failed.map_err(|error| self.fail(error))

@@ -1,8 +1,14 @@
-//! Futures of this library without a runtime.
+//! Futures of this library without a runtime, and whether a thread may wait for one.
 
-use crate::command::block_on;
+use crate::error::{Error, Kind, Result};
+use std::cell::Cell;
 use std::future::Future;
-use std::pin::pin;
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::task::{Context, Poll, Wake, Waker};
+use std::thread::{self, Thread, ThreadId};
+use std::time::{Duration, Instant};
+use tokio::runtime::{Handle, RuntimeFlavor};
 
 /// Waits on this thread until a future of this library is done: sessions, `watch`, scripts, subscribers, and what a
 /// program makes of them with `async`. A program without a runtime has no other use for it: a single command
@@ -10,8 +16,11 @@ use std::pin::pin;
 ///
 /// The future needs no runtime here, since all connections are run elsewhere: by the client's own thread
 /// ([`connect_blocking`](crate::Builder::connect_blocking)), or by the runtime in which the client was made.
-/// Futures of other libraries may need their own runtime and are not for this function. Not to be called from
-/// within a runtime: it holds up its thread.
+/// Futures of other libraries may need their own runtime and are not for this function.
+///
+/// Not to be called by a task of a runtime: it stops the thread of that task. If this thread is the one that runs the
+/// connections of the client (a current-thread runtime), nothing could ever come, and commands give
+/// [`Kind::Invalid`] at once instead.
 ///
 /// ```no_run
 /// # fn example() -> brisk::Result<()> {
@@ -23,4 +32,102 @@ use std::pin::pin;
 /// ```
 pub fn wait<F: Future>(future: F) -> F::Output {
     block_on(pin!(future))
+}
+
+thread_local! {
+    static PARKER: Waker = Waker::from(Arc::new(Parker(thread::current())));
+    /// This thread polls a future between two times that it stops.
+    static WAITS: Cell<bool> = const { Cell::new(false) };
+}
+
+struct Parker(Thread);
+
+impl Wake for Parker {
+    fn wake(self: Arc<Self>) {
+        self.0.unpark();
+    }
+}
+
+/// Polls a future on this thread until it is done.
+pub(crate) fn block_on<F: Future + Unpin>(mut future: F) -> F::Output {
+    loop {
+        if let Some(done) = poll(&mut future) {
+            return done;
+        }
+        thread::park();
+    }
+}
+
+/// The same, for no longer than this.
+pub(crate) fn block_on_within<F: Future + Unpin>(
+    mut future: F,
+    limit: Option<Duration>,
+) -> Option<F::Output> {
+    let Some(until) = limit.and_then(|limit| Instant::now().checked_add(limit)) else {
+        return Some(block_on(future));
+    };
+    loop {
+        if let Some(done) = poll(&mut future) {
+            return Some(done);
+        }
+        let left = until.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return None;
+        }
+        thread::park_timeout(left);
+    }
+}
+
+fn poll<F: Future + Unpin>(future: &mut F) -> Option<F::Output> {
+    /// Also if the future panics.
+    struct Before(bool);
+
+    impl Drop for Before {
+        fn drop(&mut self) {
+            WAITS.set(self.0);
+        }
+    }
+
+    let _before = Before(WAITS.replace(true));
+    PARKER.with(|waker| match Pin::new(future).poll(&mut Context::from_waker(waker)) {
+        Poll::Ready(done) => Some(done),
+        Poll::Pending => None,
+    })
+}
+
+/// The thread that runs all connections of a client, if it is one: that of a current-thread runtime.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Home(Option<ThreadId>);
+
+impl Home {
+    /// That of this runtime.
+    pub(crate) async fn of(handle: &Handle) -> Home {
+        if handle.runtime_flavor() != RuntimeFlavor::CurrentThread {
+            return Home::default();
+        }
+        // The caller may be another thread.
+        Home(handle.spawn(async { thread::current().id() }).await.ok())
+    }
+
+    /// Whether this thread waits for what only this thread could bring.
+    #[inline]
+    pub(crate) fn is_stopped(self) -> bool {
+        self.0.is_some_and(|home| {
+            WAITS.get() && home == thread::current().id() && Handle::try_current().is_ok()
+        })
+    }
+
+    /// # Errors
+    /// This thread waits for what only this thread could bring.
+    #[inline]
+    pub(crate) fn check(self) -> Result<()> {
+        if self.is_stopped() { Err(stopped()) } else { Ok(()) }
+    }
+}
+
+#[cold]
+fn stopped() -> Error {
+    let text = "this thread runs the client's connections and cannot stop to wait for them: use `.await`, or \
+                `connect_blocking`, which runs them on a thread of their own";
+    Error::new(Kind::Invalid, text)
 }

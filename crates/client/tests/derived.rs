@@ -154,7 +154,7 @@ fn an_error_names_the_field() {
         let text = error("age", "256").await;
         assert!(text.starts_with("field 'age' of User: the reply is no u8"), "{text}");
         let text = error("level", "middle").await;
-        assert_eq!(text, "field 'level' of User: Level is never 'middle'");
+        assert_eq!(text, "field 'level' of User: Level has no variant for this word of 6 bytes");
         db.del("user").await.unwrap();
         let text = error("places", "[1").await;
         assert!(text.starts_with("field 'places' of User: the reply is no JSON"), "{text}");

@@ -453,6 +453,117 @@ fn names_that_are_not_for_shared_connections_are_refused() {
     });
 }
 
+/// Commands that change a connection or hold it up: each as one caller may write it.
+const NOT_FOR_SHARED_CONNECTIONS: &[&[&str]] = &[
+    &["CLIENT", "REPLY", "SKIP"],
+    &["client", "Reply", "off"],
+    &["CLIENT REPLY", "SKIP"],
+    &["CLIENT REPLY ON"],
+    &["CLIENT TRACKING", "ON"],
+    &["CLIENT", "TRACKING", "ON", "BCAST"],
+    &["client", "setname", "mine"],
+    &["CLIENT", "NO-EVICT", "on"],
+    &["CLIENT", "NO-TOUCH", "on"],
+    &["CLIENT", "CACHING", "YES"],
+    &["CLIENT", "SETINFO", "LIB-NAME", "x"],
+    &["CLIENT", "IMPORT-SOURCE", "ON"],
+    &["SCRIPT", "DEBUG", "YES"],
+    &["script debug", "SYNC"],
+    &["XREAD", "BLOCK", "0", "STREAMS", "none", "$"],
+    &["xread", "count", "1", "block", "0", "streams", "none", "$"],
+    &["XREADGROUP", "GROUP", "g", "c", "BLOCK", "0", "STREAMS", "none", ">"],
+    &["blpop", "none", "0"],
+    &["BLMOVE", "none", "none", "LEFT", "LEFT", "0"],
+    &["WAIT", "1", "0"],
+    &["SELECT", "1"],
+    &["auth", "x"],
+    &["HELLO", "2"],
+    &["reset"],
+    &["QUIT"],
+    &["MULTI"],
+    &["EXEC"],
+    &["discard"],
+    &["WATCH", "k"],
+    &["SUBSCRIBE", "c"],
+    &["psubscribe", "c*"],
+    &["SSUBSCRIBE", "c"],
+    &["UNSUBSCRIBE"],
+    &["MONITOR"],
+    &["SYNC"],
+    &["PSYNC", "?", "-1"],
+    &["REPLCONF", "ACK", "0"],
+    &["READONLY"],
+    &["ASKING"],
+];
+
+fn raw<'a>(db: &'a Client, words: &[&str]) -> brisk::Command<&'a Client, Value> {
+    db.raw(words[0]).args(&words[1..])
+}
+
+#[test]
+fn no_caller_changes_a_shared_connection_however_the_command_is_written() {
+    for server in servers() {
+        run(async {
+            let db =
+                Client::builder(&server.address()).lanes(Lanes::Count(2)).connect().await.unwrap();
+            for reader in 0..16 {
+                set(&db, &format!("key:{reader}"), format!("value {reader}")).await.unwrap();
+            }
+            let readers = (0..16).map(|reader| {
+                let db = db.clone();
+                tokio::spawn(async move {
+                    let key = format!("key:{reader}");
+                    for _ in 0..500 {
+                        let read: Option<String> = get(&db, &key).await.unwrap();
+                        assert_eq!(read, Some(format!("value {reader}")));
+                    }
+                })
+            });
+            let readers: Vec<_> = readers.collect();
+            for words in NOT_FOR_SHARED_CONNECTIONS {
+                // Without a key it takes the first lane, with one that of the key.
+                for command in [raw(&db, words), raw(&db, words).key("key:1")] {
+                    let error = command.await.unwrap_err();
+                    assert_eq!(error.kind(), Kind::Invalid, "{words:?}: {error}");
+                }
+                let mut request = brisk::Request::named(words[0]);
+                request.args(&words[1..]);
+                let command = || brisk::Command::<(), Value>::new(request.clone());
+                let harmless = brisk::commands::get::<String>("key:1");
+                let batch = db.batch((harmless, command())).await;
+                let transaction = db.transaction((brisk::commands::incr("n"), command())).await;
+                for error in [batch.unwrap_err(), transaction.unwrap_err()] {
+                    assert_eq!(error.kind(), Kind::Invalid, "{words:?}: {error}");
+                }
+            }
+            for done in join_all(readers).await {
+                done.unwrap();
+            }
+            let streams = ["COUNT", "1", "STREAMS", "none", "0"];
+            assert_eq!(db.raw::<Option<()>>("XREAD").args(streams).await.unwrap(), None);
+            db.raw::<i64>("CLIENT").arg("id").await.unwrap();
+        });
+    }
+}
+
+#[test]
+fn a_pool_lets_reads_of_streams_wait_however_they_are_written() {
+    for server in servers() {
+        run(async {
+            let db = Client::builder(&server.address()).lanes(Lanes::Pool(2));
+            let db = db.timeout(Duration::from_millis(200)).connect().await.unwrap();
+            for name in ["XREAD", "xread"] {
+                let words = ["BLOCK", "500", "STREAMS", "none", "$"];
+                assert_eq!(db.raw::<Option<()>>(name).args(words).await.unwrap(), None);
+            }
+            for words in NOT_FOR_SHARED_CONNECTIONS.iter().filter(|words| words[0].starts_with('S'))
+            {
+                assert_eq!(raw(&db, words).await.unwrap_err().kind(), Kind::Invalid, "{words:?}");
+            }
+        });
+    }
+}
+
 #[test]
 fn a_server_that_refuses_at_once_says_why_and_passwords_are_not_shown() {
     let server = Launch::subject().set("requirepass", "secret").start();

@@ -67,6 +67,32 @@ fn a_server_that_does_not_answer_even_then_is_given_up() {
 }
 
 #[test]
+fn a_session_never_takes_one_reply_for_another() {
+    for server in servers() {
+        run(async {
+            let db = Client::connect(&server.address()).await.unwrap();
+            let session = db.session().await.unwrap();
+            session.set("k", "value").await.unwrap();
+            for words in [
+                &["CLIENT", "REPLY", "SKIP"][..],
+                &["client reply", "off"],
+                &["Subscribe", "c"],
+                &["PUNSUBSCRIBE"],
+                &["MONITOR"],
+                &["PSYNC", "?", "-1"],
+            ] {
+                let command = session.raw::<()>(words[0]).args(&words[1..]);
+                assert_eq!(command.await.unwrap_err().kind(), Kind::Invalid, "{words:?}");
+                assert_eq!(session.get::<String>("k").await.unwrap().as_deref(), Some("value"));
+            }
+            session.raw::<()>("CLIENT").args(["REPLY", "ON"]).await.unwrap();
+            session.raw::<()>("SELECT").arg(1).await.unwrap();
+            assert_eq!(session.get::<String>("k").await.unwrap(), None);
+        });
+    }
+}
+
+#[test]
 fn sessions_end_with_their_client() {
     for server in servers() {
         run(async {
@@ -143,4 +169,79 @@ fn connecting_without_a_runtime_says_how_it_is_done() {
     let error = brisk::wait(Client::connect("127.0.0.1:1")).unwrap_err();
     assert_eq!(error.kind(), Kind::Invalid);
     assert!(error.message().contains("connect_blocking"), "{error}");
+}
+
+/// A runtime of one thread, in which a client was made.
+fn on_one_thread(server: &Server) -> (tokio::runtime::Runtime, Client) {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let builder = Client::builder(&server.address()).timeout(millis(100));
+    let db = runtime.block_on(builder.connect()).unwrap();
+    (runtime, db)
+}
+
+#[test]
+fn waiting_on_the_thread_that_runs_the_connections_is_an_error() {
+    let server = Launch::subject().start();
+    let (runtime, db) = on_one_thread(&server);
+    let refused = |error: brisk::Error| {
+        assert_eq!(error.kind(), Kind::Invalid, "{error}");
+        assert!(error.message().contains("`.await`"), "{error}");
+    };
+    runtime.block_on(async {
+        db.set("k", "value").await.unwrap();
+        let mut session = None;
+        let mut streamed = db.stream(get::<brisk::Bytes>("k")).await.unwrap().unwrap();
+        let mut news = db.subscriber().await.unwrap();
+        for _ in 0..2 {
+            refused(db.get::<String>("k").wait().unwrap_err());
+            refused(db.get::<String>("k").required().wait().unwrap_err());
+            refused(db.batch((get::<String>("k"),)).wait().unwrap_err());
+            refused(db.transaction((incr("n"),)).wait().unwrap_err());
+            refused(db.scan_keys::<String>().wait_next().unwrap_err());
+            refused(brisk::wait(db.session()).unwrap_err());
+            refused(
+                brisk::wait(db.watch(["k"], async |_| Ok(Step::Commit((incr("n"),))))).unwrap_err(),
+            );
+            refused(db.subscriber_blocking().unwrap_err());
+            refused(news.subscribe(["news"]).wait().unwrap_err());
+            assert!(news.wait_next().is_none());
+            let cache = db.cache(Default::default()).await.unwrap();
+            refused(get::<String>("k").on(&cache).wait().unwrap_err());
+            // Nothing of it did any harm, and tasks are asked as before.
+            session = Some(db.session().await.unwrap());
+            refused(session.as_ref().unwrap().get::<String>("k").wait().unwrap_err());
+            assert_eq!(db.get("k").await.unwrap(), Some("value".to_owned()));
+        }
+        drop(session);
+        assert_eq!(brisk::wait(streamed.chunk()).unwrap().unwrap(), "value", "it had come");
+        refused(brisk::wait(db.stream(get::<brisk::Bytes>("k"))).unwrap_err());
+        // Other threads may wait for this one.
+        let other = db.clone();
+        let waited = tokio::task::spawn_blocking(move || other.get::<String>("k").wait()).await;
+        assert_eq!(waited.unwrap().unwrap().as_deref(), Some("value"));
+    });
+}
+
+#[test]
+fn a_client_with_a_thread_of_its_own_is_waited_for_anywhere() {
+    let server = Launch::subject().start();
+    let db = Client::builder(&server.address()).connect_blocking().unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        db.set("k", 1).wait().unwrap();
+        assert_eq!(brisk::wait(async { db.session().await?.get("k").await }).unwrap(), Some(1));
+    });
+}
+
+#[test]
+fn a_caller_gives_up_when_nobody_runs_the_connections() {
+    let server = Launch::subject().start();
+    let (runtime, db) = on_one_thread(&server);
+    // This thread has left the runtime, and no other one runs it.
+    let (alone, batch) = (db.incr("n").wait(), db.batch((incr("n"),)).wait());
+    for error in [alone.unwrap_err(), batch.unwrap_err()] {
+        assert_eq!(error.kind(), Kind::Timeout(Phase::Sent), "{error}");
+        assert!(error.maybe_applied() && error.to_string().contains("stands still"), "{error}");
+    }
+    drop(runtime);
 }

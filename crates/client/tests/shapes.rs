@@ -1,6 +1,9 @@
 //! What is more than one command: batches, transactions, sessions, scripts, listeners. C1, C4.
 
-use brisk::{Client, Code, Command, Event, Kind, Lanes, Message, Request, Script, Step, Traits};
+use brisk::commands;
+use brisk::{
+    Client, Code, Command, Event, Executed, Kind, Lanes, Message, Request, Script, Step, Traits,
+};
 use brisk_testkit::proxy::{Cut, Proxy};
 use brisk_testkit::server::{Launch, Server};
 use brisk_testkit::wait::wait_until;
@@ -93,6 +96,60 @@ fn a_transaction_is_executed_as_a_whole_or_not_at_all() {
             futures_util::future::join_all(adds).await;
             assert_eq!(command::<i64>(&["GET", "t"]).on(&db).await.unwrap(), 600);
         });
+    }
+}
+
+#[test]
+fn an_error_says_which_commands_of_a_batch_or_transaction_were_executed() {
+    use Executed::{No, Yes};
+    for server in servers() {
+        for protocol in [2, 3] {
+            run(async {
+                let db = Client::builder(&server.address()).protocol(protocol);
+                let db = db.connect().await.unwrap();
+                db.flushall().await.unwrap();
+                let incr = || commands::incr("n");
+                let lpush = || commands::lpush("n", "x");
+                let failed = db.transaction((incr(), lpush(), incr())).await.unwrap_err();
+                assert_eq!(failed.code(), Some(Code::WrongType));
+                assert_eq!(failed.executed(), [Yes, No, Yes]);
+                assert!(failed.maybe_applied(), "{failed}");
+                assert!(failed.message().ends_with("(of 3 commands executed: 1, 3)"), "{failed}");
+                let failed = db.batch((incr(), lpush())).await.unwrap_err();
+                assert_eq!((failed.executed(), failed.maybe_applied()), (&[Yes, No][..], true));
+                // Executed, with a reply that does not fit.
+                let wrong = || incr().reply_as::<Vec<String>>();
+                let failed = db.batch((incr(), wrong())).await.unwrap_err();
+                assert_eq!(failed.kind(), Kind::UnexpectedReply);
+                assert_eq!((failed.executed(), failed.maybe_applied()), (&[Yes, Yes][..], true));
+                let failed = db.transaction((wrong(), incr())).await.unwrap_err();
+                assert_eq!((failed.executed(), failed.maybe_applied()), (&[Yes, Yes][..], true));
+                assert!(wrong().on(&db).await.unwrap_err().maybe_applied());
+                assert_eq!(db.get::<i64>("n").await.unwrap(), Some(8));
+                // Nothing was changed: reads alone, refused as a whole, or refused each.
+                let read = || commands::get::<Vec<String>>("n");
+                let failed = db.batch((commands::get::<i64>("n"), read())).await.unwrap_err();
+                assert_eq!((failed.executed(), failed.maybe_applied()), (&[Yes, Yes][..], false));
+                assert!(!read().on(&db).await.unwrap_err().maybe_applied());
+                let refused = || command::<i64>(&["NOSUCH", "n"]);
+                let failed = db.transaction((incr(), refused())).await.unwrap_err();
+                assert!(failed.executed().is_empty() && !failed.maybe_applied(), "{failed}");
+                let failed = db.batch((lpush(), refused())).await.unwrap_err();
+                assert_eq!((failed.executed(), failed.maybe_applied()), (&[No, No][..], false));
+                let failed = db.batch((lpush(),)).await.unwrap_err();
+                assert!(failed.executed().is_empty() && !failed.maybe_applied(), "{failed}");
+                assert_eq!(db.get::<i64>("n").await.unwrap(), Some(8));
+                // Of many commands the text names some.
+                let many: Vec<_> = (0..500).map(|_| incr()).collect();
+                let all = many.into_iter().chain([lpush().reply_as()]).collect::<Vec<_>>();
+                let failed = db.batch(all).await.unwrap_err();
+                assert_eq!(failed.executed().iter().filter(|one| **one == Yes).count(), 500);
+                assert!(
+                    failed.message().ends_with("1, 2, 3, 4, 5, 6, 7, 8, and 492 more)"),
+                    "{failed}"
+                );
+            });
+        }
     }
 }
 

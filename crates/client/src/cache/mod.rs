@@ -29,7 +29,7 @@ pub use store::CacheStats;
 use crate::arg::ToArg;
 use crate::client::{Client, Ends};
 use crate::command::sealed::Target;
-use crate::command::{Replay, Way, block_on};
+use crate::command::{Replay, Way};
 use crate::error::{Error, Kind, Result};
 use crate::lane::Lane;
 use crate::lane::Waiting;
@@ -39,6 +39,7 @@ use crate::lane::driver::{Pushed, Task};
 use crate::lane::slot::Slot;
 use crate::observe::Watched;
 use crate::request::{Request, Traits};
+use crate::wait::{Home, block_on};
 use flight::{Flight, Plan};
 use std::sync::Arc;
 use std::task::Waker;
@@ -366,6 +367,11 @@ impl Target for Cache {
 
     fn default_timeout(&self) -> Option<Duration> {
         self.inner.client.default_timeout()
+    }
+
+    #[expect(private_interfaces, reason = "nobody outside can name or call it")]
+    fn home(&self) -> Home {
+        self.inner.client.home()
     }
 }
 

@@ -23,6 +23,7 @@ use crate::observe::{Observer, Observers};
 use crate::session::Session;
 #[cfg(feature = "tls")]
 use crate::tls::TlsClient;
+use crate::wait::Home;
 use std::sync::{Arc, OnceLock, Weak};
 use std::thread;
 use std::time::Duration;
@@ -365,10 +366,10 @@ impl Builder {
     /// # Errors
     /// [`Kind::Invalid`] for what cannot be; else the server is not there, or refuses.
     pub async fn connect(self) -> Result<Client> {
-        let plan = self.plan()?;
         let handle = Handle::try_current().map_err(|_| {
             Error::new(Kind::Invalid, "no tokio runtime here: there is connect_blocking")
         })?;
+        let plan = self.plan(Home::of(&handle).await)?;
         let first = plan.first().await?;
         Ok(plan.start(&handle, first, None))
     }
@@ -379,7 +380,7 @@ impl Builder {
     /// # Errors
     /// As [`Builder::connect`]; and if no thread can be had.
     pub fn connect_blocking(self) -> Result<Client> {
-        let plan = self.plan()?;
+        let plan = self.plan(Home::default())?;
         let runtime = OwnRuntime::start()?;
         let (sender, receiver) = std::sync::mpsc::sync_channel(1);
         let handle = runtime.handle.clone();
@@ -393,7 +394,7 @@ impl Builder {
         Ok(plan.start(&handle, first, Some(runtime)))
     }
 
-    fn plan(self) -> Result<Plan> {
+    fn plan(self, home: Home) -> Result<Plan> {
         #[cfg_attr(not(feature = "tls"), expect(unused_mut, reason = "TLS changes it"))]
         let mut url = self.url?;
         #[cfg(feature = "tls")]
@@ -446,6 +447,7 @@ impl Builder {
             readonly: false,
             silence_max: self.silence_max,
             tracking: None,
+            home,
         };
         if let Some(Service { name, sentinels }) = url.service {
             let login = self.sentinel_login.unwrap_or(url.sentinel_login);
@@ -490,6 +492,7 @@ impl Client {
         &self,
         work: impl Future<Output = Result<T>> + Send + 'static,
     ) -> Result<T> {
+        self.inner.plan.home().check()?;
         let done = self.inner.handle.spawn(work).await;
         done.unwrap_or_else(|_| Err(Error::new(Kind::Closed, "the runtime has ended")))
     }
@@ -600,6 +603,10 @@ impl Plan {
         self.is_pool
     }
 
+    pub(super) fn home(&self) -> Home {
+        self.setup.home
+    }
+
     /// The lanes to a server, of which the first may have its connection already.
     pub(super) fn node(
         &self,
@@ -689,7 +696,7 @@ mod tests {
     #[test]
     fn without_the_feature_for_it_tls_is_an_error_that_names_it() {
         for url in ["rediss://h", "valkeys://h", "rediss://h#insecure"] {
-            let error = Client::builder(url).plan().unwrap_err();
+            let error = Client::builder(url).plan(Home::default()).unwrap_err();
             assert_eq!(error.kind(), Kind::Invalid);
             assert!(error.to_string().contains("feature `tls`"), "{error}");
         }

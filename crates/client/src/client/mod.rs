@@ -25,6 +25,7 @@ use crate::error::{Error, Kind, Result};
 use crate::lane::cell::Submitted;
 use crate::observe::{Counts, Watched};
 use crate::request::Request;
+use crate::wait::Home;
 use attached::Attached;
 use cluster::map::Member;
 use node::Node;
@@ -38,6 +39,9 @@ use std::time::Duration;
 /// Commands of all callers go by a few shared connections (*lanes*), are sent together, and are answered in
 /// order. Commands with the same first key take the same lane, so they are executed in the order in which
 /// they were polled first.
+///
+/// A process that is made by `fork` has the sockets of its parent's clients and none of the threads that run them: it must
+/// not use these clients, since what it sent would be answered to its parent. It makes a client of its own.
 ///
 /// ```no_run
 /// # async fn example() -> brisk::Result<()> {
@@ -274,5 +278,11 @@ impl Target for Client {
 
     fn default_timeout(&self) -> Option<Duration> {
         self.inner.timeout
+    }
+
+    #[expect(private_interfaces, reason = "nobody outside can name or call it")]
+    #[inline]
+    fn home(&self) -> Home {
+        self.inner.plan.home()
     }
 }

@@ -1,6 +1,6 @@
 //! One server, and the connections to it: shared by all callers, or a pool.
 
-use crate::command::Way;
+use crate::command::{Unity, Way};
 use crate::error::{Error, Kind, Result};
 use crate::lane::Lane;
 use crate::lane::cell::Submitted;
@@ -26,7 +26,7 @@ impl Node {
 
     /// Puts requests into the queue of a lane, or of the pool.
     pub(crate) fn submit(&self, way: &Way<'_>, waker: &Waker) -> Result<Submitted> {
-        refuse(way.requests, self.pool.is_some())?;
+        refuse(way, self.pool.is_some())?;
         let key = way.requests.first().and_then(Request::routing_key);
         let margin = self.pool.as_ref().and_then(|pool| pool.timeout());
         self.take(way.requests, key, way.limit(margin), waker)
@@ -94,18 +94,23 @@ impl Drop for Node {
     }
 }
 
-/// What would hold up, or change, a connection that others share is not taken. In a pool nobody stands behind a
-/// command that waits for other clients. Neither is what could not be written as a whole: here, since the parts of
-/// a command that is split know nothing of it.
-pub(crate) fn refuse(requests: &[Request], is_pool: bool) -> Result<()> {
-    if let Some(failure) = requests.iter().find_map(Request::failure) {
+/// Refuses what would hold up, or change, a connection that others share. In a pool nobody stands behind a
+/// command that waits for other clients. A request that could not be written as a whole is refused, too: here, since the
+/// parts of a command that is split know nothing of it.
+pub(crate) fn refuse(way: &Way<'_>, is_pool: bool) -> Result<()> {
+    if let Some(failure) = way.requests.iter().find_map(Request::failure) {
         return Err(failure.clone());
     }
     let is_refused = |request: &Request| {
         let traits = request.traits();
         traits.binds || (traits.blocks && !is_pool)
     };
-    if !requests.iter().any(is_refused) {
+    let own = match (way.unity, way.requests) {
+        // MULTI and EXEC are the library's.
+        (Unity::Whole, [_, own @ .., _]) => own,
+        (_, requests) => requests,
+    };
+    if !own.iter().any(is_refused) {
         return Ok(());
     }
     let text =

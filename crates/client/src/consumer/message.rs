@@ -43,7 +43,10 @@ impl FromStr for Id {
         let (ms, seq) = text.split_once('-').unwrap_or((text, "0"));
         match (ms.parse(), seq.parse()) {
             (Ok(ms), Ok(seq)) => Ok(Id { ms, seq }),
-            _ => Err(Error::new(Kind::Invalid, format!("'{text}' is no id of a stream"))),
+            _ => {
+                let text = format!("a text of {} bytes is no id of a stream", text.len());
+                Err(Error::new(Kind::Invalid, text))
+            }
         }
     }
 }

@@ -10,6 +10,7 @@ use crate::error::{Code, Error, Kind, Result};
 use crate::observe::Watched;
 use crate::reply::Reply;
 use crate::request::{Request, Traits};
+use crate::wait::Home;
 use brisk_resp::reply::decode::ReplyLimits;
 use brisk_resp::reply::frame::{FrameScanner, Scan};
 use bytes::BytesMut;
@@ -48,6 +49,8 @@ pub(crate) struct Setup {
     pub(crate) watched: Option<Arc<Watched>>,
     /// Sent when all that is done, in RESP3; it has to succeed.
     pub(crate) tracking: Option<Request>,
+    /// The thread that runs it, if all connections of the client have the same.
+    pub(crate) home: Home,
 }
 
 /// How a connection was made.
@@ -108,10 +111,8 @@ async fn greet(setup: &Setup) -> Result<Connection> {
 }
 
 async fn socket(setup: &Setup, address: &Address) -> Result<(ReadSide, Writer)> {
-    let failed = |error: std::io::Error| {
-        let text = format!("no connection to {address}: {error}");
-        Error::new(Kind::Disconnected, text)
-    };
+    let failed =
+        |error: std::io::Error| Error::socket(&format!("no connection to {address}"), error);
     match address {
         Address::Tcp { host, port, tls } => {
             let stream = TcpStream::connect((host.as_str(), *port)).await.map_err(failed)?;
@@ -268,7 +269,7 @@ impl Connection {
         let mut sent = 0;
         while sent < bytes.len() {
             let written = poll_fn(|cx| self.writer.poll_write(cx, &bytes[sent..])).await;
-            sent += written.map_err(|error| Error::new(Kind::Disconnected, error.to_string()))?;
+            sent += written.map_err(|error| Error::socket("", error))?;
         }
         Ok(())
     }
@@ -277,7 +278,7 @@ impl Connection {
     pub(crate) async fn ask(&mut self, requests: &[Request]) -> Result<Vec<Reply>> {
         let mut out = Vec::new();
         requests.iter().for_each(|request| request.encode(&mut out));
-        let lost = |error: std::io::Error| Error::new(Kind::Disconnected, error.to_string());
+        let lost = |error: std::io::Error| Error::socket("", error);
         // A server that refuses has said why already, perhaps: then there is something to be read all the same.
         let written = self.write_all(&out).await;
         let mut scanner = FrameScanner::new(ReplyLimits::default());

@@ -346,7 +346,7 @@ impl<'a> Link<'a> {
                     self.task.shared.tallies.received_bytes.add(read);
                     answered |= self.answer()?;
                 }
-                Poll::Ready(Err(error)) => return Err(lost(&error.to_string())),
+                Poll::Ready(Err(error)) => return Err(Error::socket("", error)),
             }
         }
         Ok(answered)

@@ -222,7 +222,7 @@ impl InFlight {
                 Poll::Pending => return Ok(false),
                 Poll::Ready(Ok(0)) => return Err(lost("nothing can be written")),
                 Poll::Ready(Ok(written)) => self.sent += written,
-                Poll::Ready(Err(error)) => return Err(lost(&error.to_string())),
+                Poll::Ready(Err(error)) => return Err(Error::socket("", error)),
             }
         }
     }
@@ -341,10 +341,10 @@ impl InFlight {
             debug_assert!(cell.is_whole(), "bytes and entries belong together");
         }
         woken.into_iter().for_each(Waker::wake);
-        let is_lost = error.kind() == Kind::Disconnected;
+        let is_lost = matches!(error.kind(), Kind::Disconnected | Kind::Tls);
         for mut entry in self.entries.drain(..) {
             let error = match is_lost {
-                true => Error::lost(Phase::Sent, error.message()),
+                true => error.lost_at(Phase::Sent),
                 false => error.after_sending(),
             };
             if let Some(waker) = entry.answer(Err(error)) {

@@ -42,7 +42,7 @@ pub(crate) mod slot;
 #[cfg(feature = "tls")]
 mod tls;
 
-use crate::error::Result;
+use crate::error::{Error, Kind, Result};
 use crate::observe::Counts;
 use crate::reply::Reply;
 use crate::request::Request;
@@ -65,6 +65,9 @@ impl Lane {
 
     /// Puts requests into the queue, in one piece: nothing of another caller's comes between. Their replies
     /// will be in the slot, which wakes `waker`. O(bytes).
+    ///
+    /// # Errors
+    /// A lane counts one reply for each request, so it never carries a request after which that would be wrong.
     #[inline]
     pub(crate) fn submit(
         &self,
@@ -74,6 +77,9 @@ impl Lane {
     ) -> Result<Submitted> {
         if let Some(failure) = requests.iter().find_map(Request::failure) {
             return Err(failure.clone());
+        }
+        if requests.iter().any(Request::is_unpaired) {
+            return Err(unpaired());
         }
         self.shared.submit(requests, timeout, waker)
     }
@@ -107,6 +113,13 @@ impl Lane {
     pub(crate) fn pending(&self) -> usize {
         self.shared.pending()
     }
+}
+
+#[cold]
+fn unpaired() -> Error {
+    let text = "after this command the server sends replies that are no command's own: a Subscriber is for \
+                messages, and CLIENT REPLY OFF and SKIP, MONITOR and SYNC have no place here";
+    Error::new(Kind::Invalid, text)
 }
 
 /// Where a caller waits.

@@ -224,6 +224,7 @@ fn error_type(error: &Error) -> &str {
     match error.kind() {
         Kind::Timeout(_) => "timeout",
         Kind::Disconnected => "disconnected",
+        Kind::Tls => "tls",
         Kind::Overloaded => "overloaded",
         Kind::Server(Code::Other) => {
             let word = error.message().split(' ').next().unwrap_or_default();

@@ -60,8 +60,8 @@ impl Rule {
         if shard < self.shards() {
             return Ok(shard);
         }
-        let (key, total) = (String::from_utf8_lossy(key), self.total_elements);
-        let text = format!("'{key}' is too large a number among {total} elements");
+        let (digits, total) = (key.len(), self.total_elements);
+        let text = format!("a number of {digits} digits is too large among {total} elements");
         Err(Error::new(Kind::Invalid, text))
     }
 }

@@ -64,9 +64,9 @@ impl<K: FromReply + Ord, V: FromReply> FromReply for BTreeMap<K, V> {
 
 impl<T: FromReply, const N: usize> FromReply for [T; N] {
     fn from_reply(reader: &mut Reader<'_>) -> Result<[T; N]> {
+        let part = reader.peek()?;
         let values = elements(reader)?;
-        let count = values.len();
-        values.try_into().map_err(|_| Error::unexpected("list of this length", &count))
+        values.try_into().map_err(|_| Error::unexpected("list of this length", &part))
     }
 }
 
@@ -114,7 +114,9 @@ impl<A: FromReply, B: FromReply> FromReply for (A, B) {
         let pairs = match (is_map || nested, count % 2) {
             (true, _) => count,
             (false, 0) => count / 2,
-            (false, _) => return Err(Error::unexpected("list of pairs", &count)),
+            (false, _) => {
+                return Err(Error::unexpected("list of pairs", &Part::Array(count as u64)));
+            }
         };
         let mut values = Vec::with_capacity(pairs.min(COLLECT_MAX));
         for _ in 0..pairs {

@@ -72,8 +72,9 @@ macro_rules! other_than_0 {
     ($($type:ty)*) => {$(
         impl FromReply for NonZero<$type> {
             fn from_reply(reader: &mut Reader<'_>) -> Result<NonZero<$type>> {
+                let part = reader.peek()?;
                 let value = <$type>::from_reply(reader)?;
-                NonZero::new(value).ok_or_else(|| Error::unexpected("number other than 0", &value))
+                NonZero::new(value).ok_or_else(|| Error::unexpected("number other than 0", &part))
             }
         }
     )*};
@@ -116,11 +117,12 @@ impl FromReply for String {
 
 impl FromReply for char {
     fn from_reply(reader: &mut Reader<'_>) -> Result<char> {
+        let part = reader.peek()?;
         let text = String::from_reply(reader)?;
         let mut chars = text.chars();
         match (chars.next(), chars.next()) {
             (Some(one), None) => Ok(one),
-            _ => Err(Error::unexpected("single character", &text)),
+            _ => Err(Error::unexpected("single character", &part)),
         }
     }
 }
@@ -212,6 +214,45 @@ mod tests {
             assert_eq!(read::<Option<bool>>(text).unwrap(), None);
         }
         assert_eq!(read::<Option<Arc<str>>>("$0||").unwrap().as_deref(), Some(""));
+    }
+
+    #[test]
+    fn an_error_has_the_type_and_the_length_of_a_value_and_nothing_of_the_value() {
+        fn error<T: FromReply + std::fmt::Debug>(text: &str) -> String {
+            let error = read::<T>(text).unwrap_err();
+            assert_eq!(error.kind(), Kind::UnexpectedReply);
+            assert!(!format!("{error:?}").contains("secret"), "{error:?}");
+            error.to_string()
+        }
+        let of = "the reply is no";
+        assert_eq!(error::<i64>("$6|secret|"), format!("{of} i64, but a string of 6 bytes"));
+        assert_eq!(error::<f64>("+secret|"), format!("{of} f64, but a status of 6 bytes"));
+        assert_eq!(error::<bool>("=10|txt:secret|"), format!("{of} flag, but a string of 6 bytes"));
+        assert_eq!(
+            error::<char>("$6|secret|"),
+            format!("{of} single character, but a string of 6 bytes")
+        );
+        assert_eq!(error::<Vec<i64>>("$6|secret|"), format!("{of} list, but a string of 6 bytes"));
+        assert_eq!(
+            error::<Vec<i64>>("*2|:1|$6|secret|"),
+            format!("{of} i64, but a string of 6 bytes")
+        );
+        assert_eq!(
+            error::<String>("%1|$6|secret|:1|"),
+            format!("{of} String, but a map of 1 pairs")
+        );
+        assert_eq!(
+            error::<(String, String)>("*3|+a|+b|+secret|"),
+            format!("{of} pair, but a list of 3 elements")
+        );
+        assert_eq!(
+            error::<[i64; 2]>("*1|:1|"),
+            format!("{of} list of this length, but a list of 1 elements")
+        );
+        assert_eq!(error::<i8>(":128|"), format!("{of} i8, but an integer"));
+        // A text of a few hundred bytes, however long the value is.
+        let long = format!("${}|{}|", 1 << 20, "x".repeat(1 << 20));
+        assert!(error::<i64>(&long).len() < 100);
     }
 
     #[test]

@@ -176,7 +176,7 @@ impl Listener {
                 self.hear(&reply)?;
             }
             buffer.reserve(4096);
-            let lost = |error: std::io::Error| Error::new(Kind::Disconnected, error.to_string());
+            let lost = |error: std::io::Error| Error::socket("", error);
             // Neither waits for the other: a server may read no more before its answers are.
             tokio::select! {
                 read = poll_fn(|cx| reader.poll_read(cx, buffer)) => {

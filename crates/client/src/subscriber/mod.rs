@@ -18,11 +18,11 @@ pub use keyspace::KeyspaceEvent;
 pub use orders::Confirmation;
 
 use crate::client::{Client, Ends};
-use crate::command::block_on;
 use crate::command::sealed::Target;
 use crate::error::{Error, Kind, Result};
 use crate::lane::connect::{Setup, open};
 use crate::poison::lock;
+use crate::wait::{Home, block_on};
 use bytes::Bytes;
 use listener::Listener;
 use orders::{Orders, Way};
@@ -78,6 +78,8 @@ pub struct Message {
 #[derive(Debug)]
 pub struct Subscriber {
     shared: Arc<Shared>,
+    /// The thread that runs the connection, if it is one and the same.
+    home: Home,
     /// Time for the server's answers.
     timeout: Option<Duration>,
 }
@@ -218,7 +220,9 @@ impl Subscriber {
         timeout: Option<Duration>,
     ) -> Result<Subscriber> {
         // Before the task: who leaves while it connects ends it.
-        let subscriber = Subscriber { shared: Arc::clone(&listener.shared), timeout };
+        let home = listener.setup.home;
+        home.check()?;
+        let subscriber = Subscriber { shared: Arc::clone(&listener.shared), home, timeout };
         let opening = handle.spawn(async move {
             let connection = open(&listener.setup).await?;
             tokio::spawn(listener.run(connection));
@@ -284,7 +288,7 @@ impl Subscriber {
         ends: bool,
     ) -> Confirmation<'_> {
         let names = names.into_iter().map(Into::into).collect();
-        Confirmation::new(&self.shared, way, names, ends, self.timeout)
+        Confirmation::new(&self.shared, self.home, way, names, ends, self.timeout)
     }
 
     /// The next event; `None` only when the client is closed or the runtime has ended.
@@ -299,7 +303,7 @@ impl Subscriber {
                 state.bytes -= size(&event);
                 return Poll::Ready(Some(event));
             }
-            if state.over.is_some() {
+            if state.over.is_some() || self.home.is_stopped() {
                 return Poll::Ready(None);
             }
             state.listener = Some(cx.waker().clone());
@@ -308,7 +312,8 @@ impl Subscriber {
         .await
     }
 
-    /// As [`Subscriber::next`], on this thread and without a runtime.
+    /// As [`Subscriber::next`], on this thread and without a runtime. If this thread is the one that runs the listener's
+    /// connection (a current-thread runtime) it does not wait: then `None` says that there is no event now.
     pub fn wait_next(&mut self) -> Option<Event> {
         block_on(Box::pin(self.next()))
     }

@@ -5,10 +5,10 @@
 //! nobody.
 
 use super::Shared;
-use crate::command::block_on;
 use crate::error::{Error, Kind, Phase, Result};
 use crate::lane::cell::timeout;
 use crate::request::{Request, Traits};
+use crate::wait::{Home, block_on};
 use bytes::Bytes;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::future::Future;
@@ -222,6 +222,7 @@ struct New {
 #[derive(Debug)]
 pub struct Confirmation<'a> {
     shared: &'a Shared,
+    home: Home,
     new: New,
     timeout: Option<Duration>,
     call: Option<u64>,
@@ -230,12 +231,13 @@ pub struct Confirmation<'a> {
 impl<'a> Confirmation<'a> {
     pub(super) fn new(
         shared: &'a Shared,
+        home: Home,
         way: Way,
         names: Vec<Bytes>,
         ends: bool,
         timeout: Option<Duration>,
     ) -> Confirmation<'a> {
-        Confirmation { shared, new: New { way, names, ends }, timeout, call: None }
+        Confirmation { shared, home, new: New { way, names, ends }, timeout, call: None }
     }
 
     /// Time until the server has to have answered, instead of the client's.
@@ -258,6 +260,7 @@ impl Future for Confirmation<'_> {
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<()>> {
         let this = self.get_mut();
+        this.home.check()?;
         let mut state = this.shared.lock();
         if let Some(why) = state.over {
             return Poll::Ready(Err(Error::new(Kind::Closed, why)));

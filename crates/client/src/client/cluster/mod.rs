@@ -170,7 +170,7 @@ impl Cluster {
         if self.is_closed() {
             return Err(closed());
         }
-        refuse(way.requests, self.plan.is_pool())?;
+        refuse(way, self.plan.is_pool())?;
         let now = Instant::now();
         let began = *trip.began.get_or_insert(now);
         let slot = match way.unity {
@@ -278,8 +278,8 @@ impl Cluster {
         if matches!(error.kind(), Kind::Timeout(_)) {
             self.signal.hint();
         }
-        let is_unsent =
-            matches!(error.kind(), Kind::Disconnected | Kind::Closed) && !error.maybe_applied();
+        let is_unsent = matches!(error.kind(), Kind::Disconnected | Kind::Tls | Kind::Closed)
+            && !error.maybe_applied();
         if !is_unsent || self.is_closed() {
             return None;
         }

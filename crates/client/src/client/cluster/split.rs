@@ -1,7 +1,7 @@
 //! Commands whose keys are of several slots: six are split by slot, and their replies made one again.
 
 use super::slot::key_slot;
-use crate::error::Error;
+use crate::error::{Error, IN_PART};
 use crate::request::Request;
 use brisk_resp::reply::encode;
 use brisk_resp::reply::read::{Part, ReplyReader};
@@ -108,11 +108,24 @@ fn split(request: &Request, how: Splits, step: usize) -> (Merge, Vec<(u16, Reque
 }
 
 impl Merge {
-    /// Appends the reply of the whole to `out`; an error of a part is the reply. O(bytes).
-    pub(crate) fn write(&self, parts: &[&[u8]], out: &mut Vec<u8>) {
+    /// Appends the reply of the whole to `out`; an error of a part is the reply. If other parts have changed data the
+    /// error says so. O(bytes).
+    pub(crate) fn write(&self, parts: &[&[u8]], reads_only: bool, out: &mut Vec<u8>) {
         let is_error = |part: &&&[u8]| matches!(part.first(), Some(b'-' | b'!'));
         if let Some(error) = parts.iter().find(is_error) {
-            return out.extend_from_slice(error);
+            let reads_only = reads_only || matches!(self, Merge::Values(_));
+            let text = match ReplyReader::new(error).part() {
+                Ok(Part::Error(text))
+                    if !reads_only && !parts.iter().all(|part| is_error(&part)) =>
+                {
+                    text
+                }
+                _ => return out.extend_from_slice(error),
+            };
+            // With its length, since the text of some errors has lines.
+            let head = format!("!{}\r\n", text.len() + IN_PART.len());
+            let parts = [head.as_bytes(), text, IN_PART.as_bytes(), b"\r\n"];
+            return parts.iter().for_each(|part| out.extend_from_slice(part));
         }
         let merged = match self {
             Merge::Only | Merge::First => parts.first().map(|part| out.extend_from_slice(part)),
@@ -167,6 +180,8 @@ pub(crate) fn cut(replies: &[u8]) -> Option<Vec<&[u8]>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::error::Code;
+    use crate::reply::Reply;
     use crate::request::Traits;
 
     fn request(words: &[&str]) -> Request {
@@ -193,7 +208,7 @@ mod tests {
         let parts: Vec<_> = parts.iter().map(|part| part.replace('|', "\r\n")).collect();
         let parts: Vec<_> = parts.iter().map(|part| part.as_bytes()).collect();
         let mut out = Vec::new();
-        merge.write(&parts, &mut out);
+        merge.write(&parts, false, &mut out);
         String::from_utf8_lossy(&out).replace("\r\n", "|")
     }
 
@@ -205,6 +220,13 @@ mod tests {
         assert_eq!(merged(&merge, &replies), "*4|$1|1|$1|3|_|$1|3|");
         assert_eq!(merged(&merge, &["*1|:1|", "*2|:1|:2|"])[..5], *"-ERR ");
         assert_eq!(merged(&merge, &["*2|:1|:2|", "-LOADING x|"]), "-LOADING x|");
+        for merge in [Merge::Sum, Merge::First] {
+            assert_eq!(merged(&merge, &["-LOADING x|", "-LOADING y|"]), "-LOADING x|");
+            let in_part = merged(&merge, &[":1|", "-LOADING x|"]);
+            let error =
+                Reply::shared(in_part.replace('|', "\r\n").into()).read::<()>().unwrap_err();
+            assert!(error.maybe_applied() && error.code() == Some(Code::Loading), "{error}");
+        }
     }
 
     #[test]

@@ -9,7 +9,7 @@ use super::redirect::{self, Trip};
 use super::split::{Belongs, Merge, belongs, crossed, cut};
 use crate::command::sealed::Target;
 use crate::command::{State, Unity, Way};
-use crate::error::{Error, Kind, Result};
+use crate::error::{Error, Executed, Kind, Result};
 use crate::reply::Reply;
 use crate::request::Request;
 use std::ops::Range;
@@ -21,10 +21,18 @@ pub(crate) struct Spread {
     parts: Vec<Part>,
     /// What became of each leaf.
     outcomes: Vec<Option<Result<Reply>>>,
-    /// For each request its leaves.
-    merges: Vec<(Merge, Range<usize>)>,
+    /// The requests.
+    wholes: Vec<Whole>,
     began: Option<Instant>,
     to_primary: bool,
+}
+
+/// A request, and what it was made into.
+#[derive(Debug)]
+struct Whole {
+    merge: Merge,
+    leaves: Range<usize>,
+    reads_only: bool,
 }
 
 /// What goes to one node in one piece.
@@ -45,7 +53,7 @@ impl Spread {
         let mut spread = Spread {
             parts: Vec::new(),
             outcomes: Vec::new(),
-            merges: Vec::with_capacity(way.requests.len()),
+            wholes: Vec::with_capacity(way.requests.len()),
             began: trip.began,
             to_primary,
         };
@@ -68,7 +76,8 @@ impl Spread {
                     Merge::Only
                 }
             };
-            spread.merges.push((merge, first..spread.outcomes.len()));
+            let (leaves, reads_only) = (first..spread.outcomes.len(), request.traits().reads_only);
+            spread.wholes.push(Whole { merge, leaves, reads_only });
         }
         spread
     }
@@ -158,40 +167,43 @@ impl Spread {
         }
     }
 
-    /// Puts the replies together. The first error is that of all; what has happened beside it may have been
-    /// applied.
+    /// Puts the replies together. The first error is that of all, and says what was executed elsewhere.
     fn assemble(&mut self) -> Result<Reply> {
-        let mut replies = Vec::with_capacity(self.outcomes.len());
-        let mut failed = None;
-        let mut maybe_applied = false;
-        for outcome in self.outcomes.drain(..).flatten() {
-            match outcome {
-                Ok(reply) => {
-                    maybe_applied = true;
-                    replies.push(reply);
-                }
-                Err(error) => {
-                    maybe_applied |= error.maybe_applied();
-                    failed = failed.or(Some(error));
-                }
-            }
+        let outcomes: Vec<Result<Reply>> = self.outcomes.drain(..).flatten().collect();
+        if let Some(Err(error)) = outcomes.iter().find(|outcome| outcome.is_err()) {
+            let each = self.wholes.iter().map(|whole| {
+                let leaves = outcomes.get(whole.leaves.clone()).unwrap_or_default();
+                (executed(leaves), whole.reads_only)
+            });
+            return Err(error.clone().of_several(each));
         }
-        if let Some(error) = failed {
-            return Err(if maybe_applied { error.after_sending() } else { error });
-        }
+        let mut replies: Vec<Reply> = outcomes.into_iter().flatten().collect();
         if replies.len() == 1 {
             return Ok(replies.remove(0));
         }
         let mut out = Vec::with_capacity(replies.iter().map(|reply| reply.as_bytes().len()).sum());
-        for (merge, leaves) in &self.merges {
+        for Whole { merge, leaves, reads_only } in &self.wholes {
             let parts: Vec<&[u8]> = replies
                 .get(leaves.clone())
                 .unwrap_or_default()
                 .iter()
                 .map(Reply::as_bytes)
                 .collect();
-            merge.write(&parts, &mut out);
+            merge.write(&parts, *reads_only, &mut out);
         }
         Ok(Reply::small(&out).unwrap_or_else(|| Reply::shared(out.into())))
     }
+}
+
+/// Whether a request was executed whose leaves became this.
+fn executed(leaves: &[Result<Reply>]) -> Executed {
+    let of = |leaf: &Result<Reply>| match leaf {
+        Ok(reply) if matches!(reply.as_bytes().first(), Some(b'-' | b'!')) => Executed::No,
+        Ok(_) => Executed::Yes,
+        Err(error) if error.maybe_applied() => Executed::Unknown,
+        Err(_) => Executed::No,
+    };
+    let mut all = leaves.iter().map(of);
+    let first = all.next().unwrap_or(Executed::No);
+    if all.all(|leaf| leaf == first) { first } else { Executed::Unknown }
 }

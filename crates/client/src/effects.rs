@@ -1,0 +1,197 @@
+//! What a request does to the connection that carries it, found in its arguments when it is sent.
+//!
+//! A name that a caller wrote says too little: `raw("CLIENT").arg("REPLY").arg("SKIP")` is the same command as
+//! `raw("CLIENT REPLY").arg("SKIP")`, and `XREAD` waits only with `BLOCK`. The server sees arguments, so the arguments
+//! decide here, too.
+
+use crate::commands::{BINDING, BLOCKING};
+
+/// What a request does to its connection.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Effects {
+    /// The server may wait with the reply, for other clients.
+    pub(crate) blocks: bool,
+    /// It changes the state of the connection, or depends on that.
+    pub(crate) binds: bool,
+    /// The server does not send exactly one reply to it, or to those after it: replies would go to wrong callers.
+    pub(crate) unpaired: bool,
+}
+
+/// Commands whose effects depend on further arguments.
+const BY_ARGUMENTS: &[&str] = &["CLIENT", "SCRIPT", "XREAD", "XREADGROUP"];
+/// `CLIENT` followed by one of these leaves the connection as it is. A subcommand that is not in this list is taken to
+/// change the connection: later versions of a server add some, such as `CLIENT IMPORT-SOURCE`.
+const CLIENT_PLAIN: &[&str] = &[
+    "GETNAME",
+    "GETREDIR",
+    "HELP",
+    "ID",
+    "INFO",
+    "KILL",
+    "LIST",
+    "PAUSE",
+    "TRACKINGINFO",
+    "UNBLOCK",
+    "UNPAUSE",
+];
+/// The server answers these with messages, with more than one reply, or with another protocol.
+const UNPAIRED: &[&str] = &[
+    "MONITOR",
+    "PSUBSCRIBE",
+    "PSYNC",
+    "PUNSUBSCRIBE",
+    "SSUBSCRIBE",
+    "SUBSCRIBE",
+    "SUNSUBSCRIBE",
+    "SYNC",
+    "UNSUBSCRIBE",
+];
+
+/// Longest name that is looked up; a longer one has no effects.
+const NAME_MAX: usize = 15;
+/// For each length of a name the first letters of the names above, one bit each.
+const FIRST_LETTERS: [u32; NAME_MAX + 1] =
+    with(with(with([0; NAME_MAX + 1], BINDING), BLOCKING), BY_ARGUMENTS);
+
+const fn with(mut letters: [u32; NAME_MAX + 1], names: &[&str]) -> [u32; NAME_MAX + 1] {
+    let mut at = 0;
+    while at < names.len() {
+        let name = names[at].as_bytes();
+        let mut len = 0;
+        while len < name.len() && name[len] != b' ' {
+            len += 1;
+        }
+        letters[len] |= 1 << (name[0] & 31);
+        at += 1;
+    }
+    letters
+}
+
+/// The effects of a request with these arguments, its name first. O(1) for most commands, else O(arguments).
+#[inline]
+pub(crate) fn effects<'a>(mut arguments: impl Iterator<Item = &'a [u8]>) -> Effects {
+    let name = arguments.next().unwrap_or_default();
+    let letters = FIRST_LETTERS.get(name.len()).copied().unwrap_or_default();
+    let first = name.first().copied().unwrap_or_default();
+    if letters & (1 << (first & 31)) == 0 {
+        return Effects::default();
+    }
+    of_named(name, arguments)
+}
+
+fn of_named<'a>(name: &[u8], mut arguments: impl Iterator<Item = &'a [u8]>) -> Effects {
+    let is = |known: &str| name.eq_ignore_ascii_case(known.as_bytes());
+    if is("CLIENT") {
+        let Some(subcommand) = arguments.next() else { return Effects::default() };
+        let replies = is_in(&["REPLY"], subcommand)
+            && !arguments.next().is_some_and(|mode| is_in(&["ON"], mode));
+        let binds = !is_in(CLIENT_PLAIN, subcommand);
+        return Effects { binds, unpaired: replies, ..Effects::default() };
+    }
+    if is("SCRIPT") {
+        let binds = arguments.next().is_some_and(|subcommand| is_in(&["DEBUG"], subcommand));
+        return Effects { binds, ..Effects::default() };
+    }
+    if is("XREAD") || is("XREADGROUP") {
+        return Effects { blocks: block_millis(arguments).is_some(), ..Effects::default() };
+    }
+    Effects {
+        blocks: is_in(BLOCKING, name),
+        binds: is_in(BINDING, name),
+        unpaired: is_in(UNPAIRED, name),
+    }
+}
+
+fn is_in(names: &[&str], name: &[u8]) -> bool {
+    names.iter().any(|known| name.eq_ignore_ascii_case(known.as_bytes()))
+}
+
+/// The argument of `BLOCK` among the options of XREAD and XREADGROUP. A group may have the name of an option.
+pub(crate) fn block_millis<'a>(mut arguments: impl Iterator<Item = &'a [u8]>) -> Option<&'a [u8]> {
+    let mut found = None;
+    while let Some(option) = arguments.next() {
+        match option {
+            _ if is_in(&["STREAMS"], option) => break,
+            // The last one counts, as with the server.
+            _ if is_in(&["BLOCK"], option) => found = Some(arguments.next().unwrap_or_default()),
+            _ if is_in(&["COUNT"], option) => _ = arguments.next(),
+            _ if is_in(&["GROUP"], option) => _ = (arguments.next(), arguments.next()),
+            _ => {}
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(text: &str) -> Effects {
+        effects(text.split(' ').map(str::as_bytes))
+    }
+
+    #[test]
+    fn every_name_that_binds_or_blocks_is_found_in_any_letter_case() {
+        for name in BINDING {
+            for name in [(*name).to_owned(), name.to_lowercase()] {
+                assert!(of(&name).binds && of(&format!("{name} x")).binds, "{name}");
+            }
+        }
+        for name in BLOCKING {
+            assert!(of(name).blocks && of(&name.to_lowercase()).blocks, "{name}");
+        }
+        for name in UNPAIRED {
+            assert!(of(name).binds && of(name).unpaired && of(&name.to_lowercase()).unpaired);
+        }
+    }
+
+    #[test]
+    fn a_subcommand_of_client_that_is_not_known_binds() {
+        for plain in CLIENT_PLAIN {
+            assert!(!BINDING.contains(&&*format!("CLIENT {plain}")), "{plain}");
+            assert_eq!(of(&format!("client {}", plain.to_lowercase())), Effects::default());
+        }
+        assert!(of("CLIENT IMPORT-SOURCE ON").binds);
+        assert_eq!(of("CLIENT"), Effects::default());
+    }
+
+    #[test]
+    fn client_reply_takes_replies_away_unless_it_says_on() {
+        for text in ["CLIENT REPLY OFF", "client reply skip", "Client Reply", "CLIENT REPLY x"] {
+            assert!(of(text).unpaired && of(text).binds, "{text}");
+        }
+        assert!(!of("CLIENT REPLY on").unpaired && of("CLIENT REPLY on").binds);
+    }
+
+    #[test]
+    fn reading_streams_blocks_where_its_options_say_so() {
+        for text in [
+            "XREAD BLOCK 0 STREAMS k $",
+            "xread count 3 block 5 streams k 0",
+            "XREADGROUP GROUP g c BLOCK 0 STREAMS k >",
+            "XREADGROUP GROUP STREAMS BLOCK BLOCK 7 STREAMS k >",
+            "XREAD COUNT BLOCK BLOCK 1 STREAMS k 0",
+            "XREAD BLOCK",
+        ] {
+            assert_eq!(of(text), Effects { blocks: true, ..Effects::default() }, "{text}");
+        }
+        for text in [
+            "XREAD STREAMS BLOCK 0",
+            "XREAD COUNT BLOCK STREAMS k 0",
+            "XREADGROUP GROUP BLOCK BLOCK STREAMS k >",
+            "XREADGROUP GROUP BLOCK 5 COUNT 1 NOACK STREAMS k >",
+        ] {
+            assert_eq!(of(text), Effects::default(), "{text}");
+        }
+    }
+
+    #[test]
+    fn other_commands_have_no_effects_on_their_connection() {
+        let long = "X".repeat(40);
+        for text in ["", "GET k", "SET SELECT MULTI", "SCRIPT LOAD DEBUG", "SCRIPT", "PING", &long]
+        {
+            assert_eq!(of(text), Effects::default(), "{text}");
+        }
+        assert!(of("SCRIPT DEBUG YES").binds);
+    }
+}
