@@ -118,9 +118,59 @@ impl Exposition {
         self.samples().any(|sample| sample.name == name)
     }
 
+    /// What the naming conventions of Prometheus object to, by the rules of `promtool check metrics`.
+    /// That HELP is there, and that `_total` stands with counters only, `parse` checks already.
+    pub fn lint(&self) -> Vec<String> {
+        self.families.iter().flat_map(|(name, family)| lint(name, family)).collect()
+    }
+
     fn samples(&self) -> impl Iterator<Item = &Sample> {
         self.families.values().flat_map(|family| &family.samples)
     }
+}
+
+/// Units of which a name may have the written-out form only.
+const ABBREVIATED_UNITS: [&str; 15] =
+    ["s", "ms", "us", "ns", "sec", "b", "kb", "mb", "gb", "tb", "pb", "m", "h", "d", "min"];
+/// Units of which a name may have the base unit only: seconds and bytes.
+const DERIVED_UNITS: [&str; 10] = [
+    "milliseconds",
+    "microseconds",
+    "nanoseconds",
+    "minutes",
+    "hours",
+    "days",
+    "bits",
+    "kilobytes",
+    "megabytes",
+    "gigabytes",
+];
+
+fn lint(name: &str, family: &Family) -> Vec<String> {
+    let is_histogram = family.kind == Kind::Histogram;
+    let is_summed = is_histogram || family.kind == Kind::Summary;
+    let mut found = Vec::new();
+    let mut object = |is_wrong: bool, why: &str| {
+        if is_wrong {
+            found.push(format!("{name}: {why}"));
+        }
+    };
+    for word in name.split('_') {
+        object(ABBREVIATED_UNITS.contains(&word), "abbreviated unit");
+        object(DERIVED_UNITS.contains(&word), "no base unit");
+        let types = ["counter", "gauge", "histogram", "summary", "untyped"];
+        object(types.contains(&word), "type in the name");
+    }
+    object(name.ends_with("_bucket") && !is_histogram, "suffix of a histogram");
+    let is_part = name.ends_with("_count") || name.ends_with("_sum");
+    object(is_part && !is_summed, "suffix of a histogram or summary");
+    let labels = || family.samples.iter().flat_map(|sample| sample.labels.keys());
+    object(labels().any(|label| label == "le") && !is_histogram, "label of a histogram");
+    let has_quantile = labels().any(|label| label == "quantile");
+    object(has_quantile && family.kind != Kind::Summary, "label of a summary");
+    let is_snake_case = |name: &str| !name.bytes().any(|byte| byte.is_ascii_uppercase());
+    object(!is_snake_case(name) || !labels().all(|label| is_snake_case(label)), "camel case");
+    found
 }
 
 #[track_caller]
@@ -238,5 +288,35 @@ fn check_histogram(name: &str, family: &Family) {
         let count = of("_count").expect("a histogram has a count").value;
         assert_eq!(buckets.last().map(|last| last.value), Some(count), "{name}{labels:?}");
         assert!(of("_sum").is_some());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_against_the_conventions_are_found() {
+        // Each line makes `promtool check metrics` 2.42 object, except for the first.
+        for (line, kind, objections) in [
+            ("a_bytes 1", "gauge", 0),
+            ("a_time_ms_total 1", "counter", 1),
+            ("a_duration_sec 1", "gauge", 1),
+            ("a_ops_per_sec 1", "gauge", 1),
+            ("a_milliseconds 1", "gauge", 1),
+            ("a_count 1", "gauge", 1),
+            ("a_sum 1", "gauge", 1),
+            ("a_bucket 1", "gauge", 1),
+            ("a_gauge 1", "gauge", 1),
+            ("aB 1", "gauge", 1),
+            ("a{bC=\"\"} 1", "gauge", 1),
+            ("a{le=\"1\"} 1", "gauge", 1),
+            ("a{quantile=\"1\"} 1", "gauge", 1),
+        ] {
+            let name = line.split([' ', '{']).next().unwrap_or_default();
+            let text = format!("# HELP {name} x\n# TYPE {name} {kind}\n{line}\n");
+            let found = Exposition::parse(&text, false).lint();
+            assert_eq!(found.len(), objections, "{line}: {found:?}");
+        }
     }
 }

@@ -261,7 +261,7 @@ fn metrics_are_the_figures_of_info_in_the_grammar_of_both_formats() {
 }
 
 #[test]
-fn promtool_finds_nothing_malformed() {
+fn promtool_has_no_objection() {
     if subject_is_redis() {
         return;
     }
@@ -270,13 +270,28 @@ fn promtool_finds_nothing_malformed() {
     assert_reply!(server.connect(), "SET a b", "OK");
     let body = get(&port, "/metrics").body;
     let Some(said) = brisk_tests::web::piped("promtool", &["check", "metrics"], &body) else {
-        eprintln!("promtool is not installed: only our own grammar was checked");
+        eprintln!("promtool is not installed: only our own rules were checked");
         return;
     };
-    // It has opinions about names, which are not ours to choose.
-    let about_name =
-        |line: &str| line.ends_with("metric names should not contain abbreviated units");
-    assert!(said.lines().all(about_name), "{said}");
+    assert_eq!(said, "");
+}
+
+#[test]
+fn names_of_metrics_follow_the_conventions_of_prometheus() {
+    if subject_is_redis() {
+        return;
+    }
+    for seen in full_answers() {
+        assert_eq!(seen.lint(), Vec::<String>::new());
+        // INFO has these in milliseconds, and a server that has evicted and expired nothing has 0.
+        for name in [
+            "redis_eviction_exceeded_time_seconds_total",
+            "redis_current_eviction_exceeded_time_seconds",
+        ] {
+            assert_eq!(seen.value(name, &[]), 0.0, "{name}");
+        }
+        assert_eq!(seen.value("redis_rdb_current_bgsave_duration_seconds", &[]), -1.0);
+    }
 }
 
 /// The answers of a primary that has done everything there is a metric for, and of its replica.

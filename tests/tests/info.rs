@@ -1,8 +1,10 @@
 //! INFO: every field of Redis 7 is there, in its section, and tells the truth. (I1, I2)
 
-use brisk_testkit::{assert_reply, each_config, each_protocol, wait_until};
+use brisk_testkit::server::{brisk_binary, redis_binary, subject_is_redis};
+use brisk_testkit::{Launch, assert_reply, each_config, each_protocol, wait_until};
 use brisk_tests::facts;
 use std::collections::BTreeMap;
+use std::process::Command;
 
 /// Fields of the reference we do not have, each with its reason.
 const ABSENT: &[(&str, &str)] = &[];
@@ -20,6 +22,37 @@ fn sections(text: &str) -> BTreeMap<String, Vec<String>> {
         }
     }
     sections
+}
+
+/// The field of `--version`'s line with this name.
+fn version_field<'l>(line: &'l str, name: &str) -> &'l str {
+    let mut fields = line.split_whitespace().filter_map(|field| field.split_once('='));
+    fields.find(|(found, _)| *found == name).map_or("", |(_, value)| value)
+}
+
+#[test]
+fn the_version_option_prints_the_version_that_info_reports_in_the_fields_of_redis() {
+    let real = Command::new(redis_binary()).arg("-v").output().unwrap();
+    let real = String::from_utf8(real.stdout).unwrap();
+    let subject = if subject_is_redis() { redis_binary() } else { brisk_binary().unwrap().into() };
+    let server = Launch::subject().start();
+    for option in ["-v", "--version"] {
+        let output = Command::new(&subject).arg(option).output().unwrap();
+        assert!(output.status.success() && output.stderr.is_empty(), "{output:?}");
+        let line = String::from_utf8(output.stdout).unwrap();
+        assert_eq!(line.matches('\n').count(), 1, "{line}");
+        let names = |line: &str| -> Vec<String> {
+            let words = line.split_whitespace().map(|word| word.split('=').next().unwrap());
+            words.map(str::to_owned).collect()
+        };
+        assert!(names(&line).starts_with(&names(&real)), "{line}");
+        assert_eq!(version_field(&line, "v"), server.info("redis_version"), "{line}");
+        assert_eq!(version_field(&line, "malloc"), server.info("mem_allocator"), "{line}");
+        assert_eq!(version_field(&line, "bits"), server.info("arch_bits"), "{line}");
+        if !subject_is_redis() {
+            assert_eq!(version_field(&line, "brisk"), server.info("brisk_version"), "{line}");
+        }
+    }
 }
 
 #[test]

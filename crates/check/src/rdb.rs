@@ -1,12 +1,21 @@
 //! Whether an RDB file can be loaded, and if not, up to where.
 
-use crate::report::{Stop, reason, shown};
+use crate::report::{Stop, about, reason, shown};
 use brisk_persist::LoadError;
 use brisk_persist::rdb::{Checksum, Event, Part, RdbReader};
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{Read, Result as IoResult, Write};
 use std::os::unix::ffi::OsStrExt;
+
+/// The end of `--help`.
+const OPTIONS: &str = "
+Checks whether a server can load an RDB file, and shows where it is damaged.
+Exit code: 0 if it can be loaded, 1 if not.
+
+ -h, --help         Prints this text
+ -v, --version      Prints the version
+";
 
 /// Where to write, and the time by which keys have expired.
 pub struct Context<'a> {
@@ -28,14 +37,15 @@ struct Found {
 /// # Errors
 /// The file is not sound, or something else was told.
 pub fn run(program: &str, args: &[OsString], context: &mut Context<'_>) -> Result<(), Stop> {
-    let [name] = args else {
-        eprintln!("Usage: {program} <rdb-file-name>");
-        return Err(Stop::Told);
-    };
-    if name == "-v" || name == "--version" {
-        writeln!(context.out, "brisk-check-rdb {}", env!("CARGO_PKG_VERSION"))?;
+    let usage = format!("Usage: {program} <rdb-file-name>");
+    if let Some(text) = about("brisk-check-rdb", &format!("{usage}\n{OPTIONS}"), args) {
+        context.out.write_all(text.as_bytes())?;
         return Ok(());
     }
+    let [name] = args else {
+        eprintln!("{usage}");
+        return Err(Stop::Told);
+    };
     say_checking(name, context.out)?;
     let file = File::open(name).map_err(|error| {
         eprintln!("Cannot open file {}: {}", name.display(), reason(&error));

@@ -1,5 +1,6 @@
 //! How the tools speak: texts of errors, bytes from files, the end of the program.
 
+use std::ffi::OsString;
 use std::io;
 use std::process::ExitCode;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -29,6 +30,18 @@ pub fn exit_code(outcome: Result<(), Stop>) -> ExitCode {
             eprintln!("Cannot write or ask: {}", reason(&error));
             ExitCode::FAILURE
         }
+    }
+}
+
+/// The text about itself that a tool prints when an option for that is its only argument. A file of such
+/// a name is reached by a path, such as `./-v`.
+#[must_use]
+pub fn about(tool: &str, help: &str, args: &[OsString]) -> Option<String> {
+    let [option] = args else { return None };
+    match option.to_str()? {
+        "-h" | "--help" => Some(help.to_owned()),
+        "-v" | "--version" => Some(format!("{tool} {}\n", env!("CARGO_PKG_VERSION"))),
+        _ => None,
     }
 }
 

@@ -57,7 +57,33 @@ fn usage_and_files_that_are_missing_are_errors() {
         let said = stdout(&missing) + &String::from_utf8_lossy(&missing.stderr);
         assert!(said.contains("Cannot open file /does/not/exist: No such file"), "{said}");
     }
-    let version = run(RDB, &["--version"], "");
-    assert_eq!(version.status.code(), Some(0));
-    assert!(stdout(&version).starts_with("brisk-check-rdb "));
+}
+
+#[test]
+fn help_and_version_are_printed_and_no_file_is_looked_for() {
+    for (program, name) in [(AOF, "brisk-check-aof"), (RDB, "brisk-check-rdb")] {
+        for option in ["-v", "--version"] {
+            let version = run(program, &[option], "");
+            let line = format!("{name} {}\n", env!("CARGO_PKG_VERSION"));
+            assert_eq!((version.status.code(), stdout(&version)), (Some(0), line), "{option}");
+        }
+        let usage = run(program, &[], "");
+        let usage = stdout(&usage) + &String::from_utf8_lossy(&usage.stderr);
+        for option in ["-h", "--help"] {
+            let help = run(program, &[option], "");
+            assert_eq!((help.status.code(), help.stderr.len()), (Some(0), 0), "{option}");
+            assert!(stdout(&help).starts_with(&usage), "{option}");
+            for described in ["-h, --help", "-v, --version"] {
+                assert!(stdout(&help).contains(described), "{described}");
+            }
+        }
+        // Other options are names of files, as for the tools of Redis.
+        for file in ["-x", "./-v", "./--help"] {
+            let missing = run(program, &[file], "");
+            let said = stdout(&missing) + &String::from_utf8_lossy(&missing.stderr);
+            assert_eq!(missing.status.code(), Some(1), "{file}");
+            assert!(said.contains(&format!("Cannot open file {file}: ")), "{said}");
+        }
+    }
+    assert!(stdout(&run(AOF, &["--help"], "")).contains("--fix "));
 }

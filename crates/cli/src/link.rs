@@ -52,6 +52,8 @@ pub(crate) enum LinkError {
     Protocol(String),
     /// The user does not want to wait any longer.
     Interrupted,
+    /// The server has sent nothing for as long as `-t` allows.
+    TimedOut,
 }
 
 impl fmt::Display for LinkError {
@@ -61,6 +63,9 @@ impl fmt::Display for LinkError {
             LinkError::Io(error) => f.write_str(&plain(error)),
             LinkError::Protocol(text) => f.write_str(text),
             LinkError::Interrupted => f.write_str("Interrupted"),
+            LinkError::TimedOut => {
+                f.write_str("The server did not reply within the time that -t allows")
+            }
         }
     }
 }
@@ -69,6 +74,8 @@ impl From<io::Error> for LinkError {
     fn from(error: io::Error) -> Self {
         match error.kind() {
             io::ErrorKind::UnexpectedEof => LinkError::Closed,
+            // What a socket with a time limit reports.
+            io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => LinkError::TimedOut,
             _ => LinkError::Io(error),
         }
     }
@@ -152,10 +159,13 @@ pub(crate) struct Link {
     /// How much of what was received has been read.
     read: usize,
     interrupts: Option<Rc<Interrupts>>,
+    /// How long a reply may keep us waiting without a byte.
+    patience: Option<Duration>,
 }
 
 impl Link {
-    /// Connects, within `patience` if one is given; IPv4 addresses of a host are tried first.
+    /// Connects, within `patience` if one is given; IPv4 addresses of a host are tried first. The same time
+    /// bounds each wait for a reply, and each write.
     ///
     /// # Errors
     /// None of its addresses answers.
@@ -166,9 +176,14 @@ impl Link {
     ) -> Result<Link, OpenError> {
         let failed = |error: io::Error| OpenError::Connect(plain(&error));
         let stream = match place {
-            Place::Unix(path) => Stream::unix(path).map_err(failed)?,
+            Place::Unix(path) => {
+                let stream = Stream::unix(path).map_err(failed)?;
+                stream.set_patience(patience).map_err(failed)?;
+                stream
+            }
             Place::Tcp(host, port) => {
                 let (stream, resolved) = connect(host, *port as u16, patience).map_err(failed)?;
+                stream.set_patience(patience).map_err(failed)?;
                 match tls {
                     Some(tls) => {
                         let address = Address::Tcp { host: host.clone(), resolved };
@@ -186,6 +201,7 @@ impl Link {
             received: Vec::new(),
             read: 0,
             interrupts: None,
+            patience,
         })
     }
 
@@ -254,13 +270,25 @@ impl Link {
     /// The next reply or push.
     ///
     /// # Errors
-    /// The connection fails, or the user does not want to wait.
+    /// The connection fails, the server is silent for too long, or the user does not want to wait.
     pub(crate) fn reply(&mut self) -> Result<Value, LinkError> {
+        self.value(self.patience)
+    }
+
+    /// What the server sends next by itself, however long that takes.
+    ///
+    /// # Errors
+    /// The connection fails, or the user does not want to wait.
+    pub(crate) fn message(&mut self) -> Result<Value, LinkError> {
+        self.value(None)
+    }
+
+    fn value(&mut self, patience: Option<Duration>) -> Result<Value, LinkError> {
         loop {
             if let Some(value) = self.decoded()? {
                 return Ok(value);
             }
-            self.receive()?;
+            self.receive(patience)?;
         }
     }
 
@@ -281,16 +309,16 @@ impl Link {
         }
     }
 
-    /// Waits for bytes and appends them to those that are here.
-    fn receive(&mut self) -> Result<(), LinkError> {
-        self.wait()?;
+    /// Waits for bytes, within `patience` if one is given, and appends them to those that are here.
+    fn receive(&mut self, patience: Option<Duration>) -> Result<(), LinkError> {
+        self.wait(patience)?;
         self.received.drain(..self.read);
         self.read = 0;
         let before = self.received.len();
         self.received.resize(before + RECEIVE_BYTES, 0);
         let got = loop {
             match self.stream.read(&mut self.received[before..]) {
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) if is_no_end(&error, patience) => {}
                 done => break done,
             }
         };
@@ -298,12 +326,12 @@ impl Link {
         if got? == 0 { Err(LinkError::Closed) } else { Ok(()) }
     }
 
-    /// Waits until a read does not block, or for Ctrl-C.
-    fn wait(&mut self) -> Result<(), LinkError> {
+    /// Waits until a read does not block, or for Ctrl-C. Without the latter the read itself has the limit.
+    fn wait(&mut self, patience: Option<Duration>) -> Result<(), LinkError> {
         if self.interrupts.is_none() {
             return Ok(());
         }
-        self.wait_for(false, None).map(drop)
+        self.wait_for(false, patience)?.map(drop).ok_or(LinkError::TimedOut)
     }
 
     /// Waits for a reply, and for standard input. What was received already counts as the former.
@@ -331,7 +359,7 @@ impl Link {
             if self.wait_for(false, Some(left))?.is_none() {
                 return Ok(None);
             }
-            self.receive()?;
+            self.receive(None)?;
         }
     }
 
@@ -386,10 +414,10 @@ impl Link {
             self.read += count;
             return Ok(count);
         }
-        self.wait()?;
+        self.wait(None)?;
         loop {
             match self.stream.read(buffer) {
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) if is_no_end(&error, None) => {}
                 done => return Ok(done?),
             }
         }
@@ -398,6 +426,15 @@ impl Link {
     /// The stream below, for who moves bytes in both directions at once.
     pub(crate) fn stream(&mut self) -> &mut Stream {
         &mut self.stream
+    }
+}
+
+/// Whether a read is to be repeated. A socket reports its time limit also to a read that has none.
+fn is_no_end(error: &io::Error, patience: Option<Duration>) -> bool {
+    match error.kind() {
+        io::ErrorKind::Interrupted => true,
+        io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => patience.is_none(),
+        _ => false,
     }
 }
 

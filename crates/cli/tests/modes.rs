@@ -3,7 +3,7 @@
 mod harness;
 
 use brisk_testkit::server::redis_tool;
-use brisk_testkit::{Launch, Server, TempDir};
+use brisk_testkit::{Launch, Server, TempDir, wait_until};
 use harness::terminal::Terminal;
 use harness::{Case, assert_same, brisk_cli, ours, run, servers, text, wait_until_same};
 use std::io::Read;
@@ -99,6 +99,80 @@ fn a_pipe_does_not_wait_for_ever() {
     let port = silent.local_addr().expect("it is bound").port().to_string();
     let case = Case::new(&["-p", &port, "--pipe", "--pipe-timeout", "1"]).with_stdin(b"PING\r\n");
     assert_same(&case);
+}
+
+#[test]
+fn no_mode_begins_with_a_refused_password_or_database() {
+    let home = TempDir::new();
+    let script = home.path("script.lua");
+    std::fs::write(&script, "return 1").expect("it can be written");
+    let (script, file) = (script.display().to_string(), home.path("file").display().to_string());
+    for server in servers() {
+        let port = server.port().to_string();
+        for refused in [&["-a", "wrong"][..], &["--user", "joe", "-a", "wrong"], &["-n", "99"]] {
+            for mode in [
+                &["--scan"][..],
+                &["--bigkeys"],
+                &["--memkeys"],
+                &["--hotkeys"],
+                &["--stat"],
+                &["--latency"],
+                &["--latency-history"],
+                &["--latency-dist"],
+                &["--lru-test", "10"],
+                &["--pipe"],
+                &["--rdb", &file],
+                &["--functions-rdb", &file],
+                &["--replica"],
+                &["--eval", &script],
+                &["--ldb", "--eval", &script],
+            ] {
+                assert_same(&Case::new(&[&["-p", &port][..], refused, mode].concat()));
+            }
+            let found = brisk_cli(&server, &[refused, &["analyze"]].concat());
+            assert_eq!((found.status.code(), found.stdout.is_empty()), (Some(1), true));
+        }
+        assert!(!home.path("file").exists(), "no snapshot was fetched");
+    }
+}
+
+#[test]
+fn a_server_that_never_replies_is_given_up_after_the_time_limit() {
+    let silent = std::net::TcpListener::bind("127.0.0.1:0").expect("a port is free");
+    let port = silent.local_addr().expect("it is bound").port().to_string();
+    let limited = ["-p", &port, "-t", "0.05"];
+    for rest in [&["ping"][..], &["-n", "3", "ping"], &["--scan"], &["--bigkeys"], &["--latency"]] {
+        let found = run(&ours(), &Case::new(&[&limited[..], rest].concat()));
+        assert_eq!((found.status.code(), found.stdout.is_empty()), (Some(1), true), "{found:?}");
+    }
+    let found = run(&ours(), &Case::new(&[&limited[..], &["subscribe", "a"]].concat()));
+    let told = "Error: The server did not reply within the time that -t allows\n";
+    assert_eq!((found.status.code(), text(&found.stderr).as_str()), (Some(1), told));
+}
+
+#[test]
+fn the_time_limit_bounds_replies_and_not_the_wait_for_messages() {
+    for server in servers() {
+        let port = server.port().to_string();
+        let mut child = Command::new(ours())
+            .args(["-p", &port, "-t", "0.05", "subscribe", "news"])
+            .stdout(std::process::Stdio::piped())
+            .spawn()
+            .expect("the program starts");
+        let mut conn = server.connect();
+        // The subscriber has waited for longer than the limit.
+        wait_until("the subscriber is idle", || {
+            let list = conn.cmd("CLIENT LIST TYPE pubsub").text();
+            list.contains("idle=") && !list.contains("idle=0")
+        });
+        conn.cmd("PUBLISH news flash");
+        conn.cmd("CLIENT KILL TYPE pubsub");
+        let mut shown = String::new();
+        let mut stdout = child.stdout.take().expect("it was piped");
+        stdout.read_to_string(&mut shown).expect("it is text");
+        child.wait().expect("the program ends");
+        assert_eq!(shown, "subscribe\nnews\n1\nmessage\nnews\nflash\n");
+    }
 }
 
 #[test]

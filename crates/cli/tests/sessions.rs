@@ -47,7 +47,9 @@ fn hints_show_the_arguments_that_are_left_and_can_be_turned_off() {
         shown.expect("> ");
         shown.press("getrange");
         shown.expect("\x1b[0;90;49m key start end\x1b[0m");
-        shown.press(" list ");
+        shown.press(" list");
+        shown.expect("list\x1b[0;90;49m start end\x1b[0m");
+        shown.press(" ");
         shown.expect("\x1b[0;90;49mstart end\x1b[0m");
         shown.press("0 1\r");
         shown.expect("WRONGTYPE");
@@ -234,6 +236,10 @@ fn history_keeps_lines_across_sessions_but_none_with_a_password() {
         shown.expect("\"remembered\"");
         shown.type_at("> ", "auth secret");
         shown.expect("(error)");
+        for line in ["auth \"secret", "config set requirepass \"secret"] {
+            shown.type_at("> ", line);
+            shown.expect("Invalid argument(s)");
+        }
         shown.type_at("> ", "config set requirepass ''");
         shown.expect("OK");
         shown.type_at("> ", "exit");

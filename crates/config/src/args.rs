@@ -21,7 +21,7 @@ use super::words;
 pub enum Invocation {
     /// Run the server.
     Run(Launch),
-    /// Print `version_line` to standard output, exit 0.
+    /// Print the version to standard output, exit 0.
     Version,
     /// Print `USAGE` to standard error, exit 1 (as Redis does).
     Help,
@@ -65,12 +65,6 @@ Options are directives of the configuration file with two dashes in front:
        brisk-server /etc/brisk.conf --loglevel verbose
        echo 'maxmemory 128mb' | brisk-server -
 ";
-
-/// The text of `--version`; `allocator` is the memory allocator's name.
-pub fn version_line(allocator: &str) -> String {
-    let bits = usize::BITS;
-    format!("Brisk server v={} malloc={allocator} bits={bits}", env!("CARGO_PKG_VERSION"))
-}
 
 /// Reads the arguments after the program's name. O(length).
 pub fn parse(arguments: &[OsString]) -> Invocation {

@@ -21,8 +21,6 @@ pub(super) struct Program {
 /// What a program tells of itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Tells {
-    /// How it is used, when it is called without arguments.
-    Usage,
     /// `--help`.
     Help,
     /// Its manual page and its completions, too: `--man`, `--completions SHELL`.
@@ -57,7 +55,7 @@ pub(super) const PROGRAMS: &[Program] = &[
         name: "brisk-check-rdb",
         package: "brisk-check",
         summary: "whether a snapshot (RDB file) can be loaded",
-        tells: Tells::Usage,
+        tells: Tells::Help,
         more: "Reads the whole file, says what is in it, and if it is damaged, where.\n\
                The exit code is 0 if it can be loaded, 1 if not.",
     },
@@ -65,7 +63,7 @@ pub(super) const PROGRAMS: &[Program] = &[
         name: "brisk-check-aof",
         package: "brisk-check",
         summary: "whether append-only files can be loaded, and cutting what is not whole",
-        tells: Tells::Usage,
+        tells: Tells::Help,
         more: "The file is a manifest, with all the files that it names, or one file.\n\
                With --fix the end that a crash tore off is cut off, after asking.\n\
                With --truncate-to-timestamp all that was written after that Unix time is.\n\
@@ -75,12 +73,10 @@ pub(super) const PROGRAMS: &[Program] = &[
 
 impl Program {
     /// Its help: the text that begins with `Usage:`. Redis's programs write it to standard error
-    /// and end with 1, and so do those that take their arguments.
+    /// and end with 1, and so does the server.
     pub(super) fn help(&self, folder: &Path) -> Result<String> {
         let mut command = Command::new(folder.join(self.name));
-        if self.tells != Tells::Usage {
-            command.arg("--help");
-        }
+        command.arg("--help");
         let done = command.output().with_context(|| format!("cannot run {command:?}"))?;
         let text = [done.stdout, done.stderr].concat();
         let text = String::from_utf8(text).with_context(|| self.name)?;

@@ -7,7 +7,7 @@
 mod args;
 mod single;
 
-use crate::report::{Stop, reason};
+use crate::report::{Stop, about, reason};
 use args::Args;
 use brisk_persist::aof::manifest::MANIFEST_BYTES_MAX;
 use brisk_persist::aof::{Manifest, ManifestError, ManifestFile, NotRdb, has_preamble};
@@ -17,6 +17,18 @@ use std::fs::{self, File};
 use std::io::{BufRead, BufReader, ErrorKind, Read, Result as IoResult, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
+
+/// The end of `--help`.
+const OPTIONS: &str = "
+Checks whether a server can load append-only files: a manifest with all files that it
+names, or one file. Exit code: 0 if they can be loaded or were repaired, 1 if not.
+
+ --fix              Cuts off an incomplete end, after a question
+ --truncate-to-timestamp <seconds>
+                    Cuts off all that was written after this Unix time
+ -h, --help         Prints this text
+ -v, --version      Prints the version
+";
 
 /// Bytes of a manifest's line.
 const MANIFEST_LINE_BYTES_MAX: u64 = 1024;
@@ -51,6 +63,13 @@ enum Content {
 /// # Errors
 /// A file is not sound and was not made so, or something else was told.
 pub fn run(program: &str, args: &[OsString], terminal: &mut Terminal<'_>) -> Result<(), Stop> {
+    let usage = format!(
+        "Usage: {program} [--fix|--truncate-to-timestamp $timestamp] <file.manifest|file.aof>"
+    );
+    if let Some(text) = about("brisk-check-aof", &format!("{usage}\n{OPTIONS}"), args) {
+        terminal.out.write_all(text.as_bytes())?;
+        return Ok(());
+    }
     let Args { path, repair } = match args::parse(args) {
         Ok(args) => args,
         Err(args::Refusal::Timestamp) => {
@@ -58,11 +77,7 @@ pub fn run(program: &str, args: &[OsString], terminal: &mut Terminal<'_>) -> Res
             return Err(Stop::Told);
         }
         Err(args::Refusal::Usage) => {
-            writeln!(
-                terminal.out,
-                "Usage: {program} [--fix|--truncate-to-timestamp $timestamp] \
-                 <file.manifest|file.aof>"
-            )?;
+            writeln!(terminal.out, "{usage}")?;
             return Err(Stop::Told);
         }
     };

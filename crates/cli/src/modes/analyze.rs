@@ -20,8 +20,8 @@ pub(crate) fn is_asked_for(words: &[Vec<u8>]) -> bool {
 pub(crate) fn run(session: &mut Session) -> i32 {
     let words = session.options.words.clone();
     let mut dial = || -> Result<Box<dyn Server>, String> {
-        // What failed has been told.
-        let _ = session.connect(Loudness::Loud);
+        // The failure has been printed.
+        session.connect(Loudness::Loud).map_err(|_| String::new())?;
         let link = session.take_link().ok_or_else(String::new)?;
         Ok(Box::new(Lent(link)))
     };

@@ -15,7 +15,7 @@ const INTRODUCTION: &str = "Lua debugging session started, please use:\n\
 
 pub(super) fn run(session: &mut Session) -> i32 {
     let Some(path) = session.options.script.clone() else { return 1 };
-    if session.connect(Loudness::Loud).is_err() && !session.is_connected() {
+    if session.connect(Loudness::Loud).is_err() {
         return 1;
     }
     loop {

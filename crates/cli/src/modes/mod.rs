@@ -28,7 +28,8 @@ pub(crate) fn run(mode: &Mode, session: &mut Session) -> i32 {
         Mode::IntrinsicLatency => intrinsic::run(&session.options),
         Mode::Eval => eval::run(session),
         _ => {
-            if session.connect(Loudness::Loud).is_err() && !session.is_connected() {
+            // With a refused password, database or protocol a mode would read the wrong data.
+            if session.connect(Loudness::Loud).is_err() {
                 return 1;
             }
             match mode {

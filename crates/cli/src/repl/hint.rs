@@ -37,13 +37,13 @@ pub(super) fn hint(docs: &Docs, line: &str) -> Option<String> {
     };
     let is_open = !line.ends_with(' ');
     let (entry, named) = docs.longest(words)?;
-    // The last word may not be at its end yet, unless it is the command's name.
-    let typed = if is_open { words.len().saturating_sub(1).max(named) } else { words.len() };
-    let arguments = &words[named..typed];
-    let Fit { used, left } = sequence(&entry.parts, arguments)?;
-    if used < arguments.len() {
-        return None;
-    }
+    let fit = |arguments: &[Vec<u8>]| {
+        sequence(&entry.parts, arguments).filter(|fit| fit.used == arguments.len())
+    };
+    let arguments = &words[named..];
+    let begun = || arguments.split_last().filter(|_| is_open);
+    // The last word counts as typed. If it fits nothing, it may be the beginning of what does.
+    let Fit { left, .. } = fit(arguments).or_else(|| fit(begun()?.1))?;
     let space = if is_open && !left.is_empty() { " " } else { "" };
     Some(format!("{space}{left}"))
 }
@@ -222,11 +222,20 @@ mod tests {
 
     #[test]
     fn a_hint_shows_what_is_left_to_type() {
-        // As `redis-cli` 7.2 hints at commands of these shapes.
+        // As `redis-cli` 7.0 hints at commands of these shapes, as long as the optional arguments come in
+        // their order.
         for (line, expected) in [
             ("set", " key value [NX|XX] [EX seconds|KEEPTTL]"),
             ("SET a ", "value [NX|XX] [EX seconds|KEEPTTL]"),
-            ("SET a b", " value [NX|XX] [EX seconds|KEEPTTL]"),
+            ("set foo", " value [NX|XX] [EX seconds|KEEPTTL]"),
+            ("SET a b", " [NX|XX] [EX seconds|KEEPTTL]"),
+            ("set a b n", " [NX|XX] [EX seconds|KEEPTTL]"),
+            ("set a b nx", " [EX seconds|KEEPTTL]"),
+            ("set a b ex", " seconds [NX|XX]"),
+            ("set a b ex 5", " [NX|XX]"),
+            ("mget a", " [key ...]"),
+            ("zadd k 1", " member [score member ...]"),
+            ("zadd k n", " [NX|XX] score member [score member ...]"),
             ("set a b xx ", "[EX seconds|KEEPTTL]"),
             ("set a b ex ", "seconds [NX|XX]"),
             ("set a b ex 5 ", "[NX|XX]"),

@@ -80,6 +80,15 @@ fn path() -> Option<PathBuf> {
     }
 }
 
+/// The words of a line whose quotes are not balanced, as far as `holds_secret` needs them: without quotes,
+/// and without the number that repeats a command.
+pub(super) fn words_of_broken(line: &[u8]) -> Vec<Vec<u8>> {
+    let is_separator = |byte: &u8| byte.is_ascii_whitespace() || matches!(byte, b'"' | b'\'');
+    let words = line.split(is_separator).filter(|word| !word.is_empty());
+    let is_repeat = |word: &&[u8]| word.iter().all(u8::is_ascii_digit);
+    words.skip_while(is_repeat).map(<[u8]>::to_vec).collect()
+}
+
 /// Whether a command brings a password along.
 pub(super) fn holds_secret(words: &[Vec<u8>]) -> bool {
     let lower: Vec<Vec<u8>> = words.iter().map(|word| word.to_ascii_lowercase()).collect();
@@ -133,6 +142,34 @@ mod tests {
         long.set_len(FILE_BYTES_MAX + 1).unwrap();
         assert_eq!(keep(), ["ping"]);
         assert_eq!(fs::metadata(&file).unwrap().len(), FILE_BYTES_MAX + 1);
+    }
+
+    #[test]
+    fn a_password_is_known_in_a_line_whose_quotes_are_not_balanced() {
+        let secret = |line: &str| {
+            assert_eq!(split(line.as_bytes()), None, "{line}");
+            holds_secret(&words_of_broken(line.as_bytes()))
+        };
+        for line in [
+            "auth \"secret",
+            "AUTH 'secret",
+            "auth joe \"secret",
+            "  auth \"se cret",
+            "\"auth\" \"secret",
+            "\"auth secret",
+            "3 auth \"secret",
+            "auth \"secret\"x",
+            "acl setuser joe \">secret",
+            "config set requirepass \"secret",
+            "config set \"requirepass\" \"secret",
+            "config set maxmemory 1 masterauth 'x",
+            "hello 3 auth joe \"secret",
+        ] {
+            assert!(secret(line), "{line}");
+        }
+        for line in ["get \"auth", "echo 'x", "\"", "3 '", "config get \"requirepass"] {
+            assert!(!secret(line), "{line}");
+        }
     }
 
     #[test]

@@ -162,7 +162,7 @@ fn execute(
     }
     let Some(words) = cut(session, line) else {
         screen::print("Invalid argument(s)\n");
-        remember(source, line, &[]);
+        remember(source, line, &history::words_of_broken(line));
         return After::Next;
     };
     let Some(first) = words.first() else { return After::Next };

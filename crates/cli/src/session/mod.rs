@@ -62,6 +62,8 @@ pub(crate) struct Session {
     /// The command that is being answered is answered by messages.
     awaits_messages: bool,
     speaks_resp3: bool,
+    /// A command has been sent, so that the time of `-t` bounds the wait. Messages may take any time.
+    awaits_reply: bool,
     /// The last reply.
     pub(crate) last: Option<Value>,
     pub(crate) debug: Debug,
@@ -89,6 +91,7 @@ impl Session {
             is_subscribed: false,
             awaits_messages: false,
             speaks_resp3: false,
+            awaits_reply: false,
             last: None,
             debug: Debug::Off,
             interrupts: None,

@@ -79,6 +79,7 @@ impl Session {
             repeat = if repeat < 0 { repeat } else { repeat - 1 };
             let link = self.link.as_mut().ok_or(LinkError::Closed)?;
             link.send(words)?;
+            self.awaits_reply = true;
             match kind {
                 Kind::Monitor => return self.monitor(),
                 Kind::Sync => {
@@ -195,7 +196,7 @@ impl Session {
     /// A session goes on with a new connection where a single command ends.
     fn may_go_on(&self, error: &LinkError) -> bool {
         let broken = match error {
-            LinkError::Closed | LinkError::Interrupted => true,
+            LinkError::Closed | LinkError::Interrupted | LinkError::TimedOut => true,
             LinkError::Io(error) => {
                 matches!(error.kind(), io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe)
             }
@@ -208,7 +209,7 @@ impl Session {
     fn next_reply(&mut self) -> Result<Value, LinkError> {
         loop {
             let link = self.link.as_mut().ok_or(LinkError::Closed)?;
-            let value = link.reply()?;
+            let value = if self.awaits_reply { link.reply()? } else { link.message()? };
             match &value {
                 Value::Push(_) if !self.is_subscribed && !self.awaits_messages => {
                     self.show_push(&value);
@@ -224,6 +225,7 @@ impl Session {
         let mut read = Ok(());
         while read.is_ok() {
             read = self.read_reply(false);
+            self.awaits_reply = false;
             if self.last_is_error() {
                 break;
             }

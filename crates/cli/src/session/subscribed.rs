@@ -76,6 +76,7 @@ impl Session {
         let invites = self.options.output != Output::Raw && screen::is_for_people();
         let is_colourful = invites && screen::is_colourful();
         let _every_key = EveryKey::counts();
+        self.awaits_reply = false;
         while self.is_subscribed {
             if invites {
                 screen::print(match is_colourful {
@@ -107,6 +108,7 @@ impl Session {
     /// # Errors
     /// It has ended, as it does sooner or later.
     pub(crate) fn messages(&mut self) -> Result<(), Told> {
+        self.awaits_reply = false;
         while self.is_subscribed {
             if let Err(error) = self.read_reply(false) {
                 return Err(self.dropped(&error));

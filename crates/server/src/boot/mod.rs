@@ -33,6 +33,7 @@ use brisk_node::core::settings::Settings;
 use brisk_node::core::shared::{Shared, armed};
 use brisk_node::persistence::{ending, snapshot};
 use brisk_observe::log::{Log, Role};
+use brisk_observe::version::{BRISK_VERSION, REDIS_VERSION};
 use brisk_reactor::unix_ms;
 use brisk_reactor::{BackendChoice, Listener, Reactor};
 use brisk_structures::alloc;
@@ -60,7 +61,7 @@ pub fn main() -> ExitCode {
         Invocation::Run(launch) => launch,
         Invocation::Doctor { launch, as_json } => return doctor::run(load(launch), as_json),
         Invocation::Version => {
-            say(&mut std::io::stdout(), &args::version_line(brisk_node::core::memory::ALLOCATOR));
+            say(&mut std::io::stdout(), &version_line());
             return ExitCode::SUCCESS;
         }
         Invocation::PrintConfig => {
@@ -90,6 +91,16 @@ pub fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// The text of `--version`. Programs that start a server read the version of Redis from `v=`, so the
+/// line has the fields of Redis's own, with the version that INFO reports; ours stands at its end.
+fn version_line() -> String {
+    let (allocator, bits) = (brisk_node::core::memory::ALLOCATOR, usize::BITS);
+    format!(
+        "Redis server v={REDIS_VERSION} sha=00000000:0 malloc={allocator} bits={bits} \
+         build=0000000000000000 brisk={BRISK_VERSION}"
+    )
 }
 
 /// Writes a line where there is no log yet; a closed pipe is nobody's loss.

@@ -5,6 +5,9 @@ use super::super::{Options, Protocol, Refusal, uri};
 use super::{Completed, Row, Section};
 use std::time::Duration;
 
+/// Sockets take no shorter limit.
+const PATIENCE_MIN: Duration = Duration::from_millis(1);
+
 pub(super) const SERVER: Section = Section {
     title: "Where the server is, and who asks",
     rows: &[
@@ -19,10 +22,11 @@ pub(super) const SERVER: Section = Section {
         Row::value(
             &["-t"],
             "<seconds>",
-            "Longest wait for a connection; 0 for ever (0).",
+            "Longest wait for a connection, and for each reply; 0 for ever (0).",
             |options, words| {
-                let patience = seconds(words);
-                options.patience = (patience > 0.0).then(|| Duration::from_secs_f64(patience));
+                let wanted = seconds(words);
+                let patience = (wanted > 0.0).then(|| Duration::from_secs_f64(wanted));
+                options.patience = patience.map(|patience| patience.max(PATIENCE_MIN));
                 Ok(())
             },
         ),

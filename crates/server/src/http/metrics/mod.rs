@@ -36,8 +36,10 @@ pub(super) fn text(shared: &Shared, config: &Config, format: Format) -> String {
     out.add(("redis_start_time_seconds", Gauge, "When the server was started."), &[], start);
     instance(&info, &mut out);
     for row in fields::all() {
-        if let Some(value) = info.get(row.field) {
-            out.add(row.family, &[], number(value));
+        match info.get(row.field) {
+            Some(value) if row.divisor == 1.0 => out.add(row.family, &[], number(value)),
+            Some(value) => out.add(row.family, &[], scaled(value, row.divisor)),
+            None => {}
         }
     }
     commands(&info, &mut out);

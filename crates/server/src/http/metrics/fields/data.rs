@@ -1,6 +1,6 @@
 //! Fields of INFO about what is done with the data.
 
-use super::{Row, row};
+use super::{Row, row, row_of_ms};
 use crate::http::metrics::families::Kind::{Counter, Gauge, Unknown};
 
 pub(super) const PERSISTENCE: &[Row] = &[
@@ -38,13 +38,13 @@ pub(super) const PERSISTENCE: &[Row] = &[
     row(
         Gauge,
         "rdb_last_bgsave_time_sec",
-        "redis_rdb_last_bgsave_duration_sec",
+        "redis_rdb_last_bgsave_duration_seconds",
         "Seconds that the last snapshot took; -1 without one.",
     ),
     row(
         Gauge,
         "rdb_current_bgsave_time_sec",
-        "redis_rdb_current_bgsave_duration_sec",
+        "redis_rdb_current_bgsave_duration_seconds",
         "Seconds since the present snapshot began; -1 without one.",
     ),
     row(Counter, "rdb_saves", "redis_rdb_saves_total", "Snapshots that were asked for."),
@@ -82,13 +82,13 @@ pub(super) const PERSISTENCE: &[Row] = &[
     row(
         Gauge,
         "aof_last_rewrite_time_sec",
-        "redis_aof_last_rewrite_duration_sec",
+        "redis_aof_last_rewrite_duration_seconds",
         "Seconds that the last rewrite took; -1 without one.",
     ),
     row(
         Gauge,
         "aof_current_rewrite_time_sec",
-        "redis_aof_current_rewrite_duration_sec",
+        "redis_aof_current_rewrite_duration_seconds",
         "Seconds since the present rewrite began; -1 without one.",
     ),
     row(
@@ -188,7 +188,7 @@ pub(super) const STATS: &[Row] = &[
     row(
         Gauge,
         "instantaneous_ops_per_sec",
-        "redis_instantaneous_ops_per_sec",
+        "redis_instantaneous_ops_per_second",
         "Commands per second, lately.",
     ),
     row(
@@ -234,11 +234,11 @@ pub(super) const STATS: &[Row] = &[
         "redis_expired_time_cap_reached_total",
         "Times that expiry used up its time.",
     ),
-    row(
+    row_of_ms(
         Counter,
         "expire_cycle_cpu_milliseconds",
-        "redis_expire_cycle_cpu_time_ms_total",
-        "Milliseconds spent on expiry.",
+        "redis_expire_cycle_cpu_time_seconds_total",
+        "Seconds spent on expiry.",
     ),
     row(Counter, "evicted_keys", "redis_evicted_keys_total", "Keys evicted for want of memory."),
     row(
@@ -248,17 +248,17 @@ pub(super) const STATS: &[Row] = &[
         "Clients closed by maxmemory-clients.",
     ),
     row(Counter, "evicted_scripts", "redis_evicted_scripts_total", "Scripts that left the cache."),
-    row(
+    row_of_ms(
         Counter,
         "total_eviction_exceeded_time",
-        "redis_eviction_exceeded_time_ms_total",
-        "Milliseconds that memory was above maxmemory.",
+        "redis_eviction_exceeded_time_seconds_total",
+        "Seconds that memory was above maxmemory.",
     ),
-    row(
+    row_of_ms(
         Gauge,
         "current_eviction_exceeded_time",
-        "redis_current_eviction_exceeded_time_ms",
-        "Milliseconds since memory has been above maxmemory.",
+        "redis_current_eviction_exceeded_time_seconds",
+        "Seconds since memory has been above maxmemory.",
     ),
     row(Counter, "keyspace_hits", "redis_keyspace_hits_total", "Looks for keys that were there."),
     row(
@@ -332,7 +332,7 @@ pub(super) const STATS: &[Row] = &[
     row(
         Gauge,
         "instantaneous_eventloop_cycles_per_sec",
-        "redis_instantaneous_eventloop_cycles_per_sec",
+        "redis_instantaneous_eventloop_cycles_per_second",
         "Rounds of a worker per second, lately.",
     ),
     row(

@@ -1,6 +1,7 @@
 //! Which field of INFO is which metric. The names are those of the exporter that is used most
 //! (oliver006/redis_exporter) wherever they mean the same, so that its dashboards work; what that one
-//! does not have is called `brisk_...`.
+//! does not have is called `brisk_...`. Names that `promtool check metrics` objects to are changed:
+//! the unit is written out, and it is a base unit.
 //!
 //! | file | sections of INFO |
 //! |---|---|
@@ -19,10 +20,17 @@ pub(super) struct Row {
     pub(super) field: &'static str,
     /// Name, type and help.
     pub(super) family: (&'static str, Kind, &'static str),
+    /// The field's value is divided by this. Metrics are in base units, as Prometheus requires.
+    pub(super) divisor: f64,
 }
 
 const fn row(kind: Kind, field: &'static str, name: &'static str, help: &'static str) -> Row {
-    Row { field, family: (name, kind, help) }
+    Row { field, family: (name, kind, help), divisor: 1.0 }
+}
+
+/// A field in milliseconds, as a metric in seconds.
+const fn row_of_ms(kind: Kind, field: &'static str, name: &'static str, help: &'static str) -> Row {
+    Row { field, family: (name, kind, help), divisor: 1000.0 }
 }
 
 /// All of them.
