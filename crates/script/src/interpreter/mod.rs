@@ -425,6 +425,7 @@ impl Interpreter {
             .map_err(|text| format!("Error compiling function: {text}").into_bytes())?;
         self.begin();
         self.watch(true);
+        self.state.host.library_begins();
         let failed = |text: &[u8]| [b"Error registering functions: ", text].concat();
         let loaded: Result<(bool, Value)> = self.load_library.call(library);
         let result = match loaded {
