@@ -47,6 +47,29 @@ fn answer(conn: &mut Conn, script: &str) -> String {
 }
 
 #[test]
+fn characters_that_no_editor_shows_mean_what_they_mean_in_lua_5_1() {
+    let server = Launch::subject().start();
+    let mut conn = server.connect();
+    for (script, expected) in [
+        ("return 'a\0b'", "\"a\\x00b\""),
+        ("return 'a\\\01'", "\"a\\x001\""),
+        ("return [[\n\"\\a\0\n]]", "\"\\\"\\\\a\\x00 | \""),
+        ("--a\0b\nreturn 1", "(integer) 1"),
+        ("--[[a\0b]] return 1", "(integer) 1"),
+        ("--a\rreturn 1", "(integer) 1"),
+        ("return 'a\\\r\nb\\\n\rc\\\rd'", "\"a | b | c | d\""),
+        ("return [[\r\na\rb\n\rc\r\nd]]", "\"a | b | c | d\""),
+        ("\r\r\n\n\rerror('x')", "(error) ERR user_script:4: x, on @user_script:4."),
+    ] {
+        assert_eq!(answer(&mut conn, script), expected.replace(" | ", "\\n"), "{script:?}");
+    }
+    for script in ["return 1 \0", "return 1 \0 x", "\0return 1"] {
+        let given = answer(&mut conn, script);
+        assert!(given.starts_with("(error) ERR Error compiling script"), "{script:?}: {given}");
+    }
+}
+
+#[test]
 fn scripts_give_what_lua_5_1_gives() {
     let server = Launch::subject().start();
     let mut conn = server.connect();

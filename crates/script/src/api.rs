@@ -7,6 +7,7 @@ use crate::header::FLAGS;
 use crate::host::{Called, Words};
 use crate::interpreter::{OWN_CHUNKS, State, Version, stopped};
 use crate::libraries;
+use crate::lua51;
 use crate::random::Random;
 use crate::room::{Bounded, Unbounded};
 use crate::texts::Texts;
@@ -83,6 +84,7 @@ pub(crate) fn host_table(lua: &Lua, state: &Rc<State>, version: &Version) -> Res
     )?;
     host.raw_set("loadstring", lua.create_function(loadstring)?)?;
     host.raw_set("libraries", libraries::NAMES)?;
+    host.raw_set("arg_table", lua51::ARG_TABLE)?;
     host.raw_set("api", state.texts.api)?;
     let own_chunks = OWN_CHUNKS.into_iter().map(|name| (name, true));
     host.raw_set("own_chunks", lua.create_table_from(own_chunks)?)?;
@@ -370,7 +372,8 @@ fn loadstring(
         || String::from_utf8_lossy(&source).into_owned(),
         |name| name.to_string_lossy(),
     );
-    let chunk = lua.load(source).set_name(name).set_mode(ChunkMode::Text);
+    let source = lua51::to_luau(&source);
+    let chunk = lua.load(source.as_ref()).set_name(name).set_mode(ChunkMode::Text);
     match chunk.into_function() {
         Ok(function) => Ok((Value::Function(function), None)),
         Err(error) => Ok((Value::Nil, Some(crate::interpreter::compile_error(&error)))),

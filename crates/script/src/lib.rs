@@ -14,6 +14,7 @@
 //! | file | about |
 //! |---|---|
 //! | `interpreter` | compiling, running, suspending, stopping |
+//! | `lua51` | Lua 5.1 source as Luau |
 //! | `eval_words` | KEYS and ARGV |
 //! | `room` | the bound on memory, and garbage |
 //! | `host` | what an interpreter asks of the server |
@@ -42,6 +43,7 @@ pub mod header;
 mod host;
 mod interpreter;
 pub mod libraries;
+mod lua51;
 mod pairs;
 mod random;
 mod room;

@@ -87,7 +87,6 @@ impl FunctionInterpreter {
         code: &[u8],
         header_len: usize,
     ) -> std::result::Result<Vec<Registered>, Vec<u8>> {
-        self.machine.runner.begin_loading();
         self.machine.interpreter.borrow_mut().load_library(code, header_len)
     }
 

@@ -6,7 +6,7 @@ use brisk_observe::log::Level;
 use brisk_resp::Protocol;
 use brisk_script::{Called, Host, Pace, Words};
 
-/// How long the code of a library may run when it is loaded.
+/// How long the code of a library may run when it is loaded. Compiling it does not count.
 const LOAD_NS_MAX: u64 = 500_000_000;
 
 impl Host for ScriptRunner {
@@ -37,6 +37,10 @@ impl Host for ScriptRunner {
     fn log(&self, level: u8, line: &[u8]) {
         let line = String::from_utf8_lossy(line);
         self.shared.log.write(level_of(level), format_args!("{line}"));
+    }
+
+    fn library_begins(&self) {
+        self.begin_loading();
     }
 
     fn pace(&self) -> Pace {

@@ -13,6 +13,7 @@ use crate::eval_words::{self, EvalWords, table_of};
 use crate::header::ScriptFlags;
 use crate::host::{Host, Pace, Words};
 use crate::libraries::{self, c_string};
+use crate::lua51;
 use crate::random::Random;
 use crate::room::{self, Bounded, Collector, MEMORY_BYTES_MAX, Unbounded};
 use crate::texts::Texts;
@@ -369,7 +370,8 @@ impl Interpreter {
         if std::mem::take(&mut self.full) {
             self.collect();
         }
-        let text = &source[header_len..];
+        let translated = lua51::to_luau(&source[header_len..]);
+        let text = translated.as_ref();
         let globals = self.lua.globals();
         // An error is what a script gets for a name without a meaning.
         let is_global =
@@ -416,13 +418,14 @@ impl Interpreter {
     ) -> std::result::Result<Vec<Registered>, Vec<u8>> {
         let library = self
             .compile_named(
-                code[header_len..].to_vec(),
+                lua51::to_luau(&code[header_len..]).into_owned(),
                 "@user_function",
                 Some(&self.library_environment),
             )
             .map_err(|text| format!("Error compiling function: {text}").into_bytes())?;
         self.begin();
         self.watch(true);
+        self.state.host.library_begins();
         let failed = |text: &[u8]| [b"Error registering functions: ", text].concat();
         let loaded: Result<(bool, Value)> = self.load_library.call(library);
         let result = match loaded {

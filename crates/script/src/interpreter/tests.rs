@@ -635,3 +635,39 @@ fn libraries_register_functions() {
     let reply = bench.reply("redis.register_function('f', function() end)");
     assert!(reply.contains("attempt to call a nil value"), "{reply}");
 }
+
+#[test]
+fn functions_of_libraries_find_the_table_arg() {
+    let mut bench = bench();
+    let code = b"local function count(...) return arg.n end redis.register_function(
+        'f' .. count(1, nil), function(keys, args) return count(nil, 2, nil) end)";
+    let loaded = bench.machine.load_library(code, 0).unwrap();
+    assert_eq!(loaded[0].name, b"f2");
+    let (none, mut out) = (std::iter::empty::<&[u8]>, Vec::new());
+    let function = &loaded[0].function;
+    bench.machine.run(function, false, none(), none(), Protocol::Resp2, &mut out);
+    assert_eq!(out, b":3\r\n");
+}
+
+#[test]
+fn loading_a_library_takes_steps_as_it_has_functions() {
+    let asked = |functions: usize| {
+        let mut bench = bench();
+        let code: Vec<String> = (0..functions)
+            .map(|at| format!("redis.register_function('f{at}', function() return {at} end)\n"))
+            .collect();
+        let loaded = bench.machine.load_library(code.concat().as_bytes(), 0).unwrap();
+        assert_eq!(loaded.len(), functions);
+        bench.desk.asked.get()
+    };
+    let (once, twice) = (asked(1000), asked(2000));
+    assert!(twice < 3 * once, "{twice} for 2,000 functions, {once} for 1,000");
+    let mut bench = bench();
+    let code = "local function f() end for _, name in {'a', 'b', 'a'} do \
+                redis.register_function(name, f) end";
+    let refused = bench.machine.load_library(code.as_bytes(), 0).unwrap_err();
+    let refused = String::from_utf8_lossy(&refused).into_owned();
+    assert!(refused.contains("Function already exists in the library"), "{refused}");
+    let code = code.replace("'b', 'a'", "'b', 'c'");
+    assert_eq!(bench.machine.load_library(code.as_bytes(), 0).unwrap().len(), 3);
+}

@@ -28,7 +28,7 @@ mod tests;
 
 pub(crate) use call::type_name;
 pub use number::format_number;
-pub(crate) use number::{c_string, truncated};
+pub(crate) use number::{c_string, strtod, truncated};
 
 /// The longest string a library makes: that of a Redis string. Tables can contain others many
 /// times, so a small one may have a result without end.

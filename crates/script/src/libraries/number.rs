@@ -106,7 +106,7 @@ const fn is_space(byte: u8) -> bool {
 }
 
 /// The number at the start of `text`, spaces before it allowed, and where it ends.
-pub(super) fn strtod(text: &[u8]) -> Option<(f64, usize)> {
+pub(crate) fn strtod(text: &[u8]) -> Option<(f64, usize)> {
     let start = text.iter().position(|&byte| !is_space(byte))?;
     let (negative, signed) = match text[start] {
         b'-' => (true, 1),
