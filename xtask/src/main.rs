@@ -7,6 +7,7 @@ mod bench;
 mod ci;
 mod diff;
 mod documents;
+mod hostile;
 mod instructions;
 mod layers;
 mod nightly;
@@ -22,11 +23,12 @@ use std::process::ExitCode;
 
 const HELP: &str = "\
 cargo xtask ci [STEP …]             everything a change must pass (this is what .ci/run runs)
-cargo xtask nightly [STEP …]        loom, miri and fuzzing, which take longer
+cargo xtask nightly [STEP …]        loom, miri, fuzzing, speed: what takes hours
 cargo xtask tidy                    the house rules that a program can check
 cargo xtask diff [--seed N] …       the same commands to our server and to a real Redis
 cargo xtask acl [--pairs N] …       what random users may do, judged by both servers
 cargo xtask race [--operations N] … many clients on shared keys: is every history linearizable?
+cargo xtask hostile [--minutes N] …  one server between a hostile primary, hostile replicas and clients
 cargo xtask instructions [--update] instructions per operation against those on record
 cargo xtask package [--check]       packages, archive, SBOM, checksums; tried in a clean Debian
 cargo xtask bench <case|all> …      measurements beside a peer; `bench list` names the cases
@@ -49,6 +51,8 @@ race options:
   --operations N (100000)   a transaction or script counts as one
   --workers W (2,4)         each number in turn
   --seed N (1)  --groups G (3)  --clients C (5, of each group)  --ours redis|brisk
+hostile options:
+  --minutes N (1)  --seed N (1): the first round; each has a seed of its own
 bench options:
   --rounds N (5)  --peer PROGRAM (redis-server)  --ours PROGRAM  --scale X (1.0)
   --part NAME, --only a,b*  a part of a case, where `bench list` says so
@@ -83,6 +87,7 @@ fn chosen(task: &str, words: impl Iterator<Item = String>) -> anyhow::Result<boo
         "nightly" => nightly::main(&options),
         "tidy" => tidy::main(),
         "diff" => diff::main(&options),
+        "hostile" => hostile::main(&options),
         "instructions" => instructions::main(&options),
         "package" => package::main(&options),
         "race" => race::main(&options),

@@ -4,6 +4,7 @@
 //! folder of its own and does not throw away what `ci` has built. miri and fuzz need the nightly
 //! toolchain with the component `miri`, and fuzz the tool `cargo-fuzz`.
 
+use crate::bench::recorded::compare_with_recorded;
 use crate::options::Options;
 use crate::steps::{Step, cargo, nightly_cargo, run_all};
 use anyhow::{Context, Result};
@@ -30,6 +31,11 @@ const STEPS: &[Step] = &[
         name: "replication",
         run: replication,
         advice: "BRISK_REPLICATION_SEED repeats the run that is named",
+    },
+    Step {
+        name: "speed",
+        run: compare_with_recorded,
+        advice: "find the commit with `cargo xtask bench every --ours A --peer B --only COMMAND`",
     },
 ];
 

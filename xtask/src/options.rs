@@ -31,6 +31,12 @@ impl Options {
         Ok(options)
     }
 
+    /// Options that a command of ours sets itself.
+    pub(crate) fn of<const N: usize>(named: [(&str, &str); N]) -> Options {
+        let own = |(name, value): (&str, &str)| (name.to_owned(), value.to_owned());
+        Options { words: Vec::new(), named: named.map(own).to_vec() }
+    }
+
     pub(crate) fn has(&self, name: &str) -> bool {
         self.named.iter().any(|(n, _)| n == name)
     }

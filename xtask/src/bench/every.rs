@@ -247,6 +247,11 @@ fn name_of(command: &str) -> String {
     }
 }
 
+/// The command as reports name it.
+fn shown(command: &str) -> String {
+    format!("`{}`", command.replace("__rand_int__", "N"))
+}
+
 /// Names of data commands that have neither a case nor a reason to have none.
 fn missing() -> Vec<String> {
     let names = brisk_engine::commands::all().flat_map(|command| {
@@ -277,7 +282,18 @@ fn is_known(server: &Server, command: &[&str]) -> Result<bool> {
     Ok(true)
 }
 
+/// Every data command next to the peer, which none may exceed.
 pub(crate) fn every(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
+    measure(setup, report, Limit::Ratio(1.0), &|_| true)
+}
+
+/// Measures the cases whose command `wanted` accepts; each owes `limit`.
+pub(crate) fn measure(
+    setup: &Setup<'_>,
+    report: &mut Report,
+    limit: Limit,
+    wanted: &dyn Fn(&str) -> bool,
+) -> Result<()> {
     let missing = missing();
     if !missing.is_empty() {
         bail!("commands without a case: {}", missing.join(" "));
@@ -288,6 +304,10 @@ pub(crate) fn every(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
     let only = setup.options.text("only").map(str::to_ascii_uppercase);
     for case in CASES {
         if only.as_ref().is_some_and(|only| !case.command.split(' ').any(|word| word == only)) {
+            continue;
+        }
+        let name = shown(case.command);
+        if !wanted(&name) {
             continue;
         }
         let operations = setup.scaled(case.operations);
@@ -317,11 +337,11 @@ pub(crate) fn every(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
         let cpu = |i: usize| median(&rates[i].iter().map(|r| r.cpu_us).collect::<Vec<_>>());
         let theirs = servers.len() - 1;
         report.add(Row {
-            what: format!("`{}`", case.command.replace("__rand_int__", "N")),
+            what: name,
             unit: "CPU µs/op",
             ours: cpu(0),
             theirs: (!rates[theirs].is_empty()).then(|| cpu(theirs)),
-            limit: Limit::Ratio(1.0),
+            limit,
         });
     }
     for (name, reason) in UNMEASURED {

@@ -77,6 +77,11 @@ impl Report {
         self.add(Row { what: what.into(), unit, ours, theirs: None, limit });
     }
 
+    /// The rows that miss their limit.
+    pub(crate) fn missed(&self) -> impl Iterator<Item = &Row> {
+        self.rows.iter().filter(|row| row.limit.kept(row) == Some(false))
+    }
+
     /// The table in Markdown.
     pub(crate) fn table(&self) -> String {
         let mut text = format!(
