@@ -9,15 +9,20 @@ use crate::error::{Code, Error, Kind, Result};
 use crate::lane::Lane;
 use crate::lane::cell::Submitted;
 use crate::lane::connect::Setup;
+use crate::lane::driver::Jitter;
 use crate::observe::Watched;
 use crate::request::{Request, Traits};
 use crate::wait::Home;
 use std::sync::Arc;
 use std::task::Waker;
 use std::time::Duration;
+use tokio::time::sleep;
 
 /// Attempts of [`Client::watch`] before it gives up.
 const ATTEMPTS: usize = 16;
+/// Pauses between them, of which a part of up to a half is left out by chance: those who have met once would meet again.
+const PAUSE_FIRST: Duration = Duration::from_micros(250);
+const PAUSE_LONGEST: Duration = Duration::from_millis(50);
 
 /// A connection that nobody else uses: SELECT, WATCH, MULTI over several awaits, blocking commands.
 ///
@@ -126,7 +131,8 @@ impl Client {
     }
 
     /// Optimistic changes: watches keys, lets `work` read what it needs and say what is to be done, and does
-    /// that if no watched key has changed meanwhile; else all of it again, up to sixteen times. `None` if
+    /// that if no watched key has changed meanwhile; else all of it again, up to sixteen times, after a short pause that
+    /// grows and differs by chance. `None` if
     /// `work` wanted nothing to be done.
     ///
     /// ```no_run
@@ -160,7 +166,16 @@ impl Client {
             watch
         };
         let mut session = self.open_session(watch().first_key()).await?;
-        for _ in 0..ATTEMPTS {
+        let mut random = Jitter::new();
+        for number in 0..ATTEMPTS {
+            if number > 0 {
+                let pause = random.spread((PAUSE_FIRST * (1 << number.min(16))).min(PAUSE_LONGEST));
+                self.run_there(async move {
+                    sleep(pause).await;
+                    Ok(())
+                })
+                .await?;
+            }
             let attempt = async {
                 Command::<(), ()>::new(watch()).on(&session).await?;
                 let Step::Commit(commands) = work(&session).await? else { return Ok(None) };

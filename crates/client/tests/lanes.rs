@@ -256,6 +256,145 @@ fn a_peer_that_is_gone_without_a_word_is_noticed() {
 }
 
 #[test]
+fn a_read_survives_a_connection_that_is_dead() {
+    for server in servers() {
+        for lanes in [Lanes::Count(1), Lanes::Pool(1)] {
+            let link = Proxy::to(&server.address());
+            run(async {
+                // With the times that a client has by itself.
+                let db = Client::builder(&link.address()).lanes(lanes).connect().await.unwrap();
+                db.set("k", 1).await.unwrap();
+                let before = link.written_bytes(Direction::ToServer);
+                link.swallow(Direction::ToServer, true);
+                let reads = tokio::spawn({
+                    let db = db.clone();
+                    async move { db.batch((get_k(), get_k())).await }
+                });
+                wait_until("it to be lost", || link.written_bytes(Direction::ToServer) > before);
+                // Its bytes are missing for ever. Another connection is well.
+                link.heal();
+                assert_eq!(reads.await.unwrap().unwrap(), (Some(1), Some(1)));
+                assert_eq!(link.accepted(), 2);
+            });
+        }
+    }
+}
+
+fn get_k() -> brisk::Command<(), Option<i64>> {
+    let mut request =
+        brisk::Request::new("GET", brisk::Traits { reads_only: true, ..brisk::Traits::default() });
+    request.key("k");
+    brisk::Command::new(request)
+}
+
+#[test]
+fn a_write_keeps_a_silent_connection_for_its_whole_time() {
+    let server = Launch::subject().start();
+    let link = Proxy::to(&server.address());
+    run(async {
+        let db = Client::builder(&link.address()).lanes(Lanes::Count(1));
+        let db = db.timeout(Duration::from_millis(400)).connect().await.unwrap();
+        db.set("k", 1).await.unwrap();
+        link.stall(Direction::ToClient, true);
+        let error = db.incr("k").await.unwrap_err();
+        assert_eq!(error.kind(), Kind::Timeout(Phase::Sent));
+        assert_eq!(link.accepted(), 1);
+        link.heal();
+        assert_eq!(db.get::<i64>("k").await.unwrap(), Some(2));
+    });
+}
+
+#[test]
+fn a_connection_that_rests_is_asked_whether_it_works() {
+    for server in servers() {
+        let link = Proxy::to(&server.address());
+        run(async {
+            let pings = |server: &Server| -> u64 {
+                let info = server.connect().cmd("INFO commandstats").text();
+                let line = info.lines().find_map(|line| line.strip_prefix("cmdstat_ping:calls="));
+                line.map_or(0, |line| line.split(',').next().unwrap().parse().unwrap())
+            };
+            let builder = Client::builder(&link.address()).lanes(Lanes::Count(1));
+            let builder = builder.silence(Duration::from_millis(200));
+            let pause = Some(Duration::from_millis(20));
+            let db = builder.idle_ping(pause).connect().await.unwrap();
+            let session = db.session().await.unwrap();
+            wait_until("it to be asked", || pings(&server) > 2);
+            db.set("k", 1).await.unwrap();
+            wait_until("it to be asked again", || pings(&server) > 4);
+            // A session is not: it may be amid a transaction.
+            session.raw::<()>("MULTI").await.unwrap();
+            let before = pings(&server);
+            wait_until("it to be asked again", || pings(&server) > before + 2);
+            assert!(session.raw::<Vec<i64>>("EXEC").await.unwrap().is_empty());
+            link.swallow(Direction::ToServer, true);
+            wait_until("a dead one to be replaced without a command", || link.accepted() > 2);
+            link.heal();
+            assert_eq!(db.get::<i64>("k").await.unwrap(), Some(1));
+        });
+    }
+}
+
+#[test]
+fn a_lazy_client_is_there_before_its_server() {
+    let server = Launch::subject().start();
+    let link = Proxy::to(&server.address());
+    link.refuse(true);
+    let builder = || Client::builder(&link.address()).lazy();
+    let early = run(builder().connect());
+    assert_eq!(early.unwrap().pending(), 0);
+    let blocking = builder().timeout(Duration::from_millis(50)).connect_blocking().unwrap();
+    let error = blocking.incr("n").wait().unwrap_err();
+    assert_eq!(error.kind(), Kind::Timeout(Phase::Queued));
+    assert!(
+        error.to_string().contains("no connection")
+            || error.to_string().contains("closed")
+            || error.to_string().contains("reset"),
+        "{error}"
+    );
+    run(async {
+        let db = builder().timeout(Duration::from_secs(20)).connect().await.unwrap();
+        let waits = tokio::spawn({
+            let db = db.clone();
+            async move { db.incr("n").await }
+        });
+        wait_until("it to wait", || db.pending() == 1);
+        link.refuse(false);
+        assert_eq!(waits.await.unwrap().unwrap(), 1);
+        let cluster = builder().cluster().connect().await.unwrap_err();
+        assert_eq!(cluster.kind(), Kind::Invalid);
+    });
+}
+
+#[test]
+fn the_server_is_told_the_library_unless_that_is_not_wanted() {
+    let server = Launch::subject().start();
+    run(async {
+        let info = async |builder: brisk::Builder| {
+            builder.connect().await.unwrap().client_info().await.unwrap()
+        };
+        let told = info(Client::builder(&server.address())).await;
+        assert!(told.contains(" lib-name=brisk "), "{told}");
+        let not_told = info(Client::builder(&server.address()).no_client_info()).await;
+        assert!(not_told.contains(" lib-name= "), "{not_told}");
+    });
+}
+
+#[test]
+fn what_the_system_says_is_the_source_of_an_error() {
+    use std::error::Error as _;
+    let closed = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = closed.local_addr().unwrap().to_string();
+    drop(closed);
+    let error = run(Client::connect(&address)).unwrap_err();
+    assert_eq!(error.kind(), Kind::Disconnected);
+    assert_eq!(error.io_kind(), Some(std::io::ErrorKind::ConnectionRefused));
+    assert!(error.source().is_some_and(|source| source.is::<std::io::Error>()));
+    let error = run(Client::connect("/nowhere/at/all")).unwrap_err();
+    assert_eq!(error.io_kind(), Some(std::io::ErrorKind::NotFound));
+}
+
+#[test]
 fn a_server_that_was_idle_may_take_its_time() {
     let server = Launch::subject().start();
     run(async {

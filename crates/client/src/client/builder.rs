@@ -16,7 +16,7 @@ use crate::lane::Lane;
 use crate::lane::cell::{Bounds, Shared, WhenFull};
 #[cfg(not(feature = "tls"))]
 use crate::lane::connect::without_tls;
-use crate::lane::connect::{Connection, Setup, open};
+use crate::lane::connect::{Connection, Setup, Tuning, open};
 use crate::lane::driver::{Task, Watch};
 use crate::lane::pool::{Pool, Seat};
 use crate::observe::{Observer, Observers};
@@ -39,6 +39,8 @@ const BUDGET_BYTES: usize = 16 << 20;
 const LANES_MAX: usize = 4;
 /// For large values: one that waits for another is no worse off for it.
 const BULK_LANES: usize = 1;
+/// A server that is away is not asked more often than this.
+const RETRY_MIN: Duration = Duration::from_millis(1);
 /// More than this on one server is a mistake.
 const LANES_BOUND: usize = 1024;
 
@@ -140,6 +142,8 @@ pub struct Builder {
     #[cfg(feature = "tls")]
     tls: Option<crate::Tls>,
     observers: Observers,
+    tuning: Tuning,
+    is_lazy: bool,
 }
 
 impl Builder {
@@ -165,6 +169,8 @@ impl Builder {
             #[cfg(feature = "tls")]
             tls: None,
             observers: Observers::default(),
+            tuning: Tuning::default(),
+            is_lazy: false,
         }
     }
 
@@ -193,9 +199,81 @@ impl Builder {
     }
 
     /// A connection on which nothing came for so long, though replies should, is given up and made anew.
-    /// Default: 4 s. Not before the time of the command that waits, if that has one of its own.
+    /// Default: 4 s. Not before the time of the command that waits.
+    ///
+    /// Where only reads wait, which are sent again, half of their time is enough: then a new connection is made, and if the
+    /// server answers on that one, it takes the place of the silent one, so that a read survives a dead connection.
     pub fn silence(mut self, silence: Duration) -> Builder {
         self.silence_max = silence;
+        self
+    }
+
+    /// The system probes a connection by TCP keep-alive when its peer has said nothing for this time, each second and at
+    /// most twice, and then gives it up. Default: 2 s. Not for Unix sockets.
+    ///
+    /// ```no_run
+    /// # async fn example() -> brisk::Result<()> {
+    /// use std::time::Duration;
+    /// // A network that counts packets: fewer of them, and a dead peer is noticed later.
+    /// let minute = Duration::from_secs(60);
+    /// let db = brisk::Client::builder("redis://10.0.0.1")
+    ///     .keep_alive(Some(minute))
+    ///     .idle_ping(None)
+    ///     .reconnect(Duration::from_millis(100), minute)
+    ///     .connect()
+    ///     .await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn keep_alive(mut self, idle: Option<Duration>) -> Builder {
+        self.tuning.keep_alive = idle;
+        self
+    }
+
+    /// A shared connection by which nothing went for this time sends PING, which shows whether it works through whatever
+    /// stands between, such as a proxy that acknowledges bytes and has lost the server; and no such proxy closes it for
+    /// being idle. Default: 15 s. `None` sends none.
+    pub fn idle_ping(mut self, pause: Option<Duration>) -> Builder {
+        self.tuning.idle_ping = pause;
+        self
+    }
+
+    /// Pauses between attempts to connect: the first one, which then doubles, and the longest one. Of each a part of up to
+    /// a half is left out by chance, so that many clients do not come at the same time. Default: 10 ms and 2 s. At
+    /// least 1 ms.
+    pub fn reconnect(mut self, first: Duration, longest: Duration) -> Builder {
+        let first = first.max(RETRY_MIN);
+        self.tuning.retry = (first, longest.max(first));
+        self
+    }
+
+    /// Does not tell the server the name and version of this library (`CLIENT SETINFO`): for proxies and servers that
+    /// close a connection over a command that they do not know.
+    ///
+    /// ```no_run
+    /// # async fn example() -> brisk::Result<()> {
+    /// let db = brisk::Client::builder("redis://10.0.0.1").no_client_info().connect().await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn no_client_info(mut self) -> Builder {
+        self.tuning.announces = false;
+        self
+    }
+
+    /// [`Builder::connect`] does not wait for the server: connections are made meanwhile, and commands wait for them
+    /// within their time. So a program starts while its server is away, and a wrong address or password shows in the errors of
+    /// commands. Not for clusters and reads from replicas, whose nodes have to be asked for first.
+    ///
+    /// ```no_run
+    /// # async fn example() -> brisk::Result<()> {
+    /// let db = brisk::Client::builder("redis://10.0.0.1").lazy().connect().await?;
+    /// db.set("k", 1).await?; // The first one that needs the server.
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn lazy(mut self) -> Builder {
+        self.is_lazy = true;
         self
     }
 
@@ -448,6 +526,7 @@ impl Builder {
             silence_max: self.silence_max,
             tracking: None,
             home,
+            tuning: self.tuning,
         };
         if let Some(Service { name, sentinels }) = url.service {
             let login = self.sentinel_login.unwrap_or(url.sentinel_login);
@@ -456,8 +535,9 @@ impl Builder {
             setup.place = Place::Primary(Arc::new(Sentinels::new(name, sentinels, theirs)));
         }
         let timeout = self.timeout.unwrap_or(Some(url.timeout.unwrap_or(TIMEOUT)));
-        let bounds =
-            Bounds { bytes_max: self.budget.bytes, when_full: self.budget.when_full, timeout };
+        setup.tuning.limit_unacked(self.silence_max, timeout);
+        let Budget { bytes: bytes_max, when_full } = self.budget;
+        let bounds = Bounds { bytes_max, when_full, timeout, replay: self.replay };
         let source = match &setup.place {
             Place::Primary(sentinels) if is_several => {
                 Some(Source::Sentinels(Arc::clone(sentinels)))
@@ -468,7 +548,18 @@ impl Builder {
         let (read_from, zone, addresses) = (self.read_from, self.zone, self.addresses);
         let cluster =
             source.map(|source| Arc::new(Wanted { source, seeds, read_from, zone, addresses }));
-        Ok(Plan { setup: Arc::new(setup), bounds, lanes, is_pool, replay: self.replay, cluster })
+        if self.is_lazy && cluster.is_some() {
+            return Err(invalid("a client of several nodes is not lazy: it has to know them"));
+        }
+        Ok(Plan {
+            setup: Arc::new(setup),
+            bounds,
+            lanes,
+            is_pool,
+            replay: self.replay,
+            cluster,
+            is_lazy: self.is_lazy,
+        })
     }
 }
 
@@ -550,10 +641,13 @@ pub(super) struct Plan {
     replay: Replay,
     /// The cluster that it is, if it is one.
     cluster: Option<Arc<Wanted>>,
+    /// Nothing has to be there.
+    is_lazy: bool,
 }
 
 /// What has to be there before there is a client.
 enum First {
+    Nothing,
     Connection(Box<Connection>),
     Cluster(Box<Found>, Arc<Wanted>),
 }
@@ -561,6 +655,7 @@ enum First {
 impl Plan {
     async fn first(&self) -> Result<First> {
         match &self.cluster {
+            None if self.is_lazy => Ok(First::Nothing),
             None => Ok(First::Connection(Box::new(open(&self.setup).await?))),
             Some(wanted) => {
                 let found = cluster::find(&self.setup, wanted).await?;
@@ -578,6 +673,7 @@ impl Plan {
             First::Connection(first) => {
                 Route::Server(self.node(handle, &self.setup, Some(*first), None))
             }
+            First::Nothing => Route::Server(self.node(handle, &self.setup, None, None)),
         };
         let inner = Inner {
             route,

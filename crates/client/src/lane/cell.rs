@@ -6,6 +6,7 @@ use super::io::Writer;
 use super::pool::Seat;
 use super::slot::Slot;
 use super::{Answer, Waiting};
+use crate::command::Replay;
 use crate::error::{Error, Kind, Phase, Result};
 use crate::observe::{Counts, Tallies};
 use crate::reply::Reply;
@@ -42,9 +43,25 @@ pub(crate) struct Bounds {
     pub(crate) when_full: WhenFull,
     /// Time for a command that has none of its own.
     pub(crate) timeout: Option<Duration>,
+    /// What is sent again when its connection is lost.
+    pub(crate) replay: Replay,
 }
 
 impl Bounds {
+    /// Whether these requests would be sent again, so that their connection may be given up early.
+    #[inline]
+    pub(super) fn sends_again(&self, requests: &[Request]) -> bool {
+        let only_read = |request: &Request| {
+            let traits = request.traits();
+            traits.reads_only && !traits.blocks
+        };
+        match self.replay {
+            Replay::Never => false,
+            Replay::Reads => requests.iter().all(only_read),
+            Replay::AtLeastOnce => !requests.iter().any(|request| request.traits().blocks),
+        }
+    }
+
     /// There is no room: who asks is told so, or waits with the others.
     #[cold]
     pub(super) fn refuse(
@@ -91,6 +108,8 @@ pub(crate) struct Entry {
     pub(crate) since: Option<Instant>,
     /// Its own time, if it has one.
     pub(crate) timeout: Option<Duration>,
+    /// Whoever waits for it sends it again if the connection is lost.
+    pub(super) again: bool,
 }
 
 #[derive(Debug)]
@@ -190,7 +209,9 @@ impl Shared {
         let len = cell.out.len() - begin;
         self.tallies.commands.add(requests.len());
         self.tallies.sent_bytes.add(len);
-        let entry = Entry::new(Arc::clone(&slot), requests.len(), len, timeout);
+        let again = self.bounds.sends_again(requests);
+        let mut entry = Entry::new(Arc::clone(&slot), requests.len(), len, timeout);
+        entry.again = again;
         cell.bytes += entry.cost();
         let was_idle = cell.entries.is_empty() && cell.held == 0 && begin == 0;
         cell.entries.push_back(entry);
@@ -386,7 +407,12 @@ impl Entry {
         timeout: Option<Duration>,
     ) -> Entry {
         let replies = u32::try_from(requests).unwrap_or(u32::MAX);
-        Entry { slot: Some(slot), replies, len, since: None, timeout }
+        Entry { slot: Some(slot), replies, len, since: None, timeout, again: false }
+    }
+
+    /// Nothing is lost with its connection: it would be sent again, or nobody waits.
+    pub(crate) fn survives(&self) -> bool {
+        self.again || !self.is_awaited()
     }
 
     /// What it takes of the budget.

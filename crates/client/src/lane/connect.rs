@@ -15,16 +15,61 @@ use brisk_resp::reply::decode::ReplyLimits;
 use brisk_resp::reply::frame::{FrameScanner, Scan};
 use bytes::BytesMut;
 use socket2::{SockRef, TcpKeepalive};
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::future::poll_fn;
+use std::io::ErrorKind;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpStream;
+use tokio::task::JoinSet;
+use tokio::time::sleep;
 
 /// A peer that is gone is noticed by the system: so long without a sign of it, then probes.
 const KEEPALIVE_IDLE: Duration = Duration::from_secs(2);
 const KEEPALIVE_EACH: Duration = Duration::from_secs(1);
 const KEEPALIVE_PROBES: u32 = 2;
+/// Several addresses of a host: the next one is tried as well when those before have not answered for so long.
+const STAGGER: Duration = Duration::from_millis(250);
+/// Addresses of a host that are tried.
+const ADDRESSES_MAX: usize = 16;
+/// Bytes are acknowledged within this time by any peer that is there, also if a packet was lost.
+const UNACKED_MIN: Duration = Duration::from_secs(1);
+
+/// How connections are made and watched.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Tuning {
+    /// Without a sign of the peer for so long the system probes it; `None` if it does not.
+    pub(crate) keep_alive: Option<Duration>,
+    /// A shared connection that rests sends PING so often.
+    pub(crate) idle_ping: Option<Duration>,
+    /// First and longest pause between two attempts to connect.
+    pub(crate) retry: (Duration, Duration),
+    /// Whether the server is told the name and version of this library.
+    pub(crate) announces: bool,
+    /// The system gives a connection up whose bytes nobody acknowledges for so long.
+    pub(crate) unacked_max: Duration,
+}
+
+impl Default for Tuning {
+    fn default() -> Tuning {
+        Tuning {
+            keep_alive: Some(KEEPALIVE_IDLE),
+            idle_ping: Some(Duration::from_secs(15)),
+            retry: (Duration::from_millis(10), Duration::from_secs(2)),
+            announces: true,
+            unacked_max: Duration::from_secs(2),
+        }
+    }
+}
+
+impl Tuning {
+    /// The system notices a link that is gone before the time of a command is over, so that a read can be sent again.
+    pub(crate) fn limit_unacked(&mut self, silence_max: Duration, timeout: Option<Duration>) {
+        let within = timeout.map_or(silence_max, |timeout| timeout * 2 / 3);
+        self.unacked_max = within.max(UNACKED_MIN).min(silence_max);
+    }
+}
 
 /// What a connection has to be.
 #[derive(Clone, Debug)]
@@ -43,8 +88,9 @@ pub(crate) struct Setup {
     pub(crate) connect_timeout: Duration,
     /// Its server is a replica of a cluster, and is to answer reads.
     pub(crate) readonly: bool,
-    /// Unacknowledged bytes for so long, and the system gives the connection up.
+    /// A peer that says nothing for so long, though it should, is given up.
     pub(crate) silence_max: Duration,
+    pub(crate) tuning: Tuning,
     /// Who wants to know of its connections.
     pub(crate) watched: Option<Arc<Watched>>,
     /// Sent when all that is done, in RESP3; it has to succeed.
@@ -115,20 +161,10 @@ async fn socket(setup: &Setup, address: &Address) -> Result<(ReadSide, Writer)> 
         |error: std::io::Error| Error::socket(&format!("no connection to {address}"), error);
     match address {
         Address::Tcp { host, port, tls } => {
-            let stream = TcpStream::connect((host.as_str(), *port)).await.map_err(failed)?;
-            stream.set_nodelay(true).map_err(failed)?;
-            let socket = SockRef::from(&stream);
-            let keepalive = TcpKeepalive::new().with_time(KEEPALIVE_IDLE);
-            #[cfg(any(
-                target_os = "linux",
-                target_os = "macos",
-                target_os = "windows",
-                target_os = "freebsd"
-            ))]
-            let keepalive = keepalive.with_interval(KEEPALIVE_EACH).with_retries(KEEPALIVE_PROBES);
-            socket.set_tcp_keepalive(&keepalive).map_err(failed)?;
-            #[cfg(target_os = "linux")]
-            socket.set_tcp_user_timeout(Some(setup.silence_max)).map_err(failed)?;
+            let found = tokio::net::lookup_host((host.as_str(), *port)).await.map_err(failed)?;
+            let stream = first_to_connect(found.take(ADDRESSES_MAX).collect()).await;
+            let stream = stream.map_err(failed)?;
+            watch(&stream, &setup.tuning).map_err(failed)?;
             if *tls {
                 return secure(setup, host, stream).await.map_err(failed)?;
             }
@@ -142,6 +178,50 @@ async fn socket(setup: &Setup, address: &Address) -> Result<(ReadSide, Writer)> 
         #[cfg(not(unix))]
         Address::Unix(_) => Err(Error::new(Kind::Invalid, "no Unix sockets on this system")),
     }
+}
+
+/// A connection to one of these addresses of a host. The next one is tried as soon as one fails, and while those before
+/// do not answer, so that one that swallows packets delays the others by little.
+async fn first_to_connect(mut addresses: VecDeque<SocketAddr>) -> std::io::Result<TcpStream> {
+    let mut attempts = JoinSet::new();
+    let mut failure = None;
+    loop {
+        if let Some(address) = addresses.pop_front() {
+            attempts.spawn(TcpStream::connect(address));
+        }
+        if attempts.is_empty() {
+            let nowhere = || std::io::Error::new(ErrorKind::NotFound, "the host has no address");
+            return Err(failure.unwrap_or_else(nowhere));
+        }
+        tokio::select! {
+            Some(attempt) = attempts.join_next() => match attempt {
+                Ok(Ok(stream)) => return Ok(stream),
+                Ok(Err(error)) => failure = failure.or(Some(error)),
+                Err(_) => {}
+            },
+            () = sleep(STAGGER), if !addresses.is_empty() => {}
+        }
+    }
+}
+
+/// How the system sends, and notices that a peer is gone.
+fn watch(stream: &TcpStream, tuning: &Tuning) -> std::io::Result<()> {
+    stream.set_nodelay(true)?;
+    let socket = SockRef::from(stream);
+    if let Some(idle) = tuning.keep_alive {
+        let keepalive = TcpKeepalive::new().with_time(idle);
+        #[cfg(any(
+            target_os = "linux",
+            target_os = "macos",
+            target_os = "windows",
+            target_os = "freebsd"
+        ))]
+        let keepalive = keepalive.with_interval(KEEPALIVE_EACH).with_retries(KEEPALIVE_PROBES);
+        socket.set_tcp_keepalive(&keepalive)?;
+    }
+    #[cfg(target_os = "linux")]
+    socket.set_tcp_user_timeout(Some(tuning.unacked_max))?;
+    Ok(())
 }
 
 /// TLS over a socket.
@@ -205,7 +285,8 @@ impl Connection {
             named.arg(name);
             first.push(named);
         }
-        for (what, value) in [("LIB-NAME", "brisk"), ("LIB-VER", env!("CARGO_PKG_VERSION"))] {
+        let ours = [("LIB-NAME", "brisk"), ("LIB-VER", env!("CARGO_PKG_VERSION"))];
+        for (what, value) in ours.into_iter().filter(|_| setup.tuning.announces) {
             let mut told = request("CLIENT SETINFO");
             told.args([what, value]);
             first.push(told);
@@ -301,5 +382,76 @@ impl Connection {
             }
         }
         Ok(replies)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use socket2::{Domain, Socket, Type};
+
+    /// A listener that takes no connection any more: what would connect to it waits for an answer.
+    struct BlackHole {
+        address: SocketAddr,
+        _listener: Socket,
+        _held: Vec<std::net::TcpStream>,
+    }
+
+    impl BlackHole {
+        fn new() -> BlackHole {
+            let listener = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
+            listener.bind(&SocketAddr::from(([127, 0, 0, 1], 0)).into()).unwrap();
+            listener.listen(0).unwrap();
+            let address = listener.local_addr().unwrap().as_socket().unwrap();
+            let mut held = Vec::new();
+            // Its queue is full when one is not taken at once.
+            while let Ok(stream) =
+                std::net::TcpStream::connect_timeout(&address, Duration::from_millis(100))
+            {
+                held.push(stream);
+                assert!(held.len() < 64, "the system queues no more than some");
+            }
+            BlackHole { address, _listener: listener, _held: held }
+        }
+    }
+
+    fn run<T>(work: impl Future<Output = T>) -> T {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(work)
+    }
+
+    #[test]
+    fn an_address_that_swallows_packets_does_not_hold_up_the_next_one() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let good = listener.local_addr().unwrap();
+        let hole = BlackHole::new();
+        let closed = SocketAddr::from(([127, 0, 0, 1], 1));
+        run(async {
+            for addresses in [vec![hole.address, good], vec![closed, hole.address, closed, good]] {
+                let connected = first_to_connect(addresses.into()).await.unwrap();
+                assert_eq!(connected.peer_addr().unwrap(), good);
+            }
+            let refused = first_to_connect(vec![closed, closed].into()).await.unwrap_err();
+            assert_eq!(refused.kind(), ErrorKind::ConnectionRefused);
+            let nowhere = first_to_connect(VecDeque::new()).await.unwrap_err();
+            assert_eq!(nowhere.kind(), ErrorKind::NotFound);
+        });
+    }
+
+    #[test]
+    fn the_system_gives_a_link_up_before_the_time_of_a_command_is_over() {
+        let seconds = Duration::from_secs_f64;
+        for (silence, timeout, wanted) in [
+            (4.0, Some(3.0), 2.0),
+            (4.0, Some(30.0), 4.0),
+            (4.0, None, 4.0),
+            // A lost packet is sent again within this time.
+            (4.0, Some(0.1), 1.0),
+            (0.5, Some(3.0), 0.5),
+        ] {
+            let mut tuning = Tuning::default();
+            tuning.limit_unacked(seconds(silence), timeout.map(seconds));
+            assert_eq!(tuning.unacked_max, seconds(wanted));
+        }
     }
 }

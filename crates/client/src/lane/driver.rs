@@ -13,6 +13,7 @@ use super::io::{ReadSide, Writer};
 use crate::error::{Error, Result};
 use crate::observe::{Seen, reconnecting};
 use crate::reply::Reply;
+use crate::request::{Request, Traits};
 use brisk_resp::reply::decode::ReplyLimits;
 use brisk_resp::reply::frame::{FrameScanner, Scan};
 use bytes::BytesMut;
@@ -37,9 +38,6 @@ const READS_MAX: usize = 8;
 const WAVES: usize = 4;
 const WAVE_MIN: usize = 2;
 const WAVE_MAX: usize = 64;
-/// First and longest wait between two attempts to connect.
-const RETRY_FIRST: Duration = Duration::from_millis(10);
-const RETRY_LONGEST: Duration = Duration::from_secs(2);
 
 /// What is done with what comes without being asked for.
 pub(crate) trait Pushed: Send + Sync {
@@ -71,7 +69,8 @@ impl Task {
     /// Works until the lane is closed. `first` is a connection that was made before.
     pub(crate) async fn run(self, first: Option<Connection>) {
         let mut next = first;
-        let mut retry = RETRY_FIRST;
+        let (retry_first, retry_longest) = self.setup.tuning.retry;
+        let mut retry = retry_first;
         let mut random = Jitter::new();
         loop {
             let connection = match next.take() {
@@ -86,7 +85,7 @@ impl Task {
                         if !self.wait(random.spread(retry)).await {
                             break;
                         }
-                        retry = (retry * 2).min(RETRY_LONGEST);
+                        retry = (retry * 2).min(retry_longest);
                         continue;
                     }
                     None => break,
@@ -106,6 +105,7 @@ impl Task {
             };
             let is_closed = matches!(ended, Ended::Closed);
             let was_useful = link.was_useful;
+            next = link.replacement.take();
             let error = match ended {
                 Ended::Closed => closed(),
                 Ended::Failed(error) => error,
@@ -119,14 +119,20 @@ impl Task {
                 break;
             }
             if was_useful {
-                retry = RETRY_FIRST;
+                retry = retry_first;
             } else if !self.wait(random.spread(retry)).await {
                 break;
             } else {
                 // A server that ends each connection is not asked without a pause.
-                retry = (retry * 2).min(RETRY_LONGEST);
+                retry = (retry * 2).min(retry_longest);
             }
         }
+    }
+
+    /// How often a connection that rests is asked whether it is there. One that is somebody's own may be amid a
+    /// transaction, of which PING would become a part.
+    fn idle_ping(&self) -> Option<Duration> {
+        if self.reconnects { self.setup.tuning.idle_ping } else { None }
     }
 
     fn tell_trouble(&self) {
@@ -193,16 +199,16 @@ impl Drop for Task {
 }
 
 /// Spreads attempts of many clients.
-struct Jitter(u64);
+pub(crate) struct Jitter(u64);
 
 impl Jitter {
-    fn new() -> Jitter {
+    pub(crate) fn new() -> Jitter {
         use std::hash::{BuildHasher, RandomState};
         Jitter(RandomState::new().hash_one(0) | 1)
     }
 
     /// Between a half and the whole.
-    fn spread(&mut self, time: Duration) -> Duration {
+    pub(crate) fn spread(&mut self, time: Duration) -> Duration {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;
@@ -239,7 +245,15 @@ struct Link<'a> {
     /// Something came since the last tick.
     heard: bool,
     last_heard: Instant,
+    /// Tries whether a new connection is answered while this one is silent.
+    probe: Option<Probe<'a>>,
+    /// That was tried since something was heard last.
+    has_probed: bool,
+    /// A new connection that was answered: it takes the place of this one.
+    replacement: Option<Connection>,
 }
+
+type Probe<'a> = Pin<Box<dyn Future<Output = Result<Connection>> + Send + 'a>>;
 
 impl<'a> Link<'a> {
     fn new(task: &'a Task, connection: Connection) -> Link<'a> {
@@ -257,11 +271,14 @@ impl<'a> Link<'a> {
             has_yielded: false,
             wave_left: 0,
             has_unanswered: false,
-            timer: Box::pin(sleep(TICK)),
+            timer: Box::pin(sleep(task.idle_ping().unwrap_or(TICK))),
             ticks: false,
             idle_ticks: 0,
             heard: false,
             last_heard: Instant::now(),
+            probe: None,
+            has_probed: false,
+            replacement: None,
         }
     }
 
@@ -280,6 +297,7 @@ impl<'a> Link<'a> {
         }
         let was_busy = !self.in_flight.is_empty();
         let answered = self.read(cx)?;
+        self.look_at_probe(cx)?;
         if self.in_flight.is_demoted_and_done(&self.task.shared) {
             return Err(lost("the server is a replica now"));
         }
@@ -413,6 +431,7 @@ impl<'a> Link<'a> {
     fn tick(&mut self, cx: &mut Context<'_>) -> Result<()> {
         if !self.ticks {
             if self.in_flight.is_empty() && !self.heard {
+                self.rest(cx);
                 return Ok(());
             }
             self.ticks = true;
@@ -444,9 +463,17 @@ impl<'a> Link<'a> {
                 let text = format!("no answer for {:.1} s", silence.as_secs_f64());
                 return Err(lost(&text));
             }
+            if waits && silence >= self.probes_after() {
+                self.begin_probe();
+                self.look_at_probe(cx)?;
+            }
             if self.idle_ticks >= IDLE_TICKS {
                 self.ticks = false;
                 self.shrink();
+                if let Some(pause) = self.task.idle_ping() {
+                    self.timer.as_mut().reset((now + pause).into());
+                    self.rest(cx);
+                }
                 return Ok(());
             }
             self.timer.as_mut().reset((now + TICK).into());
@@ -459,6 +486,53 @@ impl<'a> Link<'a> {
         let own = self.in_flight.first().and_then(|entry| entry.timeout);
         let patience = own.or(self.task.shared.bounds.timeout).unwrap_or(Duration::MAX);
         self.task.silence_max.max(patience)
+    }
+
+    /// A new connection is tried after half of the time that the first command has.
+    fn probes_after(&self) -> Duration {
+        let own = self.in_flight.first().and_then(|entry| entry.timeout);
+        let patience = own.or(self.task.shared.bounds.timeout).unwrap_or(Duration::MAX);
+        self.task.silence_max.min(patience) / 2
+    }
+
+    /// Whether the peer is there at all shows on a new connection: one that only works for long answers nobody, or all
+    /// that came before. Where nothing would be lost with this connection, the new one takes its place, in time for a
+    /// read to be sent again. A connection by which nothing was answered yet is not given up this early, so a command
+    /// that takes long is sent again once at most.
+    fn begin_probe(&mut self) {
+        let may = self.task.reconnects && self.was_useful && !self.has_probed;
+        if may && self.in_flight.survives(&self.task.shared) {
+            self.has_probed = true;
+            self.probe = Some(Box::pin(open(&self.task.setup)));
+        }
+    }
+
+    fn look_at_probe(&mut self, cx: &mut Context<'_>) -> Result<()> {
+        if self.heard {
+            (self.probe, self.has_probed) = (None, false);
+        }
+        let Some(probe) = &mut self.probe else { return Ok(()) };
+        let Poll::Ready(opened) = probe.as_mut().poll(cx) else { return Ok(()) };
+        self.probe = None;
+        if let Ok(connection) = opened
+            && self.in_flight.survives(&self.task.shared)
+        {
+            self.replacement = Some(connection);
+            return Err(lost("no answer, and a new connection is answered"));
+        }
+        Ok(())
+    }
+
+    /// The clock stands still. A connection that rests is asked now and then whether it is still one.
+    fn rest(&mut self, cx: &mut Context<'_>) {
+        let Some(pause) = self.task.idle_ping() else { return };
+        while self.timer.as_mut().poll(cx).is_ready() {
+            let ping = Request::new("PING", Traits { reads_only: true, ..Traits::default() });
+            let requests = std::slice::from_ref(&ping);
+            // Its reply is nobody's. What it finds out is whether there is one.
+            let _ = self.task.shared.submit(requests, Some(self.task.silence_max), cx.waker());
+            self.timer.as_mut().reset((Instant::now() + pause).into());
+        }
     }
 
     /// Nothing has happened for a while.

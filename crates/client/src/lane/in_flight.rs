@@ -85,6 +85,12 @@ impl InFlight {
         self.blocks && self.entries.front().is_some_and(|entry| !entry.is_awaited())
     }
 
+    /// All that was sent would be sent again: nothing is lost with the connection.
+    pub(super) fn survives(&mut self, shared: &Shared) -> bool {
+        self.take_sent(shared, false);
+        self.entries.iter().all(Entry::survives)
+    }
+
     /// The server is a replica now, and all that was sent to it is answered.
     pub(super) fn is_demoted_and_done(&mut self, shared: &Shared) -> bool {
         if !self.is_demoted {

@@ -11,6 +11,7 @@ use super::io::Writer;
 use super::pool::{Pool, Seat};
 use super::slot::Slot;
 use super::{Answer, Waiting};
+use crate::command::Replay;
 use crate::error::{Error, Kind, Phase, Result};
 use crate::reply::Reply;
 use crate::request::{Request, Traits};
@@ -166,7 +167,12 @@ fn request(letter: char) -> Request {
 }
 
 fn lane(bytes_max: usize) -> Arc<Shared> {
-    let bounds = Bounds { bytes_max, when_full: WhenFull::Wait, timeout: Some(TIMEOUT) };
+    let bounds = Bounds {
+        bytes_max,
+        when_full: WhenFull::Wait,
+        timeout: Some(TIMEOUT),
+        replay: Replay::Reads,
+    };
     Arc::new(Shared::new(bounds))
 }
 
@@ -506,7 +512,12 @@ fn who_waits_for_room_gets_it() {
 
 /// Two lanes that take from one queue.
 fn seats() -> (Arc<Pool>, [Arc<Shared>; 2]) {
-    let bounds = Bounds { bytes_max: 1 << 20, when_full: WhenFull::Wait, timeout: Some(TIMEOUT) };
+    let bounds = Bounds {
+        bytes_max: 1 << 20,
+        when_full: WhenFull::Wait,
+        timeout: Some(TIMEOUT),
+        replay: Replay::Reads,
+    };
     let pool = Arc::new(Pool::new(bounds, 2));
     let lanes = [0, 1].map(|at| Arc::new(Shared::seated(bounds, Seat::new(&pool, at))));
     (pool, lanes)

@@ -116,7 +116,8 @@ impl Pool {
         }
         let mut bytes = state.spare.pop().unwrap_or_default();
         requests.iter().for_each(|request| request.encode(&mut bytes));
-        let entry = Entry::new(Waiting::clone(&slot), requests.len(), bytes.len(), timeout);
+        let mut entry = Entry::new(Waiting::clone(&slot), requests.len(), bytes.len(), timeout);
+        entry.again = self.bounds.sends_again(requests);
         state.bytes += entry.cost();
         let blocks = requests.iter().any(|request| request.traits().blocks);
         state.pieces.push_back(Piece { entry, bytes, blocks });
@@ -336,6 +337,7 @@ impl Seat {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::command::Replay;
     use crate::error::Kind;
     use crate::lane::Waiting;
     use crate::lane::cell::WhenFull;
@@ -375,7 +377,12 @@ mod tests {
     }
 
     fn pool<const N: usize>() -> (Arc<Pool>, [Lane; N]) {
-        let bounds = Bounds { bytes_max: 2000, when_full: WhenFull::Refuse, timeout: None };
+        let bounds = Bounds {
+            bytes_max: 2000,
+            when_full: WhenFull::Refuse,
+            timeout: None,
+            replay: Replay::Reads,
+        };
         let pool = Arc::new(Pool::new(bounds, N));
         let lanes = std::array::from_fn(|at| Lane {
             seat: Seat::new(&pool, at),
