@@ -32,7 +32,7 @@ const PANICKED: &str = "This is a defect of Brisk";
 const CLIENTS: u64 = 2;
 const REPLICAS: u64 = 2;
 
-/// What the threads of a round share.
+/// State that the threads of a round share.
 struct Round<'t> {
     table: &'t Table,
     address: String,
@@ -153,7 +153,7 @@ fn operate(round: &Round<'_>, server: &mut Server, random: &mut Random, port: u1
     let end = Instant::now() + ROUND;
     let mut heard = Instant::now();
     while Instant::now() < end {
-        thread::sleep(STEP);
+        thread::park_timeout(STEP);
         if !server.is_running() {
             bail!("the server ended");
         }
@@ -203,7 +203,7 @@ fn restart(launch: &Launch, mut server: Server) -> Result<()> {
         if Instant::now() > end {
             bail!("the server does not end after SIGTERM; its log ends with\n{}", tail(&server));
         }
-        thread::sleep(Duration::from_millis(20));
+        thread::park_timeout(Duration::from_millis(20));
     }
     let before = tail(&server);
     let started = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
