@@ -89,7 +89,8 @@ fn select(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
         Ok(db) => call.session.select(db),
         // What follows in a stream was meant for a database that is not here, and for no other.
         Err(_) if call.session.repeats() => {
-            let number = args.words().nth(1).and_then(|word| str::from_utf8(word).ok()?.parse().ok());
+            let number =
+                args.words().nth(1).and_then(|word| str::from_utf8(word).ok()?.parse().ok());
             let number = DbNumber(number.unwrap_or(u32::MAX));
             call.session.lacks_db = Some(number);
             return Err(lacks_database(number, count));
