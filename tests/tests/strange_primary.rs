@@ -452,3 +452,43 @@ fn a_primary_that_cannot_save_is_followed() {
         server.log().contains("Error reply to PING from master: '-ERR no'")
     });
 }
+
+/// Offsets are signed numbers of 64 bits to others. A real Redis counts on until they are negative.
+#[test]
+fn an_offset_that_leaves_no_room_to_count_is_refused() {
+    if subject_is_redis() {
+        return;
+    }
+    let (listener, port) = listen();
+    let server = Launch::subject().start();
+    let mut conn = server.connect();
+    assert_reply!(conn, "SET own 1", "OK");
+    assert_reply!(conn, &format!("REPLICAOF 127.0.0.1 {port}"), "OK");
+    for offset in ["9223372036854775807", "9223372036854775806", "4611686018427387905"] {
+        let (mut stream, _) = asked(&listener);
+        let head = format!("+FULLRESYNC {ID} {offset}\r\n${}\r\n", EMPTY.len());
+        stream.write_all(&[head.as_bytes(), EMPTY].concat()).expect("it reads");
+        wait_until("the refusal", || server.log().contains(&format!("{ID} {offset}'")));
+        assert_reply!(conn, "GET own", "\"1\"");
+    }
+    let (mut stream, _) = asked(&listener);
+    let head = format!("+FULLRESYNC {ID} 4611686018427387904\r\n${}\r\n", EMPTY.len());
+    stream.write_all(&[head.as_bytes(), EMPTY, SET].concat()).expect("it reads");
+    wait_until("the largest is followed", || conn.cmd("GET kept").to_string() == "\"1\"");
+    let offset = ((1_u64 << 62) + SET.len() as u64).to_string();
+    wait_until("the offset", || conn.info("slave_repl_offset") == offset);
+    assert_eq!(conn.info("master_link_status"), "up");
+    // What replicas of this one ask for and say may be anything.
+    for next in ["-9223372036854775808", "0", "9223372036854775807"] {
+        let mut replica = server.connect();
+        replica.send(&format!("PSYNC {ID} {next}"));
+        let answer = String::from_utf8_lossy(&replica.bytes(12)).into_owned();
+        assert!(
+            answer.trim_start().starts_with("+FULLRESYNC") || answer.starts_with("\n"),
+            "{answer}"
+        );
+        replica.send("REPLCONF ACK 9223372036854775807 FACK 9223372036854775807");
+        replica.send("REPLCONF ACK -9223372036854775808");
+    }
+    assert_reply!(conn, "GET kept", "\"1\"");
+}

@@ -69,6 +69,10 @@ pub enum Progress {
 }
 
 impl Progress {
+    fn until_over(stall: Stall) -> Progress {
+        if stall == Stall::NextRound { Progress::More } else { Progress::Later }
+    }
+
     /// How long the worker may sleep.
     pub fn wait(self) -> Duration {
         match self {
@@ -249,10 +253,7 @@ impl Applier {
                     core.env.aftermath.borrow_mut().end_relay(journal, None);
                     // It may stand within a request that follows.
                     session.decoder.reset();
-                    return Some(match stall {
-                        Stall::NextRound => Progress::More,
-                        _ => Progress::Later,
-                    });
+                    return Some(Progress::until_over(stall));
                 }
                 Flow::Elsewhere => stand_in::end_script(core, session),
                 _ => {}

@@ -40,6 +40,9 @@ impl Unknown {
             What::Command(name) => format!(
                 "Unknown command '{name}' reading the append only file {file}, before byte {before}"
             ),
+            What::Database { number: u32::MAX, .. } => format!(
+                "The append only file {file} selects what is no database before byte {before}"
+            ),
             What::Database { number, count } => format!(
                 "The append only file {file} selects database {number} before byte {before}, and this server \
                  has {count}: raise `databases`"

@@ -103,10 +103,13 @@ fn select(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
 /// The error for a stream that selects a database that there is not.
 #[cold]
 fn lacks_database(number: DbNumber, count: u32) -> CommandError {
+    let which = match number.0 {
+        u32::MAX => "what is none".to_owned(),
+        number => format!("database {number}"),
+    };
     CommandError::text(format!(
-        "ERR DB index is out of range: the stream selects database {}, and this server has {count} \
-         ('databases'). The commands that follow are skipped until another database is selected",
-        number.0
+        "ERR DB index is out of range: the stream selects {which}, and this server has {count} \
+         ('databases'). The commands that follow are skipped until another database is selected"
     ))
 }
 
