@@ -35,12 +35,21 @@ pub fn asked(listener: &TcpListener) -> (TcpStream, String) {
 /// If it comes not, or says nothing of use.
 #[track_caller]
 pub fn asked_with_answer(listener: &TcpListener, usual: &str) -> (TcpStream, String) {
+    asked_with_answers(listener, "+PONG\r\n", usual)
+}
+
+/// The same, with this answer to PING.
+///
+/// # Panics
+/// If it comes not, or says nothing of use.
+#[track_caller]
+pub fn asked_with_answers(listener: &TcpListener, pong: &str, usual: &str) -> (TcpStream, String) {
     let (stream, _) = listener.accept().expect("it comes");
     stream.set_read_timeout(Some(TIMEOUT)).expect("a socket");
     let mut reader = BufReader::new(stream.try_clone().expect("a socket"));
     loop {
         let words = request(&mut reader);
-        let answer = if words[0] == "PING" { "+PONG\r\n" } else { usual };
+        let answer = if words[0] == "PING" { pong } else { usual };
         if words[0] == "PSYNC" {
             return (stream, words.join(" "));
         }

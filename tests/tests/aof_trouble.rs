@@ -104,6 +104,30 @@ fn damage_is_refused_and_named() {
     fs::write(&path, unknown).unwrap();
     assert_refused(launch(), "Unknown command 'NOSUCH' reading the append only file");
 
+    // A real Redis executes what follows on the database that was selected before.
+    let (beyond, none) = ("raise `databases`", "selects what is no database");
+    for (select, said) in [
+        ("SELECT 20", beyond),
+        ("SELECT 16", beyond),
+        ("SELECT -1", none),
+        ("SELECT x", none),
+        ("MULTI\nSELECT 20\nSET k 1\nEXEC", beyond),
+    ] {
+        let mut file = whole.clone();
+        for line in select.lines() {
+            encode_into(&mut file, &line.split(' ').collect::<Vec<&str>>());
+        }
+        encode_into(&mut file, &["SET", "k", "1"]);
+        fs::write(&path, &file).unwrap();
+        assert_refused(launch(), said);
+        assert_eq!(fs::read(&path).unwrap(), file, "it was left alone");
+    }
+    let beyond = [&whole[..], b"*2\r\n$6\r\nSELECT\r\n$2\r\n20\r\n"].concat();
+    fs::write(&path, beyond).unwrap();
+    let server = launch().set("databases", "32").start();
+    assert_reply!(server.connect(), "GET a", "\"2\"");
+    server.kill();
+
     let nonsense = [&whole[..], b"*1\r\n$4\r\nPING\r\nnonsense\r\n*1\r\n$4\r\nPING\r\n"].concat();
     fs::write(&path, nonsense).unwrap();
     assert_refused(launch(), "Bad file format reading the append only file");

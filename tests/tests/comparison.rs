@@ -320,7 +320,8 @@ fn next_round(replica: &mut Conn) -> Option<String> {
 
 fn send_report(replica: &mut Conn, report: &str) {
     let length = report.len();
-    let request = format!("*3\r\n$8\r\nREPLCONF\r\n$14\r\nbrisk-compared\r\n${length}\r\n{report}\r\n");
+    let request =
+        format!("*3\r\n$8\r\nREPLCONF\r\n$14\r\nbrisk-compared\r\n${length}\r\n{report}\r\n");
     replica.send_raw(request.as_bytes());
 }
 
@@ -344,12 +345,14 @@ fn a_report_about_a_database_that_does_not_exist_is_ignored() {
                 send_report(&mut replica, &format!("{round} {who} 0 1 1 0 1 - {place}"));
                 comparing.join().expect("it is compared")
             });
-            let reporter = if who == "-" { "127.0.0.1:1".to_owned() } else { format!("127.0.0.1:1/{who}") };
-            let (_, found) = found.iter().find(|(name, _)| *name == reporter).unwrap_or_else(|| {
-                let mut names = found.iter().map(|(name, _)| name);
-                assert!(names.all(|name| name == "127.0.0.1:1"), "{reporter} {place}");
-                &found[0]
-            });
+            let reporter =
+                if who == "-" { "127.0.0.1:1".to_owned() } else { format!("127.0.0.1:1/{who}") };
+            let (_, found) =
+                found.iter().find(|(name, _)| *name == reporter).unwrap_or_else(|| {
+                    let mut names = found.iter().map(|(name, _)| name);
+                    assert!(names.all(|name| name == "127.0.0.1:1"), "{reporter} {place}");
+                    &found[0]
+                });
             assert!(found.differing.is_empty() && found.healed.is_empty(), "{place}: {found:?}");
         }
     }

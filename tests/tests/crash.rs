@@ -18,7 +18,10 @@ fn ended(mut server: Server) -> String {
 
 #[test]
 fn a_signal_that_ends_the_server_is_told() {
-    for signal in ["ABRT", "SEGV", "BUS", "FPE", "ILL"] {
+    for signal in [
+        "ABRT", "SEGV", "BUS", "FPE", "ILL", "SYS", "TRAP", "QUIT", "XCPU", "VTALRM", "PROF",
+        "USR1", "USR2",
+    ] {
         let server = Launch::subject().start();
         server.signal(signal);
         let log = ended(server);

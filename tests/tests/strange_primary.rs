@@ -3,7 +3,7 @@
 
 use brisk_testkit::server::subject_is_redis;
 use brisk_testkit::{Conn, Launch, Server, assert_reply, wait_until};
-use brisk_tests::acted::{ID, asked, asked_with_answer, listen, request};
+use brisk_tests::acted::{ID, asked, asked_with_answer, asked_with_answers, listen, request};
 use std::io::{BufReader, Write};
 use std::net::{TcpListener, TcpStream};
 
@@ -193,7 +193,10 @@ fn what_is_for_a_database_that_the_replica_lacks_changes_no_other() {
     let cases: [(&[(&str, &str)], &[&[&str]]); 6] = [
         (about_20, &[&["SET", "a", "1"]]),
         (&[("repl-stream-db", "4294967296")], &[&["SELECT", "20"], &["SET", "a", "1"]]),
-        (&[], &[&["SELECT", "20"], &["SET", "a", "1"], &["EVAL", "redis.call('SET','a','1')", "0"]]),
+        (
+            &[],
+            &[&["SELECT", "20"], &["SET", "a", "1"], &["EVAL", "redis.call('SET','a','1')", "0"]],
+        ),
         (&[], &[&["SELECT", "16"], &["MULTI"], &["SET", "a", "1"], &["FLUSHDB"], &["EXEC"]]),
         (&[], &[&["MULTI"], &["SELECT", "20"], &["SET", "a", "1"], &["EXEC"], &["SET", "a", "2"]]),
         (&[], &[&["SELECT", "-1"], &["SET", "a", "1"], &["SELECT", "x"], &["SET", "a", "2"]]),
@@ -279,7 +282,8 @@ fn what_a_primary_has_registered_ends_with_its_connection() {
     wait_until("the subscription", || conn.info("pubsub_channels") == "1");
     wait_until("the watch", || conn.info("watching_clients") == "1");
     let rest = |conn: &mut Conn| {
-        let fields = ["pubsub_channels", "pubsub_patterns", "pubsubshard_channels", "pubsub_clients"];
+        let fields =
+            ["pubsub_channels", "pubsub_patterns", "pubsubshard_channels", "pubsub_clients"];
         let others = ["tracking_clients", "watching_clients", "total_watched_keys"];
         fields.iter().chain(&others).map(|name| conn.info(name)).collect::<Vec<String>>()
     };
@@ -304,9 +308,187 @@ fn what_a_primary_has_registered_ends_with_its_connection() {
         at += again.len();
         let kept = format!("\"{}\"", round + 2);
         wait_until("it to be executed", || conn.cmd("GET kept").to_string() == kept);
-        assert_reply!(conn, "PUBSUB NUMSUB c d", "1) \"c\"\n2) (integer) 1\n3) \"d\"\n4) (integer) 0");
+        assert_reply!(
+            conn,
+            "PUBSUB NUMSUB c d",
+            "1) \"c\"\n2) (integer) 1\n3) \"d\"\n4) (integer) 0"
+        );
         drop(stream);
         wait_until("all of it to end", || rest(&mut conn).iter().all(|count| count == "0"));
     }
     assert_reply!(conn, "EXISTS unfinished", "(integer) 0");
+}
+
+/// What the keys of the test hold, and all databases.
+fn held(conn: &mut Conn) -> String {
+    let keys = ["after", "x", "inl", "s", "part", "a"]
+        .map(|key| conn.cmd(&format!("GET {key}")).to_string());
+    format!("{} {}", keys.join(" "), conn.cmd("INFO keyspace").text())
+}
+
+/// A newer primary, or one with modules, sends what this server does not know. None of it is in its file: a
+/// real Redis restarts in all these cases with the same values, but for what is inline, which it refuses.
+#[test]
+fn what_was_not_executed_is_not_in_the_append_only_file_of_the_replica() {
+    if subject_is_redis() {
+        return;
+    }
+    let one = |words: &[&[&str]]| commands(words);
+    let script = "redis.call('SET', 'part', '1') return redis.call('NOSUCH')";
+    let set = &["SET", "x", "1"][..];
+    let cases: [(Vec<u8>, &str); 17] = [
+        (one(&[&["EXEC"]]), "-"),
+        (one(&[&["MULTI"], &["EXEC"], &["EXEC"]]), "-"),
+        (one(&[&["MULTI"], set, &["DISCARD"], &["EXEC"]]), "-"),
+        (one(&[&["MULTI"], &["NOSUCH"], set, &["EXEC"]]), "-"),
+        (one(&[&["MULTI"], &["SET", "x"], &["EXEC"]]), "-"),
+        (one(&[&["MULTI"], set, &["RESET"], &["EXEC"]]), "x"),
+        (one(&[&["NOSUCH", "a"]]), "-"),
+        (one(&[&["SET", "a"]]), "-"),
+        (b"SET inl 1\r\n".to_vec(), "inl"),
+        (b"MULTI\r\nSET inl \"a b\"\r\nEXEC\r\n".to_vec(), "inl"),
+        ([b"MULTI\r\n".to_vec(), one(&[set, &["EXEC"]])].concat(), "x"),
+        ([b"\r\n\r\n".to_vec(), one(&[set])].concat(), "x"),
+        ([b"*0\r\n".to_vec(), one(&[set])].concat(), "x"),
+        (one(&[&["SET", "s", "1"], &["LPUSH", "s", "1"]]), "s"),
+        (one(&[&["EVAL", script, "0"]]), "part"),
+        (one(&[&["WATCH", "a"], &["SET", "a", "1"], &["MULTI"], set, &["EXEC"]]), "a"),
+        (one(&[&["SELECT", "20"], set, &["SELECT", "0"], &["JSON.SET", "k", "$", "1"]]), "-"),
+    ];
+    for (sent, key) in cases {
+        let shown = String::from_utf8_lossy(&sent).into_owned();
+        let (listener, port) = listen();
+        let launch = || Launch::subject().set("appendonly", "yes");
+        let mut server = launch().start();
+        let mut conn = server.connect();
+        assert_reply!(conn, &format!("REPLICAOF 127.0.0.1 {port}"), "OK");
+        let (mut stream, _) = asked(&listener);
+        send_all(&mut stream, EMPTY, SET);
+        wait_until("the command has come", || conn.cmd("GET kept").to_string() == "\"1\"");
+        wait_until("the file to have its base", || {
+            conn.info("aof_rewrite_in_progress") == "0" && conn.info("aof_rewrite_scheduled") == "0"
+        });
+        let rest = [sent, one(&[&["SET", "after", "1"]])].concat();
+        stream.write_all(&rest).expect("it reads");
+        wait_until("what stands behind it", || conn.cmd("GET after").to_string() == "\"1\"");
+        let has = |conn: &mut Conn, key: &str| conn.cmd(&format!("EXISTS {key}")).integer() == 1;
+        for other in ["x", "inl", "s", "part", "a"] {
+            assert_eq!(has(&mut conn, other), other == key, "{other} {shown}");
+        }
+        // Each byte counts for the offset, executed or not.
+        let offset = (100 + SET.len() + rest.len()).to_string();
+        wait_until("the offset", || conn.info("slave_repl_offset") == offset);
+        assert_eq!(conn.info("master_link_status"), "up", "{shown}");
+        let before = held(&mut conn);
+        drop(conn);
+        server.kill_for_now();
+        launch().start_again(&mut server);
+        assert_eq!(held(&mut server.connect()), before, "{shown}");
+    }
+}
+
+#[test]
+fn a_transaction_that_is_not_complete_is_held_once() {
+    const VALUES: usize = 40;
+    const VALUE_BYTES: usize = 2 << 20;
+    if subject_is_redis() {
+        return;
+    }
+    let (server, listener, mut stream) = follower();
+    let mut conn = server.connect();
+    wait_until("the command has come", || conn.cmd("GET kept").to_string() == "\"1\"");
+    let before = server.rss();
+    let value = "x".repeat(VALUE_BYTES);
+    stream.write_all(&encoded(&["MULTI"])).expect("it reads");
+    let mut sent = encoded(&["MULTI"]).len();
+    for n in 0..VALUES {
+        let set = encoded(&["SET", &format!("large:{n}"), &value]);
+        stream.write_all(&set).expect("it reads");
+        sent += set.len();
+    }
+    let came = (100 + SET.len() + sent).to_string();
+    wait_until("it to be received", || conn.info("slave_read_repl_offset") == came);
+    wait_until("it to be taken", || server.log().contains("is not complete"));
+    // A real Redis takes 1.8 times what it was sent. What is on its way may take 8 MiB more.
+    let taken = server.rss().saturating_sub(before);
+    assert!(taken < sent as u64 * 18 / 10, "{taken} bytes for {sent}");
+    assert_reply!(conn, "EXISTS large:0", "(integer) 0");
+    // The link breaks: it is sent again from MULTI on, and ends in pieces.
+    drop(stream);
+    let (mut stream, psync) = asked(&listener);
+    assert_eq!(psync, format!("PSYNC {ID} {}", 101 + SET.len()));
+    stream.write_all(b"+CONTINUE\r\n").expect("it reads");
+    let mut rest = [commands(&[&["MULTI"], &["INCR", "kept"]]), encoded(&["EXEC"])].concat();
+    rest.extend(commands(&[&["MULTI"], &["INCR", "kept"], &["DISCARD"], &["INCR", "kept"]]));
+    for piece in rest.chunks(5) {
+        stream.write_all(piece).expect("it reads");
+    }
+    wait_until("it to be executed", || conn.cmd("GET kept").to_string() == "\"3\"");
+    let offset = (100 + SET.len() + rest.len()).to_string();
+    wait_until("the offset", || conn.info("slave_repl_offset") == offset);
+    assert_reply!(conn, "EXISTS large:0", "(integer) 0");
+}
+
+/// A replica of Redis refuses it. That the primary cannot save is when replicas are needed most.
+#[test]
+fn a_primary_that_cannot_save_is_followed() {
+    if subject_is_redis() {
+        return;
+    }
+    let (listener, port) = listen();
+    let server = Launch::subject().start();
+    let mut conn = server.connect();
+    assert_reply!(conn, &format!("REPLICAOF 127.0.0.1 {port}"), "OK");
+    let misconf = "-MISCONF Errors writing to the AOF file: No space left on device\r\n";
+    let (mut stream, _) = asked_with_answers(&listener, misconf, "+OK\r\n");
+    send_all(&mut stream, EMPTY, SET);
+    wait_until("the command has come", || conn.cmd("GET kept").to_string() == "\"1\"");
+    // Other errors still say that it is no primary to follow.
+    assert_reply!(conn, "REPLICAOF NO ONE", "OK");
+    assert_reply!(conn, &format!("REPLICAOF 127.0.0.1 {port}"), "OK");
+    let (refused, _) = listener.accept().expect("it comes");
+    (&refused).write_all(b"-ERR no\r\n").expect("it reads");
+    wait_until("it to give up", || {
+        server.log().contains("Error reply to PING from master: '-ERR no'")
+    });
+}
+
+/// Offsets are signed numbers of 64 bits to others. A real Redis counts on until they are negative.
+#[test]
+fn an_offset_that_leaves_no_room_to_count_is_refused() {
+    if subject_is_redis() {
+        return;
+    }
+    let (listener, port) = listen();
+    let server = Launch::subject().start();
+    let mut conn = server.connect();
+    assert_reply!(conn, "SET own 1", "OK");
+    assert_reply!(conn, &format!("REPLICAOF 127.0.0.1 {port}"), "OK");
+    for offset in ["9223372036854775807", "9223372036854775806", "4611686018427387905"] {
+        let (mut stream, _) = asked(&listener);
+        let head = format!("+FULLRESYNC {ID} {offset}\r\n${}\r\n", EMPTY.len());
+        stream.write_all(&[head.as_bytes(), EMPTY].concat()).expect("it reads");
+        wait_until("the refusal", || server.log().contains(&format!("{ID} {offset}'")));
+        assert_reply!(conn, "GET own", "\"1\"");
+    }
+    let (mut stream, _) = asked(&listener);
+    let head = format!("+FULLRESYNC {ID} 4611686018427387904\r\n${}\r\n", EMPTY.len());
+    stream.write_all(&[head.as_bytes(), EMPTY, SET].concat()).expect("it reads");
+    wait_until("the largest is followed", || conn.cmd("GET kept").to_string() == "\"1\"");
+    let offset = ((1_u64 << 62) + SET.len() as u64).to_string();
+    wait_until("the offset", || conn.info("slave_repl_offset") == offset);
+    assert_eq!(conn.info("master_link_status"), "up");
+    // What replicas of this one ask for and say may be anything.
+    for next in ["-9223372036854775808", "0", "9223372036854775807"] {
+        let mut replica = server.connect();
+        replica.send(&format!("PSYNC {ID} {next}"));
+        let answer = String::from_utf8_lossy(&replica.bytes(12)).into_owned();
+        assert!(
+            answer.trim_start().starts_with("+FULLRESYNC") || answer.starts_with("\n"),
+            "{answer}"
+        );
+        replica.send("REPLCONF ACK 9223372036854775807 FACK 9223372036854775807");
+        replica.send("REPLCONF ACK -9223372036854775808");
+    }
+    assert_reply!(conn, "GET kept", "\"1\"");
 }

@@ -55,7 +55,13 @@ impl Db {
         let keyspace = Keyspace::new(DATABASES, KeyHasher::seeded(1, 2));
         let env = Env::new(keyspace.tally(), Random::seeded(7));
         env.set_now(UnixMs(1000));
-        Db { keyspace, env, protocol: Protocol::Resp2, selected: DbIndex::FIRST, changes: Cell::new(0) }
+        Db {
+            keyspace,
+            env,
+            protocol: Protocol::Resp2,
+            selected: DbIndex::FIRST,
+            changes: Cell::new(0),
+        }
     }
 
     /// Sets the clock.
@@ -72,7 +78,8 @@ impl Db {
 
     /// Works in database `db` from now on.
     pub fn select(&mut self, db: u32) -> &mut Db {
-        self.selected = self.keyspace.db(crate::keyspace::DbNumber(db)).expect("it has that database");
+        self.selected =
+            self.keyspace.db(crate::keyspace::DbNumber(db)).expect("it has that database");
         self
     }
 
@@ -377,7 +384,7 @@ pub type Transaction = Vec<(DbIndex, Vec<Vec<u8>>)>;
 /// Takes what transactions have left in the stream.
 pub fn take_transactions(keyspace: &Keyspace) -> Vec<Transaction> {
     let mut bytes = Vec::new();
-    keyspace.journal().take(&mut bytes);
+    keyspace.journal().take(&mut bytes, &mut Vec::new());
     keyspace.journal().name_database();
     let (mut transactions, mut framed, mut db) = (Vec::new(), None, DbIndex::default());
     let mut rest = &bytes[..];

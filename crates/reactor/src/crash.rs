@@ -16,9 +16,26 @@ use std::path::Path;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// What a defect ends a process with, or who wants to see where it is.
-const SIGNALS: [libc::c_int; 5] =
-    [libc::SIGSEGV, libc::SIGBUS, libc::SIGFPE, libc::SIGILL, libc::SIGABRT];
+/// What a defect ends a process with, or who wants to see where it is; and others whose default is to end
+/// it without a word: limits of the system, a filter of system calls, and what anybody may send.
+const SIGNALS: [libc::c_int; 14] = [
+    libc::SIGSEGV,
+    libc::SIGBUS,
+    libc::SIGFPE,
+    libc::SIGILL,
+    libc::SIGABRT,
+    libc::SIGSYS,
+    libc::SIGTRAP,
+    libc::SIGQUIT,
+    libc::SIGXCPU,
+    libc::SIGVTALRM,
+    libc::SIGPROF,
+    libc::SIGUSR1,
+    libc::SIGUSR2,
+    libc::SIGIO,
+];
+/// As many of them are faults: the instruction that has failed is repeated when the handler returns.
+const FAULTS: usize = 4;
 /// Bytes of a report.
 const LINE_MAX: usize = 160;
 /// Bytes of a thread's name, as the system keeps it.
@@ -27,7 +44,8 @@ const NAME_MAX: usize = 16;
 /// Where the report goes; `None` within for standard output.
 static LOG: OnceLock<Option<CString>> = OnceLock::new();
 /// What would have handled each of [`SIGNALS`].
-static BEFORE: [OnceLock<libc::sigaction>; SIGNALS.len()] = [const { OnceLock::new() }; 5];
+static BEFORE: [OnceLock<libc::sigaction>; SIGNALS.len()] =
+    [const { OnceLock::new() }; SIGNALS.len()];
 static IS_ON: AtomicBool = AtomicBool::new(true);
 
 /// Has a crash told in the file `log`, or on standard output. Once in a process; the thread that calls
@@ -62,17 +80,18 @@ extern "C" fn report(signal: libc::c_int, info: *mut libc::siginfo_t, _: *mut li
     // SAFETY: the system hands over a siginfo_t of its own.
     let (code, address, sender) =
         unsafe { ((*info).si_code, (*info).si_addr() as usize, (*info).si_pid()) };
-    // A signal that was sent is not repeated when the handler returns, a fault is.
-    let is_sent = code <= 0;
     let place = SIGNALS.iter().position(|one| *one == signal).unwrap_or(0);
+    // Others are not repeated when the handler returns.
+    let is_fault = code > 0 && place < FAULTS;
+    let is_sent = code <= 0;
     if let Some(before) = BEFORE[place].get() {
         // SAFETY: what was there before. That of the standard library tells of a stack that is used up.
         unsafe { libc::sigaction(signal, before, std::ptr::null_mut()) };
     }
     if IS_ON.load(Ordering::Relaxed) {
-        tell(signal, code, (!is_sent).then_some(address), is_sent.then_some(sender));
+        tell(signal, code, is_fault.then_some(address), is_sent.then_some(sender));
     }
-    if is_sent {
+    if !is_fault {
         // SAFETY: numbers only; invariant 3.
         unsafe {
             libc::signal(signal, libc::SIG_DFL);

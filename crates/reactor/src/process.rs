@@ -10,7 +10,7 @@ use std::time::Duration;
 
 /// What the end of a terminal, a closed pipe and an alarm that somebody else has set send: none of
 /// them is about this server. Each ends a process that does not say otherwise.
-const IGNORED: [libc::c_int; 3] = [libc::SIGHUP, libc::SIGPIPE, libc::SIGALRM];
+const IGNORED: [libc::c_int; 4] = [libc::SIGHUP, libc::SIGPIPE, libc::SIGALRM, libc::SIGXFSZ];
 
 /// The threads of this process, each a name in a folder.
 const THREADS: &str = "/proc/self/task";

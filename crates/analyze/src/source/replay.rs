@@ -11,7 +11,9 @@ use brisk_engine::ctx::{Blocking, Command as Row};
 use brisk_engine::exec::{self, Invocation};
 use brisk_engine::keyspace::{KeyHasher, Keyspace};
 use brisk_engine::random::Random;
-use brisk_engine::{DbIndex, DbNumber, Env, Reply, ReplyBuffer, UnixMs, commands, keyspec, snapshot};
+use brisk_engine::{
+    DbIndex, DbNumber, Env, Reply, ReplyBuffer, UnixMs, commands, keyspec, snapshot,
+};
 use brisk_persist::aof::Command;
 use brisk_persist::rdb::{Entry, RdbWriter, VERSION_FIELD_TTL, dump};
 use brisk_resp::request::encode;

@@ -399,7 +399,9 @@ mod tests {
         for first in (0..SLOTS as u16).step_by(64) {
             let slots: Vec<SlotId> = (first..first + 64).map(SlotId::new).collect();
             let tell = |seen: Vec<Option<Seen>>| seen.into_iter().map(whole).collect::<Vec<_>>();
-            all.extend(look_at(at, DbIndex::FIRST, &slots, &lens, tell).expect("nobody changes it"));
+            all.extend(
+                look_at(at, DbIndex::FIRST, &slots, &lens, tell).expect("nobody changes it"),
+            );
         }
         all
     }
@@ -522,7 +524,8 @@ mod tests {
         let slot = db.keyspace().hasher().key(b"large").slot;
         let see = |db: &Db| {
             let tell = |mut seen: Vec<Option<Seen>>| seen.pop().flatten().expect("not too much");
-            look_at((db.keyspace(), db.env()), DbIndex::FIRST, &[slot], &LENS, tell).expect("at once")
+            look_at((db.keyspace(), db.env()), DbIndex::FIRST, &[slot], &LENS, tell)
+                .expect("at once")
         };
         let (one, two) = (see(&db), see(&other));
         assert_eq!((one.large.len(), one.sum), (2, two.sum));
@@ -554,7 +557,7 @@ mod tests {
         }));
         assert_eq!(told.len(), 2);
         let mut bytes = Vec::new();
-        db.keyspace().journal().take(&mut bytes);
+        db.keyspace().journal().take(&mut bytes, &mut Vec::new());
         let text = String::from_utf8_lossy(&bytes).into_owned();
         assert!(text.starts_with("*1\r\n$5\r\nMULTI"), "{text}");
         assert!(text.ends_with("EXEC\r\n*1\r\n$4\r\nREST\r\n"), "{text}");

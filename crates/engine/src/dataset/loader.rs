@@ -270,7 +270,8 @@ pub(crate) fn load_file(
                 loader.load(db, &block, |_, _| {}).expect("it was just written");
             }
             Piece::Section(Event::SelectDb(number)) => {
-                db = DbIndex::checked(number, keyspace.database_count()).expect("it was just written");
+                db = DbIndex::checked(number, keyspace.database_count())
+                    .expect("it was just written");
             }
             Piece::Section(_) => {}
         }

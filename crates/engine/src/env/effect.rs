@@ -205,6 +205,10 @@ pub struct Aftermath {
     /// What the running transaction is in the stream of another server, which this one relays; empty if
     /// it is in none, or is by now.
     relayed: Vec<u8>,
+    /// What the append-only file gets instead.
+    instead: Option<Vec<u8>>,
+    /// It is part of this server's stream by now.
+    is_relayed: bool,
     /// The running transaction changed something, and `relayed` says what.
     is_told: bool,
 }
@@ -270,8 +274,9 @@ impl Aftermath {
         // transaction of this one.
         let relayed = match self.relayed.is_empty() {
             true => None,
-            false => journal.relay(&self.relayed),
+            false => journal.relay(&self.relayed, self.instead.as_deref()),
         };
+        self.is_relayed |= relayed.is_some();
         // Whose stream it is does not change while a command has its slots.
         debug_assert!(relayed.is_some() || !self.is_told, "told to nobody");
         let ticket = relayed.unwrap_or_else(|| journal.append(&self.effects));
@@ -282,20 +287,23 @@ impl Aftermath {
     }
 
     /// The next transaction comes from another server, in whose stream it is these bytes. They become
-    /// part of this server's with its first change, while its slots are held.
-    pub fn begin_relay(&mut self, bytes: &[u8]) {
+    /// part of this server's with its first change, while its slots are held. The append-only file gets the
+    /// same bytes, or what stands `instead`.
+    pub fn begin_relay(&mut self, bytes: &[u8], instead: Option<Vec<u8>>) {
+        (self.instead, self.is_relayed) = (instead, false);
         self.relayed.clear();
         self.relayed.shrink_to(RELAYED_KEPT_MAX);
         self.relayed.extend_from_slice(bytes);
     }
 
-    /// That transaction is done, or was not run: the bytes are part of the stream if they are not yet and
-    /// `is_done`.
-    pub fn end_relay(&mut self, journal: &Journal, is_done: bool) {
-        if is_done && !self.relayed.is_empty() {
-            let _ = journal.relay(&self.relayed);
+    /// That transaction is done, with what it is in the other server's stream and what the append-only file
+    /// gets instead, which become part of this one's if they are not yet; or `None`, it was not run.
+    pub fn end_relay(&mut self, journal: &Journal, done: Option<(&[u8], Option<&[u8]>)>) {
+        if let Some((bytes, instead)) = done.filter(|_| !self.is_relayed) {
+            let _ = journal.relay(bytes, instead);
         }
         self.relayed.clear();
+        (self.instead, self.is_relayed) = (None, false);
     }
 }
 

@@ -42,15 +42,42 @@ struct Place {
 struct State {
     /// What was not taken yet.
     bytes: Vec<u8>,
+    /// Where the append-only file gets something else.
+    edits: Vec<Edit>,
     /// The database of the last command; `None` if who reads on from here does not know it.
     db: Option<DbIndex>,
+}
+
+/// Where the append-only file gets something else than is in the stream: it has only what was executed, and
+/// only in the form that its readers know. The stream of another server keeps every byte, since offsets
+/// count them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Edit {
+    /// The first byte, and how many there are, in what was taken of the stream.
+    pub at: usize,
+    pub len: usize,
+    /// What the file gets in their place.
+    pub instead: Vec<u8>,
+}
+
+impl Edit {
+    /// What the file gets of a part of the stream, behind what is in `out`. O(the part).
+    pub fn apply(edits: &[Edit], part: &[u8], out: &mut Vec<u8>) {
+        let mut from = 0;
+        for edit in edits {
+            out.extend_from_slice(&part[from..edit.at]);
+            out.extend_from_slice(&edit.instead);
+            from = edit.at + edit.len;
+        }
+        out.extend_from_slice(&part[from..]);
+    }
 }
 
 impl Journal {
     /// Appends a transaction. Its slots are held.
     pub(crate) fn append(&self, effects: &Effects) -> Ticket {
         let mut state = self.state.lock().even_poisoned();
-        let State { bytes, db } = &mut *state;
+        let State { bytes, db, .. } = &mut *state;
         if self.is_relayed() {
             return self.end();
         }
@@ -70,11 +97,25 @@ impl Journal {
     }
 
     /// Appends a part of the stream of another server, as it came; `None`, and nothing, if the stream is
-    /// this server's own by now.
-    pub fn relay(&self, part: &[u8]) -> Option<Ticket> {
+    /// this server's own by now. The append-only file gets the same, or what stands `instead`.
+    pub fn relay(&self, part: &[u8], instead: Option<&[u8]>) -> Option<Ticket> {
         let mut state = self.state.lock().even_poisoned();
         self.is_relayed().then(|| {
-            state.bytes.extend_from_slice(part);
+            let State { bytes, edits, .. } = &mut *state;
+            if let Some(instead) = instead {
+                match edits.last_mut().filter(|last| last.at + last.len == bytes.len()) {
+                    Some(last) => {
+                        last.len += part.len();
+                        last.instead.extend_from_slice(instead);
+                    }
+                    None => edits.push(Edit {
+                        at: bytes.len(),
+                        len: part.len(),
+                        instead: instead.to_vec(),
+                    }),
+                }
+            }
+            bytes.extend_from_slice(part);
             self.advance(part.len())
         })
     }
@@ -117,11 +158,17 @@ impl Journal {
         self.place.taken.load(Ordering::Relaxed) < self.place.end.load(Ordering::Relaxed)
     }
 
-    /// Puts what was not taken yet behind what is in `into`; where it begins in the stream.
-    pub fn take(&self, into: &mut Vec<u8>) -> Ticket {
+    /// Puts what was not taken yet behind what is in `into`, and what the append-only file gets otherwise
+    /// behind what is in `edits`; where it begins in the stream.
+    pub fn take(&self, into: &mut Vec<u8>, edits: &mut Vec<Edit>) -> Ticket {
         let mut state = self.state.lock().even_poisoned();
         let end = self.place.end.load(Ordering::Relaxed);
         let from = end - state.bytes.len() as u64;
+        if !state.edits.is_empty() {
+            let before = into.len();
+            let moved = |edit: Edit| Edit { at: edit.at + before, ..edit };
+            edits.extend(std::mem::take(&mut state.edits).into_iter().map(moved));
+        }
         if into.is_empty() {
             std::mem::swap(into, &mut state.bytes);
         } else {
@@ -170,14 +217,41 @@ mod tests {
         let before = journal.end();
         assert_eq!(journal.append(&effects(&[(0, "SET own 1")])), before);
         journal.append_request(b"*1\r\n$4\r\nPING\r\n");
-        assert_eq!(journal.relay(b"as it came"), Some(Ticket(before.0 + 10)));
+        assert_eq!(journal.relay(b"as it came", None), Some(Ticket(before.0 + 10)));
         journal.set_relayed(false);
-        assert_eq!(journal.relay(b"too late"), None);
+        assert_eq!(journal.relay(b"too late", None), None);
         journal.append(&effects(&[(3, "DEL b")]));
         let mut bytes = Vec::new();
-        journal.take(&mut bytes);
+        journal.take(&mut bytes, &mut Vec::new());
         let text = String::from_utf8_lossy(&bytes[before.0 as usize..]).into_owned();
         assert!(text.starts_with("as it came*2\r\n$6\r\nSELECT"), "{text}");
+    }
+
+    #[test]
+    fn the_file_gets_something_else_where_that_is_said_and_the_stream_every_byte() {
+        let journal = Journal::default();
+        journal.set_relayed(true);
+        for (part, instead) in [
+            (&b"one "[..], None),
+            (b"not executed ", Some(&b""[..])),
+            (b"nor this ", Some(b"")),
+            (b"inline ", Some(b"array ")),
+            (b"two ", None),
+            (b"last", Some(b"")),
+        ] {
+            journal.relay(part, instead);
+        }
+        let (mut bytes, mut edits) = (b"before ".to_vec(), Vec::new());
+        journal.take(&mut bytes, &mut edits);
+        assert_eq!(bytes, b"before one not executed nor this inline two last");
+        assert_eq!(edits.len(), 2);
+        let mut file = Vec::new();
+        Edit::apply(&edits, &bytes, &mut file);
+        assert_eq!(file, b"before one array two ");
+        journal.relay(b"next", None);
+        edits.clear();
+        journal.take(&mut bytes, &mut edits);
+        assert!(edits.is_empty() && bytes.ends_with(b"lastnext"));
     }
 
     #[test]
@@ -188,7 +262,7 @@ mod tests {
         let second = journal.append(&effects(&[(0, "SET b 2")]));
         assert!(journal.has_news() && first < second && journal.end() == second);
         let mut bytes = Vec::new();
-        assert_eq!(journal.take(&mut bytes), Ticket(0));
+        assert_eq!(journal.take(&mut bytes, &mut Vec::new()), Ticket(0));
         assert_eq!(
             lines(&bytes),
             ["MULTI", "SELECT 3", "DEL a", "SELECT 0", "DEL b", "EXEC", "SET b 2"]
@@ -198,7 +272,7 @@ mod tests {
         journal.name_database();
         journal.append(&effects(&[(0, "SET b 3")]));
         let mut bytes = b"before ".to_vec();
-        assert_eq!(journal.take(&mut bytes), second);
+        assert_eq!(journal.take(&mut bytes, &mut Vec::new()), second);
         assert_eq!(lines(&bytes), ["SELECT 0", "SET b 3"]);
         assert!(bytes.starts_with(b"before *"));
     }

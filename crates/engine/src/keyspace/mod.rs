@@ -66,9 +66,11 @@ pub(crate) use waiting::WaitRequest;
 pub use waiting::{Client, Unserved, Waiter};
 pub use watching::{Leftovers, Watcher, Watches};
 
-pub use crate::base::place::{DbIndex, DbNumber, Key, KeyHasher, Place, SLOTS, SlotId, Ticket, UnixMs};
+pub use crate::base::place::{
+    DbIndex, DbNumber, Key, KeyHasher, Place, SLOTS, SlotId, Ticket, UnixMs,
+};
 pub use crate::env::effect::{Invalidation, KeyName, Reader};
-pub use crate::env::journal::Journal;
+pub use crate::env::journal::{Edit, Journal};
 pub use crate::types::{Entry, Stored, StoredMut, Table};
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};

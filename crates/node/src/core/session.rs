@@ -10,12 +10,12 @@ use crate::replication::replica::Replica;
 use crate::tracking::{Mode, Tracker};
 use crate::transactions::Transaction;
 use brisk_acl::User;
-use brisk_engine::{DbIndex, DbNumber};
 use brisk_engine::command::{Flags, InMulti};
 use brisk_engine::keyspace::Ticket;
 use brisk_engine::keyspace::{Waiter, Watches};
 use brisk_engine::reply::ReplyStream;
 use brisk_engine::table::Row;
+use brisk_engine::{DbIndex, DbNumber};
 use brisk_net::tls::TlsStream;
 use brisk_reactor::Token;
 use brisk_resp::{Protocol, RequestDecoder};
@@ -138,6 +138,9 @@ pub struct Session {
     pub held: Vec<u8>,
     /// Output that waits until what it shows is in the append-only file, or replicas have it.
     pub unlogged: Unlogged,
+    /// The last command was refused, failed, or ran nothing. Kept for a session that [`Session::repeats`],
+    /// whose commands would else be repeated again from the append-only file.
+    pub ran_nothing: bool,
     /// It stands for an append-only file: its commands wait for nothing.
     pub is_replay: bool,
     /// It stands for the primary of this server: its commands were executed there.
@@ -210,6 +213,7 @@ impl Session {
             held: Vec::new(),
             unlogged: Unlogged::default(),
             asked: Asked::default(),
+            ran_nothing: false,
             is_replay: false,
             is_primary: false,
             subscriptions: Subscriptions::default(),

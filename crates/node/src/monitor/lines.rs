@@ -38,7 +38,8 @@ fn show_to_monitors_as(
     words: &Args<'_>,
 ) {
     let shown = core.shown_words(row, words).into_iter();
-    let line: Arc<[u8]> = crate::monitor::line(unix_us(), session.db.number(), client, shown).into();
+    let line: Arc<[u8]> =
+        crate::monitor::line(unix_us(), session.db.number(), client, shown).into();
     for (worker, mailbox) in core.shared.mailboxes.iter().enumerate() {
         if core.shared.monitors.at(worker) {
             mailbox.send(Message::MonitorLine(Arc::clone(&line)));

@@ -75,6 +75,24 @@ pub fn in_progress() -> CommandError {
     CommandError::text("ERR Background save already in progress")
 }
 
+/// The error for what cannot be while a dataset is loaded.
+pub fn refused_while_loading(core: &Core) -> CommandError {
+    let title = core.config.process.dialect.title();
+    CommandError::text(format!("LOADING {title} is loading the dataset in memory"))
+}
+
+/// Begins a cut while all other workers stand still. It was looked before whether one may be begun, but a
+/// replica may have begun to load another dataset while this worker waited for the others.
+///
+/// # Errors
+/// Another cut is being written, or a dataset is being loaded.
+pub(crate) fn begin_cut(core: &Core, options: CutOptions) -> Result<Arc<Cut>> {
+    if core.shared.is_loading() {
+        return Err(refused_while_loading(core));
+    }
+    core.shared.keyspace.begin_cut(options).ok_or_else(in_progress)
+}
+
 /// Begins a snapshot if `save` or BGSAVE SCHEDULE wants one now. For the timers of one worker.
 pub fn begin_if_due(core: &Core) {
     let shared = core.shared;
@@ -124,8 +142,7 @@ fn begin(core: &Core) -> Result<()> {
     let version = brisk_engine::snapshot::version_at_least(&shared.keyspace, &core.env);
     let head = Head::now(core, version);
     let changes = shared.observe.changes();
-    let options = options(&config, head.used_memory());
-    let Some(cut) = shared.keyspace.begin_cut(options) else { return Err(in_progress()) };
+    let cut = begin_cut(core, options(&config, head.used_memory()))?;
     shared.snapshots.note_flushes(shared.keyspace.flushes());
     drop(quiesced);
     let cut_us = began.elapsed().as_micros() as u64;

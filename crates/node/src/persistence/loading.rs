@@ -16,7 +16,7 @@ use super::state::Loading;
 use crate::core::Core;
 use crate::core::settings_in_force;
 use crate::core::shared::Shared;
-use crate::replication::history;
+use crate::replication::history::{self, Offset};
 use brisk_config::Config;
 use brisk_engine::loader::{Awaited, Loader};
 use brisk_engine::random::Random;
@@ -139,7 +139,7 @@ pub struct Beside {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Lineage {
     pub id: Option<String>,
-    pub offset: Option<u64>,
+    pub offset: Option<Offset>,
     /// The database that the stream had come to, by its number at the server that wrote the file.
     pub db: Option<DbNumber>,
 }
@@ -260,7 +260,7 @@ impl Lineage {
         let text = String::from_utf8_lossy(value);
         match name {
             b"repl-id" if history::is_id(value) => self.id = Some(text.into_owned()),
-            b"repl-offset" => self.offset = text.parse().ok(),
+            b"repl-offset" => self.offset = Offset::read(value),
             b"repl-stream-db" => self.db = text.parse().ok().map(DbNumber),
             _ => {}
         }

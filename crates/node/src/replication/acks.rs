@@ -212,7 +212,7 @@ mod tests {
         // Written before there was a stream: its dataset may still be on its way.
         let wait = AckWait { shown: Ticket(0), wanted: Wanted::Replicas(1) };
         assert!(!wait.is_over(&replication, &aof).expect("no file is waited for"));
-        replication.feed.acknowledge(&client, (0, Ticket(0)), None, 1);
+        replication.feed.acknowledge(&client, (0, Some(Ticket(0))), None, 1);
         assert!(wait.is_over(&replication, &aof).expect("no file is waited for"));
     }
 }

@@ -27,7 +27,7 @@ use super::spill::{MOVED_BYTES, Move, Spilled};
 use super::transfer::Transfer;
 use crate::clients::ClientRecord;
 use crate::persistence::aof::state::Aof;
-use brisk_engine::keyspace::{Journal, Ticket};
+use brisk_engine::keyspace::{Edit, Journal, Ticket};
 use brisk_reactor::unix_ms;
 use brisk_structures::poison::EvenPoisoned;
 use std::fs::File;
@@ -158,8 +158,9 @@ struct State {
     spilled: Option<Spilled>,
     /// Who moves it there.
     spiller: Option<Thread>,
-    /// Emptied; what is about to be appended.
+    /// Emptied; what is about to be appended, and where the append-only file gets something else.
     bytes: Vec<u8>,
+    edits: Vec<Edit>,
 }
 
 impl State {
@@ -441,7 +442,7 @@ impl Feed {
     pub fn acknowledge(
         &self,
         client: &ClientRecord,
-        (offset, place): (u64, Ticket),
+        (offset, place): (u64, Option<Ticket>),
         durable: Option<u64>,
         now_ms: u64,
     ) {
@@ -450,9 +451,9 @@ impl Feed {
             (member.acked, member.acked_ms) = (offset, now_ms);
             member.has_acked = true;
             member.acked_durable = durable.or(member.acked_durable);
-            // What was before this server's start lies far behind any other place.
+            // What was before this server's start is no place, and what was not sent is none that it has.
             let end = Ticket(self.end.load(Ordering::Relaxed));
-            member.acked_place = Some(place).filter(|place| *place <= end);
+            member.acked_place = place.filter(|place| *place <= end);
             if member.attachment.set_awaits_ack(false) {
                 self.news[client.worker].store(true, Ordering::Release);
             }
@@ -479,12 +480,13 @@ impl Feed {
             aof.take_from(journal);
             return;
         }
-        let from = journal.take(&mut state.bytes).0;
+        let from = journal.take(&mut state.bytes, &mut state.edits).0;
         if state.bytes.is_empty() {
             return;
         }
         assert_eq!(from, state.backlog.end(), "the stream has no gaps");
-        aof.push(&state.bytes);
+        aof.push(&state.bytes, &state.edits);
+        state.edits.clear();
         state.backlog.append(&state.bytes);
         state.marks.note(from, unix_ms());
         let came = state.bytes.len();

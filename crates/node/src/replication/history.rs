@@ -9,7 +9,38 @@ use brisk_engine::keyspace::Ticket;
 use brisk_engine::random::Random;
 use brisk_structures::poison::EvenPoisoned;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI64, Ordering};
+
+/// A place in a history that another server or a file gives, which may be anything. It can be made only of a
+/// number from which the stream can go on for as long as any server lives: servers exchange offsets as signed
+/// numbers of 64 bits, and half of these are left to be counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Offset(u64);
+
+impl Offset {
+    /// The largest that is taken over.
+    pub const MAX: u64 = 1 << 62;
+
+    /// This number, if it can be a place in a history.
+    pub fn checked(number: u64) -> Option<Offset> {
+        (number <= Offset::MAX).then_some(Offset(number))
+    }
+
+    /// The same of decimal digits.
+    pub fn read(text: &[u8]) -> Option<Offset> {
+        std::str::from_utf8(text).ok()?.parse().ok().and_then(Offset::checked)
+    }
+
+    pub fn get(self) -> u64 {
+        self.0
+    }
+
+    /// The place so many bytes behind it, which this server has counted itself.
+    #[must_use]
+    pub fn after(self, bytes: u64) -> Offset {
+        Offset(self.0.saturating_add(bytes).min(i64::MAX.cast_unsigned()))
+    }
+}
 
 /// Digits of a name.
 pub const ID_LEN: usize = 40;
@@ -17,8 +48,8 @@ pub const ID_LEN: usize = 40;
 /// What the stream is called.
 pub struct History {
     ids: Mutex<Ids>,
-    /// Offset less ticket, wrapping.
-    shift: AtomicU64,
+    /// Offset less ticket: no sum of both wraps, since neither comes near the half of what it may be.
+    shift: AtomicI64,
 }
 
 /// The names that this server answers to.
@@ -54,7 +85,7 @@ pub fn is_id(word: &[u8]) -> bool {
 impl History {
     /// A new one.
     pub fn new(id: String) -> History {
-        History { ids: Mutex::new(Ids { id, former: None }), shift: AtomicU64::new(0) }
+        History { ids: Mutex::new(Ids { id, former: None }), shift: AtomicI64::new(0) }
     }
 
     pub fn ids(&self) -> Ids {
@@ -64,14 +95,14 @@ impl History {
     /// The offset of a place in the stream.
     #[inline]
     pub fn offset(&self, place: Ticket) -> u64 {
-        place.0.wrapping_add(self.shift.load(Ordering::Relaxed))
+        place.0.saturating_add_signed(self.shift.load(Ordering::Relaxed))
     }
 
-    /// The place in the stream of an offset. Offsets of before this server's start have none, which
-    /// shows in that it lies far behind any other.
+    /// The place in the stream of an offset; `None` for one of before this server's start.
     #[inline]
-    pub fn place(&self, offset: u64) -> Ticket {
-        Ticket(offset.wrapping_sub(self.shift.load(Ordering::Relaxed)))
+    pub fn place(&self, offset: u64) -> Option<Ticket> {
+        let place = i128::from(offset) - i128::from(self.shift.load(Ordering::Relaxed));
+        u64::try_from(place).ok().map(Ticket)
     }
 
     /// Whether who has the first `offset` bytes of the history `id` has the same as this server had
@@ -99,9 +130,10 @@ impl History {
 
     /// It is another one now, which has come to `offset` where this server's stream is at `place`. Only
     /// while all other workers stand still.
-    pub fn adopt(&self, ids: Ids, offset: u64, place: Ticket) {
+    pub fn adopt(&self, ids: Ids, offset: Offset, place: Ticket) {
         *self.ids.lock().even_poisoned() = ids;
-        self.shift.store(offset.wrapping_sub(place.0), Ordering::SeqCst);
+        let shift = offset.get().cast_signed().saturating_sub_unsigned(place.0);
+        self.shift.store(shift, Ordering::SeqCst);
     }
 }
 
@@ -112,15 +144,46 @@ mod tests {
     #[test]
     fn a_history_is_shared_up_to_where_it_got_another_name() {
         let history = History::new("a".repeat(ID_LEN));
-        history.adopt(Ids { id: "b".repeat(ID_LEN), former: None }, 1_000_000, Ticket(70));
+        let offset = Offset::checked(1_000_000).unwrap();
+        history.adopt(Ids { id: "b".repeat(ID_LEN), former: None }, offset, Ticket(70));
         assert_eq!(history.offset(Ticket(75)), 1_000_005);
-        assert_eq!(history.place(1_000_005), Ticket(75));
+        assert_eq!(history.place(1_000_005), Some(Ticket(75)));
+        assert_eq!((history.place(999_929), history.place(999_930)), (None, Some(Ticket(0))));
         history.rename("c".repeat(ID_LEN), 1_000_010);
         let shares = |id: &str, offset| history.shares(id.repeat(ID_LEN).as_bytes(), offset);
         assert!(shares("b", 1_000_010) && !shares("b", 1_000_011));
         assert!(shares("c", 1_000_011) && !shares("a", 0));
         history.begin_anew("d".repeat(ID_LEN));
         assert!(!shares("c", 0) && !shares("b", 0) && shares("d", 0));
+    }
+
+    #[test]
+    fn an_offset_of_others_leaves_room_to_count_on_from() {
+        for (text, number) in [("0", 0), ("17", 17), ("4611686018427387904", Offset::MAX)] {
+            assert_eq!(Offset::read(text.as_bytes()).map(Offset::get), Some(number));
+        }
+        let history = History::new("a".repeat(ID_LEN));
+        for bad in [
+            "4611686018427387905",
+            "9223372036854775806",
+            "9223372036854775807",
+            "9223372036854775808",
+            "18446744073709551615",
+            "18446744073709551616",
+            "-1",
+            "",
+            "x",
+        ] {
+            assert_eq!(Offset::read(bad.as_bytes()), None, "{bad}");
+        }
+        let largest = Offset::checked(Offset::MAX).unwrap();
+        history.adopt(Ids { id: "b".repeat(ID_LEN), former: None }, largest, Ticket(9));
+        assert_eq!(history.offset(Ticket(10)), Offset::MAX + 1);
+        // What replicas ask for may be anything.
+        assert_eq!(history.place(Offset::MAX + 1), Some(Ticket(10)));
+        assert_eq!(history.place(0), None);
+        assert!(history.place(u64::MAX).is_some_and(|place| place > Ticket(Offset::MAX)));
+        assert_eq!(largest.after(u64::MAX).get(), i64::MAX.cast_unsigned());
     }
 
     #[test]

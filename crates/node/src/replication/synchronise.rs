@@ -67,8 +67,8 @@ pub fn begin_if_possible(core: &Core) -> CommandResult<()> {
         brisk_engine::snapshot::version_within(&shared.keyspace, &core.env, KEYS_LOOKED_AT_MAX);
     let head = Head::now(core, version);
     let options = bgsave::options(&config, head.used_memory());
-    // Others may have begun one while this worker waited for stillness.
-    let Some(cut) = shared.keyspace.begin_cut(options) else { return Ok(()) };
+    // Others may have begun one, or to load a dataset, while this worker waited for stillness.
+    let Ok(cut) = bgsave::begin_cut(core, options) else { return Ok(()) };
     shared.pump(core.id);
     let journal = shared.keyspace.journal();
     core.env.hooks.set(Hooks::PROPAGATE, true);

@@ -219,6 +219,9 @@ fn run(
         _ if session.slot_refusals != 0 => stop_others_if_starved(core, session, row)?,
         _ => None,
     };
+    if row.spec.scope == Scope::Quiescent {
+        gate::check_again_when_still(core, session, row)?;
+    }
     let outcome = match row.run {
         Run::Data(run) => {
             let client = Client {

@@ -16,7 +16,7 @@ use brisk_engine::args::PreparedKey;
 use brisk_engine::command::{Flags, Group, InMulti, Scope};
 use brisk_engine::ctx::full_name;
 use brisk_engine::table::Row;
-use brisk_engine::{Args, CommandError};
+use brisk_engine::{Args, CommandError, Result};
 use std::sync::atomic::Ordering;
 
 /// What a check says.
@@ -322,8 +322,14 @@ fn loading(core: &mut Core, _: &Session, row: &Row, facts: &RequestFacts<'_>) ->
 
 /// The error for what cannot be while a dataset is loaded.
 pub fn refuse_while_loading(core: &Core) -> CommandError {
-    let title = core.config.process.dialect.title();
-    CommandError::text(format!("LOADING {title} is loading the dataset in memory"))
+    bgsave::refused_while_loading(core)
+}
+
+/// Looks again at what may have changed while a command waited for all other workers to stand still: a
+/// replica may have begun to load its primary's dataset since the gate.
+pub(crate) fn check_again_when_still(core: &Core, session: &Session, row: &Row) -> Result<()> {
+    let is_refused = core.shared.is_loading() && !row.has(Flags::LOADING) && !session.repeats();
+    if is_refused { Err(refuse_while_loading(core)) } else { Ok(()) }
 }
 
 /// Keeps away from what a slow script works on.

@@ -13,7 +13,24 @@ use std::sync::atomic::Ordering;
 /// Tells the log of a command that failed, if it is one that should not; and ends the process if the
 /// settings want that.
 #[cold]
-pub(crate) fn note_failed(core: &Core, session: &Session, row: Option<&Row>, error: &CommandError) {
+pub(crate) fn note_failed(
+    core: &Core,
+    session: &mut Session,
+    row: Option<&Row>,
+    error: &CommandError,
+) {
+    session.ran_nothing = true;
+    tell_of_failed(core, session, row, error);
+}
+
+/// The same for a command of a transaction: others of it may have run.
+#[cold]
+pub(crate) fn tell_of_failed(
+    core: &Core,
+    session: &Session,
+    row: Option<&Row>,
+    error: &CommandError,
+) {
     let primary = if core.is_valkey() { "primary" } else { "master" };
     let (this, whose) = if session.is_replay {
         ("server", "AOF-loading-client")

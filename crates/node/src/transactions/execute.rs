@@ -165,6 +165,7 @@ pub fn execute_transaction(
         core.last_ticks = began;
     } else {
         core.unit = Some(unit);
+        session.ran_nothing = true;
         reply.null_array();
     }
     run::end_unit(core);
@@ -277,7 +278,7 @@ fn run_queued(
     }
     if let Err(error) = &result {
         replies.truncate(mark);
-        repeated::note_failed(core, session, Some(row), error);
+        repeated::tell_of_failed(core, session, Some(row), error);
         dispatch::write_error(core, session, error, replies);
     }
     replies.finish();

@@ -9,10 +9,53 @@ pub fn encode<W: AsRef<[u8]>>(out: &mut Vec<u8>, words: &[W]) {
     words.iter().for_each(|word| bulk(out, word.as_ref()));
 }
 
+/// Whether `bytes` are the request of these words as [`encode`] writes it, words that the decoder found in
+/// them: it takes other forms as well. O(words).
+#[must_use]
+pub fn is_encoded<'w>(bytes: &[u8], words: impl ExactSizeIterator<Item = &'w [u8]>) -> bool {
+    let Some(mut rest) = behind_header(bytes, b'*', words.len()) else { return false };
+    for word in words {
+        let behind = behind_header(rest, b'$', word.len()).and_then(|rest| rest.get(word.len()..));
+        let Some(behind) = behind.and_then(|behind| behind.strip_prefix(b"\r\n")) else {
+            return false;
+        };
+        rest = behind;
+    }
+    rest.is_empty()
+}
+
+/// What stands behind the header of a kind with this number, if `bytes` begin with it.
+fn behind_header(bytes: &[u8], kind: u8, number: usize) -> Option<&[u8]> {
+    let digits = bytes.strip_prefix(&[kind])?;
+    digits.strip_prefix(itoa::Buffer::new().format(number).as_bytes())?.strip_prefix(b"\r\n")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::request::{Limits, RequestDecoder, Spans, Step};
+
+    #[test]
+    fn only_what_is_written_here_counts_as_encoded() {
+        let long = "x".repeat(100);
+        let words: Vec<&[u8]> = vec![b"SET", b"", long.as_bytes()];
+        let mut whole = Vec::new();
+        encode(&mut whole, &words);
+        assert!(is_encoded(&whole, words.iter().copied()));
+        let other: [&[u8]; 6] = [
+            b"SET key value\r\n",
+            b"\r\n*1\r\n$4\r\nPING\r\n",
+            b"*0\r\n*1\r\n$4\r\nPING\r\n",
+            b"*1\rx$4\r\nPING\r\n",
+            b"*1\r\n$4\r\nPINGxx",
+            b"*1\r\n$4\r\nPING\r\n\r\n",
+        ];
+        for bytes in other {
+            assert!(!is_encoded(bytes, [&b"PING"[..]].into_iter()), "{bytes:?}");
+        }
+        assert!(!is_encoded(&whole[..whole.len() - 1], words.iter().copied()));
+        assert!(is_encoded(b"*1\r\n$4\r\nPING\r\n", [&b"PING"[..]].into_iter()));
+    }
 
     #[test]
     fn words_become_an_array_of_bulk_strings_behind_what_is_there() {

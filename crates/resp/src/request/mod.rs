@@ -35,7 +35,7 @@ mod inline;
 #[cfg(test)]
 mod tests;
 
-pub use encode::encode;
+pub use encode::{encode, is_encoded};
 
 use memchr::memchr2;
 

@@ -9,20 +9,24 @@
 //!
 //! A transaction is MULTI to EXEC: its bytes become part of this server's stream when EXEC has run, so the
 //! place that this server has come to is never inside of one. A connection that breaks there goes on at MULTI.
+//! It is begun when it has come as a whole, so that it is held once. The append-only file gets what has run,
+//! in the one form that its readers know; the stream is relayed byte for byte.
 
 use super::outside::Instant;
+use super::transaction::{Search, encoded};
 use crate::loading::stand_in;
 use brisk_engine::ReplyBuffer;
 use brisk_engine::command::InMulti;
+use brisk_engine::table::Row;
 use brisk_node::clients::flag;
 use brisk_node::core::Core;
 use brisk_node::core::session::{Session, Stall};
 use brisk_node::replication::incoming::News;
-use brisk_node::run::batch::{Batch, Look, REQUESTS_MAX, Stop};
+use brisk_node::run::batch::{Batch, Look, REQUESTS_MAX, Request, Stop};
 use brisk_node::run::dispatch::{self, Flow};
 use brisk_node::run::{release, repeated};
 use brisk_reactor::PeerAddr;
-use brisk_resp::Limits;
+use brisk_resp::{Limits, request};
 use brisk_structures::reclaim::Participant;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::Ordering;
@@ -47,6 +51,9 @@ pub struct Applier {
     input: Vec<u8>,
     at: usize,
     sealed: usize,
+    /// The requests since then came in the form that the append-only file has.
+    is_encoded: bool,
+    search: Search,
     /// It is no stream of commands, or its connection has ended: the rest of it is dropped.
     is_broken: bool,
 }
@@ -62,6 +69,10 @@ pub enum Progress {
 }
 
 impl Progress {
+    fn until_over(stall: Stall) -> Progress {
+        if stall == Stall::NextRound { Progress::More } else { Progress::Later }
+    }
+
     /// How long the worker may sleep.
     pub fn wait(self) -> Duration {
         match self {
@@ -82,6 +93,8 @@ impl Applier {
             input: Vec::new(),
             at: 0,
             sealed: 0,
+            is_encoded: true,
+            search: Search::default(),
             is_broken: false,
         }
     }
@@ -148,10 +161,14 @@ impl Applier {
     fn end_session(&mut self, core: &mut Core) {
         release::release(core, &mut self.session);
         self.session = new_session(core);
+        (self.is_encoded, self.search) = (true, Search::default());
     }
 
     /// Executes a batch; `None` if there is no whole command.
     fn execute_some(&mut self, core: &mut Core, participant: &Participant) -> Option<Progress> {
+        if self.search.is_on() && !self.find_end(core) {
+            return None;
+        }
         let begin = self.at;
         core.begin_applying();
         let stopped = self.execute_batch(core, participant);
@@ -173,12 +190,23 @@ impl Applier {
             self.input.drain(..self.sealed);
             (self.at, self.sealed) = (self.at - self.sealed, 0);
         }
-        stopped.or((self.at != begin || self.input.is_empty()).then_some(Progress::More))
+        let goes_on = self.at != begin || self.input.is_empty() || self.search.is_on();
+        stopped.or(goes_on.then_some(Progress::More))
+    }
+
+    /// Whether the transaction that comes next is there as a whole.
+    fn find_end(&mut self, core: &Core) -> bool {
+        // It begins what is left.
+        self.input.drain(..self.sealed);
+        (self.at, self.sealed) = (0, 0);
+        self.search.go_on(&mut self.input, &limits_of_stream(core), core.shared)
     }
 
     /// Executes what a batch holds of the input; what to do next if that was not all of it.
     fn execute_batch(&mut self, core: &mut Core, participant: &Participant) -> Option<Progress> {
-        let Applier { session, batch, replies, number, input, at, sealed, is_broken } = self;
+        let Applier { session, batch, replies, number, input, at, sealed, .. } = self;
+        let (is_encoded, search, is_broken) =
+            (&mut self.is_encoded, &mut self.search, &mut self.is_broken);
         let shared = core.shared;
         let (primary, journal) = (&shared.replication.primary, shared.keyspace.journal());
         let begin = *at;
@@ -189,8 +217,7 @@ impl Applier {
             database: shared.keyspace.database(session.db),
             participant: Some(participant),
         };
-        // What the primary has taken is no matter of this server's limits.
-        let limits = Limits { bulk_bytes_max: u64::MAX, authenticated: true, ..core.limits };
+        let limits = limits_of_stream(core);
         let (len, stop) = batch.fill(data, REQUESTS_MAX, &mut session.decoder, &limits, &look);
         for in_batch in 0..batch.len() {
             let request = *batch.request(in_batch);
@@ -199,38 +226,47 @@ impl Applier {
                 // There is another primary, or none.
                 return Some(Progress::More);
             }
-            let executes = request.row.is_some_and(|row| row.spec.in_multi == InMulti::Executes);
-            let end = begin + request.end;
-            if !session.in_transaction() || executes {
-                core.env.aftermath.borrow_mut().begin_relay(&input[*sealed..end]);
+            let was_in_transaction = session.in_transaction();
+            if !was_in_transaction && begins_transaction(&request) {
+                let ends = (in_batch + 1..batch.len()).any(|at| executes(batch.request(at)));
+                if !(search.take_found() || ends) {
+                    // It is begun when it is there as a whole.
+                    search.begin();
+                    session.decoder.reset();
+                    return None;
+                }
             }
-            let is_skipped = !session.in_transaction()
-                && request.row.is_some_and(|row| repeated::lacks_its_database(session, row));
-            let flow = if is_skipped {
-                repeated::note_skipped(core);
-                Flow::Next
-            } else {
-                dispatch::dispatch(core, session, batch, &request, data, replies)
-            };
-            replies.clear();
+            let end = begin + request.end;
+            let part = &input[*sealed..end];
+            if shared.aof.is_on() {
+                let args = batch.args(data, &request, shared.keyspace.hasher());
+                *is_encoded &= request::is_encoded(&input[*at..end], args.words());
+            }
+            let may_be_whole = !was_in_transaction || executes(&request);
+            let rewritten = (may_be_whole && !*is_encoded).then(|| encoded(part, &limits));
+            if may_be_whole {
+                core.env.aftermath.borrow_mut().begin_relay(part, rewritten.clone());
+            }
+            let flow = run(core, session, (batch, &request, data), replies);
             match flow {
                 Flow::Later(stall) => {
-                    core.env.aftermath.borrow_mut().end_relay(journal, false);
+                    core.env.aftermath.borrow_mut().end_relay(journal, None);
                     // It may stand within a request that follows.
                     session.decoder.reset();
-                    return Some(match stall {
-                        Stall::NextRound => Progress::More,
-                        _ => Progress::Later,
-                    });
+                    return Some(Progress::until_over(stall));
                 }
                 Flow::Elsewhere => stand_in::end_script(core, session),
                 _ => {}
             }
             *at = end;
+            // What did not run, or was given up, is part of the stream and not of the file.
+            let has_run = !session.ran_nothing && was_in_transaction == executes(&request);
+            let instead = if has_run { rewritten.as_deref() } else { Some(&[][..]) };
             let is_done = !session.in_transaction();
-            core.env.aftermath.borrow_mut().end_relay(journal, is_done);
+            let done = is_done.then_some((part, instead));
+            core.env.aftermath.borrow_mut().end_relay(journal, done);
             if is_done {
-                *sealed = end;
+                (*sealed, *is_encoded) = (end, true);
                 primary.set_stream_db(session.selected());
             }
         }
@@ -241,10 +277,45 @@ impl Applier {
             primary.disconnect(primary.generation());
             // Nobody knows where the next command begins: the stream goes on by another connection.
             input.clear();
+            *search = Search::default();
             (*at, *sealed, *is_broken) = (0, 0, true);
         }
         None
     }
+}
+
+/// What the primary has taken is no matter of this server's limits.
+fn limits_of_stream(core: &Core) -> Limits {
+    Limits { bulk_bytes_max: u64::MAX, authenticated: true, ..core.limits }
+}
+
+fn begins_transaction(request: &Request) -> bool {
+    let begins = |row: &Row| row.spec.in_multi == InMulti::Refuses && row.name == "multi";
+    request.row.is_some_and(begins)
+}
+
+fn executes(request: &Request) -> bool {
+    request.row.is_some_and(|row| row.spec.in_multi == InMulti::Executes)
+}
+
+/// Runs a request, unless it is for a database that this server does not have.
+fn run(
+    core: &mut Core,
+    session: &mut Session,
+    (batch, request, data): (&Batch, &Request, &[u8]),
+    replies: &mut ReplyBuffer,
+) -> Flow {
+    session.ran_nothing = false;
+    let is_skipped = !session.in_transaction()
+        && request.row.is_some_and(|row| repeated::lacks_its_database(session, row));
+    if is_skipped {
+        session.ran_nothing = true;
+        repeated::note_skipped(core);
+        return Flow::Next;
+    }
+    let flow = dispatch::dispatch(core, session, batch, request, data, replies);
+    replies.clear();
+    flow
 }
 
 fn new_session(core: &Core) -> Session {

@@ -28,7 +28,7 @@ use brisk_node::persistence::aof::rewrite;
 use brisk_node::persistence::disk;
 use brisk_node::persistence::loading::{self, Beside, Lineage};
 use brisk_node::replication::follow;
-use brisk_node::replication::history::{self, Ids};
+use brisk_node::replication::history::{self, Ids, Offset};
 use brisk_node::script::libraries::Policy;
 use brisk_reactor::unix_ms;
 use std::fs::File;
@@ -41,7 +41,7 @@ use std::time::Instant;
 const SYNC_EACH: u64 = 8 << 20;
 
 /// The place of the dataset: so many bytes of this history.
-type Place = (String, u64);
+type Place = (String, Offset);
 
 /// Takes the dataset in, as of `place`.
 pub(super) fn take(

@@ -6,7 +6,7 @@ use brisk_config::Config;
 use brisk_engine::Dialect;
 use brisk_node::core::shared::Shared;
 use brisk_node::replication::comparison::marker::CAPABILITY;
-use brisk_node::replication::history::is_id;
+use brisk_node::replication::history::{Offset, is_id};
 use brisk_node::replication::primary::{Phase, Primary};
 use brisk_reactor::unix_ms;
 use brisk_resp::request;
@@ -174,7 +174,7 @@ impl<'a> Reader<'a> {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Next {
     /// The dataset, as of this place in this history, then the stream.
-    Full { id: String, offset: u64 },
+    Full { id: String, offset: Offset },
     /// The stream from where this server is. The history may have another name by now.
     Partial { id: Option<String> },
     /// Nothing for now.
@@ -212,7 +212,9 @@ pub(super) fn introduce(reader: &mut Reader<'_>, config: &Config) -> Result<(), 
         let denies = |word: &[u8]| answer.starts_with(word);
         if words[0] == b"PING" {
             let wants_password = denies(b"-NOAUTH") || denies(b"-ERR operation not permitted");
-            if !denies(b"+") && !wants_password && !denies(b"-NOPERM") {
+            // A primary that cannot save needs replicas all the more. A replica of Redis refuses it.
+            let lives = denies(b"+") || denies(b"-MISCONF");
+            if !lives && !wants_password && !denies(b"-NOPERM") {
                 return Err(refused("Error reply to PING from master", &answer));
             }
             continue;
@@ -259,10 +261,15 @@ fn understand(answer: &[u8]) -> Result<Next, Failure> {
         answer.split(|byte| *byte == b' ').filter(|word| !word.is_empty()).collect();
     match words[..] {
         [b"+FULLRESYNC", id, offset] if is_id(id) => {
-            let offset = std::str::from_utf8(offset).ok().and_then(|offset| offset.parse().ok());
-            let id = String::from_utf8_lossy(id).into_owned();
+            let number = std::str::from_utf8(offset).ok().and_then(|text| text.parse::<u64>().ok());
             let wrong = || refused("Master replied with wrong +FULLRESYNC syntax", answer);
-            Ok(Next::Full { id, offset: offset.ok_or_else(wrong)? })
+            let offset = Offset::checked(number.ok_or_else(wrong)?).ok_or_else(|| {
+                let most = Offset::MAX;
+                let what =
+                    format!("Master replied with an offset above {most}, it cannot be followed");
+                refused(&what, answer)
+            })?;
+            Ok(Next::Full { id: String::from_utf8_lossy(id).into_owned(), offset })
         }
         [b"+CONTINUE"] => Ok(Next::Partial { id: None }),
         [b"+CONTINUE", id] if is_id(id) => {
@@ -287,7 +294,8 @@ mod tests {
     fn answers_to_psync_are_read_strictly() {
         let id = "0123456789abcdef0123456789abcdef01234567";
         let full = understand(format!("+FULLRESYNC {id} 17").as_bytes()).expect("understood");
-        assert_eq!(full, Next::Full { id: id.to_owned(), offset: 17 });
+        let offset = Offset::checked(17).expect("a small one");
+        assert_eq!(full, Next::Full { id: id.to_owned(), offset });
         assert_eq!(understand(b"+CONTINUE").expect("understood"), Next::Partial { id: None });
         let renamed = understand(format!("+CONTINUE {id}").as_bytes()).expect("understood");
         assert_eq!(renamed, Next::Partial { id: Some(id.to_owned()) });
@@ -295,7 +303,9 @@ mod tests {
         for bad in ["+FULLRESYNC", "+FULLRESYNC abc 1", "+FULLRESYNC ? -1", "-ERR", "+CONTINUE x"] {
             assert!(matches!(understand(bad.as_bytes()), Err(Failure::Refused(_))), "{bad}");
         }
-        let negative = format!("+FULLRESYNC {id} -1");
-        assert!(matches!(understand(negative.as_bytes()), Err(Failure::Refused(_))));
+        for bad in ["-1", "4611686018427387905", "9223372036854775807", "18446744073709551616"] {
+            let answer = format!("+FULLRESYNC {id} {bad}");
+            assert!(matches!(understand(answer.as_bytes()), Err(Failure::Refused(_))), "{bad}");
+        }
     }
 }

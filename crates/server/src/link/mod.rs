@@ -18,6 +18,7 @@
 //! | `payload` | a dataset as it comes |
 //! | `dataset` | a full copy, received and loaded |
 //! | `applying` | the stream, executed by the first worker |
+//! | `transaction` | where a transaction of the stream ends; forms of requests |
 //! | `outside` | time, threads and sockets, which a simulation replaces |
 
 pub mod applying;
@@ -28,6 +29,7 @@ mod listed;
 mod outside;
 mod payload;
 pub mod role;
+mod transaction;
 mod wire;
 
 use self::handshake::{Failure, Next, Reader};
@@ -47,6 +49,7 @@ use brisk_node::replication::follow;
 use brisk_node::replication::primary::{Phase, Primary};
 use brisk_reactor::unix_ms;
 use brisk_resp::request;
+use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::RecvTimeoutError;
@@ -54,6 +57,11 @@ use std::time::Duration;
 
 /// How long after a failure the next connection is tried.
 const RETRY: Duration = Duration::from_secs(1);
+/// A full copy whose link does not last doubles the time to the next connection, up to this: a copy costs
+/// the primary much more than a connection.
+const COPY_RETRY_MAX: Duration = Duration::from_secs(5);
+/// A link that was up for so long has lasted.
+const LASTING: Duration = Duration::from_secs(10);
 /// From the beginning of a connection by which the stream came to that of the next one, at least: what the
 /// backlog keeps is not to be used up meanwhile, but a primary that ends each at once is not to keep a core busy.
 const RECONNECT: Duration = Duration::from_millis(50);
@@ -79,7 +87,8 @@ const SMALL_PART_BYTES_MAX: usize = 16 << 10;
 /// Starts the thread that follows the primary which the settings name, for as long as the way there has
 /// this number.
 pub fn start(shared: &'static Shared, generation: u64) {
-    let run = move || Link { shared, generation, name: Name::default() }.run();
+    let run =
+        move || Link { shared, generation, name: Name::default(), copies: Copies::default() }.run();
     if let Err(error) = thread::Builder::new().name("brisk-link".to_owned()).spawn(run) {
         shared.log.warning(format_args!("Can't follow the primary, no thread: {error}"));
     }
@@ -90,6 +99,41 @@ struct Link {
     shared: &'static Shared,
     generation: u64,
     name: Name,
+    copies: Copies,
+}
+
+/// Full copies whose links did not last.
+#[derive(Debug, Default)]
+struct Copies {
+    /// One after the other.
+    count: Cell<u32>,
+    /// The last connection began one.
+    is_last: Cell<bool>,
+}
+
+impl Copies {
+    fn begin_connection(&self) {
+        self.is_last.set(false);
+    }
+
+    fn note_copy(&self) {
+        self.is_last.set(true);
+        self.count.set(self.count.get().saturating_add(1));
+    }
+
+    fn note_lasted(&self) {
+        self.count.set(0);
+    }
+
+    /// What `usual` becomes for the connection behind the last one.
+    fn delay(&self, usual: Duration) -> Duration {
+        match self.count.get() {
+            count @ 2.. if self.is_last.get() => {
+                usual.saturating_mul(1 << (count - 1).min(16)).min(COPY_RETRY_MAX.max(usual))
+            }
+            _ => usual,
+        }
+    }
 }
 
 impl Link {
@@ -106,6 +150,7 @@ impl Link {
             let config = self.shared.config();
             let Some(address) = config.replication.replicaof.clone() else { return };
             let began = Instant::now();
+            self.copies.begin_connection();
             let ended = self.connect(&config, &address);
             let followed = self.primary().phase() == Phase::Connected;
             let log = &self.shared.log;
@@ -129,7 +174,11 @@ impl Link {
                 Err(Failure::Refused(why)) => log.warning(format_args!("{why}")),
                 Ok(()) => {}
             }
-            let until = if followed { began + RECONNECT } else { Instant::now() + RETRY };
+            let until = match (followed, self.copies.delay(RECONNECT)) {
+                (true, RECONNECT) => began + RECONNECT,
+                (true, delay) => Instant::now() + delay,
+                (false, _) => Instant::now() + self.copies.delay(RETRY),
+            };
             while self.is_wanted() && Instant::now() < until {
                 thread::park_timeout(LOOK_AGAIN);
             }
@@ -179,7 +228,8 @@ impl Link {
         }
         match next? {
             Next::Full { id, offset } => {
-                log.notice(format_args!("Full resync from master: {id}:{offset}"));
+                log.notice(format_args!("Full resync from master: {id}:{}", offset.get()));
+                self.copies.note_copy();
                 self.set_phase(Phase::Sync)?;
                 self.name.forget();
                 self.become_client(&wire)?;
@@ -257,7 +307,7 @@ impl Link {
                 client.bytes_in.fetch_add(part.len() as u64, Ordering::Relaxed);
                 client.last_active_ms.store(unix_ms(), Ordering::Relaxed);
                 let gathers = pace.gathers(part.len(), began.elapsed());
-                primary.note_read(primary.read_offset().wrapping_add(part.len() as u64));
+                primary.note_read(primary.read_offset().saturating_add(part.len() as u64));
                 while !outside::wait_for_room(&primary.stream, ACK_PERIOD) {
                     if !self.is_wanted() {
                         return Err(Failure::Unwanted);
@@ -272,6 +322,9 @@ impl Link {
                 }
             }
             if told.elapsed() >= ACK_PERIOD {
+                if began.elapsed() >= LASTING {
+                    self.copies.note_lasted();
+                }
                 // What has just come is worth telling too: the PINGs of a primary may come as often as
                 // this, each of them right before, and it would never hear that they were executed.
                 outside::wait_for_end(&primary.stream, ACK_PATIENCE);
@@ -391,6 +444,25 @@ pub fn acknowledge(shared: &Shared) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn copies_whose_links_do_not_last_come_ever_more_rarely() {
+        let copies = Copies::default();
+        let delays = |usual: Duration| {
+            let delay = |_| {
+                copies.begin_connection();
+                copies.note_copy();
+                copies.delay(usual).as_millis()
+            };
+            (0..9).map(delay).collect::<Vec<u128>>()
+        };
+        assert_eq!(delays(RECONNECT), [50, 100, 200, 400, 800, 1600, 3200, 5000, 5000]);
+        // A connection without a copy is not put off.
+        copies.begin_connection();
+        assert_eq!(copies.delay(RECONNECT), RECONNECT);
+        copies.note_lasted();
+        assert_eq!(delays(RETRY), [1000, 2000, 4000, 5000, 5000, 5000, 5000, 5000, 5000]);
+    }
 
     #[test]
     fn parts_are_gathered_while_many_small_ones_come() {

@@ -9,7 +9,7 @@ use brisk_node::core::mailbox::{Message, Unblocked};
 use brisk_node::core::shared::Shared;
 use brisk_node::persistence::loading::Lineage;
 use brisk_node::replication::follow;
-use brisk_node::replication::history::{self, Former, Ids};
+use brisk_node::replication::history::{self, Former, Ids, Offset};
 use brisk_reactor::unix_ms;
 
 /// This server follows that primary from now on. What it has stays until the primary has sent something
@@ -86,28 +86,27 @@ pub fn inherit(shared: &'static Shared, lineage: &Lineage, gone: Gone) {
         let own = replication.history.ids().id;
         let ids = match core.shared.is_replica() {
             true => Ids { id, former: None },
-            false => Ids { id: own, former: Some(Former { id, end: offset }) },
+            false => Ids { id: own, former: Some(Former { id, end: offset.get() }) },
         };
         replication.history.adopt(ids, offset, end);
         replication.primary.set_stream_db(db);
         replication.feed.begin_backlog(end, unix_ms());
         core.env.hooks.set(Hooks::PROPAGATE, true);
         if !core.shared.is_replica() {
-            tell_of_gone(core, &gone);
+            tell_of_gone(core, offset, &gone);
         }
     });
 }
 
 /// The stream begins with what has expired since. If that is more than the backlog keeps, nobody can go on from
 /// before it.
-fn tell_of_gone(core: &Core, gone: &Gone) {
+fn tell_of_gone(core: &Core, offset: Offset, gone: &Gone) {
     /// So many keys are told before the backlog is given them.
     const KEYS_AT_ONCE: usize = 1000;
     let (shared, replication) = (core.shared, &core.shared.replication);
     if gone.bytes > shared.config().replication.repl_backlog_size {
         let (ids, end) = (replication.history.ids(), shared.keyspace.journal().end());
-        let offset = replication.history.offset(end) + gone.bytes;
-        return replication.history.adopt(ids, offset, end);
+        return replication.history.adopt(ids, offset.after(gone.bytes), end);
     }
     let word: &[u8] = if core.env.settings.lazy_expire { b"UNLINK" } else { b"DEL" };
     for keys in gone.keys.chunks(KEYS_AT_ONCE) {

@@ -209,11 +209,7 @@ fn load_file<T: Target>(
         from = position;
     }
     let mut reader = AofReader::new(source, from).map_err(unreadable)?;
-    let ended = execute(target, &mut reader).map_err(|Unknown { name: command, position }| {
-        format!(
-            "Unknown command '{command}' reading the append only file {name}, before byte {position}"
-        )
-    })?;
+    let ended = execute(target, &mut reader).map_err(|unknown| unknown.text(&name))?;
     if let Err(error) = ended {
         end_of(shared, &path, &name, &error, is_last)?;
     }

@@ -1,8 +1,8 @@
 //! The commands of an append-only file, executed as those of a client that waits for no reply.
 
 use super::stand_in;
-use brisk_engine::ReplyBuffer;
 use brisk_engine::UnixMs;
+use brisk_engine::{DbNumber, ReplyBuffer};
 use brisk_node::core::Core;
 use brisk_node::core::session::Session;
 use brisk_node::persistence::loading;
@@ -15,12 +15,40 @@ use brisk_structures::reclaim::Participant;
 use std::ops::Range;
 use std::time::Instant;
 
-/// A command of a file that this server does not know.
+/// A command of a file that cannot be repeated.
 #[derive(Debug)]
 pub(super) struct Unknown {
-    pub name: String,
+    pub what: What,
     /// Where in the file it stands before.
     pub position: u64,
+}
+
+/// Why it cannot be repeated.
+#[derive(Debug)]
+pub(super) enum What {
+    /// This server does not know a command of this name.
+    Command(String),
+    /// It has no such database: what follows would change another, or be lost with the next rewrite.
+    Database { number: u32, count: u32 },
+}
+
+impl Unknown {
+    /// For the log.
+    pub(super) fn text(&self, file: &str) -> String {
+        let before = self.position;
+        match &self.what {
+            What::Command(name) => format!(
+                "Unknown command '{name}' reading the append only file {file}, before byte {before}"
+            ),
+            What::Database { number: u32::MAX, .. } => format!(
+                "The append only file {file} selects what is no database before byte {before}"
+            ),
+            What::Database { number, count } => format!(
+                "The append only file {file} selects database {number} before byte {before}, and this server \
+                 has {count}: raise `databases`"
+            ),
+        }
+    }
 }
 
 /// A client that the file stands for.
@@ -121,7 +149,7 @@ impl Replay {
         // The reader has found it whole, whatever the limits are today.
         let limits = Limits { bulk_bytes_max: u64::MAX, authenticated: true, ..core.limits };
         let (len, _) = batch.fill(data, most, &mut session.decoder, &limits, &look);
-        let unknown = |name: String| Unknown { name, position: part.end };
+        let unknown = |what: What| Unknown { what, position: part.end };
         for at in 0..batch.len() {
             let request = *batch.request(at);
             shared.quiesce.checkpoint(core.id);
@@ -135,7 +163,12 @@ impl Replay {
             }
             if request.row.is_none() {
                 let name = batch.args(data, &request);
-                return Err(unknown(String::from_utf8_lossy(name.word(0)).into_owned()));
+                let name = String::from_utf8_lossy(name.word(0)).into_owned();
+                return Err(unknown(What::Command(name)));
+            }
+            if let Some(DbNumber(number)) = session.lacks_db {
+                let count = shared.keyspace.database_count();
+                return Err(unknown(What::Database { number, count }));
             }
             replies.clear();
         }
@@ -146,7 +179,7 @@ impl Replay {
         shared.snapshots.loading.note_bytes(len as u64 + rest);
         if len == 0 {
             // Not a request after all: the reader and the decoder disagree.
-            return Err(unknown("?".to_owned()));
+            return Err(unknown(What::Command("?".to_owned())));
         }
         Ok(())
     }

@@ -16,24 +16,26 @@ fn what_another_server_told_goes_on_in_its_words_and_what_it_did_not_stays() {
     };
     let took = || {
         let mut bytes = Vec::new();
-        journal.take(&mut bytes);
+        journal.take(&mut bytes, &mut Vec::new());
         assert!(!world.env.aftermath.borrow().has_effects(), "effects without a ticket");
         String::from_utf8(bytes).unwrap()
     };
-    let begin = |bytes: &[u8]| world.env.aftermath.borrow_mut().begin_relay(bytes);
-    let end = || world.env.aftermath.borrow_mut().end_relay(journal, true);
+    let begin = |bytes: &[u8]| world.env.aftermath.borrow_mut().begin_relay(bytes, None);
+    let end = |bytes: &[u8]| {
+        world.env.aftermath.borrow_mut().end_relay(journal, Some((bytes, None)));
+    };
     journal.set_relayed(true);
     begin(b"its words");
     assert_eq!(write([b"SET", b"a", b"1"]), Some(journal.end()));
     assert_eq!(took(), "its words");
-    end();
+    end(b"its words");
     assert_eq!(took(), "");
     // What changes nothing is part of the stream, too.
     begin(b"a question");
     world.with(HOME, &[b"a"], |keys, _| {
         assert_eq!(keys.close([b"GET".as_slice()].into_iter()), None)
     });
-    end();
+    end(b"a question");
     assert_eq!(took(), "a question");
     // What clients of this server change is not.
     assert_eq!(write([b"SET", b"own", b"1"]), Some(journal.end()));
@@ -42,7 +44,7 @@ fn what_another_server_told_goes_on_in_its_words_and_what_it_did_not_stays() {
     begin(b"too late");
     journal.set_relayed(false);
     write([b"SET", b"a", b"2"]);
-    end();
+    end(b"too late");
     let own = took();
     assert!(own.contains("SELECT") && own.ends_with("\r\n$1\r\na\r\n$1\r\n2\r\n"), "{own}");
 }

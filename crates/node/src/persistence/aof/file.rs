@@ -6,7 +6,7 @@
 
 use super::home::Home;
 use crate::persistence::disk::{Disk, System};
-use brisk_engine::DbNumber;
+use brisk_engine::DbIndex;
 use brisk_persist::aof::{Manifest, writer as encode};
 use brisk_reactor::unix_ms;
 use brisk_resp::request;
@@ -133,8 +133,8 @@ impl<D: Disk> File<D> {
     }
 
     /// What follows in it is about this database until it names another.
-    pub(super) fn begin_in(&mut self, db: DbNumber) {
-        request::encode(&mut self.preface, &["SELECT", &db.0.to_string()]);
+    pub(super) fn begin_in(&mut self, db: DbIndex) {
+        request::encode(&mut self.preface, &["SELECT", &db.number().to_string()]);
     }
 
     /// Nothing more is written to `before`: what is in it is put on the disk, so that what is told of

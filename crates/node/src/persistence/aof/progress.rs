@@ -19,7 +19,7 @@ impl<D: Disk> Aof<D> {
             let next = self.queue.lock().even_poisoned().items.pop_front();
             let Some(mut next) = next else { return Ok(()) };
             let done = match &mut next {
-                Pending::Bytes(bytes) => self.write_batch(file, bytes),
+                Pending::Bytes(bytes, span) => self.write_batch(file, bytes, *span),
                 Pending::Switch(new) => self.go_over(file.as_deref_mut(), new),
             };
             if let Err(trouble) = done {
@@ -27,9 +27,9 @@ impl<D: Disk> Aof<D> {
                 return Err(trouble);
             }
             match next {
-                Pending::Bytes(bytes) => {
+                Pending::Bytes(bytes, span) => {
                     let mut queue = self.queue.lock().even_poisoned();
-                    queue.bytes -= bytes.len();
+                    queue.bytes -= span;
                     self.note_pending(queue.bytes);
                     queue.give_back(bytes);
                     // What was pushed meanwhile is behind.
@@ -45,9 +45,15 @@ impl<D: Disk> Aof<D> {
         }
     }
 
-    fn write_batch(&self, file: &mut Option<Box<File<D>>>, bytes: &[u8]) -> Result<(), Trouble> {
-        let Some(file) = file else { return Ok(()) };
-        let ticket = self.places.written.load(Ordering::Relaxed) + bytes.len() as u64;
+    /// Writes what is `span` bytes of the stream.
+    fn write_batch(
+        &self,
+        file: &mut Option<Box<File<D>>>,
+        bytes: &[u8],
+        span: usize,
+    ) -> Result<(), Trouble> {
+        let Some(file) = file.as_mut().filter(|_| !bytes.is_empty()) else { return Ok(()) };
+        let ticket = self.places.written.load(Ordering::Relaxed) + span as u64;
         let timestamps = self.has_timestamps.load(Ordering::Relaxed);
         let sleep_us = self.sleeps_us.load(Ordering::Relaxed);
         if sleep_us > 0 {

@@ -185,7 +185,7 @@ fn begin_alone(core: &Core) -> Result<()> {
     let quiesced = core.stop_others()?;
     let began = Instant::now();
     let options = bgsave::options(&config, brisk_observe::memory::used());
-    let Some(cut) = shared.keyspace.begin_cut(options) else { return Err(bgsave::in_progress()) };
+    let cut = bgsave::begin_cut(core, options)?;
     shared.pump(core.id);
     let journal = shared.keyspace.journal();
     // The first command in the new file says in which database.
@@ -193,7 +193,10 @@ fn begin_alone(core: &Core) -> Result<()> {
     if let Some(mut file) = file.take() {
         if shared.is_replica() {
             // The stream is another server's, which names no database for our sake.
-            file.begin_in(shared.replication.primary.stream_db());
+            // About one that there is not nothing comes into the file.
+            if let Some(db) = shared.keyspace.db(shared.replication.primary.stream_db()) {
+                file.begin_in(db);
+            }
         }
         if aof.mode() == Mode::Off {
             core.env.hooks.set(Hooks::PROPAGATE, true);

@@ -6,7 +6,7 @@ use super::lock::{LockError, Locks};
 use crate::persistence::disk::{Disk, System};
 use brisk_config::choice::AppendFsync;
 use brisk_config::directives::persistence::Persistence;
-use brisk_engine::keyspace::{Cut, Journal, Ticket};
+use brisk_engine::keyspace::{Cut, Edit, Journal, Ticket};
 use brisk_observe::log::Log;
 use brisk_persist::aof::Manifest;
 use brisk_reactor::unix_ms;
@@ -47,7 +47,8 @@ pub enum Mode {
 
 /// What is to be done next, in this order.
 pub(super) enum Pending<D: Disk = System> {
-    Bytes(Vec<u8>),
+    /// These bytes, which are so many of the stream: it may have some that are not for the file.
+    Bytes(Vec<u8>, usize),
     /// What follows goes into another file; what is durable of the one before is not told any more.
     Switch(Box<File<D>>),
 }
@@ -57,7 +58,7 @@ pub(super) struct Queue<D: Disk = System> {
     pub(super) items: VecDeque<Pending<D>>,
     /// The place in the stream behind all of it.
     pub(super) end: u64,
-    /// Its bytes.
+    /// How many bytes of the stream it is.
     pub(super) bytes: usize,
     /// Emptied buffers, for the next bytes: their memory is warm.
     spare: Vec<Vec<u8>>,
@@ -73,16 +74,17 @@ impl<D: Disk> Queue<D> {
     /// A buffer for more is given back.
     const SPARE_BYTES_MAX: usize = 1 << 20;
 
-    /// Adds bytes: to the last batch, if both together are no large one.
-    fn push(&mut self, bytes: Vec<u8>) {
-        self.end += bytes.len() as u64;
-        self.bytes += bytes.len();
+    /// Adds bytes that are `span` bytes of the stream: to the last batch, if both together are no large one.
+    fn push(&mut self, bytes: Vec<u8>, span: usize) {
+        self.end += span as u64;
+        self.bytes += span;
         match self.items.back_mut() {
-            Some(Pending::Bytes(last)) if last.len() + bytes.len() <= BATCH_BYTES => {
+            Some(Pending::Bytes(last, last_span)) if last.len() + bytes.len() <= BATCH_BYTES => {
                 last.extend_from_slice(&bytes);
+                *last_span += span;
                 self.give_back(bytes);
             }
-            _ => self.items.push_back(Pending::Bytes(bytes)),
+            _ => self.items.push_back(Pending::Bytes(bytes, span)),
         }
     }
 
@@ -420,15 +422,15 @@ impl<D: Disk> Aof<D> {
         self.file.lock().even_poisoned().as_ref().is_some_and(|file| file.path() == path)
     }
 
-    /// A part of the stream, behind what was pushed before.
-    pub fn push(&self, bytes: &[u8]) {
+    /// A part of the stream, behind what was pushed before; `edits` say where the file gets something else.
+    pub fn push(&self, bytes: &[u8], edits: &[Edit]) {
         if !self.is_on() {
             return;
         }
         let mut queue = self.queue.lock().even_poisoned();
         let mut own = queue.spare.pop().unwrap_or_default();
-        own.extend_from_slice(bytes);
-        queue.push(own);
+        Edit::apply(edits, bytes, &mut own);
+        queue.push(own, bytes.len());
         self.note_pending(queue.bytes);
     }
 
@@ -436,9 +438,16 @@ impl<D: Disk> Aof<D> {
     pub fn take_from(&self, journal: &Journal) {
         let mut queue = self.queue.lock().even_poisoned();
         let mut bytes = queue.spare.pop().unwrap_or_default();
-        journal.take(&mut bytes);
+        let mut edits = Vec::new();
+        journal.take(&mut bytes, &mut edits);
         if self.is_on() && !bytes.is_empty() {
-            queue.push(bytes);
+            let span = bytes.len();
+            if !edits.is_empty() {
+                let mut edited = Vec::with_capacity(span);
+                Edit::apply(&edits, &bytes, &mut edited);
+                bytes = edited;
+            }
+            queue.push(bytes, span);
             self.note_pending(queue.bytes);
         } else {
             queue.give_back(bytes);

@@ -21,8 +21,8 @@ use super::feed::Member;
 use crate::core::Core;
 use crate::core::long::yield_to_workers;
 use crate::core::shared::{Shared, armed};
-use brisk_engine::compare::{self, Large, Lens, Seen};
 use brisk_engine::Keyspace;
+use brisk_engine::compare::{self, Large, Lens, Seen};
 use brisk_engine::keyspace::{DbIndex, Place, SLOTS, SlotId, UnixMs};
 use brisk_structures::hash::HashKey;
 use std::collections::{BTreeMap, BTreeSet};
@@ -217,7 +217,10 @@ impl Work {
                 Looked::Later => Compared::Waits,
                 Looked::All => {
                     let Pass { round, databases, .. } = &self.pass;
-                    append(&Marker::End { round: *round, databases: databases.iter().map(|db| (*db).into()).collect() });
+                    append(&Marker::End {
+                        round: *round,
+                        databases: databases.iter().map(|db| (*db).into()).collect(),
+                    });
                     let patience_ms = core.config.replication.repl_timeout_s.max(1) * 1000;
                     let until = brisk_reactor::unix_ms() + patience_ms.cast_unsigned();
                     self.phase = Phase::Listens(until);
@@ -250,8 +253,9 @@ impl Work {
                     return Compared::Part;
                 };
                 let lens = self.pass.lens;
-                let keep =
-                    |ids: &[u64]| Marker::Keep { lens, db: db.into(), slot, ids: ids.to_vec() }.request();
+                let keep = |ids: &[u64]| {
+                    Marker::Keep { lens, db: db.into(), slot, ids: ids.to_vec() }.request()
+                };
                 let at = (&shared.keyspace, &core.env);
                 if !compare::tell_slot(at, db, slot, &lens, keep) {
                     return Compared::Waits;

@@ -142,7 +142,8 @@ fn finish(core: &Core, mut observed: Observed, databases: &[DbNumber]) {
     let (shared, keyspace) = (core.shared, &core.shared.keyspace);
     observed.report.offset = shared.replication.applied(keyspace.journal());
     observed.report.followers = super::comparable(shared).len() as u64;
-    let with_keys = keyspace.databases().filter(|db| keyspace.key_count(*db) > 0).map(DbNumber::from);
+    let with_keys =
+        keyspace.databases().filter(|db| keyspace.key_count(*db) > 0).map(DbNumber::from);
     observed.report.beyond = with_keys.filter(|db| !databases.contains(db)).collect();
     let report = observed.report.clone();
     if observed.has_thread() {

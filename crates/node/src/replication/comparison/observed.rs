@@ -70,7 +70,11 @@ pub fn digest_large(items: &Receiver<Item>) -> Option<Report> {
                 let mut differs = |(id, digest): &(u64, u64)| mine.remove(id) != Some(*digest);
                 // Each is taken out, whether one before differed or not.
                 if digests.iter().filter(|pair| differs(pair)).count() > 0 {
-                    differences.push(Difference { db: place.0.into(), slot: place.1, offset: *offset });
+                    differences.push(Difference {
+                        db: place.0.into(),
+                        slot: place.1,
+                        offset: *offset,
+                    });
                 }
             }
             Item::End(mut report) => {

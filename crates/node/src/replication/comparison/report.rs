@@ -74,7 +74,7 @@ impl Report {
         let round = number(&mut words)?;
         let who = Some(words.next()?).filter(|who| *who != "-").map(str::to_owned);
         let followers = number(&mut words)?;
-        let offset = number(&mut words)?;
+        let offset = offset(words.next()?)?;
         let figures = [number(&mut words)?, number(&mut words)?, number(&mut words)?];
         if figures.iter().any(|figure| *figure > FIGURE_MAX) {
             return None;
@@ -88,11 +88,16 @@ impl Report {
     }
 }
 
+/// Offsets are told to clients as signed numbers.
+fn offset(word: &str) -> Option<u64> {
+    word.parse::<i64>().ok().and_then(|offset| u64::try_from(offset).ok())
+}
+
 fn difference(word: &str) -> Option<Difference> {
     let (db, rest) = word.split_once(':')?;
     let (slot, offset) = rest.split_once('@')?;
     let slot = SlotId::checked(slot.parse::<u16>().ok()?)?;
-    let (db, offset) = (DbNumber(db.parse().ok()?), offset.parse().ok()?);
+    let (db, offset) = (DbNumber(db.parse().ok()?), self::offset(offset)?);
     Some(Difference { db, slot, offset })
 }
 
@@ -122,8 +127,15 @@ mod tests {
             let text = request.split("\r\n").nth(6).expect("the third word");
             assert_eq!(Report::read(text.as_bytes()), Some(report.clone()));
         }
-        for wrong in ["", "1 - 0 2 3 4 5", "1 - 0 2 3 4 5 - 0:16384@1", "1 - 0 2 3 4 5 x", "\u{e9}"]
-        {
+        for wrong in [
+            "",
+            "1 - 0 2 3 4 5",
+            "1 - 0 2 3 4 5 - 0:16384@1",
+            "1 - 0 2 3 4 5 x",
+            "1 - 0 9223372036854775808 3 4 5 -",
+            "1 - 0 2 3 4 5 - 0:1@9223372036854775808",
+            "\u{e9}",
+        ] {
             assert_eq!(Report::read(wrong.as_bytes()), None, "{wrong}");
         }
     }

@@ -89,7 +89,8 @@ fn select(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
         Ok(db) => call.session.select(db),
         // What follows in a stream was meant for a database that is not here, and for no other.
         Err(_) if call.session.repeats() => {
-            let number = args.words().nth(1).and_then(|word| str::from_utf8(word).ok()?.parse().ok());
+            let number =
+                args.words().nth(1).and_then(|word| str::from_utf8(word).ok()?.parse().ok());
             let number = DbNumber(number.unwrap_or(u32::MAX));
             call.session.lacks_db = Some(number);
             return Err(lacks_database(number, count));
@@ -102,10 +103,13 @@ fn select(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
 /// The error for a stream that selects a database that there is not.
 #[cold]
 fn lacks_database(number: DbNumber, count: u32) -> CommandError {
+    let which = match number.0 {
+        u32::MAX => "what is none".to_owned(),
+        number => format!("database {number}"),
+    };
     CommandError::text(format!(
-        "ERR DB index is out of range: the stream selects database {}, and this server has {count} \
-         ('databases'). The commands that follow are skipped until another database is selected",
-        number.0
+        "ERR DB index is out of range: the stream selects {which}, and this server has {count} \
+         ('databases'). The commands that follow are skipped until another database is selected"
     ))
 }
 

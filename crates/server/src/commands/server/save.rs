@@ -32,6 +32,10 @@ fn save(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
         return Err(bgsave::in_progress());
     }
     let quiesced = call.core.stop_others()?;
+    if call.core.shared.is_loading() {
+        // A replica has begun to since the gate: half a dataset is not to take the place of the file.
+        return Err(bgsave::refused_while_loading(call.core));
+    }
     call.core.shared.observe.figures.saves.fetch_add(1, Ordering::Relaxed);
     let saved = snapshot::save(call.core);
     drop(quiesced);

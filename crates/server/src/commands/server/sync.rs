@@ -25,6 +25,7 @@ const FAILS_OVER: &str = "NOMASTERLINK Can't SYNC while failing over";
 const ADDRESS_LEN_MAX: usize = 255;
 
 fn sync(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
+    may_follow(call)?;
     if is_to_answer(call)? {
         follow(call, false);
     }
@@ -34,6 +35,7 @@ fn sync(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
 fn psync(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     let id = args.bytes()?;
     let first = args.integer();
+    may_follow(call)?;
     if args.take("failover") && !call.session.in_transaction() {
         take_over(call, id)?;
     }
@@ -124,7 +126,7 @@ fn resume(call: &mut Call<'_>, id: &[u8], first: i64) -> std::result::Result<(),
             ),
         });
     }
-    let place = offset.map(|offset| history.place(offset));
+    let place = offset.and_then(|offset| history.place(offset));
     let lacking = place.and_then(|place| follow::resume_replica(call.core, call.session, place));
     let Some(lacking) = lacking else {
         return Err(format!(
@@ -139,14 +141,19 @@ fn resume(call: &mut Call<'_>, id: &[u8], first: i64) -> std::result::Result<(),
     Ok(())
 }
 
+/// Only a connection can follow: not the stream of the primary, nor a file.
+fn may_follow(call: &Call<'_>) -> Result<()> {
+    match call.session.repeats() {
+        true => Err(CommandError::text("ERR only a connection can follow this server")),
+        false => Ok(()),
+    }
+}
+
 /// Whether a session can become a replica. A second request is not even answered, nor who monitors, as in
 /// Redis.
 fn is_to_answer(call: &Call<'_>) -> Result<bool> {
     if call.session.in_transaction() {
         return Err(CommandError::text("ERR Command not allowed inside a transaction"));
-    }
-    if call.session.repeats() {
-        return Err(CommandError::text("ERR a primary cannot follow its replica by the same connection"));
     }
     if is_follower(call) || call.session.record.has(flag::MONITOR) {
         return Ok(false);
@@ -195,7 +202,8 @@ fn replconf(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
         let is = |name: &str| option.eq_ignore_ascii_case(name.as_bytes());
         if is("listening-port") {
             let port = args.integer()?;
-            call.session.replica.get_or_insert_default().port = port as u16;
+            // As if it said nothing, if that is no port.
+            call.session.replica.get_or_insert_default().port = u16::try_from(port).unwrap_or(0);
         } else if is("ip-address") {
             let address = args.bytes()?;
             if address.len() > ADDRESS_LEN_MAX {

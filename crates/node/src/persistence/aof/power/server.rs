@@ -95,7 +95,7 @@ impl Server {
         let first = self.promises.total() + 1;
         let bytes = transaction(first, commands, padding);
         self.promises.execute(commands, bytes.len() as u64);
-        self.aof.push(&bytes);
+        self.aof.push(&bytes, &[]);
     }
 
     /// A turn of who writes.

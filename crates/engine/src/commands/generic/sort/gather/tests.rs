@@ -312,7 +312,8 @@ fn who_gave_up_a_result_takes_its_slots_though_asked_to_give_way() {
     let keyspace = db.keyspace();
     let finished = std::thread::scope(|scope| {
         scope.spawn(move || {
-            let guard = keyspace.database(DbIndex::FIRST).slot(slot).try_lock().expect("it is free");
+            let guard =
+                keyspace.database(DbIndex::FIRST).slot(slot).try_lock().expect("it is free");
             ready.send(()).expect("somebody waits for it");
             held.recv().expect("somebody wants the slot");
             drop(guard);

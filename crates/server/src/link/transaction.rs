@@ -1,0 +1,140 @@
+//! What the primary sends, as requests: where a transaction ends, and how the append-only file has it.
+
+use brisk_node::core::shared::Shared;
+use brisk_resp::Limits;
+use brisk_resp::request;
+use brisk_resp::request::{RequestDecoder, Spans, Step};
+
+/// A transaction of more bytes that is not whole is mentioned in the log.
+const LARGE_BYTES: usize = 64 << 20;
+
+/// Bytes of a transaction that is not whole are moved to what is held when they are so many.
+const CHUNK_BYTES: usize = 1 << 20;
+
+/// The search for the end of a transaction that has not come as a whole. Until it has, the transaction is
+/// held as it was sent, in pieces, and nothing of it is queued: it is in memory once.
+#[derive(Default)]
+pub(super) struct Search {
+    state: State,
+    /// Whole requests that were looked at, from MULTI on; what follows them is still in the input.
+    held: Vec<Vec<u8>>,
+    held_bytes: usize,
+    /// How many bytes of the input were looked at.
+    searched: usize,
+    decoder: RequestDecoder,
+    is_told: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+enum State {
+    #[default]
+    Off,
+    On,
+    /// The input begins with a whole transaction.
+    Found,
+}
+
+impl Search {
+    /// Whether a search goes on.
+    pub(super) fn is_on(&self) -> bool {
+        self.state == State::On
+    }
+
+    /// Whether the input begins with a transaction whose end was found; it is begun now.
+    pub(super) fn take_found(&mut self) -> bool {
+        let has_found = self.state == State::Found;
+        self.state = State::Off;
+        has_found
+    }
+
+    /// The input begins with MULTI, and its end is to be found.
+    pub(super) fn begin(&mut self) {
+        self.state = State::On;
+    }
+
+    /// Looks for the end in `input`, which grows between the calls until it is found. Then the input begins
+    /// with the transaction. O(new bytes), and once O(the transaction).
+    pub(super) fn go_on(&mut self, input: &mut Vec<u8>, limits: &Limits, shared: &Shared) -> bool {
+        if self.finds_end(input, limits) {
+            if !self.held.is_empty() {
+                let mut whole = Vec::with_capacity(self.held_bytes + input.len());
+                self.held.drain(..).for_each(|chunk| whole.extend_from_slice(&chunk));
+                whole.append(input);
+                *input = whole;
+            }
+            *self = Search { state: State::Found, ..Search::default() };
+            return true;
+        }
+        if self.searched >= CHUNK_BYTES {
+            self.held.push(input[..self.searched].to_vec());
+            self.held_bytes += self.searched;
+            input.drain(..self.searched);
+            input.shrink_to(CHUNK_BYTES);
+            self.searched = 0;
+        }
+        if self.held_bytes + input.len() > LARGE_BYTES && !self.is_told {
+            self.is_told = true;
+            shared.log.warning(format_args!(
+                "A transaction of the primary has more than {LARGE_BYTES} bytes and is not complete: it is \
+                 held in memory until its EXEC comes"
+            ));
+        }
+        false
+    }
+
+    fn finds_end(&mut self, input: &[u8], limits: &Limits) -> bool {
+        let mut spans = Spans::new();
+        loop {
+            let rest = &input[self.searched..];
+            spans.clear();
+            match self.decoder.decode(rest, limits, &mut spans) {
+                Ok(Step::Request { consumed, .. }) => {
+                    self.searched += consumed;
+                    let name = spans.as_slice().first().map(|span| spans.bytes(rest, *span));
+                    let ends = |name: &[u8]| {
+                        name.eq_ignore_ascii_case(b"exec") || name.eq_ignore_ascii_case(b"discard")
+                    };
+                    if name.is_some_and(ends) {
+                        return true;
+                    }
+                }
+                Ok(Step::Empty { consumed }) => self.searched += consumed,
+                Ok(Step::Incomplete { .. }) => return false,
+                // Whoever executes it finds out.
+                Err(_) => return true,
+            }
+        }
+    }
+}
+
+/// These requests as the append-only file has them. What cannot be read as a request is left out. O(bytes).
+pub(super) fn encoded(mut part: &[u8], limits: &Limits) -> Vec<u8> {
+    let (mut out, mut spans) = (Vec::with_capacity(part.len()), Spans::new());
+    while !part.is_empty() {
+        spans.clear();
+        let consumed = match RequestDecoder::new().decode(part, limits, &mut spans) {
+            Ok(Step::Request { consumed, .. }) => {
+                let words = spans.as_slice().iter().map(|span| spans.bytes(part, *span));
+                request::encode(&mut out, &words.collect::<Vec<&[u8]>>());
+                consumed
+            }
+            Ok(Step::Empty { consumed }) => consumed,
+            Ok(Step::Incomplete { .. }) | Err(_) => break,
+        };
+        part = &part[consumed..];
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_file_has_requests_in_one_form() {
+        let sent = b"*0\r\nSET \"a b\" 1\r\n\r\n*1\r\n$4\r\nEXEC\r\n";
+        let want = b"*3\r\n$3\r\nSET\r\n$3\r\na b\r\n$1\r\n1\r\n*1\r\n$4\r\nEXEC\r\n";
+        assert_eq!(encoded(sent, &Limits::default()), want);
+        assert_eq!(encoded(&want[..want.len() - 1], &Limits::default()), want[..29]);
+    }
+}
