@@ -205,6 +205,29 @@ fn the_doctor_has_nothing_to_say_of_a_server_that_is_nearly_empty() {
 }
 
 #[test]
+fn the_doctor_says_when_maxmemory_is_reached_and_writes_are_refused() {
+    if subject_is_redis() {
+        // It says nothing of its limit.
+        return;
+    }
+    let (_server, mut conn) = server();
+    assert_reply!(conn, "SET k v", "OK");
+    for policy in ["noeviction", "volatile-lru"] {
+        assert_reply!(conn, &format!("CONFIG SET maxmemory 1 maxmemory-policy {policy}"), "OK");
+        assert!(conn.cmd("SET k v").to_string().contains("OOM command not allowed"));
+        let text = conn.cmd("MEMORY DOCTOR").text();
+        assert!(text.contains("maxmemory is reached"), "{text}");
+        assert!(text.contains(" of 1 bytes") && text.contains("refused with OOM"), "{text}");
+        assert_eq!(text.contains("is noeviction"), policy == "noeviction", "{text}");
+        for limit in ["0", "1gb"] {
+            assert_reply!(conn, &format!("CONFIG SET maxmemory {limit}"), "OK");
+            let text = conn.cmd("MEMORY DOCTOR").text();
+            assert!(!text.contains("maxmemory"), "{text}");
+        }
+    }
+}
+
+#[test]
 fn shutdown_ends_the_process_without_a_reply() {
     let (mut server, mut conn) = server();
     assert_reply!(conn, "PING", "PONG");
