@@ -228,6 +228,38 @@ fn the_doctor_says_when_maxmemory_is_reached_and_writes_are_refused() {
 }
 
 #[test]
+fn a_large_value_that_expires_is_an_event_of_the_latency_monitor() {
+    let (_server, mut conn) = server();
+    assert_reply!(conn, "CONFIG SET latency-monitor-threshold 1", "OK");
+    let mut expire = |lazy: &str, elements: u64| {
+        assert_reply!(conn, &format!("CONFIG SET lazyfree-lazy-expire {lazy}"), "OK");
+        let script = "for i = 1, ARGV[1] do redis.call('hset', KEYS[1], 'field' .. i, i) end";
+        conn.cmd(&format!("EVAL \"{script}\" 1 big {elements}"));
+        conn.cmd("LATENCY RESET");
+        conn.cmd("PEXPIRE big 1");
+        wait_until("the key is gone and its memory free", || {
+            conn.cmd("DBSIZE").integer() == 0
+                && conn.cmd("INFO memory").text().contains("lazyfree_pending_objects:0\r\n")
+        });
+        conn.cmd("LATENCY LATEST").to_string()
+    };
+    // How many elements take a millisecond depends on the machine.
+    let mut elements = 1 << 16;
+    loop {
+        let events = expire("no", elements);
+        if events.contains("expire-cycle") && events.contains("expire-del") {
+            break;
+        }
+        elements *= 2;
+        assert!(elements <= 1 << 20, "{events}");
+    }
+    if !subject_is_redis() {
+        let events = expire("yes", elements);
+        assert!(!events.contains("expire-del"), "{events}");
+    }
+}
+
+#[test]
 fn shutdown_ends_the_process_without_a_reply() {
     let (mut server, mut conn) = server();
     assert_reply!(conn, "PING", "PONG");
