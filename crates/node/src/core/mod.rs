@@ -483,7 +483,9 @@ impl Core {
         let threshold_us = self.config.observe.slowlog_log_slower_than_us;
         let len_max = self.config.observe.slowlog_max_len;
         let us = ns / 1000;
-        if threshold_us >= 0 && us >= threshold_us as u64 && !row.has(Flags::SKIP_SLOWLOG) {
+        // In Redis a log without room takes an entry, and with it an id; in Valkey it is off.
+        let is_off = threshold_us < 0 || (len_max == 0 && self.is_valkey());
+        if !is_off && us >= threshold_us as u64 && !row.has(Flags::SKIP_SLOWLOG) {
             let entry = brisk_observe::slowlog::Entry {
                 id: 0,
                 unix_seconds: unix_ms() / 1000,

@@ -13,7 +13,7 @@ use std::sync::atomic::Ordering;
 /// settings want that.
 #[cold]
 pub(crate) fn note_failed(core: &Core, session: &Session, row: Option<&Row>, error: &CommandError) {
-    let primary = if core.is_valkey() { "primary" } else { "master" };
+    let primary = core.shared.primary_words().lower;
     let (this, whose) = if session.is_replay {
         ("server", "AOF-loading-client")
     } else if session.is_primary {
