@@ -153,6 +153,24 @@ fn a_wrong_directive_stops_the_start_and_is_named() {
     assert!(error.contains("maxmemory-policy"), "{error}");
     let error = Launch::subject().set("no-such-directive", "1").try_start().unwrap_err();
     assert!(error.contains("no-such-directive"), "{error}");
+    assert!(!error.contains("Did you mean"), "{error}");
+    if subject_is_redis() {
+        return;
+    }
+    let reason = "Bad directive or wrong number of arguments. Did you mean `maxmemory-policy`?";
+    for mistyped in ["maxmemory_policy", "maxmemory-polcy", "MAXMEMORY-POLICYS"] {
+        let error = Launch::subject().set(mistyped, "noeviction").try_start().unwrap_err();
+        assert!(error.contains(mistyped) && error.contains(reason), "{error}");
+        // Clients compare the error of CONFIG SET, so it has no hint.
+        let server = Launch::subject().start();
+        let text = format!(
+            "(error) ERR Unknown option or number of arguments for CONFIG SET - '{mistyped}'"
+        );
+        assert_reply!(server.connect(), &format!("CONFIG SET {mistyped} noeviction"), text);
+    }
+    // The directive is known, so only its values are wrong.
+    let error = Launch::subject().file("maxmemory-policy\n").try_start().unwrap_err();
+    assert!(!error.contains("Did you mean"), "{error}");
 }
 
 #[test]

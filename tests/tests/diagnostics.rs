@@ -205,6 +205,61 @@ fn the_doctor_has_nothing_to_say_of_a_server_that_is_nearly_empty() {
 }
 
 #[test]
+fn the_doctor_says_when_maxmemory_is_reached_and_writes_are_refused() {
+    if subject_is_redis() {
+        // It says nothing of its limit.
+        return;
+    }
+    let (_server, mut conn) = server();
+    assert_reply!(conn, "SET k v", "OK");
+    for policy in ["noeviction", "volatile-lru"] {
+        assert_reply!(conn, &format!("CONFIG SET maxmemory 1 maxmemory-policy {policy}"), "OK");
+        assert!(conn.cmd("SET k v").to_string().contains("OOM command not allowed"));
+        let text = conn.cmd("MEMORY DOCTOR").text();
+        assert!(text.contains("maxmemory is reached"), "{text}");
+        assert!(text.contains(" of 1 bytes") && text.contains("refused with OOM"), "{text}");
+        assert_eq!(text.contains("is noeviction"), policy == "noeviction", "{text}");
+        for limit in ["0", "1gb"] {
+            assert_reply!(conn, &format!("CONFIG SET maxmemory {limit}"), "OK");
+            let text = conn.cmd("MEMORY DOCTOR").text();
+            assert!(!text.contains("maxmemory"), "{text}");
+        }
+    }
+}
+
+#[test]
+fn a_large_value_that_expires_is_an_event_of_the_latency_monitor() {
+    let (_server, mut conn) = server();
+    assert_reply!(conn, "CONFIG SET latency-monitor-threshold 1", "OK");
+    let mut expire = |lazy: &str, elements: u64| {
+        assert_reply!(conn, &format!("CONFIG SET lazyfree-lazy-expire {lazy}"), "OK");
+        let script = "for i = 1, ARGV[1] do redis.call('hset', KEYS[1], 'field' .. i, i) end";
+        conn.cmd(&format!("EVAL \"{script}\" 1 big {elements}"));
+        conn.cmd("LATENCY RESET");
+        conn.cmd("PEXPIRE big 1");
+        wait_until("the key is gone and its memory free", || {
+            conn.cmd("DBSIZE").integer() == 0
+                && conn.cmd("INFO memory").text().contains("lazyfree_pending_objects:0\r\n")
+        });
+        conn.cmd("LATENCY LATEST").to_string()
+    };
+    // How many elements take a millisecond depends on the machine.
+    let mut elements = 1 << 16;
+    loop {
+        let events = expire("no", elements);
+        if events.contains("expire-cycle") && events.contains("expire-del") {
+            break;
+        }
+        elements *= 2;
+        assert!(elements <= 1 << 20, "{events}");
+    }
+    if !subject_is_redis() {
+        let events = expire("yes", elements);
+        assert!(!events.contains("expire-del"), "{events}");
+    }
+}
+
+#[test]
 fn shutdown_ends_the_process_without_a_reply() {
     let (mut server, mut conn) = server();
     assert_reply!(conn, "PING", "PONG");

@@ -5,6 +5,8 @@ use brisk_testkit::server::{subject_is_redis, workspace_root};
 use brisk_testkit::wait::wait_until;
 use brisk_testkit::{Launch, assert_reply};
 use std::fs;
+use std::io::Write;
+use std::net::TcpListener;
 
 /// Answered otherwise by Redis 7.0 than by later versions, or by Brisk than by either.
 const NOT_AS_REDIS_7_0: &[&str] = &["BITCOUNT missing ", "server.pcall"];
@@ -111,4 +113,71 @@ fn names_of_valkey_are_other_names_of_directives() {
     assert_eq!(conn.cmd("CONFIG GET masteruser").field("masteruser").unwrap().text(), "other");
     assert_eq!(conn.cmd("CONFIG GET dialect").field("dialect").unwrap().text(), "valkey");
     fs::remove_dir_all(&dir).unwrap();
+}
+
+#[test]
+fn log_lines_of_replication_name_the_primary_as_the_dialect_does() {
+    if subject_is_redis() {
+        return;
+    }
+    for (dialect, upper, lower, other) in
+        [("redis", "MASTER", "master", "primary"), ("valkey", "PRIMARY", "primary", "master")]
+    {
+        let launch = Launch::subject().set("dialect", dialect).set("repl-diskless-sync-delay", "0");
+        let primary = launch.clone().start();
+        let replica = launch.set("replicaof", &format!("127.0.0.1 {}", primary.port())).start();
+        replica.wait_for_info("master_link_status", |status| status == "up");
+        primary.terminate();
+        let said = |text: &str| wait_until(text, || replica.log().contains(text));
+        said(&format!("Connecting to {upper} 127.0.0.1:"));
+        said(&format!("{upper} <-> REPLICA sync started"));
+        said(&format!("Full resync from {lower}: "));
+        said(&format!("{upper} <-> REPLICA sync: Finished with success"));
+        said(&format!("Connection with {lower} lost: "));
+        assert_reply!(replica.connect(), "REPLICAOF NO ONE", "OK");
+        said(&format!("{upper} MODE enabled (user request from 'id="));
+        let not_a_primary = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = not_a_primary.local_addr().unwrap().port();
+        assert_reply!(replica.connect(), &format!("REPLICAOF 127.0.0.1 {port}"), "OK");
+        let (mut link, _) = not_a_primary.accept().unwrap();
+        link.write_all(b"-ERR go away\r\n").unwrap();
+        said(&format!("Error reply to PING from {lower}: '-ERR go away'"));
+        let log = replica.log();
+        assert!(!log.to_lowercase().contains(other), "{dialect}: {log}");
+    }
+}
+
+#[test]
+fn a_slow_log_without_room_gives_out_ids_in_redis_and_none_in_valkey() {
+    let oldest_id = |launch: Launch| {
+        let launch = launch.set("slowlog-max-len", "0").set("slowlog-log-slower-than", "0");
+        let server = launch.start();
+        let mut conn = server.connect();
+        conn.pipeline(&["PING", "PING", "PING"]);
+        assert_reply!(conn, "SLOWLOG LEN", "(integer) 0");
+        assert_reply!(conn, "CONFIG SET slowlog-max-len 10", "OK");
+        let entries = conn.cmd("SLOWLOG GET -1");
+        entries.elements().last().unwrap().elements()[0].integer()
+    };
+    let redis = oldest_id(Launch::redis());
+    assert_eq!(oldest_id(Launch::subject()), redis);
+    assert!(redis > 0);
+    if !subject_is_redis() {
+        // As Valkey 8 does, in which such a log is off.
+        assert_eq!(oldest_id(Launch::subject().set("dialect", "valkey")), 0);
+    }
+}
+
+#[test]
+fn the_directives_that_only_valkey_has_are_accepted() {
+    if subject_is_redis() {
+        return;
+    }
+    let launch = Launch::subject().set("dialect", "valkey");
+    let launch = launch.set("enable-debug-assert", "yes").set("hide-user-data-from-log", "yes");
+    let server = launch.start();
+    let mut conn = server.connect();
+    for name in ["enable-debug-assert", "hide-user-data-from-log"] {
+        assert_eq!(conn.cmd(&format!("CONFIG GET {name}")).field(name).unwrap().text(), "yes");
+    }
 }

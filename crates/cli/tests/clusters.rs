@@ -251,6 +251,99 @@ fn takes_keys_from_outside(entry: &str, node: &Server) {
     assert_eq!(text(&harness::brisk_cli(&outside, &size).stdout), "0\n");
 }
 
+/// Three nodes that share the slots.
+fn masters() -> Vec<Server> {
+    let nodes: Vec<Server> = (0..3).map(|_| node()).collect();
+    let places: Vec<String> = nodes.iter().map(Server::address).collect();
+    let places: Vec<&str> = places.iter().map(String::as_str).collect();
+    must(&[&["create"], &places[..], &["--cluster-yes"]].concat());
+    settle(places[0]);
+    for node in &nodes {
+        wait_until("the node serves", || {
+            node.connect().cmd("CLUSTER INFO").text().contains("cluster_state:ok")
+        });
+    }
+    nodes
+}
+
+fn piped(entry: &Server, input: &[u8]) -> Output {
+    let port = entry.port().to_string();
+    run(&ours(), &Case::new(&["-p", &port, "-c", "--pipe"]).with_stdin(input))
+}
+
+/// What a whole transfer prints.
+fn transferred(errors: u64, replies: u64) -> String {
+    format!(
+        "All data transferred. Waiting for the last reply...\n\
+         Last reply received from server.\nerrors: {errors}, replies: {replies}\n"
+    )
+}
+
+#[test]
+fn a_pipe_to_a_cluster_sends_each_request_to_the_node_of_its_key() {
+    let masters = masters();
+    let pipe = |input: &[u8]| piped(&masters[1], input);
+    let mut input = Vec::new();
+    for number in 0..3000 {
+        // Two requests for one key show whether their order is kept.
+        input.extend(format!("SET piped:{number} x\r\nAPPEND piped:{number} y\r\n").into_bytes());
+    }
+    let key = "piped:eval";
+    input.extend(format!("EVAL \"return redis.call('set', KEYS[1], 'z')\" 1 {key}\r\n").bytes());
+    input.extend(b"*3\r\n$6\r\nOBJECT\r\n$8\r\nENCODING\r\n$7\r\npiped:1\r\nPING\r\n");
+    let found = pipe(&input);
+    assert_eq!((text(&found.stderr).as_str(), text(&found.stdout)), ("", transferred(0, 6003)));
+    assert_eq!(found.status.code(), Some(0));
+    let sizes: Vec<i64> =
+        masters.iter().map(|master| master.connect().cmd("DBSIZE").integer()).collect();
+    assert!(sizes.iter().all(|size| *size > 500), "{sizes:?}");
+    for number in [0, 1, 1499, 2999] {
+        let got = harness::brisk_cli(&masters[0], &["-c", "get", &format!("piped:{number}")]);
+        assert_eq!(text(&got.stdout), "xy\n");
+    }
+    // Errors are shown and counted, and an open line is one request more.
+    let found = pipe(b"FOO\r\nLPUSH piped:1 a\r\nINCR piped:1\r\nSET piped:9 q");
+    let error = text(&found.stderr);
+    assert_eq!((text(&found.stdout), found.status.code()), (transferred(3, 4), Some(1)), "{error}");
+    assert_eq!(error.lines().filter(|line| line.starts_with("WRONGTYPE ")).count(), 1, "{error}");
+    assert!(pipe(b"").status.success());
+    for (input, why) in [
+        (&b"MULTI\r\nSET a b\r\nEXEC\r\n"[..], "MULTI cannot be routed"),
+        (b"*2\r\n$3\r\nGET\r\n$5\r\nab", "The input ends within a request."),
+        (b"*1\r\n:5\r\n", "The input is no request"),
+    ] {
+        let found = pipe(input);
+        assert_eq!(found.status.code(), Some(1));
+        assert!(text(&found.stderr).contains(why), "{}", text(&found.stderr));
+    }
+}
+
+#[test]
+fn a_pipe_to_a_cluster_keeps_the_order_of_a_key_while_its_slot_moves() {
+    let masters = masters();
+    let pipe = |input: &[u8]| piped(&masters[1], input);
+    // While a slot is on its way, the node that has not got the key yet is asked by ASKING.
+    let slot = masters[0].connect().cmd("CLUSTER KEYSLOT moving").integer();
+    let owns = |master: &&Server| !master.connect().cmd("GET moving").to_string().contains("MOVED");
+    let source = masters.iter().find(owns).expect("a node has the slot");
+    let target = masters.iter().find(|it| it.port() != source.port()).expect("there are three");
+    let (from, to) = (id(source), id(target));
+    source.connect().cmd(&format!("CLUSTER SETSLOT {slot} MIGRATING {to}"));
+    target.connect().cmd(&format!("CLUSTER SETSLOT {slot} IMPORTING {from}"));
+    let found = pipe(b"RPUSH moving a\r\nRPUSH moving b\r\nRPUSH moving c\r\n");
+    assert_eq!((text(&found.stderr).as_str(), text(&found.stdout)), ("", transferred(0, 3)));
+    for node in [target, source] {
+        node.connect().cmd(&format!("CLUSTER SETSLOT {slot} NODE {to}"));
+    }
+    for master in &masters {
+        master.connect().cmd(&format!("CLUSTER SETSLOT {slot} NODE {to}"));
+    }
+    let found = pipe(b"RPUSH moving d\r\nRPUSH moving e\r\n");
+    assert_eq!((text(&found.stderr).as_str(), text(&found.stdout)), ("", transferred(0, 2)));
+    let got = harness::brisk_cli(&masters[0], &["-c", "lrange", "moving", "0", "-1"]);
+    assert_eq!(text(&got.stdout), "a\nb\nc\nd\ne\n");
+}
+
 #[test]
 fn commands_that_need_no_cluster_say_what_is_wrong() {
     let alone = Launch::redis().start();

@@ -103,6 +103,14 @@ struct Loader<'j> {
     included: Included,
 }
 
+/// Why a line with this name is refused, with the directive that may have been meant.
+fn unknown(name: &[u8]) -> Refusal {
+    match directives::nearest(name) {
+        Some(meant) => format!("{BAD_DIRECTIVE}. Did you mean `{meant}`?").into(),
+        None => BAD_DIRECTIVE.into(),
+    }
+}
+
 impl<'j> Loader<'j> {
     fn new(judge: &'j dyn LineJudge, includes: bool) -> Self {
         let (config, seen, included) = Default::default();
@@ -135,7 +143,7 @@ impl<'j> Loader<'j> {
     fn line(&mut self, line: &[u8], is_included: bool) -> Result<Vec<PathBuf>, Refusal> {
         let words = words::split(line).ok_or(UNBALANCED)?;
         let [name, values @ ..] = words.as_slice() else { return Ok(Vec::new()) };
-        let row = directives::find(name).ok_or(BAD_DIRECTIVE)?;
+        let row = directives::find(name).ok_or_else(|| unknown(name))?;
         if matches!(row.kind, Kind::Include) {
             let [pattern] = values else { return Err(BAD_DIRECTIVE.into()) };
             if !self.includes {

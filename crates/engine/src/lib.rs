@@ -47,7 +47,7 @@ pub use run::{exec, finish, serve, unit};
 
 pub use args::Args;
 pub use ctx::{Command, Ctx, Handler};
-pub use env::{Dialect, Env, Settings};
+pub use env::{Dialect, Env, PrimaryWords, Settings};
 pub use error::{CommandError, Result};
 pub use keyspace::{DbIndex, DbNumber, Key, Keyspace, UnixMs};
 pub use reply::{Outcome, Reply, ReplyBuffer};

@@ -49,6 +49,11 @@ impl Text {
         self.0.push_str(itoa::Buffer::new().format(number));
     }
 
+    /// A number within a line that may be below zero.
+    pub fn push_signed(&mut self, number: i64) {
+        self.0.push_str(itoa::Buffer::new().format(number));
+    }
+
     /// Two digits after the point: the usual fraction.
     fn push_hundredths(&mut self, number: f64) {
         if number == 0.0 {

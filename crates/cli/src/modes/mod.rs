@@ -10,6 +10,7 @@ mod latency;
 mod latency_dist;
 mod lru;
 mod pipe;
+mod pipe_cluster;
 pub(crate) mod rdb;
 pub(crate) mod replica;
 mod scan;
@@ -48,6 +49,10 @@ fn with_link(mode: &Mode, session: &mut Session) -> i32 {
     let Some(mut link) = session.take_link() else { return 1 };
     let options = &session.options;
     match mode {
+        Mode::Pipe if options.cluster_mode => match pipe_cluster::run(link, session) {
+            Ok(code) => code,
+            Err(mut link) => pipe::run(&mut link, options),
+        },
         Mode::Pipe => pipe::run(&mut link, options),
         Mode::Rdb => rdb::run(&mut link, options),
         Mode::Replica => replica::run(link, session),

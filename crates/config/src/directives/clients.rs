@@ -63,8 +63,9 @@ pub(super) const DIRECTIVES: &[Directive] = &[
     ),
     Directive::memory("output-total-limit", "0", (0, SIZE_MAX), field!(clients.output_total_limit))
         .about(
-            "Bytes of the unsent output of all clients together, above which the largest \
-             are closed; 0 is a quarter of the machine's memory.",
+            "Bytes of the unsent output of all clients together, above which 16kb counts as \
+             every client's output-soft-limit until there is less; no client is closed and no \
+             reply is lost. 0 is a quarter of the machine's memory.",
         ),
     Directive::memory("input-total-limit", "0", (0, SIZE_MAX), field!(clients.input_total_limit))
         .about(

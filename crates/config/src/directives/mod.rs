@@ -61,7 +61,78 @@ pub fn all() -> impl Iterator<Item = &'static Directive> {
     THEMES.into_iter().flat_map(|theme| theme.rows)
 }
 
+/// Edits that separate a mistyped name from the one that was meant, and the letters of a name for
+/// each of them: short names are too similar to one another.
+const EDITS_MAX: usize = 2;
+const LETTERS_PER_EDIT: usize = 4;
+
+/// The name that is most similar to an unknown one, if one is similar enough. Case and `_` for `-` are
+/// no difference. O(directives) in names no longer than theirs.
+pub(super) fn nearest(unknown: &[u8]) -> Option<&'static str> {
+    let unknown: Vec<u8> = unknown
+        .iter()
+        .map(|byte| if *byte == b'_' { b'-' } else { byte.to_ascii_lowercase() })
+        .collect();
+    let allowed = EDITS_MAX.min(unknown.len() / LETTERS_PER_EDIT);
+    let names = all().filter(|row| !row.hidden).flat_map(Directive::names);
+    names
+        .filter(|name| name.len().abs_diff(unknown.len()) <= allowed)
+        .map(|name| (edits(name.as_bytes(), &unknown), name))
+        .filter(|(edits, _)| *edits <= allowed)
+        .min()
+        .map(|(_, name)| name)
+}
+
+/// How many letters have to be put in, taken out, replaced, or exchanged with the next one.
+fn edits(one: &[u8], other: &[u8]) -> usize {
+    let mut before: Vec<usize> = Vec::new();
+    let mut row: Vec<usize> = (0..=other.len()).collect();
+    for (i, letter) in one.iter().enumerate() {
+        let mut next = vec![i + 1];
+        for (j, wanted) in other.iter().enumerate() {
+            let replaced = row[j] + usize::from(letter != wanted);
+            let mut least = replaced.min(row[j + 1] + 1).min(next[j] + 1);
+            if i > 0 && j > 0 && *letter == other[j - 1] && one[i - 1] == *wanted {
+                least = least.min(before[j - 1] + 1);
+            }
+            next.push(least);
+        }
+        before = std::mem::replace(&mut row, next);
+    }
+    row[other.len()]
+}
+
 /// The directive of this name or alias, in any case of letters. O(directives).
 pub fn find(name: &[u8]) -> Option<&'static Directive> {
     all().find(|row| row.names().any(|known| known.as_bytes().eq_ignore_ascii_case(name)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mistyped_name_leads_to_the_directive_that_was_meant() {
+        for (typed, meant) in [
+            ("maxmemroy", "maxmemory"),
+            ("maxmemry", "maxmemory"),
+            ("MaxMemoryy", "maxmemory"),
+            ("maxmemory_policy", "maxmemory-policy"),
+            ("tcp_backlog", "tcp-backlog"),
+            ("apendonly", "appendonly"),
+            ("requirpass", "requirepass"),
+            ("slaveoff", "slaveof"),
+            ("prot", "port"),
+            ("bnd", ""),
+            ("x", ""),
+            ("", ""),
+            ("maxmem", ""),
+            ("nonsense", ""),
+        ] {
+            let found = nearest(typed.as_bytes()).unwrap_or_default();
+            assert_eq!(found, meant, "{typed}");
+        }
+        assert_eq!(nearest(&vec![b'x'; 1 << 20]), None);
+        assert_eq!(nearest(b"maxmem\xffory"), Some("maxmemory"));
+    }
 }

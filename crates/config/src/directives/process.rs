@@ -46,6 +46,8 @@ pub struct Process {
     pub crash_log_enabled: bool,
     /// `crash-memcheck-enabled`.
     pub crash_memcheck_enabled: bool,
+    /// `enable-debug-assert`.
+    pub enable_debug_assert: bool,
     /// `use-exit-on-panic`.
     pub use_exit_on_panic: bool,
     /// `watchdog-period`.
@@ -251,6 +253,11 @@ pub(super) const ADVANCED: &[Directive] = &[
     Directive::text("locale-collate", "", field!(process.locale_collate))
         .about("Locale by whose order SORT ALPHA sorts; empty is that of the environment.")
         .planned(),
+    Directive::switch("enable-debug-assert", "no", field!(process.enable_debug_assert))
+        .about("Whether costly checks of Valkey's own structures would run; there are none.")
+        .immutable()
+        .hidden()
+        .ignored(),
     Directive::switch("use-exit-on-panic", "no", field!(process.use_exit_on_panic))
         .about("How a process would end after a failed assertion.")
         .hidden()

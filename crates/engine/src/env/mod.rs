@@ -17,7 +17,7 @@ pub mod transfer;
 
 pub use garbage::Garbage;
 pub(crate) use garbage::table_bytes;
-pub use settings::{Dialect, EvictionPolicy, Settings};
+pub use settings::{Dialect, EvictionPolicy, PrimaryWords, Settings};
 
 use crate::base::place::{DbIndex, Ticket, UnixMs};
 use crate::base::random::Random;

@@ -69,6 +69,27 @@ impl Dialect {
             Dialect::Valkey => "Valkey",
         }
     }
+
+    /// What log lines call the server that a replica follows.
+    pub const fn primary_words(self) -> PrimaryWords {
+        match self {
+            Dialect::Redis => PrimaryWords { lower: "master", title: "Master", upper: "MASTER" },
+            Dialect::Valkey => {
+                PrimaryWords { lower: "primary", title: "Primary", upper: "PRIMARY" }
+            }
+        }
+    }
+}
+
+/// A dialect's word for a primary, as log lines write it in different places.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PrimaryWords {
+    /// In lower case.
+    pub lower: &'static str,
+    /// With a capital.
+    pub title: &'static str,
+    /// In capitals.
+    pub upper: &'static str,
 }
 
 /// `maxmemory-policy`.

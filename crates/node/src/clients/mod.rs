@@ -196,7 +196,12 @@ impl ClientRecord {
     }
 
     pub fn texts(&self) -> ClientTexts {
-        self.texts.lock().even_poisoned().clone()
+        self.held_texts().clone()
+    }
+
+    /// The same without a copy; to be held for moments.
+    pub fn held_texts(&self) -> MutexGuard<'_, ClientTexts> {
+        self.texts.lock().even_poisoned()
     }
 
     /// Whether it acts as the default user.

@@ -3,6 +3,7 @@
 use brisk_engine::env::Garbage;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, mpsc};
+use std::time::{Duration, Instant};
 
 /// Things waiting to be freed at once, at most; beyond it the worker frees them itself, so that
 /// memory is not freed slower than it is given up.
@@ -28,7 +29,12 @@ struct Batch {
     garbage: Vec<Garbage>,
     /// Bytes that are free once the garbage is; 0 if nobody has counted.
     bytes: u64,
+    /// Wants to know how long freeing took.
+    timed: Option<Timed>,
 }
+
+/// Takes how long freeing took: one thing at most, and all of them.
+pub type Timed = Box<dyn FnOnce(Duration, Duration) + Send>;
 
 impl Background {
     /// Starts the thread.
@@ -37,14 +43,20 @@ impl Background {
         let counts = Arc::clone(&self.counts);
         std::thread::Builder::new().name("brisk-free".to_owned()).spawn(move || {
             crate::core::long::yield_to_workers();
-            for Batch { garbage, bytes } in receiver {
+            for Batch { garbage, bytes, timed } in receiver {
                 let things = weight(&garbage);
                 // As if all were of one size: what each takes is not worth asking again.
                 let count = garbage.len() as u64;
                 let share = bytes.checked_div(count).unwrap_or(0);
+                let (begin, mut longest) = (timed.as_ref().map(|_| Instant::now()), Duration::ZERO);
                 for thing in garbage {
+                    let begin = begin.map(|_| Instant::now());
                     drop(thing);
+                    longest = longest.max(begin.map_or(Duration::ZERO, |begin| begin.elapsed()));
                     counts.pending_bytes.fetch_sub(share, Ordering::Relaxed);
+                }
+                if let (Some(timed), Some(begin)) = (timed, begin) {
+                    timed(longest, begin.elapsed());
                 }
                 counts.pending_bytes.fetch_sub(bytes - count * share, Ordering::Relaxed);
                 counts.pending.fetch_sub(things, Ordering::Relaxed);
@@ -59,13 +71,18 @@ impl Background {
     /// Frees `garbage` elsewhere if possible. With `bytes_counted` its bytes are found out, which
     /// takes a while if there are many, for [`Background::pending_bytes`].
     pub fn free(&self, garbage: Vec<Garbage>, bytes_counted: bool) {
+        self.free_timed(garbage, bytes_counted, None);
+    }
+
+    /// The same, which says afterwards how long it took if it was done elsewhere.
+    pub fn free_timed(&self, garbage: Vec<Garbage>, bytes_counted: bool, timed: Option<Timed>) {
         let things = weight(&garbage);
         let sizes = garbage.iter().filter(|_| bytes_counted).map(Garbage::allocated_bytes);
         let bytes = sizes.sum::<usize>() as u64;
         self.counts.pending.fetch_add(things, Ordering::Relaxed);
         self.counts.pending_bytes.fetch_add(bytes, Ordering::Relaxed);
         if let Some(sender) = self.sender.get()
-            && sender.try_send(Batch { garbage, bytes }).is_ok()
+            && sender.try_send(Batch { garbage, bytes, timed }).is_ok()
         {
             return;
         }

@@ -28,6 +28,7 @@ pub mod shared;
 pub mod shutdown;
 
 use crate::clients::{ClientRecord, flag};
+use crate::core::background::Timed;
 use crate::core::mailbox::{Delivery, Message};
 use crate::core::pause::Paused;
 use crate::core::quiesce::Quiesced;
@@ -420,12 +421,37 @@ impl Core {
     /// Hands what was unlinked to the thread that frees it.
     #[inline]
     pub fn free_garbage(&self) {
+        self.free_garbage_timed(|| None);
+    }
+
+    /// The same after keys have expired. The latency monitor notes how long freeing their memory took,
+    /// though no command waited for it: that is the cost of expiry with `lazyfree-lazy-expire no`.
+    pub fn free_expired(&self) {
+        let threshold_ms = self.config.observe.latency_monitor_threshold_ms.unsigned_abs();
+        if threshold_ms == 0 || self.config.memory.lazyfree_lazy_expire {
+            return self.free_garbage();
+        }
+        let shared = self.shared;
+        self.free_garbage_timed(|| {
+            Some(Box::new(move |longest: Duration, all: Duration| {
+                for (event, time) in [("expire-del", longest), ("expire-cycle", all)] {
+                    let ms = u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+                    if ms >= threshold_ms {
+                        shared.observe.latency.add(event, unix_ms() / 1000, ms);
+                    }
+                }
+            }))
+        });
+    }
+
+    #[inline]
+    fn free_garbage_timed(&self, timed: impl FnOnce() -> Option<Timed>) {
         let mut garbage = self.env.garbage.borrow_mut();
         if !garbage.is_empty() {
             // Nobody asks while there is room.
             let max = self.config.memory.maxmemory;
             let counts = max != 0 && brisk_observe::memory::above(max / 4 * 3) > 0;
-            self.shared.background.free(std::mem::take(&mut *garbage), counts);
+            self.shared.background.free_timed(std::mem::take(&mut *garbage), counts, timed());
         }
     }
 
@@ -457,7 +483,9 @@ impl Core {
         let threshold_us = self.config.observe.slowlog_log_slower_than_us;
         let len_max = self.config.observe.slowlog_max_len;
         let us = ns / 1000;
-        if threshold_us >= 0 && us >= threshold_us as u64 && !row.has(Flags::SKIP_SLOWLOG) {
+        // In Redis a log without room takes an entry, and with it an id; in Valkey it is off.
+        let is_off = threshold_us < 0 || (len_max == 0 && self.is_valkey());
+        if !is_off && us >= threshold_us as u64 && !row.has(Flags::SKIP_SLOWLOG) {
             let entry = brisk_observe::slowlog::Entry {
                 id: 0,
                 unix_seconds: unix_ms() / 1000,

@@ -21,8 +21,8 @@ use crate::tracking::Prefixes;
 use brisk_acl::Vocabulary;
 use brisk_config::Config;
 use brisk_config::directives::replication::Replication as ReplicationSettings;
-use brisk_engine::Keyspace;
 use brisk_engine::table::CommandTable;
+use brisk_engine::{Keyspace, PrimaryWords};
 use brisk_net::listeners::OpenListeners;
 use brisk_net::tls::TlsSettings;
 use brisk_observe::errors::ErrorCounts;
@@ -208,6 +208,11 @@ impl Shared {
     /// The settings in force.
     pub fn config(&self) -> Arc<Config> {
         self.settings.current()
+    }
+
+    /// What log lines call the server that a replica follows.
+    pub fn primary_words(&self) -> PrimaryWords {
+        self.config().process.dialect.primary_words()
     }
 
     /// Puts new settings in force: each worker takes them before its next batch.

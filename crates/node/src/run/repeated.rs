@@ -31,7 +31,7 @@ pub(crate) fn tell_of_failed(
     row: Option<&Row>,
     error: &CommandError,
 ) {
-    let primary = if core.is_valkey() { "primary" } else { "master" };
+    let primary = core.shared.primary_words().lower;
     let (this, whose) = if session.is_replay {
         ("server", "AOF-loading-client")
     } else if session.is_primary {

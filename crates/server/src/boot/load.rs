@@ -59,7 +59,7 @@ fn tell_of_damage(shared: &Shared, unreadable: &Unreadable) {
     log.warning(format_args!("Terminating server after rdb file reading failure."));
 }
 
-const DAMAGED: &str = "redis-check-rdb shows more. Put a backup in its place, or move it away to \
+const DAMAGED: &str = "brisk-check-rdb shows more. Put a backup in its place, or move it away to \
                        start with an empty dataset";
 
 fn advice(unreadable: &Unreadable) -> &'static str {

@@ -57,7 +57,8 @@ pub(super) fn take(
         DisklessLoad::OnEmptyDb if is_empty(shared) => load_as_it_comes(link, wire, reader, place)?,
         _ => load_from_file(link, config, wire, reader, place)?,
     }
-    shared.log.notice(format_args!("MASTER <-> REPLICA sync: Finished with success"));
+    let upper = shared.primary_words().upper;
+    shared.log.notice(format_args!("{upper} <-> REPLICA sync: Finished with success"));
     Ok(())
 }
 
@@ -78,7 +79,8 @@ fn load_from_file(
     make_room(link, wire)?;
     let loaded = load_beside(link, wire, file).and_then(|loaded| put_in_force(link, loaded, place));
     if let Err(failure) = loaded {
-        log.warning(format_args!("Failed trying to load the MASTER synchronization DB from disk"));
+        let upper = link.shared.primary_words().upper;
+        log.warning(format_args!("Failed trying to load the {upper} synchronization DB from disk"));
         give_up(link)?;
         return Err(failure);
     }
@@ -115,7 +117,8 @@ fn load_and_swap(link: &Link, reader: &mut Reader<'_>, place: Place) -> Result<(
     let swapped = loaded.and_then(|loaded| swap(link, loaded, Arc::clone(&beside), place));
     if swapped.is_err() {
         let log = &shared.log;
-        log.notice(format_args!("MASTER <-> REPLICA sync: Discarding temporary DB in background"));
+        let upper = link.shared.primary_words().upper;
+        log.notice(format_args!("{upper} <-> REPLICA sync: Discarding temporary DB in background"));
     }
     // Whatever has become of it, and also if nobody wants it any more.
     shared.arm(bit, false);
@@ -129,7 +132,8 @@ fn load_payload(
     keyspace: &Keyspace,
 ) -> Result<Beside, Failure> {
     let log = &link.shared.log;
-    log.notice(format_args!("MASTER <-> REPLICA sync: Loading DB in memory"));
+    let upper = link.shared.primary_words().upper;
+    log.notice(format_args!("{upper} <-> REPLICA sync: Loading DB in memory"));
     let total = payload.total();
     let loaded = loading::load_stream(link.shared, &mut *payload, total, keyspace);
     let loaded = match loaded {
@@ -140,8 +144,9 @@ fn load_payload(
         }
     };
     if loaded.is_err() {
+        let upper = link.shared.primary_words().upper;
         log.warning(format_args!(
-            "Failed trying to load the MASTER synchronization DB from socket, check server logs."
+            "Failed trying to load the {upper} synchronization DB from socket, check server logs."
         ));
     }
     loaded
@@ -149,10 +154,11 @@ fn load_payload(
 
 fn receive(link: &Link, config: &Config, reader: &mut Reader<'_>) -> Result<File, Failure> {
     let mut payload = Payload::begin(link, reader, "disk")?;
+    let upper = link.shared.primary_words().upper;
     let cannot = |error: io::Error| {
         let reason = os_reason(&error);
         Failure::Refused(format!(
-            "Write error or short write writing to the DB dump file needed for MASTER <-> REPLICA \
+            "Write error or short write writing to the DB dump file needed for {upper} <-> REPLICA \
              synchronization: {reason}"
         ))
     };
@@ -175,7 +181,8 @@ fn receive(link: &Link, config: &Config, reader: &mut Reader<'_>) -> Result<File
 /// before anything is loaded, unless `replica-lazy-flush` is on.
 fn make_room(link: &Link, wire: &Wire) -> Result<(), Failure> {
     let log = &link.shared.log;
-    log.notice(format_args!("MASTER <-> REPLICA sync: Flushing old data"));
+    let upper = link.shared.primary_words().upper;
+    log.notice(format_args!("{upper} <-> REPLICA sync: Flushing old data"));
     let mut told = Instant::now();
     for thing in empty(link)? {
         drop(thing);
@@ -234,7 +241,8 @@ fn swap(
     (id, offset): Place,
 ) -> Result<(), Failure> {
     let log = &link.shared.log;
-    log.notice(format_args!("MASTER <-> REPLICA sync: Swapping active DB with loaded DB"));
+    let upper = link.shared.primary_words().upper;
+    log.notice(format_args!("{upper} <-> REPLICA sync: Swapping active DB with loaded DB"));
     let Beside { functions, lineage, .. } = loaded;
     let swapped = link.when(move |core| {
         if !end_snapshots(core.shared) {
@@ -256,7 +264,8 @@ fn swap(
         Some(Ok(()))
     })?;
     swapped.map_err(refused_library)?;
-    log.notice(format_args!("MASTER <-> REPLICA sync: Discarding old DB in background"));
+    let upper = link.shared.primary_words().upper;
+    log.notice(format_args!("{upper} <-> REPLICA sync: Discarding old DB in background"));
     Ok(())
 }
 
@@ -267,7 +276,8 @@ fn refused_library(why: String) -> Failure {
 /// Loads the file on a thread beside this one, which shows the primary meanwhile that it lives.
 fn load_beside(link: &Link, wire: &Wire, file: File) -> Result<Beside, Failure> {
     let shared = link.shared;
-    shared.log.notice(format_args!("MASTER <-> REPLICA sync: Loading DB in memory"));
+    let upper = shared.primary_words().upper;
+    shared.log.notice(format_args!("{upper} <-> REPLICA sync: Loading DB in memory"));
     let (done, is_done) = sync_channel(1);
     let load = move || {
         let _ = done.send(loading::load_received(shared, file));

@@ -3,7 +3,7 @@
 use super::outside::Instant;
 use super::wire::{RECEIVED_MAX, Wire};
 use brisk_config::Config;
-use brisk_engine::Dialect;
+use brisk_engine::PrimaryWords;
 use brisk_node::core::shared::Shared;
 use brisk_node::replication::comparison::marker::CAPABILITY;
 use brisk_node::replication::history::{Offset, is_id};
@@ -62,10 +62,7 @@ impl<'a> Reader<'a> {
 
     /// Nothing has come for too long.
     fn timeout(&self) -> Failure {
-        let who = match self.shared.config().process.dialect {
-            Dialect::Redis => "MASTER",
-            Dialect::Valkey => "PRIMARY",
-        };
+        let who = self.shared.primary_words().upper;
         Failure::Refused(match self.primary().phase() {
             Phase::Connected => format!("{who} timeout: no data nor PING received..."),
             Phase::Sync => format!(
@@ -207,6 +204,7 @@ pub(super) fn introduce(reader: &mut Reader<'_>, config: &Config) -> Result<(), 
     }
     reader.wire.write(&bytes)?;
     let mut compares = false;
+    let primary = reader.shared.primary_words();
     for words in &requests {
         let answer = reader.line()?;
         let denies = |word: &[u8]| answer.starts_with(word);
@@ -215,17 +213,19 @@ pub(super) fn introduce(reader: &mut Reader<'_>, config: &Config) -> Result<(), 
             // A primary that cannot save needs replicas all the more. A replica of Redis refuses it.
             let lives = denies(b"+") || denies(b"-MISCONF");
             if !lives && !wants_password && !denies(b"-NOPERM") {
-                return Err(refused("Error reply to PING from master", &answer));
+                let what = format!("Error reply to PING from {}", primary.lower);
+                return Err(refused(&what, &answer));
             }
             continue;
         }
         compares |= answer.strip_prefix(b"+OK ") == Some(own);
         if words[0] == b"AUTH" && denies(b"-") {
-            return Err(refused("Unable to AUTH to MASTER", &answer));
+            return Err(refused(&format!("Unable to AUTH to {}", primary.upper), &answer));
         }
         // Older servers do not know all of what it tells, which is no matter.
         if denies(b"-NOAUTH") || denies(b"-NOPERM") {
-            return Err(refused("Master refused to hear of this replica", &answer));
+            let what = format!("{} refused to hear of this replica", primary.title);
+            return Err(refused(&what, &answer));
         }
     }
     reader.primary().set_compares(reader.generation, compares);
@@ -253,20 +253,21 @@ pub(super) fn ask_for_stream(
         words.push(b"FAILOVER");
     }
     let answer = reader.ask(&words)?;
-    understand(&answer)
+    understand(&answer, reader.shared.primary_words())
 }
 
-fn understand(answer: &[u8]) -> Result<Next, Failure> {
+fn understand(answer: &[u8], primary: PrimaryWords) -> Result<Next, Failure> {
     let words: Vec<&[u8]> =
         answer.split(|byte| *byte == b' ').filter(|word| !word.is_empty()).collect();
     match words[..] {
         [b"+FULLRESYNC", id, offset] if is_id(id) => {
             let number = std::str::from_utf8(offset).ok().and_then(|text| text.parse::<u64>().ok());
-            let wrong = || refused("Master replied with wrong +FULLRESYNC syntax", answer);
+            let what = format!("{} replied with wrong +FULLRESYNC syntax", primary.title);
+            let wrong = || refused(&what, answer);
             let offset = Offset::checked(number.ok_or_else(wrong)?).ok_or_else(|| {
-                let most = Offset::MAX;
+                let (title, most) = (primary.title, Offset::MAX);
                 let what =
-                    format!("Master replied with an offset above {most}, it cannot be followed");
+                    format!("{title} replied with an offset above {most}, it cannot be followed");
                 refused(&what, answer)
             })?;
             Ok(Next::Full { id: String::from_utf8_lossy(id).into_owned(), offset })
@@ -278,7 +279,7 @@ fn understand(answer: &[u8]) -> Result<Next, Failure> {
         [b"-NOMASTERLINK" | b"-LOADING", ..] => {
             Ok(Next::Later(String::from_utf8_lossy(answer).into_owned()))
         }
-        _ => Err(refused("Unexpected reply to PSYNC from master", answer)),
+        _ => Err(refused(&format!("Unexpected reply to PSYNC from {}", primary.lower), answer)),
     }
 }
 
@@ -290,22 +291,26 @@ fn refused(what: &str, answer: &[u8]) -> Failure {
 mod tests {
     use super::*;
 
+    fn answered(answer: &[u8]) -> Result<Next, Failure> {
+        understand(answer, brisk_engine::Dialect::Redis.primary_words())
+    }
+
     #[test]
     fn answers_to_psync_are_read_strictly() {
         let id = "0123456789abcdef0123456789abcdef01234567";
-        let full = understand(format!("+FULLRESYNC {id} 17").as_bytes()).expect("understood");
+        let full = answered(format!("+FULLRESYNC {id} 17").as_bytes()).expect("understood");
         let offset = Offset::checked(17).expect("a small one");
         assert_eq!(full, Next::Full { id: id.to_owned(), offset });
-        assert_eq!(understand(b"+CONTINUE").expect("understood"), Next::Partial { id: None });
-        let renamed = understand(format!("+CONTINUE {id}").as_bytes()).expect("understood");
+        assert_eq!(answered(b"+CONTINUE").expect("understood"), Next::Partial { id: None });
+        let renamed = answered(format!("+CONTINUE {id}").as_bytes()).expect("understood");
         assert_eq!(renamed, Next::Partial { id: Some(id.to_owned()) });
-        assert!(matches!(understand(b"-LOADING x"), Ok(Next::Later(_))));
+        assert!(matches!(answered(b"-LOADING x"), Ok(Next::Later(_))));
         for bad in ["+FULLRESYNC", "+FULLRESYNC abc 1", "+FULLRESYNC ? -1", "-ERR", "+CONTINUE x"] {
-            assert!(matches!(understand(bad.as_bytes()), Err(Failure::Refused(_))), "{bad}");
+            assert!(matches!(answered(bad.as_bytes()), Err(Failure::Refused(_))), "{bad}");
         }
         for bad in ["-1", "4611686018427387905", "9223372036854775807", "18446744073709551616"] {
             let answer = format!("+FULLRESYNC {id} {bad}");
-            assert!(matches!(understand(answer.as_bytes()), Err(Failure::Refused(_))), "{bad}");
+            assert!(matches!(answered(answer.as_bytes()), Err(Failure::Refused(_))), "{bad}");
         }
     }
 }

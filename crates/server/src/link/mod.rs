@@ -169,7 +169,8 @@ impl Link {
                 Err(Failure::Unwanted) => return,
                 Err(Failure::Io(error)) => {
                     let reason = brisk_config::os_reason(&error);
-                    log.warning(format_args!("Connection with master lost: {reason}"));
+                    let lower = self.shared.primary_words().lower;
+                    log.warning(format_args!("Connection with {lower} lost: {reason}"));
                 }
                 Err(Failure::Refused(why)) => log.warning(format_args!("{why}")),
                 Ok(()) => {}
@@ -194,13 +195,14 @@ impl Link {
     fn connect(&self, config: &Config, address: &PrimaryAddress) -> Result<(), Failure> {
         let (log, primary) = (&self.shared.log, self.primary());
         let host = address.host.to_string_lossy();
-        log.notice(format_args!("Connecting to MASTER {host}:{}", address.port));
+        let words = self.shared.primary_words();
+        log.notice(format_args!("Connecting to {} {host}:{}", words.upper, address.port));
         self.set_phase(Phase::Connecting)?;
         let source = config.network.bind_source_addr.to_string_lossy().parse().ok();
         let wire = Wire::open((&host, address.port), source, handshake::silence_max(config))?;
         let wire = if config.tls.replication { encrypt(config, wire)? } else { wire };
         wire.set_patience(ACK_PERIOD)?;
-        log.notice(format_args!("MASTER <-> REPLICA sync started"));
+        log.notice(format_args!("{} <-> REPLICA sync started", words.upper));
         let wire = Arc::new(wire);
         if !primary.connect(self.generation, Arc::clone(&wire) as _) {
             return Err(Failure::Unwanted);
@@ -228,7 +230,8 @@ impl Link {
         }
         match next? {
             Next::Full { id, offset } => {
-                log.notice(format_args!("Full resync from master: {id}:{}", offset.get()));
+                let (primary, number) = (words.lower, offset.get());
+                log.notice(format_args!("Full resync from {primary}: {id}:{number}"));
                 self.copies.note_copy();
                 self.set_phase(Phase::Sync)?;
                 self.name.forget();
@@ -236,13 +239,15 @@ impl Link {
                 dataset::take(self, config, &wire, &mut reader, (id, offset))?;
             }
             Next::Partial { id } => {
-                log.notice(format_args!("Successful partial resynchronization with master."));
+                let lower = words.lower;
+                log.notice(format_args!("Successful partial resynchronization with {lower}."));
                 self.become_client(&wire)?;
                 self.go_on_from(id, offset)?;
             }
             Next::Later(why) => {
                 let text = format!(
-                    "Master is currently unable to PSYNC but should be in the future: {why}"
+                    "{} is currently unable to PSYNC but should be in the future: {why}",
+                    words.title
                 );
                 return Err(Failure::Refused(text));
             }
@@ -276,7 +281,8 @@ impl Link {
             let replication = &core.shared.replication;
             let present = replication.history.ids().id;
             if let Some(id) = id.as_ref().filter(|id| **id != present) {
-                core.shared.log.notice(format_args!("Master replication ID changed to {id}"));
+                let title = core.shared.primary_words().title;
+                core.shared.log.notice(format_args!("{title} replication ID changed to {id}"));
                 replication.history.rename(id.clone(), offset);
                 follow::disconnect_all(core.shared);
             }

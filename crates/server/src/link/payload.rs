@@ -6,6 +6,7 @@
 use super::handshake::{Failure, Reader};
 use super::outside::Instant;
 use super::{ACK_PERIOD, Link};
+use brisk_engine::PrimaryWords;
 use brisk_reactor::unix_ms;
 use std::io::{self, Read};
 
@@ -46,12 +47,14 @@ impl<'r, 'a> Payload<'r, 'a> {
         reader: &'r mut Reader<'a>,
         to: &str,
     ) -> Result<Payload<'r, 'a>, Failure> {
-        let end = end_of(&reader.line()?)?;
+        let primary = link.shared.primary_words();
+        let end = end_of(&reader.line()?, primary)?;
         let what = match &end {
-            End::Length(bytes) => format!("{bytes} bytes from master to {to}"),
-            End::Mark(_) => format!("streamed RDB from master with EOF to {to}"),
+            End::Length(bytes) => format!("{bytes} bytes from {} to {to}", primary.lower),
+            End::Mark(_) => format!("streamed RDB from {} with EOF to {to}", primary.lower),
         };
-        link.shared.log.notice(format_args!("MASTER <-> REPLICA sync: receiving {what}"));
+        let upper = primary.upper;
+        link.shared.log.notice(format_args!("{upper} <-> REPLICA sync: receiving {what}"));
         let (held, part, told) = (Vec::new(), Vec::new(), Instant::now());
         let payload =
             Payload { link, reader, end, came: 0, held, part, at: 0, told, failure: None };
@@ -163,10 +166,11 @@ fn broken_mark() -> Failure {
 }
 
 /// `$<bytes>` or `$EOF:<mark>`.
-fn end_of(line: &[u8]) -> Result<End, Failure> {
+fn end_of(line: &[u8], primary: PrimaryWords) -> Result<End, Failure> {
+    let primary = primary.upper;
     let text = String::from_utf8_lossy(line);
     if let Some(reason) = text.strip_prefix('-') {
-        let text = format!("MASTER aborted replication with an error: {reason}");
+        let text = format!("{primary} aborted replication with an error: {reason}");
         return Err(Failure::Refused(text));
     }
     let end = line.strip_prefix(b"$").and_then(|end| match end.strip_prefix(b"EOF:") {
@@ -176,7 +180,7 @@ fn end_of(line: &[u8]) -> Result<End, Failure> {
     end.ok_or_else(|| {
         let text = text.escape_debug();
         Failure::Refused(format!(
-            "Bad protocol from MASTER, the first byte is not '$' (we received '{text}'), are you \
+            "Bad protocol from {primary}, the first byte is not '$' (we received '{text}'), are you \
              sure the host and port are right?"
         ))
     })
@@ -189,7 +193,8 @@ mod tests {
     #[test]
     fn a_head_says_how_the_end_is_known() {
         let mark = "0123456789012345678901234567890123456789";
-        let of = |line: &str| end_of(line.as_bytes()).ok();
+        let words = brisk_engine::Dialect::Redis.primary_words();
+        let of = |line: &str| end_of(line.as_bytes(), words).ok();
         assert_eq!(of("$17"), Some(End::Length(17)));
         assert_eq!(of(&format!("$EOF:{mark}")), Some(End::Mark(mark.as_bytes().to_vec())));
         for bad in ["$EOF:short", "$-1", "$", "17", "-ERR no", ""] {

@@ -270,7 +270,7 @@ impl Cron {
         let begin = clock.ticks();
         let more = || clock.ns(clock.ticks().wrapping_sub(begin)) < EXPIRE_SLICE_NS;
         let swept = sweeper.cycle(&core.shared.keyspace, &core.env, more);
-        core.free_garbage();
+        core.free_expired();
         let ns = clock.ns(clock.ticks().wrapping_sub(begin));
         core.stats().expire_ns.add(ns);
         core.note_latency("expire-cycle", ns);

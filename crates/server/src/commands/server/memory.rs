@@ -1,5 +1,6 @@
 //! MEMORY: what memory is used for.
 
+use brisk_config::choice::EvictionPolicy;
 use brisk_engine::command::{Arg, Flags, Group, KeyFlags, KeySpec, Scope, Spec};
 use brisk_engine::{Args, CommandError, Outcome, Result};
 use brisk_node::core::call::{Call, Command};
@@ -130,7 +131,25 @@ fn doctor(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
         // Writing into a string cannot fail.
         let _ = writeln!(text, "- {line}");
     };
-    if usage.allocated.saturating_sub(usage.startup) < DOCTOR_BYTES_MIN {
+    let limit = call.core.memory_limit();
+    // What can be evicted has been evicted before this command, so only the rest is above the limit.
+    if limit != 0 && !call.core.fits_in_memory(limit) {
+        let remedy = match call.core.config.memory.maxmemory_policy {
+            EvictionPolicy::NoEviction => {
+                "maxmemory-policy is noeviction. Raise maxmemory, delete keys, or set a policy \
+                 that evicts keys."
+            }
+            _ => {
+                "there are no more keys that maxmemory-policy may evict, or evicting them takes \
+                 long. Raise maxmemory, or delete keys."
+            }
+        };
+        report(format_args!(
+            "maxmemory is reached ({} of {limit} bytes), and commands that need memory are \
+             refused with OOM: {remedy}",
+            usage.allocated
+        ));
+    } else if usage.allocated.saturating_sub(usage.startup) < DOCTOR_BYTES_MIN {
         let text = "The server uses so little memory that there is nothing to diagnose yet.\n";
         return Ok(call.reply.verbatim(*b"txt", text.as_bytes()));
     }

@@ -19,7 +19,8 @@ fn replicaof(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     if host.eq_ignore_ascii_case(b"no") && port.eq_ignore_ascii_case(b"one") {
         if shared.is_replica() {
             role::become_primary(core);
-            shared.log.notice(format_args!("MASTER MODE enabled (user request from '{client}')"));
+            let upper = shared.primary_words().upper;
+            shared.log.notice(format_args!("{upper} MODE enabled (user request from '{client}')"));
         }
         return Ok(call.reply.ok());
     }

@@ -88,7 +88,8 @@ fn take_over(call: &mut Call<'_>, id: &[u8]) -> Result<()> {
     let still = core.stop_others()?;
     role::become_primary(core);
     drop(still);
-    shared.log.notice(format_args!("MASTER MODE enabled (failover request from '{addr}')"));
+    let upper = shared.primary_words().upper;
+    shared.log.notice(format_args!("{upper} MODE enabled (failover request from '{addr}')"));
     Ok(())
 }
 
