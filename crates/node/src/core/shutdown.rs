@@ -60,7 +60,7 @@ impl Shutdown {
         self.plan().scheduled = Some(how);
     }
 
-    /// How the server is to end as soon as a worker sees to it.
+    /// How a signal has the server end.
     pub fn scheduled(&self) -> Option<ShutdownMode> {
         self.plan().scheduled
     }

@@ -82,7 +82,7 @@ pub fn begin(core: &Core, how: ShutdownMode) -> Result<Begun> {
     let now_ms = unix_ms();
     let until_ms = now_ms.saturating_add(timeout_s.saturating_mul(1000));
     // A failover, or a client, may rely on it that the stream does not grow while writes are paused.
-    let may_ask = shared.pause_in_force(now_ms).is_none();
+    let may_request = shared.pause_in_force(now_ms).is_none();
     {
         let _still = core.stop_others_despite_scripts();
         if shared.shutdown.waiting().is_some() {
@@ -96,8 +96,8 @@ pub fn begin(core: &Core, how: ShutdownMode) -> Result<Begun> {
     }
     if !has_caught_up(core, false) {
         shared.log.notice(format_args!("Waiting for replicas before shutting down."));
-        if may_ask {
-            ask_replicas(core);
+        if may_request {
+            request_acks(core);
         }
         return Ok(Begun::Waits);
     }
@@ -141,13 +141,13 @@ pub fn go_on(core: &Core) {
     let _ = end_planned(core, waiting.how);
 }
 
-/// The server goes on: writes do, and who waits within SHUTDOWN gets an error. Whether it was to end.
+/// The server goes on: writes do, and clients that wait within SHUTDOWN get an error. Whether it was to end.
 pub fn call_off(core: &Core) -> bool {
     let shared = core.shared;
     if !shared.shutdown.is_planned() {
         return false;
     }
-    // So that whoever has called SHUTDOWN either waits by now or has not been executed.
+    // So that each SHUTDOWN has either begun to wait by now or has not been executed.
     let _still = core.stop_others_despite_scripts();
     if !shared.shutdown.call_off() {
         return false;
@@ -162,12 +162,12 @@ pub fn call_off(core: &Core) -> bool {
     true
 }
 
-/// The error for who called SHUTDOWN while the server goes on.
+/// The error for callers of SHUTDOWN while the server goes on.
 pub fn refusal() -> CommandError {
     CommandError::text("ERR Errors trying to SHUTDOWN. Check logs.")
 }
 
-/// Ends a server that has waited for its replicas, or need not; else it is called off.
+/// Ends a server whose replicas have caught up, or whose time is up. If that fails it is called off.
 fn end_planned(core: &Core, how: ShutdownMode) -> Result<()> {
     let called_off = || !core.shared.shutdown.is_planned();
     let ended = end(core, how, called_off);
@@ -182,9 +182,9 @@ fn is_in_the_way(shared: &Shared, how: ShutdownMode) -> bool {
     shared.is_busy() && !shared.is_loading() && saves(&shared.config(), how)
 }
 
-/// Whether all replicas have what the server had when writes were held back; `asks` whether they are asked
-/// again if more was appended since. O(replicas).
-fn has_caught_up(core: &Core, asks: bool) -> bool {
+/// Whether all replicas have acknowledged what the server had when writes were held back. With `requests`,
+/// they are requested to acknowledge again if more was appended since. O(replicas).
+fn has_caught_up(core: &Core, requests: bool) -> bool {
     let shared = core.shared;
     shared.pump(core.id);
     let end = shared.keyspace.journal().end();
@@ -192,8 +192,8 @@ fn has_caught_up(core: &Core, asks: bool) -> bool {
     if end != waiting.end {
         // A script that took long has ended, or replicas were sent a PING.
         shared.shutdown.move_target(end, end);
-        if asks {
-            ask_replicas(core);
+        if requests {
+            request_acks(core);
         }
         return false;
     }
@@ -206,9 +206,9 @@ fn has(member: &Member, place: Ticket) -> bool {
     member.has_acked && member.acked_place.is_some_and(|acked| acked >= place)
 }
 
-/// Has replicas tell at once what they have; those of a replica do it once a second. What that adds to the
-/// stream need not be acknowledged.
-fn ask_replicas(core: &Core) {
+/// Requests that replicas acknowledge at once what they have; replicas of a replica do it once a second. The
+/// request itself need not be acknowledged.
+fn request_acks(core: &Core) {
     let shared = core.shared;
     let Some(waiting) = shared.shutdown.waiting() else { return };
     let journal = shared.keyspace.journal();
@@ -219,7 +219,7 @@ fn ask_replicas(core: &Core) {
     }
 }
 
-/// Tells the log which replicas lack something of what the server has.
+/// Logs which replicas lack something of what the server has.
 fn report_replicas(core: &Core) {
     let shared = core.shared;
     shared.pump(core.id);

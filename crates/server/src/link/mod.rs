@@ -55,8 +55,9 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc::RecvTimeoutError;
 use std::time::Duration;
 
-/// How long after a failure the next connection is tried.
+/// How long after failures the next connection is tried, at most, and after the first of them.
 const RETRY: Duration = Duration::from_secs(1);
+const RETRY_FIRST: Duration = Duration::from_millis(20);
 /// A full copy whose link does not last doubles the time to the next connection, up to this: a copy costs
 /// the primary much more than a connection.
 const COPY_RETRY_MAX: Duration = Duration::from_secs(5);
@@ -146,20 +147,21 @@ impl Link {
     }
 
     fn run(&self) {
+        let mut failures = 0;
         while self.is_wanted() {
             let config = self.shared.config();
             let Some(address) = config.replication.replicaof.clone() else { return };
             let began = Instant::now();
             self.copies.begin_connection();
             let ended = self.connect(&config, &address);
-            let followed = self.primary().phase() == Phase::Connected;
+            let phase = self.primary().phase();
             let log = &self.shared.log;
             if !self.is_wanted() {
                 return;
             }
             self.primary().disconnect(self.generation);
             // What its commands have registered here ends with the connection.
-            if followed && self.primary().stream.end(|| self.is_wanted()) {
+            if phase == Phase::Connected && self.primary().stream.end(|| self.is_wanted()) {
                 self.shared.mailboxes[0].wake();
             }
             if self.set_phase(Phase::Connect).is_err() {
@@ -175,10 +177,16 @@ impl Link {
                 Err(Failure::Refused(why)) => log.warning(format_args!("{why}")),
                 Ok(()) => {}
             }
-            let until = match (followed, self.copies.delay(RECONNECT)) {
-                (true, RECONNECT) => began + RECONNECT,
-                (true, delay) => Instant::now() + delay,
-                (false, _) => Instant::now() + self.copies.delay(RETRY),
+            failures = if phase == Phase::Connected { 0 } else { failures + 1 };
+            let usual = match phase {
+                Phase::Connected => RECONNECT,
+                // A snapshot was begun for this, which is not to happen again and again.
+                Phase::Sync => RETRY,
+                _ => retry_after(failures),
+            };
+            let until = match self.copies.delay(usual) {
+                RECONNECT if phase == Phase::Connected => began + RECONNECT,
+                delay => Instant::now() + delay,
             };
             while self.is_wanted() && Instant::now() < until {
                 thread::park_timeout(LOOK_AGAIN);
@@ -379,6 +387,13 @@ impl Link {
     }
 }
 
+/// How long to wait after so many failures in succession. Servers that are started together find each other
+/// soon: sentinels ask a primary for its replicas when they start, and then not for ten seconds.
+fn retry_after(failures: u32) -> Duration {
+    let doubled = RETRY_FIRST.saturating_mul(1 << failures.saturating_sub(1).min(16));
+    doubled.min(RETRY)
+}
+
 /// How fast small parts of the stream come, in the time since its connection was made.
 #[derive(Default)]
 struct Pace {
@@ -468,6 +483,13 @@ mod tests {
         assert_eq!(copies.delay(RECONNECT), RECONNECT);
         copies.note_lasted();
         assert_eq!(delays(RETRY), [1000, 2000, 4000, 5000, 5000, 5000, 5000, 5000, 5000]);
+    }
+
+    #[test]
+    fn a_primary_that_is_not_ready_is_tried_soon_and_then_once_a_second() {
+        let waits: Vec<u128> = (1..=8).map(|failures| retry_after(failures).as_millis()).collect();
+        assert_eq!(waits, [20, 40, 80, 160, 320, 640, 1000, 1000]);
+        assert_eq!(retry_after(u32::MAX), RETRY);
     }
 
     #[test]
