@@ -51,14 +51,16 @@ pub struct Launch {
 }
 
 impl Launch {
-    /// A server of `program`: no persistence, DEBUG and protected settings allowed, as the tests
-    /// need them.
+    /// A server of `program`: no persistence, DEBUG and protected settings allowed, and no wait for
+    /// replicas before it ends, as the tests need them.
     pub fn new(program: Program) -> Launch {
         Launch::bare(program)
             .set("save", "")
             .set("appendonly", "no")
             .set("enable-debug-command", "yes")
             .set("enable-protected-configs", "yes")
+            // The servers of a test end in any order, and links between them may be held up.
+            .set("shutdown-timeout", "0")
     }
 
     /// A server of `program` with nothing set but where it listens and writes.

@@ -178,8 +178,7 @@ pub(super) const SERVICE: &[Directive] = &[
     Directive::new("shutdown-on-sigterm", "default", Kind::Many(special::SHUTDOWN_ON_SIGTERM))
         .about("What SIGTERM does, in the same words."),
     Directive::integer("shutdown-timeout", "10", (0, INT_MAX), field!(process.shutdown_timeout_s))
-        .about("Seconds for which an end would wait for replicas that lag.")
-        .planned(),
+        .about("Seconds for which a clean shutdown waits for replicas that lag; 0 for not at all."),
     Directive::choice("oom-score-adj", "no", choice!(process.oom_score_adj))
         .about("Whether the kernel's score for killing processes when memory is short is set.")
         .planned(),

@@ -50,6 +50,8 @@ pub mod flag {
     pub const PUBSUB: u32 = 1 << 16;
     /// The user it acts as was changed since it last looked.
     pub const USER_CHANGED: u32 = 1 << 17;
+    /// It waits within SHUTDOWN: it is replied to only if the server does not end.
+    pub const AWAITS_END: u32 = 1 << 18;
 }
 
 /// What others may know of a client.

@@ -69,6 +69,8 @@ pub enum Unblocked {
     Error,
     /// This server has become a replica. The connection is closed behind it.
     RoleChanged,
+    /// The end of the server that it waits for is given up.
+    EndGivenUp,
     /// Its user may not run the command any more.
     Forbidden(Denied),
 }

@@ -1,4 +1,4 @@
-//! CLIENT PAUSE: for a while, commands (or only writing ones) wait.
+//! CLIENT PAUSE, and what the server itself holds back: for a while, commands (or only writing ones) wait.
 
 use brisk_structures::poison::EvenPoisoned;
 use std::sync::{Mutex, MutexGuard};
@@ -10,6 +10,16 @@ pub enum Paused {
     All,
 }
 
+/// For which purpose the server itself holds writes back, whatever clients ask for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Hold {
+    /// A replica is to take over.
+    Failover = 1,
+    /// Replicas are to catch up before the server ends.
+    Shutdown = 2,
+}
+
 /// The pauses in force, if any. What they arm is changed under their lock, so that the end of one pause
 /// cannot disarm the next.
 #[derive(Debug, Default)]
@@ -19,14 +29,14 @@ pub struct Pause(Mutex<Pauses>);
 struct Pauses {
     /// What clients asked for, and until when.
     asked: Option<(Paused, u64)>,
-    /// A failover goes on: nothing is written, whatever clients ask for.
-    fails_over: bool,
+    /// Bits of [`Hold`]: while one is set nothing is written.
+    holds: u8,
 }
 
 impl Pauses {
     fn in_force(&self, now_ms: u64) -> Option<(Paused, u64)> {
         let asked = self.asked.filter(|(_, until)| *until > now_ms);
-        match (asked, self.fails_over) {
+        match (asked, self.holds != 0) {
             (asked, false) => asked,
             (Some((what, _)), true) => Some((what, u64::MAX)),
             (None, true) => Some((Paused::Writes, u64::MAX)),
@@ -46,22 +56,25 @@ impl Pause {
         arm();
     }
 
-    /// Ends any pause but that of a failover.
+    /// Ends the pause that clients asked for.
     pub fn end(&self, disarm: impl FnOnce()) {
         let mut pauses = self.lock();
         pauses.asked = None;
-        if !pauses.fails_over {
+        if pauses.holds == 0 {
             disarm();
         }
     }
 
-    /// A failover begins, or is over.
-    pub fn set_fails_over(&self, fails_over: bool, arm: impl FnOnce()) {
+    /// Holds writes back for a purpose, until [`Pause::release`].
+    pub fn hold(&self, purpose: Hold, arm: impl FnOnce()) {
         let mut pauses = self.lock();
-        pauses.fails_over = fails_over;
-        if fails_over {
-            arm();
-        }
+        pauses.holds |= purpose as u8;
+        arm();
+    }
+
+    /// Writes are no longer held back for this purpose. Who asks next disarms if nothing else is in force.
+    pub fn release(&self, purpose: Hold) {
+        self.lock().holds &= !(purpose as u8);
     }
 
     /// What is paused at `now_ms`, and until when.
@@ -111,14 +124,28 @@ mod tests {
     }
 
     #[test]
-    fn clients_cannot_end_the_pause_of_a_failover() {
+    fn clients_cannot_end_what_the_server_holds_back() {
+        for purpose in [Hold::Failover, Hold::Shutdown] {
+            let pause = Pause::default();
+            begin(&pause, Paused::All, 2000, 1000);
+            pause.hold(purpose, || ());
+            pause.end(|| panic!("it goes on"));
+            assert_eq!(pause.in_force(9_999_999), Some((Paused::Writes, u64::MAX)));
+            pause.release(purpose);
+            assert_eq!(pause.in_force(1000), None);
+        }
+    }
+
+    #[test]
+    fn writes_are_held_back_until_each_purpose_is_over() {
         let pause = Pause::default();
-        begin(&pause, Paused::All, 2000, 1000);
-        pause.set_fails_over(true, || ());
-        pause.end(|| panic!("it goes on"));
-        assert_eq!(pause.in_force(9_999_999), Some((Paused::Writes, u64::MAX)));
-        pause.set_fails_over(false, || ());
-        assert_eq!(pause.in_force(1000), None);
+        pause.hold(Hold::Failover, || ());
+        pause.hold(Hold::Shutdown, || ());
+        pause.release(Hold::Failover);
+        assert_eq!(pause.in_force(1), Some((Paused::Writes, u64::MAX)));
+        pause.in_force_or(1, || panic!("still in force"));
+        pause.release(Hold::Shutdown);
+        assert_eq!(pause.in_force(1), None);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use super::debug_switches::DebugSwitches;
 use super::mailbox::{Mailbox, Message};
-use super::pause::{Pause, Paused};
+use super::pause::{Hold, Pause, Paused};
 use super::process::Process;
 use super::quiesce::Quiesce;
 use super::settings::Settings;
@@ -38,7 +38,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 pub mod armed {
     /// `maxmemory` is set.
     pub const MAXMEMORY: u32 = 1;
-    /// CLIENT PAUSE is in force.
+    /// CLIENT PAUSE is in force, or the server holds writes back.
     pub const PAUSE: u32 = 1 << 1;
     /// Somebody runs MONITOR.
     pub const MONITOR: u32 = 1 << 2;
@@ -347,14 +347,14 @@ impl Shared {
         }
     }
 
-    /// A failover begins: until it is over nothing is written.
-    pub fn begin_failover_pause(&self) {
-        self.pause.set_fails_over(true, || self.arm(armed::PAUSE, true));
+    /// Nothing is written until [`Shared::release_writes`] for the same purpose.
+    pub fn hold_writes(&self, purpose: Hold) {
+        self.pause.hold(purpose, || self.arm(armed::PAUSE, true));
     }
 
-    /// It is over: what waited goes on at once, unless clients have paused it too.
-    pub fn end_failover_pause(&self) {
-        self.pause.set_fails_over(false, || {});
+    /// That is over: what waited goes on at once, unless it is paused for another reason too.
+    pub fn release_writes(&self, purpose: Hold) {
+        self.pause.release(purpose);
         for mailbox in &self.mailboxes {
             mailbox.send(Message::Unpause);
         }

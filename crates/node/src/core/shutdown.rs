@@ -1,11 +1,19 @@
-//! Ending the server: asked for by a signal or by SHUTDOWN, carried out by boot.
+//! The end of the server: requested by a signal or by SHUTDOWN, carried out by boot.
 //!
-//! A signal after which the dataset is to be saved waits for a worker, which alone can do that.
+//! ```text
+//!  SIGTERM ── scheduled ──┐
+//!                         ├─ waits for replicas ── saved, synchronised ── is asked ── the process ends
+//!  SHUTDOWN ──────────────┘        │ SHUTDOWN ABORT, or it cannot be saved
+//!                                  └─ called off
+//! ```
+//! A signal after which a worker has something to do waits for the timers of one. What is done at each step
+//! is in `persistence/ending.rs`.
 
 use brisk_config::choice::ShutdownMode;
+use brisk_engine::keyspace::Ticket;
 use brisk_structures::poison::EvenPoisoned;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Condvar, Mutex};
+use std::sync::{Condvar, Mutex, MutexGuard};
 
 /// Whether and how the server is to end.
 #[derive(Debug, Default)]
@@ -14,8 +22,29 @@ pub struct Shutdown {
     is_asked: AtomicBool,
     exit_code: Mutex<Option<u8>>,
     asked: Condvar,
+    plan: Mutex<Plan>,
+}
+
+/// What comes before the end.
+#[derive(Debug, Default)]
+struct Plan {
     /// What a signal asked for and a worker is to do first.
-    scheduled: Mutex<Option<ShutdownMode>>,
+    scheduled: Option<ShutdownMode>,
+    waiting: Option<Waiting>,
+}
+
+/// The wait for replicas.
+#[derive(Debug, Clone, Copy)]
+pub struct Waiting {
+    /// How the server ends then.
+    pub how: ShutdownMode,
+    /// When it ends whatever the replicas have, in Unix ms.
+    pub until_ms: u64,
+    /// Up to where in the stream replicas are to have it.
+    pub target: Ticket,
+    /// The end of the stream when that was determined: behind the target there may be the request that
+    /// replicas acknowledge what they have.
+    pub end: Ticket,
 }
 
 impl Shutdown {
@@ -26,19 +55,50 @@ impl Shutdown {
         self.asked.notify_all();
     }
 
-    /// Leaves the end to the worker that calls [`Shutdown::scheduled`].
+    /// Leaves the end to the worker whose timers go on with it.
     pub fn schedule(&self, how: ShutdownMode) {
-        *self.scheduled.lock().even_poisoned() = Some(how);
+        self.plan().scheduled = Some(how);
     }
 
-    /// How the server is to end as soon as a worker sees to it.
+    /// How a signal has the server end.
     pub fn scheduled(&self) -> Option<ShutdownMode> {
-        *self.scheduled.lock().even_poisoned()
+        self.plan().scheduled
+    }
+
+    /// The server ends when replicas have caught up.
+    pub fn wait_for_replicas(&self, waiting: Waiting) {
+        self.plan().waiting = Some(waiting);
+    }
+
+    /// Replicas are to have more than was known before, unless the end was called off meanwhile.
+    pub fn move_target(&self, target: Ticket, end: Ticket) {
+        if let Some(waiting) = &mut self.plan().waiting {
+            (waiting.target, waiting.end) = (target, end);
+        }
+    }
+
+    /// The wait for replicas that is going on.
+    pub fn waiting(&self) -> Option<Waiting> {
+        self.plan().waiting
     }
 
     /// The server goes on; whether it was to end.
-    pub fn unschedule(&self) -> bool {
-        self.scheduled.lock().even_poisoned().take().is_some()
+    pub fn call_off(&self) -> bool {
+        let mut plan = self.plan();
+        // Both, whichever was first.
+        let (scheduled, waiting) = (plan.scheduled.take(), plan.waiting.take());
+        scheduled.is_some() || waiting.is_some()
+    }
+
+    /// Whether a signal or a client has asked for the end and it was not called off.
+    pub fn is_planned(&self) -> bool {
+        let plan = self.plan();
+        plan.scheduled.is_some() || plan.waiting.is_some()
+    }
+
+    /// Whether the server ends, or is to.
+    pub fn is_in_progress(&self) -> bool {
+        self.is_asked() || self.is_planned()
     }
 
     /// Whether the end was asked for.
@@ -55,5 +115,9 @@ impl Shutdown {
             }
             code = self.asked.wait(code).even_poisoned();
         }
+    }
+
+    fn plan(&self) -> MutexGuard<'_, Plan> {
+        self.plan.lock().even_poisoned()
     }
 }

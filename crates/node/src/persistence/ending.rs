@@ -1,15 +1,43 @@
-//! The end of the server, and what is brought to the disk before it.
+//! The end of the server: replicas catch up, and what is to be kept is brought to the disk.
+//!
+//! ```text
+//!  begin ─┬─ no replica, or all have everything ───────────────┬─ end: snapshot, append-only file ─ exit
+//!         └─ writes wait; the timers look whether replicas     │    │ cannot
+//!            have caught up, or `shutdown-timeout` has passed ─┘    └─ call_off: writes go on, callers of
+//!                └───────────────── SHUTDOWN ABORT ────────────────►   SHUTDOWN get an error
+//! ```
+//!
+//! Writes are held back while all other workers stand still. So whatever was acknowledged to a client before
+//! lies before the place that replicas are waited for, and nothing is written after it but by a script that
+//! takes long: the place is determined anew as long as the stream grows.
 //!
 //! After the snapshot nobody is served any more: what a client would write then, and be answered,
 //! would be lost.
 
 use super::aof::rewrite;
 use super::{bgsave, snapshot};
+use crate::clients::flag;
 use crate::core::Core;
+use crate::core::mailbox::{Message, Unblocked};
+use crate::core::pause::Hold;
 use crate::core::shared::Shared;
+use crate::core::shutdown::Waiting;
+use crate::replication::acks::ASK;
+use crate::replication::feed::Member;
 use brisk_config::Config;
 use brisk_config::choice::ShutdownMode;
+use brisk_engine::keyspace::Ticket;
 use brisk_engine::{CommandError, Result};
+use brisk_reactor::unix_ms;
+
+/// What became of a request to end the server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Begun {
+    /// It ends.
+    Ends,
+    /// It ends when replicas have caught up.
+    Waits,
+}
 
 /// Whether the dataset is saved before the server ends.
 pub fn saves(config: &Config, how: ShutdownMode) -> bool {
@@ -18,23 +46,229 @@ pub fn saves(config: &Config, how: ShutdownMode) -> bool {
 
 /// Whether a worker has something to do before the server ends.
 pub fn concerns_workers(shared: &Shared, how: ShutdownMode) -> bool {
+    let feed = &shared.replication.feed;
+    writes_files(shared, how) || feed.replica_count() > 0 || feed.has_waiting()
+}
+
+/// Whether something is brought to the disk before the server ends.
+fn writes_files(shared: &Shared, how: ShutdownMode) -> bool {
     shared.aof.is_on() || rewrite::is_first(shared) || saves(&shared.config(), how)
 }
 
-/// Ends the server, after a snapshot if there is to be one. O(all data) then.
+/// Ends the server, or begins to wait for replicas before. If another request waits for them already, its
+/// options count.
 ///
 /// # Errors
-/// The server goes on: the snapshot failed, or, with [`CommandError::SlotBusy`], everybody would
-/// have to stand still and a script takes long.
-pub fn end(core: &Core, how: ShutdownMode) -> Result<()> {
+/// The server goes on: it cannot be saved, or, with [`CommandError::SlotBusy`], a script takes long and
+/// what it has half done would be saved.
+pub fn begin(core: &Core, how: ShutdownMode) -> Result<Begun> {
     let shared = core.shared;
+    if shared.shutdown.waiting().is_some() {
+        return Ok(Begun::Waits);
+    }
+    if is_in_the_way(shared, how) {
+        return Err(CommandError::SlotBusy);
+    }
+    shared.log.notice(format_args!("User requested shutdown..."));
+    // By a signal, then.
+    let was_planned = shared.shutdown.is_planned();
+    let timeout_s = core.config.process.shutdown_timeout_s.max(0).unsigned_abs();
+    let feed = &shared.replication.feed;
+    let has_replicas = feed.replica_count() > 0 || feed.has_waiting();
+    if how.now || timeout_s == 0 || !has_replicas || shared.is_loading() {
+        end(core, how, || was_planned && !shared.shutdown.is_planned())?;
+        return Ok(Begun::Ends);
+    }
+    let now_ms = unix_ms();
+    let until_ms = now_ms.saturating_add(timeout_s.saturating_mul(1000));
+    // A failover, or a client, may rely on it that the stream does not grow while writes are paused.
+    let may_request = shared.pause_in_force(now_ms).is_none();
+    {
+        let _still = core.stop_others_despite_scripts();
+        if shared.shutdown.waiting().is_some() {
+            // Another worker was first.
+            return Ok(Begun::Waits);
+        }
+        shared.hold_writes(Hold::Shutdown);
+        shared.pump(core.id);
+        let end = shared.keyspace.journal().end();
+        shared.shutdown.wait_for_replicas(Waiting { how, until_ms, target: end, end });
+    }
+    if !has_caught_up(core, false) {
+        shared.log.notice(format_args!("Waiting for replicas before shutting down."));
+        if may_request {
+            request_acks(core);
+        }
+        return Ok(Begun::Waits);
+    }
+    match end_planned(core, how) {
+        // A script has begun to take long: the timers see to the end.
+        Err(CommandError::SlotBusy) => Ok(Begun::Waits),
+        ended => ended.map(|()| Begun::Ends),
+    }
+}
+
+/// Goes on with an end that a signal asked for, or that waits for replicas. For the timers of one worker.
+pub fn go_on(core: &Core) {
+    let shared = core.shared;
+    let Some(waiting) = shared.shutdown.waiting() else {
+        if let Some(how) = shared.shutdown.scheduled() {
+            match begin(core, how) {
+                // At one of the next turns.
+                Err(CommandError::SlotBusy) => {}
+                Ok(Begun::Waits) => {}
+                // Why the server goes on is in the log.
+                Ok(Begun::Ends) | Err(_) => {
+                    shared.shutdown.call_off();
+                }
+            }
+        }
+        return;
+    };
+    let is_late = unix_ms() >= waiting.until_ms;
+    if !is_late {
+        if !has_caught_up(core, true) {
+            return;
+        }
+        // A script that took long may have ended since. When no script takes long, nothing is written any more;
+        // one that goes on is cut off.
+        let still = core.stop_others();
+        if still.is_ok() && !has_caught_up(core, true) {
+            return;
+        }
+    }
+    // Why the server goes on, if it does, is in the log.
+    let _ = end_planned(core, waiting.how);
+}
+
+/// The server goes on: writes do, and clients that wait within SHUTDOWN get an error. Whether it was to end.
+pub fn call_off(core: &Core) -> bool {
+    let shared = core.shared;
+    if !shared.shutdown.is_planned() {
+        return false;
+    }
+    // So that each SHUTDOWN has either begun to wait by now or has not been executed.
+    let _still = core.stop_others_despite_scripts();
+    if !shared.shutdown.call_off() {
+        return false;
+    }
+    shared.release_writes(Hold::Shutdown);
+    for client in shared.clients.list().iter().filter(|client| client.has(flag::AWAITS_END)) {
+        if client.waiter().as_ref().is_some_and(|waiter| waiter.end()) {
+            let (token, id, how) = (client.token, client.id, Unblocked::EndGivenUp);
+            shared.mailboxes[client.worker].send(Message::Unblock { token, id, how });
+        }
+    }
+    true
+}
+
+/// The error for callers of SHUTDOWN while the server goes on.
+pub fn refusal() -> CommandError {
+    CommandError::text("ERR Errors trying to SHUTDOWN. Check logs.")
+}
+
+/// Ends a server whose replicas have caught up, or whose time is up. If that fails it is called off.
+fn end_planned(core: &Core, how: ShutdownMode) -> Result<()> {
+    let called_off = || !core.shared.shutdown.is_planned();
+    let ended = end(core, how, called_off);
+    if !matches!(ended, Ok(()) | Err(CommandError::SlotBusy)) {
+        call_off(core);
+    }
+    ended
+}
+
+/// Whether a script takes long, and what it has half done would be saved.
+fn is_in_the_way(shared: &Shared, how: ShutdownMode) -> bool {
+    shared.is_busy() && !shared.is_loading() && saves(&shared.config(), how)
+}
+
+/// Whether all replicas have acknowledged what the server had when writes were held back. With `requests`,
+/// they are requested to acknowledge again if more was appended since. O(replicas).
+fn has_caught_up(core: &Core, requests: bool) -> bool {
+    let shared = core.shared;
+    shared.pump(core.id);
+    let end = shared.keyspace.journal().end();
+    let Some(waiting) = shared.shutdown.waiting() else { return false };
+    if end != waiting.end {
+        // A script that took long has ended, or replicas were sent a PING.
+        shared.shutdown.move_target(end, end);
+        if requests {
+            request_acks(core);
+        }
+        return false;
+    }
+    let lacks = |member: &Member| !has(member, waiting.target);
+    shared.replication.feed.count(lacks) == 0
+}
+
+/// Whether a replica has acknowledged the stream up to this place.
+fn has(member: &Member, place: Ticket) -> bool {
+    member.has_acked && member.acked_place.is_some_and(|acked| acked >= place)
+}
+
+/// Requests that replicas acknowledge at once what they have; replicas of a replica do it once a second. The
+/// request itself need not be acknowledged.
+fn request_acks(core: &Core) {
+    let shared = core.shared;
+    let Some(waiting) = shared.shutdown.waiting() else { return };
+    let journal = shared.keyspace.journal();
+    if shared.replication.feed.replica_count() > 0 && journal.end() == waiting.end {
+        journal.append_request(ASK);
+        shared.shutdown.move_target(waiting.target, journal.end());
+        shared.pump(core.id);
+    }
+}
+
+/// Logs which replicas lack something of what the server has.
+fn report_replicas(core: &Core) {
+    let shared = core.shared;
+    shared.pump(core.id);
+    let place = match shared.shutdown.waiting() {
+        Some(waiting) => waiting.target,
+        None => shared.keyspace.journal().end(),
+    };
+    let (offset, now_ms) = (shared.replication.history.offset(place), unix_ms());
+    let members = shared.replication.feed.members();
+    let mut in_sync = 0;
+    for member in &members {
+        if has(member, place) {
+            in_sync += 1;
+            continue;
+        }
+        let lag_s = if member.is_online() { member.lag_s(now_ms) } else { 0 };
+        shared.log.warning(format_args!(
+            "Lagging replica {} reported offset {} behind master, lag={lag_s}, state={}.",
+            member.name(),
+            offset.wrapping_sub(member.acked).cast_signed(),
+            member.attachment.stage().word()
+        ));
+    }
+    if !members.is_empty() {
+        let count = members.len();
+        shared
+            .log
+            .notice(format_args!("{in_sync} of {count} replicas are in sync when shutting down."));
+    }
+}
+
+/// Ends the server, after a snapshot if there is to be one. O(all data) then. Nothing is done if it was
+/// called off while this worker waited for the others.
+///
+/// # Errors
+/// As of [`begin`], or it was called off.
+fn end(core: &Core, how: ShutdownMode, called_off: impl Fn() -> bool) -> Result<()> {
+    let shared = core.shared;
+    if is_in_the_way(shared, how) {
+        return Err(CommandError::SlotBusy);
+    }
+    report_replicas(core);
     if bgsave::is_saving(shared) {
         shared.log.warning(format_args!("There is a child saving an .rdb. Killing it!"));
         shared.snapshots.give_up();
         shared.replication.give_up("the server is about to end");
     }
     // While the dataset is being loaded, the file has all of it.
-    if !shared.is_loading() && concerns_workers(shared, how) {
+    if !shared.is_loading() && writes_files(shared, how) {
         if rewrite::is_first(shared) {
             let log = &shared.log;
             if !how.force {
@@ -52,6 +286,9 @@ pub fn end(core: &Core, how: ShutdownMode) -> Result<()> {
             Err(CommandError::SlotBusy) if !saves => None,
             other => other?,
         };
+        if called_off() {
+            return Err(refusal());
+        }
         if shared.aof.is_on() {
             shared.log.notice(format_args!("Calling fsync() on the AOF file."));
             shared.pump(core.id);
@@ -73,6 +310,8 @@ pub fn end(core: &Core, how: ShutdownMode) -> Result<()> {
         if let Some(quiesced) = quiesced {
             quiesced.keep_for_good();
         }
+    } else if called_off() {
+        return Err(refusal());
     }
     shared.shutdown.ask(0);
     Ok(())
@@ -82,5 +321,5 @@ fn cannot_end(shared: &Shared) -> CommandError {
     shared.log.warning(format_args!(
         "Errors trying to shut down the server. Check the logs for more information."
     ));
-    CommandError::text("ERR Errors trying to SHUTDOWN. Check logs.")
+    refusal()
 }

@@ -78,6 +78,17 @@ pub enum Stage {
     Online,
 }
 
+impl Stage {
+    /// As INFO and the log name it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Stage::Waits => "wait_bgsave",
+            Stage::GetsSnapshot => "send_bulk",
+            Stage::Online => "online",
+        }
+    }
+}
+
 /// A replica's part in the stream, for its worker and for who makes snapshots.
 pub struct Attachment {
     stage: AtomicU8,

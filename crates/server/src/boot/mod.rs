@@ -546,6 +546,7 @@ fn watch_signals(shared: &'static Shared, log: &Arc<Log>) -> Result<(), String> 
                     continue;
                 }
                 let (config, shutdown) = (shared.config(), &shared.shutdown);
+                // An end that SHUTDOWN has begun is not insisted upon by the first signal.
                 let is_ending = shutdown.is_asked() || shutdown.scheduled().is_some();
                 if signal == SIGINT && is_ending {
                     log.warning(format_args!("You insist... exiting now."));
@@ -562,9 +563,10 @@ fn watch_signals(shared: &'static Shared, log: &Arc<Log>) -> Result<(), String> 
                     std::process::exit(0);
                 }
                 log.warning(format_args!("Received {name} scheduling shutdown..."));
-                if ending::concerns_workers(shared, how) {
+                if shutdown.is_planned() || ending::concerns_workers(shared, how) {
                     shutdown.schedule(how);
                 } else {
+                    log.notice(format_args!("User requested shutdown..."));
                     shutdown.ask(0);
                 }
             }

@@ -3,12 +3,12 @@
 use brisk_node::core::shared::Shared;
 use brisk_node::persistence::bgsave;
 
-/// Why clients should not be sent to this server; `None` if they should. The first of: it is ending; the
-/// dataset is being loaded; it is a replica that does not hear from its primary, so that what it
-/// knows is old; it refuses writes since the disk does not take them. A replica that is loading a
-/// full copy beside the data which it serves has no link, and is not ready.
+/// Why clients should not be sent to this server; `None` if they should. The first of: it is ending, or
+/// waits for its replicas to do so; the dataset is being loaded; it is a replica that does not hear from
+/// its primary, so that what it knows is old; it refuses writes since the disk does not take them. A
+/// replica that is loading a full copy beside the data which it serves has no link, and is not ready.
 pub(super) fn unready(shared: &Shared) -> Option<&'static str> {
-    if shared.shutdown.is_asked() || shared.quiesce.is_for_good() {
+    if shared.shutdown.is_in_progress() || shared.quiesce.is_for_good() {
         return Some("ending");
     }
     if shared.is_loading() {

@@ -78,11 +78,7 @@ fn of_replicas(view: &View<'_>, text: &mut Text) {
     }
     for (number, replica) in replicas.iter().enumerate() {
         let ip = replica.ip.map(|ip| ip.to_string()).unwrap_or_default();
-        let state = match replica.attachment.stage() {
-            Stage::Waits => "wait_bgsave",
-            Stage::GetsSnapshot => "send_bulk",
-            Stage::Online => "online",
-        };
+        let state = replica.attachment.stage().word();
         text.word(
             &format!("slave{number}"),
             &format!(

@@ -3,6 +3,7 @@
 use super::role;
 use brisk_config::value::{PrimaryAddress, Text};
 use brisk_node::core::Core;
+use brisk_node::core::pause::Hold;
 use brisk_node::core::shared::Shared;
 use brisk_node::replication::failover::{Attempt, Phase};
 use brisk_node::replication::feed::Member;
@@ -19,7 +20,7 @@ pub fn begin(core: &Core, attempt: Attempt) {
         None => shared.log.notice(format_args!("FAILOVER requested.")),
     }
     shared.replication.failover.set(Some(attempt));
-    shared.begin_failover_pause();
+    shared.hold_writes(Hold::Failover);
 }
 
 /// Hands over if a replica has everything by now, or if time is up. For the timers of one worker.
@@ -78,7 +79,7 @@ fn hand_over(core: &mut Core, attempt: Attempt, (host, port): (String, u16)) {
 /// The replica has taken over.
 pub(super) fn end(shared: &Shared) {
     shared.replication.failover.set(None);
-    shared.end_failover_pause();
+    shared.release_writes(Hold::Failover);
 }
 
 /// It is not to be: this server is the primary again. All other workers stand still.

@@ -6,7 +6,6 @@
 
 use crate::link::failover;
 use crate::worker::Worker;
-use brisk_engine::CommandError;
 use brisk_engine::keyspace::expire::{Sweeper, Swept};
 use brisk_engine::keyspace::{CutWalker, Walked};
 use brisk_net::tls::HANDSHAKE_MS_MAX;
@@ -144,7 +143,8 @@ impl Cron {
             return Duration::from_nanos(SAMPLE_PERIOD_NS);
         }
         if self.samples_server {
-            end_if_scheduled(worker);
+            // A script that takes long, or replicas, may be waited for.
+            ending::go_on(&worker.core);
         }
         if worker.core.shared.keyspace.is_emitting() && self.next_walk.is_none() {
             self.next_walk = Some(now);
@@ -397,19 +397,6 @@ impl Cron {
         let max = worker.core.memory_limit();
         figures.sample_limit(max > 0 && used > max, unix_ms());
         figures.sample_process();
-    }
-}
-
-/// Ends the server if a signal asked for it. While a script takes long that waits.
-fn end_if_scheduled(worker: &Worker) {
-    let shutdown = &worker.core.shared.shutdown;
-    let Some(how) = shutdown.scheduled() else { return };
-    match ending::end(&worker.core, how) {
-        Err(CommandError::SlotBusy) => {}
-        // Why the server goes on is in the log.
-        Ok(()) | Err(_) => {
-            shutdown.unschedule();
-        }
     }
 }
 

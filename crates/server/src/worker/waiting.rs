@@ -9,10 +9,12 @@ use brisk_acl::{Context, Denied};
 use brisk_engine::keyspace::Waiter;
 use brisk_engine::{CommandError, Reply};
 use brisk_node::clients::accounts::Account;
+use brisk_node::clients::flag;
 use brisk_node::core::mailbox::{Delivery, Unblocked};
 use brisk_node::core::session::{Session, Stall};
 use brisk_node::persistence::aof::state::Level;
 use brisk_node::persistence::aof::wait;
+use brisk_node::persistence::ending;
 use brisk_node::run::dispatch;
 use brisk_node::run::permission;
 use brisk_node::run::waiting;
@@ -97,6 +99,12 @@ impl Worker {
                 if let Some(session) = self.session_at(token.index()) {
                     session.close_after_reply();
                 }
+                reply.error(&error)
+            }
+            Unblocked::EndGivenUp => {
+                let error = ending::refusal();
+                dispatch::count_error(&self.core, &error);
+                waiting::book_wait(&mut self.core, &waiter, true, 0);
                 reply.error(&error)
             }
             Unblocked::Forbidden(denied) => {
@@ -216,6 +224,9 @@ impl Worker {
         session.acks = None;
         session.waiter = None;
         *session.record.waiter() = None;
+        if session.record.has(flag::AWAITS_END) {
+            session.record.set(flag::AWAITS_END, false);
+        }
         if let Some(timer) = session.wait_timer.take() {
             self.wait_timers.cancel(timer);
         }

@@ -1,10 +1,11 @@
-//! SHUTDOWN: ends the server.
+//! SHUTDOWN: ends the server, when its replicas have caught up.
 
 use brisk_config::choice::ShutdownMode;
 use brisk_engine::command::{Arg, Flags, Group, Spec};
 use brisk_engine::{Args, CommandError, Outcome, Result};
+use brisk_node::clients::flag;
 use brisk_node::core::call::{Call, Command};
-use brisk_node::persistence::ending;
+use brisk_node::persistence::ending::{self, Begun};
 
 /// What SHUTDOWN was asked to do: `None` to give up an end that waits for something.
 fn parse(args: &mut Args<'_>) -> Result<Option<ShutdownMode>> {
@@ -33,26 +34,42 @@ fn parse(args: &mut Args<'_>) -> Result<Option<ShutdownMode>> {
 
 fn shutdown(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     let asked = parse(args)?;
-    let shared = &call.core.shared;
+    let shared = call.core.shared;
     let Some(how) = asked else {
-        // Only a signal's waits for something: for the timers.
-        if !shared.shutdown.unschedule() {
+        if !ending::call_off(call.core) {
             return Err(CommandError::text("ERR No shutdown in progress."));
         }
         shared.log.notice(format_args!("Shutdown manually aborted."));
         return Ok(call.reply.ok());
     };
+    if !how.now && call.session.repeats() {
+        let text = "ERR SHUTDOWN without NOW or ABORT isn't allowed for DENY BLOCKING client";
+        return Err(CommandError::text(text));
+    }
     if !how.nosave
         && let Some(busy) = shared.running_scripts.refusal(None)
     {
         // What a script has half done is neither saved nor lost unless the client says so.
         return Err(CommandError::text(busy));
     }
-    shared.log.notice(format_args!("User requested shutdown..."));
-    ending::end(call.core, how)?;
+    if ending::begin(call.core, how)? == Begun::Waits {
+        return Ok(wait(call, args));
+    }
     // No reply, and nothing more is executed: the connection ends with the process.
     call.session.close_at_once();
     Ok(Outcome::Replied)
+}
+
+/// The caller waits with the server for replicas. It gets a reply only if the server does not end.
+fn wait(call: &mut Call<'_>, args: &Args<'_>) -> Outcome {
+    let words: Vec<&[u8]> = args.words().collect();
+    let command = (call.row.spec, call.row.parent);
+    let request = (call.session.db, &*words);
+    let keyspace = &call.core.shared.keyspace;
+    let waiter = keyspace.waiter_without_keys(call.client(), command, request, None);
+    call.core.env.begin_wait(waiter);
+    call.session.record.set(flag::AWAITS_END, true);
+    Outcome::Waiting
 }
 
 const SHUTDOWN: Command = Command {

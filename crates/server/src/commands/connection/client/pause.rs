@@ -4,6 +4,7 @@ use super::{ADMIN, ROW};
 use brisk_engine::command::{Arg, Scope, Spec};
 use brisk_engine::number::parse_i64;
 use brisk_engine::{Args, CommandError, Outcome, Result};
+use brisk_node::clients::flag;
 use brisk_node::core::call::{Call, Command};
 use brisk_node::core::mailbox::{Message, Unblocked};
 use brisk_node::core::pause::Paused;
@@ -101,7 +102,7 @@ pub(super) const UNBLOCK: Command = Command {
     subcommands: &[],
 };
 
-/// Clients that wait for the end of a pause are not blocked in this sense.
+/// Clients that wait for the end of a pause, or of the server, are not blocked in this sense.
 fn unblock(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     let (id, reason) = (args.bytes()?, args.optional());
     if args.remaining() > 0 {
@@ -122,7 +123,8 @@ fn unblock(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     let Some(record) = u64::try_from(id).ok().and_then(|id| shared.clients.find(id)) else {
         return Ok(call.reply.integer(0));
     };
-    let ended = record.waiter().as_ref().is_some_and(|waiter| waiter.end());
+    let may_end = !record.has(flag::AWAITS_END);
+    let ended = may_end && record.waiter().as_ref().is_some_and(|waiter| waiter.end());
     if ended {
         let message = Message::Unblock { token: record.token, id: record.id, how };
         shared.mailboxes[record.worker].send(message);
