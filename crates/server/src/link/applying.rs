@@ -239,7 +239,7 @@ impl Applier {
             let end = begin + request.end;
             let part = &input[*sealed..end];
             if shared.aof.is_on() {
-                let args = batch.args(data, &request, shared.keyspace.hasher());
+                let args = batch.args(data, &request);
                 *is_encoded &= request::is_encoded(&input[*at..end], args.words());
             }
             let may_be_whole = !was_in_transaction || executes(&request);
