@@ -325,7 +325,7 @@ fn send_report(replica: &mut Conn, report: &str) {
     replica.send_raw(request.as_bytes());
 }
 
-/// Also what a replica passes on for one of its own replicas is no more than a claim.
+/// The same holds for reports that a replica relays for its own replicas.
 #[test]
 fn a_report_about_a_database_that_does_not_exist_is_ignored() {
     let primary = start(Brisk);

@@ -182,15 +182,17 @@ fn a_primary_that_does_not_read_is_told_later_or_not_and_the_link_stays() {
     assert_eq!(server.info("master_link_status"), "up");
 }
 
-/// A primary may have more databases than its replica. What a real Redis as the replica does then is to
-/// execute commands on whatever database was selected before.
+/// A primary may have more databases than its replica. A Redis replica then executes the commands on the
+/// database that was selected before.
 #[test]
 fn what_is_for_a_database_that_the_replica_lacks_changes_no_other() {
     if subject_is_redis() {
         return;
     }
+    /// Auxiliary fields of the dataset, and the commands that follow it.
+    type Case<'a> = (&'a [(&'a str, &'a str)], &'a [&'a [&'a str]]);
     let about_20: &[(&str, &str)] = &[("repl-stream-db", "20")];
-    let cases: [(&[(&str, &str)], &[&[&str]]); 6] = [
+    let cases: [Case<'_>; 6] = [
         (about_20, &[&["SET", "a", "1"]]),
         (&[("repl-stream-db", "4294967296")], &[&["SELECT", "20"], &["SET", "a", "1"]]),
         (
@@ -260,7 +262,7 @@ fn a_dataset_with_a_database_that_the_replica_lacks_is_refused_and_the_replica_l
     }
 }
 
-/// What its commands have registered with others ends with its connection, not with the next one.
+/// State that the primary's commands registered ends with its connection, not with the next connection.
 #[test]
 fn what_a_primary_has_registered_ends_with_its_connection() {
     if subject_is_redis() {
@@ -319,15 +321,15 @@ fn what_a_primary_has_registered_ends_with_its_connection() {
     assert_reply!(conn, "EXISTS unfinished", "(integer) 0");
 }
 
-/// What the keys of the test hold, and all databases.
+/// The values of the test's keys, and the counts of all databases.
 fn held(conn: &mut Conn) -> String {
     let keys = ["after", "x", "inl", "s", "part", "a"]
         .map(|key| conn.cmd(&format!("GET {key}")).to_string());
     format!("{} {}", keys.join(" "), conn.cmd("INFO keyspace").text())
 }
 
-/// A newer primary, or one with modules, sends what this server does not know. None of it is in its file: a
-/// real Redis restarts in all these cases with the same values, but for what is inline, which it refuses.
+/// A newer primary, or one with modules, sends commands that this server does not know. The file must not contain
+/// them. A Redis replica restarts with the same values in all these cases, except that it refuses inline requests.
 #[test]
 fn what_was_not_executed_is_not_in_the_append_only_file_of_the_replica() {
     if subject_is_redis() {
@@ -409,7 +411,7 @@ fn a_transaction_that_is_not_complete_is_held_once() {
     let came = (100 + SET.len() + sent).to_string();
     wait_until("it to be received", || conn.info("slave_read_repl_offset") == came);
     wait_until("it to be taken", || server.log().contains("is not complete"));
-    // A real Redis takes 1.8 times what it was sent. What is on its way may take 8 MiB more.
+    // A real Redis takes 1.8 times the bytes that it was sent.
     let taken = server.rss().saturating_sub(before);
     assert!(taken < sent as u64 * 18 / 10, "{taken} bytes for {sent}");
     assert_reply!(conn, "EXISTS large:0", "(integer) 0");
@@ -429,7 +431,7 @@ fn a_transaction_that_is_not_complete_is_held_once() {
     assert_reply!(conn, "EXISTS large:0", "(integer) 0");
 }
 
-/// A replica of Redis refuses it. That the primary cannot save is when replicas are needed most.
+/// A Redis replica refuses it. A primary that cannot save needs replicas most.
 #[test]
 fn a_primary_that_cannot_save_is_followed() {
     if subject_is_redis() {
@@ -453,7 +455,7 @@ fn a_primary_that_cannot_save_is_followed() {
     });
 }
 
-/// Offsets are signed numbers of 64 bits to others. A real Redis counts on until they are negative.
+/// Other servers read offsets as signed 64-bit integers. A Redis replica accepts these and overflows.
 #[test]
 fn an_offset_that_leaves_no_room_to_count_is_refused() {
     if subject_is_redis() {
@@ -478,7 +480,7 @@ fn an_offset_that_leaves_no_room_to_count_is_refused() {
     let offset = ((1_u64 << 62) + SET.len() as u64).to_string();
     wait_until("the offset", || conn.info("slave_repl_offset") == offset);
     assert_eq!(conn.info("master_link_status"), "up");
-    // What replicas of this one ask for and say may be anything.
+    // Replicas of this server may request and acknowledge any offset.
     for next in ["-9223372036854775808", "0", "9223372036854775807"] {
         let mut replica = server.connect();
         replica.send(&format!("PSYNC {ID} {next}"));

@@ -16,8 +16,8 @@ use std::path::Path;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// What a defect ends a process with, or who wants to see where it is; and others whose default is to end
-/// it without a word: limits of the system, a filter of system calls, and what anybody may send.
+/// Signals that end the process by default: those of a crash, and those of resource limits, system call
+/// filters and other processes.
 const SIGNALS: [libc::c_int; 14] = [
     libc::SIGSEGV,
     libc::SIGBUS,
@@ -34,7 +34,7 @@ const SIGNALS: [libc::c_int; 14] = [
     libc::SIGUSR2,
     libc::SIGIO,
 ];
-/// As many of them are faults: the instruction that has failed is repeated when the handler returns.
+/// The first of [`SIGNALS`] are faults: the faulting instruction is repeated when the handler returns.
 const FAULTS: usize = 4;
 /// Bytes of a report.
 const LINE_MAX: usize = 160;
@@ -81,7 +81,7 @@ extern "C" fn report(signal: libc::c_int, info: *mut libc::siginfo_t, _: *mut li
     let (code, address, sender) =
         unsafe { ((*info).si_code, (*info).si_addr() as usize, (*info).si_pid()) };
     let place = SIGNALS.iter().position(|one| *one == signal).unwrap_or(0);
-    // Others are not repeated when the handler returns.
+    // Other signals are not raised again when the handler returns.
     let is_fault = code > 0 && place < FAULTS;
     let is_sent = code <= 0;
     if let Some(before) = BEFORE[place].get() {

@@ -15,8 +15,8 @@ impl UnixMs {
     pub const MAX: UnixMs = UnixMs(u64::MAX);
 }
 
-/// A database that exists. Outside of this file one is made only from a number that was compared with
-/// how many databases there are, so that what indexes with it cannot fail.
+/// A database that exists. Outside this file, every constructor compares the number with the number of
+/// databases, so indexing with it cannot fail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct DbIndex(u32);
 
@@ -38,21 +38,21 @@ impl DbIndex {
         self.0
     }
 
-    /// As an index of what there is one of for each database.
+    /// The index into arrays with one element per database.
     #[inline]
     pub const fn index(self) -> usize {
         self.0 as usize
     }
 
-    /// Of a test, which knows how many databases it has.
+    /// For tests, which know their number of databases.
     #[cfg(test)]
     pub(crate) const fn of(number: u32) -> DbIndex {
         DbIndex(number)
     }
 }
 
-/// The number of a database as another server, or a file, gives it: there may be no such database here.
-/// `Keyspace::db` gives the database.
+/// The number of a database as another server or a file sends it. This server may not have that database;
+/// `Keyspace::db` looks it up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct DbNumber(pub u32);
 
@@ -70,7 +70,7 @@ impl SlotId {
     /// A slot that is known to exist.
     ///
     /// # Panics
-    /// If it does not. A number from outside is given to [`SlotId::checked`].
+    /// If it does not exist. Numbers from peers, files and clients go to [`SlotId::checked`].
     pub const fn new(slot: u16) -> SlotId {
         assert!((slot as usize) < SLOTS);
         SlotId(slot)

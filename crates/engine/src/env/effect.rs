@@ -205,9 +205,9 @@ pub struct Aftermath {
     /// What the running transaction is in the stream of another server, which this one relays; empty if
     /// it is in none, or is by now.
     relayed: Vec<u8>,
-    /// What the append-only file gets instead.
+    /// The bytes for the append-only file, if they differ.
     instead: Option<Vec<u8>>,
-    /// It is part of this server's stream by now.
+    /// These bytes are already part of this server's stream.
     is_relayed: bool,
     /// The running transaction changed something, and `relayed` says what.
     is_told: bool,
@@ -288,7 +288,7 @@ impl Aftermath {
 
     /// The next transaction comes from another server, in whose stream it is these bytes. They become
     /// part of this server's with its first change, while its slots are held. The append-only file gets the
-    /// same bytes, or what stands `instead`.
+    /// same bytes, or `instead`.
     pub fn begin_relay(&mut self, bytes: &[u8], instead: Option<Vec<u8>>) {
         (self.instead, self.is_relayed) = (instead, false);
         self.relayed.clear();
@@ -296,8 +296,9 @@ impl Aftermath {
         self.relayed.extend_from_slice(bytes);
     }
 
-    /// That transaction is done, with what it is in the other server's stream and what the append-only file
-    /// gets instead, which become part of this one's if they are not yet; or `None`, it was not run.
+    /// Ends that transaction. `done` has its bytes in the other server's stream, and the bytes for the
+    /// append-only file if they differ; they are appended unless a change has appended them already. `None`:
+    /// the transaction was not run.
     pub fn end_relay(&mut self, journal: &Journal, done: Option<(&[u8], Option<&[u8]>)>) {
         if let Some((bytes, instead)) = done.filter(|_| !self.is_relayed) {
             let _ = journal.relay(bytes, instead);

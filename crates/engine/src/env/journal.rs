@@ -48,20 +48,19 @@ struct State {
     db: Option<DbIndex>,
 }
 
-/// Where the append-only file gets something else than is in the stream: it has only what was executed, and
-/// only in the form that its readers know. The stream of another server keeps every byte, since offsets
-/// count them.
+/// A part of the stream that differs in the append-only file. The file contains only executed commands, in the
+/// one form that its readers accept. The stream of another server keeps every byte, because offsets count them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Edit {
-    /// The first byte, and how many there are, in what was taken of the stream.
+    /// First byte and length, within the bytes that were taken from the stream.
     pub at: usize,
     pub len: usize,
-    /// What the file gets in their place.
+    /// The replacement in the file; empty if the file omits the part.
     pub instead: Vec<u8>,
 }
 
 impl Edit {
-    /// What the file gets of a part of the stream, behind what is in `out`. O(the part).
+    /// Appends `part` to `out` as the file has it. O(bytes).
     pub fn apply(edits: &[Edit], part: &[u8], out: &mut Vec<u8>) {
         let mut from = 0;
         for edit in edits {
@@ -97,7 +96,7 @@ impl Journal {
     }
 
     /// Appends a part of the stream of another server, as it came; `None`, and nothing, if the stream is
-    /// this server's own by now. The append-only file gets the same, or what stands `instead`.
+    /// this server's own by now. The append-only file gets the same bytes, or `instead`.
     pub fn relay(&self, part: &[u8], instead: Option<&[u8]>) -> Option<Ticket> {
         let mut state = self.state.lock().even_poisoned();
         self.is_relayed().then(|| {
@@ -158,8 +157,8 @@ impl Journal {
         self.place.taken.load(Ordering::Relaxed) < self.place.end.load(Ordering::Relaxed)
     }
 
-    /// Puts what was not taken yet behind what is in `into`, and what the append-only file gets otherwise
-    /// behind what is in `edits`; where it begins in the stream.
+    /// Appends the bytes that were not taken yet to `into`, and their edits for the append-only file to
+    /// `edits`. Returns the place in the stream where these bytes begin.
     pub fn take(&self, into: &mut Vec<u8>, edits: &mut Vec<Edit>) -> Ticket {
         let mut state = self.state.lock().even_poisoned();
         let end = self.place.end.load(Ordering::Relaxed);

@@ -176,7 +176,7 @@ impl Keyspace {
         DbIndex::all(self.database_count())
     }
 
-    /// The database that another server, or a file, calls so; `None` if there is none of that number.
+    /// The database with this number; `None` if it does not exist.
     pub fn db(&self, number: DbNumber) -> Option<DbIndex> {
         DbIndex::checked(number.0, self.database_count())
     }

@@ -109,8 +109,8 @@ pub struct Session {
     pub token: Token,
     pub record: Arc<ClientRecord>,
     pub db: DbIndex,
-    /// Its stream has selected a database that this server does not have, by this number: what works on the
-    /// selected database is skipped until another is selected. Only of a session that [`Session::repeats`].
+    /// The stream selected this database, which does not exist here. Commands that use the selected database
+    /// are skipped until the next successful SELECT. Only set for sessions that [`Session::repeats`].
     pub lacks_db: Option<DbNumber>,
     pub protocol: Protocol,
     pub authenticated: bool,
@@ -138,8 +138,8 @@ pub struct Session {
     pub held: Vec<u8>,
     /// Output that waits until what it shows is in the append-only file, or replicas have it.
     pub unlogged: Unlogged,
-    /// The last command was refused, failed, or ran nothing. Kept for a session that [`Session::repeats`],
-    /// whose commands would else be repeated again from the append-only file.
+    /// The last command was refused, failed, or ran nothing. Sessions that [`Session::repeats`] use it to keep
+    /// such commands out of the append-only file.
     pub ran_nothing: bool,
     /// It stands for an append-only file: its commands wait for nothing.
     pub is_replay: bool,
@@ -331,7 +331,7 @@ impl Session {
         self.record.db.store(db.number(), Ordering::Relaxed);
     }
 
-    /// The database that its stream has come to, by its number there.
+    /// The number of the database that its stream selected last.
     pub fn selected(&self) -> DbNumber {
         self.lacks_db.unwrap_or_else(|| self.db.into())
     }

@@ -75,14 +75,14 @@ pub fn in_progress() -> CommandError {
     CommandError::text("ERR Background save already in progress")
 }
 
-/// The error for what cannot be while a dataset is loaded.
+/// The error for commands that are not allowed while a dataset is loading.
 pub fn refused_while_loading(core: &Core) -> CommandError {
     let title = core.config.process.dialect.title();
     CommandError::text(format!("LOADING {title} is loading the dataset in memory"))
 }
 
-/// Begins a cut while all other workers stand still. It was looked before whether one may be begun, but a
-/// replica may have begun to load another dataset while this worker waited for the others.
+/// Begins a cut while all other workers stand still. Callers check before they wait for stillness. This checks
+/// again, because a replica may have started to load a dataset in the meantime.
 ///
 /// # Errors
 /// Another cut is being written, or a dataset is being loaded.

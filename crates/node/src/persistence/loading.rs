@@ -140,7 +140,7 @@ pub struct Beside {
 pub struct Lineage {
     pub id: Option<String>,
     pub offset: Option<Offset>,
-    /// The database that the stream had come to, by its number at the server that wrote the file.
+    /// The number of the database that the stream had selected.
     pub db: Option<DbNumber>,
 }
 

@@ -154,8 +154,7 @@ impl Topics {
     ) -> Option<(Arc<[u8]>, usize)> {
         let own = &mut own.topics[space.index()];
         let index = index_of(token);
-        // A list that is not the one of this subscription, as of a session that has ended without leaving,
-        // is not touched.
+        // The edge belongs to another list if a former session of this token ended without unsubscribing.
         let edge = *self.edges.get(&(index, id))?;
         if own.get(edge.among_topics as usize) != Some(&id) {
             return None;
@@ -240,7 +239,7 @@ mod tests {
         }
     }
 
-    /// No caller leaves a subscription behind; one that does costs its own topic and nothing else.
+    /// A session that ends without unsubscribing leaks its own topic and harms no other.
     #[test]
     fn a_subscription_whose_session_was_forgotten_harms_no_other() {
         let mut topics = Topics::default();

@@ -166,7 +166,7 @@ struct State {
     spilled: Option<Spilled>,
     /// Who moves it there.
     spiller: Option<Thread>,
-    /// Emptied; what is about to be appended, and where the append-only file gets something else.
+    /// Buffers of [`Feed::pump`], empty between two calls: the next part of the stream and its edits.
     bytes: Vec<u8>,
     edits: Vec<Edit>,
 }
@@ -464,7 +464,7 @@ impl Feed {
             (member.acked, member.acked_ms) = (offset, now_ms);
             member.has_acked = true;
             member.acked_durable = durable.or(member.acked_durable);
-            // What was before this server's start is no place, and what was not sent is none that it has.
+            // Offsets before this server's start have no place; offsets beyond the stream are not credible.
             let end = Ticket(self.end.load(Ordering::Relaxed));
             member.acked_place = place.filter(|place| *place <= end);
             if member.attachment.set_awaits_ack(false) {

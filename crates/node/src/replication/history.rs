@@ -11,22 +11,21 @@ use brisk_structures::poison::EvenPoisoned;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicI64, Ordering};
 
-/// A place in a history that another server or a file gives, which may be anything. It can be made only of a
-/// number from which the stream can go on for as long as any server lives: servers exchange offsets as signed
-/// numbers of 64 bits, and half of these are left to be counted.
+/// A replication offset from another server or a file. Servers exchange offsets as signed 64-bit integers. The
+/// constructors refuse values above half of that range, so counting on from an offset cannot overflow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Offset(u64);
 
 impl Offset {
-    /// The largest that is taken over.
+    /// The largest offset that is accepted.
     pub const MAX: u64 = 1 << 62;
 
-    /// This number, if it can be a place in a history.
+    /// The offset with this number, unless it is too large.
     pub fn checked(number: u64) -> Option<Offset> {
         (number <= Offset::MAX).then_some(Offset(number))
     }
 
-    /// The same of decimal digits.
+    /// The same from decimal digits.
     pub fn read(text: &[u8]) -> Option<Offset> {
         std::str::from_utf8(text).ok()?.parse().ok().and_then(Offset::checked)
     }
@@ -35,7 +34,7 @@ impl Offset {
         self.0
     }
 
-    /// The place so many bytes behind it, which this server has counted itself.
+    /// The offset after `bytes` more bytes, which this server has counted itself.
     #[must_use]
     pub fn after(self, bytes: u64) -> Offset {
         Offset(self.0.saturating_add(bytes).min(i64::MAX.cast_unsigned()))
@@ -48,7 +47,7 @@ pub const ID_LEN: usize = 40;
 /// What the stream is called.
 pub struct History {
     ids: Mutex<Ids>,
-    /// Offset less ticket: no sum of both wraps, since neither comes near the half of what it may be.
+    /// Offset minus ticket. Both stay far below their maximum, so sums cannot overflow.
     shift: AtomicI64,
 }
 
@@ -98,7 +97,7 @@ impl History {
         place.0.saturating_add_signed(self.shift.load(Ordering::Relaxed))
     }
 
-    /// The place in the stream of an offset; `None` for one of before this server's start.
+    /// The place in the stream of an offset; `None` for offsets before this server's start.
     #[inline]
     pub fn place(&self, offset: u64) -> Option<Ticket> {
         let place = i128::from(offset) - i128::from(self.shift.load(Ordering::Relaxed));
@@ -179,7 +178,7 @@ mod tests {
         let largest = Offset::checked(Offset::MAX).unwrap();
         history.adopt(Ids { id: "b".repeat(ID_LEN), former: None }, largest, Ticket(9));
         assert_eq!(history.offset(Ticket(10)), Offset::MAX + 1);
-        // What replicas ask for may be anything.
+        // Replicas may request any offset.
         assert_eq!(history.place(Offset::MAX + 1), Some(Ticket(10)));
         assert_eq!(history.place(0), None);
         assert!(history.place(u64::MAX).is_some_and(|place| place > Ticket(Offset::MAX)));

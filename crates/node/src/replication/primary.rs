@@ -75,7 +75,7 @@ pub struct Primary {
     connection: Mutex<Option<Arc<dyn Connection>>>,
     /// The connection that the stream comes by, as a client of this server.
     client: Mutex<Option<Arc<ClientRecord>>>,
-    /// The database that what was executed of the stream has come to, which this server may not have.
+    /// The database that the executed part of the stream selected last. This server may not have it.
     stream_db: AtomicU32,
     /// It understands what this server finds when both are compared.
     compares: AtomicBool,
@@ -233,7 +233,7 @@ impl Primary {
         connection.is_none_or(|connection| connection.offer(request))
     }
 
-    /// The database that what was executed of the stream has come to, by its number there.
+    /// The number of the database that the executed part of the stream selected last.
     pub fn stream_db(&self) -> DbNumber {
         DbNumber(self.stream_db.load(Ordering::Relaxed))
     }

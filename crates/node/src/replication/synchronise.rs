@@ -71,7 +71,7 @@ pub fn begin_if_possible(core: &Core) -> CommandResult<()> {
         brisk_engine::snapshot::version_within(&shared.keyspace, &core.env, KEYS_LOOKED_AT_MAX);
     let head = Head::now(core, version);
     let options = bgsave::options(&config, head.used_memory());
-    // Others may have begun one, or to load a dataset, while this worker waited for stillness.
+    // While this worker waited for stillness, another cut or the loading of a dataset may have started.
     let Ok(cut) = bgsave::begin_cut(core, options) else { return Ok(()) };
     shared.pump(core.id);
     let journal = shared.keyspace.journal();

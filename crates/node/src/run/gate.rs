@@ -325,8 +325,8 @@ pub fn refuse_while_loading(core: &Core) -> CommandError {
     bgsave::refused_while_loading(core)
 }
 
-/// Looks again at what may have changed while a command waited for all other workers to stand still: a
-/// replica may have begun to load its primary's dataset since the gate.
+/// Repeats the check for loading after a command has waited for all other workers to stand still: a replica may
+/// have started to load its primary's dataset since the gate.
 pub(crate) fn check_again_when_still(core: &Core, session: &Session, row: &Row) -> Result<()> {
     let is_refused = core.shared.is_loading() && !row.has(Flags::LOADING) && !session.repeats();
     if is_refused { Err(refuse_while_loading(core)) } else { Ok(()) }

@@ -1,4 +1,4 @@
-//! The end of a session: what it has registered with others is given back.
+//! The end of a session: everything that it has registered elsewhere is released.
 
 use crate::clients::flag;
 use crate::core::Core;
@@ -8,9 +8,10 @@ use crate::replication::follow;
 use crate::tracking::session;
 use crate::transactions::execute;
 
-/// Ends everything that outlives a command of the session: its transaction and watches, subscriptions,
-/// tracking, its place among replicas and monitors, and among those that act as its user. Nothing else may
-/// run for it after that. Connections and sessions without one end by this. The caller holds no slots.
+/// Ends all state of the session that outlives a command: transaction and watches, subscriptions, tracking,
+/// and its membership among replicas, monitors and the sessions of its user. The session must not run any
+/// command afterwards. Sessions of connections, of the primary and of files all end here. The caller holds no
+/// slots.
 pub fn release(core: &mut Core, session: &mut Session) {
     execute::end_transaction(core, session);
     subscribe::unsubscribe_all(core, session);

@@ -23,7 +23,7 @@ pub(crate) fn note_failed(
     tell_of_failed(core, session, row, error);
 }
 
-/// The same for a command of a transaction: others of it may have run.
+/// The same for one command of a transaction, whose other commands may have run.
 #[cold]
 pub(crate) fn tell_of_failed(
     core: &Core,
@@ -59,14 +59,14 @@ pub(crate) fn tell_of_failed(
     }
 }
 
-/// Whether a command of a stream or file is skipped: it works on the selected database, and what was
-/// selected is no database of this server. In another one it would change what it was not meant for.
+/// Whether a command of a stream or file is skipped: it uses the selected database, which does not exist here.
+/// Running it in another database would change unrelated data.
 #[inline]
 pub fn lacks_its_database(session: &Session, row: &Row) -> bool {
     session.lacks_db.is_some() && works_on_selected(row)
 }
 
-/// Two of the commands about data name their databases, or mean all.
+/// FLUSHALL and SWAPDB do not depend on the selected database.
 #[cold]
 fn works_on_selected(row: &Row) -> bool {
     match row.run {

@@ -9,8 +9,8 @@ pub fn encode<W: AsRef<[u8]>>(out: &mut Vec<u8>, words: &[W]) {
     words.iter().for_each(|word| bulk(out, word.as_ref()));
 }
 
-/// Whether `bytes` are the request of these words as [`encode`] writes it, words that the decoder found in
-/// them: it takes other forms as well. O(words).
+/// Whether `bytes` are exactly the request that [`encode`] writes. `words` are the arguments that the decoder
+/// found in them; the decoder accepts other forms too. O(arguments).
 #[must_use]
 pub fn is_encoded<'w>(bytes: &[u8], words: impl ExactSizeIterator<Item = &'w [u8]>) -> bool {
     let Some(mut rest) = behind_header(bytes, b'*', words.len()) else { return false };
@@ -24,7 +24,7 @@ pub fn is_encoded<'w>(bytes: &[u8], words: impl ExactSizeIterator<Item = &'w [u8
     rest.is_empty()
 }
 
-/// What stands behind the header of a kind with this number, if `bytes` begin with it.
+/// The bytes after the header of this kind and number, if `bytes` begin with that header.
 fn behind_header(bytes: &[u8], kind: u8, number: usize) -> Option<&[u8]> {
     let digits = bytes.strip_prefix(&[kind])?;
     digits.strip_prefix(itoa::Buffer::new().format(number).as_bytes())?.strip_prefix(b"\r\n")

@@ -9,8 +9,8 @@
 //!
 //! A transaction is MULTI to EXEC: its bytes become part of this server's stream when EXEC has run, so the
 //! place that this server has come to is never inside of one. A connection that breaks there goes on at MULTI.
-//! It is begun when it has come as a whole, so that it is held once. The append-only file gets what has run,
-//! in the one form that its readers know; the stream is relayed byte for byte.
+//! It is begun when all of it has arrived, so that it is in memory once. The append-only file gets only executed
+//! commands, in the one form that its readers accept; the stream is relayed byte for byte.
 
 use super::outside::Instant;
 use super::transaction::{Search, encoded};
@@ -51,7 +51,7 @@ pub struct Applier {
     input: Vec<u8>,
     at: usize,
     sealed: usize,
-    /// The requests since then came in the form that the append-only file has.
+    /// All requests since then came in the form of the append-only file.
     is_encoded: bool,
     search: Search,
     /// It is no stream of commands, or its connection has ended: the rest of it is dropped.
@@ -156,8 +156,7 @@ impl Applier {
         core.shared.replication.forget_observed();
     }
 
-    /// What came by a connection ends with it: a transaction that was not finished, and all that its
-    /// commands have registered.
+    /// Ends the session of a connection: its unfinished transaction, and all that its commands have registered.
     fn end_session(&mut self, core: &mut Core) {
         release::release(core, &mut self.session);
         self.session = new_session(core);
@@ -194,9 +193,9 @@ impl Applier {
         stopped.or(goes_on.then_some(Progress::More))
     }
 
-    /// Whether the transaction that comes next is there as a whole.
+    /// Whether all of the next transaction has arrived.
     fn find_end(&mut self, core: &Core) -> bool {
-        // It begins what is left.
+        // The transaction is then at the start of the input.
         self.input.drain(..self.sealed);
         (self.at, self.sealed) = (0, 0);
         self.search.go_on(&mut self.input, &limits_of_stream(core), core.shared)
@@ -230,7 +229,7 @@ impl Applier {
             if !was_in_transaction && begins_transaction(&request) {
                 let ends = (in_batch + 1..batch.len()).any(|at| executes(batch.request(at)));
                 if !(search.take_found() || ends) {
-                    // It is begun when it is there as a whole.
+                    // The transaction is begun when all of it has arrived.
                     search.begin();
                     session.decoder.reset();
                     return None;
@@ -259,7 +258,7 @@ impl Applier {
                 _ => {}
             }
             *at = end;
-            // What did not run, or was given up, is part of the stream and not of the file.
+            // Commands that did not run are part of the stream, and not of the file.
             let has_run = !session.ran_nothing && was_in_transaction == executes(&request);
             let instead = if has_run { rewritten.as_deref() } else { Some(&[][..]) };
             let is_done = !session.in_transaction();
@@ -284,7 +283,7 @@ impl Applier {
     }
 }
 
-/// What the primary has taken is no matter of this server's limits.
+/// The primary has accepted these requests, so this server's limits for clients do not apply.
 fn limits_of_stream(core: &Core) -> Limits {
     Limits { bulk_bytes_max: u64::MAX, authenticated: true, ..core.limits }
 }

@@ -58,10 +58,10 @@ use std::time::Duration;
 /// How long after failures the next connection is tried, at most, and after the first of them.
 const RETRY: Duration = Duration::from_secs(1);
 const RETRY_FIRST: Duration = Duration::from_millis(20);
-/// A full copy whose link does not last doubles the time to the next connection, up to this: a copy costs
-/// the primary much more than a connection.
+/// Each full copy whose link does not last doubles the delay before the next connection, up to this. A copy
+/// costs the primary much more than a connection.
 const COPY_RETRY_MAX: Duration = Duration::from_secs(5);
-/// A link that was up for so long has lasted.
+/// A link that was up for this time has lasted.
 const LASTING: Duration = Duration::from_secs(10);
 /// From the beginning of a connection by which the stream came to that of the next one, at least: what the
 /// backlog keeps is not to be used up meanwhile, but a primary that ends each at once is not to keep a core busy.
@@ -103,12 +103,12 @@ struct Link {
     copies: Copies,
 }
 
-/// Full copies whose links did not last.
+/// Counts full copies whose links did not last.
 #[derive(Debug, Default)]
 struct Copies {
-    /// One after the other.
+    /// Consecutive copies.
     count: Cell<u32>,
-    /// The last connection began one.
+    /// The last connection started a copy.
     is_last: Cell<bool>,
 }
 
@@ -126,7 +126,7 @@ impl Copies {
         self.count.set(0);
     }
 
-    /// What `usual` becomes for the connection behind the last one.
+    /// The delay before the next connection, `usual` without such copies.
     fn delay(&self, usual: Duration) -> Duration {
         match self.count.get() {
             count @ 2.. if self.is_last.get() => {
@@ -160,7 +160,7 @@ impl Link {
                 return;
             }
             self.primary().disconnect(self.generation);
-            // What its commands have registered here ends with the connection.
+            // Subscriptions and other state of the primary's session end with the connection.
             if phase == Phase::Connected && self.primary().stream.end(|| self.is_wanted()) {
                 self.shared.mailboxes[0].wake();
             }
@@ -478,7 +478,7 @@ mod tests {
             (0..9).map(delay).collect::<Vec<u128>>()
         };
         assert_eq!(delays(RECONNECT), [50, 100, 200, 400, 800, 1600, 3200, 5000, 5000]);
-        // A connection without a copy is not put off.
+        // A connection without a copy is not delayed.
         copies.begin_connection();
         assert_eq!(copies.delay(RECONNECT), RECONNECT);
         copies.note_lasted();

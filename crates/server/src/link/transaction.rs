@@ -1,25 +1,25 @@
-//! What the primary sends, as requests: where a transaction ends, and how the append-only file has it.
+//! Requests of the primary's stream: the end of a transaction, and the form for the append-only file.
 
 use brisk_node::core::shared::Shared;
 use brisk_resp::Limits;
 use brisk_resp::request;
 use brisk_resp::request::{RequestDecoder, Spans, Step};
 
-/// A transaction of more bytes that is not whole is mentioned in the log.
+/// The log mentions an incomplete transaction of more bytes than this.
 const LARGE_BYTES: usize = 64 << 20;
 
-/// Bytes of a transaction that is not whole are moved to what is held when they are so many.
+/// Size at which searched bytes of an incomplete transaction move from the input to the held pieces.
 const CHUNK_BYTES: usize = 1 << 20;
 
-/// The search for the end of a transaction that has not come as a whole. Until it has, the transaction is
-/// held as it was sent, in pieces, and nothing of it is queued: it is in memory once.
+/// The search for the end of a transaction that has not arrived completely. Until the end arrives, the
+/// transaction is held as it was sent and nothing of it is queued, so it is in memory once.
 #[derive(Default)]
 pub(super) struct Search {
     state: State,
-    /// Whole requests that were looked at, from MULTI on; what follows them is still in the input.
+    /// Complete requests that were searched, from MULTI on. The bytes after them are still in the input.
     held: Vec<Vec<u8>>,
     held_bytes: usize,
-    /// How many bytes of the input were looked at.
+    /// Number of bytes of the input that were searched.
     searched: usize,
     decoder: RequestDecoder,
     is_told: bool,
@@ -40,7 +40,7 @@ impl Search {
         self.state == State::On
     }
 
-    /// Whether the input begins with a transaction whose end was found; it is begun now.
+    /// Whether the input begins with a complete transaction. The caller executes it now.
     pub(super) fn take_found(&mut self) -> bool {
         let has_found = self.state == State::Found;
         self.state = State::Off;
@@ -100,14 +100,14 @@ impl Search {
                 }
                 Ok(Step::Empty { consumed }) => self.searched += consumed,
                 Ok(Step::Incomplete { .. }) => return false,
-                // Whoever executes it finds out.
+                // The execution reports the protocol error.
                 Err(_) => return true,
             }
         }
     }
 }
 
-/// These requests as the append-only file has them. What cannot be read as a request is left out. O(bytes).
+/// The requests of `part` in the form of the append-only file, without bytes that are no request. O(bytes).
 pub(super) fn encoded(mut part: &[u8], limits: &Limits) -> Vec<u8> {
     let (mut out, mut spans) = (Vec::with_capacity(part.len()), Spans::new());
     while !part.is_empty() {

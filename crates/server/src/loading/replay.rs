@@ -28,7 +28,7 @@ pub(super) struct Unknown {
 pub(super) enum What {
     /// This server does not know a command of this name.
     Command(String),
-    /// It has no such database: what follows would change another, or be lost with the next rewrite.
+    /// This server has no such database. Skipped commands would be lost with the next rewrite.
     Database { number: u32, count: u32 },
 }
 
@@ -63,7 +63,7 @@ pub(super) struct Replay {
     part: Range<u64>,
 }
 
-/// Whoever may use the server, the file is its own.
+/// The file is the server's own, so no access rules apply.
 fn new_session(core: &Core) -> Session {
     let mut session = stand_in::session(core, PeerAddr::Unix);
     session.is_replay = true;
@@ -125,7 +125,7 @@ impl Replay {
     /// The file has ended: a transaction that was not finished has not happened. The next one begins in
     /// database 0.
     pub(super) fn end_file(&mut self, core: &mut Core) {
-        // Nobody hears what it may listen to.
+        // The file may contain SUBSCRIBE; such a subscription has no receiver.
         release::release(core, &mut self.session);
         self.session = new_session(core);
     }

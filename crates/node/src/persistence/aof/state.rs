@@ -47,7 +47,7 @@ pub enum Mode {
 
 /// What is to be done next, in this order.
 pub(super) enum Pending<D: Disk = System> {
-    /// These bytes, which are so many of the stream: it may have some that are not for the file.
+    /// Bytes for the file, and the number of stream bytes that they stand for.
     Bytes(Vec<u8>, usize),
     /// What follows goes into another file; what is durable of the one before is not told any more.
     Switch(Box<File<D>>),
@@ -58,7 +58,7 @@ pub(super) struct Queue<D: Disk = System> {
     pub(super) items: VecDeque<Pending<D>>,
     /// The place in the stream behind all of it.
     pub(super) end: u64,
-    /// How many bytes of the stream it is.
+    /// Number of stream bytes in the queue.
     pub(super) bytes: usize,
     /// Emptied buffers, for the next bytes: their memory is warm.
     spare: Vec<Vec<u8>>,
@@ -74,7 +74,7 @@ impl<D: Disk> Queue<D> {
     /// A buffer for more is given back.
     const SPARE_BYTES_MAX: usize = 1 << 20;
 
-    /// Adds bytes that are `span` bytes of the stream: to the last batch, if both together are no large one.
+    /// Adds bytes that stand for `span` bytes of the stream: to the last batch, if both together are no large one.
     fn push(&mut self, bytes: Vec<u8>, span: usize) {
         self.end += span as u64;
         self.bytes += span;
@@ -422,7 +422,7 @@ impl<D: Disk> Aof<D> {
         self.file.lock().even_poisoned().as_ref().is_some_and(|file| file.path() == path)
     }
 
-    /// A part of the stream, behind what was pushed before; `edits` say where the file gets something else.
+    /// Adds the next part of the stream; `edits` are the differences of the file.
     pub fn push(&self, bytes: &[u8], edits: &[Edit]) {
         if !self.is_on() {
             return;

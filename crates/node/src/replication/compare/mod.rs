@@ -271,7 +271,7 @@ impl Work {
         let keyspace = &core.shared.keyspace;
         let mut beyond = BTreeSet::new();
         for (who, report) in reports {
-            // Whatever a replica reports is compared with what there is before anything is done by it.
+            // Reports are not trusted: the databases that they name must exist.
             let Some(named) = places_of(keyspace, &report) else {
                 core.shared.log.warning(format_args!(
                     "Replica {who} reports slots of databases that this server does not have: its \
@@ -342,8 +342,8 @@ impl Work {
     }
 }
 
-/// The slots that a report names, and at which offset each differed; `None` if it names one that this
-/// server does not have and so cannot have asked about.
+/// The slots that a report names, each with the offset where it differed. `None` if a database does not exist:
+/// this server cannot have compared it.
 fn places_of(keyspace: &Keyspace, report: &Report) -> Option<Vec<(Place, u64)>> {
     let place = |one: &Difference| Some(((keyspace.db(one.db)?, one.slot), one.offset));
     report.named.iter().map(place).collect()

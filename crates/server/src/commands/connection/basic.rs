@@ -87,7 +87,7 @@ fn select(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     let selected = args.db(count);
     match selected {
         Ok(db) => call.session.select(db),
-        // What follows in a stream was meant for a database that is not here, and for no other.
+        // The commands that follow in the stream are meant for this database and for no other.
         Err(_) if call.session.repeats() => {
             let number =
                 args.words().nth(1).and_then(|word| str::from_utf8(word).ok()?.parse().ok());
@@ -100,7 +100,7 @@ fn select(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     Ok(call.reply.ok())
 }
 
-/// The error for a stream that selects a database that there is not.
+/// The error for a stream that selects a database which does not exist.
 #[cold]
 fn lacks_database(number: DbNumber, count: u32) -> CommandError {
     let which = match number.0 {

@@ -33,7 +33,7 @@ fn save(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
     }
     let quiesced = call.core.stop_others()?;
     if call.core.shared.is_loading() {
-        // A replica has begun to since the gate: half a dataset is not to take the place of the file.
+        // Loading has started since the gate. Saving now would replace the file by a partial dataset.
         return Err(bgsave::refused_while_loading(call.core));
     }
     call.core.shared.observe.figures.saves.fetch_add(1, Ordering::Relaxed);

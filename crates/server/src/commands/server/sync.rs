@@ -144,7 +144,7 @@ fn resume(call: &mut Call<'_>, id: &[u8], first: i64) -> std::result::Result<(),
     Ok(())
 }
 
-/// Only a connection can follow: not the stream of the primary, nor a file.
+/// Only connections can follow: the stream of the primary and files cannot.
 fn may_follow(call: &Call<'_>) -> Result<()> {
     match call.session.repeats() {
         true => Err(CommandError::text("ERR only a connection can follow this server")),
@@ -209,7 +209,7 @@ fn replconf(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
         let is = |name: &str| option.eq_ignore_ascii_case(name.as_bytes());
         if is("listening-port") {
             let port = args.integer()?;
-            // As if it said nothing, if that is no port.
+            // An invalid port counts as none.
             call.session.replica.get_or_insert_default().port = u16::try_from(port).unwrap_or(0);
         } else if is("ip-address") {
             let address = args.bytes()?;
