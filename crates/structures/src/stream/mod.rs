@@ -275,10 +275,30 @@ impl Stream {
         }
     }
 
+    /// How many entries were ever added up to and with `id`, the entry that a group at `last_id` with
+    /// this count reads next; [`ENTRIES_READ_UNKNOWN`] if that cannot be known. The count only goes on
+    /// if no entry between the two was deleted or trimmed.
+    pub fn entries_read_behind(&self, last_id: StreamId, read: i64, id: StreamId) -> i64 {
+        let is_counted = read != ENTRIES_READ_UNKNOWN
+            && last_id >= self.first_id
+            && !self.has_tombstone_from(last_id);
+        if is_counted {
+            return read.saturating_add(1);
+        }
+        if self.entries_added == 0 {
+            return read;
+        }
+        self.entries_read_at(id).map_or(ENTRIES_READ_UNKNOWN, |read| read as i64)
+    }
+
     /// How many entries a group has not read yet, if that can be known.
     pub fn lag(&self, group: &Group) -> Option<i64> {
-        if self.entries_added == 0 {
+        if self.entries_added == 0 || self.is_empty() {
             return Some(0);
+        }
+        if group.last_id < self.first_id && self.max_deleted_id < self.first_id {
+            // All that is left is unread, and none of it was deleted.
+            return Some(self.len() as i64);
         }
         let known = group.entries_read != ENTRIES_READ_UNKNOWN;
         let read = if known && !self.has_tombstone_from(group.last_id) {

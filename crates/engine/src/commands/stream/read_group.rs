@@ -11,7 +11,7 @@ use crate::env::effect::EventClass;
 use crate::keyspace::{Key, Keys};
 use crate::reply::{Outcome, Reply};
 use crate::types::Edit;
-use crate::types::stream::{ENTRIES_READ_UNKNOWN, Nack, Stream, StreamId};
+use crate::types::stream::{Nack, Stream, StreamId};
 use smallvec::SmallVec;
 
 /// Who reads.
@@ -128,13 +128,7 @@ fn read_new(
         let total = entries.count(start, StreamId::MAX).min(count.unwrap_or(usize::MAX));
         reply.array(total);
         for entry in entries.range(start, StreamId::MAX).take(total) {
-            let known = entries_read != ENTRIES_READ_UNKNOWN;
-            if known && !stream.has_tombstone_from(entry.id) {
-                entries_read += 1;
-            } else if stream.entries_added > 0 {
-                let read = stream.entries_read_at(entry.id);
-                entries_read = read.map_or(ENTRIES_READ_UNKNOWN, |read| read as i64);
-            }
+            entries_read = stream.entries_read_behind(last_id, entries_read, entry.id);
             last_id = entry.id;
             given.push(entry.id);
             reply_entry(reply, &entry);
