@@ -319,6 +319,15 @@ fn a_pipe_to_a_cluster_sends_each_request_to_the_node_of_its_key() {
 }
 
 #[test]
+fn a_pipe_with_cluster_mode_to_a_server_outside_of_a_cluster_is_as_without() {
+    for server in [Launch::redis().start(), Launch::subject().start()] {
+        let found = piped(&server, b"SET a 1\r\nMULTI\r\nINCR a\r\nEXEC\r\nFOO\r\n");
+        assert_eq!((text(&found.stdout), found.status.code()), (transferred(1, 5), Some(1)));
+        assert_eq!(server.connect().cmd("GET a").text(), "2");
+    }
+}
+
+#[test]
 fn a_pipe_to_a_cluster_keeps_the_order_of_a_key_while_its_slot_moves() {
     let masters = masters();
     let pipe = |input: &[u8]| piped(&masters[1], input);

@@ -49,10 +49,7 @@ fn with_link(mode: &Mode, session: &mut Session) -> i32 {
     let Some(mut link) = session.take_link() else { return 1 };
     let options = &session.options;
     match mode {
-        Mode::Pipe if options.cluster_mode => match pipe_cluster::run(link, session) {
-            Ok(code) => code,
-            Err(mut link) => pipe::run(&mut link, options),
-        },
+        Mode::Pipe if options.cluster_mode => pipe_cluster::run(link, session),
         Mode::Pipe => pipe::run(&mut link, options),
         Mode::Rdb => rdb::run(&mut link, options),
         Mode::Replica => replica::run(link, session),

@@ -5,7 +5,7 @@
 //! before any later one. Where the key of a request is, the server says: by COMMAND, or, where the arguments
 //! decide, by COMMAND GETKEYS. A request without a key goes to the node that the command line names.
 
-use super::lost;
+use super::{lost, pipe};
 use crate::link::{Link, LinkError};
 use crate::progress::{Progress, Unit};
 use crate::quote::leading_number;
@@ -81,19 +81,16 @@ struct Router<'s> {
 /// Why the transfer ends before its end. It has been told.
 struct Ended;
 
-/// Runs the transfer; gives the exit code.
-///
-/// # Errors
-/// The server is none of a cluster: its connection, for a transfer without routes.
-pub(super) fn run(mut asked: Link, session: &Session) -> Result<i32, Link> {
+/// Runs the transfer; gives the exit code. A server outside of a cluster gets all requests.
+pub(super) fn run(mut asked: Link, session: &Session) -> i32 {
     let slots = match asked.ask(&["CLUSTER", "SLOTS"]) {
-        Ok(reply) if reply.as_error().is_some() => return Err(asked),
+        Ok(reply) if reply.as_error().is_some() => return pipe::run(&mut asked, &session.options),
         Ok(reply) => reply,
-        Err(error) => return Ok(lost(&error)),
+        Err(error) => return lost(&error),
     };
     let commands = match asked.ask(&["COMMAND"]) {
         Ok(reply) => keys_of_commands(&reply),
-        Err(error) => return Ok(lost(&error)),
+        Err(error) => return lost(&error),
     };
     let mut router = Router {
         like: session,
@@ -106,7 +103,7 @@ pub(super) fn run(mut asked: Link, session: &Session) -> Result<i32, Link> {
         silence: Duration::from_secs(session.options.pipe_timeout_s),
     };
     let ended = router.learn(&slots).and_then(|()| router.transfer());
-    Ok(if ended.is_err() || router.errors > 0 { 1 } else { 0 })
+    i32::from(ended.is_err() || router.errors > 0)
 }
 
 /// The table of COMMAND, by lower-case names; subcommands as `name|sub`.

@@ -106,6 +106,23 @@ mod tests {
     use super::*;
 
     #[test]
+    fn an_address_is_written_as_it_is_displayed() {
+        let socket = |text: &str| Address::Socket(PeerAddr::Tcp(text.parse().expect("an address")));
+        for address in [
+            socket("1.2.3.4:5"),
+            socket("255.0.10.100:65535"),
+            socket("[::1]:6379"),
+            socket("[fe80::1%3]:1"),
+            Address::Socket(PeerAddr::Unknown),
+            Address::Path("/a/b".into()),
+        ] {
+            let mut text = Text::with_capacity(0);
+            address.write(&mut text);
+            assert_eq!(text.done(), address.to_string());
+        }
+    }
+
+    #[test]
     fn addresses_read_as_in_client_list() {
         for text in ["127.0.0.1:6379", "[::1]:6379"] {
             let address = Address::Socket(PeerAddr::Tcp(text.parse().unwrap()));

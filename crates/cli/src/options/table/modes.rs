@@ -51,9 +51,11 @@ pub(super) const KEYS: Section = Section {
                 Ok(())
             },
         ),
-        Row::flag(&["--pipe"], "Sends requests from standard input as they are.", |options| {
-            options.mode = Mode::Pipe;
-        }),
+        Row::flag(
+            &["--pipe"],
+            "Sends requests from standard input as they are; with -c each to the node of its key.",
+            |options| options.mode = Mode::Pipe,
+        ),
         Row::value(
             &["--pipe-timeout"],
             "<seconds>",
