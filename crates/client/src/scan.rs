@@ -34,6 +34,20 @@ const READS: Traits = Traits { reads_only: true, blocks: false, binds: false };
 /// # Ok(())
 /// # }
 /// ```
+///
+/// A `Stream` of any library is made of it; this crate depends on none:
+///
+/// ```no_run
+/// # async fn example(db: brisk::Client) -> brisk::Result<()> {
+/// use futures_util::{TryStreamExt, stream};
+/// let users = db.scan_keys::<String>().pattern("user:*");
+/// let users = stream::try_unfold(users, async |mut users| {
+///     Ok::<_, brisk::Error>(users.next().await?.map(|key| (key, users)))
+/// });
+/// let users: Vec<String> = users.try_collect().await?;
+/// # Ok(())
+/// # }
+/// ```
 #[must_use = "nothing is sent before something is asked for"]
 #[derive(Debug)]
 pub struct Scan<'a, C, T, W = Elements> {

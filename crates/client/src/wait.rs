@@ -101,12 +101,18 @@ pub(crate) struct Home(Option<ThreadId>);
 
 impl Home {
     /// That of this runtime.
-    pub(crate) async fn of(handle: &Handle) -> Home {
+    ///
+    /// # Errors
+    /// This thread waits, and may be the one that runs it.
+    pub(crate) async fn of(handle: &Handle) -> Result<Home> {
         if handle.runtime_flavor() != RuntimeFlavor::CurrentThread {
-            return Home::default();
+            return Ok(Home::default());
+        }
+        if WAITS.get() {
+            return Err(stopped());
         }
         // The caller may be another thread.
-        Home(handle.spawn(async { thread::current().id() }).await.ok())
+        Ok(Home(handle.spawn(async { thread::current().id() }).await.ok()))
     }
 
     /// Whether this thread waits for what only this thread could bring.

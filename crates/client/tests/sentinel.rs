@@ -1,6 +1,6 @@
 //! Sentinels: the client is where the primary is, whatever happens to that; without a new client, and nothing twice.
 
-use brisk::{Builder, Client, Event, Kind, Lanes, Subscriber};
+use brisk::{Builder, Client, Event, Kind, Lanes, Phase, Subscriber};
 use brisk_testkit::kind::Kind as Of;
 use brisk_testkit::proxy::{Direction, Proxy};
 use brisk_testkit::sentinels::{SERVICE, Sentinels};
@@ -8,8 +8,10 @@ use brisk_testkit::server::{Launch, Server};
 use brisk_testkit::wait::wait_until;
 use std::collections::HashSet;
 use std::future::Future;
-use std::sync::Arc;
+use std::io::{BufRead, BufReader, Write};
+use std::net::{TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 fn run<T>(work: impl Future<Output = T>) -> T {
@@ -406,4 +408,136 @@ fn sentinels_that_do_not_answer_know_nothing_or_want_a_password_are_told_apart()
         db.set("k", 1).await.unwrap();
         assert_eq!(db.get("k").await.unwrap(), Some(1));
     });
+}
+
+/// A sentinel that says what a test wants.
+struct Scripted {
+    address: String,
+    state: Arc<Mutex<Script>>,
+}
+
+#[derive(Default)]
+struct Script {
+    primary: u16,
+    listeners: Vec<TcpStream>,
+    /// Patterns that clients listen to.
+    patterns: usize,
+}
+
+impl Scripted {
+    fn new(primary: u16) -> Scripted {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let address = listener.local_addr().expect("an address").to_string();
+        let state = Arc::new(Mutex::new(Script { primary, ..Script::default() }));
+        let theirs = Arc::clone(&state);
+        std::thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                let state = Arc::clone(&theirs);
+                std::thread::spawn(move || answer(stream, &state));
+            }
+        });
+        Scripted { address, state }
+    }
+
+    /// Publishes to those that listen by patterns, or by names.
+    fn publish(&self, channel: &str, text: &str, by_pattern: bool) {
+        let message = match by_pattern {
+            true => ["pmessage", channel, channel, text].to_vec(),
+            false => ["message", channel, text].to_vec(),
+        };
+        let message = array(&message);
+        for mut listener in &self.state.lock().unwrap().listeners {
+            let _ = listener.write_all(message.as_bytes());
+        }
+    }
+}
+
+fn array(words: &[&str]) -> String {
+    let word = |word: &&str| format!("${}\r\n{word}\r\n", word.len());
+    format!("*{}\r\n{}", words.len(), words.iter().map(word).collect::<String>())
+}
+
+fn answer(stream: TcpStream, state: &Mutex<Script>) {
+    let mut writer = stream.try_clone().expect("a socket");
+    let mut lines = BufReader::new(stream).lines().map_while(Result::ok);
+    while let Some(count) = lines.next() {
+        let count: usize = count.trim_start_matches('*').parse().expect("a request");
+        let words: Vec<String> = (0..count).filter_map(|_| lines.nth(1)).collect();
+        let reply = match (words[0].as_str(), words.get(1).map(String::as_str)) {
+            ("SENTINEL", Some("GET-MASTER-ADDR-BY-NAME")) => {
+                array(&["127.0.0.1", &state.lock().unwrap().primary.to_string()])
+            }
+            ("SENTINEL", _) => "*0\r\n".to_owned(),
+            ("PING", _) => array(&["pong", ""]),
+            ("SUBSCRIBE" | "PSUBSCRIBE", _) => {
+                let kind = words[0].to_lowercase();
+                let mut state = state.lock().unwrap();
+                state.listeners.push(writer.try_clone().expect("a socket"));
+                state.patterns += usize::from(kind == "psubscribe") * (words.len() - 1);
+                let confirmed = words[1..].iter().zip(1..).map(|(name, count)| {
+                    let head = array(&[&kind, name]).replacen("*2", "*3", 1);
+                    format!("{head}:{count}\r\n")
+                });
+                confirmed.collect()
+            }
+            _ => "+OK\r\n".to_owned(),
+        };
+        if writer.write_all(reply.as_bytes()).is_err() {
+            return;
+        }
+    }
+}
+
+#[test]
+fn what_is_written_during_a_planned_switch_is_held_and_goes_to_the_next_primary() {
+    for lanes in [Lanes::Count(2), Lanes::Pool(2)] {
+        let [first, second] = [Launch::subject().start(), Launch::subject().start()];
+        let sentinel = Scripted::new(first.port());
+        run(async {
+            let builder = Builder::sentinel([&sentinel.address], SERVICE).protocol(2).lanes(lanes);
+            let db = builder.timeout(Duration::from_secs(30)).connect().await.unwrap();
+            assert_eq!(db.incr("n").await.unwrap(), 1);
+            wait_until("it to listen", || sentinel.state.lock().unwrap().patterns == 3);
+            let begins = |channel: &str, service: &str| {
+                let port = second.port();
+                let text =
+                    format!("slave 127.0.0.1:{port} 127.0.0.1 {port} @ {service} 127.0.0.1 1");
+                sentinel.publish(&format!("+failover-state-{channel}"), &text, true);
+            };
+            let is_held = async || {
+                let short = db.incr("other").timeout(Duration::from_millis(100)).await;
+                let error = short.err().map(|error| (error.kind(), error.maybe_applied()));
+                let queued = Some((Kind::Timeout(Phase::Queued), false));
+                assert!(error.is_none() || error == queued, "{error:?}");
+                error.is_some()
+            };
+            begins("send-slaveof-noone", SERVICE);
+            while !is_held().await {}
+            // It is given up, and all goes on.
+            let text = format!("master {SERVICE} 127.0.0.1 1");
+            sentinel.publish("-failover-abort-slave-timeout", &text, true);
+            assert_eq!(db.incr("n").await.unwrap(), 2);
+            // Another service is none of its concern.
+            begins("wait-promotion", "another");
+            begins("wait-promotion", SERVICE);
+            while !is_held().await {}
+            let held: Vec<_> = (0..20)
+                .map(|n| {
+                    let db = db.clone();
+                    tokio::spawn(async move { db.rpush("list", n).await })
+                })
+                .collect();
+            wait_until("them to wait", || db.pending() >= 20);
+            sentinel.state.lock().unwrap().primary = second.port();
+            let (from, to) = (first.port(), second.port());
+            let text = format!("{SERVICE} 127.0.0.1 {from} 127.0.0.1 {to}");
+            sentinel.publish("+switch-master", &text, false);
+            for write in held {
+                write.await.unwrap().unwrap();
+            }
+            assert_eq!(second.connect().cmd("LLEN list").integer(), 20);
+            assert_eq!(first.connect().cmd("LLEN list").integer(), 0);
+            assert_eq!(first.connect().cmd("GET n").to_string(), "\"2\"");
+        });
+    }
 }

@@ -199,6 +199,7 @@ fn waiting_on_the_thread_that_runs_the_connections_is_an_error() {
             refused(db.transaction((incr("n"),)).wait().unwrap_err());
             refused(db.scan_keys::<String>().wait_next().unwrap_err());
             refused(brisk::wait(db.session()).unwrap_err());
+            refused(brisk::wait(Client::connect(&server.address())).unwrap_err());
             refused(
                 brisk::wait(db.watch(["k"], async |_| Ok(Step::Commit((incr("n"),))))).unwrap_err(),
             );

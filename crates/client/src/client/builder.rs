@@ -447,7 +447,7 @@ impl Builder {
         let handle = Handle::try_current().map_err(|_| {
             Error::new(Kind::Invalid, "no tokio runtime here: there is connect_blocking")
         })?;
-        let plan = self.plan(Home::of(&handle).await)?;
+        let plan = self.plan(Home::of(&handle).await?)?;
         let first = plan.first().await?;
         Ok(plan.start(&handle, first, None))
     }
@@ -488,14 +488,7 @@ impl Builder {
         if protocol.is_some_and(|version| !matches!(version, 2 | 3)) {
             return Err(invalid("the protocol's version is 2 or 3"));
         }
-        let has_tls = url.is_tls();
-        let mut seeds = url.seeds;
-        for seed in self.seeds {
-            seeds.push(match seed?.address {
-                Address::Tcp { host, port, .. } => Address::Tcp { host, port, tls: has_tls },
-                address => address,
-            });
-        }
+        let mut seeds = all_seeds(&url, self.seeds)?;
         let db = self.db.unwrap_or(url.db);
         let is_cluster = self.is_cluster || url.is_cluster;
         if is_cluster && db != 0 {
@@ -538,13 +531,7 @@ impl Builder {
         setup.tuning.limit_unacked(self.silence_max, timeout);
         let Budget { bytes: bytes_max, when_full } = self.budget;
         let bounds = Bounds { bytes_max, when_full, timeout, replay: self.replay };
-        let source = match &setup.place {
-            Place::Primary(sentinels) if is_several => {
-                Some(Source::Sentinels(Arc::clone(sentinels)))
-            }
-            _ if is_cluster => Some(Source::Slots),
-            _ => (is_several && !has_sentinels).then_some(Source::Roles),
-        };
+        let source = source(&setup.place, is_several, is_cluster);
         let (read_from, zone, addresses) = (self.read_from, self.zone, self.addresses);
         let cluster =
             source.map(|source| Arc::new(Wanted { source, seeds, read_from, zone, addresses }));
@@ -560,6 +547,28 @@ impl Builder {
             cluster,
             is_lazy: self.is_lazy,
         })
+    }
+}
+
+/// Nodes beside the first one that was named.
+fn all_seeds(url: &Url, more: Vec<Result<Url>>) -> Result<Vec<Address>> {
+    let mut seeds = url.seeds.clone();
+    for seed in more {
+        seeds.push(match seed?.address {
+            Address::Tcp { host, port, .. } => Address::Tcp { host, port, tls: url.is_tls() },
+            address => address,
+        });
+    }
+    Ok(seeds)
+}
+
+/// Who tells of the nodes, if there are several.
+fn source(place: &Place, is_several: bool, is_cluster: bool) -> Option<Source> {
+    match place {
+        Place::Primary(sentinels) if is_several => Some(Source::Sentinels(Arc::clone(sentinels))),
+        _ if is_cluster => Some(Source::Slots),
+        Place::Primary(_) | Place::Sentinel(_) => None,
+        Place::Fixed => is_several.then_some(Source::Roles),
     }
 }
 

@@ -7,6 +7,10 @@
 //!
 //! Sentinels do not hear of a switch at the same time. Who says the primary that another has just said to be one no
 //! more is taken to mean the next one, for [`LAG_MAX`].
+//!
+//! A failover begins with a replica becoming a primary while the former one still takes writes, which are then lost. The
+//! sentinel that leads it says so before it begins, and only that one, so all are listened to. From then on nothing new is
+//! sent ([`Place::held_until`]) until the switch, an abort, or for [`HOLD_MAX`].
 
 use crate::address::Address;
 use crate::error::{Error, Kind, Result};
@@ -36,6 +40,13 @@ const LAG_MAX: Duration = Duration::from_secs(10);
 const VOTE_MAX: Duration = Duration::from_millis(500);
 /// Who listens to a sentinel looks by himself, too: it may have been cut off from the others.
 const LOOK_EACH: Duration = Duration::from_secs(5);
+/// A failover that takes longer holds nothing back any more: its leader may be gone.
+const HOLD_MAX: Duration = Duration::from_secs(5);
+/// A sentinel that leads a failover says this before it makes a replica a primary, and when it has told the replica.
+const PROMOTIONS: [&str; 2] =
+    ["+failover-state-send-slaveof-noone", "+failover-state-wait-promotion"];
+/// How the message begins by which it gives the failover up.
+const ABORTS: &str = "-failover-abort-";
 /// Before a sentinel is listened to again.
 const LISTEN_AGAIN: Duration = Duration::from_millis(250);
 
@@ -70,6 +81,14 @@ impl Place {
         matches!(self, Place::Primary(_))
     }
 
+    /// Until when nothing new is to be sent to the primary, since it is about to be none.
+    pub(crate) fn held_until(&self) -> Option<watch::Receiver<Option<Instant>>> {
+        match self {
+            Place::Primary(sentinels) => Some(sentinels.hold.subscribe()),
+            Place::Fixed | Place::Sentinel(_) => None,
+        }
+    }
+
     /// Completes when a connection goes to who is not the primary any more.
     pub(crate) async fn left(&self, origin: &Origin) -> Error {
         let Place::Primary(sentinels) = self else { return pending().await };
@@ -99,6 +118,8 @@ pub(crate) struct Sentinels {
     state: Mutex<State>,
     /// How many switches were heard of.
     switches: watch::Sender<u64>,
+    /// Until when nothing new is sent to the primary.
+    hold: watch::Sender<Option<Instant>>,
 }
 
 struct State {
@@ -164,7 +185,8 @@ impl Sentinels {
         let tls = named.iter().any(|address| matches!(address, Address::Tcp { tls: true, .. }));
         let state = State { named, told: Vec::new(), primary: None, switch: None };
         let switches = watch::Sender::new(0);
-        Sentinels { service, setup, tls, state: Mutex::new(state), switches }
+        let hold = watch::Sender::new(None);
+        Sentinels { service, setup, tls, state: Mutex::new(state), switches, hold }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -251,7 +273,9 @@ impl Sentinels {
             state.primary = Some(to.clone());
             state.switch = Some(Switch { from, to, at: Instant::now() });
         }
+        // First this, which ends the connections to the former primary: nothing more goes by them.
         self.switches.send_modify(|switches| *switches += 1);
+        self.hold.send_replace(None);
     }
 
     /// What is to be made of who says that this is the primary. If we know of another one, most decide: a sentinel
@@ -284,6 +308,24 @@ impl Sentinels {
         if let Ok(told) = self.ask().await {
             let primary = self.agreed(told.primary).await;
             self.observe(None, primary);
+        }
+    }
+
+    /// A failover of the service begins, or is given up: `slave … @ service ip port`, or `master service ip port`.
+    fn hear_of_failover(&self, message: &Message) {
+        let text = String::from_utf8_lossy(&message.payload);
+        let mut words = text.split(' ');
+        let is_ours = match words.next() {
+            Some("master") => words.next() == Some(&self.service),
+            _ => words.by_ref().any(|word| word == "@") && words.next() == Some(&self.service),
+        };
+        if !is_ours {
+            return;
+        }
+        if PROMOTIONS.iter().any(|begin| message.channel == *begin) {
+            self.hold.send_replace(Some(Instant::now() + HOLD_MAX));
+        } else if message.channel.starts_with(ABORTS.as_bytes()) {
+            self.hold.send_replace(None);
         }
     }
 
@@ -384,8 +426,54 @@ impl Drop for Watcher {
     }
 }
 
+/// Listens to all sentinels that are known for failovers that begin, for ever.
+async fn hear_all(sentinels: Arc<Sentinels>, handle: Handle) {
+    let mut listeners = JoinSet::new();
+    let mut heard: HashMap<Address, AbortHandle> = HashMap::new();
+    loop {
+        let known = sentinels.lock().known();
+        heard.retain(|address, listener| {
+            let stays = known.contains(address);
+            if !stays {
+                listener.abort();
+            }
+            stays
+        });
+        for address in known {
+            let listen = || {
+                let one = hear_one(Arc::clone(&sentinels), address.clone(), handle.clone());
+                listeners.spawn_on(one, &handle)
+            };
+            heard.entry(address.clone()).or_insert_with(listen);
+        }
+        // Those that were aborted.
+        while listeners.try_join_next().is_some() {}
+        sleep(LOOK_EACH).await;
+    }
+}
+
+async fn hear_one(sentinels: Arc<Sentinels>, address: Address, handle: Handle) {
+    let setup = Arc::new(sentinels.setup_for(address));
+    let limit = Some(setup.connect_timeout);
+    let patterns = || PROMOTIONS.map(str::to_owned).into_iter().chain([format!("{ABORTS}*")]);
+    loop {
+        if let Ok(mut listener) = Subscriber::at(Arc::clone(&setup), &handle, limit).await
+            && listener.psubscribe(patterns()).await.is_ok()
+        {
+            while let Some(event) = listener.next().await {
+                if let Event::Message(message) = event {
+                    sentinels.hear_of_failover(&message);
+                }
+            }
+        }
+        sleep(LISTEN_AGAIN).await;
+    }
+}
+
 /// Listens to a sentinel that answers, for ever.
 async fn watch(sentinels: Arc<Sentinels>, handle: Handle) {
+    let mut others = JoinSet::new();
+    others.spawn(hear_all(Arc::clone(&sentinels), handle.clone()));
     let place = Place::Sentinel(Arc::clone(&sentinels));
     let setup = Arc::new(Setup { place, ..sentinels.setup.clone() });
     loop {

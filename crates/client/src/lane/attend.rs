@@ -12,8 +12,8 @@ use std::convert::Infallible;
 use std::future::{pending, poll_fn};
 use std::slice;
 use std::task::Poll;
-use std::time::Duration;
-use tokio::time::sleep;
+use std::time::{Duration, Instant};
+use tokio::time::{sleep, sleep_until};
 
 /// First and longest wait before a refused login is tried again.
 const RETRY_FIRST: Duration = Duration::from_millis(250);
@@ -32,8 +32,39 @@ pub(super) async fn attend(
     is_shared: bool,
 ) -> Error {
     tokio::select! {
+        // In this order: what was held back does not go to a primary that has been left.
+        biased;
         error = setup.place.left(origin) => error,
+        never = hold_back(setup, shared) => match never {},
         never = keep_logged_in(setup, shared, &origin.login, is_shared) => match never {},
+    }
+}
+
+/// Whether something is held back at this moment: to be called before the connection is used.
+pub(super) fn begin(setup: &Setup, shared: &Shared) {
+    let until = setup.place.held_until().and_then(|until| *until.borrow());
+    shared.hold(until.is_some_and(|until| until > Instant::now()));
+}
+
+/// Sends nothing new while the primary is about to be none.
+async fn hold_back(setup: &Setup, shared: &Shared) -> Infallible {
+    let Some(mut holds) = setup.place.held_until() else { return pending().await };
+    loop {
+        let until = *holds.borrow_and_update();
+        let until = until.filter(|until| *until > Instant::now());
+        shared.hold(until.is_some());
+        let over = async {
+            match until {
+                Some(until) => sleep_until(until.into()).await,
+                None => pending().await,
+            }
+        };
+        tokio::select! {
+            changed = holds.changed() => if changed.is_err() {
+                return pending().await;
+            },
+            () = over => {}
+        }
     }
 }
 

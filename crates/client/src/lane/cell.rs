@@ -148,6 +148,8 @@ pub(crate) struct Cell {
     is_given_up: bool,
     /// Nothing more is taken, and what was not sent has gone elsewhere; what was sent is still answered.
     is_retired: bool,
+    /// Nothing new is sent for now: the server is about to be the primary no more.
+    pub(crate) is_held: bool,
     /// The server answered before it had all of a request: nobody knows where the next one would begin.
     pub(crate) is_broken: bool,
     /// Why there is no connection.
@@ -170,6 +172,7 @@ impl Shared {
             is_closed: false,
             is_given_up: false,
             is_retired: false,
+            is_held: false,
             is_broken: false,
             failure: None,
         };
@@ -221,6 +224,7 @@ impl Shared {
         }
         if was_idle
             && cell.ticks
+            && !cell.is_held
             && self.seat.is_none()
             // The first reply to several could be here before the last of them is sent.
             && requests.len() == 1
@@ -294,6 +298,22 @@ impl Shared {
         if let Some(driver) = driver {
             driver.wake();
         }
+    }
+
+    /// Nothing new is sent from here on, or all is again.
+    pub(crate) fn hold(&self, is_held: bool) {
+        let driver = {
+            let mut cell = self.lock();
+            let was_held = std::mem::replace(&mut cell.is_held, is_held);
+            if was_held == is_held { None } else { cell.driver.take() }
+        };
+        if let Some(driver) = driver {
+            driver.wake();
+        }
+    }
+
+    pub(crate) fn is_held(&self) -> bool {
+        self.lock().is_held
     }
 
     /// Nothing more is taken; what was not sent goes elsewhere.

@@ -94,8 +94,11 @@ impl Task {
             let origin = connection.origin.clone();
             self.shared.tallies.connections.add(1);
             let seen = Seen::connected(&self.setup, &connection);
-            let mut link = Link::new(&self, connection);
             let is_attended = attend::is_needed(&self.setup);
+            if is_attended {
+                attend::begin(&self.setup, &self.shared);
+            }
+            let mut link = Link::new(&self, connection);
             let ended = tokio::select! {
                 biased;
                 ended = poll_fn(|cx| link.poll(cx)) => ended,
@@ -430,7 +433,7 @@ impl<'a> Link<'a> {
     /// Looks at the clock, and sees to it that somebody does later.
     fn tick(&mut self, cx: &mut Context<'_>) -> Result<()> {
         if !self.ticks {
-            if self.in_flight.is_empty() && !self.heard {
+            if self.in_flight.is_empty() && !self.heard && !self.task.shared.is_held() {
                 self.rest(cx);
                 return Ok(());
             }
@@ -453,10 +456,11 @@ impl<'a> Link<'a> {
                 }
             }
             let waits = !self.in_flight.is_empty() || self.task.shared.pending() > 0;
-            if self.heard || !waits {
+            let is_held = self.task.shared.is_held();
+            if self.heard || !waits || is_held {
                 self.last_heard = now;
             }
-            self.idle_ticks = if self.heard || waits { 0 } else { self.idle_ticks + 1 };
+            self.idle_ticks = if self.heard || waits || is_held { 0 } else { self.idle_ticks + 1 };
             self.heard = false;
             let silence = now.saturating_duration_since(self.last_heard);
             if waits && silence >= self.silence_max() {

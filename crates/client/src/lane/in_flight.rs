@@ -168,7 +168,7 @@ impl InFlight {
             self.sending = Vec::new();
         }
         if shared.seat.is_some() {
-            if !self.entries.is_empty() {
+            if !self.entries.is_empty() || shared.is_held() {
                 return Ok(());
             }
             // What concerns the connection itself, such as a new login, goes first.
@@ -181,7 +181,7 @@ impl InFlight {
         if cell.is_broken {
             return Err(Error::new(Kind::Protocol, "a reply to a request that was not sent whole"));
         }
-        if cell.is_writing || cell.entries.is_empty() {
+        if cell.is_writing || cell.is_held || cell.entries.is_empty() {
             return Ok(());
         }
         cell.sent_by_callers = 0;
@@ -243,6 +243,7 @@ impl InFlight {
     ) -> Rest {
         if let Some(seat) = &shared.seat
             && self.entries.is_empty()
+            && !shared.is_held()
             && !seat.rest(waker)
         {
             return if shared.lock().is_closed { Rest::Rests } else { Rest::HasMore };
@@ -257,7 +258,11 @@ impl InFlight {
                 cell = shared.lock();
             }
         }
-        let has_more = is_flushed && !cell.out.is_empty() && !cell.is_writing && !self.is_demoted;
+        let has_more = is_flushed
+            && !cell.out.is_empty()
+            && !cell.is_writing
+            && !cell.is_held
+            && !self.is_demoted;
         if has_more && !cell.is_closed {
             return Rest::HasMore;
         }

@@ -29,7 +29,7 @@ use orders::{Orders, Way};
 use std::collections::VecDeque;
 use std::future::poll_fn;
 use std::sync::{Arc, Mutex, MutexGuard};
-use std::task::{Poll, Waker};
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 use tokio::runtime::Handle;
 use tokio::sync::Notify;
@@ -293,23 +293,36 @@ impl Subscriber {
 
     /// The next event; `None` only when the client is closed or the runtime has ended.
     pub async fn next(&mut self) -> Option<Event> {
-        poll_fn(|cx| {
-            let mut state = self.shared.lock();
-            if state.lost > 0 {
-                let lost = std::mem::take(&mut state.lost);
-                return Poll::Ready(Some(Event::Overflow { lost }));
-            }
-            if let Some(event) = state.events.pop_front() {
-                state.bytes -= size(&event);
-                return Poll::Ready(Some(event));
-            }
-            if state.over.is_some() || self.home.is_stopped() {
-                return Poll::Ready(None);
-            }
-            state.listener = Some(cx.waker().clone());
-            Poll::Pending
-        })
-        .await
+        poll_fn(|cx| self.poll_next(cx)).await
+    }
+
+    /// As [`Subscriber::next`], for a `Stream` of any library: this crate depends on none.
+    ///
+    /// ```no_run
+    /// # async fn example(db: brisk::Client) -> brisk::Result<()> {
+    /// use futures_util::{StreamExt, stream};
+    /// let mut news = db.subscriber().await?;
+    /// news.subscribe(["news"]).await?;
+    /// let events = stream::poll_fn(move |cx| news.poll_next(cx));
+    /// events.take(10).for_each(async |event| println!("{event:?}")).await;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Event>> {
+        let mut state = self.shared.lock();
+        if state.lost > 0 {
+            let lost = std::mem::take(&mut state.lost);
+            return Poll::Ready(Some(Event::Overflow { lost }));
+        }
+        if let Some(event) = state.events.pop_front() {
+            state.bytes -= size(&event);
+            return Poll::Ready(Some(event));
+        }
+        if state.over.is_some() || self.home.is_stopped() {
+            return Poll::Ready(None);
+        }
+        state.listener = Some(cx.waker().clone());
+        Poll::Pending
     }
 
     /// As [`Subscriber::next`], on this thread and without a runtime. If this thread is the one that runs the listener's
