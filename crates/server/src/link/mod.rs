@@ -52,8 +52,9 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc::RecvTimeoutError;
 use std::time::Duration;
 
-/// How long after a failure the next connection is tried.
+/// How long after failures the next connection is tried, at most, and after the first of them.
 const RETRY: Duration = Duration::from_secs(1);
+const RETRY_FIRST: Duration = Duration::from_millis(20);
 /// From the beginning of a connection by which the stream came to that of the next one, at least: what the
 /// backlog keeps is not to be used up meanwhile, but a primary that ends each at once is not to keep a core busy.
 const RECONNECT: Duration = Duration::from_millis(50);
@@ -102,12 +103,13 @@ impl Link {
     }
 
     fn run(&self) {
+        let mut failures = 0;
         while self.is_wanted() {
             let config = self.shared.config();
             let Some(address) = config.replication.replicaof.clone() else { return };
             let began = Instant::now();
             let ended = self.connect(&config, &address);
-            let followed = self.primary().phase() == Phase::Connected;
+            let phase = self.primary().phase();
             let log = &self.shared.log;
             if !self.is_wanted() {
                 return;
@@ -125,7 +127,13 @@ impl Link {
                 Err(Failure::Refused(why)) => log.warning(format_args!("{why}")),
                 Ok(()) => {}
             }
-            let until = if followed { began + RECONNECT } else { Instant::now() + RETRY };
+            failures = if phase == Phase::Connected { 0 } else { failures + 1 };
+            let until = match phase {
+                Phase::Connected => began + RECONNECT,
+                // A snapshot was begun for this, which is not to happen again and again.
+                Phase::Sync => Instant::now() + RETRY,
+                _ => Instant::now() + retry_after(failures),
+            };
             while self.is_wanted() && Instant::now() < until {
                 thread::park_timeout(LOOK_AGAIN);
             }
@@ -316,6 +324,13 @@ impl Link {
     }
 }
 
+/// How long to wait after so many failures in succession. Servers that are started together find each other
+/// soon: sentinels ask a primary for its replicas when they start, and then not for ten seconds.
+fn retry_after(failures: u32) -> Duration {
+    let doubled = RETRY_FIRST.saturating_mul(1 << failures.saturating_sub(1).min(16));
+    doubled.min(RETRY)
+}
+
 /// How fast small parts of the stream come, in the time since its connection was made.
 #[derive(Default)]
 struct Pace {
@@ -387,6 +402,13 @@ pub fn acknowledge(shared: &Shared) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_primary_that_is_not_ready_is_tried_soon_and_then_once_a_second() {
+        let waits: Vec<u128> = (1..=8).map(|failures| retry_after(failures).as_millis()).collect();
+        assert_eq!(waits, [20, 40, 80, 160, 320, 640, 1000, 1000]);
+        assert_eq!(retry_after(u32::MAX), RETRY);
+    }
 
     #[test]
     fn parts_are_gathered_while_many_small_ones_come() {
