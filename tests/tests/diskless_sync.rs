@@ -6,7 +6,7 @@ use brisk_testkit::server::{redis_tool, subject_is_redis};
 use brisk_testkit::writers::wait_until_nothing_expires;
 use brisk_testkit::{Conn, Kind, Launch, Server, assert_reply, wait_until};
 use brisk_tests::links::{Node, wait_until_caught_up, while_written_to};
-use brisk_tests::snapshots::take_disk_away;
+use brisk_tests::snapshots::{make_endless, take_disk_away};
 use brisk_tests::with_workers;
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -22,7 +22,17 @@ struct Replica {
 impl Replica {
     /// Waits until its snapshot begins.
     fn ask(server: &Server) -> Replica {
+        Replica::ask_by(server.connect())
+    }
+
+    /// The same; it wants no keys, and these other parts of the dataset.
+    fn ask_for(server: &Server, parts: &str) -> Replica {
         let mut conn = server.connect();
+        assert_eq!(conn.call(&["REPLCONF", "rdb-filter-only", parts]).to_string(), "OK");
+        Replica::ask_by(conn)
+    }
+
+    fn ask_by(mut conn: Conn) -> Replica {
         assert_reply!(conn, "REPLCONF capa eof capa psync2", "OK");
         conn.send("PSYNC ? -1");
         let mut replica = Replica { conn, mark: Vec::new() };
@@ -235,4 +245,108 @@ fn redis_cli_takes_it() {
         following.kill().unwrap();
         following.wait().unwrap();
     }
+}
+
+const LIBRARY: &str = "#!lua name=kept\nredis.register_function('one', function() return 1 end)";
+
+/// A key and a library of functions.
+fn with_library(launch: Launch) -> Server {
+    let server = launch.start();
+    let mut conn = server.connect();
+    assert_reply!(conn, "SET stays_here 1", "OK");
+    assert_eq!(conn.call(&["FUNCTION", "LOAD", LIBRARY]).text(), "kept");
+    server
+}
+
+fn has(bytes: &[u8], part: &str) -> bool {
+    bytes.windows(part.len()).any(|window| window == part.as_bytes())
+}
+
+/// What `redis-cli --functions-rdb` fetches is a file that a server can load.
+#[test]
+fn redis_cli_takes_the_functions_alone() {
+    for streams in ["yes", "no"] {
+        let server = with_library(with_workers(2).set("repl-diskless-sync", streams));
+        let file = server.dir().join("functions.rdb");
+        let port = server.port().to_string();
+        let mut fetch = Command::new(redis_tool("redis-cli"));
+        let fetched = fetch.args(["-p", &port, "--functions-rdb"]).arg(&file).output().unwrap();
+        assert!(fetched.status.success(), "{fetched:?}");
+        let checked = Command::new(redis_tool("redis-check-rdb")).arg(&file).output().unwrap();
+        let said = String::from_utf8_lossy(&checked.stdout).into_owned();
+        assert!(checked.status.success() && said.contains("0 keys read"), "{said}");
+        let launch = with_workers(2).set("save", "3600 1");
+        let mut other = launch.clone().start();
+        other.kill_for_now();
+        std::fs::copy(&file, other.dir().join("dump.rdb")).unwrap();
+        launch.start_again(&mut other);
+        let mut conn = other.connect();
+        assert_reply!(conn, "FCALL one 0", "(integer) 1");
+        assert_reply!(conn, "DBSIZE", "(integer) 0");
+    }
+}
+
+#[test]
+fn a_replica_gets_the_parts_that_it_asked_for_and_then_the_stream() {
+    let server = with_library(with_workers(2));
+    let mut conn = server.connect();
+    for (parts, library) in [("", false), ("functions", true), ("'FUNCTIONS' functions", true)] {
+        let mut replica = Replica::ask_for(&server, parts);
+        let bytes = replica.snapshot();
+        assert!(bytes.starts_with(b"REDIS0010"), "{parts}");
+        assert_eq!(has(&bytes, "register_function"), library, "{parts}");
+        assert!(!has(&bytes, "stays_here"), "{parts}");
+        assert_reply!(conn, "SET behind 1", "OK");
+        // Only then the acknowledgement counts. The replica before is gone.
+        wait_until("it is online", || {
+            conn.info("connected_slaves") == "1" && state(&mut conn, 0) == "online"
+        });
+        replica.conn.send("REPLCONF ACK 0");
+        let mut next = || replica.conn.reply().to_string().to_lowercase();
+        while next() != "1) \"set\"\n2) \"behind\"\n3) \"1\"" {}
+    }
+    // The others get everything.
+    let bytes = Replica::ask(&server).snapshot();
+    assert!(has(&bytes, "register_function") && has(&bytes, "stays_here"));
+}
+
+#[test]
+fn parts_that_are_not_known_are_refused() {
+    let server = with_workers(2).start();
+    let mut conn = server.connect();
+    for (words, want) in [
+        (&["rdb-filter-only"][..], "ERR syntax error"),
+        (&["rdb-filter-only", "keys"], "ERR Unsupported rdb-filter-only option: keys"),
+        (&["rdb-filter-only", "functions x y"], "ERR Unsupported rdb-filter-only option: x"),
+        (&["rdb-filter-only", "\"functions"], "ERR Missing rdb-filter-only values"),
+        (
+            &["rdb-filter-only", "functions", "nothing", "x"],
+            "ERR Unrecognized REPLCONF option: nothing",
+        ),
+    ] {
+        let words = [&["REPLCONF"], words].concat();
+        assert_eq!(conn.call(&words).to_string(), format!("(error) {want}"), "{words:?}");
+    }
+    // What was understood before counts.
+    for line in ["SYNC", "PSYNC ? -1"] {
+        assert_reply!(conn, line, "(error) ERR Filtered replica requires EOF capability");
+    }
+}
+
+#[test]
+fn who_wants_no_keys_waits_for_no_other_snapshot() {
+    if subject_is_redis() {
+        return; // its process makes one after the other
+    }
+    let server = with_library(with_workers(2));
+    let mut conn = server.connect();
+    make_endless(&mut conn);
+    assert_reply!(conn, "BGSAVE", "Background saving started");
+    wait_until("it is begun", || conn.info("rdb_bgsave_in_progress") == "1");
+    let mut waiting = server.connect();
+    waiting.send("PSYNC ? -1");
+    wait_until("it waits", || conn.info("connected_slaves") == "1");
+    assert!(has(&Replica::ask_for(&server, "functions").snapshot(), "register_function"));
+    assert_eq!(state(&mut conn, 0), "wait_bgsave");
+    assert_eq!(conn.info("rdb_bgsave_in_progress"), "1");
 }

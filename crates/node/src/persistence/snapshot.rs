@@ -110,6 +110,11 @@ pub(crate) fn write_nameless(config: &Config, head: &Head, cut: &Cut) -> Result<
     write_to(file, config, head, cut)
 }
 
+/// Writes what is no key there.
+pub(crate) fn write_without_keys<W: Write>(out: W, head: &Head) -> io::Result<()> {
+    head.begin(out).finish()?.flush()
+}
+
 /// Writes the cut there; what it was written to.
 pub(crate) fn write_to<W: Write>(
     out: W,
@@ -190,6 +195,12 @@ impl Head {
     pub(super) fn of_base(self) -> Head {
         // What follows in the file goes on where this ends, and nobody else does.
         Head { is_base: true, lineage: None, ..self }
+    }
+
+    /// Of a file without keys, and without libraries of functions unless they are wanted.
+    pub(crate) fn without_keys(self, functions: bool) -> Head {
+        let libraries = if functions { self.libraries } else { Arc::default() };
+        Head { libraries, ..self }
     }
 
     pub(crate) fn used_memory(&self) -> u64 {

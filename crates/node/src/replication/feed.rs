@@ -22,7 +22,7 @@
 use super::acks::REPLICAS_MAX;
 use super::backlog::{BLOCK_BYTES_MAX, Backlog, Piece};
 use super::marks::Marks;
-use super::replica::{Attachment, Stage};
+use super::replica::{Attachment, Filter, Stage};
 use super::spill::{MOVED_BYTES, Move, Spilled};
 use super::transfer::Transfer;
 use crate::clients::ClientRecord;
@@ -51,6 +51,8 @@ pub struct Member {
     pub takes_unknown_length: bool,
     /// It understands comparisons.
     pub compares: bool,
+    /// It wants these parts of the dataset only, and has not the keys.
+    pub filter: Option<Filter>,
     /// The offset it acknowledged last, and when, in Unix ms; 0 before. It begins to count as heard of
     /// when its snapshot was sent.
     pub acked: u64,
@@ -75,6 +77,7 @@ impl Member {
             since_ms: now_ms,
             takes_unknown_length: false,
             compares: false,
+            filter: None,
             acked: 0,
             acked_ms: now_ms,
             acked_place: None,
@@ -96,6 +99,11 @@ impl Member {
     /// How many seconds ago it was heard of.
     pub fn lag_s(&self, now_ms: u64) -> u64 {
         now_ms.saturating_sub(self.acked_ms) / 1000
+    }
+
+    /// Whether it waits until a snapshot of what it wants is begun.
+    pub fn waits_for(&self, filter: Option<Filter>) -> bool {
+        !self.attachment.has_place() && self.filter == filter
     }
 
     /// Whether the stream goes on to it.
@@ -377,9 +385,14 @@ impl Feed {
         Some(state.backlog.end() - place.0)
     }
 
-    /// The sessions that wait get this snapshot, and follow from here on. Only while all other workers
-    /// stand still, and behind [`Feed::pump`].
-    pub(super) fn join(&self, transfer: &Arc<Transfer>, journal: &Journal, now_ms: u64) {
+    /// The sessions that wait for what this snapshot has get it, and follow from here on. Only while all
+    /// other workers stand still, and behind [`Feed::pump`].
+    pub(super) fn join(
+        &self,
+        (transfer, filter): (&Arc<Transfer>, Option<Filter>),
+        journal: &Journal,
+        now_ms: u64,
+    ) {
         debug_assert!(!journal.has_news(), "what was before is not for them");
         if !self.has_backlog() {
             self.begin_backlog(journal.end(), now_ms);
@@ -387,7 +400,7 @@ impl Feed {
         self.cannot_spill.store(false, Ordering::Relaxed);
         let state = lock(&self.state);
         journal.name_database();
-        for member in state.members.iter().filter(|member| !member.attachment.has_place()) {
+        for member in state.members.iter().filter(|member| member.waits_for(filter)) {
             member.attachment.join(transfer, member.client.worker);
         }
         self.count_members(&state);
@@ -420,7 +433,7 @@ impl Feed {
             !state.members[at + 1..].iter().any(|other| one.is_same_as(other))
         };
         let latest = state.members.iter().enumerate().filter(is_latest).map(|(_, one)| one);
-        let online = latest.filter(|member| member.is_online());
+        let online = latest.filter(|member| member.is_online() && member.filter.is_none());
         let mut places: Vec<u64> = online.filter_map(|one| Some(one.acked_place?.0)).collect();
         places.sort_unstable_by(|one, other| other.cmp(one));
         for (at, acknowledged) in self.acknowledged.iter().enumerate() {
@@ -738,8 +751,8 @@ mod tests {
         /// Those that wait follow from here on.
         fn join(&self) -> Arc<Transfer> {
             let transfer = Arc::new(Transfer::new(self.cut(), self.journal.end().0, None));
-            self.feed.join(&transfer, &self.journal, 1);
-            self.keyspace.end_cut(transfer.cut());
+            self.feed.join((&transfer, None), &self.journal, 1);
+            self.keyspace.end_cut(transfer.cut().unwrap());
             transfer
         }
 
@@ -781,7 +794,7 @@ mod tests {
         assert_eq!(feed.alone_since_ms(), Some(7));
         // Nobody writes on for who is gone.
         first.leave();
-        assert!(transfer.cut().is_over());
+        assert!(transfer.cut().unwrap().is_over());
         // What comes is kept for its return.
         assert!(world.pump(b"three").is_empty());
         assert_eq!(feed.kept(), Some(Kept { first: Ticket(23), bytes: 11 }));

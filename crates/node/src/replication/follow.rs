@@ -60,6 +60,7 @@ fn make_member(core: &Core, session: &mut Session, acknowledges: bool) -> Member
         port: replica.port,
         takes_unknown_length: replica.takes_unknown_length,
         compares: replica.compares,
+        filter: replica.filter,
         ..Member::new(Arc::clone(&session.record), attachment, now_ms)
     }
 }

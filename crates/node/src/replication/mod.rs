@@ -169,8 +169,8 @@ impl Replication {
 
     /// Has that snapshot end, and closes its replicas.
     pub fn give_up(&self, reason: &str) {
-        if let Some(transfer) = self.writing.lock().even_poisoned().as_ref() {
-            transfer.cut().give_up(reason);
+        if let Some(cut) = self.writing.lock().even_poisoned().as_ref().and_then(|now| now.cut()) {
+            cut.give_up(reason);
         }
     }
 

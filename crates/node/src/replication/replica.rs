@@ -36,8 +36,23 @@ pub struct Replica {
     pub takes_unknown_length: bool,
     /// It said that it understands comparisons.
     pub compares: bool,
+    /// It said which parts of the dataset it wants.
+    pub filter: Option<Filter>,
     /// Bytes that are held for it besides the stream, as all replicas' sum has them.
     pub(super) held: u64,
+}
+
+/// Which parts of the dataset a replica wants (`REPLCONF rdb-filter-only`), of those that are no keys: it gets
+/// no keys.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Filter {
+    /// The libraries of functions.
+    pub functions: bool,
+}
+
+impl Filter {
+    /// All of them.
+    pub const ALL: [Filter; 2] = [Filter { functions: false }, Filter { functions: true }];
 }
 
 impl Replica {

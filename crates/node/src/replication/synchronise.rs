@@ -14,13 +14,15 @@
 //! nothing needs a disk, but what is changed is kept in memory for as long as the slowest replica takes: if
 //! that becomes too much the next one goes by way of a file.
 //!
+//! Who wants no keys needs no cut, and gets a snapshot at once.
+//!
 //! All replicas that wait share the next cut. There is one cut at a time: while another is being
 //! written, for BGSAVE, the append-only file or other replicas, they wait for its end.
 
 use super::feed::Member;
 use super::history::new_id;
 use super::pipe::{Pipe, PipeWriter};
-use super::replica::Stage;
+use super::replica::{Filter, Stage};
 use super::transfer::{Outcome, Payload, Transfer};
 use crate::core::Core;
 use crate::core::mailbox::Message;
@@ -31,6 +33,8 @@ use brisk_config::Config;
 use brisk_config::directives::replication::Replication as Settings;
 use brisk_engine::Result as CommandResult;
 use brisk_engine::effect::Hooks;
+use brisk_engine::keyspace::Cut;
+use brisk_persist::rdb::VERSION;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -46,11 +50,11 @@ const KEYS_LOOKED_AT_MAX: usize = 10_000;
 pub fn begin_if_possible(core: &Core) -> CommandResult<()> {
     let shared = core.shared;
     let feed = &shared.replication.feed;
-    if shared.keyspace.is_emitting()
-        || !feed.has_waiting()
-        || shared.is_loading()
-        || shared.shutdown.is_asked()
-    {
+    if !feed.has_waiting() || shared.is_loading() || shared.shutdown.is_asked() {
+        return Ok(());
+    }
+    begin_without_keys(core)?;
+    if shared.keyspace.is_emitting() {
         return Ok(());
     }
     if !is_due(shared, &core.config.replication, brisk_reactor::unix_ms()) {
@@ -58,7 +62,7 @@ pub fn begin_if_possible(core: &Core) -> CommandResult<()> {
     }
     let config = Arc::clone(&core.config);
     let quiesced = core.stop_others()?;
-    if !feed.has_waiting() {
+    if feed.count(|member| member.waits_for(None)) == 0 {
         // They left while this worker waited for stillness, or have been served.
         return Ok(());
     }
@@ -77,25 +81,79 @@ pub fn begin_if_possible(core: &Core) -> CommandResult<()> {
         Pipe::new(new_id(&mut core.env.random.borrow_mut()))
     });
     let target = if pipe.is_some() { "replicas sockets" } else { "disk" };
-    let transfer = Arc::new(Transfer::new(cut, journal.end().0, pipe));
-    feed.join(&transfer, journal, brisk_reactor::unix_ms());
+    let transfer = Arc::new(Transfer::new(Arc::clone(&cut), journal.end().0, pipe));
+    feed.join((&transfer, None), journal, brisk_reactor::unix_ms());
     shared.replication.begin_writing(&transfer);
     drop(quiesced);
     shared.log.notice(format_args!("Starting BGSAVE for SYNC with target: {target}"));
-    let own = Arc::clone(&transfer);
-    let write = move || write(shared, &config, &head, &own);
+    let (own, own_cut) = (Arc::clone(&transfer), Arc::clone(&cut));
+    let write = move || write(shared, (&config, &head), &own, &own_cut);
     if let Err(error) = std::thread::Builder::new().name("brisk-sync".to_owned()).spawn(write) {
         shared.log.warning(format_args!("Can't save in background: {error}"));
-        end(shared, &transfer, Outcome::Failed);
+        end(shared, &transfer, &cut, Outcome::Failed);
     }
     tell_workers(shared);
     Ok(())
 }
 
+/// Begins snapshots for those that want no keys.
+///
+/// # Errors
+/// As of [`begin_if_possible`].
+fn begin_without_keys(core: &Core) -> CommandResult<()> {
+    let shared = core.shared;
+    let feed = &shared.replication.feed;
+    for filter in Filter::ALL {
+        let waits = || feed.count(|member| member.waits_for(Some(filter))) > 0;
+        if !waits() {
+            continue;
+        }
+        let quiesced = core.stop_others()?;
+        if !waits() {
+            continue;
+        }
+        let head = Head::now(core, VERSION).without_keys(filter.functions);
+        shared.pump(core.id);
+        let journal = shared.keyspace.journal();
+        core.env.hooks.set(Hooks::PROPAGATE, true);
+        let pipe = Pipe::new(new_id(&mut core.env.random.borrow_mut()));
+        let transfer = Arc::new(Transfer::without_keys(journal.end().0, pipe));
+        feed.join((&transfer, Some(filter)), journal, brisk_reactor::unix_ms());
+        drop(quiesced);
+        shared.log.notice(format_args!("Starting BGSAVE for SYNC with target: replicas sockets"));
+        let own = Arc::clone(&transfer);
+        let write = move || write_without_keys(shared, &head, &own);
+        if let Err(error) = std::thread::Builder::new().name("brisk-sync".to_owned()).spawn(write) {
+            shared.log.warning(format_args!("Can't save in background: {error}"));
+            transfer.end(Outcome::Failed);
+        }
+        tell_workers(shared);
+    }
+    Ok(())
+}
+
+/// Writes such a snapshot.
+fn write_without_keys(shared: &Shared, head: &Head, transfer: &Transfer) {
+    let Some(pipe) = transfer.pipe() else { return };
+    let is_over = || !transfer.is_wanted();
+    let wake = |worker: usize| shared.mailboxes[worker].send(Message::Synchronise);
+    let written = snapshot::write_without_keys(PipeWriter::new(pipe, &is_over, &wake), head);
+    match written {
+        Ok(()) => {
+            pipe.finish();
+            shared.log.notice(format_args!("Background RDB transfer terminated with success"));
+            transfer.end(Outcome::Streamed);
+        }
+        // Nobody waits for it any more.
+        Err(_) => transfer.end(Outcome::Failed),
+    }
+    tell_workers(shared);
+}
+
 /// Whether the replicas that wait are sent the snapshot while it is written. O(replicas).
 fn streams(shared: &Shared, settings: &Settings) -> bool {
     let replication = &shared.replication;
-    let wants_file = |one: &Member| !one.attachment.has_place() && !one.takes_unknown_length;
+    let wants_file = |one: &Member| one.waits_for(None) && !one.takes_unknown_length;
     settings.repl_diskless_sync
         && replication.feed.count(wants_file) == 0
         && !replication.streams_badly.swap(false, Ordering::Relaxed)
@@ -106,7 +164,7 @@ fn streams(shared: &Shared, settings: &Settings) -> bool {
 fn is_due(shared: &Shared, settings: &Settings, now_ms: u64) -> bool {
     let delay_ms = settings.repl_diskless_sync_delay_s.max(0).cast_unsigned().saturating_mul(1000);
     let enough = settings.repl_diskless_sync_max_replicas.max(0).cast_unsigned();
-    let is_waiting = |member: &Member| !member.attachment.has_place();
+    let is_waiting = |member: &Member| member.waits_for(None);
     let feed = &shared.replication.feed;
     let hurries = |member: &Member| {
         is_waiting(member)
@@ -124,11 +182,10 @@ pub fn begin_if_due(core: &Core) {
 }
 
 /// Writes the snapshot, and tells the log.
-fn write(shared: &Shared, config: &Config, head: &Head, transfer: &Transfer) {
-    let cut = transfer.cut();
+fn write(shared: &Shared, (config, head): (&Config, &Head), transfer: &Transfer, cut: &Cut) {
     let log = &shared.log;
     let written = match transfer.pipe() {
-        Some(pipe) => write_to(pipe, shared, (config, head), transfer),
+        Some(pipe) => write_to(pipe, shared, (config, head), cut),
         None => snapshot::write_nameless(config, head, cut)
             .map_err(|failure| failure.to_string())
             .and_then(|file| Payload::new(file).map_err(|error| error.to_string()))
@@ -148,7 +205,7 @@ fn write(shared: &Shared, config: &Config, head: &Head, transfer: &Transfer) {
     if written.is_err() && transfer.pipe().is_some() && cut.ran_full() {
         shared.replication.streams_badly.store(true, Ordering::Relaxed);
     }
-    end(shared, transfer, written.unwrap_or(Outcome::Failed));
+    end(shared, transfer, cut, written.unwrap_or(Outcome::Failed));
     tell_workers(shared);
 }
 
@@ -157,9 +214,8 @@ fn write_to(
     pipe: &Pipe,
     shared: &Shared,
     (config, head): (&Config, &Head),
-    transfer: &Transfer,
+    cut: &Cut,
 ) -> Result<Outcome, String> {
-    let cut = transfer.cut();
     let is_over = || cut.is_over();
     let wake = |worker: usize| shared.mailboxes[worker].send(Message::Synchronise);
     let out = PipeWriter::new(pipe, &is_over, &wake);
@@ -168,8 +224,8 @@ fn write_to(
     Ok(Outcome::Streamed)
 }
 
-fn end(shared: &Shared, transfer: &Transfer, outcome: Outcome) {
-    shared.keyspace.end_cut(transfer.cut());
+fn end(shared: &Shared, transfer: &Transfer, cut: &Cut, outcome: Outcome) {
+    shared.keyspace.end_cut(cut);
     shared.replication.end_writing(transfer);
     transfer.end(outcome);
 }

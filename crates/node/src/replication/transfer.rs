@@ -1,5 +1,6 @@
 //! The dataset of one moment on its way to the replicas that asked for it: a cut that is being written to
-//! a file, and then that file; or to a [`Pipe`], from which they get it meanwhile.
+//! a file, and then that file; or to a [`Pipe`], from which they get it meanwhile. Some ask for what is
+//! no key only, which needs no cut.
 
 use super::pipe::{Next, Pipe};
 use crate::persistence::state::Underway;
@@ -15,7 +16,8 @@ use std::time::Instant;
 pub struct Transfer {
     /// The place of the cut in the stream: what follows is not in the file.
     pub from: u64,
-    cut: Arc<Cut>,
+    /// `None` if no keys are sent.
+    cut: Option<Arc<Cut>>,
     began: Instant,
     /// How many replicas have not got it all.
     wanted: AtomicUsize,
@@ -65,6 +67,15 @@ impl Payload {
 impl Transfer {
     /// Of a cut that was made just now.
     pub fn new(cut: Arc<Cut>, from: u64, pipe: Option<Pipe>) -> Transfer {
+        Transfer::begun(Some(cut), from, pipe)
+    }
+
+    /// Of what is no key, as it is now.
+    pub fn without_keys(from: u64, pipe: Pipe) -> Transfer {
+        Transfer::begun(None, from, Some(pipe))
+    }
+
+    fn begun(cut: Option<Arc<Cut>>, from: u64, pipe: Option<Pipe>) -> Transfer {
         let (wanted, outcome) = (AtomicUsize::new(0), OnceLock::new());
         Transfer { from, cut, began: Instant::now(), wanted, pipe, outcome }
     }
@@ -74,8 +85,9 @@ impl Transfer {
         self.pipe.as_ref()
     }
 
-    pub fn cut(&self) -> &Arc<Cut> {
-        &self.cut
+    /// What is known of the keys; `None` if none are sent.
+    pub fn cut(&self) -> Option<&Arc<Cut>> {
+        self.cut.as_ref()
     }
 
     /// A replica of this worker wants it; its number.
@@ -94,8 +106,11 @@ impl Transfer {
         if let Some(pipe) = &self.pipe {
             pipe.leave(number);
         }
-        if self.wanted.fetch_sub(1, Ordering::SeqCst) == 1 && self.outcome.get().is_none() {
-            self.cut.give_up("no replica waits for it any more");
+        if self.wanted.fetch_sub(1, Ordering::SeqCst) == 1
+            && self.outcome.get().is_none()
+            && let Some(cut) = &self.cut
+        {
+            cut.give_up("no replica waits for it any more");
         }
     }
 
@@ -116,11 +131,12 @@ impl Transfer {
 
     /// What there is to say of it while it is being written.
     pub fn underway(&self) -> Underway {
+        let of_cut = |of: fn(&Cut) -> u64| self.cut.as_ref().map_or(0, |cut| of(cut));
         Underway {
             seconds: self.began.elapsed().as_secs(),
-            keys: self.cut.keys(),
-            keys_written: self.cut.keys_written(),
-            bytes: self.cut.bytes() + self.pipe.as_ref().map_or(0, Pipe::bytes),
+            keys: of_cut(Cut::keys),
+            keys_written: of_cut(Cut::keys_written),
+            bytes: of_cut(Cut::bytes) + self.pipe.as_ref().map_or(0, Pipe::bytes),
         }
     }
 }

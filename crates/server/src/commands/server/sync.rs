@@ -12,7 +12,9 @@ use brisk_node::core::call::{Call, Command};
 use brisk_node::replication::comparison::marker::CAPABILITY;
 use brisk_node::replication::comparison::report;
 use brisk_node::replication::failover::Phase;
+use brisk_node::replication::replica::Filter;
 use brisk_node::replication::{compare, follow, synchronise};
+use brisk_resp::request::split_words;
 use std::sync::atomic::Ordering;
 
 /// What is shown for a history that there is not.
@@ -155,6 +157,10 @@ fn is_to_answer(call: &Call<'_>) -> Result<bool> {
     if shared.is_replica() && !shared.replication.primary.is_up() {
         return Err(CommandError::text(NO_PRIMARY));
     }
+    let replica = call.session.replica.as_ref();
+    if replica.is_some_and(|one| one.filter.is_some() && !one.takes_unknown_length) {
+        return Err(CommandError::text("ERR Filtered replica requires EOF capability"));
+    }
     shared.log.notice(format_args!("Replica {addr} asks for synchronization"));
     Ok(true)
 }
@@ -246,6 +252,8 @@ fn replconf(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
                     "ERR value is out of range, must be between 0 and 1",
                 ));
             }
+        } else if is("rdb-filter-only") {
+            filter(call, args.bytes()?)?;
         } else {
             let before = "ERR Unrecognized REPLCONF option: ";
             return Err(CommandError::text_around(before, option, ""));
@@ -256,6 +264,22 @@ fn replconf(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
         true => call.reply.simple(&format!("OK {CAPABILITY}")),
         false => call.reply.ok(),
     })
+}
+
+/// Notes which parts of the dataset a session wants. What stands before a part that is not known counts.
+fn filter(call: &mut Call<'_>, parts: &[u8]) -> Result<()> {
+    let parts = split_words(parts)
+        .ok_or_else(|| CommandError::text("ERR Missing rdb-filter-only values"))?;
+    let replica = call.session.replica.get_or_insert_default();
+    let filter = replica.filter.insert(Filter { functions: false });
+    for part in parts {
+        if !part.eq_ignore_ascii_case(b"functions") {
+            let before = "ERR Unsupported rdb-filter-only option: ";
+            return Err(CommandError::text_around(before, &part, ""));
+        }
+        filter.functions = true;
+    }
+    Ok(())
 }
 
 const FLAGS: Flags =
