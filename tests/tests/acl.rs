@@ -305,6 +305,42 @@ fn sort_looks_up_keys_only_for_who_may_read_all() {
     });
 }
 
+/// As Redis: what is no command, or has a wrong number of arguments, is so for everybody; all else
+/// is judged first.
+#[test]
+fn containers_without_a_subcommand_are_judged_as_any_other_request() {
+    each_config(|server| {
+        let [mut admin, mut conn] = server.connections();
+        admin.cmd("ACL SETUSER u on nopass ~* +get");
+        conn.cmd("AUTH u x");
+        for container in ["CLIENT", "CONFIG", "ACL", "OBJECT", "XGROUP", "SCRIPT", "MEMORY"] {
+            let name = container.to_lowercase();
+            let arity = format!("(error) ERR wrong number of arguments for '{name}' command");
+            assert_reply!(conn, container, arity);
+        }
+        for container in ["CLIENT", "CONFIG", "COMMAND"] {
+            let unknown = format!("(error) ERR unknown subcommand 'FOO'. Try {container} HELP.");
+            assert_reply!(conn, &format!("{container} FOO"), unknown);
+        }
+        assert_reply!(conn, "COMMAND", no_command("u", "command"));
+        assert_reply!(conn, "CONFIG HELP", no_command("u", "config|help"));
+        if subject_is_redis() {
+            return;
+        }
+        assert_reply!(conn, "REPLICATION", no_command("u", "replication"));
+        assert_reply!(conn, "REPLICATION HELP", no_command("u", "replication|help"));
+        assert_reply!(conn, "REPLICATION COMPARE", no_command("u", "replication|compare"));
+        let unknown = "(error) ERR unknown subcommand 'FOO'. Try REPLICATION HELP.";
+        assert_reply!(conn, "REPLICATION FOO", unknown);
+        // A right to one subcommand is none to the others, nor to the container.
+        admin.cmd("ACL SETUSER u +replication|help");
+        assert_reply!(conn, "REPLICATION", no_command("u", "replication"));
+        let help = conn.cmd("REPLICATION HELP").to_string();
+        admin.cmd("ACL SETUSER u +replication");
+        assert_reply!(conn, "REPLICATION", help);
+    });
+}
+
 #[test]
 fn the_default_user_can_be_closed_and_opened() {
     each_config(|server| {

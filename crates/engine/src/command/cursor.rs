@@ -29,7 +29,7 @@ impl<'w, W: Fn(usize) -> &'w [u8]> Cursor<W> {
     }
 
     /// Takes the next argument if there is one.
-    pub fn next(&mut self) -> Option<&'w [u8]> {
+    pub fn optional(&mut self) -> Option<&'w [u8]> {
         (self.next < self.argc).then(|| {
             self.next += 1;
             (self.word)(self.next - 1)

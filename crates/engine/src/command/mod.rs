@@ -21,7 +21,8 @@ use std::ops::Range;
 #[derive(Debug)]
 pub struct CommandOf<R: 'static> {
     pub spec: Spec,
-    /// For a container the function is never called; it answers through `subcommands`.
+    /// The function of a container is called only if its arity admits a request without a
+    /// subcommand.
     pub run: R,
     pub subcommands: &'static [CommandOf<R>],
 }

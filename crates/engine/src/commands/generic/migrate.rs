@@ -60,14 +60,14 @@ enum MigrateOption<'w> {
 
 /// Takes an option. The options may come in any order, and their arguments may look like options.
 fn next_option<'w>(words: &mut Cursor<impl Fn(usize) -> &'w [u8]>) -> Option<MigrateOption<'w>> {
-    let word = words.next()?;
+    let word = words.optional()?;
     let is = |name: &str| word.eq_ignore_ascii_case(name.as_bytes());
     let option = if is("COPY") {
         Some(MigrateOption::Copy)
     } else if is("REPLACE") {
         Some(MigrateOption::Replace)
     } else if is("AUTH") {
-        words.next().map(|password| MigrateOption::Auth { password })
+        words.optional().map(|password| MigrateOption::Auth { password })
     } else if is("AUTH2") {
         words.take().map(|[user, password]| MigrateOption::Auth2 { user, password })
     } else if is("KEYS") {

@@ -205,7 +205,7 @@ fn next_option<'w>(
     words: &mut Cursor<impl Fn(usize) -> &'w [u8]>,
     family: Family,
 ) -> Result<GeoOption<'w>> {
-    let word = words.next().ok_or(CommandError::Syntax)?;
+    let word = words.optional().ok_or(CommandError::Syntax)?;
     let is = |name: &str| word.eq_ignore_ascii_case(name.as_bytes());
     let (stores, searches) = (family == Family::Radius, family.is_search());
     let option = if is("WITHDIST") {
@@ -221,13 +221,13 @@ fn next_option<'w>(
     } else if is("DESC") {
         Some(GeoOption::Order(Order::Far))
     } else if is("COUNT") {
-        words.next().map(GeoOption::Count)
+        words.optional().map(GeoOption::Count)
     } else if stores && (is("STORE") || is("STOREDIST")) {
         words.take_range(1).map(|key| GeoOption::Store(key.start, is("STOREDIST")))
     } else if family == Family::SearchStore && is("STOREDIST") {
         Some(GeoOption::StoreDistance)
     } else if searches && is("FROMMEMBER") {
-        words.next().map(GeoOption::FromMember)
+        words.optional().map(GeoOption::FromMember)
     } else if searches && is("FROMLONLAT") {
         words.take().map(GeoOption::FromPoint)
     } else if searches && is("BYRADIUS") {

@@ -145,13 +145,13 @@ fn next_option<'w>(
     words: &mut Cursor<impl Fn(usize) -> &'w [u8]>,
     in_group: bool,
 ) -> Result<ReadOption<'w>> {
-    let word = words.next().ok_or(CommandError::Syntax)?;
+    let word = words.optional().ok_or(CommandError::Syntax)?;
     let is = |name: &str| word.eq_ignore_ascii_case(name.as_bytes());
     let more = words.remaining();
     if is("BLOCK") && more >= 1 {
-        words.next().map(ReadOption::Block).ok_or(CommandError::Syntax)
+        words.optional().map(ReadOption::Block).ok_or(CommandError::Syntax)
     } else if is("COUNT") && more >= 1 {
-        words.next().map(ReadOption::Count).ok_or(CommandError::Syntax)
+        words.optional().map(ReadOption::Count).ok_or(CommandError::Syntax)
     } else if is("STREAMS") && more >= 1 {
         if !more.is_multiple_of(2) {
             return Err(unbalanced(in_group));

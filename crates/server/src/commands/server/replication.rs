@@ -66,7 +66,9 @@ const REPLICATION: Command = Command {
         summary: "A container for commands about this server and its replicas.",
         since: "7.2.0",
         complexity: "Depends on subcommand.",
-        arity: -2,
+        // As COMMAND: without a subcommand it is a request, which access control judges.
+        arity: -1,
+        flags: Spec::HELP_FLAGS,
         ..Spec::EMPTY
     },
     run: help,

@@ -72,7 +72,7 @@ fn next_option<'w>(
     words: &mut Cursor<impl Fn(usize) -> &'w [u8]>,
     may_store: bool,
 ) -> Option<SortOption<'w>> {
-    let word = words.next()?;
+    let word = words.optional()?;
     let is = |name: &str| word.eq_ignore_ascii_case(name.as_bytes());
     let option = if is("ASC") {
         Some(SortOption::Ascending)
@@ -85,9 +85,9 @@ fn next_option<'w>(
     } else if may_store && is("STORE") {
         words.take_range(1).map(|key| SortOption::Store(key.start))
     } else if is("BY") {
-        words.next().map(SortOption::By)
+        words.optional().map(SortOption::By)
     } else if is("GET") {
-        words.next().map(SortOption::Get)
+        words.optional().map(SortOption::Get)
     } else {
         None
     };
