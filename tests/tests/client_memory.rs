@@ -156,3 +156,32 @@ fn a_list_of_many_clients_names_them_all() {
     assert_eq!(conn.reply().text(), "after");
     assert_eq!(list.lines().count(), 601);
 }
+
+/// While a request runs its arguments exist twice.
+#[test]
+fn a_client_whose_request_reaches_the_limit_is_closed_before_it_runs() {
+    each_backend(
+        || with_workers(2),
+        |server| {
+            let mut control = control(server);
+            control.cmd("CONFIG SET maxmemory-clients 3000000");
+            for (bytes, fits) in
+                [(1_000_000, true), (2_900_000, false), (3_000_000, false), (6_000_000, false)]
+            {
+                let (mut conn, value) = (server.connect(), "v".repeat(bytes));
+                let request = brisk_testkit::words::encode(&["MSET", "k", "v", "k2", &value]);
+                if fits {
+                    conn.send_raw(&request);
+                    assert_eq!(conn.reply().text(), "OK");
+                } else {
+                    // It may be closed before all was sent.
+                    let _ = conn.try_send_raw(&request);
+                    let replied = std::iter::from_fn(|| conn.try_reply().ok()).count();
+                    assert_eq!(replied, 0, "{bytes}");
+                }
+                assert_eq!(control.cmd("STRLEN k2").integer(), 1_000_000, "{bytes}");
+            }
+            assert_eq!(control.info("evicted_clients"), "3");
+        },
+    );
+}

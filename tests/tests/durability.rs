@@ -508,3 +508,60 @@ fn a_replica_with_two_connections_is_one() {
     }
     assert_eq!(client.reply().text(), "OK");
 }
+
+/// Replies that wait for a replica are memory of their client like any others.
+#[test]
+fn replies_that_wait_for_a_replica_stall_their_pipeline() {
+    if subject_is_redis() {
+        return;
+    }
+    brisk_testkit::each_backend(
+        || with_workers(2),
+        |server| {
+            let mut control = server.connect();
+            let list = |control: &mut Conn, field: &str| -> Option<u64> {
+                let list = control.cmd("CLIENT LIST").text();
+                let line = list.lines().find(|line| line.contains(" name=durable "))?;
+                let value = |word: &str| word.strip_prefix(field)?.strip_prefix('=')?.parse().ok();
+                line.split(' ').find_map(value)
+            };
+            // Many small parts, each of a turn of its own, and few large ones.
+            for (value, times) in [(60_000, 200), (1, 40_000)] {
+                control.call(&["SET", "value", &"v".repeat(value)]);
+                let mut conn = server.connect();
+                conn.cmd("CLIENT SETNAME durable");
+                conn.cmd("CLIENT DURABILITY REPLICAS 1");
+                let stalls: u64 = control.info("output_stalls").parse().unwrap();
+                let request = b"SET other v\r\nGET value\r\n".repeat(times);
+                conn.send_raw(&request);
+                wait_until("it is stalled, or all is executed", || {
+                    let now = list(&mut control, "tot-cmds").unwrap_or(0);
+                    let stalled = control.info("output_stalls").parse::<u64>().unwrap() > stalls;
+                    stalled || now >= 2 * times as u64
+                });
+                let held = list(&mut control, "tot-mem").unwrap();
+                assert!(held < 4 << 20, "{held} bytes for values of {value}");
+                // Whoever is gone keeps neither memory nor its place.
+                drop(conn);
+                wait_until("it is gone", || list(&mut control, "id").is_none());
+                wait_until("nothing is left of it", || {
+                    control.info("clients_output_bytes") == "0"
+                });
+            }
+        },
+    );
+}
+
+/// The end of its stream may be all that a client has left to send.
+#[test]
+fn a_client_that_has_ended_its_stream_gets_the_replies_that_a_replica_acknowledges() {
+    if subject_is_redis() {
+        return;
+    }
+    each_replica(|pair| {
+        let mut conn = pair.durable();
+        conn.send_raw(b"SET half 1\r\nGET half\r\n");
+        conn.finish_sending();
+        assert_eq!(conn.read_to_end(), b"+OK\r\n$1\r\n1\r\n");
+    });
+}

@@ -182,10 +182,8 @@ impl ReplyBuffer {
     /// Empties the buffer, and gives memory back that one large reply made it take.
     pub fn clear(&mut self) {
         const KEPT_BYTES_MAX: usize = 256 * 1024;
-        if !self.shared.is_empty() {
-            self.shared.clear();
-            self.shared_bytes = 0;
-        }
+        self.shared.clear();
+        self.shared_bytes = 0;
         self.stream = None;
         self.bytes.clear();
         if self.bytes.capacity() > KEPT_BYTES_MAX {
@@ -425,5 +423,26 @@ impl<'a> Reply<'a> {
     pub fn verbatim(&mut self, format: [u8; 3], text: &[u8]) -> Outcome {
         encode::verbatim(&mut self.buffer.bytes, self.protocol, format, text);
         Outcome::Replied
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_buffer_that_was_drained_is_empty() {
+        let mut buffer = ReplyBuffer::new();
+        for _ in 0..2 {
+            Reply::new(&mut buffer, Protocol::Resp2).bulk_shared(Arc::new(vec![b'v'; 100]));
+            assert_eq!(buffer.len(), "$100\r\n".len() + 100 + "\r\n".len());
+            let wire = std::cell::RefCell::new(Vec::new());
+            buffer.drain(
+                |bytes| wire.borrow_mut().extend_from_slice(bytes),
+                |data, range| wire.borrow_mut().extend_from_slice(&data[range]),
+            );
+            assert_eq!(wire.into_inner().len(), 108);
+            assert!(buffer.is_empty() && buffer.len() == 0);
+        }
     }
 }

@@ -1,5 +1,6 @@
 //! What the process takes, as the allocator and the kernel tell it.
 
+use brisk_reactor::unread_bytes;
 use brisk_structures::{alloc, reclaim};
 use rustix::thread;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,9 +11,11 @@ pub fn used() -> u64 {
     alloc::allocated() as u64
 }
 
-/// How many bytes more than `max` are used. What this thread has given up and is about to free does
-/// not count: who makes room would else go on evicting for what is free already. Nor does what is
-/// set aside by long commands, whose clients Redis would make others wait for. O(threads).
+/// How many bytes more than `max` are used. Three kinds of memory do not count. O(threads).
+///  - Memory that this thread has given up and is about to free: eviction would go on for memory
+///    that is free already.
+///  - Memory that is set aside: by long commands, and for replies that are held back.
+///  - Output that clients have not taken: no client can have keys evicted by not reading.
 #[inline]
 pub fn above(max: u64) -> u64 {
     let used = used();
@@ -20,7 +23,14 @@ pub fn above(max: u64) -> u64 {
         return 0;
     }
     let passing = alloc::bytes_set_aside().saturating_add(reclaim::pending_bytes() as u64);
+    let passing = passing.saturating_add(unread_bytes());
     used.saturating_sub(passing).saturating_sub(max)
+}
+
+/// Bytes that are used and do not count in [`above`], but for those that this thread is about to
+/// free: output that clients have not taken, and memory that is set aside. O(threads).
+pub fn not_counted_for_eviction() -> u64 {
+    alloc::bytes_set_aside().saturating_add(unread_bytes())
 }
 
 /// Bytes of memory the process has resident, asked from the kernel; 0 if it does not tell.

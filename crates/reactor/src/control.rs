@@ -117,6 +117,27 @@ impl Control {
         self.slab.get(token).map_or(0, Connection::unsent)
     }
 
+    /// Bytes of memory that the connection's output takes, shared bytes in full; 0 for a stale token.
+    #[inline]
+    #[must_use]
+    pub fn output_memory(&self, token: Token) -> usize {
+        self.slab.get(token).map_or(0, |connection| {
+            if connection.output.is_empty() {
+                connection.in_flight
+            } else {
+                connection.output.memory() + connection.in_flight
+            }
+        })
+    }
+
+    /// Counts shared bytes as unread memory that only this connection's output holds any more.
+    /// O(shared pieces).
+    pub fn count_orphans(&mut self, token: Token) {
+        if let Some(connection) = self.slab.get_mut(token) {
+            connection.output.count_orphans();
+        }
+    }
+
     /// Stops `received` from the end of this callback on; the peer's bytes stay in the kernel.
     /// (With io_uring, bytes that had left it are held, at most one receive buffer, and
     /// delivered after [`Control::resume_reading`].)

@@ -17,6 +17,7 @@
 //! | `handler` | what a worker implements |
 //! | `control`, `connection` | the connections and everything a handler may do to them |
 //! | `output`, `token` | bytes to send; names of connections |
+//! | `unread` | how much memory waits for peers to take it |
 //! | `reactor`, `accept` | the round, the choice of back end; new connections |
 //! | `epoll`, `uring` | the back ends |
 //! | `pace` | when requests gather before they are waited for |
@@ -42,6 +43,7 @@ mod process;
 mod reactor;
 mod sys;
 mod token;
+mod unread;
 mod uring;
 mod waker;
 
@@ -58,5 +60,6 @@ pub use process::{Forked, fork_alone, ignore_idle_signals};
 pub use reactor::{BackendChoice, Config, Reactor};
 pub use sys::{CpuOf, CpuTimes, cpu_times, page_bytes};
 pub use token::Token;
+pub use unread::{OutputBytes, unread_bytes};
 pub use uring::uring_available;
 pub use waker::Waker;

@@ -11,8 +11,12 @@
 //! Copied bytes lie in one `Vec`, so appending a small reply is a plain `extend_from_slice`, and a
 //! slow reader of small messages costs no allocation per message. Shared segments are referred to,
 //! not copied; each stands before the byte `at`. When the `Vec` would grow beyond [`CHUNK_BYTES`],
-//! it becomes a shared segment itself and a new one begins: what is queued for a client that does
-//! not read is not copied again to grow, and is given back piece by piece as it is sent.
+//! it is filled, becomes a shared segment itself, and a new one begins: what is queued for a client
+//! that does not read is not copied again to grow, takes no more memory than its bytes and one
+//! buffer, and is given back piece by piece as it is sent.
+//!
+//! The memory counts as unread ([`crate::unread_bytes`]): all buffers but small ones, and shared
+//! segments once [`Output::count_orphans`] has found that this output alone holds them.
 //!
 //! Invariants (`check` verifies each)
 //!  1. `sent <= bytes.len()`, and the `at`s ascend (equal ones allowed) between `sent` and
@@ -21,6 +25,7 @@
 //!  3. Bytes behind an `Arc` held here do not move or change: [`Shared`] admits only types for
 //!     which that is so.
 
+use crate::unread::{Count, OutputBytes, UNCOUNTED_BYTES_MAX};
 use std::collections::VecDeque;
 use std::io::IoSlice;
 use std::ops::Range;
@@ -30,8 +35,10 @@ use std::sync::Arc;
 /// copying 2 KiB.
 pub const SHARED_BYTES_MIN: usize = 2048;
 
-/// Beyond so many copied bytes a buffer does not grow, but is followed by another.
+/// A buffer of this many copied bytes does not grow, but is followed by another.
 const CHUNK_BYTES: usize = 64 * 1024;
+/// Bytes that are appended at once take one buffer up to this size.
+const ONE_BUFFER_MAX: usize = 4 * CHUNK_BYTES;
 
 /// Bytes owned elsewhere that can be sent without a copy. They must not change while shared, which
 /// `Arc` ensures.
@@ -40,6 +47,8 @@ pub enum Shared {
     Vec(Arc<Vec<u8>>),
     Boxed(Arc<Box<[u8]>>),
     Slice(Arc<[u8]>),
+    /// Made to be sent only.
+    Output(Arc<OutputBytes>),
     Static(&'static [u8]),
 }
 
@@ -51,7 +60,18 @@ impl Shared {
             Shared::Vec(bytes) => bytes,
             Shared::Boxed(bytes) => bytes,
             Shared::Slice(bytes) => bytes,
+            Shared::Output(bytes) => bytes,
             Shared::Static(bytes) => bytes,
+        }
+    }
+
+    /// Whether this is the last reference to bytes that were made for something else.
+    fn is_orphan(&self) -> bool {
+        match self {
+            Shared::Vec(bytes) => Arc::strong_count(bytes) == 1,
+            Shared::Boxed(bytes) => Arc::strong_count(bytes) == 1,
+            Shared::Slice(bytes) => Arc::strong_count(bytes) == 1,
+            Shared::Output(_) | Shared::Static(_) => false,
         }
     }
 }
@@ -74,6 +94,12 @@ impl From<Arc<[u8]>> for Shared {
     }
 }
 
+impl From<Arc<OutputBytes>> for Shared {
+    fn from(bytes: Arc<OutputBytes>) -> Self {
+        Shared::Output(bytes)
+    }
+}
+
 impl From<&'static [u8]> for Shared {
     fn from(bytes: &'static [u8]) -> Self {
         Shared::Static(bytes)
@@ -86,6 +112,8 @@ struct Placed {
     data: Shared,
     start: usize,
     end: usize,
+    /// Its memory, once this output alone holds it.
+    count: Count,
 }
 
 impl Placed {
@@ -105,13 +133,21 @@ pub struct Output {
     sent: usize,
     shared: VecDeque<Placed>,
     shared_len: usize,
+    /// The memory of `bytes`, unless it is small.
+    count: Count,
 }
 
 impl Output {
     /// An empty output that owns no memory.
     #[must_use]
     pub const fn new() -> Self {
-        Self { bytes: Vec::new(), sent: 0, shared: VecDeque::new(), shared_len: 0 }
+        Self {
+            bytes: Vec::new(),
+            sent: 0,
+            shared: VecDeque::new(),
+            shared_len: 0,
+            count: Count::NOTHING,
+        }
     }
 
     /// Gives an output that is empty and owns no memory a buffer.
@@ -119,6 +155,31 @@ impl Output {
     pub(crate) fn set_buffer(&mut self, buffer: Vec<u8>) {
         debug_assert!(buffer.is_empty() && self.is_empty() && self.capacity() == 0);
         self.bytes = buffer;
+        self.count_buffer();
+    }
+
+    /// Counts the open buffer with the capacity that it has now.
+    #[inline]
+    fn count_buffer(&mut self) {
+        let capacity = self.bytes.capacity();
+        if capacity > UNCOUNTED_BYTES_MAX {
+            self.count.set(capacity);
+        }
+    }
+
+    /// Counts shared segments that only this output holds any more: values that were replaced since
+    /// they were queued. O(segments).
+    pub(crate) fn count_orphans(&mut self) {
+        for placed in self.shared.iter_mut().filter(|placed| placed.data.is_orphan()) {
+            placed.count.set(placed.data.as_slice().len());
+        }
+    }
+
+    /// Bytes of memory: those queued, shared ones in full, and the rest of the open buffer. Up to
+    /// one buffer more is held until its last byte is sent. O(1).
+    pub(crate) fn memory(&self) -> usize {
+        let places = self.shared.capacity() * size_of::<Placed>();
+        self.bytes.capacity() + self.shared_len + places
     }
 
     /// Bytes queued and not yet sent, copied and shared.
@@ -142,33 +203,55 @@ impl Output {
     /// Copies `bytes` to the end.
     #[inline]
     pub fn extend_from_slice(&mut self, bytes: &[u8]) {
+        let mut rest = bytes;
         if self.bytes.capacity() - self.bytes.len() < bytes.len() {
-            self.grow(bytes.len());
+            rest = self.make_room(bytes);
         }
-        self.bytes.extend_from_slice(bytes);
+        self.bytes.extend_from_slice(rest);
     }
 
-    /// Before so many bytes are appended that do not fit: up to half a chunk the buffer doubles by
-    /// itself, then it becomes a whole one, then another begins.
+    /// Makes room for bytes that do not fit, and returns those that are still to be appended. Up to
+    /// half a chunk the buffer doubles, then it becomes a whole one; a full one is followed by
+    /// another.
     #[cold]
-    fn grow(&mut self, more: usize) {
-        let len = self.bytes.len();
-        if len >= CHUNK_BYTES / 2 {
-            if len + more > CHUNK_BYTES {
-                self.begin_chunk(more);
-            } else {
-                self.bytes.reserve_exact(CHUNK_BYTES - len);
+    fn make_room<'b>(&mut self, mut bytes: &'b [u8]) -> &'b [u8] {
+        loop {
+            let (len, more) = (self.bytes.len(), bytes.len());
+            if len + more > CHUNK_BYTES && (len >= CHUNK_BYTES / 2 || more > ONE_BUFFER_MAX) {
+                if self.bytes.capacity() < CHUNK_BYTES {
+                    self.bytes.reserve_exact(CHUNK_BYTES - len);
+                }
+                let room = self.bytes.capacity() - len;
+                let (first, rest) = bytes.split_at(room.min(more));
+                self.bytes.extend_from_slice(first);
+                self.begin_chunk(rest.len());
+                bytes = rest;
+                continue;
             }
+            if len >= CHUNK_BYTES / 2 {
+                self.bytes.reserve_exact(CHUNK_BYTES - len);
+            } else {
+                self.bytes.reserve(more);
+            }
+            self.count_buffer();
+            return bytes;
         }
     }
 
     /// Makes segments of all copied bytes and begins with an empty buffer. O(segments shared since
     /// the last time)
     fn begin_chunk(&mut self, room: usize) {
-        let fresh = Vec::with_capacity(room.max(CHUNK_BYTES));
-        let chunk = Arc::new(std::mem::replace(&mut self.bytes, fresh));
+        let fresh = Vec::with_capacity(room.clamp(CHUNK_BYTES, ONE_BUFFER_MAX));
+        let chunk = Arc::new(OutputBytes::from(std::mem::replace(&mut self.bytes, fresh)));
+        self.count_buffer();
         let mut start = std::mem::take(&mut self.sent);
-        let before = |start, end| Placed { at: 0, data: Arc::clone(&chunk).into(), start, end };
+        let before = |start, end| Placed {
+            at: 0,
+            data: Arc::clone(&chunk).into(),
+            start,
+            end,
+            count: Count::NOTHING,
+        };
         // Those at 0 stand before all copied bytes, and stay where they are.
         let settled = self.shared.partition_point(|placed| placed.at == 0);
         for placed in self.shared.split_off(settled) {
@@ -199,7 +282,8 @@ impl Output {
         }
         self.shared_len += piece.len();
         let Range { start, end } = range;
-        self.shared.push_back(Placed { at: self.bytes.len(), data, start, end });
+        let (at, count) = (self.bytes.len(), Count::NOTHING);
+        self.shared.push_back(Placed { at, data, start, end, count });
     }
 
     /// Drops everything queued, keeping the buffer.
@@ -268,6 +352,7 @@ impl Output {
         if self.shared.capacity() > 0 {
             self.shared = VecDeque::new();
         }
+        self.count.set(0);
         std::mem::take(&mut self.bytes)
     }
 
@@ -426,5 +511,21 @@ mod tests {
         }
         let held: usize = output.shared.iter().map(|placed| placed.data.as_slice().len()).sum();
         assert!(held + output.capacity() < 400_000, "{held}, {}", output.capacity());
+    }
+
+    #[test]
+    fn memory_is_what_is_queued_and_one_buffer() {
+        for piece in [1, 900, 40_000, 65_000, 70_000, 300_000, 2_000_000] {
+            let mut output = Output::new();
+            let bytes = vec![7; piece];
+            while output.len() < 8_000_000 {
+                output.extend_from_slice(&bytes);
+                output.check();
+                let held: usize = output.shared.iter().map(|one| one.data.as_slice().len()).sum();
+                let slack = output.memory() - output.len();
+                assert!(slack < 3 * CHUNK_BYTES, "{slack} with pieces of {piece}");
+                assert!(held <= output.len());
+            }
+        }
     }
 }

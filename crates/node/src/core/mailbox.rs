@@ -4,7 +4,7 @@ use crate::core::Core;
 use brisk_acl::Denied;
 use brisk_engine::ReplyBuffer;
 use brisk_net::listeners::Replacement;
-use brisk_reactor::{Token, Waker};
+use brisk_reactor::{OutputBytes, Token, Waker};
 use brisk_structures::poison::EvenPoisoned;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -22,7 +22,7 @@ pub enum Message {
     /// Close this client.
     Kill { token: Token, id: u64 },
     /// A line for each of the worker's monitors.
-    MonitorLine(Arc<[u8]>),
+    MonitorLine(Arc<OutputBytes>),
     /// CLIENT PAUSE has ended.
     Unpause,
     /// The wait of this client's command is over, and this is its answer.

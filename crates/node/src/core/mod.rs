@@ -53,6 +53,7 @@ use brisk_engine::{Args, CommandError, Dialect, Env, Result, Settings, UnixMs};
 use brisk_observe::stats::WorkerStats;
 use brisk_reactor::{Clock, Token, unix_ms};
 use brisk_resp::Limits;
+use brisk_structures::alloc::AsideMeter;
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -121,11 +122,15 @@ pub struct Core {
     pub ran: u64,
     pub last_row: u32,
     config_generation: u64,
+    /// Leaves the reply that a command makes out of what evicts keys, until it is in the output.
+    pub reply_meter: Option<AsideMeter>,
     /// `maxmemory-clients` in bytes; 0 for no limit.
-    client_limit: u64,
+    pub client_limit: u64,
     /// Unsent output that no limit for subscribers looks at.
     pub pubsub_watch_bytes: usize,
     pub(crate) soft_limit: usize,
+    /// Unsent output that no soft limit is about.
+    pub output_watch_bytes: usize,
     pub total_limit: u64,
     /// Bytes of memory that all inputs may take together.
     input_limit: u64,
@@ -165,9 +170,11 @@ impl Core {
             ran: 0,
             last_row: u32::MAX,
             config_generation: 0,
+            reply_meter: None,
             client_limit: 0,
             pubsub_watch_bytes: 0,
             soft_limit: usize::MAX,
+            output_watch_bytes: usize::MAX,
             total_limit: u64::MAX,
             input_limit: u64::MAX,
             limits: Limits {
@@ -216,6 +223,7 @@ impl Core {
         tracking.trim(&self.env, TRACKED_KEYS_TRIMMED);
         self.limits.bulk_bytes_max = config.clients.proto_max_bulk_len;
         self.soft_limit = config.clients.output_soft_limit.max(1) as usize;
+        self.output_watch_bytes = self.soft_limit.min(TIGHT_SOFT_LIMIT);
         self.total_limit = match config.clients.output_total_limit {
             0 => brisk_observe::memory::total_system() / 4,
             limit => limit,
@@ -337,7 +345,8 @@ impl Core {
         self.memory_above(max) == 0
     }
 
-    /// How many bytes more than `max` are used.
+    /// How many bytes more than `max` are used. Output that clients have not read does not count
+    /// either ([`brisk_observe::memory::above`]).
     fn memory_above(&self, max: u64) -> u64 {
         let shared = self.shared;
         let ended_watches = shared.keyspace.leftover_watch_bytes() as u64;
@@ -569,12 +578,14 @@ impl Core {
         hard || lasting
     }
 
-    /// Weighs a session if something has changed, and evicts clients if all together take too much.
+    /// Weighs a session, whose output takes so many bytes of memory, if something has changed, and
+    /// evicts clients if all together take too much.
     #[inline]
-    pub fn weigh(&self, unsent: usize, session: &mut Session) {
+    pub fn weigh(&self, output: usize, session: &mut Session) {
+        session.set_unread_aside();
         // The stream is weighed once for all replicas.
         let stream = session.replica.as_ref().map_or(0, |replica| replica.stream_unsent as usize);
-        let bytes = session.memory(unsent.saturating_sub(stream));
+        let bytes = session.memory(output.saturating_sub(stream));
         if bytes != session.weight {
             let grows = bytes > session.weight;
             session.weight = bytes;
@@ -592,6 +603,17 @@ impl Core {
                 self.bound_inputs();
             }
         }
+    }
+
+    /// Before a session executes a request that it has gathered: this is when its client takes most,
+    /// since while a request runs its arguments exist a second time, as values. As in Redis, a client
+    /// is closed for that before the request runs.
+    #[cold]
+    pub fn weigh_before_execution(&self, output: usize, session: &mut Session) {
+        let bytes = session.memory(output) + session.input.len() as u64;
+        session.weight = bytes;
+        self.shared.clients.weights.weigh(&session.record, bytes);
+        self.evict_clients();
     }
 
     /// Closes the largest clients while all together take more than `maxmemory-clients`.
@@ -638,7 +660,7 @@ impl Core {
 
     /// Publishes how much output a session has: `unsent` bytes, and what is held back for it.
     pub fn publish_output(&self, unsent: usize, session: &mut Session) {
-        let output = (unsent + session.held.len()) as i64;
+        let output = (unsent + session.unlogged.len() + session.held.len()) as i64;
         if output != session.counted_output {
             let change = output - session.counted_output;
             self.stats().output_bytes.fetch_add(change, Ordering::Relaxed);
@@ -646,6 +668,15 @@ impl Core {
             session.record.output_bytes.store(output as u64, Ordering::Relaxed);
             self.note_buffers(0, output as u64, self.env.now().0 / 1000);
         }
+    }
+
+    /// Unread output of a monitor at which it is closed: the hard limit of ordinary clients, as in
+    /// Redis, or that of subscribers if there is none.
+    pub fn monitor_limit(&self) -> u64 {
+        let hard = |class| self.config.clients.output_limits[class as usize].hard_bytes;
+        let limits = [hard(ClientClass::Normal), hard(ClientClass::Pubsub)];
+        let limit = limits.into_iter().find(|bytes| *bytes > 0);
+        limit.unwrap_or(self.total_limit).min(self.total_limit)
     }
 
     /// Unsent output a client may have before its pipeline stops. (P4)

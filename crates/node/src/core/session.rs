@@ -19,6 +19,7 @@ use brisk_engine::{DbIndex, DbNumber};
 use brisk_net::tls::TlsStream;
 use brisk_reactor::Token;
 use brisk_resp::{Protocol, RequestDecoder};
+use brisk_structures::alloc::SetAside;
 use brisk_structures::slab::Id;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -30,6 +31,9 @@ pub const PROTECTED_MODE: &str = "-DENIED Brisk is running in protected mode: no
      mode off (CONFIG SET protected-mode no from this machine, protected-mode no in the \
      configuration file, or --protected-mode no at start); do the latter only where nobody you do \
      not trust can reach the server.\r\n";
+
+/// Bytes by which the memory of replies that are held back changes before all threads see it.
+const SET_ASIDE_STEP: u64 = 16 * 1024;
 
 /// Rounds in which a request does not get its slots before everybody else is stopped for it; a
 /// power of two. A round in which nothing else happens takes some microseconds.
@@ -141,6 +145,16 @@ pub struct Session {
     /// The last command was refused, failed, or ran nothing. Sessions that [`Session::repeats`] use it to keep
     /// such commands out of the append-only file.
     pub ran_nothing: bool,
+    /// The memory of `held` and `unlogged`, which does not count for eviction.
+    set_aside: SetAside,
+    /// Bytes of its unread output that no request of its own asked for (published messages,
+    /// invalidations, lines for monitors), at most.
+    pub pushed: usize,
+    /// Invalidations for it were dropped: it is sent one about all keys when it has read.
+    pub lacks_invalidations: bool,
+    /// When the timers first saw that its client has left while replies wait for replicas, in Unix
+    /// ms.
+    pub left_ms: Option<u64>,
     /// It stands for an append-only file: its commands wait for nothing.
     pub is_replay: bool,
     /// It stands for the primary of this server: its commands were executed there.
@@ -212,6 +226,10 @@ impl Session {
             stream: None,
             held: Vec::new(),
             unlogged: Unlogged::default(),
+            set_aside: SetAside::default(),
+            pushed: 0,
+            lacks_invalidations: false,
+            left_ms: None,
             asked: Asked::default(),
             ran_nothing: false,
             is_replay: false,
@@ -282,15 +300,44 @@ impl Session {
         self.input.capacity() + self.decoder.heap_bytes() + queued
     }
 
-    /// Bytes of memory it takes with `unsent` bytes of output: exact for buffers and texts, an
-    /// estimate for entries of tables. O(1).
+    /// Whether its client gets output that it does not ask for.
+    pub fn is_pushed_to(&self) -> bool {
+        self.gets_messages || self.record.has(flag::MONITOR)
+    }
+
+    /// Bytes of its unread output of which `unsent` are with its connection: those held back, in
+    /// memory, are added. O(1).
     #[inline]
-    pub fn memory(&self, unsent: usize) -> u64 {
+    pub fn unread(&self, unsent: usize) -> usize {
+        unsent + self.unlogged.memory() + self.held.len()
+    }
+
+    /// The part of [`Session::unread`] that its own requests asked for, at least.
+    pub fn unread_replies(&mut self, unsent: usize) -> usize {
+        let unread = self.unread(unsent);
+        self.pushed = self.pushed.min(unread);
+        unread - self.pushed
+    }
+
+    /// Leaves the memory of output that is held back out of what evicts keys.
+    #[inline]
+    pub fn set_unread_aside(&mut self) {
+        let bytes = (self.held.capacity() + self.unlogged.memory()) as u64;
+        let before = self.set_aside.bytes();
+        if bytes.abs_diff(before) >= SET_ASIDE_STEP || (bytes == 0 && before > 0) {
+            self.set_aside.resize(bytes);
+        }
+    }
+
+    /// Bytes of memory it takes with so many bytes of memory of output: exact for buffers and texts,
+    /// an estimate for entries of tables. O(1).
+    #[inline]
+    pub fn memory(&self, output: usize) -> u64 {
         let own = size_of::<Session>() + size_of::<ClientRecord>();
         let texts = self.record.addr.heap_bytes()
             + self.record.laddr.heap_bytes()
             + self.record.text_bytes.load(Ordering::Relaxed) as usize;
-        let buffers = self.input_memory() + self.held.capacity() + self.unlogged.len() + unsent;
+        let buffers = self.input_memory() + self.held.capacity() + self.unlogged.memory() + output;
         let extras = self.watches.is_some() || self.gets_messages;
         let extras = if extras { self.memory_of_extras() } else { 0 };
         (own + texts + buffers + extras) as u64

@@ -6,7 +6,7 @@ use crate::core::mailbox::Message;
 use crate::core::session::Session;
 use brisk_engine::Args;
 use brisk_engine::table::Row;
-use brisk_reactor::unix_us;
+use brisk_reactor::{OutputBytes, unix_us};
 use std::sync::Arc;
 
 /// Sends the line for the command that just ran to all monitors.
@@ -38,8 +38,8 @@ fn show_to_monitors_as(
     words: &Args<'_>,
 ) {
     let shown = core.shown_words(row, words).into_iter();
-    let line: Arc<[u8]> =
-        crate::monitor::line(unix_us(), session.db.number(), client, shown).into();
+    let line = crate::monitor::line(unix_us(), session.db.number(), client, shown);
+    let line = Arc::new(OutputBytes::from(line));
     for (worker, mailbox) in core.shared.mailboxes.iter().enumerate() {
         if core.shared.monitors.at(worker) {
             mailbox.send(Message::MonitorLine(Arc::clone(&line)));

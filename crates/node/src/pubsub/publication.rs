@@ -1,6 +1,7 @@
 //! A published message: encoded once, for all subscribers and both protocols.
 
 use super::Space;
+use brisk_reactor::OutputBytes;
 use brisk_resp::Protocol;
 use brisk_resp::reply::encode;
 use smallvec::SmallVec;
@@ -18,7 +19,7 @@ use std::sync::Arc;
 pub struct Publication {
     pub space: Space,
     /// As subscribers of the channel get it in RESP2.
-    wire: Arc<Vec<u8>>,
+    wire: Arc<OutputBytes>,
     /// Where the part begins that is the same for subscribers of patterns.
     tail: usize,
     channel: Range<usize>,
@@ -47,7 +48,7 @@ impl Publication {
         let end = wire.len() - b"\r\n".len();
         encode::bulk(&mut wire, payload);
         let channel = end - channel.len()..end;
-        Publication { space, wire: Arc::new(wire), tail, channel, to_channel, patterns }
+        Publication { space, wire: Arc::new(wire.into()), tail, channel, to_channel, patterns }
     }
 
     pub fn channel(&self) -> &[u8] {
@@ -60,7 +61,7 @@ impl Publication {
     }
 
     /// For subscribers of the channel, with the first byte for RESP2.
-    pub fn wire(&self) -> &Arc<Vec<u8>> {
+    pub fn wire(&self) -> &Arc<OutputBytes> {
         &self.wire
     }
 
@@ -96,7 +97,7 @@ mod tests {
         let message = Publication::new(Space::Channel, b"news", b"hello", true, SmallVec::new());
         assert_eq!(message.channel(), b"news");
         let wire = b"*3\r\n$7\r\nmessage\r\n$4\r\nnews\r\n$5\r\nhello\r\n";
-        assert_eq!(message.wire().as_slice(), wire);
+        assert_eq!(message.wire()[..], wire[..]);
         let tail = &message.wire()[message.tail()..];
         assert_eq!(tail, b"$4\r\nnews\r\n$5\r\nhello\r\n");
         assert_eq!(&*pattern_head(b"n*"), b"*4\r\n$8\r\npmessage\r\n$2\r\nn*\r\n");

@@ -17,6 +17,7 @@ use brisk_engine::command::{Flags, Group, InMulti, Scope};
 use brisk_engine::ctx::full_name;
 use brisk_engine::table::Row;
 use brisk_engine::{Args, CommandError, Result};
+use brisk_structures::alloc::AsideMeter;
 use std::sync::atomic::Ordering;
 
 /// What a check says.
@@ -215,7 +216,13 @@ fn memory(core: &mut Core, session: &Session, row: &Row, facts: &RequestFacts<'_
     if is_operator_request(session, row) {
         return Verdict::Pass;
     }
+    // To the end of the last command: what follows makes room.
+    core.reply_meter = None;
     let fits = core.memory_limit() == 0 || core.make_room();
+    if !facts.flags.intersects(Flags::WRITE.union(Flags::RUNS_SCRIPT)) {
+        // It may make a reply of any size, for which no other worker evicts keys.
+        core.reply_meter = Some(AsideMeter::begin());
+    }
     if session.has_old_user() {
         // While it waited for a slot: what its user may do is asked anew.
         return Verdict::Wait(Stall::NextRound);

@@ -54,7 +54,9 @@ pub(super) fn write(view: &View<'_>, text: &mut Text) {
     text.human("maxmemory_human", max);
     text.word("maxmemory_policy", view.config.memory.maxmemory_policy.word());
     fragmentation(&holding, text);
-    let not_evicted = view.shared.replication.feed.buffered() + view.shared.aof.buffered();
+    let not_evicted = view.shared.replication.feed.buffered()
+        + view.shared.aof.buffered()
+        + brisk_observe::memory::not_counted_for_eviction();
     text.number("mem_not_counted_for_evict", not_evicted);
     text.number("mem_replication_backlog", backlog);
     text.number("mem_total_replication_buffers", backlog + beyond);

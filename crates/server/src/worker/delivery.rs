@@ -12,7 +12,7 @@ use brisk_node::persistence::aof::wait;
 use brisk_node::pubsub::publish;
 use brisk_node::pubsub::{Mail, Member, Publication, Space, sigil};
 use brisk_node::tracking::invalidate;
-use brisk_reactor::{Close, Control, Output, SHARED_BYTES_MIN, Token};
+use brisk_reactor::{Close, Control, Output, OutputBytes, SHARED_BYTES_MIN, Token};
 use brisk_resp::Protocol;
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ use std::sync::Arc;
 #[derive(Clone, Copy)]
 struct Framed<'p> {
     head: &'p [u8],
-    message: &'p Arc<Vec<u8>>,
+    message: &'p Arc<OutputBytes>,
     from: usize,
 }
 
@@ -153,6 +153,7 @@ const MESSAGES_KEPT_MAX: usize = 1024;
 /// To the session whose turn it is: behind the replies that are made at the moment.
 fn push_to_current(framed: Framed<'_>, session: &mut Session, replies: &mut ReplyBuffer) {
     let protocol = session.protocol;
+    session.pushed += framed.len();
     if session.holds_messages() || replies.has_stream() {
         framed.pieces(protocol, |piece| session.held.extend_from_slice(piece));
     } else {
@@ -165,6 +166,7 @@ fn push_to_current(framed: Framed<'_>, session: &mut Session, replies: &mut Repl
 fn push(core: &Core, io: &mut Control, session: &mut Session, framed: Framed<'_>) {
     let token = session.token;
     let protocol = session.protocol;
+    session.pushed += framed.len();
     if session.holds_messages() {
         framed.pieces(protocol, |piece| session.held.extend_from_slice(piece));
     } else {
@@ -189,17 +191,21 @@ fn push(core: &Core, io: &mut Control, session: &mut Session, framed: Framed<'_>
     check_output(core, io, session, token);
 }
 
-/// Closes a subscriber that does not read.
+/// Closes a session that does not take what it did not ask for: above the limit of its class, or
+/// above the limit of all clients together if it has none.
 #[inline]
-fn check_output(core: &Core, io: &mut Control, session: &mut Session, token: Token) {
-    let unsent = io.unsent(token) + session.unlogged.len();
-    let all = unsent + session.held.len();
-    if all >= core.pubsub_watch_bytes && !session.is_closing() {
-        if core.exceeds_output_limit(session, unsent as u64) {
-            session.close_at_once();
-            io.close(token, Close::Now);
-        }
-        core.publish_output(unsent, session);
-        core.weigh(unsent, session);
+pub(super) fn check_output(core: &Core, io: &mut Control, session: &mut Session, token: Token) {
+    let unsent = io.unsent(token);
+    let all = session.unread(unsent);
+    session.pushed = session.pushed.min(all);
+    if all < core.pubsub_watch_bytes || session.is_closing() {
+        return;
     }
+    let queued = unsent + session.unlogged.len();
+    if all as u64 > core.total_limit || core.exceeds_output_limit(session, queued as u64) {
+        session.close_at_once();
+        io.close(token, Close::Now);
+    }
+    core.publish_output(unsent, session);
+    core.weigh(io.output_memory(token), session);
 }

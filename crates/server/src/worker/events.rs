@@ -144,6 +144,7 @@ impl Handler for Worker {
         self.core.read_clocks();
         self.synchronise_one(io, token);
         self.go_on(io, token, Stall::Output);
+        self.make_up_invalidations(io, token);
         self.go_on_feeding(io, token);
         self.end_of_turns(io);
     }

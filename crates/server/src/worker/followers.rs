@@ -153,8 +153,9 @@ impl Worker {
     pub(super) fn check_replica(&mut self, io: &mut Control, token: Token) {
         let (core, session) = self.core_and_session(token.index());
         let Some(session) = session.filter(|session| session.token == token) else { return };
-        let unsent = io.unsent(token) + session.unlogged.len();
-        if core.exceeds_output_limit(session, unsent as u64) {
+        let unsent = io.unsent(token);
+        let queued = unsent + session.unlogged.len();
+        if core.exceeds_output_limit(session, queued as u64) {
             let log = &core.shared.log;
             log.warning(format_args!(
                 "Closing replica {}: it has not taken what client-output-buffer-limit lets a replica leave",
@@ -166,7 +167,7 @@ impl Worker {
         core.publish_output(unsent, session);
         // What it was sent of the stream it gets between its turns.
         session.publish_traffic();
-        core.weigh(unsent, session);
+        core.weigh(io.output_memory(token), session);
     }
 }
 

@@ -101,10 +101,11 @@ impl Worker {
         for token in tokens {
             let Some(mut session) = self.take(token) else { continue };
             self.send_logged_of(io, &mut session);
+            session.set_unread_aside();
             if !session.unlogged.is_empty() {
                 self.core.unlogged.borrow_mut().push(token);
             } else if session.stall == Stall::Output {
-                io.when_drained(token, self.core.soft_limit() / 2);
+                self.go_on_when_drained(io, &mut session);
             } else if session.unlogged.take_close() {
                 close_flushed(io, &mut session);
             }

@@ -4,6 +4,7 @@ use super::Worker;
 use super::turn::append;
 use brisk_node::clients::flag;
 use brisk_reactor::{Close, Control, Token};
+use std::sync::atomic::Ordering;
 
 impl Worker {
     /// Adds a session to those that get a line for each command.
@@ -11,11 +12,9 @@ impl Worker {
         self.monitors.insert(token);
     }
 
+    /// Puts a line into the output of the monitors, and closes those that have left too much unread.
     pub(super) fn deliver_monitor_line(&mut self, io: &mut Control, line: &[u8]) {
-        let limit = match self.core.config.clients.output_limits[0].hard_bytes {
-            0 => self.core.total_limit,
-            limit => limit,
-        };
+        let limit = self.core.monitor_limit();
         let Worker { core, sessions, monitors, .. } = self;
         // A session that was reset does not monitor any more.
         monitors.retain(|&token| {
@@ -24,7 +23,13 @@ impl Worker {
             let is_one = session.token == token && session.record.has(flag::MONITOR);
             if is_one {
                 append(core, io, session, line);
-                if io.unsent(token) as u64 > limit {
+                session.pushed += line.len();
+                let unread = session.unread(io.unsent(token));
+                session.pushed = session.pushed.min(unread);
+                if unread as u64 > limit && !session.is_closing() {
+                    let figures = &core.shared.observe.figures;
+                    figures.output_limit_disconnections.fetch_add(1, Ordering::Relaxed);
+                    session.close_at_once();
                     io.close(token, Close::Now);
                 }
             }

@@ -5,6 +5,7 @@
 //! since it may have read what is no longer true.
 
 use super::Worker;
+use super::delivery::check_output;
 use brisk_engine::ReplyBuffer;
 use brisk_engine::effect::Hooks;
 use brisk_engine::keyspace::Reader;
@@ -13,7 +14,7 @@ use brisk_node::core::session::{Session, Stall};
 use brisk_node::persistence::aof::wait;
 use brisk_node::tracking::invalidate;
 use brisk_node::tracking::{Broadcast, HEAD_RESP2, HEAD_RESP3, Mode, Notice, redirection_broken};
-use brisk_reactor::{Close, Control, Token};
+use brisk_reactor::{Control, Token};
 use brisk_resp::Protocol;
 use std::sync::Arc;
 
@@ -58,6 +59,18 @@ impl Worker {
         if self.core.env.hooks.get().intersects(Hooks::BROADCAST | Hooks::INVALIDATE) {
             invalidate::send_broadcasts(&mut self.core);
             self.deliver_messages(io, None);
+        }
+    }
+}
+
+impl Worker {
+    /// Sends a session that lacks invalidations one about all keys, if it has read enough.
+    pub(super) fn make_up_invalidations(&mut self, io: &mut Control, token: Token) {
+        let (core, session) = self.core_and_session(token.index());
+        if let Some(session) = session.filter(|session| session.token == token)
+            && session.lacks_invalidations
+        {
+            make_up(core, io, session);
         }
     }
 }
@@ -173,8 +186,45 @@ impl NoticeDelivery<'_> {
     }
 }
 
-/// Sends keys in the form that the session can tell from replies; if there is none, nothing.
+/// Sends keys in the form that the session can tell from replies; if there is none, nothing. A session
+/// that has left [`Core::soft_limit`] bytes of messages unread gets no more of them, but one about all
+/// keys when it has read half.
 fn send_keys(
+    core: &Core,
+    io: &mut Control,
+    session: &mut Session,
+    replies: Option<&mut ReplyBuffer>,
+    keys: &[u8],
+    redirected: bool,
+) {
+    if session.lacks_invalidations {
+        return;
+    }
+    let hears = session.protocol == Protocol::Resp3 || (redirected && session.listens);
+    if hears && session.pushed >= core.output_watch_bytes {
+        session.unread_replies(io.unsent(session.token));
+        if session.pushed >= core.soft_limit() {
+            session.lacks_invalidations = true;
+            return make_up(core, io, session);
+        }
+    }
+    put_keys(core, io, session, replies, keys, redirected);
+}
+
+/// Sends one invalidation about all keys to a session that lacks some, if it has read enough; else
+/// when it has.
+pub(super) fn make_up(core: &Core, io: &mut Control, session: &mut Session) {
+    let (token, low_water) = (session.token, core.soft_limit() / 2);
+    session.unread_replies(io.unsent(token));
+    if session.pushed > low_water {
+        return io.when_drained(token, low_water);
+    }
+    session.lacks_invalidations = false;
+    let null = if session.protocol == Protocol::Resp3 { NULL_RESP3 } else { NULL_RESP2 };
+    put_keys(core, io, session, None, null, true);
+}
+
+fn put_keys(
     core: &Core,
     io: &mut Control,
     session: &mut Session,
@@ -197,6 +247,7 @@ fn send(
     pieces: &[&[u8]],
 ) {
     let token = session.token;
+    session.pushed += pieces.iter().map(|piece| piece.len()).sum::<usize>();
     let answered_later = session.holds_messages()
         || session.stall == Stall::Elsewhere
         || session.waiter.as_ref().is_some_and(|waiter| waiter.is_over())
@@ -223,20 +274,4 @@ fn send(
         io.send(token);
     }
     check_output(core, io, session, token);
-}
-
-/// Closes a session that does not take what it did not ask for: above the limit of its class, or
-/// above the limit of all clients together if it has none.
-fn check_output(core: &Core, io: &mut Control, session: &mut Session, token: Token) {
-    let unsent = io.unsent(token) + session.unlogged.len();
-    let all = unsent + session.held.len();
-    if all < core.pubsub_watch_bytes || session.is_closing() {
-        return;
-    }
-    if all as u64 > core.total_limit || core.exceeds_output_limit(session, unsent as u64) {
-        session.close_at_once();
-        io.close(token, Close::Now);
-    }
-    core.publish_output(unsent, session);
-    core.weigh(unsent, session);
 }

@@ -34,8 +34,14 @@ const ROUND_NS_MAX: u64 = 4_000_000;
 /// Replies are moved to the connection's output at this size, so that the buffer they are made in
 /// stays in the cache, and small.
 const FLUSH_BYTES: usize = 64 * 1024;
+/// Gathered input above this is weighed before it is executed.
+const WEIGHED_INPUT_MIN: usize = 32 * 1024;
 /// Input that a session may hold that is read though it is stalled.
 const LISTENING_INPUT_MAX: usize = 64 * 1024;
+
+/// How long replies that wait for replicas are kept for a client that has ended its stream, which may
+/// still read them or be gone, in ms.
+const HELD_FOR_LEFT_MS: u64 = 1000;
 
 /// A batch that was cut: how many bytes it takes, and why it ends.
 pub(super) struct Cut {
@@ -59,6 +65,10 @@ impl Worker {
             session.input.append(bytes);
             // Too much of it is not executed either, though it be whole by now.
             if !self.exceeds_query_limit(session) {
+                if self.core.client_limit != 0 && session.input.len() >= WEIGHED_INPUT_MIN {
+                    let output = io.output_memory(session.token);
+                    self.core.weigh_before_execution(output, session);
+                }
                 self.execute_input(io, session);
             }
         }
@@ -117,6 +127,10 @@ impl Worker {
         session::act_for(&self.core, session);
         let used = self.execute_on(io, session, data, cut);
         session::clear_acting_session(&self.core);
+        if self.core.reply_meter.is_some() {
+            // The replies that are left are small.
+            self.core.reply_meter = None;
+        }
         used
     }
 
@@ -259,8 +273,10 @@ impl Worker {
             }
             if self.replies.len() >= flush_at {
                 self.flush(io, session);
+                self.core.reply_meter = None;
                 // As much again would exceed it.
-                if queued(io, session) + flush_at > soft_limit {
+                let unread = session.unread_replies(io.unsent(session.token));
+                if unread + flush_at > soft_limit {
                     self.stall_for_output(io, session);
                     return Some(request.end);
                 }
@@ -367,9 +383,47 @@ impl Worker {
     fn stall_for_output(&mut self, io: &mut Control, session: &mut Session) {
         self.core.stats().output_stalls.add(1);
         self.stall(session, Stall::Output);
-        // What waits for the append-only file is behind it: then it is asked for when that leaves.
+        self.go_on_when_drained(io, session);
+    }
+
+    /// Has a session that is stalled for its output go on when its client has taken enough of what
+    /// it asked for.
+    pub(super) fn go_on_when_drained(&self, io: &mut Control, session: &mut Session) {
+        // Output that is held back follows: then this is called when that leaves.
         if session.unlogged.is_empty() {
-            io.when_drained(session.token, self.core.soft_limit() / 2);
+            let token = session.token;
+            session.unread_replies(io.unsent(token));
+            io.when_drained(token, self.core.soft_limit() / 2 + session.pushed);
+        }
+    }
+
+    /// Before a session executes, and after it has: stalls it if replies that it has not read
+    /// reach the limit. Replies that are too few to be flushed in a turn come here only.
+    #[inline]
+    pub(super) fn stall_if_unread(&mut self, io: &mut Control, session: &mut Session) {
+        let unread = session.unread(io.unsent(session.token));
+        if session.pushed > unread {
+            session.pushed = unread;
+        }
+        if unread >= self.core.output_watch_bytes {
+            self.look_at_unread(io, session);
+        }
+    }
+
+    #[cold]
+    fn look_at_unread(&mut self, io: &mut Control, session: &mut Session) {
+        io.count_orphans(session.token);
+        let executes = matches!(session.stall, Stall::None | Stall::NextRound);
+        // A replica is sent no replies, and what it acknowledges is to be read.
+        if !executes || session.is_closing() || session.record.has(flag::REPLICA) {
+            return;
+        }
+        let soft_limit = self.core.soft_limit();
+        let flush_at = soft_limit.min(FLUSH_BYTES);
+        // At least half of the limit, at which a stalled session goes on.
+        let most = (soft_limit - flush_at).max(flush_at);
+        if session.unread_replies(io.unsent(session.token)) > most {
+            self.stall_for_output(io, session);
         }
     }
 
@@ -448,6 +502,7 @@ impl Worker {
         // What the kernel has not taken by now; the replies of this turn it has not been offered.
         let mut unsent = io.unsent(token);
         self.flush(io, session);
+        self.stall_if_unread(io, session);
         if session.is_closing() {
             if !session.record.has(flag::CLOSE_ASAP) {
                 close_flushed(io, session);
@@ -479,8 +534,12 @@ impl Worker {
             io.output(token).clear();
             io.close(token, Close::Now);
             unsent = 0;
+        } else if queued(io, session) >= self.core.output_watch_bytes {
+            // So much is worth to be seen before the kernel has been offered it.
+            unsent = io.unsent(token);
         }
-        self.publish(unsent, session);
+        let memory = if unsent > 0 { io.output_memory(token) } else { 0 };
+        self.publish((unsent, memory), session);
     }
 
     /// The timers look at a session: its input buffer is trimmed, and published again is how much
@@ -489,21 +548,32 @@ impl Worker {
         let Some(session) = self.sessions.get_mut(index).and_then(Option::as_deref_mut) else {
             return;
         };
+        let token = session.token;
         session.input.trim(now_ms);
-        let unsent = io.unsent(session.token);
+        let unsent = io.unsent(token);
+        if unsent >= self.core.output_watch_bytes {
+            io.count_orphans(token);
+        }
         self.core.publish_output(unsent, session);
-        self.core.weigh(unsent, session);
+        self.core.weigh(io.output_memory(token), session);
         session.publish_traffic();
         let queued = unsent + session.unlogged.len();
-        if self.core.exceeds_output_limit(session, queued as u64) {
-            io.close(session.token, Close::Now);
+        if self.core.exceeds_output_limit(session, queued as u64)
+            || has_left_for_long(io, session, now_ms)
+        {
+            io.close(token, Close::Now);
+        }
+        if session.stall == Stall::Output && session.pushed > 0 && session.unlogged.is_empty() {
+            // Messages that came meanwhile follow what it asked for.
+            session.unread_replies(unsent);
+            io.when_drained(token, self.core.soft_limit() / 2 + session.pushed);
         }
     }
 
     /// Publishes what CLIENT LIST and INFO show of a session.
-    pub(super) fn publish(&self, unsent: usize, session: &mut Session) {
+    fn publish(&self, (unsent, memory): (usize, usize), session: &mut Session) {
         self.core.publish_output(unsent, session);
-        self.core.weigh(unsent, session);
+        self.core.weigh(memory, session);
         session.publish_traffic();
         let input = session.input.len();
         if input != session.published_input {
@@ -527,6 +597,17 @@ impl Worker {
 /// kernel has not taken.
 fn queued(io: &Control, session: &Session) -> usize {
     io.unsent(session.token) + session.unlogged.len()
+}
+
+/// Whether a client has ended its stream and its replies have waited for replicas for
+/// [`HELD_FOR_LEFT_MS`] since. Where they wait for the disk that ends by itself.
+fn has_left_for_long(io: &Control, session: &mut Session, now_ms: u64) -> bool {
+    let waits = !session.unlogged.is_empty() && session.asked.replicas().is_some();
+    if !waits || !(session.finished || io.has_hung_up(session.token)) {
+        session.left_ms = None;
+        return false;
+    }
+    now_ms.saturating_sub(*session.left_ms.get_or_insert(now_ms)) >= HELD_FOR_LEFT_MS
 }
 
 /// Cuts a batch out of `data`. The time it takes is for [`Worker::note_parsing`],

@@ -58,6 +58,13 @@ impl SetAside {
         SetAside(bytes)
     }
 
+    /// Changes how many bytes it is.
+    pub fn resize(&mut self, bytes: u64) {
+        // Modulo 2^64.
+        SET_ASIDE.fetch_add(bytes.wrapping_sub(self.0), Relaxed);
+        self.0 = bytes;
+    }
+
     /// Both together.
     #[must_use]
     pub fn and(mut self, mut other: SetAside) -> SetAside {
@@ -122,8 +129,12 @@ mod tests {
         drop(before);
         assert_eq!(bytes_set_aside(), 0);
         drop(work);
-        let set_aside = SetAside::of(7).and(SetAside::of(8));
+        let mut set_aside = SetAside::of(7).and(SetAside::of(8));
         assert_eq!(bytes_set_aside(), 15);
+        set_aside.resize(3);
+        assert_eq!(bytes_set_aside(), 3);
+        set_aside.resize(20);
+        assert_eq!(bytes_set_aside(), 20);
         drop(set_aside);
         assert_eq!(bytes_set_aside(), 0);
     }

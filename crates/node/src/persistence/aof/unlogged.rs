@@ -8,6 +8,8 @@ use std::collections::VecDeque;
 pub struct Unlogged {
     parts: VecDeque<(Ticket, Vec<u8>)>,
     bytes: usize,
+    /// Capacity of all parts.
+    capacity: usize,
     /// When the oldest part came, in the worker's nanoseconds.
     since_ns: u64,
     /// The connection is to be closed behind it.
@@ -24,6 +26,12 @@ impl Unlogged {
     #[inline]
     pub fn len(&self) -> usize {
         self.bytes
+    }
+
+    /// Bytes of memory that they take. O(1).
+    #[inline]
+    pub fn memory(&self) -> usize {
+        self.capacity + self.parts.capacity() * size_of::<(Ticket, Vec<u8>)>()
     }
 
     /// What the oldest part shows.
@@ -55,14 +63,16 @@ impl Unlogged {
         let shown = self.parts.back().map_or(shown, |(last, _)| shown.max(*last));
         match self.parts.back_mut() {
             Some((last, bytes)) if *last == shown => {
-                let before = bytes.len();
+                let before = (bytes.len(), bytes.capacity());
                 write(bytes);
-                self.bytes += bytes.len() - before;
+                self.bytes += bytes.len() - before.0;
+                self.capacity += bytes.capacity() - before.1;
             }
             _ => {
                 let mut bytes = Vec::new();
                 write(&mut bytes);
                 self.bytes += bytes.len();
+                self.capacity += bytes.capacity();
                 self.parts.push_back((shown, bytes));
             }
         }
@@ -73,6 +83,11 @@ impl Unlogged {
         self.parts.front().filter(|(shown, _)| *shown <= reached)?;
         let (_, bytes) = self.parts.pop_front()?;
         self.bytes -= bytes.len();
+        self.capacity -= bytes.capacity();
+        if self.parts.is_empty() {
+            // A ring of many small parts grows large; a session that waits for nothing keeps none.
+            self.parts = VecDeque::new();
+        }
         self.since_ns = now_ns;
         Some(bytes)
     }
@@ -105,6 +120,17 @@ mod tests {
             (Some(b"ab".to_vec()), None)
         );
         assert_eq!(unlogged.pop(Ticket(9), 3), Some(b"cd".to_vec()));
-        assert!(unlogged.is_empty() && unlogged.bytes == 0);
+        assert!(unlogged.is_empty() && unlogged.bytes == 0 && unlogged.memory() == 0);
+    }
+
+    #[test]
+    fn many_small_parts_count_with_what_they_really_take() {
+        let mut unlogged = Unlogged::default();
+        for shown in 0..10_000 {
+            unlogged.push(Ticket(shown), 1, |out| out.extend_from_slice(b"+OK\r\n"));
+        }
+        assert_eq!(unlogged.len(), 50_000);
+        let least = 10_000 * (size_of::<(Ticket, Vec<u8>)>() + 5);
+        assert!((least..4 * least).contains(&unlogged.memory()), "{}", unlogged.memory());
     }
 }

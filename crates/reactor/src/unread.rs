@@ -1,0 +1,150 @@
+//! Memory of output that peers have not taken, counted so that a limit of memory can leave it out.
+//!
+//! Each thread counts on a cache line of its own, with plain loads and stores. A thread that frees
+//! what another has counted goes negative; the sum is right. Buffers of up to
+//! [`UNCOUNTED_BYTES_MAX`] are not counted: most outputs never need more.
+//!
+//! Invariant: counter `i` below [`THREADS_MAX`] is written by the one thread that drew `i`; the last
+//! one is shared by all later threads and updated atomically.
+
+use std::cell::Cell;
+use std::ops::Deref;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+
+/// Threads with a counter of their own.
+const THREADS_MAX: usize = 256;
+/// Buffers that are not counted, so that ordinary requests and replies pay nothing.
+pub(crate) const UNCOUNTED_BYTES_MAX: usize = 4096;
+
+#[repr(align(128))]
+struct Counter(AtomicU64);
+
+static COUNTERS: [Counter; THREADS_MAX + 1] =
+    [const { Counter(AtomicU64::new(0)) }; THREADS_MAX + 1];
+static THREADS: AtomicUsize = AtomicUsize::new(0);
+const UNKNOWN: usize = usize::MAX;
+
+thread_local! {
+    static INDEX: Cell<usize> = const { Cell::new(UNKNOWN) };
+}
+
+fn index() -> usize {
+    match INDEX.try_with(Cell::get) {
+        Ok(UNKNOWN) => {
+            let index = THREADS.fetch_add(1, Relaxed).min(THREADS_MAX);
+            let _ = INDEX.try_with(|cell| cell.set(index));
+            index
+        }
+        Ok(index) => index,
+        Err(_) => THREADS_MAX,
+    }
+}
+
+/// Adds to this thread's counter, modulo 2^64.
+fn add(change: u64) {
+    let index = index();
+    let counter = &COUNTERS[index].0;
+    if index < THREADS_MAX {
+        counter.store(counter.load(Relaxed).wrapping_add(change), Relaxed);
+    } else {
+        counter.fetch_add(change, Relaxed);
+    }
+}
+
+/// Bytes of memory that exist only because peers have not taken them: buffers of outputs, and
+/// shared bytes that no other owner has any more. O(threads so far).
+#[must_use]
+pub fn unread_bytes() -> u64 {
+    let used = THREADS.load(Relaxed).min(THREADS_MAX);
+    let counters = COUNTERS[..used].iter().chain(&COUNTERS[THREADS_MAX..]);
+    let sum = counters.fold(0, |sum: u64, counter| sum.wrapping_add(counter.0.load(Relaxed)));
+    // The counters are read one after the other, while other threads change them.
+    if sum > i64::MAX as u64 { 0 } else { sum }
+}
+
+/// A number of bytes that is counted as unread until it is dropped.
+#[derive(Debug, Default)]
+pub(crate) struct Count(usize);
+
+impl Count {
+    pub(crate) const NOTHING: Count = Count(0);
+
+    #[inline]
+    pub(crate) fn set(&mut self, bytes: usize) {
+        if bytes != self.0 {
+            add((bytes as u64).wrapping_sub(self.0 as u64));
+            self.0 = bytes;
+        }
+    }
+}
+
+impl Drop for Count {
+    fn drop(&mut self) {
+        self.set(0);
+    }
+}
+
+/// Bytes that are made to be sent and for nothing else. They are counted as unread while they exist.
+#[derive(Debug)]
+pub struct OutputBytes {
+    bytes: Vec<u8>,
+    _count: Count,
+}
+
+impl From<Vec<u8>> for OutputBytes {
+    fn from(bytes: Vec<u8>) -> OutputBytes {
+        let mut count = Count::default();
+        count.set(bytes.capacity());
+        OutputBytes { bytes, _count: count }
+    }
+}
+
+impl Deref for OutputBytes {
+    type Target = [u8];
+
+    #[inline]
+    fn deref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::output::Output;
+    use std::sync::Arc;
+
+    /// Other tests of this crate count meanwhile, but nothing near this size.
+    const BIG: usize = 1 << 30;
+
+    fn about(bytes: usize) -> bool {
+        unread_bytes().abs_diff(bytes as u64) < BIG as u64 / 4
+    }
+
+    #[test]
+    fn output_counts_until_it_is_sent_and_a_shared_value_only_once_it_is_replaced() {
+        let made = Arc::new(OutputBytes::from(Vec::with_capacity(BIG)));
+        assert!(about(BIG));
+        std::thread::scope(|scope| scope.spawn(move || drop(made)).join()).expect("no panic");
+        assert!(about(0));
+
+        let mut output = Output::new();
+        let value = Arc::new(vec![0; BIG]);
+        output.push_shared(Arc::clone(&value), 0..BIG);
+        output.count_orphans();
+        assert!(about(0), "the value is still in use");
+        drop(value);
+        output.count_orphans();
+        assert!(about(BIG));
+        output.consume(BIG - 1);
+        assert!(about(BIG), "all of it is held until its last byte is sent");
+        output.consume(1);
+        assert!(about(0));
+
+        output.push_shared(Arc::new(vec![0; BIG]), 0..BIG);
+        output.count_orphans();
+        assert!(about(BIG));
+        drop(output);
+        assert!(about(0));
+    }
+}
