@@ -286,8 +286,10 @@ fn what_clients_do_not_read_evicts_no_key() {
         deaf
     };
     let replaced: Load = |server, control| {
-        let request =
-            [words::encode(&["SET", "key:1", &"v".repeat(400_000)]), words::encode(&["GET", "key:1"])];
+        let request = [
+            words::encode(&["SET", "key:1", &"v".repeat(400_000)]),
+            words::encode(&["GET", "key:1"]),
+        ];
         let mut deaf: Vec<_> = (0..10).map(|_| deaf(server, "deaf", &[])).collect();
         for stream in &mut deaf {
             // The kernel takes several megabytes of the replies.
@@ -318,8 +320,7 @@ fn a_monitor_that_does_not_read_is_closed_at_the_limit_of_subscribers() {
     if subject_is_redis() {
         return; // has no limit for it
     }
-    let server =
-        Launch::subject().set("client-output-buffer-limit", "pubsub 1mb 1mb 60").start();
+    let server = Launch::subject().set("client-output-buffer-limit", "pubsub 1mb 1mb 60").start();
     let mut control = server.connect();
     let stream = deaf(&server, "deaf", &["MONITOR"]);
     wait_until("it monitors", || control.cmd("CLIENT LIST").text().contains(" flags=O "));

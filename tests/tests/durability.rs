@@ -544,9 +544,7 @@ fn replies_that_wait_for_a_replica_stall_their_pipeline() {
                 // Whoever is gone keeps neither memory nor its place.
                 drop(conn);
                 wait_until("it is gone", || list(&mut control, "id").is_none());
-                wait_until("nothing is left of it", || {
-                    control.info("clients_output_bytes") == "0"
-                });
+                wait_until("nothing is left of it", || control.info("clients_output_bytes") == "0");
             }
         },
     );

@@ -2,7 +2,7 @@
 
 use brisk_testkit::reply::Reply;
 use brisk_testkit::server::subject_is_redis;
-use brisk_testkit::{Conn, Server, assert_reply, each_config, wait_until};
+use brisk_testkit::{Conn, Server, assert_reply, each_backend, each_config, wait_until};
 use brisk_tests::{until_slow, with_workers};
 use std::collections::HashMap;
 
@@ -693,4 +693,66 @@ fn what_a_slow_script_changes_is_told_when_it_ends() {
         let told = cacher.conn.reply();
         assert!(told.to_string().contains("invalidate"), "{options}: {told}");
     }
+}
+
+/// As FLUSHALL does, one message takes the place of many.
+#[test]
+fn who_does_not_read_hears_that_nothing_is_true_any_more() {
+    if subject_is_redis() {
+        return; // it keeps every message
+    }
+    let launch = || with_workers(2).set("output-soft-limit", "64kb");
+    each_backend(launch, |server| {
+        for resp in [2, 3] {
+            hears_of_all(server, resp, "BCAST", |_, _| ());
+        }
+        // Its own replies it reads.
+        hears_of_all(server, 2, "", |cacher, key| cacher.read(&format!("EXISTS {key}")));
+    });
+}
+
+/// Changes keys, each behind `before`, until a client that does not read is sent no more of them.
+fn hears_of_all(server: &Server, resp: u8, options: &str, before: impl Fn(&mut Cacher, &str)) {
+    let mut cacher = Cacher::new(server, resp, options);
+    let mut writer = server.connect();
+    let padding = "k".repeat(4000);
+    let held = |writer: &mut Conn| -> u64 {
+        let list = writer.cmd("CLIENT LIST").text();
+        let omem = |line: &str| -> Option<u64> {
+            line.split(" omem=").nth(1)?.split(' ').next()?.parse().ok()
+        };
+        list.lines().filter_map(omem).sum()
+    };
+    // More than the kernel takes, and then as much again.
+    let (mut round, mut full) = (0, 0);
+    while full < 3 {
+        assert!(round < 200, "nothing is held after {round} rounds");
+        for at in 0..50 {
+            let key = format!("{padding}:{round}:{at}");
+            before(&mut cacher, &key);
+            assert_reply!(writer, &format!("SET {key} v"), "OK");
+        }
+        let bytes = held(&mut writer);
+        assert!(bytes < 512 << 10, "{bytes} bytes are held");
+        full += usize::from(bytes > 32 << 10);
+        round += 1;
+    }
+    // Messages about keys, then one about all; the kernel may take so much that it happens again.
+    let mut all = 0;
+    loop {
+        before(&mut cacher, "last");
+        assert_reply!(writer, "SET last v", "OK");
+        let listener = cacher.ear.as_mut().unwrap_or(&mut cacher.conn);
+        let heard = std::iter::repeat_with(|| listener.reply()).find_map(|message| {
+            match message.elements().last()? {
+                Reply::Null => Some(true),
+                keys => (keys.elements().first()?.text() == "last").then_some(false),
+            }
+        });
+        match heard {
+            Some(true) => all += 1,
+            _ => break,
+        }
+    }
+    assert!(all > 0, "no message was about all keys");
 }

@@ -9,6 +9,7 @@
 //! | `render` | tables, Markdown, JSON |
 //! | `s1` … `m8` | one experiment each, named after the requirement (`docs/requirements.md`) |
 //! | `unfinished` | inputs, as `p4` is about outputs |
+//! | `unread` | outputs of all kinds that clients do not read |
 //! | `callers`, `c1`, `c2`, `c3` | the client library: one connection, several, a pool |
 //! | `figures`, `kept` | what Brisk promises beside Redis |
 //!
@@ -39,6 +40,7 @@ mod s1;
 mod s2;
 pub mod stage;
 mod unfinished;
+mod unread;
 
 use crate::address::Address;
 use crate::compare::ServerInfo;
@@ -91,6 +93,7 @@ pub const EXPERIMENTS: &[Experiment] = &[
     p3::EXPERIMENT,
     p4::EXPERIMENT,
     unfinished::EXPERIMENT,
+    unread::EXPERIMENT,
     p5::EXPERIMENT,
     m1::EXPERIMENT,
     m2::EXPERIMENT,

@@ -83,8 +83,8 @@ where its port belongs; name=SERVER names it:
  --syscalls         Count system calls with perf, in rounds of their own
 
 Experiments: what articles on Redis measured, beside their figures. s1 s2 i1 (many connections), p2 p3 p4
-p5 (pipelines), unfinished (halves of large requests), m1 m2 m3 m4 m5 m6 m8 (memory), c1 c2 c3 (the
-client library); and figures (CPU per request of many commands). All without a name. Servers are started anew for each.
+p5 (pipelines), unfinished (halves of large requests), unread (clients that do not read), m1 m2 m3
+m4 m5 m6 m8 (memory), c1 c2 c3 (the client library); and figures (CPU per request of many commands). All without a name. Servers are started anew for each.
  --servers <s>...   As of compare (default: redis-server and brisk-server beside this program, or in
                     PATH); the first is what others are compared with
  --short            Less data and one round

@@ -1,0 +1,208 @@
+//! Clients that do not read what they are sent, by kind of load, and the memory that they take.
+//! (P4, for all kinds of output)
+
+use super::finding::Figure;
+use super::stage::{MIB, Size, Stage, ask, connect, info, used_bytes};
+use super::{Experiment, Found};
+use crate::address::Address;
+use crate::ask::Asker;
+use crate::subject::Subject;
+use brisk_resp::request;
+use std::io::{ErrorKind, Write};
+use std::net::TcpStream;
+use std::time::{Duration, Instant};
+
+pub(super) const EXPERIMENT: Experiment = Experiment {
+    name: "unread",
+    title: "Clients that do not read, by what they are sent",
+    what: "A client sends up to 128 MB of requests (16 MB short) and reads nothing, or is sent as much that \
+           others cause: invalidations, lines of MONITOR, published messages, the stream of a replica. By \
+           how much the server's memory grows for it. In parentheses the bound in MiB that Brisk promises \
+           with default settings; the replica's is that of the backlog, which all replicas share, and its \
+           output. CLIENT DURABILITY is Brisk's own command. Not from the articles.",
+    run,
+};
+
+/// Bytes that pass in one load: short, and in full.
+const BYTES: (usize, usize) = (16 << 20, 128 << 20);
+/// Bytes that are sent at once.
+const PIECE_BYTES: usize = 256 << 10;
+/// How long nothing may move until the client counts as stalled.
+const STILL: Duration = Duration::from_millis(500);
+
+/// How output comes about.
+enum Cause {
+    /// The client itself sends these requests again and again.
+    Itself(&'static [&'static [&'static str]]),
+    /// Another client sends this one.
+    Other(&'static [&'static str]),
+}
+
+struct Load {
+    name: &'static str,
+    /// What the client sends first.
+    setup: &'static [&'static str],
+    cause: Cause,
+    bound_mib: f64,
+}
+
+/// Stands for a value of 1,000 bytes in a command.
+const VALUE: &str = "<value>";
+
+const fn pipeline(name: &'static str, requests: &'static [&'static [&'static str]]) -> Load {
+    Load { name, setup: &[], cause: Cause::Itself(requests), bound_mib: 4.0 }
+}
+
+const LOADS: &[Load] = &[
+    pipeline("GET", &[&["GET", "string"]]),
+    pipeline("SET and GET", &[&["SET", "other", VALUE], &["GET", "string"]]),
+    pipeline("GETSET", &[&["GETSET", "string", VALUE]]),
+    pipeline("INCR", &[&["INCR", "number"]]),
+    pipeline("PING", &[&["PING", VALUE]]),
+    pipeline("HSET and HGETALL", &[&["HSET", "hash", "f", VALUE], &["HGETALL", "hash"]]),
+    pipeline("LRANGE and SET", &[&["LRANGE", "list", "0", "-1"], &["SET", "other", VALUE]]),
+    Load {
+        name: "GET, replies held for a replica that is not there",
+        setup: &["CLIENT DURABILITY REPLICAS 1"],
+        cause: Cause::Itself(&[&["SET", "other", VALUE], &["GET", "string"]]),
+        bound_mib: 4.0,
+    },
+    Load {
+        name: "invalidations",
+        setup: &["HELLO 3", "CLIENT TRACKING ON BCAST"],
+        cause: Cause::Other(&["UNLINK", VALUE]),
+        bound_mib: 4.0,
+    },
+    Load {
+        name: "MONITOR",
+        setup: &["MONITOR"],
+        cause: Cause::Other(&["PING", VALUE]),
+        bound_mib: 33.0,
+    },
+    Load {
+        name: "published messages",
+        setup: &["SUBSCRIBE news"],
+        cause: Cause::Other(&["PUBLISH", "news", VALUE]),
+        bound_mib: 33.0,
+    },
+    Load {
+        name: "the stream of a replica",
+        setup: &["PSYNC ? -1"],
+        cause: Cause::Other(&["SET", "other", VALUE]),
+        bound_mib: 257.0,
+    },
+];
+
+fn run(stage: &mut Stage<'_>) -> Result<Found, String> {
+    Ok(stage.alone(&[("save", "")], |subject, size, _| figures(subject, size))?.into())
+}
+
+fn figures(subject: &Subject, size: &Size) -> Result<Vec<Figure>, String> {
+    let Address::Tcp { resolved, .. } = &subject.target.address else {
+        return Err("the clients speak TCP: name a server by host and port".to_owned());
+    };
+    let mut asker = connect(subject)?;
+    let value = "v".repeat(1000);
+    ask(&mut asker, &["SET", "string", &value])?;
+    ask(&mut asker, &["SET", "other", &value])?;
+    ask(&mut asker, &["RPUSH", "list", "one", "two", "three"])?;
+    let mut figures = Vec::new();
+    for load in LOADS {
+        let what = format!("{} ({})", load.name, load.bound_mib);
+        let needs_durability = load.setup.iter().any(|line| line.contains("DURABILITY"));
+        if needs_durability && ask(&mut asker, &["CLIENT", "DURABILITY", "DEFAULT"]).is_err() {
+            figures.push(Figure::less(what, "MiB", None));
+            continue;
+        }
+        let before = used_bytes(&mut asker)?;
+        let mut client = TcpStream::connect(resolved).map_err(told)?;
+        for line in load.setup {
+            client.write_all(&encoded(&[&line.split(' ').collect::<Vec<_>>()])).map_err(told)?;
+        }
+        let bytes = size.pick(BYTES.0, BYTES.1);
+        let most = match load.cause {
+            Cause::Itself(requests) => send(&mut client, &encoded(requests), bytes, &mut asker)?,
+            Cause::Other(words) => cause(&mut asker, words, &value, bytes)?,
+        };
+        figures.push(Figure::less(what, "MiB", (most - before).max(0.0) / MIB));
+        drop(client);
+        await_clients(&mut asker)?;
+    }
+    Ok(figures)
+}
+
+fn told(error: std::io::Error) -> String {
+    format!("a client: {error}")
+}
+
+fn encoded(requests: &[&[&str]]) -> Vec<u8> {
+    let value = "v".repeat(1000);
+    let mut bytes = Vec::new();
+    for words in requests {
+        let words: Vec<&str> =
+            words.iter().map(|word| if *word == VALUE { &value } else { *word }).collect();
+        request::encode(&mut bytes, &words);
+    }
+    bytes
+}
+
+/// Sends a request again and again until so many bytes are sent or the server takes no more; the most
+/// memory that was in use.
+fn send(
+    client: &mut TcpStream,
+    request: &[u8],
+    bytes: usize,
+    asker: &mut Asker,
+) -> Result<f64, String> {
+    client.set_nonblocking(true).map_err(told)?;
+    let piece = request.repeat(PIECE_BYTES.div_ceil(request.len()));
+    let (mut sent, mut most, mut moved) = (0, 0.0, Instant::now());
+    while sent < bytes && moved.elapsed() < STILL {
+        match client.write(&piece[sent % piece.len()..]) {
+            Ok(written) => {
+                sent += written;
+                moved = Instant::now();
+            }
+            Err(error) if error.kind() == ErrorKind::WouldBlock => {}
+            // The server may close it.
+            Err(_) => break,
+        }
+        most = f64::max(most, used_bytes(asker)?);
+    }
+    Ok(most)
+}
+
+/// Sends a command again and again until so many bytes were sent; the most memory that was in use.
+fn cause(asker: &mut Asker, words: &[&str], value: &str, bytes: usize) -> Result<f64, String> {
+    let mut most: f64 = 0.0;
+    for first in (0..bytes / value.len()).step_by(PIECE_BYTES / value.len()) {
+        let (mut requests, mut replies) = (Vec::new(), 0);
+        for number in first..first + PIECE_BYTES / value.len() {
+            // A key of its own each time, so that none is announced once for several changes.
+            let value = format!("{number:08}{}", &value[8..]);
+            let filled = words.iter().map(|word| if *word == VALUE { &value } else { *word });
+            if words[0] == "UNLINK" {
+                request::encode(&mut requests, &["SET", &value, "v"]);
+                replies += 1;
+            }
+            request::encode(&mut requests, &filled.collect::<Vec<&str>>());
+            replies += 1;
+        }
+        let failed = |error: crate::error::RunError| error.to_string();
+        asker.send(&requests).map_err(failed)?;
+        for _ in 0..replies {
+            asker.reply().map_err(failed)?;
+        }
+        most = most.max(used_bytes(asker)?);
+    }
+    Ok(most)
+}
+
+/// Waits until the server has noticed that the client is gone.
+fn await_clients(asker: &mut Asker) -> Result<(), String> {
+    let begun = Instant::now();
+    while info(asker, "clients", "connected_clients")? != "1" && begun.elapsed() < 10 * STILL {
+        std::thread::sleep(STILL / 50);
+    }
+    Ok(())
+}
