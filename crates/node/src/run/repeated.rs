@@ -13,6 +13,10 @@ use std::sync::atomic::Ordering;
 /// settings want that.
 #[cold]
 pub(crate) fn note_failed(core: &Core, session: &Session, row: Option<&Row>, error: &CommandError) {
+    if session.is_replay && row.is_none() {
+        // Whoever loads the file reports an unknown command with its position, and ends the server.
+        return;
+    }
     let primary = if core.is_valkey() { "primary" } else { "master" };
     let (this, whose) = if session.is_replay {
         ("server", "AOF-loading-client")
