@@ -210,3 +210,41 @@ fn secrets_are_kept_out_of_the_slow_log_as_in_redis() {
     assert_eq!(ours, theirs);
     assert!(ours.iter().flatten().filter(|word| *word == "(redacted)").count() > secrets.len());
 }
+
+/// Redis reads the clock of the policy before as a counter: 0 for nearly every key, which then go first.
+#[test]
+fn keys_count_as_new_when_the_policy_begins_to_count_uses() {
+    if subject_is_redis() {
+        return;
+    }
+    let server = Launch::subject().start();
+    let mut conn = server.connect();
+    let dbs = ["SELECT 0", "SELECT 9"];
+    let keys: Vec<String> = (0..300).map(|number| format!("key:{number}")).collect();
+    for db in dbs {
+        assert_reply!(conn, db, "OK");
+        for key in &keys {
+            assert_reply!(conn, &format!("SET {key} v"), "OK");
+        }
+        assert_reply!(conn, "RPUSH list a b", "(integer) 2");
+    }
+    for policy in ["allkeys-lfu", "volatile-lfu"] {
+        assert_reply!(conn, &format!("CONFIG SET maxmemory-policy {policy}"), "OK");
+        for db in dbs {
+            assert_reply!(conn, db, "OK");
+            for key in keys.iter().map(String::as_str).chain(["list"]) {
+                // A minute later it is one less.
+                let frequency = conn.cmd(&format!("OBJECT FREQ {key}")).integer();
+                assert!((3..=5).contains(&frequency), "{policy}, {key}: {frequency}");
+            }
+        }
+        assert_reply!(conn, "CONFIG SET maxmemory-policy noeviction", "OK");
+    }
+    for db in dbs {
+        assert_reply!(conn, db, "OK");
+        for key in &keys {
+            let idle = conn.cmd(&format!("OBJECT IDLETIME {key}")).integer();
+            assert!((0..600).contains(&idle), "{key}: {idle}");
+        }
+    }
+}

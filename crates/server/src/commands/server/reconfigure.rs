@@ -8,12 +8,14 @@
 //! that workers merely read need neither: they take the new ones before their next batch.
 
 use brisk_config::{Config, Rejection, system};
+use brisk_engine::UnixMs;
 use brisk_net::listeners::Purpose;
 use brisk_net::listeners::{Reopened, Replacement};
 use brisk_net::tls::TlsSettings;
 use brisk_node::core::mailbox::Message;
 use brisk_node::core::shared::Shared;
 use brisk_node::persistence::aof::rewrite;
+use brisk_reactor::unix_ms;
 use brisk_structures::alloc;
 use std::sync::Arc;
 
@@ -98,6 +100,13 @@ pub(super) fn commit(shared: &Shared, old: &Config, new: &Config, prepared: Prep
     shared.log.set_level(new.process.loglevel);
     shared.publish_config(new.clone());
     shared.aof.configure(&new.persistence);
+    let is_lfu = |config: &Config| {
+        use brisk_config::choice::EvictionPolicy::{AllKeysLfu, VolatileLfu};
+        matches!(config.memory.maxmemory_policy, AllKeysLfu | VolatileLfu)
+    };
+    if is_lfu(new) != is_lfu(old) {
+        shared.keyspace.restart_clocks(is_lfu(new), UnixMs(unix_ms()));
+    }
     brisk_reactor::set_crash_reports(new.process.crash_log_enabled);
     if new.persistence.appendonly != old.persistence.appendonly {
         if new.persistence.appendonly {
