@@ -248,3 +248,44 @@ fn keys_count_as_new_when_the_policy_begins_to_count_uses() {
         }
     }
 }
+
+/// What a server of 7.0.15 does with the same settings, in the same order.
+#[test]
+fn the_score_for_the_kernel_is_set_as_in_redis() {
+    let lines = [
+        "CONFIG SET oom-score-adj relative",
+        "CONFIG SET oom-score-adj-values '100 200 300'",
+        "CONFIG SET oom-score-adj absolute",
+        "CONFIG SET oom-score-adj-values '300 200 100'",
+        "CONFIG SET oom-score-adj-values '1500 1600 1700'",
+        "CONFIG SET oom-score-adj-values '1500 1600'",
+        "CONFIG SET oom-score-adj-values '1 2 3000'",
+        "CONFIG SET oom-score-adj sometimes",
+        "CONFIG SET oom-score-adj-values '700 800 900'",
+        "REPLICAOF 127.0.0.1 1",
+        "REPLICAOF NO ONE",
+        "CONFIG SET oom-score-adj no",
+        "CONFIG SET oom-score-adj-values '710 810 910'",
+        "CONFIG SET oom-score-adj yes",
+        "CONFIG SET oom-score-adj no",
+        // Lower than at the start, which only a privileged process may have.
+        "CONFIG SET oom-score-adj-values '-1500 0 0'",
+        "CONFIG SET oom-score-adj absolute",
+        "CONFIG SET oom-score-adj no",
+        "CONFIG GET oom-score-adj*",
+    ];
+    let [ours, theirs] = [Launch::subject(), Launch::redis()].map(|launch| {
+        let server =
+            launch.set("oom-score-adj", "yes").set("oom-score-adj-values", "600 650 1").start();
+        let mut conn = server.connect();
+        let path = format!("/proc/{}/oom_score_adj", server.pid());
+        let score = || std::fs::read_to_string(&path).unwrap().trim().to_owned();
+        let mut seen = vec![score()];
+        for line in lines {
+            let reply = conn.cmd(line).to_string();
+            seen.push(format!("{line}: {reply}: {}", score()));
+        }
+        seen
+    });
+    assert_eq!(ours, theirs);
+}

@@ -73,7 +73,26 @@ pub(super) fn prepare(
                 Rejection { directive: "bind", reason }
             }
         })?;
+    // Last, since it cannot be kept aside like the others.
+    set_oom_score(shared, old, new)?;
     Ok(prepared)
+}
+
+fn set_oom_score(shared: &Shared, old: &Config, new: &Config) -> Result<(), Rejection> {
+    let settings =
+        |config: &Config| (config.process.oom_score_adj, config.process.oom_score_adj_values);
+    if settings(new) == settings(old) {
+        return Ok(());
+    }
+    let score = &shared.process.oom_score;
+    score.apply(new, &shared.log).map_err(|()| {
+        // What was in force before can be set again, unless nothing can; the log says so then.
+        let _ = score.apply(old, &shared.log);
+        let changed = new.process.oom_score_adj != old.process.oom_score_adj;
+        let directive = if changed { "oom-score-adj" } else { "oom-score-adj-values" };
+        let reason = "Failed to set current oom_score_adj. Check server logs.".into();
+        Rejection { directive, reason }
+    })
 }
 
 /// Raises the limit of open files to what so many clients need.
