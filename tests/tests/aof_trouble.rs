@@ -127,6 +127,9 @@ fn damage_is_refused_and_named() {
     let server = launch().set("databases", "32").start();
     assert_reply!(server.connect(), "GET a", "\"2\"");
     server.kill();
+    // It ends the server in the same way whatever failures are to do: a signal would say that it crashed.
+    let launch_to_panic = launch().set("propagation-error-behavior", "panic");
+    assert_refused(launch_to_panic, "Unknown command 'NOSUCH' reading the append only file");
 
     let nonsense = [&whole[..], b"*1\r\n$4\r\nPING\r\nnonsense\r\n*1\r\n$4\r\nPING\r\n"].concat();
     fs::write(&path, nonsense).unwrap();
@@ -146,6 +149,39 @@ fn damage_is_refused_and_named() {
     fs::write(&manifest, &lines).unwrap();
     let server = AofHome::load(launch());
     assert_reply!(server.connect(), "MGET a b", "1) \"2\"\n2) \"2\"");
+}
+
+/// Tools look for it there. Redis writes the first with the first command, this server when it opens the file.
+#[test]
+fn a_timestamp_is_the_first_line_of_each_file_of_commands() {
+    if subject_is_redis() {
+        return; // a new file of the same second has none
+    }
+    let home = AofHome::new();
+    let server = home
+        .at_home(Launch::subject())
+        .set("appendfsync", "always")
+        .set("aof-timestamp-enabled", "yes")
+        .set("aof-use-rdb-preamble", "no")
+        .start();
+    let mut conn = server.connect();
+    for _ in 0..2 {
+        run(&mut conn, &["SET a 1"]);
+        for line in home.manifest() {
+            let file = home.files().join(line.split(' ').nth(1).unwrap());
+            let bytes = fs::read(&file).unwrap();
+            let first = bytes.split(|byte| *byte == b'\n').next().unwrap();
+            let second = first.strip_prefix(b"#TS:").and_then(|line| line.strip_suffix(b"\r"));
+            let is_number = second.is_some_and(|text| text.iter().all(u8::is_ascii_digit));
+            assert!(is_number, "{}: {}", file.display(), bytes.escape_ascii());
+        }
+        run(&mut conn, &["BGREWRITEAOF"]);
+        wait_for_base(&mut conn);
+    }
+    server.kill();
+    let server = AofHome::load(home.launch("always"));
+    assert_reply!(server.connect(), "GET a", "\"1\"");
+    server.kill();
 }
 
 /// Each of these would start without the base, or with a part of the files, if it were ignored.

@@ -228,3 +228,82 @@ fn secrets_are_kept_out_of_the_slow_log_as_in_redis() {
     assert_eq!(ours, theirs);
     assert!(ours.iter().flatten().filter(|word| *word == "(redacted)").count() > secrets.len());
 }
+
+/// Redis reads the clock of the policy before as a counter: 0 for nearly every key, which then go first.
+#[test]
+fn keys_count_as_new_when_the_policy_begins_to_count_uses() {
+    if subject_is_redis() {
+        return;
+    }
+    let server = Launch::subject().start();
+    let mut conn = server.connect();
+    let dbs = ["SELECT 0", "SELECT 9"];
+    let keys: Vec<String> = (0..300).map(|number| format!("key:{number}")).collect();
+    for db in dbs {
+        assert_reply!(conn, db, "OK");
+        for key in &keys {
+            assert_reply!(conn, &format!("SET {key} v"), "OK");
+        }
+        assert_reply!(conn, "RPUSH list a b", "(integer) 2");
+    }
+    for policy in ["allkeys-lfu", "volatile-lfu"] {
+        assert_reply!(conn, &format!("CONFIG SET maxmemory-policy {policy}"), "OK");
+        for db in dbs {
+            assert_reply!(conn, db, "OK");
+            for key in keys.iter().map(String::as_str).chain(["list"]) {
+                // A minute later it is one less.
+                let frequency = conn.cmd(&format!("OBJECT FREQ {key}")).integer();
+                assert!((3..=5).contains(&frequency), "{policy}, {key}: {frequency}");
+            }
+        }
+        assert_reply!(conn, "CONFIG SET maxmemory-policy noeviction", "OK");
+    }
+    for db in dbs {
+        assert_reply!(conn, db, "OK");
+        for key in &keys {
+            let idle = conn.cmd(&format!("OBJECT IDLETIME {key}")).integer();
+            assert!((0..600).contains(&idle), "{key}: {idle}");
+        }
+    }
+}
+
+/// What a server of 7.0.15 does with the same settings, in the same order.
+#[test]
+fn the_score_for_the_kernel_is_set_as_in_redis() {
+    let lines = [
+        "CONFIG SET oom-score-adj relative",
+        "CONFIG SET oom-score-adj-values '100 200 300'",
+        "CONFIG SET oom-score-adj absolute",
+        "CONFIG SET oom-score-adj-values '300 200 100'",
+        "CONFIG SET oom-score-adj-values '1500 1600 1700'",
+        "CONFIG SET oom-score-adj-values '1500 1600'",
+        "CONFIG SET oom-score-adj-values '1 2 3000'",
+        "CONFIG SET oom-score-adj sometimes",
+        "CONFIG SET oom-score-adj-values '700 800 900'",
+        "REPLICAOF 127.0.0.1 1",
+        "REPLICAOF NO ONE",
+        "CONFIG SET oom-score-adj no",
+        "CONFIG SET oom-score-adj-values '710 810 910'",
+        "CONFIG SET oom-score-adj yes",
+        "CONFIG SET oom-score-adj no",
+        // Lower than at the start, which only a privileged process may have.
+        "CONFIG SET oom-score-adj-values '-1500 0 0'",
+        "CONFIG SET oom-score-adj absolute",
+        "CONFIG SET oom-score-adj no",
+        "CONFIG GET oom-score-adj*",
+    ];
+    let [ours, theirs] = [Launch::subject(), Launch::redis()].map(|launch| {
+        let server =
+            launch.set("oom-score-adj", "yes").set("oom-score-adj-values", "600 650 1").start();
+        let mut conn = server.connect();
+        let path = format!("/proc/{}/oom_score_adj", server.pid());
+        let score = || std::fs::read_to_string(&path).unwrap().trim().to_owned();
+        let mut seen = vec![score()];
+        for line in lines {
+            let reply = conn.cmd(line).to_string();
+            seen.push(format!("{line}: {reply}: {}", score()));
+        }
+        seen
+    });
+    assert_eq!(ours, theirs);
+}

@@ -181,12 +181,14 @@ pub(super) const SERVICE: &[Directive] = &[
         .about("What SIGTERM does, in the same words."),
     Directive::integer("shutdown-timeout", "10", (0, INT_MAX), field!(process.shutdown_timeout_s))
         .about("Seconds for which a clean shutdown waits for replicas that lag; 0 for not at all."),
-    Directive::choice("oom-score-adj", "no", choice!(process.oom_score_adj))
-        .about("Whether the kernel's score for killing processes when memory is short is set.")
-        .planned(),
-    Directive::new("oom-score-adj-values", "0 200 800", Kind::Many(special::OOM_SCORES))
-        .about("That score for a primary, a replica and a background process.")
-        .planned(),
+    Directive::choice("oom-score-adj", "no", choice!(process.oom_score_adj)).about(
+        "Whether the server sets the kernel's score for killing processes when memory is short: \
+             yes or relative add to the score at start, absolute sets it, no puts it back.",
+    ),
+    Directive::new("oom-score-adj-values", "0 200 800", Kind::Many(special::OOM_SCORES)).about(
+        "That score for a primary, a replica and a background process, of which there is none: the \
+             third is not used.",
+    ),
     Directive::new("include", "", Kind::Include)
         .about("Another configuration file, read at this place. It may stand on several lines.")
         .immutable(),

@@ -34,6 +34,30 @@ fn minutes(now: UnixMs) -> u32 {
     ((now.0 / 60_000) & 0xffff) as u32
 }
 
+impl Keyspace {
+    /// The access clocks of all keys begin again, since those of another kind of policy mean something
+    /// else: read as a counter, a second's last bits would have keys evicted first, or never. Each key
+    /// counts as new (LFU) or as just used. O(keys); all workers but the caller's stand still.
+    pub fn restart_clocks(&self, is_lfu: bool, now: UnixMs) {
+        let clock = match is_lfu {
+            true => minutes(now) << 8 | LFU_NEW,
+            false => recency_clock(now),
+        };
+        for db in (0..self.database_count()).map(DbIndex) {
+            let Some(database) = self.database_if_used(db) else { continue };
+            for slot in (0..SLOTS as u16).map(SlotId::new).map(|id| database.slot(id)) {
+                if slot.is_empty() {
+                    continue;
+                }
+                // Free while all stand still.
+                if let Some(guard) = slot.try_lock() {
+                    guard.table().for_each_prefetched(|entry| entry.set_clock(clock));
+                }
+            }
+        }
+    }
+}
+
 /// The clock of a new or overwritten key.
 #[inline]
 pub(crate) fn initial_clock(env: &Env) -> u32 {

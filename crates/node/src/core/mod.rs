@@ -19,6 +19,7 @@ pub mod input;
 pub mod long;
 pub mod mailbox;
 pub mod memory;
+pub mod oom;
 pub mod pause;
 pub mod process;
 pub mod quiesce;

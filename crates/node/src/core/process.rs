@@ -1,5 +1,6 @@
 //! What is known of this process since its start.
 
+use crate::core::oom::OomScore;
 use brisk_structures::poison::EvenPoisoned;
 use std::sync::Mutex;
 use std::time::Instant;
@@ -17,6 +18,8 @@ pub struct Process {
     pub has_admin_lane: bool,
     /// A service manager watches the process.
     pub is_supervised: bool,
+    /// `oom-score-adj`.
+    pub oom_score: OomScore,
     backend: Mutex<&'static str>,
 }
 
@@ -34,6 +37,7 @@ impl Process {
             run_id,
             has_admin_lane,
             is_supervised,
+            oom_score: OomScore::default(),
             backend: Mutex::new("epoll"),
         }
     }

@@ -235,6 +235,8 @@ impl Shared {
         let redirects = is_replica && self.clients.had_redirected.load(Ordering::SeqCst);
         self.arm(armed::REDIRECT, redirects);
         self.log.set_role(if is_replica { Role::Replica } else { Role::Primary });
+        // The log says why not. CONFIG SET has tried it before.
+        let _ = self.process.oom_score.apply(config, &self.log);
     }
 
     /// A client can be told to ask the primary, if this server is a replica.

@@ -31,6 +31,10 @@ pub(crate) fn tell_of_failed(
     row: Option<&Row>,
     error: &CommandError,
 ) {
+    if session.is_replay && row.is_none() {
+        // The loader of the file reports an unknown command with its position, and ends the server.
+        return;
+    }
     let primary = core.shared.primary_words().lower;
     let (this, whose) = if session.is_replay {
         ("server", "AOF-loading-client")

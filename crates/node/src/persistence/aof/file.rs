@@ -140,12 +140,16 @@ impl<D: Disk> File<D> {
     /// Nothing more is written to `before`: what is in it is put on the disk, so that what is told of
     /// this file holds for all before, and no file but the last can be torn. Then this is made one of
     /// the files that are loaded, if it is not yet.
-    pub(super) fn follow(&mut self, before: Option<&mut File<D>>) -> Result<(), Trouble> {
+    pub(super) fn follow(
+        &mut self,
+        before: Option<&mut File<D>>,
+        timestamps: bool,
+    ) -> Result<(), Trouble> {
         if let Some(before) = before {
             before.cut_torn()?;
             before.sync().map_err(Trouble::Sync)?;
         }
-        self.begin()?;
+        self.begin(timestamps)?;
         if let Some((home, manifest)) = &self.install {
             home.write(&self.handle.disk, manifest)
                 .map_err(|failed| Trouble::Write(failed.error))?;
@@ -164,11 +168,12 @@ impl<D: Disk> File<D> {
         self.handle.sync(self.size)
     }
 
-    /// Writes the batch that it begins with, if that was not done. Then it may be named.
-    pub(super) fn begin(&mut self) -> Result<(), Trouble> {
+    /// Writes the batch that it begins with, if that was not done. Then it may be named. With
+    /// `timestamps` the second comes first, as in Redis: tools look for it in the first line.
+    pub(super) fn begin(&mut self, timestamps: bool) -> Result<(), Trouble> {
         if !self.has_begun {
             let preface = std::mem::take(&mut self.preface);
-            if let Err(trouble) = self.write_batch(0, &preface, false) {
+            if let Err(trouble) = self.write_batch(0, &preface, timestamps) {
                 self.preface = preface;
                 return Err(trouble);
             }
@@ -191,7 +196,7 @@ impl<D: Disk> File<D> {
         bytes: &[u8],
         timestamps: bool,
     ) -> Result<u64, Trouble> {
-        self.begin()?;
+        self.begin(timestamps)?;
         self.write_batch(ticket, bytes, timestamps)
     }
 

@@ -54,14 +54,14 @@ pub(super) fn open<D: Disk>(
         }
         let path = home.path(manifest.new_increment(&home.name));
         let mut file = File::create(disk, &path).map_err(|error| failed(&path, error))?;
-        file.begin().map_err(|trouble| failed(&path, trouble.into_error()))?;
+        file.begin(style.has_timestamps).map_err(|trouble| failed(&path, trouble.into_error()))?;
         home.write(disk, &manifest).map_err(|unwritten| failed(&home.dir, unwritten.error))?;
         return Ok((file, manifest));
     };
     // The process that has put the manifest there may not have come to this.
     disk.sync_dir(&home.dir).map_err(|error| failed(&home.dir, error))?;
     let mut file = File::go_on(disk, &last).map_err(|error| failed(&last, error))?;
-    match file.begin() {
+    match file.begin(style.has_timestamps) {
         // A disk that is full keeps nobody from reading; who writes is told.
         Ok(()) | Err(Trouble::Write(_)) => Ok((file, manifest)),
         Err(Trouble::Sync(error)) => Err(failed(&last, error)),

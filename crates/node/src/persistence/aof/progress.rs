@@ -65,7 +65,7 @@ impl<D: Disk> Aof<D> {
     }
 
     fn go_over(&self, before: Option<&mut File<D>>, new: &mut File<D>) -> Result<(), Trouble> {
-        new.follow(before)?;
+        new.follow(before, self.has_timestamps.load(Ordering::Relaxed))?;
         let written = self.places.written.load(Ordering::Relaxed);
         self.places.durable.fetch_max(written, Ordering::Release);
         Ok(())

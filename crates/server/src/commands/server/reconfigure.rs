@@ -8,12 +8,14 @@
 //! that workers merely read need neither: they take the new ones before their next batch.
 
 use brisk_config::{Config, Rejection, system};
+use brisk_engine::UnixMs;
 use brisk_net::listeners::Purpose;
 use brisk_net::listeners::{Reopened, Replacement};
 use brisk_net::tls::TlsSettings;
 use brisk_node::core::mailbox::Message;
 use brisk_node::core::shared::Shared;
 use brisk_node::persistence::aof::rewrite;
+use brisk_reactor::unix_ms;
 use brisk_structures::alloc;
 use std::sync::Arc;
 
@@ -71,7 +73,26 @@ pub(super) fn prepare(
                 Rejection { directive: "bind", reason }
             }
         })?;
+    // Last, since it cannot be kept aside like the others.
+    set_oom_score(shared, old, new)?;
     Ok(prepared)
+}
+
+fn set_oom_score(shared: &Shared, old: &Config, new: &Config) -> Result<(), Rejection> {
+    let settings =
+        |config: &Config| (config.process.oom_score_adj, config.process.oom_score_adj_values);
+    if settings(new) == settings(old) {
+        return Ok(());
+    }
+    let score = &shared.process.oom_score;
+    score.apply(new, &shared.log).map_err(|()| {
+        // What was in force before can be set again, unless nothing can; the log says so then.
+        let _ = score.apply(old, &shared.log);
+        let changed = new.process.oom_score_adj != old.process.oom_score_adj;
+        let directive = if changed { "oom-score-adj" } else { "oom-score-adj-values" };
+        let reason = "Failed to set current oom_score_adj. Check server logs.".into();
+        Rejection { directive, reason }
+    })
 }
 
 /// Raises the limit of open files to what so many clients need.
@@ -98,6 +119,13 @@ pub(super) fn commit(shared: &Shared, old: &Config, new: &Config, prepared: Prep
     shared.log.set_level(new.process.loglevel);
     shared.publish_config(new.clone());
     shared.aof.configure(&new.persistence);
+    let is_lfu = |config: &Config| {
+        use brisk_config::choice::EvictionPolicy::{AllKeysLfu, VolatileLfu};
+        matches!(config.memory.maxmemory_policy, AllKeysLfu | VolatileLfu)
+    };
+    if is_lfu(new) != is_lfu(old) {
+        shared.keyspace.restart_clocks(is_lfu(new), UnixMs(unix_ms()));
+    }
     brisk_reactor::set_crash_reports(new.process.crash_log_enabled);
     if new.persistence.appendonly != old.persistence.appendonly {
         if new.persistence.appendonly {
