@@ -173,9 +173,10 @@ fn connecting_without_a_runtime_says_how_it_is_done() {
 
 /// A runtime of one thread, in which a client was made.
 fn on_one_thread(server: &Server) -> (tokio::runtime::Runtime, Client) {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.expect("a runtime");
     let builder = Client::builder(&server.address()).timeout(millis(100));
-    let db = runtime.block_on(builder.connect()).unwrap();
+    let db = runtime.block_on(builder.connect()).expect("a client");
     (runtime, db)
 }
 
