@@ -103,6 +103,9 @@ fn damage_is_refused_and_named() {
     let unknown = [&whole[..], b"*2\r\n$6\r\nNOSUCH\r\n$1\r\nk\r\n"].concat();
     fs::write(&path, unknown).unwrap();
     assert_refused(launch(), "Unknown command 'NOSUCH' reading the append only file");
+    // It ends the server in the same way whatever failures are to do: a signal would say that it crashed.
+    let launch_to_panic = launch().set("propagation-error-behavior", "panic");
+    assert_refused(launch_to_panic, "Unknown command 'NOSUCH' reading the append only file");
 
     // A real Redis executes what follows on the database that was selected before.
     let (beyond, none) = ("raise `databases`", "selects what is no database");
@@ -127,9 +130,6 @@ fn damage_is_refused_and_named() {
     let server = launch().set("databases", "32").start();
     assert_reply!(server.connect(), "GET a", "\"2\"");
     server.kill();
-    // It ends the server in the same way whatever failures are to do: a signal would say that it crashed.
-    let launch_to_panic = launch().set("propagation-error-behavior", "panic");
-    assert_refused(launch_to_panic, "Unknown command 'NOSUCH' reading the append only file");
 
     let nonsense = [&whole[..], b"*1\r\n$4\r\nPING\r\nnonsense\r\n*1\r\n$4\r\nPING\r\n"].concat();
     fs::write(&path, nonsense).unwrap();
