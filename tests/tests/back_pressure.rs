@@ -229,6 +229,7 @@ fn keys_left(server: &Server, load: impl FnOnce(&Server, &mut Conn) -> Vec<TcpSt
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "five loads, each of a few lines")]
 fn what_clients_do_not_read_evicts_no_key() {
     if subject_is_redis() {
         return; // counts output like data

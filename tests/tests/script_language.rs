@@ -52,7 +52,7 @@ fn characters_that_no_editor_shows_mean_what_they_mean_in_lua_5_1() {
     let mut conn = server.connect();
     for (script, expected) in [
         ("return 'a\0b'", "\"a\\x00b\""),
-        ("return 'a\\\01'", "\"a\\x001\""),
+        ("return 'a\\\x001'", "\"a\\x001\""),
         ("return [[\n\"\\a\0\n]]", "\"\\\"\\\\a\\x00 | \""),
         ("--a\0b\nreturn 1", "(integer) 1"),
         ("--[[a\0b]] return 1", "(integer) 1"),

@@ -442,7 +442,8 @@ mod tests {
                 |data, range| wire.borrow_mut().extend_from_slice(&data[range]),
             );
             assert_eq!(wire.into_inner().len(), 108);
-            assert!(buffer.is_empty() && buffer.len() == 0);
+            assert!(buffer.is_empty());
+            assert_eq!(buffer.len(), 0);
         }
     }
 }

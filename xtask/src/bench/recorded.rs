@@ -31,7 +31,7 @@ const ROUNDS_AGAIN: usize = 11;
 pub(crate) fn compare_with_recorded() -> Result<bool> {
     let _widened = Sides::check_machine()?;
     let root = workspace_root();
-    let recorded = build_of(&root, &recorded_commit(&root)?)?;
+    let recorded = build_of(root, &recorded_commit(root)?)?;
     let options =
         Options::of([("ours", path_text(&release_binary()?)?), ("peer", path_text(&recorded)?)]);
     let limit = Limit::Ratio(RATIO_MAX);

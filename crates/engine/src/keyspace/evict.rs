@@ -43,7 +43,7 @@ impl Keyspace {
             true => minutes(now) << 8 | LFU_NEW,
             false => recency_clock(now),
         };
-        for db in (0..self.database_count()).map(DbIndex) {
+        for db in self.databases() {
             let Some(database) = self.database_if_used(db) else { continue };
             for slot in (0..SLOTS as u16).map(SlotId::new).map(|id| database.slot(id)) {
                 if slot.is_empty() {

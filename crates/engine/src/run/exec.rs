@@ -146,11 +146,11 @@ mod tests {
             Ok(ctx.reply.ok())
         }),
         ("copy", |ctx, own, other| {
-            ctx.keys.copy_to(own, DbIndex(0), other);
+            ctx.keys.copy_to(own, DbIndex::of(0), other);
             Ok(ctx.reply.ok())
         }),
         ("move", |ctx, own, _| {
-            ctx.keys.move_to(own, DbIndex(1));
+            ctx.keys.move_to(own, DbIndex::of(1));
             Ok(ctx.reply.ok())
         }),
         ("push", |ctx, _, other| {
@@ -179,7 +179,7 @@ mod tests {
             let _ = ctx.keys.view(other);
             let long = crate::call::long::Long::answer(
                 (&SPEC, None),
-                DbIndex(0),
+                DbIndex::of(0),
                 &[b"test"],
                 CLIENT,
                 |reply| reply.ok(),
@@ -202,7 +202,8 @@ mod tests {
         let mut replies = ReplyBuffer::new();
         let reply = Reply::new(&mut replies, Protocol::Resp2);
         let blocking = Blocking::Client(CLIENT);
-        let call = Invocation { spec: &SPEC, parent: None, run: handler, db: DbIndex(0), blocking };
+        let call =
+            Invocation { spec: &SPEC, parent: None, run: handler, db: DbIndex::of(0), blocking };
         run(db.keyspace(), db.env(), &call, &prepared, &mut args, reply).map(|done| done.outcome)
     }
 
@@ -233,7 +234,7 @@ mod tests {
             // What was changed before stays, and others are told of it.
             let words = ["test", "own", "other"].map(|word| word.as_bytes().to_vec());
             let effects = take_transactions(db.keyspace());
-            assert_eq!(effects, [vec![(DbIndex(0), words.to_vec())]], "{name}");
+            assert_eq!(effects, [vec![(DbIndex::of(0), words.to_vec())]], "{name}");
             db.check("GET own", "\"changed\"").check("GET other", "\"untouched\"");
             db.select(1).check("DBSIZE", "(integer) 0").select(0).check("DBSIZE", "(integer) 2");
             assert!(db.env().take_long().is_none() && db.env().take_waiter().is_none(), "{name}");

@@ -32,6 +32,10 @@ impl OomScore {
     ///
     /// # Errors
     /// The score cannot be read or written; the log says why.
+    #[expect(
+        clippy::result_unit_err,
+        reason = "the log has the reason, and the caller has no use for it"
+    )]
     pub fn apply(&self, config: &Config, log: &Log) -> Result<(), ()> {
         let process = &config.process;
         let is_replica = config.replication.replicaof.is_some();

@@ -67,8 +67,7 @@ pub struct Judged {
 fn is_overlooked_by_redis(words: &[Vec<u8>]) -> bool {
     let names = ["SORT", "GEORADIUS", "GEORADIUSBYMEMBER", "XREAD", "XREADGROUP"];
     let is = |name: &&str| words[0].eq_ignore_ascii_case(name.as_bytes());
-    is(&"PFMERGE") && words.len() == 2
-        || names.iter().any(|name| is(name)) && rules::repeats_key_option(words)
+    is(&"PFMERGE") && words.len() == 2 || names.iter().any(is) && rules::repeats_key_option(words)
 }
 
 /// Compares so many pairs; the first disagreement, if there is one.
