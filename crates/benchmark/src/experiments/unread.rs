@@ -202,7 +202,7 @@ fn cause(asker: &mut Asker, words: &[&str], value: &str, bytes: usize) -> Result
 fn await_clients(asker: &mut Asker) -> Result<(), String> {
     let begun = Instant::now();
     while info(asker, "clients", "connected_clients")? != "1" && begun.elapsed() < 10 * STILL {
-        std::thread::sleep(STILL / 50);
+        std::thread::park_timeout(STILL / 50);
     }
     Ok(())
 }
