@@ -115,6 +115,7 @@ fn damage_is_refused_and_named() {
         ("SELECT -1", none),
         ("SELECT x", none),
         ("MULTI\nSELECT 20\nSET k 1\nEXEC", beyond),
+        ("MULTI\nSELECT 20\nSET k 1\nSELECT 0\nEXEC", beyond),
     ] {
         let mut file = whole.clone();
         for line in select.lines() {

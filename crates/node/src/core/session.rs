@@ -116,6 +116,8 @@ pub struct Session {
     /// The stream selected this database, which does not exist here. Commands that use the selected database
     /// are skipped until the next successful SELECT. Only set for sessions that [`Session::repeats`].
     pub lacks_db: Option<DbNumber>,
+    /// The first database that it selected and that does not exist here.
+    pub first_lacked: Option<DbNumber>,
     pub protocol: Protocol,
     pub authenticated: bool,
     /// Whom it acts as.
@@ -211,6 +213,7 @@ impl Session {
             record,
             db: DbIndex::FIRST,
             lacks_db: None,
+            first_lacked: None,
             protocol: Protocol::Resp2,
             authenticated,
             account: Arc::clone(default),
@@ -376,6 +379,12 @@ impl Session {
         self.db = db;
         self.lacks_db = None;
         self.record.db.store(db.number(), Ordering::Relaxed);
+    }
+
+    /// The stream selects a database that does not exist here.
+    pub fn select_missing(&mut self, db: DbNumber) {
+        self.lacks_db = Some(db);
+        self.first_lacked.get_or_insert(db);
     }
 
     /// The number of the database that its stream selected last.

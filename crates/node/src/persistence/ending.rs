@@ -197,7 +197,8 @@ fn has_caught_up(core: &Core, requests: bool) -> bool {
         }
         return false;
     }
-    let lacks = |member: &Member| !has(member, waiting.target);
+    // A replica that wanted only a part of the dataset keeps no copy.
+    let lacks = |member: &Member| member.filter.is_none() && !has(member, waiting.target);
     shared.replication.feed.count(lacks) == 0
 }
 

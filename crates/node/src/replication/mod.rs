@@ -144,7 +144,8 @@ impl Replication {
     /// How many replicas were heard of within `min-replicas-max-lag`. O(replicas).
     pub fn count_good(&self, settings: &Settings, now_ms: u64) -> u64 {
         let lag_max = settings.min_replicas_max_lag_s.cast_unsigned();
-        let is_good = |one: &Member| one.is_online() && one.lag_s(now_ms) <= lag_max;
+        let is_good =
+            |one: &Member| one.is_online() && one.filter.is_none() && one.lag_s(now_ms) <= lag_max;
         self.feed.count(is_good)
     }
 

@@ -70,9 +70,9 @@ pub fn lacks_its_database(session: &Session, row: &Row) -> bool {
     session.lacks_db.is_some() && works_on_selected(row)
 }
 
-/// FLUSHALL and SWAPDB do not depend on the selected database.
+/// Whether a command uses the selected database. FLUSHALL and SWAPDB do not.
 #[cold]
-fn works_on_selected(row: &Row) -> bool {
+pub fn works_on_selected(row: &Row) -> bool {
     match row.run {
         Run::Data(_) => !matches!(row.spec.name, "flushall" | "swapdb"),
         Run::Server(_) => row.has(Flags::RUNS_SCRIPT),

@@ -13,14 +13,15 @@
 //! commands, in the one form that its readers accept; the stream is relayed byte for byte.
 
 use super::outside::Instant;
-use super::transaction::{Search, encoded};
+use super::transaction::{Search, encoded, selects, selects_missing, without_missing_databases};
 use crate::loading::stand_in;
-use brisk_engine::ReplyBuffer;
 use brisk_engine::command::InMulti;
 use brisk_engine::table::Row;
+use brisk_engine::{Args, ReplyBuffer};
 use brisk_node::clients::flag;
 use brisk_node::core::Core;
 use brisk_node::core::session::{Session, Stall};
+use brisk_node::core::shared::Shared;
 use brisk_node::replication::incoming::News;
 use brisk_node::run::batch::{Batch, Look, REQUESTS_MAX, Request, Stop};
 use brisk_node::run::dispatch::{self, Flow};
@@ -141,7 +142,7 @@ impl Applier {
         match core.shared.keyspace.db(number_of_db) {
             Some(db) => self.session.select(db),
             None => {
-                self.session.lacks_db = Some(number_of_db);
+                self.session.select_missing(number_of_db);
                 core.shared.log.warning(format_args!(
                     "The primary's stream is about database {}, and this server has {} ('databases'): the \
                      commands that follow are skipped until another database is selected",
@@ -237,12 +238,16 @@ impl Applier {
             }
             let end = begin + request.end;
             let part = &input[*sealed..end];
-            if shared.aof.is_on() {
-                let args = batch.args(data, &request);
-                *is_encoded &= request::is_encoded(&input[*at..end], args.words());
-            }
+            let has_file = shared.aof.is_on();
+            // Requests of a transaction that were not checked have to be written anew.
+            *is_encoded &= has_file
+                && session.lacks_db.is_none()
+                && is_for_file(shared, &request, &batch.args(data, &request), &input[*at..end]);
             let may_be_whole = !was_in_transaction || executes(&request);
-            let rewritten = (may_be_whole && !*is_encoded).then(|| encoded(part, &limits));
+            let rewritten = (has_file && may_be_whole && !*is_encoded).then(|| {
+                let is_left_out = without_missing_databases(shared, session.lacks_db.is_some());
+                encoded(part, &limits, is_left_out)
+            });
             if may_be_whole {
                 core.env.aftermath.borrow_mut().begin_relay(part, rewritten.clone());
             }
@@ -269,7 +274,8 @@ impl Applier {
                 primary.set_stream_db(session.selected());
             }
         }
-        // Lines without a word are nothing to execute, but bytes of the stream.
+        // Lines without a word are nothing to execute, but bytes of the stream. The file must not have them.
+        *is_encoded &= *at == begin + len;
         *at = begin + len;
         if let Stop::Broken(error) = stop {
             shared.log.warning(format_args!("Protocol error from the primary: {error}"));
@@ -295,6 +301,13 @@ fn begins_transaction(request: &Request) -> bool {
 
 fn executes(request: &Request) -> bool {
     request.row.is_some_and(|row| row.spec.in_multi == InMulti::Executes)
+}
+
+/// Whether the append-only file may have a request as it was sent.
+fn is_for_file(shared: &Shared, request: &Request, args: &Args<'_>, sent: &[u8]) -> bool {
+    request::is_encoded(sent, args.words())
+        && !(request.row.is_some_and(selects)
+            && selects_missing(shared, args.words().nth(1).unwrap_or_default()))
 }
 
 /// Runs a request, unless it is for a database that this server does not have.

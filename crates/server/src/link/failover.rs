@@ -56,6 +56,7 @@ fn synchronised(shared: &Shared, attempt: &Attempt) -> Option<(String, u16)> {
     let members = shared.replication.feed.members();
     let has_all = |member: &&Member| {
         member.attachment.stage() == Stage::Online
+            && member.filter.is_none()
             && member.has_acked
             && member.acked == offset
             && attempt.target.as_ref().is_none_or(|(host, port)| is_at(member, host, *port))

@@ -1,6 +1,9 @@
 //! Requests of the primary's stream: the end of a transaction, and the form for the append-only file.
 
+use brisk_engine::keyspace::DbIndex;
+use brisk_engine::table::Row;
 use brisk_node::core::shared::Shared;
+use brisk_node::run::repeated;
 use brisk_resp::Limits;
 use brisk_resp::request;
 use brisk_resp::request::{RequestDecoder, Spans, Step};
@@ -107,15 +110,23 @@ impl Search {
     }
 }
 
-/// The requests of `part` in the form of the append-only file, without bytes that are no request. O(bytes).
-pub(super) fn encoded(mut part: &[u8], limits: &Limits) -> Vec<u8> {
+/// The requests of `part` in the form of the append-only file, without bytes that are no request, and without
+/// requests that `is_left_out` names. O(bytes).
+pub(super) fn encoded(
+    mut part: &[u8],
+    limits: &Limits,
+    mut is_left_out: impl FnMut(&[&[u8]]) -> bool,
+) -> Vec<u8> {
     let (mut out, mut spans) = (Vec::with_capacity(part.len()), Spans::new());
     while !part.is_empty() {
         spans.clear();
         let consumed = match RequestDecoder::new().decode(part, limits, &mut spans) {
             Ok(Step::Request { consumed, .. }) => {
                 let words = spans.as_slice().iter().map(|span| spans.bytes(part, *span));
-                request::encode(&mut out, &words.collect::<Vec<&[u8]>>());
+                let words = words.collect::<Vec<&[u8]>>();
+                if !is_left_out(&words) {
+                    request::encode(&mut out, &words);
+                }
                 consumed
             }
             Ok(Step::Empty { consumed }) => consumed,
@@ -126,6 +137,36 @@ pub(super) fn encoded(mut part: &[u8], limits: &Limits) -> Vec<u8> {
     out
 }
 
+/// Which requests, one after the other, are for a database that this server lacks. They are left out of the
+/// append-only file: loaded again, they would change another database. `lacks_db`: the database that is
+/// selected before the first of them does not exist.
+pub(super) fn without_missing_databases(
+    shared: &Shared,
+    mut lacks_db: bool,
+) -> impl FnMut(&[&[u8]]) -> bool {
+    move |words| {
+        let Some(row) = words.first().and_then(|name| shared.table.find(name)) else {
+            return false;
+        };
+        if selects(row) {
+            lacks_db = selects_missing(shared, words.get(1).copied().unwrap_or_default());
+            return lacks_db;
+        }
+        lacks_db && repeated::works_on_selected(row)
+    }
+}
+
+pub(super) fn selects(row: &Row) -> bool {
+    row.name == "select"
+}
+
+/// Whether SELECT with this argument selects a database that does not exist.
+pub(super) fn selects_missing(shared: &Shared, number: &[u8]) -> bool {
+    let number = std::str::from_utf8(number).ok().and_then(|text| text.parse::<u32>().ok());
+    let count = shared.keyspace.database_count();
+    number.and_then(|number| DbIndex::checked(number, count)).is_none()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -134,7 +175,9 @@ mod tests {
     fn the_file_has_requests_in_one_form() {
         let sent = b"*0\r\nSET \"a b\" 1\r\n\r\n*1\r\n$4\r\nEXEC\r\n";
         let want = b"*3\r\n$3\r\nSET\r\n$3\r\na b\r\n$1\r\n1\r\n*1\r\n$4\r\nEXEC\r\n";
-        assert_eq!(encoded(sent, &Limits::default()), want);
-        assert_eq!(encoded(&want[..want.len() - 1], &Limits::default()), want[..29]);
+        assert_eq!(encoded(sent, &Limits::default(), |_| false), want);
+        let cut_off = &want[..want.len() - 1];
+        assert_eq!(encoded(cut_off, &Limits::default(), |_| false), want[..29]);
+        assert_eq!(encoded(sent, &Limits::default(), |words| words[0] == b"SET"), want[29..]);
     }
 }

@@ -166,7 +166,8 @@ impl Replay {
                 let name = String::from_utf8_lossy(name.word(0)).into_owned();
                 return Err(unknown(What::Command(name)));
             }
-            if let Some(DbNumber(number)) = session.lacks_db {
+            // A transaction may have selected an existing database after the missing one.
+            if let Some(DbNumber(number)) = session.first_lacked {
                 let count = shared.keyspace.database_count();
                 return Err(unknown(What::Database { number, count }));
             }

@@ -92,7 +92,7 @@ fn select(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
             let number =
                 args.words().nth(1).and_then(|word| str::from_utf8(word).ok()?.parse().ok());
             let number = DbNumber(number.unwrap_or(u32::MAX));
-            call.session.lacks_db = Some(number);
+            call.session.select_missing(number);
             return Err(lacks_database(number, count));
         }
         Err(error) => return Err(error),
