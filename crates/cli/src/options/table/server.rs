@@ -5,7 +5,7 @@ use super::super::{Options, Protocol, Refusal, uri};
 use super::{Completed, Row, Section};
 use std::time::Duration;
 
-/// Sockets take no shorter limit.
+/// The shortest time limit that sockets accept.
 const PATIENCE_MIN: Duration = Duration::from_millis(1);
 
 pub(super) const SERVER: Section = Section {
