@@ -79,7 +79,7 @@ pub(crate) fn block_on_within<F: Future + Unpin>(
 }
 
 fn poll<F: Future + Unpin>(future: &mut F) -> Option<F::Output> {
-    /// // Also if the future panics.
+    /// Also restores the flag if the future panics.
     struct Before(bool);
 
     impl Drop for Before {

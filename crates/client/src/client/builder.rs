@@ -215,7 +215,7 @@ impl Builder {
     /// ```no_run
     /// # async fn example() -> brisk::Result<()> {
     /// use std::time::Duration;
-    /// // On a network where traffic is charged: fewer packets, and a dead peer is noticed later.
+    /// // On a metered network: fewer packets, but a dead peer is noticed later.
     /// let minute = Duration::from_secs(60);
     /// let db = brisk::Client::builder("redis://10.0.0.1")
     ///     .keep_alive(Some(minute))
