@@ -697,7 +697,7 @@ fn what_a_slow_script_changes_is_told_when_it_ends() {
 
 /// As for FLUSHALL, one message replaces many.
 #[test]
-fn who_does_not_read_hears_that_nothing_is_true_any_more() {
+fn a_tracker_that_does_not_read_is_sent_one_invalidation_about_all_keys() {
     if subject_is_redis() {
         return; // Redis keeps every message
     }

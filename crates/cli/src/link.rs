@@ -270,8 +270,7 @@ impl Link {
     /// The next reply or push.
     ///
     /// # Errors
-    /// Fails if the connection fails, the server is silent for too long, or the user interrupts the
-    /// wait.
+    /// The connection fails, the server is silent for too long, or the user interrupts the wait.
     pub(crate) fn reply(&mut self) -> Result<Value, LinkError> {
         self.value(self.patience)
     }

@@ -322,7 +322,7 @@ fn a_connection_that_rests_is_asked_whether_it_works() {
             wait_until("it to be asked", || pings(&server) > 2);
             db.set("k", 1).await.unwrap();
             wait_until("it to be asked again", || pings(&server) > 4);
-            // A session is not replaced: it may be inside a transaction.
+            // A session is not probed: it may be inside a transaction.
             session.raw::<()>("MULTI").await.unwrap();
             let before = pings(&server);
             wait_until("it to be asked again", || pings(&server) > before + 2);

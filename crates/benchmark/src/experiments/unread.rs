@@ -15,11 +15,12 @@ use std::time::{Duration, Instant};
 pub(super) const EXPERIMENT: Experiment = Experiment {
     name: "unread",
     title: "Clients that do not read, by what they are sent",
-    what: "A client sends up to 128 MB of requests (16 MB short) and reads nothing, or is sent as much that \
-           others cause: invalidations, lines of MONITOR, published messages, the stream of a replica. By \
-           how much the server's memory grows for it. In parentheses the bound in MiB that Brisk promises \
-           with default settings; the replica's is that of the backlog, which all replicas share, and its \
-           output. CLIENT DURABILITY is Brisk's own command. Not from the articles.",
+    what: "A client sends up to 128 MB of requests (16 MB in a short run) and reads nothing, or other \
+           clients cause as much output for it: invalidations, lines of MONITOR, published messages, the \
+           stream of a replica. The value is the growth of the server's memory. In parentheses: the bound \
+           in MiB that Brisk promises with default settings; for a replica it is the backlog, which all \
+           replicas share, plus the replica's output. CLIENT DURABILITY is Brisk's own command. Not from \
+           the articles.",
     run,
 };
 

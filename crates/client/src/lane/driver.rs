@@ -132,8 +132,8 @@ impl Task {
         }
     }
 
-    /// How often an idle connection is probed. A connection of a session is not: PING could become a part of
-    /// its transaction.
+    /// How often an idle connection is probed. A connection of a session is not probed: PING could
+    /// become a part of its transaction.
     fn idle_ping(&self) -> Option<Duration> {
         if self.reconnects { self.setup.tuning.idle_ping } else { None }
     }

@@ -50,7 +50,7 @@ impl Keyspace {
                 if slot.is_empty() {
                     continue;
                 }
-                // Never locked while all other workers are quiesced.
+                // No other worker holds it while all are quiesced.
                 if let Some(guard) = slot.try_lock() {
                     guard.table().for_each_prefetched(|entry| entry.set_clock(clock));
                 }

@@ -196,7 +196,7 @@ impl Manifest {
     /// Reads a manifest. O(text · increments).
     ///
     /// # Errors
-    /// Rejects a faulty manifest, with Redis's text where Redis rejects it too. This is stricter than
+    /// The manifest is faulty; the error has Redis's text where Redis rejects it too. Stricter than
     /// Redis, which ignores unknown keys and uses the last of two equal keys. A line has each key once
     /// and no other keys, numbers and types have nothing after them, all lines end with a newline, no
     /// byte is zero, no loaded file is listed twice, and the files form a dataset. The names `.` and

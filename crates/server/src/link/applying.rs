@@ -51,7 +51,7 @@ pub struct Applier {
     input: Vec<u8>,
     at: usize,
     sealed: usize,
-    /// All requests so far were in the form of the append-only file.
+    /// All requests after the first `sealed` bytes were in the form of the append-only file.
     is_encoded: bool,
     search: Search,
     /// The stream is faulty, or its connection is closed: the rest of it is dropped.

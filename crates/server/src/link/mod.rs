@@ -180,8 +180,7 @@ impl Link {
             failures = if phase == Phase::Connected { 0 } else { failures + 1 };
             let usual = match phase {
                 Phase::Connected => RECONNECT,
-                // The primary has begun a snapshot for this connection, which must not happen too
-                // often.
+                // The primary has begun a snapshot for this connection: that must not happen often.
                 Phase::Sync => RETRY,
                 _ => retry_after(failures),
             };

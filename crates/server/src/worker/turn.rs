@@ -535,7 +535,7 @@ impl Worker {
             io.close(token, Close::Now);
             unsent = 0;
         } else if queued(io, session) >= self.core.output_watch_bytes {
-            // Output of this size is counted before it was offered to the kernel.
+            // Output of this size is counted even before it is offered to the kernel.
             unsent = io.unsent(token);
         }
         let memory = if unsent > 0 { io.output_memory(token) } else { 0 };

@@ -22,7 +22,7 @@ pub(super) const SERVER: Section = Section {
         Row::value(
             &["-t"],
             "<seconds>",
-            "Longest wait for a connection, and for each reply; 0 for ever (0).",
+            "Time limit for connecting and for each reply; 0 for no limit (0).",
             |options, words| {
                 let wanted = seconds(words);
                 let patience = (wanted > 0.0).then(|| Duration::from_secs_f64(wanted));

@@ -201,7 +201,7 @@ fn parse<'a>(args: &mut Args<'a>, in_group: bool) -> Result<Call<'a>> {
         match next_option(&mut words, in_group)? {
             ReadOption::Block(timeout) => call.block_ms = Some(parse_block(timeout)?),
             ReadOption::Count(count) => {
-                // No count and negative counts mean all.
+                // Zero and negative counts mean all.
                 let count = parse_i64(count).ok_or(CommandError::NotAnInteger)?;
                 call.count = usize::try_from(count).ok().filter(|count| *count > 0);
             }

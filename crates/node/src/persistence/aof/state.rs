@@ -137,7 +137,7 @@ pub struct Aof<D: Disk = System> {
     pub(super) figures: Figures,
     /// The files, as they are on the disk or will be with the next that is written to.
     pub(super) manifest: Mutex<Manifest>,
-    /// The lock that keeps other servers from using these files.
+    /// The locks that keep other servers from using these files.
     pub(super) locks: Mutex<Locks>,
     pub(super) rewrite: Rewrite,
 }
