@@ -38,10 +38,10 @@ pub fn asked_with_answer(listener: &TcpListener, usual: &str) -> (TcpStream, Str
     asked_with_answers(listener, "+PONG\r\n", usual)
 }
 
-/// The same, with this answer to PING.
+/// Like [`asked_with_answer`], with this reply to PING.
 ///
 /// # Panics
-/// If it comes not, or says nothing of use.
+/// If the server does not connect, or sends an unusable request.
 #[track_caller]
 pub fn asked_with_answers(listener: &TcpListener, pong: &str, usual: &str) -> (TcpStream, String) {
     let (stream, _) = listener.accept().expect("it comes");

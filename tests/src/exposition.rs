@@ -118,8 +118,8 @@ impl Exposition {
         self.samples().any(|sample| sample.name == name)
     }
 
-    /// What the naming conventions of Prometheus object to, by the rules of `promtool check metrics`.
-    /// That HELP is there, and that `_total` stands with counters only, `parse` checks already.
+    /// Violations of the Prometheus naming conventions, by the rules of `promtool check metrics`.
+    /// `parse` already checks that HELP is present and that only counters end in `_total`.
     pub fn lint(&self) -> Vec<String> {
         self.families.iter().flat_map(|(name, family)| lint(name, family)).collect()
     }
@@ -129,10 +129,10 @@ impl Exposition {
     }
 }
 
-/// Units of which a name may have the written-out form only.
+/// Units that a name may contain only in the written-out form.
 const ABBREVIATED_UNITS: [&str; 15] =
     ["s", "ms", "us", "ns", "sec", "b", "kb", "mb", "gb", "tb", "pb", "m", "h", "d", "min"];
-/// Units of which a name may have the base unit only: seconds and bytes.
+/// Units that a name may contain only as the base unit: seconds and bytes.
 const DERIVED_UNITS: [&str; 10] = [
     "milliseconds",
     "microseconds",
@@ -297,7 +297,7 @@ mod tests {
 
     #[test]
     fn names_against_the_conventions_are_found() {
-        // Each line makes `promtool check metrics` 2.42 object, except for the first.
+        // `promtool check metrics` 2.42 objects to each line except the first.
         for (line, kind, objections) in [
             ("a_bytes 1", "gauge", 0),
             ("a_time_ms_total 1", "counter", 1),

@@ -305,8 +305,8 @@ fn sort_looks_up_keys_only_for_who_may_read_all() {
     });
 }
 
-/// As Redis: what is no command, or has a wrong number of arguments, is so for everybody; all else
-/// is judged first.
+/// As in Redis: an unknown command or a wrong number of arguments is reported to every user. Everything
+/// else is checked for permission first.
 #[test]
 fn containers_without_a_subcommand_are_judged_as_any_other_request() {
     each_config(|server| {
@@ -332,7 +332,7 @@ fn containers_without_a_subcommand_are_judged_as_any_other_request() {
         assert_reply!(conn, "REPLICATION COMPARE", no_command("u", "replication|compare"));
         let unknown = "(error) ERR unknown subcommand 'FOO'. Try REPLICATION HELP.";
         assert_reply!(conn, "REPLICATION FOO", unknown);
-        // A right to one subcommand is none to the others, nor to the container.
+        // The permission for one subcommand does not include the others, or the container.
         admin.cmd("ACL SETUSER u +replication|help");
         assert_reply!(conn, "REPLICATION", no_command("u", "replication"));
         let help = conn.cmd("REPLICATION HELP").to_string();

@@ -199,7 +199,7 @@ fn user_lines_make_users_and_config_rewrite_writes_them() {
     }
 }
 
-/// Redis writes all users into the main file, and does not start with it: "Duplicate user found".
+/// Redis writes all users into the main file, and then does not start: "Duplicate user found".
 #[test]
 fn config_rewrite_leaves_users_of_an_included_file_where_they_are() {
     if subject_is_redis() {
@@ -230,7 +230,7 @@ fn config_rewrite_leaves_users_of_an_included_file_where_they_are() {
     assert!(!written.contains("\nuser carol "), "{written}");
     for _ in 0..2 {
         let (_server, mut admin) = FromFile::start(&file, &port);
-        // A user that was deleted lets nobody in: the included line would.
+        // A deleted user gets a line with which nothing can log in, to override the included line.
         assert_reply!(
             admin,
             "ACL DRYRUN dave GET k",

@@ -325,7 +325,7 @@ fn a_real_server_moves_a_single_file_as_we_do() {
 #[test]
 fn manifests_are_refused_in_the_words_of_a_real_server() {
     let long = format!("file a seq 1 type b x {}\n", "y".repeat(1002));
-    // Its text for a line without its end does not say so.
+    // Redis's text does not say this about a line without its newline.
     let cut = "file a seq 1 type b";
     let home = Home::new();
     fs::write(home.manifest_path(), cut).unwrap();

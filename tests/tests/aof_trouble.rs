@@ -103,7 +103,7 @@ fn damage_is_refused_and_named() {
     let unknown = [&whole[..], b"*2\r\n$6\r\nNOSUCH\r\n$1\r\nk\r\n"].concat();
     fs::write(&path, unknown).unwrap();
     assert_refused(launch(), "Unknown command 'NOSUCH' reading the append only file");
-    // It ends the server in the same way whatever failures are to do: a signal would say that it crashed.
+    // The server exits in the same way with every setting: a signal would look like a crash.
     let launch_to_panic = launch().set("propagation-error-behavior", "panic");
     assert_refused(launch_to_panic, "Unknown command 'NOSUCH' reading the append only file");
 
@@ -152,11 +152,12 @@ fn damage_is_refused_and_named() {
     assert_reply!(server.connect(), "MGET a b", "1) \"2\"\n2) \"2\"");
 }
 
-/// Tools look for it there. Redis writes the first with the first command, this server when it opens the file.
+/// Tools look for it in the first line. Redis writes the first one with the first command, this server when it
+/// opens the file.
 #[test]
 fn a_timestamp_is_the_first_line_of_each_file_of_commands() {
     if subject_is_redis() {
-        return; // a new file of the same second has none
+        return; // a new file created within the same second has none
     }
     let home = AofHome::new();
     let server = home
@@ -185,7 +186,8 @@ fn a_timestamp_is_the_first_line_of_each_file_of_commands() {
     server.kill();
 }
 
-/// Each of these would start without the base, or with a part of the files, if it were ignored.
+/// If ignored, each of these faults would start the server without the base, or with only a part of the
+/// files.
 #[test]
 fn a_damaged_manifest_is_refused_and_left_alone() {
     if subject_is_redis() {
@@ -224,11 +226,11 @@ fn a_damaged_manifest_is_refused_and_left_alone() {
     assert_reply!(server.connect(), "MGET a b", "1) \"2\"\n2) \"2\"");
 }
 
-/// An RDB file is never empty. The increments alone would give a part of the dataset.
+/// An RDB file is never empty. The increments alone would give only a part of the dataset.
 #[test]
 fn a_base_that_lost_its_content_is_refused() {
     if subject_is_redis() {
-        return; // it starts with what the increments give
+        return; // it starts with the data of the increments
     }
     let home = AofHome::new();
     let server = home.launch("always").start();
@@ -251,7 +253,7 @@ fn a_base_that_lost_its_content_is_refused() {
     assert_reply!(server.connect(), "EXISTS a b", "(integer) 2");
 }
 
-/// What a server leaves that was started with no keys: a base of commands has none, an increment is
+/// The files of a server that was started without keys: a base of commands has none, an increment is
 /// empty until the first write.
 #[test]
 fn empty_files_that_servers_write_are_loaded() {
@@ -264,7 +266,7 @@ fn empty_files_that_servers_write_are_loaded() {
         let ending = if preamble == "no" { "aof" } else { "rdb" };
         let base = format!("appendonly.aof.1.base.{ending}");
         assert_eq!(len(&base) == 0, preamble == "no");
-        // An empty increment before the last one, too.
+        // Also an empty increment before the last one.
         let second = "appendonly.aof.2.incr.aof";
         fs::write(home.files().join("appendonly.aof.1.incr.aof"), b"").unwrap();
         let third = b"*3\r\n$3\r\nSET\r\n$1\r\na\r\n$1\r\n1\r\n";
@@ -298,7 +300,7 @@ fn wait_for_base(conn: &mut Conn) {
 #[test]
 fn a_second_server_does_not_use_the_same_append_only_file() {
     if subject_is_redis() {
-        return; // it does
+        return; // Redis does so
     }
     let home = AofHome::new();
     let server = home.launch("always").start();
@@ -306,7 +308,7 @@ fn a_second_server_does_not_use_the_same_append_only_file() {
     assert_refused(home.launch("always"), &is_locked(&home, &server));
     run(&mut server.connect(), &["SET b 1"]);
 
-    // Nor by CONFIG SET, nor a base only.
+    // Also refused by CONFIG SET, and with only a base.
     let other = home.launch("always").set("appendonly", "no").start();
     let mut conn = other.connect();
     assert_reply!(conn, "CONFIG SET appendonly yes", NOT_TURNED_ON);
@@ -320,12 +322,12 @@ fn a_second_server_does_not_use_the_same_append_only_file() {
     assert!(refused.starts_with("(error)"), "{refused}");
     run(&mut conn, &["SET other 1", "SAVE"]);
 
-    // The kernel releases the lock with the process.
+    // The kernel releases the lock when the process exits.
     server.kill();
     let server = AofHome::load(home.launch("always"));
     let mut first = server.connect();
     assert_reply!(first, "EXISTS a b other", "(integer) 2");
-    // And the server with the file.
+    // The server releases it when it closes the file.
     assert_reply!(first, "CONFIG SET appendonly no", "OK");
     assert_reply!(conn, "CONFIG SET appendonly yes", "OK");
     wait_for_base(&mut conn);

@@ -121,11 +121,11 @@ fn many_clients_that_never_read_stay_below_the_limit_of_all_together() {
     );
 }
 
-/// What one client that does not read may take: the limit, one buffer of 64 KiB for each of its queues,
-/// and the rest of a receive.
+/// Memory that one client that does not read may use: the limit, one buffer of 64 KiB for each of its
+/// queues, and the rest of a receive.
 const CLIENT_BYTES_MAX: u64 = 4 * MIB;
 
-/// A number that CLIENT LIST shows of each client of this name.
+/// The values of one field of CLIENT LIST, for all clients with this name.
 fn fields(conn: &mut Conn, name: &str, field: &str) -> Vec<u64> {
     let list = conn.cmd("CLIENT LIST").text();
     let of_name = list.lines().filter(|line| line.contains(&format!(" name={name} ")));
@@ -135,7 +135,7 @@ fn fields(conn: &mut Conn, name: &str, field: &str) -> Vec<u64> {
     of_name.filter_map(value).collect()
 }
 
-/// A client of this name that has run some commands and does not read from now on.
+/// A client with this name that has sent some commands and does not read from now on.
 fn deaf(server: &Server, name: &str, commands: &[&str]) -> TcpStream {
     let mut stream = TcpStream::connect(server.address()).unwrap();
     let mut setup = words::encode(&["CLIENT", "SETNAME", name]);
@@ -146,8 +146,8 @@ fn deaf(server: &Server, name: &str, commands: &[&str]) -> TcpStream {
     stream
 }
 
-/// Sends a request again and again until nothing moves any more: the server executes no more of it,
-/// and the kernel takes no more. Fails after `most` bytes.
+/// Repeats a request until the client is stalled: the server executes nothing more, and the kernel
+/// accepts no more bytes. Fails after `most` bytes.
 fn send_until_stalled(server: &Server, stream: &mut TcpStream, request: &[u8], most: usize) {
     let mut control = server.connect();
     stream.set_nonblocking(true).unwrap();
@@ -173,7 +173,7 @@ fn send_until_stalled(server: &Server, stream: &mut TcpStream, request: &[u8], m
     });
 }
 
-/// Requests of which a receive brings less than 64 KiB of replies, or more than one reply at once.
+/// Pipelines in which one receive causes less than 64 KiB of replies, or one command a large reply.
 #[test]
 fn no_pipeline_has_more_held_for_it_than_its_bound() {
     if subject_is_redis() {
@@ -208,7 +208,7 @@ fn no_pipeline_has_more_held_for_it_than_its_bound() {
     });
 }
 
-/// Starts `load` with a full dataset that may not grow, and returns how many of its keys are left.
+/// Runs `load` with a dataset that leaves little memory, and returns how many of its keys are left.
 fn keys_left(server: &Server, load: impl FnOnce(&Server, &mut Conn) -> Vec<TcpStream>) -> String {
     const KEYS: usize = 200;
     let mut control = server.connect();
@@ -216,12 +216,12 @@ fn keys_left(server: &Server, load: impl FnOnce(&Server, &mut Conn) -> Vec<TcpSt
         control.call(&["SET", &format!("key:{at}"), &"v".repeat(50_000)]);
     }
     let used: u64 = control.info("used_memory").parse().unwrap();
-    // Input and replies of the requests that keep the dataset going pass through memory.
+    // Input and replies of the requests that maintain the dataset use some memory.
     let max = (used + 6 * MIB).to_string();
     assert_eq!(control.call(&["CONFIG", "SET", "maxmemory", &max]).text(), "OK");
     assert_reply!(control, "CONFIG SET maxmemory-policy allkeys-lru", "OK");
     let deaf = load(server, &mut control);
-    // A write makes room, if room is to be made.
+    // This write evicts keys if memory is needed.
     assert_reply!(control, "SET key:0 v", "OK");
     let left = format!("{} keys, {} evicted", control.cmd("DBSIZE"), control.info("evicted_keys"));
     drop(deaf);
@@ -245,7 +245,7 @@ fn what_clients_do_not_read_evicts_no_key() {
             stream
         });
         let deaf: Vec<_> = deaf.collect();
-        // CLIENT SETNAME and MGET.
+        // Two commands each: CLIENT SETNAME and MGET.
         wait_until("all have a reply", || fields(control, "deaf", "tot-cmds") == [2; 30]);
         deaf
     };
@@ -319,7 +319,7 @@ fn what_clients_do_not_read_evicts_no_key() {
 #[test]
 fn a_monitor_that_does_not_read_is_closed_at_the_limit_of_subscribers() {
     if subject_is_redis() {
-        return; // has no limit for it
+        return; // MONITOR has no limit there
     }
     let server = Launch::subject().set("client-output-buffer-limit", "pubsub 1mb 1mb 60").start();
     let mut control = server.connect();

@@ -234,7 +234,7 @@ fn parts_that_are_cut_get_the_same_words() {
             fs::write(&path, &whole[..len]).unwrap();
             let told = both("redis-check-aof", &corpus.manifest_path());
             if len == 0 && path == corpus.base() {
-                // The real one passes over it, as its server does.
+                // Redis's tool ignores it, as its server does.
                 assert!(told.1.success && !told.0.success, "{told:?}");
                 let said = "appendonly.aof.2.base.rdb is not valid: the file is damaged: its name says \
                             that it is an RDB file, but it is empty";
@@ -372,7 +372,7 @@ fn manifests_and_arguments_get_the_same_words() {
     }
 }
 
-/// What the real tool and its server ignore, and with it the base: the server refuses it as well.
+/// Lines that Redis's tool and server ignore, together with the base: this server rejects them, too.
 #[test]
 fn manifests_that_would_drop_a_file_are_not_valid() {
     let home = TempDir::new();
@@ -400,7 +400,7 @@ fn manifests_that_would_drop_a_file_are_not_valid() {
     assert_alike("both are empty", &both("redis-check-aof", &path));
 }
 
-/// An RDB file that lost its content is never valid, and there is nothing to be cut off.
+/// An RDB file that lost its content is never valid, and there is nothing to truncate.
 #[test]
 fn a_base_that_is_no_rdb_file_is_not_fixed() {
     let home = TempDir::new();

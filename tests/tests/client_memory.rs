@@ -157,7 +157,7 @@ fn a_list_of_many_clients_names_them_all() {
     assert_eq!(list.lines().count(), 601);
 }
 
-/// While a request runs its arguments exist twice.
+/// While a request is executed, its arguments exist twice.
 #[test]
 fn a_client_whose_request_reaches_the_limit_is_closed_before_it_runs() {
     each_backend(
@@ -174,7 +174,7 @@ fn a_client_whose_request_reaches_the_limit_is_closed_before_it_runs() {
                     conn.send_raw(&request);
                     assert_eq!(conn.reply().text(), "OK");
                 } else {
-                    // It may be closed before all was sent.
+                    // The server may close the connection before everything was sent.
                     let _ = conn.try_send_raw(&request);
                     let replied = std::iter::from_fn(|| conn.try_reply().ok()).count();
                     assert_eq!(replied, 0, "{bytes}");

@@ -295,7 +295,7 @@ fn line(conn: &mut Conn) -> String {
     }
 }
 
-/// A connection that follows as a replica which compares, and executes nothing.
+/// A connection that follows like a replica with comparison support, and executes nothing.
 fn scripted_replica(primary: &Server) -> Conn {
     let mut conn = primary.connect();
     conn.cmd("REPLCONF listening-port 1 capa brisk-compare/1");
@@ -306,7 +306,8 @@ fn scripted_replica(primary: &Server) -> Conn {
     conn
 }
 
-/// The number of the next pass that ends in the stream; `None` if the connection ends before.
+/// The number of the next comparison pass that ends in the stream; `None` if the connection is closed
+/// before.
 fn next_round(replica: &mut Conn) -> Option<String> {
     loop {
         let command = replica.try_reply().ok()?;

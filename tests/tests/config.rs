@@ -168,7 +168,7 @@ fn a_wrong_directive_stops_the_start_and_is_named() {
         );
         assert_reply!(server.connect(), &format!("CONFIG SET {mistyped} noeviction"), text);
     }
-    // The directive is known, so only its values are wrong.
+    // The directive is known, so the error is only about its values.
     let error = Launch::subject().file("maxmemory-policy\n").try_start().unwrap_err();
     assert!(!error.contains("Did you mean"), "{error}");
 }
@@ -229,7 +229,8 @@ fn secrets_are_kept_out_of_the_slow_log_as_in_redis() {
     assert!(ours.iter().flatten().filter(|word| *word == "(redacted)").count() > secrets.len());
 }
 
-/// Redis reads the clock of the policy before as a counter: 0 for nearly every key, which then go first.
+/// Redis reads the clock of the previous policy as a counter: 0 for nearly every key, which is then
+/// evicted first.
 #[test]
 fn keys_count_as_new_when_the_policy_begins_to_count_uses() {
     if subject_is_redis() {
@@ -251,7 +252,7 @@ fn keys_count_as_new_when_the_policy_begins_to_count_uses() {
         for db in dbs {
             assert_reply!(conn, db, "OK");
             for key in keys.iter().map(String::as_str).chain(["list"]) {
-                // A minute later it is one less.
+                // A minute later the counter is one less.
                 let frequency = conn.cmd(&format!("OBJECT FREQ {key}")).integer();
                 assert!((3..=5).contains(&frequency), "{policy}, {key}: {frequency}");
             }
@@ -266,8 +267,8 @@ fn keys_count_as_new_when_the_policy_begins_to_count_uses() {
         }
     }
 }
-
-/// What a server of 7.0.15 does with the same settings, in the same order.
+/// The score after the same settings, in the same order, as in Redis 7.0.15.
+/// The score after the same settings in a server 7.0.15, in the same order.
 #[test]
 fn the_score_for_the_kernel_is_set_as_in_redis() {
     let lines = [
@@ -286,7 +287,7 @@ fn the_score_for_the_kernel_is_set_as_in_redis() {
         "CONFIG SET oom-score-adj-values '710 810 910'",
         "CONFIG SET oom-score-adj yes",
         "CONFIG SET oom-score-adj no",
-        // Lower than at the start, which only a privileged process may have.
+        // Lower than at the start, which only a privileged process may set.
         "CONFIG SET oom-score-adj-values '-1500 0 0'",
         "CONFIG SET oom-score-adj absolute",
         "CONFIG SET oom-score-adj no",

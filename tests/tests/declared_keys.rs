@@ -1,10 +1,10 @@
-//! The keys that a command uses are those that locks, access control and COMMAND GETKEYS know of,
-//! however its arguments are named and ordered. (S5)
+//! Every key that a command uses is known to locks, access control and COMMAND GETKEYS, whatever names
+//! and order its arguments have. (S5)
 //!
 //! Arguments are generated for every data command: keys, groups, consumers and elements have the names
-//! of options, options repeat and change places. The server itself reports a key whose slot is not
-//! locked. So that a key in the slot of another one is found too, keys that a user may not use hold a
-//! secret: none of the user's commands may reply with it or change these keys.
+//! of options; options are repeated and reordered. The server itself reports a key whose slot is not
+//! locked. To detect also a key in the slot of another one, keys that a user may not access contain a
+//! secret: no command of that user may reply with the secret or change these keys.
 
 use brisk_engine::command::{Arg, ArgKind, Flags, KeyFlags, Spec};
 use brisk_engine::commands;
@@ -16,13 +16,13 @@ use brisk_testkit::words::line;
 use brisk_testkit::{Conn, Launch, assert_reply};
 use std::collections::BTreeMap;
 
-/// What the server replies if a command uses a key that it does not declare.
+/// The error if a command uses a key that it does not declare.
 const REFUSED: &str = "internal error";
 
-/// What the keys hold that the user may not use.
+/// The value of the keys that the user may not access.
 const SECRET: &str = "s3cr3t";
 
-/// Words before which or after which keys stand, or that the generator takes for names.
+/// Words that come before or after keys, or that the generator uses as names.
 const WORDS: &[&str] = &[
     "STREAMS",
     "streams",
@@ -56,7 +56,7 @@ const WORDS: &[&str] = &[
     "WITHDIST",
 ];
 
-/// Keys of all types. The braces put some of different names in one slot.
+/// Keys of all types. The braces put some keys with different names in one slot.
 const NAMES: &[&str] = &["k", "l", "{STREAMS}x", "{store}x", "{k}streams", "{k}store", "{keys}x"];
 
 /// A command, and its container.
@@ -74,7 +74,7 @@ impl Row {
     }
 }
 
-/// What certain arguments must look like.
+/// Valid values for certain arguments.
 const VALUES: &[(&[&str], &[&str])] = &[
     (&["id", "ID", "start", "stop", "end", "min", "max", "last-id", "threshold"], BOUNDS),
     (&["operation"], &["AND", "OR", "xor", "NOT"]),
@@ -83,12 +83,12 @@ const VALUES: &[(&[&str], &[&str])] = &[
 ];
 const BOUNDS: &[&str] = &["0", ">", "$", "1-1", "-", "+", "[a", "1", "9-9"];
 
-/// Whether only the parser of the command knows which arguments are keys.
+/// Whether only the command's parser knows which arguments are keys.
 fn has_keys_behind_options(row: &Row) -> bool {
     row.spec.keys.iter().any(|keys| keys.finder.is_some())
 }
 
-/// All data commands that name keys, those with keys after options `weight` times.
+/// All data commands that name keys; those with keys after options are repeated `weight` times.
 fn drawn(rows: &[Row], weight: usize) -> impl Iterator<Item = &Row> {
     let times = move |row: &Row| if has_keys_behind_options(row) { weight } else { 1 };
     rows.iter().flat_map(move |row| std::iter::repeat_n(row, times(row)))
@@ -107,10 +107,10 @@ fn rows() -> Vec<Row> {
     rows
 }
 
-/// Makes arguments out of the rows' argument trees.
+/// Generates arguments from the rows' argument trees.
 struct Generator {
     random: Random,
-    /// What keys are called, options apart.
+    /// Names of keys, in addition to the option names.
     names: &'static [&'static str],
 }
 
@@ -120,7 +120,7 @@ impl Generator {
         words.push(row.spec.name.into());
         let first = words.len();
         self.list(row.spec.args, &mut words);
-        // Nothing may wait for the name of another machine.
+        // The host argument stays as it is: no name lookup may delay the test.
         let first = if row.spec.name == "migrate" { 3 } else { first };
         if self.random.percent(20) && words.len() > first {
             let at = first + self.random.below(words.len() - first);
@@ -146,7 +146,7 @@ impl Generator {
 
     fn list(&mut self, args: &[Arg], out: &mut Vec<Vec<u8>>) {
         let mut order: Vec<&Arg> = Vec::new();
-        // Options that follow one another change places, and some repeat.
+        // Consecutive options are reordered, and some are repeated.
         let may_move = |arg: &Arg| arg.optional || arg.token == "GROUP";
         for run in args.chunk_by(|a, b| may_move(a) && may_move(b)) {
             let first = order.len();
@@ -182,7 +182,7 @@ impl Generator {
                     (0..count).for_each(|_| self.bare(next, out));
                     at += 1;
                 }
-                // Most options without an argument exclude others.
+                // Most options without an argument exclude other options.
                 _ if arg.optional
                     && self.random.percent(if matches!(arg.kind, ArgKind::Token) {
                         85
@@ -218,7 +218,7 @@ impl Generator {
             }
             ArgKind::Block(parts) => self.list(parts, out),
             _ if arg.name == "host" => out.push(b"127.0.0.1".to_vec()),
-            // Where nobody listens.
+            // A port on which no server listens.
             _ if arg.name == "port" => out.push(b"1".to_vec()),
             _ if let Some((_, values)) =
                 VALUES.iter().find(|(names, _)| names.contains(&arg.name))
@@ -227,7 +227,7 @@ impl Generator {
                 out.push(self.random.pick(values).as_bytes().to_vec());
             }
             ArgKind::Integer | ArgKind::Double | ArgKind::UnixTime => {
-                // Now and then what only looks like an option.
+                // Sometimes a word that looks like an option.
                 let word =
                     if self.random.percent(4) { self.name() } else { number(&mut self.random) };
                 out.push(word);
@@ -238,7 +238,7 @@ impl Generator {
     }
 }
 
-/// The commands that make a key of each type under a name.
+/// The commands that create a key of each type under a name.
 fn make(name: &str, value: &str) -> [Vec<String>; 9] {
     let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
     [
@@ -249,14 +249,14 @@ fn make(name: &str, value: &str) -> [Vec<String>; 9] {
         words(&["GEOADD", name, "0", "0", value, "0", "0", "m"]),
         words(&["XADD", name, "1-1", value, value]),
         words(&["PFADD", name, value]),
-        // What the most options are about.
+        // Most options are those of streams.
         words(&["XADD", name, "2-1", value, value]),
         words(&["XADD", name, "3-1", value, value]),
     ]
 }
 
-/// The command that makes key number `at`: in every second round all are of one type, so that
-/// commands find what they need.
+/// The command that creates key number `at`. In every second round all keys have one type, so that
+/// commands find keys of their type.
 fn kind_of(name: &str, value: &str, at: usize, round: usize) -> Vec<String> {
     let made = make(name, value);
     let kind = if round.is_multiple_of(2) { round / 2 } else { at + round };
@@ -271,7 +271,7 @@ fn no_command_uses_a_key_that_it_does_not_declare() {
     let rows = rows();
     let mut generator = Generator { random: Random::new(5), names: NAMES };
     let mut db = Db::new();
-    // How many calls a command accepted.
+    // How many calls of each command were accepted.
     let mut accepted: BTreeMap<String, u32> = BTreeMap::new();
     for round in 0..ROUNDS {
         if round % 4 == 0 {
@@ -280,7 +280,7 @@ fn no_command_uses_a_key_that_it_does_not_declare() {
         for row in drawn(&rows, 6) {
             let words = generator.call(row);
             if row.spec.name == "migrate" {
-                continue; // It would connect.
+                continue; // MIGRATE would connect.
             }
             // Any of its arguments may be a key.
             let mut names: Vec<&[u8]> = words.iter().map(Vec::as_slice).collect();
@@ -314,7 +314,7 @@ fn no_command_uses_a_key_that_it_does_not_declare() {
 /// Calls of each command.
 const ROUNDS: usize = 150;
 
-/// Whether a key with these flags may be changed. To Redis a group is no part of its stream.
+/// Whether a key with these flags may be changed. Redis does not count a group as part of its stream.
 fn is_write(row: &Row, flags: KeyFlags) -> bool {
     flags.intersects(KeyFlags::RW.union(KeyFlags::OW).union(KeyFlags::RM))
         || row.spec.name == "xreadgroup"
@@ -324,7 +324,7 @@ fn all_names() -> Vec<&'static str> {
     NAMES.iter().chain(WORDS).copied().collect()
 }
 
-/// Puts a key of some type under every name.
+/// Creates a key of some type under every name.
 fn populate(db: &mut Db, round: usize) {
     db.run("FLUSHALL");
     for (at, name) in all_names().into_iter().enumerate() {
@@ -336,7 +336,7 @@ fn populate(db: &mut Db, round: usize) {
     }
 }
 
-/// What each key holds, if the command may change any.
+/// The content of each key, if the command may change data.
 fn contents(db: &mut Db, row: &Row, names: &[&[u8]]) -> Vec<String> {
     let writes = Flags::WRITE.union(Flags::MAY_REPLICATE);
     let names = names.iter().filter(|_| row.spec.flags.intersects(writes));
@@ -346,7 +346,7 @@ fn contents(db: &mut Db, row: &Row, names: &[&[u8]]) -> Vec<String> {
     names.map(|name| show(name)).collect()
 }
 
-/// How a command reaches the server.
+/// How a command is sent to the server.
 #[derive(Clone, Copy)]
 enum Sent {
     Plainly,
@@ -354,7 +354,7 @@ enum Sent {
     ByScript,
 }
 
-/// Sends a command; its reply, with that of EXEC or EVAL around it.
+/// Sends a command. Returns its reply, inside that of EXEC or EVAL.
 fn send(conn: &mut Conn, how: Sent, words: &[Vec<u8>]) -> String {
     match how {
         Sent::Plainly => conn.call(words).to_string(),
@@ -373,12 +373,12 @@ fn send(conn: &mut Conn, how: Sent, words: &[Vec<u8>]) -> String {
 const CALL: &str = "return redis.call(unpack(ARGV))";
 const EACH_WAY: [Sent; 3] = [Sent::Plainly, Sent::InTransaction, Sent::ByScript];
 
-/// Whether the user may use a key.
+/// Whether the user may access a key.
 fn is_allowed(name: &str) -> bool {
     name.starts_with("ok") || name.starts_with('s')
 }
 
-/// Names in the slots of one another.
+/// Names that share slots with one another.
 const SOME_ALLOWED: &[&str] = &[
     "ok1",
     "ok2",
@@ -392,7 +392,7 @@ const SOME_ALLOWED: &[&str] = &[
     "{STREAMS}x",
 ];
 
-/// Calls between two looks at the keys that must not change.
+/// Calls between two checks of the keys that must not change.
 const LOOK_EVERY: usize = 8;
 
 #[test]
@@ -423,7 +423,7 @@ fn no_user_reads_or_changes_keys_beyond_its_patterns() {
         let before = admin.call(&look).to_string();
         let mut latest = Vec::new();
         for row in drawn(&rows, 30) {
-            // One that waits does so neither in a transaction nor in a script.
+            // Blocking commands do not block in a transaction or a script.
             let ways = if row.spec.flags.contains(Flags::BLOCKING) { 1..3 } else { 0..3 };
             let how = EACH_WAY[ways.start + generator.random.below(ways.len())];
             let words = generator.call(row);
@@ -497,7 +497,7 @@ fn groups_consumers_and_keys_may_have_the_names_of_options() {
                 Sent::InTransaction => {
                     format!("QUEUED1) {}", want.replace('\n', "\n   "))
                 }
-                // An error has the place in the script behind it.
+                // An error in a script is followed by its position.
                 Sent::ByScript => want.clone(),
             };
             assert!(reply.starts_with(&want), "{command}\n got: {reply}\nwant: {want}");
@@ -512,7 +512,7 @@ fn groups_consumers_and_keys_may_have_the_names_of_options() {
 #[test]
 fn the_destination_that_counts_and_the_streams_that_are_read_must_be_allowed() {
     if subject_is_redis() {
-        return; // 7.0 judges the first destination, and what stands after the first STREAMS.
+        return; // 7.0 checks the first destination, and the arguments after the first STREAMS.
     }
     let server = Launch::subject().start();
     let [mut admin, mut conn] = server.connections();
@@ -554,7 +554,7 @@ fn the_destination_that_counts_and_the_streams_that_are_read_must_be_allowed() {
         ("GEORADIUSBYMEMBER ok m 1 m STOREDIST victim STORE ok1", "(integer) 1"),
         ("SORT okl STORE victim STORE ok1", "(integer) 1"),
     ] {
-        // Only the key that is written is used.
+        // Only the key that is written counts.
         assert_reply!(conn, command, want);
         assert_reply!(admin, "EXISTS victim", "(integer) 0");
     }
@@ -568,7 +568,7 @@ fn command_getkeys_shows_the_keys_that_are_used() {
     let server = Launch::subject().start();
     let mut conn = server.connect();
     for (command, want) in [
-        // As Redis since its fixes of 2026.
+        // As in Redis since its fixes of 2026.
         ("GEORADIUS k 0 0 1 m STORE a STORE b", &["k", "b"][..]),
         ("GEORADIUS k 0 0 1 m STORE a STOREDIST b", &["k", "b"]),
         ("GEORADIUS k 0 0 1 m STORE STOREDIST", &["k", "STOREDIST"]),
@@ -577,7 +577,7 @@ fn command_getkeys_shows_the_keys_that_are_used() {
         ("XREADGROUP COUNT 1 GROUP g streams STREAMS b c > >", &["b", "c"]),
         ("XREAD COUNT 1 STREAMS STREAMS a 0 0", &["STREAMS", "a"]),
         ("SORT k STORE BY STORE b", &["k", "b"]),
-        // As all of them.
+        // As in all versions of Redis.
         ("GEORADIUS k 0 0 1 m", &["k"]),
         ("GEORADIUS k 0 0 1 m COUNT 1 STORE b", &["k", "b"]),
         ("GEORADIUSBYMEMBER k m 1 m STOREDIST b ASC", &["k", "b"]),
@@ -586,7 +586,7 @@ fn command_getkeys_shows_the_keys_that_are_used() {
         ("XREAD BLOCK 0 STREAMS a 0", &["a"]),
         ("SORT k BY w* GET x* STORE b", &["k", "b"]),
         ("SORT k", &["k"]),
-        // Arguments that are rejected may name keys all the same.
+        // Rejected arguments may name keys, too.
         ("XREAD FOO STREAMS a 0", &["a"]),
         ("XREAD COUNT STREAMS a 0", &["a"]),
         ("GEORADIUS k 0 0 1 m FOO STORE b", &["k", "b"]),

@@ -243,7 +243,7 @@ fn a_large_value_that_expires_is_an_event_of_the_latency_monitor() {
         });
         conn.cmd("LATENCY LATEST").to_string()
     };
-    // How many elements take a millisecond depends on the machine.
+    // The number of elements that take a millisecond depends on the machine.
     let mut elements = 1 << 16;
     loop {
         let events = expire("no", elements);

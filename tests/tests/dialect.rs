@@ -163,7 +163,7 @@ fn a_slow_log_without_room_gives_out_ids_in_redis_and_none_in_valkey() {
     assert_eq!(oldest_id(Launch::subject()), redis);
     assert!(redis > 0);
     if !subject_is_redis() {
-        // As Valkey 8 does, in which such a log is off.
+        // As in Valkey 8, where such a log is off.
         assert_eq!(oldest_id(Launch::subject().set("dialect", "valkey")), 0);
     }
 }

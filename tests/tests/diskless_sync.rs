@@ -25,7 +25,8 @@ impl Replica {
         Replica::ask_by(server.connect())
     }
 
-    /// The same; it wants no keys, and these other parts of the dataset.
+    /// Like [`Replica::ask`], for a replica that wants no keys and only these other parts of the
+    /// dataset.
     fn ask_for(server: &Server, parts: &str) -> Replica {
         let mut conn = server.connect();
         assert_eq!(conn.call(&["REPLCONF", "rdb-filter-only", parts]).to_string(), "OK");
@@ -262,7 +263,7 @@ fn has(bytes: &[u8], part: &str) -> bool {
     bytes.windows(part.len()).any(|window| window == part.as_bytes())
 }
 
-/// What `redis-cli --functions-rdb` fetches is a file that a server can load.
+/// The output file of `redis-cli --functions-rdb` can be loaded by a server.
 #[test]
 fn redis_cli_takes_the_functions_alone() {
     for streams in ["yes", "no"] {
@@ -297,7 +298,7 @@ fn a_replica_gets_the_parts_that_it_asked_for_and_then_the_stream() {
         assert_eq!(has(&bytes, "register_function"), library, "{parts}");
         assert!(!has(&bytes, "stays_here"), "{parts}");
         assert_reply!(conn, "SET behind 1", "OK");
-        // Only then the acknowledgement counts. The replica before is gone.
+        // Acknowledgements count only from then on. The previous replica is gone.
         wait_until("it is online", || {
             conn.info("connected_slaves") == "1" && state(&mut conn, 0) == "online"
         });
@@ -305,7 +306,7 @@ fn a_replica_gets_the_parts_that_it_asked_for_and_then_the_stream() {
         let mut next = || replica.conn.reply().to_string().to_lowercase();
         while next() != "1) \"set\"\n2) \"behind\"\n3) \"1\"" {}
     }
-    // The others get everything.
+    // Other replicas get the whole dataset.
     let bytes = Replica::ask(&server).snapshot();
     assert!(has(&bytes, "register_function") && has(&bytes, "stays_here"));
 }
@@ -327,16 +328,16 @@ fn parts_that_are_not_known_are_refused() {
         let words = [&["REPLCONF"], words].concat();
         assert_eq!(conn.call(&words).to_string(), format!("(error) {want}"), "{words:?}");
     }
-    // What was understood before counts.
+    // Parts before the unknown one count.
     for line in ["SYNC", "PSYNC ? -1"] {
         assert_reply!(conn, line, "(error) ERR Filtered replica requires EOF capability");
     }
 }
 
 #[test]
-fn who_wants_no_keys_waits_for_no_other_snapshot() {
+fn a_replica_that_wants_no_keys_waits_for_no_other_snapshot() {
     if subject_is_redis() {
-        return; // its process makes one after the other
+        return; // its process makes one snapshot after the other
     }
     let server = with_library(with_workers(2));
     let mut conn = server.connect();

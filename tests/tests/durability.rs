@@ -509,7 +509,7 @@ fn a_replica_with_two_connections_is_one() {
     assert_eq!(client.reply().text(), "OK");
 }
 
-/// Replies that wait for a replica are memory of their client like any others.
+/// Replies that wait for a replica count as memory of their client, like all others.
 #[test]
 fn replies_that_wait_for_a_replica_stall_their_pipeline() {
     if subject_is_redis() {
@@ -525,7 +525,7 @@ fn replies_that_wait_for_a_replica_stall_their_pipeline() {
                 let value = |word: &str| word.strip_prefix(field)?.strip_prefix('=')?.parse().ok();
                 line.split(' ').find_map(value)
             };
-            // Many small parts, each of a turn of its own, and few large ones.
+            // Many small parts, each from its own turn, and a few large ones.
             for (value, times) in [(60_000, 200), (1, 40_000)] {
                 control.call(&["SET", "value", &"v".repeat(value)]);
                 let mut conn = server.connect();
@@ -541,7 +541,7 @@ fn replies_that_wait_for_a_replica_stall_their_pipeline() {
                 });
                 let held = list(&mut control, "tot-mem").unwrap();
                 assert!(held < 4 << 20, "{held} bytes for values of {value}");
-                // Whoever is gone keeps neither memory nor its place.
+                // A client that has disconnected uses no memory and no longer counts.
                 drop(conn);
                 wait_until("it is gone", || list(&mut control, "id").is_none());
                 wait_until("nothing is left of it", || control.info("clients_output_bytes") == "0");
@@ -550,7 +550,7 @@ fn replies_that_wait_for_a_replica_stall_their_pipeline() {
     );
 }
 
-/// The end of its stream may be all that a client has left to send.
+/// A client may have nothing left to send except the end of its stream.
 #[test]
 fn a_client_that_has_ended_its_stream_gets_the_replies_that_a_replica_acknowledges() {
     if subject_is_redis() {

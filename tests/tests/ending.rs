@@ -1,5 +1,5 @@
-//! The end of a server that is called off, insisted upon or refused, and what it waits for. What is saved
-//! at the end is in `persistence`.
+//! The shutdown of a server: cancelled, requested again or rejected, and what the server waits for. The
+//! data saved at shutdown is tested in `persistence`.
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that goes wrong")]
 
 use brisk_testkit::matrix::each_config_of;
@@ -180,7 +180,7 @@ fn nobody_listens_any_more_when_the_connection_of_shutdown_ends() {
 const GIVEN_UP: &str = "(error) ERR Errors trying to SHUTDOWN. Check logs.";
 const WAITS: &str = "Waiting for replicas before shutting down.";
 
-/// A primary that waits for its replicas for as long as it takes, and a replica that has everything.
+/// A primary that waits for its replicas without a limit, and a replica that has caught up.
 struct Pair {
     primary: Server,
     replica: Node,
@@ -197,7 +197,7 @@ impl Pair {
         Pair { primary, replica }
     }
 
-    /// The replica executes nothing from now on, and the primary has something that it lacks.
+    /// Stops the replica, and writes a key to the primary that the replica lacks.
     fn hold_replica(&self) -> Conn {
         let mut conn = self.primary.connect();
         self.replica.server.signal("STOP");
@@ -266,14 +266,14 @@ fn while_replicas_catch_up_nothing_is_written_until_it_is_called_off() {
         pair.primary.connections();
     first.send("SHUTDOWN NOSAVE");
     wait_for_the_wait(&pair.primary);
-    // The options of the first count.
+    // The options of the first request apply.
     second.send("SHUTDOWN NOW");
     wait_until("both wait", || conn.info("blocked_clients") == "2");
     set.send("SET a 1");
     eval.send("EVAL 'return redis.call(\"set\",\"b\",1)' 0");
     exec.send_raw(b"MULTI\r\nSET c 1\r\nEXEC\r\n");
     assert_eq!(exec.reply().to_string(), "OK");
-    // What would write is not even queued.
+    // Commands that would write are not even queued.
     wait_until("they wait, too", || {
         let list = conn.cmd("CLIENT LIST").text();
         let flags = |line: &str| {
@@ -283,10 +283,10 @@ fn while_replicas_catch_up_nothing_is_written_until_it_is_called_off() {
     });
     assert_reply!(conn, "GET held", "\"1\"");
     assert_reply!(conn, "SHUTDOWN NONSENSE", "(error) ERR syntax error");
-    // The pause of clients is another one.
+    // The pause requested by clients is independent of the shutdown.
     assert_reply!(conn, "CLIENT UNPAUSE", "OK");
     if !subject_is_redis() {
-        // Redis 7.0 does not survive this; later ones reply so.
+        // Redis 7.0 crashes here; later versions reply like this.
         let id = conn.cmd("CLIENT LIST").text();
         let id = id.lines().find(|line| line.contains("cmd=shutdown")).unwrap().to_owned();
         let id = id.split(' ').next().unwrap().trim_start_matches("id=").to_owned();
@@ -310,7 +310,7 @@ fn while_replicas_catch_up_nothing_is_written_until_it_is_called_off() {
     assert!(pair.primary.log().contains("Shutdown manually aborted."));
     pair.let_replica_go_on();
     wait_until_caught_up(&pair.primary, &pair.replica.server);
-    // It can be asked for again.
+    // A shutdown can be requested again.
     first.send("SHUTDOWN");
     assert!(pair.primary.ended().contains("1 of 1 replicas are in sync"));
 }
@@ -368,7 +368,7 @@ fn a_replica_that_goes_away_is_not_waited_for_and_one_that_comes_is() {
     let Pair { primary, replica } = pair;
     let other = follower(Kind::Redis, &primary);
     assert_reply!(other.server.connect(), "GET held", "\"1\"");
-    // It is synchronised, and the first is not.
+    // The new replica is synchronised, and the first one is not.
     assert_eq!(primary.info("connected_slaves"), "2");
     replica.server.kill();
     let log = primary.ended();
@@ -391,7 +391,7 @@ fn an_insisting_sigint_does_not_wait_for_replicas() {
     conn.send("SHUTDOWN");
     wait_for_the_wait(&pair.primary);
     let logged = |what: &str| pair.primary.log().matches(what).count();
-    // SHUTDOWN was no signal, and SIGTERM may come any number of times.
+    // SHUTDOWN was not a signal, and SIGTERM may arrive any number of times.
     for count in 1..=2 {
         pair.primary.signal("TERM");
         wait_until("it is logged", || logged("Received SIGTERM scheduling shutdown...") == count);
@@ -445,7 +445,7 @@ fn a_replica_waits_for_its_own_replicas() {
     assert_reply!(last.server.connect(), "EXISTS k", "(integer) 1");
 }
 
-/// A script that does not end keeps a real Redis from ever ending.
+/// A script that does not end prevents a real Redis from ever shutting down.
 #[test]
 fn replicas_catch_up_while_a_script_does_not_end() {
     if subject_is_redis() {

@@ -283,7 +283,8 @@ fn names_of_metrics_follow_the_conventions_of_prometheus() {
     }
     for seen in full_answers() {
         assert_eq!(seen.lint(), Vec::<String>::new());
-        // INFO has these in milliseconds, and a server that has evicted and expired nothing has 0.
+        // INFO has these fields in milliseconds; they are 0 on a server that has evicted and expired
+        // nothing.
         for name in [
             "redis_eviction_exceeded_time_seconds_total",
             "redis_current_eviction_exceeded_time_seconds",

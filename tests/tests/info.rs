@@ -24,7 +24,7 @@ fn sections(text: &str) -> BTreeMap<String, Vec<String>> {
     sections
 }
 
-/// The field of `--version`'s line with this name.
+/// The value of the field with this name in the line of `--version`.
 fn version_field<'l>(line: &'l str, name: &str) -> &'l str {
     let mut fields = line.split_whitespace().filter_map(|field| field.split_once('='));
     fields.find(|(found, _)| *found == name).map_or("", |(_, value)| value)

@@ -36,7 +36,7 @@ fn encoded(words: &[&str]) -> Vec<u8> {
     format!("*{}\r\n{}", words.len(), words.concat()).into_bytes()
 }
 
-/// A dataset with auxiliary fields, and with the key `held` in a database if one is named.
+/// A dataset with auxiliary fields, and with the key `held` in database `db` if one is given.
 fn dataset(fields: &[(&str, &str)], database: Option<u8>) -> Vec<u8> {
     let string = |text: &str| [&[text.len() as u8], text.as_bytes()].concat();
     let mut bytes = b"REDIS0009".to_vec();
@@ -53,7 +53,7 @@ fn dataset(fields: &[(&str, &str)], database: Option<u8>) -> Vec<u8> {
     bytes
 }
 
-/// Sends a dataset, as of the offset 100, and what follows it.
+/// Sends a dataset for offset 100, and the stream after it.
 fn send_all(stream: &mut TcpStream, dataset: &[u8], rest: &[u8]) {
     let head = format!("+FULLRESYNC {ID} 100\r\n${}\r\n", dataset.len());
     stream.write_all(&[head.as_bytes(), dataset, rest].concat()).expect("it reads");
@@ -189,7 +189,7 @@ fn what_is_for_a_database_that_the_replica_lacks_changes_no_other() {
     if subject_is_redis() {
         return;
     }
-    /// Auxiliary fields of the dataset, and the commands that follow it.
+    /// Auxiliary fields of the dataset, and the commands that follow the dataset.
     type Case<'a> = (&'a [(&'a str, &'a str)], &'a [&'a [&'a str]]);
     let about_20: &[(&str, &str)] = &[("repl-stream-db", "20")];
     let cases: [Case<'_>; 6] = [
@@ -221,7 +221,7 @@ fn what_is_for_a_database_that_the_replica_lacks_changes_no_other() {
         assert_eq!(conn.info("master_link_status"), "up");
         assert_eq!(conn.info("slave_repl_offset"), (100 + rest.len()).to_string(), "{lines:?}");
         assert!(server.log().contains("'databases'"), "{}", server.log());
-        // It is where it was after the connection is lost.
+        // The selected database is the same after the connection is lost.
         drop(stream);
         let (mut stream, psync) = asked(&listener);
         assert_eq!(psync, format!("PSYNC {ID} {}", 101 + rest.len()));
@@ -252,7 +252,7 @@ fn a_dataset_with_a_database_that_the_replica_lacks_is_refused_and_the_replica_l
         let (mut stream, _) = asked(&listener);
         send_all(&mut stream, &dataset(&[], Some(20)), b"");
         wait_until("the refusal", || server.log().contains("raise `databases`"));
-        // It comes again.
+        // The replica connects again.
         let (mut stream, _) = asked(&listener);
         send_all(&mut stream, &dataset(&[], Some(3)), b"");
         wait_until("what it can hold", || {
@@ -321,7 +321,7 @@ fn what_a_primary_has_registered_ends_with_its_connection() {
     assert_reply!(conn, "EXISTS unfinished", "(integer) 0");
 }
 
-/// The values of the test's keys, and the counts of all databases.
+/// The values of the test's keys, and the key counts of all databases.
 fn held(conn: &mut Conn) -> String {
     let keys = ["after", "x", "inl", "s", "part", "a"]
         .map(|key| conn.cmd(&format!("GET {key}")).to_string());
@@ -329,7 +329,7 @@ fn held(conn: &mut Conn) -> String {
 }
 
 /// A newer primary, or one with modules, sends commands that this server does not know. The file must not contain
-/// them. A Redis replica restarts with the same values in all these cases, except that it refuses inline requests.
+/// them. A Redis replica restarts with the same values in all these cases, except that it rejects inline requests.
 #[test]
 fn what_was_not_executed_is_not_in_the_append_only_file_of_the_replica() {
     if subject_is_redis() {
@@ -397,7 +397,7 @@ fn what_was_not_executed_is_not_in_the_append_only_file_of_the_replica() {
         for other in ["x", "inl", "s", "part", "a"] {
             assert_eq!(has(&mut conn, other), other == key, "{other} {shown}");
         }
-        // Each byte counts for the offset, executed or not.
+        // Each byte counts for the offset, whether or not its command is executed.
         let offset = (100 + SET.len() + rest.len()).to_string();
         wait_until("the offset", || conn.info("slave_repl_offset") == offset);
         assert_eq!(conn.info("master_link_status"), "up", "{shown}");
@@ -431,11 +431,11 @@ fn a_transaction_that_is_not_complete_is_held_once() {
     let came = (100 + SET.len() + sent).to_string();
     wait_until("it to be received", || conn.info("slave_read_repl_offset") == came);
     wait_until("it to be taken", || server.log().contains("is not complete"));
-    // A real Redis takes 1.8 times the bytes that it was sent.
+    // A real Redis needs 1.8 times the bytes that it received.
     let taken = server.rss().saturating_sub(before);
     assert!(taken < sent as u64 * 18 / 10, "{taken} bytes for {sent}");
     assert_reply!(conn, "EXISTS large:0", "(integer) 0");
-    // The link breaks: it is sent again from MULTI on, and ends in pieces.
+    // The link breaks: the transaction is sent again from MULTI on, and its end arrives in pieces.
     drop(stream);
     let (mut stream, psync) = asked(&listener);
     assert_eq!(psync, format!("PSYNC {ID} {}", 101 + SET.len()));
@@ -451,7 +451,7 @@ fn a_transaction_that_is_not_complete_is_held_once() {
     assert_reply!(conn, "EXISTS large:0", "(integer) 0");
 }
 
-/// A Redis replica refuses it. A primary that cannot save needs replicas most.
+/// A Redis replica rejects it. A primary that cannot save needs replicas most.
 #[test]
 fn a_primary_that_cannot_save_is_followed() {
     if subject_is_redis() {
@@ -465,7 +465,7 @@ fn a_primary_that_cannot_save_is_followed() {
     let (mut stream, _) = asked_with_answers(&listener, misconf, "+OK\r\n");
     send_all(&mut stream, EMPTY, SET);
     wait_until("the command has come", || conn.cmd("GET kept").to_string() == "\"1\"");
-    // Other errors still say that it is no primary to follow.
+    // After other errors the log still says that the server cannot be used as a primary.
     assert_reply!(conn, "REPLICAOF NO ONE", "OK");
     assert_reply!(conn, &format!("REPLICAOF 127.0.0.1 {port}"), "OK");
     let (refused, _) = listener.accept().expect("it comes");

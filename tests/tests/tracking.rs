@@ -695,23 +695,24 @@ fn what_a_slow_script_changes_is_told_when_it_ends() {
     }
 }
 
-/// As FLUSHALL does, one message takes the place of many.
+/// As for FLUSHALL, one message replaces many.
 #[test]
-fn who_does_not_read_hears_that_nothing_is_true_any_more() {
+fn a_tracker_that_does_not_read_is_sent_one_invalidation_about_all_keys() {
     if subject_is_redis() {
-        return; // it keeps every message
+        return; // Redis keeps every message
     }
     let launch = || with_workers(2).set("output-soft-limit", "64kb");
     each_backend(launch, |server| {
         for resp in [2, 3] {
             hears_of_all(server, resp, "BCAST", |_, _| ());
         }
-        // Its own replies it reads.
+        // The client reads its own replies.
         hears_of_all(server, 2, "", |cacher, key| cacher.read(&format!("EXISTS {key}")));
     });
 }
 
-/// Changes keys, each behind `before`, until a client that does not read is sent no more of them.
+/// Changes keys, each after the command `before`, until a client that does not read gets no more
+/// invalidations for them.
 fn hears_of_all(server: &Server, resp: u8, options: &str, before: impl Fn(&mut Cacher, &str)) {
     let mut cacher = Cacher::new(server, resp, options);
     let mut writer = server.connect();
@@ -723,7 +724,7 @@ fn hears_of_all(server: &Server, resp: u8, options: &str, before: impl Fn(&mut C
         };
         list.lines().filter_map(omem).sum()
     };
-    // More than the kernel takes, and then as much again.
+    // More than the kernel buffers, and then the same amount again.
     let (mut round, mut full) = (0, 0);
     while full < 3 {
         assert!(round < 200, "nothing is held after {round} rounds");
@@ -737,7 +738,7 @@ fn hears_of_all(server: &Server, resp: u8, options: &str, before: impl Fn(&mut C
         full += usize::from(bytes > 32 << 10);
         round += 1;
     }
-    // Messages about keys, then one about all; the kernel may take so much that it happens again.
+    // First messages about keys, then one about all; if the kernel buffers enough, this repeats.
     let mut all = 0;
     loop {
         before(&mut cacher, "last");

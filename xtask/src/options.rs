@@ -31,7 +31,7 @@ impl Options {
         Ok(options)
     }
 
-    /// Options that a command of ours sets itself.
+    /// Options that a command of this program sets itself.
     pub(crate) fn of<const N: usize>(named: [(&str, &str); N]) -> Options {
         let own = |(name, value): (&str, &str)| (name.to_owned(), value.to_owned());
         Options { words: Vec::new(), named: named.map(own).to_vec() }

@@ -8,7 +8,7 @@ use std::fs::File;
 use std::io::{Read, Result as IoResult, Write};
 use std::os::unix::ffi::OsStrExt;
 
-/// The end of `--help`.
+/// The last part of `--help`.
 const OPTIONS: &str = "
 Checks whether a server can load an RDB file, and shows where it is damaged.
 Exit code: 0 if it can be loaded, 1 if not.

@@ -33,8 +33,8 @@ pub fn exit_code(outcome: Result<(), Stop>) -> ExitCode {
     }
 }
 
-/// The text about itself that a tool prints when an option for that is its only argument. A file of such
-/// a name is reached by a path, such as `./-v`.
+/// The text about the tool itself that it prints when an option for that text is its only argument. A
+/// file with the name of that option can be given as a path, such as `./-v`.
 #[must_use]
 pub fn about(tool: &str, help: &str, args: &[OsString]) -> Option<String> {
     let [option] = args else { return None };

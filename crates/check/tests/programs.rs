@@ -77,7 +77,7 @@ fn help_and_version_are_printed_and_no_file_is_looked_for() {
                 assert!(stdout(&help).contains(described), "{described}");
             }
         }
-        // Other options are names of files, as for the tools of Redis.
+        // All other options are taken as file names, as the Redis tools do.
         for file in ["-x", "./-v", "./--help"] {
             let missing = run(program, &[file], "");
             let said = stdout(&missing) + &String::from_utf8_lossy(&missing.stderr);

@@ -74,7 +74,7 @@ impl From<io::Error> for LinkError {
     fn from(error: io::Error) -> Self {
         match error.kind() {
             io::ErrorKind::UnexpectedEof => LinkError::Closed,
-            // What a socket with a time limit reports.
+            // The errors that a socket with a time limit reports.
             io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => LinkError::TimedOut,
             _ => LinkError::Io(error),
         }
@@ -159,13 +159,13 @@ pub(crate) struct Link {
     /// How much of what was received has been read.
     read: usize,
     interrupts: Option<Rc<Interrupts>>,
-    /// How long a reply may keep us waiting without a byte.
+    /// The longest wait for a byte of a reply.
     patience: Option<Duration>,
 }
 
 impl Link {
-    /// Connects, within `patience` if one is given; IPv4 addresses of a host are tried first. The same time
-    /// bounds each wait for a reply, and each write.
+    /// Connects, within `patience` if it is given; the IPv4 addresses of a host are tried first. The same
+    /// limit applies to each wait for a reply and to each write.
     ///
     /// # Errors
     /// None of its addresses answers.
@@ -270,15 +270,15 @@ impl Link {
     /// The next reply or push.
     ///
     /// # Errors
-    /// The connection fails, the server is silent for too long, or the user does not want to wait.
+    /// The connection fails, the server is silent for too long, or the user interrupts the wait.
     pub(crate) fn reply(&mut self) -> Result<Value, LinkError> {
         self.value(self.patience)
     }
 
-    /// What the server sends next by itself, however long that takes.
+    /// The next reply or message that the server sends unrequested, however long that takes.
     ///
     /// # Errors
-    /// The connection fails, or the user does not want to wait.
+    /// The connection fails, or the user interrupts the wait.
     pub(crate) fn message(&mut self) -> Result<Value, LinkError> {
         self.value(None)
     }
@@ -309,7 +309,8 @@ impl Link {
         }
     }
 
-    /// Waits for bytes, within `patience` if one is given, and appends them to those that are here.
+    /// Waits for bytes, within `patience` if it is given, and appends them to the bytes already
+    /// received.
     fn receive(&mut self, patience: Option<Duration>) -> Result<(), LinkError> {
         self.wait(patience)?;
         self.received.drain(..self.read);
@@ -326,7 +327,8 @@ impl Link {
         if got? == 0 { Err(LinkError::Closed) } else { Ok(()) }
     }
 
-    /// Waits until a read does not block, or for Ctrl-C. Without the latter the read itself has the limit.
+    /// Waits until a read does not block, or for Ctrl-C. Without Ctrl-C handling the read itself has the
+    /// time limit.
     fn wait(&mut self, patience: Option<Duration>) -> Result<(), LinkError> {
         if self.interrupts.is_none() {
             return Ok(());
@@ -429,7 +431,8 @@ impl Link {
     }
 }
 
-/// Whether a read is to be repeated. A socket reports its time limit also to a read that has none.
+/// Whether a read is to be repeated. A socket can report its time limit also for a read that has no
+/// limit.
 fn is_no_end(error: &io::Error, patience: Option<Duration>) -> bool {
     match error.kind() {
         io::ErrorKind::Interrupted => true,

@@ -271,7 +271,7 @@ fn piped(entry: &Server, input: &[u8]) -> Output {
     run(&ours(), &Case::new(&["-p", &port, "-c", "--pipe"]).with_stdin(input))
 }
 
-/// What a whole transfer prints.
+/// The output of a complete transfer.
 fn transferred(errors: u64, replies: u64) -> String {
     format!(
         "All data transferred. Waiting for the last reply...\n\
@@ -285,7 +285,7 @@ fn a_pipe_to_a_cluster_sends_each_request_to_the_node_of_its_key() {
     let pipe = |input: &[u8]| piped(&masters[1], input);
     let mut input = Vec::new();
     for number in 0..3000 {
-        // Two requests for one key show whether their order is kept.
+        // Two requests for one key show whether order is kept.
         input.extend(format!("SET piped:{number} x\r\nAPPEND piped:{number} y\r\n").into_bytes());
     }
     let key = "piped:eval";
@@ -301,7 +301,7 @@ fn a_pipe_to_a_cluster_sends_each_request_to_the_node_of_its_key() {
         let got = harness::brisk_cli(&masters[0], &["-c", "get", &format!("piped:{number}")]);
         assert_eq!(text(&got.stdout), "xy\n");
     }
-    // Errors are shown and counted, and an open line is one request more.
+    // Errors are shown and counted, and an unfinished line is one more request.
     let found = pipe(b"FOO\r\nLPUSH piped:1 a\r\nINCR piped:1\r\nSET piped:9 q");
     let error = text(&found.stderr);
     assert_eq!((text(&found.stdout), found.status.code()), (transferred(3, 4), Some(1)), "{error}");
@@ -331,7 +331,7 @@ fn a_pipe_with_cluster_mode_to_a_server_outside_of_a_cluster_is_as_without() {
 fn a_pipe_to_a_cluster_keeps_the_order_of_a_key_while_its_slot_moves() {
     let masters = masters();
     let pipe = |input: &[u8]| piped(&masters[1], input);
-    // While a slot is on its way, the node that has not got the key yet is asked by ASKING.
+    // While a slot is migrating, the node that does not have the key yet receives ASKING first.
     let slot = masters[0].connect().cmd("CLUSTER KEYSLOT moving").integer();
     let owns = |master: &&Server| !master.connect().cmd("GET moving").to_string().contains("MOVED");
     let source = masters.iter().find(owns).expect("a node has the slot");

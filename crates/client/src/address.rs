@@ -11,9 +11,9 @@
 //! redis-sentinel://[…@]host[:port][,host[:port]…][/db]#service    the same; rediss-sentinel:// with TLS
 //! ```
 //!
-//! The scheme may have capitals, and space around the URL is passed over. In a login the characters `/?#@:%` are to be
-//! written as `%2F` and so on; `/`, `?` and `#` are also taken as they are where there is no other meaning, as redis-cli
-//! takes them. No error shows a part of the URL, which may be a password.
+//! The scheme may be in capitals, and space around the URL is ignored. In a login, write the characters `/?#@:%` as
+//! `%2F` and so on. `/`, `?` and `#` are also accepted unescaped where they have no other meaning, as in redis-cli.
+//! Errors never show a part of the URL, since it may be a password.
 //!
 //! `rediss://…#insecure`, or `?insecure`, accepts any certificate, as other clients have it. Queries: `db`, `user`, `pass`, `protocol` (2, resp2, 3, resp3), `timeout` (`500ms`, `3s`), `clientName`,
 //! `lanes`, `pool` (as many connections that are taken in turns); with sentinels `sentinelUser` and `sentinelPass`. What is not known is an error, not passed over.
@@ -176,7 +176,8 @@ impl Url {
                     self.lanes = Some(value.parse().map_err(|_| wrong("lanes is no number"))?)
                 }
                 "pool" => self.pool = Some(value.parse().map_err(|_| wrong("pool is no number"))?),
-                // Its name is not shown: it may be a part of a password that has a question mark.
+                // The option's name is not shown: it may be part of a password that contains a question
+                // mark.
                 _ => return Err(wrong(UNKNOWN_OPTION)),
             }
         }
@@ -208,10 +209,10 @@ const UNKNOWN_OPTION: &str = "an option after ? is not known; these are db, user
 const NO_PORT: &str = "the port is no number from 0 to 65535";
 const NO_HOST: &str = "the host has characters that no host has, or no brackets around IPv6";
 
-/// How the schemes of servers that are reached by TCP begin.
+/// The scheme names of servers reached over TCP.
 const TCP_SCHEMES: [&str; 4] = ["redis", "valkey", "rediss", "valkeys"];
 
-/// What the scheme of a URL says.
+/// Meaning of a URL's scheme.
 #[derive(Clone, Copy, Debug, Default)]
 struct Scheme {
     is_unix: bool,
@@ -221,7 +222,7 @@ struct Scheme {
 }
 
 impl Scheme {
-    /// `None` if it is not known.
+    /// `None` if the scheme is not known.
     fn of(name: &str) -> Option<Scheme> {
         let name = name.to_ascii_lowercase();
         let (base, scheme) = match name.rsplit_once('-') {
@@ -237,9 +238,9 @@ impl Scheme {
     }
 }
 
-/// Reads a URL, or `host:port` or a path alone.
+/// Parses a URL, or a plain `host:port` or path.
 pub(crate) fn parse(text: &str) -> Result<Url> {
-    // As lines of files have it.
+    // Lines that were read from a file have space around them.
     let text = text.trim_ascii();
     let (name, rest) = match text.split_once("://") {
         Some(split) => split,
@@ -256,7 +257,7 @@ pub(crate) fn parse(text: &str) -> Result<Url> {
                     redis-cluster://, redis-sentinel:// and unix://";
         return Err(Error::new(Kind::Invalid, text));
     };
-    // A scheme that is known is no secret.
+    // A known scheme is not a secret.
     let name = name.to_ascii_lowercase();
     let invalid = |why: &str| {
         Error::new(Kind::Invalid, format!("the address {name}://… is not valid: {why}"))
@@ -274,7 +275,7 @@ pub(crate) fn parse(text: &str) -> Result<Url> {
     let decoded = |text: &str| decode(text).ok_or_else(|| invalid(NOT_DECODED));
     url.user = Some(decoded(user)?).filter(|user| !user.is_empty());
     url.password = Some(decoded(password)?).filter(|password| !password.is_empty()).map(Secret);
-    // As Lettuce has it: a word alone is the password.
+    // As in Lettuce: a login without a colon is the password.
     if !login.contains(':') {
         url.password = url.user.take().map(Secret);
     }
@@ -298,14 +299,15 @@ pub(crate) fn parse(text: &str) -> Result<Url> {
     Ok(url)
 }
 
-/// Where servers are that are reached by TCP, and the database behind them; else why it cannot be.
+/// Parses the server addresses of a TCP URL and the database after them. The error is the reason why it
+/// cannot.
 fn read_servers(
     text: &str,
     scheme: Scheme,
     fragment: &mut Option<&str>,
 ) -> std::result::Result<Url, String> {
     let (servers, path) = text.split_once('/').unwrap_or((text, ""));
-    // As redis-cli and others take it.
+    // As redis-cli and other clients accept it.
     let mut path = path.strip_suffix('/').unwrap_or(path);
     let mut url = if scheme.has_sentinels {
         let name = match fragment.take() {
@@ -337,10 +339,10 @@ fn read_servers(
     Ok(url)
 }
 
-/// The login before the last `@` that ends one, and what is behind it.
+/// Splits at the last `@` that ends a login: the login, and the rest after it.
 ///
-/// A login ends before the first of `/?#`. Where it does not, and what stands before that is no server, its password has
-/// one of these characters as it is.
+/// A login normally ends before the first of `/?#`. If there is no `@` before that, and the text before it is not a
+/// valid server, the password contains one of these characters unescaped.
 fn split_login(rest: &str, scheme: Scheme) -> (&str, &str) {
     let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
     if let Some(at) = rest[..end].rfind('@') {
@@ -367,7 +369,7 @@ fn split_fragment(text: &str) -> (&str, Option<&str>) {
     }
 }
 
-/// A host and a port; else why it cannot be.
+/// Parses a host and a port. The error is the reason why it cannot.
 fn host_and_port(text: &str, otherwise: u16) -> std::result::Result<(String, u16), &'static str> {
     let (host, port) = match text.strip_prefix('[') {
         Some(rest) => {

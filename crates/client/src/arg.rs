@@ -35,7 +35,7 @@ impl Words<'_> {
     }
 }
 
-/// The number of words; their values may be secrets.
+/// The number of arguments; their values may be secrets.
 impl fmt::Debug for Words<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Words").field("count", &self.count).finish_non_exhaustive()

@@ -89,13 +89,14 @@ impl<T: FromReply, O> sealed::Commands for Vec<Command<(), T, O>> {
     }
 }
 
-/// Makes the values of the replies to these requests. An error says which of them were executed.
+/// Converts the replies to these requests into values. An error records which of the requests were
+/// executed.
 fn read_all<B: Commands>(requests: &[Request], replies: &Reader<'_>) -> Result<B::Output> {
     let failed = |error: Error| error.of_several(each_executed(requests, replies.clone()));
     B::read(requests.len(), &mut replies.clone()).map_err(failed)
 }
 
-/// For each request, by its reply, whether it was executed, and whether it only reads.
+/// For each request, from its reply, whether it was executed and whether it only reads.
 fn each_executed(
     requests: &[Request],
     mut replies: Reader<'_>,

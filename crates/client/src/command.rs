@@ -51,7 +51,7 @@ pub(crate) mod sealed {
         fn watched(&self, way: &Way<'_>) -> Option<&Arc<Watched>>;
         fn default_replay(&self) -> Replay;
         fn default_timeout(&self) -> Option<Duration>;
-        /// The thread that runs the connections, if it is one.
+        /// The thread that runs the connections, if it is a single one.
         #[expect(private_interfaces, reason = "nobody outside can name or call it")]
         fn home(&self) -> Home;
 
@@ -238,8 +238,9 @@ impl<C: Target, T: FromReply, O> Command<&C, T, O> {
     /// Sends it, and waits for the reply on this thread, without a runtime.
     ///
     /// # Errors
-    /// As awaiting it. Not to be called by a task of a runtime, whose thread would stop: [`Kind::Invalid`] if that thread
-    /// is the one that runs the client's connections, and [`Kind::Timeout`] if all of those that run them stand still.
+    /// The blocking form of awaiting the command. Do not call it from a task of a runtime, since it blocks the task's
+    /// thread: the error is [`Kind::Invalid`] if that thread runs the client's connections, and [`Kind::Timeout`] if
+    /// all threads that run them are blocked.
     pub fn wait(self) -> Result<T> {
         let limit = self.way().limit(self.target.default_timeout());
         wait_for(self.target, limit, self)
@@ -255,18 +256,18 @@ impl<C: Target, T: FromReply, O> Command<&C, T, O> {
     }
 }
 
-/// Time beyond all limits of a command, after which nobody can be there any more who would keep them.
+/// Time beyond all limits of a command, after which no runtime can still be enforcing them.
 const NOBODY_AFTER: Duration = Duration::from_secs(1);
 
-/// Waits for what goes this way. Its time limits are kept where the connections are run. If that runtime stands still, or
-/// is gone (a process that was forked has none of its threads), the caller gives up by itself.
+/// Waits for this request's result. The runtime that runs the connections enforces the time limits. If that runtime
+/// is blocked, or is gone (a forked process has none of its threads), the caller gives up by itself.
 pub(crate) fn wait_for<T>(
     target: &impl Target,
     limit: Option<Duration>,
     future: impl Future<Output = Result<T>> + Unpin,
 ) -> Result<T> {
     let limit = limit.or(target.default_timeout());
-    // Waiting for room, the first attempt, and all others together have each the whole of it.
+    // Waiting for room, the first attempt, and all retries together may each take the whole limit.
     let patience = limit.map(|limit| limit.saturating_mul(3).saturating_add(NOBODY_AFTER));
     block_on_within(future, patience).unwrap_or_else(|| {
         let text = ": what runs the client's connections stands still, or is gone";
@@ -295,7 +296,8 @@ impl<C: Target, T: FromReply, O> Future for Command<&C, T, O> {
     }
 }
 
-/// The server's own error says that the command was refused; another one, that its reply does not fit.
+/// An error from the server means that the command was refused; any other error, that its reply does
+/// not fit.
 #[cold]
 fn unreadable(error: Error, request: &Request) -> Error {
     let was_executed = matches!(error.kind(), Kind::UnexpectedReply | Kind::Protocol);

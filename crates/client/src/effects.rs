@@ -1,26 +1,27 @@
-//! What a request does to the connection that carries it, found in its arguments when it is sent.
+//! How a request affects the connection that carries it, determined from its arguments when it is sent.
 //!
-//! A name that a caller wrote says too little: `raw("CLIENT").arg("REPLY").arg("SKIP")` is the same command as
-//! `raw("CLIENT REPLY").arg("SKIP")`, and `XREAD` waits only with `BLOCK`. The server sees arguments, so the arguments
-//! decide here, too.
+//! The name that a caller wrote is not enough: `raw("CLIENT").arg("REPLY").arg("SKIP")` is the same command as
+//! `raw("CLIENT REPLY").arg("SKIP")`, and `XREAD` blocks only with `BLOCK`. The server sees only arguments, so the
+//! arguments decide here, too.
 
 use crate::commands::{BINDING, BLOCKING};
 
-/// What a request does to its connection.
+/// How a request affects its connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Effects {
-    /// The server may wait with the reply, for other clients.
+    /// The server may delay the reply until other clients act.
     pub(crate) blocks: bool,
-    /// It changes the state of the connection, or depends on that.
+    /// The request changes the state of the connection, or depends on it.
     pub(crate) binds: bool,
-    /// The server does not send exactly one reply to it, or to those after it: replies would go to wrong callers.
+    /// The server does not send exactly one reply to this request, or to later ones: replies would go to the
+    /// wrong callers.
     pub(crate) unpaired: bool,
 }
 
 /// Commands whose effects depend on further arguments.
 const BY_ARGUMENTS: &[&str] = &["CLIENT", "SCRIPT", "XREAD", "XREADGROUP"];
-/// `CLIENT` followed by one of these leaves the connection as it is. A subcommand that is not in this list is taken to
-/// change the connection: later versions of a server add some, such as `CLIENT IMPORT-SOURCE`.
+/// `CLIENT` followed by one of these leaves the connection as it is. Any other subcommand is assumed to change the
+/// connection: later server versions add some, such as `CLIENT IMPORT-SOURCE`.
 const CLIENT_PLAIN: &[&str] = &[
     "GETNAME",
     "GETREDIR",
@@ -34,7 +35,7 @@ const CLIENT_PLAIN: &[&str] = &[
     "UNBLOCK",
     "UNPAUSE",
 ];
-/// The server answers these with messages, with more than one reply, or with another protocol.
+/// The server replies to these with messages, with more than one reply, or in another protocol.
 const UNPAIRED: &[&str] = &[
     "MONITOR",
     "PSUBSCRIBE",
@@ -47,9 +48,9 @@ const UNPAIRED: &[&str] = &[
     "UNSUBSCRIBE",
 ];
 
-/// Longest name that is looked up; a longer one has no effects.
+/// The longest name in the tables; a longer one has no effects.
 const NAME_MAX: usize = 15;
-/// For each length of a name the first letters of the names above, one bit each.
+/// For each length of a name, the first letters of the names above, one bit each.
 const FIRST_LETTERS: [u32; NAME_MAX + 1] =
     with(with(with([0; NAME_MAX + 1], BINDING), BLOCKING), BY_ARGUMENTS);
 
@@ -67,7 +68,7 @@ const fn with(mut letters: [u32; NAME_MAX + 1], names: &[&str]) -> [u32; NAME_MA
     letters
 }
 
-/// The effects of a request with these arguments, its name first. O(1) for most commands, else O(arguments).
+/// The effects of a request with these arguments, name first. O(1) for most commands, else O(arguments).
 #[inline]
 pub(crate) fn effects<'a>(mut arguments: impl Iterator<Item = &'a [u8]>) -> Effects {
     let name = arguments.next().unwrap_or_default();
@@ -112,7 +113,7 @@ pub(crate) fn block_millis<'a>(mut arguments: impl Iterator<Item = &'a [u8]>) ->
     while let Some(option) = arguments.next() {
         match option {
             _ if is_in(&["STREAMS"], option) => break,
-            // The last one counts, as with the server.
+            // The last one counts, as on the server.
             _ if is_in(&["BLOCK"], option) => found = Some(arguments.next().unwrap_or_default()),
             _ if is_in(&["COUNT"], option) => _ = arguments.next(),
             _ if is_in(&["GROUP"], option) => _ = (arguments.next(), arguments.next()),

@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use std::{fmt, io};
 
-/// The text of an error about several commands names no more of them than this.
+/// The error text about several commands names at most this many of them.
 const NAMED_MAX: usize = 8;
 /// The library appends this to a server's error if other nodes have executed their part of the command.
 pub(crate) const IN_PART: &str = " (other nodes have executed their part of the command)";
@@ -23,9 +23,9 @@ struct Inner {
     kind: Kind,
     text: Cow<'static, str>,
     maybe_applied: bool,
-    /// Of several commands, for each of them.
+    /// Error of several commands: whether each was executed.
     executed: Box<[Executed]>,
-    /// What the system said.
+    /// The operating system's error.
     source: Option<Arc<io::Error>>,
 }
 
@@ -37,8 +37,8 @@ pub enum Kind {
     Timeout(Phase),
     /// The connection was lost, or there was none.
     Disconnected,
-    /// There is no connection, since TLS failed: the certificate of the server is not trusted, expired or of another
-    /// name, the server wants another certificate of ours, or it does not speak TLS.
+    /// No connection, because TLS failed: the server's certificate is not trusted, has expired or has another name,
+    /// the server requires a different client certificate, or it does not speak TLS.
     Tls,
     /// More bytes wait for replies than the budget allows. Nothing was sent.
     Overloaded,
@@ -70,15 +70,15 @@ pub enum Phase {
     Streaming,
 }
 
-/// Whether the server executed one command of a batch or a transaction; [`Error::executed`] gives it.
+/// Whether the server executed one command of a batch or transaction; see [`Error::executed`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Executed {
-    /// It was executed: its reply came, and was no error.
+    /// It was executed: its reply arrived and was not an error.
     Yes,
-    /// The server refused it, with an error of its own.
+    /// The server refused it and replied with an error.
     No,
-    /// Nobody knows, or it was executed in part.
+    /// Unknown, or executed in part.
     Unknown,
 }
 
@@ -183,10 +183,10 @@ impl Error {
         Error(Arc::new(Inner { kind, text, maybe_applied, executed, source: None }))
     }
 
-    /// What a socket says, after these words if there are some.
+    /// A socket error, after this text if it is not empty.
     pub(crate) fn socket(place: &str, error: io::Error) -> Error {
         let text = if place.is_empty() { error.to_string() } else { format!("{place}: {error}") };
-        // No socket says this of itself, only the TLS above it.
+        // Not an error of the socket itself, only of the TLS layer above it.
         let is_tls = error.kind() == io::ErrorKind::InvalidData;
         let kind = if is_tls { Kind::Tls } else { Kind::Disconnected };
         Error::new(kind, text).changed(|inner| inner.source = Some(Arc::new(error)))
@@ -197,7 +197,7 @@ impl Error {
         Error::new(Kind::Disconnected, why.to_owned()).lost_at(phase)
     }
 
-    /// This error ended the connection while another command was under way.
+    /// This error closed the connection while another command was in progress.
     pub(crate) fn lost_at(&self, phase: Phase) -> Error {
         let why = &self.0.text;
         let (text, maybe_applied) = match phase {
@@ -235,7 +235,7 @@ impl Error {
         self.changed(|inner| inner.text = Cow::Owned(format!("{place}: {}", inner.text)))
     }
 
-    /// The same, of several commands of which this became. Executed reads are no reason for `maybe_applied`.
+    /// Combines several such errors into this one. Executed reads do not set `maybe_applied`.
     pub(crate) fn of_several(self, each: impl Iterator<Item = (Executed, bool)>) -> Error {
         let each: Vec<(Executed, bool)> = each.collect();
         let executed: Box<[Executed]> = each.iter().map(|(executed, _)| *executed).collect();
@@ -244,7 +244,7 @@ impl Error {
         let note = executed_note(&executed);
         self.changed(|inner| {
             inner.maybe_applied |= has_changed;
-            // One alone is no several, though it may have gone to several nodes.
+            // A single command does not count as several, even if it went to several nodes.
             inner.executed = if executed.len() < 2 { Box::default() } else { executed };
             if let Some(note) = note {
                 inner.text = Cow::Owned(format!("{} ({note})", inner.text));
@@ -262,8 +262,8 @@ impl Error {
         }
     }
 
-    /// A reply of another type. The text has the type of the reply and its length, and nothing of the value: an error
-    /// is logged, and a value may be a secret, or large.
+    /// A reply of another type. The text has the type of the reply and its length, but not the value: errors are
+    /// logged, and a value may be secret or large.
     pub(crate) fn unexpected(wanted: &'static str, found: &Part<'_>) -> Error {
         let text = format!("the reply is no {wanted}, but {}", Described(found));
         Error::new(Kind::UnexpectedReply, text)
@@ -290,18 +290,18 @@ impl Error {
         &self.0.text
     }
 
-    /// Whether the server may have executed something that changes data, or may yet. True if the command was sent and its
-    /// reply is not known; if the reply of a command that was executed does not fit the wanted type; and if a batch, a
-    /// transaction, or a command with keys of several nodes was executed in part. False if the server refused the command,
-    /// if nothing was sent, and if only reads were executed.
+    /// Whether the server may have executed something that changes data, or may still do so. True if the command was
+    /// sent and its reply is not known; if the command was executed and its reply does not fit the wanted type; and
+    /// if a batch, a transaction, or a command with keys on several nodes was executed in part. False if the server
+    /// refused the command, if nothing was sent, and if only reads were executed.
     #[must_use]
     pub fn maybe_applied(&self) -> bool {
         self.0.maybe_applied
     }
 
-    /// Of a [batch](crate::Client::batch) or a [transaction](crate::Client::transaction) of two or more commands whose
-    /// replies came: for each command, in order, whether the server executed it. Empty for one command, and if no reply
-    /// came; then [`Error::maybe_applied`] alone says what is known.
+    /// For a [batch](crate::Client::batch) or a [transaction](crate::Client::transaction) of two or more commands
+    /// whose replies arrived: for each command, in order, whether the server executed it. Empty for a single command,
+    /// and if no reply arrived; then only [`Error::maybe_applied`] is known.
     ///
     /// ```no_run
     /// # async fn example(db: brisk::Client) {
@@ -316,8 +316,8 @@ impl Error {
         &self.0.executed
     }
 
-    /// What the operating system said, if it said something: `ConnectionRefused`, `NotFound`, `PermissionDenied` and so
-    /// on. The error itself is the [source](std::error::Error::source).
+    /// The kind of the operating system's error, if there was one: `ConnectionRefused`, `NotFound`,
+    /// `PermissionDenied` and so on. The error itself is the [source](std::error::Error::source).
     ///
     /// ```no_run
     /// # async fn example() {
@@ -336,7 +336,7 @@ pub(crate) fn is_in_part(message: &[u8]) -> bool {
     message.ends_with(IN_PART.as_bytes())
 }
 
-/// Which of several commands were executed, if any was.
+/// Which of several commands were executed, if there were several.
 fn executed_note(executed: &[Executed]) -> Option<String> {
     let of = |wanted: Executed| {
         let all = executed.iter().enumerate().filter(move |(_, found)| **found == wanted);
@@ -362,7 +362,7 @@ fn executed_note(executed: &[Executed]) -> Option<String> {
     Some(note)
 }
 
-/// What a part of a reply is, without its value.
+/// Describes a part of a reply, without its value.
 struct Described<'a>(&'a Part<'a>);
 
 impl fmt::Display for Described<'_> {

@@ -52,10 +52,11 @@ pub(crate) fn to_vec<T: Serialize + ?Sized>(value: &T) -> Result<Vec<u8>> {
     })
 }
 
-/// What is wrong and where, without the value: texts of types, unlike those of the syntax, quote what they found.
+/// The error and its position, without the value: type errors, unlike syntax errors, quote the value that they
+/// found.
 fn described(error: &serde_json::Error) -> String {
     let text = error.to_string();
-    // The name of the field is the type's own.
+    // The name of the field comes from the type.
     if !error.is_data() || text.starts_with("missing field `") {
         return text;
     }

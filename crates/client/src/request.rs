@@ -46,14 +46,16 @@ fn give_back(mut buffer: Vec<u8>) {
 pub struct Traits {
     /// It changes nothing: it may be sent again, and to a replica.
     pub reads_only: bool,
-    /// It may wait for another client: not on a connection that others share. Found in the arguments, too.
+    /// The request may wait for other clients: not on a shared connection. Also determined from the
+    /// arguments.
     pub blocks: bool,
-    /// It changes what the connection is (SELECT, MULTI, SUBSCRIBE …): not on one that others share. Found in the
-    /// arguments, too.
+    /// The request changes the state of the connection (SELECT, MULTI, SUBSCRIBE …): not on a shared connection.
+    /// Also determined from the arguments.
     pub binds: bool,
 }
 
-/// Words to be sent. `Debug` shows the name and the number of words, and none of the values, which may be secrets.
+/// Arguments to be sent. `Debug` shows the name and the number of arguments, but not the values, which may be
+/// secrets.
 pub struct Request {
     /// The words, without the header that says how many they are.
     body: Vec<u8>,
@@ -260,7 +262,7 @@ impl Request {
         words_of(self.body.get(keys).unwrap_or_default()).step_by(step)
     }
 
-    /// What it is, with what its arguments say by now. O(1) for most commands, else O(arguments).
+    /// The traits, updated from the arguments so far. O(1) for most commands, else O(arguments).
     #[must_use]
     #[inline]
     pub fn traits(&self) -> Traits {
@@ -269,7 +271,7 @@ impl Request {
         Traits { reads_only, blocks: blocks || may_block, binds: binds || may_bind }
     }
 
-    /// The server would not send exactly one reply to each request from this one on.
+    /// From this request on, the server would not send exactly one reply to each request.
     #[inline]
     pub(crate) fn is_unpaired(&self) -> bool {
         self.effects().unpaired

@@ -35,7 +35,7 @@ const READS: Traits = Traits { reads_only: true, blocks: false, binds: false };
 /// # }
 /// ```
 ///
-/// A `Stream` of any library is made of it; this crate depends on none:
+/// To use it as a `Stream` of any library (this crate depends on none):
 ///
 /// ```no_run
 /// # async fn example(db: brisk::Client) -> brisk::Result<()> {

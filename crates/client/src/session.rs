@@ -20,7 +20,8 @@ use tokio::time::sleep;
 
 /// Attempts of [`Client::watch`] before it gives up.
 const ATTEMPTS: usize = 16;
-/// Pauses between them, of which a part of up to a half is left out by chance: those who have met once would meet again.
+/// Pauses between attempts, each shortened at random by up to a half: transactions that have collided once would
+/// collide again.
 const PAUSE_FIRST: Duration = Duration::from_micros(250);
 const PAUSE_LONGEST: Duration = Duration::from_millis(50);
 
@@ -130,10 +131,9 @@ impl Client {
         self.open_session(request.first_key()).await
     }
 
-    /// Optimistic changes: watches keys, lets `work` read what it needs and say what is to be done, and does
-    /// that if no watched key has changed meanwhile; else all of it again, up to sixteen times, after a short pause that
-    /// grows and differs by chance. `None` if
-    /// `work` wanted nothing to be done.
+    /// Optimistic changes: watches keys, lets `work` read what it needs and return the commands to execute, and
+    /// executes them if no watched key has changed meanwhile. Otherwise all of this is repeated, up to sixteen times,
+    /// after short pauses that grow and are partly random. `None` if `work` returned no commands.
     ///
     /// ```no_run
     /// # async fn example(db: brisk::Client) -> brisk::Result<()> {

@@ -34,7 +34,7 @@ const MOVES_MAX: usize = 4;
 pub struct Streamed {
     connection: Connection,
     handle: Handle,
-    /// The thread that runs the socket, if it is one and the same.
+    /// The thread that runs the socket, if it is a single one.
     home: Home,
     /// So long nothing may come.
     silence_max: Option<Duration>,

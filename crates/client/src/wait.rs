@@ -1,4 +1,4 @@
-//! Futures of this library without a runtime, and whether a thread may wait for one.
+//! Runs this library's futures without a runtime, and checks whether a thread may block on one.
 
 use crate::error::{Error, Kind, Result};
 use std::cell::Cell;
@@ -16,11 +16,11 @@ use tokio::runtime::{Handle, RuntimeFlavor};
 ///
 /// The future needs no runtime here, since all connections are run elsewhere: by the client's own thread
 /// ([`connect_blocking`](crate::Builder::connect_blocking)), or by the runtime in which the client was made.
-/// Futures of other libraries may need their own runtime and are not for this function.
+/// Futures of other libraries may need their own runtime: do not pass them to this function.
 ///
-/// Not to be called by a task of a runtime: it stops the thread of that task. If this thread is the one that runs the
-/// connections of the client (a current-thread runtime), nothing could ever come, and commands give
-/// [`Kind::Invalid`] at once instead.
+/// Do not call it from a task of a runtime: it blocks the thread of that task. If this thread runs the client's
+/// connections (a current-thread runtime), the future could never complete, and commands fail with [`Kind::Invalid`]
+/// at once instead.
 ///
 /// ```no_run
 /// # fn example() -> brisk::Result<()> {
@@ -36,7 +36,7 @@ pub fn wait<F: Future>(future: F) -> F::Output {
 
 thread_local! {
     static PARKER: Waker = Waker::from(Arc::new(Parker(thread::current())));
-    /// This thread polls a future between two times that it stops.
+    /// This thread polls a future and parks between the polls.
     static WAITS: Cell<bool> = const { Cell::new(false) };
 }
 
@@ -58,7 +58,7 @@ pub(crate) fn block_on<F: Future + Unpin>(mut future: F) -> F::Output {
     }
 }
 
-/// The same, for no longer than this.
+/// Like [`block_on`], for at most this time.
 pub(crate) fn block_on_within<F: Future + Unpin>(
     mut future: F,
     limit: Option<Duration>,
@@ -79,7 +79,7 @@ pub(crate) fn block_on_within<F: Future + Unpin>(
 }
 
 fn poll<F: Future + Unpin>(future: &mut F) -> Option<F::Output> {
-    /// Also if the future panics.
+    /// Also restores the flag if the future panics.
     struct Before(bool);
 
     impl Drop for Before {
@@ -95,15 +95,16 @@ fn poll<F: Future + Unpin>(future: &mut F) -> Option<F::Output> {
     })
 }
 
-/// The thread that runs all connections of a client, if it is one: that of a current-thread runtime.
+/// The thread that runs all connections of a client, if it is a single one: that of a current-thread
+/// runtime.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Home(Option<ThreadId>);
 
 impl Home {
-    /// That of this runtime.
+    /// The thread of this runtime.
     ///
     /// # Errors
-    /// This thread waits, and may be the one that runs it.
+    /// This thread blocks on a future, and may be the thread that runs it.
     pub(crate) async fn of(handle: &Handle) -> Result<Home> {
         if handle.runtime_flavor() != RuntimeFlavor::CurrentThread {
             return Ok(Home::default());
@@ -115,7 +116,7 @@ impl Home {
         Ok(Home(handle.spawn(async { thread::current().id() }).await.ok()))
     }
 
-    /// Whether this thread waits for what only this thread could bring.
+    /// Whether this thread waits for a result that only this thread could produce.
     #[inline]
     pub(crate) fn is_stopped(self) -> bool {
         self.0.is_some_and(|home| {
@@ -124,7 +125,7 @@ impl Home {
     }
 
     /// # Errors
-    /// This thread waits for what only this thread could bring.
+    /// This thread waits for a result that only this thread could produce.
     #[inline]
     pub(crate) fn check(self) -> Result<()> {
         if self.is_stopped() { Err(stopped()) } else { Ok(()) }

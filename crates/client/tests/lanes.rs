@@ -261,7 +261,7 @@ fn a_read_survives_a_connection_that_is_dead() {
         for lanes in [Lanes::Count(1), Lanes::Pool(1)] {
             let link = Proxy::to(&server.address());
             run(async {
-                // With the times that a client has by itself.
+                // With the default times of a client.
                 let db = Client::builder(&link.address()).lanes(lanes).connect().await.unwrap();
                 db.set("k", 1).await.unwrap();
                 let before = link.written_bytes(Direction::ToServer);
@@ -271,7 +271,7 @@ fn a_read_survives_a_connection_that_is_dead() {
                     async move { db.batch((get_k(), get_k())).await }
                 });
                 wait_until("it to be lost", || link.written_bytes(Direction::ToServer) > before);
-                // Its bytes are missing for ever. Another connection is well.
+                // The bytes of this connection are lost for good. Another connection works.
                 link.heal();
                 assert_eq!(reads.await.unwrap().unwrap(), (Some(1), Some(1)));
                 assert_eq!(link.accepted(), 2);
@@ -322,7 +322,7 @@ fn a_connection_that_rests_is_asked_whether_it_works() {
             wait_until("it to be asked", || pings(&server) > 2);
             db.set("k", 1).await.unwrap();
             wait_until("it to be asked again", || pings(&server) > 4);
-            // A session is not: it may be amid a transaction.
+            // A session is not probed: it may be inside a transaction.
             session.raw::<()>("MULTI").await.unwrap();
             let before = pings(&server);
             wait_until("it to be asked again", || pings(&server) > before + 2);
@@ -592,7 +592,7 @@ fn names_that_are_not_for_shared_connections_are_refused() {
     });
 }
 
-/// Commands that change a connection or hold it up: each as one caller may write it.
+/// Commands that change or block a connection, in each spelling a caller may use.
 const NOT_FOR_SHARED_CONNECTIONS: &[&[&str]] = &[
     &["CLIENT", "REPLY", "SKIP"],
     &["client", "Reply", "off"],
@@ -660,7 +660,7 @@ fn no_caller_changes_a_shared_connection_however_the_command_is_written() {
             });
             let readers: Vec<_> = readers.collect();
             for words in NOT_FOR_SHARED_CONNECTIONS {
-                // Without a key it takes the first lane, with one that of the key.
+                // Without a key the command uses the first lane; with a key, the lane of that key.
                 for command in [raw(&db, words), raw(&db, words).key("key:1")] {
                     let error = command.await.unwrap_err();
                     assert_eq!(error.kind(), Kind::Invalid, "{words:?}: {error}");

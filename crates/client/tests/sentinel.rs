@@ -410,7 +410,7 @@ fn sentinels_that_do_not_answer_know_nothing_or_want_a_password_are_told_apart()
     });
 }
 
-/// A sentinel that says what a test wants.
+/// A sentinel that sends the messages a test gives it.
 struct Scripted {
     address: String,
     state: Arc<Mutex<Script>>,
@@ -420,7 +420,7 @@ struct Scripted {
 struct Script {
     primary: u16,
     listeners: Vec<TcpStream>,
-    /// Patterns that clients listen to.
+    /// Patterns that clients are subscribed to.
     patterns: usize,
 }
 
@@ -439,7 +439,7 @@ impl Scripted {
         Scripted { address, state }
     }
 
-    /// Publishes to those that listen by patterns, or by names.
+    /// Publishes to clients subscribed by pattern or by name.
     fn publish(&self, channel: &str, text: &str, by_pattern: bool) {
         let message = match by_pattern {
             true => ["pmessage", channel, channel, text].to_vec(),
@@ -513,11 +513,11 @@ fn what_is_written_during_a_planned_switch_is_held_and_goes_to_the_next_primary(
             };
             begins("send-slaveof-noone", SERVICE);
             while !is_held().await {}
-            // It is given up, and all goes on.
+            // The failover is aborted, and commands continue.
             let text = format!("master {SERVICE} 127.0.0.1 1");
             sentinel.publish("-failover-abort-slave-timeout", &text, true);
             assert_eq!(db.incr("n").await.unwrap(), 2);
-            // Another service is none of its concern.
+            // Another service does not concern this client.
             begins("wait-promotion", "another");
             begins("wait-promotion", SERVICE);
             while !is_held().await {}

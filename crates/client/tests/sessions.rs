@@ -171,7 +171,7 @@ fn connecting_without_a_runtime_says_how_it_is_done() {
     assert!(error.message().contains("connect_blocking"), "{error}");
 }
 
-/// A runtime of one thread, in which a client was made.
+/// A single-threaded runtime in which a client was made.
 fn on_one_thread(server: &Server) -> (tokio::runtime::Runtime, Client) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.expect("a runtime");
@@ -209,7 +209,7 @@ fn waiting_on_the_thread_that_runs_the_connections_is_an_error() {
             assert!(news.wait_next().is_none());
             let cache = db.cache(Default::default()).await.unwrap();
             refused(get::<String>("k").on(&cache).wait().unwrap_err());
-            // Nothing of it did any harm, and tasks are asked as before.
+            // The refused wait did no harm: tasks run as before.
             session = Some(db.session().await.unwrap());
             refused(session.as_ref().unwrap().get::<String>("k").wait().unwrap_err());
             assert_eq!(db.get("k").await.unwrap(), Some("value".to_owned()));
@@ -217,7 +217,7 @@ fn waiting_on_the_thread_that_runs_the_connections_is_an_error() {
         drop(session);
         assert_eq!(brisk::wait(streamed.chunk()).unwrap().unwrap(), "value", "it had come");
         refused(brisk::wait(db.stream(get::<brisk::Bytes>("k"))).unwrap_err());
-        // Other threads may wait for this one.
+        // Other threads may wait: this thread runs the connections.
         let other = db.clone();
         let waited = tokio::task::spawn_blocking(move || other.get::<String>("k").wait()).await;
         assert_eq!(waited.unwrap().unwrap().as_deref(), Some("value"));
@@ -239,7 +239,7 @@ fn a_client_with_a_thread_of_its_own_is_waited_for_anywhere() {
 fn a_caller_gives_up_when_nobody_runs_the_connections() {
     let server = Launch::subject().start();
     let (runtime, db) = on_one_thread(&server);
-    // This thread has left the runtime, and no other one runs it.
+    // This thread has left the runtime, and no other thread runs it.
     let (alone, batch) = (db.incr("n").wait(), db.batch((incr("n"),)).wait());
     for error in [alone.unwrap_err(), batch.unwrap_err()] {
         assert_eq!(error.kind(), Kind::Timeout(Phase::Sent), "{error}");

@@ -117,7 +117,7 @@ fn an_error_says_which_commands_of_a_batch_or_transaction_were_executed() {
                 assert!(failed.message().ends_with("(of 3 commands executed: 1, 3)"), "{failed}");
                 let failed = db.batch((incr(), lpush())).await.unwrap_err();
                 assert_eq!((failed.executed(), failed.maybe_applied()), (&[Yes, No][..], true));
-                // Executed, with a reply that does not fit.
+                // Executed, but the reply does not fit.
                 let wrong = || incr().reply_as::<Vec<String>>();
                 let failed = db.batch((incr(), wrong())).await.unwrap_err();
                 assert_eq!(failed.kind(), Kind::UnexpectedReply);
@@ -126,7 +126,7 @@ fn an_error_says_which_commands_of_a_batch_or_transaction_were_executed() {
                 assert_eq!((failed.executed(), failed.maybe_applied()), (&[Yes, Yes][..], true));
                 assert!(wrong().on(&db).await.unwrap_err().maybe_applied());
                 assert_eq!(db.get::<i64>("n").await.unwrap(), Some(8));
-                // Nothing was changed: reads alone, refused as a whole, or refused each.
+                // Nothing was changed: only reads, refused as a whole, or each one refused.
                 let read = || commands::get::<Vec<String>>("n");
                 let failed = db.batch((commands::get::<i64>("n"), read())).await.unwrap_err();
                 assert_eq!((failed.executed(), failed.maybe_applied()), (&[Yes, Yes][..], false));
@@ -139,7 +139,7 @@ fn an_error_says_which_commands_of_a_batch_or_transaction_were_executed() {
                 let failed = db.batch((lpush(),)).await.unwrap_err();
                 assert!(failed.executed().is_empty() && !failed.maybe_applied(), "{failed}");
                 assert_eq!(db.get::<i64>("n").await.unwrap(), Some(8));
-                // Of many commands the text names some.
+                // The text names only some of many commands.
                 let many: Vec<_> = (0..500).map(|_| incr()).collect();
                 let all = many.into_iter().chain([lpush().reply_as()]).collect::<Vec<_>>();
                 let failed = db.batch(all).await.unwrap_err();

@@ -83,12 +83,12 @@ fn read_bounded(from: &mut dyn Read, path: &Path, text: &mut Vec<u8>) -> Result<
     Ok(())
 }
 
-/// What included files say: CONFIG REWRITE does not write it into the main file again.
+/// The settings of included files, which CONFIG REWRITE does not write into the main file.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Included {
     /// Directives with a line in an included file.
     pub(super) set: HashSet<&'static str>,
-    /// What these lines alone would set.
+    /// The configuration that these lines alone give.
     pub(super) config: Config,
 }
 
@@ -103,7 +103,7 @@ struct Loader<'j> {
     included: Included,
 }
 
-/// Why a line with this name is refused, with the directive that may have been meant.
+/// The error for an unknown directive, with the name that may have been meant.
 fn unknown(name: &[u8]) -> Refusal {
     match directives::nearest(name) {
         Some(meant) => format!("{BAD_DIRECTIVE}. Did you mean `{meant}`?").into(),
@@ -165,7 +165,8 @@ impl<'j> Loader<'j> {
         Ok(Vec::new())
     }
 
-    /// Users of included files are kept apart: each may be defined once there, and once in the main file.
+    /// Users of included files are kept separately: a user may be defined once there, and once in the
+    /// main file.
     fn file_only(
         &mut self,
         set: SetLine,
@@ -189,7 +190,8 @@ impl<'j> Loader<'j> {
     fn note_included(&mut self, row: &'static Directive, values: &[Vec<u8>]) {
         let Included { set, config } = &mut self.included;
         let write = if set.insert(row.name) { Write::Replace } else { Write::Add };
-        // It was taken already. A relative `dir` may be none here: then its value differs, and is written.
+        // The line was accepted before. A relative `dir` may fail here: then its value differs, and the
+        // directive is written.
         let _ = row.set(config, values, write);
     }
 
@@ -214,8 +216,8 @@ impl<'j> Loader<'j> {
         }
         self.config.normalise();
         self.included.config.normalise();
-        // A user of the main file takes the place of an included one: CONFIG REWRITE writes the users that
-        // have changed there.
+        // A user of the main file replaces an included one: CONFIG REWRITE writes users that have changed
+        // into the main file.
         let own = std::mem::take(&mut self.config.security.users);
         let is_own = |user: &&Vec<Text>| own.iter().any(|own| own.first() == user.first());
         let mut users = self.included.config.security.users.clone();

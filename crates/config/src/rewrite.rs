@@ -5,7 +5,7 @@
 //! are put after the last. A directive without a line is appended if it is not at its default.
 //!
 //! Included files are not changed. A directive that one of them sets gets a line only if its value has
-//! changed since, and that line stands after the last `include`, so that the next start takes it.
+//! changed since, and that line comes after the last `include`, so that the next start uses it.
 
 use std::collections::HashMap;
 use std::fs::{self, File, OpenOptions};
@@ -84,7 +84,7 @@ struct Wanted {
     places: usize,
     used: usize,
     is_default: bool,
-    /// Lines before an `include` would be overridden by it.
+    /// Lines before an `include` would be overridden by the included file.
     after_includes: bool,
 }
 
@@ -166,8 +166,8 @@ fn wanted(config: &Config, included: &Included, replacements: &[Replacement]) ->
             lines: row.lines(config),
             places: 0,
             used: 0,
-            // The default of `dir` is where the process was started: always written,
-            // or it would depend on that.
+            // The default of `dir` is the directory in which the process was started. It is always
+            // written, since it would otherwise depend on that directory.
             is_default: row.name != "dir" && row.is_default(config, &defaults),
             after_includes: false,
         }
@@ -183,18 +183,18 @@ fn wanted(config: &Config, included: &Included, replacements: &[Replacement]) ->
     settings.chain(replaced).collect()
 }
 
-/// Directives whose lines do not simply replace what earlier ones have set, and the line that takes it
-/// back: lines of `save` add to it, and no server to follow is no line.
+/// Directives that a new line does not simply replace, and the line that resets them: `save` lines add
+/// to earlier ones, and a server without a primary has no `replicaof` line.
 const TAKEN_BACK: [(&str, &str); 2] = [("save", "\"\""), ("replicaof", "no one")];
 
-/// What a directive wants that an included file sets, too.
+/// The lines for a directive that an included file sets, too.
 fn wanted_of_included(row: &'static Directive, config: &Config, included: &Included) -> Wanted {
     let mut lines = row.lines(config);
     let is_same = row.is_default(config, &included.config);
     let taken_back = TAKEN_BACK.iter().find(|(name, _)| *name == row.name);
     if let Some((_, taken_back)) = taken_back {
         if is_same {
-            // A second time they would add to themselves.
+            // Written a second time, these lines would add to the included ones.
             lines.clear();
         } else if lines.first().is_none_or(|first| first != taken_back) {
             lines.insert(0, (*taken_back).to_owned());

@@ -35,7 +35,7 @@ impl Store {
         Self::loaded(config, file, Included::default())
     }
 
-    /// The same with what the files say that `file` includes.
+    /// Like [`Self::new`], with the settings of the files that `file` includes.
     pub(super) fn loaded(config: Config, file: Option<PathBuf>, included: Included) -> Self {
         Self { current: Arc::new(config), file, included }
     }
@@ -170,8 +170,8 @@ impl Store {
     }
 
     /// CONFIG REWRITE: brings the file up to date, keeping comments and the order of lines.
-    /// `replacements` are lines whose owner is not the configuration (`user`). What included files set
-    /// is left out, unless it has changed.
+    /// `replacements` are lines that the configuration does not own (`user`). A directive that included
+    /// files set is left out, unless its value has changed.
     ///
     /// The new text is written beside the file, flushed, and renamed over it:
     /// a crash leaves one of the two whole.

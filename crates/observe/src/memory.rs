@@ -12,10 +12,10 @@ pub fn used() -> u64 {
 }
 
 /// How many bytes more than `max` are used. Three kinds of memory do not count. O(threads).
-///  - Memory that this thread has given up and is about to free: eviction would go on for memory
-///    that is free already.
-///  - Memory that is set aside: by long commands, and for replies that are held back.
-///  - Output that clients have not taken: no client can have keys evicted by not reading.
+/// - Memory that this thread has released and is about to free: otherwise eviction would continue for
+///   memory that will be free anyway.
+/// - Memory that is set aside: by long commands, and for replies that are held back.
+/// - Output that clients have not read: a client must not cause evictions by not reading.
 #[inline]
 pub fn above(max: u64) -> u64 {
     let used = used();
@@ -27,8 +27,8 @@ pub fn above(max: u64) -> u64 {
     used.saturating_sub(passing).saturating_sub(max)
 }
 
-/// Bytes that are used and do not count in [`above`], but for those that this thread is about to
-/// free: output that clients have not taken, and memory that is set aside. O(threads).
+/// Bytes that are used and do not count in [`above`], apart from those that this thread is about to
+/// free: output that clients have not read, and memory that is set aside. O(threads).
 pub fn not_counted_for_eviction() -> u64 {
     alloc::bytes_set_aside().saturating_add(unread_bytes())
 }

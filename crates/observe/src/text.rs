@@ -49,7 +49,7 @@ impl Text {
         self.0.push_str(itoa::Buffer::new().format(number));
     }
 
-    /// A number within a line that may be below zero.
+    /// A number within a line; it may be negative.
     pub fn push_signed(&mut self, number: i64) {
         self.0.push_str(itoa::Buffer::new().format(number));
     }

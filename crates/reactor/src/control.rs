@@ -117,7 +117,7 @@ impl Control {
         self.slab.get(token).map_or(0, Connection::unsent)
     }
 
-    /// Bytes of memory that the connection's output takes, shared bytes in full; 0 for a stale token.
+    /// Bytes of memory of the connection's output, with shared bytes in full; 0 for a stale token.
     #[inline]
     #[must_use]
     pub fn output_memory(&self, token: Token) -> usize {
@@ -130,8 +130,8 @@ impl Control {
         })
     }
 
-    /// Counts shared bytes as unread memory that only this connection's output holds any more.
-    /// O(shared pieces).
+    /// Counts shared bytes that now only this connection's output holds as unread memory. O(shared
+    /// pieces).
     pub fn count_orphans(&mut self, token: Token) {
         if let Some(connection) = self.slab.get_mut(token) {
             connection.output.count_orphans();

@@ -17,7 +17,7 @@
 //! | `handler` | what a worker implements |
 //! | `control`, `connection` | the connections and everything a handler may do to them |
 //! | `output`, `token` | bytes to send; names of connections |
-//! | `unread` | how much memory waits for peers to take it |
+//! | `unread` | memory of output that peers have not read |
 //! | `reactor`, `accept` | the round, the choice of back end; new connections |
 //! | `epoll`, `uring` | the back ends |
 //! | `pace` | when requests gather before they are waited for |

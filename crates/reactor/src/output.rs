@@ -11,9 +11,9 @@
 //! Copied bytes lie in one `Vec`, so appending a small reply is a plain `extend_from_slice`, and a
 //! slow reader of small messages costs no allocation per message. Shared segments are referred to,
 //! not copied; each stands before the byte `at`. When the `Vec` would grow beyond [`CHUNK_BYTES`],
-//! it is filled, becomes a shared segment itself, and a new one begins: what is queued for a client
-//! that does not read is not copied again to grow, takes no more memory than its bytes and one
-//! buffer, and is given back piece by piece as it is sent.
+//! it is filled, becomes a shared segment itself, and a new one begins. So output queued
+//! for a client that does not read is never copied to grow, uses no more memory than its bytes and one
+//! buffer, and is freed piece by piece as it is sent.
 //!
 //! The memory counts as unread ([`crate::unread_bytes`]): all buffers but small ones, and shared
 //! segments once [`Output::count_orphans`] has found that this output alone holds them.
@@ -35,9 +35,9 @@ use std::sync::Arc;
 /// copying 2 KiB.
 pub const SHARED_BYTES_MIN: usize = 2048;
 
-/// A buffer of this many copied bytes does not grow, but is followed by another.
+/// A buffer with this many copied bytes does not grow; another one follows it.
 const CHUNK_BYTES: usize = 64 * 1024;
-/// Bytes that are appended at once take one buffer up to this size.
+/// Bytes that are appended together share one buffer up to this size.
 const ONE_BUFFER_MAX: usize = 4 * CHUNK_BYTES;
 
 /// Bytes owned elsewhere that can be sent without a copy. They must not change while shared, which
@@ -47,7 +47,7 @@ pub enum Shared {
     Vec(Arc<Vec<u8>>),
     Boxed(Arc<Box<[u8]>>),
     Slice(Arc<[u8]>),
-    /// Made to be sent only.
+    /// Created for sending only.
     Output(Arc<OutputBytes>),
     Static(&'static [u8]),
 }
@@ -65,7 +65,7 @@ impl Shared {
         }
     }
 
-    /// Whether this is the last reference to bytes that were made for something else.
+    /// Whether this is the last reference to bytes that were created for another purpose.
     fn is_orphan(&self) -> bool {
         match self {
             Shared::Vec(bytes) => Arc::strong_count(bytes) == 1,
@@ -112,7 +112,7 @@ struct Placed {
     data: Shared,
     start: usize,
     end: usize,
-    /// Its memory, once this output alone holds it.
+    /// Counts its memory, once only this output holds it.
     count: Count,
 }
 
@@ -158,7 +158,7 @@ impl Output {
         self.count_buffer();
     }
 
-    /// Counts the open buffer with the capacity that it has now.
+    /// Updates the count of the open buffer to its present capacity.
     #[inline]
     fn count_buffer(&mut self) {
         let capacity = self.bytes.capacity();
@@ -167,16 +167,16 @@ impl Output {
         }
     }
 
-    /// Counts shared segments that only this output holds any more: values that were replaced since
-    /// they were queued. O(segments).
+    /// Counts shared segments that now only this output holds: values that were replaced in the
+    /// keyspace since they were queued. O(segments).
     pub(crate) fn count_orphans(&mut self) {
         for placed in self.shared.iter_mut().filter(|placed| placed.data.is_orphan()) {
             placed.count.set(placed.data.as_slice().len());
         }
     }
 
-    /// Bytes of memory: those queued, shared ones in full, and the rest of the open buffer. Up to
-    /// one buffer more is held until its last byte is sent. O(1).
+    /// Bytes of memory: queued bytes, with shared ones in full, and the free part of the open buffer.
+    /// Until the last byte is sent, one more buffer may be held. O(1).
     pub(crate) fn memory(&self) -> usize {
         let places = self.shared.capacity() * size_of::<Placed>();
         self.bytes.capacity() + self.shared_len + places
@@ -210,9 +210,8 @@ impl Output {
         self.bytes.extend_from_slice(rest);
     }
 
-    /// Makes room for bytes that do not fit, and returns those that are still to be appended. Up to
-    /// half a chunk the buffer doubles, then it becomes a whole one; a full one is followed by
-    /// another.
+    /// Makes room for bytes that do not fit, and returns those that are still to be appended. A buffer
+    /// up to half a chunk doubles, then it becomes a whole chunk; a full chunk is followed by another.
     #[cold]
     fn make_room<'b>(&mut self, mut bytes: &'b [u8]) -> &'b [u8] {
         loop {

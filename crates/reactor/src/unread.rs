@@ -1,7 +1,7 @@
-//! Memory of output that peers have not taken, counted so that a limit of memory can leave it out.
+//! Memory of output that peers have not read, counted so that a memory limit can exclude it.
 //!
-//! Each thread counts on a cache line of its own, with plain loads and stores. A thread that frees
-//! what another has counted goes negative; the sum is right. Buffers of up to
+//! Each thread counts on its own cache line, with plain loads and stores. The counter of a thread that
+//! frees memory which another thread has counted goes negative; the sum is right. Buffers of up to
 //! [`UNCOUNTED_BYTES_MAX`] are not counted: most outputs never need more.
 //!
 //! Invariant: counter `i` below [`THREADS_MAX`] is written by the one thread that drew `i`; the last
@@ -11,9 +11,9 @@ use std::cell::Cell;
 use std::ops::Deref;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 
-/// Threads with a counter of their own.
+/// Threads with their own counter.
 const THREADS_MAX: usize = 256;
-/// Buffers that are not counted, so that ordinary requests and replies pay nothing.
+/// Buffers up to this size are not counted, so that ordinary requests and replies have no overhead.
 pub(crate) const UNCOUNTED_BYTES_MAX: usize = 4096;
 
 #[repr(align(128))]
@@ -51,8 +51,8 @@ fn add(change: u64) {
     }
 }
 
-/// Bytes of memory that exist only because peers have not taken them: buffers of outputs, and
-/// shared bytes that no other owner has any more. O(threads so far).
+/// Bytes of memory that exist only because peers have not read them: output buffers, and shared bytes
+/// without any other owner. O(threads so far).
 #[must_use]
 pub fn unread_bytes() -> u64 {
     let used = THREADS.load(Relaxed).min(THREADS_MAX);
@@ -62,7 +62,7 @@ pub fn unread_bytes() -> u64 {
     if sum > i64::MAX as u64 { 0 } else { sum }
 }
 
-/// A number of bytes that is counted as unread until it is dropped.
+/// A number of bytes counted as unread until it is dropped.
 #[derive(Debug, Default)]
 pub(crate) struct Count(usize);
 
@@ -84,7 +84,7 @@ impl Drop for Count {
     }
 }
 
-/// Bytes that are made to be sent and for nothing else. They are counted as unread while they exist.
+/// Bytes created only for sending. They count as unread while they exist.
 #[derive(Debug)]
 pub struct OutputBytes {
     bytes: Vec<u8>,
@@ -114,7 +114,7 @@ mod tests {
     use crate::output::Output;
     use std::sync::Arc;
 
-    /// Other tests of this crate count meanwhile, but nothing near this size.
+    /// Other tests of this crate run at the same time, but count far fewer bytes.
     const BIG: usize = 1 << 30;
 
     fn about(bytes: usize) -> bool {

@@ -76,7 +76,7 @@ pub trait Host {
     /// Writes to the log.
     fn log(&self, level: u8, line: &[u8]);
 
-    /// The code of a library was compiled and is run now.
+    /// The code of a library was compiled and is now running.
     fn library_begins(&self) {}
 
     /// Asked every some steps of a script.

@@ -1,5 +1,5 @@
-//! Lua 5.1 source as Luau: what both read in different ways is written so that Luau reads what Lua
-//! 5.1 means. Lines keep their numbers.
+//! Rewrites Lua 5.1 source for Luau: syntax that the two read in different ways is written so that Luau
+//! reads the meaning of Lua 5.1. Line numbers stay the same.
 //!
 //! | Lua 5.1 | written for Luau |
 //! |---|---|
@@ -10,18 +10,19 @@
 //! | `\r`, `\n`, `\r\n` and `\n\r` end a line | `\n` |
 //! | hexadecimal numbers beyond 64 bits and with an exponent | the same number, decimal |
 //!
-//! Source that only Luau reads, with types or `` `x{1}` ``, is passed on as well as possible: an
-//! error in it is for Luau to find.
+//! Source that only Luau accepts, with types or `` `x{1}` ``, is passed on as it is where possible:
+//! Luau reports its errors.
 
 use crate::libraries::strtod;
 use std::borrow::Cow;
 
-/// The function that makes the table `arg`. The prelude finds it for this name, which no table has.
+/// The function that creates the table `arg`. The prelude looks it up under this name, which no table
+/// has.
 pub(crate) const ARG_TABLE: &str = "__lua51_arg";
-/// The largest hexadecimal number that Luau reads has so many digits.
+/// Number of digits of the largest hexadecimal number that Luau reads.
 const HEX_DIGITS_MAX: usize = 16;
 
-/// Source for Luau that means what `source` means in Lua 5.1. O(source)
+/// Returns source for Luau with the meaning that `source` has in Lua 5.1. O(source)
 pub(crate) fn to_luau(source: &[u8]) -> Cow<'_, [u8]> {
     if !may_differ(source) {
         return Cow::Borrowed(source);
@@ -33,7 +34,7 @@ pub(crate) fn to_luau(source: &[u8]) -> Cow<'_, [u8]> {
     }
 }
 
-/// Whether the source has any of the characters of what is written in another way.
+/// Whether the source contains anything that may have to be rewritten.
 fn may_differ(source: &[u8]) -> bool {
     source.iter().any(|byte| matches!(byte, b'\\' | b'\r' | 0))
         || source.windows(3).any(|three| three == b"arg")
@@ -56,7 +57,7 @@ fn with_unix_lines(source: &[u8]) -> Cow<'_, [u8]> {
     Cow::Owned(out)
 }
 
-/// What ends with `end` or `until`.
+/// A block, which ends with `end` or `until`.
 enum Block {
     Plain,
     Function(Function),
@@ -66,7 +67,7 @@ struct Function {
     /// Where `arg` is declared, in the output. Absent without a parameter `...`.
     arg_at: Option<usize>,
     names_arg: bool,
-    /// In its own code, not that of functions within it. In Lua 5.1 `arg` is nil then.
+    /// Whether its own code uses `...`, apart from nested functions. In Lua 5.1 `arg` is nil then.
     uses_dots: bool,
 }
 
@@ -77,7 +78,7 @@ struct Header {
     has_dots: bool,
 }
 
-/// What the token before was, as far as it says what the next one is.
+/// The previous token, as far as it determines the kind of the next one.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Before {
     /// The next token may begin a statement.
@@ -112,7 +113,7 @@ impl<'s> Translation<'s> {
         }
     }
 
-    /// The translation; nothing for source with what only Luau knows.
+    /// The translation; `None` for source with syntax that only Luau has.
     fn run(mut self) -> Option<Vec<u8>> {
         while let Some(&first) = self.rest().first() {
             match first {
@@ -145,7 +146,7 @@ impl<'s> Translation<'s> {
         self.at += len;
     }
 
-    /// Copies text in which a NUL is only a character that nobody reads.
+    /// Copies a comment; a NUL becomes a space.
     fn copy_comment(&mut self, len: usize) {
         let text = self.rest()[..len].iter();
         self.out.extend(text.map(|&byte| if byte == 0 { b' ' } else { byte }));
@@ -157,7 +158,7 @@ impl<'s> Translation<'s> {
         self.copy(1);
         while let Some(&byte) = self.rest().first() {
             match (byte, self.rest().get(1)) {
-                // The end; or an error that Luau finds as well.
+                // The end of the string, or an error that Luau detects as well.
                 (b'\n', _) => return,
                 (_, _) if byte == quote => return self.copy(1),
                 (b'\\', Some(b'x' | b'u' | b'z')) => {
@@ -192,7 +193,7 @@ impl<'s> Translation<'s> {
             return self.copy(len);
         }
         if let Some(after) = text.strip_prefix(b"\n") {
-            // The first line does not belong to the text.
+            // The newline after the bracket does not belong to the text.
             self.out.push(b'\n');
             text = after;
         }
@@ -218,7 +219,7 @@ impl<'s> Translation<'s> {
         self.copy_comment(len);
     }
 
-    /// A number, read as far as Lua 5.1 does.
+    /// Copies a number, read as far as Lua 5.1 reads it.
     fn number(&mut self) {
         self.before = Before::Statement;
         let rest = self.rest();
@@ -249,7 +250,7 @@ impl<'s> Translation<'s> {
         }
     }
 
-    /// `.`, `..`, `...` or a number that begins with a point.
+    /// Copies `.`, `..`, `...` or a number that begins with a point.
     fn dots(&mut self) {
         match self.rest() {
             [b'.', b'.', b'.', ..] => {
@@ -286,7 +287,7 @@ impl<'s> Translation<'s> {
         match &rest[..len] {
             b"function" => self.header = Some(Header::default()),
             b"do" | b"repeat" => self.blocks.push(Block::Plain),
-            // Luau has expressions with `if`, which have no `end`.
+            // Luau has `if` expressions, which have no `end`.
             b"if" => {
                 if before != Before::Operator {
                     self.blocks.push(Block::Plain);
@@ -323,7 +324,7 @@ impl<'s> Translation<'s> {
         match mark {
             b'(' => header.parentheses += 1,
             b')' if header.parentheses <= 1 => {
-                // What only Luau has, a type of the results, would end up elsewhere.
+                // A return type, which only Luau has, would end up elsewhere.
                 let next = self.source[self.at..].iter().find(|byte| !byte.is_ascii_whitespace());
                 let has_arg = header.has_dots && next != Some(&b':');
                 self.blocks.push(Block::Function(Function {
@@ -346,7 +347,7 @@ impl<'s> Translation<'s> {
         }
     }
 
-    /// The output with the declarations of `arg`.
+    /// The output with the declarations of `arg` inserted.
     fn with_declarations(mut self) -> Vec<u8> {
         if self.declared.is_empty() {
             return self.out;
@@ -375,12 +376,13 @@ fn as_function(block: &mut Block) -> Option<&mut Function> {
     }
 }
 
-/// What stands where `[[…]]` or `[==[…]==]` may begin.
+/// The result of looking for a long bracket, `[[…]]` or `[==[…]==]`.
 enum LongBracket {
     None,
-    /// The rest of the source belongs to it, which is an error.
+    /// The bracket is not closed, which is an error.
     Unclosed,
-    /// Where the text within begins and ends. The bracket after it is as long as the one before.
+    /// Where the text between the brackets begins and ends. The closing bracket has the length of the
+    /// opening one.
     Closed {
         begin: usize,
         end: usize,

@@ -52,14 +52,14 @@ pub struct Launch {
 
 impl Launch {
     /// A server of `program`: no persistence, DEBUG and protected settings allowed, and no wait for
-    /// replicas before it ends, as the tests need them.
+    /// replicas at shutdown, as the tests need them.
     pub fn new(program: Program) -> Launch {
         Launch::bare(program)
             .set("save", "")
             .set("appendonly", "no")
             .set("enable-debug-command", "yes")
             .set("enable-protected-configs", "yes")
-            // The servers of a test end in any order, and links between them may be held up.
+            // The servers of a test exit in any order, and links between them may be blocked.
             .set("shutdown-timeout", "0")
     }
 

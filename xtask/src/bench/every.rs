@@ -247,7 +247,7 @@ fn name_of(command: &str) -> String {
     }
 }
 
-/// The command as reports name it.
+/// The command's name in reports.
 fn shown(command: &str) -> String {
     format!("`{}`", command.replace("__rand_int__", "N"))
 }
@@ -282,12 +282,12 @@ fn is_known(server: &Server, command: &[&str]) -> Result<bool> {
     Ok(true)
 }
 
-/// Every data command next to the peer, which none may exceed.
+/// Compares every data command with the peer, which no command may exceed.
 pub(crate) fn every(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
     measure(setup, report, Limit::Ratio(1.0), &|_| true)
 }
 
-/// Measures the cases whose command `wanted` accepts; each owes `limit`.
+/// Measures the cases whose command `wanted` accepts; each must stay within `limit`.
 pub(crate) fn measure(
     setup: &Setup<'_>,
     report: &mut Report,

@@ -1,12 +1,12 @@
-//! Every data command of this tree next to the build of a recorded commit.
+//! Compares every data command of this tree with the build of a recorded commit.
 //!
-//! Instruction counts do not show everything: a store that has to leave the processor's buffer before
-//! it can be read, or a branch that became a dependency, costs time without costing instructions. So
-//! the recorded build runs in turns with the present one, on the same CPU, and each command's CPU time
-//! is compared.
+//! Instruction counts do not show everything: a store that must leave the processor's buffer before it
+//! can be read, or a branch that became a dependency, costs time without costing instructions. So the
+//! recorded build and the present one run in turns on the same CPU, and each command's CPU time is
+//! compared.
 //!
 //! `benches/recorded-commit` names the commit. A change that makes a command slower for a good reason
-//! moves it, and its commit message says why.
+//! updates that file, and the commit message gives the reason.
 
 use super::report::{Limit, Report};
 use super::sides::{Sides, release_binary};
@@ -19,14 +19,14 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// A command's CPU time over that of the recorded build.
+/// The largest accepted ratio of a command's CPU time to that of the recorded build.
 const RATIO_MAX: f64 = 1.15;
-/// Rounds of the first look at all commands, and of the second at those that seemed slower.
+/// Rounds of the first pass over all commands, and of the second pass over those that seemed slower.
 const ROUNDS: usize = 5;
 const ROUNDS_AGAIN: usize = 11;
 
 /// Compares the builds. A command fails if it exceeds [`RATIO_MAX`] twice, the second time over more
-/// rounds: on a shared machine one of two hundred commands exceeds it by chance.
+/// rounds: on a shared machine about one of two hundred commands exceeds it by chance.
 #[expect(clippy::print_stdout, reason = "the table is the output of the command")]
 pub(crate) fn compare_with_recorded() -> Result<bool> {
     let _widened = Sides::check_machine()?;
@@ -52,7 +52,7 @@ pub(crate) fn compare_with_recorded() -> Result<bool> {
     Ok(second.missed().next().is_none())
 }
 
-/// The commit that `benches/recorded-commit` names.
+/// The commit named in `benches/recorded-commit`.
 fn recorded_commit(root: &Path) -> Result<String> {
     let path = root.join("benches/recorded-commit");
     let text = fs::read_to_string(&path).with_context(|| path.display().to_string())?;
@@ -63,7 +63,7 @@ fn recorded_commit(root: &Path) -> Result<String> {
     Ok(commit.to_owned())
 }
 
-/// The server of that commit, built for release in a work tree of its own and kept for the next time.
+/// The server of that commit, built for release in its own work tree and kept for later runs.
 fn build_of(root: &Path, commit: &str) -> Result<PathBuf> {
     let tree = root.join("target/recorded").join(commit);
     let server = tree.join("target/release/brisk-server");

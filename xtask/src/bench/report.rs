@@ -77,7 +77,7 @@ impl Report {
         self.add(Row { what: what.into(), unit, ours, theirs: None, limit });
     }
 
-    /// The rows that miss their limit.
+    /// The rows that exceed their limit.
     pub(crate) fn missed(&self) -> impl Iterator<Item = &Row> {
         self.rows.iter().filter(|row| row.limit.kept(row) == Some(false))
     }

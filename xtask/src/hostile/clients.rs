@@ -6,7 +6,7 @@ use brisk_testkit::random::Random;
 use std::io::{Read, Write};
 use std::sync::atomic::Ordering;
 
-/// Commands that end the server or lock its operator out are not for them.
+/// Commands that stop the server or lock its operator out are excluded.
 pub(super) fn may_run(name: &str) -> bool {
     let kept_back =
         ["shutdown", "acl|", "config|", "debug", "client|pause", "module|", "replicaof", "slaveof"];
@@ -25,7 +25,7 @@ pub(super) fn encoded<W: AsRef<[u8]>>(words: &[W]) -> Vec<u8> {
     bytes
 }
 
-/// Runs commands on one connection after the other.
+/// Runs commands, on one connection after another.
 pub(super) fn run(round: &Round<'_>, mut random: Random) {
     let mut calls = Generator::of_all(round.table, Random::new(random.bits()));
     let mut replies = vec![0; 1 << 16];

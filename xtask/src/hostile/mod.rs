@@ -1,9 +1,9 @@
 //! `cargo xtask hostile`: one server between a hostile primary, hostile replicas and ordinary clients.
 //!
-//! The server must outlive all of them. Each round has settings of its own, drawn from its seed. During a
-//! round the server is a replica of [`primary`] or a primary of its own, in turns. [`replica`] attaches to it
-//! and sends what no replica sends, and [`clients`] run random commands. A round ends with SIGTERM and a
-//! start from the files that it left, which must succeed.
+//! The server must survive all of them. Each round has its own settings, drawn from its seed. During a round
+//! the server is alternately a replica of [`primary`] and a primary itself. [`replica`] connects to it and
+//! sends requests that no replica sends, and [`clients`] run random commands. A round ends with SIGTERM and a
+//! restart from the files left on the disk, which must succeed.
 
 mod clients;
 mod primary;
@@ -21,13 +21,13 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How long a round lasts; its start and end take a second or two.
+/// Duration of a round; its start and shutdown take a second or two.
 const ROUND: Duration = Duration::from_secs(20);
-/// How long the server may leave a PING without a reply. Scripts may run for `busy-reply-threshold`.
+/// How long a PING may remain without a reply. Scripts may run for `busy-reply-threshold`.
 const SILENCE_MAX: Duration = Duration::from_secs(60);
-/// How often the role changes, and commands of an operator are sent.
+/// How often the role changes and operator commands are sent.
 const STEP: Duration = Duration::from_millis(300);
-/// How the log reports a panic.
+/// The text with which the log reports a panic.
 const PANICKED: &str = "This is a defect of Brisk";
 const CLIENTS: u64 = 2;
 const REPLICAS: u64 = 2;
@@ -37,7 +37,7 @@ struct Round<'t> {
     table: &'t Table,
     address: String,
     over: AtomicBool,
-    /// Connections of the hostile primary, of hostile replicas, and commands of clients.
+    /// Numbers of connections of the hostile primary and of hostile replicas, and of client commands.
     links: AtomicU64,
     attached: AtomicU64,
     commands: AtomicU64,
@@ -48,20 +48,21 @@ impl Round<'_> {
         self.over.load(Ordering::Relaxed)
     }
 
-    /// A connection to the server that does not wait for it for ever.
+    /// A connection to the server with a time limit for every wait.
     fn connect(&self) -> Option<TcpStream> {
         let stream = TcpStream::connect(&self.address).ok()?;
         limit(&stream).then_some(stream)
     }
 }
 
-/// Gives reads and writes of a connection an end.
+/// Sets time limits for reads and writes of a connection.
 fn limit(stream: &TcpStream) -> bool {
     let end = Some(Duration::from_millis(500));
     stream.set_read_timeout(end).is_ok() && stream.set_write_timeout(end).is_ok()
 }
 
-/// Runs rounds until the time is over; `Ok(false)` if the server ended, fell silent or did not start again.
+/// Runs rounds until the time is over; `Ok(false)` if the server exited, stopped replying or did not
+/// restart.
 pub(crate) fn main(options: &Options) -> Result<bool> {
     let mut seed: u64 = options.number("seed", 1)?;
     let minutes: f64 = options.number("minutes", 1.0)?;
@@ -148,7 +149,7 @@ fn round(seed: u64, backend: &str, table: &Table) -> Result<[u64; 3]> {
     Ok([&round.links, &round.attached, &round.commands].map(|count| count.load(Ordering::Relaxed)))
 }
 
-/// Changes the server's role and looks whether it lives, until the round ends.
+/// Changes the server's role and checks that it is alive, until the round ends.
 fn operate(round: &Round<'_>, server: &mut Server, random: &mut Random, port: u16) -> Result<()> {
     let end = Instant::now() + ROUND;
     let mut heard = Instant::now();
@@ -157,7 +158,7 @@ fn operate(round: &Round<'_>, server: &mut Server, random: &mut Random, port: u1
         if !server.is_running() {
             bail!("the server ended");
         }
-        // A build with debug assertions goes on without the thread that panicked.
+        // A build with debug assertions continues without the thread that panicked.
         if server.log().contains(PANICKED) {
             bail!("a thread panicked");
         }
@@ -185,7 +186,8 @@ fn operate(round: &Round<'_>, server: &mut Server, random: &mut Random, port: u1
     Ok(())
 }
 
-/// Sends a command of the operator. Its reply may take longer than this waits: a comparison, for one.
+/// Sends an operator command. Its reply, to a comparison for example, may take longer than this
+/// function waits.
 fn send(round: &Round<'_>, act: &str) {
     let Some(mut stream) = round.connect() else { return };
     let mut reply = [0; 4096];
@@ -195,7 +197,7 @@ fn send(round: &Round<'_>, act: &str) {
     }
 }
 
-/// Ends the server as an operator would, and starts it from its files.
+/// Shuts the server down as an operator would, and restarts it from its files.
 fn restart(launch: &Launch, mut server: Server) -> Result<()> {
     server.signal("TERM");
     let end = Instant::now() + SILENCE_MAX;
@@ -215,7 +217,7 @@ fn restart(launch: &Launch, mut server: Server) -> Result<()> {
     Ok(())
 }
 
-/// The end of the log, from a panic on if there was one.
+/// The last part of the log, from a panic on if there was one.
 fn tail(server: &Server) -> String {
     const LINES: usize = 60;
     let log = server.log();

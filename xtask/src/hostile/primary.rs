@@ -1,5 +1,5 @@
-//! A primary that sends anything: damaged snapshots, offsets at the ends of their type, commands that no
-//! primary sends, and an end at any byte.
+//! A primary that sends anything: damaged snapshots, offsets at the limits of their type, commands that
+//! no primary sends, and a close after any byte.
 
 use super::clients::encoded;
 use super::{Round, limit};
@@ -11,13 +11,13 @@ use std::net::{TcpListener, TcpStream};
 use std::sync::atomic::Ordering;
 use std::{fs, thread};
 
-/// A dataset without keys, whose checksum is not checked.
+/// A dataset without keys; its checksum is not verified.
 const EMPTY: &[u8] = b"REDIS0009\xff\0\0\0\0\0\0\0\0";
 /// The longest fixture that is sent.
 const SNAPSHOT_BYTES_MAX: u64 = 100_000;
 const ID: &str = "0123456789abcdef0123456789abcdef01234567";
 
-/// Numbers at which arithmetic may go wrong.
+/// Numbers at which arithmetic may overflow.
 pub(super) const NUMBERS: &[&str] = &[
     "0",
     "1",
@@ -51,7 +51,7 @@ pub(super) const NUMBERS: &[&str] = &[
     "00",
 ];
 
-/// Serves every connection in a thread of its own until the round is over.
+/// Serves every connection in its own thread until the round is over.
 pub(super) fn accept(round: &Round<'_>, listener: &TcpListener, random: &Random) {
     let snapshots = snapshots();
     thread::scope(|scope| {
@@ -136,7 +136,7 @@ fn serve(
     Some(())
 }
 
-/// A request of the server, as an array or inline.
+/// Reads a request of the server, as an array or inline.
 fn request(reader: &mut impl BufRead) -> Option<Vec<String>> {
     let mut line = String::new();
     (reader.read_line(&mut line).ok()? > 0).then_some(())?;
@@ -155,7 +155,7 @@ fn request(reader: &mut impl BufRead) -> Option<Vec<String>> {
     Some(words)
 }
 
-/// A snapshot with its header; some are damaged, cut off or of another length than they say.
+/// A snapshot with its header; some are damaged, truncated or of another length than announced.
 fn snapshot(random: &mut Random, snapshots: &[Vec<u8>]) -> Vec<u8> {
     let mut data = random.pick(snapshots).clone();
     match random.below(8) {
@@ -167,7 +167,7 @@ fn snapshot(random: &mut Random, snapshots: &[Vec<u8>]) -> Vec<u8> {
             }
         }
         2 => {
-            // The auxiliary field that says at which database the stream stands.
+            // The auxiliary field with the database that the stream has selected.
             let number = random.pick(NUMBERS);
             let mut field = b"\xfa\x0erepl-stream-db".to_vec();
             field.push(number.len() as u8);

@@ -1,5 +1,5 @@
-//! A replica that says what no replica says: offsets it cannot have, reports about databases that do not
-//! exist, requests in the middle of a synchronization.
+//! A replica that sends requests that no replica sends: offsets it cannot have, reports about databases
+//! that do not exist, requests in the middle of a synchronization.
 
 use super::Round;
 use super::clients::encoded;
@@ -8,7 +8,7 @@ use brisk_testkit::random::Random;
 use std::io::{Read, Write};
 use std::sync::atomic::Ordering;
 
-/// Attaches on one connection after the other.
+/// Connects as a replica, on one connection after another.
 pub(super) fn attach(round: &Round<'_>, mut random: Random) {
     let mut received = vec![0; 1 << 16];
     while !round.is_over() {

@@ -1,4 +1,4 @@
-//! Clients that do not read what they are sent, by kind of load, and the memory that they take.
+//! Memory that the server holds for clients that do not read, by kind of load.
 //! (P4, for all kinds of output)
 
 use super::finding::Figure;
@@ -15,38 +15,39 @@ use std::time::{Duration, Instant};
 pub(super) const EXPERIMENT: Experiment = Experiment {
     name: "unread",
     title: "Clients that do not read, by what they are sent",
-    what: "A client sends up to 128 MB of requests (16 MB short) and reads nothing, or is sent as much that \
-           others cause: invalidations, lines of MONITOR, published messages, the stream of a replica. By \
-           how much the server's memory grows for it. In parentheses the bound in MiB that Brisk promises \
-           with default settings; the replica's is that of the backlog, which all replicas share, and its \
-           output. CLIENT DURABILITY is Brisk's own command. Not from the articles.",
+    what: "A client sends up to 128 MB of requests (16 MB in a short run) and reads nothing, or other \
+           clients cause as much output for it: invalidations, lines of MONITOR, published messages, the \
+           stream of a replica. The value is the growth of the server's memory. In parentheses: the bound \
+           in MiB that Brisk promises with default settings; for a replica it is the backlog, which all \
+           replicas share, plus the replica's output. CLIENT DURABILITY is Brisk's own command. Not from \
+           the articles.",
     run,
 };
 
-/// Bytes that pass in one load: short, and in full.
+/// Bytes sent in one load: in a short run, and in a full run.
 const BYTES: (usize, usize) = (16 << 20, 128 << 20);
-/// Bytes that are sent at once.
+/// Bytes sent with one write.
 const PIECE_BYTES: usize = 256 << 10;
-/// How long nothing may move until the client counts as stalled.
+/// A client counts as stalled when no bytes have moved for this time.
 const STILL: Duration = Duration::from_millis(500);
 
-/// How output comes about.
+/// How output comes about: which connection causes it.
 enum Cause {
     /// The client itself sends these requests again and again.
     Itself(&'static [&'static [&'static str]]),
-    /// Another client sends this one.
+    /// Another client sends this command.
     Other(&'static [&'static str]),
 }
 
 struct Load {
     name: &'static str,
-    /// What the client sends first.
+    /// Requests that the client sends first.
     setup: &'static [&'static str],
     cause: Cause,
     bound_mib: f64,
 }
 
-/// Stands for a value of 1,000 bytes in a command.
+/// Placeholder for a value of 1,000 bytes in a command.
 const VALUE: &str = "<value>";
 
 const fn pipeline(name: &'static str, requests: &'static [&'static [&'static str]]) -> Load {
@@ -146,8 +147,8 @@ fn encoded(requests: &[&[&str]]) -> Vec<u8> {
     bytes
 }
 
-/// Sends a request again and again until so many bytes are sent or the server takes no more; the most
-/// memory that was in use.
+/// Repeats a request until `bytes` bytes are sent or the server accepts no more. Returns the peak
+/// memory in use.
 fn send(
     client: &mut TcpStream,
     request: &[u8],
@@ -172,7 +173,7 @@ fn send(
     Ok(most)
 }
 
-/// Sends a command again and again until so many bytes were sent; the most memory that was in use.
+/// Repeats a command until `bytes` bytes were sent. Returns the peak memory in use.
 fn cause(asker: &mut Asker, words: &[&str], value: &str, bytes: usize) -> Result<f64, String> {
     let mut most: f64 = 0.0;
     for first in (0..bytes / value.len()).step_by(PIECE_BYTES / value.len()) {
@@ -198,7 +199,7 @@ fn cause(asker: &mut Asker, words: &[&str], value: &str, bytes: usize) -> Result
     Ok(most)
 }
 
-/// Waits until the server has noticed that the client is gone.
+/// Waits until the server has noticed that the client has disconnected.
 fn await_clients(asker: &mut Asker) -> Result<(), String> {
     let begun = Instant::now();
     while info(asker, "clients", "connected_clients")? != "1" && begun.elapsed() < 10 * STILL {

@@ -18,7 +18,7 @@ use std::io::{BufRead, BufReader, ErrorKind, Read, Result as IoResult, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-/// The end of `--help`.
+/// The last part of `--help`.
 const OPTIONS: &str = "
 Checks whether a server can load append-only files: a manifest with all files that it
 names, or one file. Exit code: 0 if they can be loaded or were repaired, 1 if not.
@@ -197,8 +197,8 @@ fn check_listed(path: &Path, repair: Repair, terminal: &mut Terminal<'_>) -> Res
     Ok(writeln!(terminal.out, "All AOF files and manifest are valid")?)
 }
 
-/// A base that should be an RDB file and is none. It is read as commands, as Redis does, but nothing that
-/// is found there makes it whole, and cutting it would not either.
+/// A base that should be an RDB file and is not. It is read as commands, as Redis does, but it is invalid
+/// whatever it contains, and truncating it would not repair it.
 fn check_lost_base(
     base: &ManifestFile,
     directory: &Path,

@@ -29,7 +29,7 @@ pub(crate) fn run(mode: &Mode, session: &mut Session) -> i32 {
         Mode::IntrinsicLatency => intrinsic::run(&session.options),
         Mode::Eval => eval::run(session),
         _ => {
-            // With a refused password, database or protocol a mode would read the wrong data.
+            // If the password, database or protocol is refused, a mode would read the wrong data.
             if session.connect(Loudness::Loud).is_err() {
                 return 1;
             }

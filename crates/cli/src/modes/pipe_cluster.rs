@@ -1,9 +1,10 @@
-//! `--pipe` with `-c`: each request goes to the node of a cluster that answers for its key.
+//! `--pipe` with `-c`: each request goes to the cluster node that serves its key.
 //!
-//! Requests are sent in batches, and a batch ends before the next begins. So requests for one key keep
-//! their order, also while slots move: a node redirects them in order, and they are sent again in that order
-//! before any later one. Where the key of a request is, the server says: by COMMAND, or, where the arguments
-//! decide, by COMMAND GETKEYS. A request without a key goes to the node that the command line names.
+//! Requests are sent in batches, and a batch completes before the next one begins. So requests for one key
+//! keep their order, even while slots move: a node redirects them in order, and they are sent again in that
+//! order before any later request. The server reports where the key of a request is: by COMMAND or, if that
+//! depends on the arguments, by COMMAND GETKEYS. A request without a key goes to the node named on the
+//! command line.
 
 use super::{lost, pipe};
 use crate::link::{Link, LinkError};
@@ -20,32 +21,32 @@ use std::collections::{HashMap, VecDeque};
 use std::io::{self, Read, Write};
 use std::time::{Duration, Instant};
 
-/// Bytes that are read at once, and so, but for a longer request, the bytes of a batch.
+/// The size of one read, and so of a batch, unless a single request is longer.
 const BATCH_BYTES: usize = 256 * 1024;
 const SLOTS: usize = 16_384;
-/// How often one request is sent to another node before its redirection counts as an error.
+/// A request that was redirected more often than this counts as an error.
 const REDIRECTIONS_MAX: u32 = 16;
-/// How often it is looked whether all nodes have fallen silent.
+/// Interval between checks whether all nodes have stopped replying.
 const LOOK: Timespec = Timespec { tv_sec: 1, tv_nsec: 0 };
 
-/// Where the first key of a command is.
+/// The position of a command's first key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum KeyAt {
     Nowhere,
     Argument(usize),
-    /// The server has to be asked for each request.
+    /// The position depends on the arguments: ask the server for each request.
     Depends,
 }
 
-/// What a node has yet to answer.
+/// A reply that a node still owes.
 enum Awaited {
     /// The reply to the ASKING before a request.
     Asking,
-    /// That to the request of this number in the batch.
+    /// The reply to the request with this number in the batch.
     Request(usize),
 }
 
-/// A node, as far as it has been needed.
+/// A node that requests were sent to.
 struct Node {
     host: String,
     port: i64,
@@ -57,7 +58,7 @@ struct Node {
     awaited: VecDeque<Awaited>,
 }
 
-/// A request that is to be sent.
+/// A request to be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Errand {
     request: usize,
@@ -67,21 +68,21 @@ struct Errand {
 
 struct Router<'s> {
     like: &'s Session,
-    /// For questions of our own; the connections of nodes do not block.
+    /// For queries of this program; the connections in `nodes` are non-blocking.
     asked: Link,
     commands: HashMap<Vec<u8>, KeyAt>,
     nodes: Vec<Node>,
-    /// The node of each slot; the first one's may know better.
+    /// The node of each slot; a slot with unknown owner is mapped to the first node, which redirects.
     owners: Vec<usize>,
     errors: u64,
     replies: u64,
     silence: Duration,
 }
 
-/// Why the transfer ends before its end. It has been told.
+/// The transfer stopped early. The error has been printed.
 struct Ended;
 
-/// Runs the transfer; gives the exit code. A server outside of a cluster gets all requests.
+/// Runs the transfer; returns the exit code. A server that is not in a cluster gets all requests.
 pub(super) fn run(mut asked: Link, session: &Session) -> i32 {
     let slots = match asked.ask(&["CLUSTER", "SLOTS"]) {
         Ok(reply) if reply.as_error().is_some() => return pipe::run(&mut asked, &session.options),
@@ -106,7 +107,7 @@ pub(super) fn run(mut asked: Link, session: &Session) -> i32 {
     i32::from(ended.is_err() || router.errors > 0)
 }
 
-/// The table of COMMAND, by lower-case names; subcommands as `name|sub`.
+/// The command table from COMMAND, by lower-case name; subcommands as `name|sub`.
 fn keys_of_commands(reply: &Value) -> HashMap<Vec<u8>, KeyAt> {
     let mut commands = HashMap::new();
     let mut rows: Vec<&Value> = reply.as_slice().unwrap_or_default().iter().collect();
@@ -136,7 +137,7 @@ fn keys_of_commands(reply: &Value) -> HashMap<Vec<u8>, KeyAt> {
 }
 
 impl Router<'_> {
-    /// Takes the owners of slots over from CLUSTER SLOTS.
+    /// Sets the slot owners from the reply to CLUSTER SLOTS.
     fn learn(&mut self, slots: &Value) -> Result<(), Ended> {
         let (host, port) = (self.like.options.host.clone(), self.like.options.port);
         self.node(&host, port)?;
@@ -149,7 +150,7 @@ impl Router<'_> {
             let [place, Value::Integer(port), ..] = primary.as_slice().unwrap_or_default() else {
                 continue;
             };
-            // A node may not know its own name: it is the one that was asked.
+            // A node may not know its own name: then the name is the one we connected to.
             let place = String::from_utf8_lossy(place.as_bytes().unwrap_or_default()).into_owned();
             let place = if place.is_empty() { host.clone() } else { place };
             let node = self.node(&place, *port)?;
@@ -160,7 +161,7 @@ impl Router<'_> {
         Ok(())
     }
 
-    /// The node at this place, connected.
+    /// The node at this address, connected.
     fn node(&mut self, host: &str, port: i64) -> Result<usize, Ended> {
         if let Some(at) = self.nodes.iter().position(|node| node.host == host && node.port == port)
         {
@@ -210,7 +211,7 @@ impl Router<'_> {
             };
             input.extend_from_slice(&buffer[..count]);
             if count == 0 {
-                // Ends a line that the input may have left open.
+                // Completes a last line that has no newline.
                 input.extend_from_slice(b"\r\n");
                 progress.clear();
                 screen::print("All data transferred. Waiting for the last reply...\n");
@@ -237,7 +238,7 @@ impl Router<'_> {
         screen::print(format!("errors: {}, replies: {}\n", self.errors, self.replies));
     }
 
-    /// Sends the requests of a batch, and again where nodes redirect them, until all are answered.
+    /// Sends the requests of a batch, and sends redirected ones again, until all have replies.
     fn run_batch(&mut self, batch: &[Vec<Vec<u8>>]) -> Result<(), Ended> {
         let mut errands = Vec::with_capacity(batch.len());
         for (request, words) in batch.iter().enumerate() {
@@ -264,7 +265,7 @@ impl Router<'_> {
         Ok(())
     }
 
-    /// The slot of the first key of a request.
+    /// The slot of a request's first key.
     fn slot_of(&mut self, words: &[Vec<u8>]) -> Result<Option<u16>, Ended> {
         let name = words[0].to_ascii_lowercase();
         if name == b"multi" {
@@ -287,12 +288,13 @@ impl Router<'_> {
                 let first = keys.as_slice().and_then(|keys| keys.first()).and_then(Value::as_bytes);
                 Ok(first.map(key_slot))
             }
-            // The node says what is wrong with a command that it does not know.
+            // The node reports the error for a command that it does not know.
             Some(KeyAt::Nowhere) | None => Ok(None),
         }
     }
 
-    /// Exchanges bytes with all nodes until they have answered all; gives what is to be sent elsewhere.
+    /// Exchanges bytes with all nodes until every request has a reply. Returns the requests to send to
+    /// other nodes.
     fn exchange(&mut self, may_redirect: bool) -> Result<Vec<Errand>, Ended> {
         let (mut redirected, mut heard) = (Vec::new(), Instant::now());
         while self.nodes.iter().any(|node| !node.awaited.is_empty()) {
@@ -333,7 +335,7 @@ impl Router<'_> {
         }
     }
 
-    /// Where the reply of node `from` sends a request, if it does.
+    /// The redirection in a reply from node `from`, if it is one.
     fn redirection(
         &mut self,
         from: usize,
@@ -355,7 +357,7 @@ impl Router<'_> {
         Ok(Some(Errand { request, node, asking }))
     }
 
-    /// Waits until a node can be read or written; for each whether it can.
+    /// Waits until a node is readable or writable. Returns for each node whether it is.
     fn ready(&mut self) -> Result<Vec<(bool, bool)>, LinkError> {
         let decrypted: Vec<bool> =
             self.nodes.iter_mut().map(|node| node.link.stream().has_decrypted()).collect();
@@ -382,7 +384,7 @@ impl Router<'_> {
 }
 
 impl Node {
-    /// Sends what there is, as far as the socket takes it.
+    /// Sends the unsent bytes, as far as the socket accepts them.
     fn send(&mut self) -> Result<(), LinkError> {
         while self.sent < self.unsent.len() {
             match self.link.stream().write(&self.unsent[self.sent..]) {
@@ -401,7 +403,7 @@ impl Node {
         }
     }
 
-    /// Reads what has come: replies, each with the number of its request.
+    /// Reads the replies that have arrived, each with the number of its request.
     fn receive(&mut self) -> Result<Vec<(usize, Value)>, LinkError> {
         let mut buffer = [0; 64 * 1024];
         match self.link.stream().read(&mut buffer) {
@@ -433,7 +435,7 @@ impl Node {
     }
 }
 
-/// Takes all whole requests from the beginning of the input.
+/// Takes all complete requests from the beginning of the input.
 fn cut(decoder: &mut RequestDecoder, input: &mut Vec<u8>) -> Result<Vec<Vec<Vec<u8>>>, Ended> {
     let (mut batch, mut at, mut spans) = (Vec::new(), 0, Spans::new());
     loop {

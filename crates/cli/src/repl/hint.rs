@@ -42,7 +42,7 @@ pub(super) fn hint(docs: &Docs, line: &str) -> Option<String> {
     };
     let arguments = &words[named..];
     let begun = || arguments.split_last().filter(|_| is_open);
-    // The last word counts as typed. If it fits nothing, it may be the beginning of what does.
+    // The last word counts as typed. If it matches nothing, it may be the beginning of a longer word.
     let Fit { left, .. } = fit(arguments).or_else(|| fit(begun()?.1))?;
     let space = if is_open && !left.is_empty() { " " } else { "" };
     Some(format!("{space}{left}"))
@@ -222,8 +222,8 @@ mod tests {
 
     #[test]
     fn a_hint_shows_what_is_left_to_type() {
-        // As `redis-cli` 7.0 hints at commands of these shapes, as long as the optional arguments come in
-        // their order.
+        // These hints are those of `redis-cli` 7.0 for commands of these shapes, as long as the optional
+        // arguments are in order.
         for (line, expected) in [
             ("set", " key value [NX|XX] [EX seconds|KEEPTTL]"),
             ("SET a ", "value [NX|XX] [EX seconds|KEEPTTL]"),

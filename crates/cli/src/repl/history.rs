@@ -80,8 +80,8 @@ fn path() -> Option<PathBuf> {
     }
 }
 
-/// The words of a line whose quotes are not balanced, as far as `holds_secret` needs them: without quotes,
-/// and without the number that repeats a command.
+/// The words of a line with unbalanced quotes, for `holds_secret`: without the quotes and without a
+/// leading repeat count.
 pub(super) fn words_of_broken(line: &[u8]) -> Vec<Vec<u8>> {
     let is_separator = |byte: &u8| byte.is_ascii_whitespace() || matches!(byte, b'"' | b'\'');
     let words = line.split(is_separator).filter(|word| !word.is_empty());

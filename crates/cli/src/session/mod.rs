@@ -62,7 +62,8 @@ pub(crate) struct Session {
     /// The command that is being answered is answered by messages.
     awaits_messages: bool,
     speaks_resp3: bool,
-    /// A command has been sent, so that the time of `-t` bounds the wait. Messages may take any time.
+    /// A command has been sent, so the time limit of `-t` applies to its reply. Messages may take any
+    /// time.
     awaits_reply: bool,
     /// The last reply.
     pub(crate) last: Option<Value>,

@@ -39,7 +39,7 @@ const BUDGET_BYTES: usize = 16 << 20;
 const LANES_MAX: usize = 4;
 /// For large values: one that waits for another is no worse off for it.
 const BULK_LANES: usize = 1;
-/// A server that is away is not asked more often than this.
+/// Longest interval between attempts to connect to a server that is down.
 const RETRY_MIN: Duration = Duration::from_millis(1);
 /// More than this on one server is a mistake.
 const LANES_BOUND: usize = 1024;
@@ -199,22 +199,23 @@ impl Builder {
     }
 
     /// A connection on which nothing came for so long, though replies should, is given up and made anew.
-    /// Default: 4 s. Not before the time of the command that waits.
+    /// Default: 4 s. Never before the time limit of the waiting command.
     ///
-    /// Where only reads wait, which are sent again, half of their time is enough: then a new connection is made, and if the
-    /// server answers on that one, it takes the place of the silent one, so that a read survives a dead connection.
+    /// If only reads wait, which can be sent again, half of their time limit is enough: then a new connection is
+    /// opened, and if the server replies on that one, it replaces the silent one. So a read survives a dead
+    /// connection.
     pub fn silence(mut self, silence: Duration) -> Builder {
         self.silence_max = silence;
         self
     }
 
-    /// The system probes a connection by TCP keep-alive when its peer has said nothing for this time, each second and at
-    /// most twice, and then gives it up. Default: 2 s. Not for Unix sockets.
+    /// TCP keep-alive: after the peer has sent nothing for this time, the system probes the connection once a second.
+    /// After two probes without a reply the system closes the connection. Default: 2 s. Not for Unix sockets.
     ///
     /// ```no_run
     /// # async fn example() -> brisk::Result<()> {
     /// use std::time::Duration;
-    /// // A network that counts packets: fewer of them, and a dead peer is noticed later.
+    /// // On a metered network: fewer packets, but a dead peer is noticed later.
     /// let minute = Duration::from_secs(60);
     /// let db = brisk::Client::builder("redis://10.0.0.1")
     ///     .keep_alive(Some(minute))
@@ -230,16 +231,16 @@ impl Builder {
         self
     }
 
-    /// A shared connection by which nothing went for this time sends PING, which shows whether it works through whatever
-    /// stands between, such as a proxy that acknowledges bytes and has lost the server; and no such proxy closes it for
-    /// being idle. Default: 15 s. `None` sends none.
+    /// A shared connection that was idle for this time sends PING. The PING shows whether the connection still works
+    /// through any proxy in between, which may acknowledge bytes after it has lost the server. It also keeps such a
+    /// proxy from closing the connection as idle. Default: 15 s. `None` sends no PING.
     pub fn idle_ping(mut self, pause: Option<Duration>) -> Builder {
         self.tuning.idle_ping = pause;
         self
     }
 
-    /// Pauses between attempts to connect: the first one, which then doubles, and the longest one. Of each a part of up to
-    /// a half is left out by chance, so that many clients do not come at the same time. Default: 10 ms and 2 s. At
+    /// Pauses between attempts to connect: the first pause, which then doubles, and the longest one. Each pause is
+    /// shortened at random by up to a half, so that many clients do not reconnect at once. Default: 10 ms and 2 s. At
     /// least 1 ms.
     pub fn reconnect(mut self, first: Duration, longest: Duration) -> Builder {
         let first = first.max(RETRY_MIN);
@@ -247,8 +248,8 @@ impl Builder {
         self
     }
 
-    /// Does not tell the server the name and version of this library (`CLIENT SETINFO`): for proxies and servers that
-    /// close a connection over a command that they do not know.
+    /// Does not send the name and version of this library to the server (`CLIENT SETINFO`): for proxies and servers
+    /// that close a connection after a command that they do not know.
     ///
     /// ```no_run
     /// # async fn example() -> brisk::Result<()> {
@@ -261,14 +262,15 @@ impl Builder {
         self
     }
 
-    /// [`Builder::connect`] does not wait for the server: connections are made meanwhile, and commands wait for them
-    /// within their time. So a program starts while its server is away, and a wrong address or password shows in the errors of
-    /// commands. Not for clusters and reads from replicas, whose nodes have to be asked for first.
+    /// [`Builder::connect`] does not wait for the server: connections are opened in the background, and commands wait
+    /// for them within their time limits. So a program can start while its server is down, and a wrong address or
+    /// password shows in the errors of commands. Not for clusters and reads from replicas, whose nodes must be
+    /// discovered first.
     ///
     /// ```no_run
     /// # async fn example() -> brisk::Result<()> {
     /// let db = brisk::Client::builder("redis://10.0.0.1").lazy().connect().await?;
-    /// db.set("k", 1).await?; // The first one that needs the server.
+    /// db.set("k", 1).await?; // The first command that needs the server.
     /// # Ok(())
     /// # }
     /// ```
@@ -550,7 +552,7 @@ impl Builder {
     }
 }
 
-/// Nodes beside the first one that was named.
+/// The seeds of the URL, and the nodes that were added.
 fn all_seeds(url: &Url, more: Vec<Result<Url>>) -> Result<Vec<Address>> {
     let mut seeds = url.seeds.clone();
     for seed in more {
@@ -562,7 +564,7 @@ fn all_seeds(url: &Url, more: Vec<Result<Url>>) -> Result<Vec<Address>> {
     Ok(seeds)
 }
 
-/// Who tells of the nodes, if there are several.
+/// Where the client learns about other nodes, if there are several.
 fn source(place: &Place, is_several: bool, is_cluster: bool) -> Option<Source> {
     match place {
         Place::Primary(sentinels) if is_several => Some(Source::Sentinels(Arc::clone(sentinels))),
@@ -650,7 +652,7 @@ pub(super) struct Plan {
     replay: Replay,
     /// The cluster that it is, if it is one.
     cluster: Option<Arc<Wanted>>,
-    /// Nothing has to be there.
+    /// No server needs to be reachable when the client is built.
     is_lazy: bool,
 }
 

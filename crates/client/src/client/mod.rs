@@ -40,8 +40,8 @@ use std::time::Duration;
 /// order. Commands with the same first key take the same lane, so they are executed in the order in which
 /// they were polled first.
 ///
-/// A process that is made by `fork` has the sockets of its parent's clients and none of the threads that run them: it must
-/// not use these clients, since what it sent would be answered to its parent. It makes a client of its own.
+/// A process made by `fork` has the sockets of its parent's clients but none of the threads that run them. It must
+/// not use these clients, since the replies to its requests would go to its parent. It makes its own client.
 ///
 /// ```no_run
 /// # async fn example() -> brisk::Result<()> {

@@ -94,9 +94,9 @@ impl Drop for Node {
     }
 }
 
-/// Refuses what would hold up, or change, a connection that others share. In a pool nobody stands behind a
-/// command that waits for other clients. A request that could not be written as a whole is refused, too: here, since the
-/// parts of a command that is split know nothing of it.
+/// Refuses requests that would block, or change, a connection that others share. In a pool no other command waits
+/// after one that blocks. A request that could not be encoded as a whole is refused, too. The check is here because
+/// the parts of a split command do not know about it.
 pub(crate) fn refuse(way: &Way<'_>, is_pool: bool) -> Result<()> {
     if let Some(failure) = way.requests.iter().find_map(Request::failure) {
         return Err(failure.clone());
@@ -106,7 +106,7 @@ pub(crate) fn refuse(way: &Way<'_>, is_pool: bool) -> Result<()> {
         traits.binds || (traits.blocks && !is_pool)
     };
     let own = match (way.unity, way.requests) {
-        // MULTI and EXEC are the library's.
+        // MULTI and EXEC are sent by the library only.
         (Unity::Whole, [_, own @ .., _]) => own,
         (_, requests) => requests,
     };

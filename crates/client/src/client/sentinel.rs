@@ -8,9 +8,9 @@
 //! Sentinels do not hear of a switch at the same time. Who says the primary that another has just said to be one no
 //! more is taken to mean the next one, for [`LAG_MAX`].
 //!
-//! A failover begins with a replica becoming a primary while the former one still takes writes, which are then lost. The
-//! sentinel that leads it says so before it begins, and only that one, so all are listened to. From then on nothing new is
-//! sent ([`Place::held_until`]) until the switch, an abort, or for [`HOLD_MAX`].
+//! A failover begins by promoting a replica while the former primary still accepts writes, which are then lost. The
+//! sentinel that leads the failover announces it first. Other sentinels do not, so the client listens to all of them.
+//! From then on the client sends nothing new ([`Place::held_until`]) until the switch, an abort, or for [`HOLD_MAX`].
 
 use crate::address::Address;
 use crate::error::{Error, Kind, Result};
@@ -40,12 +40,13 @@ const LAG_MAX: Duration = Duration::from_secs(10);
 const VOTE_MAX: Duration = Duration::from_millis(500);
 /// Who listens to a sentinel looks by himself, too: it may have been cut off from the others.
 const LOOK_EACH: Duration = Duration::from_secs(5);
-/// A failover that takes longer holds nothing back any more: its leader may be gone.
+/// A failover that takes longer no longer holds commands back: its leader may be down.
 const HOLD_MAX: Duration = Duration::from_secs(5);
-/// A sentinel that leads a failover says this before it makes a replica a primary, and when it has told the replica.
+/// The leader of a failover publishes the first before it promotes a replica, and the second after it has sent the
+/// command.
 const PROMOTIONS: [&str; 2] =
     ["+failover-state-send-slaveof-noone", "+failover-state-wait-promotion"];
-/// How the message begins by which it gives the failover up.
+/// The prefix of the message with which the leader aborts the failover.
 const ABORTS: &str = "-failover-abort-";
 /// Before a sentinel is listened to again.
 const LISTEN_AGAIN: Duration = Duration::from_millis(250);
@@ -81,7 +82,7 @@ impl Place {
         matches!(self, Place::Primary(_))
     }
 
-    /// Until when nothing new is to be sent to the primary, since it is about to be none.
+    /// The time until which nothing new may be sent to the primary, since it is about to be demoted.
     pub(crate) fn held_until(&self) -> Option<watch::Receiver<Option<Instant>>> {
         match self {
             Place::Primary(sentinels) => Some(sentinels.hold.subscribe()),
@@ -118,7 +119,7 @@ pub(crate) struct Sentinels {
     state: Mutex<State>,
     /// How many switches were heard of.
     switches: watch::Sender<u64>,
-    /// Until when nothing new is sent to the primary.
+    /// The time until which nothing new is sent to the primary.
     hold: watch::Sender<Option<Instant>>,
 }
 
@@ -273,7 +274,7 @@ impl Sentinels {
             state.primary = Some(to.clone());
             state.switch = Some(Switch { from, to, at: Instant::now() });
         }
-        // First this, which ends the connections to the former primary: nothing more goes by them.
+        // First close the connections to the former primary, so that nothing more is sent to it.
         self.switches.send_modify(|switches| *switches += 1);
         self.hold.send_replace(None);
     }
@@ -311,7 +312,7 @@ impl Sentinels {
         }
     }
 
-    /// A failover of the service begins, or is given up: `slave … @ service ip port`, or `master service ip port`.
+    /// Handles the start or the abort of a failover: `slave … @ service ip port`, or `master service ip port`.
     fn hear_of_failover(&self, message: &Message) {
         let text = String::from_utf8_lossy(&message.payload);
         let mut words = text.split(' ');
@@ -426,7 +427,7 @@ impl Drop for Watcher {
     }
 }
 
-/// Listens to all sentinels that are known for failovers that begin, for ever.
+/// Listens to all known sentinels for failovers that begin, without end.
 async fn hear_all(sentinels: Arc<Sentinels>, handle: Handle) {
     let mut listeners = JoinSet::new();
     let mut heard: HashMap<Address, AbortHandle> = HashMap::new();
@@ -446,7 +447,7 @@ async fn hear_all(sentinels: Arc<Sentinels>, handle: Handle) {
             };
             heard.entry(address.clone()).or_insert_with(listen);
         }
-        // Those that were aborted.
+        // The failovers that were aborted.
         while listeners.try_join_next().is_some() {}
         sleep(LOOK_EACH).await;
     }

@@ -32,7 +32,7 @@ pub(super) async fn attend(
     is_shared: bool,
 ) -> Error {
     tokio::select! {
-        // In this order: what was held back does not go to a primary that has been left.
+        // In this order: held requests must not go to a primary that has been left.
         biased;
         error = setup.place.left(origin) => error,
         never = hold_back(setup, shared) => match never {},
@@ -40,13 +40,13 @@ pub(super) async fn attend(
     }
 }
 
-/// Whether something is held back at this moment: to be called before the connection is used.
+/// Whether requests are held back now: to be called before the connection is used.
 pub(super) fn begin(setup: &Setup, shared: &Shared) {
     let until = setup.place.held_until().and_then(|until| *until.borrow());
     shared.hold(until.is_some_and(|until| until > Instant::now()));
 }
 
-/// Sends nothing new while the primary is about to be none.
+/// Sends nothing new while the primary is about to be demoted.
 async fn hold_back(setup: &Setup, shared: &Shared) -> Infallible {
     let Some(mut holds) = setup.place.held_until() else { return pending().await };
     loop {

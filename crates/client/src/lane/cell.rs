@@ -43,7 +43,7 @@ pub(crate) struct Bounds {
     pub(crate) when_full: WhenFull,
     /// Time for a command that has none of its own.
     pub(crate) timeout: Option<Duration>,
-    /// What is sent again when its connection is lost.
+    /// Which requests are sent again when their connection is lost.
     pub(crate) replay: Replay,
 }
 
@@ -108,7 +108,7 @@ pub(crate) struct Entry {
     pub(crate) since: Option<Instant>,
     /// Its own time, if it has one.
     pub(crate) timeout: Option<Duration>,
-    /// Whoever waits for it sends it again if the connection is lost.
+    /// The caller sends it again if the connection is lost.
     pub(super) again: bool,
 }
 
@@ -148,7 +148,7 @@ pub(crate) struct Cell {
     is_given_up: bool,
     /// Nothing more is taken, and what was not sent has gone elsewhere; what was sent is still answered.
     is_retired: bool,
-    /// Nothing new is sent for now: the server is about to be the primary no more.
+    /// Nothing new is sent for now: the server is about to be demoted.
     pub(crate) is_held: bool,
     /// The server answered before it had all of a request: nobody knows where the next one would begin.
     pub(crate) is_broken: bool,
@@ -300,7 +300,7 @@ impl Shared {
         }
     }
 
-    /// Nothing new is sent from here on, or all is again.
+    /// Starts or stops holding new requests back.
     pub(crate) fn hold(&self, is_held: bool) {
         let driver = {
             let mut cell = self.lock();
@@ -430,7 +430,7 @@ impl Entry {
         Entry { slot: Some(slot), replies, len, since: None, timeout, again: false }
     }
 
-    /// Nothing is lost with its connection: it would be sent again, or nobody waits.
+    /// Losing the connection does no harm: the request would be sent again, or no caller waits.
     pub(crate) fn survives(&self) -> bool {
         self.again || !self.is_awaited()
     }

@@ -29,25 +29,26 @@ use tokio::time::sleep;
 const KEEPALIVE_IDLE: Duration = Duration::from_secs(2);
 const KEEPALIVE_EACH: Duration = Duration::from_secs(1);
 const KEEPALIVE_PROBES: u32 = 2;
-/// Several addresses of a host: the next one is tried as well when those before have not answered for so long.
+/// A host with several addresses: if the earlier ones have not replied for this time, the next one is tried as
+/// well.
 const STAGGER: Duration = Duration::from_millis(250);
-/// Addresses of a host that are tried.
+/// Largest number of addresses tried per host.
 const ADDRESSES_MAX: usize = 16;
-/// Bytes are acknowledged within this time by any peer that is there, also if a packet was lost.
+/// Any live peer acknowledges bytes within this time, even if a packet was lost.
 const UNACKED_MIN: Duration = Duration::from_secs(1);
 
-/// How connections are made and watched.
+/// How connections are opened and monitored.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Tuning {
-    /// Without a sign of the peer for so long the system probes it; `None` if it does not.
+    /// The system probes the connection after the peer was silent for this time; `None` turns that off.
     pub(crate) keep_alive: Option<Duration>,
-    /// A shared connection that rests sends PING so often.
+    /// How long a shared connection is idle before it sends PING.
     pub(crate) idle_ping: Option<Duration>,
     /// First and longest pause between two attempts to connect.
     pub(crate) retry: (Duration, Duration),
-    /// Whether the server is told the name and version of this library.
+    /// Whether the name and version of this library are sent to the server.
     pub(crate) announces: bool,
-    /// The system gives a connection up whose bytes nobody acknowledges for so long.
+    /// The system closes a connection whose bytes the peer has not acknowledged for this time.
     pub(crate) unacked_max: Duration,
 }
 
@@ -64,7 +65,7 @@ impl Default for Tuning {
 }
 
 impl Tuning {
-    /// The system notices a link that is gone before the time of a command is over, so that a read can be sent again.
+    /// Lets the system notice a dead link before the time of a command is over, so that a read can be sent again.
     pub(crate) fn limit_unacked(&mut self, silence_max: Duration, timeout: Option<Duration>) {
         let within = timeout.map_or(silence_max, |timeout| timeout * 2 / 3);
         self.unacked_max = within.max(UNACKED_MIN).min(silence_max);
@@ -88,14 +89,14 @@ pub(crate) struct Setup {
     pub(crate) connect_timeout: Duration,
     /// Its server is a replica of a cluster, and is to answer reads.
     pub(crate) readonly: bool,
-    /// A peer that says nothing for so long, though it should, is given up.
+    /// A peer that owes a reply and is silent for this time is given up.
     pub(crate) silence_max: Duration,
     pub(crate) tuning: Tuning,
     /// Who wants to know of its connections.
     pub(crate) watched: Option<Arc<Watched>>,
     /// Sent when all that is done, in RESP3; it has to succeed.
     pub(crate) tracking: Option<Request>,
-    /// The thread that runs it, if all connections of the client have the same.
+    /// The thread that runs this connection, if all connections of the client have the same.
     pub(crate) home: Home,
 }
 
@@ -180,8 +181,8 @@ async fn socket(setup: &Setup, address: &Address) -> Result<(ReadSide, Writer)> 
     }
 }
 
-/// A connection to one of these addresses of a host. The next one is tried as soon as one fails, and while those before
-/// do not answer, so that one that swallows packets delays the others by little.
+/// Connects to one of these addresses of a host. The next address is tried as soon as one fails, and also while the
+/// earlier ones do not reply, so an address that drops packets delays the connection only a little.
 async fn first_to_connect(mut addresses: VecDeque<SocketAddr>) -> std::io::Result<TcpStream> {
     let mut attempts = JoinSet::new();
     let mut failure = None;
@@ -204,7 +205,7 @@ async fn first_to_connect(mut addresses: VecDeque<SocketAddr>) -> std::io::Resul
     }
 }
 
-/// How the system sends, and notices that a peer is gone.
+/// TCP options: no delay, and how the system notices that a peer is gone.
 fn watch(stream: &TcpStream, tuning: &Tuning) -> std::io::Result<()> {
     stream.set_nodelay(true)?;
     let socket = SockRef::from(stream);
@@ -390,7 +391,7 @@ mod tests {
     use super::*;
     use socket2::{Domain, Socket, Type};
 
-    /// A listener that takes no connection any more: what would connect to it waits for an answer.
+    /// A listener that accepts no more connections: a client that connects to it waits for a reply.
     struct BlackHole {
         address: SocketAddr,
         _listener: Socket,
@@ -404,7 +405,7 @@ mod tests {
             listener.listen(0).unwrap();
             let address = listener.local_addr().unwrap().as_socket().unwrap();
             let mut held = Vec::new();
-            // Its queue is full when one is not taken at once.
+            // The listener's queue is full when a connection is not accepted at once.
             while let Ok(stream) =
                 std::net::TcpStream::connect_timeout(&address, Duration::from_millis(100))
             {
@@ -445,7 +446,7 @@ mod tests {
             (4.0, Some(3.0), 2.0),
             (4.0, Some(30.0), 4.0),
             (4.0, None, 4.0),
-            // A lost packet is sent again within this time.
+            // A lost packet is retransmitted within this time.
             (4.0, Some(0.1), 1.0),
             (0.5, Some(3.0), 0.5),
         ] {

@@ -132,8 +132,8 @@ impl Task {
         }
     }
 
-    /// How often a connection that rests is asked whether it is there. One that is somebody's own may be amid a
-    /// transaction, of which PING would become a part.
+    /// How often an idle connection is probed. A connection of a session is not probed: PING could
+    /// become a part of its transaction.
     fn idle_ping(&self) -> Option<Duration> {
         if self.reconnects { self.setup.tuning.idle_ping } else { None }
     }
@@ -248,11 +248,11 @@ struct Link<'a> {
     /// Something came since the last tick.
     heard: bool,
     last_heard: Instant,
-    /// Tries whether a new connection is answered while this one is silent.
+    /// Tries whether the server replies on a new connection while this one is silent.
     probe: Option<Probe<'a>>,
-    /// That was tried since something was heard last.
+    /// A probe was made since the last bytes arrived.
     has_probed: bool,
-    /// A new connection that was answered: it takes the place of this one.
+    /// A new connection on which the server replied: it replaces this one.
     replacement: Option<Connection>,
 }
 
@@ -492,17 +492,17 @@ impl<'a> Link<'a> {
         self.task.silence_max.max(patience)
     }
 
-    /// A new connection is tried after half of the time that the first command has.
+    /// A new connection is tried after half of the first command's time limit.
     fn probes_after(&self) -> Duration {
         let own = self.in_flight.first().and_then(|entry| entry.timeout);
         let patience = own.or(self.task.shared.bounds.timeout).unwrap_or(Duration::MAX);
         self.task.silence_max.min(patience) / 2
     }
 
-    /// Whether the peer is there at all shows on a new connection: one that only works for long answers nobody, or all
-    /// that came before. Where nothing would be lost with this connection, the new one takes its place, in time for a
-    /// read to be sent again. A connection by which nothing was answered yet is not given up this early, so a command
-    /// that takes long is sent again once at most.
+    /// Opens a new connection, which shows whether the peer is alive: a server that is only busy for long replies on
+    /// no connection, or replies on the old one, too. If nothing would be lost with the old connection, the new one
+    /// replaces it, in time for a read to be sent again. A connection without any reply so far is not given up this
+    /// early, so a slow command is sent again at most once.
     fn begin_probe(&mut self) {
         let may = self.task.reconnects && self.was_useful && !self.has_probed;
         if may && self.in_flight.survives(&self.task.shared) {
@@ -527,13 +527,13 @@ impl<'a> Link<'a> {
         Ok(())
     }
 
-    /// The clock stands still. A connection that rests is asked now and then whether it is still one.
+    /// The timer is idle. Probes an idle connection from time to time.
     fn rest(&mut self, cx: &mut Context<'_>) {
         let Some(pause) = self.task.idle_ping() else { return };
         while self.timer.as_mut().poll(cx).is_ready() {
             let ping = Request::new("PING", Traits { reads_only: true, ..Traits::default() });
             let requests = std::slice::from_ref(&ping);
-            // Its reply is nobody's. What it finds out is whether there is one.
+            // No caller waits for this reply. The PING only finds out whether a reply arrives.
             let _ = self.task.shared.submit(requests, Some(self.task.silence_max), cx.waker());
             self.timer.as_mut().reset((Instant::now() + pause).into());
         }

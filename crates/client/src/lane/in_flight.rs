@@ -85,7 +85,7 @@ impl InFlight {
         self.blocks && self.entries.front().is_some_and(|entry| !entry.is_awaited())
     }
 
-    /// All that was sent would be sent again: nothing is lost with the connection.
+    /// Every sent request would be sent again: nothing is lost with the connection.
     pub(super) fn survives(&mut self, shared: &Shared) -> bool {
         self.take_sent(shared, false);
         self.entries.iter().all(Entry::survives)

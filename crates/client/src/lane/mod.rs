@@ -67,7 +67,7 @@ impl Lane {
     /// will be in the slot, which wakes `waker`. O(bytes).
     ///
     /// # Errors
-    /// A lane counts one reply for each request, so it never carries a request after which that would be wrong.
+    /// A lane counts one reply for each request, so it refuses requests that would make this count wrong.
     #[inline]
     pub(crate) fn submit(
         &self,

@@ -78,7 +78,7 @@ pub struct Message {
 #[derive(Debug)]
 pub struct Subscriber {
     shared: Arc<Shared>,
-    /// The thread that runs the connection, if it is one and the same.
+    /// The thread that runs the connection, if it is a single one.
     home: Home,
     /// Time for the server's answers.
     timeout: Option<Duration>,
@@ -296,7 +296,8 @@ impl Subscriber {
         poll_fn(|cx| self.poll_next(cx)).await
     }
 
-    /// As [`Subscriber::next`], for a `Stream` of any library: this crate depends on none.
+    /// The poll form of [`Subscriber::next`], for a `Stream` of any library (this crate depends on
+    /// none):
     ///
     /// ```no_run
     /// # async fn example(db: brisk::Client) -> brisk::Result<()> {
@@ -325,8 +326,8 @@ impl Subscriber {
         Poll::Pending
     }
 
-    /// As [`Subscriber::next`], on this thread and without a runtime. If this thread is the one that runs the listener's
-    /// connection (a current-thread runtime) it does not wait: then `None` says that there is no event now.
+    /// Like [`Subscriber::next`], but blocks this thread and needs no runtime. If this thread runs the subscriber's
+    /// connection (a current-thread runtime), the call does not wait: then `None` means that there is no event now.
     pub fn wait_next(&mut self) -> Option<Event> {
         block_on(Box::pin(self.next()))
     }

@@ -34,7 +34,7 @@ fn refusal(builder: Builder) -> String {
     let error = run(builder.connect()).expect_err("it must not be let in");
     let may_be = [Kind::Tls, Kind::Disconnected, Kind::Invalid];
     assert!(may_be.contains(&error.kind()), "{error:?}");
-    // What TLS says is not taken for a network that does not work.
+    // A TLS error is not reported as a network error.
     let text = error.to_string();
     let is_tls = text.contains("TLS: ") && !text.contains("cut without a notice");
     assert_eq!(error.kind() == Kind::Tls, is_tls && error.kind() != Kind::Invalid, "{error:?}");

@@ -61,13 +61,13 @@ pub fn all() -> impl Iterator<Item = &'static Directive> {
     THEMES.into_iter().flat_map(|theme| theme.rows)
 }
 
-/// Edits that separate a mistyped name from the one that was meant, and the letters of a name for
-/// each of them: short names are too similar to one another.
+/// How many edits may separate a mistyped name from the intended one, and how many letters a name needs
+/// per edit: short names are too similar to one another.
 const EDITS_MAX: usize = 2;
 const LETTERS_PER_EDIT: usize = 4;
 
-/// The name that is most similar to an unknown one, if one is similar enough. Case and `_` for `-` are
-/// no difference. O(directives) in names no longer than theirs.
+/// The known name closest to an unknown one, if one is close enough. Case, and `_` for `-`, are
+/// ignored. O(directives) for names no longer than the directives' names.
 pub(super) fn nearest(unknown: &[u8]) -> Option<&'static str> {
     let unknown: Vec<u8> = unknown
         .iter()
@@ -83,7 +83,7 @@ pub(super) fn nearest(unknown: &[u8]) -> Option<&'static str> {
         .map(|(_, name)| name)
 }
 
-/// How many letters have to be put in, taken out, replaced, or exchanged with the next one.
+/// Edit distance: letters inserted, deleted, replaced, or swapped with the next one.
 fn edits(one: &[u8], other: &[u8]) -> usize {
     let mut before: Vec<usize> = Vec::new();
     let mut row: Vec<usize> = (0..=other.len()).collect();

@@ -186,8 +186,8 @@ pub(super) const SERVICE: &[Directive] = &[
              yes or relative add to the score at start, absolute sets it, no puts it back.",
     ),
     Directive::new("oom-score-adj-values", "0 200 800", Kind::Many(special::OOM_SCORES)).about(
-        "That score for a primary, a replica and a background process, of which there is none: the \
-             third is not used.",
+        "Values of oom-score-adj for a primary, a replica and a background process. There is no \
+             background process, so the third value is not used.",
     ),
     Directive::new("include", "", Kind::Include)
         .about("Another configuration file, read at this place. It may stand on several lines.")

@@ -36,8 +36,8 @@ fn rewrite_keeps_comments_and_order_and_appends_what_is_new() {
     assert_eq!(std::fs::read_dir(dir.path("")).unwrap().count(), 1, "no temporary file is left");
 }
 
-/// A main file that includes another, loaded, changed and rewritten; the settings before and after the
-/// next start, and the main file.
+/// A main file that includes another one, after a load, a change and a rewrite: the settings before and
+/// after the next start, and the main file.
 struct WithInclude {
     dir: TempDir,
     main: std::path::PathBuf,
@@ -58,7 +58,7 @@ impl WithInclude {
         load(&launch(&[self.main.to_str().unwrap()]), &mut std::io::empty(), &Lenient).unwrap()
     }
 
-    /// The main file without the lines that every rewritten file has.
+    /// The main file without the lines that every rewritten file contains.
     fn text(&self) -> String {
         let text = std::fs::read_to_string(&self.main).unwrap();
         let inc = self.dir.path("inc.conf");
@@ -73,7 +73,7 @@ impl WithInclude {
         if !changes.is_empty() {
             set(&mut store, changes).unwrap();
         }
-        // A second time changes nothing, nor does a start in between.
+        // A second rewrite changes nothing, nor does a start in between.
         for _ in 0..2 {
             for _ in 0..2 {
                 store.rewrite(&[], Added::Changed).unwrap();
@@ -101,7 +101,7 @@ fn rewrite_leaves_out_what_an_included_file_sets() {
     );
 }
 
-/// Values that an included file sets and that have changed, also to the default, are set after it.
+/// Values from an included file that have changed, also to the default, are set after the `include`.
 #[test]
 fn rewrite_overrides_what_an_included_file_sets() {
     let limits = "client-output-buffer-limit normal 0 0 0\n\
@@ -197,7 +197,7 @@ fn a_user_of_the_main_file_takes_the_place_of_an_included_one() {
     };
     assert_eq!(lines(&store.current().security.users), ["bob on", "alice on +get", "carol off"]);
     assert_eq!(lines(store.included_users()), ["alice off", "bob on"]);
-    // Twice in the main file, or in included ones, is a mistake.
+    // Twice in the main file, or twice in included files, is an error.
     for (main, included) in [
         ("user a on\nuser a on\n", ""),
         ("include INC\n", "user a on\nuser a on\n"),

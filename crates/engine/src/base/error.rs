@@ -62,7 +62,7 @@ pub enum CommandError {
     Reported(Box<[u8]>),
     /// A defect of this program: the command of this name used a key that it does not declare, so
     /// that neither its slot was locked nor access control was consulted. The access was refused.
-    /// What finds it leaves the name empty; the runner of the command fills it in.
+    /// The code that detects it leaves the name empty; the runner of the command fills it in.
     #[error(
         "ERR internal error: '{0}' used a key that it does not declare; the access was refused"
     )]
@@ -77,7 +77,7 @@ pub enum CommandError {
 }
 
 impl CommandError {
-    /// A key was used that the command does not declare.
+    /// The command used a key that it does not declare.
     #[cold]
     pub(crate) const fn undeclared_key() -> CommandError {
         CommandError::UndeclaredKey(Cow::Borrowed(""))

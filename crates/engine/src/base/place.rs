@@ -21,15 +21,16 @@ impl UnixMs {
 pub struct DbIndex(u32);
 
 impl DbIndex {
-    /// Every keyspace has at least this one.
+    /// The database that every keyspace has.
     pub const FIRST: DbIndex = DbIndex(0);
 
-    /// The database `number` of `count`, which is the keyspace's own: `Keyspace::database_count`.
+    /// The database `number`, if it exists. `count` is the keyspace's own number of databases,
+    /// `Keyspace::database_count`.
     pub fn checked(number: impl TryInto<u32>, count: u32) -> Option<DbIndex> {
         number.try_into().ok().filter(|number| *number < count).map(DbIndex)
     }
 
-    /// All of `count`, in order.
+    /// All databases of a keyspace with `count` databases, in order.
     pub fn all(count: u32) -> impl DoubleEndedIterator<Item = DbIndex> + Clone {
         (0..count).map(DbIndex)
     }
@@ -51,8 +52,8 @@ impl DbIndex {
     }
 }
 
-/// The number of a database as another server or a file sends it. This server may not have that database;
-/// `Keyspace::db` looks it up.
+/// A database number received from another server or read from a file. This server may not have that
+/// database; `Keyspace::db` looks it up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct DbNumber(pub u32);
 
@@ -76,7 +77,7 @@ impl SlotId {
         SlotId(slot)
     }
 
-    /// The slot `number` if there is one.
+    /// The slot `number`, if it exists.
     pub fn checked(number: impl TryInto<u16>) -> Option<SlotId> {
         number.try_into().ok().filter(|slot| usize::from(*slot) < SLOTS).map(SlotId)
     }

@@ -104,7 +104,7 @@ impl<'a> Args<'a> {
         found
     }
 
-    /// Takes the next `N` words; a syntax error if there are fewer.
+    /// Takes the next `N` arguments; a syntax error if there are fewer.
     pub fn array<const N: usize>(&mut self) -> Result<[&'a [u8]; N]> {
         let words = self.cursor().take().ok_or(CommandError::Syntax)?;
         self.next += N;
@@ -153,13 +153,13 @@ impl<'a> Args<'a> {
         DbIndex::checked(self.int()?, count).ok_or(CommandError::DbOutOfRange)
     }
 
-    /// The words not yet taken, for a parser that the search for keys uses too.
+    /// The arguments not yet taken, for a parser that the search for keys uses too.
     pub fn cursor(&self) -> Cursor<impl Fn(usize) -> &'a [u8] + use<'a>> {
         let (input, spans, list) = (self.input, self.spans, self.list);
         Cursor::new(move |at| spans.bytes(input, list[at]), list.len(), self.next)
     }
 
-    /// Continues at word `index`, up to which a parser with a cursor has come.
+    /// Continues at argument `index`, up to which a parser has moved its cursor.
     pub fn skip_to(&mut self, index: usize) {
         self.next = index.min(self.list.len());
     }
@@ -167,8 +167,8 @@ impl<'a> Args<'a> {
     /// Takes the next word as a key.
     ///
     /// # Errors
-    /// A syntax error if there is none; [`CommandError::UndeclaredKey`] if the search for keys did
-    /// not find it.
+    /// A syntax error if there is none; [`CommandError::UndeclaredKey`] if the search for keys did not
+    /// find it.
     #[inline(always)]
     pub fn key(&mut self) -> Result<Key<'a>> {
         let index = self.next;
@@ -195,7 +195,7 @@ impl<'a> Args<'a> {
         Ok(Key::prepared(self.word(index), &self.prepared[at]))
     }
 
-    /// Word `index` as a key; the cursor stays where it is.
+    /// Argument `index` as a key; the cursor does not move.
     ///
     /// # Errors
     /// [`CommandError::UndeclaredKey`] if the search for keys did not find it.

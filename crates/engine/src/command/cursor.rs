@@ -1,11 +1,11 @@
-//! A place among a request's arguments, for parsers that the search for keys and the handler share.
+//! A position among a request's arguments, for parsers that the handler and the search for keys share.
 //!
-//! Where keys stand behind options, only the command's own parser knows which argument is a key. It
-//! is written over a cursor, so that the same code answers both: the search for keys
-//! ([`crate::command::Finder`]), which has no more than the arguments, and the handler, which gets
-//! its cursor from [`crate::command::args::Args::cursor`].
+//! If keys come after options, only the command's own parser knows which argument is a key. The parser
+//! is written over a cursor, so that the same code serves both: the search for keys
+//! ([`crate::command::Finder`]), which has only the arguments, and the handler, which gets its cursor
+//! from [`crate::command::args::Args::cursor`].
 
-/// Arguments from one place on. `word` gives argument `i` of `argc`; 0 is the command's name.
+/// The arguments from one position on. `word` returns argument `i` of `argc`; 0 is the command's name.
 pub struct Cursor<W> {
     word: W,
     argc: usize,
@@ -45,7 +45,7 @@ impl<'w, W: Fn(usize) -> &'w [u8]> Cursor<W> {
         })
     }
 
-    /// Takes `count` arguments, or none if there are fewer; their indices.
+    /// Takes `count` arguments and returns their indices, or takes none if there are fewer.
     pub fn take_range(&mut self, count: usize) -> Option<std::ops::Range<usize>> {
         let first = self.next;
         (self.remaining() >= count).then(|| {

@@ -1,9 +1,9 @@
 //! Finding the keys among a command's arguments.
 //!
-//! The key specifications of the command's row find them. Where keys stand behind options, the
-//! row's finder does ([`crate::command::Finder`]), which is the option parser of the handler.
-//! Slot locks, access control and COMMAND GETKEYS all take the keys from here, so the keys that are
-//! locked and checked are those that the handler uses.
+//! The key specifications of the command's row find them. If keys come after options, the row's finder
+//! does ([`crate::command::Finder`]), which is the option parser of the handler. Slot locks, access
+//! control and COMMAND GETKEYS all use the keys found here, so the keys that are locked and checked are
+//! those that the handler uses.
 
 use crate::command::{Begin, Find, KeyFlags, KeySpec, Spec};
 use smallvec::SmallVec;
@@ -33,7 +33,7 @@ pub fn find_keys<'w>(
     for key_spec in spec.keys {
         let mut flags = key_spec.flags_by_words.map_or(key_spec.flags, |flags| flags(argc, word));
         if key_spec.finder.is_some() {
-            // The finder finds what the specification cannot describe.
+            // The finder finds keys that the specification cannot describe.
             flags.remove(KeyFlags::INCOMPLETE);
         }
         find_by(key_spec, argc, word, &mut |index| {
@@ -43,8 +43,8 @@ pub fn find_keys<'w>(
     Ok(found)
 }
 
-/// Calls `found` with the index of each key whose slot is to be locked. The handler reports a count
-/// of keys that does not fit.
+/// Calls `found` with the index of each key whose slot must be locked. If the number of keys does not
+/// fit the arguments, the handler reports it.
 #[inline]
 pub fn each_key<'w>(
     spec: &Spec,

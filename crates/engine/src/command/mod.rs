@@ -417,7 +417,7 @@ pub struct KeySpec {
     pub find: Find,
     /// What becomes of the key in a request, where the flags say that it varies.
     pub flags_by_words: Option<FlagsByWords>,
-    /// Where the keys really stand, if only the command's own parser knows.
+    /// Finds the keys, if only the command's own parser knows where they are.
     pub finder: Option<Finder>,
     pub notes: &'static str,
 }
@@ -510,8 +510,8 @@ impl KeySpec {
         }
     }
 
-    /// Keys that `finder` finds. The specification remains what COMMAND INFO shows: clients find the
-    /// keys of usual requests with it.
+    /// Adds keys that `finder` finds. COMMAND INFO still shows the specification, with which clients
+    /// find the keys of ordinary requests.
     pub const fn found_by(mut self, finder: Finder) -> KeySpec {
         self.finder = Some(finder);
         self

@@ -205,7 +205,7 @@ pub struct Aftermath {
     /// What the running transaction is in the stream of another server, which this one relays; empty if
     /// it is in none, or is by now.
     relayed: Vec<u8>,
-    /// The bytes for the append-only file, if they differ.
+    /// The bytes for the append-only file, if they differ from those of the stream.
     instead: Option<Vec<u8>>,
     /// These bytes are already part of this server's stream.
     is_relayed: bool,
@@ -286,9 +286,9 @@ impl Aftermath {
         ticket
     }
 
-    /// The next transaction comes from another server, in whose stream it is these bytes. They become
-    /// part of this server's with its first change, while its slots are held. The append-only file gets the
-    /// same bytes, or `instead`.
+    /// The next transaction comes from another server: `bytes` are its form in that server's stream. Its
+    /// first change appends them to this server's stream, while its slots are held. The append-only file
+    /// gets the same bytes, or `instead`.
     pub fn begin_relay(&mut self, bytes: &[u8], instead: Option<Vec<u8>>) {
         (self.instead, self.is_relayed) = (instead, false);
         self.relayed.clear();
@@ -296,9 +296,9 @@ impl Aftermath {
         self.relayed.extend_from_slice(bytes);
     }
 
-    /// Ends that transaction. `done` has its bytes in the other server's stream, and the bytes for the
-    /// append-only file if they differ; they are appended unless a change has appended them already. `None`:
-    /// the transaction was not run.
+    /// Ends the transaction of [`Self::begin_relay`]. `done` has its bytes in the other server's stream, and
+    /// the bytes for the append-only file if they differ; they are appended unless a change has appended
+    /// them already. `None`: the transaction was not executed.
     pub fn end_relay(&mut self, journal: &Journal, done: Option<(&[u8], Option<&[u8]>)>) {
         if let Some((bytes, instead)) = done.filter(|_| !self.is_relayed) {
             let _ = journal.relay(bytes, instead);

@@ -42,7 +42,7 @@ struct Place {
 struct State {
     /// What was not taken yet.
     bytes: Vec<u8>,
-    /// Where the append-only file gets something else.
+    /// The parts that differ in the append-only file.
     edits: Vec<Edit>,
     /// The database of the last command; `None` if who reads on from here does not know it.
     db: Option<DbIndex>,
@@ -52,7 +52,7 @@ struct State {
 /// one form that its readers accept. The stream of another server keeps every byte, because offsets count them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Edit {
-    /// First byte and length, within the bytes that were taken from the stream.
+    /// First byte and length, within the bytes taken from the stream.
     pub at: usize,
     pub len: usize,
     /// The replacement in the file; empty if the file omits the part.
@@ -60,7 +60,7 @@ pub struct Edit {
 }
 
 impl Edit {
-    /// Appends `part` to `out` as the file has it. O(bytes).
+    /// Appends `part` to `out` in the form of the file. O(bytes).
     pub fn apply(edits: &[Edit], part: &[u8], out: &mut Vec<u8>) {
         let mut from = 0;
         for edit in edits {
@@ -157,8 +157,8 @@ impl Journal {
         self.place.taken.load(Ordering::Relaxed) < self.place.end.load(Ordering::Relaxed)
     }
 
-    /// Appends the bytes that were not taken yet to `into`, and their edits for the append-only file to
-    /// `edits`. Returns the place in the stream where these bytes begin.
+    /// Appends the bytes not taken yet to `into`, and their edits for the append-only file to `edits`.
+    /// Returns the offset in the stream at which these bytes begin.
     pub fn take(&self, into: &mut Vec<u8>, edits: &mut Vec<Edit>) -> Ticket {
         let mut state = self.state.lock().even_poisoned();
         let end = self.place.end.load(Ordering::Relaxed);

@@ -70,7 +70,7 @@ impl Dialect {
         }
     }
 
-    /// What log lines call the server that a replica follows.
+    /// The log's word for the server that a replica follows.
     pub const fn primary_words(self) -> PrimaryWords {
         match self {
             Dialect::Redis => PrimaryWords { lower: "master", title: "Master", upper: "MASTER" },
@@ -81,7 +81,7 @@ impl Dialect {
     }
 }
 
-/// A dialect's word for a primary, as log lines write it in different places.
+/// A dialect's word for a primary, in the spellings that log lines use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PrimaryWords {
     /// In lower case.

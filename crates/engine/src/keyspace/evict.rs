@@ -35,9 +35,10 @@ fn minutes(now: UnixMs) -> u32 {
 }
 
 impl Keyspace {
-    /// The access clocks of all keys begin again, since those of another kind of policy mean something
-    /// else: read as a counter, a second's last bits would have keys evicted first, or never. Each key
-    /// counts as new (LFU) or as just used. O(keys); all workers but the caller's stand still.
+    /// Resets the access clocks of all keys, since the clocks of another kind of policy have another
+    /// meaning: if the low bits of a time in seconds were read as a counter, keys would be evicted
+    /// first, or never. Each key counts as new (LFU) or as just used. O(keys); all workers except the
+    /// caller's are quiesced.
     pub fn restart_clocks(&self, is_lfu: bool, now: UnixMs) {
         let clock = match is_lfu {
             true => minutes(now) << 8 | LFU_NEW,
@@ -49,7 +50,7 @@ impl Keyspace {
                 if slot.is_empty() {
                     continue;
                 }
-                // Free while all stand still.
+                // No other worker holds it while all are quiesced.
                 if let Some(guard) = slot.try_lock() {
                     guard.table().for_each_prefetched(|entry| entry.set_clock(clock));
                 }

@@ -171,7 +171,7 @@ impl Keyspace {
         self.databases.len() as u32
     }
 
-    /// All of them, in order.
+    /// All databases, in order.
     pub fn databases(&self) -> impl DoubleEndedIterator<Item = DbIndex> + Clone {
         DbIndex::all(self.database_count())
     }

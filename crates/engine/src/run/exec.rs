@@ -76,7 +76,7 @@ pub(crate) fn run_held(
     result.map(|outcome| Done { outcome, dirty, ticket })
 }
 
-/// The result of a command that failed or has used a key that it does not declare.
+/// The result of a command that failed or used a key that it does not declare.
 #[cold]
 fn refuse_undeclared(
     keys: &mut Keys<'_>,
@@ -85,7 +85,7 @@ fn refuse_undeclared(
 ) -> Result<Outcome> {
     let result = keys.refuse_undeclared(result, call.spec, call.parent);
     if matches!(result, Err(CommandError::UndeclaredKey(_))) && keys.env().take_long().is_some() {
-        // Its client gets the error: nothing of the command is computed elsewhere.
+        // The client gets the error, so no part of the command is computed on another thread.
         keys.thaw();
     }
     result
@@ -108,7 +108,7 @@ mod tests {
     static SPEC: Spec =
         Spec { name: "test", flags: Flags::WRITE, keys: &[KeySpec::at(1)], ..Spec::EMPTY };
 
-    /// What a faulty command does with a key that it does not declare; the first key it declares.
+    /// A fault: what a command does with an undeclared key (the second key); the first key is declared.
     type Fault = fn(&mut Ctx<'_, '_>, &Key<'_>, &Key<'_>) -> Result<Outcome>;
 
     const FAULTS: &[(&str, Fault)] = &[
@@ -231,7 +231,7 @@ mod tests {
             let result = run_test(&db, faulty);
             db.env().set_hooks(Hooks::PROPAGATE, false);
             assert_eq!(result, Err(CommandError::UndeclaredKey("test".into())), "{name}");
-            // What was changed before stays, and others are told of it.
+            // Changes made before the error stay, and are propagated.
             let words = ["test", "own", "other"].map(|word| word.as_bytes().to_vec());
             let effects = take_transactions(db.keyspace());
             assert_eq!(effects, [vec![(DbIndex::of(0), words.to_vec())]], "{name}");

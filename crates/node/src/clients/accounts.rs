@@ -224,8 +224,8 @@ impl Accounts {
     }
 
     /// The arguments of each `user` line that CONFIG REWRITE writes. Lines of `included` files define
-    /// their users at the next start, too: such a user is left out if it is as it was defined, and a user
-    /// that was deleted since gets a line that lets nobody in. O(users · included).
+    /// their users again at the next start: such a user is left out if it is unchanged. A user that was
+    /// deleted since gets a line with which nothing can log in. O(users · included).
     pub fn config_lines(&self, included: &[Vec<Text>], vocabulary: Vocabulary<'_>) -> Vec<String> {
         let is_named = |words: &&Vec<Text>, name: &[u8]| {
             words.first().is_some_and(|word| word.as_bytes() == name)

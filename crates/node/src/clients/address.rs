@@ -31,7 +31,8 @@ impl Address {
         }
     }
 
-    /// Writes it as `Display` does. IPv4 without formatting machinery: lists have thousands of them.
+    /// Appends the same text as `Display`. IPv4 without formatting machinery: client lists have
+    /// thousands of addresses.
     pub fn write(&self, text: &mut Text) {
         let Address::Socket(PeerAddr::Tcp(SocketAddr::V4(address))) = self else {
             return text.push(&self.to_string());

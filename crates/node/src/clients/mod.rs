@@ -50,7 +50,7 @@ pub mod flag {
     pub const PUBSUB: u32 = 1 << 16;
     /// The user it acts as was changed since it last looked.
     pub const USER_CHANGED: u32 = 1 << 17;
-    /// It waits within SHUTDOWN: it is replied to only if the server does not end.
+    /// It waits within SHUTDOWN: it gets a reply only if the server does not exit.
     pub const AWAITS_END: u32 = 1 << 18;
 }
 
@@ -199,7 +199,7 @@ impl ClientRecord {
         self.held_texts().clone()
     }
 
-    /// The same without a copy; to be held for moments.
+    /// Like [`Self::texts`], without a copy. The lock must only be held briefly.
     pub fn held_texts(&self) -> MutexGuard<'_, ClientTexts> {
         self.texts.lock().even_poisoned()
     }

@@ -29,11 +29,11 @@ struct Batch {
     garbage: Vec<Garbage>,
     /// Bytes that are free once the garbage is; 0 if nobody has counted.
     bytes: u64,
-    /// Wants to know how long freeing took.
+    /// Is called with the time that freeing took.
     timed: Option<Timed>,
 }
 
-/// Takes how long freeing took: one thing at most, and all of them.
+/// Receives the time that freeing took: the longest for one value, and the total.
 pub type Timed = Box<dyn FnOnce(Duration, Duration) + Send>;
 
 impl Background {
@@ -74,7 +74,8 @@ impl Background {
         self.free_timed(garbage, bytes_counted, None);
     }
 
-    /// The same, which says afterwards how long it took if it was done elsewhere.
+    /// Like [`Background::free`]. If another thread frees the garbage, `timed` is called with the time
+    /// it took.
     pub fn free_timed(&self, garbage: Vec<Garbage>, bytes_counted: bool, timed: Option<Timed>) {
         let things = weight(&garbage);
         let sizes = garbage.iter().filter(|_| bytes_counted).map(Garbage::allocated_bytes);

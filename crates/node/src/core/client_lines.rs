@@ -17,7 +17,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// About as long as a line is.
+/// The usual length of a line.
 const LINE_BYTES: usize = 384;
 
 /// What is known of the caller only.

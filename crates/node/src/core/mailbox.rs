@@ -69,7 +69,7 @@ pub enum Unblocked {
     Error,
     /// This server has become a replica. The connection is closed behind it.
     RoleChanged,
-    /// The end of the server that it waits for is given up.
+    /// The shutdown that it waits for was cancelled.
     EndGivenUp,
     /// Its user may not run the command any more.
     Forbidden(Denied),

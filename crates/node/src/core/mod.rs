@@ -123,14 +123,14 @@ pub struct Core {
     pub ran: u64,
     pub last_row: u32,
     config_generation: u64,
-    /// Leaves the reply that a command makes out of what evicts keys, until it is in the output.
+    /// Excludes the reply that a command is building from eviction, until the reply is in the output.
     pub reply_meter: Option<AsideMeter>,
     /// `maxmemory-clients` in bytes; 0 for no limit.
     pub client_limit: u64,
     /// Unsent output that no limit for subscribers looks at.
     pub pubsub_watch_bytes: usize,
     pub(crate) soft_limit: usize,
-    /// Unsent output that no soft limit is about.
+    /// Unsent output below this needs no check against soft limits.
     pub output_watch_bytes: usize,
     pub total_limit: u64,
     /// Bytes of memory that all inputs may take together.
@@ -346,8 +346,8 @@ impl Core {
         self.memory_above(max) == 0
     }
 
-    /// How many bytes more than `max` are used. Output that clients have not read does not count
-    /// either ([`brisk_observe::memory::above`]).
+    /// How many bytes more than `max` are used. Output that clients have not read is excluded, too
+    /// ([`brisk_observe::memory::above`]).
     fn memory_above(&self, max: u64) -> u64 {
         let shared = self.shared;
         let ended_watches = shared.keyspace.leftover_watch_bytes() as u64;
@@ -434,8 +434,8 @@ impl Core {
         self.free_garbage_timed(|| None);
     }
 
-    /// The same after keys have expired. The latency monitor notes how long freeing their memory took,
-    /// though no command waited for it: that is the cost of expiry with `lazyfree-lazy-expire no`.
+    /// Like [`Self::free_garbage`], after keys have expired. The latency monitor records how long freeing their
+    /// memory took, although no command waited for it: this is the cost of expiry with `lazyfree-lazy-expire no`.
     pub fn free_expired(&self) {
         let threshold_ms = self.config.observe.latency_monitor_threshold_ms.unsigned_abs();
         if threshold_ms == 0 || self.config.memory.lazyfree_lazy_expire {
@@ -493,7 +493,7 @@ impl Core {
         let threshold_us = self.config.observe.slowlog_log_slower_than_us;
         let len_max = self.config.observe.slowlog_max_len;
         let us = ns / 1000;
-        // In Redis a log without room takes an entry, and with it an id; in Valkey it is off.
+        // In Redis, a log of length 0 still takes an entry, and with it an id; in Valkey it is off.
         let is_off = threshold_us < 0 || (len_max == 0 && self.is_valkey());
         if !is_off && us >= threshold_us as u64 && !row.has(Flags::SKIP_SLOWLOG) {
             let entry = brisk_observe::slowlog::Entry {
@@ -579,8 +579,8 @@ impl Core {
         hard || lasting
     }
 
-    /// Weighs a session, whose output takes so many bytes of memory, if something has changed, and
-    /// evicts clients if all together take too much.
+    /// Updates the memory total of a session if it has changed (`output` bytes are its output), and
+    /// evicts clients if all together use too much.
     #[inline]
     pub fn weigh(&self, output: usize, session: &mut Session) {
         session.set_unread_aside();
@@ -606,9 +606,9 @@ impl Core {
         }
     }
 
-    /// Before a session executes a request that it has gathered: this is when its client takes most,
-    /// since while a request runs its arguments exist a second time, as values. As in Redis, a client
-    /// is closed for that before the request runs.
+    /// Called before a session executes a request that has arrived in parts. Its client uses the most memory now,
+    /// since the arguments exist a second time, as values, while the request is executed. As in Redis, a client
+    /// above the limit is closed before the request is executed.
     #[cold]
     pub fn weigh_before_execution(&self, output: usize, session: &mut Session) {
         let bytes = session.memory(output) + session.input.len() as u64;
@@ -671,8 +671,8 @@ impl Core {
         }
     }
 
-    /// Unread output of a monitor at which it is closed: the hard limit of ordinary clients, as in
-    /// Redis, or that of subscribers if there is none.
+    /// Unread output at which a monitor is closed: the hard limit of ordinary clients, as in Redis, or
+    /// that of subscribers if the former is 0.
     pub fn monitor_limit(&self) -> u64 {
         let hard = |class| self.config.clients.output_limits[class as usize].hard_bytes;
         let limits = [hard(ClientClass::Normal), hard(ClientClass::Pubsub)];

@@ -1,7 +1,7 @@
-//! `oom-score-adj`: which process the kernel ends first when memory is short.
+//! `oom-score-adj`: which process the kernel kills first when memory is short.
 //!
-//! Redis gives a third score to its background child. This server has no child, so the third of
-//! `oom-score-adj-values` is kept and not used.
+//! Redis gives a third score to its background child. This server has no child, so the third value of
+//! `oom-score-adj-values` is stored and not used.
 
 use brisk_config::choice::OomScoreAdjust;
 use brisk_config::{Config, os_reason};
@@ -17,7 +17,7 @@ const SCORES: std::ops::RangeInclusive<i64> = -1000..=1000;
 #[derive(Debug)]
 pub struct OomScore {
     path: PathBuf,
-    /// The score before this server changed it; `None` while it is not changed.
+    /// The score before this server changed it; `None` if it was not changed.
     original: Mutex<Option<i64>>,
 }
 
@@ -28,7 +28,7 @@ impl Default for OomScore {
 }
 
 impl OomScore {
-    /// Sets the score that the settings give to a primary or a replica, or puts the original one back.
+    /// Sets the score that is configured for a primary or a replica, or restores the original one.
     ///
     /// # Errors
     /// The score cannot be read or written; the log says why.

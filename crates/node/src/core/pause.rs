@@ -1,4 +1,4 @@
-//! CLIENT PAUSE, and what the server itself holds back: for a while, commands (or only writing ones) wait.
+//! CLIENT PAUSE, and the server's own holds: for a while, all commands or only writes wait.
 
 use brisk_structures::poison::EvenPoisoned;
 use std::sync::{Mutex, MutexGuard};
@@ -10,13 +10,13 @@ pub enum Paused {
     All,
 }
 
-/// For which purpose the server itself holds writes back, whatever clients ask for.
+/// Why the server itself holds writes back, independent of CLIENT PAUSE.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Hold {
     /// A replica is to take over.
     Failover = 1,
-    /// Replicas are to catch up before the server ends.
+    /// Replicas are to catch up before the server exits.
     Shutdown = 2,
 }
 
@@ -29,7 +29,7 @@ pub struct Pause(Mutex<Pauses>);
 struct Pauses {
     /// What clients asked for, and until when.
     asked: Option<(Paused, u64)>,
-    /// Bits of [`Hold`]: while one is set nothing is written.
+    /// Bits of [`Hold`]: while any is set, nothing is written.
     holds: u8,
 }
 
@@ -56,7 +56,7 @@ impl Pause {
         arm();
     }
 
-    /// Ends the pause that clients asked for.
+    /// Ends the pause that clients requested.
     pub fn end(&self, disarm: impl FnOnce()) {
         let mut pauses = self.lock();
         pauses.asked = None;
@@ -72,7 +72,8 @@ impl Pause {
         arm();
     }
 
-    /// Writes are no longer held back for this purpose. Who asks next disarms if nothing else is in force.
+    /// Ends the hold for this purpose. The next call of [`Pause::in_force_or`] disarms if nothing else is
+    /// in force.
     pub fn release(&self, purpose: Hold) {
         self.lock().holds &= !(purpose as u8);
     }

@@ -32,7 +32,7 @@ pub const PROTECTED_MODE: &str = "-DENIED Brisk is running in protected mode: no
      configuration file, or --protected-mode no at start); do the latter only where nobody you do \
      not trust can reach the server.\r\n";
 
-/// Bytes by which the memory of replies that are held back changes before all threads see it.
+/// The memory of held replies is published to other threads when it has changed by this many bytes.
 const SET_ASIDE_STEP: u64 = 16 * 1024;
 
 /// Rounds in which a request does not get its slots before everybody else is stopped for it; a
@@ -149,13 +149,13 @@ pub struct Session {
     pub ran_nothing: bool,
     /// The memory of `held` and `unlogged`, which does not count for eviction.
     set_aside: SetAside,
-    /// Bytes of its unread output that no request of its own asked for (published messages,
-    /// invalidations, lines for monitors), at most.
+    /// Upper bound of the bytes of unread output that no request of this client caused (published
+    /// messages, invalidations, lines for monitors).
     pub pushed: usize,
-    /// Invalidations for it were dropped: it is sent one about all keys when it has read.
+    /// Invalidations were dropped: once the client has read, it is sent one about all keys.
     pub lacks_invalidations: bool,
-    /// When the timers first saw that its client has left while replies wait for replicas, in Unix
-    /// ms.
+    /// When the timers first noticed that the client has disconnected while replies wait for replicas,
+    /// in Unix ms.
     pub left_ms: Option<u64>,
     /// It stands for an append-only file: its commands wait for nothing.
     pub is_replay: bool,
@@ -303,26 +303,26 @@ impl Session {
         self.input.capacity() + self.decoder.heap_bytes() + queued
     }
 
-    /// Whether its client gets output that it does not ask for.
+    /// Whether the client gets output that it did not request.
     pub fn is_pushed_to(&self) -> bool {
         self.gets_messages || self.record.has(flag::MONITOR)
     }
 
-    /// Bytes of its unread output of which `unsent` are with its connection: those held back, in
-    /// memory, are added. O(1).
+    /// Bytes of unread output. `unsent` of them are in the connection's output; the replies that are
+    /// held back are added. O(1).
     #[inline]
     pub fn unread(&self, unsent: usize) -> usize {
         unsent + self.unlogged.memory() + self.held.len()
     }
 
-    /// The part of [`Session::unread`] that its own requests asked for, at least.
+    /// The part of [`Session::unread`] that the client's own requests caused, as a lower bound.
     pub fn unread_replies(&mut self, unsent: usize) -> usize {
         let unread = self.unread(unsent);
         self.pushed = self.pushed.min(unread);
         unread - self.pushed
     }
 
-    /// Leaves the memory of output that is held back out of what evicts keys.
+    /// Excludes the memory of held replies from the memory that triggers eviction.
     #[inline]
     pub fn set_unread_aside(&mut self) {
         let bytes = (self.held.capacity() + self.unlogged.memory()) as u64;
@@ -332,8 +332,8 @@ impl Session {
         }
     }
 
-    /// Bytes of memory it takes with so many bytes of memory of output: exact for buffers and texts,
-    /// an estimate for entries of tables. O(1).
+    /// Bytes of memory of the session, including `output` bytes of output memory: exact for buffers and
+    /// texts, an estimate for entries of tables. O(1).
     #[inline]
     pub fn memory(&self, output: usize) -> u64 {
         let own = size_of::<Session>() + size_of::<ClientRecord>();
@@ -387,7 +387,7 @@ impl Session {
         self.first_lacked.get_or_insert(db);
     }
 
-    /// The number of the database that its stream selected last.
+    /// The number of the database that the stream selected last.
     pub fn selected(&self) -> DbNumber {
         self.lacks_db.unwrap_or_else(|| self.db.into())
     }

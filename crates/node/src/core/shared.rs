@@ -210,7 +210,7 @@ impl Shared {
         self.settings.current()
     }
 
-    /// What log lines call the server that a replica follows.
+    /// The log's word for the server that a replica follows.
     pub fn primary_words(&self) -> PrimaryWords {
         self.config().process.dialect.primary_words()
     }
@@ -235,7 +235,7 @@ impl Shared {
         let redirects = is_replica && self.clients.had_redirected.load(Ordering::SeqCst);
         self.arm(armed::REDIRECT, redirects);
         self.log.set_role(if is_replica { Role::Replica } else { Role::Primary });
-        // The log says why not. CONFIG SET has tried it before.
+        // The log has the reason. CONFIG SET has tried it before.
         let _ = self.process.oom_score.apply(config, &self.log);
     }
 
@@ -359,7 +359,8 @@ impl Shared {
         self.pause.hold(purpose, || self.arm(armed::PAUSE, true));
     }
 
-    /// That is over: what waited goes on at once, unless it is paused for another reason too.
+    /// Ends that hold: commands that waited continue at once, unless they are paused for another reason
+    /// too.
     pub fn release_writes(&self, purpose: Hold) {
         self.pause.release(purpose);
         for mailbox in &self.mailboxes {

@@ -1,4 +1,4 @@
-//! The end of the server: requested by a signal or by SHUTDOWN, carried out by boot.
+//! The shutdown of the server: requested by a signal or by SHUTDOWN, carried out by boot.
 //!
 //! ```text
 //!  SIGTERM ── scheduled ──┐
@@ -6,8 +6,8 @@
 //!  SHUTDOWN ──────────────┘        │ SHUTDOWN ABORT, or it cannot be saved
 //!                                  └─ called off
 //! ```
-//! A signal after which a worker has something to do waits for the timers of one. What is done at each step
-//! is in `persistence/ending.rs`.
+//! If workers have work to do before the shutdown, a signal is handled by the timers of one worker. The
+//! work of each step is in `persistence/ending.rs`.
 
 use brisk_config::choice::ShutdownMode;
 use brisk_engine::keyspace::Ticket;
@@ -25,7 +25,7 @@ pub struct Shutdown {
     plan: Mutex<Plan>,
 }
 
-/// What comes before the end.
+/// The work before the shutdown.
 #[derive(Debug, Default)]
 struct Plan {
     /// What a signal asked for and a worker is to do first.
@@ -36,14 +36,14 @@ struct Plan {
 /// The wait for replicas.
 #[derive(Debug, Clone, Copy)]
 pub struct Waiting {
-    /// How the server ends then.
+    /// The options of the shutdown.
     pub how: ShutdownMode,
-    /// When it ends whatever the replicas have, in Unix ms.
+    /// Time limit of the wait, in Unix ms: then the server exits even if replicas lag.
     pub until_ms: u64,
-    /// Up to where in the stream replicas are to have it.
+    /// The position in the stream that replicas must have acknowledged.
     pub target: Ticket,
-    /// The end of the stream when that was determined: behind the target there may be the request that
-    /// replicas acknowledge what they have.
+    /// The end of the stream when the target was set: after the target there may be the request to
+    /// replicas to acknowledge their offset.
     pub end: Ticket,
 }
 
@@ -55,29 +55,30 @@ impl Shutdown {
         self.asked.notify_all();
     }
 
-    /// Leaves the end to the worker whose timers go on with it.
+    /// Leaves the shutdown to the worker whose timers carry it out.
     pub fn schedule(&self, how: ShutdownMode) {
         self.plan().scheduled = Some(how);
     }
 
-    /// How a signal has the server end.
+    /// The options of a shutdown that a signal requested.
     pub fn scheduled(&self) -> Option<ShutdownMode> {
         self.plan().scheduled
     }
 
-    /// The server ends when replicas have caught up.
+    /// The server exits when replicas have caught up.
     pub fn wait_for_replicas(&self, waiting: Waiting) {
         self.plan().waiting = Some(waiting);
     }
 
-    /// Replicas are to have more than was known before, unless the end was called off meanwhile.
+    /// Moves the position that replicas must acknowledge, unless the shutdown was cancelled in the
+    /// meantime.
     pub fn move_target(&self, target: Ticket, end: Ticket) {
         if let Some(waiting) = &mut self.plan().waiting {
             (waiting.target, waiting.end) = (target, end);
         }
     }
 
-    /// The wait for replicas that is going on.
+    /// The wait for replicas, if one is in progress.
     pub fn waiting(&self) -> Option<Waiting> {
         self.plan().waiting
     }
@@ -85,18 +86,18 @@ impl Shutdown {
     /// The server goes on; whether it was to end.
     pub fn call_off(&self) -> bool {
         let mut plan = self.plan();
-        // Both, whichever was first.
+        // Both are taken, whichever came first.
         let (scheduled, waiting) = (plan.scheduled.take(), plan.waiting.take());
         scheduled.is_some() || waiting.is_some()
     }
 
-    /// Whether a signal or a client has asked for the end and it was not called off.
+    /// Whether a signal or a client has requested a shutdown that was not cancelled.
     pub fn is_planned(&self) -> bool {
         let plan = self.plan();
         plan.scheduled.is_some() || plan.waiting.is_some()
     }
 
-    /// Whether the server ends, or is to.
+    /// Whether a shutdown was requested or is in progress.
     pub fn is_in_progress(&self) -> bool {
         self.is_asked() || self.is_planned()
     }

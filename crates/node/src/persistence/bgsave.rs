@@ -81,7 +81,7 @@ pub fn refused_while_loading(core: &Core) -> CommandError {
     CommandError::text(format!("LOADING {title} is loading the dataset in memory"))
 }
 
-/// Begins a cut while all other workers stand still. Callers check before they wait for stillness. This checks
+/// Begins a cut while all other workers are quiesced. Callers check before they quiesce. This function checks
 /// again, because a replica may have started to load a dataset in the meantime.
 ///
 /// # Errors

@@ -1,4 +1,4 @@
-//! The end of the server: replicas catch up, and what is to be kept is brought to the disk.
+//! The shutdown of the server: replicas catch up, then the data is written to the disk.
 //!
 //! ```text
 //!  begin ─┬─ no replica, or all have everything ───────────────┬─ end: snapshot, append-only file ─ exit
@@ -7,9 +7,9 @@
 //!                └───────────────── SHUTDOWN ABORT ────────────────►   SHUTDOWN get an error
 //! ```
 //!
-//! Writes are held back while all other workers stand still. So whatever was acknowledged to a client before
-//! lies before the place that replicas are waited for, and nothing is written after it but by a script that
-//! takes long: the place is determined anew as long as the stream grows.
+//! Writes are held back while all other workers are quiesced. So every write acknowledged to a client lies
+//! before the offset that replicas must acknowledge. After it only a slow script can write: the offset is
+//! determined again while the stream grows.
 //!
 //! After the snapshot nobody is served any more: what a client would write then, and be answered,
 //! would be lost.
@@ -30,12 +30,12 @@ use brisk_engine::keyspace::Ticket;
 use brisk_engine::{CommandError, Result};
 use brisk_reactor::unix_ms;
 
-/// What became of a request to end the server.
+/// The result of a shutdown request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Begun {
-    /// It ends.
+    /// The server exits.
     Ends,
-    /// It ends when replicas have caught up.
+    /// The server exits when replicas have caught up.
     Waits,
 }
 
@@ -50,17 +50,17 @@ pub fn concerns_workers(shared: &Shared, how: ShutdownMode) -> bool {
     writes_files(shared, how) || feed.replica_count() > 0 || feed.has_waiting()
 }
 
-/// Whether something is brought to the disk before the server ends.
+/// Whether anything is written to the disk before the server exits.
 fn writes_files(shared: &Shared, how: ShutdownMode) -> bool {
     shared.aof.is_on() || rewrite::is_first(shared) || saves(&shared.config(), how)
 }
 
-/// Ends the server, or begins to wait for replicas before. If another request waits for them already, its
-/// options count.
+/// Shuts the server down, or first begins to wait for replicas. If another request already waits for
+/// them, the options of that request apply.
 ///
 /// # Errors
-/// The server goes on: it cannot be saved, or, with [`CommandError::SlotBusy`], a script takes long and
-/// what it has half done would be saved.
+/// The server continues: it cannot be saved, or, with [`CommandError::SlotBusy`], a slow script is
+/// running and its partial changes would be saved.
 pub fn begin(core: &Core, how: ShutdownMode) -> Result<Begun> {
     let shared = core.shared;
     if shared.shutdown.waiting().is_some() {
@@ -70,7 +70,7 @@ pub fn begin(core: &Core, how: ShutdownMode) -> Result<Begun> {
         return Err(CommandError::SlotBusy);
     }
     shared.log.notice(format_args!("User requested shutdown..."));
-    // By a signal, then.
+    // Only a signal can have planned it.
     let was_planned = shared.shutdown.is_planned();
     let timeout_s = core.config.process.shutdown_timeout_s.max(0).unsigned_abs();
     let feed = &shared.replication.feed;
@@ -81,7 +81,7 @@ pub fn begin(core: &Core, how: ShutdownMode) -> Result<Begun> {
     }
     let now_ms = unix_ms();
     let until_ms = now_ms.saturating_add(timeout_s.saturating_mul(1000));
-    // A failover, or a client, may rely on it that the stream does not grow while writes are paused.
+    // A failover or a client may rely on a stream that does not grow while writes are paused.
     let may_request = shared.pause_in_force(now_ms).is_none();
     {
         let _still = core.stop_others_despite_scripts();
@@ -102,22 +102,23 @@ pub fn begin(core: &Core, how: ShutdownMode) -> Result<Begun> {
         return Ok(Begun::Waits);
     }
     match end_planned(core, how) {
-        // A script has begun to take long: the timers see to the end.
+        // A slow script is running now: the timers complete the shutdown.
         Err(CommandError::SlotBusy) => Ok(Begun::Waits),
         ended => ended.map(|()| Begun::Ends),
     }
 }
 
-/// Goes on with an end that a signal asked for, or that waits for replicas. For the timers of one worker.
+/// Continues a shutdown that a signal requested, or that waits for replicas. Called by the timers of one
+/// worker.
 pub fn go_on(core: &Core) {
     let shared = core.shared;
     let Some(waiting) = shared.shutdown.waiting() else {
         if let Some(how) = shared.shutdown.scheduled() {
             match begin(core, how) {
-                // At one of the next turns.
+                // Tried again at one of the next turns.
                 Err(CommandError::SlotBusy) => {}
                 Ok(Begun::Waits) => {}
-                // Why the server goes on is in the log.
+                // The log has the reason if the server continues.
                 Ok(Begun::Ends) | Err(_) => {
                     shared.shutdown.call_off();
                 }
@@ -130,24 +131,25 @@ pub fn go_on(core: &Core) {
         if !has_caught_up(core, true) {
             return;
         }
-        // A script that took long may have ended since. When no script takes long, nothing is written any more;
-        // one that goes on is cut off.
+        // A slow script may have ended since. When no slow script is running, nothing more is written; a script
+        // that continues is cut off.
         let still = core.stop_others();
         if still.is_ok() && !has_caught_up(core, true) {
             return;
         }
     }
-    // Why the server goes on, if it does, is in the log.
+    // The log has the reason if the server continues.
     let _ = end_planned(core, waiting.how);
 }
 
-/// The server goes on: writes do, and clients that wait within SHUTDOWN get an error. Whether it was to end.
+/// Cancels the shutdown: writes continue, and clients that wait within SHUTDOWN get an error. Returns
+/// whether a shutdown was planned.
 pub fn call_off(core: &Core) -> bool {
     let shared = core.shared;
     if !shared.shutdown.is_planned() {
         return false;
     }
-    // So that each SHUTDOWN has either begun to wait by now or has not been executed.
+    // After this, each SHUTDOWN has either begun to wait or has not been executed.
     let _still = core.stop_others_despite_scripts();
     if !shared.shutdown.call_off() {
         return false;
@@ -162,12 +164,13 @@ pub fn call_off(core: &Core) -> bool {
     true
 }
 
-/// The error for callers of SHUTDOWN while the server goes on.
+/// The error for callers of SHUTDOWN if the server continues.
 pub fn refusal() -> CommandError {
     CommandError::text("ERR Errors trying to SHUTDOWN. Check logs.")
 }
 
-/// Ends a server whose replicas have caught up, or whose time is up. If that fails it is called off.
+/// Shuts the server down after replicas have caught up or the time is over. If that fails, the shutdown
+/// is cancelled.
 fn end_planned(core: &Core, how: ShutdownMode) -> Result<()> {
     let called_off = || !core.shared.shutdown.is_planned();
     let ended = end(core, how, called_off);
@@ -177,20 +180,20 @@ fn end_planned(core: &Core, how: ShutdownMode) -> Result<()> {
     ended
 }
 
-/// Whether a script takes long, and what it has half done would be saved.
+/// Whether a slow script is running and its partial changes would be saved.
 fn is_in_the_way(shared: &Shared, how: ShutdownMode) -> bool {
     shared.is_busy() && !shared.is_loading() && saves(&shared.config(), how)
 }
 
-/// Whether all replicas have acknowledged what the server had when writes were held back. With `requests`,
-/// they are requested to acknowledge again if more was appended since. O(replicas).
+/// Whether all replicas have acknowledged the data that the server had when writes were held back. With
+/// `requests`, replicas are requested to acknowledge again if more was appended since. O(replicas).
 fn has_caught_up(core: &Core, requests: bool) -> bool {
     let shared = core.shared;
     shared.pump(core.id);
     let end = shared.keyspace.journal().end();
     let Some(waiting) = shared.shutdown.waiting() else { return false };
     if end != waiting.end {
-        // A script that took long has ended, or replicas were sent a PING.
+        // A slow script has ended, or replicas were sent a PING.
         shared.shutdown.move_target(end, end);
         if requests {
             request_acks(core);
@@ -202,12 +205,12 @@ fn has_caught_up(core: &Core, requests: bool) -> bool {
     shared.replication.feed.count(lacks) == 0
 }
 
-/// Whether a replica has acknowledged the stream up to this place.
+/// Whether a replica has acknowledged the stream up to this offset.
 fn has(member: &Member, place: Ticket) -> bool {
     member.has_acked && member.acked_place.is_some_and(|acked| acked >= place)
 }
 
-/// Requests that replicas acknowledge at once what they have; replicas of a replica do it once a second. The
+/// Requests an immediate acknowledgement from replicas; replicas of a replica send one once a second. The
 /// request itself need not be acknowledged.
 fn request_acks(core: &Core) {
     let shared = core.shared;
@@ -220,7 +223,7 @@ fn request_acks(core: &Core) {
     }
 }
 
-/// Logs which replicas lack something of what the server has.
+/// Logs the replicas that lag behind the server.
 fn report_replicas(core: &Core) {
     let shared = core.shared;
     shared.pump(core.id);
@@ -252,11 +255,11 @@ fn report_replicas(core: &Core) {
     }
 }
 
-/// Ends the server, after a snapshot if there is to be one. O(all data) then. Nothing is done if it was
-/// called off while this worker waited for the others.
+/// Shuts the server down, after a snapshot if one is to be saved: O(all data) then. Does nothing if the
+/// shutdown was cancelled while this worker waited for the others.
 ///
 /// # Errors
-/// As of [`begin`], or it was called off.
+/// As for [`begin`], or the shutdown was cancelled.
 fn end(core: &Core, how: ShutdownMode, called_off: impl Fn() -> bool) -> Result<()> {
     let shared = core.shared;
     if is_in_the_way(shared, how) {

@@ -110,7 +110,7 @@ pub(crate) fn write_nameless(config: &Config, head: &Head, cut: &Cut) -> Result<
     write_to(file, config, head, cut)
 }
 
-/// Writes what is no key there.
+/// Writes a snapshot without keys to `out`.
 pub(crate) fn write_without_keys<W: Write>(out: W, head: &Head) -> io::Result<()> {
     head.begin(out).finish()?.flush()
 }
@@ -197,7 +197,7 @@ impl Head {
         Head { is_base: true, lineage: None, ..self }
     }
 
-    /// Of a file without keys, and without libraries of functions unless they are wanted.
+    /// The head of a file without keys, and without libraries of functions unless `functions` is set.
     pub(crate) fn without_keys(self, functions: bool) -> Head {
         let libraries = if functions { self.libraries } else { Arc::default() };
         Head { libraries, ..self }

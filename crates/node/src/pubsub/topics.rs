@@ -81,7 +81,7 @@ impl Topics {
         self.find(space, name).map_or_else(|| name.into(), |topic| Arc::clone(&topic.name))
     }
 
-    /// Adds a subscription; false, and nothing, if it is there already.
+    /// Adds a subscription. Returns false, and does nothing, if it already exists.
     pub fn add(
         &mut self,
         member: Member,
@@ -154,7 +154,8 @@ impl Topics {
     ) -> Option<(Arc<[u8]>, usize)> {
         let own = &mut own.topics[space.index()];
         let index = index_of(token);
-        // The edge belongs to another list if a former session of this token ended without unsubscribing.
+        // The edge belongs to another list if an earlier session with this token ended without
+        // unsubscribing.
         let edge = *self.edges.get(&(index, id))?;
         if own.get(edge.among_topics as usize) != Some(&id) {
             return None;
@@ -239,7 +240,7 @@ mod tests {
         }
     }
 
-    /// A session that ends without unsubscribing leaks its own topic and harms no other.
+    /// A session that ends without unsubscribing leaks its own topic and affects no other session.
     #[test]
     fn a_subscription_whose_session_was_forgotten_harms_no_other() {
         let mut topics = Topics::default();

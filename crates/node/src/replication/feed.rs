@@ -51,7 +51,7 @@ pub struct Member {
     pub takes_unknown_length: bool,
     /// It understands comparisons.
     pub compares: bool,
-    /// It wants these parts of the dataset only, and has not the keys.
+    /// The replica wants only these parts of the dataset, and no keys.
     pub filter: Option<Filter>,
     /// The offset it acknowledged last, and when, in Unix ms; 0 before. It begins to count as heard of
     /// when its snapshot was sent.
@@ -101,7 +101,7 @@ impl Member {
         now_ms.saturating_sub(self.acked_ms) / 1000
     }
 
-    /// Whether it waits until a snapshot of what it wants is begun.
+    /// Whether the replica waits for a snapshot with the parts that it wants.
     pub fn waits_for(&self, filter: Option<Filter>) -> bool {
         !self.attachment.has_place() && self.filter == filter
     }
@@ -386,8 +386,8 @@ impl Feed {
         Some(state.backlog.end() - place.0)
     }
 
-    /// The sessions that wait for what this snapshot has get it, and follow from here on. Only while all
-    /// other workers stand still, and behind [`Feed::pump`].
+    /// Attaches the sessions that wait for the content of this snapshot; they follow the stream from
+    /// here on. Only while all other workers are quiesced, and after [`Feed::pump`].
     pub(super) fn join(
         &self,
         (transfer, filter): (&Arc<Transfer>, Option<Filter>),
@@ -464,7 +464,8 @@ impl Feed {
             (member.acked, member.acked_ms) = (offset, now_ms);
             member.has_acked = true;
             member.acked_durable = durable.or(member.acked_durable);
-            // Offsets before this server's start have no place; offsets beyond the stream are not credible.
+            // Offsets before this server's start have no position; offsets beyond the stream are not
+            // credible.
             let end = Ticket(self.end.load(Ordering::Relaxed));
             member.acked_place = place.filter(|place| *place <= end);
             if member.attachment.set_awaits_ack(false) {

@@ -11,8 +11,9 @@ use brisk_structures::poison::EvenPoisoned;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicI64, Ordering};
 
-/// A replication offset from another server or a file. Servers exchange offsets as signed 64-bit integers. The
-/// constructors refuse values above half of that range, so counting on from an offset cannot overflow.
+/// A replication offset received from another server or read from a file. Servers exchange offsets as signed
+/// 64-bit integers. The constructors reject values above half of that range, so adding to an offset cannot
+/// overflow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Offset(u64);
 
@@ -25,7 +26,7 @@ impl Offset {
         (number <= Offset::MAX).then_some(Offset(number))
     }
 
-    /// The same from decimal digits.
+    /// Parses an offset from decimal digits.
     pub fn read(text: &[u8]) -> Option<Offset> {
         std::str::from_utf8(text).ok()?.parse().ok().and_then(Offset::checked)
     }
@@ -97,7 +98,7 @@ impl History {
         place.0.saturating_add_signed(self.shift.load(Ordering::Relaxed))
     }
 
-    /// The place in the stream of an offset; `None` for offsets before this server's start.
+    /// The position of an offset in the stream; `None` for offsets before this server's start.
     #[inline]
     pub fn place(&self, offset: u64) -> Option<Ticket> {
         let place = i128::from(offset) - i128::from(self.shift.load(Ordering::Relaxed));

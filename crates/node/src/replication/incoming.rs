@@ -28,7 +28,7 @@ struct Waiting {
     bytes: usize,
     /// When the first part came that the worker has taken and not executed; `None` if it has executed all.
     executes_since_ms: Option<u64>,
-    /// The connection is gone, and the worker does not know it yet.
+    /// The connection is closed, and the worker has not been notified yet.
     is_over: bool,
 }
 
@@ -44,7 +44,7 @@ pub enum News {
     Part(Vec<u8>),
     /// Another stream has begun: what it has of the one before is nothing any more.
     Begins(u64),
-    /// The connection is gone, and all parts that it sent were taken.
+    /// The connection is closed, and all parts that it sent were taken.
     Ends,
     Nothing,
 }
@@ -83,8 +83,8 @@ impl Stream {
         !self.has_news.swap(true, Ordering::Release)
     }
 
-    /// The connection of the present stream is gone, if `is_wanted`: no more parts follow. Returns whether the
-    /// worker has to be woken.
+    /// Reports that the connection of the present stream is closed, if `is_wanted`: no more parts follow.
+    /// Returns whether the worker has to be woken.
     pub fn end(&self, is_wanted: impl FnOnce() -> bool) -> bool {
         let mut waiting = self.waiting.lock().even_poisoned();
         if !is_wanted() {

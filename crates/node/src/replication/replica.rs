@@ -36,14 +36,13 @@ pub struct Replica {
     pub takes_unknown_length: bool,
     /// It said that it understands comparisons.
     pub compares: bool,
-    /// It said which parts of the dataset it wants.
+    /// The parts of the dataset that it requested.
     pub filter: Option<Filter>,
     /// Bytes that are held for it besides the stream, as all replicas' sum has them.
     pub(super) held: u64,
 }
 
-/// Which parts of the dataset a replica wants (`REPLCONF rdb-filter-only`), of those that are no keys: it gets
-/// no keys.
+/// The parts of the dataset that a replica wants (`REPLCONF rdb-filter-only`). Keys are not among them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Filter {
     /// The libraries of functions.
@@ -51,7 +50,7 @@ pub struct Filter {
 }
 
 impl Filter {
-    /// All of them.
+    /// All filters.
     pub const ALL: [Filter; 2] = [Filter { functions: false }, Filter { functions: true }];
 }
 

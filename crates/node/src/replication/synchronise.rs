@@ -14,7 +14,7 @@
 //! nothing needs a disk, but what is changed is kept in memory for as long as the slowest replica takes: if
 //! that becomes too much the next one goes by way of a file.
 //!
-//! Who wants no keys needs no cut, and gets a snapshot at once.
+//! A replica that wants no keys needs no cut, and gets a snapshot at once.
 //!
 //! All replicas that wait share the next cut. There is one cut at a time: while another is being
 //! written, for BGSAVE, the append-only file or other replicas, they wait for its end.
@@ -71,7 +71,8 @@ pub fn begin_if_possible(core: &Core) -> CommandResult<()> {
         brisk_engine::snapshot::version_within(&shared.keyspace, &core.env, KEYS_LOOKED_AT_MAX);
     let head = Head::now(core, version);
     let options = bgsave::options(&config, head.used_memory());
-    // While this worker waited for stillness, another cut or the loading of a dataset may have started.
+    // While this worker waited for the others to quiesce, another cut or the loading of a dataset may
+    // have started.
     let Ok(cut) = bgsave::begin_cut(core, options) else { return Ok(()) };
     shared.pump(core.id);
     let journal = shared.keyspace.journal();
@@ -96,10 +97,10 @@ pub fn begin_if_possible(core: &Core) -> CommandResult<()> {
     Ok(())
 }
 
-/// Begins snapshots for those that want no keys.
+/// Begins snapshots for replicas that want no keys.
 ///
 /// # Errors
-/// As of [`begin_if_possible`].
+/// As for [`begin_if_possible`].
 fn begin_without_keys(core: &Core) -> CommandResult<()> {
     let shared = core.shared;
     let feed = &shared.replication.feed;
@@ -132,7 +133,7 @@ fn begin_without_keys(core: &Core) -> CommandResult<()> {
     Ok(())
 }
 
-/// Writes such a snapshot.
+/// Writes a snapshot without keys.
 fn write_without_keys(shared: &Shared, head: &Head, transfer: &Transfer) {
     let Some(pipe) = transfer.pipe() else { return };
     let is_over = || !transfer.is_wanted();
@@ -144,7 +145,7 @@ fn write_without_keys(shared: &Shared, head: &Head, transfer: &Transfer) {
             shared.log.notice(format_args!("Background RDB transfer terminated with success"));
             transfer.end(Outcome::Streamed);
         }
-        // Nobody waits for it any more.
+        // No replica waits for it any more.
         Err(_) => transfer.end(Outcome::Failed),
     }
     tell_workers(shared);

@@ -1,6 +1,6 @@
-//! The dataset of one moment on its way to the replicas that asked for it: a cut that is being written to
-//! a file, and then that file; or to a [`Pipe`], from which they get it meanwhile. Some ask for what is
-//! no key only, which needs no cut.
+//! The dataset of one moment on its way to the replicas that requested it. A cut is written to a file,
+//! and then the file is sent; or the cut is written to a [`Pipe`], from which replicas receive it at the
+//! same time. Some replicas request a snapshot without keys, which needs no cut.
 
 use super::pipe::{Next, Pipe};
 use crate::persistence::state::Underway;
@@ -70,7 +70,7 @@ impl Transfer {
         Transfer::begun(Some(cut), from, pipe)
     }
 
-    /// Of what is no key, as it is now.
+    /// A transfer of the present dataset without its keys.
     pub fn without_keys(from: u64, pipe: Pipe) -> Transfer {
         Transfer::begun(None, from, Some(pipe))
     }
@@ -85,7 +85,7 @@ impl Transfer {
         self.pipe.as_ref()
     }
 
-    /// What is known of the keys; `None` if none are sent.
+    /// The cut that provides the keys; `None` if none are sent.
     pub fn cut(&self) -> Option<&Arc<Cut>> {
         self.cut.as_ref()
     }

@@ -216,11 +216,11 @@ fn memory(core: &mut Core, session: &Session, row: &Row, facts: &RequestFacts<'_
     if is_operator_request(session, row) {
         return Verdict::Pass;
     }
-    // To the end of the last command: what follows makes room.
+    // The meter of the last command ends here: `make_room` has to see all memory.
     core.reply_meter = None;
     let fits = core.memory_limit() == 0 || core.make_room();
     if !facts.flags.intersects(Flags::WRITE.union(Flags::RUNS_SCRIPT)) {
-        // It may make a reply of any size, for which no other worker evicts keys.
+        // The command may make a reply of any size, for which other workers must not evict keys.
         core.reply_meter = Some(AsideMeter::begin());
     }
     if session.has_old_user() {
@@ -332,7 +332,7 @@ pub fn refuse_while_loading(core: &Core) -> CommandError {
     bgsave::refused_while_loading(core)
 }
 
-/// Repeats the check for loading after a command has waited for all other workers to stand still: a replica may
+/// Repeats the check for loading after a command has waited for all other workers to quiesce: a replica may
 /// have started to load its primary's dataset since the gate.
 pub(crate) fn check_again_when_still(core: &Core, session: &Session, row: &Row) -> Result<()> {
     let is_refused = core.shared.is_loading() && !row.has(Flags::LOADING) && !session.repeats();

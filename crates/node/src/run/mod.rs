@@ -6,7 +6,7 @@
 //! | `dispatch` | one request: found, checked, run, counted |
 //! | `gate` | the checks before it runs, in the order that clients can see |
 //! | `permission` | whether a session may run a command |
-//! | `release` | what a session holds is given back when it ends |
+//! | `release` | releases everything that a session has registered when it ends |
 //! | `repeated` | commands of the primary, or of a file, that fail |
 //! | `long`, `waiting` | commands that other threads compute; commands that waited for keys |
 

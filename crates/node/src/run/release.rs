@@ -8,10 +8,10 @@ use crate::replication::follow;
 use crate::tracking::session;
 use crate::transactions::execute;
 
-/// Ends all state of the session that outlives a command: transaction and watches, subscriptions, tracking,
-/// and its membership among replicas, monitors and the sessions of its user. The session must not run any
-/// command afterwards. Sessions of connections, of the primary and of files all end here. The caller holds no
-/// slots.
+/// Releases all state of the session that outlives a command: transaction and watches, subscriptions,
+/// tracking, and its membership among replicas, monitors and the sessions of its user. The session must not
+/// run any command afterwards. Sessions of connections, of the primary and of files all end here. The caller
+/// holds no slots.
 pub fn release(core: &mut Core, session: &mut Session) {
     execute::end_transaction(core, session);
     subscribe::unsubscribe_all(core, session);

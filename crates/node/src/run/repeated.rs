@@ -23,7 +23,8 @@ pub(crate) fn note_failed(
     tell_of_failed(core, session, row, error);
 }
 
-/// The same for one command of a transaction, whose other commands may have run.
+/// Like the function above, for one command of a transaction whose other commands may have been
+/// executed.
 #[cold]
 pub(crate) fn tell_of_failed(
     core: &Core,
@@ -32,7 +33,7 @@ pub(crate) fn tell_of_failed(
     error: &CommandError,
 ) {
     if session.is_replay && row.is_none() {
-        // The loader of the file reports an unknown command with its position, and ends the server.
+        // The loader of the file reports an unknown command with its position, and exits.
         return;
     }
     let primary = core.shared.primary_words().lower;

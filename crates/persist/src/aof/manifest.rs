@@ -5,11 +5,12 @@
 //!  file appendonly.aof.4.incr.aof seq 4 type h      history: replaced, to be removed
 //!  file appendonly.aof.5.incr.aof seq 5 type i      increments, by ascending number
 //! ```
-//! A line is pairs of a key and a value, in any order, and ends with a newline. Names with odd bytes are
-//! quoted as in configuration files. A line that begins with `#` is a comment. Redis 8 adds `startoffset`
-//! and `endoffset`, which place an increment in the replication stream; both are read and not kept.
+//! A line consists of key-value pairs, in any order, and ends with a newline. Names with special
+//! characters are quoted as in configuration files. A line that begins with `#` is a comment. Redis 8
+//! adds `startoffset` and `endoffset`, the position of an increment in the replication stream; both are
+//! parsed and ignored.
 //!
-//! Anything else is an error, also where Redis ignores it: a damaged line must not drop a file.
+//! Anything else is an error, even where Redis ignores it: a damaged line must not drop a file.
 //!
 //! A [`Manifest`] is a value: whoever changes the files changes a copy, writes that to the disk, and
 //! only then takes it for the truth.
@@ -18,11 +19,12 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-/// Bytes of a manifest. Servers write a few lines; readers take one byte more, which is an error.
+/// Size limit of a manifest. Servers write a few lines; readers read one byte more to detect a longer
+/// file.
 pub const MANIFEST_BYTES_MAX: usize = 16 << 20;
 /// Bytes of a line, its end included.
 const LINE_BYTES_MAX: usize = 1024;
-/// How the name ends of a base that is an RDB file.
+/// Suffix of the name of a base that is an RDB file.
 const RDB_BASE_ENDING: &[u8] = b".base.rdb";
 /// Numbers of files that are read: enough above it is left for those to come.
 const SEQ_MAX: i64 = i64::MAX / 2;
@@ -74,9 +76,9 @@ impl ManifestFile {
         directory.join(OsStr::from_bytes(&self.name))
     }
 
-    /// Whether the file has to begin with an RDB file: its name says so. No RDB file is empty, so an
-    /// empty file of this name has lost its content. Other files may be empty: a base of commands is
-    /// when the dataset was, an increment until the first write.
+    /// Whether the file has to begin with an RDB file, according to its name. No RDB file is empty, so
+    /// an empty file of this name has lost its content. Other files may be empty: a base of commands if
+    /// the dataset was, an increment until the first write.
     #[must_use]
     pub fn is_named_rdb(&self) -> bool {
         self.kind == FileKind::Base && self.name.ends_with(RDB_BASE_ENDING)
@@ -94,7 +96,7 @@ pub struct Manifest {
     increment_seq: i64,
 }
 
-/// A base is [named as an RDB file](ManifestFile::is_named_rdb) and does not begin with one.
+/// A base that is [named as an RDB file](ManifestFile::is_named_rdb) does not begin with one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the file is damaged: its name says that it is an RDB file, but {}", found(*.bytes))]
 pub struct NotRdb {
@@ -154,7 +156,7 @@ pub enum ManifestErrorKind {
 }
 
 impl ManifestError {
-    /// The text, with the line that it is about.
+    /// The error text, with the line that it is about.
     #[must_use]
     pub fn with_line(&self) -> String {
         match &self.line {
@@ -194,11 +196,12 @@ impl Manifest {
     /// Reads a manifest. O(text · increments).
     ///
     /// # Errors
-    /// What is wrong with it, with Redis's text where Redis refuses it too. Stricter than Redis, which
-    /// ignores what it does not know and takes the last of two equal keys: a line has each key once and
-    /// no other, numbers and types have nothing after them, all lines end with a newline, no byte is
-    /// zero, no loaded file is listed twice, and the files give a dataset. Names `.` and `..` count as
-    /// paths, and numbers end where there would be none left for new files.
+    /// The manifest is faulty; the error has Redis's text where Redis rejects it too. Stricter than
+    /// Redis, which ignores unknown keys and uses the last of two equal keys. A line has each key once
+    /// and no other keys, numbers and types have nothing after them, all lines end with a newline, no
+    /// byte is zero, no loaded file is listed twice, and the files form a dataset. The names `.` and
+    /// `..` count as paths, and the largest numbers are rejected because no number would be left for
+    /// new files.
     pub fn parse(text: &[u8]) -> Result<Manifest, ManifestError> {
         let whole = |kind| ManifestError { line: None, kind };
         let mut manifest = Manifest::new();
@@ -228,7 +231,7 @@ impl Manifest {
         }
         match (&manifest.base, manifest.increments.first()) {
             (None, None) => Err(whole(ManifestErrorKind::NothingToLoad)),
-            // A rewrite that gives higher numbers to increments gives a base, too.
+            // A rewrite that gives higher numbers to increments also creates a base.
             (None, Some(first)) if first.seq != 1 => Err(whole(ManifestErrorKind::NoBase)),
             _ => Ok(manifest),
         }
@@ -394,7 +397,7 @@ fn file_of(line: &[u8]) -> Result<ManifestFile, ManifestErrorKind> {
         }
     }
     let [name, seq, kind, start, end] = values;
-    // The faults that Redis finds come first, with its text.
+    // Errors that Redis detects come first, with its text.
     let (Some(name), Some(seq), Some(kind)) = (name, seq, kind) else { return Err(FORMAT) };
     if name.iter().any(|byte| matches!(byte, b'/' | b'\\')) || matches!(name, b"" | b"." | b"..") {
         return Err(ManifestErrorKind::Path);
@@ -421,7 +424,7 @@ fn file_of(line: &[u8]) -> Result<ManifestFile, ManifestErrorKind> {
     Ok(ManifestFile { name: name.to_vec(), seq, kind })
 }
 
-/// A text of decimal digits and nothing else.
+/// A text that consists of decimal digits only.
 fn decimal(text: &[u8]) -> Option<i64> {
     let is_number = text.iter().all(u8::is_ascii_digit);
     str::from_utf8(text).ok().filter(|_| is_number)?.parse().ok()
@@ -484,7 +487,7 @@ mod tests {
         assert_eq!(manifest.format(), b"file b seq 3 type b\nfile a seq 3 type i\n");
     }
 
-    /// Redis 8 writes these where it has noted them.
+    /// Redis 8 writes these keys where it has recorded the offsets.
     #[test]
     fn places_in_the_replication_stream_are_read() {
         let text = b"file b seq 1 type b\nfile a seq 1 type i startoffset 0 endoffset 4711\n\
@@ -497,7 +500,7 @@ mod tests {
         );
     }
 
-    /// Each of these drops a file or loads it twice if it is ignored, as Redis 7.0 does.
+    /// If ignored, as Redis 7.0 does, each of these drops a file or loads it twice.
     #[test]
     fn what_is_not_exactly_a_line_is_an_error() {
         use ManifestErrorKind::*;
@@ -540,8 +543,9 @@ mod tests {
         assert_eq!(Manifest::parse(&text).unwrap_err().kind, TooLong);
     }
 
-    /// Whatever one byte becomes: the files are the same, or it is an error. A comment hides a line, and
-    /// a digit, a letter of a name or a type may become another; then the numbers or the files differ.
+    /// Changes each byte in turn: the files must be the same, or there must be an error. A comment hides
+    /// a line, and a digit, a letter of a name or a type may change into another one; then the numbers
+    /// or the files differ.
     #[test]
     fn no_blank_and_no_newline_can_be_replaced_unseen() {
         let text = b"file a.1.base.rdb seq 1 type b\nfile a.1.incr.aof seq 1 type i\n";

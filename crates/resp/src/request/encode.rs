@@ -10,7 +10,7 @@ pub fn encode<W: AsRef<[u8]>>(out: &mut Vec<u8>, words: &[W]) {
 }
 
 /// Whether `bytes` are exactly the request that [`encode`] writes. `words` are the arguments that the decoder
-/// found in them; the decoder accepts other forms too. O(arguments).
+/// found in them; the decoder also accepts other forms. O(arguments).
 #[must_use]
 pub fn is_encoded<'w>(bytes: &[u8], words: impl ExactSizeIterator<Item = &'w [u8]>) -> bool {
     let Some(mut rest) = behind_header(bytes, b'*', words.len()) else { return false };
@@ -24,7 +24,7 @@ pub fn is_encoded<'w>(bytes: &[u8], words: impl ExactSizeIterator<Item = &'w [u8
     rest.is_empty()
 }
 
-/// The bytes after the header of this kind and number, if `bytes` begin with that header.
+/// The bytes after a header of this kind and number, if `bytes` begin with that header.
 fn behind_header(bytes: &[u8], kind: u8, number: usize) -> Option<&[u8]> {
     let digits = bytes.strip_prefix(&[kind])?;
     digits.strip_prefix(itoa::Buffer::new().format(number).as_bytes())?.strip_prefix(b"\r\n")

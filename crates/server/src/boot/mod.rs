@@ -94,7 +94,8 @@ pub fn main() -> ExitCode {
 }
 
 /// The text of `--version`. Programs that start a server read the version of Redis from `v=`, so the
-/// line has the fields of Redis's own, with the version that INFO reports; ours stands at its end.
+/// line has the fields of Redis's own line, with the version that INFO reports. Brisk's version comes
+/// last.
 fn version_line() -> String {
     let (allocator, bits) = (brisk_node::core::memory::ALLOCATOR, usize::BITS);
     format!(
@@ -557,7 +558,7 @@ fn watch_signals(shared: &'static Shared, log: &Arc<Log>) -> Result<(), String> 
                     continue;
                 }
                 let (config, shutdown) = (shared.config(), &shared.shutdown);
-                // An end that SHUTDOWN has begun is not insisted upon by the first signal.
+                // After SHUTDOWN has begun, the first signal does not count as a repeated request.
                 let is_ending = shutdown.is_asked() || shutdown.scheduled().is_some();
                 if signal == SIGINT && is_ending {
                     log.warning(format_args!("You insist... exiting now."));

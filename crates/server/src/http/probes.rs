@@ -3,10 +3,11 @@
 use brisk_node::core::shared::Shared;
 use brisk_node::persistence::bgsave;
 
-/// Why clients should not be sent to this server; `None` if they should. The first of: it is ending, or
-/// waits for its replicas to do so; the dataset is being loaded; it is a replica that does not hear from
-/// its primary, so that what it knows is old; it refuses writes since the disk does not take them. A
-/// replica that is loading a full copy beside the data which it serves has no link, and is not ready.
+/// The reason why clients should not be routed to this server; `None` if they should. The first that
+/// applies: the server is shutting down, or waits for its replicas before that; it is loading the
+/// dataset; it is a replica without a link to its primary, so its data may be stale; it rejects writes
+/// because writing to the disk fails. A replica that loads a full copy while it serves its old data has
+/// no link, and is not ready.
 pub(super) fn unready(shared: &Shared) -> Option<&'static str> {
     if shared.shutdown.is_in_progress() || shared.quiesce.is_for_good() {
         return Some("ending");

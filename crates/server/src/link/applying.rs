@@ -9,8 +9,8 @@
 //!
 //! A transaction is MULTI to EXEC: its bytes become part of this server's stream when EXEC has run, so the
 //! place that this server has come to is never inside of one. A connection that breaks there goes on at MULTI.
-//! It is begun when all of it has arrived, so that it is in memory once. The append-only file gets only executed
-//! commands, in the one form that its readers accept; the stream is relayed byte for byte.
+//! A transaction is begun when all of it has arrived, so that it is in memory once. The append-only file gets
+//! only executed commands, in the one form that its readers accept; the stream is relayed byte for byte.
 
 use super::outside::Instant;
 use super::transaction::{Search, encoded, selects, selects_missing, without_missing_databases};
@@ -52,10 +52,10 @@ pub struct Applier {
     input: Vec<u8>,
     at: usize,
     sealed: usize,
-    /// All requests since then came in the form of the append-only file.
+    /// All requests after the first `sealed` bytes were in the form of the append-only file.
     is_encoded: bool,
     search: Search,
-    /// It is no stream of commands, or its connection has ended: the rest of it is dropped.
+    /// The stream is faulty, or its connection is closed: the rest of it is dropped.
     is_broken: bool,
 }
 
@@ -157,7 +157,8 @@ impl Applier {
         core.shared.replication.forget_observed();
     }
 
-    /// Ends the session of a connection: its unfinished transaction, and all that its commands have registered.
+    /// Ends the session of a connection: drops its unfinished transaction, and releases all that its commands
+    /// have registered.
     fn end_session(&mut self, core: &mut Core) {
         release::release(core, &mut self.session);
         self.session = new_session(core);
@@ -196,7 +197,7 @@ impl Applier {
 
     /// Whether all of the next transaction has arrived.
     fn find_end(&mut self, core: &Core) -> bool {
-        // The transaction is then at the start of the input.
+        // The transaction is now at the start of the input.
         self.input.drain(..self.sealed);
         (self.at, self.sealed) = (0, 0);
         self.search.go_on(&mut self.input, &limits_of_stream(core), core.shared)
@@ -263,7 +264,7 @@ impl Applier {
                 _ => {}
             }
             *at = end;
-            // Commands that did not run are part of the stream, and not of the file.
+            // Commands that were not executed are part of the stream, but not of the file.
             let has_run = !session.ran_nothing && was_in_transaction == executes(&request);
             let instead = if has_run { rewritten.as_deref() } else { Some(&[][..]) };
             let is_done = !session.in_transaction();
@@ -310,7 +311,7 @@ fn is_for_file(shared: &Shared, request: &Request, args: &Args<'_>, sent: &[u8])
             && selects_missing(shared, args.words().nth(1).unwrap_or_default()))
 }
 
-/// Runs a request, unless it is for a database that this server does not have.
+/// Executes a request, unless it is for a database that this server does not have.
 fn run(
     core: &mut Core,
     session: &mut Session,

@@ -210,7 +210,7 @@ pub(super) fn introduce(reader: &mut Reader<'_>, config: &Config) -> Result<(), 
         let denies = |word: &[u8]| answer.starts_with(word);
         if words[0] == b"PING" {
             let wants_password = denies(b"-NOAUTH") || denies(b"-ERR operation not permitted");
-            // A primary that cannot save needs replicas most. A Redis replica does not follow it.
+            // A primary that cannot save especially needs replicas. A Redis replica does not follow it.
             let lives = denies(b"+") || denies(b"-MISCONF");
             if !lives && !wants_password && !denies(b"-NOPERM") {
                 let what = format!("Error reply to PING from {}", primary.lower);

@@ -55,7 +55,7 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc::RecvTimeoutError;
 use std::time::Duration;
 
-/// How long after failures the next connection is tried, at most, and after the first of them.
+/// The delays before the next connection: the longest one, and the one after the first failure.
 const RETRY: Duration = Duration::from_secs(1);
 const RETRY_FIRST: Duration = Duration::from_millis(20);
 /// Each full copy whose link does not last doubles the delay before the next connection, up to this. A copy
@@ -106,9 +106,9 @@ struct Link {
 /// Counts full copies whose links did not last.
 #[derive(Debug, Default)]
 struct Copies {
-    /// Consecutive copies.
+    /// Consecutive full copies.
     count: Cell<u32>,
-    /// The last connection started a copy.
+    /// The last connection started a full copy.
     is_last: Cell<bool>,
 }
 
@@ -126,7 +126,7 @@ impl Copies {
         self.count.set(0);
     }
 
-    /// The delay before the next connection, `usual` without such copies.
+    /// The delay before the next connection; `usual` if no such copies came before.
     fn delay(&self, usual: Duration) -> Duration {
         match self.count.get() {
             count @ 2.. if self.is_last.get() => {
@@ -180,7 +180,7 @@ impl Link {
             failures = if phase == Phase::Connected { 0 } else { failures + 1 };
             let usual = match phase {
                 Phase::Connected => RECONNECT,
-                // A snapshot was begun for this, which is not to happen again and again.
+                // The primary has begun a snapshot for this connection: that must not happen often.
                 Phase::Sync => RETRY,
                 _ => retry_after(failures),
             };
@@ -387,8 +387,9 @@ impl Link {
     }
 }
 
-/// How long to wait after so many failures in succession. Servers that are started together find each other
-/// soon: sentinels ask a primary for its replicas when they start, and then not for ten seconds.
+/// The delay after this many consecutive failures. It is short at first, so that servers that are started
+/// together find each other soon: sentinels query a primary for its replicas when they start, and then not
+/// for ten seconds.
 fn retry_after(failures: u32) -> Duration {
     let doubled = RETRY_FIRST.saturating_mul(1 << failures.saturating_sub(1).min(16));
     doubled.min(RETRY)

@@ -33,12 +33,12 @@ enum State {
     #[default]
     Off,
     On,
-    /// The input begins with a whole transaction.
+    /// The input begins with a complete transaction.
     Found,
 }
 
 impl Search {
-    /// Whether a search goes on.
+    /// Whether a search is in progress.
     pub(super) fn is_on(&self) -> bool {
         self.state == State::On
     }
@@ -50,13 +50,13 @@ impl Search {
         has_found
     }
 
-    /// The input begins with MULTI, and its end is to be found.
+    /// Begins a search: the input begins with MULTI, and its end is to be found.
     pub(super) fn begin(&mut self) {
         self.state = State::On;
     }
 
-    /// Looks for the end in `input`, which grows between the calls until it is found. Then the input begins
-    /// with the transaction. O(new bytes), and once O(the transaction).
+    /// Looks for the end in `input`, which grows between the calls until the end is found. Then the input
+    /// begins with the transaction. O(new bytes), and once O(the transaction).
     pub(super) fn go_on(&mut self, input: &mut Vec<u8>, limits: &Limits, shared: &Shared) -> bool {
         if self.finds_end(input, limits) {
             if !self.held.is_empty() {
@@ -103,7 +103,7 @@ impl Search {
                 }
                 Ok(Step::Empty { consumed }) => self.searched += consumed,
                 Ok(Step::Incomplete { .. }) => return false,
-                // The execution reports the protocol error.
+                // The protocol error is reported when the request is executed.
                 Err(_) => return true,
             }
         }

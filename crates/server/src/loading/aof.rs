@@ -36,7 +36,7 @@ const GATHERED_BYTES: usize = 256 << 10;
 /// settings allow to be cut off.
 pub fn load(shared: &Shared, steps: &Steps) -> Result<(), String> {
     let home = Home::of(&shared.config());
-    // Loading may truncate a file, so it has to be ours before it is read.
+    // Loading may truncate a file, so the file is locked before it is read.
     let locked = shared.aof.lock_files(&home, lock::WAIT_RUNNING, &shared.log);
     locked.map_err(|error| error.to_string())?;
     let manifest = home.find(&System)?;
@@ -219,10 +219,10 @@ fn load_file<T: Target>(
     Ok(())
 }
 
-/// A base that does not begin with an RDB file: whether it may hold commands.
+/// Whether a base that does not begin with an RDB file may be read as commands.
 ///
 /// # Errors
-/// It should be an RDB file: it has lost its content, and the dataset would be empty.
+/// The base should be an RDB file: it has lost its content, and the dataset would be empty.
 fn check_base(shared: &Shared, file: &ManifestFile, bytes: u64) -> Result<(), String> {
     let name = String::from_utf8_lossy(&file.name);
     if file.is_named_rdb() {

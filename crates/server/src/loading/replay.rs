@@ -15,7 +15,7 @@ use brisk_structures::reclaim::Participant;
 use std::ops::Range;
 use std::time::Instant;
 
-/// A command of a file that cannot be repeated.
+/// A command of a file that cannot be executed again.
 #[derive(Debug)]
 pub(super) struct Unknown {
     pub what: What,
@@ -23,7 +23,7 @@ pub(super) struct Unknown {
     pub position: u64,
 }
 
-/// Why it cannot be repeated.
+/// Why it cannot be executed again.
 #[derive(Debug)]
 pub(super) enum What {
     /// This server does not know a command of this name.

@@ -143,7 +143,7 @@ impl Cron {
             return Duration::from_nanos(SAMPLE_PERIOD_NS);
         }
         if self.samples_server {
-            // A script that takes long, or replicas, may be waited for.
+            // A shutdown may be waiting for a slow script, or for replicas.
             ending::go_on(&worker.core);
         }
         if worker.core.shared.keyspace.is_emitting() && self.next_walk.is_none() {

@@ -191,8 +191,8 @@ fn push(core: &Core, io: &mut Control, session: &mut Session, framed: Framed<'_>
     check_output(core, io, session, token);
 }
 
-/// Closes a session that does not take what it did not ask for: above the limit of its class, or
-/// above the limit of all clients together if it has none.
+/// Closes a session that does not read its unrequested output: above the limit of its class, or above
+/// the limit of all clients together if the class has none.
 #[inline]
 pub(super) fn check_output(core: &Core, io: &mut Control, session: &mut Session, token: Token) {
     let unsent = io.unsent(token);

@@ -12,7 +12,7 @@ impl Worker {
         self.monitors.insert(token);
     }
 
-    /// Puts a line into the output of the monitors, and closes those that have left too much unread.
+    /// Appends a line to the output of the monitors, and closes monitors with too much unread output.
     pub(super) fn deliver_monitor_line(&mut self, io: &mut Control, line: &[u8]) {
         let limit = self.core.monitor_limit();
         let Worker { core, sessions, monitors, .. } = self;

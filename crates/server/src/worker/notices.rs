@@ -64,7 +64,8 @@ impl Worker {
 }
 
 impl Worker {
-    /// Sends a session that lacks invalidations one about all keys, if it has read enough.
+    /// Sends an invalidation about all keys to a session that lacks invalidations, if it has read
+    /// enough.
     pub(super) fn make_up_invalidations(&mut self, io: &mut Control, token: Token) {
         let (core, session) = self.core_and_session(token.index());
         if let Some(session) = session.filter(|session| session.token == token)
@@ -186,9 +187,9 @@ impl NoticeDelivery<'_> {
     }
 }
 
-/// Sends keys in the form that the session can tell from replies; if there is none, nothing. A session
-/// that has left [`Core::soft_limit`] bytes of messages unread gets no more of them, but one about all
-/// keys when it has read half.
+/// Sends keys in the form that the session can distinguish from replies; nothing if there is no such
+/// form. A session that has left [`Core::soft_limit`] bytes of messages unread gets no more of them,
+/// but an invalidation about all keys when it has read half.
 fn send_keys(
     core: &Core,
     io: &mut Control,
@@ -211,8 +212,8 @@ fn send_keys(
     put_keys(core, io, session, replies, keys, redirected);
 }
 
-/// Sends one invalidation about all keys to a session that lacks some, if it has read enough; else
-/// when it has.
+/// Sends an invalidation about all keys to a session that lacks some, if it has read enough. Otherwise
+/// sends it later, when the session has.
 pub(super) fn make_up(core: &Core, io: &mut Control, session: &mut Session) {
     let (token, low_water) = (session.token, core.soft_limit() / 2);
     session.unread_replies(io.unsent(token));

@@ -34,13 +34,13 @@ const ROUND_NS_MAX: u64 = 4_000_000;
 /// Replies are moved to the connection's output at this size, so that the buffer they are made in
 /// stays in the cache, and small.
 const FLUSH_BYTES: usize = 64 * 1024;
-/// Gathered input above this is weighed before it is executed.
+/// Collected input above this size is counted before it is executed.
 const WEIGHED_INPUT_MIN: usize = 32 * 1024;
 /// Input that a session may hold that is read though it is stalled.
 const LISTENING_INPUT_MAX: usize = 64 * 1024;
 
-/// How long replies that wait for replicas are kept for a client that has ended its stream, which may
-/// still read them or be gone, in ms.
+/// How long replies that wait for replicas are kept for a client that has ended its stream, in ms. The
+/// client may still read them, or be gone.
 const HELD_FOR_LEFT_MS: u64 = 1000;
 
 /// A batch that was cut: how many bytes it takes, and why it ends.
@@ -128,7 +128,7 @@ impl Worker {
         let used = self.execute_on(io, session, data, cut);
         session::clear_acting_session(&self.core);
         if self.core.reply_meter.is_some() {
-            // The replies that are left are small.
+            // The remaining replies are small.
             self.core.reply_meter = None;
         }
         used
@@ -386,10 +386,10 @@ impl Worker {
         self.go_on_when_drained(io, session);
     }
 
-    /// Has a session that is stalled for its output go on when its client has taken enough of what
-    /// it asked for.
+    /// Continues a session that is stalled for its output once its client has read enough of the
+    /// replies to its own requests.
     pub(super) fn go_on_when_drained(&self, io: &mut Control, session: &mut Session) {
-        // Output that is held back follows: then this is called when that leaves.
+        // Replies that are held back go to the output later: this is called again then.
         if session.unlogged.is_empty() {
             let token = session.token;
             session.unread_replies(io.unsent(token));
@@ -397,8 +397,8 @@ impl Worker {
         }
     }
 
-    /// Before a session executes, and after it has: stalls it if replies that it has not read
-    /// reach the limit. Replies that are too few to be flushed in a turn come here only.
+    /// Called before and after a session executes: stalls it if its unread replies reach the limit.
+    /// Replies too small to be flushed during a turn are checked only here.
     #[inline]
     pub(super) fn stall_if_unread(&mut self, io: &mut Control, session: &mut Session) {
         let unread = session.unread(io.unsent(session.token));
@@ -414,13 +414,13 @@ impl Worker {
     fn look_at_unread(&mut self, io: &mut Control, session: &mut Session) {
         io.count_orphans(session.token);
         let executes = matches!(session.stall, Stall::None | Stall::NextRound);
-        // A replica is sent no replies, and what it acknowledges is to be read.
+        // A replica is sent no replies, and its acknowledgements must be read.
         if !executes || session.is_closing() || session.record.has(flag::REPLICA) {
             return;
         }
         let soft_limit = self.core.soft_limit();
         let flush_at = soft_limit.min(FLUSH_BYTES);
-        // At least half of the limit, at which a stalled session goes on.
+        // At least half of the limit, below which a stalled session continues.
         let most = (soft_limit - flush_at).max(flush_at);
         if session.unread_replies(io.unsent(session.token)) > most {
             self.stall_for_output(io, session);
@@ -535,7 +535,7 @@ impl Worker {
             io.close(token, Close::Now);
             unsent = 0;
         } else if queued(io, session) >= self.core.output_watch_bytes {
-            // So much is worth to be seen before the kernel has been offered it.
+            // Output of this size is counted even before it is offered to the kernel.
             unsent = io.unsent(token);
         }
         let memory = if unsent > 0 { io.output_memory(token) } else { 0 };
@@ -564,7 +564,7 @@ impl Worker {
             io.close(token, Close::Now);
         }
         if session.stall == Stall::Output && session.pushed > 0 && session.unlogged.is_empty() {
-            // Messages that came meanwhile follow what it asked for.
+            // Messages that arrived in the meantime come after its replies.
             session.unread_replies(unsent);
             io.when_drained(token, self.core.soft_limit() / 2 + session.pushed);
         }
@@ -600,7 +600,7 @@ fn queued(io: &Control, session: &Session) -> usize {
 }
 
 /// Whether a client has ended its stream and its replies have waited for replicas for
-/// [`HELD_FOR_LEFT_MS`] since. Where they wait for the disk that ends by itself.
+/// [`HELD_FOR_LEFT_MS`] since. Replies that wait for the disk need no such limit.
 fn has_left_for_long(io: &Control, session: &mut Session, now_ms: u64) -> bool {
     let waits = !session.unlogged.is_empty() && session.asked.replicas().is_some();
     if !waits || !(session.finished || io.has_hung_up(session.token)) {

@@ -58,7 +58,7 @@ impl SetAside {
         SetAside(bytes)
     }
 
-    /// Changes how many bytes it is.
+    /// Changes the number of bytes.
     pub fn resize(&mut self, bytes: u64) {
         // Modulo 2^64.
         SET_ASIDE.fetch_add(bytes.wrapping_sub(self.0), Relaxed);

@@ -275,9 +275,9 @@ impl Stream {
         }
     }
 
-    /// How many entries were ever added up to and with `id`, the entry that a group at `last_id` with
-    /// this count reads next; [`ENTRIES_READ_UNKNOWN`] if that cannot be known. The count only goes on
-    /// if no entry between the two was deleted or trimmed.
+    /// How many entries were ever added up to and including the entry `id`, which a group at `last_id`
+    /// with this count reads next; [`ENTRIES_READ_UNKNOWN`] if that cannot be known. The count only
+    /// continues if no entry between the two was deleted or trimmed.
     pub fn entries_read_behind(&self, last_id: StreamId, read: i64, id: StreamId) -> i64 {
         let is_counted = read != ENTRIES_READ_UNKNOWN
             && last_id >= self.first_id
@@ -297,7 +297,7 @@ impl Stream {
             return Some(0);
         }
         if group.last_id < self.first_id && self.max_deleted_id < self.first_id {
-            // All that is left is unread, and none of it was deleted.
+            // All remaining entries are unread, and none of them was deleted.
             return Some(self.len() as i64);
         }
         let known = group.entries_read != ENTRIES_READ_UNKNOWN;

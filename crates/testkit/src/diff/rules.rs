@@ -355,8 +355,8 @@ fn of_longer(words: &[Vec<u8>]) -> bool {
         .any(|word| LENGTHS.iter().any(|(name, ..)| word.eq_ignore_ascii_case(name.as_bytes())))
 }
 
-/// Whether an option that keys follow occurs more than once, perhaps as a name. Redis 7.0 then finds
-/// other keys than the command uses.
+/// Whether an option that is followed by keys occurs more than once, perhaps as a name. Redis 7.0 then
+/// finds other keys than the command uses.
 pub fn repeats_key_option(words: &[Vec<u8>]) -> bool {
     let count = |names: &[&str]| {
         let is =

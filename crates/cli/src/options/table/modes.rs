@@ -53,7 +53,7 @@ pub(super) const KEYS: Section = Section {
         ),
         Row::flag(
             &["--pipe"],
-            "Sends requests from standard input as they are; with -c each to the node of its key.",
+            "Sends requests from standard input unchanged; with -c, each to the node of its key.",
             |options| options.mode = Mode::Pipe,
         ),
         Row::value(

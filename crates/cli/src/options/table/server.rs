@@ -5,7 +5,7 @@ use super::super::{Options, Protocol, Refusal, uri};
 use super::{Completed, Row, Section};
 use std::time::Duration;
 
-/// Sockets take no shorter limit.
+/// The shortest time limit that sockets accept.
 const PATIENCE_MIN: Duration = Duration::from_millis(1);
 
 pub(super) const SERVER: Section = Section {
@@ -22,7 +22,7 @@ pub(super) const SERVER: Section = Section {
         Row::value(
             &["-t"],
             "<seconds>",
-            "Longest wait for a connection, and for each reply; 0 for ever (0).",
+            "Time limit for connecting and for each reply; 0 for no limit (0).",
             |options, words| {
                 let wanted = seconds(words);
                 let patience = (wanted > 0.0).then(|| Duration::from_secs_f64(wanted));

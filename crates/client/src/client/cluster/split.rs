@@ -108,8 +108,8 @@ fn split(request: &Request, how: Splits, step: usize) -> (Merge, Vec<(u16, Reque
 }
 
 impl Merge {
-    /// Appends the reply of the whole to `out`; an error of a part is the reply. If other parts have changed data the
-    /// error says so. O(bytes).
+    /// Appends the combined reply to `out`; if a part failed, the reply is its error. If other parts have changed
+    /// data, the error says so. O(bytes).
     pub(crate) fn write(&self, parts: &[&[u8]], reads_only: bool, out: &mut Vec<u8>) {
         let is_error = |part: &&&[u8]| matches!(part.first(), Some(b'-' | b'!'));
         if let Some(error) = parts.iter().find(is_error) {
@@ -122,7 +122,7 @@ impl Merge {
                 }
                 _ => return out.extend_from_slice(error),
             };
-            // With its length, since the text of some errors has lines.
+            // With a length prefix, since some error texts contain newlines.
             let head = format!("!{}\r\n", text.len() + IN_PART.len());
             let parts = [head.as_bytes(), text, IN_PART.as_bytes(), b"\r\n"];
             return parts.iter().for_each(|part| out.extend_from_slice(part));

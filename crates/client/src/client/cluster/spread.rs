@@ -27,7 +27,7 @@ pub(crate) struct Spread {
     to_primary: bool,
 }
 
-/// A request, and what it was made into.
+/// A request, and the parts that it was split into.
 #[derive(Debug)]
 struct Whole {
     merge: Merge,
@@ -167,7 +167,8 @@ impl Spread {
         }
     }
 
-    /// Puts the replies together. The first error is that of all, and says what was executed elsewhere.
+    /// Combines the replies. The first error becomes the error of the whole, and records which other
+    /// commands were executed.
     fn assemble(&mut self) -> Result<Reply> {
         let outcomes: Vec<Result<Reply>> = self.outcomes.drain(..).flatten().collect();
         if let Some(Err(error)) = outcomes.iter().find(|outcome| outcome.is_err()) {
@@ -195,7 +196,7 @@ impl Spread {
     }
 }
 
-/// Whether a request was executed whose leaves became this.
+/// Whether a request was executed whose parts gave this reply.
 fn executed(leaves: &[Result<Reply>]) -> Executed {
     let of = |leaf: &Result<Reply>| match leaf {
         Ok(reply) if matches!(reply.as_bytes().first(), Some(b'-' | b'!')) => Executed::No,

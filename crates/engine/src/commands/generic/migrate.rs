@@ -53,7 +53,7 @@ enum MigrateOption<'w> {
         user: &'w [u8],
         password: &'w [u8],
     },
-    /// The last one; keys follow.
+    /// The last option; keys follow.
     Keys,
     Unknown,
 }
@@ -215,7 +215,8 @@ fn conclude(ctx: &mut Ctx<'_, '_>, args: &Args<'_>, order: Order, sent: Sent) ->
     }
 }
 
-/// Where the keys after KEYS begin. As in Redis, arguments that MIGRATE rejects hide no key.
+/// The index of the first key after KEYS. As in Redis, keys are also found if MIGRATE rejects the
+/// arguments.
 fn keys_option(argc: usize, word: Words<'_, '_>) -> Option<usize> {
     let mut words = Cursor::new(word, argc, OPTIONS_AT);
     while let Some(option) = next_option(&mut words) {

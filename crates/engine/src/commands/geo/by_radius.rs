@@ -27,7 +27,7 @@ fn georadiusbymember_ro(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Ou
     around_member(ctx, args, Family::RadiusReadOnly)
 }
 
-/// Where the options of GEORADIUS and GEORADIUSBYMEMBER begin.
+/// Index of the first option of GEORADIUS and GEORADIUSBYMEMBER.
 const OPTIONS_AT: usize = 6;
 const OPTIONS_BY_MEMBER_AT: usize = 5;
 

@@ -58,7 +58,7 @@ fn place_of_score(score: f64) -> Point {
     Point::of_number(number_of_score(score))
 }
 
-/// The point of a longitude and a latitude.
+/// The point at a longitude and latitude.
 fn point([longitude, latitude]: [&[u8]; 2]) -> Result<Point> {
     let degrees = |word: &[u8]| parse_f64(word).ok_or(CommandError::NotAFloat);
     let point = Point { longitude: degrees(longitude)?, latitude: degrees(latitude)? };

@@ -103,7 +103,7 @@ struct Kept {
     set: SortedSet,
 }
 
-/// A radius or a side; the error names it if it is no number.
+/// Parses a radius or a side; the error names it if it is not a number.
 fn length(word: &[u8], what: &str) -> Result<f64> {
     parse_f64(word).ok_or_else(|| CommandError::text(format!("ERR need numeric {what}")))
 }
@@ -159,7 +159,7 @@ pub(super) fn around_member(
     let set = ctx.keys.open::<SortedSet>(&source)?;
     let mut wanted = Wanted::around(place_of(set, args.bytes()?)?);
     let words = args.array()?;
-    // Without a set, radius and unit are not looked at.
+    // If the key does not exist, radius and unit are not checked.
     if set.is_some() {
         let (shape, unit) = circle(words)?;
         (wanted.search.shape, wanted.search.unit) = (Some(shape), unit);
@@ -190,9 +190,9 @@ enum GeoOption<'w> {
     Any,
     Order(Order),
     Count(&'w [u8]),
-    /// Where the key stands that the result is stored under, and whether with distances.
+    /// Index of the key under which the result is stored, and whether distances are stored.
     Store(usize, bool),
-    /// STOREDIST of GEOSEARCHSTORE, whose key stands elsewhere.
+    /// STOREDIST of GEOSEARCHSTORE, whose key comes elsewhere.
     StoreDistance,
     FromMember(&'w [u8]),
     FromPoint([&'w [u8]; 2]),
@@ -240,9 +240,9 @@ fn next_option<'w>(
     option.ok_or(CommandError::Syntax)
 }
 
-/// Where the key stands that a search of GEORADIUS, whose options begin at `from`, stores its
-/// result under: the last STORE or STOREDIST counts. An empty range if that is the other of the
-/// two, or there is none.
+/// Index of the key under which GEORADIUS stores its result. Its options begin at `from`. The last
+/// STORE or STOREDIST counts. The range is empty if there is neither, or if the last one is not the
+/// kind that `with_distances` selects.
 pub(super) fn find_store_key(
     argc: usize,
     word: Words<'_, '_>,
@@ -260,7 +260,7 @@ pub(super) fn find_store_key(
     Some(found.map_or(0..0, |(at, _)| at..at + 1))
 }
 
-/// Takes all that follows.
+/// Takes all remaining arguments.
 fn options<'a>(
     args: &Args<'a>,
     family: Family,

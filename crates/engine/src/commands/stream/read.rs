@@ -136,7 +136,7 @@ enum ReadOption<'w> {
         consumer: &'w [u8],
     },
     NoAck,
-    /// The last one: where the keys stand, which as many IDs follow.
+    /// The last option. The keys follow, then as many IDs.
     Streams(Range<usize>),
 }
 
@@ -201,7 +201,7 @@ fn parse<'a>(args: &mut Args<'a>, in_group: bool) -> Result<Call<'a>> {
         match next_option(&mut words, in_group)? {
             ReadOption::Block(timeout) => call.block_ms = Some(parse_block(timeout)?),
             ReadOption::Count(count) => {
-                // None and negative ones mean all.
+                // Zero and negative counts mean all.
                 let count = parse_i64(count).ok_or(CommandError::NotAnInteger)?;
                 call.count = usize::try_from(count).ok().filter(|count| *count > 0);
             }

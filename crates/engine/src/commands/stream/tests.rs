@@ -120,21 +120,21 @@ fn long_ranges_are_whole_in_both_directions() {
     assert!(reply.contains("\"2004-0\"") && !reply.contains("\"2005-0\""));
 }
 
-/// Each line, with what the group `g` of `x` has read after it and its lag; `-` stands for unknown. The
+/// For each line, the `entries-read` and the lag of group `g` of `x` after it; `-` means unknown. The
 /// values are those of the reports redis#13957 and valkey#1951, and of Redis 8 after their fixes.
 #[test]
 fn a_groups_lag_counts_what_is_left_to_read() {
     const READ: &str = "XREADGROUP GROUP g c COUNT 1 STREAMS x >";
     const READ_ALL: &str = "XREADGROUP GROUP g c STREAMS x >";
     let scripts: [(u32, &[(&str, &str)]); 9] = [
-        // Trimmed by XTRIM, and by XADD, beyond what was read.
+        // Trimmed by XTRIM and by XADD, beyond the last entry read.
         (5, &[(READ, "1 4"), ("XTRIM x MAXLEN 1", "1 1"), (READ, "5 0"), (READ, "5 0")]),
         (5, &[(READ, "1 4"), ("XADD x MAXLEN 1 6 a b", "1 1"), (READ, "6 0")]),
         (5, &[(READ, "1 4"), ("XTRIM x MINID 4", "1 2"), (READ, "4 1"), (READ, "5 0")]),
         (5, &[(READ, "1 4"), ("XTRIM x MAXLEN 0", "1 0"), ("XADD x 9 a b", "1 1"), (READ, "6 0")]),
-        // A trim up to the next unread entry loses nothing that is counted.
+        // A trim up to the next unread entry loses no counted entry.
         (5, &[(READ, "1 4"), ("XTRIM x MAXLEN 4", "1 4"), (READ, "2 3"), (READ_ALL, "5 0")]),
-        // Deleted between what was read and what is read next.
+        // Deleted between the last entry read and the next one.
         (4, &[(READ, "1 3"), (READ, "2 2"), ("XDEL x 3", "2 -"), (READ_ALL, "4 0")]),
         (3, &[(READ, "1 2"), ("XDEL x 2", "1 -"), ("XDEL x 1", "1 1"), (READ_ALL, "3 0")]),
         (5, &[(READ, "1 4"), ("XDEL x 1 2 3 4 5", "1 0"), ("XADD x 9 a b", "1 1"), (READ, "6 0")]),

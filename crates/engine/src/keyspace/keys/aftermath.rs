@@ -8,7 +8,7 @@ use crate::env::effect::{EventClass, Hooks};
 use crate::keyspace::{DbIndex, Key, Keyspace, SlotGuard, SlotId, Ticket};
 
 impl<'a> Keys<'a> {
-    /// The slot, if it is held; that it is not is noted.
+    /// The slot, if it is held. If not, that is recorded.
     pub(in crate::keyspace) fn slot_mut(&mut self, slot: SlotId) -> Option<&mut SlotGuard<'a>> {
         self.guard_mut(slot)
     }

@@ -4,8 +4,8 @@
 //! A command declares its keys ([`crate::command::keyspec`]) and holds their slots. A key whose slot
 //! it does not hold is a defect of the command. The access is then refused: the key looks as if it
 //! did not exist, nothing is written, and the command ends with
-//! [`CommandError::UndeclaredKey`] ([`Keys::refuse_undeclared`]). What it changed before under keys
-//! that it holds stays and is propagated.
+//! [`CommandError::UndeclaredKey`] ([`Keys::refuse_undeclared`]). Its earlier changes to keys
+//! that it holds stay and are propagated.
 
 use super::cut::Change;
 use super::entry::{EntryMut, EntryRef};
@@ -215,7 +215,7 @@ impl<'a> Keys<'a> {
         assert!(matches!(self.held, Held::None), "a walk over slots while one is held");
     }
 
-    /// The slot, if it is held; that it is not is noted.
+    /// The slot, if it is held. If not, that is recorded.
     #[inline]
     fn guard(&self, slot: SlotId) -> Option<&SlotGuard<'a>> {
         let guard = self.held.at((self.db, slot));
@@ -225,7 +225,7 @@ impl<'a> Keys<'a> {
         guard
     }
 
-    /// The same, to change.
+    /// Like [`Self::guard`], for changes.
     #[inline]
     fn guard_mut(&mut self, slot: SlotId) -> Option<&mut SlotGuard<'a>> {
         let guard = self.held.at_mut((self.db, slot));
@@ -240,25 +240,25 @@ impl<'a> Keys<'a> {
         self.used_undeclared.set(true);
     }
 
-    /// Whether the slot of a key is held; that it is not is noted.
+    /// Whether the slot of a key is held. If not, that is recorded.
     pub(crate) fn holds(&self, key: &Key<'_>) -> bool {
         self.guard(key.slot).is_some()
     }
 
-    /// Whether a key was used whose slot is not held.
+    /// Whether the command used a key whose slot is not held.
     #[inline]
     pub(crate) fn used_undeclared(&self) -> bool {
         self.used_undeclared.get()
     }
 
-    /// An error after the use of such a key, so that the command does not go on as if the key did
-    /// not exist.
+    /// An error after the use of an undeclared key, so that the command does not go on as if the key
+    /// did not exist.
     #[inline]
     pub(super) fn check_declared(&self) -> Result<()> {
         if self.used_undeclared() { Err(CommandError::undeclared_key()) } else { Ok(()) }
     }
 
-    /// The result of a command with these facts: an error that names it if it has used such a key.
+    /// Replaces a command's result by an error that names the command, if it used an undeclared key.
     ///
     /// # Errors
     /// Those of the command, and [`CommandError::UndeclaredKey`].

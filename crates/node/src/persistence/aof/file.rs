@@ -168,8 +168,9 @@ impl<D: Disk> File<D> {
         self.handle.sync(self.size)
     }
 
-    /// Writes the batch that it begins with, if that was not done. Then it may be named. With
-    /// `timestamps` the second comes first, as in Redis: tools look for it in the first line.
+    /// Writes the first batch of the file, if that was not done. After that the manifest may list the
+    /// file. With `timestamps` the time in seconds comes first, as in Redis: tools look for it in the
+    /// first line.
     pub(super) fn begin(&mut self, timestamps: bool) -> Result<(), Trouble> {
         if !self.has_begun {
             let preface = std::mem::take(&mut self.preface);

@@ -4,8 +4,8 @@
 //!  appendonlydir/appendonly.aof.lock     locked (flock) while a server uses appendonly.aof in this directory
 //! ```
 //! The kernel releases the lock when the process ends, however it ends. The lock file stays and is locked
-//! again by the next server; it holds the process id of the last one that locked it, for the error of
-//! another. Servers with another `appendfilename` may use the same directory.
+//! again by the next server; it contains the process id of the last server that locked it, for the error
+//! message of another server. Servers with another `appendfilename` may use the same directory.
 //!
 //! A server locks before it reads, since loading may truncate a file. Several locks are held only from
 //! CONFIG SET dir until a rewrite has moved the files.
@@ -22,15 +22,15 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// How long a start waits for a server that runs: it may be about to end.
+/// How long a start waits for a running server: it may be about to exit.
 pub const WAIT_RUNNING: Duration = Duration::from_secs(2);
-/// How long it waits for a process that is ending: the kernel gives its memory back first.
+/// How long a start waits for a process that is exiting: the kernel releases its memory first.
 const WAIT_ENDING: Duration = Duration::from_secs(60);
-/// Between two tries.
+/// Interval between attempts.
 const RETRY: Duration = Duration::from_millis(5);
-/// Directories that are locked at a time, at most.
+/// The largest number of directories that are locked at a time.
 const LOCKS_MAX: usize = 16;
-/// Bytes of a process id in the lock file, its newline included.
+/// Length of a process id in the lock file, with its newline.
 const PID_BYTES_MAX: u64 = 21;
 
 /// The lock of one append-only file; released when it is dropped.
@@ -46,7 +46,7 @@ impl HomeLock {
         if self.path != path {
             return false;
         }
-        // The directory may have been removed and made again.
+        // The directory may have been removed and created again.
         let Some(file) = &self.file else { return true };
         match (file.metadata(), fs::metadata(path)) {
             (Ok(held), Ok(there)) => (held.dev(), held.ino()) == (there.dev(), there.ino()),
@@ -75,7 +75,7 @@ pub enum LockError {
 pub(super) struct Locks(Vec<HomeLock>);
 
 impl Locks {
-    /// Locks an append-only file, if it is not held; see [`lock`].
+    /// Locks an append-only file, unless this server already holds its lock; see [`lock`].
     pub(super) fn acquire(
         &mut self,
         home: &Home,
@@ -93,7 +93,7 @@ impl Locks {
         Ok(())
     }
 
-    /// The files are in `home` now: all other locks are released.
+    /// The files are in `home` now: releases all other locks.
     pub(super) fn keep_only(&mut self, home: &Home) {
         let path = lock_path(home);
         self.0.retain(|held| held.is_at(&path));
@@ -113,11 +113,11 @@ fn lock_path(home: &Home) -> PathBuf {
     home.dir.join(OsStr::from_bytes(&[&*home.name, b".lock"].concat()))
 }
 
-/// Makes the directory, if there is none, and locks the append-only file in it. If another server has it,
-/// waits for that one: `wait` while it runs, longer while its process is ending.
+/// Creates the directory, if necessary, and locks the append-only file in it. If another server holds the
+/// lock, waits for that server: `wait` while it runs, longer while its process is exiting.
 ///
 /// # Errors
-/// Another server has it, or the lock file cannot be made.
+/// Another server holds the lock, or the lock file cannot be created.
 pub fn lock(home: &Home, wait: Duration, log: &Log) -> Result<HomeLock, LockError> {
     let path = lock_path(home);
     let failed = |path: &Path, error: &io::Error| LockError::Failed {
@@ -156,7 +156,7 @@ pub fn lock(home: &Home, wait: Duration, log: &Log) -> Result<HomeLock, LockErro
             Err(TryLockError::Error(error)) => return Err(failed(&path, &error)),
         }
     }
-    // Only the error of another server shows it.
+    // Only the error message of another server shows it.
     let _ = note_pid(&mut file);
     Ok(HomeLock { path, file: Some(file) })
 }
@@ -174,7 +174,7 @@ fn note_pid(file: &mut File) -> io::Result<()> {
     file.write_all(format!("{}\n", std::process::id()).as_bytes())
 }
 
-/// The process that has locked the file last, if the file says so.
+/// The process that has locked the file last, if the file contains its id.
 fn pid_in(file: &mut File) -> Option<u32> {
     file.rewind().ok()?;
     let mut text = String::new();
@@ -182,7 +182,7 @@ fn pid_in(file: &mut File) -> Option<u32> {
     text.trim_end().parse().ok()
 }
 
-/// Whether a process has no memory of its own any more: it was killed, or has ended.
+/// Whether a process has released its memory already: it was killed, or has exited.
 fn is_ending(pid: u32) -> bool {
     let arguments = fs::read(format!("/proc/{pid}/cmdline"));
     arguments.is_ok_and(|arguments| arguments.is_empty())
@@ -194,7 +194,7 @@ mod tests {
     use brisk_config::choice::LogLevel;
     use std::sync::atomic::{AtomicU32, Ordering};
 
-    /// A directory of its own, and an append-only file of this name in it.
+    /// A new directory, and an append-only file of this name in it.
     fn home(dir: &Path, name: &str) -> Home {
         let dir = dir.to_owned();
         Home { single: dir.join(name), dir: dir.join("files"), name: name.into() }
@@ -247,7 +247,7 @@ mod tests {
         locks.keep_only(&new);
         assert!(locks.holds(&new) && !locks.holds(&old));
         assert!(lock(&old, Duration::ZERO, &log).is_ok());
-        // A directory that is made again is another one.
+        // A directory that was created again is another one.
         fs::remove_dir_all(&new.dir).unwrap();
         assert!(!locks.holds(&new));
         locks.acquire(&new, Duration::ZERO, &log).unwrap();

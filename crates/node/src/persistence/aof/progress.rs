@@ -45,7 +45,7 @@ impl<D: Disk> Aof<D> {
         }
     }
 
-    /// Writes a batch that stands for `span` bytes of the stream.
+    /// Writes a batch that covers `span` bytes of the stream.
     fn write_batch(
         &self,
         file: &mut Option<Box<File<D>>>,

@@ -344,8 +344,8 @@ pub fn open(core: &Core, manifest: Option<Manifest>) -> std::result::Result<(), 
     Ok(())
 }
 
-/// CONFIG SET appendonly yes: whether files can be made where these settings want them, and no other
-/// server has them. The first rewrite locks them.
+/// CONFIG SET appendonly yes: checks that files can be created where these settings want them, and that
+/// no other server holds their lock. The first rewrite locks them.
 ///
 /// # Errors
 /// They cannot: in words for the log.

@@ -47,7 +47,7 @@ pub enum Mode {
 
 /// What is to be done next, in this order.
 pub(super) enum Pending<D: Disk = System> {
-    /// Bytes for the file, and the number of stream bytes that they stand for.
+    /// Bytes for the file, and the number of stream bytes that they cover.
     Bytes(Vec<u8>, usize),
     /// What follows goes into another file; what is durable of the one before is not told any more.
     Switch(Box<File<D>>),
@@ -74,7 +74,8 @@ impl<D: Disk> Queue<D> {
     /// A buffer for more is given back.
     const SPARE_BYTES_MAX: usize = 1 << 20;
 
-    /// Adds bytes that stand for `span` bytes of the stream: to the last batch, if both together are no large one.
+    /// Adds bytes that cover `span` bytes of the stream: to the last batch, unless both together would be too
+    /// large.
     fn push(&mut self, bytes: Vec<u8>, span: usize) {
         self.end += span as u64;
         self.bytes += span;
@@ -136,7 +137,7 @@ pub struct Aof<D: Disk = System> {
     pub(super) figures: Figures,
     /// The files, as they are on the disk or will be with the next that is written to.
     pub(super) manifest: Mutex<Manifest>,
-    /// No other server uses these files.
+    /// The locks that keep other servers from using these files.
     pub(super) locks: Mutex<Locks>,
     pub(super) rewrite: Rewrite,
 }
@@ -235,11 +236,11 @@ impl<D: Disk> Aof<D> {
         self.mode.store(mode as u8, Ordering::SeqCst);
     }
 
-    /// Locks the files in `home`, if this server has not locked them; waits so long for another server
-    /// that has, see [`super::lock`].
+    /// Locks the files in `home`, if this server has not locked them. Waits for another server that
+    /// holds the lock for at most this time, see [`super::lock`].
     ///
     /// # Errors
-    /// Another server has them, or they cannot be locked.
+    /// Another server holds the lock, or the files cannot be locked.
     pub fn lock_files(&self, home: &Home, wait: Duration, log: &Log) -> Result<(), LockError> {
         self.locks.lock().even_poisoned().acquire(home, wait, log)
     }
@@ -422,7 +423,7 @@ impl<D: Disk> Aof<D> {
         self.file.lock().even_poisoned().as_ref().is_some_and(|file| file.path() == path)
     }
 
-    /// Adds the next part of the stream; `edits` are the differences of the file.
+    /// Adds the next part of the stream; `edits` are the parts that differ in the file.
     pub fn push(&self, bytes: &[u8], edits: &[Edit]) {
         if !self.is_on() {
             return;

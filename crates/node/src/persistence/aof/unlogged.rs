@@ -28,7 +28,7 @@ impl Unlogged {
         self.bytes
     }
 
-    /// Bytes of memory that they take. O(1).
+    /// Bytes of memory of all held replies. O(1).
     #[inline]
     pub fn memory(&self) -> usize {
         self.capacity + self.parts.capacity() * size_of::<(Ticket, Vec<u8>)>()
@@ -85,7 +85,7 @@ impl Unlogged {
         self.bytes -= bytes.len();
         self.capacity -= bytes.capacity();
         if self.parts.is_empty() {
-            // A ring of many small parts grows large; a session that waits for nothing keeps none.
+            // A queue of many small parts grows large; a session that waits for nothing keeps no queue.
             self.parts = VecDeque::new();
         }
         self.since_ns = now_ns;

@@ -304,7 +304,7 @@ impl Work {
                 Kind::All => found.unnamed = unnamed,
                 Kind::Beyond | Kind::Told(_) => found.unnamed += unnamed,
             }
-            // It may have more databases than this server.
+            // The replica may have more databases than this server.
             beyond.extend(report.beyond.iter().filter_map(|number| keyspace.db(*number)));
         }
         beyond.into_iter().collect()
@@ -342,8 +342,8 @@ impl Work {
     }
 }
 
-/// The slots that a report names, each with the offset where it differed. `None` if a database does not exist:
-/// this server cannot have compared it.
+/// The slots that a report names, each with the offset at which it differed. `None` if a database does not
+/// exist: this server cannot have compared it.
 fn places_of(keyspace: &Keyspace, report: &Report) -> Option<Vec<(Place, u64)>> {
     let place = |one: &Difference| Some(((keyspace.db(one.db)?, one.slot), one.offset));
     report.named.iter().map(place).collect()

@@ -38,7 +38,7 @@ pub fn execute(core: &Core, session: &Session, message: &[u8]) -> Result<()> {
 fn obey(core: &Core, session: &Session, marker: Marker) {
     let at = (&core.shared.keyspace, &core.env);
     if let Marker::Keep { lens, db, slot, ids } = marker {
-        // A server with fewer databases than its primary has nothing there.
+        // A server with fewer databases than its primary has no data there.
         if let Some(db) = core.shared.keyspace.db(db) {
             compare::keep_only(at, db, slot, &lens, &ids.into_iter().collect());
         }

@@ -88,7 +88,7 @@ impl Report {
     }
 }
 
-/// Clients get offsets as signed integers.
+/// Offsets are shown to clients as signed integers.
 fn offset(word: &str) -> Option<u64> {
     word.parse::<i64>().ok().and_then(|offset| u64::try_from(offset).ok())
 }

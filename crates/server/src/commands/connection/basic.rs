@@ -87,7 +87,7 @@ fn select(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     let selected = args.db(count);
     match selected {
         Ok(db) => call.session.select(db),
-        // The commands that follow in the stream are meant for this database and for no other.
+        // The commands that follow in the stream are meant for this database only.
         Err(_) if call.session.repeats() => {
             let number =
                 args.words().nth(1).and_then(|word| str::from_utf8(word).ok()?.parse().ok());

@@ -132,7 +132,7 @@ fn doctor(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
         let _ = writeln!(text, "- {line}");
     };
     let limit = call.core.memory_limit();
-    // What can be evicted has been evicted before this command, so only the rest is above the limit.
+    // Eviction ran before this command, so memory is above the limit only if nothing more can be evicted.
     if limit != 0 && !call.core.fits_in_memory(limit) {
         let remedy = match call.core.config.memory.maxmemory_policy {
             EvictionPolicy::NoEviction => {

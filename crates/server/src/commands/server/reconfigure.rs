@@ -73,7 +73,7 @@ pub(super) fn prepare(
                 Rejection { directive: "bind", reason }
             }
         })?;
-    // Last, since it cannot be kept aside like the others.
+    // Last, since it takes effect at once, unlike the prepared changes above.
     set_oom_score(shared, old, new)?;
     Ok(prepared)
 }
@@ -86,7 +86,7 @@ fn set_oom_score(shared: &Shared, old: &Config, new: &Config) -> Result<(), Reje
     }
     let score = &shared.process.oom_score;
     score.apply(new, &shared.log).map_err(|()| {
-        // What was in force before can be set again, unless nothing can; the log says so then.
+        // The previous score can be set again, unless no score can; then the log says so.
         let _ = score.apply(old, &shared.log);
         let changed = new.process.oom_score_adj != old.process.oom_score_adj;
         let directive = if changed { "oom-score-adj" } else { "oom-score-adj-values" };

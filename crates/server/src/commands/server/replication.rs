@@ -66,7 +66,7 @@ const REPLICATION: Command = Command {
         summary: "A container for commands about this server and its replicas.",
         since: "7.2.0",
         complexity: "Depends on subcommand.",
-        // As COMMAND: without a subcommand it is a request, which access control judges.
+        // As for COMMAND: without a subcommand it is a request that access control checks.
         arity: -1,
         flags: Spec::HELP_FLAGS,
         ..Spec::EMPTY

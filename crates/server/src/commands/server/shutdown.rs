@@ -1,4 +1,4 @@
-//! SHUTDOWN: ends the server, when its replicas have caught up.
+//! SHUTDOWN: exits the server after its replicas have caught up.
 
 use brisk_config::choice::ShutdownMode;
 use brisk_engine::command::{Arg, Flags, Group, Spec};
@@ -60,7 +60,7 @@ fn shutdown(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     Ok(Outcome::Replied)
 }
 
-/// The caller waits with the server for replicas. It gets a reply only if the server does not end.
+/// The caller waits, like the server, for replicas. It gets a reply only if the server does not exit.
 fn wait(call: &mut Call<'_>, args: &Args<'_>) -> Outcome {
     let words: Vec<&[u8]> = args.words().collect();
     let command = (call.row.spec, call.row.parent);

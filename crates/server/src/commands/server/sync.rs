@@ -144,7 +144,7 @@ fn resume(call: &mut Call<'_>, id: &[u8], first: i64) -> std::result::Result<(),
     Ok(())
 }
 
-/// Only connections can follow: the stream of the primary and files cannot.
+/// Only connections can become replicas: the stream of the primary and files cannot.
 fn may_follow(call: &Call<'_>) -> Result<()> {
     match call.session.repeats() {
         true => Err(CommandError::text("ERR only a connection can follow this server")),
@@ -278,7 +278,7 @@ fn replconf(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     })
 }
 
-/// Notes which parts of the dataset a session wants. What stands before a part that is not known counts.
+/// Records the parts of the dataset that a session wants. Parts before an unknown one count.
 fn filter(call: &mut Call<'_>, parts: &[u8]) -> Result<()> {
     let parts = split_words(parts)
         .ok_or_else(|| CommandError::text("ERR Missing rdb-filter-only values"))?;

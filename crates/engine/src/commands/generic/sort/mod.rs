@@ -27,7 +27,7 @@ use pattern::Pattern;
 use smallvec::SmallVec;
 use std::ops::Range;
 
-/// Where the options begin.
+/// Index of the first option.
 const OPTIONS_AT: usize = 2;
 
 /// What the words ask for.
@@ -60,7 +60,7 @@ enum SortOption<'w> {
     Descending,
     Alpha,
     Limit([&'w [u8]; 2]),
-    /// Where the key stands that the result is stored under.
+    /// Index of the key under which the result is stored.
     Store(usize),
     By(&'w [u8]),
     Get(&'w [u8]),
@@ -94,7 +94,8 @@ fn next_option<'w>(
     Some(option.unwrap_or(SortOption::Unknown))
 }
 
-/// The key of STORE: the last one counts. As in Redis, arguments that SORT rejects hide no key.
+/// The key of STORE; if STORE is repeated, the last key. As in Redis, the key is also found if SORT
+/// rejects the arguments.
 fn destination(argc: usize, word: Words<'_, '_>) -> Option<Range<usize>> {
     let mut words = Cursor::new(word, argc, OPTIONS_AT);
     let mut found = 0..0;
