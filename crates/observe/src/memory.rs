@@ -1,5 +1,6 @@
 //! What the process takes, as the allocator and the kernel tell it.
 
+use brisk_config::Config;
 use brisk_reactor::unread_bytes;
 use brisk_structures::{alloc, reclaim};
 use rustix::thread;
@@ -15,22 +16,32 @@ pub fn used() -> u64 {
 /// - Memory that this thread has released and is about to free: otherwise eviction would continue for
 ///   memory that will be free anyway.
 /// - Memory that is set aside: by long commands, and for replies that are held back.
-/// - Output that clients have not read: a client must not cause evictions by not reading.
+/// - Output that clients have not read, up to `unread_max` ([`output_total_limit`]): a client must not
+///   cause evictions by not reading. Beyond that limit the process itself would run out of memory.
 #[inline]
-pub fn above(max: u64) -> u64 {
+pub fn above(max: u64, unread_max: u64) -> u64 {
     let used = used();
     if used <= max {
         return 0;
     }
     let passing = alloc::bytes_set_aside().saturating_add(reclaim::pending_bytes() as u64);
-    let passing = passing.saturating_add(unread_bytes());
+    let passing = passing.saturating_add(unread_bytes().min(unread_max));
     used.saturating_sub(passing).saturating_sub(max)
+}
+
+/// Bytes of unread output of all clients together (`output-total-limit`): from there on pipelines stop
+/// earlier, and more output counts for eviction.
+pub fn output_total_limit(config: &Config) -> u64 {
+    match config.clients.output_total_limit {
+        0 => total_system() / 4,
+        limit => limit,
+    }
 }
 
 /// Bytes that are used and do not count in [`above`], apart from those that this thread is about to
 /// free: output that clients have not read, and memory that is set aside. O(threads).
-pub fn not_counted_for_eviction() -> u64 {
-    alloc::bytes_set_aside().saturating_add(unread_bytes())
+pub fn not_counted_for_eviction(unread_max: u64) -> u64 {
+    alloc::bytes_set_aside().saturating_add(unread_bytes().min(unread_max))
 }
 
 /// Bytes of memory the process has resident, asked from the kernel; 0 if it does not tell.

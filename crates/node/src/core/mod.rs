@@ -225,10 +225,7 @@ impl Core {
         self.limits.bulk_bytes_max = config.clients.proto_max_bulk_len;
         self.soft_limit = config.clients.output_soft_limit.max(1) as usize;
         self.output_watch_bytes = self.soft_limit.min(TIGHT_SOFT_LIMIT);
-        self.total_limit = match config.clients.output_total_limit {
-            0 => brisk_observe::memory::total_system() / 4,
-            limit => limit,
-        };
+        self.total_limit = brisk_observe::memory::output_total_limit(&config);
         let limit = config.clients.output_limits[ClientClass::Pubsub as usize];
         let bounds = [limit.hard_bytes, limit.soft_bytes, PUBSUB_WATCH_BYTES];
         let least = bounds.into_iter().filter(|bytes| *bytes > 0).min();
@@ -357,7 +354,7 @@ impl Core {
         let waiting = shared.replication.feed.buffered().saturating_add(freed);
         let waiting = waiting.saturating_add(snapshot);
         let waiting = waiting.saturating_add(shared.aof.buffered());
-        brisk_observe::memory::above(max.saturating_add(waiting))
+        brisk_observe::memory::above(max.saturating_add(waiting), self.total_limit)
     }
 
     /// The bytes of memory that commands are held to; 0 for no limit. A replica leaves it to its primary,
@@ -460,7 +457,8 @@ impl Core {
         if !garbage.is_empty() {
             // Nobody asks while there is room.
             let max = self.config.memory.maxmemory;
-            let counts = max != 0 && brisk_observe::memory::above(max / 4 * 3) > 0;
+            let counts =
+                max != 0 && brisk_observe::memory::above(max / 4 * 3, self.total_limit) > 0;
             self.shared.background.free_timed(std::mem::take(&mut *garbage), counts, timed());
         }
     }

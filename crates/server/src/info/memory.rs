@@ -2,7 +2,7 @@
 
 use super::View;
 use brisk_config::choice::Choice;
-use brisk_observe::memory::Holding;
+use brisk_observe::memory::{Holding, output_total_limit};
 use brisk_observe::text::Text;
 use std::sync::OnceLock;
 use std::sync::atomic::Ordering;
@@ -56,7 +56,7 @@ pub(super) fn write(view: &View<'_>, text: &mut Text) {
     fragmentation(&holding, text);
     let not_evicted = view.shared.replication.feed.buffered()
         + view.shared.aof.buffered()
-        + brisk_observe::memory::not_counted_for_eviction();
+        + brisk_observe::memory::not_counted_for_eviction(output_total_limit(view.config));
     text.number("mem_not_counted_for_evict", not_evicted);
     text.number("mem_replication_backlog", backlog);
     text.number("mem_total_replication_buffers", backlog + beyond);
