@@ -614,8 +614,8 @@ impl Interpreter {
 
     /// Looks whether a script failed for want of memory.
     fn note_failure(&self, text: &[u8]) {
-        // There may have been none left to say so.
-        let says = ["not enough memory", "error in error handling"];
+        // There may have been none left to say so. The last text is `mlua`'s if the stack cannot grow.
+        let says = ["not enough memory", "error in error handling", "out of Lua stack"];
         if says.iter().any(|part| text.windows(part.len()).any(|bytes| bytes == part.as_bytes())) {
             self.state.collector.hasten();
         }

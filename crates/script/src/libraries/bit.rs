@@ -12,7 +12,7 @@ const HEX_DIGITS_MAX: u32 = 8;
 
 /// Sets the global `bit`.
 pub fn install(lua: &Lua) -> mlua::Result<()> {
-    let library = Library::new(lua)?;
+    let library = Library::new(lua, "bit")?;
     library.function("tobit", |_, args| reply(bits(&args, 1)?))?;
     library.function("bnot", |_, args| reply(!bits(&args, 1)?))?;
     library.function("band", |_, args| fold(&args, |a, b| a & b))?;
@@ -25,7 +25,7 @@ pub fn install(lua: &Lua) -> mlua::Result<()> {
     library.function("ror", |_, args| shift(&args, u32::rotate_right))?;
     library.function("bswap", |_, args| reply(bits(&args, 1)?.swap_bytes()))?;
     library.function("tohex", |lua, args| to_hex(lua, &args))?;
-    library.install("bit")
+    library.install()
 }
 
 fn bits(args: &Args, position: usize) -> Result<u32, Failure> {

@@ -1,30 +1,48 @@
 //! How a library's function gets its arguments, and how it raises errors.
 //!
 //! An error of a Rust function would reach the script as a userdata. Scripts expect a string that
-//! begins with the caller's place, `user_script:1: `. So a function answers with its error as a
-//! first result, and a closure in Luau around it (`GUARD`) raises that.
+//! begins with the caller's place, `user_script:1: `. So a function returns its error as the
+//! first result, and a closure in Luau around it (`fast.luau`) raises that. For functions that
+//! scripts call often, the closure has a fast path: it does the usual cases itself.
 
 use super::number::{format_number, parse_number, truncated};
+use mlua::chunk::Compiler;
 use mlua::{BorrowedBytes, Function, Lua, MaybeSend, MultiValue, Table, Value};
 use std::ops::Deref;
 
-/// Makes a function that raises what the given one answers first, unless that is nil.
-const GUARD: &str = "
-local error = error
-local function finish(failure, ...)
-    if failure ~= nil then
-        error(failure, 0)
-    end
-    return ...
-end
-return function(raw)
-    return function(...)
-        return finish(raw(...))
-    end
-end";
+/// Luau source that wraps the Rust functions for scripts.
+const FAST: &str = include_str!("fast.luau");
 
-/// Where the guard is kept, so that scripts cannot reach it.
-const GUARD_KEY: &str = "brisk.libraries.guard";
+/// The line of [`FAST`] that the functions of `bit` replace. They are written out from a template,
+/// because a call of a shared function would cost more than the operation.
+const BIT_MARK: &str = "--{bit}";
+const BIT_ONE: &str = "NAME = function(raw) return function(...) local a = ... \
+    if type(a) == 'number' and a > -LIMIT and a < LIMIT then \
+    a = a + ALIGN - ALIGN local bits = RESULT \
+    return if bits > 0x7fffffff then bits - 0x100000000 else bits end \
+    return finish(raw(...)) end end,\n";
+const BIT_TWO: &str = "NAME = function(raw) return function(...) local a, b = ... \
+    if select('#', ...) == 2 and type(a) == 'number' and type(b) == 'number' \
+    and a > -LIMIT and a < LIMIT and b > -LIMIT and b < LIMIT then \
+    a, b = a + ALIGN - ALIGN, b + ALIGN - ALIGN local bits = RESULT \
+    return if bits > 0x7fffffff then bits - 0x100000000 else bits end \
+    return finish(raw(...)) end end,\n";
+const BIT: [(&str, &str, &str); 11] = [
+    ("tobit", BIT_ONE, "bor(a, 0)"),
+    ("bnot", BIT_ONE, "bnot(a)"),
+    ("bswap", BIT_ONE, "byteswap(a)"),
+    ("band", BIT_TWO, "band(a, b)"),
+    ("bor", BIT_TWO, "bor(a, b)"),
+    ("bxor", BIT_TWO, "bxor(a, b)"),
+    ("lshift", BIT_TWO, "lshift(a, band(b, 31))"),
+    ("rshift", BIT_TWO, "rshift(a, band(b, 31))"),
+    ("arshift", BIT_TWO, "arshift(a, band(b, 31))"),
+    ("rol", BIT_TWO, "lrotate(a, band(b, 31))"),
+    ("ror", BIT_TWO, "rrotate(a, band(b, 31))"),
+];
+
+/// The registry key of the table with the results of [`FAST`]. Scripts cannot reach the registry.
+pub(super) const FAST_KEY: &str = "brisk.libraries.fast";
 
 /// Whose place an error names: 0 is the Rust function, 1 the guard around it, 2 its caller.
 const CALLER_LEVEL: usize = 2;
@@ -170,21 +188,26 @@ impl Args {
 /// A table of functions in the making.
 pub(super) struct Library<'a> {
     lua: &'a Lua,
+    name: &'static str,
     pub(super) table: Table,
+    /// Wraps functions that have no fast path.
     guard: Function,
+    /// Wrap functions that have a fast path, by name.
+    makers: Table,
 }
 
 impl<'a> Library<'a> {
-    pub(super) fn new(lua: &'a Lua) -> mlua::Result<Library<'a>> {
-        let guard = match lua.named_registry_value::<Option<Function>>(GUARD_KEY)? {
-            Some(guard) => guard,
-            None => {
-                let guard: Function = lua.load(GUARD).set_name("=libraries").eval()?;
-                lua.set_named_registry_value(GUARD_KEY, &guard)?;
-                guard
-            }
-        };
-        Ok(Library { lua, table: lua.create_table()?, guard })
+    pub(super) fn new(lua: &'a Lua, name: &'static str) -> mlua::Result<Library<'a>> {
+        let kept = lua.named_registry_value::<Option<Table>>(FAST_KEY)?;
+        let fast = kept.map_or_else(|| fast(lua), Ok)?;
+        let makers_of: Function = fast.raw_get(2)?;
+        Ok(Library {
+            lua,
+            name,
+            table: lua.create_table()?,
+            guard: fast.raw_get(1)?,
+            makers: makers_of.call((name, Value::NULL))?,
+        })
     }
 
     /// Adds a function.
@@ -202,13 +225,28 @@ impl<'a> Library<'a> {
                 Err(failure) => raise(lua, name, failure).map(one),
             }
         })?;
-        self.table.raw_set(name, self.guard.call::<Function>(raw)?)
+        let maker = self.makers.raw_get::<Option<Function>>(name)?;
+        let function: Function = maker.as_ref().unwrap_or(&self.guard).call(raw)?;
+        self.table.raw_set(name, function)
     }
 
     /// Makes the table a global.
-    pub(super) fn install(self, name: &str) -> mlua::Result<()> {
-        self.lua.globals().raw_set(name, self.table)
+    pub(super) fn install(self) -> mlua::Result<()> {
+        self.lua.globals().raw_set(self.name, self.table)
     }
+}
+
+/// Runs [`FAST`], and keeps its results in the registry. This must happen before any script runs,
+/// because [`FAST`] takes Luau's functions from the globals.
+fn fast(lua: &Lua) -> mlua::Result<Table> {
+    let bit = BIT.map(|(name, text, result)| text.replace("NAME", name).replace("RESULT", result));
+    let source = FAST.replace(BIT_MARK, &bit.concat());
+    let compiler = Compiler::new().set_optimization_level(2).set_debug_level(1);
+    let chunk = lua.load(source).set_name("=libraries").set_compiler(compiler);
+    let made: (Function, Function) = chunk.eval()?;
+    let made = lua.create_sequence_from([made.0, made.1])?;
+    lua.set_named_registry_value(FAST_KEY, &made)?;
+    Ok(made)
 }
 
 /// The string that the guard raises.

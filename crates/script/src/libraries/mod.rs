@@ -11,16 +11,19 @@
 //! - `bit.tohex` with the smallest integer as its width gives eight digits, where Redis 7.0 writes
 //!   beyond a buffer.
 //!
-//! Nothing here runs Lua code in the middle of its work, recurses by the input's depth beyond
+//! Nothing here runs a script's code in the middle of its work, recurses by the input's depth beyond
 //! sixteen levels, or allocates by a length before that many bytes are seen.
 //!
 //! `call.rs` is how functions get their arguments and raise errors, `number.rs` reads and writes
-//! numbers as C does.
+//! numbers as C does. `fast.luau` has fast paths for usual calls of functions that scripts call
+//! often; the Rust functions do everything else.
 
 pub mod bit;
 mod call;
 pub mod cjson;
 pub mod cmsgpack;
+#[cfg(test)]
+mod fast_tests;
 mod number;
 pub mod structs;
 #[cfg(test)]

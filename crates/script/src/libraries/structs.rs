@@ -23,11 +23,11 @@ const ALIGN_DEFAULT: usize = 8;
 
 /// Sets the global `struct`.
 pub fn install(lua: &Lua) -> mlua::Result<()> {
-    let library = Library::new(lua)?;
+    let library = Library::new(lua, "struct")?;
     library.function("pack", |lua, args| pack(lua, &args))?;
     library.function("unpack", |lua, args| unpack(lua, &args))?;
     library.function("size", |_, args| size(&args))?;
-    library.install("struct")
+    library.install()
 }
 
 /// A format being read, with the options it has set so far.

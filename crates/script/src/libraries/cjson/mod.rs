@@ -74,7 +74,7 @@ pub fn install(lua: &Lua) -> mlua::Result<()> {
 }
 
 fn module(lua: &Lua) -> mlua::Result<Table> {
-    let library = Library::new(lua)?;
+    let library = Library::new(lua, "cjson")?;
     let config = Shared::default();
     let shared = config.clone();
     let next = crate::pairs::next(lua)?;

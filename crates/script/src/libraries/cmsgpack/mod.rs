@@ -11,7 +11,7 @@ use mlua::Lua;
 
 /// Sets the global `cmsgpack`.
 pub fn install(lua: &Lua) -> mlua::Result<()> {
-    let library = Library::new(lua)?;
+    let library = Library::new(lua, "cmsgpack")?;
     library.function("pack", |lua, args| pack::pack(lua, &args))?;
     library.function("unpack", |lua, args| unpack::unpack(lua, &args.text(1)?, 0, 0))?;
     library.function("unpack_one", |lua, args| {
@@ -27,7 +27,7 @@ pub fn install(lua: &Lua) -> mlua::Result<()> {
     library.table.raw_set("_VERSION", "lua-cmsgpack 0.4.0")?;
     library.table.raw_set("_COPYRIGHT", "Copyright (C) 2012, Salvatore Sanfilippo")?;
     library.table.raw_set("_DESCRIPTION", "MessagePack C implementation for Lua")?;
-    library.install("cmsgpack")
+    library.install()
 }
 
 /// First bytes of values that do not hold the value, or its length, themselves.
