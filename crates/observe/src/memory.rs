@@ -4,6 +4,7 @@ use brisk_config::Config;
 use brisk_reactor::unread_bytes;
 use brisk_structures::{alloc, reclaim};
 use rustix::thread;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Bytes handed out by the allocator and not given back, on the scale of size classes. O(threads).
@@ -126,8 +127,13 @@ pub fn take_huge_pages_if_worth(give_way: fn()) {
     }
 }
 
-/// Bytes of memory the machine has; 0 if the kernel does not tell.
+/// Bytes of memory the machine has; 0 if the kernel does not report it. Read once.
 pub fn total_system() -> u64 {
+    static TOTAL: OnceLock<u64> = OnceLock::new();
+    *TOTAL.get_or_init(read_total_system)
+}
+
+fn read_total_system() -> u64 {
     let Ok(text) = std::fs::read_to_string("/proc/meminfo") else { return 0 };
     let line = text.lines().find_map(|line| line.strip_prefix("MemTotal:"));
     let kib = line.and_then(|line| line.trim().trim_end_matches(" kB").parse::<u64>().ok());

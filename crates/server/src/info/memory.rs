@@ -4,7 +4,6 @@ use super::View;
 use brisk_config::choice::Choice;
 use brisk_observe::memory::{Holding, output_total_limit};
 use brisk_observe::text::Text;
-use std::sync::OnceLock;
 use std::sync::atomic::Ordering;
 
 /// Bytes of one slot of a database.
@@ -45,7 +44,7 @@ pub(super) fn write(view: &View<'_>, text: &mut Text) {
     text.number("allocator_allocated", holding.allocated);
     text.number("allocator_active", holding.active);
     text.number("allocator_resident", holding.held);
-    let system = total_system();
+    let system = brisk_observe::memory::total_system();
     text.number("total_system_memory", system);
     text.human("total_system_memory_human", system);
     scripting(view, text);
@@ -120,10 +119,4 @@ fn fragmentation(holding: &Holding, text: &mut Text) {
     let (ratio, bytes) = holding.gap();
     text.ratio("mem_fragmentation_ratio", ratio);
     text.signed("mem_fragmentation_bytes", bytes);
-}
-
-/// Memory of the machine, read once.
-fn total_system() -> u64 {
-    static BYTES: OnceLock<u64> = OnceLock::new();
-    *BYTES.get_or_init(brisk_observe::memory::total_system)
 }
