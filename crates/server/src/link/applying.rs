@@ -240,7 +240,7 @@ impl Applier {
             let end = begin + request.end;
             let part = &input[*sealed..end];
             let has_file = shared.aof.is_on();
-            // Requests of a transaction that were not checked have to be written anew.
+            // Requests of a transaction that were not checked must be rewritten.
             *is_encoded &= has_file
                 && session.lacks_db.is_none()
                 && is_for_file(shared, &request, &batch.args(data, &request), &input[*at..end]);
