@@ -1,6 +1,6 @@
 //! ACL: what users may do, and what becomes of connections when that changes. (S5)
 
-use brisk_testkit::diff::{access, table::Table};
+use brisk_differential::{access, table::Table};
 use brisk_testkit::matrix::each_config_of;
 use brisk_testkit::random::Random;
 use brisk_testkit::reply::Reply;

@@ -4,7 +4,7 @@
 use crate::diff::{Side, table};
 use crate::options::Options;
 use anyhow::{Context, Result};
-use brisk_testkit::diff::access;
+use brisk_differential::access;
 use std::time::Instant;
 
 /// Compares the pairs asked for; `Ok(false)` after a disagreement.

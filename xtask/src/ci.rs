@@ -32,7 +32,7 @@ const STEPS: &[Step] = &[
     Step {
         name: "diff",
         run: diff,
-        advice: "the output names seed and transcript; see diff/rules.rs",
+        advice: "the output names seed and transcript; see crates/differential/src/rules.rs",
     },
     Step {
         name: "readme",

@@ -2,7 +2,7 @@
 
 use crate::options::Options;
 use anyhow::{Context, Result, bail};
-use brisk_testkit::diff::{self, reference, table::Table};
+use brisk_differential::{self as diff, reference, table::Table};
 use brisk_testkit::server::{Launch, Program, Server, workspace_root};
 use std::path::Path;
 use std::time::Instant;
@@ -92,7 +92,9 @@ pub(crate) fn main(options: &Options) -> Result<bool> {
                 "end of our server's log:\n{}",
                 tail.into_iter().rev().collect::<Vec<_>>().join("\n")
             );
-            println!("If both servers are right, add a row with its reason to diff/rules.rs.");
+            println!(
+                "If both servers are right, add a row with its reason to crates/differential/src/rules.rs."
+            );
             return Ok(false);
         }
         total += commands;

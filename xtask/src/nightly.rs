@@ -79,7 +79,16 @@ fn power() -> Result<bool> {
 
 /// A million runs of servers that follow one another.
 fn replication() -> Result<bool> {
-    let words = ["test", "--release", "--package", "brisk-server", "--lib", "simulation"];
+    let words = [
+        "test",
+        "--release",
+        "--package",
+        "brisk-server",
+        "--features",
+        "simulated-time",
+        "--lib",
+        "simulation",
+    ];
     cargo(&words, &[("BRISK_REPLICATION_RUNS", "1000000")])
 }
 

@@ -10,8 +10,8 @@
 //! `hpet` or `acpi_pm`). Otherwise ticks are nanoseconds of `CLOCK_MONOTONIC`. The rate is measured
 //! once per process against that clock, within a few parts per million.
 //!
-//! With the feature `simulated-time`, which only tests have, a process may set the time itself
-//! ([`set_simulated_ms`]): then it stands still in between.
+//! With debug assertions, or with the feature `simulated-time`, a process may set the time itself
+//! ([`set_simulated_ms`]): then it stands still in between. Only tests do; an optimised server has neither.
 
 use std::sync::OnceLock;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -162,23 +162,23 @@ pub fn unix_us() -> u64 {
 }
 
 /// 0 as long as nobody has set it.
-#[cfg(feature = "simulated-time")]
+#[cfg(any(debug_assertions, feature = "simulated-time"))]
 static SIMULATED_MS: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(0);
 
 /// Sets the time of this process, in milliseconds since 1970. To be called before the first look at a clock.
-#[cfg(feature = "simulated-time")]
+#[cfg(any(debug_assertions, feature = "simulated-time"))]
 pub fn set_simulated_ms(ms: u64) {
     SIMULATED_MS.store(ms, std::sync::atomic::Ordering::SeqCst);
 }
 
 #[inline]
 fn simulated_ms() -> Option<u64> {
-    #[cfg(feature = "simulated-time")]
+    #[cfg(any(debug_assertions, feature = "simulated-time"))]
     {
         let ms = SIMULATED_MS.load(std::sync::atomic::Ordering::SeqCst);
         (ms > 0).then_some(ms)
     }
-    #[cfg(not(feature = "simulated-time"))]
+    #[cfg(not(any(debug_assertions, feature = "simulated-time")))]
     None
 }
 

@@ -47,7 +47,7 @@ mod unread;
 mod uring;
 mod waker;
 
-#[cfg(feature = "simulated-time")]
+#[cfg(any(debug_assertions, feature = "simulated-time"))]
 pub use clock::set_simulated_ms;
 pub use clock::{Clock, clock, monotonic_ns, ticks, unix_ms, unix_us};
 pub use control::Control;

@@ -22,6 +22,7 @@ mod http;
 pub mod info;
 pub mod link;
 pub mod loading;
-#[cfg(test)]
+// An optimised reactor takes its time from the system unless the feature is on.
+#[cfg(all(test, any(debug_assertions, feature = "simulated-time")))]
 mod simulation;
 pub mod worker;

@@ -225,14 +225,43 @@ impl Cluster {
     }
 }
 
-/// The slot of a key.
+/// The slot of a key: CRC16 (XMODEM) of the key, or of its hash tag, modulo 16384. Written apart from the server's and
+/// the client's, so that it cannot share their mistakes.
 #[must_use]
 pub fn slot(key: &str) -> u16 {
-    brisk_structures::crc16::key_slot(key.as_bytes())
+    let tag = key.split_once('{').and_then(|(_, rest)| Some(rest.split_once('}')?.0));
+    let hashed = tag.filter(|tag| !tag.is_empty()).unwrap_or(key);
+    let crc = hashed.bytes().fold(0u16, |crc, byte| {
+        (0..8).fold(crc ^ (u16::from(byte) << 8), |crc, _| {
+            if crc & 0x8000 == 0 { crc << 1 } else { (crc << 1) ^ 0x1021 }
+        })
+    });
+    crc % 16_384
 }
 
 #[track_caller]
 fn ok(node: &mut Conn, command: &str) {
     let reply = node.cmd(command);
     assert_eq!(reply.to_string(), "OK", "reply to {command}");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::slot;
+
+    /// As CLUSTER KEYSLOT of Redis 7.0.15 replies.
+    #[test]
+    fn slots_are_those_of_redis() {
+        for (key, expected) in [
+            ("", 0),
+            ("123456789", 12_739),
+            ("foo", 12_182),
+            ("{foo}bar", 12_182),
+            ("x{foo}{bar}", 12_182),
+        ] {
+            assert_eq!(slot(key), expected, "{key}");
+        }
+        assert_eq!(slot("foo{}{bar}"), 8363);
+        assert_ne!(slot("{foo"), slot("foo"));
+    }
 }

@@ -1,4 +1,5 @@
-//! The test machinery: real server processes, scripted connections, the differential runner.
+//! The test machinery: real server processes and scripted connections. It depends on no crate of the server, so that
+//! the tests of a published crate build little; the differential runner, which does, is `brisk-differential`.
 //!
 //! - [`server`]: start, watch and stop a server process, ours or a real Redis.
 //! - [`cluster`]: several of them that serve a cluster's slots.
@@ -6,7 +7,6 @@
 //! - [`matrix`]: run one test body for every protocol and I/O back end.
 //! - [`writers`]: clients that change values of every type.
 //! - [`digest`]: whether two servers hold the same.
-//! - [`diff`]: the same command stream to two servers, replies compared, differences shrunk.
 //! - [`race`]: many clients at once, and whether some order of what they did explains the answers.
 //! - [`proxy`]: a bad network between two nodes.
 //! - [`sentinels`]: real sentinels that watch a primary.
@@ -19,13 +19,12 @@
 //! time does not matter.
 //!
 //! Everything here fails by panicking at the caller's line, as assertions do: a test kit has no
-//! caller who could handle an error. The exception is [`diff`], whose findings are values.
+//! caller who could handle an error. The exception is [`race`], whose findings are values.
 #![forbid(unsafe_code)]
 
 pub mod cluster;
 pub mod conn;
 pub mod crowd;
-pub mod diff;
 pub mod digest;
 pub mod kind;
 pub mod matrix;

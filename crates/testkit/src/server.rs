@@ -8,6 +8,7 @@ use crate::conn::Conn;
 use crate::port::Port;
 use crate::wait::{DEADLINE, holds_within};
 use std::fs::{self, File};
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::OnceLock;
@@ -52,7 +53,7 @@ pub struct Launch {
 
 impl Launch {
     /// A server of `program`: no persistence, DEBUG and protected settings allowed, and no wait for
-    /// replicas at shutdown, as the tests need them.
+    /// replicas at shutdown or for more of them before a synchronisation, as the tests need them.
     pub fn new(program: Program) -> Launch {
         Launch::bare(program)
             .set("save", "")
@@ -61,6 +62,8 @@ impl Launch {
             .set("enable-protected-configs", "yes")
             // The servers of a test exit in any order, and links between them may be blocked.
             .set("shutdown-timeout", "0")
+            // Five seconds by default, in which a primary waits for more replicas.
+            .set("repl-diskless-sync-delay", "0")
     }
 
     /// A server of `program` with nothing set but where it listens and writes.
@@ -276,6 +279,11 @@ fn build_brisk() -> Result<PathBuf, String> {
         Some(other) => other,
     };
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    // Written past libtest's capture: the first run of the tests takes minutes here.
+    let note = format!(
+        "note: the tests need a server: building brisk-server; {SERVER_BIN} names a built one\n"
+    );
+    let _ = std::io::stderr().write_all(note.as_bytes());
     let output = Command::new(cargo)
         .args(["build", "--quiet", "--package", "brisk-server", "--bin", "brisk-server"])
         .args(["--profile", profile])

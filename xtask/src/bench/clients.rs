@@ -5,7 +5,7 @@ use super::load::fill;
 use super::report::{Limit, Report, Row, median};
 use super::sides::{Sides, load_from_here, stand_back};
 use anyhow::{Context, Result};
-use brisk_testkit::diff::peer::Peer;
+use brisk_differential::peer::Peer;
 use brisk_testkit::server::Server;
 use std::net::TcpStream;
 use std::sync::Barrier;

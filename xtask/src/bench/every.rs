@@ -9,7 +9,7 @@ use super::load::{Rate, Run, benchmark, tell};
 use super::report::{Limit, Report, Row, median};
 use super::sides::Sides;
 use anyhow::{Result, bail};
-use brisk_testkit::diff::peer::Peer;
+use brisk_differential::peer::Peer;
 use brisk_testkit::server::Server;
 
 /// A command that is measured.

@@ -7,7 +7,7 @@ use super::report::{Limit, Report, Row};
 use super::resources::longest_round_ms;
 use super::sides::Sides;
 use anyhow::{Result, ensure};
-use brisk_testkit::diff::peer::Peer;
+use brisk_differential::peer::Peer;
 use brisk_testkit::server::Server;
 use brisk_testkit::wait::holds_within;
 use brisk_testkit::words::encode_into;

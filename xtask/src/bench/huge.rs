@@ -8,7 +8,7 @@ use super::load::percentile_ms;
 use super::report::{Limit, Report, Row};
 use super::sides::Sides;
 use anyhow::{Context, Result, ensure};
-use brisk_testkit::diff::peer::Peer;
+use brisk_differential::peer::Peer;
 use brisk_testkit::server::Server;
 use brisk_testkit::wait::holds_within;
 use brisk_testkit::words::{encode, encode_into};

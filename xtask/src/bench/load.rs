@@ -4,7 +4,7 @@ use super::Setup;
 use super::report::median;
 use super::sides::LOAD_CPU;
 use anyhow::{Context, Result, bail};
-use brisk_testkit::diff::peer::Peer;
+use brisk_differential::peer::Peer;
 use brisk_testkit::server::{Server, cpu_ns};
 use brisk_testkit::words::encode_into;
 use std::process::Command;

@@ -4,7 +4,7 @@ use super::Setup;
 use super::report::{Limit, Report, Row, median};
 use super::sides::{Bare, Sides, load_from_here};
 use anyhow::{Context, Result, bail};
-use brisk_testkit::diff::peer::Peer;
+use brisk_differential::peer::Peer;
 use brisk_testkit::server::cpu_ns;
 use brisk_testkit::words::{encode, encode_into};
 use std::io::{Read, Write};

@@ -5,7 +5,7 @@ use super::load::{Run, benchmark, fill, percentile_ms, round_trips, round_trips_
 use super::report::{Limit, Report, Row};
 use super::sides::{Sides, load_from_here};
 use anyhow::{Context, Result, bail, ensure};
-use brisk_testkit::diff::peer::Peer;
+use brisk_differential::peer::Peer;
 use brisk_testkit::server::Server;
 use brisk_testkit::words::encode;
 use std::io::{BufReader, ErrorKind, Read, Write};

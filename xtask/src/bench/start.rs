@@ -4,7 +4,7 @@ use super::Setup;
 use super::report::{Limit, Report, Row, median};
 use super::sides::{ours, unpinned_peer};
 use anyhow::{Result, ensure};
-use brisk_testkit::diff::peer::Peer;
+use brisk_differential::peer::Peer;
 use brisk_testkit::wait::holds_within;
 use brisk_testkit::words::encode_into;
 use brisk_testkit::{Launch, TempDir};

@@ -5,7 +5,7 @@ use super::load::{Lines, fill};
 use super::report::{Limit, Report, Row, median};
 use super::sides::{load_from_here, ours};
 use anyhow::{Result, bail};
-use brisk_testkit::diff::peer::Peer;
+use brisk_differential::peer::Peer;
 use brisk_testkit::server::{Server, cpu_ns};
 use brisk_testkit::words::encode;
 

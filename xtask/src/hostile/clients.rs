@@ -1,7 +1,7 @@
 //! Ordinary clients: random commands, in pipelines whose replies are read late or never.
 
 use super::Round;
-use brisk_testkit::diff::generate::Generator;
+use brisk_differential::generate::Generator;
 use brisk_testkit::random::Random;
 use std::io::{Read, Write};
 use std::sync::atomic::Ordering;

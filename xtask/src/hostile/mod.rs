@@ -11,8 +11,8 @@ mod replica;
 
 use crate::options::Options;
 use anyhow::{Context, Result, bail};
-use brisk_testkit::diff::peer::Peer;
-use brisk_testkit::diff::table::Table;
+use brisk_differential::peer::Peer;
+use brisk_differential::table::Table;
 use brisk_testkit::random::Random;
 use brisk_testkit::server::{Launch, Program, Server};
 use std::io::{Read, Write};

@@ -3,7 +3,7 @@
 
 use super::clients::encoded;
 use super::{Round, limit};
-use brisk_testkit::diff::generate::Generator;
+use brisk_differential::generate::Generator;
 use brisk_testkit::random::Random;
 use brisk_testkit::server::rdb_fixtures;
 use std::io::{BufRead, BufReader, Write};

@@ -21,7 +21,7 @@ use super::load::{fill, percentile_ms};
 use super::report::{Limit, Report, Row, median};
 use super::sides::{LOAD_CPU, ours, step_forward, unpinned_peer};
 use anyhow::{Context, Result, ensure};
-use brisk_testkit::diff::peer::Peer;
+use brisk_differential::peer::Peer;
 use brisk_testkit::server::{Launch, Server};
 use brisk_testkit::wait::holds_within;
 use ends::Drain;

@@ -1,7 +1,7 @@
 //! The differential runner proves itself: two equal servers agree, a lie is found and shrunk.
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that goes wrong")]
 
-use brisk_testkit::diff::{self, Options, reference, table::Table};
+use brisk_differential::{Options, reference, table::Table};
 use brisk_testkit::reply::frame_len;
 use brisk_testkit::server::{Launch, workspace_root};
 use std::collections::VecDeque;
@@ -28,7 +28,9 @@ fn redis() -> Launch {
 fn two_real_servers_agree_over_all_commands() {
     let (one, other) = (redis().start(), redis().start());
     let options = options(20, 8_000);
-    let found = diff::run(&table(&[]), &one.address(), &other.address(), &options, |_| {}).unwrap();
+    let found =
+        brisk_differential::run(&table(&[]), &one.address(), &other.address(), &options, |_| {})
+            .unwrap();
     assert!(found.is_none(), "{}", found.unwrap());
 }
 
@@ -38,7 +40,8 @@ fn a_corrupted_reply_is_found_and_shrunk_to_what_causes_it() {
     let liar = lying_proxy(behind.address());
     let table = table(&["set", "append", "strlen", "get", "del", "rpush", "lpop", "multi", "exec"]);
     let options = options(3, 10_000);
-    let finding = diff::run(&table, &liar, &theirs.address(), &options, |_| {}).unwrap();
+    let finding =
+        brisk_differential::run(&table, &liar, &theirs.address(), &options, |_| {}).unwrap();
 
     let finding = finding.expect("the runner believed a lie");
     assert_eq!(finding.difference.kind, "strlen", "{finding}");
@@ -57,7 +60,8 @@ fn a_lost_write_is_found_in_the_state_even_if_no_reply_tells() {
     // "Ours" turns every hash of over one field into a table at once: same replies, other state.
     let liar = lying_proxy(behind.address());
     let options = options(5, 4_000);
-    let found = diff::run(&table, &liar, &theirs.address(), &options, |_| {}).unwrap();
+    let found =
+        brisk_differential::run(&table, &liar, &theirs.address(), &options, |_| {}).unwrap();
 
     let finding = found.expect("the states differ");
     assert_eq!(finding.difference.ours, "\"hashtable\"", "{finding}");

@@ -9,9 +9,9 @@
 
 use super::generate::{Call, Generator, Unit};
 use super::rules::{self, How};
-use crate::random::Random;
 use brisk_engine::command::Flags;
 use brisk_engine::keyspec::find_keys;
+use brisk_testkit::random::Random;
 
 /// Calls to look at for one that fits.
 const TRIES_MAX: usize = 100;

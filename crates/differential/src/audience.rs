@@ -10,9 +10,9 @@
 
 use super::Difference;
 use super::peer::Peer;
-use crate::random::Random;
-use crate::reply::Reply;
 use anyhow::{Result, bail};
+use brisk_testkit::random::Random;
+use brisk_testkit::reply::Reply;
 use std::collections::BTreeSet;
 use std::fmt;
 

@@ -8,10 +8,10 @@ use super::generate::Generator;
 use super::peer::Peer;
 use super::rules;
 use super::table::Table;
-use crate::random::Random;
-use crate::words::{encode_into, line};
 use anyhow::Result;
 use brisk_engine::command::Categories;
+use brisk_testkit::random::Random;
+use brisk_testkit::words::{encode_into, line};
 use std::fmt;
 
 /// What to run.

@@ -22,6 +22,8 @@
 //! tolerance of their rule. What happens *at* a deadline is the matter of tests with real waiting.
 //! Blocking commands get timeouts of a millisecond: there is nobody to wake them.
 
+#![forbid(unsafe_code)]
+
 pub mod access;
 pub mod audience;
 pub mod compare;
@@ -38,11 +40,11 @@ pub mod state;
 pub mod table;
 pub mod values;
 
-use crate::random::Random;
-use crate::reply::Reply;
-use crate::words::{encode, encode_into, line};
 use anyhow::{Context, Result};
 use audience::{Audience, Mode};
+use brisk_testkit::random::Random;
+use brisk_testkit::reply::Reply;
+use brisk_testkit::words::{encode, encode_into, line};
 use generate::{By, Call, Generator, Unit};
 use peer::Peer;
 use settings::Thresholds;

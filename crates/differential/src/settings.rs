@@ -3,7 +3,7 @@
 //! Both servers get the initial values at the start of every episode; in the streams of even seeds
 //! the limits of compact encodings are [low](Thresholds::Low), so that small values convert too.
 
-use crate::random::Random;
+use brisk_testkit::random::Random;
 
 /// One directive.
 #[derive(Debug)]
@@ -231,7 +231,7 @@ fn set(pairs: impl IntoIterator<Item = (&'static str, &'static str)>) -> Vec<&'s
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::words::{line, split};
+    use brisk_testkit::words::{line, split};
 
     #[test]
     fn no_pattern_catches_directives_of_the_process() {

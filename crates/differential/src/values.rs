@@ -2,8 +2,8 @@
 //! every number's range.
 
 use super::payloads::PAYLOADS;
-use crate::random::Random;
 use brisk_engine::command::{ArgKind, Group};
+use brisk_testkit::random::Random;
 
 /// Values of one sort.
 type Pool = &'static [&'static [u8]];

@@ -2,7 +2,7 @@
 
 use super::rules::How;
 use super::values;
-use crate::reply::Reply;
+use brisk_testkit::reply::Reply;
 
 /// Whether `ours` is as good as `theirs`. Errors must be equal under every rule
 /// but [`How::Refused`], [`How::RefusedAs`], [`How::Younger`] and [`How::OrRange`].
@@ -62,7 +62,7 @@ pub fn same(how: How, ours: &[u8], theirs: &[u8]) -> bool {
 pub fn shown(bytes: &[u8]) -> String {
     match Reply::parse(bytes) {
         Ok(Some((reply, _))) => reply.to_string(),
-        _ => crate::words::quoted(bytes),
+        _ => brisk_testkit::words::quoted(bytes),
     }
 }
 

@@ -5,9 +5,9 @@ use super::Difference;
 use super::compare::{same, shown};
 use super::peer::Peer;
 use super::rules::{GAP_MS, How, STREAM_INFO, SWEEP};
-use crate::reply::Reply;
-use crate::words::line;
 use anyhow::{Result, anyhow};
+use brisk_testkit::reply::Reply;
+use brisk_testkit::words::line;
 use std::collections::BTreeSet;
 
 const DATABASES: u32 = 16;

@@ -5,9 +5,9 @@ use super::rules::{self, How};
 use super::settings;
 use super::table::{Row, Table};
 use super::values;
-use crate::random::Random;
 use brisk_engine::command::{Arg, ArgKind, Flags, Group};
 use brisk_engine::keyspec::find_keys;
+use brisk_testkit::random::Random;
 
 /// One command of a stream.
 #[derive(Debug, Clone)]
@@ -433,8 +433,8 @@ fn is_count(arg: &Arg) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::words::line;
     use brisk_engine::command::Spec;
+    use brisk_testkit::words::line;
 
     static SINTERCARD: Spec = Spec {
         name: "sintercard",

@@ -6,7 +6,7 @@
 //! more is removed: each hides a class of faults.
 
 use super::settings;
-use crate::random::Random;
+use brisk_testkit::random::Random;
 
 /// How two replies are compared when their bytes differ. Errors must always be equal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -671,7 +671,7 @@ pub fn refuses_words(reply: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::words::{line, split};
+    use brisk_testkit::words::{line, split};
 
     fn guarded(text: &str) -> String {
         let mut words = split(text).unwrap();

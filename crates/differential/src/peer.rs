@@ -1,9 +1,9 @@
 //! One pipelined connection of the differential runner: bytes out, reply frames in, no copies.
 
 use super::settings::{self, Thresholds};
-use crate::reply::frame_len;
-use crate::words::{encode, line};
 use anyhow::{Context, Result, bail};
+use brisk_testkit::reply::frame_len;
+use brisk_testkit::words::{encode, line};
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;

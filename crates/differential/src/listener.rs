@@ -5,9 +5,9 @@
 //! it sends a mark behind them and takes all that comes before it.
 
 use super::peer::Peer;
-use crate::random::Random;
-use crate::reply::Reply;
 use anyhow::Result;
+use brisk_testkit::random::Random;
+use brisk_testkit::reply::Reply;
 
 const CHANNELS: &[&str] = &["news", "news.one", "nws", "a", "b", "c", "{t}c", "weather", ""];
 /// None fits the channels of keyspace events: when something expires is the server's choice.
@@ -51,7 +51,7 @@ pub fn command(random: &mut Random) -> Vec<Vec<u8>> {
 /// The connection fails.
 pub fn heard(peer: &mut Peer, requests: &[u8]) -> Result<Vec<Reply>> {
     peer.send(requests)?;
-    peer.send(&crate::words::encode(&["PING", MARK]))?;
+    peer.send(&brisk_testkit::words::encode(&["PING", MARK]))?;
     let mut heard = Vec::new();
     loop {
         let frame = peer.reply().map_err(anyhow::Error::msg)?;
