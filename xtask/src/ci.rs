@@ -3,11 +3,10 @@
 //! One target folder, two profiles: everything is built in `dev`, and the programs once in `release`,
 //! the server by the README's command. What takes longer than a change should wait for is in `nightly.rs`.
 
-use crate::options::Options;
-use crate::steps::{Step, cargo, our_cargo, run_all};
-use crate::{documents, instructions, package, readme, tidy};
+use crate::forward::to_checks;
+use crate::steps::{Step, cargo, our_cargo, run_all, workspace_root};
+use crate::tidy;
 use anyhow::{Context, Result};
-use brisk_testkit::server::{SERVER_BIN, brisk_binary, workspace_root};
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 
@@ -34,31 +33,27 @@ const STEPS: &[Step] = &[
         run: diff,
         advice: "the output names seed and transcript; see diff/rules.rs",
     },
-    Step {
-        name: "readme",
-        run: readme::main,
-        advice: "make the README's first command work again",
-    },
+    Step { name: "readme", run: readme, advice: "make the README's first command work again" },
     Step {
         name: "package",
-        run: package::check,
+        run: package,
         advice: "`cargo xtask package --check` builds and installs again",
     },
     Step {
         name: "documents",
-        run: documents::main,
+        run: documents,
         advice: "make the document say what happens, or happen what it says",
     },
     Step {
         name: "instructions",
-        run: instructions::check,
+        run: instructions,
         advice: "make it cheaper again, or say why not and `cargo xtask instructions --update`",
     },
 ];
 
 /// Runs all steps, or those named on the command line.
-pub(crate) fn main(options: &Options) -> Result<bool> {
-    run_all("ci", STEPS, &options.words)
+pub(crate) fn main(wanted: &[String]) -> Result<bool> {
+    run_all("ci", STEPS, wanted)
 }
 
 fn fmt() -> Result<bool> {
@@ -122,10 +117,14 @@ fn jvm() -> Result<bool> {
         println!("ci: jvm is left out, there is no Maven with a JDK here");
         return Ok(true);
     }
-    let server = brisk_binary().map_err(anyhow::Error::msg)?;
+    if !cargo(&["build", "--quiet", "--package", "brisk-server", "--bin", "brisk-server"], &[])? {
+        return Ok(false);
+    }
+    let target = std::env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into());
+    let server = workspace_root().join(target).join("debug/brisk-server");
     let status = Command::new("mvn")
         .args(["-B", "-q", "verify"])
-        .env(SERVER_BIN, server)
+        .env("BRISK_SERVER_BIN", server)
         .current_dir(workspace_root().join("clients/lettuce-lanes"))
         .status()
         .context("cannot run mvn")?;
@@ -139,8 +138,23 @@ fn doc() -> Result<bool> {
 }
 
 fn diff() -> Result<bool> {
-    // A process of its own, so that a crash of a step cannot take the report with it.
-    cargo(&["run", "--quiet", "--package", "xtask", "--", "diff", "--sample"], &[])
+    to_checks("diff", &["--sample".to_owned()])
+}
+
+fn readme() -> Result<bool> {
+    to_checks("readme", &[])
+}
+
+fn package() -> Result<bool> {
+    to_checks("package", &["--check".to_owned()])
+}
+
+fn documents() -> Result<bool> {
+    to_checks("documents", &[])
+}
+
+fn instructions() -> Result<bool> {
+    to_checks("instructions", &[])
 }
 
 #[cfg(test)]

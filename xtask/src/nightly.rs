@@ -4,11 +4,9 @@
 //! folder of its own and does not throw away what `ci` has built. miri and fuzz need the nightly
 //! toolchain with the component `miri`, and fuzz the tool `cargo-fuzz`.
 
-use crate::bench::recorded::compare_with_recorded;
-use crate::options::Options;
-use crate::steps::{Step, cargo, nightly_cargo, run_all};
+use crate::forward::to_checks;
+use crate::steps::{Step, cargo, nightly_cargo, run_all, workspace_root};
 use anyhow::{Context, Result};
-use brisk_testkit::server::workspace_root;
 use std::fs;
 
 /// How long each fuzz target runs.
@@ -34,14 +32,14 @@ const STEPS: &[Step] = &[
     },
     Step {
         name: "speed",
-        run: compare_with_recorded,
+        run: speed,
         advice: "find the commit with `cargo xtask bench every --ours A --peer B --only COMMAND`",
     },
 ];
 
 /// Runs all steps, or those named on the command line.
-pub(crate) fn main(options: &Options) -> Result<bool> {
-    run_all("nightly", STEPS, &options.words)
+pub(crate) fn main(wanted: &[String]) -> Result<bool> {
+    run_all("nightly", STEPS, wanted)
 }
 
 /// The models of slot lock, reclamation, quiescence and the client's lanes in every interleaving. The client has a
@@ -81,6 +79,11 @@ fn power() -> Result<bool> {
 fn replication() -> Result<bool> {
     let words = ["test", "--release", "--package", "brisk-server", "--lib", "simulation"];
     cargo(&words, &[("BRISK_REPLICATION_RUNS", "1000000")])
+}
+
+/// Every data command next to the build of a recorded commit.
+fn speed() -> Result<bool> {
+    to_checks("speed", &[])
 }
 
 fn fuzz() -> Result<bool> {

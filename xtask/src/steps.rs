@@ -2,7 +2,7 @@
 //! failed.
 
 use anyhow::{Context, Result, bail};
-use brisk_testkit::server::workspace_root;
+use std::path::Path;
 use std::process::Command;
 use std::time::Instant;
 
@@ -41,6 +41,12 @@ pub(crate) fn run_all(task: &str, steps: &[Step], wanted: &[String]) -> Result<b
     }
     println!("{task}: all passed in {:.0} s", begun.elapsed().as_secs_f64());
     Ok(true)
+}
+
+/// The directory of the workspace's `Cargo.toml`.
+pub(crate) fn workspace_root() -> &'static Path {
+    let crate_dir = Path::new(env!("CARGO_MANIFEST_DIR"));
+    crate_dir.parent().unwrap_or(crate_dir)
 }
 
 /// The cargo that runs us, in the workspace's root.

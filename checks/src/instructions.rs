@@ -83,17 +83,12 @@ fn prepare(conn: &mut Conn) {
     }
 }
 
-/// The step of CI.
-pub(crate) fn check() -> Result<bool> {
-    main(&Options::default())
-}
-
 /// Counts, compares or writes the record. False if something is dearer than on record.
 #[expect(clippy::print_stdout, reason = "the report is the output of the command")]
 pub(crate) fn main(options: &Options) -> Result<bool> {
     let counted = count()?;
     let made_with = made_with()?;
-    let path = workspace_root().join("xtask/src/instructions.tsv");
+    let path = workspace_root().join("checks/src/instructions.tsv");
     if options.has("update") {
         let mut text = format!("# {made_with}\n");
         for (case, instructions) in CASES.iter().zip(&counted) {
