@@ -11,11 +11,13 @@ mod documents;
 mod hostile;
 mod instructions;
 mod options;
+mod outcome;
 mod package;
 mod race;
 mod readme;
 
 use options::Options;
+use outcome::Outcome;
 use std::process::ExitCode;
 
 const HELP: &str = "\
@@ -61,13 +63,12 @@ fn main() -> ExitCode {
     let words: Vec<String> = words.collect();
     let result = match task.as_str() {
         // These two are called by the checks of packages and documents, within a clean Debian.
-        "inside" => package::inside(&words),
-        "systemctl" => package::unit::systemctl(&words),
+        "inside" => package::inside(&words).map(Outcome::from),
+        "systemctl" => package::unit::systemctl(&words).map(Outcome::from),
         _ => chosen(&task, words.into_iter()),
     };
     match result {
-        Ok(true) => ExitCode::SUCCESS,
-        Ok(false) => ExitCode::FAILURE,
+        Ok(outcome) => outcome.into(),
         Err(error) => {
             eprintln!("checks {task}: {error:#}");
             ExitCode::FAILURE
@@ -76,15 +77,16 @@ fn main() -> ExitCode {
 }
 
 /// Runs the named task.
-fn chosen(task: &str, words: impl Iterator<Item = String>) -> anyhow::Result<bool> {
-    Options::parse(words).and_then(|options| match task {
+fn chosen(task: &str, words: impl Iterator<Item = String>) -> anyhow::Result<Outcome> {
+    let options = Options::parse(words)?;
+    let passed = match task {
+        "documents" => return documents::main(),
+        "instructions" => return instructions::main(&options),
+        "package" => return package::main(&options),
         "acl" => access::main(&options),
         "bench" => bench::main(&options),
         "diff" => diff::main(&options),
-        "documents" => documents::main(),
         "hostile" => hostile::main(&options),
-        "instructions" => instructions::main(&options),
-        "package" => package::main(&options),
         "race" => race::main(&options),
         "readme" => readme::main(),
         "speed" => bench::recorded::compare_with_recorded(),
@@ -92,5 +94,6 @@ fn chosen(task: &str, words: impl Iterator<Item = String>) -> anyhow::Result<boo
             println!("{HELP}");
             Ok(task == "help")
         }
-    })
+    };
+    passed.map(Outcome::from)
 }

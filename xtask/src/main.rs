@@ -5,18 +5,27 @@
 #![forbid(unsafe_code)]
 #![expect(clippy::print_stdout, reason = "a command-line tool speaks on standard output")]
 
+mod artifacts;
 mod ci;
 mod forward;
 mod layers;
 mod nightly;
+mod runner;
 mod steps;
 mod tidy;
+mod verified;
 
 use std::process::ExitCode;
+use steps::Outcome;
 
 const HELP: &str = "\
-cargo xtask ci [STEP …]             everything a change must pass (this is what .ci/run runs)
-cargo xtask nightly [STEP …]        loom, miri, fuzzing, speed: checks that take hours
+cargo xtask ci [STEP …]             everything a change must pass (this is what .ci/run runs); steps with unchanged
+                                    inputs are left out unless they are named
+cargo xtask ci [STEP …] --record    as above; puts the inputs of steps that pass on record
+cargo xtask release-check           every step of ci, whether or not its inputs have changed
+cargo xtask nightly [STEP …]        loom, miri, fuzzing, full volumes, speed: checks that take hours
+cargo xtask test [NAME …]           the tests of the gate whose names contain one of NAME, with the gate's build
+                                    --jobs N: processes at once; --record: records how long each group took
 cargo xtask tidy                    the house rules that a program can check
 cargo xtask TASK …                  a task of the program `checks`:
 ";
@@ -27,13 +36,19 @@ fn main() -> ExitCode {
     let arguments: Vec<String> = arguments.collect();
     let result = match task.as_str() {
         "ci" => ci::main(&arguments),
+        "release-check" => ci::release_check(&arguments),
         "nightly" => nightly::main(&arguments),
+        "test" => ci::test_main(&arguments),
         "tidy" => tidy::main(),
         "" | "help" => {
             println!("{HELP}");
-            forward::to_checks("help", &[]).map(|_| task == "help")
+            forward::to_checks("help", &[])
+                .map(|outcome| outcome == Outcome::Passed && task == "help")
         }
-        _ => forward::to_checks(&task, &arguments),
+        _ => {
+            let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+            forward::to_checks(&task, &arguments).map(|outcome| outcome != Outcome::Failed)
+        }
     };
     match result {
         Ok(true) => ExitCode::SUCCESS,

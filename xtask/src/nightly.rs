@@ -5,7 +5,7 @@
 //! toolchain with the component `miri`, and fuzz the tool `cargo-fuzz`.
 
 use crate::forward::to_checks;
-use crate::steps::{Step, cargo, nightly_cargo, run_all, workspace_root};
+use crate::steps::{Outcome, Step, Which, cargo, nightly_cargo, run_all, workspace_root};
 use anyhow::{Context, Result};
 use std::fs;
 
@@ -17,34 +17,44 @@ const STEPS: &[Step] = &[
         name: "loom",
         run: loom,
         advice: "loom prints the interleaving; LOOM_LOG=trace tells more",
+        inputs: &[],
     },
-    Step { name: "miri", run: miri, advice: "run the named test alone under miri" },
+    Step { name: "miri", run: miri, advice: "run the named test alone under miri", inputs: &[] },
     Step {
         name: "fuzz",
         run: fuzz,
         advice: "add the input to the corpus and a test that names it",
+        inputs: &[],
     },
-    Step { name: "power", run: power, advice: "BRISK_POWER_SEED repeats the run that is named" },
+    Step {
+        name: "power",
+        run: power,
+        advice: "BRISK_POWER_SEED repeats the run that is named",
+        inputs: &[],
+    },
     Step {
         name: "replication",
         run: replication,
         advice: "BRISK_REPLICATION_SEED repeats the run that is named",
+        inputs: &[],
     },
     Step {
         name: "speed",
         run: speed,
         advice: "find the commit with `cargo xtask bench every --ours A --peer B --only COMMAND`",
+        inputs: &[],
     },
 ];
 
 /// Runs all steps, or those named on the command line.
 pub(crate) fn main(wanted: &[String]) -> Result<bool> {
-    run_all("nightly", STEPS, wanted)
+    let which = if wanted.is_empty() { Which::All } else { Which::Named(wanted) };
+    run_all("nightly", STEPS, which, false)
 }
 
 /// The models of slot lock, reclamation, quiescence and the client's lanes in every interleaving. The client has a
 /// `cfg` of its own, since tokio has no sockets under `cfg(loom)`.
-fn loom() -> Result<bool> {
+fn loom() -> Result<Outcome> {
     const MODELS: [(&str, &str, &str); 3] = [
         ("brisk-structures", "model", "--cfg loom"),
         ("brisk-node", "quiesce", "--cfg loom"),
@@ -52,15 +62,16 @@ fn loom() -> Result<bool> {
     ];
     for (package, filter, flags) in MODELS {
         let env = [("RUSTFLAGS", flags), ("CARGO_TARGET_DIR", "target/loom")];
-        if !cargo(&["test", "--release", "--package", package, "--lib", filter], &env)? {
-            return Ok(false);
+        let words = ["test", "--release", "--package", package, "--lib", filter];
+        if cargo(&words, &env)? == Outcome::Failed {
+            return Ok(Outcome::Failed);
         }
     }
-    Ok(true)
+    Ok(Outcome::Passed)
 }
 
 /// The tests of the unsafe data structures under an interpreter that knows what is undefined.
-fn miri() -> Result<bool> {
+fn miri() -> Result<Outcome> {
     let env = [
         ("CARGO_TARGET_DIR", "target/miri"),
         // Tagged pointers keep their provenance; a cast by way of an integer is a finding.
@@ -70,23 +81,23 @@ fn miri() -> Result<bool> {
 }
 
 /// A million runs of the append-only file's work that lose power.
-fn power() -> Result<bool> {
+fn power() -> Result<Outcome> {
     let words = ["test", "--release", "--package", "brisk-node", "--lib", "aof::power"];
     cargo(&words, &[("BRISK_POWER_CUTS", "1000000")])
 }
 
 /// A million runs of servers that follow one another.
-fn replication() -> Result<bool> {
+fn replication() -> Result<Outcome> {
     let words = ["test", "--release", "--package", "brisk-server", "--lib", "simulation"];
     cargo(&words, &[("BRISK_REPLICATION_RUNS", "1000000")])
 }
 
 /// Every data command next to the build of a recorded commit.
-fn speed() -> Result<bool> {
+fn speed() -> Result<Outcome> {
     to_checks("speed", &[])
 }
 
-fn fuzz() -> Result<bool> {
+fn fuzz() -> Result<Outcome> {
     let folder = workspace_root().join("fuzz/fuzz_targets");
     let mut targets = Vec::new();
     for entry in fs::read_dir(&folder).with_context(|| folder.display().to_string())? {
@@ -95,9 +106,10 @@ fn fuzz() -> Result<bool> {
     }
     targets.sort();
     for target in &targets {
-        if !nightly_cargo(&["fuzz", "run", target, "--", FUZZ_SECONDS], &[])? {
-            return Ok(false);
+        let words = ["fuzz", "run", target, "--", FUZZ_SECONDS];
+        if nightly_cargo(&words, &[])? == Outcome::Failed {
+            return Ok(Outcome::Failed);
         }
     }
-    Ok(true)
+    Ok(Outcome::Passed)
 }

@@ -224,3 +224,15 @@ fn checksums(folder: &Path) -> Result<()> {
 fn write(path: &Path, bytes: &[u8]) -> Result<()> {
     fs::write(path, bytes).with_context(|| path.display().to_string())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_paper_exists() {
+        let missing: Vec<_> =
+            PAPERS.iter().filter(|p| !workspace_root().join(p).is_file()).collect();
+        assert!(missing.is_empty(), "{missing:?}");
+    }
+}
