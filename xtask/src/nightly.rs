@@ -6,11 +6,36 @@
 
 use crate::forward::to_checks;
 use crate::steps::{Outcome, Step, Which, cargo, nightly_cargo, run_all, workspace_root};
+use crate::{artifacts, runner};
 use anyhow::{Context, Result};
 use std::fs;
+use std::time::Duration;
 
 /// How long each fuzz target runs.
 const FUZZ_SECONDS: &str = "-max_total_time=600";
+
+/// Processes of the step `load` at once.
+const LOAD_JOBS: usize = 24;
+/// How long a test of this task may run.
+const SILENCE_MAX: Duration = Duration::from_secs(6 * 3600);
+/// Volumes of tests, about a hundred times those of the gate.
+const VOLUMES: &[(&str, &str)] = &[
+    ("BRISK_CHAIN_CUTS", "1000"),
+    ("BRISK_CHAIN_WRITES", "300000"),
+    ("BRISK_CLIENT_CANCELS", "5000000"),
+    ("BRISK_CLIENT_CUTS", "2000"),
+    ("BRISK_COMPARE_ROUNDS", "3000"),
+    ("BRISK_FAILOVERS", "200"),
+    ("BRISK_KILL_ROUNDS", "1000"),
+];
+/// The groups that read them.
+const VOLUME_GROUPS: &[&str] = &[
+    "brisk-tests/chains::",
+    "brisk-tests/comparison::",
+    "brisk-tests/sentinel::",
+    "brisk-tests/aof::",
+    "brisk/storms::",
+];
 
 const STEPS: &[Step] = &[
     Step {
@@ -38,6 +63,33 @@ const STEPS: &[Step] = &[
         advice: "BRISK_REPLICATION_SEED repeats the run that is named",
         inputs: &[],
     },
+    Step {
+        name: "load",
+        run: load,
+        advice: "a test that fails under load races; see its output",
+        inputs: &[],
+    },
+    Step { name: "volumes", run: volumes, advice: "the test's output names its seed", inputs: &[] },
+    Step {
+        name: "redis",
+        run: redis,
+        advice: "the test expects what Redis does not do: correct the test",
+        inputs: &[],
+    },
+    Step {
+        name: "diff",
+        run: diff,
+        advice: "the output names seed and transcript; see diff/rules.rs",
+        inputs: &[],
+    },
+    Step {
+        name: "acl",
+        run: acl,
+        advice: "the output names the user and the command",
+        inputs: &[],
+    },
+    Step { name: "race", run: race, advice: "the output shows the history", inputs: &[] },
+    Step { name: "hostile", run: hostile, advice: "the output names the seed", inputs: &[] },
     Step {
         name: "speed",
         run: speed,
@@ -90,6 +142,48 @@ fn power() -> Result<Outcome> {
 fn replication() -> Result<Outcome> {
     let words = ["test", "--release", "--package", "brisk-server", "--lib", "simulation"];
     cargo(&words, &[("BRISK_REPLICATION_RUNS", "1000000")])
+}
+
+/// All tests, with more processes at once than a machine has time for.
+fn load() -> Result<Outcome> {
+    tests(runner::Options { jobs: Some(LOAD_JOBS), ..runner::Options::default() })
+}
+
+/// The tests whose volume can be chosen, with a large one.
+fn volumes() -> Result<Outcome> {
+    tests(runner::Options {
+        environment: VOLUMES,
+        only: VOLUME_GROUPS,
+        ..runner::Options::default()
+    })
+}
+
+/// The integration tests against a real Redis, which shows that they expect the right things.
+fn redis() -> Result<Outcome> {
+    let environment = &[("BRISK_TEST_SUBJECT", "redis")];
+    tests(runner::Options { environment, only: &["brisk-tests/"], ..runner::Options::default() })
+}
+
+fn tests(options: runner::Options) -> Result<Outcome> {
+    let Some(built) = artifacts::built()? else { return Ok(Outcome::Failed) };
+    let options = runner::Options { silence_max: SILENCE_MAX, ..options };
+    runner::run(built, &options).map(Outcome::from)
+}
+
+fn diff() -> Result<Outcome> {
+    to_checks("diff", &["--seeds", "1..21", "--commands", "100000"])
+}
+
+fn acl() -> Result<Outcome> {
+    to_checks("acl", &["--pairs", "1000000"])
+}
+
+fn race() -> Result<Outcome> {
+    to_checks("race", &["--operations", "1000000"])
+}
+
+fn hostile() -> Result<Outcome> {
+    to_checks("hostile", &["--minutes", "60"])
 }
 
 /// Every data command next to the build of a recorded commit.

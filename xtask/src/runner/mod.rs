@@ -29,20 +29,31 @@ use std::time::Duration;
 const JOBS_PER_CPU: usize = 4;
 /// Processes at once, however many CPUs there are.
 const JOBS_MAX: usize = 32;
-/// A process that prints no result for this long hangs.
+/// A process of the gate that prints no result for this long hangs.
 const SILENCE_MAX: Duration = Duration::from_secs(600);
 /// The name under which the documentation tests run.
 const DOC_TESTS: &str = "doc";
 
 /// What to run, and how.
-#[derive(Debug, Default)]
-pub(crate) struct Options {
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Options<'o> {
     /// Tests whose names contain one of these; all if there is none.
-    pub(crate) only: Vec<String>,
+    pub(crate) only: &'o [&'o str],
     /// Processes at once.
     pub(crate) jobs: Option<usize>,
     /// Whether to record how long the groups took.
     pub(crate) record: bool,
+    /// More variables for the tests.
+    pub(crate) environment: &'o [(&'o str, &'o str)],
+    /// A process that prints no result for this long is killed, and its test has failed.
+    pub(crate) silence_max: Duration,
+}
+
+impl Default for Options<'_> {
+    fn default() -> Self {
+        let silence_max = SILENCE_MAX;
+        Options { only: &[], jobs: None, record: false, environment: &[], silence_max }
+    }
 }
 
 /// A process to run.
@@ -68,7 +79,7 @@ impl Job<'_> {
 }
 
 /// Runs the tests of a build; says whether all passed.
-pub(crate) fn run(built: &Built, options: &Options) -> Result<bool> {
+pub(crate) fn run(built: &Built, options: &Options<'_>) -> Result<bool> {
     let lists = Lists::read()?;
     let mut groups = Vec::new();
     for executable in &built.tests {
@@ -84,7 +95,7 @@ pub(crate) fn run(built: &Built, options: &Options) -> Result<bool> {
     let mut jobs: Vec<Job<'_>> = groups.into_iter().map(Job::Tests).collect();
     jobs.push(Job::Doc);
     if !options.only.is_empty() {
-        jobs = jobs.into_iter().filter_map(|job| filtered(job, &options.only)).collect();
+        jobs = jobs.into_iter().filter_map(|job| filtered(job, options.only)).collect();
         if jobs.is_empty() {
             bail!("no test has a name that contains {}", options.only.join(" or "));
         }
@@ -93,7 +104,7 @@ pub(crate) fn run(built: &Built, options: &Options) -> Result<bool> {
     let (serial, parallel): (VecDeque<_>, VecDeque<_>) =
         jobs.into_iter().partition(|job| lists.is_serial(job.name()));
 
-    let runner = Runner { built, lists: &lists };
+    let runner = Runner { built, lists: &lists, options };
     let at_once = options.jobs.unwrap_or_else(default_jobs).max(1);
     let mut report = Report::new(serial.len() + parallel.len());
     runner.run_all(parallel, at_once, &mut report)?;
@@ -110,10 +121,10 @@ fn default_jobs() -> usize {
 }
 
 /// The job with only those tests whose names contain one of `only`.
-fn filtered<'b>(job: Job<'b>, only: &[String]) -> Option<Job<'b>> {
-    let wanted = |name: &str| only.iter().any(|part| name.contains(part.as_str()));
+fn filtered<'b>(job: Job<'b>, only: &[&str]) -> Option<Job<'b>> {
+    let wanted = |name: &str| only.iter().any(|part| name.contains(part));
     match job {
-        Job::Doc => only.iter().any(|part| part == DOC_TESTS).then_some(job),
+        Job::Doc => only.contains(&DOC_TESTS).then_some(job),
         Job::Tests(mut group) => {
             let name = group.name.clone();
             group.tests.retain(|test| wanted(&groups::full_name(&name, test)));
@@ -125,6 +136,7 @@ fn filtered<'b>(job: Job<'b>, only: &[String]) -> Option<Job<'b>> {
 struct Runner<'r> {
     built: &'r Built,
     lists: &'r Lists,
+    options: &'r Options<'r>,
 }
 
 impl<'r> Runner<'r> {
@@ -156,7 +168,7 @@ impl<'r> Runner<'r> {
 
     /// Runs one job; with the tests that passed at their second try.
     fn run(&self, job: &Job<'_>) -> Result<(Ended, Outcome, Vec<String>)> {
-        let ended = process::run(&mut self.command(job, job.tests()), SILENCE_MAX)?;
+        let ended = self.process(job, job.tests())?;
         let mut outcome = Outcome::of(&ended, job.tests());
         let mut retried = Vec::new();
         let Job::Tests(group) = job else { return Ok((ended, outcome, retried)) };
@@ -165,7 +177,7 @@ impl<'r> Runner<'r> {
             let full_name = group.full_name(&test);
             if self.lists.is_retried(&full_name) {
                 let only = [test.clone()];
-                let again = process::run(&mut self.command(job, &only), SILENCE_MAX)?;
+                let again = self.process(job, &only)?;
                 if Outcome::of(&again, &only).failed.is_empty() {
                     outcome.passed += 1;
                     retried.push(full_name);
@@ -175,6 +187,10 @@ impl<'r> Runner<'r> {
             outcome.failed.push(test);
         }
         Ok((ended, outcome, retried))
+    }
+
+    fn process(&self, job: &Job<'_>, tests: &[String]) -> Result<Ended> {
+        process::run(&mut self.command(job, tests), self.options.silence_max)
     }
 
     fn command(&self, job: &Job<'_>, tests: &[String]) -> Command {
@@ -194,6 +210,7 @@ impl<'r> Runner<'r> {
                 command
             }
         };
+        command.envs(self.options.environment.iter().copied());
         // What the testkit would build otherwise.
         if let Ok(server) = self.built.program("brisk-server") {
             command.env("BRISK_SERVER_BIN", server);

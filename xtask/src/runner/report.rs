@@ -1,9 +1,9 @@
 //! The report of a run: a line for each group, failures with all their output, and a summary.
 #![expect(clippy::print_stdout, reason = "the report is the output of the command")]
 
+use super::Job;
 use super::outcome::Outcome;
 use super::process::{End, Ended};
-use super::{Job, SILENCE_MAX};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
@@ -70,7 +70,7 @@ impl Report {
             ended.lines.iter().for_each(|(_, line)| println!("{line}"));
             println!("{}", ended.errors.trim_end());
             match &ended.end {
-                End::Silent => println!("it was killed: no result within {SILENCE_MAX:?}"),
+                End::Silent => println!("it was killed: it printed no result for too long"),
                 End::Exited(status) => println!("it ended with {status}"),
             }
             println!("----");
