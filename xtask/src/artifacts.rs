@@ -1,10 +1,11 @@
 //! The one build of the gate, and the executables that it makes.
 //!
 //! Cargo compiles the workspace once, with the features of all members together. `clippy-driver` stands in for `rustc`
-//! where it compiles the workspace's own crates, so one pass gives both code and lints. A cargo call with another
-//! environment than [`ENVIRONMENT`] would compile these crates again.
+//! where it compiles the workspace's own crates, so one pass gives both code and lints. It omits the checks of raw
+//! pointers that `rustc` adds to debug builds, so the crates with unsafe code are compiled by `rustc` and linted
+//! separately (`.ci/rustc-with-lints`). A cargo call without [`environment`] would compile the workspace again.
 
-use crate::steps::our_cargo;
+use crate::steps::{our_cargo, workspace_root};
 use anyhow::{Context, Result};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -13,18 +14,35 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::OnceLock;
 
-/// The environment of every cargo call of the gate.
+/// The settings of the dev profile in the gate.
 ///
 /// Four fifths of an executable is debug info; panics name file and line without it, and backtraces keep the names of
 /// functions. Each crate is compiled once, so what makes a second compilation faster would only fill the disk.
-pub(crate) const ENVIRONMENT: &[(&str, &str)] = &[
+const PROFILE: [(&str, &str); 3] = [
     ("CARGO_INCREMENTAL", "0"),
     ("CARGO_PROFILE_DEV_DEBUG", "0"),
     ("CARGO_PROFILE_DEV_STRIP", "debuginfo"),
-    ("RUSTC_WORKSPACE_WRAPPER", "clippy-driver"),
-    // Arguments of clippy-driver, in the form in which cargo-clippy passes them.
-    ("CLIPPY_ARGS", "-Dwarnings__CLIPPY_HACKERY__"),
 ];
+
+/// The packages with unsafe code.
+const UNSAFE_PACKAGES: [&str; 2] = ["brisk-structures", "brisk-reactor"];
+
+/// The environment of every cargo call of the gate.
+pub(crate) fn environment() -> Vec<(&'static str, String)> {
+    let wrapper = workspace_root().join(".ci/rustc-with-lints");
+    let mut environment = profile();
+    environment.extend([
+        ("RUSTC_WORKSPACE_WRAPPER", wrapper.display().to_string()),
+        ("PLAIN_CRATES", UNSAFE_PACKAGES.join(" ").replace('-', "_")),
+        // Arguments of clippy-driver, in the form in which cargo-clippy passes them.
+        ("CLIPPY_ARGS", "-Dwarnings__CLIPPY_HACKERY__".to_owned()),
+    ]);
+    environment
+}
+
+fn profile() -> Vec<(&'static str, String)> {
+    PROFILE.map(|(name, value)| (name, value.to_owned())).to_vec()
+}
 
 /// What a test executable was compiled from.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -86,11 +104,19 @@ pub(crate) fn built() -> Result<Option<&'static Built>> {
 fn build() -> Result<Option<Built>> {
     let arguments = ["build", "--workspace", "--all-targets", "--quiet"];
     let mut command = our_cargo(&arguments);
-    command.arg("--message-format=json-render-diagnostics").envs(ENVIRONMENT.iter().copied());
+    command.arg("--message-format=json-render-diagnostics").envs(environment());
     let mut child = command.stdout(Stdio::piped()).spawn().context("cannot run cargo")?;
     let messages = child.stdout.take().context("standard output is piped")?;
     let built = read(BufReader::new(messages))?;
-    Ok(child.wait()?.success().then_some(built))
+    Ok((child.wait()?.success() && unsafe_packages_have_no_lints()?).then_some(built))
+}
+
+/// Lints the packages that the build compiles without lints.
+fn unsafe_packages_have_no_lints() -> Result<bool> {
+    let mut command = our_cargo(&["clippy", "--quiet", "--all-targets"]);
+    command.args(UNSAFE_PACKAGES.iter().flat_map(|package| ["--package", package]));
+    let status = command.args(["--", "-Dwarnings"]).envs(profile()).status();
+    Ok(status.context("cannot run cargo")?.success())
 }
 
 /// Reads cargo's messages about a build.

@@ -5,7 +5,7 @@
 //! (`verified.rs`). `cargo xtask release-check` runs every step. What takes hours is in `nightly.rs`.
 
 use crate::forward::{to_checks, to_checks_of};
-use crate::steps::{Outcome, Step, Which, cargo, run_all, workspace_root};
+use crate::steps::{Outcome, Step, Which, cargo, our_cargo, run_all, workspace_root};
 use crate::{artifacts, runner, tidy};
 use anyhow::{Context, Result, bail};
 use std::process::{Command, Stdio};
@@ -226,9 +226,9 @@ fn jvm() -> Result<Outcome> {
 fn doc() -> Result<Outcome> {
     // File heads speak to readers of the source and name private items, too.
     let flags = "-D warnings -A rustdoc::private-intra-doc-links";
-    let mut environment = artifacts::ENVIRONMENT.to_vec();
-    environment.push(("RUSTDOCFLAGS", flags));
-    cargo(&["doc", "--workspace", "--no-deps", "--quiet"], &environment)
+    let mut command = our_cargo(&["doc", "--workspace", "--no-deps", "--quiet"]);
+    command.envs(artifacts::environment()).env("RUSTDOCFLAGS", flags);
+    Ok(command.status().context("cannot run cargo")?.success().into())
 }
 
 fn diff() -> Result<Outcome> {

@@ -106,12 +106,23 @@ pub(crate) fn workspace_root() -> &'static Path {
     crate_dir.parent().unwrap_or(crate_dir)
 }
 
-/// The cargo that runs us, in the workspace's root.
+/// The cargo that runs us, in the workspace's root, as if it were called from a shell: build scripts are run again if
+/// the variables differ that `cargo run` sets for this package.
 pub(crate) fn our_cargo(words: &[&str]) -> Command {
     let program = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(program);
     command.args(words).current_dir(workspace_root());
+    for (name, _) in std::env::vars_os() {
+        if name.to_str().is_some_and(is_of_this_package) {
+            command.env_remove(&name);
+        }
+    }
     command
+}
+
+/// Whether `cargo run` sets this variable for the package that it runs.
+fn is_of_this_package(variable: &str) -> bool {
+    variable.starts_with("CARGO_PKG_") || variable.starts_with("CARGO_MANIFEST_")
 }
 
 /// Runs the cargo that runs us; tells whether it succeeded.

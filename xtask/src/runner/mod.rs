@@ -10,7 +10,7 @@ mod outcome;
 mod process;
 mod report;
 
-use crate::artifacts::{Built, ENVIRONMENT};
+use crate::artifacts::{Built, environment};
 use crate::steps::our_cargo;
 use anyhow::{Result, bail};
 use groups::{Group, groups_of};
@@ -197,7 +197,7 @@ impl<'r> Runner<'r> {
         let mut command = match job {
             Job::Doc => {
                 let mut command = our_cargo(&["test", "--doc", "--workspace"]);
-                command.envs(ENVIRONMENT.iter().copied());
+                command.envs(environment());
                 command
             }
             Job::Tests(group) => {
