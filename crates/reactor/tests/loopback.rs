@@ -6,9 +6,7 @@
 mod line_server;
 
 use brisk_reactor::{BackendChoice, CloseReason};
-use line_server::{
-    Options, Server, each_backend, each_backend_with, pattern, skipped, start, wait_until,
-};
+use line_server::{Options, Server, each_backend, each_backend_with, pattern, start, wait_until};
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
 use std::io::{ErrorKind, IoSlice, Read, Write};
 use std::mem::MaybeUninit;
@@ -367,7 +365,7 @@ fn requests_of_many_gather_and_those_of_one_do_not() {
     if brisk_reactor::uring_available().is_ok() && kernel_gathers() {
         gathering(&start(Options { backend: BackendChoice::Uring, ..options }));
     } else {
-        skipped("no io_uring of Linux 6.12 on this machine");
+        crate::line_server::skipped("no io_uring of Linux 6.12 on this machine");
     }
 }
 
