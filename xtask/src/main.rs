@@ -7,6 +7,7 @@
 
 mod artifacts;
 mod ci;
+mod cpu;
 mod forward;
 mod layers;
 mod nightly;

@@ -1,7 +1,7 @@
 //! Running named checks one after another, with the time each took and how to repeat the one that
 //! failed.
 
-use crate::verified;
+use crate::{cpu, verified};
 use anyhow::{Context, Result, bail};
 use std::path::Path;
 use std::process::Command;
@@ -71,9 +71,9 @@ pub(crate) fn run_all(task: &str, steps: &[Step], which: Which<'_>, record: bool
             _ => {}
         }
         println!("{task}: {name} …");
-        let started = Instant::now();
+        let (started, cpu_before) = (Instant::now(), cpu::seconds());
         let outcome = (step.run)().with_context(|| name)?;
-        let seconds = started.elapsed().as_secs_f64();
+        let (seconds, cpu) = (started.elapsed().as_secs_f64(), cpu::seconds() - cpu_before);
         match outcome {
             Outcome::Passed if record => verified::record(step)?,
             Outcome::Passed => {}
@@ -88,15 +88,15 @@ pub(crate) fn run_all(task: &str, steps: &[Step], which: Which<'_>, record: bool
                 return Ok(false);
             }
         }
-        println!("{task}: {name} in {seconds:.0} s");
+        println!("{task}: {name} in {seconds:.0} s, {cpu:.0} CPU-s");
     }
     notes.iter().for_each(|note| println!("{note}"));
-    let seconds = begun.elapsed().as_secs_f64();
+    let (seconds, cpu) = (begun.elapsed().as_secs_f64(), cpu::seconds());
     if matches!(which, Which::All) && !notes.is_empty() {
         println!("{task}: FAILED after {seconds:.0} s: every step has to run");
         return Ok(false);
     }
-    println!("{task}: all passed in {seconds:.0} s");
+    println!("{task}: all passed in {seconds:.0} s, {cpu:.0} CPU-s");
     Ok(true)
 }
 

@@ -1,7 +1,7 @@
 //! One process of the runner: its output with the time of each line, and its end.
 
+use crate::cpu;
 use anyhow::{Context, Result};
-use std::fs;
 use std::io::Read;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -14,8 +14,6 @@ use std::time::{Duration, Instant};
 const TICK: Duration = Duration::from_millis(100);
 /// How long the output of an ended process may stay open: a process that it left behind holds it.
 const LEFT_OPEN: Duration = Duration::from_secs(2);
-/// Clock ticks of `/proc` per second.
-const TICKS_PER_SECOND: f64 = 100.0;
 
 /// How a process ended.
 #[derive(Debug)]
@@ -59,7 +57,7 @@ pub(super) fn run(command: &mut Command, silence: Duration) -> Result<Ended> {
     let mut cpu = 0.0;
     let end = loop {
         let closed = text.take(&events, silence);
-        cpu = cpu_seconds(child.id()).unwrap_or(cpu);
+        cpu = cpu::seconds_of(&child.id().to_string()).unwrap_or(cpu);
         match closed {
             Taken::Closed => break End::Exited(child.wait()?),
             Taken::Silent => {
@@ -164,15 +162,6 @@ impl Text {
         let line = std::mem::take(&mut self.line);
         self.lines.push((self.started.elapsed(), String::from_utf8_lossy(&line).into_owned()));
     }
-}
-
-/// CPU seconds of a process and of the children that it has waited for; none once the process is gone.
-fn cpu_seconds(pid: u32) -> Option<f64> {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The name in parentheses may contain blanks; fields are counted after it.
-    let (_, fields) = stat.rsplit_once(") ")?;
-    let ticks = fields.split(' ').skip(11).take(4).map(|field| field.parse::<f64>().unwrap_or(0.0));
-    Some(ticks.sum::<f64>() / TICKS_PER_SECOND)
 }
 
 /// Kills the processes of a group that the runner has started.
