@@ -30,7 +30,7 @@ fn the_commands_are_those_that_the_table_gives() {
         let kept = fs::read_to_string(folder.join(path)).unwrap_or_default();
         assert!(
             kept == *text,
-            "{path} is not what the command table gives: BRISK_BLESS=1 cargo test -p brisk-tests --test \
+            "{path} is not what the command table gives: BRISK_BLESS=1 cargo test -p brisk-tests --test it \
              client_commands"
         );
     }

@@ -7,6 +7,7 @@
 use crate::layers;
 use crate::steps::workspace_root;
 use anyhow::{Context, Result};
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -144,13 +145,16 @@ pub(crate) fn main() -> Result<bool> {
         sources(&root.join(folder), &mut files)?;
     }
     let mut findings = Vec::new();
+    let mut texts = BTreeMap::new();
     for file in &files {
         let path = file.strip_prefix(root).unwrap_or(file).to_string_lossy().replace('\\', "/");
         let text = fs::read_to_string(file).with_context(|| path.clone())?;
         findings.extend(check(&path, &text));
         findings.extend(layers::check(&path, &text));
         findings.extend(beside_its_parts(&path, &files, file));
+        texts.insert(path, text);
     }
+    findings.extend(tests_that_never_run(&texts));
     for Finding { path, line, advice } in &findings {
         println!("{path}:{line}: {advice}");
     }
@@ -219,6 +223,51 @@ fn beside_its_parts(path: &str, files: &[PathBuf], file: &Path) -> Option<Findin
     has_parts.then(|| Finding { path: path.to_owned(), line: 1, advice })
 }
 
+/// Files of integration tests that no executable contains: `cargo test` would pass without running them.
+fn tests_that_never_run(texts: &BTreeMap<String, String>) -> Vec<Finding> {
+    let unused = texts.keys().filter(|path| {
+        let Some((package, within)) = path.split_once("/tests/") else { return false };
+        let manifest = texts.get(&format!("{package}/Cargo.toml"));
+        let is_test = within.ends_with(".rs") && !package.contains("/src");
+        manifest.is_some_and(|manifest| is_test && !is_compiled(within, package, manifest, texts))
+    });
+    let advice = "no executable contains this file: name it as `mod` in the `main.rs` of `tests`";
+    unused.map(|path| Finding { path: path.clone(), line: 1, advice: advice.to_owned() }).collect()
+}
+
+/// Whether cargo or another file names a file, by its path within a package's `tests`.
+fn is_compiled(
+    within: &str,
+    package: &str,
+    manifest: &str,
+    texts: &BTreeMap<String, String>,
+) -> bool {
+    let (folder, file) = within.rsplit_once('/').unwrap_or(("", within));
+    let found_by_cargo = folder.is_empty() || (file == "main.rs" && !folder.contains('/'));
+    if manifest.contains(&format!("path = \"tests/{within}\""))
+        || (found_by_cargo && !manifest.contains("autotests = false"))
+    {
+        return true;
+    }
+    let (parent, name) = match file {
+        "mod.rs" => folder.rsplit_once('/').unwrap_or(("", folder)),
+        _ => (folder, file.trim_end_matches(".rs")),
+    };
+    let parent = format!("{package}/tests/{parent}");
+    let declaration = format!("mod {name};");
+    let of_parent = |path: &str| {
+        path.rsplit_once('/').is_some_and(|(of, _)| of == parent.trim_end_matches('/'))
+    };
+    texts.iter().filter(|(path, _)| of_parent(path)).any(|(_, text)| {
+        text.lines().any(|line| line.strip_suffix(&declaration).is_some_and(is_visibility))
+    })
+}
+
+/// Whether nothing but a visibility precedes a declaration.
+fn is_visibility(before: &str) -> bool {
+    matches!(before.trim(), "" | "pub" | "pub(crate)" | "pub(super)")
+}
+
 fn starts(path: &str, prefixes: &[&str]) -> bool {
     prefixes.iter().any(|prefix| path.starts_with(prefix))
 }
@@ -284,6 +333,46 @@ mod tests {
         let files: Vec<PathBuf> = files.iter().map(PathBuf::from).collect();
         let found = |path: &str| beside_its_parts(path, &files, Path::new(path)).is_some();
         assert_eq!(["a/gate.rs", "a/gate/lock.rs", "a/door.rs"].map(found), [true, false, false]);
+    }
+
+    #[test]
+    fn a_test_that_no_executable_contains_is_found() {
+        let merged = "autotests = false\n[[test]]\nname = \"it\"\npath = \"tests/main.rs\"\n\
+                      [[test]]\nname = \"alone\"\npath = \"tests/alone.rs\"\n";
+        let mut texts = BTreeMap::new();
+        for (path, text) in [
+            ("crates/a/Cargo.toml", merged),
+            ("crates/a/src/tests/unit.rs", ""),
+            (
+                "crates/a/tests/main.rs",
+                "//! x\n\nmod acl;\n#[cfg(unix)]\nmod tls;\n// mod forgotten;\n",
+            ),
+            ("crates/a/tests/acl.rs", ""),
+            ("crates/a/tests/alone.rs", ""),
+            ("crates/a/tests/forgotten.rs", "mod line;\n"),
+            ("crates/a/tests/tls/mod.rs", "pub(crate) mod site;\n"),
+            ("crates/a/tests/tls/site.rs", ""),
+            ("crates/a/tests/tls/acl.rs", ""),
+            ("crates/a/tests/lost/mod.rs", ""),
+            // As cargo does by itself.
+            ("crates/b/Cargo.toml", "[package]\n"),
+            ("crates/b/tests/acl.rs", ""),
+            ("crates/b/tests/rdb/main.rs", "mod digest;\n"),
+            ("crates/b/tests/rdb/digest.rs", ""),
+            ("crates/b/tests/rdb/split.rs", ""),
+        ] {
+            texts.insert(path.to_owned(), text.to_owned());
+        }
+        let found = tests_that_never_run(&texts);
+        assert_eq!(
+            found.iter().map(|finding| finding.path.as_str()).collect::<Vec<_>>(),
+            [
+                "crates/a/tests/forgotten.rs",
+                "crates/a/tests/lost/mod.rs",
+                "crates/a/tests/tls/acl.rs",
+                "crates/b/tests/rdb/split.rs"
+            ]
+        );
     }
 
     #[test]

@@ -3,13 +3,11 @@
 //! same data. M8, M4.
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that goes wrong")]
 
-mod harness;
-
+use crate::harness::*;
 use brisk_analyze::Report;
 use brisk_analyze::advice::{Advice, Means};
 use brisk_analyze::source::live::{Server as _, Words};
 use brisk_testkit::{Launch, Server};
-use harness::*;
 
 const PART: f64 = 0.10;
 

@@ -1,15 +1,13 @@
 //! Append-only files of a real Redis and of Brisk: what is found in them is what is found in a snapshot of the same moment.
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that goes wrong")]
 
-mod harness;
-
+use crate::harness::{self, *};
 use brisk_analyze::model::Classes;
 use brisk_analyze::progress::Progress;
 use brisk_analyze::source::aof::read_path;
 use brisk_analyze::source::live::Words;
 use brisk_analyze::{Analysis, Findings};
 use brisk_testkit::{Launch, Server, TempDir};
-use harness::*;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,8 +1,7 @@
 //! Files: those of servers of all times, broken ones, and more keys than memory could hold.
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that goes wrong")]
 
-mod harness;
-
+use crate::harness::*;
 use brisk_analyze::Analysis;
 use brisk_analyze::measure::Limits;
 use brisk_analyze::model::Classes;
@@ -13,7 +12,6 @@ use brisk_persist::rdb::value::StringValue;
 use brisk_persist::rdb::{Event, Notes, RdbReader, RdbWriter, VERSION, Value};
 use brisk_testkit::TempDir;
 use brisk_testkit::server::rdb_fixtures;
-use harness::*;
 use std::fs::{self, File};
 use std::io::{Read, Result as IoResult, Write};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};

@@ -1,8 +1,7 @@
 //! Servers that are asked: a real Redis and a Brisk.
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that goes wrong")]
 
-mod harness;
-
+use crate::harness::*;
 use brisk_analyze::measure::Limits;
 use brisk_analyze::model::Classes;
 use brisk_analyze::progress::Progress;
@@ -10,7 +9,6 @@ use brisk_analyze::source::live::{self, Options, Server as Asked, Words};
 use brisk_analyze::{Analysis, Findings, Report};
 use brisk_resp::Value;
 use brisk_testkit::{Launch, Server, TempDir, wait_until};
-use harness::*;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 

@@ -2,10 +2,8 @@
 //! is analysed, and the figures are compared with `used_memory` of that Redis and of a Brisk that loads the file.
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that goes wrong")]
 
-mod harness;
-
+use crate::harness::*;
 use brisk_analyze::source::live::Words;
-use harness::*;
 
 /// How far a model may be off.
 const REDIS_PART: f64 = 0.03;

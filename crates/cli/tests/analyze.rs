@@ -1,10 +1,8 @@
 //! `brisk-cli analyze`: the program on files and servers. What its figures are worth is tested in `brisk-analyze`.
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that goes wrong")]
 
-mod harness;
-
+use crate::harness::*;
 use brisk_testkit::{Server, TempDir};
-use harness::*;
 use std::fs;
 
 /// Two hundred keys of one pattern, beside those of all types.

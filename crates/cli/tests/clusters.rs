@@ -1,10 +1,8 @@
 //! `--cluster` with real nodes: a cluster is made, grows, is balanced, mended, and shrinks, and what is only
 //! told is what `redis-cli` tells.
 
-mod harness;
-
+use crate::harness::{self, Case, assert_same, ours, run, text};
 use brisk_testkit::{Launch, Server, TempDir, wait_until};
-use harness::{Case, assert_same, ours, run, text};
 use std::process::Output;
 
 fn node() -> Server {

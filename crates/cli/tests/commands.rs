@@ -1,9 +1,7 @@
 //! One command on the command line: what is printed where, and the exit code, are those of `redis-cli`, against
 //! a real Redis and against ours, as in a pipe and as on a terminal.
 
-mod harness;
-
-use harness::{Case, assert_same, brisk_cli, ours, prepare, run, servers, text};
+use crate::harness::{self, Case, assert_same, brisk_cli, ours, prepare, run, servers, text};
 
 /// Arguments behind the port. Running one twice gives the same twice.
 const CASES: &[&[&str]] = &[

@@ -1,10 +1,8 @@
 //! Replies of every shape look as `redis-cli` shows them, byte for byte, in each form.
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that goes wrong")]
 
-mod harness;
-
-use harness::scripted::Scripted;
-use harness::{Case, assert_same, ours, run};
+use crate::harness::scripted::Scripted;
+use crate::harness::{self, Case, assert_same, ours, run};
 
 const FORMS: &[&[&str]] = &[
     &["--no-raw"],

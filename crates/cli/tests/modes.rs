@@ -1,11 +1,11 @@
 //! The modes with real data, beside `redis-cli` where both print the same.
 
-mod harness;
-
+use crate::harness::terminal::Terminal;
+use crate::harness::{
+    self, Case, assert_same, brisk_cli, ours, run, servers, text, wait_until_same,
+};
 use brisk_testkit::server::redis_tool;
 use brisk_testkit::{Launch, Server, TempDir, wait_until};
-use harness::terminal::Terminal;
-use harness::{Case, assert_same, brisk_cli, ours, run, servers, text, wait_until_same};
 use std::io::Read;
 use std::process::Command;
 

@@ -1,10 +1,8 @@
 //! Interactive sessions under a pseudo terminal: what is shown for what is typed.
 
-mod harness;
-
+use crate::harness::terminal::Terminal;
+use crate::harness::{ours, prepare, servers};
 use brisk_testkit::{Launch, TempDir};
-use harness::terminal::Terminal;
-use harness::{ours, prepare, servers};
 
 fn session(port: u16, args: &[&str], vars: &[(&str, &str)]) -> Terminal {
     let port = port.to_string();

@@ -1,11 +1,9 @@
 //! TLS: a trusted server is spoken to, an unknown one refused unless that does not matter.
 #![expect(clippy::unwrap_used, reason = "a test ends at the first thing that goes wrong")]
 
-mod harness;
-
+use crate::harness::{Case, assert_same, ours, run, text};
 use brisk_testkit::port::Port;
 use brisk_testkit::{Launch, TempDir};
-use harness::{Case, assert_same, ours, run, text};
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
 
 /// An authority's certificate, and what it signs with.

@@ -1,5 +1,5 @@
-//! A server that is away for long: what waits for it is bounded. A file of its own, since it measures the memory of
-//! the process.
+//! A server that is away for long: what waits for it is bounded. An executable of its own, since it
+//! measures the memory of the process.
 
 use brisk::{Budget, Client, Kind, Lanes, WhenFull};
 use brisk_testkit::proxy::{Cut, Proxy};

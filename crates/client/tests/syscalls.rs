@@ -94,7 +94,7 @@ fn many_callers_share_their_reads_and_writes() {
     const CALLERS: usize = 256;
     const ROUNDS: usize = 500;
     for server in [Launch::redis().start(), Launch::subject().start()] {
-        let test = "many_callers_share_their_reads_and_writes";
+        let test = "syscalls::many_callers_share_their_reads_and_writes";
         let Some(counts) = counted(test, &server.address(), CALLERS, ROUNDS) else { return };
         let calls = sum(&counts, &WRITES) + sum(&counts, &READS);
         assert!(calls > 0, "{counts:?}");
@@ -114,7 +114,7 @@ fn behind_a_long_way_all_callers_share_a_round_trip() {
         let link = Proxy::to(&server.address());
         // 12 ms there and back.
         link.delay(Duration::from_millis(6));
-        let test = "behind_a_long_way_all_callers_share_a_round_trip";
+        let test = "syscalls::behind_a_long_way_all_callers_share_a_round_trip";
         let Some(counts) = counted(test, &link.address(), CALLERS, ROUNDS) else { return };
         // Those of sockets: threads wake each other by writing, too.
         let sent = sum(&counts, &["sendto", "sendmsg", "writev"]);

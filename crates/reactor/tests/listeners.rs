@@ -2,9 +2,6 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-#[allow(dead_code, reason = "each test file uses its part")]
-mod line_server;
-
 use brisk_reactor::{
     Accept, BackendChoice, CloseReason, Config, Control, Handler, Listener, PeerAddr, Reactor,
     TcpOptions, Token, probe_tcp, uring_available,

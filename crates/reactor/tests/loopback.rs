@@ -2,11 +2,10 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-#[allow(dead_code, reason = "each test file uses its part")]
-mod line_server;
-
+use crate::line_server::{
+    Options, Server, each_backend, each_backend_with, pattern, start, wait_until,
+};
 use brisk_reactor::{BackendChoice, CloseReason};
-use line_server::{Options, Server, each_backend, each_backend_with, pattern, start, wait_until};
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
 use std::io::{ErrorKind, IoSlice, Read, Write};
 use std::mem::MaybeUninit;

@@ -1,5 +1,4 @@
 //! Real servers that are filled, measured, and analysed by the files they write. Not every test file uses all of it.
-#![allow(dead_code, reason = "each test file uses its part")]
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that goes wrong")]
 
 use brisk_analyze::measure::Limits;

@@ -1,6 +1,5 @@
 //! Runs our program and `redis-cli` side by side: with arguments, input and variables, in pipes, or under a
 //! pseudo terminal. Not every test file uses all of it.
-#![allow(dead_code, reason = "each test file uses its part")]
 
 pub(crate) mod scripted;
 pub(crate) mod terminal;

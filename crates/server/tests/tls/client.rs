@@ -1,6 +1,6 @@
 //! A server with TLS, and a client that speaks to it.
 
-use crate::certificates::{Authority, Dir, Identity};
+use super::certificates::{Authority, Dir, Identity};
 use brisk_testkit::port::Port;
 use brisk_testkit::reply::Reply;
 use brisk_testkit::server::{Program, subject_is_redis};

@@ -1,6 +1,6 @@
 //! Bytes that are no TLS, or nearly: the server goes on, and nothing of it remains.
 
-use crate::client::{self, Site};
+use super::client::{self, Site};
 use brisk_testkit::random::Random;
 use brisk_testkit::server::subject_is_redis;
 use brisk_testkit::{Server, each_backend, wait_until, words};

@@ -1,7 +1,7 @@
 //! `/metrics` and its like by HTTP over TLS.
 
-use crate::certificates::Identity;
-use crate::client::{self, Site};
+use super::certificates::Identity;
+use super::client::{self, Site};
 use brisk_testkit::each_backend;
 use brisk_testkit::port::Port;
 use brisk_testkit::server::subject_is_redis;

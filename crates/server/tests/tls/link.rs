@@ -1,7 +1,7 @@
 //! A replica follows its primary by an encrypted connection (`tls-replication`).
 
-use crate::certificates::Authority;
-use crate::client::Site;
+use super::certificates::Authority;
+use super::client::Site;
 use brisk_testkit::{Launch, Server, assert_reply, wait_until};
 
 fn replica(site: &Site, launch: Launch, authority_file: &str) -> Server {

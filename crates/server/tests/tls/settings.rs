@@ -1,7 +1,7 @@
 //! What is in force after the start, and what keeps the server from starting.
 
-use crate::certificates::{Authority, Identity};
-use crate::client::{self, Site};
+use super::certificates::{Authority, Identity};
+use super::client::{self, Site};
 use brisk_testkit::port::Port;
 use brisk_testkit::server::subject_is_redis;
 use brisk_testkit::wait_until;

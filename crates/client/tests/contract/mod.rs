@@ -30,7 +30,7 @@ struct Case {
 /// A list of cases out of functions.
 macro_rules! cases {
     ($($name:ident)*) => {
-        &[$(crate::Case {
+        &[$(crate::contract::Case {
             name: stringify!($name),
             run: |db, keys| Box::pin($name(db, keys)),
         }),*]

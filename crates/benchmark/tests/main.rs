@@ -1,0 +1,8 @@
+//! The load generator's integration tests, in one executable.
+
+mod delay;
+mod experiments;
+mod latency;
+mod library;
+mod tls;
+mod tool;

@@ -1,0 +1,10 @@
+//! The command line's integration tests, in one executable.
+
+mod analyze;
+mod clusters;
+mod commands;
+mod formats;
+mod harness;
+mod modes;
+mod sessions;
+mod tls;

@@ -1,0 +1,31 @@
+//! The client's integration tests, in one executable; `cargo test -p brisk --test it MODULE::` runs those of one file.
+//!
+//! Two files are executables of their own: `allocations.rs` has a global allocator that counts, and `outage.rs`
+//! measures the memory of its process.
+
+mod caching;
+mod cluster;
+mod cluster_faults;
+mod consumer;
+mod contract;
+mod credentials;
+mod derived;
+mod examples;
+mod figures;
+mod lanes;
+mod large;
+mod observing;
+mod pool;
+mod recipes;
+mod replays;
+mod replica_reads;
+mod scanning;
+mod sentinel;
+mod sessions;
+mod shapes;
+mod storms;
+mod streamed;
+mod subscribing;
+mod syscalls;
+#[cfg(feature = "tls")]
+mod tls;

@@ -1,0 +1,10 @@
+//! Integration tests of the server's program, in one executable. Most tests of its behaviour are in the package
+//! `brisk-tests`.
+
+mod command;
+mod config;
+mod info;
+mod listeners;
+mod permission_rules;
+mod service;
+mod tls;
