@@ -744,9 +744,14 @@ fn hears_of_all(server: &Server, resp: u8, options: &str, before: impl Fn(&mut C
         hears_of_all_or_last(&mut cacher)
     });
     assert!(was_about_all, "no message was about all keys");
-    // From here on the client hears of each key again.
-    change(&mut cacher, "last");
-    while hears_of_all_or_last(&mut cacher) {}
+    // Once it has read everything, the client hears of each key again. There may be several messages about all
+    // keys, and each of them may stand for this change.
+    loop {
+        change(&mut cacher, "last");
+        if !hears_of_all_or_last(&mut cacher) {
+            break;
+        }
+    }
 }
 
 /// Reads messages up to the first one that is about all keys (true), or about the key `last` (false).
