@@ -85,6 +85,9 @@ pub(crate) fn run(built: &Built, options: &Options<'_>) -> Result<bool> {
     for executable in &built.tests {
         groups.extend(groups_of(executable)?);
     }
+    if groups.is_empty() {
+        bail!("the build has no tests");
+    }
     let exists = |name: &str| {
         groups.iter().any(|g| g.name == name || g.tests.iter().any(|t| g.full_name(t) == name))
     };
