@@ -181,7 +181,11 @@ fn is_in_the_way(shared: &Shared, how: ShutdownMode) -> bool {
 /// has ended in the meantime. When no slow script is running, nothing more is written; a script that continues
 /// is cut off.
 fn has_caught_up_for_good(core: &Core, requests: bool) -> bool {
-    has_caught_up(core, requests) && (core.stop_others().is_err() || has_caught_up(core, requests))
+    if !has_caught_up(core, requests) {
+        return false;
+    }
+    let quiesced = core.stop_others();
+    quiesced.is_err() || has_caught_up(core, requests)
 }
 
 /// Whether all replicas have acknowledged the data that the server had when writes were held back. With

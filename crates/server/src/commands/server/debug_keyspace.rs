@@ -79,7 +79,6 @@ fn serialized_len(entry: &EntryRef<'_>) -> usize {
 }
 
 pub(super) fn digest(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
-    let shared = &call.core.shared;
     let quiesced = call.core.stop_others()?;
     let keys = call.core.keys_to_walk(call.session.db)?;
     let digest = Digest::of_dataset(&keys);
