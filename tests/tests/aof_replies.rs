@@ -164,7 +164,7 @@ fn who_asks_for_the_disk_is_answered_behind_it() {
     let strace = ["strace", "-f", "-e", "trace=fdatasync", "-o", trace.to_str().unwrap()];
     if !Command::new("strace").args(["-o", "/dev/null", "true"]).status().is_ok_and(|s| s.success())
     {
-        eprintln!("note: no strace here, the test is skipped");
+        brisk_testkit::skipped("no strace on this machine");
         return;
     }
     let launch = home.launch("no").under(&strace);

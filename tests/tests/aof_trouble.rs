@@ -562,7 +562,7 @@ fn a_full_disk_refuses_writes_until_there_is_room() {
     for policy in ["everysec", "always"] {
         let home = AofHome::new();
         let Some(_disk) = SmallDisk::mount(&home.path("")) else {
-            eprintln!("note: nothing can be mounted here, the test is skipped");
+            brisk_testkit::skipped("nothing can be mounted on this machine");
             return;
         };
         let server = home.launch(policy).set("rdbcompression", "no").start();

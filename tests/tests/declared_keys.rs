@@ -94,8 +94,8 @@ fn drawn(rows: &[Row], weight: usize) -> impl Iterator<Item = &Row> {
     rows.iter().flat_map(move |row| std::iter::repeat_n(row, times(row)))
 }
 
-/// All data commands that name keys.
-fn rows() -> Vec<Row> {
+/// All data commands.
+fn all_data_rows() -> Vec<Row> {
     let mut rows = Vec::new();
     for command in commands::all() {
         rows.push(Row { spec: &command.spec, parent: None });
@@ -103,6 +103,12 @@ fn rows() -> Vec<Row> {
             rows.push(Row { spec: &part.spec, parent: Some(&command.spec) });
         }
     }
+    rows
+}
+
+/// All data commands that name keys.
+fn rows() -> Vec<Row> {
+    let mut rows = all_data_rows();
     rows.retain(|row| !row.spec.keys.is_empty());
     rows
 }
@@ -600,4 +606,42 @@ fn command_getkeys_shows_the_keys_that_are_used() {
     let want =
         "1) 1) \"k\"\n   2) 1) RO\n      2) access\n2) 1) \"b\"\n   2) 1) OW\n      2) update";
     assert_eq!(flags, want);
+}
+
+/// Commands that end the server or the connection, or that make the server a replica.
+const NOT_IN_A_TRANSACTION: &[&str] =
+    &["shutdown", "quit", "replicaof", "slaveof", "failover", "debug"];
+
+/// A transaction holds the slots of its commands' keys. A command that locks all slots one after the other,
+/// without having declared that, would wait for its own transaction.
+#[test]
+fn no_command_waits_for_slots_that_its_own_transaction_holds() {
+    if subject_is_redis() {
+        return; // It has no locks.
+    }
+    let server = Launch::subject().set("enable-debug-command", "yes").start();
+    let mut generator = Generator { random: Random::new(13), names: NAMES };
+    let server_rows = brisk_server::commands::all().flat_map(|command| {
+        let parts = command.subcommands.iter().map(|part| (&part.spec, Some(&command.spec)));
+        std::iter::once((&command.spec, None)).chain(parts)
+    });
+    let mut rows: Vec<Row> = server_rows.map(|(spec, parent)| Row { spec, parent }).collect();
+    rows.extend(all_data_rows());
+    rows.retain(|row| {
+        !NOT_IN_A_TRANSACTION.contains(&row.parent.map_or(row.spec.name, |parent| parent.name))
+    });
+    let mut executed = 0;
+    for row in &rows {
+        for _ in 0..4 {
+            let words = generator.call(row);
+            let [mut conn] = server.connections();
+            conn.cmd("MULTI");
+            conn.cmd("SET {t}held v");
+            conn.call(&words);
+            let replies = conn.cmd("EXEC").to_string();
+            assert!(!replies.contains(REFUSED), "{}\n{replies}", line(&words));
+            executed += usize::from(!replies.contains("EXECABORT"));
+        }
+    }
+    assert!(executed > rows.len(), "{executed} of {} commands, four times each", rows.len());
 }

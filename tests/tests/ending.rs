@@ -463,6 +463,29 @@ fn replicas_catch_up_while_a_script_does_not_end() {
     assert_reply!(pair.replica.server.connect(), "EXISTS held", "(integer) 1");
 }
 
+/// As with other requests, the options of the first apply.
+#[test]
+fn shutdown_now_joins_a_wait_for_replicas_that_a_script_holds_up() {
+    let pair = Pair::of(Kind::Redis, |launch| launch.set("busy-reply-threshold", "10"));
+    let mut conn = pair.hold_replica();
+    let [mut script, mut first, mut second] = pair.primary.connections();
+    script.send("EVAL 'while true do end' 0");
+    wait_until("it takes long", || conn.cmd("PING").to_string().contains("BUSY"));
+    first.send("SHUTDOWN NOSAVE");
+    wait_for_the_wait(&pair.primary);
+    for how in ["", " NOW", " SAVE NOW FORCE"] {
+        let refused = conn.cmd(&format!("SHUTDOWN{how}")).to_string();
+        assert!(refused.starts_with("(error) BUSY "), "{how}: {refused}");
+    }
+    second.send("SHUTDOWN NOSAVE NOW FORCE");
+    assert_reply!(conn, "SCRIPT KILL", "OK");
+    assert!(script.reply().to_string().contains("killed"));
+    wait_until("both wait", || conn.info("blocked_clients") == "2");
+    assert_reply!(conn, "SHUTDOWN ABORT", "OK");
+    assert_eq!([&mut first, &mut second].map(|one| one.reply().to_string()), [GIVEN_UP; 2]);
+    pair.let_replica_go_on();
+}
+
 #[test]
 fn an_operator_sees_the_wait_and_calls_it_off_while_clients_are_paused() {
     if subject_is_redis() {

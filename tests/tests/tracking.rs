@@ -711,49 +711,59 @@ fn a_tracker_that_does_not_read_is_sent_one_invalidation_about_all_keys() {
     });
 }
 
-/// Changes keys, each after the command `before`, until a client that does not read gets no more
-/// invalidations for them.
+/// Changes keys, each after the command `before`, while the client does not read, and then reads. Each
+/// attempt changes twice the amount of the one before, until it exceeds what the kernels buffer.
 fn hears_of_all(server: &Server, resp: u8, options: &str, before: impl Fn(&mut Cacher, &str)) {
+    /// The last attempt sends 64 MiB; Linux buffers about 10 MiB for a connection by default.
+    const ATTEMPTS: u32 = 12;
     let mut cacher = Cacher::new(server, resp, options);
     let mut writer = server.connect();
-    let padding = "k".repeat(4000);
-    let held = |writer: &mut Conn| -> u64 {
-        let list = writer.cmd("CLIENT LIST").text();
+    let padding = "k".repeat(16 << 10);
+    let mut change = |cacher: &mut Cacher, key: &str| {
+        before(cacher, key);
+        assert_reply!(writer, &format!("SET {key} v"), "OK");
+    };
+    let mut looker = server.connect();
+    let mut held = || -> u64 {
+        let list = looker.cmd("CLIENT LIST").text();
         let omem = |line: &str| -> Option<u64> {
             line.split(" omem=").nth(1)?.split(' ').next()?.parse().ok()
         };
         list.lines().filter_map(omem).sum()
     };
-    // More than the kernel buffers, and then the same amount again.
-    let (mut round, mut full) = (0, 0);
-    while full < 3 {
-        assert!(round < 200, "nothing is held after {round} rounds");
-        for at in 0..50 {
-            let key = format!("{padding}:{round}:{at}");
-            before(&mut cacher, &key);
-            assert_reply!(writer, &format!("SET {key} v"), "OK");
-        }
-        let bytes = held(&mut writer);
-        assert!(bytes < 512 << 10, "{bytes} bytes are held");
-        full += usize::from(bytes > 32 << 10);
-        round += 1;
-    }
-    // First messages about keys, then one about all; if the kernel buffers enough, this repeats.
-    let mut all = 0;
-    loop {
-        before(&mut cacher, "last");
-        assert_reply!(writer, "SET last v", "OK");
-        let listener = cacher.ear.as_mut().unwrap_or(&mut cacher.conn);
-        let heard = std::iter::repeat_with(|| listener.reply()).find_map(|message| {
-            match message.elements().last()? {
-                Reply::Null => Some(true),
-                keys => (keys.elements().first()?.text() == "last").then_some(false),
+    let was_about_all = (0..ATTEMPTS).any(|attempt| {
+        for at in 0..1 << attempt {
+            change(&mut cacher, &format!("{padding}:{attempt}:{at}"));
+            change(&mut cacher, &format!("{padding}:{attempt}:{at}:second"));
+            if at % 16 == 0 {
+                let bytes = held();
+                assert!(bytes < 512 << 10, "{bytes} bytes are held");
             }
-        });
-        match heard {
-            Some(true) => all += 1,
-            _ => break,
+        }
+        change(&mut cacher, "last");
+        hears_of_all_or_last(&mut cacher)
+    });
+    assert!(was_about_all, "no message was about all keys");
+    // Once it has read everything, the client hears of each key again. There may be several messages about all
+    // keys, and each of them may stand for this change.
+    loop {
+        change(&mut cacher, "last");
+        if !hears_of_all_or_last(&mut cacher) {
+            break;
         }
     }
-    assert!(all > 0, "no message was about all keys");
+}
+
+/// Reads messages up to the first one that is about all keys (true), or about the key `last` (false).
+fn hears_of_all_or_last(cacher: &mut Cacher) -> bool {
+    let listener = cacher.ear.as_mut().unwrap_or(&mut cacher.conn);
+    loop {
+        match listener.reply().elements().last().expect("an invalidation has elements") {
+            Reply::Null => return true,
+            keys if keys.elements().first().is_some_and(|key| key.text() == "last") => {
+                return false;
+            }
+            _ => {}
+        }
+    }
 }

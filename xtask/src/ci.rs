@@ -1,160 +1,253 @@
 //! `cargo xtask ci`: everything a change must pass, in the order in which it fails fastest.
 //!
-//! One target folder, two profiles: everything is built in `dev`, and the programs once in `release`,
-//! the server by the README's command. What takes longer than a change should wait for is in `nightly.rs`.
+//! The workspace is built once (`artifacts.rs`); lints, tests, documentation and the differential sample use that
+//! build. The last steps need a release build, a clean Debian or a JDK; each has inputs and runs when they have changed
+//! (`verified.rs`). `cargo xtask release-check` runs every step. What takes hours is in `nightly.rs`.
 
-use crate::options::Options;
-use crate::steps::{Step, cargo, our_cargo, run_all};
-use crate::{documents, instructions, package, readme, tidy};
-use anyhow::{Context, Result};
-use brisk_testkit::server::{SERVER_BIN, brisk_binary, workspace_root};
-use std::io::{BufRead, BufReader};
+use crate::forward::{to_checks, to_checks_of};
+use crate::steps::{Outcome, Step, Which, cargo, our_cargo, run_all, workspace_root};
+use crate::{artifacts, runner, tidy};
+use anyhow::{Context, Result, bail};
 use std::process::{Command, Stdio};
 
-/// More test programs that fail are no accident.
-const RETRIED_MAX: usize = 3;
-
-const STEPS: &[Step] = &[
-    Step { name: "fmt", run: fmt, advice: "run `cargo fmt`" },
-    Step { name: "tidy", run: tidy::main, advice: "each finding says what to do" },
-    Step { name: "clippy", run: clippy, advice: "run `cargo clippy --workspace --all-targets`" },
+pub(crate) const STEPS: &[Step] = &[
+    Step { name: "fmt", run: fmt, advice: "run `cargo fmt`", inputs: &[] },
+    Step { name: "tidy", run: tidy, advice: "each finding says what to do", inputs: &[] },
+    Step {
+        name: "build",
+        run: build,
+        advice: "warnings are errors; `cargo clippy --workspace --all-targets` shows them, too",
+        inputs: &[],
+    },
     Step {
         name: "test",
         run: test,
-        advice: "run the failing test alone: `cargo test -p CRATE NAME`",
+        advice: "`cargo xtask test NAME` runs the tests whose names contain NAME",
+        inputs: &[],
+    },
+    Step { name: "doc", run: doc, advice: "run `cargo doc --workspace --no-deps`", inputs: &[] },
+    Step {
+        name: "diff",
+        run: diff,
+        advice: "the output names seed and transcript; see diff/rules.rs",
+        inputs: &[],
     },
     Step {
         name: "jvm",
         run: jvm,
         advice: "run `mvn -B verify` in clients/lettuce-lanes with BRISK_SERVER_BIN set",
-    },
-    Step { name: "doc", run: doc, advice: "run `cargo doc --workspace --no-deps`" },
-    Step {
-        name: "diff",
-        run: diff,
-        advice: "the output names seed and transcript; see crates/differential/src/rules.rs",
+        inputs: &["clients/lettuce-lanes"],
     },
     Step {
         name: "readme",
-        run: readme::main,
+        run: readme,
         advice: "make the README's first command work again",
+        inputs: README_INPUTS,
     },
     Step {
         name: "package",
-        run: package::check,
+        run: package,
         advice: "`cargo xtask package --check` builds and installs again",
+        inputs: PACKAGE_INPUTS,
     },
     Step {
         name: "documents",
-        run: documents::main,
-        advice: "make the document say what happens, or happen what it says",
+        run: documents,
+        advice: "correct the document, or make the command do what the document says",
+        inputs: DOCUMENTS_INPUTS,
     },
     Step {
         name: "instructions",
-        run: instructions::check,
+        run: instructions,
         advice: "make it cheaper again, or say why not and `cargo xtask instructions --update`",
+        inputs: INSTRUCTIONS_INPUTS,
     },
 ];
 
-/// Runs all steps, or those named on the command line.
-pub(crate) fn main(options: &Options) -> Result<bool> {
-    run_all("ci", STEPS, &options.words)
+/// The README's first command builds a server for release and starts it; scripts must be able to fail in it.
+const README_INPUTS: &[&str] = &[
+    "README.md",
+    "checks/src/readme.rs",
+    ".cargo",
+    "rust-toolchain.toml",
+    "Cargo.toml",
+    "Cargo.lock",
+    "crates/*/Cargo.toml",
+    "crates/script",
+    "crates/server/src/boot",
+];
+
+/// Packages hold the programs, their manual pages and completions, which come from `--help`, and brisk.conf, which
+/// comes from the directives.
+const PACKAGE_INPUTS: &[&str] = &[
+    "packaging",
+    "checks/src/package",
+    "checks/src/cargo.rs",
+    ".cargo",
+    "rust-toolchain.toml",
+    "Cargo.toml",
+    "Cargo.lock",
+    "crates/*/Cargo.toml",
+    "crates/config/src",
+    "crates/server/src/boot",
+    "crates/cli/src/about",
+    "crates/cli/src/options",
+    "crates/benchmark/src/options",
+    "crates/check/src",
+    ":(exclude)*/tests/*",
+    ":(exclude)*/tests.rs",
+];
+
+/// The documents' commands run the programs of the packages and show what they print.
+const DOCUMENTS_INPUTS: &[&str] = &[
+    "docs/quick-start.md",
+    "docs/moving-from-redis.md",
+    "docs/operations.md",
+    "checks/src/documents.rs",
+    "checks/src/package",
+    "packaging",
+    "crates/config/src",
+    "crates/server/src/boot",
+    "crates/server/src/doctor",
+    "crates/server/src/http",
+    "crates/cli/src",
+    "crates/check/src",
+    "crates/analyze/src",
+    "crates/benchmark/src/options",
+    "crates/benchmark/src/report.rs",
+    ":(exclude)*/tests/*",
+    ":(exclude)*/tests.rs",
+];
+
+/// Instructions are counted from the bytes of a request to those of its reply.
+const INSTRUCTIONS_INPUTS: &[&str] = &[
+    "checks/src/instructions.rs",
+    "checks/src/instructions.tsv",
+    ".cargo",
+    "rust-toolchain.toml",
+    "Cargo.toml",
+    "Cargo.lock",
+    "crates/resp/src",
+    "crates/structures/src",
+    "crates/reactor/src",
+    "crates/engine/src",
+    "crates/script",
+    "crates/observe/src",
+    "crates/acl/src",
+    "crates/node/src",
+    "crates/server/src/worker",
+    "crates/server/src/info",
+    ":(exclude)*/tests/*",
+    ":(exclude)*/tests.rs",
+];
+
+/// `cargo xtask ci [STEP …] [--record]`: all steps that have something to check, or the named ones.
+pub(crate) fn main(arguments: &[String]) -> Result<bool> {
+    let record = arguments.iter().any(|argument| argument == "--record");
+    let names: Vec<String> =
+        arguments.iter().filter(|argument| *argument != "--record").cloned().collect();
+    let which = if names.is_empty() { Which::Changed } else { Which::Named(&names) };
+    run_all("ci", STEPS, which, record)
 }
 
-fn fmt() -> Result<bool> {
+/// `cargo xtask release-check`: all steps, whatever is on record.
+pub(crate) fn release_check(arguments: &[String]) -> Result<bool> {
+    let record = match arguments {
+        [] => false,
+        [argument] if argument == "--record" => true,
+        _ => bail!("release-check takes no argument but --record"),
+    };
+    run_all("release-check", STEPS, Which::All, record)
+}
+
+/// `cargo xtask test [NAME …] [--jobs N] [--record]`: the tests of the gate, with the build of the gate.
+pub(crate) fn test_main(arguments: &[String]) -> Result<bool> {
+    let mut options = runner::Options::default();
+    let mut only = Vec::new();
+    let mut arguments = arguments.iter();
+    while let Some(argument) = arguments.next() {
+        match argument.as_str() {
+            "--record" => options.record = true,
+            "--jobs" => {
+                let number = arguments.next().context("--jobs needs a number")?;
+                options.jobs = Some(number.parse().with_context(|| format!("--jobs {number}"))?);
+            }
+            flag if flag.starts_with("--") => bail!("test does not know the option {flag}"),
+            name => only.push(name),
+        }
+    }
+    options.only = &only;
+    if options.record && !only.is_empty() {
+        bail!("--record needs a run of all tests");
+    }
+    match artifacts::built()? {
+        Some(built) => runner::run(built, &options),
+        None => Ok(false),
+    }
+}
+
+fn fmt() -> Result<Outcome> {
     cargo(&["fmt", "--all", "--check"], &[])
 }
 
-fn clippy() -> Result<bool> {
-    cargo(&["clippy", "--workspace", "--all-targets", "--quiet", "--", "-D", "warnings"], &[])
+fn tidy() -> Result<Outcome> {
+    tidy::main().map(Outcome::from)
 }
 
-/// All tests. A test program that fails has a second try, alone: tests set clocks, sockets and processes against each
-/// other, and a machine that others use, too, may stand still for longer than any of them waits. That is said, so
-/// that whoever reads the output mends the test; what fails twice has failed.
-#[expect(clippy::print_stdout, reason = "the report is the output of the command")]
-fn test() -> Result<bool> {
-    let mut child = our_cargo(&["test", "--workspace", "--quiet", "--no-fail-fast"])
-        .stderr(Stdio::piped())
-        .spawn()
-        .context("cannot run cargo")?;
-    let mut said = String::new();
-    for line in BufReader::new(child.stderr.take().context("it is piped")?).lines() {
-        let line = line?;
-        eprintln!("{line}");
-        said.push_str(&line);
-        said.push('\n');
-    }
-    if child.wait()?.success() {
-        return Ok(true);
-    }
-    let failed = failed_targets(&said);
-    if failed.is_empty() || failed.len() > RETRIED_MAX {
-        return Ok(false);
-    }
-    for target in &failed {
-        println!("ci: `cargo test {target}` FAILED; it has a second try");
-        let words: Vec<&str> = ["test", "--quiet"].into_iter().chain(target.split(' ')).collect();
-        if !cargo(&words, &[])? {
-            return Ok(false);
-        }
-    }
-    println!("ci: UNSTABLE, passed at the second try: {}", failed.join(", "));
-    Ok(true)
+fn build() -> Result<Outcome> {
+    Ok(artifacts::built()?.is_some().into())
 }
 
-/// What cargo says at the end of the targets that failed, as words for `cargo test`.
-fn failed_targets(said: &str) -> Vec<&str> {
-    let lines = said.lines().map(str::trim);
-    lines
-        .filter_map(|line| line.strip_prefix('`')?.strip_suffix('`'))
-        .filter(|words| words.starts_with("-p "))
-        .collect()
+fn test() -> Result<Outcome> {
+    let Some(built) = artifacts::built()? else { return Ok(Outcome::Failed) };
+    runner::run(built, &runner::Options::default()).map(Outcome::from)
 }
 
 /// The JVM client module, with the server as the tests use it.
 #[expect(clippy::print_stdout, reason = "the report is the output of the command")]
-fn jvm() -> Result<bool> {
+fn jvm() -> Result<Outcome> {
     // Maven says which JDK it runs on, and fails where there is none.
     let mut probe = Command::new("mvn");
     probe.arg("--version").stdout(Stdio::null()).stderr(Stdio::null());
     if !probe.status().is_ok_and(|status| status.success()) {
-        println!("ci: jvm is left out, there is no Maven with a JDK here");
-        return Ok(true);
+        println!("ci: jvm: this machine has no Maven with a JDK");
+        return Ok(Outcome::Skipped);
     }
-    let server = brisk_binary().map_err(anyhow::Error::msg)?;
+    let Some(built) = artifacts::built()? else { return Ok(Outcome::Failed) };
     let status = Command::new("mvn")
         .args(["-B", "-q", "verify"])
-        .env(SERVER_BIN, server)
+        .env("BRISK_SERVER_BIN", built.program("brisk-server")?)
         .current_dir(workspace_root().join("clients/lettuce-lanes"))
         .status()
         .context("cannot run mvn")?;
-    Ok(status.success())
+    Ok(status.success().into())
 }
 
-fn doc() -> Result<bool> {
+fn doc() -> Result<Outcome> {
     // File heads speak to readers of the source and name private items, too.
     let flags = "-D warnings -A rustdoc::private-intra-doc-links";
-    cargo(&["doc", "--workspace", "--no-deps", "--quiet"], &[("RUSTDOCFLAGS", flags)])
+    let mut command = our_cargo(&["doc", "--workspace", "--no-deps", "--quiet"]);
+    command.envs(artifacts::environment()).env("RUSTDOCFLAGS", flags);
+    Ok(command.status().context("cannot run cargo")?.success().into())
 }
 
-fn diff() -> Result<bool> {
-    // A process of its own, so that a crash of a step cannot take the report with it.
-    cargo(&["run", "--quiet", "--package", "xtask", "--", "diff", "--sample"], &[])
+fn diff() -> Result<Outcome> {
+    let Some(built) = artifacts::built()? else { return Ok(Outcome::Failed) };
+    to_checks_of(built, "diff", &["--sample"])
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+fn readme() -> Result<Outcome> {
+    to_checks("readme", &[])
+}
 
-    #[test]
-    fn targets_that_failed_are_what_cargo_names() {
-        let said = "error: test failed, to rerun pass `-p brisk-cli --test modes`\nerror: 2 targets failed:\n    \
-                    `-p brisk --test replica_reads`\n    `-p brisk-cli --test modes`\n";
-        assert_eq!(
-            failed_targets(said),
-            ["-p brisk --test replica_reads", "-p brisk-cli --test modes"]
-        );
-        assert!(failed_targets("error: could not compile `brisk` (lib)\n").is_empty());
-    }
+fn package() -> Result<Outcome> {
+    to_checks("package", &["--check"])
+}
+
+fn documents() -> Result<Outcome> {
+    to_checks("documents", &[])
+}
+
+fn instructions() -> Result<Outcome> {
+    to_checks("instructions", &[])
 }

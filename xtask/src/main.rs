@@ -1,72 +1,55 @@
 //! `cargo xtask …`: the project's own commands. `cargo xtask help` lists them.
+//!
+//! This program depends on nothing of the product, so that cargo builds it within seconds. The checks that start
+//! servers are the program `checks`; their tasks are forwarded to it.
 #![forbid(unsafe_code)]
 #![expect(clippy::print_stdout, reason = "a command-line tool speaks on standard output")]
 
-mod access;
-mod bench;
+mod artifacts;
 mod ci;
-mod diff;
-mod documents;
-mod hostile;
-mod instructions;
+mod cpu;
+mod forward;
 mod layers;
 mod nightly;
-mod options;
-mod package;
-mod race;
-mod readme;
+mod runner;
 mod steps;
 mod tidy;
+mod verified;
 
-use options::Options;
 use std::process::ExitCode;
+use steps::Outcome;
 
 const HELP: &str = "\
-cargo xtask ci [STEP …]             everything a change must pass (this is what .ci/run runs)
-cargo xtask nightly [STEP …]        loom, miri, fuzzing, speed: what takes hours
+cargo xtask ci [STEP …]             everything a change must pass (this is what .ci/run runs); steps with unchanged
+                                    inputs are left out unless they are named
+cargo xtask ci [STEP …] --record    as above; puts the inputs of steps that pass on record
+cargo xtask release-check           every step of ci, whether or not its inputs have changed
+cargo xtask nightly [STEP …]        loom, miri, fuzzing, full volumes, speed: checks that take hours
+cargo xtask test [NAME …]           the tests of the gate whose names contain one of NAME, with the gate's build
+                                    --jobs N: processes at once; --record: records how long each group took
 cargo xtask tidy                    the house rules that a program can check
-cargo xtask diff [--seed N] …       the same commands to our server and to a real Redis
-cargo xtask acl [--pairs N] …       what random users may do, judged by both servers
-cargo xtask race [--operations N] … many clients on shared keys: is every history linearizable?
-cargo xtask hostile [--minutes N] …  one server between a hostile primary, hostile replicas and clients
-cargo xtask instructions [--update] instructions per operation against those on record
-cargo xtask package [--check]       packages, archive, SBOM, checksums; tried in a clean Debian
-cargo xtask bench <case|all> …      measurements beside a peer; `bench list` names the cases
-
-diff options:
-  --seed N | --seeds A..B   random seeds (B excluded); default 1
-  --commands M              commands per seed; default 100000
-  --sample                  the run of CI: 4 seeds, 20000 commands together
-  --resp 2|3|both           protocol; default both, in turn by episodes
-  --pipeline N              commands sent before replies are read; default 100
-  --episode N               begin with this episode, to repeat a finding
-  --only a,b*               only these commands
-  --without a,b*            all but these commands
-  --ours  redis|brisk|PATH|HOST:PORT    default brisk
-  --theirs …                            default redis
-  --table brisk|reference   command rows to draw from; default brisk
-acl options:
-  --seed N (1)  --pairs M (100000)  --ours, --theirs, --only, --without as for diff
-race options:
-  --operations N (100000)   a transaction or script counts as one
-  --workers W (2,4)         each number in turn
-  --seed N (1)  --groups G (3)  --clients C (5, of each group)  --ours redis|brisk
-hostile options:
-  --minutes N (1)  --seed N (1): the first round; each has a seed of its own
-bench options:
-  --rounds N (5)  --peer PROGRAM (redis-server)  --ours PROGRAM  --scale X (1.0)
-  --part NAME, --only a,b*  a part of a case, where `bench list` says so
+cargo xtask TASK …                  a task of the program `checks`:
 ";
 
 fn main() -> ExitCode {
-    let mut words = std::env::args().skip(1);
-    let task = words.next().unwrap_or_default();
-    let words: Vec<String> = words.collect();
+    let mut arguments = std::env::args().skip(1);
+    let task = arguments.next().unwrap_or_default();
+    let arguments: Vec<String> = arguments.collect();
     let result = match task.as_str() {
-        // These two are called by the checks of packages and documents, within a clean Debian.
-        "inside" => package::inside(&words),
-        "systemctl" => package::unit::systemctl(&words),
-        _ => chosen(&task, words.into_iter()),
+        "ci" => ci::main(&arguments),
+        "release-check" => ci::release_check(&arguments),
+        "nightly" => nightly::main(&arguments),
+        "test" => ci::test_main(&arguments),
+        "tidy" => tidy::main(),
+        "" | "help" => {
+            println!("{HELP}");
+            forward::to_checks("help", &[])
+                .map(|outcome| outcome == Outcome::Passed && task == "help")
+        }
+        _ => {
+            let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+            forward::to_checks(&task, &arguments).map(|outcome| outcome != Outcome::Failed)
+        }
     };
     match result {
         Ok(true) => ExitCode::SUCCESS,
@@ -76,24 +59,4 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
-}
-
-/// Runs the task that was asked for.
-fn chosen(task: &str, words: impl Iterator<Item = String>) -> anyhow::Result<bool> {
-    Options::parse(words).and_then(|options| match task {
-        "acl" => access::main(&options),
-        "bench" => bench::main(&options),
-        "ci" => ci::main(&options),
-        "nightly" => nightly::main(&options),
-        "tidy" => tidy::main(),
-        "diff" => diff::main(&options),
-        "hostile" => hostile::main(&options),
-        "instructions" => instructions::main(&options),
-        "package" => package::main(&options),
-        "race" => race::main(&options),
-        _ => {
-            println!("{HELP}");
-            Ok(task == "help")
-        }
-    })
 }

@@ -4,49 +4,109 @@
 //! folder of its own and does not throw away what `ci` has built. miri and fuzz need the nightly
 //! toolchain with the component `miri`, and fuzz the tool `cargo-fuzz`.
 
-use crate::bench::recorded::compare_with_recorded;
-use crate::options::Options;
-use crate::steps::{Step, cargo, nightly_cargo, run_all};
+use crate::forward::to_checks;
+use crate::steps::{Outcome, Step, Which, cargo, nightly_cargo, run_all, workspace_root};
+use crate::{artifacts, runner};
 use anyhow::{Context, Result};
-use brisk_testkit::server::workspace_root;
 use std::fs;
+use std::time::Duration;
 
 /// How long each fuzz target runs.
 const FUZZ_SECONDS: &str = "-max_total_time=600";
+
+/// Processes of the step `load` at once.
+const LOAD_JOBS: usize = 24;
+/// How long a test of this task may run.
+const SILENCE_MAX: Duration = Duration::from_secs(6 * 3600);
+/// Volumes of tests, about a hundred times those of the gate.
+const VOLUMES: &[(&str, &str)] = &[
+    ("BRISK_CHAIN_CUTS", "1000"),
+    ("BRISK_CHAIN_WRITES", "300000"),
+    ("BRISK_CLIENT_CANCELS", "5000000"),
+    ("BRISK_CLIENT_CUTS", "2000"),
+    ("BRISK_COMPARE_ROUNDS", "3000"),
+    ("BRISK_FAILOVERS", "200"),
+    ("BRISK_KILL_ROUNDS", "1000"),
+];
+/// The groups that read them.
+const VOLUME_GROUPS: &[&str] = &[
+    "brisk-tests/chains::",
+    "brisk-tests/comparison::",
+    "brisk-tests/sentinel::",
+    "brisk-tests/aof::",
+    "brisk/storms::",
+];
 
 const STEPS: &[Step] = &[
     Step {
         name: "loom",
         run: loom,
         advice: "loom prints the interleaving; LOOM_LOG=trace tells more",
+        inputs: &[],
     },
-    Step { name: "miri", run: miri, advice: "run the named test alone under miri" },
+    Step { name: "miri", run: miri, advice: "run the named test alone under miri", inputs: &[] },
     Step {
         name: "fuzz",
         run: fuzz,
         advice: "add the input to the corpus and a test that names it",
+        inputs: &[],
     },
-    Step { name: "power", run: power, advice: "BRISK_POWER_SEED repeats the run that is named" },
+    Step {
+        name: "power",
+        run: power,
+        advice: "BRISK_POWER_SEED repeats the run that is named",
+        inputs: &[],
+    },
     Step {
         name: "replication",
         run: replication,
         advice: "BRISK_REPLICATION_SEED repeats the run that is named",
+        inputs: &[],
     },
     Step {
+        name: "load",
+        run: load,
+        advice: "a test that fails under load races; see its output",
+        inputs: &[],
+    },
+    Step { name: "volumes", run: volumes, advice: "the test's output names its seed", inputs: &[] },
+    Step {
+        name: "redis",
+        run: redis,
+        advice: "the test expects what Redis does not do: correct the test",
+        inputs: &[],
+    },
+    Step {
+        name: "diff",
+        run: diff,
+        advice: "the output names seed and transcript; see diff/rules.rs",
+        inputs: &[],
+    },
+    Step {
+        name: "acl",
+        run: acl,
+        advice: "the output names the user and the command",
+        inputs: &[],
+    },
+    Step { name: "race", run: race, advice: "the output shows the history", inputs: &[] },
+    Step { name: "hostile", run: hostile, advice: "the output names the seed", inputs: &[] },
+    Step {
         name: "speed",
-        run: compare_with_recorded,
+        run: speed,
         advice: "find the commit with `cargo xtask bench every --ours A --peer B --only COMMAND`",
+        inputs: &[],
     },
 ];
 
 /// Runs all steps, or those named on the command line.
-pub(crate) fn main(options: &Options) -> Result<bool> {
-    run_all("nightly", STEPS, &options.words)
+pub(crate) fn main(wanted: &[String]) -> Result<bool> {
+    let which = if wanted.is_empty() { Which::All } else { Which::Named(wanted) };
+    run_all("nightly", STEPS, which, false)
 }
 
 /// The models of slot lock, reclamation, quiescence and the client's lanes in every interleaving. The client has a
 /// `cfg` of its own, since tokio has no sockets under `cfg(loom)`.
-fn loom() -> Result<bool> {
+fn loom() -> Result<Outcome> {
     const MODELS: [(&str, &str, &str); 3] = [
         ("brisk-structures", "model", "--cfg loom"),
         ("brisk-node", "quiesce", "--cfg loom"),
@@ -54,15 +114,16 @@ fn loom() -> Result<bool> {
     ];
     for (package, filter, flags) in MODELS {
         let env = [("RUSTFLAGS", flags), ("CARGO_TARGET_DIR", "target/loom")];
-        if !cargo(&["test", "--release", "--package", package, "--lib", filter], &env)? {
-            return Ok(false);
+        let words = ["test", "--release", "--package", package, "--lib", filter];
+        if cargo(&words, &env)? == Outcome::Failed {
+            return Ok(Outcome::Failed);
         }
     }
-    Ok(true)
+    Ok(Outcome::Passed)
 }
 
 /// The tests of the unsafe data structures under an interpreter that knows what is undefined.
-fn miri() -> Result<bool> {
+fn miri() -> Result<Outcome> {
     let env = [
         ("CARGO_TARGET_DIR", "target/miri"),
         // Tagged pointers keep their provenance; a cast by way of an integer is a finding.
@@ -72,13 +133,13 @@ fn miri() -> Result<bool> {
 }
 
 /// A million runs of the append-only file's work that lose power.
-fn power() -> Result<bool> {
+fn power() -> Result<Outcome> {
     let words = ["test", "--release", "--package", "brisk-node", "--lib", "aof::power"];
     cargo(&words, &[("BRISK_POWER_CUTS", "1000000")])
 }
 
 /// A million runs of servers that follow one another.
-fn replication() -> Result<bool> {
+fn replication() -> Result<Outcome> {
     let words = [
         "test",
         "--release",
@@ -92,7 +153,54 @@ fn replication() -> Result<bool> {
     cargo(&words, &[("BRISK_REPLICATION_RUNS", "1000000")])
 }
 
-fn fuzz() -> Result<bool> {
+/// All tests, with more processes at once than a machine has time for.
+fn load() -> Result<Outcome> {
+    tests(runner::Options { jobs: Some(LOAD_JOBS), ..runner::Options::default() })
+}
+
+/// The tests whose volume can be chosen, with a large one.
+fn volumes() -> Result<Outcome> {
+    tests(runner::Options {
+        environment: VOLUMES,
+        only: VOLUME_GROUPS,
+        ..runner::Options::default()
+    })
+}
+
+/// The integration tests against a real Redis, which shows that they expect the right things.
+fn redis() -> Result<Outcome> {
+    let environment = &[("BRISK_TEST_SUBJECT", "redis")];
+    tests(runner::Options { environment, only: &["brisk-tests/"], ..runner::Options::default() })
+}
+
+fn tests(options: runner::Options) -> Result<Outcome> {
+    let Some(built) = artifacts::built()? else { return Ok(Outcome::Failed) };
+    let options = runner::Options { silence_max: SILENCE_MAX, ..options };
+    runner::run(built, &options).map(Outcome::from)
+}
+
+fn diff() -> Result<Outcome> {
+    to_checks("diff", &["--seeds", "1..21", "--commands", "100000"])
+}
+
+fn acl() -> Result<Outcome> {
+    to_checks("acl", &["--pairs", "1000000"])
+}
+
+fn race() -> Result<Outcome> {
+    to_checks("race", &["--operations", "1000000"])
+}
+
+fn hostile() -> Result<Outcome> {
+    to_checks("hostile", &["--minutes", "60"])
+}
+
+/// Every data command next to the build of a recorded commit.
+fn speed() -> Result<Outcome> {
+    to_checks("speed", &[])
+}
+
+fn fuzz() -> Result<Outcome> {
     let folder = workspace_root().join("fuzz/fuzz_targets");
     let mut targets = Vec::new();
     for entry in fs::read_dir(&folder).with_context(|| folder.display().to_string())? {
@@ -101,9 +209,10 @@ fn fuzz() -> Result<bool> {
     }
     targets.sort();
     for target in &targets {
-        if !nightly_cargo(&["fuzz", "run", target, "--", FUZZ_SECONDS], &[])? {
-            return Ok(false);
+        let words = ["fuzz", "run", target, "--", FUZZ_SECONDS];
+        if nightly_cargo(&words, &[])? == Outcome::Failed {
+            return Ok(Outcome::Failed);
         }
     }
-    Ok(true)
+    Ok(Outcome::Passed)
 }

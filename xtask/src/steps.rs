@@ -1,68 +1,174 @@
 //! Running named checks one after another, with the time each took and how to repeat the one that
 //! failed.
 
+use crate::{cpu, verified};
 use anyhow::{Context, Result, bail};
-use brisk_testkit::server::workspace_root;
+use std::path::Path;
 use std::process::Command;
 use std::time::Instant;
 
-/// A step: its name, and what to do when it fails.
-pub(crate) struct Step {
-    pub(crate) name: &'static str,
-    pub(crate) run: fn() -> Result<bool>,
-    pub(crate) advice: &'static str,
+/// How a step ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    Passed,
+    Failed,
+    /// This machine lacks what the step needs, which the step has printed.
+    Skipped,
 }
 
-/// Runs those of `steps` that are named in `wanted` (all if none is), up to the first that fails.
+impl From<bool> for Outcome {
+    fn from(passed: bool) -> Outcome {
+        if passed { Outcome::Passed } else { Outcome::Failed }
+    }
+}
+
+/// A step of a task.
+pub(crate) struct Step {
+    pub(crate) name: &'static str,
+    pub(crate) run: fn() -> Result<Outcome>,
+    /// What to do when it fails.
+    pub(crate) advice: &'static str,
+    /// The git pathspecs of all that its result depends on. If there are any, `verified.tsv` records the contents with
+    /// which the step passed, and [`Which::Changed`] leaves the step out until they change.
+    pub(crate) inputs: &'static [&'static str],
+}
+
+/// Which steps of a task run.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Which<'w> {
+    /// All, without those whose inputs are as they were when the step passed.
+    Changed,
+    /// Those with these names.
+    Named(&'w [String]),
+    /// All. A step that is skipped fails the task.
+    All,
+}
+
+/// Runs steps up to the first that fails; with `record`, those that pass go on record.
 ///
 /// # Errors
 /// A name is no step, or a step could not be run at all.
 #[expect(clippy::print_stdout, reason = "the report is the output of the command")]
-pub(crate) fn run_all(task: &str, steps: &[Step], wanted: &[String]) -> Result<bool> {
+pub(crate) fn run_all(task: &str, steps: &[Step], which: Which<'_>, record: bool) -> Result<bool> {
+    let wanted: &[String] = if let Which::Named(names) = which { names } else { &[] };
     if let Some(word) = wanted.iter().find(|word| steps.iter().all(|step| step.name != **word)) {
         let names: Vec<&str> = steps.iter().map(|step| step.name).collect();
         bail!("{word} is none of the steps {}", names.join(", "));
     }
     let begun = Instant::now();
+    let mut notes = Vec::new();
     for step in steps {
-        if !wanted.is_empty() && !wanted.iter().any(|word| word == step.name) {
-            continue;
+        let name = step.name;
+        match which {
+            Which::Named(names) if names.iter().all(|wanted| wanted != name) => continue,
+            Which::Changed if verified::is_current(step)? => {
+                let note =
+                    format!("{task}: {name} not run: its inputs are as they were when it passed");
+                println!("{note}");
+                notes.push(note);
+                continue;
+            }
+            _ => {}
         }
-        println!("{task}: {} …", step.name);
-        let started = Instant::now();
-        if !(step.run)().with_context(|| step.name)? {
-            println!(
-                "{task}: {} FAILED. To repeat: `cargo xtask {task} {}`; {}",
-                step.name, step.name, step.advice
-            );
-            return Ok(false);
+        println!("{task}: {name} …");
+        let (started, cpu_before) = (Instant::now(), cpu::seconds());
+        let outcome = (step.run)().with_context(|| name)?;
+        let (seconds, cpu) = (started.elapsed().as_secs_f64(), cpu::seconds() - cpu_before);
+        match outcome {
+            Outcome::Passed if record => verified::record(step)?,
+            Outcome::Passed => {}
+            Outcome::Skipped => {
+                notes.push(format!("{task}: {name} SKIPPED: this machine lacks what it needs"));
+            }
+            Outcome::Failed => {
+                println!(
+                    "{task}: {name} FAILED after {seconds:.0} s. To repeat: `cargo xtask {task} {name}`; {}",
+                    step.advice
+                );
+                return Ok(false);
+            }
         }
-        println!("{task}: {} in {:.0} s", step.name, started.elapsed().as_secs_f64());
+        println!("{task}: {name} in {seconds:.0} s, {cpu:.0} CPU-s");
     }
-    println!("{task}: all passed in {:.0} s", begun.elapsed().as_secs_f64());
+    notes.iter().for_each(|note| println!("{note}"));
+    let (seconds, cpu) = (begun.elapsed().as_secs_f64(), cpu::seconds());
+    if matches!(which, Which::All) && !notes.is_empty() {
+        println!("{task}: FAILED after {seconds:.0} s: every step has to run");
+        return Ok(false);
+    }
+    println!("{task}: all passed in {seconds:.0} s, {cpu:.0} CPU-s");
     Ok(true)
 }
 
-/// The cargo that runs us, in the workspace's root.
+/// The directory of the workspace's `Cargo.toml`.
+pub(crate) fn workspace_root() -> &'static Path {
+    let crate_dir = Path::new(env!("CARGO_MANIFEST_DIR"));
+    crate_dir.parent().unwrap_or(crate_dir)
+}
+
+/// The cargo that runs us, in the workspace's root, as if it were called from a shell: build scripts are run again if
+/// the variables differ that `cargo run` sets for this package.
 pub(crate) fn our_cargo(words: &[&str]) -> Command {
     let program = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(program);
     command.args(words).current_dir(workspace_root());
+    for (name, _) in std::env::vars_os() {
+        if name.to_str().is_some_and(is_of_this_package) {
+            command.env_remove(&name);
+        }
+    }
     command
 }
 
+/// Whether `cargo run` sets this variable for the package that it runs.
+fn is_of_this_package(variable: &str) -> bool {
+    variable.starts_with("CARGO_PKG_") || variable.starts_with("CARGO_MANIFEST_")
+}
+
 /// Runs the cargo that runs us; tells whether it succeeded.
-pub(crate) fn cargo(words: &[&str], env: &[(&str, &str)]) -> Result<bool> {
+pub(crate) fn cargo(words: &[&str], env: &[(&str, &str)]) -> Result<Outcome> {
     let status = our_cargo(words).envs(env.iter().copied()).status().context("cannot run cargo")?;
-    Ok(status.success())
+    Ok(status.success().into())
 }
 
 /// Runs the cargo of the nightly toolchain; tells whether it succeeded.
-pub(crate) fn nightly_cargo(words: &[&str], env: &[(&str, &str)]) -> Result<bool> {
+pub(crate) fn nightly_cargo(words: &[&str], env: &[(&str, &str)]) -> Result<Outcome> {
     let mut command = Command::new("rustup");
     command.args(["run", "nightly", "cargo"]).args(words).envs(env.iter().copied());
     // Set by the cargo that runs us, for its own toolchain.
     command.env_remove("CARGO").env_remove("RUSTC").env_remove("RUSTDOC");
     let status = command.current_dir(workspace_root()).status().context("cannot run rustup")?;
-    Ok(status.success())
+    Ok(status.success().into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn step(name: &'static str, run: fn() -> Result<Outcome>) -> Step {
+        Step { name, run, advice: "none", inputs: &[] }
+    }
+
+    #[test]
+    fn steps_run_up_to_the_first_that_fails() {
+        let steps = [
+            step("good", || Ok(Outcome::Passed)),
+            step("bad", || Ok(Outcome::Failed)),
+            step("broken", || bail!("cannot be run")),
+        ];
+        let named = |name: &str| {
+            let names = [name.to_owned()];
+            run_all("test", &steps, Which::Named(&names), false)
+        };
+        assert!(!run_all("test", &steps, Which::Changed, false).unwrap());
+        assert!(named("good").unwrap() && !named("bad").unwrap());
+        assert!(named("broken").is_err() && named("none").is_err());
+    }
+
+    #[test]
+    fn a_skipped_step_fails_only_where_every_step_has_to_run() {
+        let steps = [step("lacking", || Ok(Outcome::Skipped))];
+        assert!(run_all("test", &steps, Which::Changed, false).unwrap());
+        assert!(!run_all("test", &steps, Which::All, false).unwrap());
+    }
 }

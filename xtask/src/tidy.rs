@@ -5,8 +5,8 @@
 //! folder of a crate may import which is in [`crate::layers`].
 
 use crate::layers;
+use crate::steps::workspace_root;
 use anyhow::{Context, Result};
-use brisk_testkit::server::workspace_root;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -141,7 +141,7 @@ pub(crate) struct Finding {
 pub(crate) fn main() -> Result<bool> {
     let root = workspace_root();
     let mut files = Vec::new();
-    for folder in ["crates", "xtask", "tests", "fuzz", ".ci"] {
+    for folder in ["crates", "xtask", "checks", "tests", "fuzz", ".ci"] {
         sources(&root.join(folder), &mut files)?;
     }
     let mut findings = Vec::new();

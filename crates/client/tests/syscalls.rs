@@ -55,7 +55,7 @@ fn counted(
 ) -> Option<BTreeMap<String, u64>> {
     if !Command::new("strace").args(["-o", "/dev/null", "true"]).status().is_ok_and(|s| s.success())
     {
-        eprintln!("note: no strace here, the test is skipped");
+        brisk_testkit::skipped("no strace on this machine");
         return None;
     }
     let traced = format!("trace={},{}", WRITES.join(","), READS.join(","));

@@ -1,6 +1,7 @@
 //! Which server a node of a test is, as data: ours, the real Redis, or Valkey.
 
 use crate::server::{Launch, Program, redis_binary};
+use crate::skip::skipped;
 use std::fmt;
 use std::path::PathBuf;
 
@@ -36,9 +37,13 @@ impl Kind {
         if self == Kind::Brisk { launch.set("threads", "2") } else { launch }
     }
 
-    /// Whether this machine has it.
+    /// Whether this machine has it. If not, the test that asks skips a part of itself and says so.
     pub fn is_there(self) -> bool {
-        self != Kind::Valkey || valkey_binary().is_some()
+        let is_there = self != Kind::Valkey || valkey_binary().is_some();
+        if !is_there {
+            skipped(&format!("no {self} on this machine ({VALKEY_BIN})"));
+        }
+        is_there
     }
 
     /// Whether both compute `DEBUG DIGEST` in the same way: ours computes the one of Redis 7.0, and
@@ -62,13 +67,9 @@ fn valkey_binary() -> Option<PathBuf> {
     std::env::var_os(VALKEY_BIN).map(PathBuf::from)
 }
 
-/// Whether this machine has all of `kinds`; if not, a line says what is skipped.
+/// Whether this machine has all of `kinds`; if not, the test that asks says so.
 pub fn are_there(kinds: &[Kind]) -> bool {
-    let missing = kinds.iter().find(|kind| !kind.is_there());
-    if let Some(kind) = missing {
-        eprintln!("note: {} is skipped: no {kind} on this machine ({VALKEY_BIN})", named(kinds));
-    }
-    missing.is_none()
+    kinds.iter().all(|kind| kind.is_there())
 }
 
 /// Who replicates from whom, in one line.

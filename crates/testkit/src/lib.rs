@@ -11,6 +11,7 @@
 //! - [`proxy`]: a bad network between two nodes.
 //! - [`sentinels`]: real sentinels that watch a primary.
 //! - [`kind`]: which server a node is, ours, Redis or Valkey.
+//! - [`skip`]: what a test prints if this machine lacks what it needs.
 //! - [`wait`]: the only place that waits; everything else names a condition and a deadline.
 //!
 //! A manual clock is not here: time is an argument of every call into `brisk-engine`, so a test of
@@ -35,6 +36,7 @@ pub mod random;
 pub mod reply;
 pub mod sentinels;
 pub mod server;
+pub mod skip;
 pub mod temp_dir;
 pub mod wait;
 pub mod words;
@@ -46,5 +48,6 @@ pub use kind::Kind;
 pub use matrix::{Config, each_backend, each_config, each_protocol};
 pub use proxy::Proxy;
 pub use server::{Launch, Server};
+pub use skip::skipped;
 pub use temp_dir::TempDir;
 pub use wait::wait_until;

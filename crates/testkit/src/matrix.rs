@@ -2,6 +2,7 @@
 
 use crate::conn::Conn;
 use crate::server::{Launch, Server, subject_is_redis};
+use crate::skip::skipped;
 use std::fmt;
 
 /// One cell of the matrix, with a running server.
@@ -75,7 +76,7 @@ fn launched(backend: Backend, launch: &dyn Fn() -> Launch) -> Option<Server> {
         Err(error)
             if backend == Backend::IoUring && error.contains("io_uring is not available") =>
         {
-            eprintln!("note: no io_uring on this machine, its part of the test is skipped");
+            skipped("no io_uring on this machine");
             None
         }
         Err(error) => panic!("with {backend}: {error}"),

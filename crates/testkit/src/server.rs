@@ -268,7 +268,7 @@ pub fn brisk_binary() -> Result<&'static Path, String> {
 
 fn build_brisk() -> Result<PathBuf, String> {
     let here = std::env::current_exe().map_err(|e| e.to_string())?;
-    // target/<profile>/deps/test-1234 for tests, target/<profile>/xtask for binaries.
+    // target/<profile>/deps/test-1234 for tests, target/<profile>/checks for binaries.
     let profile_dir = here
         .ancestors()
         .skip(1)

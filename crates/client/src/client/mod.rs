@@ -38,7 +38,10 @@ use std::time::Duration;
 /// Commands are methods. Each gives a [`Command`], which is a future; nothing is sent before it is polled.
 /// Commands of all callers go by a few shared connections (*lanes*), are sent together, and are answered in
 /// order. Commands with the same first key take the same lane, so they are executed in the order in which
-/// they were polled first.
+/// they were polled first. Three exceptions: a command may be overtaken while it waits for room in the
+/// [budget](Builder::budget), when it is sent again after its connection was lost, and in a cluster when its slot
+/// moves to another node, as in a failover. If the order matters in these cases, await one command before you poll
+/// the next, or send a transaction.
 ///
 /// A process made by `fork` has the sockets of its parent's clients but none of the threads that run them. It must
 /// not use these clients, since the replies to its requests would go to its parent. It makes its own client.

@@ -79,7 +79,7 @@ pub enum CommandError {
 impl CommandError {
     /// The command used a key that it does not declare.
     #[cold]
-    pub(crate) const fn undeclared_key() -> CommandError {
+    pub const fn undeclared_key() -> CommandError {
         CommandError::UndeclaredKey(Cow::Borrowed(""))
     }
 

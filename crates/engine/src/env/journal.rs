@@ -12,6 +12,7 @@
 use super::effect::Effects;
 use crate::base::place::{DbIndex, Ticket};
 use brisk_structures::poison::EvenPoisoned;
+use std::ops::Range;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -86,13 +87,16 @@ impl Journal {
     }
 
     /// Appends a command that changes nothing, such as a PING for replicas; not to the stream of another
-    /// server.
-    pub fn append_request(&self, request: &[u8]) {
+    /// server. Returns the positions at which the command begins and ends: the same position, the end of the
+    /// stream, if nothing was appended.
+    pub fn append_request(&self, request: &[u8]) -> Range<Ticket> {
         let mut state = self.state.lock().even_poisoned();
-        if !self.is_relayed() {
-            state.bytes.extend_from_slice(request);
-            self.advance(request.len());
+        let begin = self.end();
+        if self.is_relayed() {
+            return begin..begin;
         }
+        state.bytes.extend_from_slice(request);
+        begin..self.advance(request.len())
     }
 
     /// Appends a part of the stream of another server, as it came; `None`, and nothing, if the stream is
@@ -215,7 +219,7 @@ mod tests {
         journal.set_relayed(true);
         let before = journal.end();
         assert_eq!(journal.append(&effects(&[(0, "SET own 1")])), before);
-        journal.append_request(b"*1\r\n$4\r\nPING\r\n");
+        assert_eq!(journal.append_request(b"*1\r\n$4\r\nPING\r\n"), before..before);
         assert_eq!(journal.relay(b"as it came", None), Some(Ticket(before.0 + 10)));
         journal.set_relayed(false);
         assert_eq!(journal.relay(b"too late", None), None);

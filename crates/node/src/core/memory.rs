@@ -3,7 +3,8 @@
 use crate::core::Core;
 use crate::core::shared::Shared;
 use brisk_engine::DbIndex;
-use brisk_engine::keyspace::{Keys, SLOTS, Slot};
+use brisk_engine::Result;
+use brisk_engine::keyspace::{SLOTS, Slot};
 use brisk_observe::memory::{Holding, resident, used};
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -47,20 +48,19 @@ pub struct Usage {
 
 impl Usage {
     /// Measures. O(slots of databases in use): not for what is asked many times a second.
-    pub fn measure(core: &Core) -> Usage {
+    ///
+    /// # Errors
+    /// As [`Core::keys_to_walk`].
+    pub fn measure(core: &Core) -> Result<Usage> {
         let shared = &core.shared;
         let (allocated, resident) = (used(), resident());
         let load = |figure: &AtomicU64| figure.load(Ordering::Relaxed);
         let in_use = shared.keyspace.databases().filter(|db| shared.keyspace.key_count(*db) > 0);
-        let databases: Vec<(DbIndex, u64)> = in_use.map(|db| (db, table_bytes(core, db))).collect();
-        Usage {
+        let databases = in_use.map(|db| Ok((db, table_bytes(core, db)?)));
+        let databases: Vec<(DbIndex, u64)> = databases.collect::<Result<_>>()?;
+        Ok(Usage {
             allocated,
-            peak: shared
-                .observe
-                .figures
-                .peak_memory
-                .fetch_max(allocated, Ordering::Relaxed)
-                .max(allocated),
+            peak: peak(shared, allocated),
             startup: load(&shared.observe.figures.startup_memory),
             resident,
             holding: Holding::ask(allocated, resident),
@@ -68,7 +68,7 @@ impl Usage {
             stream: shared.replication.feed.stream_memory(),
             keys: databases.iter().map(|(db, _)| shared.keyspace.key_count(*db)).sum(),
             databases,
-        }
+        })
     }
 
     /// All that is not keys and values.
@@ -78,12 +78,18 @@ impl Usage {
     }
 }
 
-fn table_bytes(core: &Core, db: DbIndex) -> u64 {
-    let keys = Keys::unlocked(&core.shared.keyspace, &core.env, db);
+/// The most bytes that were allocated whenever they were measured, `allocated` included.
+pub fn peak(shared: &Shared, allocated: u64) -> u64 {
+    let peak = &shared.observe.figures.peak_memory;
+    peak.fetch_max(allocated, Ordering::Relaxed).max(allocated)
+}
+
+fn table_bytes(core: &Core, db: DbIndex) -> Result<u64> {
+    let keys = core.keys_to_walk(db)?;
     let mut bytes = DATABASE_BYTES;
     keys.each_slot(db, |_, slot| {
         bytes += slot.table().allocated_bytes() as u64;
         ControlFlow::Continue(())
     });
-    bytes
+    Ok(bytes)
 }

@@ -45,12 +45,12 @@ use brisk_config::value::ClientClass;
 use brisk_engine::effect::Hooks;
 use brisk_engine::env::EvictionPolicy;
 use brisk_engine::keyspace::evict::Evictor;
-use brisk_engine::keyspace::{KeyHasher, Leftovers};
+use brisk_engine::keyspace::{KeyHasher, Keys, Leftovers};
 use brisk_engine::random::Random;
 use brisk_engine::table::{Row, Run};
 use brisk_engine::types::EncodingLimits;
 use brisk_engine::unit::Unit;
-use brisk_engine::{Args, CommandError, Dialect, Env, Result, Settings, UnixMs};
+use brisk_engine::{Args, CommandError, DbIndex, Dialect, Env, Result, Settings, UnixMs};
 use brisk_observe::stats::WorkerStats;
 use brisk_reactor::{Clock, Token, unix_ms};
 use brisk_resp::Limits;
@@ -293,13 +293,33 @@ impl Core {
     /// Stops all other workers, unless the transaction that runs has stopped them already.
     ///
     /// # Errors
-    /// [`CommandError::SlotBusy`] while a script takes long: it cannot be stopped.
+    /// [`CommandError::SlotBusy`] while a script takes long: it cannot be stopped. [`CommandError::UndeclaredKey`]
+    /// in a transaction that holds slots.
     pub fn stop_others(&self) -> Result<Option<Quiesced<'static>>> {
+        self.check_no_slot_is_held()?;
         if self.unit.is_some() || self.is_loading {
             return Ok(None);
         }
         let quiesced = self.shared.quiesce.stop_others(self.id);
         quiesced.map(Some).ok_or(CommandError::SlotBusy)
+    }
+
+    /// The keys of a database, for a command that locks one slot after another.
+    ///
+    /// # Errors
+    /// [`CommandError::UndeclaredKey`] in a transaction that holds slots: this thread would wait for itself.
+    pub fn keys_to_walk(&self, db: DbIndex) -> Result<Keys<'_>> {
+        self.check_no_slot_is_held()?;
+        Ok(Keys::unlocked(&self.shared.keyspace, &self.env, db))
+    }
+
+    /// A transaction holds slots only if no command of it has a scope beyond its keys. A command that fails
+    /// here has the wrong scope in its row.
+    fn check_no_slot_is_held(&self) -> Result<()> {
+        match &self.unit {
+            Some(unit) if !unit.is_alone() => Err(CommandError::undeclared_key()),
+            _ => Ok(()),
+        }
     }
 
     /// Stops all other workers for a transaction or script of this session that cannot run beside

@@ -12,6 +12,7 @@
 use brisk_config::choice::ShutdownMode;
 use brisk_engine::keyspace::Ticket;
 use brisk_structures::poison::EvenPoisoned;
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard};
 
@@ -70,11 +71,26 @@ impl Shutdown {
         self.plan().waiting = Some(waiting);
     }
 
-    /// Moves the position that replicas must acknowledge, unless the shutdown was cancelled in the
-    /// meantime.
-    pub fn move_target(&self, target: Ticket, end: Ticket) {
-        if let Some(waiting) = &mut self.plan().waiting {
-            (waiting.target, waiting.end) = (target, end);
+    /// The stream ends at this position: replicas must acknowledge all of it. Has no effect if the shutdown
+    /// was cancelled in the meantime, or if the target is later.
+    pub fn move_target(&self, end: Ticket) {
+        if let Some(waiting) = &mut self.plan().waiting
+            && waiting.end < end
+        {
+            (waiting.target, waiting.end) = (end, end);
+        }
+    }
+
+    /// The request to replicas to acknowledge their offset was appended to the stream at this position.
+    /// Replicas need not acknowledge the request itself, but all that a script appended before it.
+    pub fn note_request(&self, request: Range<Ticket>) {
+        if let Some(waiting) = &mut self.plan().waiting
+            && waiting.end <= request.start
+        {
+            if waiting.end < request.start {
+                waiting.target = request.start;
+            }
+            waiting.end = request.end;
         }
     }
 
@@ -120,5 +136,45 @@ impl Shutdown {
 
     fn plan(&self) -> MutexGuard<'_, Plan> {
         self.plan.lock().even_poisoned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn replicas_must_acknowledge_every_write_and_no_request() {
+        let shutdown = Shutdown::default();
+        let begin = |at: u64| {
+            let how = ShutdownMode::default();
+            let waiting = Waiting { how, until_ms: 0, target: Ticket(at), end: Ticket(at) };
+            shutdown.wait_for_replicas(waiting);
+        };
+        let places = || {
+            let waiting = shutdown.waiting().unwrap();
+            (waiting.target.0, waiting.end.0)
+        };
+        begin(100);
+        shutdown.note_request(Ticket(100)..Ticket(130));
+        assert_eq!(places(), (100, 130));
+        // A script writes 10 bytes, of which the wait learns before the next request.
+        shutdown.move_target(Ticket(140));
+        assert_eq!(places(), (140, 140));
+        // A script writes 20 bytes between the last look at the stream and the request.
+        shutdown.note_request(Ticket(160)..Ticket(190));
+        assert_eq!(places(), (160, 190));
+        // Another worker was later with an earlier position.
+        shutdown.note_request(Ticket(150)..Ticket(155));
+        shutdown.move_target(Ticket(150));
+        assert_eq!(places(), (160, 190));
+        // The stream of another server contains no request.
+        shutdown.note_request(Ticket(190)..Ticket(190));
+        assert_eq!(places(), (160, 190));
+        shutdown.note_request(Ticket(200)..Ticket(200));
+        assert_eq!(places(), (200, 200));
+        assert!(shutdown.call_off());
+        shutdown.note_request(Ticket(300)..Ticket(330));
+        assert!(shutdown.waiting().is_none());
     }
 }

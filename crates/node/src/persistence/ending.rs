@@ -94,7 +94,7 @@ pub fn begin(core: &Core, how: ShutdownMode) -> Result<Begun> {
         let end = shared.keyspace.journal().end();
         shared.shutdown.wait_for_replicas(Waiting { how, until_ms, target: end, end });
     }
-    if !has_caught_up(core, false) {
+    if !has_caught_up_for_good(core, false) {
         shared.log.notice(format_args!("Waiting for replicas before shutting down."));
         if may_request {
             request_acks(core);
@@ -127,16 +127,8 @@ pub fn go_on(core: &Core) {
         return;
     };
     let is_late = unix_ms() >= waiting.until_ms;
-    if !is_late {
-        if !has_caught_up(core, true) {
-            return;
-        }
-        // A slow script may have ended since. When no slow script is running, nothing more is written; a script
-        // that continues is cut off.
-        let still = core.stop_others();
-        if still.is_ok() && !has_caught_up(core, true) {
-            return;
-        }
+    if !is_late && !has_caught_up_for_good(core, true) {
+        return;
     }
     // The log has the reason if the server continues.
     let _ = end_planned(core, waiting.how);
@@ -185,6 +177,17 @@ fn is_in_the_way(shared: &Shared, how: ShutdownMode) -> bool {
     shared.is_busy() && !shared.is_loading() && saves(&shared.config(), how)
 }
 
+/// As [`has_caught_up`], and what replicas have acknowledged includes the last effects of a slow script that
+/// has ended in the meantime. When no slow script is running, nothing more is written; a script that continues
+/// is cut off.
+fn has_caught_up_for_good(core: &Core, requests: bool) -> bool {
+    if !has_caught_up(core, requests) {
+        return false;
+    }
+    let quiesced = core.stop_others();
+    quiesced.is_err() || has_caught_up(core, requests)
+}
+
 /// Whether all replicas have acknowledged the data that the server had when writes were held back. With
 /// `requests`, replicas are requested to acknowledge again if more was appended since. O(replicas).
 fn has_caught_up(core: &Core, requests: bool) -> bool {
@@ -193,8 +196,8 @@ fn has_caught_up(core: &Core, requests: bool) -> bool {
     let end = shared.keyspace.journal().end();
     let Some(waiting) = shared.shutdown.waiting() else { return false };
     if end != waiting.end {
-        // A slow script has ended, or replicas were sent a PING.
-        shared.shutdown.move_target(end, end);
+        // A slow script has written, or replicas were sent a PING.
+        shared.shutdown.move_target(end);
         if requests {
             request_acks(core);
         }
@@ -214,11 +217,10 @@ fn has(member: &Member, place: Ticket) -> bool {
 /// request itself need not be acknowledged.
 fn request_acks(core: &Core) {
     let shared = core.shared;
-    let Some(waiting) = shared.shutdown.waiting() else { return };
-    let journal = shared.keyspace.journal();
-    if shared.replication.feed.replica_count() > 0 && journal.end() == waiting.end {
-        journal.append_request(ASK);
-        shared.shutdown.move_target(waiting.target, journal.end());
+    if shared.replication.feed.replica_count() > 0 {
+        // A slow script may append to the stream at any moment, so the position comes from the journal.
+        let request = shared.keyspace.journal().append_request(ASK);
+        shared.shutdown.note_request(request);
         shared.pump(core.id);
     }
 }

@@ -268,7 +268,13 @@ fn run_queued(
             core.redacted.clear();
             let mut call = Call { core, session, reply, row, prepared };
             let done = run(&mut call, &mut args);
-            done.map(|_| dispatch::propagate_server(core, row, session.db, &args))
+            let done = done.map(|_| dispatch::propagate_server(core, row, session.db, &args));
+            done.map_err(|error| match error {
+                CommandError::UndeclaredKey(_) => {
+                    CommandError::UndeclaredKey(row.full_name().to_owned().into())
+                }
+                error => error,
+            })
         }
     };
     permission::forget_limits(core);

@@ -281,6 +281,14 @@ pub(crate) fn wait_until(what: &str, condition: impl Fn() -> bool) {
     }
 }
 
+/// Says that a part of the running test is skipped, in the form of the testkit's function of this name.
+pub(crate) fn skipped(reason: &str) {
+    use std::io::Write as _;
+    let thread = std::thread::current();
+    let line = format!("skipped: {}: {reason}\n", thread.name().unwrap_or("a thread of a test"));
+    let _ = std::io::stderr().write_all(line.as_bytes());
+}
+
 /// Runs the test once per back end this machine offers.
 pub(crate) fn each_backend(test: impl Fn(Server)) {
     each_backend_with(usize::MAX, 300, test);
@@ -292,6 +300,6 @@ pub(crate) fn each_backend_with(refuse_above: usize, keepalive_s: u32, test: imp
         Ok(()) => {
             test(start(Options { backend: BackendChoice::Uring, refuse_above, keepalive_s }));
         }
-        Err(reason) => eprintln!("without io_uring: {reason}"),
+        Err(_) => skipped("no io_uring on this machine"),
     }
 }

@@ -675,17 +675,22 @@ fn waiting(lua: &Lua, runner: &Function) -> Result<Thread> {
     Ok(thread)
 }
 
-/// The functions in the list that `register_function` made.
+/// The functions in the list that `register_function` made: name, code, flags and description of each.
 fn registered(list: &Table) -> Result<Vec<Registered>> {
-    let mut functions = Vec::new();
-    for entry in list.sequence_values::<Table>() {
-        let entry = entry?;
-        let bytes = |text: mlua::LuaString| text.as_bytes().to_vec();
+    let broken = || mlua::Error::runtime("the list of functions is broken");
+    let mut functions = Vec::with_capacity(list.raw_len() / 4);
+    let mut values = list.sequence_values::<Value>();
+    while let Some(name) = values.next() {
+        let mut next = || values.next().unwrap_or_else(|| Err(broken()));
+        let (name, code, flags, description) = (name?, next()?, next()?, next()?);
+        let (Value::String(name), Value::Function(function)) = (name, code) else {
+            return Err(broken());
+        };
         functions.push(Registered {
-            name: bytes(entry.raw_get("name")?),
-            description: entry.raw_get::<Option<mlua::LuaString>>("description")?.map(bytes),
-            flags: ScriptFlags::from_bits_truncate(entry.raw_get("flags")?),
-            function: Script { function: entry.raw_get("callback")?, is_brief: false },
+            name: name.as_bytes().to_vec(),
+            description: description.as_string().map(|text| text.as_bytes().to_vec()),
+            flags: ScriptFlags::from_bits_truncate(flags.as_u32().ok_or_else(broken)?),
+            function: Script { function, is_brief: false },
         });
     }
     Ok(functions)

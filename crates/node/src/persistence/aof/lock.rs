@@ -14,12 +14,14 @@ use super::home::Home;
 use crate::persistence::disk::{Disk, System};
 use brisk_config::os_reason;
 use brisk_observe::log::Log;
+use brisk_structures::poison::EvenPoisoned;
 use std::ffi::OsStr;
 use std::fs::{self, File, TryLockError};
 use std::io::{self, ErrorKind, Read, Seek, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 /// How long a start waits for a running server: it may be about to exit.
@@ -70,27 +72,48 @@ pub enum LockError {
     TooMany,
 }
 
+/// Another server holds the lock.
+#[derive(Debug)]
+struct Taken {
+    /// Its process, if the lock file contains the id.
+    pid: Option<u32>,
+}
+
+impl Taken {
+    fn into_error(self, home: &Home) -> LockError {
+        LockError::InUse {
+            home: home.dir.join(OsStr::from_bytes(&home.name)).display().to_string(),
+            lock: lock_path(home).display().to_string(),
+            pid: self.pid,
+        }
+    }
+}
+
 /// The locks that a server holds.
 #[derive(Debug, Default)]
 pub(super) struct Locks(Vec<HomeLock>);
 
 impl Locks {
-    /// Locks an append-only file, unless this server already holds its lock; see [`lock`].
-    pub(super) fn acquire(
-        &mut self,
-        home: &Home,
-        wait: Duration,
-        log: &Log,
-    ) -> Result<(), LockError> {
-        let path = lock_path(home);
-        if self.0.iter().any(|held| held.is_at(&path)) {
-            return Ok(());
+    /// Locks an append-only file, unless this server already holds its lock. Does not wait.
+    fn try_acquire(&mut self, home: &Home, log: &Log) -> Result<Result<(), Taken>, LockError> {
+        if self.holds(home) {
+            return Ok(Ok(()));
         }
         if self.0.len() >= LOCKS_MAX {
             return Err(LockError::TooMany);
         }
-        self.0.push(lock(home, wait, log)?);
-        Ok(())
+        Ok(try_lock(home, log)?.map(|lock| self.0.push(lock)))
+    }
+
+    /// Checks that no other server holds the lock of an append-only file.
+    ///
+    /// # Errors
+    /// Another server holds it, or the lock file cannot be created.
+    pub(super) fn check(&self, home: &Home, log: &Log) -> Result<(), LockError> {
+        if self.holds(home) {
+            return Ok(());
+        }
+        try_lock(home, log)?.map(drop).map_err(|taken| taken.into_error(home))
     }
 
     /// The files are in `home` now: releases all other locks.
@@ -103,9 +126,41 @@ impl Locks {
         self.0.clear();
     }
 
-    pub(super) fn holds(&self, home: &Home) -> bool {
+    fn holds(&self, home: &Home) -> bool {
         let path = lock_path(home);
         self.0.iter().any(|held| held.is_at(&path))
+    }
+}
+
+/// Creates the directory, if necessary, and locks the append-only file in it, unless this server already
+/// holds its lock. If another server holds the lock, waits for that server: `wait` while it runs, longer
+/// while its process is exiting. `locks` is not held during the wait, so other threads of this server need
+/// not wait.
+///
+/// # Errors
+/// Another server holds the lock, or the lock file cannot be created.
+pub(super) fn acquire(
+    locks: &Mutex<Locks>,
+    home: &Home,
+    wait: Duration,
+    log: &Log,
+) -> Result<(), LockError> {
+    let began = Instant::now();
+    let mut is_waiting = false;
+    loop {
+        let Err(taken) = locks.lock().even_poisoned().try_acquire(home, log)? else {
+            return Ok(());
+        };
+        let most = if taken.pid.is_some_and(is_ending) { WAIT_ENDING } else { wait };
+        if began.elapsed() >= most {
+            return Err(taken.into_error(home));
+        }
+        if !std::mem::replace(&mut is_waiting, true) {
+            let path = lock_path(home);
+            let path = path.display();
+            log.notice(format_args!("Waiting for another server, which has locked {path}"));
+        }
+        std::thread::park_timeout(RETRY);
     }
 }
 
@@ -113,12 +168,8 @@ fn lock_path(home: &Home) -> PathBuf {
     home.dir.join(OsStr::from_bytes(&[&*home.name, b".lock"].concat()))
 }
 
-/// Creates the directory, if necessary, and locks the append-only file in it. If another server holds the
-/// lock, waits for that server: `wait` while it runs, longer while its process is exiting.
-///
-/// # Errors
-/// Another server holds the lock, or the lock file cannot be created.
-pub fn lock(home: &Home, wait: Duration, log: &Log) -> Result<HomeLock, LockError> {
+/// One attempt. The directory is created, if necessary.
+fn try_lock(home: &Home, log: &Log) -> Result<Result<HomeLock, Taken>, LockError> {
     let path = lock_path(home);
     let failed = |path: &Path, error: &io::Error| LockError::Failed {
         path: path.display().to_string(),
@@ -127,38 +178,22 @@ pub fn lock(home: &Home, wait: Duration, log: &Log) -> Result<HomeLock, LockErro
     System.create_dir(&home.dir).map_err(|error| failed(&home.dir, &error))?;
     let file = File::options().read(true).write(true).create(true).truncate(false).open(&path);
     let mut file = file.map_err(|error| failed(&path, &error))?;
-    let began = Instant::now();
-    let mut is_waiting = false;
-    loop {
-        match file.try_lock() {
-            Ok(()) => break,
-            Err(TryLockError::WouldBlock) => {
-                let pid = pid_in(&mut file);
-                let most = if pid.is_some_and(is_ending) { WAIT_ENDING } else { wait };
-                if began.elapsed() >= most {
-                    let home = home.dir.join(OsStr::from_bytes(&home.name)).display().to_string();
-                    return Err(LockError::InUse { home, lock: path.display().to_string(), pid });
-                }
-                if !std::mem::replace(&mut is_waiting, true) {
-                    let path = path.display();
-                    log.notice(format_args!("Waiting for another server, which has locked {path}"));
-                }
-                std::thread::park_timeout(RETRY);
-            }
-            Err(TryLockError::Error(error)) if has_no_locks(&error) => {
-                let (path, reason) = (path.display(), os_reason(&error));
-                log.warning(format_args!(
-                    "WARNING: the file system cannot lock {path}: {reason}. No other server may use \
-                     this append-only file."
-                ));
-                return Ok(HomeLock { path: lock_path(home), file: None });
-            }
-            Err(TryLockError::Error(error)) => return Err(failed(&path, &error)),
+    match file.try_lock() {
+        Ok(()) => {}
+        Err(TryLockError::WouldBlock) => return Ok(Err(Taken { pid: pid_in(&mut file) })),
+        Err(TryLockError::Error(error)) if has_no_locks(&error) => {
+            let (shown, reason) = (path.display(), os_reason(&error));
+            log.warning(format_args!(
+                "WARNING: the file system cannot lock {shown}: {reason}. No other server may use \
+                 this append-only file."
+            ));
+            return Ok(Ok(HomeLock { path, file: None }));
         }
+        Err(TryLockError::Error(error)) => return Err(failed(&path, &error)),
     }
     // Only the error message of another server shows it.
     let _ = note_pid(&mut file);
-    Ok(HomeLock { path, file: Some(file) })
+    Ok(Ok(HomeLock { path, file: Some(file) }))
 }
 
 fn has_no_locks(error: &io::Error) -> bool {
@@ -219,18 +254,23 @@ mod tests {
         }
     }
 
+    /// The lock, without a wait.
+    fn lock(home: &Home, log: &Log) -> Result<HomeLock, LockError> {
+        try_lock(home, log)?.map_err(|taken| taken.into_error(home))
+    }
+
     #[test]
     fn one_lock_at_a_time_and_another_name_is_free() {
         let (dir, log) = (Dir::new(), Log::to_stdout(LogLevel::Warning));
         let (one, other) = (home(&dir.0, "a"), home(&dir.0, "b"));
-        let held = lock(&one, Duration::ZERO, &log).unwrap();
-        let error = lock(&one, Duration::ZERO, &log).unwrap_err().to_string();
+        let held = lock(&one, &log).unwrap();
+        let error = lock(&one, &log).unwrap_err().to_string();
         let path = dir.0.join("files/a.lock").display().to_string();
         assert!(error.contains(&path), "{error}");
         assert!(error.contains(&format!("(process {})", std::process::id())), "{error}");
-        drop(lock(&other, Duration::ZERO, &log).unwrap());
+        drop(lock(&other, &log).unwrap());
         drop(held);
-        drop(lock(&one, Duration::ZERO, &log).unwrap());
+        drop(lock(&one, &log).unwrap());
         assert_eq!(fs::read_to_string(path).unwrap(), format!("{}\n", std::process::id()));
     }
 
@@ -241,19 +281,19 @@ mod tests {
         let (old, new) = (home(&first.0, "a"), home(&second.0, "a"));
         let mut locks = Locks::default();
         for home in [&old, &old, &new] {
-            locks.acquire(home, Duration::ZERO, &log).unwrap();
+            locks.try_acquire(home, &log).unwrap().unwrap();
         }
         assert_eq!(locks.0.len(), 2);
         locks.keep_only(&new);
         assert!(locks.holds(&new) && !locks.holds(&old));
-        assert!(lock(&old, Duration::ZERO, &log).is_ok());
+        assert!(lock(&old, &log).is_ok());
         // A directory that was created again is another one.
         fs::remove_dir_all(&new.dir).unwrap();
         assert!(!locks.holds(&new));
-        locks.acquire(&new, Duration::ZERO, &log).unwrap();
-        assert!(matches!(lock(&new, Duration::ZERO, &log), Err(LockError::InUse { .. })));
+        locks.try_acquire(&new, &log).unwrap().unwrap();
+        assert!(matches!(lock(&new, &log), Err(LockError::InUse { .. })));
         locks.release();
-        assert!(lock(&new, Duration::ZERO, &log).is_ok());
+        assert!(lock(&new, &log).is_ok());
     }
 
     #[test]
@@ -261,9 +301,41 @@ mod tests {
         let (dir, log) = (Dir::new(), Log::to_stdout(LogLevel::Warning));
         let mut locks = Locks::default();
         for number in 0..LOCKS_MAX {
-            locks.acquire(&home(&dir.0, &number.to_string()), Duration::ZERO, &log).unwrap();
+            locks.try_acquire(&home(&dir.0, &number.to_string()), &log).unwrap().unwrap();
         }
-        let more = locks.acquire(&home(&dir.0, "more"), Duration::ZERO, &log);
+        let more = locks.try_acquire(&home(&dir.0, "more"), &log);
         assert!(matches!(more, Err(LockError::TooMany)));
+    }
+
+    /// CONFIG SET appendonly needs the locks on a worker.
+    #[test]
+    fn a_start_that_waits_for_another_server_keeps_no_thread_from_the_locks() {
+        const ENDLESS: Duration = Duration::from_secs(3600);
+        let (dir, log) = (Dir::new(), Log::to_stdout(LogLevel::Warning));
+        let (taken, free) = (home(&dir.0, "a"), home(&dir.0, "b"));
+        // The id of a process that runs: the wait is as long as the caller wants.
+        let another_server = lock(&taken, &log).unwrap();
+        let locks = Mutex::new(Locks::default());
+        std::thread::scope(|scope| {
+            let start = scope.spawn(|| acquire(&locks, &taken, ENDLESS, &log));
+            let worker = scope.spawn(|| {
+                let (mut waits, until) = (0, Instant::now() + Duration::from_secs(60));
+                while waits < 100 && Instant::now() < until {
+                    if let Ok(locks) = locks.try_lock() {
+                        assert!(matches!(locks.check(&taken, &log), Err(LockError::InUse { .. })));
+                        assert!(locks.check(&free, &log).is_ok());
+                        waits += 1;
+                    }
+                    std::thread::yield_now();
+                }
+                waits
+            });
+            let waits = worker.join();
+            // Else the start would never end.
+            drop(another_server);
+            assert_eq!(waits.unwrap(), 100);
+            start.join().unwrap().unwrap();
+        });
+        assert!(locks.lock().unwrap().holds(&taken));
     }
 }

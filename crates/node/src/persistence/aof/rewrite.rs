@@ -13,7 +13,6 @@
 
 use super::files::{self, BaseStyle};
 use super::home::Home;
-use super::lock;
 use super::state::Mode;
 use crate::core::Core;
 use crate::core::shared::Shared;
@@ -361,10 +360,8 @@ pub fn try_home(shared: &Shared, config: &Config) -> std::result::Result<(), Str
         let (dir, reason) = (home.dir.display(), os_reason(&error));
         format!("Can't open or create append-only dir {dir}: {reason}")
     })?;
-    if shared.aof.locks.lock().even_poisoned().holds(&home) {
-        return Ok(());
-    }
-    lock::lock(&home, Duration::ZERO, &shared.log).map(drop).map_err(|error| error.to_string())
+    let checked = shared.aof.locks.lock().even_poisoned().check(&home, &shared.log);
+    checked.map_err(|error| error.to_string())
 }
 
 /// The append-only file was asked for, and its first base is being written or about to be.

@@ -2,7 +2,7 @@
 
 use super::file::File;
 use super::home::Home;
-use super::lock::{LockError, Locks};
+use super::lock::{self, LockError, Locks};
 use crate::persistence::disk::{Disk, System};
 use brisk_config::choice::AppendFsync;
 use brisk_config::directives::persistence::Persistence;
@@ -237,12 +237,12 @@ impl<D: Disk> Aof<D> {
     }
 
     /// Locks the files in `home`, if this server has not locked them. Waits for another server that
-    /// holds the lock for at most this time, see [`super::lock`].
+    /// holds the lock for at most this time; other threads need not wait for it, see [`lock::acquire`].
     ///
     /// # Errors
     /// Another server holds the lock, or the files cannot be locked.
     pub fn lock_files(&self, home: &Home, wait: Duration, log: &Log) -> Result<(), LockError> {
-        self.locks.lock().even_poisoned().acquire(home, wait, log)
+        lock::acquire(&self.locks, home, wait, log)
     }
 
     /// Releases the locks if nothing is written: there is no file and no rewrite. A rewrite is marked as

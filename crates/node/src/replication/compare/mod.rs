@@ -202,7 +202,9 @@ impl Work {
     /// `Nothing` if it is over.
     fn step(&mut self, core: &Core) -> Compared {
         let shared = core.shared;
-        let append = |marker: &Marker| shared.keyspace.journal().append_request(&marker.request());
+        let append = |marker: &Marker| {
+            shared.keyspace.journal().append_request(&marker.request());
+        };
         match &mut self.phase {
             Phase::Walks => match self.pass.look(core) {
                 Looked::Some(large) if large.is_empty() => Compared::Part,

@@ -79,9 +79,8 @@ fn serialized_len(entry: &EntryRef<'_>) -> usize {
 }
 
 pub(super) fn digest(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
-    let shared = &call.core.shared;
     let quiesced = call.core.stop_others()?;
-    let keys = Keys::unlocked(&shared.keyspace, &call.core.env, call.session.db);
+    let keys = call.core.keys_to_walk(call.session.db)?;
     let digest = Digest::of_dataset(&keys);
     drop(quiesced);
     Ok(call.reply.simple(&digest.to_string()))
@@ -218,7 +217,7 @@ pub(super) fn htstats(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcom
     let db = parse_i64(args.bytes()?).ok_or(CommandError::NotAnInteger)?;
     let count = call.core.shared.keyspace.database_count();
     let db = DbIndex::checked(db, count).ok_or(CommandError::text("ERR Out of range database"))?;
-    let keys = Keys::unlocked(&call.core.shared.keyspace, &call.core.env, db);
+    let keys = call.core.keys_to_walk(db)?;
     let mut sum = TableFigures::default();
     keys.each_slot(db, |_, slot| {
         let table = slot.table();

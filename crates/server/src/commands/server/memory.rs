@@ -4,7 +4,8 @@ use brisk_config::choice::EvictionPolicy;
 use brisk_engine::command::{Arg, Flags, Group, KeyFlags, KeySpec, Scope, Spec};
 use brisk_engine::{Args, CommandError, Outcome, Result};
 use brisk_node::core::call::{Call, Command};
-use brisk_node::core::memory::Usage;
+use brisk_node::core::memory::{self, Usage};
+use brisk_observe::memory::{resident, used};
 use std::fmt::Write;
 
 /// The table's share of an entry: its pointer.
@@ -37,7 +38,7 @@ fn take_samples(args: &mut Args<'_>) -> Result<()> {
 }
 
 fn stats(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
-    let usage = Usage::measure(call.core);
+    let usage = Usage::measure(call.core)?;
     let reply = &mut call.reply;
     reply.map(27 + usage.databases.len());
     let mut put = |name: &str, number: u64| {
@@ -124,7 +125,7 @@ const PEAK_MAX: f64 = 1.5;
 const CLIENT_BYTES_MAX: u64 = 200 * 1024;
 
 fn doctor(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
-    let usage = Usage::measure(call.core);
+    let usage = Usage::measure(call.core)?;
     let clients = call.core.shared.clients.count().max(1);
     let mut text = String::new();
     let mut report = |line: std::fmt::Arguments<'_>| {
@@ -182,13 +183,12 @@ fn doctor(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
 }
 
 fn malloc_stats(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
-    let usage = Usage::measure(call.core);
+    let (allocated, resident) = (used(), resident());
+    let peak = memory::peak(call.core.shared, allocated);
     let text = format!(
-        "allocator: {}\nallocated bytes: {}\npeak of allocated bytes: {}\nresident bytes: {}\n",
-        brisk_node::core::memory::ALLOCATOR,
-        usage.allocated,
-        usage.peak,
-        usage.resident
+        "allocator: {}\nallocated bytes: {allocated}\npeak of allocated bytes: {peak}\n\
+         resident bytes: {resident}\n",
+        memory::ALLOCATOR,
     );
     Ok(call.reply.verbatim(*b"txt", text.as_bytes()))
 }

@@ -3,6 +3,7 @@
 use super::chroot::{Clean, Inside, skip_reason};
 use super::release::Release;
 use super::run;
+use crate::outcome::Outcome;
 use anyhow::{Context, Result, bail};
 use brisk_testkit::Conn;
 use std::fs;
@@ -13,15 +14,15 @@ const SETTINGS: &str = "/etc/brisk/brisk.conf";
 
 /// Installs the packages of a release in a clean Debian and looks at each step.
 #[expect(clippy::print_stdout, reason = "why nothing is checked is the output of the command")]
-pub(super) fn check(release: &Release) -> Result<bool> {
+pub(super) fn check(release: &Release) -> Result<Outcome> {
     if let Some(why) = skip_reason() {
         println!("package: NOT CHECKED in a clean Debian: {why}");
-        return Ok(true);
+        return Ok(Outcome::Skipped);
     }
     let clean = Clean::make(&release.folder, "lifetime")?;
     fs::copy(&release.server, clean.path("root/server.deb"))?;
     fs::copy(&release.tools, clean.path("root/tools.deb"))?;
-    clean.run("lifetime", &[])
+    clean.run("lifetime", &[]).map(Outcome::from)
 }
 
 /// The steps, as the first process in there.

@@ -5,7 +5,7 @@
 
 use super::programs::{self, PROGRAMS, Program};
 use super::{manual, output, run, sbom, settings};
-use crate::steps::cargo;
+use crate::cargo::cargo;
 use anyhow::{Context, Result, bail};
 use brisk_testkit::server::workspace_root;
 use std::fs;
@@ -95,7 +95,7 @@ fn build_programs() -> Result<()> {
     for packages in [server, tools] {
         let mut words = vec!["build", "--release", "--quiet", "--locked"];
         words.extend(packages.iter().flat_map(|&name| ["--package", name]));
-        if !cargo(&words, &[])? {
+        if !cargo(&words)? {
             bail!("the programs cannot be built");
         }
     }
@@ -168,7 +168,7 @@ fn cargo_deb(tools: &Path) -> Result<PathBuf> {
     }
     let root = tools.display().to_string();
     let version = format!("cargo-deb@{CARGO_DEB}");
-    if !cargo(&["install", "--quiet", "--locked", "--root", &root, &version], &[])? {
+    if !cargo(&["install", "--quiet", "--locked", "--root", &root, &version])? {
         bail!("cargo-deb cannot be fetched: `cargo install --locked {version}`");
     }
     Ok(fetched)
@@ -223,4 +223,16 @@ fn checksums(folder: &Path) -> Result<()> {
 
 fn write(path: &Path, bytes: &[u8]) -> Result<()> {
     fs::write(path, bytes).with_context(|| path.display().to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_paper_exists() {
+        let missing: Vec<_> =
+            PAPERS.iter().filter(|p| !workspace_root().join(p).is_file()).collect();
+        assert!(missing.is_empty(), "{missing:?}");
+    }
 }

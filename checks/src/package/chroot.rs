@@ -19,7 +19,7 @@ const FETCHED: &[&str] = &["redis-server", "curl", "logrotate", "procps"];
 /// Programs of this machine that are needed.
 const NEEDED: &[&str] = &["debootstrap", "unshare", "chroot", "ip", "tar"];
 /// Where this program is found in there.
-const OURSELVES: &str = "run/xtask";
+const OURSELVES: &str = "run/checks";
 /// The path of programs in there.
 const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 

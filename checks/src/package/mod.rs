@@ -26,18 +26,14 @@ pub(crate) mod unit;
 pub(crate) use chroot::{Clean, Inside, inside, skip_reason};
 
 use crate::options::Options;
+use crate::outcome::Outcome;
 use anyhow::{Context, Result, bail};
 use std::process::Command;
 
 /// Builds the release; with `--check` installs it in a clean Debian as well.
-pub(crate) fn main(options: &Options) -> Result<bool> {
-    if options.has("check") { check() } else { release::build().map(|_| true) }
-}
-
-/// The step of CI.
-pub(crate) fn check() -> Result<bool> {
+pub(crate) fn main(options: &Options) -> Result<Outcome> {
     let release = release::build()?;
-    lifetime::check(&release)
+    if options.has("check") { lifetime::check(&release) } else { Ok(Outcome::Passed) }
 }
 
 /// Builds the release and gives the folder that it is in.

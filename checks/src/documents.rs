@@ -6,6 +6,7 @@
 //! Each has to succeed. What stands below a command is its output, if anything does: `...` stands for
 //! any text within a line, and alone in its line for any lines.
 
+use crate::outcome::Outcome;
 use crate::package::{Clean, Inside, built, skip_reason};
 use anyhow::{Context, Result, bail};
 use brisk_testkit::server::workspace_root;
@@ -22,10 +23,10 @@ const MARK: char = '\u{1}';
 
 /// Works through all documents.
 #[expect(clippy::print_stdout, reason = "why nothing is checked is the output of the command")]
-pub(crate) fn main() -> Result<bool> {
+pub(crate) fn main() -> Result<Outcome> {
     if let Some(why) = skip_reason() {
         println!("documents: NOT CHECKED in a clean Debian: {why}");
-        return Ok(true);
+        return Ok(Outcome::Skipped);
     }
     let release = built()?;
     let mut good = true;
@@ -34,7 +35,7 @@ pub(crate) fn main() -> Result<bool> {
         let clean = Clean::make(&release, name.trim_end_matches(".md"))?;
         good &= clean.run("document", &[document])?;
     }
-    Ok(good)
+    Ok(good.into())
 }
 
 /// A command, and the lines that stand below it.

@@ -1,0 +1,99 @@
+//! The checks and measurements that start servers. `cargo xtask TASK …` builds this program and runs it; the
+//! gate runs the one that its build has made. `cargo xtask help` lists the tasks.
+#![forbid(unsafe_code)]
+#![expect(clippy::print_stdout, reason = "a command-line tool speaks on standard output")]
+
+mod access;
+mod bench;
+mod cargo;
+mod diff;
+mod documents;
+mod hostile;
+mod instructions;
+mod options;
+mod outcome;
+mod package;
+mod race;
+mod readme;
+
+use options::Options;
+use outcome::Outcome;
+use std::process::ExitCode;
+
+const HELP: &str = "\
+checks diff [--seed N] …       the same commands to our server and to a real Redis
+checks acl [--pairs N] …       what random users may do, judged by both servers
+checks race [--operations N] … many clients on shared keys: is every history linearizable?
+checks hostile [--minutes N] …  one server between a hostile primary, hostile replicas and clients
+checks instructions [--update] instructions per operation against those on record
+checks package [--check]       packages, archive, SBOM, checksums; tried in a clean Debian
+checks documents               the command lines of the user documents, run in a clean Debian
+checks readme                  the README's first command starts a server
+checks bench <case|all> …      measurements next to a peer; `bench list` names the cases
+checks speed                   every data command next to the build of a recorded commit
+
+diff options:
+  --seed N | --seeds A..B   random seeds (B excluded); default 1
+  --commands M              commands per seed; default 100000
+  --sample                  the run of CI: 4 seeds, 20000 commands together
+  --resp 2|3|both           protocol; default both, in turn by episodes
+  --pipeline N              commands sent before replies are read; default 100
+  --episode N               begin with this episode, to repeat a finding
+  --only a,b*               only these commands
+  --without a,b*            all but these commands
+  --ours  redis|brisk|PATH|HOST:PORT    default brisk
+  --theirs …                            default redis
+  --table brisk|reference   command rows to draw from; default brisk
+acl options:
+  --seed N (1)  --pairs M (100000)  --ours, --theirs, --only, --without as for diff
+race options:
+  --operations N (100000)   a transaction or script counts as one
+  --workers W (2,4)         each number in turn
+  --seed N (1)  --groups G (3)  --clients C (5, of each group)  --ours redis|brisk
+hostile options:
+  --minutes N (1)  --seed N (1): the first round; each has a seed of its own
+bench options:
+  --rounds N (5)  --peer PROGRAM (redis-server)  --ours PROGRAM  --scale X (1.0)
+  --part NAME, --only a,b*  a part of a case, where `bench list` says so
+";
+
+fn main() -> ExitCode {
+    let mut words = std::env::args().skip(1);
+    let task = words.next().unwrap_or_default();
+    let words: Vec<String> = words.collect();
+    let result = match task.as_str() {
+        // These two are called by the checks of packages and documents, within a clean Debian.
+        "inside" => package::inside(&words).map(Outcome::from),
+        "systemctl" => package::unit::systemctl(&words).map(Outcome::from),
+        _ => chosen(&task, words.into_iter()),
+    };
+    match result {
+        Ok(outcome) => outcome.into(),
+        Err(error) => {
+            eprintln!("checks {task}: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Runs the named task.
+fn chosen(task: &str, words: impl Iterator<Item = String>) -> anyhow::Result<Outcome> {
+    let options = Options::parse(words)?;
+    let passed = match task {
+        "documents" => return documents::main(),
+        "instructions" => return instructions::main(&options),
+        "package" => return package::main(&options),
+        "acl" => access::main(&options),
+        "bench" => bench::main(&options),
+        "diff" => diff::main(&options),
+        "hostile" => hostile::main(&options),
+        "race" => race::main(&options),
+        "readme" => readme::main(),
+        "speed" => bench::recorded::compare_with_recorded(),
+        _ => {
+            println!("{HELP}");
+            Ok(task == "help")
+        }
+    };
+    passed.map(Outcome::from)
+}

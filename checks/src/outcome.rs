@@ -1,0 +1,31 @@
+//! How a check ends.
+
+use std::process::ExitCode;
+
+/// The exit code of a check that this machine cannot run; `cargo xtask` knows it.
+const EXIT_SKIPPED: u8 = 77;
+
+/// How a check ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    Passed,
+    Failed,
+    /// This machine lacks what the check needs. The check has printed what that is.
+    Skipped,
+}
+
+impl From<bool> for Outcome {
+    fn from(passed: bool) -> Outcome {
+        if passed { Outcome::Passed } else { Outcome::Failed }
+    }
+}
+
+impl From<Outcome> for ExitCode {
+    fn from(outcome: Outcome) -> ExitCode {
+        match outcome {
+            Outcome::Passed => ExitCode::SUCCESS,
+            Outcome::Failed => ExitCode::FAILURE,
+            Outcome::Skipped => ExitCode::from(EXIT_SKIPPED),
+        }
+    }
+}

@@ -1,0 +1,132 @@
+//! The report of a run: a line for each group, failures with all their output, and a summary.
+#![expect(clippy::print_stdout, reason = "the report is the output of the command")]
+
+use super::Job;
+use super::outcome::Outcome;
+use super::process::{End, Ended};
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+/// Tests that the summary lists as the slowest.
+const SLOWEST: usize = 20;
+/// Tests that the summary names for one reason of a skip.
+const NAMED: usize = 5;
+
+/// What is known so far.
+pub(super) struct Report {
+    started: Instant,
+    groups: usize,
+    passed: usize,
+    ignored: usize,
+    failed: Vec<String>,
+    retried: Vec<String>,
+    cpu: f64,
+    times: Vec<(String, Duration)>,
+    /// Tests by the reason why they, or parts of them, were skipped.
+    skips: BTreeMap<String, Vec<String>>,
+    seconds: Vec<(String, f64)>,
+}
+
+impl Report {
+    pub(super) fn new(groups: usize) -> Report {
+        Report {
+            started: Instant::now(),
+            groups,
+            passed: 0,
+            ignored: 0,
+            failed: Vec::new(),
+            retried: Vec::new(),
+            cpu: 0.0,
+            times: Vec::new(),
+            skips: BTreeMap::new(),
+            seconds: Vec::new(),
+        }
+    }
+
+    /// Adds a group and prints its line, after its output if a test failed.
+    pub(super) fn add(
+        &mut self,
+        job: &Job<'_>,
+        ended: &Ended,
+        outcome: &Outcome,
+        retried: &[String],
+    ) {
+        let full_name = |test: &str| match job {
+            Job::Tests(group) => group.full_name(test),
+            Job::Doc => test.to_owned(),
+        };
+        self.passed += outcome.passed;
+        self.ignored += outcome.ignored;
+        self.cpu += ended.cpu;
+        self.seconds.push((job.name().to_owned(), ended.elapsed.as_secs_f64()));
+        if let Job::Tests(_) = job {
+            self.times.extend(outcome.times.iter().map(|(test, time)| (full_name(test), *time)));
+        }
+        for (test, reason) in &outcome.skips {
+            self.skips.entry(reason.clone()).or_default().push(full_name(test));
+        }
+        if !outcome.failed.is_empty() || !retried.is_empty() {
+            println!("---- the output of {}:", job.name());
+            ended.lines.iter().for_each(|(_, line)| println!("{line}"));
+            println!("{}", ended.errors.trim_end());
+            match &ended.end {
+                End::Silent => println!("it was killed: it printed no result for too long"),
+                End::Exited(status) => println!("it ended with {status}"),
+            }
+            println!("----");
+        }
+        self.failed.extend(outcome.failed.iter().map(|test| full_name(test)));
+        self.retried.extend(retried.iter().cloned());
+        println!(
+            "test: {:3} of {}: {}: {} passed, {} failed in {:.1} s, {:.1} CPU-s",
+            self.seconds.len(),
+            self.groups,
+            job.name(),
+            outcome.passed,
+            outcome.failed.len(),
+            ended.elapsed.as_secs_f64(),
+            ended.cpu
+        );
+    }
+
+    /// Seconds of each group.
+    pub(super) fn seconds(&self) -> Vec<(String, f64)> {
+        self.seconds.clone()
+    }
+
+    /// Prints the summary; says whether all tests passed.
+    pub(super) fn finish(mut self) -> bool {
+        self.times.sort_by_key(|(_, time)| std::cmp::Reverse(*time));
+        println!("the slowest tests:");
+        for (test, time) in self.times.iter().take(SLOWEST) {
+            println!("{:7.1} s  {test}", time.as_secs_f64());
+        }
+        for (reason, tests) in &mut self.skips {
+            tests.sort();
+            tests.dedup();
+            let named: Vec<&str> = tests.iter().take(NAMED).map(String::as_str).collect();
+            let more = match tests.len().saturating_sub(NAMED) {
+                0 => String::new(),
+                more => format!(" and {more} more"),
+            };
+            println!("skipped, or in part: {} ({reason}): {}{more}", tests.len(), named.join(", "));
+        }
+        for test in &self.retried {
+            println!("RETRIED, passed at the second try: {test}");
+        }
+        for test in &self.failed {
+            println!("FAILED: {test}");
+        }
+        let skipped: usize = self.skips.values().map(Vec::len).sum();
+        println!(
+            "tests: {} passed, {} failed, {} ignored, {skipped} skipped or in part, {} retried in {:.0} s, {:.0} CPU-s",
+            self.passed,
+            self.failed.len(),
+            self.ignored,
+            self.retried.len(),
+            self.started.elapsed().as_secs_f64(),
+            self.cpu
+        );
+        self.failed.is_empty()
+    }
+}
