@@ -316,12 +316,20 @@ impl Output {
     }
 
     /// Notes that the first `n` bytes were sent and drops what they held.
-    pub(crate) fn consume(&mut self, mut n: usize) {
+    #[inline]
+    pub(crate) fn consume(&mut self, n: usize) {
         debug_assert!(n <= self.len(), "no more can be sent than was queued");
-        if self.shared.is_empty() {
+        if !self.shared.is_empty() {
+            self.consume_pieces(n);
+        } else if self.sent + n == self.bytes.len() {
+            self.bytes.clear();
+            self.sent = 0;
+        } else {
             self.sent += n;
-            n = 0;
         }
+    }
+
+    fn consume_pieces(&mut self, mut n: usize) {
         while n > 0 {
             let until_shared = self.shared.front().map_or(self.bytes.len(), |next| next.at);
             let copied = n.min(until_shared.saturating_sub(self.sent));
@@ -345,6 +353,7 @@ impl Output {
     }
 
     /// Gives the empty buffer away, so that an idle connection holds none.
+    #[inline]
     pub(crate) fn take_buffer(&mut self) -> Vec<u8> {
         self.clear();
         // A ring of segment places grows with the greatest reply; idle connections do not keep it.
