@@ -413,7 +413,7 @@ fn a_server_that_was_idle_may_take_its_time() {
         let connections = || -> u64 { server.info("total_connections_received").parse().unwrap() };
         let before = connections();
         // Longer than the clock goes on, and than a peer may be silent.
-        assert_eq!(session.blpop::<(String, String)>("none", 0.9).await.unwrap(), None);
+        assert_eq!(session.blpop::<String, String>("none", 0.9).await.unwrap(), None);
         db.raw::<()>("DEBUG SLEEP").arg(0.1).await.unwrap();
         assert_eq!(db.get("k").await.unwrap(), Some(1));
         assert_eq!(connections() - before, 1, "that of INFO itself");
