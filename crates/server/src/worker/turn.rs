@@ -9,6 +9,7 @@ use super::{LINGER, Worker, encrypted};
 use brisk_engine::command::Flags;
 use brisk_engine::effect::Hooks;
 use brisk_engine::env::Garbage;
+use brisk_engine::reply::ReplyBytes;
 use brisk_engine::table::Row;
 use brisk_node::clients::flag;
 use brisk_node::core::Core;
@@ -20,7 +21,7 @@ use brisk_node::run::dispatch;
 use brisk_node::run::dispatch::Flow;
 use brisk_node::run::gate;
 use brisk_node::tracking::session;
-use brisk_reactor::{Close, Control, Token};
+use brisk_reactor::{Close, Control, Shared, Token};
 use brisk_resp::Limits;
 use brisk_structures::reclaim::Participant;
 use std::sync::atomic::Ordering;
@@ -508,7 +509,12 @@ impl Worker {
             let output = std::cell::RefCell::new(output);
             self.replies.drain(
                 |bytes| output.borrow_mut().extend_from_slice(bytes),
-                |data, range| output.borrow_mut().push_shared(data, range),
+                |data, range| match data {
+                    ReplyBytes::Chunk(bytes) => {
+                        output.borrow_mut().push_shared(Shared::Counted(bytes), range);
+                    }
+                    ReplyBytes::Own(bytes) => output.borrow_mut().push_shared(bytes, range),
+                },
             );
         } else {
             output.extend_from_slice(self.replies.bytes());
