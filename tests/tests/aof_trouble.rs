@@ -6,6 +6,7 @@ use brisk_testkit::server::subject_is_redis;
 use brisk_testkit::words::encode_into;
 use brisk_testkit::{Conn, Launch, Server, TempDir, assert_reply, wait_until};
 use brisk_tests::aof::{AofHome, MANIFEST};
+use brisk_tests::one_of_each_worker;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -715,20 +716,18 @@ fn what_waits_for_the_file_is_bounded_whatever_writes() {
     for commands in ways {
         let mut way = Vec::new();
         commands.iter().for_each(|words| encode_into(&mut way, words));
-        let (server, mut control) = with_writing_thread();
+        let (server, _) = with_writing_thread();
+        // The worker that does not execute these commands serves its clients, although it may be the one that
+        // begins to write to the file.
+        let mut clients = one_of_each_worker(&server, 2);
+        let (mut control, mut sender) = (clients.remove(1), clients.remove(0));
         // Else it is told of what waits only when that is on the disk.
         assert_reply!(control, "CLIENT DURABILITY MEMORY", "OK");
-        // Long enough for much to come meanwhile, and not so long that its worker, which may be the one that
-        // writes to the file, answers late.
+        assert_reply!(sender, "CLIENT DURABILITY MEMORY", "OK");
+        // Long enough for much to come meanwhile.
         assert_reply!(control, "DEBUG AOF-FLUSH-SLEEP 300000", "OK");
-        let port = server.address();
-        let sender = std::thread::spawn(move || {
-            // Until the server is gone.
-            let mut stream = std::net::TcpStream::connect(port).unwrap();
-            use std::io::Write;
-            let _ = stream.write_all(b"CLIENT DURABILITY MEMORY\r\n");
-            while stream.write_all(&way).is_ok() {}
-        });
+        // Until the server is gone.
+        let sender = std::thread::spawn(move || while sender.try_send_raw(&way).is_ok() {});
         let pending =
             |control: &mut Conn| -> u64 { control.info("mem_aof_buffer").parse().unwrap() };
         wait_until("much is pending", || pending(&mut control) > 60 << 20);

@@ -157,6 +157,30 @@ fn a_list_of_many_clients_names_them_all() {
     assert_eq!(list.lines().count(), 601);
 }
 
+/// Only while a request is executed, its arguments exist twice.
+#[test]
+fn a_request_that_is_not_complete_counts_once() {
+    each_backend(
+        || with_workers(2),
+        |server| {
+            let mut control = control(server);
+            control.cmd("CONFIG SET maxmemory-clients 3000000");
+            // Each holds more than half of the limit.
+            for bytes in [1_600_000, 2_300_000] {
+                let conn = holder(server, "partial", bytes);
+                assert!(exists(&mut control, "partial"), "{bytes}");
+                drop(conn);
+                wait_until("the client is gone", || !exists(&mut control, "partial"));
+            }
+            control.cmd("CONFIG SET maxmemory-clients 300000");
+            let conn = holder(server, "partial", 200_000);
+            assert!(exists(&mut control, "partial"));
+            drop(conn);
+            assert_eq!(control.info("evicted_clients"), "0");
+        },
+    );
+}
+
 /// While a request is executed, its arguments exist twice.
 #[test]
 fn a_client_whose_request_reaches_the_limit_is_closed_before_it_runs() {

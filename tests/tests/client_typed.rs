@@ -199,20 +199,63 @@ fn lists() {
             db.same("LMOVE l m LEFT RIGHT", || lmove::<String>("l", "m", Side::Left, Side::Right));
         assert_eq!(moved, Some(text("x")));
         let popped = db.same("LMPOP 2 l m LEFT COUNT 2", || {
-            lmpop::<(String, Words)>(["l", "m"], Side::Left).count(2)
+            lmpop::<String, String>(["l", "m"], Side::Left).count(2)
         });
         assert_eq!(popped, Some((text("l"), vec![text("d")])));
         assert_eq!(
-            db.same("LMPOP 1 none RIGHT", || lmpop::<(String, Words)>("none", Side::Right)),
+            db.same("LMPOP 1 none RIGHT", || lmpop::<String, String>("none", Side::Right)),
             None
         );
         db.same("LTRIM m 0 0", || ltrim("m", 0, 0));
         assert_eq!(db.same("LLEN m", || llen("m")), 1);
-        has_words("BLPOP a b 0.5", &blpop::<(String, String)>(["a", "b"], 0.5));
+        has_words("BLPOP a b 0.5", &blpop::<String, String>(["a", "b"], 0.5));
         has_words("BLMPOP 1 2 a b RIGHT COUNT 3", &{
-            blmpop::<Value>(1, ["a", "b"], Side::Right).count(3)
+            blmpop::<String, Value>(1, ["a", "b"], Side::Right).count(3)
         });
         has_words("BLMOVE a b LEFT LEFT 0", &blmove::<String>("a", "b", Side::Left, Side::Left, 0));
+    });
+}
+
+#[test]
+fn blocking_pops_give_the_key_and_what_was_taken_from_it() {
+    each_protocol(|db| {
+        for client in [&db.redis, &db.brisk] {
+            let session = brisk::wait(client.session()).unwrap();
+            rpush("l", ["a", "b", "c", "d"]).on(client).wait().unwrap();
+            let members = [(1.0, "a"), (2.5, "b"), (3.0, "c"), (4.0, "d")];
+            zadd("z", members).on(client).wait().unwrap();
+
+            let popped = session.blpop::<String, String>(["none", "l"], 1).wait().unwrap();
+            assert_eq!(popped, Some((text("l"), text("a"))));
+            let popped = session.brpop::<String, Bytes>("l", 1).wait().unwrap();
+            assert_eq!(popped, Some((text("l"), Bytes::from_static(b"d"))));
+            let popped = session.blmpop::<String, String>(1, ["none", "l"], Side::Left).count(5);
+            assert_eq!(popped.wait().unwrap(), Some((text("l"), vec![text("b"), text("c")])));
+
+            let popped = session.bzpopmin::<String, String>(["none", "z"], 1).wait().unwrap();
+            assert_eq!(popped, Some((text("z"), text("a"), 1.0)));
+            let popped = session.bzpopmax::<String, String>("z", 1).wait().unwrap();
+            assert_eq!(popped, Some((text("z"), text("d"), 4.0)));
+            let popped = session.bzmpop::<String, String>(1, "z", Extreme::Min).count(5);
+            let members = vec![(text("b"), 2.5), (text("c"), 3.0)];
+            assert_eq!(popped.wait().unwrap(), Some((text("z"), members)));
+
+            let soon = 0.01;
+            let none: Option<(String, String)> = session.blpop("none", soon).wait().unwrap();
+            assert_eq!(none, None);
+            assert_eq!(session.brpop::<String, i64>("none", soon).wait().unwrap(), None);
+            let popped = session.blmpop::<String, i64>(soon, "none", Side::Right);
+            assert_eq!(popped.wait().unwrap(), None);
+            assert_eq!(session.bzpopmin::<String, i64>("none", soon).wait().unwrap(), None);
+            assert_eq!(session.bzpopmax::<String, i64>("none", soon).wait().unwrap(), None);
+            let popped = session.bzmpop::<String, i64>(soon, "none", Extreme::Max);
+            assert_eq!(popped.wait().unwrap(), None);
+
+            // An element of another type than the caller wants is an error.
+            rpush("words", "no number").on(client).wait().unwrap();
+            let error = session.blpop::<String, i64>("words", 1).wait().unwrap_err();
+            assert_eq!(error.kind(), brisk::Kind::UnexpectedReply);
+        }
     });
 }
 
@@ -315,15 +358,11 @@ fn sorted_sets() {
         assert_eq!(db.same("ZINTERCARD 2 z y LIMIT 1", || zintercard(["z", "y"]).limit(1)), 1);
         assert_eq!(db.same("ZDIFF 2 z y", || zdiff::<String>(["z", "y"])), ["b"]);
         assert_eq!(db.same("ZRANGESTORE d z 0 0 REV", || zrangestore("d", "z", 0, 0).rev()), 1);
-        let popped = db.same("ZMPOP 1 y MIN COUNT 2", || {
-            zmpop::<(String, Scores)>("y", Extreme::Min).count(2)
-        });
+        let popped = db
+            .same("ZMPOP 1 y MIN COUNT 2", || zmpop::<String, String>("y", Extreme::Min).count(2));
         assert_eq!(popped, Some((text("y"), vec![(text("a"), 1.0)])));
-        assert_eq!(db.same("ZPOPMAX z", || zpopmax::<(String, f64)>("z")), [(text("a"), 10.5)]);
-        assert_eq!(
-            db.same("ZPOPMIN z 3", || zpopmin::<(String, f64)>("z").count(3)),
-            [(text("b"), 2.5)]
-        );
+        assert_eq!(db.same("ZPOPMAX z", || zpopmax::<String>("z")), [(text("a"), 10.5)]);
+        assert_eq!(db.same("ZPOPMIN z 3", || zpopmin::<String>("z").count(3)), [(text("b"), 2.5)]);
         assert_eq!(db.same("ZRANDMEMBER z", || zrandmember::<String>("z")), None);
         let random = db.same("ZRANDMEMBER d 2 WITHSCORES", || {
             zrandmember::<(String, f64)>("d").count(2).with_scores()
@@ -332,8 +371,11 @@ fn sorted_sets() {
         let found = db.same("ZSCAN d 0", || zscan::<(String, f64)>("d", 0));
         assert_eq!(found, (0, vec![(text("a"), 10.5)]));
         assert_eq!(db.same("ZREMRANGEBYSCORE d 0 99", || zremrangebyscore("d", 0, 99)), 1);
-        has_words("BZMPOP 1.5 1 z MAX COUNT 2", &bzmpop::<Value>(1.5, "z", Extreme::Max).count(2));
-        has_words("BZPOPMIN a b 2", &bzpopmin::<(String, String, f64)>(["a", "b"], 2));
+        has_words(
+            "BZMPOP 1.5 1 z MAX COUNT 2",
+            &bzmpop::<String, Value>(1.5, "z", Extreme::Max).count(2),
+        );
+        has_words("BZPOPMIN a b 2", &bzpopmin::<String, String>(["a", "b"], 2));
     });
 }
 

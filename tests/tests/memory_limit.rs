@@ -2,7 +2,8 @@
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that goes wrong")]
 
 use brisk_testkit::reply::Reply;
-use brisk_testkit::{Conn, Launch, assert_reply};
+use brisk_testkit::server::subject_is_redis;
+use brisk_testkit::{Conn, Launch, assert_reply, wait_until};
 use std::time::Duration;
 
 const MIB: u64 = 1024 * 1024;
@@ -76,4 +77,49 @@ fn nobody_makes_room_for_what_is_about_to_be_freed() {
         assert_eq!(refused, 0, "{delete}: {:?}", replies.last());
         assert_reply!(conn, "FLUSHALL", "OK");
     }
+}
+
+/// Several clients that do not read refer to the same bytes.
+#[test]
+fn a_value_that_only_unread_replies_refer_to_evicts_no_key() {
+    const BIG: usize = 64 << 20;
+    const KEYS: usize = 100;
+    if subject_is_redis() {
+        return; // It counts replies as data.
+    }
+    let server = Launch::subject().start();
+    let mut conn = server.connect();
+    for replace in ["SET big small", "DEL big", "COPY key:1 big REPLACE"] {
+        assert_reply!(conn, "CONFIG SET maxmemory 0", "OK");
+        assert_reply!(conn, "FLUSHALL", "OK");
+        for number in 0..KEYS {
+            assert_reply!(conn, &format!("SET key:{number} value"), "OK");
+        }
+        let value = "x".repeat(BIG);
+        assert_reply!(conn, &format!("SET big {value}"), "OK");
+        let mut readers = server.connections::<3>();
+        readers.iter_mut().for_each(|reader| reader.send("GET big"));
+        wait_until("all replies are queued", || {
+            let list = conn.cmd("CLIENT LIST").text();
+            let omem = |line: &str| {
+                let field = line.split(" omem=").nth(1).unwrap().split(' ').next().unwrap();
+                field.parse::<usize>().unwrap()
+            };
+            list.lines().filter(|line| omem(line) > BIG / 2).count() == readers.len()
+        });
+        limit(&mut conn, "allkeys-random", 2 * MIB);
+        conn.cmd(replace);
+        // What was sent of the old value is free, which makes less room than the new value takes.
+        assert_reply!(conn, &format!("SET other {}", "y".repeat(BIG / 4)), "OK");
+        for number in 0..KEYS {
+            assert_reply!(conn, &format!("EXISTS key:{number}"), "(integer) 1");
+        }
+        assert_eq!(conn.info("evicted_keys"), "0", "{replace}");
+        for reader in &mut readers {
+            assert_eq!(reader.reply().text().len(), BIG, "{replace}");
+        }
+    }
+    wait_until("no output is unread", || {
+        conn.info("mem_not_counted_for_evict").parse::<u64>().unwrap() < MIB
+    });
 }

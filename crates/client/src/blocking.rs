@@ -93,18 +93,18 @@ mod tests {
 
     #[test]
     fn each_command_that_waits_says_how_long() {
-        assert_eq!(millis(blpop::<()>("k", 1.5).request()), Some(1500));
-        assert_eq!(millis(blpop::<()>("k", 0).request()), Some(0));
+        assert_eq!(millis(blpop::<(), ()>("k", 1.5).request()), Some(1500));
+        assert_eq!(millis(blpop::<(), ()>("k", 0).request()), Some(0));
         assert_eq!(
-            millis(blmpop::<()>(2, ["BLOCK", "k"], types::Side::Left).request()),
+            millis(blmpop::<(), ()>(2, ["BLOCK", "k"], types::Side::Left).request()),
             Some(2000)
         );
         assert_eq!(millis(wait(1, 250).request()), Some(250));
         assert_eq!(millis(waitaof(1, 0, 250).request()), Some(250));
         assert_eq!(millis(xread_block::<()>(70, "k", "$").count(3).request()), Some(70));
         assert_eq!(millis(xread::<()>(["BLOCK", "5"], ["0", "0"]).request()), None);
-        assert_eq!(millis(blpop::<()>("k", "soon").request()), None);
-        assert_eq!(millis(blpop::<()>("k", -1).request()), None);
+        assert_eq!(millis(blpop::<(), ()>("k", "soon").request()), None);
+        assert_eq!(millis(blpop::<(), ()>("k", -1).request()), None);
         assert_eq!(millis(get::<()>("k").request()), None);
         let mut raw = Request::named("bzpopmin");
         raw.args(["k", "3"]);
@@ -121,7 +121,7 @@ mod tests {
     #[test]
     fn several_wait_one_after_the_other() {
         let margin = Some(Duration::from_secs(3));
-        let ask = |seconds: u32| blpop::<()>("k", seconds).into_request();
+        let ask = |seconds: u32| blpop::<(), ()>("k", seconds).into_request();
         let sum = limit(&[ask(1), get::<()>("k").into_request(), ask(2)], margin);
         assert_eq!(sum, Some(Waits::For(Duration::from_secs(6))));
         assert_eq!(limit(&[ask(1), ask(0)], margin), Some(Waits::ForEver));

@@ -426,10 +426,10 @@ fn a_blocking_command_at_a_server_that_stands_still_ends_when_its_time_and_the_c
     run(async {
         let db = Client::builder(&link.address()).lanes(Lanes::Pool(1));
         let db = db.timeout(Duration::from_millis(200)).connect().await.unwrap();
-        let nothing = commands::blpop::<(String, String)>("q", 0.1).on(&db).await.unwrap();
+        let nothing = commands::blpop::<String, String>("q", 0.1).on(&db).await.unwrap();
         assert_eq!(nothing, None);
         link.stall(Direction::ToClient, true);
-        let late = commands::blpop::<(String, String)>("q", 0.1).on(&db);
+        let late = commands::blpop::<String, String>("q", 0.1).on(&db);
         let late = tokio::time::timeout(Duration::from_secs(30), late).await;
         let error = late.expect("an end").unwrap_err();
         assert!(error.maybe_applied(), "{error}");

@@ -30,7 +30,7 @@ fn a_command_that_waits_may_take_as_long_as_it_tells_the_server() {
             let db = db.connect().await.unwrap();
             let session = db.session().await.unwrap();
             // Longer than a command of the client may take.
-            assert_eq!(session.blpop::<(String, String)>("none", 0.6).await.unwrap(), None);
+            assert_eq!(session.blpop::<String, String>("none", 0.6).await.unwrap(), None);
             assert_eq!(session.wait(1, 600).await.unwrap(), 0);
             let none: Option<()> = session.xread_block(600, "none", "$").await.unwrap();
             assert_eq!(none, None);
@@ -51,7 +51,7 @@ fn a_server_that_does_not_answer_even_then_is_given_up() {
         let session = db.session().await.unwrap();
         session.ping().await.unwrap();
         link.swallow(Direction::ToClient, true);
-        let error = session.blpop::<(String, String)>("none", 0.2).await.unwrap_err();
+        let error = session.blpop::<String, String>("none", 0.2).await.unwrap_err();
         assert_eq!(error.kind(), Kind::Timeout(Phase::Sent));
         assert!(error.maybe_applied());
         // Its connection is good for nothing any more, and it says so.
@@ -99,8 +99,7 @@ fn sessions_end_with_their_client() {
             let db = Client::connect(&server.address()).await.unwrap();
             let (session, waits) = (db.session().await.unwrap(), db.session().await.unwrap());
             session.ping().await.unwrap();
-            let waits =
-                tokio::spawn(async move { waits.blpop::<(String, String)>("none", 0).await });
+            let waits = tokio::spawn(async move { waits.blpop::<String, String>("none", 0).await });
             wait_until("it to wait", || server.info("blocked_clients") == "1");
             db.bulk().set("large", 1).await.unwrap();
             db.clone().close();
@@ -133,7 +132,7 @@ fn a_program_without_a_runtime_has_all_of_it() {
         session.select(2).wait().unwrap();
         session.set("k", 1).wait().unwrap();
         assert_eq!(db.get::<i64>("k").wait().unwrap(), None);
-        assert_eq!(session.blpop::<(String, String)>("none", 0.05).wait().unwrap(), None);
+        assert_eq!(session.blpop::<String, String>("none", 0.05).wait().unwrap(), None);
 
         let sum: i64 = brisk::wait(ADD.run(&db, ["n"], [5])).unwrap();
         assert_eq!(sum, 5);

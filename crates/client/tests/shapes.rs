@@ -164,7 +164,7 @@ fn a_session_has_its_connection_for_itself() {
             assert_eq!(command::<Option<String>>(&["GET", "k"]).on(&db).await.unwrap(), None);
             // It may wait, and nobody else does.
             let waits =
-                tokio::spawn(async move { session.blpop::<(String, String)>("queue", 20).await });
+                tokio::spawn(async move { session.blpop::<String, String>("queue", 20).await });
             wait_until("it to wait", || server.info("blocked_clients") == "1");
             command::<i64>(&["RPUSH", "queue", "no"]).on(&db).await.unwrap();
             let other = db.session().await.unwrap();

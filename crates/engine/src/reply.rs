@@ -9,9 +9,10 @@ use crate::base::number::Digits;
 use crate::types::string::{SHARED_MIN, StrRef};
 use brisk_resp::Protocol;
 use brisk_resp::reply::encode;
+use brisk_structures::chunk::ChunkBytes;
 use brisk_structures::chunked::ChunkedBytes;
 use brisk_structures::listpack::Item;
-use std::ops::Range;
+use std::ops::{Deref, Range};
 use std::sync::Arc;
 
 /// What a handler left to do.
@@ -64,11 +65,31 @@ impl ReplyStream {
     }
 }
 
+/// Bytes that are sent from where they lie.
+#[derive(Debug)]
+pub enum ReplyBytes {
+    /// Of a value. [`brisk_structures::chunk`] counts their memory once the value is gone.
+    Chunk(Arc<ChunkBytes>),
+    /// Created for the reply.
+    Own(Arc<Vec<u8>>),
+}
+
+impl Deref for ReplyBytes {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        match self {
+            ReplyBytes::Chunk(bytes) => bytes,
+            ReplyBytes::Own(bytes) => bytes,
+        }
+    }
+}
+
 /// Bytes of a large value that belong before `bytes[at]`.
 #[derive(Debug)]
 struct SharedPart {
     at: usize,
-    data: Arc<Vec<u8>>,
+    data: ReplyBytes,
     range: Range<usize>,
 }
 
@@ -135,7 +156,7 @@ impl ReplyBuffer {
     }
 
     /// Appends bytes without copying them.
-    fn push_shared(&mut self, data: Arc<Vec<u8>>, range: Range<usize>) {
+    fn push_shared(&mut self, data: ReplyBytes, range: Range<usize>) {
         self.shared_bytes += range.len();
         self.shared.push(SharedPart { at: self.bytes.len(), data, range });
     }
@@ -145,7 +166,7 @@ impl ReplyBuffer {
         if self.shared.is_empty() && self.bytes.len() >= SHARED_MIN {
             let data = Arc::new(std::mem::take(&mut self.bytes));
             let range = 0..data.len();
-            self.push_shared(data, range);
+            self.push_shared(ReplyBytes::Own(data), range);
         }
     }
 
@@ -167,7 +188,7 @@ impl ReplyBuffer {
     pub fn drain(
         &mut self,
         mut bytes: impl FnMut(&[u8]),
-        mut shared: impl FnMut(Arc<Vec<u8>>, Range<usize>),
+        mut shared: impl FnMut(ReplyBytes, Range<usize>),
     ) {
         let mut sent = 0;
         for part in self.shared.drain(..) {
@@ -318,7 +339,7 @@ impl<'a> Reply<'a> {
     pub fn bulk_shared(&mut self, data: Arc<Vec<u8>>) -> Outcome {
         let range = 0..data.len();
         self.bulk_head(range.len());
-        self.buffer.push_shared(data, range);
+        self.buffer.push_shared(ReplyBytes::Own(data), range);
         self.buffer.bytes.extend_from_slice(b"\r\n");
         Outcome::Replied
     }
@@ -332,7 +353,7 @@ impl<'a> Reply<'a> {
             data.pieces(range).for_each(|piece| self.buffer.bytes.extend_from_slice(piece));
         } else {
             for (chunk, part) in data.parts(range) {
-                self.buffer.push_shared(Arc::clone(chunk), part);
+                self.buffer.push_shared(ReplyBytes::Chunk(chunk.lend()), part);
             }
         }
         self.buffer.bytes.extend_from_slice(b"\r\n");

@@ -2,7 +2,7 @@
 
 use brisk_config::Config;
 use brisk_reactor::unread_bytes;
-use brisk_structures::{alloc, reclaim};
+use brisk_structures::{alloc, chunk, reclaim};
 use rustix::thread;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -26,7 +26,7 @@ pub fn above(max: u64, unread_max: u64) -> u64 {
         return 0;
     }
     let passing = alloc::bytes_set_aside().saturating_add(reclaim::pending_bytes() as u64);
-    let passing = passing.saturating_add(unread_bytes().min(unread_max));
+    let passing = passing.saturating_add(unread().min(unread_max));
     used.saturating_sub(passing).saturating_sub(max)
 }
 
@@ -42,7 +42,12 @@ pub fn output_total_limit(config: &Config) -> u64 {
 /// Bytes that are used and do not count in [`above`], apart from those that this thread is about to
 /// free: output that clients have not read, and memory that is set aside. O(threads).
 pub fn not_counted_for_eviction(unread_max: u64) -> u64 {
-    alloc::bytes_set_aside().saturating_add(unread_bytes().min(unread_max))
+    alloc::bytes_set_aside().saturating_add(unread().min(unread_max))
+}
+
+/// Output that clients have not read: buffers, and chunks of values that the keyspace has given up. O(threads).
+fn unread() -> u64 {
+    unread_bytes().saturating_add(chunk::orphaned_bytes())
 }
 
 /// Bytes of memory the process has resident, asked from the kernel; 0 if it does not tell.

@@ -56,6 +56,8 @@ pub struct Control {
     pub(crate) counters: Counters,
     pub(crate) wake: WakeState,
     pub(crate) pace: Pace,
+    /// Some listener may rest.
+    rests: bool,
     lingering: BinaryHeap<Reverse<(Instant, u64)>>,
     pool: Vec<Vec<u8>>,
     pool_bytes: usize,
@@ -73,6 +75,7 @@ impl Control {
             counters: Counters::default(),
             wake: WakeState::new()?,
             pace: Pace::default(),
+            rests: false,
             lingering: BinaryHeap::new(),
             pool: Vec::new(),
             pool_bytes: 0,
@@ -315,6 +318,7 @@ impl Control {
     }
 
     /// Takes an emptied buffer back for the next output.
+    #[inline]
     pub(crate) fn recycle(&mut self, buffer: Vec<u8>) {
         debug_assert!(buffer.is_empty());
         let capacity = buffer.capacity();
@@ -366,13 +370,14 @@ impl Control {
 
     /// Dooms connections whose linger time is over and wakes rested listeners; returns those
     /// listeners.
+    #[inline]
     pub(crate) fn expire(&mut self) -> Vec<u32> {
+        if self.lingering.is_empty() && !self.rests { Vec::new() } else { self.expire_due() }
+    }
+
+    #[cold]
+    fn expire_due(&mut self) -> Vec<u32> {
         let mut rested = Vec::new();
-        if self.lingering.is_empty()
-            && self.listeners.iter().flatten().all(|l| l.rests_until.is_none())
-        {
-            return rested;
-        }
         let now = Instant::now();
         while let Some(&Reverse((deadline, word))) = self.lingering.peek()
             && deadline <= now
@@ -388,11 +393,18 @@ impl Control {
                 rested.push(index);
             }
         }
+        self.rests = self.listeners.iter().flatten().any(|l| l.rests_until.is_some());
         rested
     }
 
     /// The time until something here is due.
+    #[inline]
     pub(crate) fn next_due(&self) -> Option<Duration> {
+        if self.lingering.is_empty() && !self.rests { None } else { self.earliest_due() }
+    }
+
+    #[cold]
+    fn earliest_due(&self) -> Option<Duration> {
         let linger = self.lingering.peek().map(|Reverse((deadline, _))| *deadline);
         let listeners = self.listeners.iter().flatten().filter_map(|l| l.rests_until);
         let due = listeners.chain(linger).min()?;
@@ -453,6 +465,7 @@ impl Control {
         self.counters.accept_errors += 1;
         if let Some(Some(listening)) = self.listeners.get_mut(index as usize) {
             listening.rests_until = Some(Instant::now() + ACCEPT_REST);
+            self.rests = true;
         }
         handler.accept_failed(self, index as usize, error);
     }

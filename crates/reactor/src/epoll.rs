@@ -164,10 +164,7 @@ impl Backend for Epoll {
         if let Some(time) = io.gathering(since, timeout) {
             io.pace.sleep(time);
         }
-        // Rounded up: to wake too early would only mean to wait again.
-        let timeout_ms = timeout.map_or(-1, |timeout| {
-            i32::try_from(timeout.as_nanos().div_ceil(1_000_000)).unwrap_or(i32::MAX)
-        });
+        let timeout_ms = timeout.map_or(-1, timeout_ms);
         self.count = sys::epoll_wait(self.epoll.as_fd(), &mut self.events, timeout_ms)?;
         io.counters.waits += 1;
         io.counters.events += self.count as u64;
@@ -216,6 +213,13 @@ impl Backend for Epoll {
             io.doom(token, CloseReason::Broken(error.raw_os_error().unwrap_or(0)));
         }
     }
+}
+
+/// A timeout of `epoll_wait`. It is rounded up: to wake too early would only mean to wait again.
+fn timeout_ms(timeout: Duration) -> i32 {
+    let ms = timeout.as_secs().saturating_mul(1000);
+    let ms = ms.saturating_add(u64::from(timeout.subsec_nanos().div_ceil(1_000_000)));
+    i32::try_from(ms).unwrap_or(i32::MAX)
 }
 
 fn interest(connection: &Connection) -> u32 {

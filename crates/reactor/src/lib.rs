@@ -55,7 +55,7 @@ pub use counters::Counters;
 pub use crash::{report_crashes, set_crash_reports};
 pub use handler::{Accept, Close, CloseReason, Handler};
 pub use listen::{ListenError, Listener, PeerAddr, Stopper, TcpOptions, probe_tcp};
-pub use output::{Output, SHARED_BYTES_MIN, Segments, Shared};
+pub use output::{CountedBytes, Output, SHARED_BYTES_MIN, Segments, Shared};
 pub use process::{Forked, fork_alone, ignore_idle_signals};
 pub use reactor::{BackendChoice, Config, Reactor};
 pub use sys::{CpuOf, CpuTimes, cpu_times, page_bytes};

@@ -16,7 +16,8 @@
 //! buffer, and is freed piece by piece as it is sent.
 //!
 //! The memory counts as unread ([`crate::unread_bytes`]): all buffers but small ones, and shared
-//! segments once [`Output::count_orphans`] has found that this output alone holds them.
+//! segments once [`Output::count_orphans`] has found that this output alone holds them. The owner of
+//! [`Shared::Counted`] bytes counts those itself, which is exact if several outputs refer to them.
 //!
 //! Invariants (`check` verifies each)
 //!  1. `sent <= bytes.len()`, and the `at`s ascend (equal ones allowed) between `sent` and
@@ -27,6 +28,7 @@
 
 use crate::unread::{Count, OutputBytes, UNCOUNTED_BYTES_MAX};
 use std::collections::VecDeque;
+use std::fmt::Debug;
 use std::io::IoSlice;
 use std::ops::Range;
 use std::sync::Arc;
@@ -40,6 +42,12 @@ const CHUNK_BYTES: usize = 64 * 1024;
 /// Bytes that are appended together share one buffer up to this size.
 const ONE_BUFFER_MAX: usize = 4 * CHUNK_BYTES;
 
+/// Bytes whose owner knows when only outputs refer to them any more. Their address must not change while
+/// shared.
+pub trait CountedBytes: AsRef<[u8]> + Debug + Send + Sync {}
+
+impl<T: AsRef<[u8]> + Debug + Send + Sync> CountedBytes for T {}
+
 /// Bytes owned elsewhere that can be sent without a copy. They must not change while shared, which
 /// `Arc` ensures.
 #[derive(Clone, Debug)]
@@ -47,6 +55,8 @@ pub enum Shared {
     Vec(Arc<Vec<u8>>),
     Boxed(Arc<Box<[u8]>>),
     Slice(Arc<[u8]>),
+    /// Their owner counts their memory once only outputs refer to them.
+    Counted(Arc<dyn CountedBytes>),
     /// Created for sending only.
     Output(Arc<OutputBytes>),
     Static(&'static [u8]),
@@ -60,18 +70,20 @@ impl Shared {
             Shared::Vec(bytes) => bytes,
             Shared::Boxed(bytes) => bytes,
             Shared::Slice(bytes) => bytes,
+            Shared::Counted(bytes) => (**bytes).as_ref(),
             Shared::Output(bytes) => bytes,
             Shared::Static(bytes) => bytes,
         }
     }
 
-    /// Whether this is the last reference to bytes that were created for another purpose.
+    /// Whether this is the last reference to bytes that were created for another purpose and that nothing
+    /// else counts.
     fn is_orphan(&self) -> bool {
         match self {
             Shared::Vec(bytes) => Arc::strong_count(bytes) == 1,
             Shared::Boxed(bytes) => Arc::strong_count(bytes) == 1,
             Shared::Slice(bytes) => Arc::strong_count(bytes) == 1,
-            Shared::Output(_) | Shared::Static(_) => false,
+            Shared::Counted(_) | Shared::Output(_) | Shared::Static(_) => false,
         }
     }
 }
@@ -167,8 +179,7 @@ impl Output {
         }
     }
 
-    /// Counts shared segments that now only this output holds: values that were replaced in the
-    /// keyspace since they were queued. O(segments).
+    /// Counts shared segments that now only this output holds. O(segments).
     pub(crate) fn count_orphans(&mut self) {
         for placed in self.shared.iter_mut().filter(|placed| placed.data.is_orphan()) {
             placed.count.set(placed.data.as_slice().len());
@@ -316,12 +327,20 @@ impl Output {
     }
 
     /// Notes that the first `n` bytes were sent and drops what they held.
-    pub(crate) fn consume(&mut self, mut n: usize) {
+    #[inline]
+    pub(crate) fn consume(&mut self, n: usize) {
         debug_assert!(n <= self.len(), "no more can be sent than was queued");
-        if self.shared.is_empty() {
+        if !self.shared.is_empty() {
+            self.consume_pieces(n);
+        } else if self.sent + n == self.bytes.len() {
+            self.bytes.clear();
+            self.sent = 0;
+        } else {
             self.sent += n;
-            n = 0;
         }
+    }
+
+    fn consume_pieces(&mut self, mut n: usize) {
         while n > 0 {
             let until_shared = self.shared.front().map_or(self.bytes.len(), |next| next.at);
             let copied = n.min(until_shared.saturating_sub(self.sent));
@@ -345,6 +364,7 @@ impl Output {
     }
 
     /// Gives the empty buffer away, so that an idle connection holds none.
+    #[inline]
     pub(crate) fn take_buffer(&mut self) -> Vec<u8> {
         self.clear();
         // A ring of segment places grows with the greatest reply; idle connections do not keep it.

@@ -222,6 +222,9 @@ pub(crate) fn settle_touched<B: Backend, H: Handler>(
     io: &mut Control,
     handler: &mut H,
 ) {
+    if io.touched.is_empty() {
+        return;
+    }
     let mut touched = std::mem::take(&mut io.touched);
     for index in touched.drain(..) {
         // Those settled right after their own event are still listed.

@@ -27,35 +27,46 @@ const GROWN_BYTES_MIN: usize = MEMORY_BYTES_MAX / 64;
 
 /// When garbage is collected.
 pub(crate) struct Collector {
-    /// When so much is in use.
-    from: Cell<usize>,
+    /// Between two scripts, when so much is in use.
+    between: Cell<usize>,
+    /// Within a script, when so much is in use. Only a collection between two scripts raises `between`: most of
+    /// what is in use within a script is garbage once it has ended.
+    within: Cell<usize>,
 }
 
 impl Collector {
     pub(crate) fn new() -> Collector {
-        Collector { from: Cell::new(COLLECTED_BYTES_MIN) }
+        Collector {
+            between: Cell::new(COLLECTED_BYTES_MIN),
+            within: Cell::new(COLLECTED_BYTES_MIN),
+        }
     }
 
     /// Whether it is worth while between two scripts.
     pub(crate) fn is_due(&self, lua: &Lua) -> bool {
-        lua.used_memory() >= self.from.get()
+        lua.used_memory() >= self.between.get()
     }
 
     /// A script has failed for want of memory: what is garbage must not make the next one fail.
     pub(crate) fn hasten(&self) {
-        self.from.set(0);
+        self.between.set(0);
     }
 
     /// Within a script, which waits for it: only where the machine's collector
     /// could begin too late.
     pub(crate) fn make_room(&self, lua: &Lua) {
-        if lua.used_memory() >= self.from.get().max(MEMORY_BYTES_MAX / 2) {
-            self.collect(lua);
+        if lua.used_memory() >= self.within.get().max(MEMORY_BYTES_MAX / 2) {
+            self.collect_within(lua);
         }
     }
 
-    /// Frees what nothing refers to any more. O(memory)
+    /// Frees what nothing refers to any more, between two scripts. O(memory)
     pub(crate) fn collect(&self, lua: &Lua) {
+        self.collect_within(lua);
+        self.between.set(self.within.get());
+    }
+
+    fn collect_within(&self, lua: &Lua) {
         // A value that was handed over may have exceeded the bound:
         // collecting takes a little memory too.
         let unbounded = Unbounded::begin(lua);
@@ -64,7 +75,7 @@ impl Collector {
         let used = lua.used_memory();
         // When it has doubled, but before the bound would be reached.
         let more = used.min(MEMORY_BYTES_MAX.saturating_sub(used) / 2).max(GROWN_BYTES_MIN);
-        self.from.set(COLLECTED_BYTES_MIN.max(used + more));
+        self.within.set(COLLECTED_BYTES_MIN.max(used + more));
     }
 }
 

@@ -20,12 +20,13 @@
 //!  2. All branches but the last have `BRANCH_CHUNKS` chunks; the last has at least one.
 //!  3. `len` is the sum of the chunks' lengths.
 //!
-//! Memory beyond the content: 40 bytes a chunk, and the spare room of the last one, which is at
+//! Memory beyond the content: 56 bytes a chunk, and the spare room of the last one, which is at
 //! most as large as what that holds.
 
+use crate::chunk::Chunk;
 use crate::shared::Shared;
 use std::ops::Range;
-use std::sync::{Arc, LazyLock};
+use std::sync::LazyLock;
 
 /// Bytes of a chunk: what a change copies at most per clone, about 5 µs, and what one piece of a
 /// send refers to. An allocator's size class, so nothing is lost to rounding. Small in tests, so
@@ -35,13 +36,10 @@ pub const CHUNK_BYTES: usize = if cfg!(test) { 16 } else { 64 * 1024 };
 /// Chunks of a branch, at most.
 const BRANCH_CHUNKS: usize = if cfg!(test) { 4 } else { 128 };
 
-/// One chunk. Replies that are being sent hold chunks, too.
-pub type Chunk = Arc<Vec<u8>>;
-
 type Branch = Vec<Chunk>;
 
 /// Zeros that nobody has written over yet.
-static ZEROS: LazyLock<Chunk> = LazyLock::new(|| Arc::new(vec![0; CHUNK_BYTES]));
+static ZEROS: LazyLock<Chunk> = LazyLock::new(|| Chunk::new(vec![0; CHUNK_BYTES]));
 
 /// A byte string of any length. A clone shares all chunks until one side changes them.
 #[derive(Debug, Clone, Default)]
@@ -73,7 +71,7 @@ impl ChunkedBytes {
             let mut chunk = Vec::with_capacity(range.len());
             write(range.clone(), &mut chunk);
             assert_eq!(chunk.len(), range.len(), "a chunk has the bytes of its range");
-            root.push(Arc::new(chunk));
+            root.push(Chunk::new(chunk));
         }
         ChunkedBytes(Shared::new(root))
     }
@@ -158,13 +156,13 @@ impl ChunkedBytes {
         let root = Shared::make_mut(&mut self.0);
         let rest = bytes.split_at(root.room().min(bytes.len()));
         if !rest.0.is_empty() {
-            let last = Arc::make_mut(root.chunk_mut(root.len - 1));
+            let last = root.chunk_mut(root.len - 1).make_mut();
             reserve(last, rest.0.len());
             last.extend_from_slice(rest.0);
             root.len += rest.0.len();
         }
         for piece in rest.1.chunks(CHUNK_BYTES) {
-            root.push(Arc::new(piece.to_vec()));
+            root.push(Chunk::new(piece.to_vec()));
         }
     }
 
@@ -177,15 +175,15 @@ impl ChunkedBytes {
         let root = Shared::make_mut(&mut self.0);
         let fill = root.room().min(len - root.len);
         if fill > 0 {
-            let last = Arc::make_mut(root.chunk_mut(root.len - 1));
+            let last = root.chunk_mut(root.len - 1).make_mut();
             reserve(last, fill);
             last.resize(last.len() + fill, 0);
             root.len += fill;
         }
         while root.len < len {
             root.push(match len - root.len {
-                CHUNK_BYTES.. => Arc::clone(&ZEROS),
-                rest => Arc::new(vec![0; rest]),
+                CHUNK_BYTES.. => ZEROS.clone(),
+                rest => Chunk::new(vec![0; rest]),
             });
         }
     }
@@ -198,7 +196,7 @@ impl ChunkedBytes {
     pub fn chunk_mut(&mut self, at: usize) -> (&mut [u8], usize) {
         assert!(at < self.len(), "byte {at} of a string of {} bytes", self.len());
         let root = Shared::make_mut(&mut self.0);
-        let chunk = Arc::make_mut(root.chunk_mut(at));
+        let chunk = root.chunk_mut(at).make_mut();
         (chunk, at - at % CHUNK_BYTES)
     }
 
@@ -225,9 +223,9 @@ impl ChunkedBytes {
             self.0.branches.iter().map(|branch| {
                 counters + size_of::<Branch>() + branch.capacity() * size_of::<Chunk>()
             });
-        let own = |chunk: &&Chunk| !Arc::ptr_eq(chunk, &ZEROS);
+        let own = |chunk: &&Chunk| !Chunk::ptr_eq(chunk, &ZEROS);
         let chunks = self.0.branches.iter().flat_map(|branch| branch.iter()).filter(own);
-        let chunks = chunks.map(|chunk| counters + size_of::<Vec<u8>>() + chunk.capacity());
+        let chunks = chunks.map(|chunk| Chunk::OVERHEAD_BYTES + chunk.capacity());
         let root = counters + size_of::<Root>() + self.0.branches.capacity() * size_of::<usize>();
         root + branches.sum::<usize>() + chunks.sum::<usize>()
     }
@@ -378,7 +376,7 @@ mod tests {
         let copied: Vec<usize> = (0..20)
             .filter(|number| {
                 let at = number * CHUNK_BYTES;
-                !Arc::ptr_eq(one.chunk_of(at).unwrap().0, other.chunk_of(at).unwrap().0)
+                !Chunk::ptr_eq(one.chunk_of(at).unwrap().0, other.chunk_of(at).unwrap().0)
             })
             .collect();
         assert_eq!(copied, [5]);
@@ -391,10 +389,10 @@ mod tests {
         string.extend_to(1000 * CHUNK_BYTES + 1);
         string.chunk_mut(0).0[0] = 1;
         string.check();
-        let own = string.parts(0..string.len()).filter(|(chunk, _)| !Arc::ptr_eq(chunk, &ZEROS));
+        let own = string.parts(0..string.len()).filter(|(chunk, _)| !Chunk::ptr_eq(chunk, &ZEROS));
         assert_eq!(own.count(), 2);
         let written = ChunkedBytes::from(&string.to_vec()[..]);
-        let own_bytes = CHUNK_BYTES + 2 * size_of::<usize>() + size_of::<Vec<u8>>();
+        let own_bytes = CHUNK_BYTES + Chunk::OVERHEAD_BYTES;
         assert!(string.allocated_bytes() + 999 * own_bytes <= written.allocated_bytes());
         assert_eq!(string.byte(CHUNK_BYTES), Some(0));
         assert_eq!(string.pieces(0..string.len()).flatten().filter(|byte| **byte == 1).count(), 1);

@@ -10,7 +10,7 @@
 //! | [`prefetch`] | asks for cache lines that will be read soon |
 //! | [`reclaim`] | frees replaced bucket arrays once no prefetch can still read them |
 //! | [`intset`] | a sorted array of integers: small sets of numbers |
-//! | [`chunked`] | long byte strings in shared chunks |
+//! | [`chunked`], [`chunk`] | long byte strings in shared chunks; one of them, and who refers to it |
 //! | [`growing`] | bytes that arrive in pieces, never copied as they grow |
 //! | [`bits`], [`hyperloglog`] | what bitmaps and cardinality estimators do to byte strings |
 //! | [`alloc`] | counts what the global allocator hands out |
@@ -29,6 +29,7 @@
 
 pub mod alloc;
 pub mod bits;
+pub mod chunk;
 pub mod chunked;
 pub mod crc16;
 pub mod decimal;

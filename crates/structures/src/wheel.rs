@@ -113,8 +113,12 @@ impl<T> Wheel<T> {
 
     /// When to call `advance` next: not later than the earliest deadline, earlier by less than the
     /// span of its slot. `None` without timers. O(levels).
+    #[inline]
     #[must_use]
     pub fn next_ms(&self) -> Option<u64> {
+        if self.is_empty() {
+            return None;
+        }
         self.earliest().map(|(_, begin_ms)| begin_ms)
     }
 

@@ -387,7 +387,22 @@ impl Server {
         Conn::try_tcp(&self.address())
             .or_else(|_| Conn::try_unix(&self.unix_socket()))
             .and_then(|mut conn| conn.try_cmd("PING"))
-            .is_ok_and(|reply| while_loading || !reply.to_string().starts_with("(error) LOADING"))
+            .is_ok_and(|reply| {
+                let reply = reply.to_string();
+                // A server that asks for a password does not say that it is loading.
+                let hides_loading =
+                    reply.starts_with("(error) NOAUTH") && !self.is_ready_by_its_log();
+                while_loading || !(reply.starts_with("(error) LOADING") || hides_loading)
+            })
+    }
+
+    /// Whether the server has logged since its last start that it is ready; also if it logs elsewhere, or loads
+    /// nothing since it is a sentinel.
+    fn is_ready_by_its_log(&self) -> bool {
+        let log = self.log();
+        let since_start = log.rsplit("just started").next().unwrap_or_default();
+        let ready = ["Ready to accept connections", "Running mode=sentinel"];
+        !log.contains("just started") || ready.iter().any(|line| since_start.contains(line))
     }
 
     /// The value of a field of INFO (all sections); panics if there is no such field.

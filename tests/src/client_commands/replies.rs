@@ -1,7 +1,7 @@
 //! What the reply of each command is made into: the one fact about a command that its row does not say.
 //!
 //! What people usually do not look at has a type of its own, so that it need not be told; what they read is a
-//! `T` of theirs.
+//! `T` of theirs, and where a reply also names the key, that is a `K` of theirs.
 
 /// Types, and the functions whose replies have them.
 pub(super) const REPLIES: &[(&str, &str)] = &[
@@ -55,10 +55,14 @@ pub(super) const REPLIES: &[(&str, &str)] = &[
     // What people read: nothing, or a value of theirs.
     (
         "Option<T>",
-        "acl_getuser blmove blmpop blpop brpop brpoplpush bzmpop bzpopmax bzpopmin client_getname dump get \
-         getdel getex getset hget hrandfield lindex lmove lmpop lpop randomkey rpop rpoplpush spop \
-         srandmember zmpop zrandmember",
+        "acl_getuser blmove brpoplpush client_getname dump get getdel getex getset hget hrandfield lindex \
+         lmove lpop randomkey rpop rpoplpush spop srandmember zrandmember",
     ),
+    // The key that had something, and what was taken from it: an element, or members with their scores.
+    ("Option<(K, T)>", "blpop brpop"),
+    ("Option<(K, Vec<T>)>", "blmpop lmpop"),
+    ("Option<(K, T, f64)>", "bzpopmax bzpopmin"),
+    ("Option<(K, Vec<(T, f64)>)>", "bzmpop zmpop"),
     (
         "Vec<T>",
         "acl_cat acl_list acl_log acl_users cluster_getkeysinslot cluster_links cluster_replicas \
@@ -66,9 +70,10 @@ pub(super) const REPLIES: &[(&str, &str)] = &[
          command_list function_list georadius georadius_ro georadiusbymember georadiusbymember_ro geosearch \
          hkeys hvals keys latency_history latency_latest lrange module_list pubsub_channels \
          pubsub_shardchannels slowlog_get sort sort_ro xclaim xinfo_consumers xinfo_groups xpending_range \
-         xrange xrevrange zdiff zinter zpopmax zpopmin zrange zrangebylex zrangebyscore zrevrange \
+         xrange xrevrange zdiff zinter zrange zrangebylex zrangebyscore zrevrange \
          zrevrangebylex zrevrangebyscore zunion",
     ),
+    ("Vec<(T, f64)>", "zpopmax zpopmin"),
     ("Vec<Option<T>>", "geohash hgetdel hgetex hmget mget"),
     ("Vec<bool>", "script_exists smismember"),
     (
@@ -134,10 +139,14 @@ pub(super) const NOTES: &[(&str, &str)] = &[
     ("zrange", "Members; pairs of member and score if these are asked for."),
     ("zpopmin", "Pairs of member and score."),
     ("zpopmax", "Pairs of member and score."),
-    ("blpop", "The key, and the element."),
-    ("brpop", "The key, and the element."),
-    ("bzpopmin", "The key, the member, and its score."),
-    ("bzpopmax", "The key, the member, and its score."),
+    ("blpop", "The key and the element; none after the timeout."),
+    ("brpop", "The key and the element; none after the timeout."),
+    ("blmpop", "The key and the elements; none after the timeout."),
+    ("lmpop", "The key and the elements; none if all lists are empty."),
+    ("bzpopmin", "The key, the member and its score; none after the timeout."),
+    ("bzpopmax", "The key, the member and its score; none after the timeout."),
+    ("bzmpop", "The key and pairs of member and score; none after the timeout."),
+    ("zmpop", "The key and pairs of member and score; none if all sorted sets are empty."),
     ("migrate", "`OK`, or `NOKEY` if there was no key."),
     (
         "xread",

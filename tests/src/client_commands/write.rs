@@ -81,7 +81,11 @@ fn statement(piece: &Piece) -> String {
 
 impl Call<'_> {
     fn generics(&self) -> &'static str {
-        if self.is_generic() { "<T>" } else { "" }
+        match (self.reply.contains('K'), self.is_generic()) {
+            (true, _) => "<K, T>",
+            (false, true) => "<T>",
+            (false, false) => "",
+        }
     }
 
     fn is_generic(&self) -> bool {
@@ -114,9 +118,10 @@ impl Call<'_> {
     /// A function of nobody's command.
     pub(super) fn write_function(&self, out: &mut String) {
         let mut about = self.about();
-        let errors = match self.is_generic() {
-            true => "Errors: the server's; `UnexpectedReply` if `T` does not fit.",
-            false => "Errors: the server's.",
+        let errors = match self.generics() {
+            "" => "Errors: the server's.",
+            "<T>" => "Errors: the server's; `UnexpectedReply` if `T` does not fit.",
+            _ => "Errors: the server's; `UnexpectedReply` if `K` or `T` does not fit.",
         };
         let complexity = sentence(self.spec.complexity);
         about.push(format!("{complexity} Since Redis {}. {errors}", self.spec.since));

@@ -32,20 +32,21 @@ pub fn blmove<T>(
     Command::typed(request)
 }
 
-/// Takes elements from an end of the first list that is there, and waits for one.
+/// Takes elements from an end of the first list that is there, and waits for one. The key and the elements;
+/// none after the timeout.
 ///
 /// `BLMPOP timeout numkeys key … <LEFT | RIGHT> [COUNT count]`
 ///
 /// O(N+M) where N is the number of provided keys and M is the number of elements returned. Since Redis 7.0.0.
-/// Errors: the server's; `UnexpectedReply` if `T` does not fit.
+/// Errors: the server's; `UnexpectedReply` if `K` or `T` does not fit.
 ///
 /// It may wait, and what is behind it on the connection with it: it is no method of
 /// [`Client`](crate::Client), whose connections are shared.
-pub fn blmpop<T>(
+pub fn blmpop<K, T>(
     timeout: impl ToArg,
     keys: impl ToArgs,
     side: types::Side,
-) -> Command<(), Option<T>, options::Blmpop> {
+) -> Command<(), Option<(K, Vec<T>)>, options::Blmpop> {
     let mut request = Request::new("BLMPOP", BLOCKS);
     request.arg(timeout);
     request.arg(keys.count());
@@ -54,32 +55,34 @@ pub fn blmpop<T>(
     Command::typed(request)
 }
 
-/// Takes the first element of a list, and waits for one if there is none. The key, and the element.
+/// Takes the first element of a list, and waits for one if there is none. The key and the element; none after
+/// the timeout.
 ///
 /// `BLPOP key … timeout`
 ///
 /// O(N) where N is the number of provided keys. Since Redis 2.0.0. Errors: the server's; `UnexpectedReply` if
-/// `T` does not fit.
+/// `K` or `T` does not fit.
 ///
 /// It may wait, and what is behind it on the connection with it: it is no method of
 /// [`Client`](crate::Client), whose connections are shared.
-pub fn blpop<T>(keys: impl ToArgs, timeout: impl ToArg) -> Command<(), Option<T>> {
+pub fn blpop<K, T>(keys: impl ToArgs, timeout: impl ToArg) -> Command<(), Option<(K, T)>> {
     let mut request = Request::new("BLPOP", BLOCKS);
     request.keys(keys);
     request.arg(timeout);
     Command::typed(request)
 }
 
-/// Takes the last element of a list, and waits for one if there is none. The key, and the element.
+/// Takes the last element of a list, and waits for one if there is none. The key and the element; none after
+/// the timeout.
 ///
 /// `BRPOP key … timeout`
 ///
 /// O(N) where N is the number of provided keys. Since Redis 2.0.0. Errors: the server's; `UnexpectedReply` if
-/// `T` does not fit.
+/// `K` or `T` does not fit.
 ///
 /// It may wait, and what is behind it on the connection with it: it is no method of
 /// [`Client`](crate::Client), whose connections are shared.
-pub fn brpop<T>(keys: impl ToArgs, timeout: impl ToArg) -> Command<(), Option<T>> {
+pub fn brpop<K, T>(keys: impl ToArgs, timeout: impl ToArg) -> Command<(), Option<(K, T)>> {
     let mut request = Request::new("BRPOP", BLOCKS);
     request.keys(keys);
     request.arg(timeout);
@@ -169,13 +172,17 @@ pub fn lmove<T>(
     Command::typed(request)
 }
 
-/// Takes elements from an end of the first list that is there.
+/// Takes elements from an end of the first list that is there. The key and the elements; none if all lists
+/// are empty.
 ///
 /// `LMPOP numkeys key … <LEFT | RIGHT> [COUNT count]`
 ///
 /// O(N+M) in the numbers of keys and of elements returned. Since Redis 7.0.0. Errors: the server's;
-/// `UnexpectedReply` if `T` does not fit.
-pub fn lmpop<T>(keys: impl ToArgs, side: types::Side) -> Command<(), Option<T>, options::Lmpop> {
+/// `UnexpectedReply` if `K` or `T` does not fit.
+pub fn lmpop<K, T>(
+    keys: impl ToArgs,
+    side: types::Side,
+) -> Command<(), Option<(K, Vec<T>)>, options::Lmpop> {
     let mut request = Request::new("LMPOP", PLAIN);
     request.arg(keys.count());
     request.keys(keys);

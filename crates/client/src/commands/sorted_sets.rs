@@ -8,21 +8,22 @@ use crate::command::Command;
 use crate::commands::{options, types};
 use crate::request::Request;
 
-/// Takes members out of the first sorted set that is there, and waits for one.
+/// Takes members out of the first sorted set that is there, and waits for one. The key and pairs of member
+/// and score; none after the timeout.
 ///
 /// `BZMPOP timeout numkeys key … <MIN | MAX> [COUNT count]`
 ///
 /// O(K) + O(M*log(N)) where K is the number of provided keys, N being the number of elements in the sorted
 /// set, and M being the number of elements popped. Since Redis 7.0.0. Errors: the server's; `UnexpectedReply`
-/// if `T` does not fit.
+/// if `K` or `T` does not fit.
 ///
 /// It may wait, and what is behind it on the connection with it: it is no method of
 /// [`Client`](crate::Client), whose connections are shared.
-pub fn bzmpop<T>(
+pub fn bzmpop<K, T>(
     timeout: impl ToArg,
     keys: impl ToArgs,
     side: types::Extreme,
-) -> Command<(), Option<T>, options::Bzmpop> {
+) -> Command<(), Option<(K, Vec<(T, f64)>)>, options::Bzmpop> {
     let mut request = Request::new("BZMPOP", BLOCKS);
     request.arg(timeout);
     request.arg(keys.count());
@@ -31,34 +32,34 @@ pub fn bzmpop<T>(
     Command::typed(request)
 }
 
-/// Takes out the member with the highest score, and waits for one if there is none. The key, the member, and
-/// its score.
+/// Takes out the member with the highest score, and waits for one if there is none. The key, the member and
+/// its score; none after the timeout.
 ///
 /// `BZPOPMAX key … timeout`
 ///
 /// O(log(N)) with N being the number of elements in the sorted set. Since Redis 5.0.0. Errors: the server's;
-/// `UnexpectedReply` if `T` does not fit.
+/// `UnexpectedReply` if `K` or `T` does not fit.
 ///
 /// It may wait, and what is behind it on the connection with it: it is no method of
 /// [`Client`](crate::Client), whose connections are shared.
-pub fn bzpopmax<T>(keys: impl ToArgs, timeout: impl ToArg) -> Command<(), Option<T>> {
+pub fn bzpopmax<K, T>(keys: impl ToArgs, timeout: impl ToArg) -> Command<(), Option<(K, T, f64)>> {
     let mut request = Request::new("BZPOPMAX", BLOCKS);
     request.keys(keys);
     request.arg(timeout);
     Command::typed(request)
 }
 
-/// Takes out the member with the lowest score, and waits for one if there is none. The key, the member, and
-/// its score.
+/// Takes out the member with the lowest score, and waits for one if there is none. The key, the member and
+/// its score; none after the timeout.
 ///
 /// `BZPOPMIN key … timeout`
 ///
 /// O(log(N)) with N being the number of elements in the sorted set. Since Redis 5.0.0. Errors: the server's;
-/// `UnexpectedReply` if `T` does not fit.
+/// `UnexpectedReply` if `K` or `T` does not fit.
 ///
 /// It may wait, and what is behind it on the connection with it: it is no method of
 /// [`Client`](crate::Client), whose connections are shared.
-pub fn bzpopmin<T>(keys: impl ToArgs, timeout: impl ToArg) -> Command<(), Option<T>> {
+pub fn bzpopmin<K, T>(keys: impl ToArgs, timeout: impl ToArg) -> Command<(), Option<(K, T, f64)>> {
     let mut request = Request::new("BZPOPMIN", BLOCKS);
     request.keys(keys);
     request.arg(timeout);
@@ -193,12 +194,16 @@ pub fn zlexcount(key: impl ToArg, min: impl ToArg, max: impl ToArg) -> Command<(
     Command::typed(request)
 }
 
-/// Takes members out of the first of several sorted sets that has any.
+/// Takes members out of the first of several sorted sets that has any. The key and pairs of member and score;
+/// none if all sorted sets are empty.
 ///
 /// `ZMPOP numkeys key … <MIN | MAX> [COUNT count]`
 ///
-/// O(K). Since Redis 7.0.0. Errors: the server's; `UnexpectedReply` if `T` does not fit.
-pub fn zmpop<T>(keys: impl ToArgs, side: types::Extreme) -> Command<(), Option<T>, options::Zmpop> {
+/// O(K). Since Redis 7.0.0. Errors: the server's; `UnexpectedReply` if `K` or `T` does not fit.
+pub fn zmpop<K, T>(
+    keys: impl ToArgs,
+    side: types::Extreme,
+) -> Command<(), Option<(K, Vec<(T, f64)>)>, options::Zmpop> {
     let mut request = Request::new("ZMPOP", PLAIN);
     request.arg(keys.count());
     request.keys(keys);
@@ -223,7 +228,7 @@ pub fn zmscore(key: impl ToArg, members: impl ToArgs) -> Command<(), Vec<Option<
 /// `ZPOPMAX key [count]`
 ///
 /// O(log(N)*M). Since Redis 5.0.0. Errors: the server's; `UnexpectedReply` if `T` does not fit.
-pub fn zpopmax<T>(key: impl ToArg) -> Command<(), Vec<T>, options::Zpopmax> {
+pub fn zpopmax<T>(key: impl ToArg) -> Command<(), Vec<(T, f64)>, options::Zpopmax> {
     let mut request = Request::new("ZPOPMAX", PLAIN);
     request.key(key);
     Command::typed(request)
@@ -234,7 +239,7 @@ pub fn zpopmax<T>(key: impl ToArg) -> Command<(), Vec<T>, options::Zpopmax> {
 /// `ZPOPMIN key [count]`
 ///
 /// O(log(N)*M). Since Redis 5.0.0. Errors: the server's; `UnexpectedReply` if `T` does not fit.
-pub fn zpopmin<T>(key: impl ToArg) -> Command<(), Vec<T>, options::Zpopmin> {
+pub fn zpopmin<T>(key: impl ToArg) -> Command<(), Vec<(T, f64)>, options::Zpopmin> {
     let mut request = Request::new("ZPOPMIN", PLAIN);
     request.key(key);
     Command::typed(request)

@@ -74,9 +74,9 @@ async fn sessions_keep_what_they_are(db: Client, key: String) -> Result<()> {
 
 async fn sessions_wait_for_others(db: Client, key: String) -> Result<()> {
     let session = db.session().await?;
-    let none = session.blpop::<(String, String)>(format!("{key}:none"), 0.02).await?;
+    let none = session.blpop::<String, String>(format!("{key}:none"), 0.02).await?;
     assert_eq!(none, None);
-    let popped = session.blpop::<(String, String)>(&key, 20);
+    let popped = session.blpop::<String, String>(&key, 20);
     let (popped, pushed) = tokio::try_join!(popped, db.rpush(&key, "x"))?;
     assert!(pushed <= 1);
     assert_eq!(popped, Some((key, "x".to_owned())));

@@ -56,7 +56,7 @@ fn commands_listeners_and_sessions_work_in_both_protocols() {
                 db.set("large", &large).await.unwrap();
                 assert_eq!(db.get("large").await.unwrap(), Some(large));
                 let session = db.session().await.unwrap();
-                assert_eq!(session.blpop::<(String, String)>("none", 0.01).await.unwrap(), None);
+                assert_eq!(session.blpop::<String, String>("none", 0.01).await.unwrap(), None);
                 let mut news = db.subscriber().await.unwrap();
                 news.subscribe(["news"]).await.unwrap();
                 db.publish("news", "heard").await.unwrap();

@@ -34,39 +34,15 @@ fn minutes(now: UnixMs) -> u32 {
     ((now.0 / 60_000) & 0xffff) as u32
 }
 
-impl Keyspace {
-    /// Resets the access clocks of all keys, since the clocks of another kind of policy have another
-    /// meaning: if the low bits of a time in seconds were read as a counter, keys would be evicted
-    /// first, or never. Each key counts as new (LFU) or as just used. O(keys); all workers except the
-    /// caller's are quiesced.
-    pub fn restart_clocks(&self, is_lfu: bool, now: UnixMs) {
-        let clock = match is_lfu {
-            true => minutes(now) << 8 | LFU_NEW,
-            false => recency_clock(now),
-        };
-        for db in self.databases() {
-            let Some(database) = self.database_if_used(db) else { continue };
-            for slot in (0..SLOTS as u16).map(SlotId::new).map(|id| database.slot(id)) {
-                if slot.is_empty() {
-                    continue;
-                }
-                // No other worker holds it while all are quiesced.
-                if let Some(guard) = slot.try_lock() {
-                    guard.table().for_each_prefetched(|entry| entry.set_clock(clock));
-                }
-            }
-        }
-    }
+/// The clock of a key that counts as new under an LFU policy.
+pub(super) fn new_frequency_clock(now: UnixMs) -> u32 {
+    minutes(now) << 8 | LFU_NEW
 }
 
 /// The clock of a new or overwritten key.
 #[inline]
 pub(crate) fn initial_clock(env: &Env) -> u32 {
-    if env.settings.eviction.is_lfu() {
-        minutes(env.now()) << 8 | LFU_NEW
-    } else {
-        env.recency.get()
-    }
+    if env.settings.eviction.is_lfu() { new_frequency_clock(env.now()) } else { env.recency.get() }
 }
 
 /// Notes an access.
@@ -84,7 +60,8 @@ pub(crate) fn touch(env: &Env, entry: &Entry) {
 
 #[cold]
 fn touch_frequency(env: &Env, entry: &Entry) {
-    if env.touch.get() {
+    // Until all clocks are restarted, this one may be a time.
+    if env.touch.get() && !env.tally.restarts_clocks() {
         let frequency = Frequency::of(env);
         entry.set_clock(frequency.touched(entry.clock(), || env.random.borrow_mut().unit()));
     }
@@ -152,7 +129,8 @@ impl Touches {
             }
             false => Clock::Recency(env.recency.get()),
         };
-        Touches { clock: env.touch.get().then(clock) }
+        let counts = env.touch.get() && !env.tally.restarts_clocks();
+        Touches { clock: counts.then(clock) }
     }
 
     /// Notes an access.
@@ -169,13 +147,21 @@ impl Touches {
     }
 }
 
-/// The frequency counter of a clock under LFU, decayed to now: what OBJECT FREQ shows.
+/// The frequency counter of a clock under LFU, decayed to now: what OBJECT FREQ shows. That of a new key
+/// while clocks are restarted.
 pub fn frequency(env: &Env, clock: u32) -> u32 {
+    if env.tally.restarts_clocks() {
+        return LFU_NEW;
+    }
     Frequency::of(env).counter(clock)
 }
 
-/// Milliseconds since the last access by a recency clock: what OBJECT IDLETIME shows, in ms.
+/// Milliseconds since the last access by a recency clock: what OBJECT IDLETIME shows, in ms. 0 while clocks
+/// are restarted.
 pub fn idle_ms(env: &Env, clock: u32) -> u64 {
+    if env.tally.restarts_clocks() {
+        return 0;
+    }
     u64::from(env.recency.get().wrapping_sub(clock) & CLOCK_MAX) * 1000
 }
 

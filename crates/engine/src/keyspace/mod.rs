@@ -21,10 +21,12 @@
 //! | `collections`, `fields` | how commands change values with elements; deadlines of fields |
 //! | `cut` | snapshots beside commands |
 //! | `expire`, `evict`, `hidden` | removing what is past, or when memory is short; what stays |
+//! | `clocks` | restarting access clocks when the kind of eviction policy changes |
 //! | `draw`, `prefetch`, `tally` | random keys; prefetching in values; counters |
 //! | `interest`, `waiting`, `watching`, `tracking` | who waits for, watches, caches keys |
 //! | `freeze`, `observed` | slots that keep writers off or count changes, for long commands |
 
+mod clocks;
 mod collections;
 mod cut;
 mod draw;
@@ -48,6 +50,7 @@ mod waiting;
 mod watching;
 
 use brisk_structures::poison::EvenPoisoned;
+pub use clocks::ClockWalker;
 pub use cut::{Cut, CutOptions, CutWalker, Walked};
 pub(crate) use cut::{Output, notes};
 pub(crate) use draw::Spread;
@@ -139,6 +142,7 @@ pub struct Keyspace {
     tracking: Tracking,
     cuts: cut::Cuts,
     own_deadlines: own::OwnDeadlines,
+    clocks: Arc<clocks::ClockRestart>,
 }
 
 impl Keyspace {
@@ -158,6 +162,7 @@ impl Keyspace {
             tracking: Tracking::new(),
             cuts: cut::Cuts::default(),
             own_deadlines: own::OwnDeadlines::default(),
+            clocks: Arc::default(),
         }
     }
 
@@ -208,7 +213,7 @@ impl Keyspace {
 
     /// A new tally for a thread that will change the keyspace. It is summed for ever after.
     pub fn tally(&self) -> Arc<Tally> {
-        let tally = Arc::new(Tally::new(self.databases.len()));
+        let tally = Arc::new(Tally::new(self.databases.len(), Arc::clone(&self.clocks)));
         self.tallies.lock().even_poisoned().push(Arc::clone(&tally));
         tally
     }

@@ -1,6 +1,7 @@
 //! Counters that cost nothing to keep: each thread adds to its own, a reader sums them. (I1)
 
 use super::DbIndex;
+use super::clocks::ClockRestart;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
@@ -32,6 +33,8 @@ pub struct Tally {
     pub evicted: Count,
     /// Slot sweeps that stopped because their time was up.
     pub expire_time_cap_reached: Count,
+    /// The keyspace's, for code that sees an entry and not the keyspace.
+    clocks: Arc<ClockRestart>,
 }
 
 /// One thread's share of a database's figures.
@@ -53,7 +56,7 @@ impl DatabaseTally {
 }
 
 impl Tally {
-    pub(super) fn new(databases: usize) -> Tally {
+    pub(super) fn new(databases: usize, clocks: Arc<ClockRestart>) -> Tally {
         Tally {
             databases: (0..databases).map(|_| DatabaseTally::default()).collect(),
             hits: Count::default(),
@@ -62,7 +65,14 @@ impl Tally {
             expired_fields: Count::default(),
             evicted: Count::default(),
             expire_time_cap_reached: Count::default(),
+            clocks,
         }
+    }
+
+    /// Whether the keyspace's access clocks may have the meaning of a former policy.
+    #[inline]
+    pub(super) fn restarts_clocks(&self) -> bool {
+        self.clocks.is_in_progress()
     }
 
     /// Counts events from zero again. The owner must not be counting meanwhile.

@@ -59,6 +59,17 @@ impl Deref for Bytes {
     }
 }
 
+impl Bytes {
+    /// Bytes of memory taken.
+    #[inline]
+    pub(super) fn capacity(&self) -> usize {
+        match self {
+            Bytes::Short(bytes) => bytes.capacity(),
+            Bytes::Long(bytes) => bytes.memory(),
+        }
+    }
+}
+
 impl Input {
     /// Whether nothing waits.
     #[inline]
@@ -75,10 +86,7 @@ impl Input {
     /// Bytes of memory taken.
     #[inline]
     pub fn capacity(&self) -> usize {
-        match &self.bytes {
-            Bytes::Short(bytes) => bytes.capacity(),
-            Bytes::Long(bytes) => bytes.memory(),
-        }
+        self.bytes.capacity()
     }
 
     /// The request at the end lacks so many bytes, as far as it tells; 0 if it does not tell.

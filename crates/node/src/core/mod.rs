@@ -30,6 +30,7 @@ pub mod shutdown;
 
 use crate::clients::{ClientRecord, flag};
 use crate::core::background::Timed;
+use crate::core::input::Bytes;
 use crate::core::mailbox::{Delivery, Message};
 use crate::core::pause::Paused;
 use crate::core::quiesce::Quiesced;
@@ -556,7 +557,17 @@ impl Core {
     /// Whether a client has more output than `client-output-buffer-limit` lets its class have, at once
     /// or for so long: `unsent` bytes, and what is held back for it. Of a replica counts what it was not
     /// sent of the stream, wherever that is.
-    pub fn exceeds_output_limit(&self, session: &mut Session, mut unsent: u64) -> bool {
+    #[inline]
+    pub fn exceeds_output_limit(&self, session: &mut Session, unsent: u64) -> bool {
+        if session.replica.is_none() && unsent + session.held.len() as u64 <= UNCOUNTED_OUTPUT_BYTES
+        {
+            session.over_soft_limit_since = None;
+            return false;
+        }
+        self.exceeds_limit_of_class(session, unsent)
+    }
+
+    fn exceeds_limit_of_class(&self, session: &mut Session, mut unsent: u64) -> bool {
         let class = class_of(session);
         let mut hard_bytes = self.config.clients.output_limits[class as usize].hard_bytes;
         if let Some(replica) = session.replica.as_mut().filter(|replica| replica.follows()) {
@@ -605,6 +616,14 @@ impl Core {
         // The stream is weighed once for all replicas.
         let stream = session.replica.as_ref().map_or(0, |replica| replica.stream_unsent as usize);
         let bytes = session.memory(output.saturating_sub(stream));
+        let input = session.input_memory() as u64;
+        if bytes != session.weight || input != session.input_weight {
+            self.change_weight(session, bytes, input);
+        }
+    }
+
+    #[cold]
+    fn change_weight(&self, session: &mut Session, bytes: u64, input: u64) {
         if bytes != session.weight {
             let grows = bytes > session.weight;
             session.weight = bytes;
@@ -613,7 +632,6 @@ impl Core {
                 self.evict_clients();
             }
         }
-        let input = session.input_memory() as u64;
         if input != session.input_weight {
             let grows = input > session.input_weight;
             session.input_weight = input;
@@ -624,12 +642,12 @@ impl Core {
         }
     }
 
-    /// Called before a session executes a request that has arrived in parts. Its client uses the most memory now,
-    /// since the arguments exist a second time, as values, while the request is executed. As in Redis, a client
-    /// above the limit is closed before the request is executed.
+    /// Called before a session executes whole requests in `input` that have arrived in parts. Its client uses the
+    /// most memory now, since the arguments exist a second time, as values, while the requests are executed. As in
+    /// Redis, a client above the limit is closed before the requests are executed.
     #[cold]
-    pub fn weigh_before_execution(&self, output: usize, session: &mut Session) {
-        let bytes = session.memory(output) + session.input.len() as u64;
+    pub fn weigh_before_execution(&self, output: usize, input: &Bytes, session: &mut Session) {
+        let bytes = session.memory(output) + (input.capacity() + input.len()) as u64;
         session.weight = bytes;
         self.shared.clients.weights.weigh(&session.record, bytes);
         self.evict_clients();
@@ -678,15 +696,21 @@ impl Core {
     }
 
     /// Publishes how much output a session has: `unsent` bytes, and what is held back for it.
+    #[inline]
     pub fn publish_output(&self, unsent: usize, session: &mut Session) {
         let output = (unsent + session.unlogged.len() + session.held.len()) as i64;
         if output != session.counted_output {
-            let change = output - session.counted_output;
-            self.stats().output_bytes.fetch_add(change, Ordering::Relaxed);
-            session.counted_output = output;
-            session.record.output_bytes.store(output as u64, Ordering::Relaxed);
-            self.note_buffers(0, output as u64, self.env.now().0 / 1000);
+            self.change_output(session, output);
         }
+    }
+
+    #[cold]
+    fn change_output(&self, session: &mut Session, output: i64) {
+        let change = output - session.counted_output;
+        self.stats().output_bytes.fetch_add(change, Ordering::Relaxed);
+        session.counted_output = output;
+        session.record.output_bytes.store(output as u64, Ordering::Relaxed);
+        self.note_buffers(0, output as u64, self.env.now().0 / 1000);
     }
 
     /// Unread output at which a monitor is closed: the hard limit of ordinary clients, as in Redis, or

@@ -28,7 +28,8 @@ use std::rc::Rc;
 
 /// With more than this in use behind a script, compiled ones are to be forgotten.
 const FULL_BYTES: usize = MEMORY_BYTES_MAX / 4;
-/// Steps (calls, returns, turns of loops) between two questions to the host.
+/// Steps of Rust code that works for a script between two questions to the host. Steps of the script
+/// itself (calls, returns, turns of loops) are counted in Luau: `LUA51_STEPS` in `.cargo/config.toml`.
 const STEPS_PER_QUESTION: u32 = 64;
 /// The same for what is written meanwhile: long strings are much work and few steps.
 const BYTES_PER_QUESTION: usize = 256 * 1024;
@@ -73,6 +74,9 @@ pub(crate) struct State {
     /// Where it was stopped first, unless that is not known.
     stopped_at: RefCell<Option<Place>>,
     steps: Cell<u32>,
+    /// The next interrupt asks nothing, because a script begins: Luau's count of steps is that of the script
+    /// before, and may end at once.
+    begins: Cell<bool>,
     /// The protocol that the script chose for replies.
     pub(crate) protocol: Cell<Protocol>,
     pub(crate) random: Cell<Random>,
@@ -85,17 +89,30 @@ impl State {
     /// A larger buffer is given back.
     pub(crate) const REPLY_KEPT_MAX: usize = 64 * 1024;
 
-    /// Called by the machine at every step.
-    fn step(&self, lua: &Lua) -> Result<VmState> {
+    /// Called at every step of Rust code that works for the script.
+    fn step(&self, lua: &Lua) -> Result<()> {
         if self.stop.get() {
             return Err(stopped());
         }
         let steps = self.steps.get() + 1;
         if steps < STEPS_PER_QUESTION {
             self.steps.set(steps);
-            return Ok(VmState::Continue);
+            return Ok(());
         }
         self.steps.set(0);
+        self.begins.set(false);
+        self.interrupted(lua).map(|_| ())
+    }
+
+    /// Called by the machine once in some steps of the script, and at every step once the script is
+    /// stopped.
+    fn interrupted(&self, lua: &Lua) -> Result<VmState> {
+        if self.stop.get() {
+            return Err(stopped());
+        }
+        if self.begins.take() {
+            return Ok(VmState::Continue);
+        }
         self.collector.make_room(lua);
         room::bound(lua)?;
         self.ask().inspect_err(|_| self.note_place(lua))?;
@@ -175,7 +192,7 @@ impl Watch {
             self.asked_at.set(written);
             state.steps.set(STEPS_PER_QUESTION);
         }
-        state.step(&self.lua).map(|_| ())
+        state.step(&self.lua)
     }
 }
 
@@ -299,6 +316,7 @@ impl Interpreter {
             | StdLib::STRING
             | StdLib::MATH
             | StdLib::BIT
+            | StdLib::BUFFER
             | StdLib::OS
             | StdLib::DEBUG;
         let lua = Lua::new_with(std, LuaOptions::new())?;
@@ -319,6 +337,7 @@ impl Interpreter {
             stop: Cell::new(false),
             stopped_at: RefCell::default(),
             steps: Cell::new(0),
+            begins: Cell::new(true),
             protocol: Cell::new(Protocol::Resp2),
             random: Cell::default(),
             words: RefCell::default(),
@@ -495,7 +514,7 @@ impl Interpreter {
         self.watched = watched;
         if watched {
             let state = Rc::clone(&self.state);
-            self.lua.set_interrupt(move |lua| state.step(lua));
+            self.lua.set_interrupt(move |lua| state.interrupted(lua));
         } else {
             self.lua.remove_interrupt();
         }
@@ -510,6 +529,7 @@ impl Interpreter {
         state.stop.set(false);
         state.stopped_at.take();
         state.steps.set(0);
+        state.begins.set(true);
         state.protocol.set(Protocol::Resp2);
     }
 
@@ -635,6 +655,7 @@ impl Interpreter {
 
     /// Scripts run in another coroutine from here on.
     fn begin_anew(&mut self) {
+        self.state.begins.set(true);
         // What the old one holds may be all the memory there is.
         let unbounded = Unbounded::begin(&self.lua);
         if let Ok(thread) = waiting(&self.lua, &self.runner) {

@@ -81,10 +81,16 @@ fn usual_calls_take_the_fast_paths() {
         local unpack = fast("cmsgpack", "unpack")
         assert(#unpack("\x93\x01\xa1a\xc0") == 2)
         assert(unpack("\x81\xa1a\xcd\x01\x02").a == 258)
+        local pack = fast("cmsgpack", "pack")
+        assert(pack({ 1, "a", { x = true } }) == "\x93\x01\xa1a\x81\xa1x\xc3")
+        assert(pack(-1.5) == "\xca\xbf\xc0\0\0" and pack(2 ^ 40) == "\xcf\0\0\1\0\0\0\0\0")
         local decode = fast("cjson", "decode")
         assert(decode(' {"a": [1, -2.5, "x", null, true]} ').a[2] == -2.5)
         assert(fast("struct", "pack")(">I4b", 258, -1) == "\0\0\1\2\255")
         assert(select(2, fast("struct", "unpack")("<Hd", string.rep("\0", 10))) == 0)
+        assert(fast("struct", "pack")(">I2c0", 5, "hello") == "\0\5hello")
+        local text, next = fast("struct", "unpack")(">I2c0", "\0\5hello!")
+        assert(text == "hello" and next == 8)
         assert(fast("bit", "band")(-1, 0xffffffff) == -1)
         assert(fast("bit", "tohex")(255) == "000000ff")
         -- Texts that are too long go to the Rust function.
@@ -106,15 +112,16 @@ fn globals_that_a_script_replaces_do_not_change_the_fast_paths() {
     let script = r#"
         local fast = (...).fast
         local equal = rawequal
-        for _, library in { string, math, table, bit32 } do
+        for _, library in { string, math, table, bit32, buffer } do
             for name in library do library[name] = function() return 0 end end
         end
-        for _, name in { "type", "select", "tonumber", "error", "math", "string", "bit32" } do
+        for _, name in { "type", "select", "tonumber", "error", "math", "string", "bit32", "buffer", "getmetatable" } do
             getfenv()[name] = nil
         end
         assert(equal(fast.struct.pack("<fH", 1.5, 3), "\0\0\192\63\3\0"))
         assert(equal(fast.cjson.decode("[1.25]")[1], 1.25))
         assert(equal(fast.cmsgpack.unpack("\xcb\63\248\0\0\0\0\0\0"), 1.5))
+        assert(equal(fast.cmsgpack.pack({ 1, "a", 1.5 }), "\x93\x01\xa1a\xca\63\192\0\0"))
         assert(equal(fast.bit.bxor(5, 3), 6))
     "#;
     lua.load(script).call::<()>(sets).unwrap();

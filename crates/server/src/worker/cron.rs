@@ -7,7 +7,7 @@
 use crate::link::failover;
 use crate::worker::Worker;
 use brisk_engine::keyspace::expire::{Sweeper, Swept};
-use brisk_engine::keyspace::{CutWalker, Walked};
+use brisk_engine::keyspace::{ClockWalker, CutWalker, Walked};
 use brisk_net::tls::HANDSHAKE_MS_MAX;
 use brisk_node::clients::flag;
 use brisk_node::core::session::Stall;
@@ -34,6 +34,8 @@ const EXPIRE_PERIOD_NS: u64 = 100_000_000;
 const WALK_SLICE_NS: u64 = 200_000;
 /// Pause between two slices of a worker that has commands to execute. Without, it goes on at once.
 const WALK_PAUSE_NS: u64 = 1_200_000;
+/// Pause between two slices of the restart of access clocks, which takes a third of the time at most.
+const CLOCK_PAUSE_NS: u64 = 400_000;
 /// Until the next look if others have to do something first.
 const WALK_WAIT_NS: u64 = 5_000_000;
 /// Time between two newlines for a replica that waits for its snapshot.
@@ -61,6 +63,9 @@ pub struct Cron {
     walker: CutWalker,
     /// Commands executed before the last slice of it.
     commands_walked: u64,
+    /// When the restart of access clocks goes on; `None` without one.
+    next_clocks: Option<u64>,
+    clock_walker: ClockWalker,
     /// When the comparison with replicas goes on; `None` without one.
     next_compare: Option<u64>,
     comparer: Comparer,
@@ -128,7 +133,8 @@ impl Cron {
     fn next(&self) -> u64 {
         let timers = self.next_tick.min(self.next_expire).min(self.next_sample);
         let walk = self.next_walk.unwrap_or(u64::MAX);
-        timers.min(walk).min(self.next_compare.unwrap_or(u64::MAX))
+        let clocks = self.next_clocks.unwrap_or(u64::MAX);
+        timers.min(walk).min(clocks).min(self.next_compare.unwrap_or(u64::MAX))
     }
 
     /// Does what is due; how long nothing will be.
@@ -154,6 +160,7 @@ impl Cron {
         }
         if self.samples_server {
             self.compare(worker, now);
+            self.restart_clocks(worker, now);
         }
         if now >= self.next_expire {
             self.expire(worker, now);
@@ -300,6 +307,20 @@ impl Cron {
             Walked::Waits => Some(end + WALK_WAIT_NS),
             Walked::Nothing => None,
         };
+    }
+
+    /// Restarts a part of the access clocks if the kind of eviction policy has changed.
+    fn restart_clocks(&mut self, worker: &Worker, now: u64) {
+        let core = &worker.core;
+        if !core.shared.keyspace.restarts_clocks() || self.next_clocks.is_some_and(|at| now < at) {
+            return;
+        }
+        let clock = core.clock;
+        let begin = clock.ticks();
+        let more = || clock.ns(clock.ticks().wrapping_sub(begin)) < WALK_SLICE_NS;
+        let is_complete = self.clock_walker.walk(&core.shared.keyspace, &core.env, more);
+        let end = now + clock.ns(clock.ticks().wrapping_sub(begin));
+        self.next_clocks = (!is_complete).then_some(end + CLOCK_PAUSE_NS);
     }
 
     /// Compares a part of what this server and its replicas hold, if that is asked for.

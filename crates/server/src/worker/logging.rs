@@ -40,6 +40,7 @@ impl Worker {
         }
     }
 
+    #[cold]
     fn commit_appended(&mut self, io: &mut Control) {
         let (shared, id) = (self.core.shared, self.core.id);
         if self.core.asks_replicas.take() && shared.replication.feed.replica_count() > 0 {

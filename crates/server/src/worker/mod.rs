@@ -330,7 +330,7 @@ impl Worker {
         if session.stall == stall {
             self.unstall(&mut session);
             if self.write_on(io, &mut session) {
-                self.stall_if_unread(io, &mut session);
+                self.stall_if_unread(io, &mut session, io.unsent(token));
                 if session.stall == Stall::None {
                     self.execute_input(io, &mut session);
                 }

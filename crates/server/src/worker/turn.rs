@@ -9,6 +9,7 @@ use super::{LINGER, Worker, encrypted};
 use brisk_engine::command::Flags;
 use brisk_engine::effect::Hooks;
 use brisk_engine::env::Garbage;
+use brisk_engine::reply::ReplyBytes;
 use brisk_engine::table::Row;
 use brisk_node::clients::flag;
 use brisk_node::core::Core;
@@ -20,7 +21,7 @@ use brisk_node::run::dispatch;
 use brisk_node::run::dispatch::Flow;
 use brisk_node::run::gate;
 use brisk_node::tracking::session;
-use brisk_reactor::{Close, Control, Token};
+use brisk_reactor::{Close, Control, Shared, Token};
 use brisk_resp::Limits;
 use brisk_structures::reclaim::Participant;
 use std::sync::atomic::Ordering;
@@ -34,7 +35,7 @@ const ROUND_NS_MAX: u64 = 4_000_000;
 /// Replies are moved to the connection's output at this size, so that the buffer they are made in
 /// stays in the cache, and small.
 const FLUSH_BYTES: usize = 64 * 1024;
-/// Collected input above this size is counted before it is executed.
+/// Collected input from this size on is counted before a request in it is executed.
 const WEIGHED_INPUT_MIN: usize = 32 * 1024;
 /// Input that a session may hold that is read though it is stalled.
 const LISTENING_INPUT_MAX: usize = 64 * 1024;
@@ -65,11 +66,15 @@ impl Worker {
             session.input.append(bytes);
             // Too much of it is not executed either, though it be whole by now.
             if !self.exceeds_query_limit(session) {
-                if self.core.client_limit != 0 && session.input.len() >= WEIGHED_INPUT_MIN {
+                let bytes = session.input.take();
+                let cut = self.cut(session, &bytes);
+                let is_weighed = self.core.client_limit != 0 && bytes.len() >= WEIGHED_INPUT_MIN;
+                if is_weighed && !self.batch.is_empty() {
                     let output = io.output_memory(session.token);
-                    self.core.weigh_before_execution(output, session);
+                    self.core.weigh_before_execution(output, &bytes, session);
                 }
-                self.execute_input(io, session);
+                let used = self.execute_from(io, session, &bytes, cut);
+                session.input.put_back(bytes, used);
             }
         }
     }
@@ -205,8 +210,8 @@ impl Worker {
         session: &mut Session,
         data: &[u8],
     ) -> Option<usize> {
-        let soft_limit = self.core.soft_limit();
-        let flush_at = soft_limit.min(FLUSH_BYTES);
+        // At most the size at which replies are flushed, which depends on the output of all clients.
+        let mut flush_at = self.core.output_watch_bytes.min(FLUSH_BYTES);
         if self.core.shared.keyspace.tracking().key_count() > 0 {
             self.ask_tracked(session);
         }
@@ -272,17 +277,28 @@ impl Worker {
                 }
             }
             if self.replies.len() >= flush_at {
-                self.flush(io, session);
-                self.core.reply_meter = None;
-                // As much again would exceed it.
-                let unread = session.unread_replies(io.unsent(session.token));
-                if unread + flush_at > soft_limit {
-                    self.stall_for_output(io, session);
+                let soft_limit = self.core.soft_limit();
+                flush_at = soft_limit.min(FLUSH_BYTES);
+                if self.replies.len() >= flush_at && !self.flush_large(io, session, soft_limit) {
                     return Some(request.end);
                 }
             }
         }
         None
+    }
+
+    /// Flushes replies in the middle of a batch. False if the session is stalled, because as much again
+    /// would exceed `soft_limit`.
+    #[cold]
+    fn flush_large(&mut self, io: &mut Control, session: &mut Session, soft_limit: usize) -> bool {
+        self.flush(io, session);
+        self.core.reply_meter = None;
+        let unread = session.unread_replies(io.unsent(session.token));
+        let fits = unread + soft_limit.min(FLUSH_BYTES) <= soft_limit;
+        if !fits {
+            self.stall_for_output(io, session);
+        }
+        fits
     }
 
     /// Looks at what is special about a session before a request that begins at `start`; behind how many of
@@ -398,10 +414,16 @@ impl Worker {
     }
 
     /// Called before and after a session executes: stalls it if its unread replies reach the limit.
-    /// Replies too small to be flushed during a turn are checked only here.
+    /// `unsent` bytes are in the connection's output. Replies too small to be flushed during a turn are
+    /// checked only here.
     #[inline]
-    pub(super) fn stall_if_unread(&mut self, io: &mut Control, session: &mut Session) {
-        let unread = session.unread(io.unsent(session.token));
+    pub(super) fn stall_if_unread(
+        &mut self,
+        io: &mut Control,
+        session: &mut Session,
+        unsent: usize,
+    ) {
+        let unread = session.unread(unsent);
         if session.pushed > unread {
             session.pushed = unread;
         }
@@ -487,7 +509,12 @@ impl Worker {
             let output = std::cell::RefCell::new(output);
             self.replies.drain(
                 |bytes| output.borrow_mut().extend_from_slice(bytes),
-                |data, range| output.borrow_mut().push_shared(data, range),
+                |data, range| match data {
+                    ReplyBytes::Chunk(bytes) => {
+                        output.borrow_mut().push_shared(Shared::Counted(bytes), range);
+                    }
+                    ReplyBytes::Own(bytes) => output.borrow_mut().push_shared(bytes, range),
+                },
             );
         } else {
             output.extend_from_slice(self.replies.bytes());
@@ -502,10 +529,12 @@ impl Worker {
         // What the kernel has not taken by now; the replies of this turn it has not been offered.
         let mut unsent = io.unsent(token);
         self.flush(io, session);
-        self.stall_if_unread(io, session);
+        let mut queued = io.unsent(token);
+        self.stall_if_unread(io, session, queued);
         if session.is_closing() {
             if !session.record.has(flag::CLOSE_ASAP) {
                 close_flushed(io, session);
+                queued = io.unsent(token);
             } else if !self.core.shared.shutdown.is_asked() {
                 // Behind SHUTDOWN it ends with the process, when nobody listens any more.
                 io.close(token, Close::Now);
@@ -516,7 +545,7 @@ impl Worker {
             } else {
                 io.pause_reading(token);
             }
-            unsent = io.unsent(token);
+            unsent = queued;
             let gone = session.finished || io.has_hung_up(token);
             if gone && session.stall.ends_with_the_client() {
                 // The client left while its requests waited for another reason, or ended its stream
@@ -528,15 +557,16 @@ impl Worker {
             figures.query_limit_disconnections.fetch_add(1, Ordering::Relaxed);
             io.close(token, Close::Now);
         }
-        if self.core.exceeds_output_limit(session, queued(io, session) as u64) {
+        let waiting = queued + session.unlogged.len();
+        if self.core.exceeds_output_limit(session, waiting as u64) {
             // As in Redis, what was too much is not sent, nor is anybody else evicted for it.
             session.unlogged.clear();
             io.output(token).clear();
             io.close(token, Close::Now);
             unsent = 0;
-        } else if queued(io, session) >= self.core.output_watch_bytes {
+        } else if waiting >= self.core.output_watch_bytes {
             // Output of this size is counted even before it is offered to the kernel.
-            unsent = io.unsent(token);
+            unsent = queued;
         }
         let memory = if unsent > 0 { io.output_memory(token) } else { 0 };
         self.publish((unsent, memory), session);

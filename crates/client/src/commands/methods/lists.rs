@@ -50,14 +50,15 @@ impl Client {
         commands::lmove(source, destination, from, to).on(self)
     }
 
-    /// Takes elements from an end of the first list that is there.
+    /// Takes elements from an end of the first list that is there. The key and the elements; none if all lists
+    /// are empty.
     ///
     /// `LMPOP numkeys key … <LEFT | RIGHT> [COUNT count]`
-    pub fn lmpop<T>(
+    pub fn lmpop<K, T>(
         &self,
         keys: impl ToArgs,
         side: types::Side,
-    ) -> Command<&Client, Option<T>, options::Lmpop> {
+    ) -> Command<&Client, Option<(K, Vec<T>)>, options::Lmpop> {
         commands::lmpop(keys, side).on(self)
     }
 

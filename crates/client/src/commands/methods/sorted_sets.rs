@@ -103,14 +103,15 @@ impl Client {
         commands::zlexcount(key, min, max).on(self)
     }
 
-    /// Takes members out of the first of several sorted sets that has any.
+    /// Takes members out of the first of several sorted sets that has any. The key and pairs of member and score;
+    /// none if all sorted sets are empty.
     ///
     /// `ZMPOP numkeys key … <MIN | MAX> [COUNT count]`
-    pub fn zmpop<T>(
+    pub fn zmpop<K, T>(
         &self,
         keys: impl ToArgs,
         side: types::Extreme,
-    ) -> Command<&Client, Option<T>, options::Zmpop> {
+    ) -> Command<&Client, Option<(K, Vec<(T, f64)>)>, options::Zmpop> {
         commands::zmpop(keys, side).on(self)
     }
 
@@ -128,14 +129,14 @@ impl Client {
     /// Takes out the members with the highest scores. Pairs of member and score.
     ///
     /// `ZPOPMAX key [count]`
-    pub fn zpopmax<T>(&self, key: impl ToArg) -> Command<&Client, Vec<T>, options::Zpopmax> {
+    pub fn zpopmax<T>(&self, key: impl ToArg) -> Command<&Client, Vec<(T, f64)>, options::Zpopmax> {
         commands::zpopmax(key).on(self)
     }
 
     /// Takes out the members with the lowest scores. Pairs of member and score.
     ///
     /// `ZPOPMIN key [count]`
-    pub fn zpopmin<T>(&self, key: impl ToArg) -> Command<&Client, Vec<T>, options::Zpopmin> {
+    pub fn zpopmin<T>(&self, key: impl ToArg) -> Command<&Client, Vec<(T, f64)>, options::Zpopmin> {
         commands::zpopmin(key).on(self)
     }
 

@@ -24,29 +24,40 @@ impl Session {
         commands::blmove(source, destination, from, to, timeout).on(self)
     }
 
-    /// Takes elements from an end of the first list that is there, and waits for one.
+    /// Takes elements from an end of the first list that is there, and waits for one. The key and the elements;
+    /// none after the timeout.
     ///
     /// `BLMPOP timeout numkeys key … <LEFT | RIGHT> [COUNT count]`
-    pub fn blmpop<T>(
+    pub fn blmpop<K, T>(
         &self,
         timeout: impl ToArg,
         keys: impl ToArgs,
         side: types::Side,
-    ) -> Command<&Session, Option<T>, options::Blmpop> {
+    ) -> Command<&Session, Option<(K, Vec<T>)>, options::Blmpop> {
         commands::blmpop(timeout, keys, side).on(self)
     }
 
-    /// Takes the first element of a list, and waits for one if there is none. The key, and the element.
+    /// Takes the first element of a list, and waits for one if there is none. The key and the element; none after
+    /// the timeout.
     ///
     /// `BLPOP key … timeout`
-    pub fn blpop<T>(&self, keys: impl ToArgs, timeout: impl ToArg) -> Command<&Session, Option<T>> {
+    pub fn blpop<K, T>(
+        &self,
+        keys: impl ToArgs,
+        timeout: impl ToArg,
+    ) -> Command<&Session, Option<(K, T)>> {
         commands::blpop(keys, timeout).on(self)
     }
 
-    /// Takes the last element of a list, and waits for one if there is none. The key, and the element.
+    /// Takes the last element of a list, and waits for one if there is none. The key and the element; none after
+    /// the timeout.
     ///
     /// `BRPOP key … timeout`
-    pub fn brpop<T>(&self, keys: impl ToArgs, timeout: impl ToArg) -> Command<&Session, Option<T>> {
+    pub fn brpop<K, T>(
+        &self,
+        keys: impl ToArgs,
+        timeout: impl ToArg,
+    ) -> Command<&Session, Option<(K, T)>> {
         commands::brpop(keys, timeout).on(self)
     }
 
@@ -90,14 +101,15 @@ impl Session {
         commands::lmove(source, destination, from, to).on(self)
     }
 
-    /// Takes elements from an end of the first list that is there.
+    /// Takes elements from an end of the first list that is there. The key and the elements; none if all lists
+    /// are empty.
     ///
     /// `LMPOP numkeys key … <LEFT | RIGHT> [COUNT count]`
-    pub fn lmpop<T>(
+    pub fn lmpop<K, T>(
         &self,
         keys: impl ToArgs,
         side: types::Side,
-    ) -> Command<&Session, Option<T>, options::Lmpop> {
+    ) -> Command<&Session, Option<(K, Vec<T>)>, options::Lmpop> {
         commands::lmpop(keys, side).on(self)
     }
 

@@ -10,39 +10,40 @@ use crate::session::Session;
 
 /// Commands of the group `sorted-set`.
 impl Session {
-    /// Takes members out of the first sorted set that is there, and waits for one.
+    /// Takes members out of the first sorted set that is there, and waits for one. The key and pairs of member
+    /// and score; none after the timeout.
     ///
     /// `BZMPOP timeout numkeys key … <MIN | MAX> [COUNT count]`
-    pub fn bzmpop<T>(
+    pub fn bzmpop<K, T>(
         &self,
         timeout: impl ToArg,
         keys: impl ToArgs,
         side: types::Extreme,
-    ) -> Command<&Session, Option<T>, options::Bzmpop> {
+    ) -> Command<&Session, Option<(K, Vec<(T, f64)>)>, options::Bzmpop> {
         commands::bzmpop(timeout, keys, side).on(self)
     }
 
-    /// Takes out the member with the highest score, and waits for one if there is none. The key, the member, and
-    /// its score.
+    /// Takes out the member with the highest score, and waits for one if there is none. The key, the member and
+    /// its score; none after the timeout.
     ///
     /// `BZPOPMAX key … timeout`
-    pub fn bzpopmax<T>(
+    pub fn bzpopmax<K, T>(
         &self,
         keys: impl ToArgs,
         timeout: impl ToArg,
-    ) -> Command<&Session, Option<T>> {
+    ) -> Command<&Session, Option<(K, T, f64)>> {
         commands::bzpopmax(keys, timeout).on(self)
     }
 
-    /// Takes out the member with the lowest score, and waits for one if there is none. The key, the member, and
-    /// its score.
+    /// Takes out the member with the lowest score, and waits for one if there is none. The key, the member and
+    /// its score; none after the timeout.
     ///
     /// `BZPOPMIN key … timeout`
-    pub fn bzpopmin<T>(
+    pub fn bzpopmin<K, T>(
         &self,
         keys: impl ToArgs,
         timeout: impl ToArg,
-    ) -> Command<&Session, Option<T>> {
+    ) -> Command<&Session, Option<(K, T, f64)>> {
         commands::bzpopmin(keys, timeout).on(self)
     }
 
@@ -139,14 +140,15 @@ impl Session {
         commands::zlexcount(key, min, max).on(self)
     }
 
-    /// Takes members out of the first of several sorted sets that has any.
+    /// Takes members out of the first of several sorted sets that has any. The key and pairs of member and score;
+    /// none if all sorted sets are empty.
     ///
     /// `ZMPOP numkeys key … <MIN | MAX> [COUNT count]`
-    pub fn zmpop<T>(
+    pub fn zmpop<K, T>(
         &self,
         keys: impl ToArgs,
         side: types::Extreme,
-    ) -> Command<&Session, Option<T>, options::Zmpop> {
+    ) -> Command<&Session, Option<(K, Vec<(T, f64)>)>, options::Zmpop> {
         commands::zmpop(keys, side).on(self)
     }
 
@@ -164,14 +166,20 @@ impl Session {
     /// Takes out the members with the highest scores. Pairs of member and score.
     ///
     /// `ZPOPMAX key [count]`
-    pub fn zpopmax<T>(&self, key: impl ToArg) -> Command<&Session, Vec<T>, options::Zpopmax> {
+    pub fn zpopmax<T>(
+        &self,
+        key: impl ToArg,
+    ) -> Command<&Session, Vec<(T, f64)>, options::Zpopmax> {
         commands::zpopmax(key).on(self)
     }
 
     /// Takes out the members with the lowest scores. Pairs of member and score.
     ///
     /// `ZPOPMIN key [count]`
-    pub fn zpopmin<T>(&self, key: impl ToArg) -> Command<&Session, Vec<T>, options::Zpopmin> {
+    pub fn zpopmin<T>(
+        &self,
+        key: impl ToArg,
+    ) -> Command<&Session, Vec<(T, f64)>, options::Zpopmin> {
         commands::zpopmin(key).on(self)
     }
 

@@ -588,6 +588,13 @@ impl<'a> Keys<'a> {
         true
     }
 
+    /// The walk that restarts access clocks may have passed where the entry goes.
+    fn restart_clock(&self, entry: &Entry) {
+        if self.keyspace.restarts_clocks() {
+            entry.set_clock(initial_clock(self.env));
+        }
+    }
+
     /// Moves a key to another name of the selected database, deadline and all, replacing what is
     /// there. Both keys must be locked and the first must exist.
     pub fn rename(&mut self, from: &Key<'_>, to: &Key<'_>) {
@@ -598,6 +605,7 @@ impl<'a> Keys<'a> {
             discard(self.env, old);
         }
         let entry = self.detach(from).expect("RENAME checked that the key exists");
+        self.restart_clock(&entry);
         self.insert(to, entry.with_key(to.bytes));
         self.notify_event(from, EventClass::GENERIC, "rename_from");
         self.changed(to, EventClass::GENERIC, "rename_to");
@@ -610,6 +618,7 @@ impl<'a> Keys<'a> {
             return;
         }
         let entry = self.detach(key).expect("MOVE checked that the key exists");
+        self.restart_clock(&entry);
         self.in_db(to, |keys| keys.insert(key, entry));
         self.notify_event(key, EventClass::GENERIC, "move_from");
         self.in_db(to, |keys| keys.changed(key, EventClass::GENERIC, "move_to"));

@@ -179,6 +179,7 @@ impl<'a> Keys<'a> {
         if a == b {
             return;
         }
+        self.keyspace.clocks.start_again();
         let (first, second) = (self.keyspace.database(a), self.keyspace.database(b));
         first.forget_empty_words();
         second.forget_empty_words();
@@ -231,6 +232,7 @@ impl Keys<'_> {
     /// has anything to do with the other one. O(slots with keys).
     pub fn adopt(&mut self, other: &Keyspace) {
         self.assert_holds_nothing();
+        self.keyspace.clocks.start_again();
         for db in self.keyspace.databases() {
             let Some(theirs) = other.database_if_used(db) else {
                 self.flush(db);

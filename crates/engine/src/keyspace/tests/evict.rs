@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::env::EvictionPolicy;
-use crate::keyspace::evict::Evictor;
+use crate::keyspace::evict::{self, Evictor};
 
 fn world_with(policy: EvictionPolicy) -> World {
     let mut world = World::new();
@@ -127,4 +127,60 @@ fn scores_of_a_former_policy_are_forgotten() {
     assert_eq!((0..100).filter(|n| world.exists(&name(*n))).count(), persistent);
     world.env.settings.eviction = EvictionPolicy::NoEviction;
     assert!(evictor.evict_one(&world.keyspace, &world.env).is_none());
+}
+
+/// What `of` says about the clock of each key.
+fn clocks<T>(world: &World, of: impl Fn(u32) -> T) -> Vec<T> {
+    let mut found = Vec::new();
+    world.keyspace.each_key(HOME, UnixMs(0), |entry| found.push(of(entry.clock())));
+    found
+}
+
+#[test]
+fn keys_count_as_new_while_clocks_are_restarted_step_by_step_and_count_uses_afterwards() {
+    const KEYS: usize = 3000;
+    let mut world = world_with(EvictionPolicy::AllKeysLru);
+    world.env.set_now(UnixMs(1_700_000_000_000));
+    (0..KEYS).for_each(|n| world.set(&name(n), None));
+    world.env.settings.eviction = EvictionPolicy::AllKeysLfu;
+    world.keyspace.restart_clocks(true);
+    let mut walker = ClockWalker::default();
+    let mut steps = 0;
+    while !walker.walk(&world.keyspace, &world.env, || false) {
+        steps += 1;
+        if steps % 100 == 1 {
+            let uses = clocks(&world, |clock| evict::frequency(&world.env, clock));
+            assert!(uses.len() == KEYS && uses.iter().all(|uses| *uses == 5));
+        }
+        if steps == 1000 {
+            // Keys that the walk has not reached are for a moment where it has been.
+            world.unlocked(|keys| keys.swap(HOME, DbIndex::of(1)));
+            for _ in 0..50 {
+                assert!(!walker.walk(&world.keyspace, &world.env, || false));
+            }
+            world.unlocked(|keys| keys.swap(HOME, DbIndex::of(1)));
+        }
+        let (from, to) = (name(10 + steps), name(KEYS + steps));
+        if world.exists(&from) {
+            world.with(HOME, &[from.as_bytes(), to.as_bytes()], |keys, found| {
+                keys.rename(&found[0], &found[1]);
+            });
+        }
+        (0..10).for_each(|n| world.touch(&name(n)));
+    }
+    assert!(steps > 1000 && !world.keyspace.restarts_clocks());
+    (0..10).for_each(|n| world.touch(&name(n)));
+    let mut uses = clocks(&world, |clock| evict::frequency(&world.env, clock));
+    uses.sort_unstable();
+    assert_eq!(uses, [[5; KEYS - 10].as_slice(), &[6; 10]].concat());
+
+    // A second change before the first restart is complete.
+    world.keyspace.restart_clocks(true);
+    assert!(!walker.walk(&world.keyspace, &world.env, || false));
+    world.env.settings.eviction = EvictionPolicy::AllKeysLru;
+    world.keyspace.restart_clocks(false);
+    assert!(walker.walk(&world.keyspace, &world.env, || true));
+    world.env.set_now(UnixMs(1_700_000_005_000));
+    let idle = clocks(&world, |clock| evict::idle_ms(&world.env, clock));
+    assert!(idle.len() == KEYS && idle.iter().all(|ms| *ms == 5000));
 }

@@ -10,14 +10,26 @@ use brisk_persist::aof::Manifest;
 use brisk_structures::poison::EvenPoisoned;
 use std::io;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 impl<D: Disk> Aof<D> {
-    /// Writes all that is pending, up to the first that fails: that and what is behind it stays pending.
-    pub(super) fn write_items(&self, file: &mut Option<Box<File<D>>>) -> Result<(), Trouble> {
+    /// Writes all that is pending when it begins, up to the first item that fails: that item and all after it
+    /// stay pending. What is pushed meanwhile stays pending, too: otherwise this function would not return while
+    /// others push faster than the disk writes. After `until` it begins no further item.
+    ///
+    /// Returns whether nothing is pending.
+    pub(super) fn write_items(
+        &self,
+        file: &mut Option<Box<File<D>>>,
+        until: Option<Instant>,
+    ) -> Result<bool, Trouble> {
+        let mut left = self.queue.lock().even_poisoned().items.len();
         loop {
-            let next = self.queue.lock().even_poisoned().items.pop_front();
-            let Some(mut next) = next else { return Ok(()) };
+            let next = match left {
+                0 => None,
+                _ => self.queue.lock().even_poisoned().items.pop_front(),
+            };
+            let Some(mut next) = next else { return Ok(true) };
             let done = match &mut next {
                 Pending::Bytes(bytes, span) => self.write_batch(file, bytes, *span),
                 Pending::Switch(new) => self.go_over(file.as_deref_mut(), new),
@@ -26,7 +38,7 @@ impl<D: Disk> Aof<D> {
                 self.queue.lock().even_poisoned().items.push_front(next);
                 return Err(trouble);
             }
-            match next {
+            let is_empty = match next {
                 Pending::Bytes(bytes, span) => {
                     let mut queue = self.queue.lock().even_poisoned();
                     queue.bytes -= span;
@@ -34,13 +46,20 @@ impl<D: Disk> Aof<D> {
                     queue.give_back(bytes);
                     // What was pushed meanwhile is behind.
                     let written = queue.end - queue.bytes as u64;
+                    let is_empty = queue.items.is_empty();
                     drop(queue);
                     self.places.written.store(written, Ordering::Release);
+                    is_empty
                 }
                 Pending::Switch(new) => {
                     *file = Some(new);
                     self.switches.fetch_sub(1, Ordering::SeqCst);
+                    !self.has_pending()
                 }
+            };
+            left -= 1;
+            if left == 0 || until.is_some_and(|until| Instant::now() >= until) {
+                return Ok(is_empty);
             }
         }
     }
@@ -120,7 +139,7 @@ impl<D: Disk> Aof<D> {
     /// Brings all that was pushed onto the disk.
     pub(super) fn bring_to_disk(&self) -> Result<(), Trouble> {
         let mut file = self.file.lock().even_poisoned();
-        self.write_items(&mut file)?;
+        self.write_items(&mut file, None)?;
         match &*file {
             Some(file) => self.sync(file).map_err(Trouble::Sync),
             None => Ok(()),

@@ -24,6 +24,8 @@ use std::time::{Duration, Instant};
 const SYNC_PERIOD: Duration = Duration::from_secs(1);
 /// A worker waits for the disk itself if it took no longer than this last time.
 const QUICK_SYNC_MAX: Duration = Duration::from_millis(1);
+/// A worker that has written for this long leaves the rest to the thread, so that its clients do not wait for the disk.
+const WORKER_WRITES_MAX: Duration = Duration::from_millis(2);
 /// After a write that failed the next is tried this much later.
 const RETRY_AFTER: Duration = Duration::from_millis(500);
 
@@ -37,6 +39,15 @@ pub enum Written {
     OthersWrite,
 }
 
+/// What became of what was pending.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Outcome {
+    All,
+    /// Some of it is still pending.
+    Part,
+    Failed,
+}
+
 /// What is put on the disk beside writes: so many bytes of a file, with which the stream is there up to
 /// a place.
 struct Asked {
@@ -46,8 +57,8 @@ struct Asked {
 }
 
 impl Aof {
-    /// Writes what is pending, if that takes no longer than a system call, and with `always` puts it on a
-    /// disk that is quick.
+    /// Writes what is pending, if that is likely to take no longer than a system call, and with `always` puts it
+    /// on a disk that is quick.
     pub fn write_now(&self, shared: &Shared, worker: usize) -> Written {
         let syncs = self.level() == Level::Disk;
         if self.is_slow() || (syncs && !self.is_disk_quick()) {
@@ -55,9 +66,10 @@ impl Aof {
         }
         let Ok(mut file) = self.file.try_lock() else { return Written::OthersWrite };
         let began = Instant::now();
-        let mut done = self.write_pending(shared, &mut file);
-        if let Some(file) = file.as_ref().filter(|_| syncs && done) {
-            done = self.sync_timed(shared, file, began);
+        let outcome = self.write_pending(shared, &mut file, Some(began + WORKER_WRITES_MAX));
+        let mut done = outcome == Outcome::All;
+        if let Some(file) = file.as_ref().filter(|_| syncs && outcome != Outcome::Failed) {
+            done &= self.sync_timed(shared, file, began);
         }
         drop(file);
         self.wake_waiting(shared, Some(worker));
@@ -79,16 +91,23 @@ impl Aof {
         synced.is_ok()
     }
 
-    /// Writes all that is pending; false if that failed, and everything is as before.
-    fn write_pending(&self, shared: &Shared, file: &mut Option<Box<File>>) -> bool {
-        match self.write_items(file) {
-            Ok(()) => self.note_success(shared),
+    /// Writes what is pending. After `until` it begins no further item.
+    fn write_pending(
+        &self,
+        shared: &Shared,
+        file: &mut Option<Box<File>>,
+        until: Option<Instant>,
+    ) -> Outcome {
+        match self.write_items(file, until) {
+            Ok(all) => {
+                self.note_success(shared);
+                if all { Outcome::All } else { Outcome::Part }
+            }
             Err(trouble) => {
                 self.note_trouble(shared, &trouble);
-                return false;
+                Outcome::Failed
             }
         }
-        true
     }
 
     fn note_trouble(&self, shared: &Shared, trouble: &Trouble) {
@@ -162,10 +181,15 @@ fn write_for_ever(shared: &'static Shared, asks_sync: &mpsc::Sender<Asked>) {
         let (policy, level) = (aof.policy(), aof.level());
         let mut file = aof.file.lock().even_poisoned();
         let began = Instant::now();
-        if !aof.write_pending(shared, &mut file) {
-            drop(file);
-            std::thread::park_timeout(RETRY_AFTER);
-            continue;
+        match aof.write_pending(shared, &mut file, None) {
+            Outcome::All => {}
+            // What was pushed meanwhile comes next, after what is written is on the disk.
+            Outcome::Part => aof.work.lock().even_poisoned().write = true,
+            Outcome::Failed => {
+                drop(file);
+                std::thread::park_timeout(RETRY_AFTER);
+                continue;
+            }
         }
         let written = aof.places.written.load(Ordering::Relaxed);
         let is_behind = aof.places.durable.load(Ordering::Relaxed) < written;

@@ -8,14 +8,12 @@
 //! that workers merely read need neither: they take the new ones before their next batch.
 
 use brisk_config::{Config, Rejection, system};
-use brisk_engine::UnixMs;
 use brisk_net::listeners::Purpose;
 use brisk_net::listeners::{Reopened, Replacement};
 use brisk_net::tls::TlsSettings;
 use brisk_node::core::mailbox::Message;
 use brisk_node::core::shared::Shared;
 use brisk_node::persistence::aof::rewrite;
-use brisk_reactor::unix_ms;
 use brisk_structures::alloc;
 use std::sync::Arc;
 
@@ -124,7 +122,7 @@ pub(super) fn commit(shared: &Shared, old: &Config, new: &Config, prepared: Prep
         matches!(config.memory.maxmemory_policy, AllKeysLfu | VolatileLfu)
     };
     if is_lfu(new) != is_lfu(old) {
-        shared.keyspace.restart_clocks(is_lfu(new), UnixMs(unix_ms()));
+        shared.keyspace.restart_clocks(is_lfu(new));
     }
     brisk_reactor::set_crash_reports(new.process.crash_log_enabled);
     if new.persistence.appendonly != old.persistence.appendonly {

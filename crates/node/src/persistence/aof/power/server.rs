@@ -101,8 +101,8 @@ impl Server {
     /// A turn of who writes.
     pub(super) fn write(&mut self) -> Result<(), Ends> {
         let mut file = self.aof.file.lock().even_poisoned();
-        match self.aof.write_items(&mut file) {
-            Ok(()) => {}
+        match self.aof.write_items(&mut file, None) {
+            Ok(_) => {}
             // Tried again later.
             Err(Trouble::Write(_)) => return Ok(()),
             Err(Trouble::Sync(_)) => return Err(Ends),
@@ -118,7 +118,7 @@ impl Server {
     /// It is about to end since bytes are lost, but other threads do not know yet.
     pub(super) fn write_once_more(&mut self) {
         let mut file = self.aof.file.lock().even_poisoned();
-        let _ = self.aof.write_items(&mut file);
+        let _ = self.aof.write_items(&mut file, None);
         if let Some(file) = &*file {
             let _ = self.aof.sync(file);
         }

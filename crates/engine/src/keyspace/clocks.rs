@@ -1,0 +1,128 @@
+//! A restart of all access clocks, after a change between two kinds of eviction policy.
+//!
+//! ```text
+//!  CONFIG SET ── begin ── walk ── walk ── … ── walk: the last key ── complete
+//!                 └──────── all keys count as new ────────┘
+//! ```
+//!
+//! The clocks of another kind of policy have another meaning: if the low bits of a time in seconds were read
+//! as a counter, keys would be evicted first, or never. So each key counts as new (LFU) or as just used. A
+//! walk sets the clocks in short steps, next to commands; until it is complete, no clock is read.
+
+use super::evict::{new_frequency_clock, recency_clock};
+use super::keys::{lock_patiently, must_give_way};
+use super::{DbNumber, Keyspace};
+use crate::env::Env;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+/// Buckets walked between two looks at the time left.
+const BUCKETS_PER_STEP: usize = 64;
+
+/// How far the restarts of the access clocks are.
+#[derive(Debug, Default)]
+pub(super) struct ClockRestart {
+    /// Number of restarts that have begun.
+    begun: AtomicU64,
+    /// The restart that was completed last. Equal to `begun` if none is in progress.
+    completed: AtomicU64,
+    /// Whether clocks count uses from now on.
+    is_lfu: AtomicBool,
+}
+
+impl ClockRestart {
+    /// Whether clocks may have the meaning of the former policy.
+    #[inline]
+    pub(crate) fn is_in_progress(&self) -> bool {
+        self.completed.load(Ordering::Acquire) != self.begun.load(Ordering::Acquire)
+    }
+
+    fn begin(&self) {
+        self.begun.fetch_add(1, Ordering::AcqRel);
+    }
+
+    /// Keys have changed their slots: the walk starts again if it is in progress.
+    pub(super) fn start_again(&self) {
+        if self.is_in_progress() {
+            self.begin();
+        }
+    }
+}
+
+impl Keyspace {
+    /// Begins to restart the access clocks of all keys for a policy of the other kind. A [`ClockWalker`]
+    /// does the work. Only while all other workers are quiesced. O(1).
+    pub fn restart_clocks(&self, is_lfu: bool) {
+        self.clocks.is_lfu.store(is_lfu, Ordering::Relaxed);
+        self.clocks.begin();
+    }
+
+    /// Whether a [`ClockWalker`] has something to do. O(1).
+    #[inline]
+    pub fn restarts_clocks(&self) -> bool {
+        self.clocks.is_in_progress()
+    }
+}
+
+/// Where the walk over all keys is. One thread has it.
+#[derive(Debug, Default)]
+pub struct ClockWalker {
+    /// The restart that the position belongs to.
+    restart: u64,
+    db: u32,
+    slot: usize,
+    cursor: u32,
+}
+
+impl ClockWalker {
+    /// Restarts clocks until the walk is complete or `more` says that time is up. Returns whether it is
+    /// complete.
+    pub fn walk(&mut self, keyspace: &Keyspace, env: &Env, mut more: impl FnMut() -> bool) -> bool {
+        let restart = &keyspace.clocks;
+        while restart.is_in_progress() {
+            let begun = restart.begun.load(Ordering::Acquire);
+            if self.restart != begun {
+                *self = ClockWalker { restart: begun, ..ClockWalker::default() };
+            }
+            if keyspace.db(DbNumber(self.db)).is_none() {
+                restart.completed.store(self.restart, Ordering::Release);
+                continue;
+            }
+            if !self.step(keyspace, env) || !more() {
+                return !restart.is_in_progress();
+            }
+        }
+        true
+    }
+
+    /// Restarts the clocks of some keys; false if the data is to stay as it is for now.
+    fn step(&mut self, keyspace: &Keyspace, env: &Env) -> bool {
+        let database = keyspace.db(DbNumber(self.db)).and_then(|db| keyspace.database_if_used(db));
+        let next = database.and_then(|database| {
+            let id = database.occupied_from(self.slot).next()?;
+            Some((database, id))
+        });
+        let Some((database, id)) = next else {
+            (self.db, self.slot, self.cursor) = (self.db + 1, 0, 0);
+            return true;
+        };
+        if id.index() != self.slot {
+            (self.slot, self.cursor) = (id.index(), 0);
+        }
+        let guard = lock_patiently(database, id);
+        if must_give_way() {
+            return false;
+        }
+        let clock = match keyspace.clocks.is_lfu.load(Ordering::Relaxed) {
+            true => new_frequency_clock(env.now()),
+            false => recency_clock(env.now()),
+        };
+        for _ in 0..BUCKETS_PER_STEP {
+            self.cursor = guard.table().scan(self.cursor, |entry| entry.set_clock(clock));
+            if self.cursor == 0 {
+                self.slot += 1;
+                break;
+            }
+        }
+        true
+    }
+}
