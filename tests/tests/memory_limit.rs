@@ -109,7 +109,7 @@ fn a_value_that_only_unread_replies_refer_to_evicts_no_key() {
         });
         limit(&mut conn, "allkeys-random", 2 * MIB);
         conn.cmd(replace);
-        // What was sent of the old value is free, which makes less room than the new value takes.
+        // The part of the old value that was sent is free, which is less than the new value takes.
         assert_reply!(conn, &format!("SET other {}", "y".repeat(BIG / 4)), "OK");
         for number in 0..KEYS {
             assert_reply!(conn, &format!("EXISTS key:{number}"), "(integer) 1");

@@ -44,7 +44,7 @@ fn profile() -> Vec<(&'static str, String)> {
     PROFILE.map(|(name, value)| (name, value.to_owned())).to_vec()
 }
 
-/// What a test executable was compiled from.
+/// The sources of a test executable.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Target {
     Library,

@@ -29,6 +29,10 @@ mod blocking;
 mod cache;
 mod client;
 mod command;
+#[expect(
+    clippy::type_complexity,
+    reason = "the reply of a pop is an option of a pair, written out for readers"
+)]
 pub mod commands;
 pub mod consumer;
 mod credentials;

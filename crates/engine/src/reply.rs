@@ -68,7 +68,7 @@ impl ReplyStream {
 /// Bytes that are sent from where they lie.
 #[derive(Debug)]
 pub enum ReplyBytes {
-    /// Of a value. [`brisk_structures::chunk`] counts their memory once the value is gone.
+    /// A part of a value. [`brisk_structures::chunk`] counts the memory once the value is gone.
     Chunk(Arc<ChunkBytes>),
     /// Created for the reply.
     Own(Arc<Vec<u8>>),

@@ -214,7 +214,7 @@ impl<'r> Runner<'r> {
             }
         };
         command.envs(self.options.environment.iter().copied());
-        // What the testkit would build otherwise.
+        // The programs that the testkit would build otherwise.
         if let Ok(server) = self.built.program("brisk-server") {
             command.env("BRISK_SERVER_BIN", server);
         }

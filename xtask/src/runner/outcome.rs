@@ -1,4 +1,4 @@
-//! What the output of a test executable says about its tests.
+//! The results of tests, read from the output of their executable.
 
 use super::process::{End, Ended};
 use std::time::Duration;

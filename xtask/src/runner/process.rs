@@ -110,7 +110,7 @@ enum Taken {
     Tick,
 }
 
-/// What was printed so far.
+/// The output so far.
 struct Text {
     started: Instant,
     lines: Vec<(Duration, String)>,

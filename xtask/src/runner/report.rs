@@ -12,7 +12,7 @@ const SLOWEST: usize = 20;
 /// Tests that the summary names for one reason of a skip.
 const NAMED: usize = 5;
 
-/// What is known so far.
+/// The results so far.
 pub(super) struct Report {
     started: Instant,
     groups: usize,

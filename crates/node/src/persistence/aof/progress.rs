@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 impl<D: Disk> Aof<D> {
     /// Writes all that is pending when it begins, up to the first item that fails: that item and all after it
-    /// stay pending. What is pushed meanwhile stays pending, too: otherwise this function would not return while
+    /// stay pending. Items pushed in the meantime stay pending, too: otherwise this function would not return while
     /// others push faster than the disk writes. After `until` it begins no further item.
     ///
     /// Returns whether nothing is pending.

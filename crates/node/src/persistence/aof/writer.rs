@@ -183,7 +183,7 @@ fn write_for_ever(shared: &'static Shared, asks_sync: &mpsc::Sender<Asked>) {
         let began = Instant::now();
         match aof.write_pending(shared, &mut file, None) {
             Outcome::All => {}
-            // What was pushed meanwhile comes next, after what is written is on the disk.
+            // Items pushed in the meantime come next, after the written ones are on the disk.
             Outcome::Part => aof.work.lock().even_poisoned().write = true,
             Outcome::Failed => {
                 drop(file);
