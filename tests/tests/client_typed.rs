@@ -78,7 +78,6 @@ fn text(word: &str) -> String {
 }
 
 type Words = Vec<String>;
-type Scores = Vec<(String, f64)>;
 type Entries = Vec<(String, Vec<(String, String)>)>;
 
 #[test]
