@@ -23,6 +23,7 @@ pub mod info;
 pub mod link;
 pub mod loading;
 // An optimised reactor takes its time from the system unless the feature is on.
-#[cfg(all(test, any(debug_assertions, feature = "simulated-time")))]
+#[cfg(test)]
+#[cfg(any(debug_assertions, feature = "simulated-time"))]
 mod simulation;
 pub mod worker;
