@@ -138,10 +138,9 @@ fn who_comes_back_meanwhile_goes_on_in_the_file() {
         for replica in [&other, &slow.replica] {
             assert_same(&slow.primary.holder(), &replica.holder());
         }
-        assert_eq!(
-            (conn.info("sync_full"), conn.info("sync_partial_ok")),
-            ("2".into(), "1".into())
-        );
+        // A machine that stood still costs a connection, but never a full synchronization.
+        assert_eq!(conn.info("sync_full"), "2");
+        assert!(figure(&mut conn, "sync_partial_ok") >= 1);
         assert_eq!(conn.info("client_output_buffer_limit_disconnections"), "0");
         wait_until("the file to be gone", || figure(&mut conn, "repl_stream_on_disk") == 0);
     }
