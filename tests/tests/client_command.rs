@@ -338,6 +338,12 @@ fn no_touch_leaves_access_clocks_alone_but_for_touch() {
         let lfu = "CONFIG SET maxmemory-policy allkeys-lfu lfu-log-factor 0 lfu-decay-time 0";
         assert_reply!(loud, lfu, "OK");
         assert_reply!(loud, "SET k v", "OK");
+        // After a change of policy all counters restart; until that walk ends, accesses are not counted.
+        let before = loud.cmd("OBJECT FREQ k").integer();
+        wait_until("accesses count", || {
+            loud.cmd("GET k");
+            loud.cmd("OBJECT FREQ k").integer() > before
+        });
         let fresh = loud.cmd("OBJECT FREQ k").integer();
         // Within one write: it counts from the next command on.
         let replies = quiet.pipeline(&["CLIENT NO-TOUCH on", "GET k", "GET k", "OBJECT FREQ k"]);

@@ -267,7 +267,7 @@ fn keys_count_as_new_when_the_policy_begins_to_count_uses() {
         }
     }
 }
-/// The score after the same settings, in the same order, as in Redis 7.0.15.
+
 /// The score after the same settings in a server 7.0.15, in the same order.
 #[test]
 fn the_score_for_the_kernel_is_set_as_in_redis() {
