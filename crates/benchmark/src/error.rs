@@ -24,6 +24,17 @@ pub enum RunError {
     /// An error reply, where errors end the run.
     #[error("Error from server: {0}")]
     Reply(String),
+    /// A node of a cluster redirected a request whose key has no hash tag that could be changed.
+    #[error("Error from server: {0}: in cluster mode a key must contain {{tag}}")]
+    Untagged(String),
+    /// An error at one node of a cluster.
+    #[error("{source} (node {address})")]
+    AtNode {
+        /// Which node.
+        address: Address,
+        /// What happened.
+        source: Box<RunError>,
+    },
     /// What was received is not RESP.
     #[error("Error: {0}")]
     Protocol(#[from] ScanError),
@@ -64,6 +75,26 @@ pub enum RunError {
 }
 
 impl RunError {
+    /// Whether it happened on a connection that its text does not name.
+    pub(crate) fn is_of_a_connection(&self) -> bool {
+        match self {
+            RunError::Closed
+            | RunError::Socket(_)
+            | RunError::Reply(_)
+            | RunError::Protocol(_)
+            | RunError::Surplus
+            | RunError::Tls(_)
+            | RunError::Silent { .. }
+            | RunError::Untagged(_) => true,
+            RunError::Connect { .. }
+            | RunError::AtNode { .. }
+            | RunError::Library(_)
+            | RunError::Unanswered { .. }
+            | RunError::Machine { .. }
+            | RunError::Plan(_) => false,
+        }
+    }
+
     /// Of a failed system call.
     pub fn machine<E: Into<io::Error>>(what: &'static str) -> impl FnOnce(E) -> RunError {
         move |source| RunError::Machine { what, source: source.into() }

@@ -12,6 +12,7 @@
 //! | [`scan`] | counting replies without decoding them |
 //! | [`engine`] | the threads that send and measure |
 //! | `library` | the client library that sends instead |
+//! | [`cluster`] | the primaries of a cluster as the target |
 //! | [`outcome`] | what a run gave |
 //! | [`options`], [`report`] | redis-benchmark's command line and output |
 //! | [`subject`], [`resources`], [`noise`] | servers, what they use, what else the machine does |
@@ -24,6 +25,7 @@
 
 pub mod ask;
 pub mod clock;
+pub mod cluster;
 pub mod compare;
 pub mod delay;
 pub mod engine;

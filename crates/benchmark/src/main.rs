@@ -3,6 +3,7 @@
 #![expect(clippy::print_stdout, reason = "the results are the output of the program")]
 
 use brisk_benchmark::ask::Asker;
+use brisk_benchmark::cluster::Cluster;
 use brisk_benchmark::compare::ServerInfo;
 use brisk_benchmark::delay::{DelayPlan, DelayProxy};
 use brisk_benchmark::engine::Progress;
@@ -20,6 +21,7 @@ use std::fs::{self, File};
 use std::io::{IsTerminal, Write, stdout};
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 mod onlooker;
 
@@ -53,29 +55,36 @@ fn measure(options: &Options) -> Result<(), String> {
     warn(options);
     let cases = options.cases()?;
     let target = options.target()?;
-    let host = host_configuration(&target)?;
+    let cluster = discovered(options, &target)?;
+    let targets = targets(&target, cluster.as_deref());
+    let hosts = targets.iter().map(|target| host_configuration(target));
+    let hosts = hosts.collect::<Result<Vec<_>, String>>()?;
     for name in &cases.unknown_tests {
         eprintln!("WARNING: there is no test \"{name}\".");
     }
     if options.fill {
-        let subject = Subject::at("server", target.clone())?;
-        subject.fill(&options.material(), options.seed)?;
+        for (at, target) in targets.iter().enumerate() {
+            let tag = cluster.as_ref().map(|cluster| cluster.nodes()[at].tag());
+            let subject = Subject::at("server", (*target).clone())?;
+            subject.fill(&options.material(), options.seed, tag.unwrap_or_default())?;
+        }
     }
     if options.idle {
-        return idle(options, &target);
+        return idle(options, &target, cluster.as_ref());
     }
     if options.format == Format::Csv {
         println!("{}", report::CSV_HEAD);
     }
-    let machine = Onlooked::of(&target);
+    let machine = Onlooked::of(&targets);
     loop {
         for case in &cases.cases {
-            let plan = options.plan(case, target.clone());
-            one_run(options, &plan, host.as_ref(), machine).map_err(|error| {
-                match &*cases.cases {
-                    [_] => error.to_string(),
-                    _ => format!("{error} (while measuring {})", plan.workload.title),
-                }
+            let plan = match &cluster {
+                Some(cluster) => options.plan_of_cluster(case, target.clone(), Arc::clone(cluster)),
+                None => options.plan(case, target.clone()),
+            };
+            one_run(options, &plan, &hosts, &machine).map_err(|error| match &*cases.cases {
+                [_] => error.to_string(),
+                _ => format!("{error} (while measuring {})", plan.workload.title),
             })?;
         }
         if matches!(options.format, Format::Long | Format::Quiet) && options.own.is_empty() {
@@ -87,24 +96,57 @@ fn measure(options: &Options) -> Result<(), String> {
     }
 }
 
+/// The cluster of `--cluster`, which is described on the standard output, or on the other stream where results
+/// are data.
+fn discovered(options: &Options, target: &Target) -> Result<Option<Arc<Cluster>>, String> {
+    if !options.cluster {
+        return Ok(None);
+    }
+    let cluster = Cluster::discover(target).map_err(|error| error.to_string())?;
+    let described = report::cluster(&cluster);
+    match options.format {
+        Format::Csv | Format::Json => eprint!("{described}"),
+        Format::Long | Format::Quiet | Format::Markdown => print!("{described}"),
+    }
+    if let Some(warning) = cluster.warning() {
+        eprintln!("WARNING: {warning}");
+    }
+    if options.clients < cluster.nodes().len() {
+        let nodes = cluster.nodes().len();
+        eprintln!("WARNING: -c {} is raised to {nodes}, one for each primary.", options.clients);
+    }
+    Ok(Some(Arc::new(cluster)))
+}
+
+/// The servers that get requests.
+fn targets<'a>(target: &'a Target, cluster: Option<&'a Cluster>) -> Vec<&'a Target> {
+    match cluster {
+        Some(cluster) => cluster.nodes().iter().map(|node| &node.target).collect(),
+        None => vec![target],
+    }
+}
+
 fn one_run(
     options: &Options,
     plan: &Plan,
-    host: Option<&HostConfiguration>,
-    machine: Onlooked,
+    hosts: &[Option<HostConfiguration>],
+    machine: &Onlooked,
 ) -> Result<(), RunError> {
     let shown = options.format == Format::Long || options.format == Format::Quiet;
-    let mut onlooker = Onlooker::new(&plan.workload.title, shown, machine);
+    let mut onlooker = Onlooker::new(&plan.workload.title, shown, machine.clone());
     let outcome = run(plan, &mut onlooker);
     onlooker.clear();
     let mut outcome = outcome?;
     outcome.notes.extend(onlooker.noise());
     match options.format {
         Format::Long | Format::Markdown => {
-            print!("{}", report::long(&outcome, plan, options.threads, host));
+            print!("{}", report::long(&outcome, plan, options.threads, hosts));
             println!();
         }
-        Format::Quiet => println!("{}", report::quiet(&outcome)),
+        Format::Quiet => {
+            println!("{}", report::quiet(&outcome));
+            print!("{}", report::quiet_nodes(&outcome));
+        }
         Format::Csv => println!("{}", report::csv(&outcome)),
         Format::Json => println!("{}", report::json(&outcome)),
     }
@@ -125,7 +167,7 @@ fn one_run(
 }
 
 /// Opens connections and keeps them, until the user ends the program.
-fn idle(options: &Options, target: &Target) -> Result<(), String> {
+fn idle(options: &Options, target: &Target, cluster: Option<&Arc<Cluster>>) -> Result<(), String> {
     println!(
         "Creating {} idle connections and waiting forever (Ctrl+C when done)",
         options.clients
@@ -135,6 +177,7 @@ fn idle(options: &Options, target: &Target) -> Result<(), String> {
         pace: Pace::Idle,
         clients: options.clients,
         threads: options.threads.max(1),
+        cluster: cluster.map(Arc::clone),
         ..Plan::new(material.own("idle".to_owned(), &["PING"]), target.clone())
     };
     struct Clients;

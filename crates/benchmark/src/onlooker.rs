@@ -25,32 +25,36 @@ pub(crate) struct Onlooker {
 }
 
 /// How much of the machine can be told apart from the measurement.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) enum Onlooked {
-    /// All: this is the server's process.
-    Server(u32),
-    /// All: the server runs elsewhere.
-    NoServer,
-    /// The server runs here, but its process cannot be seen, and its work would look like noise.
+    /// All: these are the processes of the servers that run here.
+    Servers(Vec<u32>),
+    /// A server runs here, but its process cannot be seen, and its work would look like noise.
     Unseen,
 }
 
 impl Onlooked {
-    /// What can be told of a server. O(open descriptors of the machine) if it is a local one.
-    pub(crate) fn of(target: &Target) -> Onlooked {
-        match listener_of(&target.address) {
-            Some(pid) => Onlooked::Server(pid),
-            None if target.address.is_local() => Onlooked::Unseen,
-            None => Onlooked::NoServer,
+    /// What can be told of servers. O(open descriptors of the machine) for each local one.
+    pub(crate) fn of(targets: &[&Target]) -> Onlooked {
+        let mut pids = Vec::new();
+        for target in targets {
+            match listener_of(&target.address) {
+                Some(pid) if !pids.contains(&pid) => pids.push(pid),
+                Some(_) => {}
+                None if target.address.is_local() => return Onlooked::Unseen,
+                None => {}
+            }
         }
+        Onlooked::Servers(pids)
     }
 
-    fn moment(self) -> Moment {
-        let usage = match self {
-            Onlooked::Server(pid) => Usage::of(pid),
-            Onlooked::NoServer | Onlooked::Unseen => None,
+    fn moment(&self) -> Moment {
+        let pids = match self {
+            Onlooked::Servers(pids) => pids.as_slice(),
+            Onlooked::Unseen => &[],
         };
-        Moment::now(usage.map_or(0, |usage| usage.cpu_ns))
+        let usages = pids.iter().filter_map(|pid| Usage::of(*pid));
+        Moment::now(usages.map(|usage| usage.cpu_ns).sum())
     }
 }
 
@@ -106,7 +110,7 @@ impl Watch for Onlooker {
         let noise = self.machine.moment().noise_since(before);
         self.noise = match self.machine {
             Onlooked::Unseen => Noise { others: 0.0, ..noise },
-            Onlooked::Server(_) | Onlooked::NoServer => noise,
+            Onlooked::Servers(_) => noise,
         };
     }
 }

@@ -1,7 +1,8 @@
 //! What a run gave: rates, latencies, errors, and what the generator itself needed.
 
+use crate::cluster::Cluster;
 use crate::engine::Share;
-use crate::engine::plan::{Pace, Plan};
+use crate::engine::plan::{Pace, Plan, Target};
 use crate::error::RunError;
 use hdrhistogram::Histogram;
 use serde::Serialize;
@@ -27,6 +28,14 @@ const RATE_KEPT_MIN: f64 = 0.99;
 pub fn new_histogram(precision: u8) -> Result<Histogram<u64>, RunError> {
     Histogram::new_with_bounds(1, LATENCY_NS_MAX, precision)
         .map_err(|error| RunError::Plan(format!("precision {precision}: {error}")))
+}
+
+fn node_outcomes(cluster: &Cluster, precision: u8) -> Result<Vec<NodeOutcome>, RunError> {
+    let outcome = |target: &Target| {
+        let latency = new_histogram(precision)?;
+        Ok(NodeOutcome { address: target.address.to_string(), latency })
+    };
+    cluster.nodes().iter().map(|node| outcome(&node.target)).collect()
 }
 
 /// Error replies.
@@ -75,6 +84,23 @@ pub struct Generator {
     pub limit: Option<String>,
 }
 
+/// What a run gave at one node of a cluster.
+#[derive(Clone, Debug)]
+pub struct NodeOutcome {
+    /// Where it listens.
+    pub address: String,
+    /// Latencies in ns, one for each request that it executed.
+    pub latency: Histogram<u64>,
+}
+
+impl NodeOutcome {
+    /// Requests that it executed.
+    #[must_use]
+    pub fn operations(&self) -> u64 {
+        self.latency.len()
+    }
+}
+
 /// What a run gave.
 #[derive(Clone, Debug)]
 pub struct Outcome {
@@ -89,6 +115,10 @@ pub struct Outcome {
     pub latency: Histogram<u64>,
     /// Open loop: by how much requests left later than they were due while a connection was free.
     pub lateness: Histogram<u64>,
+    /// By node, in cluster mode.
+    pub nodes: Vec<NodeOutcome>,
+    /// Requests that a node of a cluster redirected, and that were sent again.
+    pub redirections: u64,
     /// Error replies, where they do not end the run.
     pub errors: Errors,
     /// Replies that were not as expected, if they were verified.
@@ -111,6 +141,11 @@ impl Outcome {
             seconds: 0.0,
             latency: new_histogram(plan.precision)?,
             lateness: new_histogram(plan.precision)?,
+            nodes: match &plan.cluster {
+                Some(cluster) => node_outcomes(cluster, plan.precision)?,
+                None => Vec::new(),
+            },
+            redirections: 0,
             errors: Errors::default(),
             mismatches: 0,
             first_mismatch: None,
@@ -126,7 +161,13 @@ impl Outcome {
     pub(crate) fn add(&mut self, share: &Share) {
         self.operations += share.operations;
         // They have the same bounds, so this cannot fail.
-        let _ = self.latency.add(&share.latency);
+        for (node, latency) in &share.latency {
+            let _ = self.latency.add(latency);
+            if let Some(node) = self.nodes.get_mut(*node) {
+                let _ = node.latency.add(latency);
+            }
+        }
+        self.redirections += share.redirections;
         let _ = self.lateness.add(&share.lateness);
         self.errors.merge(&share.errors);
         self.mismatches += share.mismatches;
@@ -184,6 +225,21 @@ impl Outcome {
         self.generator.cpu_seconds * 1e6 / (self.operations.max(1)) as f64
     }
 
+    /// Requests per second at one node.
+    #[must_use]
+    pub fn node_rate(&self, node: &NodeOutcome) -> f64 {
+        if self.seconds > 0.0 { node.operations() as f64 / self.seconds } else { 0.0 }
+    }
+
+    fn node_summary(&self, node: &NodeOutcome) -> NodeSummary {
+        NodeSummary {
+            address: node.address.clone(),
+            operations: node.operations(),
+            rate: self.node_rate(node),
+            latency_ms: Latency::of(&node.latency),
+        }
+    }
+
     /// The figures, without the histograms behind them.
     #[must_use]
     pub fn summary(&self) -> Summary {
@@ -195,6 +251,8 @@ impl Outcome {
             rate_asked: self.rate_asked,
             latency_ms: Latency::of(&self.latency),
             late_ms: self.rate_asked.map(|_| Latency::of(&self.lateness)),
+            nodes: self.nodes.iter().map(|node| self.node_summary(node)).collect(),
+            redirections: self.redirections,
             errors: self.errors.clone(),
             mismatches: self.mismatches,
             generator_us: self.generator_us(),
@@ -202,6 +260,19 @@ impl Outcome {
             notes: self.notes.clone(),
         }
     }
+}
+
+/// The outcome at one node of a cluster, in figures.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct NodeSummary {
+    /// Where it listens.
+    pub address: String,
+    /// Requests that it executed.
+    pub operations: u64,
+    /// Requests per second.
+    pub rate: f64,
+    /// Latencies, ms.
+    pub latency_ms: Latency,
 }
 
 /// An outcome in figures.
@@ -221,6 +292,11 @@ pub struct Summary {
     pub latency_ms: Latency,
     /// Of an open loop: how late requests left, ms.
     pub late_ms: Option<Latency>,
+    /// By node, in cluster mode.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub nodes: Vec<NodeSummary>,
+    /// Requests that a node of a cluster redirected.
+    pub redirections: u64,
     /// Error replies.
     pub errors: Errors,
     /// Replies that were not as expected.

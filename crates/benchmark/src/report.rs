@@ -1,5 +1,6 @@
 //! Results of single runs as redis-benchmark prints them, and as JSON.
 
+use crate::cluster::Cluster;
 use crate::engine::Progress;
 use crate::engine::plan::Plan;
 use crate::outcome::{Latency, Outcome};
@@ -29,6 +30,30 @@ pub struct HostConfiguration {
 pub fn quiet(outcome: &Outcome) -> String {
     let p50 = Latency::of(&outcome.latency).p50;
     format!("{}: {:.2} requests per second, p50={p50:.3} msec", outcome.title, outcome.rate())
+}
+
+/// A line per node of a cluster, for `-q`; nothing without one.
+#[must_use]
+pub fn quiet_nodes(outcome: &Outcome) -> String {
+    let mut text = String::new();
+    for node in &outcome.nodes {
+        let (address, rate) = (&node.address, outcome.node_rate(node));
+        let p50 = Latency::of(&node.latency).p50;
+        // Writing to a string cannot fail.
+        let _ = writeln!(text, "  {address}: {rate:.2} requests per second, p50={p50:.3} msec");
+    }
+    text
+}
+
+/// The primaries of a cluster, as redis-benchmark prints them.
+#[must_use]
+pub fn cluster(cluster: &Cluster) -> String {
+    let mut text = format!("Cluster has {} master nodes:\n\n", cluster.nodes().len());
+    for (at, node) in cluster.nodes().iter().enumerate() {
+        let _ = writeln!(text, "Master {at}: {} {}", node.id, node.target.address);
+    }
+    text.push('\n');
+    text
 }
 
 /// One line of `--csv`.
@@ -71,6 +96,10 @@ pub fn generator(outcome: &Outcome) -> String {
 pub fn faults(outcome: &Outcome) -> Option<String> {
     let mut lines: Vec<String> =
         outcome.notes.iter().map(|note| format!("NOTE: {note}.")).collect();
+    if outcome.redirections > 0 {
+        let count = outcome.redirections;
+        lines.push(format!("NOTE: nodes redirected {count} requests, which were sent again."));
+    }
     let errors = &outcome.errors;
     if errors.count > 0 {
         let kinds: Vec<String> =
@@ -106,7 +135,7 @@ pub fn long(
     outcome: &Outcome,
     plan: &Plan,
     threads: usize,
-    host: Option<&HostConfiguration>,
+    hosts: &[Option<HostConfiguration>],
 ) -> String {
     let mut text = String::new();
     let mut line = |words: String| {
@@ -118,12 +147,22 @@ pub fn long(
     line(format!("  {} parallel clients", plan.clients));
     line(format!("  {} bytes payload", plan.workload.payload_bytes));
     line(format!("  keep alive: {}", u8::from(plan.keep_alive)));
-    if let Some(host) = host {
+    let known = |host: &str| if host.is_empty() { "NONE".to_owned() } else { host.to_owned() };
+    if plan.cluster.is_some() {
+        line(format!("  cluster mode: yes ({} masters)", outcome.nodes.len()));
+        for (at, host) in hosts.iter().enumerate() {
+            let Some(host) = host else { continue };
+            line(format!("  node [{at}] configuration:"));
+            line(format!("    save: {}", known(&host.save)));
+            line(format!("    appendonly: {}", known(&host.append_only)));
+        }
+    } else if let [Some(host)] = hosts {
         line(format!("  host configuration \"save\": {}", host.save));
         line(format!("  host configuration \"appendonly\": {}", host.append_only));
     }
-    line(format!("  multi-thread: {}", if threads > 0 { "yes" } else { "no" }));
-    if threads > 0 {
+    let threaded = threads > 0 || plan.cluster.is_some();
+    line(format!("  multi-thread: {}", if threaded { "yes" } else { "no" }));
+    if threaded {
         line(format!("  threads: {}", plan.threads));
     }
     if let Some(rate) = outcome.rate_asked {
@@ -145,6 +184,13 @@ pub fn long(
     row(&mut line, &[avg, min, p50, p95, p99, max].map(|ms| format!("{ms:.3}")));
     row(&mut line, &["p99.9", "p99.99"].map(str::to_owned));
     row(&mut line, &[p99_9, p99_99].map(|ms| format!("{ms:.3}")));
+    for node in &outcome.nodes {
+        let rate = outcome.node_rate(node);
+        line(format!("  node {}: {rate:.2} requests per second", node.address));
+        let latency = Latency::of(&node.latency);
+        let Latency { avg, min, p50, p95, p99, max, .. } = latency;
+        row(&mut line, &[avg, min, p50, p95, p99, max].map(|ms| format!("{ms:.3}")));
+    }
     line(format!("  {}", generator(outcome).replace('\n', "\n  ")));
     text
 }
@@ -256,7 +302,7 @@ mod tests {
         let latencies: Vec<u64> = (1..=100).map(|i| i * 50).collect();
         let (outcome, plan) = outcome(&latencies);
         let host = HostConfiguration { save: "3600 1".into(), append_only: "no".into() };
-        let text = long(&outcome, &plan, 0, Some(&host));
+        let text = long(&outcome, &plan, 0, &[Some(host)]);
         for wanted in [
             "====== SET ======\n  100 requests completed in 2.00 seconds\n  50 parallel clients\n",
             "  3 bytes payload\n  keep alive: 1\n  host configuration \"save\": 3600 1\n",

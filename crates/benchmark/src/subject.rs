@@ -5,7 +5,8 @@ use crate::ask::Asker;
 use crate::engine::plan::{Session, Target};
 use crate::load::Material;
 use crate::load::random::Random;
-use crate::load::template::Template;
+use crate::load::tag::Tag;
+use crate::load::template::{Places, Template};
 use crate::load::{suite, template};
 use crate::resources::{Usage, listener_of};
 use brisk_resp::Value;
@@ -195,17 +196,18 @@ impl Subject {
         self.started.is_some()
     }
 
-    /// Writes the value of every key of the keyspace, as the SET test would.
+    /// Writes the value of every key of the keyspace, as the SET test would. In cluster mode the keys have
+    /// this hash tag.
     ///
     /// # Errors
     /// The connection fails, or the server refuses.
-    pub fn fill(&self, material: &Material, seed: u64) -> Result<(), String> {
+    pub fn fill(&self, material: &Material, seed: u64, tag: Tag) -> Result<(), String> {
         let mut asker = Asker::connect(&self.target).map_err(|error| error.to_string())?;
         let set = suite::test_named("set").ok_or("the suite has no SET")?;
         let workload = material.test(set);
         let template: &Template = &workload.commands[0].template;
         let mut random = Random::new(seed);
-        let (mut bytes, mut places) = (Vec::new(), Vec::new());
+        let (mut bytes, mut places) = (Vec::new(), Places::default());
         let keyspace = material.keyspace.unwrap_or(0).max(1);
         let mut at = 0;
         while at < keyspace {
@@ -214,7 +216,12 @@ impl Subject {
             for key in at..end {
                 places.clear();
                 template.append(&mut bytes, &mut places, &mut random);
-                for place in &places {
+                for &at in &places.tags {
+                    if let Some(place) = bytes[at..].first_chunk_mut() {
+                        *place = tag.0;
+                    }
+                }
+                for place in &places.numbers {
                     let digits = bytes[place.at..].first_chunk_mut::<{ template::DIGITS }>();
                     if let Some(digits) = digits {
                         template::write_digits(digits, key, template::DIGITS / 2);

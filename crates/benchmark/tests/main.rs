@@ -1,5 +1,6 @@
 //! The load generator's integration tests, in one executable.
 
+mod cluster;
 mod delay;
 mod experiments;
 mod latency;

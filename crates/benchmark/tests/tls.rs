@@ -3,7 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use brisk_testkit::port::Port;
-use brisk_testkit::{Launch, Server};
+use brisk_testkit::{Launch, Server, wait_until};
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 use std::path::PathBuf;
 use std::process::{Command, Output};
@@ -104,4 +104,27 @@ fn an_unknown_authority_is_refused_unless_that_does_not_matter() {
     assert!(!refused.status.success() && error.contains("certificate"), "{error}");
     let insecure = site.tool(&["--insecure", "-t", "set"]);
     assert!(insecure.status.success(), "{}", String::from_utf8_lossy(&insecure.stderr));
+}
+
+#[test]
+fn a_cluster_is_reached_through_tls_with_a_password() {
+    let site = Site::new("cluster");
+    let bus = Port::claim();
+    let launch = Launch::redis()
+        .set("cluster-enabled", "yes")
+        .set("tls-cluster", "yes")
+        .set("cluster-port", &bus.number().to_string());
+    let server = site.start(launch);
+    let mut conn = server.connect();
+    assert_eq!(conn.cmd("CLUSTER ADDSLOTSRANGE 0 16383").to_string(), "OK");
+    wait_until("the cluster to be up", || {
+        conn.cmd("CLUSTER INFO").text().contains("cluster_state:ok")
+    });
+    assert_eq!(conn.cmd("CONFIG SET requirepass secret").to_string(), "OK");
+    let authority = site.path("ca.crt");
+    let output = site.tool(&["--cacert", &authority, "--cluster", "-a", "secret", "-t", "set"]);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let refused = site.tool(&["--cacert", &authority, "--cluster", "-a", "wrong", "-t", "set"]);
+    let error = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(!refused.status.success() && error.contains("WRONGPASS"), "{error}");
 }

@@ -4,6 +4,7 @@ use super::comparison::{CaseResult, Comparison, Conditions, Sample, ServerInfo, 
 use super::syscalls::SyscallCount;
 use crate::address::Address;
 use crate::engine::{Progress, Unwatched, Watch, run};
+use crate::load::tag::Tag;
 use crate::noise::{Moment, Noise};
 use crate::options::{Case, Options};
 use crate::report;
@@ -32,7 +33,7 @@ pub fn compare(options: &Options, tell: &mut dyn FnMut(&str)) -> Result<Comparis
     if options.fill {
         for subject in &subjects {
             tell(&format!("{}: writing the keys", subject.name));
-            subject.fill(&options.material(), options.seed)?;
+            subject.fill(&options.material(), options.seed, Tag::default())?;
         }
     }
     let mut comparison = Comparison {

@@ -15,6 +15,8 @@ use std::os::fd::OwnedFd;
 /// A connection and its place among the requests.
 #[derive(Debug, Default)]
 pub(super) struct Lane {
+    /// Its node, as an index into those of its worker.
+    pub(super) site: usize,
     pub(super) socket: Option<OwnedFd>,
     pub(super) tls: Option<Box<ClientConnection>>,
     pub(super) scanner: Scanner,
@@ -60,9 +62,9 @@ impl Judge {
 }
 
 impl Lane {
-    /// Not connected; its replies will be judged if `verified`.
-    pub(super) fn new(verified: bool) -> Lane {
-        Lane { judge: verified.then(|| Box::new(Judge::new())), ..Lane::default() }
+    /// Not connected, for the node `site` of its worker; its replies will be judged if `verified`.
+    pub(super) fn new(site: usize, verified: bool) -> Lane {
+        Lane { site, judge: verified.then(|| Box::new(Judge::new())), ..Lane::default() }
     }
 
     /// Takes over a new socket; everything of the one before is forgotten.

@@ -94,7 +94,13 @@ pub fn run(plan: &Plan, watch: &mut dyn Watch) -> Result<Outcome, RunError> {
     allow_descriptors(plan.clients + 4 * plan.threads + DESCRIPTORS_BESIDE)?;
     let spreading = match plan.keep_alive {
         true => Spreading::Elsewhere,
-        false => spreading(&plan.target.address),
+        false => match &plan.cluster {
+            Some(cluster) => {
+                let nodes = cluster.nodes().iter();
+                nodes.map(|node| spreading(&node.target.address)).max().unwrap_or_default()
+            }
+            None => spreading(&plan.target.address),
+        },
     };
     let shared = Shared::new(&plan, spreading == Spreading::Possible)?;
     let (reports, inbox) = channel();

@@ -1,6 +1,7 @@
 //! A run as it is asked for.
 
 use crate::address::Address;
+use crate::cluster::Cluster;
 use crate::load::Workload;
 use crate::tls::TlsClient;
 use std::sync::Arc;
@@ -143,6 +144,8 @@ pub struct Plan {
     pub workload: Arc<Workload>,
     /// To whom.
     pub target: Target,
+    /// The cluster whose primaries get the requests, in place of the target.
+    pub cluster: Option<Arc<Cluster>>,
     /// Connections.
     pub clients: usize,
     /// Threads that share them.
@@ -178,6 +181,7 @@ impl Plan {
         Plan {
             workload: Arc::new(workload),
             target,
+            cluster: None,
             clients: 50,
             threads: 1,
             pipeline: 1,
@@ -194,10 +198,12 @@ impl Plan {
         }
     }
 
-    /// Brings counts within their bounds: at least one client and thread, no thread without client.
+    /// Brings counts within their bounds: at least one client for each node and one thread, no thread
+    /// without client.
     #[must_use]
     pub fn bounded(mut self) -> Plan {
-        self.clients = self.clients.clamp(1, CLIENTS_MAX);
+        let nodes = self.cluster.as_ref().map_or(1, |cluster| cluster.nodes().len());
+        self.clients = self.clients.clamp(nodes, CLIENTS_MAX);
         self.threads = self.threads.clamp(1, THREADS_MAX).min(self.clients);
         self.pipeline = self.pipeline.clamp(1, PIPELINE_MAX);
         self.precision = self.precision.clamp(1, 5);

@@ -3,6 +3,7 @@
 use super::plan::OnError;
 use super::worker::{Worker, failed};
 use crate::clock::now_ns;
+use crate::cluster;
 use crate::error::RunError;
 use crate::tls;
 use brisk_resp::{ReplyStep, Value};
@@ -30,7 +31,9 @@ impl Worker<'_> {
                 Ok((count, _)) => count,
                 Err(Errno::AGAIN) => return Ok(()),
                 Err(Errno::INTR) => continue,
-                Err(error) => return Err(failed(&self.connector, lane, error.into())),
+                Err(error) => {
+                    return Err(failed(&self.sites[lane.site].connector, lane, error.into()));
+                }
             };
             if let Some(session) = &mut lane.tls {
                 let mut plain = std::mem::take(&mut self.plain);
@@ -61,24 +64,24 @@ impl Worker<'_> {
             lane.scanner.scan(bytes, &mut |text: &[u8]| errors.push(text.to_vec()))?
         };
         let now = now_ns();
-        if !self.error_texts.is_empty() {
-            self.errors(i, now)?;
-        }
+        let redirected = if self.error_texts.is_empty() { 0 } else { self.errors(i, now)? };
         let answers = self.lanes[i].answered(count)?;
         if answers > 0 {
-            self.record(i, answers, now);
+            self.record(i, answers, redirected.min(answers), now);
         }
         Ok(())
     }
 
+    /// Records replies, of which the last ones did not count if some were redirected.
     #[inline]
-    fn record(&mut self, i: usize, answers: usize, now: u64) {
+    fn record(&mut self, i: usize, answers: usize, redirected: usize, now: u64) {
         let lane = &mut self.lanes[i];
+        let (_, recorded) = &mut self.share.latency[lane.site];
         if self.schedule.is_some() {
-            for due in lane.due_ns.drain(..answers) {
+            for due in lane.due_ns.drain(..answers).take(answers - redirected) {
                 if due >= self.measure_ns {
                     let latency = now.saturating_sub(due);
-                    self.share.latency.saturating_record(latency);
+                    recorded.saturating_record(latency);
                     self.share.operations += 1;
                     self.share.last_ns = now;
                     self.latency_sum_ns += latency;
@@ -88,12 +91,13 @@ impl Worker<'_> {
             self.list_if_due(i);
             return;
         }
-        if lane.counts {
+        let executed = (answers - redirected) as u64;
+        if lane.counts && executed > 0 {
             let latency = now.saturating_sub(lane.started_ns);
-            self.share.latency.saturating_record_n(latency, answers as u64);
-            self.share.operations += answers as u64;
+            recorded.saturating_record_n(latency, executed);
+            self.share.operations += executed;
             self.share.last_ns = now;
-            self.latency_sum_ns += latency * answers as u64;
+            self.latency_sum_ns += latency * executed;
         }
         if lane.pending == 0 {
             self.waiting -= 1;
@@ -147,19 +151,46 @@ impl Worker<'_> {
         Ok(replies)
     }
 
-    /// Error replies have come: they end the run, or are counted.
+    /// Error replies have come: they end the run, or are counted. Those that redirect a request with a hash
+    /// tag are followed; returns how many these were.
     #[cold]
-    fn errors(&mut self, i: usize, now: u64) -> Result<(), RunError> {
+    fn errors(&mut self, i: usize, now: u64) -> Result<usize, RunError> {
+        let follows = self.lanes[i].prelude_pending == 0 && self.plan.workload.is_tagged();
+        let (mut redirected, mut first) = (0, None);
+        if let Some(cluster) = self.plan.cluster.as_ref().filter(|_| follows) {
+            self.error_texts.retain(|text| {
+                let text = String::from_utf8_lossy(text);
+                let follows = cluster::is_redirection(&text);
+                redirected += usize::from(follows);
+                if follows {
+                    first.get_or_insert_with(|| text.into_owned());
+                }
+                !follows
+            });
+            if let Some(first) = first {
+                let lane = &self.lanes[i];
+                cluster.follow(self.sites[lane.site].node, lane.batch.tag(), &first)?;
+                if lane.counts || (self.schedule.is_some() && now >= self.measure_ns) {
+                    self.share.redirections += redirected as u64;
+                    self.shared.hand_back(redirected);
+                    // There is something to send again, unless the time is over.
+                    self.exhausted_ns = None;
+                }
+            }
+        }
         let fatal = self.plan.on_error == OnError::Stop || self.lanes[i].prelude_pending > 0;
         for text in self.error_texts.drain(..) {
             let text = String::from_utf8_lossy(&text).into_owned();
             if fatal {
-                return Err(RunError::Reply(text));
+                return Err(match cluster::is_redirection(&text) && self.plan.cluster.is_some() {
+                    true => RunError::Untagged(text),
+                    false => RunError::Reply(text),
+                });
             }
             if now >= self.measure_ns {
                 self.share.errors.add(&text);
             }
         }
-        Ok(())
+        Ok(redirected)
     }
 }

@@ -23,6 +23,8 @@ pub(super) struct Shared {
     pub(super) abort: AtomicBool,
     /// Requests that count, handed out so far.
     issued: AtomicU64,
+    /// Requests that a node of a cluster has redirected, to be sent again.
+    returned: AtomicU64,
     /// How many there are to hand out.
     requests: u64,
     /// Whether short connections come from many addresses.
@@ -61,6 +63,7 @@ impl Shared {
             end_ns: AtomicU64::new(NEVER),
             abort: AtomicBool::new(false),
             issued: AtomicU64::new(0),
+            returned: AtomicU64::new(0),
             requests: match plan.end {
                 End::Requests(requests) => requests,
                 End::After(_) => u64::MAX,
@@ -77,8 +80,21 @@ impl Shared {
         if self.requests == u64::MAX {
             return true;
         }
-        self.issued.load(Relaxed) < self.requests
-            && self.issued.fetch_add(count as u64, Relaxed) < self.requests
+        (self.issued.load(Relaxed) < self.requests
+            && self.issued.fetch_add(count as u64, Relaxed) < self.requests)
+            || self.take_returned(count as u64)
+    }
+
+    /// The same for requests that were handed back.
+    #[cold]
+    fn take_returned(&self, count: u64) -> bool {
+        let less = |returned: u64| (returned > 0).then(|| returned.saturating_sub(count));
+        self.returned.fetch_update(Relaxed, Relaxed, less).is_ok()
+    }
+
+    /// Hands requests back to the budget: they were redirected.
+    pub(super) fn hand_back(&self, count: usize) {
+        self.returned.fetch_add(count as u64, Relaxed);
     }
 
     pub(super) fn wake_all(&self) {

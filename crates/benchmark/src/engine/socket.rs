@@ -88,10 +88,11 @@ impl Connector {
     }
 }
 
-/// Whether connections to this server can come from many addresses.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Whether connections to this server can come from many addresses; of several servers the last variant counts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Spreading {
     /// It is on a loopback address, and takes them.
+    #[default]
     Possible,
     /// It is on a loopback address, and refuses all but 127.0.0.1, as protected mode does.
     Refused,

@@ -13,7 +13,7 @@
 //! server finds several requests when it wakes.
 
 use super::lane::Lane;
-use super::plan::{Pace, Plan};
+use super::plan::{Pace, Plan, Target};
 use super::schedule::Schedule;
 use super::shared::{Line, Message, NEVER, Reports, Shared};
 use super::socket::Connector;
@@ -21,6 +21,7 @@ use super::turns::Turns;
 use crate::clock::{now_ns, thread_cpu_ns, thread_delay_ns, timespec};
 use crate::error::RunError;
 use crate::load::batch::RequestSource;
+use crate::load::tag::Tag;
 use crate::outcome::{Errors, new_histogram};
 use hdrhistogram::Histogram;
 use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
@@ -46,18 +47,29 @@ const WAKER: u64 = u64::MAX;
 /// What one worker has measured.
 #[derive(Debug)]
 pub(crate) struct Share {
-    pub(crate) latency: Histogram<u64>,
+    /// By node: its index in the cluster, and the latencies there; one without a cluster.
+    pub(crate) latency: Vec<(usize, Histogram<u64>)>,
     /// By how much requests of an open loop left too late, for the generator's own reasons.
     pub(crate) lateness: Histogram<u64>,
     pub(crate) operations: u64,
     pub(crate) errors: Errors,
     pub(crate) mismatches: u64,
     pub(crate) first_mismatch: Option<String>,
+    /// Requests that a node of a cluster redirected.
+    pub(crate) redirections: u64,
     /// When the last reply that counts came.
     pub(crate) last_ns: u64,
     /// Processor time while it measured, and time it waited for a processor.
     pub(crate) cpu_ns: u64,
     pub(crate) delay_ns: u64,
+}
+
+/// A node that a worker has connections to: one without a cluster.
+pub(super) struct Site<'a> {
+    /// Its index in the cluster.
+    pub(super) node: usize,
+    pub(super) target: &'a Target,
+    pub(super) connector: Connector,
 }
 
 pub(super) struct Worker<'a> {
@@ -67,7 +79,8 @@ pub(super) struct Worker<'a> {
     pub(super) index: usize,
     pub(super) epoll: OwnedFd,
     pub(super) lanes: Vec<Lane>,
-    pub(super) connector: Connector,
+    /// The nodes of its lanes.
+    pub(super) sites: Vec<Site<'a>>,
     pub(super) prelude: (Vec<u8>, usize),
     pub(super) source: RequestSource,
     pub(super) buffer: Vec<u8>,
@@ -106,10 +119,9 @@ impl<'a> Worker<'a> {
         let events = EventFlags::IN | EventFlags::ET;
         epoll::add(&epoll, &line.waker, EventData::new_u64(WAKER), events)
             .map_err(RunError::machine("epoll"))?;
-        // The first threads take the clients that are left over.
-        let more = usize::from(index < plan.clients % plan.threads);
-        let lanes: Vec<Lane> =
-            (0..plan.clients / plan.threads + more).map(|_| Lane::new(plan.verify)).collect();
+        let (sites, lanes) = sites_and_lanes(plan, shared, index);
+        let latency = |site: &Site<'_>| Ok((site.node, new_histogram(plan.precision)?));
+        let latency = sites.iter().map(latency).collect::<Result<_, RunError>>()?;
         let turns = Turns::new(lanes.len(), plan.clients, plan.threads);
         let workload = Arc::clone(&plan.workload);
         Ok(Worker {
@@ -119,7 +131,7 @@ impl<'a> Worker<'a> {
             index,
             epoll,
             lanes,
-            connector: Connector::new(&plan.target.address, index, shared.spread, plan.seed),
+            sites,
             prelude: plan.target.session.prelude(),
             source: RequestSource::new(workload, plan.seed, index, plan.threads, plan.verify),
             buffer: vec![0; RECEIVE_BYTES],
@@ -140,12 +152,13 @@ impl<'a> Worker<'a> {
             turns,
             latency_sum_ns: 0,
             share: Share {
-                latency: new_histogram(plan.precision)?,
+                latency,
                 lateness: new_histogram(plan.precision)?,
                 operations: 0,
                 errors: Errors::default(),
                 mismatches: 0,
                 first_mismatch: None,
+                redirections: 0,
                 last_ns: 0,
                 cpu_ns: 0,
                 delay_ns: 0,
@@ -193,7 +206,8 @@ impl<'a> Worker<'a> {
                 let (data, flags) = (event.data, event.flags);
                 if data.u64() != WAKER {
                     #[expect(clippy::cast_possible_truncation, reason = "made from an index")]
-                    self.ready(data.u64() as usize, flags)?;
+                    let i = data.u64() as usize;
+                    self.ready(i, flags).map_err(|error| self.at_node(i, error))?;
                 }
             }
         }
@@ -248,8 +262,9 @@ impl<'a> Worker<'a> {
     }
 
     fn connect(&mut self, i: usize) -> Result<(), RunError> {
-        let target = &self.plan.target;
-        let socket = self.connector.connect()?;
+        let site = &mut self.sites[self.lanes[i].site];
+        let target = site.target;
+        let socket = site.connector.connect()?;
         self.turns.connects(i);
         let events = EventFlags::IN | EventFlags::OUT | EventFlags::RDHUP | EventFlags::ET;
         epoll::add(&self.epoll, &socket, EventData::new_u64(i as u64), events)
@@ -375,7 +390,8 @@ impl<'a> Worker<'a> {
             self.connect(i)?;
         }
         let lane = &mut self.lanes[i];
-        let len = self.source.fill(&mut lane.batch, count);
+        let tag = tag(self.plan, &self.sites[lane.site]);
+        let len = self.source.fill(&mut lane.batch, count, tag);
         lane.started_ns = started.unwrap_or_else(now_ns);
         lane.counts = counts;
         lane.load(len, count).map_err(RunError::Socket)?;
@@ -395,7 +411,8 @@ impl<'a> Worker<'a> {
             return Ok(());
         }
         self.waiting += usize::from(lane.pending == 0);
-        let len = self.source.fill(&mut lane.batch, count);
+        let tag = tag(self.plan, &self.sites[lane.site]);
+        let len = self.source.fill(&mut lane.batch, count, tag);
         lane.load(len, count).map_err(RunError::Socket)?;
         self.flush(i)
     }
@@ -403,7 +420,18 @@ impl<'a> Worker<'a> {
     #[inline]
     pub(super) fn flush(&mut self, i: usize) -> Result<(), RunError> {
         let lane = &mut self.lanes[i];
-        lane.flush(&self.prelude.0).map_err(|error| failed(&self.connector, lane, error))
+        let connector = &self.sites[lane.site].connector;
+        lane.flush(&self.prelude.0).map_err(|error| failed(connector, lane, error))
+    }
+
+    /// The error with the node of a cluster at which it happened.
+    #[cold]
+    pub(super) fn at_node(&self, i: usize, error: RunError) -> RunError {
+        if self.plan.cluster.is_none() || !error.is_of_a_connection() {
+            return error;
+        }
+        let address = self.sites[self.lanes[i].site].target.address.clone();
+        RunError::AtNode { address, source: Box::new(error) }
     }
 
     /// Something happened on a connection.
@@ -494,6 +522,44 @@ impl<'a> Worker<'a> {
             _ => WAIT_NS_MAX,
         };
         due.min(WAIT_NS_MAX)
+    }
+}
+
+/// The nodes of a worker, and its lanes: the worker has a contiguous share of the clients, and so has each
+/// node, so that a worker has lanes to few nodes.
+fn sites_and_lanes<'a>(
+    plan: &'a Plan,
+    shared: &Shared,
+    index: usize,
+) -> (Vec<Site<'a>>, Vec<Lane>) {
+    // The first threads take the clients that are left over.
+    let (each, more) = (plan.clients / plan.threads, plan.clients % plan.threads);
+    let first = index * each + index.min(more);
+    let count = each + usize::from(index < more);
+    let (mut sites, mut lanes) = (Vec::<Site<'_>>::new(), Vec::new());
+    for client in first..first + count {
+        let (node, target) = match &plan.cluster {
+            Some(cluster) => {
+                let node = cluster.node_of(client, plan.clients);
+                (node, &cluster.nodes()[node].target)
+            }
+            None => (0, &plan.target),
+        };
+        if sites.last().is_none_or(|site| site.node != node) {
+            let connector = Connector::new(&target.address, index, shared.spread, plan.seed);
+            sites.push(Site { node, target, connector });
+        }
+        lanes.push(Lane::new(sites.len() - 1, plan.verify));
+    }
+    (sites, lanes)
+}
+
+/// The hash tag of requests to a node.
+#[inline]
+fn tag(plan: &Plan, site: &Site<'_>) -> Tag {
+    match &plan.cluster {
+        Some(cluster) => cluster.nodes()[site.node].tag(),
+        None => Tag::default(),
     }
 }
 

@@ -8,6 +8,7 @@ use super::stage::{Filler, Size, Stage, measure};
 use super::{Experiment, Found};
 use crate::engine::plan::{End, Plan};
 use crate::load::Material;
+use crate::load::tag::Tag;
 use crate::subject::Subject;
 use std::time::Duration;
 
@@ -148,7 +149,7 @@ impl Case {
 /// What the commands find.
 fn fill(subject: &Subject) -> Result<(), String> {
     let material = Material { keyspace: Some(NUMBERS), ..Material::default() };
-    subject.fill(&material, 1)?;
+    subject.fill(&material, 1, Tag::default())?;
     let mut filler = Filler::new(subject)?;
     for i in 0..100 {
         let member = format!("member:{i:04}");

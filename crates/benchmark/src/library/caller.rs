@@ -4,6 +4,7 @@ use crate::clock::now_ns;
 use crate::engine::plan::{End, OnError, Plan};
 use crate::error::RunError;
 use crate::load::batch::{Asked, Batch, RequestSource};
+use crate::load::tag::Tag;
 use crate::outcome::{Errors, Outcome, new_histogram};
 use brisk::{Client, Command, Reply, Request, Traits, Value};
 use hdrhistogram::Histogram;
@@ -181,7 +182,7 @@ pub(super) async fn call(run: Arc<Run>, caller: usize) -> Result<(), RunError> {
         if is_over || (counts && !run.take()) {
             return Ok(());
         }
-        let len = source.fill(&mut batch, 1);
+        let len = source.fill(&mut batch, 1, Tag::default());
         let started = now_ns();
         let answer = match plan.verify {
             true => run.command::<Value>(batch.bytes(len)).await.map(Some),

@@ -22,6 +22,7 @@ use crate::engine::{Progress, Watch, allow_descriptors};
 use crate::error::RunError;
 use crate::load::Workload;
 use crate::load::random::Random;
+use crate::load::template::Places;
 use crate::outcome::Outcome;
 use brisk::{Client, Lanes, Request, Traits};
 use caller::{Run, call};
@@ -100,7 +101,7 @@ fn names(workload: &Workload, is_pool: bool) -> Result<Vec<(Vec<u8>, Traits)>, R
     let refused = |what: String| RunError::Plan(format!("the client library sends no {what}"));
     let mut names: Vec<(Vec<u8>, Traits)> = Vec::new();
     for command in &workload.commands {
-        let (mut bytes, mut places) = (Vec::new(), Vec::new());
+        let (mut bytes, mut places) = (Vec::new(), Places::default());
         command.template.append(&mut bytes, &mut places, &mut Random::new(0));
         let mut words = caller::words(&bytes);
         let Some(name) = words.next() else {

@@ -7,7 +7,8 @@
 use super::Workload;
 use super::keys::KeySource;
 use super::random::Random;
-use super::template::{DIGITS, Place, pairs_below, write_digits};
+use super::tag::Tag;
+use super::template::{DIGITS, Place, Places, pairs_below, write_digits};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -15,7 +16,9 @@ use std::sync::Arc;
 #[derive(Clone, Debug, Default)]
 pub struct Batch {
     bytes: Vec<u8>,
-    places: Vec<Place>,
+    places: Places,
+    /// The hash tag in `bytes`, where there are any.
+    tag: Tag,
     /// Requests in `bytes`, when these only need to be patched.
     written: usize,
     asked: VecDeque<Asked>,
@@ -36,6 +39,22 @@ impl Batch {
     #[must_use]
     pub fn bytes(&self, len: usize) -> &[u8] {
         &self.bytes[..len]
+    }
+
+    /// The hash tag of the requests.
+    #[must_use]
+    pub const fn tag(&self) -> Tag {
+        self.tag
+    }
+
+    /// Writes a hash tag to its places, of which those before `from` have it already.
+    fn write_tag(&mut self, tag: Tag, from: usize) {
+        self.tag = tag;
+        for &at in &self.places.tags[from..] {
+            if let Some(place) = self.bytes[at..].first_chunk_mut() {
+                *place = tag.0;
+            }
+        }
     }
 
     /// What the oldest unanswered request was; only if the source remembers.
@@ -87,30 +106,34 @@ impl RequestSource {
         RequestSource { workload, numbers, weights, remembers }
     }
 
-    /// Writes `count` requests to the batch and returns their length in bytes. O(count) when they
-    /// are only patched, else O(bytes).
+    /// Writes `count` requests with this hash tag to the batch and returns their length in bytes.
+    /// O(count) when they are only patched, else O(bytes).
     #[inline]
-    pub fn fill(&mut self, batch: &mut Batch, count: usize) -> usize {
+    pub fn fill(&mut self, batch: &mut Batch, count: usize, tag: Tag) -> usize {
         let numbers = &mut self.numbers;
         if let [command] = self.workload.commands.as_slice()
             && let Some((bytes, places)) = command.template.whole()
         {
+            let tagged = if batch.tag == tag { batch.places.tags.len() } else { 0 };
             while batch.written < count {
                 let random = &mut numbers.random;
                 command.template.append(&mut batch.bytes, &mut batch.places, random);
                 batch.written += 1;
             }
-            numbers.write(batch, 0, places.len() * count);
+            if tagged < batch.places.tags.len() {
+                batch.write_tag(tag, tagged);
+            }
+            numbers.write(batch, 0, places.numbers.len() * count);
             if self.remembers {
-                remember_whole(batch, count, bytes.len(), places);
+                remember_whole(batch, count, bytes.len(), &places.numbers);
             }
             return bytes.len() * count;
         }
-        self.compose(batch, count)
+        self.compose(batch, count, tag)
     }
 
     /// Puts the requests together from commands drawn by weight.
-    fn compose(&mut self, batch: &mut Batch, count: usize) -> usize {
+    fn compose(&mut self, batch: &mut Batch, count: usize, tag: Tag) -> usize {
         batch.bytes.clear();
         batch.places.clear();
         let (commands, numbers) = (&self.workload.commands, &mut self.numbers);
@@ -123,14 +146,15 @@ impl RequestSource {
             });
             // Below the sum of all weights lies one of the commands.
             let command = drawn.unwrap_or(0);
-            let first = batch.places.len();
+            let first = batch.places.numbers.len();
             let template = &commands[command].template;
             template.append(&mut batch.bytes, &mut batch.places, &mut numbers.random);
-            let number = numbers.write(batch, first, batch.places.len());
+            let number = numbers.write(batch, first, batch.places.numbers.len());
             if self.remembers {
                 batch.asked.push_back(Asked { command, number });
             }
         }
+        batch.write_tag(tag, 0);
         batch.bytes.len()
     }
 }
@@ -140,7 +164,7 @@ impl Numbers {
     #[inline]
     fn write(&mut self, batch: &mut Batch, from: usize, to: usize) -> Option<u64> {
         let (mut number, mut first) = (0, None);
-        for &Place { at, drawn } in &batch.places[from..to] {
+        for &Place { at, drawn } in &batch.places.numbers[from..to] {
             if drawn {
                 number = self.keys.draw(&mut self.random);
                 first = first.or(Some(number));
@@ -188,7 +212,7 @@ mod tests {
         let mut batch = Batch::default();
         let mut seen = Vec::new();
         for count in [3, 1, 5] {
-            let len = source.fill(&mut batch, count);
+            let len = source.fill(&mut batch, count, Tag::default());
             let requests = requests(batch.bytes(len));
             assert_eq!(requests.len(), count);
             seen.extend(requests);
@@ -197,6 +221,28 @@ mod tests {
         seen.sort();
         seen.dedup();
         assert_eq!(seen.len(), 9);
+    }
+
+    #[test]
+    fn every_request_has_the_tag_of_its_batch_also_after_that_has_changed() {
+        for sizes in ["16", "12-40"] {
+            let material = Material {
+                keyspace: Some(500),
+                sizes: sizes.parse().unwrap(),
+                tagged: true,
+                ..Material::default()
+            };
+            let mut source = source(&material, "mset", false);
+            let mut batch = Batch::default();
+            for (tag, count) in [(b"aaa", 2), (b"aaa", 5), (b"bbb", 1), (b"bbb", 7), (b"tag", 7)] {
+                let len = source.fill(&mut batch, count, Tag(*tag));
+                assert_eq!(batch.tag(), Tag(*tag));
+                let key = format!("key:{{{}}}:000000000", String::from_utf8_lossy(tag));
+                for request in requests(batch.bytes(len)) {
+                    assert_eq!(request.matches(&key).count(), 10, "{request}");
+                }
+            }
+        }
     }
 
     #[test]
@@ -210,7 +256,7 @@ mod tests {
             };
             let mut source = source(&material, "set", true);
             let mut batch = Batch::default();
-            let len = source.fill(&mut batch, 4);
+            let len = source.fill(&mut batch, 4, Tag::default());
             for request in requests(batch.bytes(len)) {
                 let asked = batch.answered().unwrap();
                 let digits = format!("{:012}", asked.number.unwrap());
@@ -233,7 +279,7 @@ mod tests {
         let workload = material.mix("mix".to_owned(), &parts).unwrap();
         let mut source = RequestSource::new(Arc::new(workload), 1, 0, 1, true);
         let mut batch = Batch::default();
-        let len = source.fill(&mut batch, 10_000);
+        let len = source.fill(&mut batch, 10_000, Tag::default());
         let requests = requests(batch.bytes(len));
         let sets = requests.iter().filter(|request| request.contains("SET")).count();
         assert!((850..1150).contains(&sets), "{sets}");

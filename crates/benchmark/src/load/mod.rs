@@ -5,6 +5,7 @@
 //! | `template` | a command compiled to bytes with places to patch |
 //! | `keys`, `sizes`, `random` | which key, how long a value |
 //! | `batch` | the requests of one connection, written and patched in place |
+//! | `tag` | hash tags of the nodes of a cluster |
 //! | `suite` | the tests of redis-benchmark |
 //! | `verify` | what replies must be |
 
@@ -13,13 +14,14 @@ pub mod keys;
 pub mod random;
 pub mod sizes;
 pub mod suite;
+pub mod tag;
 pub mod template;
 pub mod verify;
 
 use keys::KeyChoice;
 use sizes::ValueSizes;
 use suite::Test;
-use template::{Template, Values, value_bytes};
+use template::{Placeholders, Template, Values, value_bytes};
 use verify::Expect;
 
 /// A command of a workload.
@@ -61,6 +63,16 @@ pub struct Material {
     pub sizes: ValueSizes,
     /// Whether replies will be verified, for which values are marked.
     pub verified: bool,
+    /// Whether keys have hash tags, and `{tag}` stands for one: in cluster mode.
+    pub tagged: bool,
+}
+
+impl Workload {
+    /// Whether every command has a hash tag.
+    #[must_use]
+    pub fn is_tagged(&self) -> bool {
+        self.commands.iter().all(|command| command.template.is_tagged())
+    }
 }
 
 impl Default for Material {
@@ -71,6 +83,7 @@ impl Default for Material {
             keyspace: None,
             sizes: ValueSizes::Fixed(3),
             verified: false,
+            tagged: false,
         }
     }
 }
@@ -82,6 +95,10 @@ impl Material {
             sizes: self.sizes.clone(),
             marked: self.verified && self.keyspace.is_some(),
         }
+    }
+
+    fn placeholders(&self) -> Placeholders {
+        Placeholders { numbers: self.keyspace.is_some(), tags: self.tagged }
     }
 
     fn workload(&self, title: String, values: Values, commands: Vec<Command>) -> Workload {
@@ -96,11 +113,11 @@ impl Material {
     }
 
     fn command_of(&self, test: &Test, weight: u64, values: &Values) -> Command {
-        let numbers = self.keyspace.is_some();
+        let replaced = self.placeholders();
         let template = if test.words.is_empty() {
             Template::inline("PING", values)
         } else {
-            Template::new(&test.words_of(numbers), numbers, values)
+            Template::new(&test.words_of(replaced), replaced, values)
         };
         Command { template, weight, expect: test.expect }
     }
@@ -117,7 +134,7 @@ impl Material {
     #[must_use]
     pub fn own<W: AsRef<[u8]>>(&self, title: String, words: &[W]) -> Workload {
         let values = self.values();
-        let template = Template::new(words, self.keyspace.is_some(), &values);
+        let template = Template::new(words, self.placeholders(), &values);
         let payload_bytes = template.whole().map_or(values.sizes.max(), |(bytes, _)| bytes.len());
         let command = Command { template, weight: 1, expect: Expect::Any };
         Workload { payload_bytes, ..self.workload(title, values, vec![command]) }
@@ -134,7 +151,7 @@ impl Material {
             .map(|(ingredient, weight)| match ingredient {
                 Ingredient::Test(test) => self.command_of(test, *weight, &values),
                 Ingredient::Own(words) => Command {
-                    template: Template::new(words, self.keyspace.is_some(), &values),
+                    template: Template::new(words, self.placeholders(), &values),
                     weight: *weight,
                     expect: Expect::Any,
                 },

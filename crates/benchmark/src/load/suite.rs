@@ -1,5 +1,7 @@
 //! The tests that redis-benchmark knows by name, in its order, with its titles and keys.
 
+use super::tag::TAG_WORD;
+use super::template::{NUMBER_WORD, Placeholders};
 use super::verify::Expect;
 
 /// A test of the suite.
@@ -132,17 +134,25 @@ pub const SUITE: &[Test] = &[
 ];
 
 impl Test {
-    /// The words of the command; with `numbers` placeholders for numbers will be seen.
+    /// The words of the command, for these placeholders. If hash tags are replaced, keys have one:
+    /// `key:{tag}:__rand_int__`, `mylist:{tag}`.
     #[must_use]
-    pub fn words_of(&self, numbers: bool) -> Vec<&'static str> {
-        let mut words = self.words.to_vec();
-        for word in &mut words {
+    pub fn words_of(&self, replaced: Placeholders) -> Vec<String> {
+        let word = |(at, word): (usize, &&str)| match *word {
             // A score must be a number.
-            if !numbers && *word == super::template::NUMBER_WORD {
-                *word = "0";
+            NUMBER_WORD if !replaced.numbers => "0".to_owned(),
+            key if replaced.tags && self.is_key(at) => {
+                let name = key.find(':').unwrap_or(key.len());
+                format!("{}:{TAG_WORD}{}", &key[..name], &key[name..])
             }
-        }
-        words
+            word => word.to_owned(),
+        };
+        self.words.iter().enumerate().map(word).collect()
+    }
+
+    /// Whether the word at this place is a key.
+    fn is_key(&self, at: usize) -> bool {
+        at == 1 || (at % 2 == 1 && self.words[0] == "MSET")
     }
 }
 
@@ -214,9 +224,27 @@ mod tests {
     #[test]
     fn a_score_is_a_number_with_and_without_a_keyspace() {
         let zadd = test_named("zadd").unwrap();
-        assert_eq!(zadd.words_of(false)[2], "0");
-        assert_eq!(zadd.words_of(true)[2], "__rand_int__");
-        assert_eq!(zadd.words_of(false)[3], "element:__rand_int__");
+        let numbers = |numbers| Placeholders { numbers, tags: false };
+        assert_eq!(zadd.words_of(numbers(false))[2], "0");
+        assert_eq!(zadd.words_of(numbers(true))[2], "__rand_int__");
+        assert_eq!(zadd.words_of(numbers(false))[3], "element:__rand_int__");
+    }
+
+    #[test]
+    fn keys_have_a_hash_tag_in_cluster_mode_and_members_have_none() {
+        let words = |name: &str| {
+            let replaced = Placeholders { numbers: true, tags: true };
+            test_named(name).unwrap().words_of(replaced).join(" ")
+        };
+        // As MONITOR shows the commands of redis-benchmark 7.0.15.
+        assert_eq!(words("set"), "SET key:{tag}:__rand_int__ __data__");
+        assert_eq!(words("incr"), "INCR counter:{tag}:__rand_int__");
+        assert_eq!(words("lrange_100"), "LRANGE mylist:{tag} 0 99");
+        assert_eq!(words("sadd"), "SADD myset:{tag} element:__rand_int__");
+        assert_eq!(words("hset"), "HSET myhash:{tag} element:__rand_int__ __data__");
+        assert_eq!(words("zadd"), "ZADD myzset:{tag} __rand_int__ element:__rand_int__");
+        assert_eq!(words("mset").matches(" key:{tag}:__rand_int__ __data__").count(), 10);
+        assert_eq!(words("ping"), "PING");
     }
 
     #[test]

@@ -1,8 +1,9 @@
 //! Commands as they are named by users, compiled to bytes with places to patch.
 //!
 //! A command is a list of words. `__rand_int__` within a word becomes a number of 12 digits, drawn
-//! anew for each occurrence and request; `__data__` becomes a value. With one size of values the
-//! whole request is bytes, and only digits change from one request to the next:
+//! anew for each occurrence and request; `__data__` becomes a value, and in cluster mode `{tag}` a hash
+//! tag of the addressed node. With one size of values the whole request is bytes, and only digits (and
+//! seldom tags) change from one request to the next:
 //!
 //! ```text
 //!  *3 $3 SET $16 key:000000000042 $3 xxx
@@ -11,6 +12,7 @@
 
 use super::random::Random;
 use super::sizes::ValueSizes;
+use super::tag::TAG_WORD;
 use memchr::memmem;
 use std::sync::Arc;
 
@@ -27,6 +29,16 @@ enum Part {
     Bytes(Vec<u8>),
     Number,
     Data,
+    Tag,
+}
+
+/// Which placeholders are replaced; `__data__` always is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Placeholders {
+    /// `__rand_int__`
+    pub numbers: bool,
+    /// `{tag}`
+    pub tags: bool,
 }
 
 /// A place in a request that holds [`DIGITS`] digits.
@@ -37,6 +49,23 @@ pub struct Place {
     /// Whether a number is drawn for it; otherwise it repeats the number drawn before (the mark of
     /// a key within its value).
     pub drawn: bool,
+}
+
+/// The places of a request, or of several.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Places {
+    /// Of numbers.
+    pub numbers: Vec<Place>,
+    /// Offsets of the text between the braces of hash tags.
+    pub tags: Vec<usize>,
+}
+
+impl Places {
+    /// Forgets all places.
+    pub fn clear(&mut self) {
+        self.numbers.clear();
+        self.tags.clear();
+    }
 }
 
 /// Where values come from.
@@ -59,28 +88,28 @@ pub struct Template {
     inline: bool,
     values: Values,
     /// The whole request with its places, if all its values have one size.
-    whole: Option<(Vec<u8>, Vec<Place>)>,
+    whole: Option<(Vec<u8>, Places)>,
 }
 
 impl Template {
-    /// Compiles a command of these words; placeholders for numbers are seen if `numbers`.
+    /// Compiles a command of these words.
     #[must_use]
-    pub fn new<W: AsRef<[u8]>>(words: &[W], numbers: bool, values: &Values) -> Template {
-        let words = words.iter().map(|word| parts(word.as_ref(), numbers)).collect();
+    pub fn new<W: AsRef<[u8]>>(words: &[W], replaced: Placeholders, values: &Values) -> Template {
+        let words = words.iter().map(|word| parts(word.as_ref(), replaced)).collect();
         Template::compiled(words, false, values)
     }
 
     /// The words as one line, without RESP headers.
     #[must_use]
     pub fn inline(line: &str, values: &Values) -> Template {
-        Template::compiled(vec![parts(line.as_bytes(), false)], true, values)
+        Template::compiled(vec![parts(line.as_bytes(), Placeholders::default())], true, values)
     }
 
     fn compiled(words: Vec<Vec<Part>>, inline: bool, values: &Values) -> Template {
         let mut template = Template { words, inline, values: values.clone(), whole: None };
         let has_data = template.words.iter().flatten().any(|part| *part == Part::Data);
         if let Some(size) = values.sizes.fixed().or((!has_data).then_some(0)) {
-            let (mut bytes, mut places) = (Vec::new(), Vec::new());
+            let (mut bytes, mut places) = (Vec::new(), Places::default());
             template.write(&mut bytes, &mut places, || size);
             template.whole = Some((bytes, places));
         }
@@ -89,23 +118,31 @@ impl Template {
 
     /// The request and its places, if it is the same but for digits each time.
     #[must_use]
-    pub fn whole(&self) -> Option<(&[u8], &[Place])> {
-        self.whole.as_ref().map(|(bytes, places)| (bytes.as_slice(), places.as_slice()))
+    pub fn whole(&self) -> Option<(&[u8], &Places)> {
+        self.whole.as_ref().map(|(bytes, places)| (bytes.as_slice(), places))
+    }
+
+    /// Whether a hash tag stands in it.
+    #[must_use]
+    pub fn is_tagged(&self) -> bool {
+        self.words.iter().flatten().any(|part| *part == Part::Tag)
     }
 
     /// Appends one request to `out` and its places to `places`.
-    pub fn append(&self, out: &mut Vec<u8>, places: &mut Vec<Place>, random: &mut Random) {
+    pub fn append(&self, out: &mut Vec<u8>, places: &mut Places, random: &mut Random) {
         match &self.whole {
             Some((bytes, own)) => {
                 let base = out.len();
                 out.extend_from_slice(bytes);
-                places.extend(own.iter().map(|place| Place { at: base + place.at, ..*place }));
+                let numbers = own.numbers.iter();
+                places.numbers.extend(numbers.map(|place| Place { at: base + place.at, ..*place }));
+                places.tags.extend(own.tags.iter().map(|at| base + at));
             }
             None => self.write(out, places, || self.values.sizes.draw(random)),
         }
     }
 
-    fn write(&self, out: &mut Vec<u8>, places: &mut Vec<Place>, mut size: impl FnMut() -> usize) {
+    fn write(&self, out: &mut Vec<u8>, places: &mut Places, mut size: impl FnMut() -> usize) {
         if !self.inline {
             out.extend_from_slice(format!("*{}\r\n", self.words.len()).as_bytes());
         }
@@ -123,15 +160,19 @@ impl Template {
                 match part {
                     Part::Bytes(bytes) => out.extend_from_slice(bytes),
                     Part::Number => {
-                        places.push(Place { at: out.len(), drawn: true });
+                        places.numbers.push(Place { at: out.len(), drawn: true });
                         out.extend_from_slice(&[b'0'; DIGITS]);
                         numbered = true;
+                    }
+                    Part::Tag => {
+                        places.tags.push(out.len() + 1);
+                        out.extend_from_slice(TAG_WORD.as_bytes());
                     }
                     Part::Data => {
                         let marked = self.values.marked && numbered && size >= DIGITS;
                         let mut data = &self.values.data[..size];
                         if marked {
-                            places.push(Place { at: out.len(), drawn: false });
+                            places.numbers.push(Place { at: out.len(), drawn: false });
                             out.extend_from_slice(&[b'0'; DIGITS]);
                             data = &data[DIGITS..];
                         }
@@ -150,27 +191,28 @@ impl Part {
             Part::Bytes(bytes) => bytes.len(),
             Part::Number => DIGITS,
             Part::Data => size,
+            Part::Tag => TAG_WORD.len(),
         }
     }
 }
 
-fn parts(word: &[u8], numbers: bool) -> Vec<Part> {
+fn parts(word: &[u8], replaced: Placeholders) -> Vec<Part> {
+    let placeholders = [
+        (DATA_WORD, Part::Data, true),
+        (NUMBER_WORD, Part::Number, replaced.numbers),
+        (TAG_WORD, Part::Tag, replaced.tags),
+    ];
     let mut parts = Vec::new();
     let mut rest = word;
     loop {
-        let number = memmem::find(rest, NUMBER_WORD.as_bytes()).filter(|_| numbers);
-        let data = memmem::find(rest, DATA_WORD.as_bytes());
-        let (at, part, len) = match (number, data) {
-            (Some(number), data) if data.is_none_or(|data| number < data) => {
-                (number, Part::Number, NUMBER_WORD.len())
-            }
-            (_, Some(data)) => (data, Part::Data, DATA_WORD.len()),
-            _ => break,
-        };
+        let found = placeholders.iter().filter(|(.., is_replaced)| *is_replaced).filter_map(
+            |(text, part, _)| Some((memmem::find(rest, text.as_bytes())?, part, text.len())),
+        );
+        let Some((at, part, len)) = found.min_by_key(|(at, ..)| *at) else { break };
         if at > 0 {
             parts.push(Part::Bytes(rest[..at].to_vec()));
         }
-        parts.push(part);
+        parts.push(part.clone());
         rest = &rest[at + len..];
     }
     if !rest.is_empty() {
@@ -230,6 +272,9 @@ mod tests {
         Values { data: value_bytes(sizes.max()), sizes, marked }
     }
 
+    const NUMBERS: Placeholders = Placeholders { numbers: true, tags: false };
+    const NONE: Placeholders = Placeholders { numbers: false, tags: false };
+
     fn text(bytes: &[u8]) -> String {
         String::from_utf8_lossy(bytes).replace("\r\n", " ")
     }
@@ -237,48 +282,63 @@ mod tests {
     #[test]
     fn a_request_of_one_size_is_bytes_and_places() {
         let template =
-            Template::new(&["SET", "key:__rand_int__", "__data__"], true, &values("3", false));
+            Template::new(&["SET", "key:__rand_int__", "__data__"], NUMBERS, &values("3", false));
         let (bytes, places) = template.whole().unwrap();
         assert_eq!(text(bytes), "*3 $3 SET $16 key:000000000000 $3 VXK ");
-        assert_eq!(places, [Place { at: 22, drawn: true }]);
+        assert_eq!(places.numbers, [Place { at: 22, drawn: true }]);
         assert_eq!(&bytes[22..34], b"000000000000");
     }
 
     #[test]
     fn without_a_keyspace_the_placeholder_is_an_ordinary_word() {
-        let template = Template::new(&["GET", "key:__rand_int__"], false, &values("3", false));
+        let template = Template::new(&["GET", "key:__rand_int__"], NONE, &values("3", false));
         let (bytes, places) = template.whole().unwrap();
         assert_eq!(text(bytes), "*2 $3 GET $16 key:__rand_int__ ");
-        assert!(places.is_empty());
+        assert_eq!(*places, Places::default());
     }
 
     #[test]
     fn placeholders_may_stand_anywhere_in_a_word() {
         let words = ["x__data__y__rand_int____rand_int__", "__rand_int"];
-        let template = Template::new(&words, true, &values("2", false));
+        let template = Template::new(&words, NUMBERS, &values("2", false));
         let (bytes, places) = template.whole().unwrap();
         assert_eq!(text(bytes), "*2 $28 xVXy000000000000000000000000 $10 __rand_int ");
-        assert_eq!(places.len(), 2);
+        assert_eq!(places.numbers.len(), 2);
+    }
+
+    #[test]
+    fn a_hash_tag_is_a_place_in_cluster_mode_and_ordinary_text_without_it() {
+        let words = ["SET", "key:{tag}:__rand_int__", "{tag}__data__"];
+        let tagged = Placeholders { numbers: true, tags: true };
+        let template = Template::new(&words, tagged, &values("2", false));
+        let (bytes, places) = template.whole().unwrap();
+        assert_eq!(text(bytes), "*3 $3 SET $22 key:{tag}:000000000000 $7 {tag}VX ");
+        assert!(places.tags.iter().all(|at| &bytes[*at..*at + 3] == b"tag"), "{places:?}");
+        assert_eq!((places.tags.len(), places.numbers.len()), (2, 1));
+        assert!(template.is_tagged());
+        let plain = Template::new(&words, NUMBERS, &values("2", false));
+        assert_eq!(plain.whole().unwrap().0, bytes);
+        assert!(!plain.is_tagged() && plain.whole().unwrap().1.tags.is_empty());
     }
 
     #[test]
     fn a_value_carries_the_number_of_its_key_if_it_has_room() {
         let words = ["SET", "key:__rand_int__", "__data__"];
-        let marked = Template::new(&words, true, &values("20", true));
+        let marked = Template::new(&words, NUMBERS, &values("20", true));
         let (bytes, places) = marked.whole().unwrap();
-        assert_eq!(places, [Place { at: 22, drawn: true }, Place { at: 41, drawn: false }]);
+        assert_eq!(places.numbers, [Place { at: 22, drawn: true }, Place { at: 41, drawn: false }]);
         assert_eq!(&bytes[36..41], b"$20\r\n");
-        let short = Template::new(&words, true, &values("11", true));
-        assert_eq!(short.whole().unwrap().1.len(), 1);
+        let short = Template::new(&words, NUMBERS, &values("11", true));
+        assert_eq!(short.whole().unwrap().1.numbers.len(), 1);
     }
 
     #[test]
     fn sizes_that_vary_are_drawn_for_each_request() {
-        let template = Template::new(&["SET", "k", "__data__"], true, &values("1-9", false));
+        let template = Template::new(&["SET", "k", "__data__"], NUMBERS, &values("1-9", false));
         assert!(template.whole().is_none());
         let (mut random, mut lengths) = (Random::new(1), Vec::new());
         for _ in 0..100 {
-            let (mut bytes, mut places) = (Vec::new(), Vec::new());
+            let (mut bytes, mut places) = (Vec::new(), Places::default());
             template.append(&mut bytes, &mut places, &mut random);
             lengths.push(bytes.len());
             let len = bytes.len() - "*3  $3  SET  $1  k  $N    ".len();

@@ -2,6 +2,7 @@
 
 use super::{Options, Sender};
 use crate::address::Address;
+use crate::cluster::Cluster;
 use crate::engine::plan::{End, LibraryLoad, Pace, Plan, Session, Source, Target};
 use crate::load::suite::{names, selected, test_named};
 use crate::load::{Ingredient, Material, Workload};
@@ -71,6 +72,7 @@ impl Options {
             keyspace: self.keyspace,
             sizes: self.sizes.clone(),
             verified: self.verify,
+            tagged: self.cluster,
         }
     }
 
@@ -157,6 +159,7 @@ impl Options {
         Plan {
             workload: Arc::clone(&case.workload),
             target,
+            cluster: None,
             clients: self.clients,
             threads: self.threads.max(1),
             pipeline: case.pipeline,
@@ -179,6 +182,16 @@ impl Options {
             source: self.source(case.pipeline),
         }
         .bounded()
+    }
+
+    /// A run of this case against the primaries of a cluster. Without `--threads` there is one thread for each
+    /// of them, as in redis-benchmark.
+    #[must_use]
+    pub fn plan_of_cluster(&self, case: &Case, target: Target, cluster: Arc<Cluster>) -> Plan {
+        let plan = self.plan(case, target);
+        let nodes = cluster.nodes().len();
+        let threads = if self.threads == 0 { nodes } else { plan.threads };
+        Plan { clients: self.clients, threads, cluster: Some(cluster), ..plan }.bounded()
     }
 
     /// Who sends; of the library as many callers as the engine would have requests under way.

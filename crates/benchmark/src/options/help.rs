@@ -19,6 +19,11 @@ Server:
  --dbnum <db>       Database to select (default 0)
  -3                 Speak RESP3
  --enable-tracking  Send CLIENT TRACKING on before the first request
+ --cluster          Cluster mode: the server is one node of a cluster, and all primaries get requests,
+                    over -c connections in all and, without --threads, one thread each. All keys for
+                    a primary have one hash tag, key:{tag}:..., which changes when the primary
+                    redirects (MOVED). In a command of your own {tag} stands for the hash tag. Results
+                    are printed for each primary as well (not with --csv)
  --tls              Use TLS
  --sni <host>       Name to ask for, and to check the certificate against
  --cacert <file>, --cacertdir <dir>   Trusted authorities (default: the system's)
@@ -97,6 +102,5 @@ m4 m5 m6 m8 (memory), c1 c2 c3 (the client library); and figures (CPU per reques
 delay-proxy forwards TCP connections, each byte later by --delay ms in each direction (half of what a
 round trip takes longer), and by up to --jitter ms more, in order.
 
- --cluster          Not supported yet
  --help, --version
 ";

@@ -86,6 +86,8 @@ pub struct Options {
     pub resp3: bool,
     /// `--enable-tracking`
     pub tracking: bool,
+    /// `--cluster`
+    pub cluster: bool,
     /// `--tls` and its relatives.
     pub tls: Option<TlsOptions>,
     /// `-c`
@@ -171,6 +173,7 @@ impl Default for Options {
             database: 0,
             resp3: false,
             tracking: false,
+            cluster: false,
             tls: None,
             clients: 50,
             requests: 100_000,

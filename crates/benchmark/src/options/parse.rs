@@ -154,12 +154,7 @@ fn server_option(options: &mut Options, arguments: &mut Arguments<'_>) -> Result
                 None => list,
             });
         }
-        "--cluster" => {
-            return Err(
-                "--cluster: cluster mode is not supported yet; measure its nodes one by one"
-                    .to_owned(),
-            );
-        }
+        "--cluster" => options.cluster = true,
         _ => return Ok(false),
     }
     Ok(true)
@@ -335,6 +330,7 @@ fn finish(options: &mut Options, compares: bool) -> Result<(), String> {
             ("-I", options.idle, "it is measured with callers that ask"),
             ("--tls", options.tls.is_some(), "it is not measured over TLS"),
             ("--enable-tracking", options.tracking, "it is measured without tracking"),
+            ("--cluster", options.cluster, "it is measured with one server"),
         ];
         if let Some((option, _, why)) = refused.iter().find(|(_, is_set, _)| *is_set) {
             return Err(format!("--client library and {option} do not go together: {why}"));
@@ -352,6 +348,9 @@ fn finish(options: &mut Options, compares: bool) -> Result<(), String> {
         }
         if options.idle || options.again {
             return Err("compare and -I or -l do not go together".to_owned());
+        }
+        if options.cluster {
+            return Err("compare and --cluster do not go together".to_owned());
         }
     } else if options.format == Format::Markdown {
         return Err("--format markdown is for compare".to_owned());
@@ -447,7 +446,7 @@ mod tests {
     fn options_of_redis_benchmark_are_taken() {
         let options = options(
             "-h ::1 -p 7000 -a pw --user ann --dbnum 3 -3 --enable-tracking -c 7 -n 9 -d 100 -P 16 \
-             -k 0 -r 1000 --threads 2 -q -l -t get,set --precision 2",
+             -k 0 -r 1000 --threads 2 -q -l -t get,set --precision 2 --cluster",
         )
         .unwrap();
         assert_eq!((options.host.as_str(), options.port), ("::1", 7000));
@@ -455,6 +454,7 @@ mod tests {
         assert_eq!((options.pipelines.as_slice(), options.threads), ([16].as_slice(), 2));
         assert_eq!((options.keyspace, options.database), (Some(1000), 3));
         assert!(options.resp3 && options.tracking && !options.keep_alive && options.again);
+        assert!(options.cluster);
         assert_eq!((options.format, options.precision), (Format::Quiet, 2));
         assert_eq!(options.tests.as_deref(), Some("get,set"));
     }
@@ -516,7 +516,8 @@ mod tests {
             ("-c -5", "-c wants a whole number from 0, not \"-5\""),
             ("-p 65536", "-p wants a number from 0 to 65535, not \"65536\""),
             ("-k yes", "-k wants a whole number, not \"yes\""),
-            ("--cluster", "not supported yet"),
+            ("--client library --cluster", "--cluster do not go together"),
+            ("compare :1 :2 --cluster", "compare and --cluster do not go together"),
             ("--rate 0", "--rate wants"),
             ("--weight 3", "belongs after"),
             ("-x", "-x wants a command"),
