@@ -18,7 +18,7 @@
 //! | [`Error`] | what happened, how far the command had come, whether it may have been executed |
 //!
 //! Features, each off by default: `derive` (structs as hashes), `json` (`Json<T>`), `tracing` and `metrics` (ready
-//! observers).
+//! observers), `mock` (a scripted server for tests).
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
@@ -46,6 +46,8 @@ mod guides;
 #[cfg(feature = "json")]
 mod json;
 mod lane;
+#[cfg(feature = "mock")]
+pub mod mock;
 mod observe;
 mod poison;
 pub mod recipes;
