@@ -40,12 +40,12 @@ pub struct Cluster {
 pub struct ClusterNode {
     /// Its node ID.
     pub id: String,
-    /// How it is reached.
+    /// Its address.
     pub target: Target,
     tag: AtomicU32,
 }
 
-/// What is known of the topology, and how redirections were followed.
+/// The known topology, and counters of followed redirections.
 #[derive(Debug)]
 struct Following {
     /// The slots of each node, in order.

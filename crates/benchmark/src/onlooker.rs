@@ -34,7 +34,7 @@ pub(crate) enum Onlooked {
 }
 
 impl Onlooked {
-    /// What can be told of servers. O(open descriptors of the machine) for each local one.
+    /// Finds the local processes of servers. O(open descriptors of the machine) for each local one.
     pub(crate) fn of(targets: &[&Target]) -> Onlooked {
         let mut pids = Vec::new();
         for target in targets {

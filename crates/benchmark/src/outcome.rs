@@ -84,7 +84,7 @@ pub struct Generator {
     pub limit: Option<String>,
 }
 
-/// What a run gave at one node of a cluster.
+/// The results of a run at one node of a cluster.
 #[derive(Clone, Debug)]
 pub struct NodeOutcome {
     /// Where it listens.

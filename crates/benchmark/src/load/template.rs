@@ -1,7 +1,7 @@
 //! Commands as they are named by users, compiled to bytes with places to patch.
 //!
 //! A command is a list of words. `__rand_int__` within a word becomes a number of 12 digits, drawn
-//! anew for each occurrence and request; `__data__` becomes a value, and in cluster mode `{tag}` a hash
+//! again for each occurrence and request; `__data__` becomes a value, and in cluster mode `{tag}` a hash
 //! tag of the addressed node. With one size of values the whole request is bytes, and only digits (and
 //! seldom tags) change from one request to the next:
 //!
