@@ -10,4 +10,5 @@ pub mod long_double;
 pub mod number;
 pub(crate) mod place;
 pub mod random;
+pub(crate) mod slot_set;
 pub(crate) mod steps;

@@ -266,9 +266,13 @@ impl Aftermath {
         !self.effects.is_empty()
     }
 
-    /// The transaction is done; its slots are still held.
+    /// The transaction is done. It changed `held`, which are still held, and the slots noted in `self.slots`.
     #[must_use]
-    pub(crate) fn seal(&mut self, journal: &Journal) -> Ticket {
+    pub(crate) fn seal(
+        &mut self,
+        journal: &Journal,
+        held: impl Iterator<Item = SlotId> + Clone,
+    ) -> Ticket {
         debug_assert!(self.has_effects(), "a ticket for nothing");
         // It may have waited for its slots until there was no other server any more: then it is a
         // transaction of this one.
@@ -279,7 +283,9 @@ impl Aftermath {
         self.is_relayed |= relayed.is_some();
         // Whose stream it is does not change while a command has its slots.
         debug_assert!(relayed.is_some() || !self.is_told, "told to nobody");
-        let ticket = relayed.unwrap_or_else(|| journal.append(&self.effects));
+        let others = self.slots.iter().map(|(_, slot)| *slot);
+        let slots = held.chain(others);
+        let ticket = relayed.unwrap_or_else(|| journal.append(&self.effects, slots));
         self.relayed.clear();
         self.effects.clear();
         self.is_told = false;

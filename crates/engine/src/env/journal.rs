@@ -10,7 +10,9 @@
 //! the place in the stream behind the transaction. The lock is held for a copy of some hundred bytes.
 
 use super::effect::Effects;
-use crate::base::place::{DbIndex, Ticket};
+use super::tap::{TapId, TapOverflow, Taps};
+use crate::base::place::{DbIndex, SlotId, Ticket};
+use crate::base::slot_set::SlotSet;
 use brisk_structures::poison::EvenPoisoned;
 use std::ops::Range;
 use std::sync::Mutex;
@@ -47,6 +49,7 @@ struct State {
     edits: Vec<Edit>,
     /// The database of the last command; `None` if who reads on from here does not know it.
     db: Option<DbIndex>,
+    taps: Taps,
 }
 
 /// A part of the stream that differs in the append-only file. The file contains only executed commands, in the
@@ -74,15 +77,22 @@ impl Edit {
 }
 
 impl Journal {
-    /// Appends a transaction. Its slots are held.
-    pub(crate) fn append(&self, effects: &Effects) -> Ticket {
+    /// Appends a transaction. Its slots are held; `slots` has all that it changed, and may have slots that it read.
+    pub(crate) fn append(
+        &self,
+        effects: &Effects,
+        slots: impl Iterator<Item = SlotId> + Clone,
+    ) -> Ticket {
         let mut state = self.state.lock().even_poisoned();
-        let State { bytes, db, .. } = &mut *state;
+        let State { bytes, db, taps, .. } = &mut *state;
         if self.is_relayed() {
             return self.end();
         }
         let before = bytes.len();
         effects.write(bytes, db);
+        if !taps.is_empty() {
+            taps.note(effects, slots);
+        }
         self.advance(bytes.len() - before)
     }
 
@@ -183,6 +193,25 @@ impl Journal {
         Ticket(from)
     }
 
+    /// From now on copies each transaction that changes one of `slots` for a reader of its own, which is slower than the
+    /// writers by at most `bytes_max` bytes. The stream of another server is not copied. O(1).
+    pub fn begin_tap(&self, slots: SlotSet, bytes_max: usize) -> TapId {
+        self.state.lock().even_poisoned().taps.begin(slots, bytes_max)
+    }
+
+    /// Appends the bytes of a tap to `into`: whole transactions, in their order.
+    ///
+    /// # Errors
+    /// The tap has dropped transactions because the reader was too slow.
+    pub fn take_tapped(&self, tap: TapId, into: &mut Vec<u8>) -> Result<(), TapOverflow> {
+        self.state.lock().even_poisoned().taps.take(tap, into)
+    }
+
+    /// Ends a tap; bytes that were not taken are dropped.
+    pub fn end_tap(&self, tap: TapId) {
+        self.state.lock().even_poisoned().taps.end(tap);
+    }
+
     /// The next command names its database: somebody reads on from here who does not know it.
     pub fn name_database(&self) {
         self.state.lock().even_poisoned().db = None;
@@ -202,6 +231,10 @@ mod tests {
         effects
     }
 
+    fn append(journal: &Journal, commands: &[(u32, &str)]) -> Ticket {
+        journal.append(&effects(commands), std::iter::empty())
+    }
+
     /// The requests, one in a line.
     fn lines(bytes: &[u8]) -> Vec<String> {
         let text = String::from_utf8_lossy(bytes).into_owned();
@@ -215,15 +248,15 @@ mod tests {
     #[test]
     fn the_stream_of_another_server_is_kept_as_it_came() {
         let journal = Journal::default();
-        journal.append(&effects(&[(3, "DEL a")]));
+        append(&journal, &[(3, "DEL a")]);
         journal.set_relayed(true);
         let before = journal.end();
-        assert_eq!(journal.append(&effects(&[(0, "SET own 1")])), before);
+        assert_eq!(append(&journal, &[(0, "SET own 1")]), before);
         assert_eq!(journal.append_request(b"*1\r\n$4\r\nPING\r\n"), before..before);
         assert_eq!(journal.relay(b"as it came", None), Some(Ticket(before.0 + 10)));
         journal.set_relayed(false);
         assert_eq!(journal.relay(b"too late", None), None);
-        journal.append(&effects(&[(3, "DEL b")]));
+        append(&journal, &[(3, "DEL b")]);
         let mut bytes = Vec::new();
         journal.take(&mut bytes, &mut Vec::new());
         let text = String::from_utf8_lossy(&bytes[before.0 as usize..]).into_owned();
@@ -261,8 +294,8 @@ mod tests {
     fn transactions_follow_one_another_framed_and_with_their_databases() {
         let journal = Journal::default();
         assert!(!journal.has_news());
-        let first = journal.append(&effects(&[(3, "DEL a"), (0, "DEL b")]));
-        let second = journal.append(&effects(&[(0, "SET b 2")]));
+        let first = append(&journal, &[(3, "DEL a"), (0, "DEL b")]);
+        let second = append(&journal, &[(0, "SET b 2")]);
         assert!(journal.has_news() && first < second && journal.end() == second);
         let mut bytes = Vec::new();
         assert_eq!(journal.take(&mut bytes, &mut Vec::new()), Ticket(0));
@@ -273,10 +306,46 @@ mod tests {
         assert_eq!(bytes.len() as u64, second.0);
         assert!(!journal.has_news());
         journal.name_database();
-        journal.append(&effects(&[(0, "SET b 3")]));
+        append(&journal, &[(0, "SET b 3")]);
         let mut bytes = b"before ".to_vec();
         assert_eq!(journal.take(&mut bytes, &mut Vec::new()), second);
         assert_eq!(lines(&bytes), ["SELECT 0", "SET b 3"]);
         assert!(bytes.starts_with(b"before *"));
+    }
+
+    #[test]
+    fn a_tap_has_the_transactions_that_changed_one_of_its_slots() {
+        let journal = Journal::default();
+        let slots = |slots: &[u16]| -> Vec<SlotId> {
+            slots.iter().map(|slot| SlotId::new(*slot)).collect()
+        };
+        let append = |commands: &[(u32, &str)], changed: &[u16]| {
+            journal.append(&effects(commands), slots(changed).into_iter())
+        };
+        let taken = |tap| {
+            let mut bytes = Vec::new();
+            journal.take_tapped(tap, &mut bytes).map(|()| lines(&bytes))
+        };
+        append(&[(0, "SET before 1")], &[1]);
+        let low = journal.begin_tap(slots(&[1, 2]).into_iter().collect(), 1000);
+        let high = journal.begin_tap(slots(&[9]).into_iter().collect(), 60);
+        append(&[(0, "SET a 1")], &[1]);
+        append(&[(3, "SET b 1")], &[5]);
+        append(&[(0, "SET c 1"), (0, "SET d 1")], &[2, 9]);
+        append(&[(0, "PUBLISH c m")], &[]);
+        assert_eq!(
+            taken(low).unwrap(),
+            ["SELECT 0", "SET a 1", "MULTI", "SET c 1", "SET d 1", "EXEC"]
+        );
+        assert_eq!(taken(low).unwrap(), [""; 0]);
+        assert_eq!(taken(high), Err(TapOverflow));
+        append(&[(0, "DEL c")], &[9, 2]);
+        assert_eq!(
+            (taken(high), taken(low).unwrap()),
+            (Err(TapOverflow), vec!["DEL c".to_owned()])
+        );
+        journal.end_tap(low);
+        append(&[(0, "DEL a")], &[1]);
+        assert_eq!(taken(low).unwrap(), [""; 0]);
     }
 }

@@ -13,6 +13,7 @@ pub mod effect;
 mod garbage;
 pub mod journal;
 mod settings;
+pub mod tap;
 pub mod transfer;
 
 pub use garbage::Garbage;
@@ -24,7 +25,7 @@ use crate::base::random::Random;
 use crate::call::long::{Long, Made};
 use crate::env::effect::{Aftermath, HookCell, Hooks, Reader};
 use crate::env::transfer::{Carrier, carry_nothing};
-use crate::keyspace::{Output, Spread, Tally, Waiter};
+use crate::keyspace::{SnapshotOutputs, Spread, Tally, Waiter};
 use crate::types::{Entry, Table};
 use brisk_structures::entry::ValueRef;
 use std::cell::{Cell, RefCell};
@@ -47,8 +48,8 @@ pub struct Env {
     pub hooks: HookCell,
     pub aftermath: RefCell<Aftermath>,
     pub garbage: RefCell<Vec<Garbage>>,
-    /// What this thread has encoded for the snapshot that is being taken.
-    pub(crate) snapshot_output: RefCell<Output>,
+    /// Entries that this thread has encoded for the snapshots that are being taken.
+    pub(crate) snapshot_outputs: RefCell<SnapshotOutputs>,
     /// Keys that appeared or changed while somebody waited for them, in that order.
     pub(crate) ready: RefCell<VecDeque<(DbIndex, Box<[u8]>)>>,
     /// The wait that the command which just ran began.
@@ -140,7 +141,7 @@ impl Env {
             hooks: HookCell::default(),
             aftermath: RefCell::default(),
             garbage: RefCell::default(),
-            snapshot_output: RefCell::default(),
+            snapshot_outputs: RefCell::default(),
             ready: RefCell::default(),
             waiter: RefCell::default(),
             long: RefCell::default(),

@@ -52,7 +52,7 @@ mod watching;
 use brisk_structures::poison::EvenPoisoned;
 pub use clocks::ClockWalker;
 pub use cut::{Cut, CutOptions, CutWalker, Walked};
-pub(crate) use cut::{Output, notes};
+pub(crate) use cut::{SnapshotOutputs, notes};
 pub(crate) use draw::Spread;
 pub use entry::{EntryMut, EntryRef};
 pub(crate) use evict::Touches;
@@ -72,6 +72,7 @@ pub use watching::{Leftovers, Watcher, Watches};
 pub use crate::base::place::{
     DbIndex, DbNumber, Key, KeyHasher, Place, SLOTS, SlotId, Ticket, UnixMs,
 };
+pub use crate::base::slot_set::SlotSet;
 pub use crate::env::effect::{Invalidation, KeyName, Reader};
 pub use crate::env::journal::{Edit, Journal};
 pub use crate::types::{Entry, Stored, StoredMut, Table};

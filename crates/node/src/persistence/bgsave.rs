@@ -11,7 +11,7 @@ use crate::core::Core;
 use crate::core::shared::Shared;
 use brisk_config::Config;
 use brisk_config::directives::persistence::Persistence as Settings;
-use brisk_engine::keyspace::{Cut, CutOptions};
+use brisk_engine::keyspace::{Cut, CutOptions, SlotSet};
 use brisk_engine::{CommandError, Result};
 use brisk_reactor::unix_ms;
 use std::sync::Arc;
@@ -90,7 +90,7 @@ pub(crate) fn begin_cut(core: &Core, options: CutOptions) -> Result<Arc<Cut>> {
     if core.shared.is_loading() {
         return Err(refused_while_loading(core));
     }
-    core.shared.keyspace.begin_cut(options).ok_or_else(in_progress)
+    core.shared.keyspace.begin_cut(SlotSet::all(), options).ok_or_else(in_progress)
 }
 
 /// Begins a snapshot if `save` or BGSAVE SCHEDULE wants one now. For the timers of one worker.

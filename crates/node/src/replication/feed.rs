@@ -710,7 +710,7 @@ mod tests {
     use super::*;
     use crate::clients::testing::record;
     use brisk_engine::Keyspace;
-    use brisk_engine::keyspace::{Cut, CutOptions, KeyHasher};
+    use brisk_engine::keyspace::{Cut, CutOptions, KeyHasher, SlotSet};
 
     fn member(client: u64, worker: usize) -> Member {
         Member::new(record(client, worker), Arc::default(), 0)
@@ -748,7 +748,7 @@ mod tests {
         fn cut(&self) -> Arc<Cut> {
             let options =
                 CutOptions { compresses: false, queue_bytes_max: u64::MAX, dataset_bytes: 0 };
-            self.keyspace.begin_cut(options).expect("no other")
+            self.keyspace.begin_cut(SlotSet::all(), options).expect("no other")
         }
 
         /// Those that wait follow from here on.

@@ -8,6 +8,7 @@ use crate::keyspace::{DbIndex, Entry, EntryRef, Key, Keyspace, Place, SlotGuard,
 use crate::types::Value;
 use brisk_structures::crc16::key_slot;
 use brisk_structures::entry::ValueRef;
+use std::sync::Arc;
 
 /// Slots with at most so many keys are emitted at their first touch, if all are small.
 const WHOLE_KEYS_MAX: usize = 64;
@@ -53,7 +54,7 @@ impl Change<'_> {
         if progress.settle(hash)
             && let Some(entry) = guard.table().find(hash, key)
         {
-            self.emit(&mut progress, &EntryRef(entry), how);
+            self.emit(&cut, &mut progress, &EntryRef(entry), how);
         }
         cut.progresses.put(place, progress);
     }
@@ -77,10 +78,10 @@ impl Change<'_> {
     /// An entry was taken out of a slot that is still held.
     pub(in crate::keyspace) fn preserve_removed(self, entry: &Entry) {
         let Key { hash, slot, .. } = self.keyspace.hasher().key(entry.key());
-        let Some(cut) = self.keyspace.cuts.of(self.env) else { return };
+        let Some(cut) = self.keyspace.cuts.covering(self.env, slot) else { return };
         let Some(mut progress) = cut.progresses.take((self.db, slot)) else { return };
         if progress.settle(hash) {
-            self.emit(&mut progress, &EntryRef(entry.into()), Emitted::Leaves);
+            self.emit(&cut, &mut progress, &EntryRef(entry.into()), Emitted::Leaves);
         }
         cut.progresses.put((self.db, slot), progress);
     }
@@ -92,17 +93,17 @@ impl Change<'_> {
         guard: &mut SlotGuard<'_>,
         place: Place,
         leaving: Option<&[u8]>,
-    ) -> Option<(std::sync::Arc<Cut>, Box<Progress>)> {
+    ) -> Option<(Arc<Cut>, Box<Progress>)> {
         let cuts = &self.keyspace.cuts;
-        let Some(cut) = cuts.of(self.env) else {
-            // The cut was written without this slot, which was empty, or was given up.
+        let Some(cut) = cuts.owed(self.env, place.1, guard) else {
+            // No cut has this slot, or the cut has all of its entries, or the cut was given up.
             guard.set_stamp(cuts.stamp());
             return None;
         };
         let mut progress = match cut.progresses.take(place) {
             Some(progress) => progress,
             None if guard.table().is_empty() => {
-                guard.set_stamp(cut.stamp);
+                guard.set_stamp(cuts.stamp());
                 return None;
             }
             None => Progress::new(place.0, guard.table().len()),
@@ -111,18 +112,19 @@ impl Change<'_> {
             guard.table().for_each(|entry| {
                 let leaves = leaving.is_some_and(|key| key == entry.key());
                 let how = if leaves { Emitted::Leaves } else { Emitted::Changes };
-                self.emit(&mut progress, &EntryRef(entry), how);
+                self.emit(&cut, &mut progress, &EntryRef(entry), how);
             });
-            guard.set_stamp(cut.stamp);
+            guard.set_stamp(cuts.stamp());
             cut.finish(&progress);
             return None;
         }
         Some((cut, progress))
     }
 
-    fn emit(self, progress: &mut Progress, entry: &EntryRef<'_>, how: Emitted) {
+    fn emit(self, cut: &Arc<Cut>, progress: &mut Progress, entry: &EntryRef<'_>, how: Emitted) {
         progress.emitted += 1;
-        self.env.snapshot_output.borrow_mut().add(progress.origin, entry, self.env, how);
+        let mut outputs = self.env.snapshot_outputs.borrow_mut();
+        outputs.of(cut).add(progress.origin, entry, self.env, how);
     }
 }
 

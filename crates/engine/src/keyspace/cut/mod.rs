@@ -1,33 +1,37 @@
-//! The dataset as of one moment, written out while commands go on: snapshots without a fork.
+//! Cuts: the entries of a set of slots as they were at one moment, written out while commands go on. Snapshots need no
+//! fork.
 //!
 //! ```text
-//!  begin (all stand still)      a command that changes an entry       walkers, between commands
-//!        │                                    │                                │
-//!   stamp of the keyspace + 1        Change::preserve: what the        slot after slot, a few
-//!   = all slots owe their            entry was, before the change      entries at a time
-//!     entries, at once                        └────────► Output ◄──────────────┘
-//!                                                           │ 64 KiB at a time
-//!                                              Cut::write, on a thread of its own
+//!  begin (all threads are       a command that changes an entry       walkers, between commands
+//!        │        quiesced)            │                                    │
+//!   stamp of the keyspace + 1        Change::preserve: the entry as   slot after slot, a few
+//!   = each slot of the set owes      it was before the change         entries at a time
+//!     its entries, at once                 └────────► Output ◄──────────────┘
+//!                                                        │ 64 KiB at a time
+//!                                           Cut::write, on a thread of its own
 //! ```
 //!
-//! *Owed* is an entry that existed at the cut and was not emitted yet. Who emits one holds its
-//! slot, so each is emitted once, with the value that it had when nobody had changed it since the
-//! cut: every change passes [`Change::preserve`] first (see `slot.rs`).
+//! An *owed* entry existed at the cut and was not emitted yet. A thread that emits an entry holds its slot, so each entry
+//! is emitted once, with the value that it had at the cut: every change passes [`Change::preserve`] first (`slot.rs`).
 //!
-//! A slot whose stamp is that of the keyspace owes nothing, which is the one comparison that
-//! changes pay for while no snapshot is taken. The first touch of a slot that owes counts its
-//! entries; from then on its [`Progress`] says how far a walker has come in the order of hashes,
-//! and which keys behind that were touched before. Slots with few small entries are emitted whole
-//! at the first touch.
+//! Several cuts can exist at once. Their sets of slots are disjoint, so a slot belongs to at most one of them. A slot
+//! owes its entries to the cut that has it if the slot's stamp is older than the stamp of the cut. A slot whose stamp is
+//! that of the keyspace owes nothing; this is the one comparison that changes pay for while no snapshot is taken. The
+//! first change in any slot after a cut began looks for the cut that has the slot, and brings the slot's stamp up to date
+//! if there is none.
 //!
-//! At the end the numbers must agree: for each slot what was emitted with what was there at the
-//! cut, and the sum with the sum of the keys. If not, the snapshot fails: a file with a key twice
-//! stops a server that loads it, one with a key less is worse.
+//! The first touch of a slot that owes counts its entries. From then on its [`Progress`] says how far a walker has come
+//! in the order of hashes, and which keys after that position were touched before. Slots with few small entries are
+//! emitted whole at the first touch.
+//!
+//! At the end the numbers must agree: for each slot the emitted entries with the entries at the cut, and their sum with
+//! the sum of the keys. Otherwise the snapshot fails: a file that has a key twice stops a server that loads it, and a file
+//! that lacks a key is worse.
 //!
 //! | part | about |
 //! |---|---|
 //! | `change` | the hook before every change |
-//! | `progress` | what is known of slots that have emitted a part of what they owe |
+//! | `progress` | slots that have emitted a part of their entries |
 //! | `walk` | walkers, between commands |
 //! | `output` | from entries to the writer: encoded, or shared if they are large |
 
@@ -37,13 +41,14 @@ mod progress;
 mod walk;
 
 pub(super) use change::Change;
-pub(crate) use output::{Output, notes};
 use output::{Piece, Queue};
+pub(crate) use output::{SnapshotOutputs, notes};
 use progress::{Detached, Progresses};
 use walk::Order;
 pub use walk::{CutWalker, Walked};
 
-use super::{DbIndex, Keyspace, SlotGuard};
+use super::keys::lock_patiently;
+use super::{DbIndex, Keyspace, SlotGuard, SlotId, SlotSet};
 use crate::env::Env;
 use brisk_persist::rdb::RdbWriter;
 use brisk_structures::poison::EvenPoisoned;
@@ -57,11 +62,11 @@ const QUEUE_BYTES_MAX: u64 = 64 << 20;
 /// How long the writer waits before it looks whether the cut was given up.
 const WRITER_WAIT: Duration = Duration::from_millis(100);
 
-/// The cuts of a keyspace: at most one at a time.
+/// The cuts of a keyspace. Their sets of slots are disjoint.
 #[derive(Default)]
 pub(super) struct Cuts {
     stamp: Stamp,
-    active: Mutex<Option<Arc<Cut>>>,
+    active: Mutex<Vec<Arc<Cut>>>,
     /// How often all databases were flushed at once.
     flushes: AtomicU64,
 }
@@ -82,13 +87,22 @@ impl Cuts {
         self.stamp.stamp.load(Ordering::Relaxed)
     }
 
-    /// The cut that is being emitted, for the thread of `env`.
-    fn of(&self, env: &Env) -> Option<Arc<Cut>> {
-        let mut output = env.snapshot_output.borrow_mut();
-        if output.cut().is_none_or(|cut| cut.stamp != self.stamp() || cut.is_over()) {
-            output.follow(self.active.lock().even_poisoned().clone());
-        }
-        output.cut().filter(|cut| !cut.is_over()).cloned()
+    /// The cut that this slot owes its entries to. `env` is that of the thread.
+    fn owed(&self, env: &Env, slot: SlotId, guard: &SlotGuard<'_>) -> Option<Arc<Cut>> {
+        let cut = self.covering(env, slot)?;
+        cut.is_owed_by(guard).then_some(cut)
+    }
+
+    /// The cut that covers this slot and is being emitted. `env` is that of the thread.
+    fn covering(&self, env: &Env, slot: SlotId) -> Option<Arc<Cut>> {
+        let mut outputs = env.snapshot_outputs.borrow_mut();
+        outputs.follow(self);
+        outputs.cuts().find(|cut| cut.slots.contains(slot)).cloned()
+    }
+
+    /// The cuts that are being emitted.
+    fn active(&self) -> Vec<Arc<Cut>> {
+        self.active.lock().even_poisoned().clone()
     }
 }
 
@@ -106,8 +120,10 @@ pub struct CutOptions {
 /// One snapshot that is being taken.
 pub struct Cut {
     stamp: u32,
+    slots: SlotSet,
     options: CutOptions,
-    /// Keys and keys with a deadline of each database.
+    /// Keys of each database, and those of them that have a TTL. Where the cut has a part of the slots only, the latter
+    /// is an upper bound.
     sizes: Vec<(u64, u64)>,
     progresses: Progresses,
     /// Tables that were flushed before they were emitted.
@@ -128,18 +144,21 @@ pub struct Cut {
 }
 
 impl Keyspace {
-    /// Begins to emit the dataset as it is now. `None` if that is going on already. Only while all
-    /// other threads with an [`Env`] stand still. O(databases x threads).
-    pub fn begin_cut(&self, options: CutOptions) -> Option<Arc<Cut>> {
+    /// Begins to emit the entries of `slots` as they are now. `None` if a cut that is being emitted has one of these
+    /// slots. Only while all other threads with an [`Env`] are quiesced.
+    ///
+    /// O(databases × threads) for all slots, O(databases × slots) for a part of them.
+    pub fn begin_cut(&self, slots: SlotSet, options: CutOptions) -> Option<Arc<Cut>> {
         let mut active = self.cuts.active.lock().even_poisoned();
-        if active.is_some() {
+        if active.iter().any(|cut| !cut.slots.is_disjoint(&slots)) {
             return None;
         }
-        let sizes = self.totals().databases.iter().map(|db| (db.keys, db.with_deadline)).collect();
+        let sizes = self.sizes_of(&slots);
         let stamp = self.cuts.stamp().wrapping_add(1);
         self.cuts.stamp.stamp.store(stamp, Ordering::Relaxed);
         let cut = Arc::new(Cut {
             stamp,
+            slots,
             options,
             sizes,
             progresses: Progresses::default(),
@@ -153,20 +172,35 @@ impl Keyspace {
             ran_full: AtomicBool::new(false),
             failure: Mutex::default(),
         });
-        *active = Some(Arc::clone(&cut));
+        active.push(Arc::clone(&cut));
         self.cuts.stamp.is_emitting.store(true, Ordering::SeqCst);
         Some(cut)
     }
 
-    /// Whether a cut is being emitted.
+    /// For each database the keys of these slots, and those of them that have a TTL or an upper bound for that.
+    fn sizes_of(&self, slots: &SlotSet) -> Vec<(u64, u64)> {
+        let totals = self.totals();
+        let databases = totals.databases.iter().map(|db| (db.keys, db.with_deadline));
+        if slots.is_all() {
+            return databases.collect();
+        }
+        let indexes = DbIndex::all(self.database_count());
+        let keys = |db| {
+            let database = self.database_if_used(db);
+            let occupied = database.into_iter().flat_map(|database| {
+                let slots = database.occupied_from(0).filter(|slot| slots.contains(*slot));
+                slots.map(|slot| lock_patiently(database, slot).table().len() as u64)
+            });
+            occupied.sum::<u64>()
+        };
+        let sizes = indexes.map(keys).zip(databases);
+        sizes.map(|(keys, (_, with_deadline))| (keys, with_deadline.min(keys))).collect()
+    }
+
+    /// True while a cut is being emitted.
     #[inline]
     pub fn is_emitting(&self) -> bool {
         self.cuts.stamp.is_emitting.load(Ordering::Relaxed)
-    }
-
-    /// The cut that is being emitted.
-    pub fn cut(&self) -> Option<Arc<Cut>> {
-        self.cuts.active.lock().even_poisoned().clone()
     }
 
     /// How often all databases were flushed at once: nobody has a use for a snapshot from before.
@@ -181,9 +215,8 @@ impl Keyspace {
     /// Nobody emits anything for the cut any more: it was written, or given up.
     pub fn end_cut(&self, cut: &Cut) {
         let mut active = self.cuts.active.lock().even_poisoned();
-        if active.take_if(|active| active.stamp == cut.stamp).is_some() {
-            self.cuts.stamp.is_emitting.store(false, Ordering::SeqCst);
-        }
+        active.retain(|active| active.stamp != cut.stamp);
+        self.cuts.stamp.is_emitting.store(!active.is_empty(), Ordering::SeqCst);
         drop(active);
         cut.queue.close();
         // Their memory goes now, whoever holds the cut.
@@ -202,8 +235,9 @@ impl Keyspace {
     ) -> Option<super::Table> {
         let stamp = self.cuts.stamp();
         if guard.stamp() != stamp {
+            let owed = self.cuts.owed(env, place.1, guard);
             guard.set_stamp(stamp);
-            if let Some(cut) = self.cuts.of(env) {
+            if let Some(cut) = owed {
                 let keys = guard.table().len();
                 let progress = cut.progresses.take_or_begin(place, keys);
                 let table = guard.take_table();
@@ -226,11 +260,11 @@ impl Keyspace {
     ) {
         let stamp = self.cuts.stamp();
         if (here.stamp(), there.stamp()) != (stamp, stamp)
-            && let Some(cut) = self.cuts.of(env)
+            && let Some(cut) = self.cuts.covering(env, slot)
         {
             let places = dbs.map(|db| (db, slot));
             let mut owed = [(&*here, places[0]), (&*there, places[1])].map(|(guard, place)| {
-                let owes = guard.stamp() != stamp;
+                let owes = cut.is_owed_by(guard);
                 owes.then(|| cut.progresses.take_or_begin(place, guard.table().len()))
             });
             owed.reverse();
@@ -246,6 +280,12 @@ impl Keyspace {
 }
 
 impl Cut {
+    /// True if a slot of the set has entries that the cut still needs. The stamp of the slot is older than the cut.
+    fn is_owed_by(&self, guard: &SlotGuard<'_>) -> bool {
+        // Stamps wrap around; no slot is 2^31 cuts behind another.
+        self.stamp.wrapping_sub(guard.stamp()).cast_signed() > 0
+    }
+
     /// Keys that existed at the cut.
     pub fn keys(&self) -> u64 {
         self.sizes.iter().map(|(keys, _)| keys).sum()

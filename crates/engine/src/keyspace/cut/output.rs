@@ -1,6 +1,6 @@
 //! From entries to the writer: encoded by whoever holds the slot, or shared if they are large.
 
-use super::Cut;
+use super::{Cut, Cuts};
 use crate::env::Env;
 use crate::keyspace::{DbIndex, EntryRef, evict};
 use crate::types::Value;
@@ -199,29 +199,59 @@ impl Queue {
     }
 }
 
-/// What a thread has encoded and not handed to the writer.
-pub(crate) struct Output {
-    cut: Option<Arc<Cut>>,
+/// Entries that a thread has encoded and not handed to the writers, one [`Output`] for each cut that is being emitted.
+#[derive(Default)]
+pub(crate) struct SnapshotOutputs {
+    /// The stamp of the keyspace when the list was made.
+    stamp: u32,
+    outputs: Vec<Output>,
+}
+
+impl SnapshotOutputs {
+    /// Takes over the list of cuts that are being emitted. Entries encoded for a cut that is over are dropped.
+    pub(super) fn follow(&mut self, cuts: &Cuts) {
+        if self.stamp == cuts.stamp() && !self.outputs.iter().any(|output| output.cut.is_over()) {
+            return;
+        }
+        self.stamp = cuts.stamp();
+        self.outputs.retain(|output| !output.cut.is_over());
+        for cut in cuts.active() {
+            if !cut.is_over() && !self.cuts().any(|own| Arc::ptr_eq(own, &cut)) {
+                self.outputs.push(Output::new(cut));
+            }
+        }
+    }
+
+    pub(super) fn cuts(&self) -> impl Iterator<Item = &Arc<Cut>> {
+        self.outputs.iter().map(|output| &output.cut)
+    }
+
+    pub(super) fn of(&mut self, cut: &Arc<Cut>) -> &mut Output {
+        let known = self.outputs.iter().position(|output| Arc::ptr_eq(&output.cut, cut));
+        let index = known.unwrap_or_else(|| {
+            self.outputs.push(Output::new(Arc::clone(cut)));
+            self.outputs.len() - 1
+        });
+        &mut self.outputs[index]
+    }
+
+    /// Hands all encoded entries to the writers.
+    pub(super) fn hand_in(&mut self) {
+        self.outputs.iter_mut().for_each(Output::hand_in);
+    }
+}
+
+/// Entries that a thread has encoded and not handed to the writer of the cut.
+pub(super) struct Output {
+    cut: Arc<Cut>,
     db: DbIndex,
     keys: u64,
     encoder: Encoder<Vec<u8>>,
 }
 
-impl Default for Output {
-    fn default() -> Output {
-        let encoder = Encoder::new(Vec::new());
-        Output { cut: None, db: DbIndex::default(), keys: 0, encoder }
-    }
-}
-
 impl Output {
-    pub(super) fn cut(&self) -> Option<&Arc<Cut>> {
-        self.cut.as_ref()
-    }
-
-    /// Emits for another cut, or none; what was encoded for the one before is of no use.
-    pub(super) fn follow(&mut self, cut: Option<Arc<Cut>>) {
-        *self = Output { cut, ..Output::default() };
+    fn new(cut: Arc<Cut>) -> Output {
+        Output { cut, db: DbIndex::default(), keys: 0, encoder: Encoder::new(Vec::new()) }
     }
 
     /// Bytes that are encoded.
@@ -241,10 +271,8 @@ impl Output {
             self.hand_in();
             self.db = db;
         }
-        if self.keys == 0
-            && let Some(cut) = &self.cut
-        {
-            cut.open_outputs.fetch_add(1, Ordering::SeqCst);
+        if self.keys == 0 {
+            self.cut.open_outputs.fetch_add(1, Ordering::SeqCst);
         }
         self.keys += 1;
         let value = entry.dumpable();
@@ -272,14 +300,12 @@ impl Output {
             std::mem::replace(self.encoder.sink(), room)
         };
         self.put(Piece::Encoded { db: self.db, keys, bytes });
-        if let Some(cut) = &self.cut {
-            // Behind the piece: who sees nothing open finds it in the queue, or counted.
-            cut.open_outputs.fetch_sub(1, Ordering::SeqCst);
-        }
+        // After the piece: a thread that sees no open output finds the piece in the queue, or counted.
+        self.cut.open_outputs.fetch_sub(1, Ordering::SeqCst);
     }
 
     fn put(&self, piece: Piece) {
-        let Some(cut) = &self.cut else { return };
+        let cut = &self.cut;
         cut.emitted.fetch_add(piece.keys(), Ordering::SeqCst);
         cut.queue.put(piece);
         if cut.queue.bytes() > cut.options.queue_bytes_max {

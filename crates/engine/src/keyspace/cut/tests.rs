@@ -6,7 +6,7 @@ use crate::dataset::digest::Digest;
 use crate::dataset::loader::load_file;
 use crate::dataset::snapshot::Duplicate;
 use crate::keyspace::expire::{Sweeper, Swept};
-use crate::keyspace::{DbIndex, EntryRef, Keys, UnixMs};
+use crate::keyspace::{DbIndex, EntryRef, Keys, SLOTS, SlotId, SlotSet, UnixMs};
 use crate::testing::Db;
 use brisk_persist::rdb::{RdbWriter, VERSION_FIELD_TTL};
 use std::collections::BTreeMap;
@@ -20,14 +20,17 @@ const OPTIONS: CutOptions =
 
 type Contents = BTreeMap<(u32, Vec<u8>), (Digest, Option<UnixMs>)>;
 
-/// All keys, with digests of their values and with their deadlines.
-fn contents(db: &Db) -> Contents {
+/// All keys of some slots, with digests of their values and with their expiry times.
+fn contents(db: &Db, slots: &SlotSet) -> Contents {
     let mut contents = Contents::new();
     let keys = Keys::unlocked(db.keyspace(), db.env(), DbIndex::default());
     for number in 0..db.keyspace().database_count() {
         keys.each_slot(DbIndex::of(number), |_, slot| {
             slot.table().for_each(|entry| {
                 let entry = EntryRef(entry);
+                if !slots.contains(db.keyspace().hasher().key(entry.key()).slot) {
+                    return;
+                }
                 let value = (Digest::of_value(&entry), entry.deadline());
                 assert!(contents.insert((number, entry.key().to_vec()), value).is_none());
             });
@@ -46,9 +49,14 @@ struct Taken {
 
 impl Taken {
     fn begin(db: &Db) -> Taken {
-        let want = contents(db);
-        let cut = db.keyspace().begin_cut(OPTIONS).expect("no other is being taken");
-        assert!(db.keyspace().begin_cut(OPTIONS).is_none(), "one at a time");
+        Taken::begin_with(db, SlotSet::all())
+    }
+
+    fn begin_with(db: &Db, slots: SlotSet) -> Taken {
+        let want = contents(db, &slots);
+        let cut =
+            db.keyspace().begin_cut(slots.clone(), OPTIONS).expect("no other has a slot of it");
+        assert!(db.keyspace().begin_cut(slots, OPTIONS).is_none(), "one at a time");
         assert_eq!(cut.keys(), want.len() as u64);
         let own = Arc::clone(&cut);
         let writer = spawn(move || {
@@ -59,8 +67,13 @@ impl Taken {
         Taken { cut, want, writer }
     }
 
-    /// Walks until it is written, and compares what is in the file.
+    /// Walks until the only cut is written, and compares the contents of the file.
     fn end(self, db: &Db, walker: &mut CutWalker) {
+        self.end_with_others(db, walker);
+        assert_eq!(walker.walk(db.keyspace(), db.env(), || true), Walked::Nothing);
+    }
+
+    fn end_with_others(self, db: &Db, walker: &mut CutWalker) {
         while !self.writer.is_finished() {
             walker.walk(db.keyspace(), db.env(), || true);
             std::thread::yield_now();
@@ -68,12 +81,11 @@ impl Taken {
         let file = self.writer.join().expect("no panic").expect("a Vec takes everything");
         db.keyspace().end_cut(&self.cut);
         assert_eq!(self.cut.bytes(), 0);
-        assert_eq!(walker.walk(db.keyspace(), db.env(), || true), Walked::Nothing);
         let loaded = Db::new();
         // Nothing has expired at the beginning of time.
         loaded.env().set_now(UnixMs(0));
         let _ = load_file(loaded.keyspace(), loaded.env(), &file, Duplicate::Refuse);
-        let got = contents(&loaded);
+        let got = contents(&loaded, &SlotSet::all());
         let differing = self.want.iter().find(|(place, value)| got.get(*place) != Some(*value));
         assert!(differing.is_none(), "{differing:?}");
         assert_eq!(got.len(), self.want.len());
@@ -185,6 +197,79 @@ fn random_changes_beside_a_walk_leave_the_dataset_of_the_cut_in_the_file() {
     }
 }
 
+/// The slots divided among `parts` sets and none, by chance.
+fn divided(random: &mut Random, parts: u64) -> Vec<SlotSet> {
+    let mut sets = vec![SlotSet::new(); parts as usize];
+    for slot in 0..SLOTS as u16 {
+        if let Some(set) = sets.get_mut(random.below(parts + 1) as usize) {
+            set.insert(SlotId::new(slot));
+        }
+    }
+    sets
+}
+
+#[test]
+fn cuts_of_disjoint_slots_begin_and_end_in_any_order_during_random_changes() {
+    let rounds = if cfg!(miri) { 1 } else { 40 };
+    for seed in 0..rounds {
+        let (mut db, mut changes) = (Db::new(), Changes::new(1000 + seed));
+        let mut walker = CutWalker::default();
+        for _ in 0..1500 {
+            changes.change(&mut db, false);
+        }
+        let mut sets = divided(&mut changes.random, 3);
+        let mut taken: Vec<Taken> = Vec::new();
+        while !(sets.is_empty() && taken.is_empty()) {
+            for _ in 0..changes.below(400) {
+                changes.change(&mut db, true);
+                let mut steps = changes.below(4);
+                walker.walk(db.keyspace(), db.env(), || {
+                    steps = steps.saturating_sub(1);
+                    steps > 0
+                });
+            }
+            match sets.pop() {
+                // Most cuts begin while another is being emitted; some are written before.
+                Some(slots) if taken.is_empty() || changes.below(3) > 0 => {
+                    if !taken.is_empty() {
+                        assert!(db.keyspace().begin_cut(SlotSet::all(), OPTIONS).is_none());
+                    }
+                    taken.push(Taken::begin_with(&db, slots));
+                }
+                slots => {
+                    sets.extend(slots);
+                    let index = changes.below(taken.len() as u64) as usize;
+                    taken.swap_remove(index).end_with_others(&db, &mut walker);
+                }
+            }
+        }
+        assert_eq!(walker.walk(db.keyspace(), db.env(), || true), Walked::Nothing);
+        assert!(!db.keyspace().is_emitting());
+        Taken::begin(&db).end(&db, &mut walker);
+        db.invariants();
+    }
+}
+
+#[test]
+fn a_cut_of_some_slots_keeps_nothing_of_the_others() {
+    let mut db = Db::new();
+    let text = "x".repeat(100_000);
+    for number in 0..20 {
+        db.check(&format!("SET {{{number}}} {text}"), "OK");
+    }
+    let key = db.keyspace().hasher().key(b"{7}");
+    let slots: SlotSet = [key.slot].into_iter().collect();
+    let cut = db.keyspace().begin_cut(slots, OPTIONS).expect("no other is being taken");
+    assert_eq!(cut.keys(), 1);
+    for number in (0..20).filter(|number| *number != 7) {
+        db.check(&format!("DEL {{{number}}}"), "(integer) 1");
+    }
+    assert_eq!(cut.bytes(), 0);
+    db.check("DEL {7}", "(integer) 1");
+    assert!(cut.bytes() >= 100_000);
+    db.keyspace().end_cut(&cut);
+}
+
 #[test]
 fn a_snapshot_that_was_given_up_leaves_nothing_for_the_next() {
     let (mut db, mut changes) = (Db::new(), Changes::new(1));
@@ -257,7 +342,7 @@ fn a_writer_that_is_too_slow_ends_the_snapshot_and_nothing_else() {
         db.check(&format!("SET {{t}}{number} {text}"), "OK");
     }
     let options = CutOptions { queue_bytes_max: 100_000, ..OPTIONS };
-    let cut = db.keyspace().begin_cut(options).expect("no other is being taken");
+    let cut = db.keyspace().begin_cut(SlotSet::all(), options).expect("no other is being taken");
     for number in 0..300 {
         db.check(&format!("APPEND {{t}}{number} y"), "(integer) 4001");
     }
@@ -278,7 +363,7 @@ fn values_and_tables_that_only_the_snapshot_has_are_counted() {
         db.check(&format!("SET {key} {text}"), "OK");
     }
     let options = CutOptions { dataset_bytes: 4 * BYTES, ..OPTIONS };
-    let cut = db.keyspace().begin_cut(options).expect("no other is being taken");
+    let cut = db.keyspace().begin_cut(SlotSet::all(), options).expect("no other is being taken");
     assert_eq!(cut.bytes(), 0);
     db.check("APPEND {t}changed y", "(integer) 200001");
     let shared = cut.bytes();
@@ -290,7 +375,7 @@ fn values_and_tables_that_only_the_snapshot_has_are_counted() {
     assert_eq!(cut.bytes(), 0);
 
     db.check(&format!("SET removed {text}"), "OK");
-    let cut = db.keyspace().begin_cut(OPTIONS).expect("no other is being taken");
+    let cut = db.keyspace().begin_cut(SlotSet::all(), OPTIONS).expect("no other is being taken");
     db.check("DEL removed", "(integer) 1");
     assert!(cut.bytes() >= BYTES, "{}", cut.bytes());
     assert!(cut.bytes_peak() >= BYTES);
@@ -305,7 +390,7 @@ fn short_turns_do_not_queue_empty_room() {
     for number in 0..200 {
         db.check(&format!("SET key{number} v"), "OK");
     }
-    let cut = db.keyspace().begin_cut(OPTIONS).expect("no other is being taken");
+    let cut = db.keyspace().begin_cut(SlotSet::all(), OPTIONS).expect("no other is being taken");
     let mut walker = CutWalker::default();
     for number in 0..200 {
         db.check(&format!("SET key{number} w"), "OK");

@@ -44,43 +44,74 @@ pub(super) struct Order {
     is_clean: bool,
 }
 
-/// A thread's part in the walk.
+/// The part of a thread in the walks of all cuts.
 #[derive(Default)]
 pub struct CutWalker {
-    cut: Option<Arc<Cut>>,
+    walks: Vec<Walk>,
+    /// The index of the walk that takes the next step.
+    next: usize,
+}
+
+/// The part of a thread in the walk of one cut.
+struct Walk {
+    cut: Arc<Cut>,
+    /// The slot that the thread has in hand.
     place: Option<Place>,
 }
 
 impl CutWalker {
-    /// Emits entries while `more` says so; what this thread has emitted before changes is handed on
-    /// too. Only by a thread that holds no slot.
+    /// Emits entries while `more` returns true, in turn for each cut that is being emitted. Hands on what this thread
+    /// has emitted before changes, too. Only for a thread that holds no slot.
     pub fn walk(
         &mut self,
         keyspace: &Keyspace,
         env: &Env,
         mut more: impl FnMut() -> bool,
     ) -> Walked {
-        let active = keyspace.cuts.of(env);
-        if let Some(cut) =
-            self.cut.take_if(|own| active.as_ref().is_none_or(|cut| !Arc::ptr_eq(own, cut)))
-            && self.place.take().is_some()
-        {
-            cut.order.lock().even_poisoned().out -= 1;
+        self.follow(keyspace, env);
+        if self.walks.is_empty() {
+            return Walked::Nothing;
         }
-        let Some(cut) = active else { return Walked::Nothing };
-        self.cut.get_or_insert_with(|| Arc::clone(&cut));
-        let mut walked = Walked::Part;
-        while walked == Walked::Part && more() {
-            walked = self.step(keyspace, env, &cut);
+        let mut waiting = 0;
+        while waiting < self.walks.len() && more() {
+            self.next = (self.next + 1) % self.walks.len();
+            match self.walks[self.next].step(keyspace, env) {
+                Walked::Part => waiting = 0,
+                Walked::Waits | Walked::Nothing => waiting += 1,
+            }
         }
-        env.snapshot_output.borrow_mut().hand_in();
-        if walked == Walked::Waits && cut.is_incomplete() {
+        env.snapshot_outputs.borrow_mut().hand_in();
+        if waiting < self.walks.len() {
+            return Walked::Part;
+        }
+        for cut in self.walks.iter().map(|walk| &walk.cut).filter(|cut| cut.is_incomplete()) {
             cut.give_up("internal error: keys were not emitted");
         }
-        walked
+        Walked::Waits
     }
 
-    fn step(&mut self, keyspace: &Keyspace, env: &Env, cut: &Cut) -> Walked {
+    /// Leaves the walks of cuts that are over, and joins those of new ones.
+    fn follow(&mut self, keyspace: &Keyspace, env: &Env) {
+        let mut outputs = env.snapshot_outputs.borrow_mut();
+        outputs.follow(&keyspace.cuts);
+        self.walks.retain(|walk| {
+            let is_active = outputs.cuts().any(|cut| Arc::ptr_eq(cut, &walk.cut));
+            if !is_active && walk.place.is_some() {
+                walk.cut.order.lock().even_poisoned().out -= 1;
+            }
+            is_active
+        });
+        for cut in outputs.cuts() {
+            if !self.walks.iter().any(|walk| Arc::ptr_eq(cut, &walk.cut)) {
+                self.walks.push(Walk { cut: Arc::clone(cut), place: None });
+            }
+        }
+    }
+}
+
+impl Walk {
+    fn step(&mut self, keyspace: &Keyspace, env: &Env) -> Walked {
+        let cut = &self.cut;
         if cut.queue.bytes_held() > QUEUE_BYTES_MAX.min(cut.options.queue_bytes_max / 2) {
             return Walked::Waits;
         }
@@ -95,11 +126,11 @@ impl CutWalker {
             return Walked::Waits;
         };
         let mut met_owing = false;
-        if guard.stamp() != cut.stamp {
+        if cut.is_owed_by(&guard) {
             met_owing = true;
             let mut progress = cut.progresses.take_or_begin(place, guard.table().len());
             if bite(keyspace, env, cut, &mut progress, guard.table()) {
-                guard.set_stamp(cut.stamp);
+                guard.set_stamp(keyspace.cuts.stamp());
                 cut.finish(&progress);
             } else {
                 cut.progresses.put(place, progress);
@@ -116,7 +147,7 @@ impl CutWalker {
 }
 
 impl Cut {
-    /// The next slot that is not empty; `None` at the end of a pass.
+    /// The next slot of the cut that is not empty; `None` at the end of a pass.
     fn next_place(&self, keyspace: &Keyspace) -> Option<Place> {
         let mut order = self.order.lock().even_poisoned();
         if order.is_clean {
@@ -125,7 +156,10 @@ impl Cut {
         while let Some(db) = keyspace.db(DbNumber(order.next_db)) {
             let database = keyspace.database_if_used(db);
             let from = order.next_slot;
-            if let Some(slot) = database.and_then(|database| database.occupied_from(from).next()) {
+            let slot = database.and_then(|database| {
+                database.occupied_from(from).find(|slot| self.slots.contains(*slot))
+            });
+            if let Some(slot) = slot {
                 order.next_slot = slot.index() + 1;
                 order.out += 1;
                 return Some((db, slot));
@@ -151,7 +185,7 @@ impl Cut {
 }
 
 /// Emits a part of a table that was flushed. False if there is none.
-fn step_detached(keyspace: &Keyspace, env: &Env, cut: &Cut) -> bool {
+fn step_detached(keyspace: &Keyspace, env: &Env, cut: &Arc<Cut>) -> bool {
     let Some(mut detached) = cut.detached.lock().even_poisoned().pop() else { return false };
     if bite(keyspace, env, cut, &mut detached.progress, detached.table.view()) {
         cut.finish(&detached.progress);
@@ -167,11 +201,12 @@ fn step_detached(keyspace: &Keyspace, env: &Env, cut: &Cut) -> bool {
 fn bite(
     keyspace: &Keyspace,
     env: &Env,
-    cut: &Cut,
+    cut: &Arc<Cut>,
     progress: &mut Progress,
     table: TableRef<'_, Value>,
 ) -> bool {
-    let mut output = env.snapshot_output.borrow_mut();
+    let mut outputs = env.snapshot_outputs.borrow_mut();
+    let output = outputs.of(cut);
     let how = Emitted::AtLeisure { compresses: cut.options.compresses };
     let (mut keys, mut bytes) = (0, 0);
     while keys < BITE_KEYS && bytes < BITE_BYTES {

@@ -133,7 +133,7 @@ impl<'a> Keys<'a> {
             aftermath.slots.clear();
             return None;
         }
-        let ticket = aftermath.seal(&self.keyspace.journal);
+        let ticket = aftermath.seal(&self.keyspace.journal, self.held.slots());
         let slots = std::mem::take(&mut aftermath.slots);
         drop(aftermath);
         self.each_held(|guard| guard.meta_mut().last_write = ticket);
@@ -178,7 +178,7 @@ impl Keyspace {
         let mut aftermath = env.aftermath.borrow_mut();
         aftermath.effects.push(db, words.iter().copied());
         if !aftermath.is_unit() {
-            let _ = aftermath.seal(&self.journal);
+            let _ = aftermath.seal(&self.journal, std::iter::empty());
         }
     }
 }

@@ -54,7 +54,7 @@ pub(in crate::keyspace) fn seal_slot(
     if aftermath.is_unit() {
         aftermath.slots.push(place);
     } else if aftermath.has_effects() {
-        guard.meta_mut().last_write = aftermath.seal(&keyspace.journal);
+        guard.meta_mut().last_write = aftermath.seal(&keyspace.journal, std::iter::once(place.1));
     }
 }
 

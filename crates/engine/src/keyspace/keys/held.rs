@@ -1,6 +1,6 @@
 //! The slots that a command holds.
 
-use crate::keyspace::{Place, SLOTS, SlotGuard};
+use crate::keyspace::{Place, SLOTS, SlotGuard, SlotId};
 use smallvec::SmallVec;
 
 /// From so many on, slots that come one by one are not kept in order any more: to make room among
@@ -46,6 +46,16 @@ impl<'a> Held<'a> {
                 Some(&mut guards.list[at].1)
             }
         }
+    }
+
+    /// The slots, which may be slots of several databases.
+    pub(super) fn slots(&self) -> impl Iterator<Item = SlotId> + Clone {
+        let (one, many) = match self {
+            Held::None => (None, [].as_slice()),
+            Held::One(place, _) => (Some(place), [].as_slice()),
+            Held::Many(guards) => (None, guards.list.as_slice()),
+        };
+        one.into_iter().chain(many.iter().map(|(place, _)| place)).map(|place| place.1)
     }
 
     /// Adds a slot that is not there yet.

@@ -117,7 +117,7 @@ impl<'k> Unit<'k> {
             aftermath.slots.clear();
             return None;
         }
-        let ticket = aftermath.seal(self.keyspace.journal());
+        let ticket = aftermath.seal(self.keyspace.journal(), std::iter::empty());
         env.note_shown(ticket);
         let slots = std::mem::take(&mut aftermath.slots);
         drop(aftermath);
