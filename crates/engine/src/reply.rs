@@ -95,7 +95,7 @@ struct SharedPart {
 
 /// A place in a [`ReplyBuffer`] to go back to.
 #[derive(Debug, Clone, Copy)]
-pub struct Mark {
+pub struct ReplyMark {
     bytes: usize,
     shared: usize,
 }
@@ -117,12 +117,12 @@ impl ReplyBuffer {
     }
 
     #[inline]
-    pub fn mark(&self) -> Mark {
-        Mark { bytes: self.bytes.len(), shared: self.shared.len() }
+    pub fn mark(&self) -> ReplyMark {
+        ReplyMark { bytes: self.bytes.len(), shared: self.shared.len() }
     }
 
     /// Removes everything added since `mark`.
-    pub fn truncate(&mut self, mark: Mark) {
+    pub fn truncate(&mut self, mark: ReplyMark) {
         self.bytes.truncate(mark.bytes);
         for part in self.shared.drain(mark.shared..) {
             self.shared_bytes -= part.range.len();
@@ -388,7 +388,7 @@ impl<'a> Reply<'a> {
 
     /// Puts what `write` writes before all that was written since `mark`: for the head of a list
     /// whose length is known only at its end. O(bytes since the mark).
-    pub fn before(&mut self, mark: Mark, write: impl FnOnce(&mut Reply<'_>)) -> Outcome {
+    pub fn before(&mut self, mark: ReplyMark, write: impl FnOnce(&mut Reply<'_>)) -> Outcome {
         let end = self.buffer.bytes.len();
         write(self);
         let added = self.buffer.bytes.len() - end;

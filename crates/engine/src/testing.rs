@@ -13,17 +13,19 @@
 use crate::base::error::{CommandError, Result};
 use crate::base::random::Random;
 use crate::call::ctx::{Blocking, Command, full_name};
-use crate::call::long::{Computed, Long};
+use crate::call::long::{ComputedCommand, LongCommand};
 use crate::command::Spec;
 use crate::command::args::{Args, PreparedKey};
 use crate::command::keyspec;
 use crate::commands;
 use crate::env::effect::{EventClass, Hooks};
 use crate::env::{Env, Settings};
-use crate::keyspace::{Client, DbIndex, KeyHasher, Keys, Keyspace, Leftovers, UnixMs, Watches};
+use crate::keyspace::{
+    ClientRef, DbIndex, EndedWatches, KeyHasher, Keys, Keyspace, UnixMs, Watches,
+};
 use crate::reply::{Reply, ReplyBuffer};
 use crate::run::exec::{self, Invocation};
-use crate::run::finish::{Finished, finish};
+use crate::run::finish::{FinishResult, finish};
 use crate::run::unit::Unit;
 use brisk_resp::{
     Limits, Protocol, ReplyDecoder, ReplyLimits, ReplyStep, RequestDecoder, Spans, Step, Value,
@@ -159,9 +161,9 @@ impl Db {
     ///
     /// # Errors
     /// The work, for [`Db::finish`].
-    pub fn begin(&mut self, line: &str) -> std::result::Result<String, Box<Long>> {
+    pub fn begin(&mut self, line: &str) -> std::result::Result<String, Box<LongCommand>> {
         let words = split(line);
-        let client = Client { worker: 0, token: 0, id: 1, protocol: self.protocol };
+        let client = ClientRef { worker: 0, token: 0, id: 1, protocol: self.protocol };
         let wire = self.wire_in(&words, Blocking::Client(client), None);
         self.env.take_long().map_or_else(|| Ok(text_of(&wire)), |long| Err(Box::new(long)))
     }
@@ -171,7 +173,10 @@ impl Db {
     /// # Errors
     /// That work.
     #[expect(clippy::boxed_local, reason = "handed on as it came")]
-    pub fn finish(&mut self, long: Box<Long>) -> std::result::Result<String, Box<Long>> {
+    pub fn finish(
+        &mut self,
+        long: Box<LongCommand>,
+    ) -> std::result::Result<String, Box<LongCommand>> {
         let computed = long.compute(&self.keyspace);
         self.end(computed)
     }
@@ -180,12 +185,15 @@ impl Db {
     ///
     /// # Errors
     /// That work.
-    pub fn end(&mut self, computed: Computed) -> std::result::Result<String, Box<Long>> {
+    pub fn end(
+        &mut self,
+        computed: ComputedCommand,
+    ) -> std::result::Result<String, Box<LongCommand>> {
         let finished = finish(&self.keyspace, &self.env, computed);
         match finished {
-            Finished::Again(long) => Err(Box::new(long)),
-            Finished::Later(_) => unreachable!("nobody asks for it"),
-            Finished::Over(over) => {
+            FinishResult::Again(long) => Err(Box::new(long)),
+            FinishResult::Later(_) => unreachable!("nobody asks for it"),
+            FinishResult::Over(over) => {
                 self.changes.set(over.dirty);
                 Ok(text_of(&self.sent(over.replies)))
             }
@@ -373,7 +381,7 @@ impl Db {
         let mut unit = Unit::holding(&self.keyspace, &self.env, places).expect("nobody else runs");
         let intact = unit.settle(&self.env, watches);
         unit.finish(&self.env);
-        self.keyspace.unwatch(watches, &mut Leftovers::default());
+        self.keyspace.unwatch(watches, &mut EndedWatches::default());
         intact
     }
 }

@@ -42,7 +42,7 @@ pub fn parse_bound(text: &[u8]) -> Option<f64> {
     if end == 0 {
         return Some(0.0);
     }
-    read(behind_blanks(&text[..end])).map(|(value, _)| value)
+    read(after_blanks(&text[..end])).map(|(value, _)| value)
 }
 
 /// Reads what SORT sorts by: as [`parse_bound`], but what is too large is no number, nor a decimal
@@ -53,14 +53,14 @@ pub fn parse_weight(text: &[u8]) -> Option<f64> {
     if end == 0 {
         return Some(0.0);
     }
-    let text = behind_blanks(&text[..end]);
+    let text = after_blanks(&text[..end]);
     let is_exact =
         |value: &f64| !value.is_subnormal() || text.contains(&b'x') || text.contains(&b'X');
     parse_f64(text).filter(is_exact)
 }
 
 /// What follows the blanks that C skips.
-fn behind_blanks(text: &[u8]) -> &[u8] {
+fn after_blanks(text: &[u8]) -> &[u8] {
     let blank = |byte: &u8| matches!(byte, b' ' | b'\t'..=b'\r');
     let start = text.iter().position(|byte| !blank(byte)).unwrap_or(text.len());
     &text[start..]

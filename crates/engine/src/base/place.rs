@@ -89,7 +89,7 @@ impl SlotId {
 }
 
 /// A slot of one of the databases.
-pub type Place = (DbIndex, SlotId);
+pub type DbSlot = (DbIndex, SlotId);
 
 /// The order of write transactions: the place in the stream of changes behind one, in bytes; 0 is
 /// "before any".

@@ -1,12 +1,12 @@
 //! What a handler gets to work with.
 
 use crate::base::error::{CommandError, Result};
-use crate::call::recorded::Recorded;
+use crate::call::recorded::RecordedCommand;
 use crate::command::args::Args;
 use crate::command::{CommandOf, Spec};
-use crate::keyspace::{Client, Key, Keys, UnixMs, Unserved, WaitRequest};
+use crate::keyspace::{ClientRef, EmptyReply, Key, Keys, UnixMs, WaitRequest};
 use crate::reply::{Outcome, Reply};
-use crate::types::Kind;
+use crate::types::ValueKind;
 use std::borrow::Cow;
 
 /// The function of a data command: synchronous, and blind to sockets, threads and clocks.
@@ -33,7 +33,7 @@ pub enum Blocking {
     /// It is answered as if it had waited in vain: in transactions and scripts.
     Never,
     /// Its client waits.
-    Client(Client),
+    Client(ClientRef),
     /// Its client goes on waiting: the command is run again to see whether it can be served.
     Again,
 }
@@ -54,10 +54,10 @@ impl Ctx<'_, '_> {
     pub fn wait<W: AsRef<[u8]>>(
         &mut self,
         words: &[W],
-        kind: Kind,
+        kind: ValueKind,
         keys: &[Key<'_>],
         timeout_ms: u64,
-        unserved: Unserved,
+        unserved: EmptyReply,
     ) -> Outcome {
         self.wait_in_group(words, kind, keys, None, timeout_ms, unserved)
     }
@@ -67,11 +67,11 @@ impl Ctx<'_, '_> {
     pub fn wait_in_group<W: AsRef<[u8]>>(
         &mut self,
         words: &[W],
-        kind: Kind,
+        kind: ValueKind,
         keys: &[Key<'_>],
         group: Option<&[u8]>,
         timeout_ms: u64,
-        unserved: Unserved,
+        unserved: EmptyReply,
     ) -> Outcome {
         let client = match self.blocking {
             Blocking::Never => return unserved.reply(&mut self.reply),
@@ -83,7 +83,7 @@ impl Ctx<'_, '_> {
             return unserved.reply(&mut self.reply);
         }
         let deadline_ms = (timeout_ms > 0).then(|| self.now().0.saturating_add(timeout_ms));
-        let command = Recorded::new(self, words);
+        let command = RecordedCommand::new(self, words);
         let request = WaitRequest { client, command, kind, keys, group, deadline_ms };
         let waiter = self.keys.wait(request);
         *self.keys.env().waiter.borrow_mut() = Some(waiter);

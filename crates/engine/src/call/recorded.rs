@@ -20,7 +20,7 @@ pub struct Invocation {
 }
 
 /// A command with its request, to be run again.
-pub(crate) struct Recorded {
+pub(crate) struct RecordedCommand {
     spec: &'static Spec,
     parent: Option<&'static Spec>,
     run: Handler,
@@ -28,11 +28,11 @@ pub(crate) struct Recorded {
     request: Vec<u8>,
 }
 
-impl Recorded {
+impl RecordedCommand {
     /// The command that runs in `ctx`, as the request `words`.
-    pub(crate) fn new<W: AsRef<[u8]>>(ctx: &Ctx<'_, '_>, words: &[W]) -> Recorded {
+    pub(crate) fn new<W: AsRef<[u8]>>(ctx: &Ctx<'_, '_>, words: &[W]) -> RecordedCommand {
         let (spec, parent, run) = (ctx.spec, ctx.parent, ctx.run);
-        Recorded { spec, parent, run, db: ctx.keys.db(), request: request_of(words) }
+        RecordedCommand { spec, parent, run, db: ctx.keys.db(), request: request_of(words) }
     }
 
     /// A command of another crate, whose request is kept to be shown only.
@@ -41,9 +41,9 @@ impl Recorded {
         parent: Option<&'static Spec>,
         db: DbIndex,
         words: &[W],
-    ) -> Recorded {
+    ) -> RecordedCommand {
         let run: Handler = |ctx, _| Err(ctx.wrong_arity());
-        Recorded { spec, parent, run, db, request: request_of(words) }
+        RecordedCommand { spec, parent, run, db, request: request_of(words) }
     }
 
     /// Bytes of memory that the copy of the request takes.
@@ -69,7 +69,7 @@ impl Recorded {
     }
 
     pub(crate) fn invocation(&self, blocking: Blocking) -> Invocation {
-        let Recorded { spec, parent, run, db, .. } = *self;
+        let RecordedCommand { spec, parent, run, db, .. } = *self;
         Invocation { spec, parent, run, db, blocking }
     }
 

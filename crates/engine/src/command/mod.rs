@@ -45,11 +45,11 @@ pub struct Spec {
     pub tips: &'static [&'static str],
     pub keys: &'static [KeySpec],
     /// Which words name elements of the first key's value.
-    pub elements: Elements,
+    pub elements: ElementArgs,
     /// Which words are channels to publish to or to listen to.
     pub channels: Channels,
     /// Which words nobody but the server may see, if a data command has such.
-    pub secrets: Option<Secrets>,
+    pub secrets: Option<SecretArgs>,
     pub args: &'static [Arg],
     /// Pairs of version and what changed in it.
     pub history: &'static [(&'static str, &'static str)],
@@ -73,7 +73,7 @@ impl Spec {
         categories: Categories::empty(),
         tips: &[],
         keys: &[],
-        elements: Elements::NONE,
+        elements: ElementArgs::NONE,
         channels: Channels::None,
         secrets: None,
         args: &[],
@@ -379,7 +379,7 @@ pub struct Deprecated {
 /// Where a request names elements (fields, members) of the value of its first key: what is looked
 /// up ahead when many are asked for. A hint; a word that is something else costs a vain look.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Elements {
+pub struct ElementArgs {
     /// The word of the first element; 0 if there are none.
     pub first: u16,
     /// From one to the next; 0 if there is only one.
@@ -388,12 +388,12 @@ pub struct Elements {
     pub scored: bool,
 }
 
-impl Elements {
-    pub const NONE: Elements = Elements { first: 0, step: 0, scored: false };
+impl ElementArgs {
+    pub const NONE: ElementArgs = ElementArgs { first: 0, step: 0, scored: false };
     /// Only the word after the key.
-    pub const ONE: Elements = Elements { first: 2, step: 0, scored: false };
+    pub const ONE: ElementArgs = ElementArgs { first: 2, step: 0, scored: false };
     /// All words after the key.
-    pub const ALL: Elements = Elements { first: 2, step: 1, scored: false };
+    pub const ALL: ElementArgs = ElementArgs { first: 2, step: 1, scored: false };
 
     #[inline]
     pub const fn is_none(self) -> bool {
@@ -416,7 +416,7 @@ pub struct KeySpec {
     pub begin: Begin,
     pub find: Find,
     /// What becomes of the key in a request, where the flags say that it varies.
-    pub flags_by_words: Option<FlagsByWords>,
+    pub flags_by_words: Option<FlagsByArgs>,
     /// Finds the keys, if only the command's own parser knows where they are.
     pub finder: Option<Finder>,
     pub notes: &'static str,
@@ -426,7 +426,7 @@ pub struct KeySpec {
 pub type Words<'a, 'w> = &'a dyn Fn(usize) -> &'w [u8];
 
 /// The flags of a key in a request of so many words.
-pub type FlagsByWords = fn(argc: usize, word: Words<'_, '_>) -> KeyFlags;
+pub type FlagsByArgs = fn(argc: usize, word: Words<'_, '_>) -> KeyFlags;
 
 /// The keys among the `argc` arguments of a request, as the parser of the command's handler finds
 /// them. `None` if the parser rejects the arguments: then the handler uses none of these keys, and
@@ -434,7 +434,7 @@ pub type FlagsByWords = fn(argc: usize, word: Words<'_, '_>) -> KeyFlags;
 pub type Finder = fn(argc: usize, word: Words<'_, '_>) -> Option<Range<usize>>;
 
 /// The indices of words that are passwords and the like.
-pub type Secrets = fn(argc: usize, word: Words<'_, '_>) -> Vec<usize>;
+pub type SecretArgs = fn(argc: usize, word: Words<'_, '_>) -> Vec<usize>;
 
 impl KeySpec {
     /// One key at argument `index` (the command name is 0).
@@ -496,7 +496,7 @@ impl KeySpec {
         self
     }
     /// The flags depend on the words; those given so far are the most that may apply.
-    pub const fn varying(mut self, flags: FlagsByWords) -> KeySpec {
+    pub const fn varying(mut self, flags: FlagsByArgs) -> KeySpec {
         self.flags_by_words = Some(flags);
         self.with(KeyFlags::VARIABLE_FLAGS)
     }
@@ -660,10 +660,6 @@ impl Arg {
     /// A key found by key specification 0; see [`Arg::spec`] for others.
     pub const fn key(name: &'static str) -> Arg {
         Arg::new(name, ArgKind::Key).spec(0)
-    }
-    /// A key argument that no key specification finds.
-    pub const fn key_unspecified(name: &'static str) -> Arg {
-        Arg::new(name, ArgKind::Key)
     }
     /// A word that stands for itself.
     pub const fn token(name: &'static str, word: &'static str) -> Arg {

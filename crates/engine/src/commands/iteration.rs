@@ -47,7 +47,7 @@ pub(super) fn to_test(pattern: &[u8]) -> Option<&[u8]> {
 }
 
 /// Which elements of a collection a step is to show, and about how many.
-pub(super) struct Step<'a> {
+pub(super) struct ScanOptions<'a> {
     pub(super) count: u64,
     /// `None`: all.
     pattern: Option<&'a [u8]>,
@@ -55,19 +55,19 @@ pub(super) struct Step<'a> {
     pub(super) seconds: bool,
 }
 
-impl<'a> Step<'a> {
+impl<'a> ScanOptions<'a> {
     /// Takes the rest of the words: MATCH and COUNT, the last of each counts.
-    pub(super) fn parse(args: &mut Args<'a>) -> Result<Step<'a>> {
-        Step::parse_words(args, None)
+    pub(super) fn parse(args: &mut Args<'a>) -> Result<ScanOptions<'a>> {
+        ScanOptions::parse_words(args, None)
     }
 
-    /// As [`Step::parse`], and the word that asks for the first halves of pairs alone.
-    pub(super) fn parse_of_pairs(args: &mut Args<'a>, alone: &str) -> Result<Step<'a>> {
-        Step::parse_words(args, Some(alone))
+    /// As [`ScanOptions::parse`], and the word that asks for the first halves of pairs alone.
+    pub(super) fn parse_of_pairs(args: &mut Args<'a>, alone: &str) -> Result<ScanOptions<'a>> {
+        ScanOptions::parse_words(args, Some(alone))
     }
 
-    fn parse_words(args: &mut Args<'a>, alone: Option<&str>) -> Result<Step<'a>> {
-        let mut step = Step { count: 10, pattern: None, seconds: true };
+    fn parse_words(args: &mut Args<'a>, alone: Option<&str>) -> Result<ScanOptions<'a>> {
+        let mut step = ScanOptions { count: 10, pattern: None, seconds: true };
         while args.remaining() > 0 {
             if args.take("COUNT") {
                 let count = args.integer()?;

@@ -6,7 +6,6 @@
 
 use crate::call::ctx::{self, Handler};
 use crate::command::{Begin, CommandOf, Find, Flags, KeyFlags, KeySpec, Spec};
-use std::collections::HashMap;
 
 /// A command as the dispatcher sees it.
 #[derive(Debug)]
@@ -224,15 +223,6 @@ impl CommandTable {
     /// One more than the greatest row id.
     pub fn id_count(&self) -> usize {
         self.ids
-    }
-
-    /// Counts by flag and by group, for diagnostics.
-    pub fn group_counts(&self) -> HashMap<&'static str, usize> {
-        let mut counts = HashMap::new();
-        for row in &self.rows {
-            *counts.entry(row.spec.group.name()).or_default() += 1;
-        }
-        counts
     }
 }
 

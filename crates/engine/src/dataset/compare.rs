@@ -3,7 +3,7 @@
 //!
 //! A slot's digest is the sum over its keys of a keyed hash of what each is to clients: name, type, elements
 //! whatever their encoding, deadline. It forgets the order of keys, which every server has its own of.
-//! What is due at the [`Lens`]'s moment counts as gone on both sides, whether it was removed yet or not.
+//! What is due at the [`DigestContext`]'s moment counts as gone on both sides, whether it was removed yet or not.
 //! When clients last used a key, and when consumers of a group were last seen, counts for nothing.
 //!
 //! ```text
@@ -15,7 +15,7 @@
 
 use crate::base::number::Digits;
 use crate::env::Env;
-use crate::keyspace::{DbIndex, EntryRef, Keys, Keyspace, SlotId, UnixMs, must_give_way};
+use crate::keyspace::{DbIndex, EntryRef, Keys, Keyspace, SlotId, UnixMs, must_postpone_writes};
 use crate::types::dump::Dumpable;
 use crate::types::hash::Hash;
 use crate::types::list::{End, List};
@@ -39,7 +39,7 @@ const BYTES_PER_STEP: usize = 128;
 
 /// How slots are looked at: the same on both sides.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Lens {
+pub struct DigestContext {
     /// Drawn for each comparison, so that nobody can make contents that look alike.
     pub secret: HashKey,
     /// What is due by then counts as gone.
@@ -48,31 +48,31 @@ pub struct Lens {
 
 /// What was seen of a slot.
 #[derive(Debug, Default)]
-pub struct Seen {
+pub struct SlotDigest {
     /// The digest, to which large values contribute only that they are there; 0 without keys.
     pub sum: u64,
     /// These values.
-    pub large: Vec<Large>,
+    pub large: Vec<LargeValue>,
 }
 
 /// A large value, as it was when it was seen.
 #[derive(Debug)]
-pub struct Large {
+pub struct LargeValue {
     /// Stands for the key.
     pub id: u64,
     value: Value,
 }
 
-impl Large {
+impl LargeValue {
     /// The digest of the value. O(value).
     #[must_use]
-    pub fn digest(&self, lens: &Lens) -> u64 {
-        let mut look = Look { lens, left: usize::MAX };
+    pub fn digest(&self, lens: &DigestContext) -> u64 {
+        let mut look = DigestWalk { lens, left: usize::MAX };
         look.value(Dumpable::of_value(&self.value)).unwrap_or_default()
     }
 }
 
-impl Lens {
+impl DigestContext {
     /// What stands for a key.
     #[must_use]
     pub fn id(&self, key: &[u8]) -> u64 {
@@ -87,33 +87,33 @@ impl Lens {
 /// Looks at slots of a database, all of which are held, and calls `tell` with what was seen before they are
 /// free again; what is `None` there has too much in it. `None` if the data may be amid a change.
 /// For a thread that holds no slot.
-pub fn look_at<R>(
+pub fn digest_slots<R>(
     (keyspace, env): (&Keyspace, &Env),
     db: DbIndex,
     slots: &[SlotId],
-    lens: &Lens,
-    tell: impl FnOnce(Vec<Option<Seen>>) -> R,
+    lens: &DigestContext,
+    tell: impl FnOnce(Vec<Option<SlotDigest>>) -> R,
 ) -> Option<R> {
-    let keys = Keys::hold_patiently(keyspace, env, db, &[], slots);
-    if must_give_way() {
+    let keys = Keys::hold_blocking(keyspace, env, db, &[], slots);
+    if must_postpone_writes() {
         return None;
     }
-    Some(tell(slots.iter().map(|slot| see(&keys, *slot, lens)).collect()))
+    Some(tell(slots.iter().map(|slot| digest_slot(&keys, *slot, lens)).collect()))
 }
 
-fn see(keys: &Keys<'_>, slot: SlotId, lens: &Lens) -> Option<Seen> {
+fn digest_slot(keys: &Keys<'_>, slot: SlotId, lens: &DigestContext) -> Option<SlotDigest> {
     let count = count(keys, slot, lens);
     if count <= SLOT_STEPS
-        && let Some(seen) = see_whole(keys, slot, lens)
+        && let Some(seen) = digest_whole(keys, slot, lens)
     {
         return Some(seen);
     }
-    if count > SLOT_STEPS_MAX { None } else { see_parts(keys, slot, lens) }
+    if count > SLOT_STEPS_MAX { None } else { digest_in_parts(keys, slot, lens) }
 }
 
 /// How many keys a slot has besides those that count as gone: else one side would look at it in another way
 /// that has not removed them.
-fn count(keys: &Keys<'_>, slot: SlotId, lens: &Lens) -> usize {
+fn count(keys: &Keys<'_>, slot: SlotId, lens: &DigestContext) -> usize {
     let all = keys.entry_count(slot);
     if all <= SLOT_STEPS || all > COUNTED_MAX || !keys.may_have_due(slot, lens.now) {
         return all;
@@ -123,8 +123,8 @@ fn count(keys: &Keys<'_>, slot: SlotId, lens: &Lens) -> usize {
     all - gone
 }
 
-fn see_whole(keys: &Keys<'_>, slot: SlotId, lens: &Lens) -> Option<Seen> {
-    let mut look = Look { lens, left: SLOT_STEPS };
+fn digest_whole(keys: &Keys<'_>, slot: SlotId, lens: &DigestContext) -> Option<SlotDigest> {
+    let mut look = DigestWalk { lens, left: SLOT_STEPS };
     let mut sum = Some(0_u64);
     keys.each_entry(slot, |entry| {
         if sum.is_some() && !lens.is_gone(&entry) {
@@ -132,11 +132,11 @@ fn see_whole(keys: &Keys<'_>, slot: SlotId, lens: &Lens) -> Option<Seen> {
             sum = sum.zip(value).map(|(sum, value)| sum.wrapping_add(value));
         }
     });
-    Some(Seen { sum: sum?, large: Vec::new() })
+    Some(SlotDigest { sum: sum?, large: Vec::new() })
 }
 
-fn see_parts(keys: &Keys<'_>, slot: SlotId, lens: &Lens) -> Option<Seen> {
-    let mut seen = Seen::default();
+fn digest_in_parts(keys: &Keys<'_>, slot: SlotId, lens: &DigestContext) -> Option<SlotDigest> {
+    let mut seen = SlotDigest::default();
     let mut left = SLOT_STEPS_MAX;
     keys.each_entry(slot, |entry| {
         if left == 0 || lens.is_gone(&entry) {
@@ -144,13 +144,13 @@ fn see_parts(keys: &Keys<'_>, slot: SlotId, lens: &Lens) -> Option<Seen> {
         }
         // A string that stands in its entry has 64 KiB at most.
         let steps = if entry.object().is_some() { LIGHT_STEPS } else { SLOT_STEPS };
-        let mut look = Look { lens, left: steps };
+        let mut look = DigestWalk { lens, left: steps };
         let value = look.of_entry(&entry);
         left = left.saturating_sub(steps - look.left + 1);
         let value = value.or_else(|| {
             let id = lens.id(entry.key());
             let value = entry.object()?.clone();
-            seen.large.push(Large { id, value });
+            seen.large.push(LargeValue { id, value });
             Some(lens.secret.hash(&words(&[id, deadline_word(&entry)])))
         });
         seen.sum = seen.sum.wrapping_add(value.unwrap_or_default());
@@ -159,12 +159,12 @@ fn see_parts(keys: &Keys<'_>, slot: SlotId, lens: &Lens) -> Option<Seen> {
 }
 
 /// A look at values, as long as there are steps left for it.
-struct Look<'l> {
-    lens: &'l Lens,
+struct DigestWalk<'l> {
+    lens: &'l DigestContext,
     left: usize,
 }
 
-impl Look<'_> {
+impl DigestWalk<'_> {
     /// The hash of a part of a value; `None` if that was too much.
     fn part(&mut self, bytes: &[u8]) -> Option<u64> {
         self.spend(1 + bytes.len() / BYTES_PER_STEP)?;
@@ -320,15 +320,15 @@ fn words(parts: &[u64]) -> smallvec::SmallVec<[u8; 48]> {
 /// Tells who follows the stream all that a slot holds: a RESTORE for each key, as one transaction, and
 /// behind it the request that `rest` makes of the keys' ids, for those that have others there. False if
 /// the data may be amid a change. O(slot), while it is held. For a thread that holds no slot.
-pub fn tell_slot(
+pub fn emit_slot(
     (keyspace, env): (&Keyspace, &Env),
     db: DbIndex,
     slot: SlotId,
-    lens: &Lens,
+    lens: &DigestContext,
     rest: impl FnOnce(&[u64]) -> Vec<u8>,
 ) -> bool {
-    let mut keys = Keys::hold_patiently(keyspace, env, db, &[], &[slot]);
-    if must_give_way() {
+    let mut keys = Keys::hold_blocking(keyspace, env, db, &[], &[slot]);
+    if must_postpone_writes() {
         return false;
     }
     let (mut ids, mut requests) = (Vec::new(), Vec::new());
@@ -355,13 +355,13 @@ pub fn keep_only(
     (keyspace, env): (&Keyspace, &Env),
     db: DbIndex,
     slot: SlotId,
-    lens: &Lens,
+    lens: &DigestContext,
     ids: &HashSet<u64>,
 ) -> usize {
     if keyspace.database_if_used(db).is_none() {
         return 0;
     }
-    let mut keys = Keys::hold_patiently(keyspace, env, db, &[], &[slot]);
+    let mut keys = Keys::hold_blocking(keyspace, env, db, &[], &[slot]);
     let mut names = Vec::new();
     keys.each_entry(slot, |entry| {
         if !ids.contains(&lens.id(entry.key())) {
@@ -385,22 +385,24 @@ mod tests {
     use crate::keyspace::SLOTS;
     use crate::testing::Db;
 
-    const LENS: Lens = Lens { secret: HashKey { k0: 5, k1: 6 }, now: UnixMs(1000) };
+    const LENS: DigestContext =
+        DigestContext { secret: HashKey { k0: 5, k1: 6 }, now: UnixMs(1000) };
 
     /// What there is of all slots, with the digests of large values in it.
     fn sums(db: &Db, now: u64) -> Vec<Option<u64>> {
-        let lens = Lens { now: UnixMs(now), ..LENS };
-        let whole = |seen: Option<Seen>| {
-            let Seen { sum, large } = seen?;
+        let lens = DigestContext { now: UnixMs(now), ..LENS };
+        let whole = |seen: Option<SlotDigest>| {
+            let SlotDigest { sum, large } = seen?;
             Some(large.iter().fold(sum, |sum, one| sum.wrapping_add(one.digest(&lens))))
         };
         let at = (db.keyspace(), db.env());
         let mut all = Vec::new();
         for first in (0..SLOTS as u16).step_by(64) {
             let slots: Vec<SlotId> = (first..first + 64).map(SlotId::new).collect();
-            let tell = |seen: Vec<Option<Seen>>| seen.into_iter().map(whole).collect::<Vec<_>>();
+            let tell =
+                |seen: Vec<Option<SlotDigest>>| seen.into_iter().map(whole).collect::<Vec<_>>();
             all.extend(
-                look_at(at, DbIndex::FIRST, &slots, &lens, tell).expect("nobody changes it"),
+                digest_slots(at, DbIndex::FIRST, &slots, &lens, tell).expect("nobody changes it"),
             );
         }
         all
@@ -522,12 +524,13 @@ mod tests {
         };
         let (db, other) = (fill("x"), fill("y"));
         let slot = db.keyspace().hasher().key(b"large").slot;
-        let see = |db: &Db| {
-            let tell = |mut seen: Vec<Option<Seen>>| seen.pop().flatten().expect("not too much");
-            look_at((db.keyspace(), db.env()), DbIndex::FIRST, &[slot], &LENS, tell)
+        let digest_slot = |db: &Db| {
+            let tell =
+                |mut seen: Vec<Option<SlotDigest>>| seen.pop().flatten().expect("not too much");
+            digest_slots((db.keyspace(), db.env()), DbIndex::FIRST, &[slot], &LENS, tell)
                 .expect("at once")
         };
-        let (one, two) = (see(&db), see(&other));
+        let (one, two) = (digest_slot(&db), digest_slot(&other));
         assert_eq!((one.large.len(), one.sum), (2, two.sum));
         assert_ne!(sums(&db, 1000), sums(&other, 1000));
         assert_eq!(sums(&db, 1000), sums(&fill("x"), 1000));
@@ -548,10 +551,10 @@ mod tests {
         db.run("PEXPIREAT {a}3 1500");
         let slot = db.keyspace().hasher().key(b"a").slot;
         db.env().hooks.set(crate::env::effect::Hooks::PROPAGATE, true);
-        let lens = Lens { now: UnixMs(2000), ..LENS };
+        let lens = DigestContext { now: UnixMs(2000), ..LENS };
         let mut told = Vec::new();
         let at = (db.keyspace(), db.env());
-        assert!(tell_slot(at, DbIndex::FIRST, slot, &lens, |ids| {
+        assert!(emit_slot(at, DbIndex::FIRST, slot, &lens, |ids| {
             told = ids.to_vec();
             b"*1\r\n$4\r\nREST\r\n".to_vec()
         }));

@@ -10,7 +10,7 @@ use crate::types::hash::Hash;
 use crate::types::list::{End, List};
 use crate::types::set::Set;
 use crate::types::stream::StreamId;
-use crate::types::{Kind, SortedSet};
+use crate::types::{SortedSet, ValueKind};
 use brisk_resp::reply::encode;
 use brisk_structures::sha1::{DIGEST_LEN, sha1};
 use std::ops::ControlFlow;
@@ -121,14 +121,14 @@ impl Digest {
 }
 
 /// The number of the type in digests: that of the dump format.
-const fn type_number(kind: Kind) -> u32 {
+const fn type_number(kind: ValueKind) -> u32 {
     match kind {
-        Kind::String => 0,
-        Kind::List => 1,
-        Kind::Set => 2,
-        Kind::SortedSet => 3,
-        Kind::Hash => 4,
-        Kind::Stream => 6,
+        ValueKind::String => 0,
+        ValueKind::List => 1,
+        ValueKind::Set => 2,
+        ValueKind::SortedSet => 3,
+        ValueKind::Hash => 4,
+        ValueKind::Stream => 6,
     }
 }
 

@@ -3,7 +3,7 @@
 //! Any number of threads load at a time, each with an [`Env`] of its own, while no thread that runs
 //! commands looks at keys. A slot is locked for one key.
 
-use super::snapshot::{Duplicate, LoadFailure, Loaded};
+use super::snapshot::{Duplicate, LoadFailure, LoadSummary};
 use crate::env::Env;
 use crate::env::effect::Hooks;
 use crate::keyspace::{
@@ -30,7 +30,7 @@ pub struct Loader<'a> {
     keyspace: &'a Keyspace,
     env: &'a Env,
     duplicate: Duplicate,
-    loaded: Loaded,
+    loaded: LoadSummary,
     /// Bytes of the names of expired keys that are kept, at most.
     gone_bytes_max: u64,
     /// How many keys are inserted together.
@@ -47,11 +47,11 @@ pub struct Loader<'a> {
 
 /// Keys that somebody waits for and that were loaded.
 #[derive(Debug, Default)]
-pub struct Awaited(VecDeque<(DbIndex, Box<[u8]>)>);
+pub struct AwaitedKeys(VecDeque<(DbIndex, Box<[u8]>)>);
 
-impl Awaited {
+impl AwaitedKeys {
     /// Adds those of another thread.
-    pub fn append(&mut self, mut other: Awaited) {
+    pub fn append(&mut self, mut other: AwaitedKeys) {
         self.0.append(&mut other.0);
     }
 }
@@ -73,7 +73,7 @@ impl<'a> Loader<'a> {
             keyspace,
             env,
             duplicate,
-            loaded: Loaded::default(),
+            loaded: LoadSummary::default(),
             gone_bytes_max: 0,
             group: GROUP,
             expected: 0,
@@ -90,7 +90,7 @@ impl<'a> Loader<'a> {
     }
 
     /// Keeps the names of keys that are left out because they have expired, of so many bytes at most.
-    pub fn keep_gone(&mut self, bytes_max: u64) {
+    pub fn keep_expired_names(&mut self, bytes_max: u64) {
         self.gone_bytes_max = bytes_max;
     }
 
@@ -142,14 +142,14 @@ impl<'a> Loader<'a> {
 
     /// The end: what was loaded, and keys of it that somebody waits for.
     #[must_use]
-    pub fn finish(self) -> (Loaded, Awaited) {
+    pub fn finish(self) -> (LoadSummary, AwaitedKeys) {
         let env = self.env;
         // Of a key that had expired and was in the way; PROPAGATE is set for all threads.
         env.aftermath.borrow_mut().effects.truncate(self.effects);
         env.hooks.replace_own(self.hooks);
         // What a snapshot wants of keys that were replaced.
         CutWalker::default().walk(self.keyspace, env, || false);
-        (self.loaded, Awaited(std::mem::take(&mut *env.ready.borrow_mut())))
+        (self.loaded, AwaitedKeys(std::mem::take(&mut *env.ready.borrow_mut())))
     }
 
     /// `None` if the entry is one that is left out.
@@ -230,13 +230,13 @@ impl<'a> Loader<'a> {
 
 impl Env {
     /// Takes over keys that somebody waits for, as if this thread had made them.
-    pub fn take_awaited(&self, awaited: Awaited) {
+    pub fn announce_awaited(&self, awaited: AwaitedKeys) {
         self.ready.borrow_mut().extend(awaited.0);
     }
 }
 
-impl std::ops::AddAssign for Loaded {
-    fn add_assign(&mut self, other: Loaded) {
+impl std::ops::AddAssign for LoadSummary {
+    fn add_assign(&mut self, other: LoadSummary) {
         self.keys += other.keys;
         self.expired += other.expired;
         self.empty += other.empty;
@@ -259,7 +259,7 @@ pub(crate) fn load_file(
     env: &Env,
     file: &[u8],
     duplicate: Duplicate,
-) -> (Loaded, Awaited) {
+) -> (LoadSummary, AwaitedKeys) {
     use brisk_persist::rdb::{Event, Piece, Splitter};
     let mut splitter = Splitter::new(file).expect("it was just written");
     let mut loader = Loader::new(keyspace, env, duplicate);

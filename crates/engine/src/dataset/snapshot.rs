@@ -132,26 +132,26 @@ pub enum LoadFailure {
 
 /// What a file held.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Loaded {
+pub struct LoadSummary {
     pub keys: u64,
     /// Keys left out because they had expired.
     pub expired: u64,
     /// The names of those.
-    pub gone: Gone,
+    pub gone: ExpiredKeys,
     /// Collections without elements, which are left out.
     pub empty: u64,
 }
 
 /// Keys left out because they had expired: who goes on with the history of a dataset has to be told of them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Gone {
+pub struct ExpiredKeys {
     /// None of them if they were too many.
     pub keys: Vec<(DbIndex, Box<[u8]>)>,
     /// Bytes of all their names.
     pub bytes: u64,
 }
 
-impl Gone {
+impl ExpiredKeys {
     /// One more; more than `bytes_max` are forgotten.
     pub(super) fn push(&mut self, db: DbIndex, key: &[u8], bytes_max: u64) {
         self.bytes += key.len() as u64;
@@ -163,7 +163,7 @@ impl Gone {
     }
 
     /// Those of another thread as well.
-    pub(super) fn append(&mut self, mut other: Gone) {
+    pub(super) fn append(&mut self, mut other: ExpiredKeys) {
         self.bytes += other.bytes;
         self.keys.append(&mut other.keys);
     }

@@ -146,16 +146,16 @@ pub type KeyName = SmallVec<[u8; 24]>;
 
 /// A client that remembers what it read: its worker and its id in one word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Reader(NonZeroU64);
+pub struct TrackingClient(NonZeroU64);
 
-impl Reader {
+impl TrackingClient {
     const CLIENT_BITS: u32 = 48;
 
     /// Of a client; ids are counted from 1.
-    pub fn new(worker: usize, client: u64) -> Reader {
+    pub fn new(worker: usize, client: u64) -> TrackingClient {
         debug_assert!(client != 0 && client >> Self::CLIENT_BITS == 0);
         let word = (worker as u64) << Self::CLIENT_BITS | client;
-        Reader(NonZeroU64::new(word).unwrap_or(NonZeroU64::MIN))
+        TrackingClient(NonZeroU64::new(word).unwrap_or(NonZeroU64::MIN))
     }
 
     pub fn worker(self) -> usize {
@@ -173,7 +173,7 @@ pub enum Invalidation {
     /// A key was changed, or is not remembered any more.
     Key {
         name: KeyName,
-        readers: SmallVec<[Reader; 2]>,
+        readers: SmallVec<[TrackingClient; 2]>,
         /// The client on whose behalf; 0 for none.
         by: u64,
     },
@@ -210,7 +210,7 @@ pub struct Aftermath {
     /// These bytes are already part of this server's stream.
     is_relayed: bool,
     /// The running transaction changed something, and `relayed` says what.
-    is_told: bool,
+    is_covered: bool,
 }
 
 impl Aftermath {
@@ -223,7 +223,7 @@ impl Aftermath {
         self.replaced = false;
         self.slots.clear();
         self.unit = false;
-        self.is_told = false;
+        self.is_covered = false;
     }
 
     /// Puts what others left before what is there.
@@ -237,15 +237,15 @@ impl Aftermath {
 
     /// Whether what has changed was told by another server, whose words are relayed: then it is noted, and
     /// nothing has to be pushed. Never within a unit.
-    pub(crate) fn is_told_by(&mut self, journal: &Journal) -> bool {
-        let is_told = !self.unit && !self.relayed.is_empty() && journal.is_relayed();
-        self.is_told |= is_told;
-        is_told
+    pub(crate) fn is_covered_by_relay(&mut self, journal: &Journal) -> bool {
+        let is_covered = !self.unit && !self.relayed.is_empty() && journal.is_relayed();
+        self.is_covered |= is_covered;
+        is_covered
     }
 
     /// Whether the running transaction is to be propagated.
     pub(crate) fn has_effects(&self) -> bool {
-        self.is_told || !self.effects.is_empty()
+        self.is_covered || !self.effects.is_empty()
     }
 
     /// Whether the running command is one of several that share a ticket.
@@ -278,11 +278,11 @@ impl Aftermath {
         };
         self.is_relayed |= relayed.is_some();
         // Whose stream it is does not change while a command has its slots.
-        debug_assert!(relayed.is_some() || !self.is_told, "told to nobody");
+        debug_assert!(relayed.is_some() || !self.is_covered, "told to nobody");
         let ticket = relayed.unwrap_or_else(|| journal.append(&self.effects));
         self.relayed.clear();
         self.effects.clear();
-        self.is_told = false;
+        self.is_covered = false;
         ticket
     }
 

@@ -22,8 +22,8 @@ const KEPT_BYTES_MAX: usize = 1 << 20;
 /// The stream of a keyspace.
 #[derive(Debug, Default)]
 pub struct Journal {
-    state: Mutex<State>,
-    place: Place,
+    state: Mutex<JournalState>,
+    place: StreamEnd,
     /// The stream is another server's: what transactions of this one leave is not part of it. Changes only
     /// while all other threads stand still.
     is_relayed: AtomicBool,
@@ -32,7 +32,7 @@ pub struct Journal {
 /// Read by all threads with every reply, and written with every transaction: on a line of its own.
 #[derive(Debug, Default)]
 #[repr(align(64))]
-struct Place {
+struct StreamEnd {
     /// Bytes of the stream so far.
     end: AtomicU64,
     /// Those that were taken.
@@ -40,11 +40,11 @@ struct Place {
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct JournalState {
     /// What was not taken yet.
     bytes: Vec<u8>,
     /// The parts that differ in the append-only file.
-    edits: Vec<Edit>,
+    edits: Vec<AofEdit>,
     /// The database of the last command; `None` if who reads on from here does not know it.
     db: Option<DbIndex>,
 }
@@ -52,7 +52,7 @@ struct State {
 /// A part of the stream that differs in the append-only file. The file contains only executed commands, in the
 /// one form that its readers accept. The stream of another server keeps every byte, because offsets count them.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Edit {
+pub struct AofEdit {
     /// First byte and length, within the bytes taken from the stream.
     pub at: usize,
     pub len: usize,
@@ -60,9 +60,9 @@ pub struct Edit {
     pub instead: Vec<u8>,
 }
 
-impl Edit {
+impl AofEdit {
     /// Appends `part` to `out` in the form of the file. O(bytes).
-    pub fn apply(edits: &[Edit], part: &[u8], out: &mut Vec<u8>) {
+    pub fn apply(edits: &[AofEdit], part: &[u8], out: &mut Vec<u8>) {
         let mut from = 0;
         for edit in edits {
             out.extend_from_slice(&part[from..edit.at]);
@@ -77,7 +77,7 @@ impl Journal {
     /// Appends a transaction. Its slots are held.
     pub(crate) fn append(&self, effects: &Effects) -> Ticket {
         let mut state = self.state.lock().even_poisoned();
-        let State { bytes, db, .. } = &mut *state;
+        let JournalState { bytes, db, .. } = &mut *state;
         if self.is_relayed() {
             return self.end();
         }
@@ -104,14 +104,14 @@ impl Journal {
     pub fn relay(&self, part: &[u8], instead: Option<&[u8]>) -> Option<Ticket> {
         let mut state = self.state.lock().even_poisoned();
         self.is_relayed().then(|| {
-            let State { bytes, edits, .. } = &mut *state;
+            let JournalState { bytes, edits, .. } = &mut *state;
             if let Some(instead) = instead {
                 match edits.last_mut().filter(|last| last.at + last.len == bytes.len()) {
                     Some(last) => {
                         last.len += part.len();
                         last.instead.extend_from_slice(instead);
                     }
-                    None => edits.push(Edit {
+                    None => edits.push(AofEdit {
                         at: bytes.len(),
                         len: part.len(),
                         instead: instead.to_vec(),
@@ -163,13 +163,13 @@ impl Journal {
 
     /// Appends the bytes not taken yet to `into`, and their edits for the append-only file to `edits`.
     /// Returns the offset in the stream at which these bytes begin.
-    pub fn take(&self, into: &mut Vec<u8>, edits: &mut Vec<Edit>) -> Ticket {
+    pub fn take(&self, into: &mut Vec<u8>, edits: &mut Vec<AofEdit>) -> Ticket {
         let mut state = self.state.lock().even_poisoned();
         let end = self.place.end.load(Ordering::Relaxed);
         let from = end - state.bytes.len() as u64;
         if !state.edits.is_empty() {
             let before = into.len();
-            let moved = |edit: Edit| Edit { at: edit.at + before, ..edit };
+            let moved = |edit: AofEdit| AofEdit { at: edit.at + before, ..edit };
             edits.extend(std::mem::take(&mut state.edits).into_iter().map(moved));
         }
         if into.is_empty() {
@@ -249,7 +249,7 @@ mod tests {
         assert_eq!(bytes, b"before one not executed nor this inline two last");
         assert_eq!(edits.len(), 2);
         let mut file = Vec::new();
-        Edit::apply(&edits, &bytes, &mut file);
+        AofEdit::apply(&edits, &bytes, &mut file);
         assert_eq!(file, b"before one array two ");
         journal.relay(b"next", None);
         edits.clear();

@@ -21,10 +21,10 @@ pub use settings::{Dialect, EvictionPolicy, PrimaryWords, Settings};
 
 use crate::base::place::{DbIndex, Ticket, UnixMs};
 use crate::base::random::Random;
-use crate::call::long::{Long, Made};
-use crate::env::effect::{Aftermath, HookCell, Hooks, Reader};
-use crate::env::transfer::{Carrier, carry_nothing};
-use crate::keyspace::{Output, Spread, Tally, Waiter};
+use crate::call::long::{LongCommand, PreparedResult};
+use crate::env::effect::{Aftermath, HookCell, Hooks, TrackingClient};
+use crate::env::transfer::{TransferFn, no_transfer};
+use crate::keyspace::{CutBuffer, SlotWeights, Tally, Waiter};
 use crate::types::{Entry, Table};
 use brisk_structures::entry::ValueRef;
 use std::cell::{Cell, RefCell};
@@ -48,17 +48,17 @@ pub struct Env {
     pub aftermath: RefCell<Aftermath>,
     pub garbage: RefCell<Vec<Garbage>>,
     /// What this thread has encoded for the snapshot that is being taken.
-    pub(crate) snapshot_output: RefCell<Output>,
+    pub(crate) snapshot_output: RefCell<CutBuffer>,
     /// Keys that appeared or changed while somebody waited for them, in that order.
     pub(crate) ready: RefCell<VecDeque<(DbIndex, Box<[u8]>)>>,
     /// The wait that the command which just ran began.
     pub(crate) waiter: RefCell<Option<Arc<Waiter>>>,
     /// The work that the command which just ran left to be done elsewhere.
-    pub(crate) long: RefCell<Option<Long>>,
+    pub(crate) long: RefCell<Option<LongCommand>>,
     /// What was made for the command that is being run again.
-    pub(crate) made: RefCell<Option<Made>>,
+    pub(crate) made: RefCell<Option<PreparedResult>>,
     /// Who hands values over to other servers.
-    pub carrier: Carrier,
+    pub carrier: TransferFn,
     /// Up to where in the stream of changes the replies since it was taken show the dataset.
     shown: Cell<Ticket>,
     /// Whether reads leave a trace in access clocks (CLIENT NO-TOUCH).
@@ -68,7 +68,7 @@ pub struct Env {
     /// The client whose commands run; 0 if none.
     pub client: Cell<u64>,
     /// The same as a reader, for [`Hooks::REMEMBER`].
-    pub reader: Cell<Option<Reader>>,
+    pub reader: Cell<Option<TrackingClient>>,
     /// A script runs the commands.
     pub in_script: Cell<bool>,
     /// The dataset is to stay as it is: expired keys are hidden from commands rather than removed.
@@ -78,7 +78,7 @@ pub struct Env {
     /// Seconds of the recency clock, 24 bits.
     pub(crate) recency: Cell<u32>,
     /// How the keys of a database lie, for drawing some.
-    pub(crate) spread: RefCell<Spread>,
+    pub(crate) spread: RefCell<SlotWeights>,
     /// The moment the running batch began.
     now: Cell<UnixMs>,
     /// Deadlines up to this moment have passed.
@@ -88,14 +88,14 @@ pub struct Env {
 /// What commands of a unit have left so far, and the moment they see: put aside while commands run
 /// that are none of it.
 #[derive(Default)]
-pub struct Aside {
+pub struct SuspendedUnit {
     aftermath: Aftermath,
     ready: VecDeque<(DbIndex, Box<[u8]>)>,
     now: UnixMs,
     horizon: UnixMs,
 }
 
-impl Aside {
+impl SuspendedUnit {
     /// They see the moment that commands see at present.
     pub fn take_moment(&mut self, env: &Env) {
         (self.now, self.horizon) = (env.now(), env.horizon());
@@ -104,7 +104,7 @@ impl Aside {
 
 impl Env {
     /// Exchanges what is there with what was put aside.
-    pub fn exchange(&self, aside: &mut Aside) {
+    pub fn exchange(&self, aside: &mut SuspendedUnit) {
         std::mem::swap(&mut *self.aftermath.borrow_mut(), &mut aside.aftermath);
         std::mem::swap(&mut *self.ready.borrow_mut(), &mut aside.ready);
         let (now, horizon) = (self.now(), self.horizon());
@@ -121,7 +121,7 @@ impl Env {
     }
 
     /// Puts what was put aside before what is there; its moment is the present one again.
-    pub fn join(&self, mut aside: Aside) {
+    pub fn join(&self, mut aside: SuspendedUnit) {
         self.aftermath.borrow_mut().put_before(std::mem::take(&mut aside.aftermath));
         let mut ready = self.ready.borrow_mut();
         aside.ready.append(&mut ready);
@@ -145,7 +145,7 @@ impl Env {
             waiter: RefCell::default(),
             long: RefCell::default(),
             made: RefCell::default(),
-            carrier: carry_nothing,
+            carrier: no_transfer,
             shown: Cell::default(),
             touch: Cell::new(true),
             lookups_denied: Cell::new(false),

@@ -1,14 +1,14 @@
 //! Handing values over to another server: what MIGRATE asks of whoever has sockets.
 //!
-//! This crate sees no sockets. It says where to and what ([`Destination`], [`Parcel`]), and the
-//! [`Carrier`] of the thread's [`crate::env::Env`] does it, waiting for the other server as long as
+//! This crate sees no sockets. It says where to and what ([`TransferTarget`], [`TransferKey`]), and the
+//! [`TransferFn`] of the thread's [`crate::env::Env`] does it, waiting for the other server as long as
 //! the destination's timeout allows.
 
 use crate::base::error::CommandError;
 
 /// The server to hand over to, and how to speak to it.
 #[derive(Debug, Clone)]
-pub struct Destination {
+pub struct TransferTarget {
     pub host: Vec<u8>,
     pub port: Vec<u8>,
     pub db: i64,
@@ -20,7 +20,7 @@ pub struct Destination {
 
 /// One key to hand over.
 #[derive(Debug)]
-pub struct Parcel {
+pub struct TransferKey {
     pub key: Vec<u8>,
     /// In Unix milliseconds.
     pub deadline: Option<u64>,
@@ -32,7 +32,7 @@ pub struct Parcel {
 
 /// Why not everything was handed over.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Failure {
+pub enum TransferError {
     Connecting,
     Writing,
     Reading,
@@ -40,20 +40,20 @@ pub enum Failure {
     Refused(Vec<u8>),
 }
 
-impl Failure {
+impl TransferError {
     /// What the client is answered.
     pub fn error(&self) -> CommandError {
         match self {
-            Failure::Connecting => {
+            TransferError::Connecting => {
                 CommandError::text("IOERR error or timeout connecting to the client")
             }
-            Failure::Writing => {
+            TransferError::Writing => {
                 CommandError::text("IOERR error or timeout writing to target instance")
             }
-            Failure::Reading => {
+            TransferError::Reading => {
                 CommandError::text("IOERR error or timeout reading to target instance")
             }
-            Failure::Refused(text) => {
+            TransferError::Refused(text) => {
                 CommandError::text_with("ERR Target instance replied with error: ", text)
             }
         }
@@ -62,16 +62,16 @@ impl Failure {
 
 /// What came of handing parcels over.
 #[derive(Debug, Default)]
-pub struct Carried {
+pub struct TransferResult {
     /// The keys that the other server has taken.
     pub taken: Vec<Vec<u8>>,
-    pub failure: Option<Failure>,
+    pub failure: Option<TransferError>,
 }
 
 /// Hands parcels over. Takes as long as the other server needs, up to the timeout for each step.
-pub type Carrier = fn(&Destination, &mut dyn Iterator<Item = Parcel>) -> Carried;
+pub type TransferFn = fn(&TransferTarget, &mut dyn Iterator<Item = TransferKey>) -> TransferResult;
 
 /// The carrier of a thread without sockets.
-pub fn carry_nothing(_: &Destination, _: &mut dyn Iterator<Item = Parcel>) -> Carried {
-    Carried { taken: Vec::new(), failure: Some(Failure::Connecting) }
+pub fn no_transfer(_: &TransferTarget, _: &mut dyn Iterator<Item = TransferKey>) -> TransferResult {
+    TransferResult { taken: Vec::new(), failure: Some(TransferError::Connecting) }
 }

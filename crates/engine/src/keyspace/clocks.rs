@@ -10,7 +10,7 @@
 //! walk sets the clocks in short steps, next to commands; until it is complete, no clock is read.
 
 use super::evict::{new_frequency_clock, recency_clock};
-use super::keys::{lock_patiently, must_give_way};
+use super::keys::{lock_blocking, must_postpone_writes};
 use super::{DbNumber, Keyspace};
 use crate::env::Env;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -108,8 +108,8 @@ impl ClockWalker {
         if id.index() != self.slot {
             (self.slot, self.cursor) = (id.index(), 0);
         }
-        let guard = lock_patiently(database, id);
-        if must_give_way() {
+        let guard = lock_blocking(database, id);
+        if must_postpone_writes() {
             return false;
         }
         let clock = match keyspace.clocks.is_lfu.load(Ordering::Relaxed) {

@@ -33,7 +33,8 @@ impl Keys<'_> {
         let env = self.env();
         let limits = &env.settings.limits;
         let mut value = C::new(limits);
-        let Edit { result, happened, changes, event, beside: _ } = change(&mut value, limits)?;
+        let Edit { result, happened, changes, event, metadata_only: _ } =
+            change(&mut value, limits)?;
         if !value.is_empty() || (C::MAY_BE_EMPTY && happened) {
             let kind = kind_byte(C::KIND, value.encoding());
             let entry = Entry::new_object(key.bytes, kind, value.into_value());
@@ -78,23 +79,23 @@ impl Keys<'_> {
         touch(env, &entry);
         let value = entry.object_mut().and_then(C::of_value_mut);
         let value = value.expect("an entry's kind is that of its value");
-        let before = value.awaited();
+        let before = value.wait_fingerprint();
         let edit = match change(value, &env.settings.limits) {
             Ok(edit) => edit,
             Err(error) => return Ok(Err(error)),
         };
-        let Edit { result, happened, changes, event, beside } = edit;
+        let Edit { result, happened, changes, event, metadata_only } = edit;
         let gone = value.is_empty() && !C::MAY_BE_EMPTY;
         let value_deadline = value.next_deadline();
-        let stirred = value.awaited() != before;
+        let stirred = value.wait_fingerprint() != before;
         let kind = kind_byte(C::KIND, value.encoding());
         entry.set_kind(kind);
         if let Some(deadline) = value_deadline {
             self.note_inside(key.slot, UnixMs(deadline));
         }
         if happened {
-            if beside {
-                self.changed_beside(key, changes, C::EVENTS, event);
+            if metadata_only {
+                self.changed_metadata(key, changes, C::EVENTS, event);
             } else {
                 self.changed_by(key, changes, C::EVENTS, event);
             }

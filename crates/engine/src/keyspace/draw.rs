@@ -4,7 +4,7 @@
 //! It counts again after a number of draws or when the number of keys has changed by an eighth, so
 //! what was added since then may be drawn too rarely, but not for long.
 
-use super::keys::{after_expiry, detach, lock_patiently, must_give_way, seal_slot};
+use super::keys::{after_expiry, detach, lock_blocking, must_postpone_writes, seal_slot};
 use super::{Database, DbIndex, Keys, SlotId, UnixMs};
 use crate::env::Env;
 
@@ -20,7 +20,7 @@ const EMPTY_MAX: usize = 16;
 
 /// How the keys of a database are spread over its slots.
 #[derive(Debug, Default)]
-pub(crate) struct Spread {
+pub(crate) struct SlotWeights {
     db: DbIndex,
     /// The slots that were not empty.
     slots: Vec<SlotId>,
@@ -29,7 +29,7 @@ pub(crate) struct Spread {
     draws_left: u32,
 }
 
-impl Spread {
+impl SlotWeights {
     fn total(&self) -> u64 {
         self.running_totals.last().copied().unwrap_or(0)
     }
@@ -95,14 +95,14 @@ impl Keys<'_> {
                 return None;
             }
             let id = draw_slot(database, self.env(), self.db(), total)?;
-            let mut guard = lock_patiently(database, id);
+            let mut guard = lock_blocking(database, id);
             let random = self.env().random.borrow_mut().bits();
             let Some(entry) = guard.table().sample(random) else { continue };
             let key = entry.key().to_vec();
             if entry.deadline().is_none_or(|at| UnixMs(at) > now) {
                 return Some(key);
             }
-            if self.env().keeps_expired.get() || must_give_way() {
+            if self.env().keeps_expired.get() || must_postpone_writes() {
                 continue;
             }
             let hash = self.keyspace().hasher().hash(&key);

@@ -10,7 +10,7 @@ use crate::env::effect::EventClass;
 use crate::types::dump::Dumpable;
 use crate::types::stream::Stream;
 use crate::types::string::{self, RawString, Str, StrMut, StrRef};
-use crate::types::{Edit, Encoding, Kind, Type, Value, allocated_bytes, encoding_of, kind_of};
+use crate::types::{Edit, Encoding, Type, Value, ValueKind, allocated_bytes, encoding_of, kind_of};
 use brisk_structures::entry::ValueRef;
 use std::marker::PhantomData;
 
@@ -22,7 +22,7 @@ const SHARED_INTEGERS: std::ops::Range<i64> = 0..10_000;
 pub struct EntryRef<'k>(pub(crate) Stored<'k>);
 
 impl<'k> EntryRef<'k> {
-    pub fn kind(&self) -> Kind {
+    pub fn kind(&self) -> ValueKind {
         kind_of(&self.0)
     }
     pub fn encoding(&self) -> Encoding {
@@ -164,7 +164,7 @@ impl EntryMut<'_, '_, Str> {
         let mut edit = None;
         string::modify(&mut self.keys.find_mut(&self.key), len, |bytes| edit = Some(change(bytes)));
         let edit: Edit<R> = edit.expect("modify calls its closure");
-        let Edit { result, happened, changes, event, beside: _ } = edit;
+        let Edit { result, happened, changes, event, metadata_only: _ } = edit;
         if happened {
             self.keys.changed_by(&self.key, changes, EventClass::STRING, event);
         }

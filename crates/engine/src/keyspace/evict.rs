@@ -7,7 +7,9 @@
 
 use super::draw::draw_slot;
 use super::entry::EntryRef;
-use super::keys::{after_eviction, detach, discard, lock_patiently, must_give_way, seal_slot};
+use super::keys::{
+    after_eviction, detach, discard, lock_blocking, must_postpone_writes, seal_slot,
+};
 use super::{Database, DbIndex, Entry, Keyspace, SLOTS, SlotId, Stored, UnixMs};
 use crate::base::random::Random;
 use crate::env::{Env, EvictionPolicy};
@@ -110,7 +112,7 @@ impl Frequency {
 
 /// Notes accesses for a command whose work is done by a thread without an [`Env`].
 #[derive(Debug)]
-pub(crate) struct Touches {
+pub(crate) struct AccessRecorder {
     clock: Option<Clock>,
 }
 
@@ -120,8 +122,8 @@ enum Clock {
     Frequency(Frequency, Random),
 }
 
-impl Touches {
-    pub(crate) fn of(env: &Env) -> Touches {
+impl AccessRecorder {
+    pub(crate) fn of(env: &Env) -> AccessRecorder {
         let clock = || match env.settings.eviction.is_lfu() {
             true => {
                 let random = Random::seeded(env.random.borrow_mut().bits());
@@ -130,7 +132,7 @@ impl Touches {
             false => Clock::Recency(env.recency.get()),
         };
         let counts = env.touch.get() && !env.tally.restarts_clocks();
-        Touches { clock: counts.then(clock) }
+        AccessRecorder { clock: counts.then(clock) }
     }
 
     /// Notes an access.
@@ -285,7 +287,7 @@ impl Evictor {
             return 0;
         }
         let policy = env.settings.eviction;
-        let guard = lock_patiently(database, slot);
+        let guard = lock_blocking(database, slot);
         if policy.volatile_only() && guard.meta().with_deadline == 0 {
             return 0;
         }
@@ -342,8 +344,8 @@ fn score(env: &Env, entry: &Entry) -> u64 {
 /// The bytes that the key took; `None` if it is not there any more or may not go.
 fn remove(keyspace: &Keyspace, env: &Env, candidate: &Candidate) -> Option<u64> {
     let database = keyspace.database_if_used(candidate.db)?;
-    let mut guard = lock_patiently(database, candidate.slot);
-    if must_give_way() {
+    let mut guard = lock_blocking(database, candidate.slot);
+    if must_postpone_writes() {
         return None;
     }
     let hash = keyspace.hasher().hash(&candidate.key);

@@ -8,7 +8,7 @@
 
 use super::cut::Change;
 use super::fields::{FIELDS_PER_SLICE, expire_inside, inner_deadline};
-use super::keys::{after_expiry, lock_patiently, must_give_way, seal_slot};
+use super::keys::{after_expiry, lock_blocking, must_postpone_writes, seal_slot};
 use super::marks::{CONCERNED, FIELDS_EXPIRE, FIELDS_EXPIRE_ANEW};
 use super::{Database, DbIndex, DbNumber, Keyspace, SLOTS, SlotGuard, SlotId, UnixMs};
 use crate::env::Env;
@@ -40,7 +40,7 @@ pub struct Sweeper {
 
 /// How a cycle ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Swept {
+pub enum SweepOutcome {
     /// Every slot of the share was looked at.
     All,
     /// Time was up; the next cycle goes on from here.
@@ -49,7 +49,7 @@ pub enum Swept {
 
 /// How far a step of a walk came.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Walked {
+enum SlotProgress {
     /// Nothing in the slot is due, or it rests.
     Nothing,
     Part,
@@ -76,28 +76,28 @@ impl Sweeper {
         keyspace: &Keyspace,
         env: &Env,
         mut more: impl FnMut() -> bool,
-    ) -> Swept {
+    ) -> SweepOutcome {
         let totals = keyspace.totals();
         let mut idle_slots = 0;
         loop {
             let Some(db) = keyspace.db(DbNumber(self.db)) else {
                 (self.db, self.slot, self.position) = (0, self.share, 0);
-                return Swept::All;
+                return SweepOutcome::All;
             };
             let database = keyspace.database_if_used(db);
             let any = totals.databases[db.index()].with_deadline > 0
                 || database.is_some_and(Database::has_inner_deadlines);
             while any && self.find_slot(database) {
                 let walked = self.slot_step(keyspace, env, db);
-                if walked != Walked::Part {
+                if walked != SlotProgress::Part {
                     (self.slot, self.position) = (self.slot + self.of, 0);
                     (self.earliest, self.fields_expire) = (UnixMs::MAX, false);
                 }
                 // Time is looked at after each step of a walk, and now and then else.
-                idle_slots = if walked == Walked::Nothing { idle_slots + 1 } else { 0 };
+                idle_slots = if walked == SlotProgress::Nothing { idle_slots + 1 } else { 0 };
                 if idle_slots % IDLE_SLOTS_PER_LOOK == 0 && !more() {
                     env.tally.expire_time_cap_reached.add(1);
-                    return Swept::Part;
+                    return SweepOutcome::Part;
                 }
             }
             (self.db, self.slot, self.position) = (self.db + 1, self.share, 0);
@@ -116,16 +116,16 @@ impl Sweeper {
     }
 
     /// Walks on in the current slot.
-    fn slot_step(&mut self, keyspace: &Keyspace, env: &Env, db: DbIndex) -> Walked {
-        let Some(database) = keyspace.database_if_used(db) else { return Walked::Nothing };
+    fn slot_step(&mut self, keyspace: &Keyspace, env: &Env, db: DbIndex) -> SlotProgress {
+        let Some(database) = keyspace.database_if_used(db) else { return SlotProgress::Nothing };
         let id = SlotId::new(self.slot as u16);
         if database.slot(id).is_empty() {
-            return Walked::Nothing;
+            return SlotProgress::Nothing;
         }
         let now = env.now();
-        let mut guard = lock_patiently(database, id);
-        if must_give_way() {
-            return Walked::Nothing;
+        let mut guard = lock_blocking(database, id);
+        if must_postpone_writes() {
+            return SlotProgress::Nothing;
         }
         let meta = guard.meta();
         // The end of a rest is never further away than a rest is long: anything else is an old
@@ -133,7 +133,7 @@ impl Sweeper {
         let rest_left = meta.rest_until.wrapping_sub(now.0 as u32);
         let resting = (1..=REST_MS).contains(&rest_left);
         if meta.earliest > now || (resting && self.position == 0) {
-            return Walked::Nothing;
+            return SlotProgress::Nothing;
         }
         if self.position == 0 {
             guard.meta_mut().earliest_since_walk = UnixMs::MAX;
@@ -152,7 +152,7 @@ impl Sweeper {
         env: &Env,
         db: DbIndex,
         guard: &mut SlotGuard<'_>,
-    ) -> Walked {
+    ) -> SlotProgress {
         let now = env.now();
         let from = self.position;
         let due_inside = self.extract_step(keyspace, env, db, guard);
@@ -160,7 +160,7 @@ impl Sweeper {
             let hash = keyspace.hasher().hash(&key);
             if !expire_inside(keyspace, env, db, guard, hash, &key, FIELDS_PER_SLICE) {
                 self.position = from;
-                return Walked::Part;
+                return SlotProgress::Part;
             }
             let left = guard.table().find(hash, &key).and_then(|entry| inner_deadline(&entry));
             if let Some(deadline) = left {
@@ -169,7 +169,7 @@ impl Sweeper {
             }
         }
         if self.position != 0 {
-            return Walked::Part;
+            return SlotProgress::Part;
         }
         if !self.fields_expire && guard.marks() & FIELDS_EXPIRE_ANEW == 0 {
             let marks = guard.marks() & !FIELDS_EXPIRE;
@@ -178,7 +178,7 @@ impl Sweeper {
         let meta = guard.meta_mut();
         meta.earliest = self.earliest.min(meta.earliest_since_walk);
         meta.rest_until = (now.0 as u32).wrapping_add(REST_MS);
-        Walked::ToTheEnd
+        SlotProgress::ToTheEnd
     }
 
     /// Walks over some buckets: removes the keys that are due, and returns the others with

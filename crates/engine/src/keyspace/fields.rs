@@ -14,7 +14,7 @@ use super::{DbIndex, Entry, Key, Keyspace, SlotGuard, SlotId, UnixMs};
 use crate::env::Env;
 use crate::env::effect::{EventClass, Hooks};
 use crate::types::hash::Hash;
-use crate::types::{Collection, Kind, kind_of};
+use crate::types::{Collection, ValueKind, kind_of};
 use brisk_structures::entry::ValueRef;
 use std::ops::ControlFlow;
 
@@ -27,7 +27,7 @@ const PROPAGATED_FIELDS_MAX: usize = 1024;
 /// The soonest deadline inside an entry's value, or a lower bound of it.
 #[inline]
 pub(super) fn inner_deadline(entry: &Entry) -> Option<UnixMs> {
-    if kind_of(entry) != Kind::Hash {
+    if kind_of(entry) != ValueKind::Hash {
         return None;
     }
     match entry.value() {

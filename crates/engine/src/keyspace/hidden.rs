@@ -42,8 +42,8 @@ impl Keys<'_> {
         }
         let Some(slot) = self.slot_mut(key.slot) else { return };
         let hidden = match left {
-            Some(rest) => slot.put_back(key.hash, rest),
-            None => slot.put_aside(key.hash, key.bytes),
+            Some(rest) => slot.unstash(key.hash, rest),
+            None => slot.stash(key.hash, key.bytes),
         };
         let db = self.db();
         self.env().hidden.borrow_mut().extend(hidden.map(|entry| (db, entry)));
@@ -66,7 +66,7 @@ impl Keys<'_> {
             let Key { hash, slot, .. } = self.keyspace().hasher().key(entry.key());
             let rest = self.in_db(db, |keys| {
                 let slot = keys.slot_mut(slot).expect("a command holds its slots to its end");
-                slot.put_back(hash, entry)
+                slot.unstash(hash, entry)
             });
             rest.into_iter().for_each(|rest| discard(env, rest));
         }

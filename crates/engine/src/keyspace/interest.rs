@@ -22,13 +22,13 @@ type Shard<Q> = HashMap<(DbIndex, SlotId), Queues<Q>>;
 /// All queues of one kind of interest; a queue is there while it is not empty,
 /// a slot while it has one.
 #[derive(Debug)]
-pub(super) struct Interests<Q> {
+pub(super) struct KeyQueues<Q> {
     shards: Box<[Mutex<Shard<Q>>]>,
 }
 
-impl<Q: Default> Interests<Q> {
-    pub(super) fn new() -> Interests<Q> {
-        Interests { shards: (0..SHARDS).map(|_| Mutex::default()).collect() }
+impl<Q: Default> KeyQueues<Q> {
+    pub(super) fn new() -> KeyQueues<Q> {
+        KeyQueues { shards: (0..SHARDS).map(|_| Mutex::default()).collect() }
     }
 
     fn shard(&self, slot: SlotId) -> MutexGuard<'_, Shard<Q>> {

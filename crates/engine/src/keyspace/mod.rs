@@ -51,29 +51,29 @@ mod watching;
 
 use brisk_structures::poison::EvenPoisoned;
 pub use clocks::ClockWalker;
-pub use cut::{Cut, CutOptions, CutWalker, Walked};
-pub(crate) use cut::{Output, notes};
-pub(crate) use draw::Spread;
+pub use cut::{Cut, CutOptions, CutWalker, WalkOutcome};
+pub(crate) use cut::{CutBuffer, notes};
+pub(crate) use draw::SlotWeights;
 pub use entry::{EntryMut, EntryRef};
-pub(crate) use evict::Touches;
-pub use keys::{Keys, Overwrite, giving_way, while_waiting};
+pub(crate) use evict::AccessRecorder;
 pub(crate) use keys::{
-    Locks, discard, discard_value, have_patience, lock_patiently, must_give_way,
+    HeldLocks, back_off, discard, discard_value, lock_blocking, must_postpone_writes,
 };
+pub use keys::{Keys, Overwrite, on_slot_wait, postpone_writes_while};
 pub(crate) use observed::Observer;
 pub use slot::{Slot, SlotGuard, SlotMeta};
-use tally::{Count, DatabaseTally};
+use tally::{Counter, DatabaseTally};
 pub use tally::{Tally, Totals};
 pub use tracking::Tracking;
 pub(crate) use waiting::WaitRequest;
-pub use waiting::{Client, Unserved, Waiter};
-pub use watching::{Leftovers, Watcher, Watches};
+pub use waiting::{ClientRef, EmptyReply, Waiter};
+pub use watching::{EndedWatches, Watcher, Watches};
 
 pub use crate::base::place::{
-    DbIndex, DbNumber, Key, KeyHasher, Place, SLOTS, SlotId, Ticket, UnixMs,
+    DbIndex, DbNumber, DbSlot, Key, KeyHasher, SLOTS, SlotId, Ticket, UnixMs,
 };
-pub use crate::env::effect::{Invalidation, KeyName, Reader};
-pub use crate::env::journal::{Edit, Journal};
+pub use crate::env::effect::{Invalidation, KeyName, TrackingClient};
+pub use crate::env::journal::{AofEdit, Journal};
 pub use crate::types::{Entry, Stored, StoredMut, Table};
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -137,11 +137,11 @@ pub struct Keyspace {
     watching_clients: AtomicUsize,
     watches: AtomicUsize,
     /// Watches that have ended and still stand in queues.
-    leftover_watches: AtomicUsize,
+    ended_watches: AtomicUsize,
     observed: observed::Observed,
     tracking: Tracking,
     cuts: cut::Cuts,
-    own_deadlines: own::OwnDeadlines,
+    replica_expires: own::ReplicaExpires,
     clocks: Arc<clocks::ClockRestart>,
 }
 
@@ -157,11 +157,11 @@ impl Keyspace {
             watching: watching::Watching::new(),
             watching_clients: AtomicUsize::new(0),
             watches: AtomicUsize::new(0),
-            leftover_watches: AtomicUsize::new(0),
+            ended_watches: AtomicUsize::new(0),
             observed: observed::Observed::new(databases),
             tracking: Tracking::new(),
             cuts: cut::Cuts::default(),
-            own_deadlines: own::OwnDeadlines::default(),
+            replica_expires: own::ReplicaExpires::default(),
             clocks: Arc::default(),
         }
     }
@@ -248,7 +248,7 @@ impl Keyspace {
     /// O(threads x databases).
     pub(crate) fn databases_with(
         &self,
-        of: fn(&DatabaseTally) -> &Count,
+        of: fn(&DatabaseTally) -> &Counter,
         found: &mut Vec<DbIndex>,
     ) {
         let tallies = self.tallies.lock().even_poisoned();

@@ -5,9 +5,9 @@
 //! is locked. As long as the count is the same, each key of the slot is as it was. Only changes in
 //! marked slots cost anything. The marks are taken back when nobody observes anything any more.
 
-use super::keys::lock_patiently;
+use super::keys::lock_blocking;
 use super::marks::OBSERVED;
-use super::{Keys, Keyspace, Place, SLOTS, SlotGuard, SlotId};
+use super::{DbSlot, Keys, Keyspace, SLOTS, SlotGuard, SlotId};
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
@@ -35,14 +35,14 @@ impl Observed {
         Observed { counts, observers: Arc::default() }
     }
 
-    fn count(&self, (db, slot): Place) -> &AtomicU32 {
+    fn count(&self, (db, slot): DbSlot) -> &AtomicU32 {
         let counts = self.counts[db.index()]
             .get_or_init(|| std::iter::repeat_with(AtomicU32::default).take(SLOTS).collect());
         &counts[slot.index()]
     }
 
     /// A slot that is held and marked has changed.
-    pub(super) fn raise(&self, place: Place) {
+    pub(super) fn raise(&self, place: DbSlot) {
         // The slot's lock orders it.
         self.count(place).fetch_add(1, Ordering::Relaxed);
     }
@@ -60,17 +60,17 @@ impl Keyspace {
     pub(crate) fn observe<R>(
         &self,
         _observer: &Observer,
-        place: Place,
+        place: DbSlot,
         look: impl FnOnce(&SlotGuard<'_>, u32) -> R,
     ) -> R {
-        let mut guard = lock_patiently(self.database(place.0), place.1);
+        let mut guard = lock_blocking(self.database(place.0), place.1);
         let marks = guard.marks() | OBSERVED;
         guard.set_marks(marks);
         look(&guard, self.observed.count(place).load(Ordering::Relaxed))
     }
 
     /// A slot that is held is about to get other contents.
-    pub(super) fn note_other_contents(&self, place: Place, guard: &SlotGuard<'_>) {
+    pub(super) fn note_other_contents(&self, place: DbSlot, guard: &SlotGuard<'_>) {
         if guard.marks() & OBSERVED != 0 {
             self.observed.raise(place);
         }

@@ -3,7 +3,7 @@
 //! A key is known by its name, so what becomes of it meanwhile is looked up when it is its turn. Keys go
 //! around in a queue; those without a deadline leave it.
 
-use super::keys::{after_expiry, detach, lock_patiently, must_give_way, seal_slot};
+use super::keys::{after_expiry, detach, lock_blocking, must_postpone_writes, seal_slot};
 use super::{DbIndex, Key, Keyspace, UnixMs};
 use crate::env::Env;
 use brisk_structures::poison::EvenPoisoned;
@@ -17,7 +17,7 @@ const KEYS_MAX: usize = 1 << 20;
 type Name = (DbIndex, Box<[u8]>);
 
 #[derive(Debug, Default)]
-pub(super) struct OwnDeadlines {
+pub(super) struct ReplicaExpires {
     names: Mutex<Names>,
     /// For those who look often.
     count: AtomicUsize,
@@ -42,19 +42,19 @@ enum Fate {
 impl Keyspace {
     /// A client of a replica gave a key a deadline.
     #[cold]
-    pub(super) fn note_own_deadline(&self, db: DbIndex, key: &Key<'_>) {
-        let mut names = self.own_deadlines.names.lock().even_poisoned();
+    pub(super) fn note_replica_expire(&self, db: DbIndex, key: &Key<'_>) {
+        let mut names = self.replica_expires.names.lock().even_poisoned();
         let name: Name = (db, key.bytes.into());
         if names.queue.len() < KEYS_MAX && names.known.insert(name.clone()) {
             names.queue.push_back(name);
-            self.own_deadlines.count.store(names.queue.len(), Ordering::Relaxed);
+            self.replica_expires.count.store(names.queue.len(), Ordering::Relaxed);
         }
     }
 
     /// The primary gave it one: it says what becomes of the key.
     #[inline]
-    pub(super) fn forget_own_deadline(&self, db: DbIndex, key: &Key<'_>) {
-        if self.own_deadlines.count.load(Ordering::Relaxed) > 0 {
+    pub(super) fn forget_replica_expire(&self, db: DbIndex, key: &Key<'_>) {
+        if self.replica_expires.count.load(Ordering::Relaxed) > 0 {
             self.forget_known(db, key);
         }
     }
@@ -62,29 +62,29 @@ impl Keyspace {
     /// Its place in the queue goes when it is its turn.
     #[cold]
     fn forget_known(&self, db: DbIndex, key: &Key<'_>) {
-        let mut names = self.own_deadlines.names.lock().even_poisoned();
+        let mut names = self.replica_expires.names.lock().even_poisoned();
         names.known.remove(&(db, key.bytes.into()));
     }
 
     /// Removes those of the keys that have expired, of `most` that are looked at. For the timers of a
     /// replica. O(`most`).
-    pub fn expire_own(&self, env: &Env, most: usize) {
-        for _ in 0..self.own_deadlines.count.load(Ordering::Relaxed).min(most) {
+    pub fn expire_replica_keys(&self, env: &Env, most: usize) {
+        for _ in 0..self.replica_expires.count.load(Ordering::Relaxed).min(most) {
             // Not held while a slot is: who has a slot may be about to add a name.
             let next = {
-                let mut names = self.own_deadlines.names.lock().even_poisoned();
+                let mut names = self.replica_expires.names.lock().even_poisoned();
                 let next = names.queue.pop_front();
                 next.map(|name| (names.known.contains(&name), name))
             };
             let Some((is_known, name)) = next else { break };
             let fate = if is_known { self.expire_if_due(env, &name) } else { Fate::Leaves };
-            let mut names = self.own_deadlines.names.lock().even_poisoned();
+            let mut names = self.replica_expires.names.lock().even_poisoned();
             if let Fate::Leaves = fate {
                 names.known.remove(&name);
             } else {
                 names.queue.push_back(name);
             }
-            self.own_deadlines.count.store(names.queue.len(), Ordering::Relaxed);
+            self.replica_expires.count.store(names.queue.len(), Ordering::Relaxed);
             if let Fate::Later = fate {
                 break;
             }
@@ -92,19 +92,19 @@ impl Keyspace {
     }
 
     /// This server is no replica any more, so all that expires goes; or it has another dataset.
-    pub fn forget_own_deadlines(&self) {
-        if self.own_deadlines.count.load(Ordering::Relaxed) > 0 {
-            let mut names = self.own_deadlines.names.lock().even_poisoned();
+    pub fn forget_replica_expires(&self) {
+        if self.replica_expires.count.load(Ordering::Relaxed) > 0 {
+            let mut names = self.replica_expires.names.lock().even_poisoned();
             *names = Names::default();
-            self.own_deadlines.count.store(0, Ordering::Relaxed);
+            self.replica_expires.count.store(0, Ordering::Relaxed);
         }
     }
 
     fn expire_if_due(&self, env: &Env, (db, bytes): &Name) -> Fate {
         let Some(database) = self.database_if_used(*db) else { return Fate::Leaves };
         let key = self.hasher().key(bytes);
-        let mut guard = lock_patiently(database, key.slot);
-        if must_give_way() {
+        let mut guard = lock_blocking(database, key.slot);
+        if must_postpone_writes() {
             return Fate::Later;
         }
         let found = guard.table().find(key.hash, bytes);

@@ -113,7 +113,7 @@ impl Slot {
 ///
 /// Whatever changes the table passes [`Change::preserve`] first, so that a snapshot that is being
 /// taken has the value of its moment: there is no way to a `&mut` of an entry, nor into or out of
-/// the table, around it. The two exceptions are named for what they are ([`SlotGuard::put_aside`]).
+/// the table, around it. The two exceptions are named for what they are ([`SlotGuard::stash`]).
 pub struct SlotGuard<'a>(RawGuard<'a, Value, SlotMeta>);
 
 impl<'a> SlotGuard<'a> {
@@ -216,15 +216,15 @@ impl<'a> SlotGuard<'a> {
         })
     }
 
-    /// Takes an entry out of sight until [`SlotGuard::put_back`], within one hold of the lock: no
+    /// Takes an entry out of sight until [`SlotGuard::unstash`], within one hold of the lock: no
     /// change.
-    pub(super) fn put_aside(&mut self, hash: u64, key: &[u8]) -> Option<Entry> {
+    pub(super) fn stash(&mut self, hash: u64, key: &[u8]) -> Option<Entry> {
         self.0.table_mut().remove(hash, key)
     }
 
     /// Puts an entry where it was, or one in its place that leaves again within the same hold of
     /// the lock; what was there.
-    pub(super) fn put_back(&mut self, hash: u64, entry: Entry) -> Option<Entry> {
+    pub(super) fn unstash(&mut self, hash: u64, entry: Entry) -> Option<Entry> {
         self.0.table_mut().replace(hash, entry)
     }
 

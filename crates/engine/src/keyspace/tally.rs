@@ -7,9 +7,9 @@ use std::sync::atomic::{AtomicI64, Ordering};
 
 /// A number that one thread changes and others may read.
 #[derive(Debug, Default)]
-pub struct Count(AtomicI64);
+pub struct Counter(AtomicI64);
 
-impl Count {
+impl Counter {
     /// Only the owning thread adds, hence no read-modify-write.
     #[inline]
     pub fn add(&self, n: i64) {
@@ -25,14 +25,14 @@ impl Count {
 #[derive(Debug)]
 pub struct Tally {
     databases: Box<[DatabaseTally]>,
-    pub hits: Count,
-    pub misses: Count,
-    pub expired: Count,
+    pub hits: Counter,
+    pub misses: Counter,
+    pub expired: Counter,
     /// Fields of hashes.
-    pub expired_fields: Count,
-    pub evicted: Count,
+    pub expired_fields: Counter,
+    pub evicted: Counter,
     /// Slot sweeps that stopped because their time was up.
-    pub expire_time_cap_reached: Count,
+    pub expire_time_cap_reached: Counter,
     /// The keyspace's, for code that sees an entry and not the keyspace.
     clocks: Arc<ClockRestart>,
 }
@@ -40,10 +40,10 @@ pub struct Tally {
 /// One thread's share of a database's figures.
 #[derive(Debug, Default)]
 pub struct DatabaseTally {
-    pub keys: Count,
-    pub with_deadline: Count,
+    pub keys: Counter,
+    pub with_deadline: Counter,
     /// Sum of the deadlines, modulo 2^64.
-    pub deadlines_ms: Count,
+    pub deadlines_ms: Counter,
 }
 
 impl DatabaseTally {
@@ -59,12 +59,12 @@ impl Tally {
     pub(super) fn new(databases: usize, clocks: Arc<ClockRestart>) -> Tally {
         Tally {
             databases: (0..databases).map(|_| DatabaseTally::default()).collect(),
-            hits: Count::default(),
-            misses: Count::default(),
-            expired: Count::default(),
-            expired_fields: Count::default(),
-            evicted: Count::default(),
-            expire_time_cap_reached: Count::default(),
+            hits: Counter::default(),
+            misses: Counter::default(),
+            expired: Counter::default(),
+            expired_fields: Counter::default(),
+            evicted: Counter::default(),
+            expire_time_cap_reached: Counter::default(),
             clocks,
         }
     }
@@ -118,8 +118,8 @@ pub struct DatabaseTotals {
     pub deadlines_ms: u64,
 }
 
-fn sum<'a>(counts: impl Iterator<Item = &'a Count>) -> i64 {
-    counts.map(Count::get).fold(0, i64::wrapping_add)
+fn sum<'a>(counts: impl Iterator<Item = &'a Counter>) -> i64 {
+    counts.map(Counter::get).fold(0, i64::wrapping_add)
 }
 
 impl DatabaseTotals {
@@ -145,7 +145,7 @@ impl DatabaseTotals {
 impl Totals {
     pub(super) fn sum(databases: usize, tallies: &[Arc<Tally>]) -> Totals {
         let sum =
-            |of: fn(&Tally) -> &Count| sum(tallies.iter().map(|tally| of(tally))).max(0) as u64;
+            |of: fn(&Tally) -> &Counter| sum(tallies.iter().map(|tally| of(tally))).max(0) as u64;
         let all = DbIndex::all(databases as u32);
         Totals {
             databases: all.map(|db| DatabaseTotals::sum(db, tallies)).collect(),

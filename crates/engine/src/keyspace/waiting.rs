@@ -8,16 +8,16 @@
 //! Who ends a wait: the one that moves the waiter's state to [`ENDED`]. He removes it from all its
 //! queues (see `interest`), O(1) each.
 
-use super::interest::Interests;
-use super::keys::lock_patiently;
+use super::interest::KeyQueues;
+use super::keys::lock_blocking;
 use super::marks::WAITED_FOR;
 use super::{DbIndex, Key, Keys, Keyspace, SlotId};
-use crate::call::recorded::Recorded;
+use crate::call::recorded::RecordedCommand;
 use crate::command::Spec;
 use crate::command::args::Args;
 use crate::env::Env;
 use crate::reply::{Outcome, Reply};
-use crate::types::Kind;
+use crate::types::ValueKind;
 use brisk_resp::Protocol;
 use brisk_structures::list::List;
 use brisk_structures::slab::Id;
@@ -35,7 +35,7 @@ const ENDED: u8 = 2;
 
 /// The client behind a command, in the server's terms.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Client {
+pub struct ClientRef {
     pub worker: usize,
     /// What the worker knows its connection by.
     pub token: u64,
@@ -46,28 +46,28 @@ pub struct Client {
 /// What is answered where waiting is not possible. (A wait in vain is answered with a null array,
 /// whatever the command.)
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Unserved {
+pub enum EmptyReply {
     Null,
     NullArray,
 }
 
-impl Unserved {
+impl EmptyReply {
     pub fn reply(self, reply: &mut Reply<'_>) -> Outcome {
         match self {
-            Unserved::Null => reply.null(),
-            Unserved::NullArray => reply.null_array(),
+            EmptyReply::Null => reply.null(),
+            EmptyReply::NullArray => reply.null_array(),
         }
     }
 }
 
 /// A client that waits inside a command.
 pub struct Waiter {
-    pub client: Client,
+    pub client: ClientRef,
     /// `None`: it waits for ever.
     pub deadline_ms: Option<u64>,
-    pub(crate) command: Recorded,
+    pub(crate) command: RecordedCommand,
     /// It is of no use to run the command again while the key holds something else.
-    pub(crate) kind: Kind,
+    pub(crate) kind: ValueKind,
     /// The group it waits in.
     pub(crate) group: Option<Box<[u8]>>,
     /// Order of arrival among all waiters.
@@ -138,9 +138,9 @@ impl Waiter {
 
 /// The wait that a command begins.
 pub(crate) struct WaitRequest<'w> {
-    pub(crate) client: Client,
-    pub(crate) command: Recorded,
-    pub(crate) kind: Kind,
+    pub(crate) client: ClientRef,
+    pub(crate) command: RecordedCommand,
+    pub(crate) kind: ValueKind,
     pub(crate) keys: &'w [Key<'w>],
     pub(crate) group: Option<&'w [u8]>,
     pub(crate) deadline_ms: Option<u64>,
@@ -151,7 +151,7 @@ pub(crate) struct WaitRequest<'w> {
 struct Queue {
     waiters: List<Arc<Waiter>>,
     /// How many of them wait for each kind of value: with none nobody has to be looked at.
-    of_kind: [u32; Kind::ALL.len()],
+    of_kind: [u32; ValueKind::ALL.len()],
     /// How many of them wait in a group, hence are concerned by the end of the key.
     in_groups: u32,
     /// How many of these in which group. There are few.
@@ -178,10 +178,10 @@ impl Queue {
     /// Whether anybody is concerned by a key of this kind, or by its end, whose group is not among
     /// those `in_vain`. Who waits in a group is concerned by whatever takes the stream's place.
     /// O(groups).
-    fn concerns(&self, kind: Option<Kind>, in_vain: &[Box<[u8]>]) -> bool {
+    fn concerns(&self, kind: Option<ValueKind>, in_vain: &[Box<[u8]>]) -> bool {
         let Some(kind) = kind else { return self.in_groups > 0 };
         let of_kind = self.of_kind[kind as usize];
-        if kind != Kind::Stream {
+        if kind != ValueKind::Stream {
             return of_kind > 0 || self.in_groups > 0;
         }
         let done =
@@ -193,7 +193,7 @@ impl Queue {
 /// All queues.
 #[derive(Debug)]
 pub(super) struct Waiting {
-    queues: Interests<Queue>,
+    queues: KeyQueues<Queue>,
     numbers: AtomicU64,
     /// How many keys are waited for, and of how many the end is.
     keys: AtomicUsize,
@@ -203,7 +203,7 @@ pub(super) struct Waiting {
 impl Waiting {
     pub(super) fn new() -> Waiting {
         Waiting {
-            queues: Interests::new(),
+            queues: KeyQueues::new(),
             numbers: AtomicU64::new(0),
             keys: AtomicUsize::new(0),
             keys_of_end: AtomicUsize::new(0),
@@ -247,12 +247,12 @@ impl Waiting {
         &self,
         db: DbIndex,
         key: &Key<'_>,
-        kind: Option<Kind>,
+        kind: Option<ValueKind>,
         after: Option<u64>,
         in_vain: &[Box<[u8]>],
     ) -> Option<Arc<Waiter>> {
         let concerned = |waiter: &Waiter| match &waiter.group {
-            Some(group) => kind != Some(Kind::Stream) || !in_vain.contains(group),
+            Some(group) => kind != Some(ValueKind::Stream) || !in_vain.contains(group),
             None => kind == Some(waiter.kind),
         };
         let late = |waiter: &Waiter| after.is_none_or(|number| waiter.number > number);
@@ -272,7 +272,7 @@ impl Keyspace {
     /// are. `deadline_ms`: `None` is for ever.
     pub fn waiter_without_keys(
         &self,
-        client: Client,
+        client: ClientRef,
         command: (&'static Spec, Option<&'static Spec>),
         (db, words): (DbIndex, &[&[u8]]),
         deadline_ms: Option<u64>,
@@ -280,8 +280,8 @@ impl Keyspace {
         Arc::new(Waiter {
             client,
             deadline_ms,
-            command: Recorded::unrepeatable(command.0, command.1, db, words),
-            kind: Kind::String,
+            command: RecordedCommand::unrepeatable(command.0, command.1, db, words),
+            kind: ValueKind::String,
             group: None,
             number: self.waiting.numbers.fetch_add(1, Ordering::Relaxed),
             keys: Vec::new(),
@@ -296,7 +296,7 @@ impl Keyspace {
         let db = waiter.command.db();
         let places = waiter.places.get().map_or(&[][..], Vec::as_slice);
         for (key, place) in waiter.keys.iter().zip(places) {
-            let mut guard = lock_patiently(self.database(db), key.slot);
+            let mut guard = lock_blocking(self.database(db), key.slot);
             if self.waiting.leave(db, key, *place) {
                 let marks = guard.marks() & !WAITED_FOR;
                 guard.set_marks(marks);
@@ -305,12 +305,12 @@ impl Keyspace {
     }
 
     /// How many keys are waited for. O(1).
-    pub fn awaited_keys(&self) -> usize {
+    pub fn blocking_keys(&self) -> usize {
         self.waiting.keys.load(Ordering::Relaxed)
     }
 
     /// Of how many keys the end is waited for too. O(1).
-    pub fn keys_with_awaited_end(&self) -> usize {
+    pub fn blocking_keys_on_nokey(&self) -> usize {
         self.waiting.keys_of_end.load(Ordering::Relaxed)
     }
 
@@ -322,7 +322,7 @@ impl Keyspace {
         after: Option<u64>,
         in_vain: &[Box<[u8]>],
     ) -> Option<Arc<Waiter>> {
-        let guard = lock_patiently(self.database(db), key.slot);
+        let guard = lock_blocking(self.database(db), key.slot);
         let kind =
             guard.table().find(key.hash, key.bytes).map(|entry| crate::types::kind_of(&entry));
         self.waiting.oldest(db, key, kind, after, in_vain)

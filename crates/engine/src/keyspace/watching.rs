@@ -12,10 +12,10 @@
 //! those of an earlier epoch are not heard. Those that still stand in queues are *leftovers*. A few
 //! are taken out at that moment, many a slice at a time.
 
-use super::interest::Interests;
-use super::keys::lock_patiently;
+use super::interest::KeyQueues;
+use super::keys::lock_blocking;
 use super::marks::{OBSERVED, TRACKED, WATCHED};
-use super::{DbIndex, Key, Keys, Keyspace, Place, SlotGuard, SlotId, UnixMs};
+use super::{DbIndex, DbSlot, Key, Keys, Keyspace, SlotGuard, SlotId, UnixMs};
 use crate::env::Env;
 use brisk_structures::crc16::key_slot;
 use brisk_structures::list::List;
@@ -80,7 +80,7 @@ impl Watch {
 }
 
 /// All queues.
-pub(super) type Watching = Interests<List<Watch>>;
+pub(super) type Watching = KeyQueues<List<Watch>>;
 
 /// The watched keys of a slot, with the ids of the watches in the queues of the keys.
 type SlotKeys = BTreeMap<Box<[u8]>, Id>;
@@ -90,7 +90,7 @@ type SlotKeys = BTreeMap<Box<[u8]>, Id>;
 pub struct Watches {
     watcher: Arc<Watcher>,
     /// By slot, so that EXEC looks at each slot once.
-    slots: BTreeMap<Place, SlotKeys>,
+    slots: BTreeMap<DbSlot, SlotKeys>,
     /// How many keys there are.
     len: usize,
     /// Bytes of their names.
@@ -100,18 +100,18 @@ pub struct Watches {
 /// Watches that have ended and still stand in the queues of their keys. There are never more than
 /// were in force at the same time, if whoever watches keys has as many taken away.
 #[derive(Debug, Default)]
-pub struct Leftovers {
+pub struct EndedWatches {
     /// Of one session each, in the order in which they ended.
-    sets: VecDeque<BTreeMap<Place, SlotKeys>>,
+    sets: VecDeque<BTreeMap<DbSlot, SlotKeys>>,
 }
 
-impl Leftovers {
+impl EndedWatches {
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.sets.is_empty()
     }
 
-    fn pop(&mut self) -> Option<(Place, Box<[u8]>, Id)> {
+    fn pop(&mut self) -> Option<(DbSlot, Box<[u8]>, Id)> {
         let set = self.sets.front_mut()?;
         let mut slot = set.first_entry()?;
         let (place, first) = (*slot.key(), slot.get_mut().pop_first());
@@ -152,7 +152,7 @@ impl Watches {
     }
 
     /// Where the watched keys lie: each slot once.
-    pub fn places(&self) -> impl Iterator<Item = Place> {
+    pub fn places(&self) -> impl Iterator<Item = DbSlot> {
         self.slots.keys().copied()
     }
 
@@ -205,11 +205,11 @@ impl Keys<'_> {
 impl Keyspace {
     /// Ends all watches of a session. The caller holds no slots. O(1): of many keys, the watches
     /// are left over.
-    pub fn unwatch(&self, watches: &mut Watches, leftovers: &mut Leftovers) {
+    pub fn unwatch(&self, watches: &mut Watches, leftovers: &mut EndedWatches) {
         self.uncount(watches);
         let slots = std::mem::take(&mut watches.slots);
         if watches.len > UNWATCHED_AT_ONCE_MAX {
-            self.leftover_watches.fetch_add(watches.len, Ordering::Relaxed);
+            self.ended_watches.fetch_add(watches.len, Ordering::Relaxed);
             leftovers.sets.push_back(slots);
         } else {
             keys_of(slots).for_each(|(place, key, id)| self.leave_queue(place, &key, id));
@@ -220,16 +220,16 @@ impl Keyspace {
 
     /// Takes up to `most` of the leftovers out of their queues. The caller holds no slots.
     /// O(`most`).
-    pub fn take_leftovers_out(&self, leftovers: &mut Leftovers, most: usize) {
+    pub fn remove_ended_watches(&self, leftovers: &mut EndedWatches, most: usize) {
         for _ in 0..most {
             let Some((place, key, id)) = leftovers.pop() else { break };
             self.leave_queue(place, &key, id);
-            self.leftover_watches.fetch_sub(1, Ordering::Relaxed);
+            self.ended_watches.fetch_sub(1, Ordering::Relaxed);
         }
     }
 
-    fn leave_queue(&self, (db, slot): Place, key: &[u8], id: Id) {
-        let mut guard = lock_patiently(self.database(db), slot);
+    fn leave_queue(&self, (db, slot): DbSlot, key: &[u8], id: Id) {
+        let mut guard = lock_blocking(self.database(db), slot);
         let last = self.watching.leave(db, slot, key, |queue| take_out(queue, id));
         if last {
             let marks = guard.marks() & !WATCHED;
@@ -255,13 +255,13 @@ impl Keyspace {
     }
 
     /// How many watches have ended and still stand in queues. O(1).
-    pub fn leftover_watches(&self) -> usize {
-        self.leftover_watches.load(Ordering::Relaxed)
+    pub fn ended_watches(&self) -> usize {
+        self.ended_watches.load(Ordering::Relaxed)
     }
 
     /// Bytes that are free once these are gone, at least. O(1).
-    pub fn leftover_watch_bytes(&self) -> usize {
-        self.leftover_watches() * KEY_BYTES
+    pub fn ended_watch_bytes(&self) -> usize {
+        self.ended_watches() * KEY_BYTES
     }
 
     /// Whether one of the watched keys has passed its deadline since the watch began. `look` shows
@@ -270,7 +270,7 @@ impl Keyspace {
         &self,
         watches: &Watches,
         now: UnixMs,
-        mut look: impl FnMut(Place, &dyn Fn(&SlotGuard<'_>) -> bool) -> bool,
+        mut look: impl FnMut(DbSlot, &dyn Fn(&SlotGuard<'_>) -> bool) -> bool,
     ) -> bool {
         watches.slots.iter().any(|(place, keys)| {
             look(*place, &|guard| {
@@ -282,7 +282,7 @@ impl Keyspace {
         })
     }
 
-    fn is_stale(&self, (db, slot): Place, key: &[u8], id: Id) -> bool {
+    fn is_stale(&self, (db, slot): DbSlot, key: &[u8], id: Id) -> bool {
         let stale = |queue: &mut List<Watch>| queue.get(id).is_some_and(|watch| watch.stale);
         self.watching.with(db, slot, key, stale).unwrap_or(false)
     }
@@ -327,7 +327,7 @@ impl Keyspace {
     #[cold]
     pub(super) fn break_watches_of_all(
         &self,
-        (db, slot): Place,
+        (db, slot): DbSlot,
         now: UnixMs,
         before: &SlotGuard<'_>,
         after: Option<&SlotGuard<'_>>,
@@ -350,9 +350,9 @@ impl Keyspace {
     }
 }
 
-fn keys_of(slots: BTreeMap<Place, SlotKeys>) -> impl Iterator<Item = (Place, Box<[u8]>, Id)> {
+fn keys_of(slots: BTreeMap<DbSlot, SlotKeys>) -> impl Iterator<Item = (DbSlot, Box<[u8]>, Id)> {
     let of_slot =
-        |(place, keys): (Place, SlotKeys)| keys.into_iter().map(move |(key, id)| (place, key, id));
+        |(place, keys): (DbSlot, SlotKeys)| keys.into_iter().map(move |(key, id)| (place, key, id));
     slots.into_iter().flat_map(of_slot)
 }
 

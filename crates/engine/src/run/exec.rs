@@ -13,7 +13,7 @@ pub use crate::call::recorded::Invocation;
 
 /// What a command that ran left behind.
 #[derive(Debug, Clone, Copy)]
-pub struct Done {
+pub struct Executed {
     pub outcome: Outcome,
     /// How many changes it made.
     pub dirty: u64,
@@ -32,7 +32,7 @@ pub fn run(
     prepared: &[PreparedKey],
     args: &mut Args<'_>,
     reply: Reply<'_>,
-) -> Result<Done> {
+) -> Result<Executed> {
     let mut keys = Keys::unlocked(keyspace, env, call.db);
     keys.hold(prepared)?;
     if keys.is_frozen() && call.spec.flags.contains(Flags::WRITE) {
@@ -55,7 +55,7 @@ pub(crate) fn run_held(
     call: &Invocation,
     args: &mut Args<'_>,
     reply: Reply<'_>,
-) -> Result<Done> {
+) -> Result<Executed> {
     let Invocation { spec, parent, run, blocking, .. } = *call;
     let mut result = run(&mut Ctx { keys, reply, spec, parent, run, blocking }, args);
     if result.is_err() || keys.used_undeclared() {
@@ -73,7 +73,7 @@ pub(crate) fn run_held(
         ticket
     };
     let dirty = keys.dirty();
-    result.map(|outcome| Done { outcome, dirty, ticket })
+    result.map(|outcome| Executed { outcome, dirty, ticket })
 }
 
 /// The result of a command that failed or used a key that it does not declare.
@@ -97,12 +97,12 @@ mod tests {
     use crate::call::ctx::Handler;
     use crate::command::{KeySpec, Spec};
     use crate::env::effect::Hooks;
-    use crate::keyspace::{Client, DbIndex, Key, Overwrite, UnixMs, Unserved};
+    use crate::keyspace::{ClientRef, DbIndex, EmptyReply, Key, Overwrite, UnixMs};
     use crate::reply::ReplyBuffer;
     use crate::testing::{Db, take_transactions};
     use crate::types::list::{End, List};
     use crate::types::string::{RawString, Str};
-    use crate::types::{Collection, Edit, Kind};
+    use crate::types::{Collection, Edit, ValueKind};
     use brisk_resp::{Limits, Protocol, RequestDecoder, Spans, request};
 
     static SPEC: Spec =
@@ -173,11 +173,11 @@ mod tests {
         }),
         ("wait", |ctx, _, other| {
             let words = [&b"test"[..], b"own"];
-            Ok(ctx.wait(&words, Kind::List, &[*other], 0, Unserved::Null))
+            Ok(ctx.wait(&words, ValueKind::List, &[*other], 0, EmptyReply::Null))
         }),
         ("elsewhere", |ctx, _, other| {
             let _ = ctx.keys.view(other);
-            let long = crate::call::long::Long::answer(
+            let long = crate::call::long::LongCommand::answer(
                 (&SPEC, None),
                 DbIndex::of(0),
                 &[b"test"],
@@ -189,7 +189,7 @@ mod tests {
         }),
     ];
 
-    const CLIENT: Client = Client { worker: 0, token: 0, id: 1, protocol: Protocol::Resp2 };
+    const CLIENT: ClientRef = ClientRef { worker: 0, token: 0, id: 1, protocol: Protocol::Resp2 };
 
     /// Runs `handler` as the command `test own other`, which declares `own` only.
     fn run_test(db: &Db, handler: Handler) -> Result<Outcome> {
@@ -238,7 +238,7 @@ mod tests {
             db.check("GET own", "\"changed\"").check("GET other", "\"untouched\"");
             db.select(1).check("DBSIZE", "(integer) 0").select(0).check("DBSIZE", "(integer) 2");
             assert!(db.env().take_long().is_none() && db.env().take_waiter().is_none(), "{name}");
-            assert_eq!(db.keyspace().awaited_keys(), 0, "{name}");
+            assert_eq!(db.keyspace().blocking_keys(), 0, "{name}");
             db.invariants();
         }
     }

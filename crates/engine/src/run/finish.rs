@@ -3,25 +3,25 @@
 
 use crate::base::error::{CommandError, Result};
 use crate::call::ctx::Blocking;
-use crate::call::long::{Computed, Done, Long, Made};
-use crate::call::recorded::Recorded;
+use crate::call::long::{ComputedCommand, LongCommand, LongResult, PreparedResult};
+use crate::call::recorded::RecordedCommand;
 use crate::command::args::Args;
 use crate::env::{Env, Garbage};
-use crate::keyspace::{Client, Keys, Keyspace, have_patience, must_give_way};
+use crate::keyspace::{ClientRef, Keys, Keyspace, back_off, must_postpone_writes};
 use crate::reply::{Outcome, Reply, ReplyBuffer};
 use crate::run::exec::{self, run_held};
 
 /// What came of it.
-pub enum Finished {
-    Over(Over),
+pub enum FinishResult {
+    Over(FinishedCommand),
     /// What it was made of has changed: to be computed anew.
-    Again(Long),
+    Again(LongCommand),
     /// The data is to stay as it is for now.
-    Later(Computed),
+    Later(ComputedCommand),
 }
 
 /// A command that is over.
-pub struct Over {
+pub struct FinishedCommand {
     pub replies: ReplyBuffer,
     /// How many changes it made.
     pub dirty: u64,
@@ -29,10 +29,10 @@ pub struct Over {
     pub error: Option<CommandError>,
     /// Slots were frozen for it, which they are not any more.
     pub thawed: bool,
-    command: Recorded,
+    command: RecordedCommand,
 }
 
-impl Over {
+impl FinishedCommand {
     /// Shows the words of the request.
     pub fn with_args<R>(&self, keyspace: &Keyspace, show: impl FnOnce(&mut Args<'_>) -> R) -> R {
         self.command.with_args(keyspace, |args, _| show(args))
@@ -40,20 +40,25 @@ impl Over {
 }
 
 /// Ends a command whose work is done, by the thread that `env` belongs to.
-pub fn finish(keyspace: &Keyspace, env: &Env, computed: Computed) -> Finished {
-    let Computed { command, client, done, set_aside } = computed;
+pub fn finish(keyspace: &Keyspace, env: &Env, computed: ComputedCommand) -> FinishResult {
+    let ComputedCommand { command, client, done, set_aside } = computed;
     let mut replies = ReplyBuffer::new();
-    let thawed = matches!(&done, Done::Result(made) if made.attempt > 0);
+    let thawed = matches!(&done, LongResult::Result(made) if made.attempt > 0);
     let (dirty, error) = match done {
-        Done::Answer(written, answered) => {
+        LongResult::Answer(written, answered) => {
             replies = written;
             (0, answered.err())
         }
-        Done::Result(made) => {
+        LongResult::Result(made) => {
             match run_again(keyspace, env, &command, client, made, &mut replies) {
                 Attempt::Later(made) => {
-                    let done = Done::Result(made);
-                    return Finished::Later(Computed { command, client, done, set_aside });
+                    let done = LongResult::Result(made);
+                    return FinishResult::Later(ComputedCommand {
+                        command,
+                        client,
+                        done,
+                        set_aside,
+                    });
                 }
                 Attempt::Over(over) => {
                     // What it stands for may lie there already, and is freed first.
@@ -61,7 +66,7 @@ pub fn finish(keyspace: &Keyspace, env: &Env, computed: Computed) -> Finished {
                     match over {
                         Ok(None) => {
                             let long = env.long.borrow_mut().take();
-                            return Finished::Again(
+                            return FinishResult::Again(
                                 long.expect("the command said that it is long"),
                             );
                         }
@@ -76,13 +81,13 @@ pub fn finish(keyspace: &Keyspace, env: &Env, computed: Computed) -> Finished {
         replies.clear();
         Reply::new(&mut replies, client.protocol).error(error);
     }
-    Finished::Over(Over { replies, dirty, error, thawed, command })
+    FinishResult::Over(FinishedCommand { replies, dirty, error, thawed, command })
 }
 
 /// What came of running a command with what was computed for it.
 enum Attempt {
     /// Nothing yet: the data is to stay as it is.
-    Later(Made),
+    Later(PreparedResult),
     /// How many changes were made; `None` if it has to be computed anew.
     Over(Result<Option<u64>>),
 }
@@ -91,9 +96,9 @@ enum Attempt {
 fn run_again(
     keyspace: &Keyspace,
     env: &Env,
-    command: &Recorded,
-    client: Client,
-    made: Made,
+    command: &RecordedCommand,
+    client: ClientRef,
+    made: PreparedResult,
     replies: &mut ReplyBuffer,
 ) -> Attempt {
     let found_before = (env.tally.hits.get(), env.tally.misses.get());
@@ -103,9 +108,9 @@ fn run_again(
     let mut blocking = Blocking::Client(client);
     let done = loop {
         let done = command.with_args(keyspace, |args, prepared| {
-            let mut keys = Keys::hold_patiently(keyspace, env, command.db(), prepared, &slots);
+            let mut keys = Keys::hold_blocking(keyspace, env, command.db(), prepared, &slots);
             // What was given up cannot be kept for later: it goes on.
-            if made.is_some() && command.writes() && must_give_way() {
+            if made.is_some() && command.writes() && must_postpone_writes() {
                 return None;
             }
             env.made.replace(made.take());
@@ -125,7 +130,7 @@ fn run_again(
             done => break done,
         }
         replies.clear();
-        have_patience();
+        back_off();
     };
     let done = match (done, made) {
         (Some(done), _) => done,
@@ -137,7 +142,7 @@ fn run_again(
     // The sources were counted when the command came.
     env.tally.hits.add(found_before.0 - env.tally.hits.get());
     env.tally.misses.add(found_before.1 - env.tally.misses.get());
-    let over = |done: exec::Done| (done.outcome != Outcome::Elsewhere).then_some(done.dirty);
+    let over = |done: exec::Executed| (done.outcome != Outcome::Elsewhere).then_some(done.dirty);
     let done = done.map(over);
     if !matches!(done, Ok(None)) {
         env.tally.hits.add(found_elsewhere.0);

@@ -8,14 +8,14 @@ use crate::base::error::{CommandError, Result};
 use crate::call::ctx::Blocking;
 use crate::env::Env;
 use crate::env::effect::Hooks;
-use crate::keyspace::{Keys, Keyspace, Waiter, have_patience, must_give_way};
+use crate::keyspace::{Keys, Keyspace, Waiter, back_off, must_postpone_writes};
 use crate::reply::{Outcome, Reply, ReplyBuffer};
-use crate::run::exec::{self, Done};
+use crate::run::exec::{self, Executed};
 use smallvec::SmallVec;
 use std::sync::Arc;
 
 /// A wait that is over.
-pub struct Served {
+pub struct ServedWaiter {
     pub waiter: Arc<Waiter>,
     pub replies: ReplyBuffer,
     /// How many changes its command made.
@@ -25,7 +25,7 @@ pub struct Served {
 }
 
 /// Serves who waits for the keys that became ready, and for those that this makes ready.
-pub fn serve(keyspace: &Keyspace, env: &Env, mut deliver: impl FnMut(Served)) {
+pub fn serve(keyspace: &Keyspace, env: &Env, mut deliver: impl FnMut(ServedWaiter)) {
     loop {
         let Some((db, name)) = env.ready.borrow_mut().pop_front() else { return };
         let key = keyspace.hasher().key(&name);
@@ -40,15 +40,15 @@ pub fn serve(keyspace: &Keyspace, env: &Env, mut deliver: impl FnMut(Served)) {
             after = Some(waiter.number);
             let mut replies = ReplyBuffer::new();
             let result = match run_again(keyspace, env, &waiter, &mut replies) {
-                Run::Over => continue,
-                Run::Later => {
+                WaiterRun::Over => continue,
+                WaiterRun::Later => {
                     env.ready.borrow_mut().push_front((db, name));
                     return;
                 }
-                Run::Done(result) => result,
+                WaiterRun::Done(result) => result,
             };
             let (dirty, error) = match result {
-                Ok(Done { outcome: Outcome::Waiting, .. }) => {
+                Ok(Executed { outcome: Outcome::Waiting, .. }) => {
                     in_vain.extend(waiter.group.clone());
                     continue;
                 }
@@ -60,34 +60,39 @@ pub fn serve(keyspace: &Keyspace, env: &Env, mut deliver: impl FnMut(Served)) {
                 }
             };
             keyspace.forget_waiter(&waiter);
-            deliver(Served { waiter, replies, dirty, error });
+            deliver(ServedWaiter { waiter, replies, dirty, error });
         }
     }
 }
 
 /// What came of running a waiter's command.
-enum Run {
+enum WaiterRun {
     /// The wait had ended before.
     Over,
     /// The data is to stay as it is for now.
     Later,
-    Done(Result<Done>),
+    Done(Result<Executed>),
 }
 
 /// Runs the waiter's command, with all its slots held from before it is claimed until it is
 /// settled: a second thread that comes to serve it, or who is behind it, waits for the slots.
-fn run_again(keyspace: &Keyspace, env: &Env, waiter: &Waiter, replies: &mut ReplyBuffer) -> Run {
+fn run_again(
+    keyspace: &Keyspace,
+    env: &Env,
+    waiter: &Waiter,
+    replies: &mut ReplyBuffer,
+) -> WaiterRun {
     let command = &waiter.command;
     command.with_args(keyspace, |args, prepared| {
         let mut keys = Keys::unlocked(keyspace, env, command.db());
         while keys.hold(prepared).is_err() {
-            have_patience();
+            back_off();
         }
-        if must_give_way() {
-            return Run::Later;
+        if must_postpone_writes() {
+            return WaiterRun::Later;
         }
         if !waiter.claim() {
-            return Run::Over;
+            return WaiterRun::Over;
         }
         keys.remove_expired(args.keys(), false);
         let reply = Reply::new(replies, waiter.client.protocol);
@@ -99,7 +104,7 @@ fn run_again(keyspace: &Keyspace, env: &Env, waiter: &Waiter, replies: &mut Repl
         let result = exec::run_held(&mut keys, &invocation, args, reply);
         env.set_hooks(Hooks::REMEMBER, remembers);
         env.client.set(server);
-        waiter.settle(!matches!(&result, Ok(Done { outcome: Outcome::Waiting, .. })));
-        Run::Done(result)
+        waiter.settle(!matches!(&result, Ok(Executed { outcome: Outcome::Waiting, .. })));
+        WaiterRun::Done(result)
     })
 }

@@ -2,7 +2,7 @@
 //! they grow, and a key does not outlive its last element.
 
 use super::Stored;
-use super::{Encoding, Kind, Type, Value};
+use super::{Encoding, Type, Value, ValueKind};
 use crate::base::event::EventClass;
 use brisk_structures::entry::ValueRef;
 use brisk_structures::hash::HashKey;
@@ -58,7 +58,7 @@ impl Default for EncodingLimits {
 
 /// A type whose values are made of elements.
 pub trait Collection: Clone + 'static {
-    const KIND: Kind;
+    const KIND: ValueKind;
     /// The class of its keyspace events.
     const EVENTS: EventClass;
     /// Whether a key may hold a value without elements. Only streams may.
@@ -75,7 +75,7 @@ pub trait Collection: Clone + 'static {
     /// What clients that wait for the value to change look at; they are served if it is another
     /// after a change. Values that serve them as they appear have nothing.
     #[inline]
-    fn awaited(&self) -> (u128, usize) {
+    fn wait_fingerprint(&self) -> (u128, usize) {
         (0, 0)
     }
 
@@ -87,7 +87,7 @@ pub trait Collection: Clone + 'static {
 }
 
 impl<C: Collection> Type for C {
-    const KIND: Kind = <C as Collection>::KIND;
+    const KIND: ValueKind = <C as Collection>::KIND;
     type Ref<'a> = &'a C;
 
     #[inline]
@@ -109,18 +109,18 @@ pub struct Edit<R> {
     /// The keyspace event; empty for none.
     pub(crate) event: &'static str,
     /// Only something beside the value proper was changed.
-    pub(crate) beside: bool,
+    pub(crate) metadata_only: bool,
 }
 
 impl<R> Edit<R> {
     /// `changes` things were changed, which is the event `event`; with 0 changes nothing happened.
     pub fn new(result: R, changes: u64, event: &'static str) -> Edit<R> {
-        Edit { result, happened: changes > 0, changes, event, beside: false }
+        Edit { result, happened: changes > 0, changes, event, metadata_only: false }
     }
 
     /// The keyspace event `event` is published even if `changes` is 0.
     pub fn with_event(result: R, changes: u64, event: &'static str) -> Edit<R> {
-        Edit { result, happened: true, changes, event, beside: false }
+        Edit { result, happened: true, changes, event, metadata_only: false }
     }
 
     /// `changes` things were changed without a keyspace event.
@@ -131,8 +131,8 @@ impl<R> Edit<R> {
     /// What was changed is beside the value proper, such as the consumer groups of a stream: WATCH
     /// does not see it, unless the key is new.
     #[must_use]
-    pub fn beside(self) -> Edit<R> {
-        Edit { beside: true, ..self }
+    pub fn metadata_only(self) -> Edit<R> {
+        Edit { metadata_only: true, ..self }
     }
 
     /// Nothing was changed.

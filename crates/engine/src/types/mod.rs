@@ -127,7 +127,7 @@ pub type View = Option<Value>;
 /// The type of a value, as TYPE names it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
-pub enum Kind {
+pub enum ValueKind {
     String = 0,
     List = 1,
     Set = 2,
@@ -136,20 +136,26 @@ pub enum Kind {
     Stream = 5,
 }
 
-impl Kind {
+impl ValueKind {
     /// All kinds, in the order of their numbers.
-    pub const ALL: &'static [Kind] =
-        &[Kind::String, Kind::List, Kind::Set, Kind::SortedSet, Kind::Hash, Kind::Stream];
+    pub const ALL: &'static [ValueKind] = &[
+        ValueKind::String,
+        ValueKind::List,
+        ValueKind::Set,
+        ValueKind::SortedSet,
+        ValueKind::Hash,
+        ValueKind::Stream,
+    ];
 
     /// The name in TYPE and SCAN … TYPE.
     pub const fn name(self) -> &'static str {
         match self {
-            Kind::String => "string",
-            Kind::List => "list",
-            Kind::Set => "set",
-            Kind::SortedSet => "zset",
-            Kind::Hash => "hash",
-            Kind::Stream => "stream",
+            ValueKind::String => "string",
+            ValueKind::List => "list",
+            ValueKind::Set => "set",
+            ValueKind::SortedSet => "zset",
+            ValueKind::Hash => "hash",
+            ValueKind::Stream => "stream",
         }
     }
 }
@@ -204,14 +210,14 @@ impl Encoding {
 
 /// The byte an entry carries: kind in the low half, encoding in the high half.
 #[inline]
-pub(crate) const fn kind_byte(kind: Kind, encoding: Encoding) -> u8 {
+pub(crate) const fn kind_byte(kind: ValueKind, encoding: Encoding) -> u8 {
     kind as u8 | (encoding as u8) << 4
 }
 
 /// The kind of an entry's value.
 #[inline]
-pub(crate) fn kind_of(entry: &Entry) -> Kind {
-    Kind::ALL[(entry.kind() & 0x0f) as usize]
+pub(crate) fn kind_of(entry: &Entry) -> ValueKind {
+    ValueKind::ALL[(entry.kind() & 0x0f) as usize]
 }
 
 /// The encoding of an entry's value.
@@ -222,7 +228,7 @@ pub(crate) fn encoding_of(entry: &Entry) -> Encoding {
 
 /// A type that commands open entries as.
 pub trait Type {
-    const KIND: Kind;
+    const KIND: ValueKind;
     /// The value, to read.
     type Ref<'a>;
     fn view(entry: Stored<'_>) -> Self::Ref<'_>;

@@ -3,7 +3,7 @@
 //! OBJECT ENCODING tells how a string came to be (`int`, `embstr` up to 44 bytes as set, `raw`
 //! when longer or once changed in place), as in Redis; where the bytes lie is a matter of length.
 
-use super::{Encoding, Kind, Type, Value, kind_byte};
+use super::{Encoding, Type, Value, ValueKind, kind_byte};
 use super::{Entry, Stored, StoredMut};
 use crate::base::number::{Digits, decimal_len, parse_i64};
 use brisk_structures::bits;
@@ -220,7 +220,7 @@ impl StrMut<'_> {
 }
 
 impl Type for Str {
-    const KIND: Kind = Kind::String;
+    const KIND: ValueKind = ValueKind::String;
     type Ref<'a> = StrRef<'a>;
 
     #[inline]
@@ -244,9 +244,9 @@ fn text_encoding(bytes: &[u8]) -> Encoding {
 #[inline]
 pub(crate) fn new_entry(key: &[u8], bytes: &[u8]) -> Entry {
     if let Some(number) = parse_i64(bytes) {
-        return Entry::new_int(key, kind_byte(Kind::String, Encoding::Int), number);
+        return Entry::new_int(key, kind_byte(ValueKind::String, Encoding::Int), number);
     }
-    let kind = kind_byte(Kind::String, text_encoding(bytes));
+    let kind = kind_byte(ValueKind::String, text_encoding(bytes));
     if bytes.len() < SHARED_MIN {
         Entry::new_bytes(key, kind, bytes)
     } else {
@@ -256,7 +256,7 @@ pub(crate) fn new_entry(key: &[u8], bytes: &[u8]) -> Entry {
 
 /// A new entry holding an integer.
 pub(crate) fn new_entry_of_integer(key: &[u8], number: i64) -> Entry {
-    Entry::new_int(key, kind_byte(Kind::String, Encoding::Int), number)
+    Entry::new_int(key, kind_byte(ValueKind::String, Encoding::Int), number)
 }
 
 /// Replaces the entry's value by `bytes` as SET would store them. Deadline and clock stay.
@@ -276,7 +276,7 @@ pub(crate) fn store_text(entry: &mut StoredMut<'_>, bytes: &[u8]) {
     } else {
         entry.set_object(Value::Str(ChunkedBytes::from(bytes)));
     }
-    entry.set_kind(kind_byte(Kind::String, text_encoding(bytes)));
+    entry.set_kind(kind_byte(ValueKind::String, text_encoding(bytes)));
 }
 
 /// Replaces the entry's value by a string that is not looked at, and leaves the entry `raw`.
@@ -286,20 +286,20 @@ pub(crate) fn store_raw(entry: &mut StoredMut<'_>, string: RawString) {
         RawString::Short(bytes) => entry.set_object(Value::Str(ChunkedBytes::from(&bytes[..]))),
         RawString::Long(data) => entry.set_object(Value::Str(data)),
     }
-    entry.set_kind(kind_byte(Kind::String, Encoding::Raw));
+    entry.set_kind(kind_byte(ValueKind::String, Encoding::Raw));
 }
 
 /// Stores an integer.
 #[inline]
 pub(crate) fn store_integer(entry: &mut StoredMut<'_>, number: i64) {
     entry.set_int(number);
-    entry.set_kind(kind_byte(Kind::String, Encoding::Int));
+    entry.set_kind(kind_byte(ValueKind::String, Encoding::Int));
 }
 
 /// Gives `change` the bytes as they would be after resizing to `len` (new bytes are zero, and none
 /// are taken away) and leaves the entry `raw`. O(1) besides growth: amortised O(new bytes).
 pub(crate) fn modify(entry: &mut StoredMut<'_>, len: usize, change: impl FnOnce(StrMut<'_>)) {
-    let kind = kind_byte(Kind::String, Encoding::Raw);
+    let kind = kind_byte(ValueKind::String, Encoding::Raw);
     if let ValueRef::Int(number) = entry.value() {
         let mut digits = Digits::new();
         entry.set_bytes(digits.format(number));
@@ -324,7 +324,7 @@ pub(crate) fn modify(entry: &mut StoredMut<'_>, len: usize, change: impl FnOnce(
 pub(crate) fn append(entry: &mut StoredMut<'_>, tail: &[u8]) {
     if let Some(Value::Str(data)) = entry.object_mut() {
         data.append(tail);
-        entry.set_kind(kind_byte(Kind::String, Encoding::Raw));
+        entry.set_kind(kind_byte(ValueKind::String, Encoding::Raw));
         return;
     }
     let old_len = match entry.value() {
@@ -338,7 +338,7 @@ pub(crate) fn append(entry: &mut StoredMut<'_>, tail: &[u8]) {
     let mut data = chunked(entry);
     data.append(tail);
     entry.set_object(Value::Str(data));
-    entry.set_kind(kind_byte(Kind::String, Encoding::Raw));
+    entry.set_kind(kind_byte(ValueKind::String, Encoding::Raw));
 }
 
 /// The content of an entry that holds a short string, to become a long one.

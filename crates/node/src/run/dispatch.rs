@@ -20,7 +20,7 @@ use brisk_engine::command::{Flags, Group, InMulti, Scope};
 use brisk_engine::ctx::Blocking;
 use brisk_engine::effect::Hooks;
 use brisk_engine::exec::{self, Invocation};
-use brisk_engine::keyspace::Client;
+use brisk_engine::keyspace::ClientRef;
 use brisk_engine::table::{Row, Run};
 use brisk_engine::{Args, CommandError, DbIndex, Outcome, Reply, ReplyBuffer, Result};
 use brisk_structures::entry::KEY_LEN_MAX;
@@ -224,7 +224,7 @@ fn run(
     }
     let outcome = match row.run {
         Run::Data(run) => {
-            let client = Client {
+            let client = ClientRef {
                 worker: core.id,
                 token: session.token.to_u64(),
                 id: session.id(),
@@ -292,7 +292,7 @@ pub(crate) fn propagate_server(core: &Core, row: &Row, db: DbIndex, args: &Args<
     if row.has(Flags::WRITE) {
         debug_assert_eq!(row.spec.scope, Scope::Quiescent);
         let words: Vec<&[u8]> = args.words().collect();
-        core.shared.keyspace.propagate_beside(&core.env, db, &words);
+        core.shared.keyspace.propagate_without_keys(&core.env, db, &words);
     }
 }
 

@@ -4,7 +4,7 @@ use crate::core::Core;
 use crate::core::mailbox::{Delivery, Message};
 use crate::run::dispatch;
 use brisk_engine::keyspace::Waiter;
-use brisk_engine::serve::{self, Served};
+use brisk_engine::serve::{self, ServedWaiter};
 use brisk_reactor::Token;
 use std::sync::atomic::Ordering;
 
@@ -24,7 +24,7 @@ pub fn serve_waiters(core: &mut Core) {
     });
     // The next command does not pay for this.
     core.last_ticks = last;
-    for (Served { waiter, replies, dirty, error }, ns) in over {
+    for (ServedWaiter { waiter, replies, dirty, error }, ns) in over {
         core.stats().changes.add(dirty);
         if let Some(error) = &error {
             dispatch::count_error(core, error);

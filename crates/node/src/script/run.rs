@@ -16,7 +16,7 @@ use crate::script::calls;
 use crate::tracking::session;
 use crate::transactions::execute;
 use brisk_engine::command::Flags;
-use brisk_engine::env::Aside;
+use brisk_engine::env::SuspendedUnit;
 use brisk_engine::table::Row;
 use brisk_engine::unit::Unit;
 use brisk_engine::{Args, CommandError, Outcome, Reply, ReplyBuffer, Result};
@@ -355,7 +355,7 @@ fn park(
     let ticks = core.clock.ticks();
     let ns = core.clock.ns(ticks.wrapping_sub(core.last_ticks));
     core.last_ticks = ticks;
-    let mut aside = Aside::default();
+    let mut aside = SuspendedUnit::default();
     aside.take_moment(&core.env);
     core.env.exchange(&mut aside);
     let mut parked = Box::new(Parked {

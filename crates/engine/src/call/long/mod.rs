@@ -2,7 +2,7 @@
 //!
 //! A command with more than [`LONG_STEPS_MIN`] steps to do takes views of its values (clones that
 //! share everything with them) while it holds its slots, and says what is to be made of these. Then
-//! its slots are free, and another thread does the work ([`Long::compute`]) while the client waits.
+//! its slots are free, and another thread does the work ([`LongCommand::compute`]) while the client waits.
 //!
 //! ```text
 //!  handler: views ──> Long ──compute (any thread)──> Computed ──finish──> the answer
@@ -22,11 +22,11 @@
 use crate::base::error::Result;
 use crate::base::steps::LONG_STEPS_MIN;
 use crate::call::ctx::{Blocking, Ctx};
-use crate::call::recorded::Recorded;
+use crate::call::recorded::RecordedCommand;
 use crate::command::Spec;
 use crate::command::args::Args;
 use crate::env::{Env, Garbage};
-use crate::keyspace::{Client, DbIndex, Key, Keyspace, SlotId, discard_value};
+use crate::keyspace::{ClientRef, DbIndex, Key, Keyspace, SlotId, discard_value};
 use crate::reply::{Outcome, Reply, ReplyBuffer};
 use crate::types::View;
 use brisk_structures::alloc::{AsideMeter, SetAside};
@@ -36,20 +36,20 @@ use std::any::Any;
 /// frozen slots, could change the sources for ever.
 pub(crate) const ATTEMPTS_MAX: u32 = 8;
 
-type Answer = dyn FnOnce(&Keyspace, &mut Reply<'_>) -> Result<Outcome> + Send;
-type Make = dyn FnOnce(&Keyspace, &[View]) -> Product + Send;
+type AnswerFn = dyn FnOnce(&Keyspace, &mut Reply<'_>) -> Result<Outcome> + Send;
+type PrepareFn = dyn FnOnce(&Keyspace, &[View]) -> Prepared + Send;
 
 enum Work {
     /// Writes the reply.
-    Answer(Box<Answer>),
+    Answer(Box<AnswerFn>),
     /// Makes something of the views, with which the command is run again.
-    Result(Vec<View>, Box<Make>),
+    Result(Vec<View>, Box<PrepareFn>),
 }
 
 /// A command whose work is to be done elsewhere.
-pub struct Long {
-    command: Recorded,
-    client: Client,
+pub struct LongCommand {
+    command: RecordedCommand,
+    client: ClientRef,
     work: Work,
     attempt: u32,
     /// It waits for others, not for a processor.
@@ -59,7 +59,7 @@ pub struct Long {
 }
 
 /// What is made for a command that is run again.
-pub(crate) struct Product {
+pub(crate) struct Prepared {
     pub(crate) result: Box<dyn Any + Send>,
     /// Slots of the command's database that it wants to hold besides those of its keys.
     pub(crate) slots: Vec<SlotId>,
@@ -67,9 +67,9 @@ pub(crate) struct Product {
     pub(crate) found: (i64, i64),
 }
 
-impl Product {
-    fn of<R: Send + 'static>(result: R) -> Product {
-        Product::looked_up(result, Vec::new(), (0, 0))
+impl Prepared {
+    fn of<R: Send + 'static>(result: R) -> Prepared {
+        Prepared::looked_up(result, Vec::new(), (0, 0))
     }
 
     /// Of a command that looked up keys in `slots`, which it found or not.
@@ -77,46 +77,46 @@ impl Product {
         result: R,
         slots: Vec<SlotId>,
         found: (i64, i64),
-    ) -> Product {
-        Product { result: Box::new(result), slots, found }
+    ) -> Prepared {
+        Prepared { result: Box::new(result), slots, found }
     }
 }
 
 /// What was made of views.
-pub(crate) struct Made {
+pub(crate) struct PreparedResult {
     pub(crate) views: Vec<View>,
-    pub(crate) product: Product,
+    pub(crate) product: Prepared,
     pub(crate) attempt: u32,
 }
 
-pub(crate) enum Done {
+pub(crate) enum LongResult {
     Answer(ReplyBuffer, Result<()>),
-    Result(Made),
+    Result(PreparedResult),
 }
 
 /// A command whose work is done.
-pub struct Computed {
-    pub(crate) command: Recorded,
-    pub(crate) client: Client,
-    pub(crate) done: Done,
+pub struct ComputedCommand {
+    pub(crate) command: RecordedCommand,
+    pub(crate) client: ClientRef,
+    pub(crate) done: LongResult,
     /// What it takes beside the data, which nobody is to make room for.
     pub(crate) set_aside: SetAside,
 }
 
-impl Long {
+impl LongCommand {
     /// What `answer` writes, for a command that is none of this crate's and touches no keys: the
     /// request is `words`, in database `db`.
     pub fn answer<W: AsRef<[u8]>>(
         (spec, parent): (&'static Spec, Option<&'static Spec>),
         db: DbIndex,
         words: &[W],
-        client: Client,
+        client: ClientRef,
         answer: impl FnOnce(&mut Reply<'_>) -> Outcome + Send + 'static,
-    ) -> Long {
-        let command = Recorded::unrepeatable(spec, parent, db, words);
-        let answer: Box<Answer> = Box::new(move |_, reply| Ok(answer(reply)));
+    ) -> LongCommand {
+        let command = RecordedCommand::unrepeatable(spec, parent, db, words);
+        let answer: Box<AnswerFn> = Box::new(move |_, reply| Ok(answer(reply)));
         let (work, set_aside) = (Work::Answer(answer), SetAside::default());
-        Long { command, client, work, attempt: 0, apart: false, set_aside }
+        LongCommand { command, client, work, attempt: 0, apart: false, set_aside }
     }
 
     /// Whether the work is to wait for others: who does it has time for nothing else.
@@ -125,33 +125,33 @@ impl Long {
     }
 
     /// Does the work. Takes as long as it takes; holds no slot longer than a step.
-    pub fn compute(self, keyspace: &Keyspace) -> Computed {
-        let Long { command, client, work, attempt, set_aside, .. } = self;
+    pub fn compute(self, keyspace: &Keyspace) -> ComputedCommand {
+        let LongCommand { command, client, work, attempt, set_aside, .. } = self;
         let aside = AsideMeter::begin();
         let done = match work {
             Work::Answer(answer) => {
                 let mut replies = ReplyBuffer::new();
                 let answered = answer(keyspace, &mut Reply::new(&mut replies, client.protocol));
                 replies.share();
-                Done::Answer(replies, answered.map(drop))
+                LongResult::Answer(replies, answered.map(drop))
             }
             Work::Result(views, make) => {
                 let product = make(keyspace, &views);
-                Done::Result(Made { views, product, attempt })
+                LongResult::Result(PreparedResult { views, product, attempt })
             }
         };
-        Computed { command, client, done, set_aside: set_aside.and(aside.end()) }
+        ComputedCommand { command, client, done, set_aside: set_aside.and(aside.end()) }
     }
 }
 
-impl Computed {
+impl ComputedCommand {
     /// Whether to finish it may change the data.
     pub fn writes(&self) -> bool {
-        matches!(self.done, Done::Result(_)) && self.command.writes()
+        matches!(self.done, LongResult::Result(_)) && self.command.writes()
     }
 }
 
-impl Made {
+impl PreparedResult {
     /// Leaves it to be freed elsewhere: both may be the last of something huge.
     pub(crate) fn discard(self, env: &Env) {
         discard_views(env, self.views);
@@ -222,7 +222,7 @@ impl Ctx<'_, '_> {
         if attempt > 0 {
             keys.iter().for_each(|key| self.keys.freeze(key.slot));
         }
-        self.make_elsewhere(args, views, attempt, |_, views| Product::of(make(views)));
+        self.make_elsewhere(args, views, attempt, |_, views| Prepared::of(make(views)));
         None
     }
 
@@ -248,7 +248,7 @@ impl Ctx<'_, '_> {
         args: &Args<'_>,
         views: Vec<View>,
         attempt: u32,
-        make: impl FnOnce(&Keyspace, &[View]) -> Product + Send + 'static,
+        make: impl FnOnce(&Keyspace, &[View]) -> Prepared + Send + 'static,
     ) -> Outcome {
         self.leave(args, Work::Result(views, Box::new(make)), attempt, false)
     }
@@ -261,7 +261,7 @@ impl Ctx<'_, '_> {
         args: &Args<'_>,
         errand: impl FnOnce() -> R + Send + 'static,
     ) -> Outcome {
-        let make: Box<Make> = Box::new(move |_, _| Product::of(errand()));
+        let make: Box<PrepareFn> = Box::new(move |_, _| Prepared::of(errand()));
         // That it is no first attempt tells those who wait for frozen slots.
         self.leave(args, Work::Result(Vec::new(), make), 1, true)
     }
@@ -278,9 +278,9 @@ impl Ctx<'_, '_> {
             unreachable!("only what is long is computed elsewhere")
         };
         let words: Vec<&[u8]> = args.words().collect();
-        let command = Recorded::new(self, &words);
+        let command = RecordedCommand::new(self, &words);
         let set_aside = SetAside::of(command.request_bytes());
-        let long = Long { command, client, work, attempt, apart, set_aside };
+        let long = LongCommand { command, client, work, attempt, apart, set_aside };
         *self.keys.env().long.borrow_mut() = Some(long);
         Outcome::Elsewhere
     }
@@ -298,12 +298,12 @@ fn same(before: &[View], now: &[View]) -> bool {
 
 impl Env {
     /// Leaves work to be done elsewhere; the command ends with [`Outcome::Elsewhere`].
-    pub fn leave_long(&self, long: Long) {
+    pub fn leave_long(&self, long: LongCommand) {
         *self.long.borrow_mut() = Some(long);
     }
 
     /// The work that the command which just ran left to be done.
-    pub fn take_long(&self) -> Option<Long> {
+    pub fn take_long(&self) -> Option<LongCommand> {
         self.long.borrow_mut().take()
     }
 }

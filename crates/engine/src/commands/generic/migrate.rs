@@ -16,7 +16,7 @@ use crate::call::ctx::{Blocking, Command, Ctx};
 use crate::command::args::Args;
 use crate::command::cursor::Cursor;
 use crate::command::{Arg, Categories, Flags, Group, KeyFlags, KeySpec, Spec, Words};
-use crate::env::transfer::{Carried, Destination, Parcel};
+use crate::env::transfer::{TransferKey, TransferResult, TransferTarget};
 use crate::keyspace::{Key, Watches};
 use crate::reply::Outcome;
 use crate::types::Value;
@@ -34,8 +34,8 @@ const KEY_AT: usize = 3;
 const OPTIONS_AT: usize = 6;
 
 /// What the request says.
-struct Order {
-    destination: Destination,
+struct Options {
+    destination: TransferTarget,
     copy: bool,
     replace: bool,
     /// KEYS is the last word.
@@ -78,8 +78,8 @@ fn next_option<'w>(words: &mut Cursor<impl Fn(usize) -> &'w [u8]>) -> Option<Mig
     Some(option.unwrap_or(MigrateOption::Unknown))
 }
 
-impl Order {
-    fn of_words(args: &mut Args<'_>) -> Result<Order> {
+impl Options {
+    fn of_words(args: &mut Args<'_>) -> Result<Options> {
         let [host, port, key, db, timeout] = args.array()?;
         let (mut copy, mut replace, mut names_none) = (false, false, false);
         let (mut user, mut password) = (None, None);
@@ -109,8 +109,8 @@ impl Order {
         let db = parse_i64(db).ok_or(CommandError::NotAnInteger)?;
         let timeout_ms = u64::try_from(timeout).ok().filter(|ms| *ms > 0).unwrap_or(TIMEOUT_MS);
         let (host, port) = (host.to_vec(), port.to_vec());
-        let destination = Destination { host, port, db, timeout_ms, user, password };
-        Ok(Order { destination, copy, replace, names_none })
+        let destination = TransferTarget { host, port, db, timeout_ms, user, password };
+        Ok(Options { destination, copy, replace, names_none })
     }
 }
 
@@ -123,21 +123,21 @@ struct Sending {
 }
 
 impl Sending {
-    fn parcel(self) -> Parcel {
+    fn parcel(self) -> TransferKey {
         let Sending { key, deadline, value, replace } = self;
-        Parcel { key, deadline, payload: Dumpable::of_value(&value).payload(), replace }
+        TransferKey { key, deadline, payload: Dumpable::of_value(&value).payload(), replace }
     }
 }
 
 /// What came of an attempt.
 struct Sent {
-    carried: Carried,
+    carried: TransferResult,
     watches: Watches,
     attempt: u32,
 }
 
 fn migrate(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
-    let order = Order::of_words(args)?;
+    let order = Options::of_words(args)?;
     match ctx.errand_result::<Sent>() {
         Some(sent) => conclude(ctx, args, order, sent),
         None if order.names_none => Ok(ctx.reply.simple("NOKEY")),
@@ -156,7 +156,7 @@ fn migrate(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
 fn send<'k>(
     ctx: &mut Ctx<'_, '_>,
     args: &Args<'_>,
-    order: Order,
+    order: Options,
     keys: impl Iterator<Item = (Key<'k>, bool)>,
     attempt: u32,
 ) -> Result<Outcome> {
@@ -186,8 +186,8 @@ fn send<'k>(
 }
 
 /// Removes what the other server has taken and answers; or has sent again what changed meanwhile.
-fn conclude(ctx: &mut Ctx<'_, '_>, args: &Args<'_>, order: Order, sent: Sent) -> Result<Outcome> {
-    let Sent { carried: Carried { taken, failure }, watches, attempt } = sent;
+fn conclude(ctx: &mut Ctx<'_, '_>, args: &Args<'_>, order: Options, sent: Sent) -> Result<Outcome> {
+    let Sent { carried: TransferResult { taken, failure }, watches, attempt } = sent;
     let intact = ctx.keys.unwatch_held(watches);
     let taken: HashSet<Vec<u8>> = taken.into_iter().collect();
     let is_taken = |key: &Key<'_>| taken.contains(key.bytes);

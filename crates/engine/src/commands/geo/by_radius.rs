@@ -1,7 +1,7 @@
 //! GEORADIUS, GEORADIUSBYMEMBER and their read-only forms: the older searches, in a circle only.
 
 use super::UNIT;
-use super::search::{Family, around_member, around_point, find_store_key};
+use super::search::{SearchForm, around_member, around_point, find_store_key};
 use crate::base::error::Result;
 use crate::call::ctx::{Command, Ctx};
 use crate::command::args::Args;
@@ -12,19 +12,19 @@ use crate::reply::Outcome;
 use std::ops::Range;
 
 fn georadius(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
-    around_point(ctx, args, Family::Radius)
+    around_point(ctx, args, SearchForm::Radius)
 }
 
 fn georadius_ro(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
-    around_point(ctx, args, Family::RadiusReadOnly)
+    around_point(ctx, args, SearchForm::RadiusReadOnly)
 }
 
 fn georadiusbymember(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
-    around_member(ctx, args, Family::Radius)
+    around_member(ctx, args, SearchForm::Radius)
 }
 
 fn georadiusbymember_ro(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
-    around_member(ctx, args, Family::RadiusReadOnly)
+    around_member(ctx, args, SearchForm::RadiusReadOnly)
 }
 
 /// Index of the first option of GEORADIUS and GEORADIUSBYMEMBER.

@@ -21,7 +21,7 @@ use std::ops::{ControlFlow, Range};
 
 /// Which words a command understands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Family {
+pub(super) enum SearchForm {
     /// GEORADIUS and GEORADIUSBYMEMBER: centre and radius come first, the result may be stored.
     Radius,
     /// Their read-only forms.
@@ -32,9 +32,9 @@ pub(super) enum Family {
     SearchStore,
 }
 
-impl Family {
+impl SearchForm {
     fn is_search(self) -> bool {
-        matches!(self, Family::Search | Family::SearchStore)
+        matches!(self, SearchForm::Search | SearchForm::SearchStore)
     }
 }
 
@@ -47,7 +47,7 @@ enum Order {
 
 /// What is asked for.
 #[derive(Debug)]
-struct Wanted<'a> {
+struct Options<'a> {
     search: Search,
     store: Option<Key<'a>>,
 }
@@ -69,8 +69,8 @@ struct Search {
     store_distance: bool,
 }
 
-impl Wanted<'_> {
-    fn around(centre: Option<Point>) -> Wanted<'static> {
+impl Options<'_> {
+    fn around(centre: Option<Point>) -> Options<'static> {
         let search = Search {
             centre,
             shape: None,
@@ -83,12 +83,12 @@ impl Wanted<'_> {
             with_point: false,
             store_distance: false,
         };
-        Wanted { search, store: None }
+        Options { search, store: None }
     }
 }
 
 /// A place that was found.
-struct Found<'a> {
+struct Match<'a> {
     member: Item<'a>,
     /// Its number, or whatever ZADD put there.
     score: f64,
@@ -97,7 +97,7 @@ struct Found<'a> {
 }
 
 /// What was found, as it is stored.
-struct Kept {
+struct StoredResult {
     /// Of the places found; one of two cells that are the same counts twice.
     count: usize,
     set: SortedSet,
@@ -138,11 +138,11 @@ fn place_of(set: Option<&SortedSet>, member: &[u8]) -> Result<Option<Point>> {
 pub(super) fn around_point(
     ctx: &mut Ctx<'_, '_>,
     args: &mut Args<'_>,
-    family: Family,
+    family: SearchForm,
 ) -> Result<Outcome> {
     let source = args.key()?;
     let set = ctx.keys.open::<SortedSet>(&source)?;
-    let mut wanted = Wanted::around(Some(point(args.array()?)?));
+    let mut wanted = Options::around(Some(point(args.array()?)?));
     let (shape, unit) = circle(args.array()?)?;
     (wanted.search.shape, wanted.search.unit) = (Some(shape), unit);
     options(args, family, set, &mut wanted)?;
@@ -153,11 +153,11 @@ pub(super) fn around_point(
 pub(super) fn around_member(
     ctx: &mut Ctx<'_, '_>,
     args: &mut Args<'_>,
-    family: Family,
+    family: SearchForm,
 ) -> Result<Outcome> {
     let source = args.key()?;
     let set = ctx.keys.open::<SortedSet>(&source)?;
-    let mut wanted = Wanted::around(place_of(set, args.bytes()?)?);
+    let mut wanted = Options::around(place_of(set, args.bytes()?)?);
     let words = args.array()?;
     // If the key does not exist, radius and unit are not checked.
     if set.is_some() {
@@ -172,12 +172,12 @@ pub(super) fn around_member(
 pub(super) fn by_shape(
     ctx: &mut Ctx<'_, '_>,
     args: &mut Args<'_>,
-    family: Family,
+    family: SearchForm,
 ) -> Result<Outcome> {
-    let store = if family == Family::SearchStore { Some(args.key()?) } else { None };
+    let store = if family == SearchForm::SearchStore { Some(args.key()?) } else { None };
     let source = args.key()?;
     let set = ctx.keys.open::<SortedSet>(&source)?;
-    let mut wanted = Wanted { store, ..Wanted::around(None) };
+    let mut wanted = Options { store, ..Options::around(None) };
     options(args, family, set, &mut wanted)?;
     answer(ctx, args, family, &source, wanted)
 }
@@ -203,11 +203,11 @@ enum GeoOption<'w> {
 /// Takes an option. The options may come in any order, and their arguments may look like options.
 fn next_option<'w>(
     words: &mut Cursor<impl Fn(usize) -> &'w [u8]>,
-    family: Family,
+    family: SearchForm,
 ) -> Result<GeoOption<'w>> {
     let word = words.optional().ok_or(CommandError::Syntax)?;
     let is = |name: &str| word.eq_ignore_ascii_case(name.as_bytes());
-    let (stores, searches) = (family == Family::Radius, family.is_search());
+    let (stores, searches) = (family == SearchForm::Radius, family.is_search());
     let option = if is("WITHDIST") {
         Some(GeoOption::WithDistance)
     } else if is("WITHHASH") {
@@ -224,7 +224,7 @@ fn next_option<'w>(
         words.optional().map(GeoOption::Count)
     } else if stores && (is("STORE") || is("STOREDIST")) {
         words.take_range(1).map(|key| GeoOption::Store(key.start, is("STOREDIST")))
-    } else if family == Family::SearchStore && is("STOREDIST") {
+    } else if family == SearchForm::SearchStore && is("STOREDIST") {
         Some(GeoOption::StoreDistance)
     } else if searches && is("FROMMEMBER") {
         words.optional().map(GeoOption::FromMember)
@@ -252,7 +252,7 @@ pub(super) fn find_store_key(
     let mut words = Cursor::new(word, argc, from);
     let mut found = None;
     while words.remaining() > 0 {
-        if let GeoOption::Store(at, distances) = next_option(&mut words, Family::Radius).ok()? {
+        if let GeoOption::Store(at, distances) = next_option(&mut words, SearchForm::Radius).ok()? {
             found = Some((at, distances));
         }
     }
@@ -263,11 +263,11 @@ pub(super) fn find_store_key(
 /// Takes all remaining arguments.
 fn options<'a>(
     args: &Args<'a>,
-    family: Family,
+    family: SearchForm,
     set: Option<&SortedSet>,
-    wanted: &mut Wanted<'a>,
+    wanted: &mut Options<'a>,
 ) -> Result<()> {
-    let Wanted { search, .. } = &mut *wanted;
+    let Options { search, .. } = &mut *wanted;
     let mut store_at = None;
     let (mut from_member, mut from_point) = (false, false);
     let (mut by_circle, mut by_box) = (false, false);
@@ -317,18 +317,18 @@ fn options<'a>(
 /// Options that exclude or need one another.
 fn check(
     args: &Args<'_>,
-    family: Family,
-    wanted: &Wanted<'_>,
+    family: SearchForm,
+    wanted: &Options<'_>,
     has_centre: bool,
     has_shape: bool,
 ) -> Result<()> {
     let name = || String::from_utf8_lossy(args.word(0)).into_owned();
     let error = |text: String| Err(CommandError::text(text));
-    let Wanted { search, store } = wanted;
+    let Options { search, store } = wanted;
     let with = search.with_distance || search.with_number || search.with_point;
     if store.is_some() && with {
         let what = match family {
-            Family::SearchStore => "GEOSEARCHSTORE",
+            SearchForm::SearchStore => "GEOSEARCHSTORE",
             _ => "STORE option in GEORADIUS",
         };
         return error(format!(
@@ -352,11 +352,11 @@ fn check(
 fn answer(
     ctx: &mut Ctx<'_, '_>,
     args: &Args<'_>,
-    family: Family,
+    family: SearchForm,
     source: &Key<'_>,
-    wanted: Wanted<'_>,
+    wanted: Options<'_>,
 ) -> Result<Outcome> {
-    let Wanted { search, store } = wanted;
+    let Options { search, store } = wanted;
     let set = ctx.keys.inspect(source).and_then(|entry| entry.get::<SortedSet>());
     let found = set.map_or_else(|| Some(Vec::new()), |set| search.find_soon(ctx, set));
     let limits = ctx.keys.env().settings.limits;
@@ -374,7 +374,7 @@ fn answer(
         }
         (None, Some(store)) => {
             let make = move |views: &[View]| search.keep(&search.find_in(&views[0]), &limits);
-            match ctx.result_elsewhere::<Result<Kept>>(args, &[*source], make) {
+            match ctx.result_elsewhere::<Result<StoredResult>>(args, &[*source], make) {
                 Some(kept) => Ok(put(ctx, family, &store, kept?)),
                 None => Ok(Outcome::Elsewhere),
             }
@@ -382,12 +382,12 @@ fn answer(
     }
 }
 
-fn put(ctx: &mut Ctx<'_, '_>, family: Family, store: &Key<'_>, kept: Kept) -> Outcome {
+fn put(ctx: &mut Ctx<'_, '_>, family: SearchForm, store: &Key<'_>, kept: StoredResult) -> Outcome {
     let event = match family {
-        Family::SearchStore => "geosearchstore",
+        SearchForm::SearchStore => "geosearchstore",
         _ => "georadiusstore",
     };
-    let Kept { count, set } = kept;
+    let StoredResult { count, set } = kept;
     ctx.keys.put(store, set, event);
     // Redis counts each place as a change.
     ctx.keys.changed_all((count as u64).saturating_sub(1));
@@ -396,12 +396,12 @@ fn put(ctx: &mut Ctx<'_, '_>, family: Family, store: &Key<'_>, kept: Kept) -> Ou
 
 impl Search {
     /// The places within the shape, sorted and counted as wanted.
-    fn find<'a>(&self, set: &'a SortedSet) -> Vec<Found<'a>> {
+    fn find<'a>(&self, set: &'a SortedSet) -> Vec<Match<'a>> {
         self.find_among(set, usize::MAX).expect("a set has no more members than that")
     }
 
     /// The same in a view.
-    fn find_in<'a>(&self, view: &'a View) -> Vec<Found<'a>> {
+    fn find_in<'a>(&self, view: &'a View) -> Vec<Match<'a>> {
         match view {
             Some(Value::SortedSet(set)) => self.find(set),
             _ => Vec::new(),
@@ -409,7 +409,7 @@ impl Search {
     }
 
     /// The same; `None` if it is to be done elsewhere.
-    fn find_soon<'a>(&self, ctx: &Ctx<'_, '_>, set: &'a SortedSet) -> Option<Vec<Found<'a>>> {
+    fn find_soon<'a>(&self, ctx: &Ctx<'_, '_>, set: &'a SortedSet) -> Option<Vec<Match<'a>>> {
         // So that sets that are not large cost no more than a comparison.
         if !ctx.is_long(set.len()) || !ctx.is_long(self.looked_at(set)) {
             return Some(self.find(set));
@@ -425,7 +425,7 @@ impl Search {
     }
 
     /// The places, unless more than `most` members would have to be looked at.
-    fn find_among<'a>(&self, set: &'a SortedSet, most: usize) -> Option<Vec<Found<'a>>> {
+    fn find_among<'a>(&self, set: &'a SortedSet, most: usize) -> Option<Vec<Match<'a>>> {
         let (Some(centre), Some(shape)) = (self.centre, self.shape) else {
             return Some(Vec::new());
         };
@@ -444,7 +444,7 @@ impl Search {
                 is_over = false;
                 return ControlFlow::Break(());
             };
-            found.push(Found { member, score, distance });
+            found.push(Match { member, score, distance });
             if found.len() < enough { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
         });
         if !is_over {
@@ -466,7 +466,7 @@ impl Search {
         Some(found)
     }
 
-    fn tell(&self, reply: &mut Reply<'_>, found: &[Found<'_>]) -> Outcome {
+    fn tell(&self, reply: &mut Reply<'_>, found: &[Match<'_>]) -> Outcome {
         let parts = [self.with_distance, self.with_number, self.with_point];
         let parts = parts.into_iter().filter(|part| *part).count();
         reply.array(found.len());
@@ -488,7 +488,7 @@ impl Search {
         Outcome::Replied
     }
 
-    fn keep(&self, found: &[Found<'_>], limits: &EncodingLimits) -> Result<Kept> {
+    fn keep(&self, found: &[Match<'_>], limits: &EncodingLimits) -> Result<StoredResult> {
         let mut digits = itoa::Buffer::new();
         let mut set = <SortedSet as Collection>::new(limits);
         for place in found {
@@ -498,7 +498,7 @@ impl Search {
             };
             set.add(place.member.text(&mut digits), score, &AddRules::default(), limits)?;
         }
-        Ok(Kept { count: found.len(), set })
+        Ok(StoredResult { count: found.len(), set })
     }
 }
 

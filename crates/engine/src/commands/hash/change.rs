@@ -3,7 +3,7 @@
 use crate::base::error::Result;
 use crate::call::ctx::{Command, Ctx};
 use crate::command::args::Args;
-use crate::command::{Arg, Deprecated, Elements, Flags, Group, KeyFlags, KeySpec, Spec};
+use crate::command::{Arg, Deprecated, ElementArgs, Flags, Group, KeyFlags, KeySpec, Spec};
 use crate::reply::Outcome;
 use crate::types::Edit;
 use crate::types::hash::{FieldDeadline, Hash};
@@ -62,7 +62,7 @@ const HSET: Command = Command {
         arity: -4,
         flags: Flags::WRITE.union(Flags::DENYOOM).union(Flags::FAST),
         keys: &[KeySpec::at(1).read_write(KeyFlags::UPDATE)],
-        elements: Elements { first: 2, step: 2, scored: false },
+        elements: ElementArgs { first: 2, step: 2, scored: false },
         args: &[Arg::key("key"), PAIRS],
         history: &[("4.0.0", "Several fields can be set at once.")],
         ..Spec::EMPTY
@@ -81,7 +81,7 @@ const HMSET: Command = Command {
         arity: -4,
         flags: Flags::WRITE.union(Flags::DENYOOM).union(Flags::FAST),
         keys: &[KeySpec::at(1).read_write(KeyFlags::UPDATE)],
-        elements: Elements { first: 2, step: 2, scored: false },
+        elements: ElementArgs { first: 2, step: 2, scored: false },
         args: &[Arg::key("key"), PAIRS],
         deprecated: Some(Deprecated {
             since: "4.0.0",
@@ -103,7 +103,7 @@ const HSETNX: Command = Command {
         arity: 4,
         flags: Flags::WRITE.union(Flags::DENYOOM).union(Flags::FAST),
         keys: &[KeySpec::at(1).read_write(KeyFlags::INSERT)],
-        elements: Elements::ONE,
+        elements: ElementArgs::ONE,
         args: &[Arg::key("key"), Arg::string("field"), Arg::string("value")],
         ..Spec::EMPTY
     },

@@ -18,12 +18,12 @@ pub(super) const NO_FIELD: i64 = -2;
 
 /// How a command counts time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Counting {
+pub(super) struct ExpireUnit {
     pub(super) ms_per_unit: i64,
     pub(super) from_now: bool,
 }
 
-impl Counting {
+impl ExpireUnit {
     /// The moment `number` means, in Unix ms; it may have passed.
     pub(super) fn deadline(self, ctx: &Ctx<'_, '_>, number: &[u8]) -> Result<u64> {
         let number = parse_i64(number).ok_or(CommandError::NotAnInteger)?;
@@ -91,25 +91,25 @@ pub(super) fn exists(ctx: &Ctx<'_, '_>, key: &Key<'_>) -> Result<bool> {
 }
 
 fn hexpire(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
-    set_deadlines(ctx, args, Counting { ms_per_unit: 1000, from_now: true })
+    set_deadlines(ctx, args, ExpireUnit { ms_per_unit: 1000, from_now: true })
 }
 
 fn hpexpire(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
-    set_deadlines(ctx, args, Counting { ms_per_unit: 1, from_now: true })
+    set_deadlines(ctx, args, ExpireUnit { ms_per_unit: 1, from_now: true })
 }
 
 fn hexpireat(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
-    set_deadlines(ctx, args, Counting { ms_per_unit: 1000, from_now: false })
+    set_deadlines(ctx, args, ExpireUnit { ms_per_unit: 1000, from_now: false })
 }
 
 fn hpexpireat(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
-    set_deadlines(ctx, args, Counting { ms_per_unit: 1, from_now: false })
+    set_deadlines(ctx, args, ExpireUnit { ms_per_unit: 1, from_now: false })
 }
 
 fn set_deadlines(
     ctx: &mut Ctx<'_, '_>,
     args: &mut Args<'_>,
-    counting: Counting,
+    counting: ExpireUnit,
 ) -> Result<Outcome> {
     let key = args.key()?;
     // In the order of Redis: the type, the time, the condition, the fields.

@@ -3,7 +3,7 @@
 use crate::base::error::Result;
 use crate::call::ctx::{Command, Ctx};
 use crate::command::args::Args;
-use crate::command::{Arg, Elements, Flags, Group, KeyFlags, KeySpec, Spec};
+use crate::command::{Arg, ElementArgs, Flags, Group, KeyFlags, KeySpec, Spec};
 use crate::reply::{Outcome, Reply};
 use crate::types::hash::{Hash, Text};
 
@@ -125,7 +125,7 @@ const READ_FIELD: Spec = Spec {
     arity: 3,
     flags: Flags::READONLY.union(Flags::FAST),
     keys: &[KeySpec::at(1).read_only(KeyFlags::empty())],
-    elements: Elements::ONE,
+    elements: ElementArgs::ONE,
     args: &[Arg::key("key"), Arg::string("field")],
     ..Spec::EMPTY
 };
@@ -165,7 +165,7 @@ const HMGET: Command = Command {
         complexity: "O(N) in the number of fields that are asked for.",
         arity: -3,
         keys: &[KeySpec::at(1).read_only(KeyFlags::ACCESS)],
-        elements: Elements::ALL,
+        elements: ElementArgs::ALL,
         args: &[Arg::key("key"), Arg::string("field").multiple()],
         ..READ_FIELD
     },

@@ -4,7 +4,7 @@ use super::deadline::FieldList;
 use crate::base::error::Result;
 use crate::call::ctx::{Command, Ctx};
 use crate::command::args::Args;
-use crate::command::{Arg, Elements, Flags, Group, KeyFlags, KeySpec, Spec};
+use crate::command::{Arg, ElementArgs, Flags, Group, KeyFlags, KeySpec, Spec};
 use crate::reply::Outcome;
 use crate::types::hash::Hash;
 use crate::types::{Collection, Edit};
@@ -69,7 +69,7 @@ const HDEL: Command = Command {
         arity: -3,
         flags: Flags::WRITE.union(Flags::FAST),
         keys: &[KeySpec::at(1).read_write(KeyFlags::DELETE)],
-        elements: Elements::ALL,
+        elements: ElementArgs::ALL,
         args: &[Arg::key("key"), Arg::string("field").multiple()],
         history: &[("2.4.0", "Several fields can be removed at once.")],
         ..Spec::EMPTY

@@ -1,7 +1,7 @@
 //! HTTL, HPTTL, HEXPIRETIME, HPEXPIRETIME, HPERSIST: when fields expire, and that they do not. As
 //! in Redis 7.4.
 
-use super::deadline::{Counting, FieldList, NO_FIELD, exists};
+use super::deadline::{ExpireUnit, FieldList, NO_FIELD, exists};
 use crate::base::error::Result;
 use crate::call::ctx::{Command, Ctx};
 use crate::command::args::Args;
@@ -14,22 +14,22 @@ use crate::types::hash::Hash;
 const NO_DEADLINE: i64 = -1;
 
 fn httl(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
-    show(ctx, args, Counting { ms_per_unit: 1000, from_now: true })
+    show(ctx, args, ExpireUnit { ms_per_unit: 1000, from_now: true })
 }
 
 fn hpttl(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
-    show(ctx, args, Counting { ms_per_unit: 1, from_now: true })
+    show(ctx, args, ExpireUnit { ms_per_unit: 1, from_now: true })
 }
 
 fn hexpiretime(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
-    show(ctx, args, Counting { ms_per_unit: 1000, from_now: false })
+    show(ctx, args, ExpireUnit { ms_per_unit: 1000, from_now: false })
 }
 
 fn hpexpiretime(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
-    show(ctx, args, Counting { ms_per_unit: 1, from_now: false })
+    show(ctx, args, ExpireUnit { ms_per_unit: 1, from_now: false })
 }
 
-fn show(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>, counting: Counting) -> Result<Outcome> {
+fn show(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>, counting: ExpireUnit) -> Result<Outcome> {
     let key = args.key()?;
     let now = ctx.now().0;
     let hash = ctx.keys.open::<Hash>(&key)?;

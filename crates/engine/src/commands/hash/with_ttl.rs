@@ -1,6 +1,6 @@
 //! HGETEX, HSETEX: read or set fields and say with it when they expire. As in Redis 8.
 
-use super::deadline::{Counting, FieldEffect, FieldList, exists, expire_words};
+use super::deadline::{ExpireUnit, FieldEffect, FieldList, exists, expire_words};
 use crate::base::error::{CommandError, Result};
 use crate::base::number::{Digits, parse_i64};
 use crate::call::ctx::{Command, Ctx};
@@ -25,7 +25,7 @@ enum Ttl<'a> {
     Keep,
     Persist,
     /// The number as it was written: it is judged later than the words.
-    Given(Counting, &'a [u8]),
+    Given(ExpireUnit, &'a [u8]),
 }
 
 /// Which fields must be there for HSETEX to set any.
@@ -75,7 +75,7 @@ impl Words {
             [("EX", 1000, true), ("PX", 1, true), ("EXAT", 1000, false), ("PXAT", 1, false)];
         for (name, ms_per_unit, from_now) in UNITS {
             if args.take(name) {
-                return Ok(Ttl::Given(Counting { ms_per_unit, from_now }, b""));
+                return Ok(Ttl::Given(ExpireUnit { ms_per_unit, from_now }, b""));
             }
         }
         if self.sets && args.take("KEEPTTL") {

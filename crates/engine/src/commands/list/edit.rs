@@ -19,7 +19,7 @@ fn linsert(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
     };
     let (pivot, element) = (args.bytes()?, args.bytes()?);
     let len = ctx.keys.update::<List, _>(&key, |list, limits| {
-        Ok(if list.insert_beside(pivot, side, element, limits) {
+        Ok(if list.insert_next_to(pivot, side, element, limits) {
             Edit::new(list.len() as i64, 1, "linsert")
         } else {
             Edit::unchanged(-1)

@@ -83,15 +83,15 @@ fn positive(args: &mut Args<'_>, otherwise: &'static str) -> Result<usize> {
 }
 
 /// What LMPOP and BLMPOP are asked for.
-pub(super) struct Wanted<'a> {
+pub(super) struct LmpopOptions<'a> {
     pub(super) keys: SmallVec<[Key<'a>; 4]>,
     end: End,
     count: usize,
 }
 
-impl<'a> Wanted<'a> {
+impl<'a> LmpopOptions<'a> {
     /// Takes the words from the number of keys on.
-    pub(super) fn parse(args: &mut Args<'a>) -> Result<Wanted<'a>> {
+    pub(super) fn parse(args: &mut Args<'a>) -> Result<LmpopOptions<'a>> {
         let key_count = positive(args, "ERR numkeys should be greater than 0")?;
         // There must be room for the keys and the end.
         if key_count >= args.remaining() {
@@ -106,7 +106,7 @@ impl<'a> Wanted<'a> {
             }
             count = Some(positive(args, "ERR count should be greater than 0")?);
         }
-        Ok(Wanted { keys, end, count: count.unwrap_or(1) })
+        Ok(LmpopOptions { keys, end, count: count.unwrap_or(1) })
     }
 
     /// Pops from the first list that is there and answers; false if there is none.
@@ -130,7 +130,7 @@ impl<'a> Wanted<'a> {
 }
 
 fn lmpop(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
-    let wanted = Wanted::parse(args)?;
+    let wanted = LmpopOptions::parse(args)?;
     Ok(if wanted.pop(ctx)? { Outcome::Replied } else { ctx.reply.null_array() })
 }
 

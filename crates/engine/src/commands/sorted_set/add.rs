@@ -4,7 +4,7 @@ use crate::base::double::parse_f64;
 use crate::base::error::{CommandError, Result};
 use crate::call::ctx::{Command, Ctx};
 use crate::command::args::Args;
-use crate::command::{Arg, Elements, Flags, Group, KeyFlags, KeySpec, Spec};
+use crate::command::{Arg, ElementArgs, Flags, Group, KeyFlags, KeySpec, Spec};
 use crate::reply::Outcome;
 use crate::types::sorted_set::{AddRules, Added};
 use crate::types::{Edit, SortedSet};
@@ -118,7 +118,7 @@ const ZADD: Command = Command {
         arity: -4,
         flags: Flags::WRITE.union(Flags::DENYOOM).union(Flags::FAST),
         keys: &[KeySpec::at(1).read_write(KeyFlags::UPDATE)],
-        elements: Elements { first: 3, step: 2, scored: true },
+        elements: ElementArgs { first: 3, step: 2, scored: true },
         args: &[
             Arg::key("key"),
             Arg::one_of("condition", &[Arg::token("nx", "NX"), Arg::token("xx", "XX")])
@@ -152,7 +152,7 @@ const ZINCRBY: Command = Command {
         arity: 4,
         flags: Flags::WRITE.union(Flags::DENYOOM).union(Flags::FAST),
         keys: &[KeySpec::at(1).read_write(KeyFlags::ACCESS.union(KeyFlags::UPDATE))],
-        elements: Elements { first: 3, step: 0, scored: false },
+        elements: ElementArgs { first: 3, step: 0, scored: false },
         args: &[Arg::key("key"), Arg::integer("increment"), Arg::string("member")],
         ..Spec::EMPTY
     },

@@ -10,7 +10,7 @@ use crate::keyspace::{Key, Keys};
 use crate::reply::{Outcome, Reply};
 use crate::types::View;
 use crate::types::set::Set;
-use crate::types::{EncodingLimits, Kind, SortedSet, Value};
+use crate::types::{EncodingLimits, SortedSet, Value, ValueKind};
 use brisk_structures::listpack::Item;
 use brisk_structures::places::Places;
 use std::ops::ControlFlow;
@@ -75,7 +75,7 @@ enum Members<'k> {
 
 impl<'k> Source<'k> {
     fn open(keys: &'k Keys<'_>, key: &Key<'_>) -> Result<Source<'k>> {
-        let plain = keys.inspect(key).is_some_and(|entry| entry.kind() == Kind::Set);
+        let plain = keys.inspect(key).is_some_and(|entry| entry.kind() == ValueKind::Set);
         let members = if plain {
             keys.open::<Set>(key)?.map(Members::Plain)
         } else {
@@ -128,7 +128,7 @@ enum Form {
 }
 
 /// The sets and what is to be done with them.
-struct Wanted<'k> {
+struct Options<'k> {
     sources: Vec<Source<'k>>,
     limits: EncodingLimits,
     aggregate: Aggregate,
@@ -164,7 +164,7 @@ fn zdiffstore(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
 fn shown(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>, operation: Operation) -> Result<Outcome> {
     let name = ctx.command_name();
     let names = args.clone();
-    let wanted = Wanted::parse(ctx.keys, args, operation, Form::Shown, &name)?;
+    let wanted = Options::parse(ctx.keys, args, operation, Form::Shown, &name)?;
     if ctx.is_long(wanted.steps(operation)) {
         let (views, wanted) = (ctx.keys.views(&wanted.keys(names)?), wanted.without_sources());
         return Ok(ctx.answer_elsewhere(args, move |_, reply| {
@@ -183,7 +183,7 @@ fn stored(
     let target = args.key()?;
     let name = ctx.command_name();
     let names = args.clone();
-    let wanted = Wanted::parse(ctx.keys, args, operation, Form::Stored, &name)?;
+    let wanted = Options::parse(ctx.keys, args, operation, Form::Stored, &name)?;
     let result = if ctx.is_long(wanted.steps(operation)) {
         let (names, wanted) = (wanted.keys(names)?, wanted.without_sources());
         let make = move |views: &[View]| wanted.over(views).stored(operation);
@@ -202,7 +202,7 @@ fn stored(
 fn zintercard(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
     let name = ctx.command_name();
     let names = args.clone();
-    let wanted = Wanted::parse(ctx.keys, args, Operation::Inter, Form::Counted, &name)?;
+    let wanted = Options::parse(ctx.keys, args, Operation::Inter, Form::Counted, &name)?;
     let steps = wanted.steps(Operation::Inter);
     let at_once = ctx.counted_at_once(steps, wanted.limit, wanted.sources.len());
     if let Some(count) = wanted.count_common(at_once) {
@@ -215,7 +215,7 @@ fn zintercard(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
     }))
 }
 
-impl Wanted<'_> {
+impl Options<'_> {
     /// About how many members are looked at or added.
     fn steps(&self, operation: Operation) -> usize {
         let lens = self.sources.iter().map(Source::len);
@@ -232,15 +232,15 @@ impl Wanted<'_> {
     }
 
     /// The same for sets that are not known yet.
-    fn without_sources(&self) -> Wanted<'static> {
+    fn without_sources(&self) -> Options<'static> {
         let empty = |source: &Source<'_>| Source { members: Members::None, weight: source.weight };
-        let Wanted { limits, aggregate, show, limit, .. } = *self;
+        let Options { limits, aggregate, show, limit, .. } = *self;
         let sources = self.sources.iter().map(empty).collect();
-        Wanted { sources, limits, aggregate, show, limit }
+        Options { sources, limits, aggregate, show, limit }
     }
 
     /// The same for the sets of these views.
-    fn over<'v>(&self, views: &'v [View]) -> Wanted<'v> {
+    fn over<'v>(&self, views: &'v [View]) -> Options<'v> {
         let members = |view: &'v View| match view {
             Some(Value::Set(set)) => Members::Plain(set),
             Some(Value::SortedSet(set)) => Members::Scored(set),
@@ -248,9 +248,9 @@ impl Wanted<'_> {
         };
         let weights = self.sources.iter().map(|source| source.weight);
         let source = |(view, weight)| Source { members: members(view), weight };
-        let Wanted { limits, aggregate, show, limit, .. } = *self;
+        let Options { limits, aggregate, show, limit, .. } = *self;
         let sources = views.iter().zip(weights).map(source).collect();
-        Wanted { sources, limits, aggregate, show, limit }
+        Options { sources, limits, aggregate, show, limit }
     }
 
     fn show(&self, operation: Operation, reply: &mut Reply<'_>) -> Outcome {
@@ -289,7 +289,7 @@ impl Wanted<'_> {
     }
 }
 
-impl<'k> Wanted<'k> {
+impl<'k> Options<'k> {
     /// Reads what stands behind the target, in Redis's order: number of keys, types, options.
     fn parse(
         keys: &'k Keys<'_>,
@@ -297,7 +297,7 @@ impl<'k> Wanted<'k> {
         operation: Operation,
         form: Form,
         name: &str,
-    ) -> Result<Wanted<'k>> {
+    ) -> Result<Options<'k>> {
         let numkeys = args.integer()?;
         if numkeys < 1 {
             return Err(CommandError::text(format!(
@@ -312,7 +312,7 @@ impl<'k> Wanted<'k> {
         for _ in 0..numkeys {
             sources.push(Source::open(keys, &args.key()?)?);
         }
-        let mut wanted = Wanted {
+        let mut wanted = Options {
             sources,
             limits: keys.env().settings.limits,
             aggregate: Aggregate::Sum,

@@ -3,14 +3,14 @@
 //! Each is run as its relative that does not wait, and waits if there was nothing: it is run again
 //! when one of its sets appears. What is propagated is the relative.
 
-use super::pop::{End, Shape, Wanted, pop};
+use super::pop::{End, PopFormat, ZmpopOptions, pop};
 use crate::base::error::Result;
 use crate::call::ctx::{Command, Ctx};
 use crate::command::args::Args;
 use crate::command::{Arg, Flags, Group, KeyFlags, KeySpec, Spec};
-use crate::keyspace::{Key, Unserved};
+use crate::keyspace::{EmptyReply, Key};
 use crate::reply::Outcome;
-use crate::types::{Kind, SortedSet};
+use crate::types::{SortedSet, ValueKind};
 use smallvec::SmallVec;
 
 fn bzpopmin(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
@@ -31,7 +31,7 @@ fn bzpop(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>, end: End) -> Result<Outcome
         if ctx.keys.open_mut::<SortedSet>(key)?.is_some() {
             ctx.reply.array(3);
             ctx.reply.bulk(key.bytes);
-            pop(ctx, key, 1, end, Shape::Inside)?;
+            pop(ctx, key, 1, end, PopFormat::Inside)?;
             ctx.keys.propagate(|| vec![end.pop_word().to_vec(), key.bytes.to_vec()]);
             return Ok(Outcome::Replied);
         }
@@ -46,14 +46,14 @@ fn wait(
     timeout_ms: u64,
 ) -> Result<Outcome> {
     let words: SmallVec<[&[u8]; 8]> = args.words().collect();
-    Ok(ctx.wait(&words, Kind::SortedSet, keys, timeout_ms, Unserved::NullArray))
+    Ok(ctx.wait(&words, ValueKind::SortedSet, keys, timeout_ms, EmptyReply::NullArray))
 }
 
 fn bzmpop(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
     // The timeout stands first and is judged last.
     let mut first = args.clone();
     args.bytes()?;
-    let wanted = Wanted::parse(args)?;
+    let wanted = ZmpopOptions::parse(args)?;
     let timeout_ms = first.timeout_ms(ctx.now())?;
     if wanted.pop(ctx)? {
         return Ok(Outcome::Replied);

@@ -20,7 +20,7 @@ pub(super) enum End {
 
 /// How popped members are shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Shape {
+pub(super) enum PopFormat {
     Flat,
     Pairs,
     /// Member and score belong to an array that was begun before.
@@ -49,22 +49,22 @@ fn zpop(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>, end: End) -> Result<Outcome>
         return Ok(ctx.reply.array(0));
     }
     let shape = match ctx.reply.protocol() {
-        Protocol::Resp3 if count.is_some() => Shape::Pairs,
-        _ => Shape::Flat,
+        Protocol::Resp3 if count.is_some() => PopFormat::Pairs,
+        _ => PopFormat::Flat,
     };
     pop(ctx, &key, count.unwrap_or(1), end, shape)
 }
 
 /// What ZMPOP and BZMPOP are asked for.
-pub(super) struct Wanted<'a> {
+pub(super) struct ZmpopOptions<'a> {
     pub(super) keys: SmallVec<[Key<'a>; 4]>,
     end: End,
     count: usize,
 }
 
-impl<'a> Wanted<'a> {
+impl<'a> ZmpopOptions<'a> {
     /// Takes the words from the number of keys on.
-    pub(super) fn parse(args: &mut Args<'a>) -> Result<Wanted<'a>> {
+    pub(super) fn parse(args: &mut Args<'a>) -> Result<ZmpopOptions<'a>> {
         let positive = |args: &mut Args<'_>, what: &'static str| {
             let number = args.integer().ok().and_then(|number| usize::try_from(number).ok());
             let number = number.filter(|number| *number > 0);
@@ -89,7 +89,7 @@ impl<'a> Wanted<'a> {
             }
             count = Some(positive(args, "count")?);
         }
-        Ok(Wanted { keys, end, count: count.unwrap_or(1) })
+        Ok(ZmpopOptions { keys, end, count: count.unwrap_or(1) })
     }
 
     /// Pops from the first set that is there and answers; false if there is none.
@@ -100,7 +100,7 @@ impl<'a> Wanted<'a> {
                 let count = self.count.min(set.map_or(0, |set| set.len()));
                 ctx.reply.array(2);
                 ctx.reply.bulk(key.bytes);
-                pop(ctx, key, count, self.end, Shape::Pairs)?;
+                pop(ctx, key, count, self.end, PopFormat::Pairs)?;
                 let word = self.end.pop_word();
                 let count = count.to_string().into_bytes();
                 ctx.keys.propagate(|| vec![word.to_vec(), key.bytes.to_vec(), count]);
@@ -112,7 +112,7 @@ impl<'a> Wanted<'a> {
 }
 
 fn zmpop(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
-    let wanted = Wanted::parse(args)?;
+    let wanted = ZmpopOptions::parse(args)?;
     Ok(if wanted.pop(ctx)? { Outcome::Replied } else { ctx.reply.null_array() })
 }
 
@@ -132,7 +132,7 @@ pub(super) fn pop(
     key: &Key<'_>,
     count: usize,
     end: End,
-    shape: Shape,
+    shape: PopFormat,
 ) -> Result<Outcome> {
     let reply = &mut ctx.reply;
     let event = if end == End::Min { "zpopmin" } else { "zpopmax" };
@@ -141,9 +141,9 @@ pub(super) fn pop(
         let count = count.min(len);
         let ranks = if end == End::Min { 0..count } else { len - count..len };
         match shape {
-            Shape::Flat => _ = reply.array(2 * count),
-            Shape::Pairs => _ = reply.array(count),
-            Shape::Inside => {}
+            PopFormat::Flat => _ = reply.array(2 * count),
+            PopFormat::Pairs => _ = reply.array(count),
+            PopFormat::Inside => {}
         }
         let members = set.iter(ranks.clone());
         let mut show = |(member, score)| show_popped(reply, member, score, shape);
@@ -162,9 +162,9 @@ fn show_popped(
     reply: &mut Reply<'_>,
     member: brisk_structures::listpack::Item<'_>,
     score: f64,
-    shape: Shape,
+    shape: PopFormat,
 ) {
-    if shape == Shape::Pairs {
+    if shape == PopFormat::Pairs {
         reply.array(2);
     }
     Show::Members.member(reply, member, score);

@@ -54,7 +54,7 @@ fn zrevrangebylex(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome>
 
 fn range(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>, form: &Form) -> Result<Outcome> {
     let key = args.key()?;
-    let wanted = Wanted::parse(args, form)?;
+    let wanted = Options::parse(args, form)?;
     let Some(set) = ctx.keys.open::<SortedSet>(&key)? else {
         return Ok(ctx.reply.array(0));
     };
@@ -64,7 +64,7 @@ fn range(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>, form: &Form) -> Result<Outc
 
 fn zrangestore(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
     let (target, source) = (args.key()?, args.key()?);
-    let wanted = Wanted::parse(args, &Form { stores: true, ..ZRANGE_FORM })?;
+    let wanted = Options::parse(args, &Form { stores: true, ..ZRANGE_FORM })?;
     let limits = ctx.keys.env().settings.limits;
     let set = ctx.keys.open::<SortedSet>(&source)?;
     let ranks = set.map_or(0..0, |set| wanted.ranks(set));
@@ -100,7 +100,7 @@ enum Bounds<'a> {
 }
 
 /// What is wanted of a set.
-struct Wanted<'a> {
+struct Options<'a> {
     bounds: Bounds<'a>,
     backward: bool,
     offset: i64,
@@ -109,8 +109,8 @@ struct Wanted<'a> {
     show: Show,
 }
 
-impl<'a> Wanted<'a> {
-    fn parse(args: &mut Args<'a>, form: &Form) -> Result<Wanted<'a>> {
+impl<'a> Options<'a> {
+    fn parse(args: &mut Args<'a>, form: &Form) -> Result<Options<'a>> {
         let (first, second) = (args.bytes()?, args.bytes()?);
         let (mut by, mut backward) = (form.by, form.backward);
         let mut show = Show::Members;
@@ -152,7 +152,7 @@ impl<'a> Wanted<'a> {
             By::Score => Bounds::Score(ScoreRange::parse(min, max)?),
             By::Lex => Bounds::Lex(LexRange::parse(min, max)?),
         };
-        Ok(Wanted { bounds, backward, offset, limit, show })
+        Ok(Options { bounds, backward, offset, limit, show })
     }
 
     /// The ranks, counted from the front.

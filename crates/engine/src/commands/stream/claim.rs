@@ -118,7 +118,7 @@ fn run(
         }
         let moved = before != stream.group(name).map(|group| group.last_id);
         let changes = claimed.len() as u64 + u64::from(created) + u64::from(moved);
-        Ok(Edit::silent((), changes).beside())
+        Ok(Edit::silent((), changes).metadata_only())
     })?;
     if created {
         announce_consumer(ctx.keys, key);

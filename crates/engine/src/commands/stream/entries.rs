@@ -40,7 +40,7 @@ pub(super) fn reply_entry(reply: &mut Reply<'_>, entry: &Entry<'_>) -> Outcome {
 
 /// The entries of a range to reply with.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Wanted {
+pub(super) struct EntryRange {
     pub(super) start: StreamId,
     pub(super) end: StreamId,
     /// `None`: all.
@@ -49,7 +49,11 @@ pub(super) struct Wanted {
 }
 
 /// Replies with the entries of a range; large replies are written as the client takes them.
-pub(super) fn reply_range(reply: &mut Reply<'_>, entries: &Entries, wanted: &Wanted) -> Outcome {
+pub(super) fn reply_range(
+    reply: &mut Reply<'_>,
+    entries: &Entries,
+    wanted: &EntryRange,
+) -> Outcome {
     reply_ranges(reply, vec![(Vec::new(), entries.clone(), *wanted)], |_, _| ())
 }
 
@@ -57,17 +61,17 @@ pub(super) fn reply_range(reply: &mut Reply<'_>, entries: &Entries, wanted: &Wan
 /// its key.
 pub(super) fn reply_ranges(
     reply: &mut Reply<'_>,
-    ranges: Vec<(Vec<u8>, Entries, Wanted)>,
+    ranges: Vec<(Vec<u8>, Entries, EntryRange)>,
     open: impl Fn(&mut Reply<'_>, &[u8]) + Send + 'static,
 ) -> Outcome {
-    let total = |(_, entries, wanted): &(Vec<u8>, Entries, Wanted)| {
+    let total = |(_, entries, wanted): &(Vec<u8>, Entries, EntryRange)| {
         let most = wanted.count.unwrap_or(usize::MAX);
         entries.count(wanted.start, wanted.end).min(most)
     };
     let streamed = ranges.iter().map(total).fold(0, usize::saturating_add) >= STREAMED_MIN;
     let mut ranges = ranges.into_iter();
     // The stream that is being written, and what is left of its range.
-    let mut current: Option<(Entries, Wanted, usize)> = None;
+    let mut current: Option<(Entries, EntryRange, usize)> = None;
     let mut write = move |reply: &mut Reply<'_>, budget: usize| {
         let end = reply.written().saturating_add(budget);
         while reply.written() < end {
@@ -97,11 +101,11 @@ pub(super) fn reply_ranges(
 fn write_some(
     reply: &mut Reply<'_>,
     entries: &Entries,
-    wanted: &Wanted,
+    wanted: &EntryRange,
     mut left: usize,
     budget: usize,
-) -> Option<(Wanted, usize)> {
-    let Wanted { start, end, reversed, .. } = *wanted;
+) -> Option<(EntryRange, usize)> {
+    let EntryRange { start, end, reversed, .. } = *wanted;
     let before = reply.written();
     let mut write = |entry: Entry<'_>| {
         reply_entry(reply, &entry);
@@ -111,9 +115,9 @@ fn write_some(
         }
         (reply.written() - before >= budget).then(|| {
             if reversed {
-                entry.id.prev().map(|end| (Wanted { end, ..*wanted }, left))
+                entry.id.prev().map(|end| (EntryRange { end, ..*wanted }, left))
             } else {
-                entry.id.next().map(|start| (Wanted { start, ..*wanted }, left))
+                entry.id.next().map(|start| (EntryRange { start, ..*wanted }, left))
             }
         })
     };

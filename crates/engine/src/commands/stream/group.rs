@@ -96,7 +96,7 @@ fn create(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
             let text = "BUSYGROUP Consumer Group name already exists";
             return Err(CommandError::text(text));
         }
-        Ok(Edit::new((), 1, "xgroup-create").beside())
+        Ok(Edit::new((), 1, "xgroup-create").metadata_only())
     })?;
     Ok(ctx.reply.ok())
 }
@@ -125,7 +125,7 @@ fn setid(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
         let start = Start::parse_or_edge(start)?.resolve(stream);
         let group = stream.group_mut(name).ok_or_else(|| no_group(&key, name))?;
         (group.last_id, group.entries_read) = (start, options.entries_read);
-        Ok(Edit::new((), 1, "xgroup-setid").beside())
+        Ok(Edit::new((), 1, "xgroup-setid").metadata_only())
     })?;
     Ok(ctx.reply.ok())
 }
@@ -135,7 +135,7 @@ fn destroy(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
     let name = args.bytes()?;
     let removed = change(ctx, &key, |stream| {
         let removed = stream.destroy_group(name);
-        Ok(Edit::new(removed, u64::from(removed), "xgroup-destroy").beside())
+        Ok(Edit::new(removed, u64::from(removed), "xgroup-destroy").metadata_only())
     })?;
     Ok(ctx.reply.integer(i64::from(removed)))
 }
@@ -147,7 +147,7 @@ fn createconsumer(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome>
     let created = change(ctx, &key, |stream| {
         let group = stream.group_mut(name).ok_or_else(|| no_group(&key, name))?;
         let created = group.create_consumer(consumer, now_ms);
-        Ok(Edit::new(created, u64::from(created), "xgroup-createconsumer").beside())
+        Ok(Edit::new(created, u64::from(created), "xgroup-createconsumer").metadata_only())
     })?;
     Ok(ctx.reply.integer(i64::from(created)))
 }
@@ -159,7 +159,7 @@ fn delconsumer(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
         let group = stream.group_mut(name).ok_or_else(|| no_group(&key, name))?;
         let pending = group.delete_consumer(consumer);
         let changes = u64::from(pending.is_some());
-        Ok(Edit::new(pending.unwrap_or(0), changes, "xgroup-delconsumer").beside())
+        Ok(Edit::new(pending.unwrap_or(0), changes, "xgroup-delconsumer").metadata_only())
     })?;
     Ok(ctx.reply.count(pending))
 }

@@ -7,7 +7,7 @@ pub(super) const INVALID: &str = "ERR Invalid stream ID specified as stream comm
 
 /// An ID as written; the number may be left out or be `*`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Written {
+pub(super) struct ParsedId {
     pub(super) ms: u64,
     pub(super) seq: Seq,
 }
@@ -29,7 +29,7 @@ fn invalid() -> CommandError {
 const LEN_MAX: usize = 127;
 
 /// Reads `ms`, `ms-seq` or `ms-*`.
-pub(super) fn parse_written(word: &[u8]) -> Result<Written> {
+pub(super) fn parse_written(word: &[u8]) -> Result<ParsedId> {
     if word.len() > LEN_MAX {
         return Err(invalid());
     }
@@ -43,12 +43,12 @@ pub(super) fn parse_written(word: &[u8]) -> Result<Written> {
         Some(at) if &word[at + 1..] == b"*" => (&word[..at], Seq::Auto),
         Some(at) => (&word[..at], Seq::Given(parse_u64(&word[at + 1..]).ok_or_else(invalid)?)),
     };
-    Ok(Written { ms: parse_u64(ms).ok_or_else(invalid)?, seq })
+    Ok(ParsedId { ms: parse_u64(ms).ok_or_else(invalid)?, seq })
 }
 
 /// Reads an ID; a missing number is `missing`.
 pub(super) fn parse(word: &[u8], missing: u64) -> Result<StreamId> {
-    let Written { ms, seq } = parse_written(word)?;
+    let ParsedId { ms, seq } = parse_written(word)?;
     match seq {
         Seq::Given(seq) => Ok(StreamId { ms, seq }),
         Seq::Missing => Ok(StreamId { ms, seq: missing }),

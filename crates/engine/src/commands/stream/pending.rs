@@ -31,7 +31,7 @@ fn xack(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
                 acknowledged += u64::from(group.acknowledge(id::parse(word, 0)?));
             }
         }
-        Ok(Edit::silent(acknowledged, acknowledged).beside())
+        Ok(Edit::silent(acknowledged, acknowledged).metadata_only())
     })?;
     Ok(ctx.reply.integer(acknowledged.unwrap_or(0) as i64))
 }

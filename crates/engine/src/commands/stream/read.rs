@@ -1,27 +1,27 @@
 //! XREAD, and what it shares with XREADGROUP: the list of streams, and waiting.
 
-use super::entries::{Wanted, reply_id, reply_ranges};
+use super::entries::{EntryRange, reply_id, reply_ranges};
 use super::id;
-use super::read_group::{Membership, read_as_consumer};
+use super::read_group::{GroupRead, read_as_consumer};
 use crate::base::error::{CommandError, Result};
 use crate::base::number::parse_i64;
 use crate::call::ctx::{Command, Ctx};
 use crate::command::args::Args;
 use crate::command::cursor::Cursor;
 use crate::command::{Arg, Begin, Find, Flags, Group, KeyFlags, KeySpec, Spec, Words};
-use crate::keyspace::{Key, Unserved};
+use crate::keyspace::{EmptyReply, Key};
 use crate::reply::{Outcome, Reply};
-use crate::types::Kind;
+use crate::types::ValueKind;
 use crate::types::stream::{Entries, Stream, StreamId};
 use brisk_resp::Protocol;
 use smallvec::SmallVec;
 use std::ops::Range;
 
 /// A call as given.
-pub(super) struct Call<'a> {
+pub(super) struct ReadOptions<'a> {
     pub(super) count: Option<usize>,
     block_ms: Option<u64>,
-    pub(super) group: Option<Membership<'a>>,
+    pub(super) group: Option<GroupRead<'a>>,
     /// Keys and IDs, in the order of the words.
     pub(super) streams: SmallVec<[(Key<'a>, &'a [u8]); 4]>,
     /// Where the first ID stands among the words.
@@ -30,7 +30,7 @@ pub(super) struct Call<'a> {
 
 /// What is read from a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum From {
+pub(super) enum ReadFrom {
     /// What is behind an ID.
     Behind(StreamId),
     /// What the group has not delivered yet.
@@ -75,7 +75,7 @@ fn xread(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
     announce(&mut ctx.reply, served.len());
     let count = call.count;
     let ranges = served.into_iter().map(|(entries, start, key)| {
-        let wanted = Wanted { start, end: StreamId::MAX, count, reversed: false };
+        let wanted = EntryRange { start, end: StreamId::MAX, count, reversed: false };
         (key.to_vec(), entries, wanted)
     });
     Ok(reply_ranges(&mut ctx.reply, ranges.collect(), open_stream))
@@ -114,7 +114,7 @@ pub(super) fn reply_deleted(reply: &mut Reply<'_>, id: StreamId) {
 pub(super) fn wait(
     ctx: &mut Ctx<'_, '_>,
     args: &Args<'_>,
-    call: &Call<'_>,
+    call: &ReadOptions<'_>,
     id: impl Fn(usize) -> Vec<u8>,
 ) -> Outcome {
     let Some(timeout_ms) = call.block_ms else { return ctx.reply.null_array() };
@@ -124,7 +124,7 @@ pub(super) fn wait(
     }
     let keys: Vec<Key<'_>> = call.streams.iter().map(|(key, _)| *key).collect();
     let group = call.group.as_ref().map(|member| member.group);
-    ctx.wait_in_group(&words, Kind::Stream, &keys, group, timeout_ms, Unserved::NullArray)
+    ctx.wait_in_group(&words, ValueKind::Stream, &keys, group, timeout_ms, EmptyReply::NullArray)
 }
 
 /// One option, with the arguments that belong to it.
@@ -191,9 +191,14 @@ fn streams_of_xreadgroup(argc: usize, word: Words<'_, '_>) -> Option<Range<usize
     find_streams(argc, word, true)
 }
 
-fn parse<'a>(args: &mut Args<'a>, in_group: bool) -> Result<Call<'a>> {
-    let mut call =
-        Call { count: None, block_ms: None, group: None, streams: SmallVec::new(), ids_at: 0 };
+fn parse<'a>(args: &mut Args<'a>, in_group: bool) -> Result<ReadOptions<'a>> {
+    let mut call = ReadOptions {
+        count: None,
+        block_ms: None,
+        group: None,
+        streams: SmallVec::new(),
+        ids_at: 0,
+    };
     let mut no_ack = false;
     let mut member = None;
     let mut words = args.cursor();
@@ -218,7 +223,7 @@ fn parse<'a>(args: &mut Args<'a>, in_group: bool) -> Result<Call<'a>> {
     if in_group {
         let missing = || CommandError::text("ERR Missing GROUP option for XREADGROUP");
         let (group, consumer) = member.ok_or_else(missing)?;
-        call.group = Some(Membership { group, consumer, no_ack });
+        call.group = Some(GroupRead { group, consumer, no_ack });
     }
     Ok(call)
 }

@@ -3,7 +3,7 @@
 use super::entries::reply_entry;
 use super::id;
 use super::quote;
-use super::read::{Call, From, announce, open_stream, reply_deleted, wait};
+use super::read::{ReadFrom, ReadOptions, announce, open_stream, reply_deleted, wait};
 use crate::base::error::{CommandError, Result};
 use crate::call::ctx::Ctx;
 use crate::command::args::Args;
@@ -16,7 +16,7 @@ use smallvec::SmallVec;
 
 /// Who reads.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Membership<'a> {
+pub(super) struct GroupRead<'a> {
     pub(super) group: &'a [u8],
     pub(super) consumer: &'a [u8],
     pub(super) no_ack: bool,
@@ -25,10 +25,10 @@ pub(super) struct Membership<'a> {
 pub(super) fn read_as_consumer(
     ctx: &mut Ctx<'_, '_>,
     args: &Args<'_>,
-    call: &Call<'_>,
+    call: &ReadOptions<'_>,
 ) -> Result<Outcome> {
     let Some(member) = call.group else { return Err(CommandError::Syntax) };
-    let mut plans: SmallVec<[(From, bool); 4]> = SmallVec::new();
+    let mut plans: SmallVec<[(ReadFrom, bool); 4]> = SmallVec::new();
     for (key, word) in &call.streams {
         plans.push(plan(ctx.keys, key, word, &member)?);
     }
@@ -44,8 +44,8 @@ pub(super) fn read_as_consumer(
     for ((key, _), (from, _)) in call.streams.iter().zip(&plans).filter(|(_, plan)| plan.1) {
         open_stream(&mut ctx.reply, key.bytes);
         match *from {
-            From::New => read_new(ctx, key, &member, call.count)?,
-            From::Behind(id) => read_pending(ctx, key, &member, id, call.count)?,
+            ReadFrom::New => read_new(ctx, key, &member, call.count)?,
+            ReadFrom::Behind(id) => read_pending(ctx, key, &member, id, call.count)?,
         }
     }
     Ok(Outcome::Replied)
@@ -56,8 +56,8 @@ fn plan(
     keys: &Keys<'_>,
     key: &Key<'_>,
     word: &[u8],
-    member: &Membership<'_>,
-) -> Result<(From, bool)> {
+    member: &GroupRead<'_>,
+) -> Result<(ReadFrom, bool)> {
     let stream = keys.open::<Stream>(key)?;
     let group = stream.and_then(|stream| Some((stream, stream.group(member.group)?)));
     let (stream, group) = group.ok_or_else(|| {
@@ -78,19 +78,19 @@ fn plan(
     };
     if id == StreamId::MAX {
         // Written out, the highest ID means `>` too.
-        let news = stream.last_id > group.last_id && has_behind(stream, group.last_id);
-        return Ok((From::New, news));
+        let news = stream.last_id > group.last_id && has_entries_after(stream, group.last_id);
+        return Ok((ReadFrom::New, news));
     }
     // One's own history is answered even if there is none.
-    Ok((From::Behind(id), true))
+    Ok((ReadFrom::Behind(id), true))
 }
 
-fn has_behind(stream: &Stream, id: StreamId) -> bool {
+fn has_entries_after(stream: &Stream, id: StreamId) -> bool {
     stream.entries().last().is_some_and(|last| last.id > id)
 }
 
 /// Makes the consumer if it is new, and notes that it was here.
-fn meet_consumer(keys: &mut Keys<'_>, key: &Key<'_>, member: &Membership<'_>) -> Result<()> {
+fn meet_consumer(keys: &mut Keys<'_>, key: &Key<'_>, member: &GroupRead<'_>) -> Result<()> {
     let now_ms = keys.now().0 as i64;
     let created = keys.update::<Stream, _>(key, |stream, _| {
         let Some(group) = stream.group_mut(member.group) else { return Ok(Edit::unchanged(false)) };
@@ -98,7 +98,7 @@ fn meet_consumer(keys: &mut Keys<'_>, key: &Key<'_>, member: &Membership<'_>) ->
         if let Some(consumer) = group.consumer_mut(member.consumer) {
             consumer.seen_ms = now_ms;
         }
-        Ok(Edit::new(created, u64::from(created), "xgroup-createconsumer").beside())
+        Ok(Edit::new(created, u64::from(created), "xgroup-createconsumer").metadata_only())
     })?;
     if created == Some(true) {
         keys.propagate(|| {
@@ -114,7 +114,7 @@ fn meet_consumer(keys: &mut Keys<'_>, key: &Key<'_>, member: &Membership<'_>) ->
 fn read_new(
     ctx: &mut Ctx<'_, '_>,
     key: &Key<'_>,
-    member: &Membership<'_>,
+    member: &GroupRead<'_>,
     count: Option<usize>,
 ) -> Result<()> {
     let now_ms = ctx.now().0 as i64;
@@ -141,7 +141,7 @@ fn read_new(
         if !member.no_ack {
             given.iter().for_each(|id| group.assign(*id, member.consumer, now_ms, 1));
         }
-        Ok(Edit::silent(Some((last_id, entries_read)), 1).beside())
+        Ok(Edit::silent(Some((last_id, entries_read)), 1).metadata_only())
     })?;
     let Some((last_id, entries_read)) = last.flatten() else { return Ok(()) };
     if !member.no_ack {
@@ -198,7 +198,7 @@ impl Claim<'_> {
 fn read_pending(
     ctx: &mut Ctx<'_, '_>,
     key: &Key<'_>,
-    member: &Membership<'_>,
+    member: &GroupRead<'_>,
     behind: StreamId,
     count: Option<usize>,
 ) -> Result<()> {
@@ -225,7 +225,7 @@ fn read_pending(
                 None => reply_deleted(reply, *id),
             }
         }
-        Ok(Edit::silent((), 1).beside())
+        Ok(Edit::silent((), 1).metadata_only())
     })?;
     Ok(())
 }

@@ -35,7 +35,7 @@ impl Trimming {
     }
 
     /// Makes the words of a command say exactly what an approximate trimming came to.
-    pub(super) fn make_exact(&self, words: &mut [Vec<u8>], now: Remains) {
+    pub(super) fn make_exact(&self, words: &mut [Vec<u8>], now: TrimResult) {
         words[self.threshold_at - 1] = b"=".to_vec();
         words[self.threshold_at] = match self.trim {
             Trim::MaxLen(_) => now.len.to_string().into_bytes(),
@@ -46,14 +46,14 @@ impl Trimming {
 
 /// What a trimmed stream has left.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Remains {
+pub(super) struct TrimResult {
     pub(super) len: usize,
     pub(super) first_id: StreamId,
 }
 
-impl Remains {
-    pub(super) fn of(stream: &Stream) -> Remains {
-        Remains { len: stream.len(), first_id: stream.first_id() }
+impl TrimResult {
+    pub(super) fn of(stream: &Stream) -> TrimResult {
+        TrimResult { len: stream.len(), first_id: stream.first_id() }
     }
 }
 
@@ -145,7 +145,7 @@ fn xtrim(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
     let trimming = required(options, ctx.keys.env().is_replay())?;
     let done = ctx.keys.update::<Stream, _>(&key, |stream, limits| {
         let removed = trimming.run(stream, limits);
-        Ok(Edit::new((removed, Remains::of(stream)), removed, "xtrim"))
+        Ok(Edit::new((removed, TrimResult::of(stream)), removed, "xtrim"))
     })?;
     let Some((removed, remains)) = done else { return Ok(ctx.reply.integer(0)) };
     if removed > 0 && trimming.approximate {

@@ -1,7 +1,7 @@
 //! GET, STRLEN, GETDEL, GETEX: a whole string is read; GETDEL also removes it, and GETEX may change
 //! how long it lives. Parts of strings are read in `range.rs`, several keys in `multi.rs`.
 
-use super::ttl::{Ttl, TtlWords};
+use super::ttl::{Ttl, TtlForm};
 use crate::base::error::Result;
 use crate::call::ctx::{Command, Ctx};
 use crate::command::args::Args;
@@ -36,7 +36,7 @@ fn getex(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
     let key = args.key()?;
     let mut ttl = Ttl::Unsaid;
     while let Some(word) = args.optional() {
-        ttl.read(TtlWords::Getex, word, args)?;
+        ttl.read(TtlForm::Getex, word, args)?;
     }
 
     let Some(value) = ctx.keys.open::<Str>(&key)? else {

@@ -1,7 +1,7 @@
 //! SET and its older relatives SETNX, SETEX, PSETEX and GETSET: one string is stored whole.
 //! Several keys at once are stored in `multi.rs`, parts of strings in `range.rs`.
 
-use super::ttl::{Ttl, TtlUnit, TtlWords};
+use super::ttl::{Ttl, TtlForm, TtlUnit};
 use crate::base::error::Result;
 use crate::call::ctx::{Command, Ctx};
 use crate::command::args::Args;
@@ -46,7 +46,7 @@ impl<'a> Options<'a> {
             } else if is("GET") {
                 options.get = true;
             } else {
-                options.ttl.read(TtlWords::Set, word, args)?;
+                options.ttl.read(TtlForm::Set, word, args)?;
             }
         }
         Ok(options)

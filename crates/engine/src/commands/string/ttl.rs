@@ -18,7 +18,7 @@ pub(super) enum Ttl<'a> {
 
 /// Which command reads the words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum TtlWords {
+pub(super) enum TtlForm {
     /// With KEEPTTL.
     Set,
     /// With PERSIST.
@@ -37,11 +37,11 @@ pub(super) enum TtlUnit {
 impl<'a> Ttl<'a> {
     /// Takes in `word`, which was just read, and the number behind it if it needs one. A syntax
     /// error if it is none of `words` or contradicts an earlier one; repeating is allowed.
-    pub(super) fn read(&mut self, words: TtlWords, word: &[u8], args: &mut Args<'a>) -> Result<()> {
+    pub(super) fn read(&mut self, words: TtlForm, word: &[u8], args: &mut Args<'a>) -> Result<()> {
         let is = |name: &str| word.eq_ignore_ascii_case(name.as_bytes());
-        let said = if words == TtlWords::Set && is("KEEPTTL") {
+        let said = if words == TtlForm::Set && is("KEEPTTL") {
             Ttl::Keep
-        } else if words == TtlWords::Getex && is("PERSIST") {
+        } else if words == TtlForm::Getex && is("PERSIST") {
             Ttl::Persist
         } else {
             let unit = TtlUnit::named(word).ok_or(CommandError::Syntax)?;

@@ -2,9 +2,9 @@
 
 use super::Cut;
 use super::output::Emitted;
-use super::progress::Progress;
+use super::progress::SlotProgress;
 use crate::env::Env;
-use crate::keyspace::{DbIndex, Entry, EntryRef, Key, Keyspace, Place, SlotGuard, SlotId};
+use crate::keyspace::{DbIndex, DbSlot, Entry, EntryRef, Key, Keyspace, SlotGuard, SlotId};
 use crate::types::Value;
 use brisk_structures::crc16::key_slot;
 use brisk_structures::entry::ValueRef;
@@ -90,9 +90,9 @@ impl Change<'_> {
     fn begin_slot(
         self,
         guard: &mut SlotGuard<'_>,
-        place: Place,
+        place: DbSlot,
         leaving: Option<&[u8]>,
-    ) -> Option<(std::sync::Arc<Cut>, Box<Progress>)> {
+    ) -> Option<(std::sync::Arc<Cut>, Box<SlotProgress>)> {
         let cuts = &self.keyspace.cuts;
         let Some(cut) = cuts.of(self.env) else {
             // The cut was written without this slot, which was empty, or was given up.
@@ -105,7 +105,7 @@ impl Change<'_> {
                 guard.set_stamp(cut.stamp);
                 return None;
             }
-            None => Progress::new(place.0, guard.table().len()),
+            None => SlotProgress::new(place.0, guard.table().len()),
         };
         if progress.emitted == 0 && progress.settled.is_empty() && is_small(guard) {
             guard.table().for_each(|entry| {
@@ -120,7 +120,7 @@ impl Change<'_> {
         Some((cut, progress))
     }
 
-    fn emit(self, progress: &mut Progress, entry: &EntryRef<'_>, how: Emitted) {
+    fn emit(self, progress: &mut SlotProgress, entry: &EntryRef<'_>, how: Emitted) {
         progress.emitted += 1;
         self.env.snapshot_output.borrow_mut().add(progress.origin, entry, self.env, how);
     }

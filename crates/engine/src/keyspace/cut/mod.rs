@@ -16,7 +16,7 @@
 //!
 //! A slot whose stamp is that of the keyspace owes nothing, which is the one comparison that
 //! changes pay for while no snapshot is taken. The first touch of a slot that owes counts its
-//! entries; from then on its [`Progress`] says how far a walker has come in the order of hashes,
+//! entries; from then on its [`SlotProgress`] says how far a walker has come in the order of hashes,
 //! and which keys behind that were touched before. Slots with few small entries are emitted whole
 //! at the first touch.
 //!
@@ -37,11 +37,11 @@ mod progress;
 mod walk;
 
 pub(super) use change::Change;
-pub(crate) use output::{Output, notes};
-use output::{Piece, Queue};
-use progress::{Detached, Progresses};
-use walk::Order;
-pub use walk::{CutWalker, Walked};
+pub(crate) use output::{CutBuffer, notes};
+use output::{CutQueue, Piece};
+use progress::{DetachedTable, SlotProgresses};
+use walk::WalkOrder;
+pub use walk::{CutWalker, WalkOutcome};
 
 use super::{DbIndex, Keyspace, SlotGuard};
 use crate::env::Env;
@@ -109,13 +109,13 @@ pub struct Cut {
     options: CutOptions,
     /// Keys and keys with a deadline of each database.
     sizes: Vec<(u64, u64)>,
-    progresses: Progresses,
+    progresses: SlotProgresses,
     /// Tables that were flushed before they were emitted.
-    detached: Mutex<Vec<Detached>>,
+    detached: Mutex<Vec<DetachedTable>>,
     detached_bytes: AtomicU64,
     /// Which slots walkers go to.
-    order: Mutex<Order>,
-    queue: Queue,
+    order: Mutex<WalkOrder>,
+    queue: CutQueue,
     /// Threads with entries that were emitted and are not in the queue.
     open_outputs: AtomicUsize,
     /// Keys that were put into the queue, and keys that the writer has written.
@@ -142,11 +142,11 @@ impl Keyspace {
             stamp,
             options,
             sizes,
-            progresses: Progresses::default(),
+            progresses: SlotProgresses::default(),
             detached: Mutex::default(),
             detached_bytes: AtomicU64::new(0),
             order: Mutex::default(),
-            queue: Queue::default(),
+            queue: CutQueue::default(),
             open_outputs: AtomicUsize::new(0),
             emitted: AtomicU64::new(0),
             written: AtomicU64::new(0),
@@ -197,7 +197,7 @@ impl Keyspace {
     pub(super) fn hand_over(
         &self,
         env: &Env,
-        place: super::Place,
+        place: super::DbSlot,
         guard: &mut SlotGuard<'_>,
     ) -> Option<super::Table> {
         let stamp = self.cuts.stamp();
@@ -209,7 +209,7 @@ impl Keyspace {
                 let table = guard.take_table();
                 let bytes = keys as u64 * (cut.options.dataset_bytes / cut.keys().max(1));
                 cut.detached_bytes.fetch_add(bytes, Ordering::Relaxed);
-                cut.detached.lock().even_poisoned().push(Detached { progress, table, bytes });
+                cut.detached.lock().even_poisoned().push(DetachedTable { progress, table, bytes });
                 return None;
             }
         }
@@ -344,7 +344,7 @@ impl Cut {
     }
 
     /// A slot has emitted all that it owed.
-    fn finish(&self, progress: &progress::Progress) {
+    fn finish(&self, progress: &progress::SlotProgress) {
         if progress.emitted != progress.count {
             self.give_up("internal error: a slot has not emitted what it held");
         }

@@ -49,12 +49,12 @@ pub(super) enum Emitted {
 /// What the writer gets: entries of one database.
 pub(super) enum Piece {
     Encoded { db: DbIndex, keys: u64, bytes: Vec<u8> },
-    Shared { db: DbIndex, key: Box<[u8]>, notes: Notes, value: Value, kept: Kept },
+    Shared { db: DbIndex, key: Box<[u8]>, notes: Notes, value: Value, kept: SharedBytes },
 }
 
 /// Memory of a shared value.
 #[derive(Clone, Copy)]
-pub(super) struct Kept {
+pub(super) struct SharedBytes {
     bytes: u64,
     /// The dataset has it no more: nothing is freed before it is written.
     is_last: bool,
@@ -74,15 +74,15 @@ impl Piece {
         }
     }
 
-    fn kept(&self) -> Option<Kept> {
+    fn kept(&self) -> Option<SharedBytes> {
         match self {
             Piece::Encoded { .. } => None,
             Piece::Shared { kept, .. } => Some(*kept),
         }
     }
 
-    pub(super) fn weight(&self) -> Weight {
-        Weight { bytes: self.bytes(), kept: self.kept() }
+    pub(super) fn weight(&self) -> PieceWeight {
+        PieceWeight { bytes: self.bytes(), kept: self.kept() }
     }
 
     fn keys(&self) -> u64 {
@@ -108,7 +108,7 @@ impl Piece {
 
 /// What waits for the writer.
 #[derive(Default)]
-pub(super) struct Queue {
+pub(super) struct CutQueue {
     pieces: Mutex<Vec<Piece>>,
     /// There are pieces, or there will be no more.
     changed: Condvar,
@@ -117,18 +117,18 @@ pub(super) struct Queue {
     /// Of their shared values, and of those among them that only the queue has.
     shared_bytes: AtomicU64,
     last_bytes: AtomicU64,
-    /// The most that [`Queue::bytes_kept`] has been.
+    /// The most that [`CutQueue::bytes_kept`] has been.
     peak: AtomicU64,
     closed: AtomicBool,
 }
 
 /// What is to be forgotten of a piece when it was written.
-pub(super) struct Weight {
+pub(super) struct PieceWeight {
     bytes: u64,
-    kept: Option<Kept>,
+    kept: Option<SharedBytes>,
 }
 
-impl Queue {
+impl CutQueue {
     fn put(&self, piece: Piece) {
         self.bytes.fetch_add(piece.bytes(), Ordering::Relaxed);
         if let Some(kept) = piece.kept() {
@@ -153,7 +153,7 @@ impl Queue {
     }
 
     /// The writer is done with a piece that weighed this much.
-    pub(super) fn forget(&self, weight: &Weight) {
+    pub(super) fn forget(&self, weight: &PieceWeight) {
         self.bytes.fetch_sub(weight.bytes, Ordering::Relaxed);
         if let Some(kept) = weight.kept {
             self.shared_bytes.fetch_sub(kept.bytes, Ordering::Relaxed);
@@ -200,28 +200,28 @@ impl Queue {
 }
 
 /// What a thread has encoded and not handed to the writer.
-pub(crate) struct Output {
+pub(crate) struct CutBuffer {
     cut: Option<Arc<Cut>>,
     db: DbIndex,
     keys: u64,
     encoder: Encoder<Vec<u8>>,
 }
 
-impl Default for Output {
-    fn default() -> Output {
+impl Default for CutBuffer {
+    fn default() -> CutBuffer {
         let encoder = Encoder::new(Vec::new());
-        Output { cut: None, db: DbIndex::default(), keys: 0, encoder }
+        CutBuffer { cut: None, db: DbIndex::default(), keys: 0, encoder }
     }
 }
 
-impl Output {
+impl CutBuffer {
     pub(super) fn cut(&self) -> Option<&Arc<Cut>> {
         self.cut.as_ref()
     }
 
     /// Emits for another cut, or none; what was encoded for the one before is of no use.
     pub(super) fn follow(&mut self, cut: Option<Arc<Cut>>) {
-        *self = Output { cut, ..Output::default() };
+        *self = CutBuffer { cut, ..CutBuffer::default() };
     }
 
     /// Bytes that are encoded.
@@ -233,7 +233,7 @@ impl Output {
     pub(super) fn add(&mut self, db: DbIndex, entry: &EntryRef<'_>, env: &Env, how: Emitted) {
         let notes = notes(entry, env);
         if let Some(value) = entry.object().filter(|value| is_large(value)) {
-            let kept = Kept { bytes: about_bytes(value), is_last: how == Emitted::Leaves };
+            let kept = SharedBytes { bytes: about_bytes(value), is_last: how == Emitted::Leaves };
             let (key, value) = (Box::from(entry.key()), value.clone());
             return self.put(Piece::Shared { db, key, notes, value, kept });
         }

@@ -1,6 +1,6 @@
 //! What is known of slots that have emitted a part of what they owe.
 
-use crate::keyspace::{DbIndex, Place, Table};
+use crate::keyspace::{DbIndex, DbSlot, Table};
 use brisk_structures::poison::EvenPoisoned;
 use brisk_structures::table::scan_position;
 use std::collections::{HashMap, HashSet};
@@ -15,9 +15,9 @@ const BYTES_PER_HASH: u64 = 16;
 
 /// Hashes of keys are spread already.
 #[derive(Default)]
-pub(super) struct AsIs(u64);
+pub(super) struct IdentityHasher(u64);
 
-impl Hasher for AsIs {
+impl Hasher for IdentityHasher {
     fn finish(&self) -> u64 {
         self.0
     }
@@ -35,7 +35,7 @@ impl Hasher for AsIs {
 }
 
 /// A slot, or its table, that has been touched since the cut.
-pub(super) struct Progress {
+pub(super) struct SlotProgress {
     /// The database at the cut.
     pub(super) origin: DbIndex,
     /// Keys at the cut, and those that were emitted.
@@ -46,12 +46,12 @@ pub(super) struct Progress {
     /// Keys at or behind the cursor that owe nothing: emitted before a change, or born after the
     /// cut. By their hashes: two keys of one slot with the same would show as a wrong
     /// number at the end.
-    pub(super) settled: HashSet<u64, BuildHasherDefault<AsIs>>,
+    pub(super) settled: HashSet<u64, BuildHasherDefault<IdentityHasher>>,
 }
 
-impl Progress {
-    pub(super) fn new(origin: DbIndex, count: usize) -> Box<Progress> {
-        Box::new(Progress { origin, count, emitted: 0, cursor: 0, settled: HashSet::default() })
+impl SlotProgress {
+    pub(super) fn new(origin: DbIndex, count: usize) -> Box<SlotProgress> {
+        Box::new(SlotProgress { origin, count, emitted: 0, cursor: 0, settled: HashSet::default() })
     }
 
     /// Whether a key owes its entry, if it has one. It does not from now on.
@@ -61,46 +61,49 @@ impl Progress {
 }
 
 /// A flushed slot's table that still owes entries.
-pub(super) struct Detached {
-    pub(super) progress: Box<Progress>,
+pub(super) struct DetachedTable {
+    pub(super) progress: Box<SlotProgress>,
     pub(super) table: Table,
     /// About what it takes.
     pub(super) bytes: u64,
 }
 
-type Shard = HashMap<Place, Box<Progress>>;
+type Shard = HashMap<DbSlot, Box<SlotProgress>>;
 
 /// All of them, by place. Who takes or puts one holds its slot.
-pub(super) struct Progresses {
+pub(super) struct SlotProgresses {
     shards: [Mutex<Shard>; SHARDS],
     /// Hashes in their sets, about.
     hashes: AtomicU64,
 }
 
-impl Default for Progresses {
-    fn default() -> Progresses {
-        Progresses { shards: std::array::from_fn(|_| Mutex::default()), hashes: AtomicU64::new(0) }
+impl Default for SlotProgresses {
+    fn default() -> SlotProgresses {
+        SlotProgresses {
+            shards: std::array::from_fn(|_| Mutex::default()),
+            hashes: AtomicU64::new(0),
+        }
     }
 }
 
-impl Progresses {
-    fn shard(&self, place: Place) -> &Mutex<Shard> {
+impl SlotProgresses {
+    fn shard(&self, place: DbSlot) -> &Mutex<Shard> {
         &self.shards[place.1.index() % SHARDS]
     }
 
     /// The progress of a slot that has some.
-    pub(super) fn take(&self, place: Place) -> Option<Box<Progress>> {
+    pub(super) fn take(&self, place: DbSlot) -> Option<Box<SlotProgress>> {
         let progress = self.shard(place).lock().even_poisoned().remove(&place)?;
         self.hashes.fetch_sub(progress.settled.len() as u64, Ordering::Relaxed);
         Some(progress)
     }
 
     /// The same, or that of a slot with `count` keys that is touched for the first time.
-    pub(super) fn take_or_begin(&self, place: Place, count: usize) -> Box<Progress> {
-        self.take(place).unwrap_or_else(|| Progress::new(place.0, count))
+    pub(super) fn take_or_begin(&self, place: DbSlot, count: usize) -> Box<SlotProgress> {
+        self.take(place).unwrap_or_else(|| SlotProgress::new(place.0, count))
     }
 
-    pub(super) fn put(&self, place: Place, progress: Box<Progress>) {
+    pub(super) fn put(&self, place: DbSlot, progress: Box<SlotProgress>) {
         self.hashes.fetch_add(progress.settled.len() as u64, Ordering::Relaxed);
         self.shard(place).lock().even_poisoned().insert(place, progress);
     }

@@ -1,11 +1,11 @@
 //! Snapshots taken while commands go on are loaded again, and must be the dataset of their moment.
 
-use super::{Cut, CutOptions, CutWalker, Walked};
+use super::{Cut, CutOptions, CutWalker, WalkOutcome};
 use crate::base::random::Random;
 use crate::dataset::digest::Digest;
 use crate::dataset::loader::load_file;
 use crate::dataset::snapshot::Duplicate;
-use crate::keyspace::expire::{Sweeper, Swept};
+use crate::keyspace::expire::{SweepOutcome, Sweeper};
 use crate::keyspace::{DbIndex, EntryRef, Keys, UnixMs};
 use crate::testing::Db;
 use brisk_persist::rdb::{RdbWriter, VERSION_FIELD_TTL};
@@ -68,7 +68,7 @@ impl Taken {
         let file = self.writer.join().expect("no panic").expect("a Vec takes everything");
         db.keyspace().end_cut(&self.cut);
         assert_eq!(self.cut.bytes(), 0);
-        assert_eq!(walker.walk(db.keyspace(), db.env(), || true), Walked::Nothing);
+        assert_eq!(walker.walk(db.keyspace(), db.env(), || true), WalkOutcome::Nothing);
         let loaded = Db::new();
         // Nothing has expired at the beginning of time.
         loaded.env().set_now(UnixMs(0));
@@ -145,7 +145,7 @@ impl Changes {
                 self.now += self.below(20);
                 db.at(self.now);
                 let (keyspace, env) = (db.keyspace(), db.env());
-                while self.sweeper.cycle(keyspace, env, || true) == Swept::Part {}
+                while self.sweeper.cycle(keyspace, env, || true) == SweepOutcome::Part {}
                 env.garbage.borrow_mut().clear();
             }
             _ => {
@@ -239,7 +239,7 @@ fn keys_that_were_not_emitted_make_the_snapshot_fail() {
     // What no command can do: an entry leaves its slot around the hook.
     let key = db.keyspace().hasher().key(b"{t}7");
     let mut guard = db.keyspace().database(DbIndex::FIRST).slot(key.slot).try_lock().expect("free");
-    drop(guard.put_aside(key.hash, key.bytes).expect("it was set"));
+    drop(guard.stash(key.hash, key.bytes).expect("it was set"));
     drop(guard);
     let mut walker = CutWalker::default();
     while !taken.cut.is_over() {

@@ -6,10 +6,10 @@
 //! are in the writer's queue, or some are missing.
 
 use super::output::Emitted;
-use super::progress::Progress;
+use super::progress::SlotProgress;
 use super::{Cut, QUEUE_BYTES_MAX};
 use crate::env::{Env, Garbage};
-use crate::keyspace::{DbNumber, EntryRef, Keyspace, Place};
+use crate::keyspace::{DbNumber, DbSlot, EntryRef, Keyspace};
 use crate::types::Value;
 use brisk_structures::poison::EvenPoisoned;
 use brisk_structures::table::{SCAN_END, TableRef};
@@ -22,7 +22,7 @@ const BITE_BYTES: usize = 16 << 10;
 
 /// What came of a turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Walked {
+pub enum WalkOutcome {
     /// There is more to do at once.
     Part,
     /// Others have to do something first: the writer, or who holds a slot.
@@ -33,7 +33,7 @@ pub enum Walked {
 
 /// Which slots are handed out.
 #[derive(Default)]
-pub(super) struct Order {
+pub(super) struct WalkOrder {
     next_db: u32,
     next_slot: usize,
     /// Handed out and not given back.
@@ -48,7 +48,7 @@ pub(super) struct Order {
 #[derive(Default)]
 pub struct CutWalker {
     cut: Option<Arc<Cut>>,
-    place: Option<Place>,
+    place: Option<DbSlot>,
 }
 
 impl CutWalker {
@@ -59,7 +59,7 @@ impl CutWalker {
         keyspace: &Keyspace,
         env: &Env,
         mut more: impl FnMut() -> bool,
-    ) -> Walked {
+    ) -> WalkOutcome {
         let active = keyspace.cuts.of(env);
         if let Some(cut) =
             self.cut.take_if(|own| active.as_ref().is_none_or(|cut| !Arc::ptr_eq(own, cut)))
@@ -67,32 +67,32 @@ impl CutWalker {
         {
             cut.order.lock().even_poisoned().out -= 1;
         }
-        let Some(cut) = active else { return Walked::Nothing };
+        let Some(cut) = active else { return WalkOutcome::Nothing };
         self.cut.get_or_insert_with(|| Arc::clone(&cut));
-        let mut walked = Walked::Part;
-        while walked == Walked::Part && more() {
+        let mut walked = WalkOutcome::Part;
+        while walked == WalkOutcome::Part && more() {
             walked = self.step(keyspace, env, &cut);
         }
         env.snapshot_output.borrow_mut().hand_in();
-        if walked == Walked::Waits && cut.is_incomplete() {
+        if walked == WalkOutcome::Waits && cut.is_incomplete() {
             cut.give_up("internal error: keys were not emitted");
         }
         walked
     }
 
-    fn step(&mut self, keyspace: &Keyspace, env: &Env, cut: &Cut) -> Walked {
+    fn step(&mut self, keyspace: &Keyspace, env: &Env, cut: &Cut) -> WalkOutcome {
         if cut.queue.bytes_held() > QUEUE_BYTES_MAX.min(cut.options.queue_bytes_max / 2) {
-            return Walked::Waits;
+            return WalkOutcome::Waits;
         }
         if step_detached(keyspace, env, cut) {
-            return Walked::Part;
+            return WalkOutcome::Part;
         }
         let Some(place) = self.place.or_else(|| cut.next_place(keyspace)) else {
-            return Walked::Waits;
+            return WalkOutcome::Waits;
         };
         self.place = Some(place);
         let Some(mut guard) = keyspace.database(place.0).slot(place.1).try_lock() else {
-            return Walked::Waits;
+            return WalkOutcome::Waits;
         };
         let mut met_owing = false;
         if guard.stamp() != cut.stamp {
@@ -103,7 +103,7 @@ impl CutWalker {
                 cut.finish(&progress);
             } else {
                 cut.progresses.put(place, progress);
-                return Walked::Part;
+                return WalkOutcome::Part;
             }
         }
         drop(guard);
@@ -111,13 +111,13 @@ impl CutWalker {
         let mut order = cut.order.lock().even_poisoned();
         order.out -= 1;
         order.met_owing |= met_owing;
-        Walked::Part
+        WalkOutcome::Part
     }
 }
 
 impl Cut {
     /// The next slot that is not empty; `None` at the end of a pass.
-    fn next_place(&self, keyspace: &Keyspace) -> Option<Place> {
+    fn next_place(&self, keyspace: &Keyspace) -> Option<DbSlot> {
         let mut order = self.order.lock().even_poisoned();
         if order.is_clean {
             return None;
@@ -135,7 +135,7 @@ impl Cut {
         // Who has one in hand may yet find that it owes.
         if order.out == 0 {
             order.is_clean = !order.met_owing && self.detached.lock().even_poisoned().is_empty();
-            *order = Order { is_clean: order.is_clean, ..Order::default() };
+            *order = WalkOrder { is_clean: order.is_clean, ..WalkOrder::default() };
         }
         None
     }
@@ -168,7 +168,7 @@ fn bite(
     keyspace: &Keyspace,
     env: &Env,
     cut: &Cut,
-    progress: &mut Progress,
+    progress: &mut SlotProgress,
     table: TableRef<'_, Value>,
 ) -> bool {
     let mut output = env.snapshot_output.borrow_mut();
@@ -176,7 +176,7 @@ fn bite(
     let (mut keys, mut bytes) = (0, 0);
     while keys < BITE_KEYS && bytes < BITE_BYTES {
         let before = output.len();
-        let Progress { origin, settled, emitted, .. } = progress;
+        let SlotProgress { origin, settled, emitted, .. } = progress;
         let next = table.scan(progress.cursor, |entry| {
             keys += 1;
             if settled.is_empty() || !settled.contains(&keyspace.hasher().hash(entry.key())) {

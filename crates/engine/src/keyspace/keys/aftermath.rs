@@ -2,7 +2,7 @@
 //! effects for replicas.
 
 use super::gone::notify;
-use super::{Held, Keys, lock_patiently};
+use super::{HeldSlots, Keys, lock_blocking};
 use crate::env::Env;
 use crate::env::effect::{EventClass, Hooks};
 use crate::keyspace::{DbIndex, Key, Keyspace, SlotGuard, SlotId, Ticket};
@@ -29,13 +29,13 @@ impl<'a> Keys<'a> {
         event: &'static str,
     ) {
         self.disturb(key);
-        self.changed_beside(key, changes, class, event);
+        self.changed_metadata(key, changes, class, event);
     }
 
     /// Like [`Keys::changed_by`] for a change that leaves what the key holds as it was, so that who
     /// watches the key need not know: consumer groups of a stream.
     #[inline]
-    pub(in crate::keyspace) fn changed_beside(
+    pub(in crate::keyspace) fn changed_metadata(
         &mut self,
         key: &Key<'_>,
         changes: u64,
@@ -72,7 +72,7 @@ impl<'a> Keys<'a> {
         if self.env.hooks.get().contains(Hooks::PROPAGATE) {
             let mut aftermath = self.env.aftermath.borrow_mut();
             aftermath.replaced = true;
-            if !aftermath.is_told_by(&self.keyspace.journal) {
+            if !aftermath.is_covered_by_relay(&self.keyspace.journal) {
                 aftermath.effects.push(self.db, words().iter().map(Vec::as_slice));
             }
         }
@@ -117,15 +117,15 @@ impl<'a> Keys<'a> {
         if self.dirty == 0 && !replaced && !self.expired_any {
             return None;
         }
-        if self.dirty > 0 && !replaced && !aftermath.is_told_by(&self.keyspace.journal) {
+        if self.dirty > 0 && !replaced && !aftermath.is_covered_by_relay(&self.keyspace.journal) {
             aftermath.effects.push(self.db, words);
         }
         if aftermath.is_unit() {
             let places = &mut aftermath.slots;
             match &self.held {
-                Held::None => {}
-                Held::One(place, _) => places.push(*place),
-                Held::Many(guards) => places.extend(guards.iter().map(|(place, _)| *place)),
+                HeldSlots::None => {}
+                HeldSlots::One(place, _) => places.push(*place),
+                HeldSlots::Many(guards) => places.extend(guards.iter().map(|(place, _)| *place)),
             }
             return None;
         }
@@ -138,7 +138,7 @@ impl<'a> Keys<'a> {
         drop(aftermath);
         self.each_held(|guard| guard.meta_mut().last_write = ticket);
         for (db, slot) in slots.into_iter().filter(|place| self.held.at(*place).is_none()) {
-            lock_patiently(self.keyspace.database(db), slot).meta_mut().last_write = ticket;
+            lock_blocking(self.keyspace.database(db), slot).meta_mut().last_write = ticket;
         }
         Some(ticket)
     }
@@ -152,9 +152,9 @@ impl<'a> Keys<'a> {
         }
         let last = |guard: &SlotGuard<'_>| guard.meta().last_write;
         self.env.note_shown(match &self.held {
-            Held::None => self.keyspace.journal().end(),
-            Held::One(_, guard) => last(guard),
-            Held::Many(guards) => {
+            HeldSlots::None => self.keyspace.journal().end(),
+            HeldSlots::One(_, guard) => last(guard),
+            HeldSlots::Many(guards) => {
                 guards.iter().map(|(_, guard)| last(guard)).max().unwrap_or_default()
             }
         });
@@ -171,7 +171,7 @@ impl<'a> Keys<'a> {
 impl Keyspace {
     /// Propagates a command that changes no key, such as PUBLISH: as part of the transaction that
     /// is running, or as one of its own.
-    pub fn propagate_beside(&self, env: &Env, db: DbIndex, words: &[&[u8]]) {
+    pub fn propagate_without_keys(&self, env: &Env, db: DbIndex, words: &[&[u8]]) {
         if !env.hooks.get().contains(Hooks::PROPAGATE) {
             return;
         }

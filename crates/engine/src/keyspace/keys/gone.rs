@@ -4,8 +4,8 @@ use crate::env::effect::{Event, EventClass, Hooks};
 use crate::env::{Env, Garbage};
 use crate::keyspace::cut::Change;
 use crate::keyspace::marks::{CONCERNED, FIELDS_EXPIRE};
-use crate::keyspace::{DbIndex, Entry, Key, Keyspace, Place, SlotGuard, SlotId, StoredMut};
-use crate::types::{Kind, Value};
+use crate::keyspace::{DbIndex, DbSlot, Entry, Key, Keyspace, SlotGuard, SlotId, StoredMut};
+use crate::types::{Value, ValueKind};
 use brisk_structures::chunked::ChunkedBytes;
 use brisk_structures::crc16::key_slot;
 
@@ -44,7 +44,7 @@ pub(in crate::keyspace) fn detach(
 pub(in crate::keyspace) fn seal_slot(
     keyspace: &Keyspace,
     env: &Env,
-    place: Place,
+    place: DbSlot,
     guard: &mut SlotGuard<'_>,
 ) {
     if !env.hooks.get().contains(Hooks::PROPAGATE) {
@@ -60,7 +60,7 @@ pub(in crate::keyspace) fn seal_slot(
 
 /// Who waits in a group of a stream must hear that it is gone.
 pub(in crate::keyspace) fn note_gone(env: &Env, db: DbIndex, entry: &Entry) {
-    if crate::types::kind_of(entry) == Kind::Stream {
+    if crate::types::kind_of(entry) == ValueKind::Stream {
         env.note_ready(db, entry.key());
     }
 }

@@ -1,6 +1,6 @@
 //! The slots that a command holds.
 
-use crate::keyspace::{Place, SLOTS, SlotGuard};
+use crate::keyspace::{DbSlot, SLOTS, SlotGuard};
 use smallvec::SmallVec;
 
 /// From so many on, slots that come one by one are not kept in order any more: to make room among
@@ -8,13 +8,13 @@ use smallvec::SmallVec;
 const SORTED_MAX: usize = 64;
 
 /// The slots a command holds.
-pub(super) enum Held<'a> {
+pub(super) enum HeldSlots<'a> {
     None,
-    One(Place, SlotGuard<'a>),
+    One(DbSlot, SlotGuard<'a>),
     Many(Guards<'a>),
 }
 
-pub(super) type GuardList<'a> = SmallVec<[(Place, SlotGuard<'a>); 4]>;
+pub(super) type GuardList<'a> = SmallVec<[(DbSlot, SlotGuard<'a>); 4]>;
 
 /// Several slots, none twice.
 #[derive(Default)]
@@ -26,22 +26,22 @@ pub(super) struct Guards<'a> {
     index: Option<Box<[u16; SLOTS]>>,
 }
 
-impl<'a> Held<'a> {
+impl<'a> HeldSlots<'a> {
     #[inline]
-    pub(super) fn at(&self, place: Place) -> Option<&SlotGuard<'a>> {
+    pub(super) fn at(&self, place: DbSlot) -> Option<&SlotGuard<'a>> {
         match self {
-            Held::One(held, guard) if *held == place => Some(guard),
-            Held::None | Held::One(..) => None,
-            Held::Many(guards) => Some(&guards.list[guards.position(place)?].1),
+            HeldSlots::One(held, guard) if *held == place => Some(guard),
+            HeldSlots::None | HeldSlots::One(..) => None,
+            HeldSlots::Many(guards) => Some(&guards.list[guards.position(place)?].1),
         }
     }
 
     #[inline]
-    pub(super) fn at_mut(&mut self, place: Place) -> Option<&mut SlotGuard<'a>> {
+    pub(super) fn at_mut(&mut self, place: DbSlot) -> Option<&mut SlotGuard<'a>> {
         match self {
-            Held::One(held, guard) if *held == place => Some(guard),
-            Held::None | Held::One(..) => None,
-            Held::Many(guards) => {
+            HeldSlots::One(held, guard) if *held == place => Some(guard),
+            HeldSlots::None | HeldSlots::One(..) => None,
+            HeldSlots::Many(guards) => {
                 let at = guards.position(place)?;
                 Some(&mut guards.list[at].1)
             }
@@ -49,14 +49,14 @@ impl<'a> Held<'a> {
     }
 
     /// Adds a slot that is not there yet.
-    pub(super) fn add(&mut self, place: Place, guard: SlotGuard<'a>) {
-        let mut guards = match std::mem::replace(self, Held::None) {
-            Held::None => Guards::default(),
-            Held::One(place, guard) => Guards::in_order(SmallVec::from_iter([(place, guard)])),
-            Held::Many(guards) => guards,
+    pub(super) fn add(&mut self, place: DbSlot, guard: SlotGuard<'a>) {
+        let mut guards = match std::mem::replace(self, HeldSlots::None) {
+            HeldSlots::None => Guards::default(),
+            HeldSlots::One(place, guard) => Guards::in_order(SmallVec::from_iter([(place, guard)])),
+            HeldSlots::Many(guards) => guards,
         };
         guards.add(place, guard);
-        *self = Held::Many(guards);
+        *self = HeldSlots::Many(guards);
     }
 }
 
@@ -69,7 +69,7 @@ impl<'a> Guards<'a> {
 
     // Not within its callers, most of whom hold one slot.
     #[inline(never)]
-    fn position(&self, place: Place) -> Option<usize> {
+    fn position(&self, place: DbSlot) -> Option<usize> {
         match &self.index {
             None => self.list.binary_search_by_key(&place, |(held, _)| *held).ok(),
             Some(index) => {
@@ -80,7 +80,7 @@ impl<'a> Guards<'a> {
     }
 
     /// O(1) for most of many, O(slots) for those of several databases.
-    fn add(&mut self, place: Place, guard: SlotGuard<'a>) {
+    fn add(&mut self, place: DbSlot, guard: SlotGuard<'a>) {
         let all_of = |db| self.list.iter().all(|(held, _)| held.0 == db);
         match &mut self.index {
             None if self.list.len() == SORTED_MAX && all_of(place.0) => {
@@ -106,18 +106,18 @@ impl<'a> Guards<'a> {
         self.list.push((place, guard));
     }
 
-    pub(super) fn iter(&self) -> impl Iterator<Item = &(Place, SlotGuard<'a>)> {
+    pub(super) fn iter(&self) -> impl Iterator<Item = &(DbSlot, SlotGuard<'a>)> {
         self.list.iter()
     }
 
-    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut (Place, SlotGuard<'a>)> {
+    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut (DbSlot, SlotGuard<'a>)> {
         self.list.iter_mut()
     }
 }
 
 impl<'a> IntoIterator for Guards<'a> {
-    type Item = (Place, SlotGuard<'a>);
-    type IntoIter = smallvec::IntoIter<[(Place, SlotGuard<'a>); 4]>;
+    type Item = (DbSlot, SlotGuard<'a>);
+    type IntoIter = smallvec::IntoIter<[(DbSlot, SlotGuard<'a>); 4]>;
 
     fn into_iter(self) -> Self::IntoIter {
         self.list.into_iter()
@@ -132,7 +132,7 @@ mod tests {
     const FIRST: DbIndex = DbIndex::FIRST;
     const OTHER: DbIndex = DbIndex::of(1);
 
-    fn add<'a>(held: &mut Held<'a>, keyspace: &'a Keyspace, place: Place) {
+    fn add<'a>(held: &mut HeldSlots<'a>, keyspace: &'a Keyspace, place: DbSlot) {
         assert!(held.at(place).is_none() && held.at_mut(place).is_none());
         let guard = keyspace.database(place.0).slot(place.1).lock_spin(1);
         held.add(place, guard.expect("nobody holds it"));
@@ -143,7 +143,7 @@ mod tests {
     #[test]
     fn each_slot_is_found_however_many_are_held() {
         let keyspace = Keyspace::new(2, KeyHasher::seeded(1, 2));
-        let mut held = Held::None;
+        let mut held = HeldSlots::None;
         let slot = |number: u16| SlotId::new(number.wrapping_mul(7919) % SLOTS as u16);
         let mut places = Vec::new();
         for number in 0..3 * SORTED_MAX as u16 {

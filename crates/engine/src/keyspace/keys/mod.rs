@@ -12,7 +12,7 @@ use super::entry::{EntryMut, EntryRef};
 use super::evict::{initial_clock, touch};
 use super::fields;
 use super::marks::{CONCERNED, FIELDS_EXPIRE, OCCUPIED, WAITED_FOR, WATCHED};
-use super::{DbIndex, Entry, Key, Keyspace, Place, SlotGuard, SlotId, Stored, StoredMut, UnixMs};
+use super::{DbIndex, DbSlot, Entry, Key, Keyspace, SlotGuard, SlotId, Stored, StoredMut, UnixMs};
 use crate::base::error::{CommandError, Result};
 use crate::call::ctx::full_name;
 use crate::command::Spec;
@@ -35,11 +35,11 @@ pub(super) use gone::{
     after_eviction, after_expiry, copy_entry, detach, free_value, note_gone, notify, seal_slot,
 };
 pub(crate) use gone::{discard, discard_value};
-use held::{GuardList, Guards, Held};
-pub(crate) use locks::Locks;
+use held::{GuardList, Guards, HeldSlots};
+pub(crate) use locks::HeldLocks;
 use locks::distinct;
-pub use patience::{giving_way, while_waiting};
-pub(crate) use patience::{have_patience, lock_patiently, must_give_way};
+pub(crate) use patience::{back_off, lock_blocking, must_postpone_writes};
+pub use patience::{on_slot_wait, postpone_writes_while};
 
 /// How often a held lock is looked at again before the command is put off: a few microseconds,
 /// longer than most commands hold a slot.
@@ -58,7 +58,7 @@ pub struct Keys<'a> {
     keyspace: &'a Keyspace,
     env: &'a Env,
     db: DbIndex,
-    held: Held<'a>,
+    held: HeldSlots<'a>,
     dirty: u64,
     /// Expired keys were removed on the way, which is propagated whatever the command does.
     pub(super) expired_any: bool,
@@ -95,7 +95,7 @@ impl<'a> Keys<'a> {
             [key] => {
                 let slot = self.keyspace.database(self.db).slot(key.slot);
                 let guard = slot.lock_spin(SPIN_ROUNDS).ok_or(CommandError::SlotBusy)?;
-                self.held = Held::One((self.db, key.slot), guard);
+                self.held = HeldSlots::One((self.db, key.slot), guard);
             }
             many => {
                 let db = self.db;
@@ -112,7 +112,7 @@ impl<'a> Keys<'a> {
             keyspace,
             env,
             db,
-            held: Held::None,
+            held: HeldSlots::None,
             dirty: 0,
             expired_any: false,
             hides: false,
@@ -122,7 +122,7 @@ impl<'a> Keys<'a> {
     }
 
     /// Locks the slots of `prepared` and `more` in database `db`, however long others hold them.
-    pub(crate) fn hold_patiently(
+    pub(crate) fn hold_blocking(
         keyspace: &'a Keyspace,
         env: &'a Env,
         db: DbIndex,
@@ -140,11 +140,11 @@ impl<'a> Keys<'a> {
             if held.is_ok() {
                 return keys;
             }
-            have_patience();
+            back_off();
         }
     }
 
-    fn lock_many(&mut self, wanted: impl Iterator<Item = Place>) -> Result<()> {
+    fn lock_many(&mut self, wanted: impl Iterator<Item = DbSlot>) -> Result<()> {
         let places = distinct(wanted);
         let mut guards = GuardList::with_capacity(places.len());
         for place in places {
@@ -152,7 +152,7 @@ impl<'a> Keys<'a> {
             let guard = slot.lock_spin(SPIN_ROUNDS).ok_or(CommandError::SlotBusy)?;
             guards.push((place, guard));
         }
-        self.held = Held::Many(Guards::in_order(guards));
+        self.held = HeldSlots::Many(Guards::in_order(guards));
         Ok(())
     }
 
@@ -174,10 +174,10 @@ impl<'a> Keys<'a> {
     }
 
     /// The same, however long another thread holds the slot. The command holds no other.
-    pub fn lock_also_patiently(&mut self, db: DbIndex, key: &Key<'_>) {
+    pub fn lock_also_blocking(&mut self, db: DbIndex, key: &Key<'_>) {
         self.assert_holds_nothing();
         while self.lock_also(db, key).is_err() {
-            have_patience();
+            back_off();
         }
     }
 
@@ -212,7 +212,7 @@ impl<'a> Keys<'a> {
     /// For walks that lock slots one by one: they would wait for ever for one that is held here.
     #[inline]
     pub(super) fn assert_holds_nothing(&self) {
-        assert!(matches!(self.held, Held::None), "a walk over slots while one is held");
+        assert!(matches!(self.held, HeldSlots::None), "a walk over slots while one is held");
     }
 
     /// The slot, if it is held. If not, that is recorded.
@@ -496,7 +496,7 @@ impl<'a> Keys<'a> {
             meta.note(deadline);
             tally.with_deadline.add(1);
             tally.deadlines_ms.add(deadline.0 as i64);
-            self.note_own_deadline(key);
+            self.note_replica_expire(key);
         }
         let Some(guard) = self.guard_mut(key.slot) else { return discard(env, entry) };
         match expected {
@@ -512,9 +512,9 @@ impl<'a> Keys<'a> {
 
     pub(super) fn each_held(&mut self, mut change: impl FnMut(&mut SlotGuard<'a>)) {
         match &mut self.held {
-            Held::None => {}
-            Held::One(_, guard) => change(guard),
-            Held::Many(guards) => guards.iter_mut().for_each(|(_, guard)| change(guard)),
+            HeldSlots::None => {}
+            HeldSlots::One(_, guard) => change(guard),
+            HeldSlots::Many(guards) => guards.iter_mut().for_each(|(_, guard)| change(guard)),
         }
     }
 
@@ -522,9 +522,9 @@ impl<'a> Keys<'a> {
     #[inline]
     pub(super) fn any_mark(&self, bit: u8) -> bool {
         match &self.held {
-            Held::None => false,
-            Held::One(_, guard) => guard.marks() & bit != 0,
-            Held::Many(guards) => guards.iter().any(|(_, guard)| guard.marks() & bit != 0),
+            HeldSlots::None => false,
+            HeldSlots::One(_, guard) => guard.marks() & bit != 0,
+            HeldSlots::Many(guards) => guards.iter().any(|(_, guard)| guard.marks() & bit != 0),
         }
     }
 
@@ -545,8 +545,10 @@ impl<'a> Keys<'a> {
     #[inline]
     fn disturb(&self, key: &Key<'_>) {
         let marks = match &self.held {
-            Held::One(_, guard) => guard.marks(),
-            Held::None | Held::Many(_) => self.guard(key.slot).map_or(0, SlotGuard::marks),
+            HeldSlots::One(_, guard) => guard.marks(),
+            HeldSlots::None | HeldSlots::Many(_) => {
+                self.guard(key.slot).map_or(0, SlotGuard::marks)
+            }
         };
         if marks & CONCERNED != 0 {
             self.notify_concerned(key, marks);
@@ -666,7 +668,7 @@ impl<'a> Keys<'a> {
             meta.note(at);
             tally.with_deadline.add(1);
             tally.deadlines_ms.add(at.0 as i64);
-            self.note_own_deadline(key);
+            self.note_replica_expire(key);
         } else if meta.with_deadline == 0 && !fields_expire {
             meta.no_deadlines();
         }
@@ -675,11 +677,11 @@ impl<'a> Keys<'a> {
 
     /// At a replica only the primary says what has expired, but of what clients have changed there.
     #[inline]
-    fn note_own_deadline(&self, key: &Key<'_>) {
+    fn note_replica_expire(&self, key: &Key<'_>) {
         if self.env.keeps_expired.get() {
             match self.env.is_replay() {
-                true => self.keyspace.forget_own_deadline(self.db, key),
-                false => self.keyspace.note_own_deadline(self.db, key),
+                true => self.keyspace.forget_replica_expire(self.db, key),
+                false => self.keyspace.note_replica_expire(self.db, key),
             }
         }
     }
@@ -695,9 +697,9 @@ impl<'a> Keys<'a> {
     ) -> bool {
         let now = self.env.horizon();
         let due = match &self.held {
-            Held::None => false,
-            Held::One(_, guard) => guard.meta().earliest <= now,
-            Held::Many(guards) => guards.iter().any(|(_, guard)| guard.meta().earliest <= now),
+            HeldSlots::None => false,
+            HeldSlots::One(_, guard) => guard.meta().earliest <= now,
+            HeldSlots::Many(guards) => guards.iter().any(|(_, guard)| guard.meta().earliest <= now),
         };
         let limit = if in_slices { fields::FIELDS_PER_SLICE } else { usize::MAX };
         let mut keys = keys;

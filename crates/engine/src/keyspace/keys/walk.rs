@@ -2,7 +2,7 @@
 
 use super::Keys;
 use super::gone::{after_expiry, detach, seal_slot};
-use super::patience::{lock_patiently, must_give_way};
+use super::patience::{lock_blocking, must_postpone_writes};
 use crate::env::Garbage;
 use crate::keyspace::entry::EntryRef;
 use crate::keyspace::fields;
@@ -22,7 +22,7 @@ impl<'a> Keys<'a> {
         self.assert_holds_nothing();
         let Some(database) = self.keyspace.database_if_used(db) else { return };
         for slot in database.occupied_from(0) {
-            let mut guard = lock_patiently(database, slot);
+            let mut guard = lock_blocking(database, slot);
             if visit(slot, &mut guard).is_break() {
                 return;
             }
@@ -60,7 +60,7 @@ impl<'a> Keys<'a> {
     pub fn is_alive(&self, key: &Key<'_>) -> bool {
         self.assert_holds_nothing();
         let Some(database) = self.keyspace.database_if_used(self.db) else { return false };
-        let guard = lock_patiently(database, key.slot);
+        let guard = lock_blocking(database, key.slot);
         let alive =
             |entry: Stored<'_>| entry.deadline().is_none_or(|at| UnixMs(at) > self.env.horizon());
         guard.table().find(key.hash, key.bytes).is_some_and(alive)
@@ -70,7 +70,7 @@ impl<'a> Keys<'a> {
     pub(crate) fn has_expired(&self, key: &Key<'_>) -> bool {
         self.assert_holds_nothing();
         let Some(database) = self.keyspace.database_if_used(self.db) else { return false };
-        let guard = lock_patiently(database, key.slot);
+        let guard = lock_blocking(database, key.slot);
         let due =
             |entry: Stored<'_>| entry.deadline().is_some_and(|at| UnixMs(at) <= self.env.horizon());
         guard.meta().earliest <= self.env.horizon()
@@ -116,7 +116,7 @@ impl<'a> Keys<'a> {
                     let slot = id.index() as u64;
                     return (slot << POSITION_BITS | u64::from(position), removed);
                 }
-                let mut guard = lock_patiently(database, id);
+                let mut guard = lock_blocking(database, id);
                 position = guard.table().scan(position, |entry| {
                     seen += 1;
                     let alive = entry.deadline().is_none_or(|at| UnixMs(at) > now);
@@ -127,7 +127,7 @@ impl<'a> Keys<'a> {
                         gone.push(entry.key().to_vec());
                     }
                 });
-                if !gone.is_empty() && must_give_way() {
+                if !gone.is_empty() && must_postpone_writes() {
                     gone.clear();
                 }
                 for key in gone.drain(..) {
@@ -152,7 +152,7 @@ impl<'a> Keys<'a> {
         let Some(database) = self.keyspace.database_if_used(db) else { return 0 };
         let was = self.keyspace.totals_of(db);
         for id in database.occupied_from(0) {
-            let mut guard = lock_patiently(database, id);
+            let mut guard = lock_blocking(database, id);
             if guard.marks() & WATCHED != 0 {
                 self.keyspace.break_watches_of_all((db, id), self.env.horizon(), &guard, None);
             }
@@ -188,8 +188,8 @@ impl<'a> Keys<'a> {
         places.sort_unstable();
         places.dedup();
         for id in places {
-            let mut here = lock_patiently(first, id);
-            let mut there = lock_patiently(second, id);
+            let mut here = lock_blocking(first, id);
+            let mut there = lock_blocking(second, id);
             for (db, before, after) in [(a, &here, &there), (b, &there, &here)] {
                 let place = (db, id);
                 self.keyspace.note_other_contents(place, before);
@@ -245,8 +245,8 @@ impl Keys<'_> {
             places.sort_unstable();
             places.dedup();
             for id in places {
-                let mut here = lock_patiently(ours, id);
-                let mut there = lock_patiently(theirs, id);
+                let mut here = lock_blocking(ours, id);
+                let mut there = lock_blocking(theirs, id);
                 self.keyspace.note_other_contents((db, id), &here);
                 if here.marks() & WATCHED != 0 {
                     let horizon = self.env.horizon();
@@ -285,7 +285,7 @@ impl Keyspace {
         for id in database.occupied_from(0) {
             let mut position = 0;
             while !database.slot(id).is_empty() {
-                let guard = lock_patiently(database, id);
+                let guard = lock_blocking(database, id);
                 position = guard.table().scan(position, |entry| {
                     if entry.deadline().is_none_or(|at| UnixMs(at) > now) {
                         visit(EntryRef(entry));

@@ -1,14 +1,14 @@
 //! The expiry cycle finds everything that is due, whatever happens while it walks.
 
 use super::*;
-use crate::keyspace::expire::{Sweeper, Swept};
+use crate::keyspace::expire::{SweepOutcome, Sweeper};
 
 /// Longer than a slot rests between two walks.
 const REST_MS: u64 = 1000;
 
 fn sweep_all(world: &World, sweepers: &mut [Sweeper]) {
     for sweeper in sweepers {
-        while sweeper.cycle(&world.keyspace, &world.env, || true) != Swept::All {}
+        while sweeper.cycle(&world.keyspace, &world.env, || true) != SweepOutcome::All {}
     }
 }
 
@@ -57,7 +57,7 @@ fn a_cycle_looks_at_the_time_after_each_step_of_a_walk() {
     world.env.set_now(UnixMs(2000));
     let mut sweeper = Sweeper::new(0, 1);
     let mut cycles = 1;
-    while sweeper.cycle(&world.keyspace, &world.env, || false) == Swept::Part {
+    while sweeper.cycle(&world.keyspace, &world.env, || false) == SweepOutcome::Part {
         cycles += 1;
     }
     assert!(cycles > 150, "only {cycles} cycles for 200 keys, most of them in slots of their own");
@@ -92,7 +92,7 @@ fn half_walked(world: &World) -> Sweeper {
 }
 
 fn finish(world: &World, sweeper: &mut Sweeper) {
-    while sweeper.cycle(&world.keyspace, &world.env, || true) != Swept::All {}
+    while sweeper.cycle(&world.keyspace, &world.env, || true) != SweepOutcome::All {}
     world.keyspace.check();
 }
 

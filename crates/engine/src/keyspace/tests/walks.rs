@@ -1,7 +1,7 @@
 //! SCAN's promise, and the fairness of RANDOMKEY.
 
 use super::*;
-use crate::keyspace::keys::lock_patiently;
+use crate::keyspace::keys::lock_blocking;
 use crate::testing::Db;
 use std::collections::HashMap;
 
@@ -159,7 +159,7 @@ fn tickets(db: &Db, index: u32) -> Vec<u64> {
     let database = db.keyspace().database(DbIndex::of(index));
     let slots = (0..SLOTS as u16).map(SlotId::new);
     let mut tickets: Vec<u64> =
-        slots.map(|slot| lock_patiently(database, slot).meta().last_write.0).collect();
+        slots.map(|slot| lock_blocking(database, slot).meta().last_write.0).collect();
     tickets.retain(|ticket| *ticket > 0);
     tickets.sort_unstable();
     tickets

@@ -17,11 +17,11 @@
 
 mod table;
 
-use self::table::{Mark, Table, Tracked};
+use self::table::{IndexTag, Tracked, TrackingTable};
 use super::marks::TRACKED;
-use super::{Key, Keys, Keyspace, SLOTS, SlotId, lock_patiently};
+use super::{Key, Keys, Keyspace, SLOTS, SlotId, lock_blocking};
 use crate::command::args::{Args, PreparedKey};
-use crate::env::effect::{Hooks, Invalidation, KeyName, Reader};
+use crate::env::effect::{Hooks, Invalidation, KeyName, TrackingClient};
 use crate::env::{Env, Garbage};
 use brisk_structures::poison::EvenPoisoned;
 use brisk_structures::prefetch::prefetch;
@@ -43,16 +43,16 @@ fn part_of(slot: SlotId, hash: u64) -> usize {
 
 /// A part of the tracked keys.
 #[derive(Debug, Default)]
-struct Shard {
-    table: Mutex<Table>,
+struct TrackingShard {
+    table: Mutex<TrackingTable>,
     /// Where the table's index was when it was last looked at, to prefetch its lines.
-    index: AtomicPtr<Mark>,
+    index: AtomicPtr<IndexTag>,
     mask: AtomicUsize,
 }
 
-impl Shard {
+impl TrackingShard {
     /// The table may have another index now.
-    fn note_index(&self, table: &Table) {
+    fn note_index(&self, table: &TrackingTable) {
         let (index, mask) = table.index();
         if self.index.load(Ordering::Relaxed).cast_const() != index {
             self.index.store(index.cast_mut(), Ordering::Relaxed);
@@ -64,7 +64,7 @@ impl Shard {
 /// All tracked keys, and the clients that track.
 #[derive(Debug)]
 pub struct Tracking {
-    shards: Box<[Shard]>,
+    shards: Box<[TrackingShard]>,
     /// Tracked keys by slot and [`part_of`] their hash: most keys that nobody tracks need no look
     /// into a shard. In one byte each, so that all stay near; what has reached [`PART_FULL`] stays
     /// there until a flush. This and the two below are changed under the lock of the shard that has
@@ -90,7 +90,7 @@ pub struct Tracking {
 impl Tracking {
     pub(super) fn new() -> Tracking {
         Tracking {
-            shards: (0..SHARDS).map(|_| Shard::default()).collect(),
+            shards: (0..SHARDS).map(|_| TrackingShard::default()).collect(),
             by_part: (0..SLOTS * PARTS).map(|_| AtomicU8::new(0)).collect(),
             keys: AtomicUsize::new(0),
             items: AtomicUsize::new(0),
@@ -111,25 +111,25 @@ impl Tracking {
         opened
     }
 
-    fn shard(&self, slot: SlotId) -> &Shard {
+    fn shard(&self, slot: SlotId) -> &TrackingShard {
         &self.shards[slot.index() % SHARDS]
     }
 
     /// Prefetches what invalidating these keys will read.
-    pub fn ask_parts(&self, keys: &[PreparedKey]) {
+    pub fn prefetch_counters(&self, keys: &[PreparedKey]) {
         keys.iter().for_each(|key| prefetch(&raw const self.by_part[part_of(key.slot, key.hash)]));
     }
 
     /// Prefetches what remembering these keys will read: two lines one after the other for
     /// each, so all first lines are prefetched before any second.
-    pub fn ask_ahead(&self, keys: &[PreparedKey]) {
+    pub fn prefetch_tracked(&self, keys: &[PreparedKey]) {
         for key in keys {
             let shard = self.shard(key.slot);
             let at = key.hash as usize & shard.mask.load(Ordering::Relaxed);
             prefetch(shard.index.load(Ordering::Relaxed).cast_const().wrapping_add(at));
         }
         for key in keys {
-            lock(&self.shard(key.slot).table).ask_entry(key.hash);
+            lock(&self.shard(key.slot).table).prefetch_entry(key.hash);
         }
     }
 
@@ -164,7 +164,7 @@ impl Tracking {
         self.clients.write().even_poisoned().remove(&client);
     }
 
-    fn is_gone(&self, reader: Reader) -> bool {
+    fn is_gone(&self, reader: TrackingClient) -> bool {
         let clients = self.clients.read().even_poisoned();
         !clients.contains(&reader.client())
     }
@@ -181,7 +181,13 @@ impl Tracking {
     }
 
     #[cold]
-    fn add(&self, env: &Env, key: &Key<'_>, reader: Reader, mut table: MutexGuard<'_, Table>) {
+    fn add(
+        &self,
+        env: &Env,
+        key: &Key<'_>,
+        reader: TrackingClient,
+        mut table: MutexGuard<'_, TrackingTable>,
+    ) {
         let is_gone = |reader| self.is_gone(reader);
         let (change, is_new) = table.add(key.hash, key.bytes, reader, is_gone);
         self.shard(key.slot).note_index(&table);
@@ -236,7 +242,7 @@ impl Tracking {
             env.set_hooks(Hooks::BROADCAST, true);
         }
         if self.by_part[part_of(key.slot, key.hash)].load(Ordering::Relaxed) != 0 {
-            let remove = |table: &mut Table| table.remove(key.hash, key.bytes);
+            let remove = |table: &mut TrackingTable| table.remove(key.hash, key.bytes);
             if let Some(tracked) = self.take(self.shard(key.slot), remove) {
                 self.invalidate(env, tracked, env.client.get());
             }
@@ -246,8 +252,8 @@ impl Tracking {
     /// Takes a key out of a shard, and counts it out before anybody else looks into it.
     fn take(
         &self,
-        shard: &Shard,
-        remove: impl FnOnce(&mut Table) -> Option<Tracked>,
+        shard: &TrackingShard,
+        remove: impl FnOnce(&mut TrackingTable) -> Option<Tracked>,
     ) -> Option<Tracked> {
         let mut table = lock(&shard.table);
         let tracked = remove(&mut table)?;
@@ -270,7 +276,7 @@ impl Tracking {
     /// but others may [`Tracking::trim`].
     fn clear(&self, env: &Env) {
         if self.key_count() > 0 {
-            let tables: Vec<Table> =
+            let tables: Vec<TrackingTable> =
                 self.shards.iter().map(|shard| std::mem::take(&mut *lock(&shard.table))).collect();
             env.garbage.borrow_mut().push(Garbage::Other(Box::new(tables)));
             self.keys.store(0, Ordering::Relaxed);
@@ -299,7 +305,7 @@ impl Keyspace {
         }
         for database in self.databases.iter().filter_map(|database| database.get()) {
             for slot in 0..SLOTS as u16 {
-                let mut guard = lock_patiently(database, SlotId::new(slot));
+                let mut guard = lock_blocking(database, SlotId::new(slot));
                 let marks = guard.marks() | TRACKED;
                 guard.set_marks(marks);
             }
@@ -385,7 +391,7 @@ mod tests {
 
     fn env(keyspace: &Keyspace) -> Env {
         let env = Env::new(keyspace.tally(), Random::seeded(7));
-        env.reader.set(Some(Reader::new(0, 1)));
+        env.reader.set(Some(TrackingClient::new(0, 1)));
         env
     }
 

@@ -3,7 +3,7 @@
 //! Entries stand side by side, so that a random one is found at once; an index of tagged places, by
 //! linear probing, finds them by their hash. A key and two readers fit into the line of an entry.
 
-use crate::env::effect::{KeyName, Reader};
+use crate::env::effect::{KeyName, TrackingClient};
 use brisk_structures::prefetch::prefetch_value;
 use smallvec::SmallVec;
 use std::collections::HashSet;
@@ -16,8 +16,8 @@ const INDEX_MIN: usize = 8;
 /// The readers of one key, none twice.
 #[derive(Debug)]
 pub(super) enum Readers {
-    Few([Option<Reader>; FEW]),
-    Crowd(Box<Crowd>),
+    Few([Option<TrackingClient>; FEW]),
+    ManyReaders(Box<ManyReaders>),
 }
 
 /// Readers that have a place in the entry itself.
@@ -25,104 +25,112 @@ const FEW: usize = 2;
 
 /// More readers of one key.
 #[derive(Debug)]
-pub(super) enum Crowd {
-    Listed(Vec<Reader>),
+pub(super) enum ManyReaders {
+    Listed(Vec<TrackingClient>),
     /// With the number at which those that are gone are looked for.
-    Set(HashSet<Reader>, usize),
+    Set(HashSet<TrackingClient>, usize),
 }
 
 impl Readers {
-    fn of(reader: Reader) -> Readers {
+    fn of(reader: TrackingClient) -> Readers {
         Readers::Few([Some(reader), None])
     }
 
     /// Adds a reader. O([`LISTED_MAX`]), amortised. Who is gone, as `is_gone` says,
     /// may be left out.
-    fn add(&mut self, reader: Reader, is_gone: impl Fn(Reader) -> bool) -> Change {
+    fn add(
+        &mut self,
+        reader: TrackingClient,
+        is_gone: impl Fn(TrackingClient) -> bool,
+    ) -> ReaderChange {
         match self {
-            _ if self.has(reader) => Change { added: 0, dropped: 0 },
+            _ if self.has(reader) => ReaderChange { added: 0, dropped: 0 },
             Readers::Few(few) => {
                 if let Some(free) = few.iter_mut().find(|place| place.is_none()) {
                     *free = Some(reader);
                 } else {
                     let all = few.iter().flatten().copied().chain([reader]).collect();
-                    *self = Readers::Crowd(Box::new(Crowd::Listed(all)));
+                    *self = Readers::ManyReaders(Box::new(ManyReaders::Listed(all)));
                 }
-                Change { added: 1, dropped: 0 }
+                ReaderChange { added: 1, dropped: 0 }
             }
-            Readers::Crowd(crowd) => crowd.add(reader, is_gone),
+            Readers::ManyReaders(crowd) => crowd.add(reader, is_gone),
         }
     }
 
     #[inline]
-    fn has(&self, reader: Reader) -> bool {
+    fn has(&self, reader: TrackingClient) -> bool {
         match self {
             Readers::Few(few) => few.contains(&Some(reader)),
-            Readers::Crowd(crowd) => crowd.has(reader),
+            Readers::ManyReaders(crowd) => crowd.has(reader),
         }
     }
 
     pub(super) fn len(&self) -> usize {
         match self {
             Readers::Few(few) => few.iter().flatten().count(),
-            Readers::Crowd(crowd) => match &**crowd {
-                Crowd::Listed(list) => list.len(),
-                Crowd::Set(set, _) => set.len(),
+            Readers::ManyReaders(crowd) => match &**crowd {
+                ManyReaders::Listed(list) => list.len(),
+                ManyReaders::Set(set, _) => set.len(),
             },
         }
     }
 
-    pub(super) fn into_list(self) -> SmallVec<[Reader; 2]> {
+    pub(super) fn into_list(self) -> SmallVec<[TrackingClient; 2]> {
         match self {
             Readers::Few(few) => few.into_iter().flatten().collect(),
-            Readers::Crowd(crowd) => match *crowd {
-                Crowd::Listed(list) => list.into(),
-                Crowd::Set(set, _) => set.into_iter().collect(),
+            Readers::ManyReaders(crowd) => match *crowd {
+                ManyReaders::Listed(list) => list.into(),
+                ManyReaders::Set(set, _) => set.into_iter().collect(),
             },
         }
     }
 }
 
-impl Crowd {
+impl ManyReaders {
     /// Adds a reader that is not among them.
-    fn add(&mut self, reader: Reader, is_gone: impl Fn(Reader) -> bool) -> Change {
+    fn add(
+        &mut self,
+        reader: TrackingClient,
+        is_gone: impl Fn(TrackingClient) -> bool,
+    ) -> ReaderChange {
         let before = match self {
-            Crowd::Listed(list) => {
+            ManyReaders::Listed(list) => {
                 list.push(reader);
                 if list.len() <= LISTED_MAX {
-                    return Change { added: 1, dropped: 0 };
+                    return ReaderChange { added: 1, dropped: 0 };
                 }
                 let before = list.len();
-                *self = Crowd::Set(list.drain(..).collect(), 0);
+                *self = ManyReaders::Set(list.drain(..).collect(), 0);
                 before
             }
-            Crowd::Set(set, _) => {
+            ManyReaders::Set(set, _) => {
                 set.insert(reader);
                 set.len()
             }
         };
-        if let Crowd::Set(set, prune_at) = self
+        if let ManyReaders::Set(set, prune_at) = self
             && before >= *prune_at
         {
             set.retain(|reader| !is_gone(*reader));
             *prune_at = 2 * set.len().max(LISTED_MAX);
-            return Change { added: 1, dropped: before - set.len() };
+            return ReaderChange { added: 1, dropped: before - set.len() };
         }
-        Change { added: 1, dropped: 0 }
+        ReaderChange { added: 1, dropped: 0 }
     }
 
     #[cold]
-    fn has(&self, reader: Reader) -> bool {
+    fn has(&self, reader: TrackingClient) -> bool {
         match self {
-            Crowd::Listed(list) => list.contains(&reader),
-            Crowd::Set(set, _) => set.contains(&reader),
+            ManyReaders::Listed(list) => list.contains(&reader),
+            ManyReaders::Set(set, _) => set.contains(&reader),
         }
     }
 }
 
 /// By how much the number of readers changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Change {
+pub(super) struct ReaderChange {
     pub(super) added: usize,
     pub(super) dropped: usize,
 }
@@ -139,36 +147,36 @@ pub(super) struct Tracked {
 }
 
 /// Tag above, place + 1 below; 0 is free.
-pub(super) type Mark = u64;
+pub(super) type IndexTag = u64;
 
 const _: () = assert!(size_of::<Tracked>() == 64);
 
-const fn mark_of(hash: u64, place: usize) -> Mark {
+const fn mark_of(hash: u64, place: usize) -> IndexTag {
     (hash >> 32) << 32 | (place as u64 + 1)
 }
 
-const fn place_in(mark: Mark) -> usize {
+const fn place_in(mark: IndexTag) -> usize {
     (mark as u32 - 1) as usize
 }
 
 /// One shard.
 #[derive(Debug, Default)]
-pub(super) struct Table {
+pub(super) struct TrackingTable {
     entries: Vec<Tracked>,
     /// A power of two of marks, at most three quarters in use; empty at first.
-    index: Vec<Mark>,
+    index: Vec<IndexTag>,
 }
 
-impl Table {
+impl TrackingTable {
     /// Where the index begins, and the bits of a hash that say where in it a key is looked for: for
     /// prefetching that line without holding the table.
-    pub(super) fn index(&self) -> (*const Mark, usize) {
+    pub(super) fn index(&self) -> (*const IndexTag, usize) {
         (self.index.as_ptr(), self.index.len().saturating_sub(1))
     }
 
     /// Prefetches the entry that looking a key up will read.
     #[inline]
-    pub(super) fn ask_entry(&self, hash: u64) {
+    pub(super) fn prefetch_entry(&self, hash: u64) {
         let Some(mask) = self.index.len().checked_sub(1) else { return };
         let mut at = hash as usize & mask;
         while self.index[at] != 0 {
@@ -202,7 +210,7 @@ impl Table {
 
     /// Whether the reader is known to have the key. O(1).
     #[inline]
-    pub(super) fn has(&self, hash: u64, key: &[u8], reader: Reader) -> bool {
+    pub(super) fn has(&self, hash: u64, key: &[u8], reader: TrackingClient) -> bool {
         let Some(mask) = self.index.len().checked_sub(1) else { return false };
         let mut at = hash as usize & mask;
         loop {
@@ -226,9 +234,9 @@ impl Table {
         &mut self,
         hash: u64,
         key: &[u8],
-        reader: Reader,
-        is_gone: impl Fn(Reader) -> bool,
-    ) -> (Change, bool) {
+        reader: TrackingClient,
+        is_gone: impl Fn(TrackingClient) -> bool,
+    ) -> (ReaderChange, bool) {
         if let Some(at) = self.find(hash, key) {
             let place = place_in(self.index[at]);
             return (self.entries[place].readers.add(reader, is_gone), false);
@@ -239,7 +247,7 @@ impl Table {
         let name = KeyName::from_slice(key);
         self.entries.push(Tracked { hash, name, readers: Readers::of(reader) });
         self.note(hash, self.entries.len() - 1);
-        (Change { added: 1, dropped: 0 }, true)
+        (ReaderChange { added: 1, dropped: 0 }, true)
     }
 
     /// Takes a key out. O(1).
@@ -324,14 +332,15 @@ mod tests {
     use super::*;
     use std::collections::{BTreeMap, BTreeSet};
 
-    fn reader(id: u64) -> Reader {
-        Reader::new(1, id)
+    fn reader(id: u64) -> TrackingClient {
+        TrackingClient::new(1, id)
     }
 
     /// The table against a map, with hashes of which many are alike.
     #[test]
     fn a_table_knows_what_a_map_knows() {
-        let (mut table, mut model) = (Table::default(), BTreeMap::<Vec<u8>, BTreeSet<u64>>::new());
+        let (mut table, mut model) =
+            (TrackingTable::default(), BTreeMap::<Vec<u8>, BTreeSet<u64>>::new());
         let mut state = 1u64;
         for step in 0..20_000u64 {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(step);
@@ -344,7 +353,7 @@ mod tests {
                     let (change, is_new) = table.add(hash, &key, reader(id), |_| false);
                     assert_eq!(is_new, !model.contains_key(&key));
                     let added = model.entry(key).or_default().insert(id);
-                    assert_eq!(change, Change { added: usize::from(added), dropped: 0 });
+                    assert_eq!(change, ReaderChange { added: usize::from(added), dropped: 0 });
                 }
                 4..7 => {
                     let removed = table.remove(hash, &key).map(|entry| entry.readers.len());
@@ -364,7 +373,7 @@ mod tests {
 
     #[test]
     fn readers_that_are_gone_do_not_pile_up() {
-        let mut table = Table::default();
+        let mut table = TrackingTable::default();
         let mut items = 0;
         for id in 1..100_000 {
             let (change, _) = table.add(1, b"hot", reader(id), |reader| reader.client() + 5 < id);

@@ -7,15 +7,15 @@
 use crate::base::error::Result;
 use crate::command::args::{Args, PreparedKey};
 use crate::env::Env;
-use crate::keyspace::{DbIndex, Keys, Keyspace, Locks, Place, Ticket, Watches, lock_patiently};
+use crate::keyspace::{DbIndex, DbSlot, HeldLocks, Keys, Keyspace, Ticket, Watches, lock_blocking};
 use crate::reply::Reply;
-use crate::run::exec::{self, Done, Invocation};
+use crate::run::exec::{self, Executed, Invocation};
 
 /// Several commands that run as one. [`Unit::finish`] must follow.
 pub struct Unit<'k> {
     keyspace: &'k Keyspace,
     /// `None` if all other threads stand still: then each command finds its slots free.
-    held: Option<Locks<'k>>,
+    held: Option<HeldLocks<'k>>,
 }
 
 impl<'k> Unit<'k> {
@@ -26,9 +26,9 @@ impl<'k> Unit<'k> {
     pub fn holding(
         keyspace: &'k Keyspace,
         env: &Env,
-        places: impl IntoIterator<Item = Place>,
+        places: impl IntoIterator<Item = DbSlot>,
     ) -> Result<Unit<'k>> {
-        let held = Some(Locks::take(keyspace, places.into_iter())?);
+        let held = Some(HeldLocks::take(keyspace, places.into_iter())?);
         env.aftermath.borrow_mut().begin_unit();
         Ok(Unit { keyspace, held })
     }
@@ -46,7 +46,7 @@ impl<'k> Unit<'k> {
         let held = &mut self.held;
         let expired = keyspace.any_expired(watches, env.horizon(), |(db, slot), look| match held {
             Some(locks) => locks.at((db, slot)).is_none_or(|guard| look(guard)),
-            None => look(&lock_patiently(keyspace.database(db), slot)),
+            None => look(&lock_blocking(keyspace.database(db), slot)),
         });
         watches.settle() && !expired
     }
@@ -57,8 +57,8 @@ impl<'k> Unit<'k> {
     }
 
     /// The slots that it holds, in ascending order.
-    pub fn places(&self) -> Vec<Place> {
-        self.held.as_ref().map(Locks::places).unwrap_or_default()
+    pub fn places(&self) -> Vec<DbSlot> {
+        self.held.as_ref().map(HeldLocks::places).unwrap_or_default()
     }
 
     /// Whether its commands may do anything.
@@ -80,7 +80,7 @@ impl<'k> Unit<'k> {
         prepared: &[PreparedKey],
         args: &mut Args<'_>,
         reply: Reply<'_>,
-    ) -> Result<Done> {
+    ) -> Result<Executed> {
         self.with_keys(env, call.db, prepared, |keys| {
             keys.choose_fate_of_expired(call.spec.flags);
             keys.remove_expired(args.keys(), false);
@@ -131,7 +131,7 @@ impl<'k> Unit<'k> {
         // Who waits for a slot holds none: its holder may be waiting for one of these.
         self.release();
         for (db, slot) in others {
-            let mut guard = lock_patiently(self.keyspace.database(db), slot);
+            let mut guard = lock_blocking(self.keyspace.database(db), slot);
             // Somebody else may have written there since.
             let last_write = &mut guard.meta_mut().last_write;
             *last_write = ticket.max(*last_write);

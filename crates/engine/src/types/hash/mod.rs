@@ -19,7 +19,7 @@ mod tests;
 
 pub use brisk_structures::listpack::Item as Text;
 
-use super::{Collection, Encoding, EncodingLimits, Kind, Value};
+use super::{Collection, Encoding, EncodingLimits, Value, ValueKind};
 use crate::base::event::EventClass;
 use brisk_structures::listpack::ListPack;
 use brisk_structures::segments::{Element, Segments};
@@ -57,7 +57,7 @@ pub enum FieldDeadline {
 }
 
 impl Collection for Hash {
-    const KIND: Kind = Kind::Hash;
+    const KIND: ValueKind = ValueKind::Hash;
     const EVENTS: EventClass = EventClass::HASH;
 
     fn new(_limits: &EncodingLimits) -> Hash {

@@ -6,7 +6,7 @@
 
 mod dump;
 
-use super::{Collection, Encoding, EncodingLimits, Kind, Value};
+use super::{Collection, Encoding, EncodingLimits, Value, ValueKind};
 use crate::base::event::EventClass;
 use brisk_structures::listpack::{Item, ListPack};
 use brisk_structures::quicklist::{Options, QuickList, remove_matching};
@@ -26,7 +26,7 @@ pub enum List {
 }
 
 impl Collection for List {
-    const KIND: Kind = Kind::List;
+    const KIND: ValueKind = ValueKind::List;
     const EVENTS: EventClass = EventClass::LIST;
 
     fn new(_: &EncodingLimits) -> List {
@@ -255,7 +255,7 @@ impl List {
 
     /// Adds an element before (`Front`) or behind (`Back`) the first that equals `pivot`; false if
     /// none does.
-    pub fn insert_beside(
+    pub fn insert_next_to(
         &mut self,
         pivot: &[u8],
         side: End,

@@ -34,23 +34,23 @@ impl Selection {
 }
 
 /// Draws members with repeats, each draw O(1).
-pub enum Drawer<'a> {
+pub enum MemberDrawer<'a> {
     Ints(&'a IntSet),
     /// Members that have no index of their own.
     Listed(Vec<Member<'a>>),
     Table(&'a Segments),
 }
 
-impl<'a> Drawer<'a> {
+impl<'a> MemberDrawer<'a> {
     /// A member; there must be one.
     pub fn draw(&self, below: &mut impl FnMut(u64) -> u64) -> Member<'a> {
         match self {
-            Drawer::Ints(ints) => {
+            MemberDrawer::Ints(ints) => {
                 let index = below(ints.len() as u64) as usize;
                 Member::Int(ints.get(index).expect("an index below the length"))
             }
-            Drawer::Listed(members) => members[below(members.len() as u64) as usize],
-            Drawer::Table(table) => {
+            MemberDrawer::Listed(members) => members[below(members.len() as u64) as usize],
+            MemberDrawer::Table(table) => {
                 Member::Str(table.random(below).expect("a set is never without members").key)
             }
         }
@@ -59,12 +59,12 @@ impl<'a> Drawer<'a> {
 
 impl Set {
     /// Prepares for many draws. O(n) for a listpack.
-    pub fn drawer(&self) -> Drawer<'_> {
+    pub fn drawer(&self) -> MemberDrawer<'_> {
         match &self.0 {
-            Members::None => Drawer::Listed(Vec::new()),
-            Members::Ints(ints) => Drawer::Ints(ints),
-            Members::Pack(pack) => Drawer::Listed(pack.iter().collect()),
-            Members::Table(table) => Drawer::Table(table),
+            Members::None => MemberDrawer::Listed(Vec::new()),
+            Members::Ints(ints) => MemberDrawer::Ints(ints),
+            Members::Pack(pack) => MemberDrawer::Listed(pack.iter().collect()),
+            Members::Table(table) => MemberDrawer::Table(table),
         }
     }
 

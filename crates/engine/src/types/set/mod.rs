@@ -22,9 +22,9 @@ pub use algebra::{
     count_common, difference, each_common, each_of_any, each_only_in, intersection, union,
 };
 pub use brisk_structures::listpack::Item as Member;
-pub use choice::Drawer;
+pub use choice::MemberDrawer;
 
-use super::{Collection, Encoding, EncodingLimits, Kind, Value};
+use super::{Collection, Encoding, EncodingLimits, Value, ValueKind};
 use crate::base::event::EventClass;
 use crate::base::number::{decimal_len, parse_i64};
 use brisk_structures::intset::{self, IntSet};
@@ -53,7 +53,7 @@ const PACKED_INT_MAX: usize = 11;
 const LIGHT_SEGMENTS_MAX: usize = 32;
 
 impl Collection for Set {
-    const KIND: Kind = Kind::Set;
+    const KIND: ValueKind = ValueKind::Set;
     const EVENTS: EventClass = EventClass::SET;
 
     fn new(_limits: &EncodingLimits) -> Set {

@@ -71,17 +71,17 @@ fn with_score<R>(score: f64, put: impl FnOnce(Item<'_>) -> R) -> R {
 
 pub(super) fn find(list: &ListPack, member: &[u8]) -> Option<(Pos, f64)> {
     let at = list.find(list.first()?, member, 1)?;
-    Some((at, score_behind(list, at)))
+    Some((at, score_after(list, at)))
 }
 
 /// The score of the member at `at`.
-fn score_behind(list: &ListPack, at: Pos) -> f64 {
+fn score_after(list: &ListPack, at: Pos) -> f64 {
     score_of(list.item(list.next(at).expect("members and scores come in pairs")))
 }
 
 pub(super) fn rank(list: &ListPack, member: &[u8]) -> Option<(usize, f64)> {
     let (at, rank) = list.find_counted(list.first()?, member, 1)?;
-    Some((rank, score_behind(list, at)))
+    Some((rank, score_after(list, at)))
 }
 
 /// Appends a member that comes behind all others.

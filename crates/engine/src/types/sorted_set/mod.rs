@@ -7,7 +7,7 @@ mod range;
 
 pub use range::{LexRange, ScoreRange};
 
-use super::{Collection, Encoding, EncodingLimits, Kind, Value};
+use super::{Collection, Encoding, EncodingLimits, Value, ValueKind};
 use crate::base::double::parse_f64;
 use crate::base::error::{CommandError, Result};
 use crate::base::event::EventClass;
@@ -396,7 +396,7 @@ impl SortedSet {
 }
 
 impl Collection for SortedSet {
-    const KIND: Kind = Kind::SortedSet;
+    const KIND: ValueKind = ValueKind::SortedSet;
     const EVENTS: EventClass = EventClass::SORTED_SET;
 
     fn new(_: &EncodingLimits) -> SortedSet {

@@ -4,14 +4,14 @@ mod dump;
 
 pub(super) use dump::{dump, of_dumped};
 
-use super::{Collection, Encoding, EncodingLimits, Kind, Value};
+use super::{Collection, Encoding, EncodingLimits, Value, ValueKind};
 use crate::base::event::EventClass;
 pub use brisk_structures::stream::{
     BlockLimits, ENTRIES_READ_UNKNOWN, Entries, Entry, Group, Nack, Stream, StreamId, Trim,
 };
 
 impl Collection for Stream {
-    const KIND: Kind = Kind::Stream;
+    const KIND: ValueKind = ValueKind::Stream;
     const EVENTS: EventClass = EventClass::STREAM;
     const MAY_BE_EMPTY: bool = true;
 
@@ -48,7 +48,7 @@ impl Collection for Stream {
     }
 
     /// Entries come with a higher ID, and groups go.
-    fn awaited(&self) -> (u128, usize) {
+    fn wait_fingerprint(&self) -> (u128, usize) {
         let StreamId { ms, seq } = self.last_id;
         (u128::from(ms) << 64 | u128::from(seq), self.groups().len())
     }

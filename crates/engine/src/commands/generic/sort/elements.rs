@@ -1,6 +1,6 @@
 //! The elements that SORT arranges, and their order.
 
-use super::Order;
+use super::SortOrder;
 use super::pattern::Pattern;
 use crate::base::double::parse_weight;
 use crate::base::error::{CommandError, Result};
@@ -10,11 +10,11 @@ use crate::types::View;
 use crate::types::list::{End, List};
 use crate::types::set::{Member, Set};
 use crate::types::sorted_set::SortedSet;
-use crate::types::{Kind, Value};
+use crate::types::{Value, ValueKind};
 use std::cmp::Ordering;
 use std::ops::{ControlFlow, Range};
 
-impl Order {
+impl SortOrder {
     /// Which of `len` elements in order are wanted.
     fn window(&self, len: usize) -> Range<usize> {
         let within = |number: i64| usize::try_from(number).map_or(0, |number| number.min(len));
@@ -74,14 +74,14 @@ impl Texts {
 
 /// What other keys have for elements, by number: a text, or nothing.
 #[derive(Debug)]
-pub(super) struct Found {
+pub(super) struct LookedUp {
     bytes: Vec<u8>,
     ranges: Vec<Option<Range<usize>>>,
 }
 
-impl Found {
-    pub(super) fn nothing(len: usize) -> Found {
-        Found { bytes: Vec::new(), ranges: vec![None; len] }
+impl LookedUp {
+    pub(super) fn nothing(len: usize) -> LookedUp {
+        LookedUp { bytes: Vec::new(), ranges: vec![None; len] }
     }
 
     pub(super) fn get(&self, index: usize) -> Option<&[u8]> {
@@ -108,69 +108,69 @@ impl Found {
 
 /// What is sorted.
 #[derive(Clone, Copy)]
-pub(super) enum Elements<'k> {
+pub(super) enum SortSource<'k> {
     None,
     List(&'k List),
     Set(&'k Set),
     SortedSet(&'k SortedSet),
 }
 
-impl<'k> Elements<'k> {
-    pub(super) fn open(keys: &'k Keys<'_>, key: &Key<'_>) -> Result<Elements<'k>> {
+impl<'k> SortSource<'k> {
+    pub(super) fn open(keys: &'k Keys<'_>, key: &Key<'_>) -> Result<SortSource<'k>> {
         let found = match keys.inspect(key).map(|entry| entry.kind()) {
-            Some(Kind::List) => keys.open::<List>(key)?.map(Elements::List),
-            Some(Kind::SortedSet) => keys.open::<SortedSet>(key)?.map(Elements::SortedSet),
+            Some(ValueKind::List) => keys.open::<List>(key)?.map(SortSource::List),
+            Some(ValueKind::SortedSet) => keys.open::<SortedSet>(key)?.map(SortSource::SortedSet),
             // Of a missing key, too, and of one of a wrong type.
-            _ => keys.open::<Set>(key)?.map(Elements::Set),
+            _ => keys.open::<Set>(key)?.map(SortSource::Set),
         };
-        Ok(found.unwrap_or(Elements::None))
+        Ok(found.unwrap_or(SortSource::None))
     }
 
     /// The same without a trace, of a key that was opened.
-    pub(super) fn of_entry(entry: Option<EntryRef<'k>>) -> Elements<'k> {
-        entry.and_then(|entry| entry.object()).map_or(Elements::None, Elements::of_value)
+    pub(super) fn of_entry(entry: Option<EntryRef<'k>>) -> SortSource<'k> {
+        entry.and_then(|entry| entry.object()).map_or(SortSource::None, SortSource::of_value)
     }
 
-    pub(super) fn of(view: &'k View) -> Elements<'k> {
-        view.as_ref().map_or(Elements::None, Elements::of_value)
+    pub(super) fn of(view: &'k View) -> SortSource<'k> {
+        view.as_ref().map_or(SortSource::None, SortSource::of_value)
     }
 
-    fn of_value(value: &'k Value) -> Elements<'k> {
+    fn of_value(value: &'k Value) -> SortSource<'k> {
         match value {
-            Value::List(list) => Elements::List(list),
-            Value::Set(set) => Elements::Set(set),
-            Value::SortedSet(set) => Elements::SortedSet(set),
-            _ => Elements::None,
+            Value::List(list) => SortSource::List(list),
+            Value::Set(set) => SortSource::Set(set),
+            Value::SortedSet(set) => SortSource::SortedSet(set),
+            _ => SortSource::None,
         }
     }
 
     pub(super) fn len(self) -> usize {
         match self {
-            Elements::None => 0,
-            Elements::List(list) => list.len(),
-            Elements::Set(set) => set.len(),
-            Elements::SortedSet(set) => set.len(),
+            SortSource::None => 0,
+            SortSource::List(list) => list.len(),
+            SortSource::Set(set) => set.len(),
+            SortSource::SortedSet(set) => set.len(),
         }
     }
 
     /// How many elements are read, and how many of them wanted.
-    pub(super) fn counts(self, order: Order) -> (usize, usize) {
+    pub(super) fn counts(self, order: SortOrder) -> (usize, usize) {
         let len = self.len();
         let wanted = order.window(len).len();
         let read = match self {
-            Elements::Set(_) if order.as_is && order.reproducible => len,
-            Elements::Set(_) if order.as_is => order.window(len).end,
+            SortSource::Set(_) if order.as_is && order.reproducible => len,
+            SortSource::Set(_) if order.as_is => order.window(len).end,
             _ => order.stretch(len).len(),
         };
         (read, wanted)
     }
 
     /// Reads the elements that are to be sorted, or those wanted if their order stays.
-    pub(super) fn load(self, order: &mut Order) -> Texts {
+    pub(super) fn load(self, order: &mut SortOrder) -> Texts {
         let mut texts = Texts::default();
         match self {
-            Elements::None => {}
-            Elements::List(list) => {
+            SortSource::None => {}
+            SortSource::List(list) => {
                 let range = order.stretch(list.len());
                 let end = range.end;
                 list.walk(range.start, End::Front, |index, element| {
@@ -181,12 +181,12 @@ impl<'k> Elements<'k> {
                     ControlFlow::Continue(())
                 });
             }
-            Elements::SortedSet(set) => {
+            SortSource::SortedSet(set) => {
                 for (member, _) in set.iter(order.stretch(set.len())) {
                     texts.push_member(member);
                 }
             }
-            Elements::Set(set) => {
+            SortSource::Set(set) => {
                 if order.as_is && order.reproducible {
                     (order.as_is, order.alpha) = (false, true);
                 }
@@ -209,7 +209,7 @@ impl<'k> Elements<'k> {
     }
 
     /// The elements wanted, in order, without asking other keys.
-    pub(super) fn sorted(self, mut order: Order) -> Result<Texts> {
+    pub(super) fn sorted(self, mut order: SortOrder) -> Result<Texts> {
         let mut texts = self.load(&mut order);
         if !order.as_is {
             texts.take(&order.by_elements(&texts)?);
@@ -222,9 +222,9 @@ impl<'k> Elements<'k> {
         keys: &mut Keys<'_>,
         mut texts: Texts,
         by: Pattern<'_>,
-        order: Order,
+        order: SortOrder,
     ) -> Result<Texts> {
-        let mut weights = Found::nothing(texts.len());
+        let mut weights = LookedUp::nothing(texts.len());
         let mut name = Vec::new();
         for (index, element) in texts.iter().enumerate() {
             by.look_up(keys, element, &mut name, |text| weights.set(index, text))?;
@@ -234,7 +234,7 @@ impl<'k> Elements<'k> {
     }
 }
 
-impl Order {
+impl SortOrder {
     /// The indexes of the elements wanted, in the order of their numbers; of equals,
     /// of their texts.
     fn by_number(
@@ -284,7 +284,7 @@ impl Order {
     }
 
     /// The indexes of the elements wanted, in the order of what other keys have for them.
-    pub(super) fn by_others(&self, texts: &Texts, weights: &Found) -> Result<Vec<usize>> {
+    pub(super) fn by_others(&self, texts: &Texts, weights: &LookedUp) -> Result<Vec<usize>> {
         if !self.alpha {
             // What has no weight weighs nothing.
             let weights = weights.iter().map(|text| text.map_or(Some(0.0), parse_weight));

@@ -21,8 +21,8 @@ use crate::reply::Outcome;
 use crate::types::View;
 use crate::types::list::{End, List};
 use crate::types::{Collection, EncodingLimits};
-use elements::{Elements, Texts};
-use gather::{Gathered, Output, Reader, Request};
+use elements::{SortSource, Texts};
+use gather::{Gathered, LookupContext, SortOutput, SortRequest};
 use pattern::Pattern;
 use smallvec::SmallVec;
 use std::ops::Range;
@@ -31,8 +31,8 @@ use std::ops::Range;
 const OPTIONS_AT: usize = 2;
 
 /// What the words ask for.
-struct Wanted<'a> {
-    order: Order,
+struct Options<'a> {
+    order: SortOrder,
     by: Option<&'a [u8]>,
     get: SmallVec<[&'a [u8]; 4]>,
     store: Option<Key<'a>>,
@@ -40,7 +40,7 @@ struct Wanted<'a> {
 
 /// In which order, and which of the elements in order.
 #[derive(Clone, Copy)]
-struct Order {
+struct SortOrder {
     descending: bool,
     /// By text instead of by number.
     alpha: bool,
@@ -107,9 +107,9 @@ fn destination(argc: usize, word: Words<'_, '_>) -> Option<Range<usize>> {
     Some(found)
 }
 
-impl<'a> Wanted<'a> {
-    fn parse(args: &Args<'a>, may_store: bool, denied: bool) -> Result<Wanted<'a>> {
-        let mut order = Order {
+impl<'a> Options<'a> {
+    fn parse(args: &Args<'a>, may_store: bool, denied: bool) -> Result<Options<'a>> {
+        let mut order = SortOrder {
             descending: false,
             alpha: false,
             as_is: false,
@@ -147,7 +147,7 @@ impl<'a> Wanted<'a> {
         }
         let store = store_at.map(|at| args.key_at(at)).transpose()?;
         order.stored = store.is_some();
-        Ok(Wanted { order, by, get, store })
+        Ok(Options { order, by, get, store })
     }
 }
 
@@ -165,12 +165,13 @@ fn sort(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
     let key = args.key()?;
     let may_store = ctx.spec.flags.contains(Flags::WRITE);
     let denied = ctx.keys.env().lookups_denied.take();
-    let Wanted { mut order, by, get, store: destination } = Wanted::parse(args, may_store, denied)?;
+    let Options { mut order, by, get, store: destination } =
+        Options::parse(args, may_store, denied)?;
     // So it is for what is stored, and for what a script goes by.
     order.reproducible = order.stored || ctx.keys.env().in_script.get();
     // Where the order stays, or a set is stored in the order of its texts, it plays no part.
     let by = by.filter(|_| !order.as_is);
-    let elements = Elements::open(ctx.keys, &key)?;
+    let elements = SortSource::open(ctx.keys, &key)?;
     let (read, wanted) = elements.counts(order);
     let weighed = if by.is_some() { read } else { 0 };
     let lookups = weighed + wanted * get.len();
@@ -180,7 +181,7 @@ fn sort(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
         }
         // Who wants to hear of each key that is not there hears it from who holds the slots.
         if !ctx.keys.notifies_misses() {
-            let request = Request {
+            let request = SortRequest {
                 order,
                 by: by.map(<[u8]>::to_vec),
                 get: get.iter().map(|pattern| pattern.to_vec()).collect(),
@@ -191,7 +192,7 @@ fn sort(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
                 return Ok(outcome);
             }
         }
-        Elements::of_entry(ctx.keys.inspect(&key))
+        SortSource::of_entry(ctx.keys.inspect(&key))
     } else {
         elements
     };
@@ -200,7 +201,7 @@ fn sort(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
         None => elements.sorted(order)?,
         Some(by) => {
             let texts = elements.load(&mut order);
-            Elements::sorted_by(ctx.keys, texts, Pattern::new(by), order)?
+            SortSource::sorted_by(ctx.keys, texts, Pattern::new(by), order)?
         }
     };
     match destination {
@@ -214,13 +215,13 @@ fn sort_elsewhere(
     ctx: &mut Ctx<'_, '_>,
     args: &Args<'_>,
     key: &Key<'_>,
-    order: Order,
+    order: SortOrder,
     destination: Option<Key<'_>>,
 ) -> Result<Outcome> {
     let Some(destination) = destination else {
         let view = ctx.keys.view(key);
         return Ok(ctx.answer_elsewhere(args, move |_, reply| {
-            let texts = Elements::of(&view).sorted(order)?;
+            let texts = SortSource::of(&view).sorted(order)?;
             reply.array(texts.len());
             texts.iter().for_each(|element| _ = reply.bulk(element));
             Ok(Outcome::Replied)
@@ -228,7 +229,7 @@ fn sort_elsewhere(
     };
     let limits = ctx.keys.env().settings.limits;
     let make = move |views: &[View]| {
-        let texts = Elements::of(&views[0]).sorted(order)?;
+        let texts = SortSource::of(&views[0]).sorted(order)?;
         Ok(list_of(&texts, &limits))
     };
     match ctx.result_elsewhere::<Result<List>>(args, &[*key], make) {
@@ -243,7 +244,7 @@ fn sort_with_others(
     ctx: &mut Ctx<'_, '_>,
     args: &Args<'_>,
     key: &Key<'_>,
-    request: Request,
+    request: SortRequest,
     destination: Option<Key<'_>>,
 ) -> Result<Option<Outcome>> {
     let views = ctx.keys.views(&[*key]);
@@ -252,8 +253,8 @@ fn sort_with_others(
         if let Some(output) = gathered.result(ctx.keys) {
             discard_views(ctx.keys.env(), views);
             return Ok(Some(match (output?, destination) {
-                (Output::List(list), Some(destination)) => put(ctx, list, &destination),
-                (Output::Reply(written), None) => ctx.reply.append(written),
+                (SortOutput::List(list), Some(destination)) => put(ctx, list, &destination),
+                (SortOutput::Reply(written), None) => ctx.reply.append(written),
                 _ => unreachable!("the same request wants the same"),
             }));
         }
@@ -267,7 +268,7 @@ fn sort_with_others(
         let named = earlier.iter().flat_map(|gathered| gathered.slots()).copied();
         named.chain([key.slot]).for_each(|slot| ctx.keys.freeze(slot));
     }
-    let reader = Reader::of(ctx.keys);
+    let reader = LookupContext::of(ctx.keys);
     Ok(Some(ctx.make_elsewhere(args, views, attempt, move |keyspace, views| match earlier {
         Some(gathered) => gathered.again(keyspace),
         None => Gathered::new(request, reader, keyspace, &views[0]).complete(keyspace),

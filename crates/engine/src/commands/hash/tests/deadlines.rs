@@ -1,6 +1,6 @@
 //! Fields with deadlines, in both encodings that can have them. The clock of [`Db`] begins at 1000.
 
-use crate::keyspace::expire::{Sweeper, Swept};
+use crate::keyspace::expire::{SweepOutcome, Sweeper};
 use crate::testing::Db;
 
 const TABLE: usize = 0;
@@ -105,7 +105,7 @@ fn expired_fields_are_told_and_propagated_before_the_command_that_finds_them() {
 
 fn sweep(db: &Db) {
     let mut sweeper = Sweeper::new(0, 1);
-    while sweeper.cycle(db.keyspace(), db.env(), || true) != Swept::All {}
+    while sweeper.cycle(db.keyspace(), db.env(), || true) != SweepOutcome::All {}
 }
 
 #[test]
@@ -144,7 +144,7 @@ fn a_hash_with_very_many_fields_due_is_swept_in_steps() {
     db.at(2000);
     let mut sweeper = Sweeper::new(0, 1);
     let mut cycles = 0;
-    while sweeper.cycle(db.keyspace(), db.env(), || false) != Swept::All {
+    while sweeper.cycle(db.keyspace(), db.env(), || false) != SweepOutcome::All {
         cycles += 1;
         db.invariants();
     }

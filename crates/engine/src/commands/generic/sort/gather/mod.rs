@@ -11,13 +11,15 @@
 //! is arranged anew, elsewhere; from then on the slots are frozen, so that only writers there wait,
 //! and only for that.
 
-use super::elements::{Elements, Found, Texts};
+use super::elements::{LookedUp, SortSource, Texts};
 use super::pattern::Pattern;
-use super::{Order, list_of};
+use super::{SortOrder, list_of};
 use crate::base::error::Result;
 use crate::base::steps::LONG_STEPS_MIN;
-use crate::call::long::Product;
-use crate::keyspace::{DbIndex, EntryRef, Keys, Keyspace, Observer, SlotId, Touches, UnixMs};
+use crate::call::long::Prepared;
+use crate::keyspace::{
+    AccessRecorder, DbIndex, EntryRef, Keys, Keyspace, Observer, SlotId, UnixMs,
+};
 use crate::reply::{Reply, ReplyBuffer};
 use crate::types::EncodingLimits;
 use crate::types::View;
@@ -34,8 +36,8 @@ const KEYS_PER_STEP: usize = 64;
 const ROUNDS_MAX: usize = 4;
 
 /// What the request asks for, owned.
-pub(super) struct Request {
-    pub(super) order: Order,
+pub(super) struct SortRequest {
+    pub(super) order: SortOrder,
     pub(super) by: Option<Vec<u8>>,
     pub(super) get: Vec<Vec<u8>>,
     pub(super) protocol: Protocol,
@@ -43,15 +45,15 @@ pub(super) struct Request {
 }
 
 /// What came of it.
-pub(super) enum Output {
+pub(super) enum SortOutput {
     Reply(ReplyBuffer),
     List(List),
 }
 
 /// What a SORT is made of, and what was made of it.
 pub(super) struct Gathered {
-    request: Request,
-    reader: Reader,
+    request: SortRequest,
+    reader: LookupContext,
     elements: Texts,
     /// What BY says for each element.
     weights: Lookups,
@@ -61,18 +63,18 @@ pub(super) struct Gathered {
     shown: Lookups,
     /// All slots in which keys were looked up, in ascending order.
     slots: Vec<SlotId>,
-    output: Option<Result<Output>>,
+    output: Option<Result<SortOutput>>,
 }
 
 impl Gathered {
     /// Looks for what goes with the elements of a list, set or sorted set.
     pub(super) fn new(
-        mut request: Request,
-        mut reader: Reader,
+        mut request: SortRequest,
+        mut reader: LookupContext,
         keyspace: &Keyspace,
         view: &View,
     ) -> Gathered {
-        let elements = Elements::of(view).load(&mut request.order);
+        let elements = SortSource::of(view).load(&mut request.order);
         let by: Vec<Vec<u8>> = request.by.iter().cloned().collect();
         let mut weights = Lookups::new(by, (0..elements.len()).collect(), &elements);
         weights.read(keyspace, &mut reader, &elements);
@@ -89,13 +91,13 @@ impl Gathered {
     }
 
     /// Looks once more for what may have changed, and makes the result of that.
-    pub(super) fn again(mut self, keyspace: &Keyspace) -> Product {
+    pub(super) fn again(mut self, keyspace: &Keyspace) -> Prepared {
         self.look_again(keyspace);
         self.complete(keyspace)
     }
 
     /// Makes the result.
-    pub(super) fn complete(mut self, keyspace: &Keyspace) -> Product {
+    pub(super) fn complete(mut self, keyspace: &Keyspace) -> Prepared {
         let mut rounds = 0;
         let arranged = loop {
             let arranged = self.arrange(keyspace);
@@ -110,12 +112,12 @@ impl Gathered {
         self.slots.sort_unstable();
         self.slots.dedup();
         let (slots, found) = (self.slots.clone(), self.reader.found);
-        Product::looked_up(self, slots, found)
+        Prepared::looked_up(self, slots, found)
     }
 
     /// Puts the elements in order, and looks for what GET shows of those wanted.
     fn arrange(&mut self, keyspace: &Keyspace) -> Result<()> {
-        let Request { order, by, get, .. } = &self.request;
+        let SortRequest { order, by, get, .. } = &self.request;
         let arranged = match by {
             Some(_) => order.by_others(&self.elements, &self.weights.found)?,
             None => order.by_elements(&self.elements)?,
@@ -135,13 +137,13 @@ impl Gathered {
             | shown.read_changed(keyspace, reader, elements)
     }
 
-    fn put_together(&self) -> Output {
+    fn put_together(&self) -> SortOutput {
         let count = self.arranged.len();
         if self.request.order.stored {
             let mut texts = Texts::default();
             // What is not there is stored as an empty element.
             self.each(|text| texts.push(text.unwrap_or_default()));
-            return Output::List(list_of(&texts, &self.request.limits));
+            return SortOutput::List(list_of(&texts, &self.request.limits));
         }
         let mut buffer = ReplyBuffer::new();
         let mut reply = Reply::new(&mut buffer, self.request.protocol);
@@ -153,7 +155,7 @@ impl Gathered {
             }
         });
         buffer.share();
-        Output::Reply(buffer)
+        SortOutput::Reply(buffer)
     }
 
     /// Shows what is answered or stored.
@@ -181,7 +183,7 @@ impl Gathered {
     }
 
     /// What was made, if all keys say now what they said; their slots are held.
-    pub(super) fn result(&mut self, keys: &Keys<'_>) -> Option<Result<Output>> {
+    pub(super) fn result(&mut self, keys: &Keys<'_>) -> Option<Result<SortOutput>> {
         let Gathered { reader, elements, weights, shown, output, .. } = self;
         let mut left = LONG_STEPS_MIN;
         let mut same = |lookups: &Lookups| lookups.is_still_so(keys, reader, elements, &mut left);
@@ -190,22 +192,22 @@ impl Gathered {
 }
 
 /// What it takes to look keys up elsewhere.
-pub(super) struct Reader {
+pub(super) struct LookupContext {
     observer: Observer,
     db: DbIndex,
     now: UnixMs,
-    touches: Touches,
+    touches: AccessRecorder,
     /// Keys that were found, and not found, when they were looked up first.
     found: (i64, i64),
 }
 
-impl Reader {
-    pub(super) fn of(keys: &Keys<'_>) -> Reader {
-        Reader {
+impl LookupContext {
+    pub(super) fn of(keys: &Keys<'_>) -> LookupContext {
+        LookupContext {
             observer: keys.keyspace().observer(),
             db: keys.db(),
             now: keys.env().horizon(),
-            touches: Touches::of(keys.env()),
+            touches: AccessRecorder::of(keys.env()),
             found: (0, 0),
         }
     }
@@ -223,12 +225,12 @@ struct Lookups {
     /// Which are looked up, slot by slot: place in `of`, times the number of patterns, and which of
     /// these.
     numbers: Vec<usize>,
-    groups: Vec<Group>,
-    found: Found,
+    groups: Vec<SlotGroup>,
+    found: LookedUp,
 }
 
 /// Keys of one slot.
-struct Group {
+struct SlotGroup {
     slot: SlotId,
     /// Which of [`Lookups::numbers`].
     range: Range<usize>,
@@ -249,31 +251,36 @@ impl Lookups {
             }
         }
         placed.sort_unstable();
-        let mut groups: Vec<Group> = Vec::new();
+        let mut groups: Vec<SlotGroup> = Vec::new();
         for same in placed.chunk_by(|a, b| a.0 == b.0) {
             let start = groups.last().map_or(0, |group| group.range.end);
             let range = start..start + same.len();
-            groups.push(Group { slot: SlotId::new(same[0].0), range, changes: 0 });
+            groups.push(SlotGroup { slot: SlotId::new(same[0].0), range, changes: 0 });
         }
-        let found = Found::nothing(of.len() * patterns.len());
+        let found = LookedUp::nothing(of.len() * patterns.len());
         let numbers = placed.into_iter().map(|(_, number)| number).collect();
         Lookups { patterns, of, numbers, groups, found }
     }
 
     /// Looks all keys up.
-    fn read(&mut self, keyspace: &Keyspace, reader: &mut Reader, elements: &Texts) {
+    fn read(&mut self, keyspace: &Keyspace, reader: &mut LookupContext, elements: &Texts) {
         self.read_those(keyspace, reader, elements, false);
     }
 
     /// Looks keys in slots that have changed up again. Whether any says something new.
-    fn read_changed(&mut self, keyspace: &Keyspace, reader: &mut Reader, elements: &Texts) -> bool {
+    fn read_changed(
+        &mut self,
+        keyspace: &Keyspace,
+        reader: &mut LookupContext,
+        elements: &Texts,
+    ) -> bool {
         self.read_those(keyspace, reader, elements, true)
     }
 
     fn read_those(
         &mut self,
         keyspace: &Keyspace,
-        reader: &mut Reader,
+        reader: &mut LookupContext,
         elements: &Texts,
         only_changed: bool,
     ) -> bool {
@@ -319,7 +326,7 @@ impl Lookups {
     fn is_still_so(
         &self,
         keys: &Keys<'_>,
-        reader: &Reader,
+        reader: &LookupContext,
         elements: &Texts,
         left: &mut usize,
     ) -> bool {

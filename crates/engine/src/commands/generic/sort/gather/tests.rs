@@ -3,8 +3,8 @@
 use crate::base::steps::LONG_STEPS_MIN;
 use crate::env::EvictionPolicy;
 use crate::env::effect::Hooks;
-use crate::keyspace::{DbIndex, giving_way, while_waiting};
-use crate::run::finish::{Finished, finish};
+use crate::keyspace::{DbIndex, on_slot_wait, postpone_writes_while};
+use crate::run::finish::{FinishResult, finish};
 use crate::testing::{Db, take_transactions};
 use std::cell::Cell;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -299,12 +299,12 @@ fn who_gave_up_a_result_takes_its_slots_though_asked_to_give_way() {
     db.run(&format!("RPUSH l 2 {other}"));
     // From the second time on: before, it still has its result, which is kept for later.
     let asked = Cell::new(false);
-    giving_way(move || asked.replace(true));
+    postpone_writes_while(move || asked.replace(true));
     let (release, held) = mpsc::channel();
     let (ready, is_ready) = mpsc::channel();
     let waits = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&waits);
-    while_waiting(move || {
+    on_slot_wait(move || {
         counted.fetch_add(1, Ordering::Relaxed);
         // It may be free already.
         let _ = release.send(());
@@ -321,9 +321,9 @@ fn who_gave_up_a_result_takes_its_slots_though_asked_to_give_way() {
         is_ready.recv().expect("the slot is held");
         finish(keyspace, db.env(), computed)
     });
-    assert!(matches!(finished, Finished::Over(_)));
+    assert!(matches!(finished, FinishResult::Over(_)));
     assert!(waits.load(Ordering::Relaxed) > 0, "nothing was in its way");
-    giving_way(|| false);
+    postpone_writes_while(|| false);
     db.check("LRANGE d 0 -1", &format!("1) \"{other}\"\n2) \"2\""));
     db.invariants();
 }
