@@ -26,31 +26,19 @@
 //! | `interest`, `waiting`, `watching`, `tracking` | who waits for, watches, caches keys |
 //! | `freeze`, `observed` | slots that keep writers off or count changes, for long commands |
 
-mod clocks;
+mod clients;
 mod collections;
 mod cut;
 mod draw;
 pub mod entry;
-pub mod evict;
-pub mod expire;
-mod fields;
-mod freeze;
-mod hidden;
-mod interest;
 mod keys;
-mod marks;
-mod observed;
-mod occupied;
-mod own;
 mod prefetch;
-mod slot;
+mod removal;
+mod slots;
 mod tally;
-mod tracking;
-mod waiting;
-mod watching;
 
 use brisk_structures::poison::EvenPoisoned;
-pub use clocks::ClockWalker;
+use clients::{key_queues, tracking, waiting, watching};
 pub use cut::{Cut, CutOptions, CutWalker, WalkOutcome};
 pub(crate) use cut::{CutBuffer, notes};
 pub(crate) use draw::SlotWeights;
@@ -61,7 +49,11 @@ pub(crate) use keys::{
 };
 pub use keys::{Keys, Overwrite, on_slot_wait, postpone_writes_while};
 pub(crate) use observed::Observer;
+pub use removal::clocks::ClockWalker;
+use removal::{clocks, fields, replica_expires};
+pub use removal::{evict, expire};
 pub use slot::{Slot, SlotGuard, SlotMeta};
+use slots::{marks, observed, occupied, slot};
 use tally::{Counter, DatabaseTally};
 pub use tally::{Tally, Totals};
 pub use tracking::Tracking;
@@ -141,7 +133,7 @@ pub struct Keyspace {
     observed: observed::Observed,
     tracking: Tracking,
     cuts: cut::Cuts,
-    replica_expires: own::ReplicaExpires,
+    replica_expires: replica_expires::ReplicaExpires,
     clocks: Arc<clocks::ClockRestart>,
 }
 
@@ -161,7 +153,7 @@ impl Keyspace {
             observed: observed::Observed::new(databases),
             tracking: Tracking::new(),
             cuts: cut::Cuts::default(),
-            replica_expires: own::ReplicaExpires::default(),
+            replica_expires: replica_expires::ReplicaExpires::default(),
             clocks: Arc::default(),
         }
     }

@@ -1,17 +1,13 @@
 //! The stream group: entries in the order of their IDs, and groups of consumers that read them.
 
 mod add;
-mod claim;
 mod delete;
 mod entries;
 mod group;
 mod id;
 mod info;
-mod info_full;
-mod pending;
 mod range;
 mod read;
-mod read_group;
 mod trim;
 
 #[cfg(test)]
@@ -29,8 +25,8 @@ pub(super) const FAMILY: &[&[Command]] = &[
     range::COMMANDS,
     read::COMMANDS,
     group::COMMANDS,
-    pending::COMMANDS,
-    claim::COMMANDS,
+    group::pending::COMMANDS,
+    group::claim::COMMANDS,
     info::COMMANDS,
 ];
 

@@ -1,8 +1,8 @@
 //! XREAD, and what it shares with XREADGROUP: the list of streams, and waiting.
 
 use super::entries::{EntryRange, reply_id, reply_ranges};
+use super::group::read_group::{GroupRead, read_as_consumer};
 use super::id;
-use super::read_group::{GroupRead, read_as_consumer};
 use crate::base::error::{CommandError, Result};
 use crate::base::number::parse_i64;
 use crate::call::ctx::{Command, Ctx};

@@ -28,7 +28,7 @@ mod aftermath;
 mod gone;
 mod held;
 mod locks;
-mod patience;
+mod slot_wait;
 mod walk;
 
 pub(super) use gone::{
@@ -38,8 +38,8 @@ pub(crate) use gone::{discard, discard_value};
 use held::{GuardList, Guards, HeldSlots};
 pub(crate) use locks::HeldLocks;
 use locks::distinct;
-pub(crate) use patience::{back_off, lock_blocking, must_postpone_writes};
-pub use patience::{on_slot_wait, postpone_writes_while};
+pub(crate) use slot_wait::{back_off, lock_blocking, must_postpone_writes};
+pub use slot_wait::{on_slot_wait, postpone_writes_while};
 
 /// How often a held lock is looked at again before the command is put off: a few microseconds,
 /// longer than most commands hold a slot.

@@ -2,7 +2,7 @@
 
 use super::Keys;
 use super::gone::{after_expiry, detach, seal_slot};
-use super::patience::{lock_blocking, must_postpone_writes};
+use super::slot_wait::{lock_blocking, must_postpone_writes};
 use crate::env::Garbage;
 use crate::keyspace::entry::EntryRef;
 use crate::keyspace::fields;

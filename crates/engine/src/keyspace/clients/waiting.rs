@@ -8,14 +8,14 @@
 //! Who ends a wait: the one that moves the waiter's state to [`ENDED`]. He removes it from all its
 //! queues (see `interest`), O(1) each.
 
-use super::interest::KeyQueues;
-use super::keys::lock_blocking;
-use super::marks::WAITED_FOR;
-use super::{DbIndex, Key, Keys, Keyspace, SlotId};
 use crate::call::recorded::RecordedCommand;
 use crate::command::Spec;
 use crate::command::args::Args;
 use crate::env::Env;
+use crate::keyspace::key_queues::KeyQueues;
+use crate::keyspace::keys::lock_blocking;
+use crate::keyspace::marks::WAITED_FOR;
+use crate::keyspace::{DbIndex, Key, Keys, Keyspace, SlotId};
 use crate::reply::{Outcome, Reply};
 use crate::types::ValueKind;
 use brisk_resp::Protocol;
@@ -192,7 +192,7 @@ impl Queue {
 
 /// All queues.
 #[derive(Debug)]
-pub(super) struct Waiting {
+pub(in crate::keyspace) struct Waiting {
     queues: KeyQueues<Queue>,
     numbers: AtomicU64,
     /// How many keys are waited for, and of how many the end is.
@@ -201,7 +201,7 @@ pub(super) struct Waiting {
 }
 
 impl Waiting {
-    pub(super) fn new() -> Waiting {
+    pub(in crate::keyspace) fn new() -> Waiting {
         Waiting {
             queues: KeyQueues::new(),
             numbers: AtomicU64::new(0),
@@ -361,14 +361,14 @@ impl Keys<'_> {
 
     /// Notes that a key in a marked slot is there, or changed, if somebody waits for it.
     #[cold]
-    pub(super) fn signal(&self, key: &Key<'_>) {
+    pub(in crate::keyspace) fn signal(&self, key: &Key<'_>) {
         if self.keyspace().waiting.is_awaited(self.db(), key.slot, key.bytes) {
             self.env().note_ready(self.db(), key.bytes);
         }
     }
 
     /// Notes all keys that are waited for and there, after a database was exchanged.
-    pub(super) fn signal_all(&self, db: DbIndex, slot: SlotId) {
+    pub(in crate::keyspace) fn signal_all(&self, db: DbIndex, slot: SlotId) {
         let env = self.env();
         self.keyspace().waiting.queues.each(db, slot, |key, _| env.note_ready(db, key));
     }

@@ -3,9 +3,9 @@
 //! A key is known by its name, so what becomes of it meanwhile is looked up when it is its turn. Keys go
 //! around in a queue; those without a deadline leave it.
 
-use super::keys::{after_expiry, detach, lock_blocking, must_postpone_writes, seal_slot};
-use super::{DbIndex, Key, Keyspace, UnixMs};
 use crate::env::Env;
+use crate::keyspace::keys::{after_expiry, detach, lock_blocking, must_postpone_writes, seal_slot};
+use crate::keyspace::{DbIndex, Key, Keyspace, UnixMs};
 use brisk_structures::poison::EvenPoisoned;
 use std::collections::{HashSet, VecDeque};
 use std::sync::Mutex;
@@ -17,7 +17,7 @@ const KEYS_MAX: usize = 1 << 20;
 type Name = (DbIndex, Box<[u8]>);
 
 #[derive(Debug, Default)]
-pub(super) struct ReplicaExpires {
+pub(in crate::keyspace) struct ReplicaExpires {
     names: Mutex<Names>,
     /// For those who look often.
     count: AtomicUsize,
@@ -42,7 +42,7 @@ enum Fate {
 impl Keyspace {
     /// A client of a replica gave a key a deadline.
     #[cold]
-    pub(super) fn note_replica_expire(&self, db: DbIndex, key: &Key<'_>) {
+    pub(in crate::keyspace) fn note_replica_expire(&self, db: DbIndex, key: &Key<'_>) {
         let mut names = self.replica_expires.names.lock().even_poisoned();
         let name: Name = (db, key.bytes.into());
         if names.queue.len() < KEYS_MAX && names.known.insert(name.clone()) {
@@ -53,7 +53,7 @@ impl Keyspace {
 
     /// The primary gave it one: it says what becomes of the key.
     #[inline]
-    pub(super) fn forget_replica_expire(&self, db: DbIndex, key: &Key<'_>) {
+    pub(in crate::keyspace) fn forget_replica_expire(&self, db: DbIndex, key: &Key<'_>) {
         if self.replica_expires.count.load(Ordering::Relaxed) > 0 {
             self.forget_known(db, key);
         }

@@ -1,13 +1,13 @@
 //! XCLAIM and XAUTOCLAIM: taking over what was delivered to others.
 
-use super::entries::{reply_entry, reply_id};
-use super::id;
 use super::read_group::{Claim, announce_consumer, idle_ms};
-use super::stream_with_group;
 use crate::base::error::{CommandError, Result};
 use crate::call::ctx::{Command, Ctx};
 use crate::command::args::Args;
 use crate::command::{Arg, Flags, Group, KeyFlags, KeySpec, Spec};
+use crate::commands::stream::entries::{reply_entry, reply_id};
+use crate::commands::stream::id;
+use crate::commands::stream::stream_with_group;
 use crate::keyspace::Key;
 use crate::reply::Outcome;
 use crate::types::Edit;
@@ -340,4 +340,4 @@ const XAUTOCLAIM: Command = Command {
     subcommands: &[],
 };
 
-pub(super) const COMMANDS: &[Command] = &[XCLAIM, XAUTOCLAIM];
+pub(in crate::commands::stream) const COMMANDS: &[Command] = &[XCLAIM, XAUTOCLAIM];

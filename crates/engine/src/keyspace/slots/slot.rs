@@ -1,8 +1,8 @@
 //! Slots: the engine's view of them, in which a table is changed only behind the
 //! hook of a snapshot.
 
-use super::cut::Change;
-use super::{SlotId, Stored, Table, Ticket, UnixMs};
+use crate::keyspace::cut::Change;
+use crate::keyspace::{SlotId, Stored, Table, Ticket, UnixMs};
 use crate::types::{Entry, StoredMut, Value};
 use brisk_structures::slot::{Slot as RawSlot, SlotGuard as RawGuard};
 use brisk_structures::table::TableRef;
@@ -62,7 +62,7 @@ impl SlotMeta {
 pub struct Slot(RawSlot<Value, SlotMeta>);
 
 impl Slot {
-    pub(super) fn new() -> Slot {
+    pub(in crate::keyspace) fn new() -> Slot {
         Slot(RawSlot::new(SlotMeta::default()))
     }
 
@@ -146,22 +146,22 @@ impl<'a> SlotGuard<'a> {
 
     /// The cut up to which nothing of the slot is owed any more.
     #[inline(always)]
-    pub(super) fn stamp(&self) -> u32 {
+    pub(in crate::keyspace) fn stamp(&self) -> u32 {
         self.0.stamp()
     }
 
-    pub(super) fn set_stamp(&mut self, stamp: u32) {
+    pub(in crate::keyspace) fn set_stamp(&mut self, stamp: u32) {
         self.0.set_stamp(stamp);
     }
 
     /// The same lock, held through another reference to the slot. Panics if it is another slot.
-    pub(super) fn through<'b>(self, slot: &'b Slot) -> SlotGuard<'b> {
+    pub(in crate::keyspace) fn through<'b>(self, slot: &'b Slot) -> SlotGuard<'b> {
         SlotGuard(self.0.through(&slot.0))
     }
 
     /// The entry, to change.
     #[inline(always)]
-    pub(super) fn find_mut(
+    pub(in crate::keyspace) fn find_mut(
         &mut self,
         change: Change<'_>,
         hash: u64,
@@ -173,14 +173,14 @@ impl<'a> SlotGuard<'a> {
 
     /// Adds an entry under a key that is not there.
     #[inline(always)]
-    pub(super) fn insert(&mut self, change: Change<'_>, hash: u64, entry: Entry) {
+    pub(in crate::keyspace) fn insert(&mut self, change: Change<'_>, hash: u64, entry: Entry) {
         change.preserve(self, hash, entry.key());
         self.0.table_mut().insert(hash, entry);
     }
 
     /// The same; a table without entries gets room for `expected` at once.
     #[inline(always)]
-    pub(super) fn insert_first_of(
+    pub(in crate::keyspace) fn insert_first_of(
         &mut self,
         change: Change<'_>,
         hash: u64,
@@ -193,13 +193,18 @@ impl<'a> SlotGuard<'a> {
 
     /// Takes an entry out.
     #[inline(always)]
-    pub(super) fn remove(&mut self, change: Change<'_>, hash: u64, key: &[u8]) -> Option<Entry> {
+    pub(in crate::keyspace) fn remove(
+        &mut self,
+        change: Change<'_>,
+        hash: u64,
+        key: &[u8],
+    ) -> Option<Entry> {
         change.preserve_leaving(self, hash, key);
         self.0.table_mut().remove(hash, key)
     }
 
     /// As [`brisk_structures::table::TableMut::extract_at`].
-    pub(super) fn extract_at(
+    pub(in crate::keyspace) fn extract_at(
         &mut self,
         change: Change<'_>,
         slot: SlotId,
@@ -218,23 +223,23 @@ impl<'a> SlotGuard<'a> {
 
     /// Takes an entry out of sight until [`SlotGuard::unstash`], within one hold of the lock: no
     /// change.
-    pub(super) fn stash(&mut self, hash: u64, key: &[u8]) -> Option<Entry> {
+    pub(in crate::keyspace) fn stash(&mut self, hash: u64, key: &[u8]) -> Option<Entry> {
         self.0.table_mut().remove(hash, key)
     }
 
     /// Puts an entry where it was, or one in its place that leaves again within the same hold of
     /// the lock; what was there.
-    pub(super) fn unstash(&mut self, hash: u64, entry: Entry) -> Option<Entry> {
+    pub(in crate::keyspace) fn unstash(&mut self, hash: u64, entry: Entry) -> Option<Entry> {
         self.0.table_mut().replace(hash, entry)
     }
 
-    /// Takes the whole table out; who does it has told [`super::cut::Cuts`]. O(1).
-    pub(super) fn take_table(&mut self) -> Table {
+    /// Takes the whole table out; who does it has told [`crate::keyspace::cut::Cuts`]. O(1).
+    pub(in crate::keyspace) fn take_table(&mut self) -> Table {
         self.0.take_table()
     }
 
     /// Exchanges the tables of two slots, likewise. O(1).
-    pub(super) fn exchange_tables(&mut self, other: &mut SlotGuard<'_>) {
+    pub(in crate::keyspace) fn exchange_tables(&mut self, other: &mut SlotGuard<'_>) {
         let (mine, theirs) = (self.take_table(), other.take_table());
         self.0.table_mut().put(theirs);
         other.0.table_mut().put(mine);

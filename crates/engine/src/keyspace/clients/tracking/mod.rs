@@ -18,11 +18,11 @@
 mod table;
 
 use self::table::{IndexTag, Tracked, TrackingTable};
-use super::marks::TRACKED;
-use super::{Key, Keys, Keyspace, SLOTS, SlotId, lock_blocking};
 use crate::command::args::{Args, PreparedKey};
 use crate::env::effect::{Hooks, Invalidation, KeyName, TrackingClient};
 use crate::env::{Env, Garbage};
+use crate::keyspace::marks::TRACKED;
+use crate::keyspace::{Key, Keys, Keyspace, SLOTS, SlotId, lock_blocking};
 use brisk_structures::poison::EvenPoisoned;
 use brisk_structures::prefetch::prefetch;
 use std::collections::{BTreeMap, HashSet};
@@ -88,7 +88,7 @@ pub struct Tracking {
 }
 
 impl Tracking {
-    pub(super) fn new() -> Tracking {
+    pub(in crate::keyspace) fn new() -> Tracking {
         Tracking {
             shards: (0..SHARDS).map(|_| TrackingShard::default()).collect(),
             by_part: (0..SLOTS * PARTS).map(|_| AtomicU8::new(0)).collect(),
@@ -104,7 +104,7 @@ impl Tracking {
     }
 
     /// Makes a database with the marks that its slots have to have.
-    pub(super) fn opening<R>(&self, open: impl FnOnce(&dyn Fn() -> u8) -> R) -> R {
+    pub(in crate::keyspace) fn opening<R>(&self, open: impl FnOnce(&dyn Fn() -> u8) -> R) -> R {
         self.opening.fetch_add(1, Ordering::SeqCst);
         let opened = open(&|| if self.marks.load(Ordering::SeqCst) { TRACKED } else { 0 });
         self.opening.fetch_sub(1, Ordering::SeqCst);
@@ -235,7 +235,7 @@ impl Tracking {
     }
 
     /// A key was changed whose slot is held and marked: who may have it is sent an invalidation.
-    pub(super) fn changed(&self, env: &Env, key: &Key<'_>) {
+    pub(in crate::keyspace) fn changed(&self, env: &Env, key: &Key<'_>) {
         if self.broadcasts.load(Ordering::Relaxed) {
             let changed = (KeyName::from_slice(key.bytes), env.client.get());
             note_changed(&mut env.aftermath.borrow_mut().changed, changed);
@@ -363,7 +363,7 @@ fn note_changed(all: &mut Vec<(KeyName, u64)>, changed: (KeyName, u64)) {
 const CHANGES_MIN: usize = 4096;
 
 /// The change of `key` that was noted last happened without any client's doing.
-pub(super) fn nobody_changed(env: &Env, key: &[u8]) {
+pub(in crate::keyspace) fn nobody_changed(env: &Env, key: &[u8]) {
     if env.hooks.get().contains(Hooks::BROADCAST)
         && let Some((last, by)) = env.aftermath.borrow_mut().changed.last_mut()
         && last.as_slice() == key

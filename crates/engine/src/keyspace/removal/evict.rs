@@ -5,14 +5,14 @@
 //! bits in each entry: seconds of the last access, or under an LFU policy 16 bits of minutes and an
 //! 8-bit logarithmic counter.
 
-use super::draw::draw_slot;
-use super::entry::EntryRef;
-use super::keys::{
-    after_eviction, detach, discard, lock_blocking, must_postpone_writes, seal_slot,
-};
-use super::{Database, DbIndex, Entry, Keyspace, SLOTS, SlotId, Stored, UnixMs};
 use crate::base::random::Random;
 use crate::env::{Env, EvictionPolicy};
+use crate::keyspace::draw::draw_slot;
+use crate::keyspace::entry::EntryRef;
+use crate::keyspace::keys::{
+    after_eviction, detach, discard, lock_blocking, must_postpone_writes, seal_slot,
+};
+use crate::keyspace::{Database, DbIndex, Entry, Keyspace, SLOTS, SlotId, Stored, UnixMs};
 use crate::types::allocated_bytes;
 
 const CLOCK_MAX: u32 = (1 << 24) - 1;
@@ -37,7 +37,7 @@ fn minutes(now: UnixMs) -> u32 {
 }
 
 /// The clock of a key that counts as new under an LFU policy.
-pub(super) fn new_frequency_clock(now: UnixMs) -> u32 {
+pub(in crate::keyspace) fn new_frequency_clock(now: UnixMs) -> u32 {
     minutes(now) << 8 | LFU_NEW
 }
 

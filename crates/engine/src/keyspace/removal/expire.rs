@@ -6,12 +6,12 @@
 //! would cost all the time there is; resting keeps an expired key in memory for less than a second
 //! and the cost at one look per key and second. A walk goes bucket by bucket and may stop anywhere.
 
-use super::cut::Change;
-use super::fields::{FIELDS_PER_SLICE, expire_inside, inner_deadline};
-use super::keys::{after_expiry, lock_blocking, must_postpone_writes, seal_slot};
-use super::marks::{CONCERNED, FIELDS_EXPIRE, FIELDS_EXPIRE_ANEW};
-use super::{Database, DbIndex, DbNumber, Keyspace, SLOTS, SlotGuard, SlotId, UnixMs};
 use crate::env::Env;
+use crate::keyspace::cut::Change;
+use crate::keyspace::fields::{FIELDS_PER_SLICE, expire_inside, inner_deadline};
+use crate::keyspace::keys::{after_expiry, lock_blocking, must_postpone_writes, seal_slot};
+use crate::keyspace::marks::{CONCERNED, FIELDS_EXPIRE, FIELDS_EXPIRE_ANEW};
+use crate::keyspace::{Database, DbIndex, DbNumber, Keyspace, SLOTS, SlotGuard, SlotId, UnixMs};
 
 /// How long a slot is left alone after it was walked to the end.
 const REST_MS: u32 = 800;

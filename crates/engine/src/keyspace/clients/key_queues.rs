@@ -9,7 +9,7 @@
 //! all other slots pay one test. Queues are changed only under their slot's lock; the shards' own
 //! locks are held for single steps, after the slot's.
 
-use super::{DbIndex, SlotId};
+use crate::keyspace::{DbIndex, SlotId};
 use brisk_structures::poison::EvenPoisoned;
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard};
@@ -22,12 +22,12 @@ type Shard<Q> = HashMap<(DbIndex, SlotId), Queues<Q>>;
 /// All queues of one kind of interest; a queue is there while it is not empty,
 /// a slot while it has one.
 #[derive(Debug)]
-pub(super) struct KeyQueues<Q> {
+pub(in crate::keyspace) struct KeyQueues<Q> {
     shards: Box<[Mutex<Shard<Q>>]>,
 }
 
 impl<Q: Default> KeyQueues<Q> {
-    pub(super) fn new() -> KeyQueues<Q> {
+    pub(in crate::keyspace) fn new() -> KeyQueues<Q> {
         KeyQueues { shards: (0..SHARDS).map(|_| Mutex::default()).collect() }
     }
 
@@ -36,7 +36,7 @@ impl<Q: Default> KeyQueues<Q> {
     }
 
     /// Lets `join` put somebody into a key's queue. O(1).
-    pub(super) fn join<R>(
+    pub(in crate::keyspace) fn join<R>(
         &self,
         db: DbIndex,
         slot: SlotId,
@@ -50,7 +50,7 @@ impl<Q: Default> KeyQueues<Q> {
 
     /// Lets `leave` take somebody out of a key's queue and say whether it is empty then; true if
     /// nobody is interested in any key of the slot any more. O(1).
-    pub(super) fn leave(
+    pub(in crate::keyspace) fn leave(
         &self,
         db: DbIndex,
         slot: SlotId,
@@ -72,7 +72,7 @@ impl<Q: Default> KeyQueues<Q> {
     }
 
     /// Lets `look` see a key's queue, if it has one.
-    pub(super) fn with<R>(
+    pub(in crate::keyspace) fn with<R>(
         &self,
         db: DbIndex,
         slot: SlotId,
@@ -83,19 +83,24 @@ impl<Q: Default> KeyQueues<Q> {
     }
 
     /// Lets `look` see every key of a slot that has a queue.
-    pub(super) fn each(&self, db: DbIndex, slot: SlotId, mut look: impl FnMut(&[u8], &mut Q)) {
+    pub(in crate::keyspace) fn each(
+        &self,
+        db: DbIndex,
+        slot: SlotId,
+        mut look: impl FnMut(&[u8], &mut Q),
+    ) {
         let mut shard = self.shard(slot);
         let queues = shard.get_mut(&(db, slot)).into_iter().flatten();
         queues.for_each(|(key, queue)| look(key, queue));
     }
 
     /// Whether somebody is interested in a key of the slot.
-    pub(super) fn has(&self, db: DbIndex, slot: SlotId) -> bool {
+    pub(in crate::keyspace) fn has(&self, db: DbIndex, slot: SlotId) -> bool {
         self.shard(slot).contains_key(&(db, slot))
     }
 
     /// How many keys have queues. O(slots with queues).
-    pub(super) fn key_count(&self) -> usize {
+    pub(in crate::keyspace) fn key_count(&self) -> usize {
         let count = |shard: &Mutex<Shard<Q>>| -> usize {
             let shard = shard.lock().even_poisoned();
             shard.values().map(HashMap::len).sum()

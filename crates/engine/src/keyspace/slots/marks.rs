@@ -2,25 +2,25 @@
 //! that what concerns few slots costs the others one test.
 
 /// Some client waits for one of the slot's keys, present or not.
-pub(super) const WAITED_FOR: u8 = 1;
+pub(in crate::keyspace) const WAITED_FOR: u8 = 1;
 /// Fields of its hashes may have deadlines.
-pub(super) const FIELDS_EXPIRE: u8 = 1 << 1;
+pub(in crate::keyspace) const FIELDS_EXPIRE: u8 = 1 << 1;
 /// The same for deadlines set since the present walk over the slot began.
-pub(super) const FIELDS_EXPIRE_ANEW: u8 = 1 << 2;
+pub(in crate::keyspace) const FIELDS_EXPIRE_ANEW: u8 = 1 << 2;
 /// Both.
-pub(super) const FIELD_MARKS: u8 = FIELDS_EXPIRE | FIELDS_EXPIRE_ANEW;
+pub(in crate::keyspace) const FIELD_MARKS: u8 = FIELDS_EXPIRE | FIELDS_EXPIRE_ANEW;
 /// Some session watches one of its keys, present or not.
-pub(super) const WATCHED: u8 = 1 << 3;
+pub(in crate::keyspace) const WATCHED: u8 = 1 << 3;
 /// Commands that write wait while something is computed from its values.
-pub(super) const FROZEN: u8 = 1 << 4;
+pub(in crate::keyspace) const FROZEN: u8 = 1 << 4;
 /// The database knows that the slot may hold keys.
-pub(super) const OCCUPIED: u8 = 1 << 5;
+pub(in crate::keyspace) const OCCUPIED: u8 = 1 << 5;
 /// Clients may cache some of its keys: `tracking` is to be looked up.
-pub(super) const TRACKED: u8 = 1 << 6;
+pub(in crate::keyspace) const TRACKED: u8 = 1 << 6;
 /// Changes of its keys are counted: something is computed from them (see `observed`).
-pub(super) const OBSERVED: u8 = 1 << 7;
+pub(in crate::keyspace) const OBSERVED: u8 = 1 << 7;
 /// Changes of its keys concern somebody.
-pub(super) const CONCERNED: u8 = WATCHED | TRACKED | OBSERVED;
+pub(in crate::keyspace) const CONCERNED: u8 = WATCHED | TRACKED | OBSERVED;
 
 const _: () = {
     let fields = [FIELDS_EXPIRE, FIELDS_EXPIRE_ANEW];

@@ -9,10 +9,10 @@
 //! as a counter, keys would be evicted first, or never. So each key counts as new (LFU) or as just used. A
 //! walk sets the clocks in short steps, next to commands; until it is complete, no clock is read.
 
-use super::evict::{new_frequency_clock, recency_clock};
-use super::keys::{lock_blocking, must_postpone_writes};
-use super::{DbNumber, Keyspace};
 use crate::env::Env;
+use crate::keyspace::evict::{new_frequency_clock, recency_clock};
+use crate::keyspace::keys::{lock_blocking, must_postpone_writes};
+use crate::keyspace::{DbNumber, Keyspace};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// Buckets walked between two looks at the time left.
@@ -20,7 +20,7 @@ const BUCKETS_PER_STEP: usize = 64;
 
 /// How far the restarts of the access clocks are.
 #[derive(Debug, Default)]
-pub(super) struct ClockRestart {
+pub(in crate::keyspace) struct ClockRestart {
     /// Number of restarts that have begun.
     begun: AtomicU64,
     /// The restart that was completed last. Equal to `begun` if none is in progress.
@@ -41,7 +41,7 @@ impl ClockRestart {
     }
 
     /// Keys have changed their slots: the walk starts again if it is in progress.
-    pub(super) fn start_again(&self) {
+    pub(in crate::keyspace) fn start_again(&self) {
         if self.is_in_progress() {
             self.begin();
         }

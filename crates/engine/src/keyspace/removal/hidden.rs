@@ -8,9 +8,9 @@
 //!
 //! [`Env::keeps_expired`]: crate::env::Env::keeps_expired
 
-use super::keys::{Keys, copy_entry, discard};
-use super::{Key, UnixMs, fields};
 use crate::command::Flags;
+use crate::keyspace::keys::{Keys, copy_entry, discard};
+use crate::keyspace::{Key, UnixMs, fields};
 use crate::types::Collection;
 use crate::types::hash::Hash;
 
@@ -24,7 +24,7 @@ impl Keys<'_> {
     /// Puts aside what has expired of `key`: all of it, or the fields that are due. O(1), but for
     /// fields O(those that are due).
     #[cold]
-    pub(super) fn hide_expired(&mut self, key: &Key<'_>) {
+    pub(in crate::keyspace) fn hide_expired(&mut self, key: &Key<'_>) {
         let now = self.env().horizon();
         let Some(entry) = self.find(key) else { return };
         let mut left = None;

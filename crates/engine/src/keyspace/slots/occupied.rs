@@ -6,20 +6,20 @@
 //! second array says which words of the first have bits; those bits are taken back only while
 //! everything stands still, since nobody holds all slots of a word.
 
-use super::marks::OCCUPIED;
-use super::{Database, SLOTS, SlotGuard, SlotId};
+use crate::keyspace::marks::OCCUPIED;
+use crate::keyspace::{Database, SLOTS, SlotGuard, SlotId};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 const WORDS: usize = SLOTS / 64;
 
 /// The bits of a database. A slot that holds keys has its bit set, and so has the word of that bit.
-pub(super) struct Occupied {
+pub(in crate::keyspace) struct Occupied {
     slots: [AtomicU64; WORDS],
     words: [AtomicU64; WORDS / 64],
 }
 
 impl Occupied {
-    pub(super) fn new() -> Occupied {
+    pub(in crate::keyspace) fn new() -> Occupied {
         Occupied {
             slots: [const { AtomicU64::new(0) }; WORDS],
             words: [const { AtomicU64::new(0) }; WORDS / 64],
@@ -30,7 +30,7 @@ impl Occupied {
         (&self.slots[slot.index() / 64], 1 << (slot.index() % 64))
     }
 
-    pub(super) fn contains(&self, slot: SlotId) -> bool {
+    pub(in crate::keyspace) fn contains(&self, slot: SlotId) -> bool {
         let (word, bit) = self.word(slot);
         word.load(Ordering::Relaxed) & bit != 0
     }
@@ -40,7 +40,7 @@ impl Occupied {
     }
 
     /// Whether walks look at the word of a slot.
-    pub(super) fn is_seen(&self, slot: SlotId) -> bool {
+    pub(in crate::keyspace) fn is_seen(&self, slot: SlotId) -> bool {
         let (word, bit) = self.word_of_words(slot.index() / 64);
         word.load(Ordering::Relaxed) & bit != 0
     }
@@ -62,7 +62,7 @@ impl Occupied {
 impl Database {
     /// A slot that is held got its first key.
     #[cold]
-    pub(super) fn note_occupied(&self, slot: SlotId, guard: &mut SlotGuard<'_>) {
+    pub(in crate::keyspace) fn note_occupied(&self, slot: SlotId, guard: &mut SlotGuard<'_>) {
         let (word, bit) = self.occupied.word(slot);
         word.fetch_or(bit, Ordering::Relaxed);
         let (word, bit) = self.occupied.word_of_words(slot.index() / 64);
@@ -85,7 +85,7 @@ impl Database {
 
     /// Takes the bits of words back that have none. Only while everything stands still.
     /// O(words that had bits).
-    pub(super) fn forget_empty_words(&self) {
+    pub(in crate::keyspace) fn forget_empty_words(&self) {
         let mut next = self.occupied.next_word(0);
         while next < WORDS {
             if self.occupied.slots[next].load(Ordering::Relaxed) == 0 {
@@ -98,7 +98,10 @@ impl Database {
 
     /// The slots from `first` on that are not empty, in ascending order: each is looked at when the
     /// iterator comes to it. O(words that have bits + slots that hold keys).
-    pub(super) fn occupied_from(&self, first: usize) -> impl Iterator<Item = SlotId> + '_ {
+    pub(in crate::keyspace) fn occupied_from(
+        &self,
+        first: usize,
+    ) -> impl Iterator<Item = SlotId> + '_ {
         let mut next = first;
         std::iter::from_fn(move || {
             while next < SLOTS {

@@ -1,11 +1,15 @@
 //! XGROUP: groups and their consumers.
 
-use super::id;
-use super::quote;
+pub(super) mod claim;
+pub(super) mod pending;
+pub(super) mod read_group;
+
 use crate::base::error::{CommandError, Result};
 use crate::call::ctx::{Command, Ctx};
 use crate::command::args::Args;
 use crate::command::{Arg, Flags, Group, KeyFlags, KeySpec, Spec};
+use crate::commands::stream::id;
+use crate::commands::stream::quote;
 use crate::keyspace::Key;
 use crate::reply::Outcome;
 use crate::types::Edit;

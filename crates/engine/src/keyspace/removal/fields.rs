@@ -7,26 +7,26 @@
 //! came since the cycle began its walk over the slot. The cycle takes them back when a whole walk
 //! found nothing.
 
-use super::cut::Change;
-use super::keys::{Keys, detach, discard, note_gone, notify};
-use super::marks::{CONCERNED, FIELD_MARKS, FIELDS_EXPIRE};
-use super::{DbIndex, Entry, Key, Keyspace, SlotGuard, SlotId, UnixMs};
 use crate::env::Env;
 use crate::env::effect::{EventClass, Hooks};
+use crate::keyspace::cut::Change;
+use crate::keyspace::keys::{Keys, detach, discard, note_gone, notify};
+use crate::keyspace::marks::{CONCERNED, FIELD_MARKS, FIELDS_EXPIRE};
+use crate::keyspace::{DbIndex, Entry, Key, Keyspace, SlotGuard, SlotId, UnixMs};
 use crate::types::hash::Hash;
 use crate::types::{Collection, ValueKind, kind_of};
 use brisk_structures::entry::ValueRef;
 use std::ops::ControlFlow;
 
 /// Fields that one command, or one step of the expiry cycle, removes from a hash at once.
-pub(super) const FIELDS_PER_SLICE: usize = 2000;
+pub(in crate::keyspace) const FIELDS_PER_SLICE: usize = 2000;
 
 /// Fields named in one HDEL that tells of expired ones.
 const PROPAGATED_FIELDS_MAX: usize = 1024;
 
 /// The soonest deadline inside an entry's value, or a lower bound of it.
 #[inline]
-pub(super) fn inner_deadline(entry: &Entry) -> Option<UnixMs> {
+pub(in crate::keyspace) fn inner_deadline(entry: &Entry) -> Option<UnixMs> {
     if kind_of(entry) != ValueKind::Hash {
         return None;
     }
@@ -39,7 +39,7 @@ pub(super) fn inner_deadline(entry: &Entry) -> Option<UnixMs> {
 impl Keys<'_> {
     /// A value of the slot has a deadline inside.
     #[cold]
-    pub(super) fn note_inside(&mut self, slot: SlotId, deadline: UnixMs) {
+    pub(in crate::keyspace) fn note_inside(&mut self, slot: SlotId, deadline: UnixMs) {
         self.mark(slot, FIELD_MARKS);
         let Some(guard) = self.slot_mut(slot) else { return };
         guard.meta_mut().note(deadline);
@@ -62,7 +62,11 @@ impl Keys<'_> {
     }
 
     /// Removes what is due inside the value of `key`, about `limit` things; false if more are.
-    pub(super) fn remove_expired_inside(&mut self, key: &Key<'_>, limit: usize) -> bool {
+    pub(in crate::keyspace) fn remove_expired_inside(
+        &mut self,
+        key: &Key<'_>,
+        limit: usize,
+    ) -> bool {
         let now = self.env().horizon();
         if self.inner_deadline(key).is_none_or(|at| at > now) {
             return true;
@@ -76,7 +80,7 @@ impl Keys<'_> {
 
 /// Exchanges the marks with the tables. A walk over one of them goes on in the other,
 /// which is anew.
-pub(super) fn swap_marks<'g>(here: &mut SlotGuard<'g>, there: &mut SlotGuard<'g>) {
+pub(in crate::keyspace) fn swap_marks<'g>(here: &mut SlotGuard<'g>, there: &mut SlotGuard<'g>) {
     let (mine, theirs) = (here.marks(), there.marks());
     for (guard, kept, other) in [(here, mine, theirs), (there, theirs, mine)] {
         let fields = if other & FIELDS_EXPIRE != 0 { FIELD_MARKS } else { 0 };
@@ -86,7 +90,7 @@ pub(super) fn swap_marks<'g>(here: &mut SlotGuard<'g>, there: &mut SlotGuard<'g>
 
 /// Removes about `limit` fields that are due from a hash, and the hash with its last. False if more
 /// are due.
-pub(super) fn expire_inside(
+pub(in crate::keyspace) fn expire_inside(
     keyspace: &Keyspace,
     env: &Env,
     db: DbIndex,
@@ -113,7 +117,7 @@ pub(super) fn expire_inside(
     if count > 0 && marks & CONCERNED != 0 {
         let key = keyspace.hasher().key(key);
         keyspace.notify_concerned(env, db, &key, marks, true);
-        super::tracking::nobody_changed(env, key.bytes);
+        crate::keyspace::tracking::nobody_changed(env, key.bytes);
     }
     env.tally.expired_fields.add(count);
     if count > 0 && !hooks.is_empty() {

@@ -1,13 +1,13 @@
 //! XACK and XPENDING: confirming what was delivered, and looking at what was not confirmed.
 
-use super::entries::reply_id;
-use super::id;
 use super::read_group::idle_ms;
-use super::stream_with_group;
 use crate::base::error::{CommandError, Result};
 use crate::call::ctx::{Command, Ctx};
 use crate::command::args::Args;
 use crate::command::{Arg, Flags, Group, KeyFlags, KeySpec, Spec};
+use crate::commands::stream::entries::reply_id;
+use crate::commands::stream::id;
+use crate::commands::stream::stream_with_group;
 use crate::reply::Outcome;
 use crate::types::Edit;
 use crate::types::stream::{Stream, StreamId};
@@ -190,4 +190,4 @@ const XPENDING: Command = Command {
     subcommands: &[],
 };
 
-pub(super) const COMMANDS: &[Command] = &[XACK, XPENDING];
+pub(in crate::commands::stream) const COMMANDS: &[Command] = &[XACK, XPENDING];

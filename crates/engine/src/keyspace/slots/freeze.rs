@@ -3,10 +3,10 @@
 //! A slot is frozen by a mark. Whoever finishes the computation takes the mark back, for all who
 //! set it: that others are kept from writing only helps (see [`crate::call::long`]).
 
-use super::keys::Keys;
-use super::marks::FROZEN;
-use super::{Key, SlotId};
 use crate::base::number::Digits;
+use crate::keyspace::keys::Keys;
+use crate::keyspace::marks::FROZEN;
+use crate::keyspace::{Key, SlotId};
 use crate::types::Value;
 use crate::types::View;
 use brisk_structures::chunked::ChunkedBytes;

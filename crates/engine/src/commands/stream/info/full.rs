@@ -1,9 +1,9 @@
 //! XINFO STREAM … FULL: entries, groups, consumers, and what is pending for whom.
 
-use super::entries::{reply_entry, reply_id};
-use super::info::{figures, progress};
+use super::{figures, progress};
 use crate::base::error::{CommandError, Result};
 use crate::command::args::Args;
+use crate::commands::stream::entries::{reply_entry, reply_id};
 use crate::reply::{Outcome, Reply};
 use crate::types::stream::{Group, Stream, StreamId};
 

@@ -5,14 +5,14 @@
 //! is locked. As long as the count is the same, each key of the slot is as it was. Only changes in
 //! marked slots cost anything. The marks are taken back when nobody observes anything any more.
 
-use super::keys::lock_blocking;
-use super::marks::OBSERVED;
-use super::{DbSlot, Keys, Keyspace, SLOTS, SlotGuard, SlotId};
+use crate::keyspace::keys::lock_blocking;
+use crate::keyspace::marks::OBSERVED;
+use crate::keyspace::{DbSlot, Keys, Keyspace, SLOTS, SlotGuard, SlotId};
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
 /// All counts, and how many rely on them.
-pub(super) struct Observed {
+pub(in crate::keyspace) struct Observed {
     /// How often each slot of a database has changed while it was observed; changed under the
     /// slot's lock.
     counts: Box<[OnceLock<Box<[AtomicU32]>>]>,
@@ -30,7 +30,7 @@ impl Drop for Observer {
 }
 
 impl Observed {
-    pub(super) fn new(databases: u32) -> Observed {
+    pub(in crate::keyspace) fn new(databases: u32) -> Observed {
         let counts = (0..databases).map(|_| OnceLock::new()).collect();
         Observed { counts, observers: Arc::default() }
     }
@@ -42,7 +42,7 @@ impl Observed {
     }
 
     /// A slot that is held and marked has changed.
-    pub(super) fn raise(&self, place: DbSlot) {
+    pub(in crate::keyspace) fn raise(&self, place: DbSlot) {
         // The slot's lock orders it.
         self.count(place).fetch_add(1, Ordering::Relaxed);
     }
@@ -70,7 +70,7 @@ impl Keyspace {
     }
 
     /// A slot that is held is about to get other contents.
-    pub(super) fn note_other_contents(&self, place: DbSlot, guard: &SlotGuard<'_>) {
+    pub(in crate::keyspace) fn note_other_contents(&self, place: DbSlot, guard: &SlotGuard<'_>) {
         if guard.marks() & OBSERVED != 0 {
             self.observed.raise(place);
         }

@@ -1,12 +1,14 @@
 //! XREADGROUP: reading in a group's name, new entries or one's own pending ones.
 
-use super::entries::reply_entry;
-use super::id;
-use super::quote;
-use super::read::{ReadFrom, ReadOptions, announce, open_stream, reply_deleted, wait};
 use crate::base::error::{CommandError, Result};
 use crate::call::ctx::Ctx;
 use crate::command::args::Args;
+use crate::commands::stream::entries::reply_entry;
+use crate::commands::stream::id;
+use crate::commands::stream::quote;
+use crate::commands::stream::read::{
+    ReadFrom, ReadOptions, announce, open_stream, reply_deleted, wait,
+};
 use crate::env::effect::EventClass;
 use crate::keyspace::{Key, Keys};
 use crate::reply::{Outcome, Reply};
@@ -16,13 +18,13 @@ use smallvec::SmallVec;
 
 /// Who reads.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct GroupRead<'a> {
-    pub(super) group: &'a [u8],
-    pub(super) consumer: &'a [u8],
-    pub(super) no_ack: bool,
+pub(in crate::commands::stream) struct GroupRead<'a> {
+    pub(in crate::commands::stream) group: &'a [u8],
+    pub(in crate::commands::stream) consumer: &'a [u8],
+    pub(in crate::commands::stream) no_ack: bool,
 }
 
-pub(super) fn read_as_consumer(
+pub(in crate::commands::stream) fn read_as_consumer(
     ctx: &mut Ctx<'_, '_>,
     args: &Args<'_>,
     call: &ReadOptions<'_>,

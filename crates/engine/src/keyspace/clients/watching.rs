@@ -12,11 +12,11 @@
 //! those of an earlier epoch are not heard. Those that still stand in queues are *leftovers*. A few
 //! are taken out at that moment, many a slice at a time.
 
-use super::interest::KeyQueues;
-use super::keys::lock_blocking;
-use super::marks::{OBSERVED, TRACKED, WATCHED};
-use super::{DbIndex, DbSlot, Key, Keys, Keyspace, SlotGuard, SlotId, UnixMs};
 use crate::env::Env;
+use crate::keyspace::key_queues::KeyQueues;
+use crate::keyspace::keys::lock_blocking;
+use crate::keyspace::marks::{OBSERVED, TRACKED, WATCHED};
+use crate::keyspace::{DbIndex, DbSlot, Key, Keys, Keyspace, SlotGuard, SlotId, UnixMs};
 use brisk_structures::crc16::key_slot;
 use brisk_structures::list::List;
 use brisk_structures::slab::Id;
@@ -67,7 +67,7 @@ impl Watcher {
 
 /// One watch of one key.
 #[derive(Debug)]
-pub(super) struct Watch {
+pub(in crate::keyspace) struct Watch {
     watcher: Arc<Watcher>,
     epoch: u32,
     stale: bool,
@@ -80,7 +80,7 @@ impl Watch {
 }
 
 /// All queues.
-pub(super) type Watching = KeyQueues<List<Watch>>;
+pub(in crate::keyspace) type Watching = KeyQueues<List<Watch>>;
 
 /// The watched keys of a slot, with the ids of the watches in the queues of the keys.
 type SlotKeys = BTreeMap<Box<[u8]>, Id>;
@@ -290,7 +290,7 @@ impl Keyspace {
     /// Tells who watches, caches or observes a key of a slot with these marks, which is held, that
     /// it was changed; or, if it is not there any more, removed.
     #[cold]
-    pub(super) fn notify_concerned(
+    pub(in crate::keyspace) fn notify_concerned(
         &self,
         env: &Env,
         db: DbIndex,
@@ -325,7 +325,7 @@ impl Keyspace {
     /// Tells who watches keys of a marked slot that it is about to be emptied or, with `after`, to
     /// get another table. Both are held.
     #[cold]
-    pub(super) fn break_watches_of_all(
+    pub(in crate::keyspace) fn break_watches_of_all(
         &self,
         (db, slot): DbSlot,
         now: UnixMs,
