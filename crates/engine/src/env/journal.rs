@@ -1,13 +1,15 @@
-//! The stream of changes: what write transactions leave to be repeated elsewhere, in their order.
+//! The stream of changes: the effects of write transactions in order, for replicas and the append-only
+//! file.
 //!
 //! ```text
 //!  transaction: encodes its effects ── slots held ── append ─┐
 //!  transaction: …                                            ├─► bytes ─► take: file, replicas
 //! ```
 //!
-//! A transaction appends while it still holds its slots, all of it at once, so the order of the stream is
-//! one in which the changes can have happened, there are no gaps, and a [`Ticket`] is nothing but
-//! the place in the stream behind the transaction. The lock is held for a copy of some hundred bytes.
+//! A transaction appends all its effects at once while it still holds its slots. The order of the
+//! stream is therefore one in which the changes can have happened, and there are no gaps. A [`Ticket`]
+//! is the offset in the stream after the transaction. The lock is held while some hundred bytes are
+//! copied.
 
 use super::effect::Effects;
 use crate::base::place::{DbIndex, Ticket};
@@ -16,7 +18,7 @@ use std::ops::Range;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// A buffer for more is given back when it was taken.
+/// A larger buffer is not kept after it was taken.
 const KEPT_BYTES_MAX: usize = 1 << 20;
 
 /// The stream of a keyspace.
@@ -24,28 +26,29 @@ const KEPT_BYTES_MAX: usize = 1 << 20;
 pub struct Journal {
     state: Mutex<JournalState>,
     place: StreamEnd,
-    /// The stream is another server's: what transactions of this one leave is not part of it. Changes only
-    /// while all other threads stand still.
+    /// The stream belongs to another server: transactions of this server are not part of it.
+    /// Changes only during quiescence.
     is_relayed: AtomicBool,
 }
 
-/// Read by all threads with every reply, and written with every transaction: on a line of its own.
+/// Read by all threads with every reply, and written with every transaction, so it has a cache line
+/// of its own.
 #[derive(Debug, Default)]
 #[repr(align(64))]
 struct StreamEnd {
-    /// Bytes of the stream so far.
+    /// The length of the stream in bytes.
     end: AtomicU64,
-    /// Those that were taken.
+    /// The offset up to which the stream was taken.
     taken: AtomicU64,
 }
 
 #[derive(Debug, Default)]
 struct JournalState {
-    /// What was not taken yet.
+    /// The bytes that were not taken yet.
     bytes: Vec<u8>,
     /// The parts that differ in the append-only file.
     edits: Vec<AofEdit>,
-    /// The database of the last command; `None` if who reads on from here does not know it.
+    /// The database of the last command; `None` if a reader that starts here does not know it.
     db: Option<DbIndex>,
 }
 
@@ -86,9 +89,9 @@ impl Journal {
         self.advance(bytes.len() - before)
     }
 
-    /// Appends a command that changes nothing, such as a PING for replicas; not to the stream of another
-    /// server. Returns the positions at which the command begins and ends: the same position, the end of the
-    /// stream, if nothing was appended.
+    /// Appends a command that changes nothing, such as a PING for replicas. A stream of another
+    /// server is not changed. Returns the offsets at which the command begins and ends. Both are
+    /// the end of the stream if nothing was appended.
     pub fn append_request(&self, request: &[u8]) -> Range<Ticket> {
         let mut state = self.state.lock().even_poisoned();
         let begin = self.end();
@@ -99,8 +102,9 @@ impl Journal {
         begin..self.advance(request.len())
     }
 
-    /// Appends a part of the stream of another server, as it came; `None`, and nothing, if the stream is
-    /// this server's own by now. The append-only file gets the same bytes, or `instead`.
+    /// Appends a part of another server's stream unchanged. Returns `None` and appends nothing if
+    /// the stream belongs to this server by now. The append-only file gets the same bytes, or
+    /// `instead`.
     pub fn relay(&self, part: &[u8], instead: Option<&[u8]>) -> Option<Ticket> {
         let mut state = self.state.lock().even_poisoned();
         self.is_relayed().then(|| {
@@ -123,39 +127,38 @@ impl Journal {
         })
     }
 
-    /// From now on the stream is another server's, or this one's again. Only while all other threads
-    /// stand still.
+    /// Sets whether the stream belongs to another server. Only during quiescence.
     pub fn set_relayed(&self, is_relayed: bool) {
         let mut state = self.state.lock().even_poisoned();
         self.is_relayed.store(is_relayed, Ordering::Relaxed);
         state.db = None;
     }
 
-    /// Whether the stream is another server's.
+    /// Reports whether the stream belongs to another server.
     #[inline]
     pub(crate) fn is_relayed(&self) -> bool {
         self.is_relayed.load(Ordering::Relaxed)
     }
 
-    /// The database that the stream has come to, if it is this server's own and has named one.
+    /// The database of the last command, if the stream is this server's own and has named one.
     pub fn database(&self) -> Option<DbIndex> {
         self.state.lock().even_poisoned().db
     }
 
-    /// The lock is held.
+    /// The caller holds the lock.
     fn advance(&self, bytes: usize) -> Ticket {
         let end = self.place.end.load(Ordering::Relaxed) + bytes as u64;
         self.place.end.store(end, Ordering::Release);
         Ticket(end)
     }
 
-    /// The place behind the latest transaction.
+    /// The offset after the latest transaction.
     #[inline]
     pub fn end(&self) -> Ticket {
         Ticket(self.place.end.load(Ordering::Acquire))
     }
 
-    /// Whether there is something to take.
+    /// Reports whether there are bytes that were not taken.
     #[inline]
     pub fn has_news(&self) -> bool {
         self.place.taken.load(Ordering::Relaxed) < self.place.end.load(Ordering::Relaxed)
@@ -183,7 +186,7 @@ impl Journal {
         Ticket(from)
     }
 
-    /// The next command names its database: somebody reads on from here who does not know it.
+    /// The next command names its database, because a new reader starts here.
     pub fn name_database(&self) {
         self.state.lock().even_poisoned().db = None;
     }
@@ -202,7 +205,7 @@ mod tests {
         effects
     }
 
-    /// The requests, one in a line.
+    /// The requests, one per line.
     fn lines(bytes: &[u8]) -> Vec<String> {
         let text = String::from_utf8_lossy(bytes).into_owned();
         let words = |request: &str| {

@@ -1,8 +1,8 @@
 //! How commands change lists, sets, sorted sets, hashes and streams.
 //!
-//! A command says what is to be done to the value; that the key appears with its first element and
-//! goes with its last, that its encoding is shown rightly, and that all who must know of the change
-//! hear of it, is done here.
+//! A command only states the change of the value. The functions here create the key with its first
+//! element, delete it with its last one, keep the shown encoding correct, and send all
+//! notifications.
 
 use super::evict::{initial_clock, touch};
 use super::keys::{Keys, discard, discard_value, free_value};
@@ -14,8 +14,8 @@ use crate::types::{Collection, Edit, EncodingLimits, kind_byte};
 use brisk_structures::entry::ValueRef;
 
 impl Keys<'_> {
-    /// Lets `change` edit the value of `key`, which is made if there is none. On an error of
-    /// `change` the value must be as it was.
+    /// Lets `change` edit the value of `key`, which is created if it does not exist. If `change`
+    /// returns an error, it has left the value unchanged.
     ///
     /// # Errors
     /// WRONGTYPE, and those of `change`.
@@ -47,8 +47,8 @@ impl Keys<'_> {
         Ok(result)
     }
 
-    /// Lets `change` edit the value of `key`; `None` if the key does not exist. On an error of
-    /// `change` the value must be as it was.
+    /// Lets `change` edit the value of `key`; `None` if the key does not exist. If `change` returns
+    /// an error, it has left the value unchanged.
     ///
     /// # Errors
     /// WRONGTYPE, and those of `change`.
@@ -64,7 +64,7 @@ impl Keys<'_> {
         }
     }
 
-    /// Gives `change` back if the key does not exist, so that all is done with one look-up.
+    /// Returns `change` if the key does not exist, so that one lookup is enough.
     #[inline]
     fn edit<C, R, F>(&mut self, key: &Key<'_>, change: F) -> std::result::Result<Result<R>, F>
     where
@@ -99,7 +99,8 @@ impl Keys<'_> {
             } else {
                 self.changed_by(key, changes, C::EVENTS, event);
             }
-            // Lists and sorted sets serve who waits as they appear; a stream with each entry.
+            // Lists and sorted sets serve waiters when they are created, a stream with each new
+            // entry.
             if stirred && self.is_waited_for(key.slot) {
                 self.signal(key);
             }
@@ -112,19 +113,19 @@ impl Keys<'_> {
         Ok(Ok(result))
     }
 
-    /// Frees a value that was taken out of its key, or was never under one: elsewhere if it is
-    /// large.
+    /// Frees a value that was removed from its key, or never had one. Large values are freed by
+    /// another thread.
     pub fn free<C: Collection>(&self, value: C) {
         discard_value(self.env(), value.into_value());
     }
 
-    /// Puts `value` under `key`, whatever that held, without a deadline: what the STORE forms of
-    /// commands do with their results. A value without elements deletes the key.
+    /// Stores `value` under `key` without a TTL and replaces what the key held: the STORE forms of
+    /// commands do this with their results. A value without elements deletes the key.
     pub fn put<C: Collection>(&mut self, key: &Key<'_>, value: C, event: &'static str) {
         self.put_counting(key, value, 1, event);
     }
 
-    /// As [`Keys::put`] where the new value counts as `changes` changes.
+    /// As [`Keys::put`], where the new value counts as `changes` changes.
     pub fn put_counting<C: Collection>(
         &mut self,
         key: &Key<'_>,
@@ -156,7 +157,7 @@ impl Keys<'_> {
         self.changed_by(key, changes, C::EVENTS, event);
     }
 
-    /// Puts a whole entry under its key, whatever that held, as RESTORE does.
+    /// Stores a whole entry under its key and replaces what the key held, as RESTORE does.
     pub(crate) fn restore(&mut self, key: &Key<'_>, entry: Entry) {
         if !self.holds(key) {
             return discard(self.env(), entry);
@@ -168,8 +169,8 @@ impl Keys<'_> {
         self.changed(key, EventClass::GENERIC, "restore");
     }
 
-    /// Puts a string under `key` as it is, whatever that held, without a deadline. An empty one
-    /// deletes the key.
+    /// Stores a string in its stored form under `key` without a TTL and replaces what the key held.
+    /// An empty string deletes the key.
     pub fn put_raw(&mut self, key: &Key<'_>, string: RawString, event: &'static str) {
         if string.is_empty() {
             self.delete(key);

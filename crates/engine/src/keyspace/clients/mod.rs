@@ -1,9 +1,9 @@
-//! Clients that have registered interest in keys: they block on them, watch them, or cache them.
+//! Clients that have registered interest in keys: they block on keys, watch them, or cache them.
 //!
 //! | part | about |
 //! |---|---|
-//! | `key_queues` | queues by key, shared by blocking and watching |
-//! | `waiting` | clients that wait in blocking commands |
+//! | `key_queues` | queues by key, shared by blocking commands and WATCH |
+//! | `waiting` | clients in blocking commands |
 //! | `watching` | WATCH |
 //! | `tracking` | client-side caching |
 

@@ -1,4 +1,4 @@
-//! The hook before every change.
+//! The hook that runs before every change.
 
 use super::Cut;
 use super::output::Emitted;
@@ -9,12 +9,12 @@ use crate::types::Value;
 use brisk_structures::crc16::key_slot;
 use brisk_structures::entry::ValueRef;
 
-/// Slots with at most so many keys are emitted at their first touch, if all are small.
+/// Slots with at most this many keys are emitted on first access, if all keys are small.
 const WHOLE_KEYS_MAX: usize = 64;
-/// Bytes that those take together, at most.
+/// Maximum number of bytes of these keys together.
 const WHOLE_BYTES_MAX: usize = 32 << 10;
 
-/// On whose behalf a slot is changed.
+/// The context in which a slot is changed.
 #[derive(Clone, Copy)]
 pub(in crate::keyspace) struct Change<'c> {
     pub(in crate::keyspace) keyspace: &'c Keyspace,
@@ -23,7 +23,7 @@ pub(in crate::keyspace) struct Change<'c> {
 }
 
 impl Change<'_> {
-    /// Before a key's entry is changed or added: emits what it was at the cut.
+    /// Called before a key's entry is changed or added: emits the entry as it was at the cut.
     #[inline(always)]
     pub(in crate::keyspace) fn preserve(self, guard: &mut SlotGuard<'_>, hash: u64, key: &[u8]) {
         if guard.stamp() != self.keyspace.cuts.stamp() {
@@ -31,7 +31,7 @@ impl Change<'_> {
         }
     }
 
-    /// The same before it is taken out.
+    /// Called before an entry is removed: emits the entry as it was at the cut.
     #[inline(always)]
     pub(in crate::keyspace) fn preserve_leaving(
         self,
@@ -58,8 +58,8 @@ impl Change<'_> {
         cut.progresses.put(place, progress);
     }
 
-    /// Before entries are taken out of a slot, of which [`Change::preserve_removed`] is to hear if
-    /// this is true.
+    /// Called before entries are removed from a slot. If it returns true, the caller must report
+    /// each entry to [`Change::preserve_removed`].
     pub(in crate::keyspace) fn begin_to_preserve(
         self,
         guard: &mut SlotGuard<'_>,
@@ -74,7 +74,7 @@ impl Change<'_> {
         true
     }
 
-    /// An entry was taken out of a slot that is still held.
+    /// An entry was removed from a slot that is still held.
     pub(in crate::keyspace) fn preserve_removed(self, entry: &Entry) {
         let Key { hash, slot, .. } = self.keyspace.hasher().key(entry.key());
         let Some(cut) = self.keyspace.cuts.of(self.env) else { return };
@@ -85,8 +85,8 @@ impl Change<'_> {
         cut.progresses.put((self.db, slot), progress);
     }
 
-    /// The progress of a slot, of which the key `leaving` is about to be taken out. The caller puts
-    /// it back. `None` if nothing is owed any more.
+    /// The progress of a slot from which the key `leaving` is about to be removed. The caller puts
+    /// the progress back. `None` if the slot owes nothing any more.
     fn begin_slot(
         self,
         guard: &mut SlotGuard<'_>,
@@ -95,7 +95,8 @@ impl Change<'_> {
     ) -> Option<(std::sync::Arc<Cut>, Box<SlotProgress>)> {
         let cuts = &self.keyspace.cuts;
         let Some(cut) = cuts.of(self.env) else {
-            // The cut was written without this slot, which was empty, or was given up.
+            // The cut was written without this slot, because the slot was empty, or the cut was
+            // given up.
             guard.set_stamp(cuts.stamp());
             return None;
         };
@@ -126,7 +127,7 @@ impl Change<'_> {
     }
 }
 
-/// Whether emitting the whole slot takes no longer than a short command.
+/// Reports whether emitting the whole slot takes no longer than a short command.
 fn is_small(guard: &SlotGuard<'_>) -> bool {
     let table = guard.table();
     if table.len() > WHOLE_KEYS_MAX {
@@ -136,7 +137,7 @@ fn is_small(guard: &SlotGuard<'_>) -> bool {
     table.for_each(|entry| {
         bytes += match entry.value() {
             ValueRef::Bytes(_) | ValueRef::Int(_) => entry.allocated_bytes(),
-            // What is large is shared with the writer: O(1).
+            // Large values are shared with the writer in O(1).
             ValueRef::Object(value) if !Value::is_light(value) => entry.allocated_bytes(),
             ValueRef::Object(value) => value.allocated_bytes(),
         };

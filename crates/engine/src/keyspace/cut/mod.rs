@@ -1,33 +1,32 @@
-//! The dataset as of one moment, written out while commands go on: snapshots without a fork.
+//! Snapshots without fork: the dataset as of one moment is written while commands go on.
 //!
 //! ```text
-//!  begin (all stand still)      a command that changes an entry       walkers, between commands
+//!  begin (quiescent)            a command that changes an entry       walkers, between commands
 //!        │                                    │                                │
-//!   stamp of the keyspace + 1        Change::preserve: what the        slot after slot, a few
-//!   = all slots owe their            entry was, before the change      entries at a time
-//!     entries, at once                        └────────► Output ◄──────────────┘
+//!   stamp of the keyspace + 1        Change::preserve: the             slot by slot, a few
+//!   = all slots owe their            entry as it was before            entries at a time
+//!     entries, at once                        └──────► CutBuffer ◄─────────────┘
 //!                                                           │ 64 KiB at a time
 //!                                              Cut::write, on a thread of its own
 //! ```
 //!
-//! *Owed* is an entry that existed at the cut and was not emitted yet. Who emits one holds its
-//! slot, so each is emitted once, with the value that it had when nobody had changed it since the
-//! cut: every change passes [`Change::preserve`] first (see `slot.rs`).
+//! An entry is *owed* if it existed at the cut and was not emitted yet. A thread that emits an entry
+//! holds its slot, so each entry is emitted once. The emitted value is the one from the cut, because
+//! every change passes [`Change::preserve`] first (see `slots/slot.rs`).
 //!
-//! A slot whose stamp is that of the keyspace owes nothing, which is the one comparison that
-//! changes pay for while no snapshot is taken. The first touch of a slot that owes counts its
-//! entries; from then on its [`SlotProgress`] says how far a walker has come in the order of hashes,
-//! and which keys behind that were touched before. Slots with few small entries are emitted whole
-//! at the first touch.
+//! A slot with the same stamp as the keyspace owes nothing. Comparing the stamps is all that changes pay
+//! while no snapshot is taken. The first access to a slot that owes entries counts them. From then on
+//! its [`SlotProgress`] records how far a walker has come in the order of hashes, and which keys after
+//! that point were emitted before. Slots with few small entries are emitted whole on first access.
 //!
-//! At the end the numbers must agree: for each slot what was emitted with what was there at the
-//! cut, and the sum with the sum of the keys. If not, the snapshot fails: a file with a key twice
-//! stops a server that loads it, one with a key less is worse.
+//! At the end the numbers must agree: for each slot the entries emitted with those that existed at the
+//! cut, and their sum with the number of keys. If they do not, the snapshot fails. A file that contains
+//! a key twice stops a server that loads it, and a file that lacks a key is worse.
 //!
 //! | part | about |
 //! |---|---|
 //! | `change` | the hook before every change |
-//! | `progress` | what is known of slots that have emitted a part of what they owe |
+//! | `progress` | the state of slots that have emitted some of the entries they owe |
 //! | `walk` | walkers, between commands |
 //! | `output` | from entries to the writer: encoded, or shared if they are large |
 
@@ -52,9 +51,9 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering}
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// Walkers wait while so many bytes are encoded and not written.
+/// Walkers wait while more bytes than this are encoded and not written.
 const QUEUE_BYTES_MAX: u64 = 64 << 20;
-/// How long the writer waits before it looks whether the cut was given up.
+/// Interval at which the waiting writer checks whether the cut was given up.
 const WRITER_WAIT: Duration = Duration::from_millis(100);
 
 /// The cuts of a keyspace: at most one at a time.
@@ -62,12 +61,12 @@ const WRITER_WAIT: Duration = Duration::from_millis(100);
 pub(super) struct Cuts {
     stamp: Stamp,
     active: Mutex<Option<Arc<Cut>>>,
-    /// How often all databases were flushed at once.
+    /// Number of times that all databases were flushed at once.
     flushes: AtomicU64,
 }
 
-/// Slots with this stamp owe nothing. Read with every change and written once for a snapshot: on a
-/// line of its own.
+/// Slots with this stamp owe nothing. It is read with every change and written once per snapshot,
+/// so it has a cache line of its own.
 #[derive(Default)]
 #[repr(align(64))]
 struct Stamp {
@@ -78,11 +77,11 @@ struct Stamp {
 impl Cuts {
     #[inline(always)]
     fn stamp(&self) -> u32 {
-        // Written while all other threads stand still, which orders it.
+        // Written only during quiescence, which orders it.
         self.stamp.stamp.load(Ordering::Relaxed)
     }
 
-    /// The cut that is being emitted, for the thread of `env`.
+    /// The cut in progress, for the thread of `env`.
     fn of(&self, env: &Env) -> Option<Arc<Cut>> {
         let mut output = env.snapshot_output.borrow_mut();
         if output.cut().is_none_or(|cut| cut.stamp != self.stamp() || cut.is_over()) {
@@ -95,41 +94,42 @@ impl Cuts {
 /// How keys are written.
 #[derive(Debug, Clone, Copy)]
 pub struct CutOptions {
-    /// Whether walkers compress strings. What is emitted before a change never is: somebody waits.
+    /// True if walkers compress strings. Entries emitted before a change are never compressed,
+    /// because a command waits.
     pub compresses: bool,
-    /// Bytes that are encoded and not written, at most; beyond it the cut is given up.
+    /// Maximum number of bytes that are encoded and not written. Beyond it the cut is given up.
     pub queue_bytes_max: u64,
-    /// What the dataset takes, about: for the size of tables that are flushed meanwhile.
+    /// Estimated size of the dataset, to estimate the size of tables that are flushed meanwhile.
     pub dataset_bytes: u64,
 }
 
-/// One snapshot that is being taken.
+/// A snapshot in progress.
 pub struct Cut {
     stamp: u32,
     options: CutOptions,
-    /// Keys and keys with a deadline of each database.
+    /// Number of keys, and of keys with a TTL, in each database.
     sizes: Vec<(u64, u64)>,
     progresses: SlotProgresses,
     /// Tables that were flushed before they were emitted.
     detached: Mutex<Vec<DetachedTable>>,
     detached_bytes: AtomicU64,
-    /// Which slots walkers go to.
+    /// The order in which walkers get slots.
     order: Mutex<WalkOrder>,
     queue: CutQueue,
-    /// Threads with entries that were emitted and are not in the queue.
+    /// Number of threads with emitted entries that are not in the queue.
     open_outputs: AtomicUsize,
-    /// Keys that were put into the queue, and keys that the writer has written.
+    /// Number of keys put into the queue, and number of keys written.
     emitted: AtomicU64,
     written: AtomicU64,
-    /// It was given up because too much was changed before it was written.
+    /// True if the cut was given up because changes came faster than the writer.
     ran_full: AtomicBool,
-    /// Why it was given up.
+    /// The reason why the cut was given up.
     failure: Mutex<Option<String>>,
 }
 
 impl Keyspace {
-    /// Begins to emit the dataset as it is now. `None` if that is going on already. Only while all
-    /// other threads with an [`Env`] stand still. O(databases x threads).
+    /// Begins to emit the dataset as it is now. `None` if a cut is in progress. Only while all
+    /// other threads with an [`Env`] are quiesced. O(databases x threads).
     pub fn begin_cut(&self, options: CutOptions) -> Option<Arc<Cut>> {
         let mut active = self.cuts.active.lock().even_poisoned();
         if active.is_some() {
@@ -158,18 +158,19 @@ impl Keyspace {
         Some(cut)
     }
 
-    /// Whether a cut is being emitted.
+    /// Reports whether a cut is in progress.
     #[inline]
     pub fn is_emitting(&self) -> bool {
         self.cuts.stamp.is_emitting.load(Ordering::Relaxed)
     }
 
-    /// The cut that is being emitted.
+    /// The cut in progress.
     pub fn cut(&self) -> Option<Arc<Cut>> {
         self.cuts.active.lock().even_poisoned().clone()
     }
 
-    /// How often all databases were flushed at once: nobody has a use for a snapshot from before.
+    /// Number of times that all databases were flushed at once. A snapshot from before a flush is
+    /// useless.
     pub fn flushes(&self) -> u64 {
         self.cuts.flushes.load(Ordering::Relaxed)
     }
@@ -178,7 +179,7 @@ impl Keyspace {
         self.cuts.flushes.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Nobody emits anything for the cut any more: it was written, or given up.
+    /// Ends a cut that was written or given up: no thread emits entries for it any more.
     pub fn end_cut(&self, cut: &Cut) {
         let mut active = self.cuts.active.lock().even_poisoned();
         if active.take_if(|active| active.stamp == cut.stamp).is_some() {
@@ -186,13 +187,13 @@ impl Keyspace {
         }
         drop(active);
         cut.queue.close();
-        // Their memory goes now, whoever holds the cut.
+        // Frees their memory now, even if other references to the cut exist.
         cut.detached.lock().even_poisoned().clear();
         cut.detached_bytes.store(0, Ordering::Relaxed);
         cut.progresses.clear();
     }
 
-    /// Takes the table out of a slot that is flushed: to be freed, unless a cut wants it first.
+    /// Removes the table from a slot that is flushed. It is freed, unless a cut still needs it.
     /// O(1).
     pub(super) fn hand_over(
         &self,
@@ -216,7 +217,7 @@ impl Keyspace {
         Some(guard.take_table())
     }
 
-    /// Exchanges the tables of two databases' slots: what they owe goes with them. O(1).
+    /// Exchanges the tables of two databases' slots, with the entries they owe. O(1).
     pub(super) fn exchange(
         &self,
         env: &Env,
@@ -246,50 +247,49 @@ impl Keyspace {
 }
 
 impl Cut {
-    /// Keys that existed at the cut.
+    /// Number of keys that existed at the cut.
     pub fn keys(&self) -> u64 {
         self.sizes.iter().map(|(keys, _)| keys).sum()
     }
 
-    /// Keys that were written by now.
+    /// Number of keys written so far.
     pub fn keys_written(&self) -> u64 {
         self.written.load(Ordering::Relaxed)
     }
 
-    /// Bytes of memory that it takes besides the dataset, about: what is encoded and not written,
-    /// values and tables that are kept for it alone, and what is known of slots that are half
-    /// emitted.
+    /// Estimated memory of the cut in bytes, without the dataset: encoded and unwritten bytes,
+    /// values and tables that only the cut references, and the state of partly emitted slots.
     pub fn bytes(&self) -> u64 {
         let detached = self.detached_bytes.load(Ordering::Relaxed);
         self.queue.bytes_kept() + self.progresses.bytes() + detached
     }
 
-    /// The most of that by now, without tables.
+    /// The maximum of [`Cut::bytes`] so far, without tables.
     pub fn bytes_peak(&self) -> u64 {
         self.queue.peak().max(self.progresses.bytes())
     }
 
-    /// Gives it up; the first reason counts.
+    /// Gives the cut up. The first reason counts.
     pub fn give_up(&self, reason: &str) {
         self.failure.lock().even_poisoned().get_or_insert_with(|| reason.to_owned());
         self.queue.close();
     }
 
-    /// Whether it was given up because too much was changed before it was written.
+    /// Reports whether the cut was given up because changes came faster than the writer.
     pub fn ran_full(&self) -> bool {
         self.ran_full.load(Ordering::Relaxed)
     }
 
-    /// Whether it was given up, or was written.
+    /// Reports whether the cut was given up or completely written.
     pub fn is_over(&self) -> bool {
         self.queue.is_closed()
     }
 
-    /// Writes the entries, as they are emitted, until all are written: on a thread that no walker
-    /// waits for. `wrote` hears of each few keys. O(all data).
+    /// Writes the entries as they are emitted, until all are written. Runs on a thread for which no
+    /// walker waits. `wrote` is called after every few keys. O(all data).
     ///
     /// # Errors
-    /// That of the writer, or why the cut was given up. The caller then ends the cut.
+    /// That of the writer, or the reason why the cut was given up. The caller then ends the cut.
     pub fn write<W: Write>(
         &self,
         out: &mut RdbWriter<W>,
@@ -323,7 +323,7 @@ impl Cut {
         out.check()
     }
 
-    /// The number of keys.
+    /// Returns the number of keys.
     fn write_piece<W: Write>(
         &self,
         piece: Piece,
@@ -343,7 +343,7 @@ impl Cut {
         }
     }
 
-    /// A slot has emitted all that it owed.
+    /// A slot has emitted all entries that it owed.
     fn finish(&self, progress: &progress::SlotProgress) {
         if progress.emitted != progress.count {
             self.give_up("internal error: a slot has not emitted what it held");

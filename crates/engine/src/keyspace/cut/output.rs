@@ -1,4 +1,5 @@
-//! From entries to the writer: encoded by whoever holds the slot, or shared if they are large.
+//! From entries to the writer. The holder of the slot encodes them, or shares them if they are
+//! large.
 
 use super::Cut;
 use crate::env::Env;
@@ -12,19 +13,19 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
-/// Values above are shared with the writer rather than encoded while their slot is held.
+/// Larger values are shared with the writer, not encoded while their slot is held.
 const ENCODED_BYTES_MAX: usize = 16 << 10;
 /// Encoded entries are handed to the writer at this size.
 const PIECE_BYTES: usize = 64 << 10;
-/// What a shared value counts in the queue: its parts are the dataset's until
-/// a command changes them.
+/// Bytes that a shared value counts in the queue. Its parts belong to the dataset until a command
+/// changes them.
 const SHARED_BYTES: u64 = 64 << 10;
-/// The sizes of values with more elements are estimated, which their slot does not wait for.
+/// The sizes of values with more elements are estimated, to hold their slot briefly.
 const ELEMENTS_COUNTED_MAX: usize = 10_000;
-/// Bytes of an element of those.
+/// Estimated bytes of an element of such a value.
 const ELEMENT_BYTES: usize = 64;
 
-/// What eviction goes by is kept if the policy counts it.
+/// The access clock is stored if the eviction policy uses it.
 pub(crate) fn notes(entry: &EntryRef<'_>, env: &Env) -> Notes {
     let policy = env.settings.eviction;
     let clock = entry.clock();
@@ -35,18 +36,18 @@ pub(crate) fn notes(entry: &EntryRef<'_>, env: &Env) -> Notes {
     }
 }
 
-/// On what occasion an entry is emitted.
+/// The occasion on which an entry is emitted.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Emitted {
     /// By a walker.
     AtLeisure { compresses: bool },
-    /// It, or another of its slot, is about to be changed: somebody waits.
+    /// The entry, or another in its slot, is about to be changed: a command waits.
     Changes,
-    /// The same, and the dataset will not have it any more.
+    /// Like `Changes`, and the dataset loses the entry.
     Leaves,
 }
 
-/// What the writer gets: entries of one database.
+/// The writer's input: entries of one database.
 pub(super) enum Piece {
     Encoded { db: DbIndex, keys: u64, bytes: Vec<u8> },
     Shared { db: DbIndex, key: Box<[u8]>, notes: Notes, value: Value, kept: SharedBytes },
@@ -56,7 +57,7 @@ pub(super) enum Piece {
 #[derive(Clone, Copy)]
 pub(super) struct SharedBytes {
     bytes: u64,
-    /// The dataset has it no more: nothing is freed before it is written.
+    /// The dataset no longer has it: its memory is freed only after it is written.
     is_last: bool,
 }
 
@@ -92,7 +93,7 @@ impl Piece {
         }
     }
 
-    /// The number of keys.
+    /// Returns the number of keys.
     pub(super) fn write<W: Write>(self, out: &mut RdbWriter<W>) -> u64 {
         let keys = self.keys();
         match self {
@@ -106,23 +107,23 @@ impl Piece {
     }
 }
 
-/// What waits for the writer.
+/// The pieces that wait for the writer.
 #[derive(Default)]
 pub(super) struct CutQueue {
     pieces: Mutex<Vec<Piece>>,
-    /// There are pieces, or there will be no more.
+    /// Signals new pieces, or the end of the queue.
     changed: Condvar,
-    /// Of pieces that are not written.
+    /// Bytes of the pieces that are not written.
     bytes: AtomicU64,
-    /// Of their shared values, and of those among them that only the queue has.
+    /// Bytes of their shared values, and of those values that only the queue has.
     shared_bytes: AtomicU64,
     last_bytes: AtomicU64,
-    /// The most that [`CutQueue::bytes_kept`] has been.
+    /// The maximum of [`CutQueue::bytes_kept`] so far.
     peak: AtomicU64,
     closed: AtomicBool,
 }
 
-/// What is to be forgotten of a piece when it was written.
+/// The amounts to subtract after a piece was written.
 pub(super) struct PieceWeight {
     bytes: u64,
     kept: Option<SharedBytes>,
@@ -144,7 +145,7 @@ impl CutQueue {
         }
     }
 
-    /// All pieces; none after `wait`.
+    /// Takes all pieces. Returns none after the timeout `wait`.
     pub(super) fn take(&self, wait: Duration) -> Vec<Piece> {
         let pieces = self.pieces.lock().even_poisoned();
         let waits = |pieces: &mut Vec<Piece>| pieces.is_empty() && !self.is_closed();
@@ -152,7 +153,7 @@ impl CutQueue {
         std::mem::take(&mut *waited.even_poisoned().0)
     }
 
-    /// The writer is done with a piece that weighed this much.
+    /// The writer has finished a piece of this weight.
     pub(super) fn forget(&self, weight: &PieceWeight) {
         self.bytes.fetch_sub(weight.bytes, Ordering::Relaxed);
         if let Some(kept) = weight.kept {
@@ -162,18 +163,18 @@ impl CutQueue {
         }
     }
 
-    /// Bytes that are encoded and not written; a shared value counts a little.
+    /// Bytes that are encoded and not written. A shared value counts a fixed amount.
     pub(super) fn bytes(&self) -> u64 {
         if self.is_closed() { 0 } else { self.bytes.load(Ordering::Relaxed) }
     }
 
-    /// The same, with all shared values: those that nobody changes are the dataset's, but eviction
-    /// would free nothing of them.
+    /// Like [`CutQueue::bytes`], with all shared values. Unchanged values belong to the dataset,
+    /// but evicting them would free nothing.
     pub(super) fn bytes_held(&self) -> u64 {
         self.bytes() + self.shared_bytes.load(Ordering::Relaxed)
     }
 
-    /// Bytes of memory that nobody else has.
+    /// Bytes of memory that only the queue references.
     pub(super) fn bytes_kept(&self) -> u64 {
         if self.is_closed() {
             return 0;
@@ -185,7 +186,7 @@ impl CutQueue {
         self.peak.load(Ordering::Relaxed)
     }
 
-    /// Nobody writes any more.
+    /// The writer has stopped.
     pub(super) fn close(&self) {
         let mut pieces = self.pieces.lock().even_poisoned();
         self.closed.store(true, Ordering::Relaxed);
@@ -199,7 +200,7 @@ impl CutQueue {
     }
 }
 
-/// What a thread has encoded and not handed to the writer.
+/// A thread's encoded entries that were not handed to the writer yet.
 pub(crate) struct CutBuffer {
     cut: Option<Arc<Cut>>,
     db: DbIndex,
@@ -219,17 +220,17 @@ impl CutBuffer {
         self.cut.as_ref()
     }
 
-    /// Emits for another cut, or none; what was encoded for the one before is of no use.
+    /// Switches to another cut, or to none, and discards what was encoded for the previous one.
     pub(super) fn follow(&mut self, cut: Option<Arc<Cut>>) {
         *self = CutBuffer { cut, ..CutBuffer::default() };
     }
 
-    /// Bytes that are encoded.
+    /// Number of encoded bytes.
     pub(super) fn len(&mut self) -> usize {
         self.encoder.sink().len()
     }
 
-    /// Emits an entry of a slot that is held.
+    /// Emits an entry of a held slot.
     pub(super) fn add(&mut self, db: DbIndex, entry: &EntryRef<'_>, env: &Env, how: Emitted) {
         let notes = notes(entry, env);
         if let Some(value) = entry.object().filter(|value| is_large(value)) {
@@ -256,14 +257,14 @@ impl CutBuffer {
         }
     }
 
-    /// Hands what is encoded to the writer.
+    /// Hands the encoded bytes to the writer.
     pub(super) fn hand_in(&mut self) {
         if self.keys == 0 {
             return;
         }
         let keys = std::mem::take(&mut self.keys);
         let bytes = if self.len() < PIECE_BYTES / 2 {
-            // The end of a turn: a queue of such would be empty room for the most part.
+            // End of a turn: a queue of oversized buffers would mostly hold unused room.
             let bytes = self.encoder.sink().as_slice().into();
             self.encoder.sink().clear();
             bytes
@@ -273,7 +274,8 @@ impl CutBuffer {
         };
         self.put(Piece::Encoded { db: self.db, keys, bytes });
         if let Some(cut) = &self.cut {
-            // Behind the piece: who sees nothing open finds it in the queue, or counted.
+            // After the piece was queued: a thread that sees no open output finds it in the queue,
+            // or counted.
             cut.open_outputs.fetch_sub(1, Ordering::SeqCst);
         }
     }
@@ -289,7 +291,7 @@ impl CutBuffer {
     }
 }
 
-/// Bytes of memory of a large value.
+/// Estimated bytes of memory of a large value.
 fn about_bytes(value: &Value) -> u64 {
     let bytes = match value {
         Value::Str(data) => data.len(),

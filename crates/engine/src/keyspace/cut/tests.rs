@@ -1,4 +1,4 @@
-//! Snapshots taken while commands go on are loaded again, and must be the dataset of their moment.
+//! Snapshots taken during commands are loaded, and must equal the dataset at their start.
 
 use super::{Cut, CutOptions, CutWalker, WalkOutcome};
 use crate::base::random::Random;
@@ -20,7 +20,7 @@ const OPTIONS: CutOptions =
 
 type Contents = BTreeMap<(u32, Vec<u8>), (Digest, Option<UnixMs>)>;
 
-/// All keys, with digests of their values and with their deadlines.
+/// All keys, with digests of their values and with their expiry times.
 fn contents(db: &Db) -> Contents {
     let mut contents = Contents::new();
     let keys = Keys::unlocked(db.keyspace(), db.env(), DbIndex::default());
@@ -37,7 +37,7 @@ fn contents(db: &Db) -> Contents {
     contents
 }
 
-/// A snapshot that is being taken, and what it must contain.
+/// A snapshot in progress, and its expected contents.
 struct Taken {
     cut: Arc<Cut>,
     want: Contents,
@@ -59,7 +59,7 @@ impl Taken {
         Taken { cut, want, writer }
     }
 
-    /// Walks until it is written, and compares what is in the file.
+    /// Walks until the snapshot is written, and compares the contents of the file.
     fn end(self, db: &Db, walker: &mut CutWalker) {
         while !self.writer.is_finished() {
             walker.walk(db.keyspace(), db.env(), || true);
@@ -70,7 +70,7 @@ impl Taken {
         assert_eq!(self.cut.bytes(), 0);
         assert_eq!(walker.walk(db.keyspace(), db.env(), || true), WalkOutcome::Nothing);
         let loaded = Db::new();
-        // Nothing has expired at the beginning of time.
+        // At time 0 nothing has expired.
         loaded.env().set_now(UnixMs(0));
         let _ = load_file(loaded.keyspace(), loaded.env(), &file, Duplicate::Refuse);
         let got = contents(&loaded);
@@ -96,7 +96,7 @@ impl Changes {
         self.random.below(bound)
     }
 
-    /// Most keys are in few slots, which have so many that they are not emitted at once.
+    /// Most keys are in few slots with so many keys that the slots are not emitted at once.
     fn key(&mut self, kind: &str) -> String {
         let tag = self.below(12);
         let count = if tag < 3 { 200 } else { 8 };
@@ -165,7 +165,7 @@ fn random_changes_beside_a_walk_leave_the_dataset_of_the_cut_in_the_file() {
         for _ in 0..1500 {
             changes.change(&mut db, false);
         }
-        // The second finds what the first has left in stamps.
+        // The second snapshot finds the stamps that the first one has left.
         for _ in 0..2 {
             let taken = Taken::begin(&db);
             let steps = changes.below(40);
@@ -206,7 +206,7 @@ fn a_snapshot_that_was_given_up_leaves_nothing_for_the_next() {
             taken.cut.give_up("enough");
             let error = taken.writer.join().expect("no panic").unwrap_err();
             assert_eq!(error.to_string(), "enough");
-            // Before it is known everywhere that the cut is over, and after.
+            // Before all threads know that the cut is over, and after.
             changes.change(&mut db, true);
             db.keyspace().end_cut(&taken.cut);
             assert_eq!(taken.cut.bytes(), 0);
@@ -236,7 +236,7 @@ fn keys_that_were_not_emitted_make_the_snapshot_fail() {
         db.check(&format!("SET {{t}}{number} v"), "OK");
     }
     let taken = Taken::begin(&db);
-    // What no command can do: an entry leaves its slot around the hook.
+    // No command can do this: an entry leaves its slot without the hook.
     let key = db.keyspace().hasher().key(b"{t}7");
     let mut guard = db.keyspace().database(DbIndex::FIRST).slot(key.slot).try_lock().expect("free");
     drop(guard.stash(key.hash, key.bytes).expect("it was set"));
@@ -268,7 +268,7 @@ fn a_writer_that_is_too_slow_ends_the_snapshot_and_nothing_else() {
     db.check("DBSIZE", "(integer) 300").invariants();
 }
 
-/// Removing them frees nothing yet, which is not to be taken for memory that eviction could free.
+/// Removing them frees nothing yet, so eviction must not count their memory as free.
 #[test]
 fn values_and_tables_that_only_the_snapshot_has_are_counted() {
     const BYTES: u64 = 200_000;
@@ -298,7 +298,7 @@ fn values_and_tables_that_only_the_snapshot_has_are_counted() {
     assert_eq!(cut.bytes(), 0);
 }
 
-/// The end of a turn leaves little in a buffer that has room for much.
+/// The end of a turn leaves little data in a large buffer.
 #[test]
 fn short_turns_do_not_queue_empty_room() {
     let mut db = Db::new();

@@ -1,9 +1,9 @@
-//! Walkers: what no command touches is emitted by the threads between commands.
+//! Walkers: threads emit the entries that no command changes, between commands.
 //!
-//! Slots are handed out in order, so that a thread that is idle does more of them. A pass goes over
-//! all slots with keys; tables that commands have moved behind it (SWAPDB) are met by the next
-//! pass. After a pass that met no slot that owes, nothing can be emitted any more: then all keys
-//! are in the writer's queue, or some are missing.
+//! Slots are handed out in order, so that idle threads do more of them. A pass visits all slots
+//! with keys. Tables that commands have moved behind the pass (SWAPDB) are visited by the next
+//! pass. After a pass without a slot that owes entries, nothing more can be emitted. All keys are
+//! then in the writer's queue, or some are missing.
 
 use super::output::Emitted;
 use super::progress::SlotProgress;
@@ -16,35 +16,36 @@ use brisk_structures::table::{SCAN_END, TableRef};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// Entries emitted under one lock of their slot, at most, and bytes: some tens of microseconds.
+/// Maximum number of entries emitted under one lock of their slot, and of bytes: some tens of
+/// microseconds.
 const BITE_KEYS: usize = 64;
 const BITE_BYTES: usize = 16 << 10;
 
-/// What came of a turn.
+/// The result of a turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WalkOutcome {
-    /// There is more to do at once.
+    /// There is more to do immediately.
     Part,
-    /// Others have to do something first: the writer, or who holds a slot.
+    /// The walk waits for the writer, or for the holder of a slot.
     Waits,
     /// No snapshot is being taken.
     Nothing,
 }
 
-/// Which slots are handed out.
+/// The slots that are handed out.
 #[derive(Default)]
 pub(super) struct WalkOrder {
     next_db: u32,
     next_slot: usize,
-    /// Handed out and not given back.
+    /// Number of slots handed out and not given back.
     out: usize,
-    /// A slot that owes was met in this pass.
+    /// This pass met a slot that owes entries.
     met_owing: bool,
-    /// A whole pass met none.
+    /// A whole pass met no slot that owes entries.
     is_clean: bool,
 }
 
-/// A thread's part in the walk.
+/// A thread's part of the walk.
 #[derive(Default)]
 pub struct CutWalker {
     cut: Option<Arc<Cut>>,
@@ -52,8 +53,8 @@ pub struct CutWalker {
 }
 
 impl CutWalker {
-    /// Emits entries while `more` says so; what this thread has emitted before changes is handed on
-    /// too. Only by a thread that holds no slot.
+    /// Emits entries while `more` returns true. Entries that this thread has emitted before changes
+    /// are handed over as well. Only for a thread that holds no slot.
     pub fn walk(
         &mut self,
         keyspace: &Keyspace,
@@ -132,7 +133,7 @@ impl Cut {
             }
             (order.next_db, order.next_slot) = (order.next_db + 1, 0);
         }
-        // Who has one in hand may yet find that it owes.
+        // A thread with a slot in hand may still find that it owes entries.
         if order.out == 0 {
             order.is_clean = !order.met_owing && self.detached.lock().even_poisoned().is_empty();
             *order = WalkOrder { is_clean: order.is_clean, ..WalkOrder::default() };
@@ -140,17 +141,17 @@ impl Cut {
         None
     }
 
-    /// Nothing can be emitted any more, and still not every key was.
+    /// Nothing more can be emitted, and some keys were not.
     fn is_incomplete(&self) -> bool {
         let is_clean = self.order.lock().even_poisoned().is_clean;
-        // In this order: what is not open any more has been counted.
+        // In this order: an output that is no longer open has been counted.
         is_clean
             && self.open_outputs.load(Ordering::SeqCst) == 0
             && self.emitted.load(Ordering::SeqCst) < self.keys()
     }
 }
 
-/// Emits a part of a table that was flushed. False if there is none.
+/// Emits a part of a flushed table. Returns false if there is none.
 fn step_detached(keyspace: &Keyspace, env: &Env, cut: &Cut) -> bool {
     let Some(mut detached) = cut.detached.lock().even_poisoned().pop() else { return false };
     if bite(keyspace, env, cut, &mut detached.progress, detached.table.view()) {
@@ -163,7 +164,7 @@ fn step_detached(keyspace: &Keyspace, env: &Env, cut: &Cut) -> bool {
     true
 }
 
-/// Emits some entries of a table that nobody else is at. True at its end.
+/// Emits some entries of a table that no other thread works on. Returns true at its end.
 fn bite(
     keyspace: &Keyspace,
     env: &Env,
@@ -184,7 +185,7 @@ fn bite(
                 output.add(*origin, &EntryRef(entry), env, how);
             }
         });
-        // What was handed in meanwhile was more than a bite.
+        // More than one step was handed over meanwhile.
         bytes += output.len().checked_sub(before).unwrap_or(BITE_BYTES);
         progress.cursor = if next == 0 { SCAN_END } else { next };
         if next == 0 {

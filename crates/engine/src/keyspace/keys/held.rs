@@ -3,11 +3,11 @@
 use crate::keyspace::{DbSlot, SLOTS, SlotGuard};
 use smallvec::SmallVec;
 
-/// From so many on, slots that come one by one are not kept in order any more: to make room among
-/// them, and to search them, would take longer than all else that a SORT BY does per key.
+/// From this number on, slots that are added one by one are no longer kept in order. Inserting into
+/// the list and searching it would take longer than all other work of a SORT BY per key.
 const SORTED_MAX: usize = 64;
 
-/// The slots a command holds.
+/// The slots that a command holds.
 pub(super) enum HeldSlots<'a> {
     None,
     One(DbSlot, SlotGuard<'a>),
@@ -16,13 +16,13 @@ pub(super) enum HeldSlots<'a> {
 
 pub(super) type GuardList<'a> = SmallVec<[(DbSlot, SlotGuard<'a>); 4]>;
 
-/// Several slots, none twice.
+/// Several slots, without duplicates.
 #[derive(Default)]
 pub(super) struct Guards<'a> {
     /// In ascending order, unless there is an index.
     list: GuardList<'a>,
-    /// Where in the list each slot stands, if all are of one database. What it says of a slot that
-    /// is not in the list means nothing.
+    /// The position of each slot in the list, if all are in one database. Entries of slots that are
+    /// not in the list are meaningless.
     index: Option<Box<[u16; SLOTS]>>,
 }
 
@@ -48,7 +48,7 @@ impl<'a> HeldSlots<'a> {
         }
     }
 
-    /// Adds a slot that is not there yet.
+    /// Adds a slot that is not held yet.
     pub(super) fn add(&mut self, place: DbSlot, guard: SlotGuard<'a>) {
         let mut guards = match std::mem::replace(self, HeldSlots::None) {
             HeldSlots::None => Guards::default(),
@@ -61,13 +61,13 @@ impl<'a> HeldSlots<'a> {
 }
 
 impl<'a> Guards<'a> {
-    /// Of places in ascending order.
+    /// From a list in ascending order.
     #[inline]
     pub(super) const fn in_order(list: GuardList<'a>) -> Guards<'a> {
         Guards { list, index: None }
     }
 
-    // Not within its callers, most of whom hold one slot.
+    // Not inlined into its callers, most of which hold one slot.
     #[inline(never)]
     fn position(&self, place: DbSlot) -> Option<usize> {
         match &self.index {
@@ -79,7 +79,7 @@ impl<'a> Guards<'a> {
         }
     }
 
-    /// O(1) for most of many, O(slots) for those of several databases.
+    /// O(1) for most slots of a long list, O(slots) for slots of several databases.
     fn add(&mut self, place: DbSlot, guard: SlotGuard<'a>) {
         let all_of = |db| self.list.iter().all(|(held, _)| held.0 == db);
         match &mut self.index {
@@ -138,8 +138,7 @@ mod tests {
         held.add(place, guard.expect("nobody holds it"));
     }
 
-    /// In whatever order they come, and through whichever ways of keeping them: one, a few, many,
-    /// many of two databases.
+    /// Slots in any order, through all representations: one, a few, many, many of two databases.
     #[test]
     fn each_slot_is_found_however_many_are_held() {
         let keyspace = Keyspace::new(2, KeyHasher::seeded(1, 2));
@@ -147,7 +146,7 @@ mod tests {
         let slot = |number: u16| SlotId::new(number.wrapping_mul(7919) % SLOTS as u16);
         let mut places = Vec::new();
         for number in 0..3 * SORTED_MAX as u16 {
-            // The last third brings another database in.
+            // The last third uses a second database.
             let is_late = usize::from(number) > 2 * SORTED_MAX && number % 3 == 0;
             let place = (if is_late { OTHER } else { FIRST }, slot(number));
             add(&mut held, &keyspace, place);

@@ -6,10 +6,10 @@ use crate::command::args::PreparedKey;
 use crate::keyspace::{DbSlot, Keyspace, SlotGuard};
 use smallvec::SmallVec;
 
-/// Slots held for several commands, each of which borrows those of its keys.
+/// Slots held for several commands. Each command borrows those of its keys.
 pub(crate) struct HeldLocks<'k> {
     keyspace: &'k Keyspace,
-    /// In ascending order, no place twice; `None` while a command has the guard.
+    /// In ascending order, without duplicates; `None` while a command has borrowed the guard.
     guards: SmallVec<[(DbSlot, Option<SlotGuard<'k>>); 2]>,
 }
 
@@ -37,18 +37,18 @@ impl<'k> HeldLocks<'k> {
         Ok(HeldLocks { keyspace, guards })
     }
 
-    /// The slot of a place that is held, and that no command has.
+    /// A held slot that no command has borrowed.
     pub(crate) fn at(&mut self, place: DbSlot) -> Option<&mut SlotGuard<'k>> {
         let at = self.guards.binary_search_by_key(&place, |(held, _)| *held).ok()?;
         self.guards[at].1.as_mut()
     }
 
-    /// All places, in ascending order.
+    /// All slots, in ascending order.
     pub(crate) fn places(&self) -> Vec<DbSlot> {
         self.guards.iter().map(|(place, _)| *place).collect()
     }
 
-    /// Whether a place is held.
+    /// Reports whether a slot is held.
     pub(crate) fn has(&self, place: DbSlot) -> bool {
         self.guards.binary_search_by_key(&place, |(held, _)| *held).is_ok()
     }
@@ -60,7 +60,7 @@ impl<'k> HeldLocks<'k> {
         guard.ok_or(CommandError::SlotBusy)
     }
 
-    /// Gives the slots of `prepared` to keys that hold nothing yet.
+    /// Lends the slots of `prepared` to keys that hold nothing yet.
     pub(crate) fn lend_to<'a>(&mut self, keys: &mut Keys<'a>, wanted: &[PreparedKey]) -> Result<()>
     where
         'k: 'a,
@@ -80,7 +80,7 @@ impl<'k> HeldLocks<'k> {
         Ok(())
     }
 
-    /// Takes back what [`HeldLocks::lend_to`] gave.
+    /// Takes back the slots lent by [`HeldLocks::lend_to`].
     pub(crate) fn take_back(&mut self, keys: Keys<'_>) {
         let (keyspace, own) = (self.keyspace, &mut self.guards);
         let mut put = |place: DbSlot, guard: SlotGuard<'_>| {
@@ -99,7 +99,7 @@ impl<'k> HeldLocks<'k> {
     }
 }
 
-/// Places in ascending order, none twice.
+/// The slots in ascending order, without duplicates.
 pub(super) fn distinct(places: impl Iterator<Item = DbSlot>) -> SmallVec<[DbSlot; 16]> {
     let mut places: SmallVec<[DbSlot; 16]> = places.collect();
     places.sort_unstable();

@@ -1,10 +1,11 @@
-//! Active expiry: removing keys whose deadline has passed and that nobody asks for.
+//! Active expiry: removes keys whose TTL has passed and that no command accesses.
 //!
-//! Each slot knows a lower bound of its deadlines, so a cycle looks at one line per slot and walks
-//! the entries only where something may be due. A slot that was walked rests for
-//! [`REST_MS`]: with deadlines spread evenly every walk finds a little, and walking at each cycle
-//! would cost all the time there is; resting keeps an expired key in memory for less than a second
-//! and the cost at one look per key and second. A walk goes bucket by bucket and may stop anywhere.
+//! Each slot has a lower bound of its expiry times. A cycle therefore reads one cache line per
+//! slot, and walks the entries only where a key may have expired. A slot that was walked rests for
+//! [`REST_MS`]. If expiry times are spread evenly, every walk finds a few expired keys, and walking
+//! in each cycle would use all the time there is. With the rest, an expired key stays in memory for
+//! less than a second, and each key is checked about once per second. A walk goes bucket by bucket
+//! and may stop anywhere.
 
 use crate::env::Env;
 use crate::keyspace::cut::Change;
@@ -13,44 +14,44 @@ use crate::keyspace::keys::{after_expiry, lock_blocking, must_postpone_writes, s
 use crate::keyspace::marks::{CONCERNED, FIELDS_EXPIRE, FIELDS_EXPIRE_ANEW};
 use crate::keyspace::{Database, DbIndex, DbNumber, Keyspace, SLOTS, SlotGuard, SlotId, UnixMs};
 
-/// How long a slot is left alone after it was walked to the end.
+/// Time for which a slot is skipped after it was walked to the end.
 const REST_MS: u32 = 800;
 
-/// Buckets walked between two looks at the time left.
+/// Buckets walked between two checks of the remaining time.
 const BUCKETS_PER_STEP: usize = 64;
 
-/// Slots passed by between two looks at the time left.
+/// Slots skipped between two checks of the remaining time.
 const IDLE_SLOTS_PER_LOOK: u32 = 256;
 
-/// Where a thread's expiry cycle stands. Threads share the work by slot number.
+/// The position of a thread's expiry cycle. Threads divide the slots by slot number.
 #[derive(Debug, Clone)]
 pub struct Sweeper {
-    /// This thread takes the slots whose number is `share` modulo `of`.
+    /// This thread owns the slots whose number is `share` modulo `of`.
     share: usize,
     of: usize,
     db: u32,
     slot: usize,
     /// Position in the slot's table; 0 is the beginning.
     position: u32,
-    /// Earliest deadline left in the part of the slot that was walked.
+    /// Earliest expiry time left in the part of the slot that was walked.
     earliest: UnixMs,
-    /// Fields of some hash in that part have deadlines.
+    /// True if a field of a hash in that part has a TTL.
     fields_expire: bool,
 }
 
 /// How a cycle ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SweepOutcome {
-    /// Every slot of the share was looked at.
+    /// The cycle visited every slot of the share.
     All,
-    /// Time was up; the next cycle goes on from here.
+    /// The time was up. The next cycle continues from here.
     Part,
 }
 
-/// How far a step of a walk came.
+/// How far a step of a walk got.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum SlotProgress {
-    /// Nothing in the slot is due, or it rests.
+    /// Nothing in the slot has expired, or the slot rests.
     Nothing,
     Part,
     ToTheEnd,
@@ -70,7 +71,7 @@ impl Sweeper {
         }
     }
 
-    /// Goes on until everything was looked at once or `more` says that time is up.
+    /// Continues until every slot was visited once or `more` reports that the time is up.
     pub fn cycle(
         &mut self,
         keyspace: &Keyspace,
@@ -93,7 +94,7 @@ impl Sweeper {
                     (self.slot, self.position) = (self.slot + self.of, 0);
                     (self.earliest, self.fields_expire) = (UnixMs::MAX, false);
                 }
-                // Time is looked at after each step of a walk, and now and then else.
+                // The time is checked after each step of a walk, and now and then in between.
                 idle_slots = if walked == SlotProgress::Nothing { idle_slots + 1 } else { 0 };
                 if idle_slots % IDLE_SLOTS_PER_LOOK == 0 && !more() {
                     env.tally.expire_time_cap_reached.add(1);
@@ -104,7 +105,8 @@ impl Sweeper {
         }
     }
 
-    /// Passes by slots without keys, unless the walk is inside one; false at the end of the share.
+    /// Skips slots without keys, unless the walk is inside a slot. Returns false at the end of the
+    /// share.
     fn find_slot(&mut self, database: Option<&Database>) -> bool {
         if self.position == 0 {
             let (share, of) = (self.share, self.of);
@@ -115,7 +117,7 @@ impl Sweeper {
         self.slot < SLOTS
     }
 
-    /// Walks on in the current slot.
+    /// Continues the walk in the current slot.
     fn slot_step(&mut self, keyspace: &Keyspace, env: &Env, db: DbIndex) -> SlotProgress {
         let Some(database) = keyspace.database_if_used(db) else { return SlotProgress::Nothing };
         let id = SlotId::new(self.slot as u16);
@@ -128,8 +130,8 @@ impl Sweeper {
             return SlotProgress::Nothing;
         }
         let meta = guard.meta();
-        // The end of a rest is never further away than a rest is long: anything else is an old
-        // one, or none yet, seen past the turn of the 32 bits.
+        // A rest never ends later than its full length from now. Any other value is from an old
+        // rest, or from none, seen after the 32 bits have wrapped around.
         let rest_left = meta.rest_until.wrapping_sub(now.0 as u32);
         let resting = (1..=REST_MS).contains(&rest_left);
         if meta.earliest > now || (resting && self.position == 0) {
@@ -145,7 +147,7 @@ impl Sweeper {
         walked
     }
 
-    /// A step of the walk over a slot that is held.
+    /// One step of the walk over a held slot.
     fn walk_slot(
         &mut self,
         keyspace: &Keyspace,
@@ -181,8 +183,8 @@ impl Sweeper {
         SlotProgress::ToTheEnd
     }
 
-    /// Walks over some buckets: removes the keys that are due, and returns the others with
-    /// something due inside.
+    /// Walks over some buckets. Removes the expired keys, and returns the other keys that contain
+    /// expired fields.
     fn extract_step(
         &mut self,
         keyspace: &Keyspace,

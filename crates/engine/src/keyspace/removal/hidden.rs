@@ -1,10 +1,10 @@
-//! Keys that have expired but stay: while the dataset is to stay as it is ([`Env::keeps_expired`]).
+//! Expired keys that have to stay, because this server may not remove them ([`Env::keeps_expired`]).
 //!
-//! No handler sees an expired key, so none asks whether a key is expired. Usually that is because
-//! expired keys are removed before the handler runs. Here they are put aside instead, and put back
-//! behind it, all under the locks that the command holds: no count changes, no event arises,
-//! and nobody else can see a difference. Commands that write remove them for good: one that creates
-//! the key anew could not be repeated elsewhere otherwise.
+//! A handler never sees an expired key, so no handler checks for expiry. Usually expired keys are
+//! removed before the handler runs. Here they are hidden instead and put back after the handler, all
+//! under the locks that the command holds: no count changes, no event is emitted, and no other thread
+//! can see a difference. Commands that write do remove them. Otherwise a command that creates the key
+//! again could not be repeated on another server.
 //!
 //! [`Env::keeps_expired`]: crate::env::Env::keeps_expired
 
@@ -15,14 +15,15 @@ use crate::types::Collection;
 use crate::types::hash::Hash;
 
 impl Keys<'_> {
-    /// Before a command with these flags looks at its keys: whether it hides the expired ones.
+    /// Decides, before a command with these flags looks up its keys, whether expired keys are
+    /// hidden.
     #[inline]
     pub(crate) fn choose_fate_of_expired(&mut self, flags: Flags) {
         self.hides = self.env().keeps_expired.get() && !flags.contains(Flags::WRITE);
     }
 
-    /// Puts aside what has expired of `key`: all of it, or the fields that are due. O(1), but for
-    /// fields O(those that are due).
+    /// Hides the expired parts of `key`: the key itself, or its expired fields. O(1); for fields
+    /// O(expired fields).
     #[cold]
     pub(in crate::keyspace) fn hide_expired(&mut self, key: &Key<'_>) {
         let now = self.env().horizon();
@@ -50,7 +51,7 @@ impl Keys<'_> {
         self.hidden_any = true;
     }
 
-    /// Behind the handler: puts back what was put aside.
+    /// Called after the handler: puts the hidden entries back.
     #[inline]
     pub(crate) fn reveal_expired(&mut self) {
         if self.hidden_any {

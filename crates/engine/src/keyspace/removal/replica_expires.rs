@@ -1,7 +1,8 @@
-//! Keys of a writable replica to which its own clients gave a deadline: no primary says when they are gone.
+//! TTLs that a replica's own clients have set on keys of a writable replica. The primary does not
+//! know these TTLs, so the replica itself removes the keys.
 //!
-//! A key is known by its name, so what becomes of it meanwhile is looked up when it is its turn. Keys go
-//! around in a queue; those without a deadline leave it.
+//! A key is stored by name and looked up when its turn comes. The names go around in a queue. Keys
+//! without a TTL leave the queue.
 
 use crate::env::Env;
 use crate::keyspace::keys::{after_expiry, detach, lock_blocking, must_postpone_writes, seal_slot};
@@ -11,7 +12,7 @@ use std::collections::{HashSet, VecDeque};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// More keys are not known: they are hidden when they have expired, and stay.
+/// Limit of names. Further keys are only hidden when they expire, and stay in memory.
 const KEYS_MAX: usize = 1 << 20;
 
 type Name = (DbIndex, Box<[u8]>);
@@ -19,28 +20,28 @@ type Name = (DbIndex, Box<[u8]>);
 #[derive(Debug, Default)]
 pub(in crate::keyspace) struct ReplicaExpires {
     names: Mutex<Names>,
-    /// For those who look often.
+    /// The queue's length, for frequent readers.
     count: AtomicUsize,
 }
 
-/// Each that is known is once in the queue.
+/// Each known name is in the queue once.
 #[derive(Debug, Default)]
 struct Names {
     queue: VecDeque<Name>,
     known: HashSet<Name>,
 }
 
-/// What is to become of a name.
+/// What to do with a name.
 enum Fate {
-    /// It has a deadline that is still to come.
+    /// The key has a TTL that has not passed.
     Stays,
     Leaves,
-    /// Its slot is not to be waited for now.
+    /// Writes are postponed; try again later.
     Later,
 }
 
 impl Keyspace {
-    /// A client of a replica gave a key a deadline.
+    /// A client of a replica has set a TTL.
     #[cold]
     pub(in crate::keyspace) fn note_replica_expire(&self, db: DbIndex, key: &Key<'_>) {
         let mut names = self.replica_expires.names.lock().even_poisoned();
@@ -51,7 +52,7 @@ impl Keyspace {
         }
     }
 
-    /// The primary gave it one: it says what becomes of the key.
+    /// The primary has set a TTL, so the primary removes the key.
     #[inline]
     pub(in crate::keyspace) fn forget_replica_expire(&self, db: DbIndex, key: &Key<'_>) {
         if self.replica_expires.count.load(Ordering::Relaxed) > 0 {
@@ -59,18 +60,19 @@ impl Keyspace {
         }
     }
 
-    /// Its place in the queue goes when it is its turn.
+    /// The name leaves the queue when its turn comes.
     #[cold]
     fn forget_known(&self, db: DbIndex, key: &Key<'_>) {
         let mut names = self.replica_expires.names.lock().even_poisoned();
         names.known.remove(&(db, key.bytes.into()));
     }
 
-    /// Removes those of the keys that have expired, of `most` that are looked at. For the timers of a
+    /// Checks up to `most` of the keys and removes those that have expired. For the timers of a
     /// replica. O(`most`).
     pub fn expire_replica_keys(&self, env: &Env, most: usize) {
         for _ in 0..self.replica_expires.count.load(Ordering::Relaxed).min(most) {
-            // Not held while a slot is: who has a slot may be about to add a name.
+            // The lock is not held together with a slot: the holder of a slot may be about to add a
+            // name.
             let next = {
                 let mut names = self.replica_expires.names.lock().even_poisoned();
                 let next = names.queue.pop_front();
@@ -91,7 +93,8 @@ impl Keyspace {
         }
     }
 
-    /// This server is no replica any more, so all that expires goes; or it has another dataset.
+    /// This server is no longer a replica and removes all expired keys itself, or it has another
+    /// dataset.
     pub fn forget_replica_expires(&self) {
         if self.replica_expires.count.load(Ordering::Relaxed) > 0 {
             let mut names = self.replica_expires.names.lock().even_poisoned();

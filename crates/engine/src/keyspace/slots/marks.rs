@@ -1,25 +1,25 @@
-//! Marks of slots: a bit each, in the line of memory that a look into the slot touches anyway, so
-//! that what concerns few slots costs the others one test.
+//! Marks of slots. A mark is a bit in the cache line that every access to the slot reads, so that a
+//! feature that few slots use costs the other slots one test.
 
-/// Some client waits for one of the slot's keys, present or not.
+/// A client waits for a key of the slot, whether the key exists or not.
 pub(in crate::keyspace) const WAITED_FOR: u8 = 1;
-/// Fields of its hashes may have deadlines.
+/// Fields of hashes in the slot may have TTLs.
 pub(in crate::keyspace) const FIELDS_EXPIRE: u8 = 1 << 1;
-/// The same for deadlines set since the present walk over the slot began.
+/// Like [`FIELDS_EXPIRE`], for TTLs set since the current walk over the slot began.
 pub(in crate::keyspace) const FIELDS_EXPIRE_ANEW: u8 = 1 << 2;
-/// Both.
+/// Both marks for field TTLs.
 pub(in crate::keyspace) const FIELD_MARKS: u8 = FIELDS_EXPIRE | FIELDS_EXPIRE_ANEW;
-/// Some session watches one of its keys, present or not.
+/// A session watches a key of the slot, whether the key exists or not.
 pub(in crate::keyspace) const WATCHED: u8 = 1 << 3;
-/// Commands that write wait while something is computed from its values.
+/// Commands that write wait while something is computed from values of the slot.
 pub(in crate::keyspace) const FROZEN: u8 = 1 << 4;
-/// The database knows that the slot may hold keys.
+/// The database's [`Occupied`](super::occupied::Occupied) set contains the slot.
 pub(in crate::keyspace) const OCCUPIED: u8 = 1 << 5;
-/// Clients may cache some of its keys: `tracking` is to be looked up.
+/// Clients may cache keys of the slot, so changes look into `tracking`.
 pub(in crate::keyspace) const TRACKED: u8 = 1 << 6;
-/// Changes of its keys are counted: something is computed from them (see `observed`).
+/// Changes of the slot's keys are counted for a computation (see `observed`).
 pub(in crate::keyspace) const OBSERVED: u8 = 1 << 7;
-/// Changes of its keys concern somebody.
+/// Changes of the slot's keys have to be reported.
 pub(in crate::keyspace) const CONCERNED: u8 = WATCHED | TRACKED | OBSERVED;
 
 const _: () = {

@@ -1,11 +1,11 @@
-//! Slots: a table behind a lock, and what is known of it without looking inside.
+//! Slots: a table behind a lock, and the information that is available without searching the table.
 //!
 //! | part | about |
 //! |---|---|
 //! | `slot` | one slot, and the guard that locks it |
 //! | `marks` | the bits that a slot keeps next to its lock |
 //! | `occupied` | the slots of a database that may hold keys |
-//! | `freeze` | keeping writers off a slot while a long command works on its values |
+//! | `freeze` | blocking writers while a long command works on values of the slot |
 //! | `observed` | counting the changes of a slot |
 
 mod freeze;

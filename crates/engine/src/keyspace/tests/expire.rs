@@ -1,9 +1,9 @@
-//! The expiry cycle finds everything that is due, whatever happens while it walks.
+//! The expiry cycle finds everything that has expired, whatever happens during its walk.
 
 use super::*;
 use crate::keyspace::expire::{SweepOutcome, Sweeper};
 
-/// Longer than a slot rests between two walks.
+/// Longer than the rest of a slot between two walks.
 const REST_MS: u64 = 1000;
 
 fn sweep_all(world: &World, sweepers: &mut [Sweeper]) {
@@ -35,7 +35,7 @@ fn sweepers_together_remove_all_that_is_due_and_nothing_else() {
 
 #[test]
 fn a_slot_that_was_never_walked_does_not_rest_whatever_the_time() {
-    // The moment a slot rests until is kept in 32 bits, which wrap every 50 days.
+    // The end of a slot's rest is stored in 32 bits, which wrap every 50 days.
     for now in [1_u64 << 31, (1 << 31) + 5_000, (1 << 32) - 5_000, 1 << 32, 1_795_265_467_136] {
         let world = World::new();
         world.env.set_now(UnixMs(now - 1000));
@@ -64,7 +64,7 @@ fn a_cycle_looks_at_the_time_after_each_step_of_a_walk() {
     assert_eq!(world.count(), 0);
 }
 
-/// The low 32 bits of the time say nothing about what was long ago or never.
+/// The low 32 bits of the time tell nothing about old or missing rests.
 #[test]
 fn keys_expire_at_any_time_of_the_calendar() {
     for now in [0x1_0000, 0x8000_1000, 0xFFFF_0000, 0x1A1_FE00_0000, 0x1A1_7000_0000u64] {
@@ -77,7 +77,7 @@ fn keys_expire_at_any_time_of_the_calendar() {
     }
 }
 
-/// A crowded slot and a sweeper that is somewhere in the middle of it.
+/// A crowded slot, and a sweeper in the middle of it.
 fn half_walked(world: &World) -> Sweeper {
     for n in 0..4000 {
         world.set(&format!("{{crowd}}:{n}"), Some(if n % 2 == 0 { 1500 } else { 90_000 }));
@@ -129,7 +129,7 @@ fn a_walk_survives_that_its_database_is_swapped_or_flushed() {
             world.set(&format!("{{crowd}}:new:{n}"), Some(2001 + n));
         }
         if swap {
-            // The half-walked meta comes home again under a table the walk did not see.
+            // The half-walked meta returns to its slot, with a table that the walk did not see.
             world.unlocked(|keys| keys.swap(HOME, DbIndex::of(1)));
             world.unlocked(|keys| keys.swap(HOME, DbIndex::of(1)));
         }
@@ -171,7 +171,7 @@ fn every_key_that_goes_by_itself_is_a_transaction_of_its_own() {
     };
     let fill = || {
         world.env.set_now(UnixMs(1000));
-        // In a slot for each, but for the last two.
+        // Each in a slot of its own, except the last two.
         ["a", "b", "c", "{c}d"].iter().for_each(|name| world.set(name, Some(2000)));
         world.env.set_now(UnixMs(3000));
     };

@@ -1,33 +1,34 @@
-//! One shard of the tracking table: keys, and for each the readers that may have it.
+//! One shard of the tracking table: keys and, for each key, the readers that may have cached it.
 //!
-//! Entries stand side by side, so that a random one is found at once; an index of tagged places, by
-//! linear probing, finds them by their hash. A key and two readers fit into the line of an entry.
+//! Entries are stored contiguously, so that a random entry is found in O(1). An index of tagged
+//! positions, with linear probing, finds them by hash. A key and two readers fit into the cache
+//! line of an entry.
 
 use crate::env::effect::{KeyName, TrackingClient};
 use brisk_structures::prefetch::prefetch_value;
 use smallvec::SmallVec;
 use std::collections::HashSet;
 
-/// Readers of a key from which on they are kept in a set.
+/// Number of readers of a key from which they are stored in a set.
 const LISTED_MAX: usize = 32;
-/// The smallest index.
+/// Size of the smallest index.
 const INDEX_MIN: usize = 8;
 
-/// The readers of one key, none twice.
+/// The readers of one key, without duplicates.
 #[derive(Debug)]
 pub(super) enum Readers {
     Few([Option<TrackingClient>; FEW]),
     ManyReaders(Box<ManyReaders>),
 }
 
-/// Readers that have a place in the entry itself.
+/// Number of readers that fit into the entry itself.
 const FEW: usize = 2;
 
 /// More readers of one key.
 #[derive(Debug)]
 pub(super) enum ManyReaders {
     Listed(Vec<TrackingClient>),
-    /// With the number at which those that are gone are looked for.
+    /// With the size at which disconnected readers are searched for.
     Set(HashSet<TrackingClient>, usize),
 }
 
@@ -36,8 +37,8 @@ impl Readers {
         Readers::Few([Some(reader), None])
     }
 
-    /// Adds a reader. O([`LISTED_MAX`]), amortised. Who is gone, as `is_gone` says,
-    /// may be left out.
+    /// Adds a reader. O([`LISTED_MAX`]), amortised. Readers for which `is_gone` returns true may be
+    /// dropped.
     fn add(
         &mut self,
         reader: TrackingClient,
@@ -88,7 +89,7 @@ impl Readers {
 }
 
 impl ManyReaders {
-    /// Adds a reader that is not among them.
+    /// Adds a reader that is not in the list.
     fn add(
         &mut self,
         reader: TrackingClient,
@@ -128,16 +129,16 @@ impl ManyReaders {
     }
 }
 
-/// By how much the number of readers changed.
+/// The change of the number of readers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct ReaderChange {
     pub(super) added: usize,
     pub(super) dropped: usize,
 }
 
-/// A key that readers may have: one line of memory, unless it is long or many have it. The name
-/// comes first, because names are compared with loads of 32 bytes, and one that reached over the
-/// end of the line would wait for the next (80 ns).
+/// A key that readers may have cached. It takes one cache line, unless the name is long or there
+/// are many readers. The name comes first, because names are compared with loads of 32 bytes. A
+/// load across the end of the line would wait for the next line (80 ns).
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub(super) struct Tracked {
@@ -146,7 +147,7 @@ pub(super) struct Tracked {
     pub(super) hash: u64,
 }
 
-/// Tag above, place + 1 below; 0 is free.
+/// The tag in the upper bits, the position + 1 in the lower bits; 0 is free.
 pub(super) type IndexTag = u64;
 
 const _: () = assert!(size_of::<Tracked>() == 64);
@@ -163,18 +164,18 @@ const fn place_in(mark: IndexTag) -> usize {
 #[derive(Debug, Default)]
 pub(super) struct TrackingTable {
     entries: Vec<Tracked>,
-    /// A power of two of marks, at most three quarters in use; empty at first.
+    /// A power of two of tags, at most three quarters in use; empty at first.
     index: Vec<IndexTag>,
 }
 
 impl TrackingTable {
-    /// Where the index begins, and the bits of a hash that say where in it a key is looked for: for
-    /// prefetching that line without holding the table.
+    /// The address of the index, and the mask that maps a hash to it, for prefetching the cache
+    /// line without holding the table.
     pub(super) fn index(&self) -> (*const IndexTag, usize) {
         (self.index.as_ptr(), self.index.len().saturating_sub(1))
     }
 
-    /// Prefetches the entry that looking a key up will read.
+    /// Prefetches the entry that looking up a key will read.
     #[inline]
     pub(super) fn prefetch_entry(&self, hash: u64) {
         let Some(mask) = self.index.len().checked_sub(1) else { return };
@@ -188,7 +189,7 @@ impl TrackingTable {
         }
     }
 
-    /// Where in the index the key stands.
+    /// The key's position in the index.
     #[inline]
     fn find(&self, hash: u64, key: &[u8]) -> Option<usize> {
         let mask = self.index.len().checked_sub(1)?;
@@ -208,7 +209,7 @@ impl TrackingTable {
         }
     }
 
-    /// Whether the reader is known to have the key. O(1).
+    /// Reports whether the reader is recorded for the key. O(1).
     #[inline]
     pub(super) fn has(&self, hash: u64, key: &[u8], reader: TrackingClient) -> bool {
         let Some(mask) = self.index.len().checked_sub(1) else { return false };
@@ -228,8 +229,8 @@ impl TrackingTable {
         }
     }
 
-    /// Adds a reader of a key; how many readers more there are, and whether the key is new.
-    /// Amortised O(1).
+    /// Adds a reader of a key. Returns the change of the number of readers, and whether the key is
+    /// new. Amortised O(1).
     pub(super) fn add(
         &mut self,
         hash: u64,
@@ -250,13 +251,13 @@ impl TrackingTable {
         (ReaderChange { added: 1, dropped: 0 }, true)
     }
 
-    /// Takes a key out. O(1).
+    /// Removes a key. O(1).
     pub(super) fn remove(&mut self, hash: u64, key: &[u8]) -> Option<Tracked> {
         let at = self.find(hash, key)?;
         Some(self.take(at))
     }
 
-    /// Takes the entry at `place` modulo their number out; `None` if there are none.
+    /// Removes the entry at `place` modulo the number of entries; `None` if there are none.
     pub(super) fn remove_any(&mut self, place: usize) -> Option<Tracked> {
         let place = place.checked_rem(self.entries.len())?;
         let entry = &self.entries[place];
@@ -264,7 +265,7 @@ impl TrackingTable {
         Some(self.take(at))
     }
 
-    /// Takes out what the index has at `at`.
+    /// Removes the entry to which index position `at` refers.
     fn take(&mut self, at: usize) -> Tracked {
         let place = place_in(self.index[at]);
         self.free(at);
@@ -286,7 +287,7 @@ impl TrackingTable {
         removed
     }
 
-    /// Frees a place of the index; those behind it that would not be found move up.
+    /// Frees a position of the index. Following tags that would no longer be found move up.
     fn free(&mut self, mut gap: usize) {
         let mask = self.index.len() - 1;
         let mut at = gap;
@@ -297,7 +298,7 @@ impl TrackingTable {
                 break;
             }
             let home = self.entries[place_in(mark)].hash as usize & mask;
-            // Whether the gap lies between the mark's home and where it stands.
+            // True if the gap lies between the tag's home position and its current position.
             if (at.wrapping_sub(home) & mask) >= (at.wrapping_sub(gap) & mask) {
                 self.index[gap] = mark;
                 gap = at;
@@ -336,7 +337,7 @@ mod tests {
         TrackingClient::new(1, id)
     }
 
-    /// The table against a map, with hashes of which many are alike.
+    /// Compares the table with a map, with many hash collisions.
     #[test]
     fn a_table_knows_what_a_map_knows() {
         let (mut table, mut model) =
