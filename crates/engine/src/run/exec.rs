@@ -1,4 +1,4 @@
-//! Running one data command: lock its slots, drop its expired keys, call the handler, close.
+//! Running one data command: lock its slots, remove its expired keys, call the handler, close.
 
 use crate::base::error::{CommandError, Result};
 use crate::call::ctx::{Blocking, Ctx};
@@ -11,19 +11,19 @@ use crate::reply::{Outcome, Reply};
 pub use crate::base::place::prepare;
 pub use crate::call::recorded::Invocation;
 
-/// What a command that ran left behind.
+/// The result of a command that ran.
 #[derive(Debug, Clone, Copy)]
 pub struct Executed {
     pub outcome: Outcome,
-    /// How many changes it made.
+    /// Number of changes.
     pub dirty: u64,
-    /// Set if its effects are to be propagated.
+    /// Set if its effects have to be propagated.
     pub ticket: Option<Ticket>,
 }
 
-/// Runs one command with its slots locked. On an error nothing was changed by the handler's own
-/// doing, and the caller removes what it wrote into `reply`; [`CommandError::SlotBusy`] and
-/// [`CommandError::SlotFrozen`] mean: run it again later.
+/// Runs one command with its slots locked. If it returns an error, the handler has changed nothing,
+/// and the caller removes the output from `reply`. [`CommandError::SlotBusy`] and
+/// [`CommandError::SlotFrozen`] mean that the command has to be run again later.
 #[inline]
 pub fn run(
     keyspace: &Keyspace,
@@ -40,15 +40,15 @@ pub fn run(
     }
     keys.choose_fate_of_expired(call.spec.flags);
     if !keys.remove_expired(args.keys(), call.blocking != Blocking::Never) {
-        // What is gone is reported now; the rest comes with the next attempts, between which
-        // others have their turn.
+        // The removed keys are propagated now. The next attempts remove the others, and other
+        // commands run in between.
         keys.close(args.words());
         return Err(CommandError::SlotBusy);
     }
     run_held(&mut keys, call, args, reply)
 }
 
-/// The part of [`run`] behind the locks.
+/// The part of [`run`] after the locks are taken.
 #[inline]
 pub(crate) fn run_held(
     keys: &mut Keys<'_>,
@@ -108,12 +108,12 @@ mod tests {
     static SPEC: Spec =
         Spec { name: "test", flags: Flags::WRITE, keys: &[KeySpec::at(1)], ..Spec::EMPTY };
 
-    /// A fault: what a command does with an undeclared key (the second key); the first key is declared.
+    /// A use of an undeclared key (the second key); the first key is declared.
     type Fault = fn(&mut Ctx<'_, '_>, &Key<'_>, &Key<'_>) -> Result<Outcome>;
 
     const FAULTS: &[(&str, Fault)] = &[
         ("open", |ctx, _, other| {
-            // Handlers may pass over an error, as MGET does.
+            // Handlers may ignore an error, as MGET does.
             let _ = ctx.keys.open::<Str>(other);
             Ok(ctx.reply.ok())
         }),
@@ -191,7 +191,7 @@ mod tests {
 
     const CLIENT: ClientRef = ClientRef { worker: 0, token: 0, id: 1, protocol: Protocol::Resp2 };
 
-    /// Runs `handler` as the command `test own other`, which declares `own` only.
+    /// Runs `handler` as the command `test own other`, which declares only `own`.
     fn run_test(db: &Db, handler: Handler) -> Result<Outcome> {
         let words = [&b"test"[..], b"own", b"other"];
         let (mut bytes, mut spans) = (Vec::new(), Spans::new());
@@ -211,7 +211,7 @@ mod tests {
         static FAULT: std::cell::Cell<Option<Fault>> = const { std::cell::Cell::new(None) };
     }
 
-    /// Changes the key that it declares, then commits the fault.
+    /// Changes the declared key, then uses the undeclared one.
     fn faulty(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
         let own = args.key()?;
         ctx.keys.set_string(&own, b"changed", Overwrite::Persist, "set");

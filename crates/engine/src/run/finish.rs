@@ -1,5 +1,5 @@
-//! Ending calls whose work was done elsewhere: what only reads is answered, what stores is run
-//! again with what was computed for it. See [`crate::call::long`].
+//! Finishing long commands: a read-only command returns its reply, and a command that stores is run
+//! again with its computed result. See [`crate::call::long`].
 
 use crate::base::error::{CommandError, Result};
 use crate::call::ctx::Blocking;
@@ -11,35 +11,35 @@ use crate::keyspace::{ClientRef, Keys, Keyspace, back_off, must_postpone_writes}
 use crate::reply::{Outcome, Reply, ReplyBuffer};
 use crate::run::exec::{self, run_held};
 
-/// What came of it.
+/// The outcome of finishing a command.
 pub enum FinishResult {
     Over(FinishedCommand),
-    /// What it was made of has changed: to be computed anew.
+    /// The sources have changed: the work has to be done again.
     Again(LongCommand),
-    /// The data is to stay as it is for now.
+    /// Writes are postponed; try again later.
     Later(ComputedCommand),
 }
 
-/// A command that is over.
+/// A command that has ended.
 pub struct FinishedCommand {
     pub replies: ReplyBuffer,
-    /// How many changes it made.
+    /// Number of changes.
     pub dirty: u64,
-    /// What was answered, if it is an error.
+    /// The error that the command returned.
     pub error: Option<CommandError>,
-    /// Slots were frozen for it, which they are not any more.
+    /// Slots were frozen for the command, and are no longer.
     pub thawed: bool,
     command: RecordedCommand,
 }
 
 impl FinishedCommand {
-    /// Shows the words of the request.
+    /// Calls `show` with the arguments of the request.
     pub fn with_args<R>(&self, keyspace: &Keyspace, show: impl FnOnce(&mut Args<'_>) -> R) -> R {
         self.command.with_args(keyspace, |args, _| show(args))
     }
 }
 
-/// Ends a command whose work is done, by the thread that `env` belongs to.
+/// Finishes a command whose work is done, on the thread that owns `env`.
 pub fn finish(keyspace: &Keyspace, env: &Env, computed: ComputedCommand) -> FinishResult {
     let ComputedCommand { command, client, done, set_aside } = computed;
     let mut replies = ReplyBuffer::new();
@@ -61,7 +61,8 @@ pub fn finish(keyspace: &Keyspace, env: &Env, computed: ComputedCommand) -> Fini
                     });
                 }
                 Attempt::Over(over) => {
-                    // What it stands for may lie there already, and is freed first.
+                    // The memory that `set_aside` accounts for may be in the garbage already, and
+                    // is then freed before `set_aside`.
                     env.garbage.borrow_mut().push(Garbage::Other(Box::new(set_aside)));
                     match over {
                         Ok(None) => {
@@ -84,15 +85,15 @@ pub fn finish(keyspace: &Keyspace, env: &Env, computed: ComputedCommand) -> Fini
     FinishResult::Over(FinishedCommand { replies, dirty, error, thawed, command })
 }
 
-/// What came of running a command with what was computed for it.
+/// The outcome of running a command with its computed result.
 enum Attempt {
-    /// Nothing yet: the data is to stay as it is.
+    /// Nothing happened yet: writes are postponed.
     Later(PreparedResult),
-    /// How many changes were made; `None` if it has to be computed anew.
+    /// The number of changes; `None` if the work has to be done again.
     Over(Result<Option<u64>>),
 }
 
-/// Runs the command with what was computed for it.
+/// Runs the command with its computed result.
 fn run_again(
     keyspace: &Keyspace,
     env: &Env,
@@ -109,7 +110,7 @@ fn run_again(
     let done = loop {
         let done = command.with_args(keyspace, |args, prepared| {
             let mut keys = Keys::hold_blocking(keyspace, env, command.db(), prepared, &slots);
-            // What was given up cannot be kept for later: it goes on.
+            // A result that was given up cannot be kept for later, so the command continues.
             if made.is_some() && command.writes() && must_postpone_writes() {
                 return None;
             }
@@ -124,8 +125,8 @@ fn run_again(
             Some(done)
         });
         match done {
-            // It gave up what was made, and did not get all the slots that it then wanted: the next
-            // time it is not asked to leave anything to others.
+            // The command gave its result up and did not get all the slots that it needed then. In
+            // the next attempt it must not leave work to another thread.
             Some(Err(CommandError::SlotBusy)) => blocking = Blocking::Never,
             done => break done,
         }
@@ -139,7 +140,7 @@ fn run_again(
     if let Some(made) = env.made.borrow_mut().take() {
         made.discard(env);
     }
-    // The sources were counted when the command came.
+    // The sources were counted when the command came in.
     env.tally.hits.add(found_before.0 - env.tally.hits.get());
     env.tally.misses.add(found_before.1 - env.tally.misses.get());
     let over = |done: exec::Executed| (done.outcome != Outcome::Elsewhere).then_some(done.dirty);

@@ -1,7 +1,7 @@
-//! Serving clients that wait for keys: their commands are run again, in order of arrival.
+//! Serving blocked clients: their commands are run again, in order of arrival.
 //!
-//! The thread that made a key ready does this right after its command or transaction, each waiter's
-//! command being a unit of its own with its own locks and effects. A waiter is claimed while its
+//! The thread that made a key ready does this right after its command or transaction. Each waiter's
+//! command is a unit of its own, with its own locks and effects. A waiter is claimed while its
 //! command runs, so that no timeout can end the same wait.
 
 use crate::base::error::{CommandError, Result};
@@ -14,27 +14,28 @@ use crate::run::exec::{self, Executed};
 use smallvec::SmallVec;
 use std::sync::Arc;
 
-/// A wait that is over.
+/// A wait that has ended.
 pub struct ServedWaiter {
     pub waiter: Arc<Waiter>,
     pub replies: ReplyBuffer,
-    /// How many changes its command made.
+    /// Number of changes of its command.
     pub dirty: u64,
-    /// What is answered, if it is an error.
+    /// The error that the command returned.
     pub error: Option<CommandError>,
 }
 
-/// Serves who waits for the keys that became ready, and for those that this makes ready.
+/// Serves the clients that wait for keys that became ready, including keys that serving makes
+/// ready.
 pub fn serve(keyspace: &Keyspace, env: &Env, mut deliver: impl FnMut(ServedWaiter)) {
     loop {
         let Some((db, name)) = env.ready.borrow_mut().pop_front() else { return };
         let key = keyspace.hasher().key(&name);
-        // One that expired meanwhile serves nobody, and is removed when somebody asks for it.
+        // A key that has expired meanwhile serves no client. The next access removes it.
         if Keys::unlocked(keyspace, env, db).has_expired(&key) {
             continue;
         }
         let mut after = None;
-        // When one member of a group finds nothing, none does.
+        // If one client of a group finds nothing, the others do not either.
         let mut in_vain: SmallVec<[Box<[u8]>; 2]> = SmallVec::new();
         while let Some(waiter) = keyspace.next_waiter(db, &key, after, &in_vain) {
             after = Some(waiter.number);
@@ -65,17 +66,17 @@ pub fn serve(keyspace: &Keyspace, env: &Env, mut deliver: impl FnMut(ServedWaite
     }
 }
 
-/// What came of running a waiter's command.
+/// The outcome of running a waiter's command.
 enum WaiterRun {
     /// The wait had ended before.
     Over,
-    /// The data is to stay as it is for now.
+    /// Writes are postponed.
     Later,
     Done(Result<Executed>),
 }
 
-/// Runs the waiter's command, with all its slots held from before it is claimed until it is
-/// settled: a second thread that comes to serve it, or who is behind it, waits for the slots.
+/// Runs the waiter's command. All its slots are held from before the claim until after it is
+/// settled. A second thread that wants to serve this waiter, or one after it, waits for the slots.
 fn run_again(
     keyspace: &Keyspace,
     env: &Env,
@@ -96,7 +97,7 @@ fn run_again(
         }
         keys.remove_expired(args.keys(), false);
         let reply = Reply::new(replies, waiter.client.protocol);
-        // What it changes its own client did, and not whoever made the key ready.
+        // The waiter's client made these changes, not the client that made the key ready.
         let server = env.client.replace(waiter.client.id);
         let remembers = env.hooks.get().contains(Hooks::REMEMBER);
         env.set_hooks(Hooks::REMEMBER, false);

@@ -1,4 +1,4 @@
-//! Work that is left to be done elsewhere, by hand.
+//! Work on another thread, executed by hand.
 
 use super::*;
 use crate::base::steps::BYTES_PER_STEP;
@@ -6,10 +6,10 @@ use crate::env::effect::{EventClass, Hooks};
 use crate::testing::{Db, take_transactions};
 use brisk_persist::rdb;
 
-/// Members of the sets, enough for every command to be long.
+/// Members of the sets, enough to make every command long.
 const MANY: usize = LONG_STEPS_MIN + 100;
 
-/// Two large sets that overlap, two sorted sets, places, a list of numbers, and huge strings.
+/// Two large sets that overlap, two sorted sets, geo members, a list of numbers, and huge strings.
 fn large() -> Db {
     let mut db = Db::new();
     let words = |first: &str, rest: Box<dyn Iterator<Item = String>>| -> Vec<String> {
@@ -23,7 +23,7 @@ fn large() -> Db {
         let pairs = (from..from + MANY).flat_map(|i| [(i * 7 % 1009).to_string(), format!("m{i}")]);
         db.run_words(&words(&format!("ZADD {key}"), Box::new(pairs)));
     }
-    // All within 400 km of the middle.
+    // All within 400 km of the centre.
     let degrees = |from: usize, i: usize| format!("{}.{:04}", from + i % 4, i % 10_000);
     let place = |i: usize| [degrees(2, i * 7919), degrees(46, i * 31 / 4), format!("p{i}")];
     db.run_words(&words("GEOADD g", Box::new((0..MANY).flat_map(place))));
@@ -38,7 +38,7 @@ fn large() -> Db {
     db
 }
 
-/// What a command answers, and what others hear of it: effects to propagate and keyspace events.
+/// The reply of a command with its side effects: effects to propagate and keyspace events.
 fn heard(db: &mut Db, act: impl FnOnce(&mut Db) -> String) -> (String, Vec<String>) {
     db.env().set_hooks(Hooks::PROPAGATE | Hooks::NOTIFY, true);
     db.settings().events = EventClass::all() - EventClass::KEY_MISS;
@@ -52,7 +52,7 @@ fn heard(db: &mut Db, act: impl FnOnce(&mut Db) -> String) -> (String, Vec<Strin
     (reply, effects.chain(events).collect())
 }
 
-/// Does the work of a command until it is over.
+/// Runs a command and its work until it ends.
 fn to_the_end(db: &mut Db, line: &str) -> String {
     let mut done = db.begin(line);
     assert!(done.is_err(), "{line} is not long");
@@ -64,14 +64,14 @@ fn to_the_end(db: &mut Db, line: &str) -> String {
     }
 }
 
-/// Puts the payload of key `k` in the place of `$k`.
+/// Replaces `$k` by the payload of key `k`.
 fn with_payload(db: &mut Db, line: &str) -> String {
     let Some((before, rest)) = line.split_once('$') else { return line.to_owned() };
     let (key, after) = rest.split_once(' ').unwrap_or((rest, ""));
     format!("{before}{} {after}", db.run(&format!("DUMP {key}")))
 }
 
-/// Of large values, too.
+/// For large values, too.
 #[test]
 fn what_turns_out_soon_is_answered_at_once() {
     let mut db = large();
@@ -131,7 +131,7 @@ fn what_is_answered_elsewhere_is_what_would_be_at_once() {
     ] {
         let at_once = db.run(line);
         if line == "KEYS *" {
-            // There are few: it is over at once.
+            // There are few of them: the reply comes at once.
             assert_eq!(db.begin(line).ok(), Some(at_once));
         } else {
             assert_eq!(to_the_end(&mut db, line), at_once, "{line}");
@@ -161,7 +161,7 @@ fn what_is_stored_elsewhere_is_what_would_be_at_once() {
         "GEOSEARCHSTORE d g FROMMEMBER p7 BYRADIUS 300 km",
         "GEOSEARCHSTORE d g FROMLONLAT 4 48 BYBOX 300 300 km COUNT 50 STOREDIST",
         "GEOSEARCHSTORE g g FROMLONLAT 4 48 BYRADIUS 400 km COUNT 10050 ANY",
-        // Some of the cells are the same.
+        // Some of the cells are equal.
         "GEOSEARCHSTORE d g FROMLONLAT 4 48 BYRADIUS 20000 km",
         "GEORADIUS g 4 48 300 km STORE d",
         "GEORADIUS g 4 48 300 km STORE a STOREDIST d",
@@ -226,7 +226,7 @@ fn what_is_stored_is_of_one_moment_although_the_sources_change() {
     db.check("SADD a new", "(integer) 1");
     db.check("EXISTS d", "(integer) 0");
     let Err(again) = db.finish(long) else { panic!("the sources have changed") };
-    // Now it insists: who would write to a source waits, reading goes on.
+    // From now on writers to a source wait, and readers do not.
     db.check("SADD a newer", "(error) ERR internal: slot frozen");
     db.check("SISMEMBER a new", "(integer) 1");
     db.check("SET other 1", "OK");
@@ -343,7 +343,7 @@ fn a_range_is_stored_with_what_came_meanwhile() {
     db.check("ZRANK d new", "(integer) 0");
     let Err(long) = db.begin("ZRANGESTORE d za 0 -1") else { panic!("it is long") };
     db.check("ZREMRANGEBYRANK za 1 -1", &format!("(integer) {MANY}"));
-    // What is left is not long.
+    // The rest is not long.
     assert_eq!(db.finish(long).ok().as_deref(), Some("(integer) 1"));
     db.invariants();
 }
@@ -413,7 +413,7 @@ fn a_restore_happens_when_its_value_is_there() {
     let line = with_payload(&mut db, "RESTORE d 2200 $a ABSTTL REPLACE");
     let Err(long) = db.begin(&line) else { panic!("it is long") };
     db.at(2500);
-    // What was to expire at 2200 is gone, and so is what it was to replace.
+    // The key that was to expire at 2200 is gone, and so is the key that it was to replace.
     assert_eq!(db.finish(long).ok().as_deref(), Some("OK"));
     db.check("EXISTS d", "(integer) 0");
     db.invariants();

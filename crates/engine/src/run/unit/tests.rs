@@ -1,4 +1,4 @@
-//! What units and watches do in one thread; that they keep others out is shown over sockets.
+//! Units and watches in one thread. Integration tests show that units exclude other threads.
 
 use crate::base::error::CommandError;
 use crate::command::args::PreparedKey;
@@ -81,7 +81,7 @@ fn watches() -> Watches {
     Watches::new(Default::default())
 }
 
-/// Whether a watch of `k` survives `line` after `before`.
+/// Checks whether a watch of `k` survives `line` after `before`.
 #[track_caller]
 fn survives(before: &[&str], line: &str, wanted: bool) {
     let mut db = Db::new();
@@ -110,7 +110,7 @@ fn a_watch_sees_what_changes_the_key_and_nothing_else() {
     survives(&[], "SET k x", false);
     survives(&["LPUSH k x"], "LPOP k", false);
     survives(&["LPUSH k x"], "LREM k 0 y", true);
-    // The groups of a stream are not what it holds.
+    // A change of a stream's groups is not a change of its contents.
     survives(&["XADD k 1-1 f v"], "XGROUP CREATE k g 0", true);
     survives(&["XADD k 1-1 f v"], "XADD k 2-1 f v", false);
     survives(&[], "XGROUP CREATE k g 0 MKSTREAM", false);
@@ -155,7 +155,7 @@ fn that_a_stale_key_goes_is_no_change_and_what_follows_is() {
 
 #[test]
 fn swapdb_tells_stale_keys_from_living_ones() {
-    // What is in databases 0 and 1 at 1500 ms, and whether a watch of `k` in 0 survives.
+    // The contents of databases 0 and 1 at 1500 ms, and whether a watch of `k` in 0 survives.
     for (here, there, wanted) in [
         ("", "", true),
         ("", "SET k x", false),
@@ -212,7 +212,7 @@ fn what_a_transaction_changes_itself_does_not_break_it() {
     db.keyspace().unwatch(&mut watches, &mut EndedWatches::default());
 }
 
-/// Lets a session watch `key:0` to `key:999`.
+/// Makes a session watch `key:0` to `key:999`.
 fn watch_many(db: &Db, watches: &mut Watches) {
     (0..1000).for_each(|number| db.watch(&format!("key:{number}"), watches));
 }
@@ -229,7 +229,7 @@ fn many_watches_end_at_once_and_leave_their_queues_in_slices() {
         assert_eq!(db.keyspace().ended_watches(), left);
         db.keyspace().remove_ended_watches(&mut leftovers, 100);
     }
-    // Whatever happens to the keys, the session does not hear of it.
+    // Whatever happens to the keys, the session is not notified.
     for line in ["SET key:0 x", "MSET key:1 x key:999 x", "FLUSHALL", "SET key:2 x", "SWAPDB 0 1"] {
         db.run(line);
         assert!(!watches.watcher().is_broken(), "{line}");
@@ -253,7 +253,7 @@ fn a_few_watches_leave_their_queues_when_they_end() {
 #[test]
 fn a_key_is_watched_anew_beside_what_is_left_of_an_earlier_watch() {
     let (first, last) = ("key:0", "key:999");
-    // Before, while and after the leftovers are taken out.
+    // Before, during and after the removal of the leftovers.
     for taken_out in [0, 500, 1000] {
         for (line, wanted) in [("SET key:0 x", false), ("SET key:999 x", false), ("SET k x", true)]
         {
@@ -317,7 +317,7 @@ fn a_unit_that_ends_waits_for_no_slot_while_it_holds_one() {
         let holder = scope.spawn(move || {
             let guard = slot(other).try_lock().expect("it is free");
             held.send(()).expect("the test waits for it");
-            // It gives up at some time, so that the test fails instead of lasting for ever.
+            // Gives up after some time, so that the test fails and does not run forever.
             let comes_free = (0..100_000).any(|_| {
                 std::thread::yield_now();
                 slot(own).try_lock().is_some()
