@@ -1,4 +1,4 @@
-//! Bitmaps against answers, effects and events recorded from a real server.
+//! Bitmaps compared with replies, effects and events recorded from a real server.
 
 use crate::testing::Db;
 

@@ -1,14 +1,14 @@
-//! MIGRATE: hands keys over to another server.
+//! MIGRATE: moves keys to another server.
 //!
 //! ```text
-//!  keys watched, their slots frozen ── dumped and sent by another thread ── taken keys removed
+//!  keys watched, their slots frozen ── dumped and sent by another thread ── sent keys removed
 //!         ^                                                                        │
 //!         └────────────────── changed meanwhile, sent again ───────────────────────┘
 //! ```
 //!
-//! The client waits, nobody else does but who would write to the keys' slots. Transactions do write
-//! there; what they have changed is sent again, in the place of what the other server took before.
-//! Within a transaction or a script it is all done at once, while everybody waits.
+//! The client waits. Of the other clients, only those that write to the keys' slots wait. Transactions
+//! do write there. Keys that they have changed are sent again, and replace what the other server has
+//! stored. Within a transaction or a script everything happens at once, and all clients wait.
 
 use crate::base::error::{CommandError, Result};
 use crate::base::number::parse_i64;
@@ -25,20 +25,20 @@ use std::collections::HashSet;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// How long each step may take if the request names no time.
+/// Timeout of each step if the request specifies none.
 const TIMEOUT_MS: u64 = 1000;
-/// So often keys are sent that change all the time.
+/// Number of attempts to send keys that keep changing.
 const ATTEMPTS_MAX: u32 = 8;
-/// Where the key stands if KEYS is not given.
+/// Index of the key if KEYS is not given.
 const KEY_AT: usize = 3;
 const OPTIONS_AT: usize = 6;
 
-/// What the request says.
+/// The arguments of the request.
 struct Options {
     destination: TransferTarget,
     copy: bool,
     replace: bool,
-    /// KEYS is the last word.
+    /// KEYS is the last argument.
     names_none: bool,
 }
 
@@ -114,7 +114,7 @@ impl Options {
     }
 }
 
-/// A key on its way.
+/// A key that is being sent.
 struct Sending {
     key: Vec<u8>,
     deadline: Option<u64>,
@@ -129,7 +129,7 @@ impl Sending {
     }
 }
 
-/// What came of an attempt.
+/// The outcome of an attempt.
 struct Sent {
     carried: TransferResult,
     watches: Watches,
@@ -152,7 +152,7 @@ fn migrate(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
     }
 }
 
-/// Has keys sent that are there, by another thread where that is possible.
+/// Has the existing keys sent, by another thread if possible.
 fn send<'k>(
     ctx: &mut Ctx<'_, '_>,
     args: &Args<'_>,
@@ -185,7 +185,8 @@ fn send<'k>(
     conclude(ctx, args, order, sent)
 }
 
-/// Removes what the other server has taken and answers; or has sent again what changed meanwhile.
+/// Removes the keys that the other server has stored and replies; or has keys that changed
+/// meanwhile sent again.
 fn conclude(ctx: &mut Ctx<'_, '_>, args: &Args<'_>, order: Options, sent: Sent) -> Result<Outcome> {
     let Sent { carried: TransferResult { taken, failure }, watches, attempt } = sent;
     let intact = ctx.keys.unwatch_held(watches);
@@ -227,7 +228,8 @@ fn keys_option(argc: usize, word: Words<'_, '_>) -> Option<usize> {
     None
 }
 
-/// As in Redis, whose search for KEYS begins at the word before the last, also if KEYS is the last.
+/// As in Redis, whose search for KEYS begins at the argument before the last, even if KEYS is the
+/// last.
 fn single_key(argc: usize, word: Words<'_, '_>) -> Option<Range<usize>> {
     Some(match keys_option(argc, word) {
         Some(first) if first < argc => 0..0,
@@ -243,7 +245,7 @@ fn listed_keys(argc: usize, word: Words<'_, '_>) -> Option<Range<usize>> {
     })
 }
 
-/// Passwords and names.
+/// Passwords and user names.
 fn secrets(argc: usize, word: Words<'_, '_>) -> Vec<usize> {
     let mut words = Cursor::new(word, argc, OPTIONS_AT);
     let mut found = Vec::new();

@@ -1,4 +1,4 @@
-//! KEYS, SCAN, RANDOMKEY: which keys are there. They look at one slot after the other.
+//! KEYS, SCAN, RANDOMKEY: find keys. They visit one slot after the other.
 
 use crate::base::error::{CommandError, Result};
 use crate::base::glob::{self, Case};
@@ -12,7 +12,7 @@ use crate::reply::{Outcome, Reply};
 use crate::types::ValueKind;
 use brisk_resp::reply::encode;
 
-/// Keys found, already as they go into the reply: how many there are is known only at the end.
+/// The keys found, encoded for the reply, because their number is known only at the end.
 #[derive(Default)]
 struct ScanReply {
     encoded: Vec<u8>,
@@ -32,7 +32,7 @@ impl ScanReply {
     }
 }
 
-/// Which keys are wanted.
+/// The keys to find.
 #[derive(Default)]
 struct Filter<'a> {
     /// `None`: all.
@@ -75,7 +75,7 @@ fn keys(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
     Ok(found.reply(&mut ctx.reply))
 }
 
-/// The keys of a database that fit a pattern, slot after slot.
+/// The keys of a database that match a pattern, slot by slot.
 fn find_all(keyspace: &Keyspace, db: DbIndex, now: UnixMs, pattern: &[u8]) -> ScanReply {
     let mut found = ScanReply::default();
     let filter = Filter { pattern: to_test(pattern), kind: None };
@@ -102,7 +102,7 @@ fn scan(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
             filter.pattern = to_test(args.bytes()?);
         } else if args.take("TYPE") {
             let name = before_nul(args.bytes()?);
-            // To Redis a type nobody has heard of is no error: no key has it.
+            // In Redis an unknown type is not an error: no key has it.
             if is_valkey && !ValueKind::ALL.iter().any(|kind| is_named(*kind, name)) {
                 return Err(CommandError::text_around("ERR unknown type name '", name, "'"));
             }
@@ -112,7 +112,7 @@ fn scan(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
         }
     }
     let mut found = ScanReply::default();
-    // Expired keys are removed whatever their type: Redis looks at it last, Valkey first.
+    // Expired keys are removed whatever their type: Redis checks the type last, Valkey first.
     let concerns = |entry: &EntryRef<'_>| {
         if is_valkey { filter.admits(entry) } else { filter.matches(entry) }
     };

@@ -12,12 +12,12 @@ const NO_INT: &str =
     "(error) ERR value is out of range, value must between -2147483648 and 2147483647";
 const SYNTAX: &str = "(error) ERR syntax error";
 
-/// Everything that `notify-keyspace-events KEAmn` selects.
+/// All classes selected by `notify-keyspace-events KEAmn`.
 fn all_events() -> EventClass {
     EventClass::all()
 }
 
-/// A database with these keys, each holding its own name.
+/// A database with these keys. The value of each key is its own name.
 fn with_keys(names: &[&str]) -> Db {
     let mut db = Db::new();
     for name in names {
@@ -210,7 +210,7 @@ fn scan_by_type_spares_expired_keys_of_others_in_valkey() {
         db.settings().dialect = dialect;
         db.check("PEXPIRE k 10", "(integer) 1");
         db.at(1010).run("SCAN 0 TYPE list COUNT 1000000");
-        // Not looked for, so not removed by this.
+        // The key was not looked up, so it was not removed.
         db.check("DBSIZE", left);
     }
 }
@@ -536,7 +536,7 @@ fn object_help_lists_every_subcommand() {
     }
 }
 
-/// As Redis does during CLIENT PAUSE, where a real server shows the same replies and counts.
+/// As in Redis during CLIENT PAUSE. A real server shows the same replies and counts.
 #[test]
 fn expired_keys_stay_and_are_hidden_while_the_dataset_is_to_stay_as_it_is() {
     let mut db = Db::new();
@@ -562,7 +562,7 @@ fn expired_keys_stay_and_are_hidden_while_the_dataset_is_to_stay_as_it_is() {
     db.check("DBSIZE", "(integer) 3");
     db.invariants();
     assert_eq!(db.keyspace().totals().expired, 0);
-    // What writes finds the key gone for good: it may create another.
+    // A command that writes removes the expired key permanently, because it may create it again.
     db.effects("SET gone 3 NX", &["DEL gone", "SET gone 3 NX"]);
     db.check("GET gone", "\"3\"");
     db.env().keeps_expired.set(false);
@@ -572,7 +572,7 @@ fn expired_keys_stay_and_are_hidden_while_the_dataset_is_to_stay_as_it_is() {
     db.invariants();
 }
 
-/// A real replica shows clients, and keeps, the same when its primary does not remove what expires.
+/// A real replica shows and keeps the same if its primary does not remove expired keys.
 #[test]
 fn for_commands_of_the_primary_nothing_expires_while_times_count_from_the_present() {
     let mut db = Db::new();
@@ -585,7 +585,7 @@ fn for_commands_of_the_primary_nothing_expires_while_times_count_from_the_presen
     db.effects("APPEND due 2", &["APPEND due 2"]);
     db.check("GET due", "\"12\"").check("HGET h f", "\"1\"");
     db.check("KEYS *u*", "1) \"due\"").check("RANDOMKEY", "\"due\"");
-    // What was sent as a time counts from now, what was sent as a moment is not judged.
+    // A relative time counts from now, and an absolute time is not compared with the clock.
     db.check("SET for 1 PX 50", "OK").check("PEXPIRETIME for", "(integer) 5050");
     db.check("SETEX for 2 1", "OK").check("PEXPIRETIME for", "(integer) 7000");
     db.effects("PEXPIREAT for 4000", &["PEXPIREAT for 4000"]);
@@ -595,7 +595,7 @@ fn for_commands_of_the_primary_nothing_expires_while_times_count_from_the_presen
     db.env().advance(UnixMs(6000));
     db.check("EXISTS due for", "(integer) 2").check("PTTL due", "(integer) 0");
     db.invariants();
-    // Others see that it has expired.
+    // Other commands see that it has expired.
     db.at(6000).check("EXISTS due for h", "(integer) 0");
     db.invariants();
 }

@@ -72,7 +72,7 @@ const STOREDIST: Arg = Arg::key("key").after("STOREDIST").spec(2).optional();
 const ANY_CAME: (&str, &str) = ("6.2.0", "`ANY` came, for `COUNT`.");
 const UPPER_CASE: (&str, &str) = ("7.0.0", "Units may be in upper case.");
 
-/// What all rows share.
+/// The common part of all rows.
 const ROW: Spec = Spec {
     group: Group::Geo,
     since: "3.2.0",

@@ -1,4 +1,4 @@
-//! GEOSEARCH, GEOSEARCHSTORE: searches around a place or a member, in a circle or a box.
+//! GEOSEARCH, GEOSEARCHSTORE: searches around a point or a member, in a circle or a box.
 
 use super::UNIT;
 use super::search::{SearchForm, by_shape};
@@ -39,7 +39,7 @@ const COUNT: Arg = Arg::block(
 )
 .optional();
 
-/// What both rows share.
+/// The common part of both rows.
 const ROW: Spec = Spec {
     group: Group::Geo,
     since: "6.2.0",

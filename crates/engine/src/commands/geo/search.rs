@@ -1,5 +1,5 @@
-//! What all geo searches do: read their options, find places in the cells around a centre, sort
-//! them, and answer or store them.
+//! The common part of all geo searches: parse options, find members in the cells around a centre,
+//! sort them, and reply with them or store them.
 
 use super::{Unit, number_of_score, place_of_score, point, reply_distance, reply_point};
 use crate::base::double::parse_f64;
@@ -19,12 +19,12 @@ use brisk_structures::geohash::{Point, Shape};
 use brisk_structures::listpack::Item;
 use std::ops::{ControlFlow, Range};
 
-/// Which words a command understands.
+/// The form of a command, which determines its options.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum SearchForm {
     /// GEORADIUS and GEORADIUSBYMEMBER: centre and radius come first, the result may be stored.
     Radius,
-    /// Their read-only forms.
+    /// The read-only forms of GEORADIUS and GEORADIUSBYMEMBER.
     RadiusReadOnly,
     /// GEOSEARCH.
     Search,
@@ -45,17 +45,17 @@ enum Order {
     Far,
 }
 
-/// What is asked for.
+/// The arguments of the request.
 #[derive(Debug)]
 struct Options<'a> {
     search: Search,
     store: Option<Key<'a>>,
 }
 
-/// What is looked for, and what is answered or kept of it.
+/// The parameters of the search, and the form of its result.
 #[derive(Debug, Clone, Copy)]
 struct Search {
-    /// `None` if it was to be a member of a key that does not exist.
+    /// `None` if the centre is a member of a key that does not exist.
     centre: Option<Point>,
     shape: Option<Shape>,
     unit: Unit,
@@ -87,18 +87,18 @@ impl Options<'_> {
     }
 }
 
-/// A place that was found.
+/// A member that was found.
 struct Match<'a> {
     member: Item<'a>,
-    /// Its number, or whatever ZADD put there.
+    /// The member's geohash number, or any score that ZADD has set.
     score: f64,
     /// In metres.
     distance: f64,
 }
 
-/// What was found, as it is stored.
+/// The result in the form in which it is stored.
 struct StoredResult {
-    /// Of the places found; one of two cells that are the same counts twice.
+    /// Number of members found. Members in overlapping cells count twice.
     count: usize,
     set: SortedSet,
 }
@@ -126,7 +126,7 @@ fn rectangle([width, height, unit]: [&[u8]; 3]) -> Result<(Shape, Unit)> {
     Ok((Shape::Box { width_m: width * unit.0, height_m: height * unit.0 }, unit))
 }
 
-/// The place of a member; `None` if the whole set does not exist.
+/// The point of a member; `None` if the whole set does not exist.
 fn place_of(set: Option<&SortedSet>, member: &[u8]) -> Result<Option<Point>> {
     let Some(set) = set else { return Ok(None) };
     let unknown = || CommandError::text("ERR could not decode requested zset member");
@@ -192,7 +192,7 @@ enum GeoOption<'w> {
     Count(&'w [u8]),
     /// Index of the key under which the result is stored, and whether distances are stored.
     Store(usize, bool),
-    /// STOREDIST of GEOSEARCHSTORE, whose key comes elsewhere.
+    /// STOREDIST of GEOSEARCHSTORE, whose destination key is a separate argument.
     StoreDistance,
     FromMember(&'w [u8]),
     FromPoint([&'w [u8]; 2]),
@@ -314,7 +314,7 @@ fn options<'a>(
     check(args, family, wanted, from_member || from_point, by_circle || by_box)
 }
 
-/// Options that exclude or need one another.
+/// Checks options that exclude or require one another.
 fn check(
     args: &Args<'_>,
     family: SearchForm,
@@ -389,18 +389,18 @@ fn put(ctx: &mut Ctx<'_, '_>, family: SearchForm, store: &Key<'_>, kept: StoredR
     };
     let StoredResult { count, set } = kept;
     ctx.keys.put(store, set, event);
-    // Redis counts each place as a change.
+    // Redis counts each member as a change.
     ctx.keys.changed_all((count as u64).saturating_sub(1));
     ctx.reply.count(count)
 }
 
 impl Search {
-    /// The places within the shape, sorted and counted as wanted.
+    /// The members within the shape, sorted and limited as requested.
     fn find<'a>(&self, set: &'a SortedSet) -> Vec<Match<'a>> {
         self.find_among(set, usize::MAX).expect("a set has no more members than that")
     }
 
-    /// The same in a view.
+    /// Like [`Search::find`], in a view.
     fn find_in<'a>(&self, view: &'a View) -> Vec<Match<'a>> {
         match view {
             Some(Value::SortedSet(set)) => self.find(set),
@@ -408,23 +408,23 @@ impl Search {
         }
     }
 
-    /// The same; `None` if it is to be done elsewhere.
+    /// Like [`Search::find`]; `None` if another thread has to do it.
     fn find_soon<'a>(&self, ctx: &Ctx<'_, '_>, set: &'a SortedSet) -> Option<Vec<Match<'a>>> {
-        // So that sets that are not large cost no more than a comparison.
+        // For sets that are not large this costs only a comparison.
         if !ctx.is_long(set.len()) || !ctx.is_long(self.looked_at(set)) {
             return Some(self.find(set));
         }
-        // Any will do: they are often found at once in a large area.
+        // With ANY, enough members are often found quickly in a large area.
         if self.any { self.find_among(set, LONG_STEPS_MIN) } else { None }
     }
 
-    /// How many members are in the cells. O(log n).
+    /// Number of members in the cells. O(log n).
     fn looked_at(&self, set: &SortedSet) -> usize {
         let (Some(centre), Some(shape)) = (self.centre, self.shape) else { return 0 };
         ranges(shape, centre).map(|range| set.score_ranks(&range).len()).sum()
     }
 
-    /// The places, unless more than `most` members would have to be looked at.
+    /// The members found, unless more than `most` members would have to be checked.
     fn find_among<'a>(&self, set: &'a SortedSet, most: usize) -> Option<Vec<Match<'a>>> {
         let (Some(centre), Some(shape)) = (self.centre, self.shape) else {
             return Some(Vec::new());
@@ -450,7 +450,7 @@ impl Search {
         if !is_over {
             return None;
         }
-        // The nearest so many are meant, unless any will do.
+        // COUNT means the nearest members, unless ANY is given.
         let order = match self.order {
             Order::Unsorted if self.count > 0 && !self.any => Order::Near,
             order => order,
@@ -502,7 +502,7 @@ impl Search {
     }
 }
 
-/// The scores of the places in the cells around a centre.
+/// The scores of the points in the cells around a centre.
 fn ranges(shape: Shape, centre: Point) -> impl Iterator<Item = ScoreRange> {
     shape.cells(centre).into_iter().map(|cell| ScoreRange {
         min: cell.first() as f64,

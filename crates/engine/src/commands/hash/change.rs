@@ -1,4 +1,4 @@
-//! HSET, HMSET, HSETNX: give fields values.
+//! HSET, HMSET, HSETNX: set fields.
 
 use crate::base::error::Result;
 use crate::call::ctx::{Command, Ctx};
@@ -18,7 +18,7 @@ fn hmset(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
     Ok(ctx.reply.ok())
 }
 
-/// Sets all fields that are given; the number of new ones.
+/// Sets all given fields. Returns the number of new ones.
 fn set_all(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<usize> {
     let key = args.key()?;
     if !args.remaining().is_multiple_of(2) {

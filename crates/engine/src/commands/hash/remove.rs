@@ -1,4 +1,4 @@
-//! HDEL, HGETDEL: take fields away.
+//! HDEL, HGETDEL: remove fields.
 
 use super::deadline::FieldList;
 use crate::base::error::Result;
@@ -26,7 +26,7 @@ fn hdel(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
 
 fn hgetdel(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
     let key = args.key()?;
-    // Redis looks at the key before it looks at the other words.
+    // Redis checks the key before the other arguments.
     if let Some(entry) = ctx.keys.inspect(&key) {
         entry.get::<Hash>().ok_or(crate::base::error::CommandError::WrongType)?;
     }

@@ -1,4 +1,4 @@
-//! HSCAN: the fields of a hash bit by bit.
+//! HSCAN: iterate over the fields of a hash.
 
 use crate::base::error::Result;
 use crate::call::ctx::{Command, Ctx};

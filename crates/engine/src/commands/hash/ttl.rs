@@ -1,4 +1,4 @@
-//! HTTL, HPTTL, HEXPIRETIME, HPEXPIRETIME, HPERSIST: when fields expire, and that they do not. As
+//! HTTL, HPTTL, HEXPIRETIME, HPEXPIRETIME, HPERSIST: read the TTLs of fields, and remove them. As
 //! in Redis 7.4.
 
 use super::deadline::{ExpireUnit, FieldList, NO_FIELD, exists};
@@ -10,7 +10,7 @@ use crate::reply::Outcome;
 use crate::types::Edit;
 use crate::types::hash::Hash;
 
-/// What is answered for a field without a deadline.
+/// The reply for a field without a TTL.
 const NO_DEADLINE: i64 = -1;
 
 fn httl(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
@@ -74,7 +74,7 @@ fn hpersist(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
     Ok(Outcome::Replied)
 }
 
-/// What the rows of the reading commands have in common.
+/// The common part of the reading commands' rows.
 const SHOW: Spec = Spec {
     group: Group::Hash,
     since: "7.4.0",

@@ -1,4 +1,4 @@
-//! HyperLogLogs against answers, bytes, effects and events recorded from a real server.
+//! HyperLogLogs compared with replies, bytes, effects and events recorded from a real server.
 
 use crate::testing::Db;
 

@@ -1,7 +1,7 @@
 //! BLPOP, BRPOP, BLMPOP, BLMOVE, BRPOPLPUSH: pops that wait for an element.
 //!
-//! Each is run as its relative that does not wait, and waits if there was nothing: it is run again
-//! when one of its lists appears. What is propagated is the relative.
+//! Each runs as its non-blocking form, and waits if that found nothing. It runs again when one of
+//! its lists is created. The non-blocking form is propagated.
 
 use super::pop::LmpopOptions;
 use super::transfer::{KEYS, transfer};
@@ -57,7 +57,7 @@ fn wait(
 }
 
 fn blmpop(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
-    // The timeout stands first and is judged last.
+    // The timeout is the first argument and is checked last.
     let mut first = args.clone();
     args.bytes()?;
     let wanted = LmpopOptions::parse(args)?;
@@ -101,7 +101,7 @@ fn brpoplpush(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
 const TIMEOUT: Arg = Arg::double("timeout");
 const FRACTIONS: (&str, &str) = ("6.0.0", "`timeout` may have a fraction.");
 
-/// What BLPOP and BRPOP share.
+/// The common part of BLPOP and BRPOP.
 const POP: Spec = Spec {
     group: Group::List,
     since: "2.0.0",

@@ -1,4 +1,4 @@
-//! The list group: elements in an order, pushed and popped at both ends.
+//! The list group: ordered elements, pushed and popped at both ends.
 
 mod blocking;
 mod edit;
@@ -25,7 +25,7 @@ pub(super) const FAMILY: &[&[Command]] = &[
     blocking::COMMANDS,
 ];
 
-/// The words that name an end.
+/// The tokens for the ends of a list.
 const ENDS: &[Arg] = &[Arg::token("left", "LEFT"), Arg::token("right", "RIGHT")];
 
 /// Takes LEFT or RIGHT.

@@ -1,4 +1,4 @@
-//! SADD, SREM, SMOVE, SISMEMBER, SMISMEMBER, SCARD, SMEMBERS: members of one set.
+//! SADD, SREM, SMOVE, SISMEMBER, SMISMEMBER, SCARD, SMEMBERS: the members of one set.
 
 use crate::base::error::{CommandError, Result};
 use crate::call::ctx::{Command, Ctx};
@@ -9,7 +9,7 @@ use crate::reply::Outcome;
 use crate::types::set::Set;
 use crate::types::{Edit, ValueKind};
 
-/// From this length on a set's members are written as the client takes them.
+/// From this length on, a set's members are written as the client reads them.
 const STREAMED_MIN: usize = 4096;
 
 fn sadd(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {

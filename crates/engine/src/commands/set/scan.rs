@@ -1,4 +1,4 @@
-//! SSCAN: the members of a set bit by bit.
+//! SSCAN: iterate over the members of a set.
 
 use crate::base::error::Result;
 use crate::call::ctx::{Command, Ctx};

@@ -1,4 +1,4 @@
-//! ZADD, ZINCRBY: members get scores.
+//! ZADD, ZINCRBY: set scores of members.
 
 use crate::base::double::parse_f64;
 use crate::base::error::{CommandError, Result};
@@ -14,17 +14,18 @@ fn zadd(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
     add(ctx, args, AddRules::default())
 }
 
-/// Takes ZADD's options where they stand, but there is no room for them: they end as errors.
+/// Options of ZADD are parsed where they stand, but the arity leaves no room for them, so they end
+/// as errors.
 fn zincrby(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
     add(ctx, args, AddRules { increment: true, ..AddRules::default() })
 }
 
-/// What a call changed.
+/// The changes of a call.
 #[derive(Default)]
 struct Tally {
     new: u64,
     changed: u64,
-    /// The last member's score, unless it was refused.
+    /// The last member's score, unless the change was not allowed.
     score: Option<f64>,
 }
 
@@ -62,12 +63,12 @@ fn add(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>, mut rules: AddRules) -> Resul
     })
 }
 
-/// Takes the options and judges them and the number of words behind them; whether changed members
-/// count too.
+/// Parses the options and checks them and the number of arguments after them. Returns whether
+/// changed members count too.
 fn options(args: &mut Args<'_>, rules: &mut AddRules) -> Result<bool> {
     let mut count_changed = false;
     while let Some(word) = args.peek() {
-        // A number, which is what usually stands here, is no option.
+        // The usual argument here is a number, which is not an option.
         if !word.first().is_some_and(u8::is_ascii_alphabetic) {
             break;
         }

@@ -1,7 +1,7 @@
 //! BZPOPMIN, BZPOPMAX, BZMPOP: pops that wait for a member.
 //!
-//! Each is run as its relative that does not wait, and waits if there was nothing: it is run again
-//! when one of its sets appears. What is propagated is the relative.
+//! Each runs as its non-blocking form, and waits if that found nothing. It runs again when one of
+//! its sets is created. The non-blocking form is propagated.
 
 use super::pop::{End, PopFormat, ZmpopOptions, pop};
 use crate::base::error::Result;
@@ -50,7 +50,7 @@ fn wait(
 }
 
 fn bzmpop(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
-    // The timeout stands first and is judged last.
+    // The timeout is the first argument and is checked last.
     let mut first = args.clone();
     args.bytes()?;
     let wanted = ZmpopOptions::parse(args)?;
@@ -64,7 +64,7 @@ fn bzmpop(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
 const USES: KeyFlags = KeyFlags::ACCESS.union(KeyFlags::DELETE);
 const TIMEOUT: Arg = Arg::double("timeout");
 
-/// What BZPOPMIN and BZPOPMAX share.
+/// The common part of BZPOPMIN and BZPOPMAX.
 const POP: Spec = Spec {
     group: Group::SortedSet,
     since: "5.0.0",

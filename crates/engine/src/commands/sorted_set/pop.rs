@@ -1,4 +1,4 @@
-//! ZPOPMIN, ZPOPMAX, ZMPOP: members from either end, taken out.
+//! ZPOPMIN, ZPOPMAX, ZMPOP: remove members at either end and return them.
 
 use super::reply::Show;
 use crate::base::error::{CommandError, Result};
@@ -11,19 +11,19 @@ use crate::types::{Edit, SortedSet};
 use brisk_resp::Protocol;
 use smallvec::SmallVec;
 
-/// Which members go first.
+/// The end from which members are popped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum End {
     Min,
     Max,
 }
 
-/// How popped members are shown.
+/// The form of popped members in the reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum PopFormat {
     Flat,
     Pairs,
-    /// Member and score belong to an array that was begun before.
+    /// Member and score are elements of an array that was begun before.
     Inside,
 }
 
@@ -55,7 +55,7 @@ fn zpop(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>, end: End) -> Result<Outcome>
     pop(ctx, &key, count.unwrap_or(1), end, shape)
 }
 
-/// What ZMPOP and BZMPOP are asked for.
+/// The arguments of ZMPOP and BZMPOP.
 pub(super) struct ZmpopOptions<'a> {
     pub(super) keys: SmallVec<[Key<'a>; 4]>,
     end: End,
@@ -63,7 +63,7 @@ pub(super) struct ZmpopOptions<'a> {
 }
 
 impl<'a> ZmpopOptions<'a> {
-    /// Takes the words from the number of keys on.
+    /// Takes the arguments from the number of keys on.
     pub(super) fn parse(args: &mut Args<'a>) -> Result<ZmpopOptions<'a>> {
         let positive = |args: &mut Args<'_>, what: &'static str| {
             let number = args.integer().ok().and_then(|number| usize::try_from(number).ok());
@@ -92,7 +92,7 @@ impl<'a> ZmpopOptions<'a> {
         Ok(ZmpopOptions { keys, end, count: count.unwrap_or(1) })
     }
 
-    /// Pops from the first set that is there and answers; false if there is none.
+    /// Pops from the first set that exists and replies. Returns false if there is none.
     pub(super) fn pop(&self, ctx: &mut Ctx<'_, '_>) -> Result<bool> {
         for key in &self.keys {
             if ctx.keys.open_mut::<SortedSet>(key)?.is_some() {
@@ -117,7 +117,7 @@ fn zmpop(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
 }
 
 impl End {
-    /// The command that pops there.
+    /// The command that pops at this end.
     pub(super) fn pop_word(self) -> &'static [u8] {
         match self {
             End::Min => b"ZPOPMIN",
@@ -126,7 +126,7 @@ impl End {
     }
 }
 
-/// Takes members out of an existing set and answers with them.
+/// Removes members of an existing set and replies with them.
 pub(super) fn pop(
     ctx: &mut Ctx<'_, '_>,
     key: &Key<'_>,

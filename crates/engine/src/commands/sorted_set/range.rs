@@ -11,7 +11,7 @@ use crate::types::sorted_set::{LexRange, ScoreRange};
 use crate::types::{Collection, EncodingLimits, SortedSet, Value};
 use std::ops::Range;
 
-/// What the bounds of a range are.
+/// The meaning of a range's bounds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum By {
     Rank,
@@ -19,7 +19,7 @@ enum By {
     Lex,
 }
 
-/// What a command's name leaves open, or decides.
+/// The options that a command's name fixes, or leaves open.
 struct Form {
     by: Option<By>,
     backward: Option<bool>,
@@ -69,7 +69,7 @@ fn zrangestore(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
     let set = ctx.keys.open::<SortedSet>(&source)?;
     let ranks = set.map_or(0..0, |set| wanted.ranks(set));
     let result = if ctx.is_long(ranks.len()) {
-        // The ranks are those of the very set that the view is taken of.
+        // The ranks belong to the same set as the view.
         let make = move |views: &[View]| match &views[0] {
             Some(Value::SortedSet(set)) => members(set, ranks, &limits),
             _ => unreachable!("it was a sorted set when its ranks were found"),
@@ -86,7 +86,7 @@ fn zrangestore(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
     Ok(ctx.reply.count(len))
 }
 
-/// A set of the members of these ranks.
+/// A set of the members with these ranks.
 fn members(set: &SortedSet, ranks: Range<usize>, limits: &EncodingLimits) -> SortedSet {
     let members: Vec<_> = set.iter(ranks).collect();
     SortedSet::of_sorted(&members, limits)
@@ -99,7 +99,7 @@ enum Bounds<'a> {
     Lex(LexRange<'a>),
 }
 
-/// What is wanted of a set.
+/// The options of a range command.
 struct Options<'a> {
     bounds: Bounds<'a>,
     backward: bool,
@@ -169,7 +169,7 @@ impl<'a> Options<'a> {
             Bounds::Score(range) => set.score_ranks(range),
             Bounds::Lex(range) => set.lex_ranks(range, self.backward),
         };
-        // Nothing is behind a negative offset.
+        // A negative offset skips everything.
         let skipped = usize::try_from(self.offset).unwrap_or(usize::MAX).min(found.len());
         let left = found.len() - skipped;
         let taken = usize::try_from(self.limit).unwrap_or(left).min(left);

@@ -1,4 +1,4 @@
-//! ZCARD, ZSCORE, ZMSCORE, ZRANK, ZREVRANK, ZCOUNT, ZLEXCOUNT: figures of sorted sets and members.
+//! ZCARD, ZSCORE, ZMSCORE, ZRANK, ZREVRANK, ZCOUNT, ZLEXCOUNT: counts, scores and ranks.
 
 use crate::base::error::Result;
 use crate::call::ctx::{Command, Ctx};

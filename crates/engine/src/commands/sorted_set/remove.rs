@@ -1,4 +1,4 @@
-//! ZREM, ZREMRANGEBYRANK, ZREMRANGEBYSCORE, ZREMRANGEBYLEX: members go.
+//! ZREM, ZREMRANGEBYRANK, ZREMRANGEBYSCORE, ZREMRANGEBYLEX: remove members.
 
 use crate::base::error::Result;
 use crate::call::ctx::{Command, Ctx};

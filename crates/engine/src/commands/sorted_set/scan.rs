@@ -1,4 +1,4 @@
-//! ZSCAN: members bit by bit.
+//! ZSCAN: iterate over the members of a sorted set.
 
 use crate::base::error::Result;
 use crate::call::ctx::{Command, Ctx};

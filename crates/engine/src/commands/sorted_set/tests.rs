@@ -5,7 +5,7 @@ use crate::testing::Db;
 const SYNTAX: &str = "(error) ERR syntax error";
 const NO_FLOAT: &str = "(error) ERR value is not a valid float";
 
-/// A database with `k` holding a 1, b 2, c 3, d 4 in the compact encoding, or in the other.
+/// A database where `k` holds a 1, b 2, c 3, d 4, in the compact encoding or in the other.
 fn with_letters(compact: bool) -> Db {
     let mut db = Db::new();
     if !compact {
@@ -210,7 +210,7 @@ fn unions_of_many_members_agree_with_a_map() {
         let mut sums = std::collections::BTreeMap::new();
         for number in 0..3000u32 {
             let (set, score) = (number % 2, number * 7 % 50);
-            // Members of all lengths, numbers among them.
+            // Members of all lengths, including numbers.
             let member = match number % 3 {
                 0 => (number % 500).to_string(),
                 _ => "m".repeat((number % 11) as usize) + &(number % 400).to_string(),
@@ -236,7 +236,7 @@ fn unions_of_many_members_agree_with_a_map() {
 fn a_whole_scan_sees_every_member_with_its_score() {
     let mut db = Db::new();
     db.check("ZADD k 1e17 big -0 zero", "(integer) 2");
-    // Integers are kept as such in a listpack.
+    // A listpack stores integers as integers.
     let small =
         "1) \"0\"\n2) 1) \"zero\"\n   2) \"0\"\n   3) \"big\"\n   4) \"100000000000000000\"";
     db.check("ZSCAN k 0", small);

@@ -13,10 +13,10 @@ use crate::reply::Outcome;
 use crate::types::Edit;
 use crate::types::stream::{Stream, StreamId, block_limits};
 
-/// Longest entry, as in Redis: what a block can hold.
+/// Size of the longest entry, as in Redis: the capacity of a block.
 const ENTRY_BYTES_MAX: usize = 1 << 30;
 
-/// The ID that a client gives.
+/// The ID argument of XADD.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum IdArgument {
     Auto,
@@ -24,7 +24,7 @@ enum IdArgument {
 }
 
 impl IdArgument {
-    /// The ID the entry gets.
+    /// The ID of the new entry.
     fn choose(self, last: StreamId, now: UnixMs) -> Result<StreamId> {
         if last == StreamId::MAX {
             let text =

@@ -1,4 +1,4 @@
-//! XREAD, and what it shares with XREADGROUP: the list of streams, and waiting.
+//! XREAD, and the part that it shares with XREADGROUP: the list of streams, and blocking.
 
 use super::entries::{EntryRange, reply_id, reply_ranges};
 use super::group::read_group::{GroupRead, read_as_consumer};
@@ -17,23 +17,23 @@ use brisk_resp::Protocol;
 use smallvec::SmallVec;
 use std::ops::Range;
 
-/// A call as given.
+/// The arguments of a call.
 pub(super) struct ReadOptions<'a> {
     pub(super) count: Option<usize>,
     block_ms: Option<u64>,
     pub(super) group: Option<GroupRead<'a>>,
-    /// Keys and IDs, in the order of the words.
+    /// Keys and IDs, in the order of the arguments.
     pub(super) streams: SmallVec<[(Key<'a>, &'a [u8]); 4]>,
-    /// Where the first ID stands among the words.
+    /// Index of the first ID among the arguments.
     ids_at: usize,
 }
 
-/// What is read from a stream.
+/// The start of reading in a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ReadFrom {
-    /// What is behind an ID.
+    /// The entries after an ID.
     Behind(StreamId),
-    /// What the group has not delivered yet.
+    /// The entries that the group has not delivered yet.
     New,
 }
 
@@ -44,7 +44,7 @@ fn xread(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
         let stream = ctx.keys.open::<Stream>(key)?;
         starts.push(match *word {
             b"$" => stream.map_or(StreamId::MIN, |stream| stream.last_id),
-            // The last entry itself, as later versions have it.
+            // The last entry itself, as in later versions of Redis.
             b"+" => {
                 let last = stream.and_then(|stream| stream.entries().last());
                 last.and_then(|last| last.id.prev()).unwrap_or_default()
@@ -60,7 +60,7 @@ fn xread(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
     }
     let mut served: SmallVec<[(Entries, StreamId, &[u8]); 4]> = SmallVec::new();
     for ((key, _), start) in call.streams.iter().zip(&starts) {
-        // A second look, which Redis counts too.
+        // A second lookup, which Redis counts too.
         let entry = ctx.keys.peek(key);
         if let Some(stream) = entry.and_then(|entry| entry.stream())
             && let Some(start) = start.next()
@@ -86,7 +86,7 @@ fn xreadgroup(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
     read_as_consumer(ctx, args, &call)
 }
 
-/// Announces the streams that follow.
+/// Writes the header for the streams that follow.
 pub(super) fn announce(reply: &mut Reply<'_>, streams: usize) {
     match reply.protocol() {
         Protocol::Resp2 => reply.array(streams),
@@ -94,7 +94,7 @@ pub(super) fn announce(reply: &mut Reply<'_>, streams: usize) {
     };
 }
 
-/// Begins one stream: its key.
+/// Begins one stream with its key.
 pub(super) fn open_stream(reply: &mut Reply<'_>, key: &[u8]) {
     if reply.protocol() == Protocol::Resp2 {
         reply.array(2);
@@ -109,8 +109,8 @@ pub(super) fn reply_deleted(reply: &mut Reply<'_>, id: StreamId) {
     reply.null_array();
 }
 
-/// There is nothing to read: the client waits if it wants to. `id` gives the ID of each stream as
-/// it is to be asked for again.
+/// There is nothing to read: the client waits if it has requested that. `id` returns the ID of each
+/// stream for the repeated request.
 pub(super) fn wait(
     ctx: &mut Ctx<'_, '_>,
     args: &Args<'_>,
@@ -242,7 +242,7 @@ fn only_in_group(option: &str) -> CommandError {
     ))
 }
 
-/// A timeout in milliseconds; 0 is for ever.
+/// A timeout in milliseconds; 0 means no timeout.
 fn parse_block(word: &[u8]) -> Result<u64> {
     let text = "ERR timeout is not an integer or out of range";
     let ms = parse_i64(word).ok_or_else(|| CommandError::text(text))?;

@@ -1,4 +1,4 @@
-//! Strings against answers, effects and events recorded from a real server.
+//! Strings compared with replies, effects and events recorded from a real server.
 
 use crate::env::Dialect;
 use crate::env::effect::EventClass;

@@ -1,5 +1,5 @@
-//! Payloads, replies, events and effects are those of Redis 7.0.15. `payloads.txt` has a line for
-//! each: name, encoding, DEBUG DIGEST-VALUE, payload in hexadecimal.
+//! Payloads, replies, events and effects are those of Redis 7.0.15. `payloads.txt` has one line per
+//! value: name, encoding, DEBUG DIGEST-VALUE, payload in hexadecimal.
 
 use crate::dataset::digest::Digest;
 use crate::env::EvictionPolicy;
@@ -9,7 +9,7 @@ use brisk_persist::rdb::{Encoder, dump, kind};
 
 const PAYLOADS: &str = include_str!("payloads.txt");
 
-/// The string `hello`, as a word of an inline request.
+/// The string `hello`, as an argument of an inline request.
 const HELLO: &str = r#""\x00\x05hello\x0a\x00\x63\x72\xdf\x76\x65\x34\x20\x0a""#;
 /// The same with a wrong checksum.
 const BROKEN: &str = r#""\x00\x05hello\x0a\x00\x63\x72\xdf\x76\x65\x34\x20\x78""#;
@@ -40,7 +40,7 @@ fn restore(db: &mut Db, key: &str, payload: &[u8]) -> String {
     db.run_words(&[b"RESTORE", key.as_bytes(), b"0", payload, b"REPLACE"])
 }
 
-/// The bytes that DUMP shows.
+/// The bytes of DUMP.
 fn dumped(db: &mut Db, key: &str) -> Vec<u8> {
     let wire = db.wire(&[b"DUMP", key.as_bytes()]);
     let start = wire.iter().position(|byte| *byte == b'\n').unwrap() + 1;
@@ -54,7 +54,7 @@ fn digest(db: &Db, key: &str) -> String {
     Digest::of_value(&keys.inspect(&key).unwrap()).to_string()
 }
 
-/// A payload made by hand.
+/// A payload assembled by hand.
 fn payload_of(version: u32, write: impl FnOnce(&mut Encoder<Vec<u8>>)) -> Vec<u8> {
     let mut encoder = Encoder::new(Vec::new());
     write(&mut encoder);
@@ -78,8 +78,8 @@ fn values_of_every_type_and_encoding_are_restored_as_they_were() {
 #[test]
 fn what_is_restored_is_dumped_as_the_same_bytes() {
     let mut db = Db::new();
-    // Not so what is compressed, in which each compressor has its own way, and hash tables, which
-    // have no order.
+    // Compressed payloads differ, because compressors differ, and so do hash tables, which have no
+    // order.
     for name in ["str", "int", "int64", "list", "nodes", "hash", "zset", "stream", "empty"] {
         let row = row(name);
         db.settings().limits.list_max_listpack_size = if name == "nodes" { 3 } else { -2 };
@@ -161,12 +161,12 @@ fn deadlines_of_fields_come_back() {
         db.check("OBJECT ENCODING copy", &format!("\"{encoding}\""));
         db.check("HPEXPIRETIME copy FIELDS 3 a b c", want);
         assert_eq!(digest(&db, "copy"), digest(&db, "h"));
-        // The next turn is a table's.
+        // Next, the encoding is a table.
         db.settings().limits.hash_max_listpack_entries = 2;
         assert_eq!(restore(&mut db, "h", &payload), "OK");
     }
     db.at(6000).check("HGET copy c", "(nil)").check("HLEN copy", "(integer) 2");
-    // Without deadlines it is what servers without them can read.
+    // Without TTLs, servers that do not support field TTLs can read it.
     db.run("HPERSIST copy FIELDS 1 b");
     let payload = dumped(&mut db, "copy");
     assert_eq!(payload[payload.len() - 10..payload.len() - 8], [10, 0]);

@@ -1,4 +1,4 @@
-//! The elements that SORT arranges, and their order.
+//! The elements that SORT sorts, and their order.
 
 use super::SortOrder;
 use super::pattern::Pattern;
@@ -15,7 +15,7 @@ use std::cmp::Ordering;
 use std::ops::{ControlFlow, Range};
 
 impl SortOrder {
-    /// Which of `len` elements in order are wanted.
+    /// The part of `len` sorted elements that is wanted.
     fn window(&self, len: usize) -> Range<usize> {
         let within = |number: i64| usize::try_from(number).map_or(0, |number| number.min(len));
         let start = within(self.offset);
@@ -23,7 +23,7 @@ impl SortOrder {
         start..end
     }
 
-    /// Which elements of a list or sorted set of `len` to read.
+    /// The part of a list or sorted set with `len` elements to read.
     fn stretch(&self, len: usize) -> Range<usize> {
         let window = self.window(len);
         match (self.as_is, self.descending) {
@@ -34,7 +34,7 @@ impl SortOrder {
     }
 }
 
-/// Texts one behind the other.
+/// Texts, stored one after the other.
 #[derive(Debug, Default)]
 pub(super) struct Texts {
     bytes: Vec<u8>,
@@ -60,7 +60,7 @@ impl Texts {
         self.push(member.text(&mut itoa::Buffer::new()));
     }
 
-    /// Keeps those of these indexes, in their order.
+    /// Keeps the texts with these indexes, in that order.
     pub(super) fn take(&mut self, indexes: &[usize]) {
         self.ranges = indexes.iter().map(|index| self.ranges[*index].clone()).collect();
     }
@@ -72,7 +72,7 @@ impl Texts {
     }
 }
 
-/// What other keys have for elements, by number: a text, or nothing.
+/// The texts that other keys have for elements, by number; `None` where there is none.
 #[derive(Debug)]
 pub(super) struct LookedUp {
     bytes: Vec<u8>,
@@ -88,7 +88,7 @@ impl LookedUp {
         self.ranges[index].clone().map(|range| &self.bytes[range])
     }
 
-    /// Whether that is something else than before.
+    /// Sets a text. Returns true if it differs from the previous one.
     pub(super) fn set(&mut self, index: usize, text: Option<&[u8]>) -> bool {
         if self.get(index) == text {
             return false;
@@ -106,7 +106,7 @@ impl LookedUp {
     }
 }
 
-/// What is sorted.
+/// The value to sort.
 #[derive(Clone, Copy)]
 pub(super) enum SortSource<'k> {
     None,
@@ -120,13 +120,13 @@ impl<'k> SortSource<'k> {
         let found = match keys.inspect(key).map(|entry| entry.kind()) {
             Some(ValueKind::List) => keys.open::<List>(key)?.map(SortSource::List),
             Some(ValueKind::SortedSet) => keys.open::<SortedSet>(key)?.map(SortSource::SortedSet),
-            // Of a missing key, too, and of one of a wrong type.
+            // Also for a missing key, and for a key of a wrong type.
             _ => keys.open::<Set>(key)?.map(SortSource::Set),
         };
         Ok(found.unwrap_or(SortSource::None))
     }
 
-    /// The same without a trace, of a key that was opened.
+    /// The same without side effects, for a key that was opened.
     pub(super) fn of_entry(entry: Option<EntryRef<'k>>) -> SortSource<'k> {
         entry.and_then(|entry| entry.object()).map_or(SortSource::None, SortSource::of_value)
     }
@@ -153,7 +153,7 @@ impl<'k> SortSource<'k> {
         }
     }
 
-    /// How many elements are read, and how many of them wanted.
+    /// The number of elements to read, and the number wanted.
     pub(super) fn counts(self, order: SortOrder) -> (usize, usize) {
         let len = self.len();
         let wanted = order.window(len).len();
@@ -165,7 +165,7 @@ impl<'k> SortSource<'k> {
         (read, wanted)
     }
 
-    /// Reads the elements that are to be sorted, or those wanted if their order stays.
+    /// Reads the elements to sort, or the wanted ones if their order does not change.
     pub(super) fn load(self, order: &mut SortOrder) -> Texts {
         let mut texts = Texts::default();
         match self {
@@ -208,7 +208,7 @@ impl<'k> SortSource<'k> {
         texts
     }
 
-    /// The elements wanted, in order, without asking other keys.
+    /// The wanted elements in order, without lookups of other keys.
     pub(super) fn sorted(self, mut order: SortOrder) -> Result<Texts> {
         let mut texts = self.load(&mut order);
         if !order.as_is {
@@ -235,8 +235,8 @@ impl<'k> SortSource<'k> {
 }
 
 impl SortOrder {
-    /// The indexes of the elements wanted, in the order of their numbers; of equals,
-    /// of their texts.
+    /// The indexes of the wanted elements, ordered by their numbers and, if these are equal, by
+    /// their texts.
     fn by_number(
         &self,
         texts: &Texts,
@@ -259,20 +259,20 @@ impl SortOrder {
         }))
     }
 
-    /// What of a text is compared. Without STORE it ends at a NUL, as for C's functions that know
-    /// the order of a language.
+    /// The part of a text that is compared. Without STORE it ends at a NUL, as for C's functions
+    /// that compare by locale.
     fn compared(&self) -> fn(&[u8]) -> &[u8] {
         if self.stored { |text| text } else { before_nul }
     }
 
-    /// The indexes of the elements wanted, in the order of texts.
+    /// The indexes of the wanted elements, ordered by text.
     fn by_text(&self, texts: &Texts) -> Vec<usize> {
         let compared = self.compared();
         let items = texts.iter().map(compared).enumerate().map(|(i, text)| (text, i)).collect();
         self.arrange(items, |(a, _): &(&[u8], usize), (b, _)| a.cmp(b))
     }
 
-    /// The indexes of the elements wanted, in their own order.
+    /// The indexes of the wanted elements, ordered by the elements themselves.
     pub(super) fn by_elements(&self, texts: &Texts) -> Result<Vec<usize>> {
         if self.as_is {
             Ok((0..texts.len()).collect())
@@ -283,20 +283,20 @@ impl SortOrder {
         }
     }
 
-    /// The indexes of the elements wanted, in the order of what other keys have for them.
+    /// The indexes of the wanted elements, ordered by their weights from other keys.
     pub(super) fn by_others(&self, texts: &Texts, weights: &LookedUp) -> Result<Vec<usize>> {
         if !self.alpha {
-            // What has no weight weighs nothing.
+            // A missing weight counts as 0.
             let weights = weights.iter().map(|text| text.map_or(Some(0.0), parse_weight));
             return self.by_number(texts, weights);
         }
         let compared = self.compared();
-        // What has no weight comes first.
+        // Elements without a weight come first.
         let items = weights.iter().enumerate().map(|(i, text)| (text.map(compared), i)).collect();
         Ok(self.arrange(items, |(a, _): &(Option<&[u8]>, usize), (b, _)| a.cmp(b)))
     }
 
-    /// Sorts weights with their indexes and returns the indexes of the elements wanted.
+    /// Sorts weights with their indexes and returns the indexes of the wanted elements.
     fn arrange<W>(
         &self,
         mut items: Vec<(W, usize)>,
@@ -307,7 +307,7 @@ impl SortOrder {
         };
         let window = self.window(items.len());
         if window.end < items.len() {
-            // What lies behind the window needs no order.
+            // The elements after the window need no order.
             items.select_nth_unstable_by(window.end, order);
             items.truncate(window.end);
         }

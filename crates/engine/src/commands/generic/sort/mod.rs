@@ -1,8 +1,9 @@
-//! SORT and SORT_RO: the elements of a list, set or sorted set in order, or what other keys tell of
-//! them.
+//! SORT and SORT_RO: the elements of a list, set or sorted set in order, or the values of other
+//! keys for them.
 //!
-//! The elements are copied first, since looking up the keys of BY and GET changes which slots are
-//! held. All of these stay locked to the end: the reply shows one moment. What is long is done
+//! The elements are copied first, because lookups of the keys of BY and GET change which slots are
+//! held. All these slots stay locked to the end, so the reply shows one moment. Another thread does
+//! long sorts, see `gather`.
 //! elsewhere, see `gather`.
 
 mod elements;
@@ -30,7 +31,7 @@ use std::ops::Range;
 /// Index of the first option.
 const OPTIONS_AT: usize = 2;
 
-/// What the words ask for.
+/// The arguments of the request.
 struct Options<'a> {
     order: SortOrder,
     by: Option<&'a [u8]>,
@@ -38,19 +39,19 @@ struct Options<'a> {
     store: Option<Key<'a>>,
 }
 
-/// In which order, and which of the elements in order.
+/// The order, and the range of elements wanted.
 #[derive(Clone, Copy)]
 struct SortOrder {
     descending: bool,
-    /// By text instead of by number.
+    /// By text, not by number.
     alpha: bool,
-    /// The order that the elements have already: some BY had no `*`.
+    /// Keep the order that the elements have: BY had no `*`.
     as_is: bool,
     offset: i64,
-    /// Below 0 for all.
+    /// Negative for all.
     count: i64,
     stored: bool,
-    /// It must not depend on the order of a hash table.
+    /// The result must not depend on the order of a hash table.
     reproducible: bool,
 }
 
@@ -151,7 +152,8 @@ impl<'a> Options<'a> {
     }
 }
 
-/// Keys made of elements may be any: who looks them up must be allowed to read all.
+/// Keys whose names contain elements may be any keys, so the client must be allowed to read all
+/// keys.
 fn may_look_up(denied: bool, option: &str) -> Result<()> {
     if denied {
         let text =
@@ -167,9 +169,10 @@ fn sort(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
     let denied = ctx.keys.env().lookups_denied.take();
     let Options { mut order, by, get, store: destination } =
         Options::parse(args, may_store, denied)?;
-    // So it is for what is stored, and for what a script goes by.
+    // Required for stored results, and for scripts.
     order.reproducible = order.stored || ctx.keys.env().in_script.get();
-    // Where the order stays, or a set is stored in the order of its texts, it plays no part.
+    // The weight does not matter if the order is kept, or if a set is stored in the order of its
+    // texts.
     let by = by.filter(|_| !order.as_is);
     let elements = SortSource::open(ctx.keys, &key)?;
     let (read, wanted) = elements.counts(order);
@@ -179,7 +182,7 @@ fn sort(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
         if by.is_none() && get.is_empty() {
             return sort_elsewhere(ctx, args, &key, order, destination);
         }
-        // Who wants to hear of each key that is not there hears it from who holds the slots.
+        // Events for missing keys are published by the thread that holds the slots.
         if !ctx.keys.notifies_misses() {
             let request = SortRequest {
                 order,
@@ -210,7 +213,7 @@ fn sort(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
     }
 }
 
-/// What needs no other keys than that of the elements.
+/// A sort that needs no other keys than the one with the elements.
 fn sort_elsewhere(
     ctx: &mut Ctx<'_, '_>,
     args: &Args<'_>,
@@ -238,8 +241,8 @@ fn sort_elsewhere(
     }
 }
 
-/// What needs the keys that the elements name. `None` if they change faster than they are read, too
-/// often.
+/// A sort that needs the keys that the elements name. `None` if they have changed too often faster
+/// than they could be read.
 fn sort_with_others(
     ctx: &mut Ctx<'_, '_>,
     args: &Args<'_>,
@@ -302,7 +305,7 @@ fn store(
     let (mut found, mut name) = (Texts::default(), Vec::new());
     for element in texts.iter().take_while(|_| !get.is_empty()) {
         for pattern in get {
-            // What is not there is stored as an empty element.
+            // A missing text is stored as an empty element.
             let push = |text: Option<&[u8]>| found.push(text.unwrap_or_default());
             pattern.look_up(ctx.keys, element, &mut name, push)?;
         }

@@ -1,4 +1,4 @@
-//! Fields with deadlines, in both encodings that can have them. The clock of [`Db`] begins at 1000.
+//! Fields with TTLs, in both encodings that support them. The clock of [`Db`] starts at 1000.
 
 use crate::keyspace::expire::{SweepOutcome, Sweeper};
 use crate::testing::Db;

@@ -1,5 +1,5 @@
-//! Hashes against answers, effects and events recorded from a real server; what is younger than
-//! the server at hand follows the specification of Redis 7.4 and 8.0.
+//! Hashes compared with replies, effects and events recorded from a real server. Commands that this
+//! server does not have follow the specifications of Redis 7.4 and 8.0.
 
 use crate::testing::Db;
 
@@ -34,7 +34,7 @@ fn a_refused_change_leaves_no_key_behind() {
     db.check("EXISTS h", "(integer) 0");
 }
 
-/// Fields of a table, all of which a full iteration shows whatever changes meanwhile.
+/// Fields of a table, all of which a full iteration visits, whatever changes meanwhile.
 #[test]
 fn a_scan_shows_what_stays_while_the_hash_grows_and_shrinks() {
     let mut db = Db::new();

@@ -1,4 +1,4 @@
-//! XGROUP: groups and their consumers.
+//! XGROUP: consumer groups and their consumers.
 
 pub(super) mod claim;
 pub(super) mod pending;
@@ -15,10 +15,10 @@ use crate::reply::Outcome;
 use crate::types::Edit;
 use crate::types::stream::{ENTRIES_READ_UNKNOWN, Stream, StreamId};
 
-/// Where a group begins to read.
+/// The position at which a group begins to read.
 #[derive(Debug, Clone, Copy)]
 enum Start {
-    /// `$`: behind what is there now.
+    /// `$`: after the existing entries.
     Last,
     Id(StreamId),
 }
@@ -28,7 +28,7 @@ impl Start {
         if word == b"$" { Ok(Start::Last) } else { id::parse(word, 0).map(Start::Id) }
     }
 
-    /// SETID also knows `-` and `+`.
+    /// SETID also accepts `-` and `+`.
     fn parse_or_edge(word: &[u8]) -> Result<Start> {
         if word == b"$" { Ok(Start::Last) } else { id::parse_or_edge(word, 0).map(Start::Id) }
     }
@@ -90,7 +90,7 @@ fn create(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
     if !exists && !options.make_stream {
         return Err(needs_key());
     }
-    // Options may be given twice as long as these are all words.
+    // Options may be repeated while the number of arguments allows it.
     if args.argc() > 8 {
         return Err(unknown(args));
     }

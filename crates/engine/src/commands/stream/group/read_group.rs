@@ -1,4 +1,4 @@
-//! XREADGROUP: reading in a group's name, new entries or one's own pending ones.
+//! XREADGROUP: read on behalf of a group, either new entries or the consumer's own pending ones.
 
 use crate::base::error::{CommandError, Result};
 use crate::call::ctx::Ctx;
@@ -16,7 +16,7 @@ use crate::types::Edit;
 use crate::types::stream::{Nack, Stream, StreamId};
 use smallvec::SmallVec;
 
-/// Who reads.
+/// The consumer that reads.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::commands::stream) struct GroupRead<'a> {
     pub(in crate::commands::stream) group: &'a [u8],
@@ -53,7 +53,7 @@ pub(in crate::commands::stream) fn read_as_consumer(
     Ok(Outcome::Replied)
 }
 
-/// What is read from a stream, and whether there is something to tell at once.
+/// The start of reading in a stream, and whether there is something to reply at once.
 fn plan(
     keys: &Keys<'_>,
     key: &Key<'_>,
@@ -79,11 +79,11 @@ fn plan(
         word => id::parse(word, 0)?,
     };
     if id == StreamId::MAX {
-        // Written out, the highest ID means `>` too.
+        // The highest ID, written out, also means `>`.
         let news = stream.last_id > group.last_id && has_entries_after(stream, group.last_id);
         return Ok((ReadFrom::New, news));
     }
-    // One's own history is answered even if there is none.
+    // The consumer's own history is returned even if it is empty.
     Ok((ReadFrom::Behind(id), true))
 }
 
@@ -91,7 +91,7 @@ fn has_entries_after(stream: &Stream, id: StreamId) -> bool {
     stream.entries().last().is_some_and(|last| last.id > id)
 }
 
-/// Makes the consumer if it is new, and notes that it was here.
+/// Creates the consumer if it is new, and records its activity.
 fn meet_consumer(keys: &mut Keys<'_>, key: &Key<'_>, member: &GroupRead<'_>) -> Result<()> {
     let now_ms = keys.now().0 as i64;
     let created = keys.update::<Stream, _>(key, |stream, _| {
@@ -147,13 +147,13 @@ fn read_new(
     })?;
     let Some((last_id, entries_read)) = last.flatten() else { return Ok(()) };
     if !member.no_ack {
-        // Each entry as it was when it was given, so that a replay ends up with the same group.
+        // Each entry with its state at the delivery, so that a replay results in the same group.
         for id in given {
             let claim = Claim { key, group: member.group, consumer: member.consumer, last_id: id };
             claim.propagate(ctx.keys, id, now_ms, 1);
         }
     }
-    // XCLAIM does not tell how many were read.
+    // XCLAIM does not contain the number of entries read.
     ctx.keys.propagate(|| {
         let (id, read) = (id::word(last_id), entries_read.to_string());
         let words = [b"XGROUP", &b"SETID"[..], key.bytes, member.group, &id, b"ENTRIESREAD"];
@@ -164,7 +164,7 @@ fn read_new(
     Ok(())
 }
 
-/// The effect of giving an entry to a consumer: an XCLAIM that leaves nothing to the clock.
+/// The effect of delivering an entry to a consumer: an XCLAIM that does not depend on the clock.
 pub(super) struct Claim<'a> {
     pub(super) key: &'a Key<'a>,
     pub(super) group: &'a [u8],
@@ -232,12 +232,12 @@ fn read_pending(
     Ok(())
 }
 
-/// Tells that a consumer appeared on the way.
+/// Publishes the event of a consumer that was created implicitly.
 pub(super) fn announce_consumer(keys: &mut Keys<'_>, key: &Key<'_>) {
     keys.notify_event(key, EventClass::STREAM, "xgroup-createconsumer");
 }
 
-/// How long ago something was delivered.
+/// The time since the delivery.
 pub(super) fn idle_ms(nack: &Nack, now_ms: i64) -> i64 {
     now_ms.saturating_sub(nack.delivered_ms).max(0)
 }

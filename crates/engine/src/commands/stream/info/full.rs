@@ -1,4 +1,4 @@
-//! XINFO STREAM … FULL: entries, groups, consumers, and what is pending for whom.
+//! XINFO STREAM … FULL: entries, groups, consumers, and their pending entries.
 
 use super::{figures, progress};
 use crate::base::error::{CommandError, Result};
@@ -7,7 +7,7 @@ use crate::commands::stream::entries::{reply_entry, reply_id};
 use crate::reply::{Outcome, Reply};
 use crate::types::stream::{Group, Stream, StreamId};
 
-/// How many entries and pending entries are shown unless COUNT says otherwise.
+/// Number of entries and pending entries to show, unless COUNT is given.
 const COUNT: i64 = 10;
 
 pub(super) fn full(reply: &mut Reply<'_>, stream: &Stream, args: &mut Args<'_>) -> Result<Outcome> {

@@ -1,4 +1,4 @@
-//! XINFO: streams, groups and consumers in figures. The long form is in `info_full.rs`.
+//! XINFO: information about streams, groups and consumers. The long form is in `full.rs`.
 
 mod full;
 
@@ -40,7 +40,7 @@ fn stream(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
     Ok(Outcome::Replied)
 }
 
-/// The seven pairs that both forms begin with.
+/// The seven pairs at the start of both forms.
 pub(super) fn figures(reply: &mut Reply<'_>, stream: &Stream) {
     for (name, count) in [
         ("length", stream.len()),
