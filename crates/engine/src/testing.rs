@@ -155,7 +155,7 @@ impl Db {
 
     /// Runs a line and returns the reply in the form of redis-cli.
     pub fn run(&mut self, line: &str) -> String {
-        self.run_words(&split(line))
+        self.run_args(&split(line))
     }
 
     /// Runs a line for a client that can wait. Returns the reply, or the work that is left.
@@ -210,7 +210,7 @@ impl Db {
     }
 
     /// Runs a command given as arguments and returns the reply in the form of redis-cli.
-    pub fn run_words<W: AsRef<[u8]>>(&mut self, words: &[W]) -> String {
+    pub fn run_args<W: AsRef<[u8]>>(&mut self, words: &[W]) -> String {
         text_of(&self.wire(words))
     }
 

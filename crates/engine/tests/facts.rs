@@ -186,7 +186,7 @@ fn every_row_states_the_facts_of_the_reference() {
 }
 
 #[test]
-fn the_string_group_is_whole() {
+fn the_string_group_is_complete() {
     let is_string = |facts: &Value| facts["group"] == "string";
     let mut wanted: Vec<String> =
         reference().into_iter().filter(|(_, facts)| is_string(facts)).map(|(n, _)| n).collect();

@@ -134,7 +134,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_word_is_quoted_as_it_came_up_to_a_nul_and_on_one_line() {
+    fn an_argument_is_quoted_up_to_a_nul_and_on_one_line() {
         let wire = |word: &[u8]| CommandError::text_around("ERR '", word, "'").wire().into_owned();
         assert_eq!(wire(b"\xff\xfe"), b"ERR '\xff\xfe'");
         assert_eq!(wire(b"a\x00b"), b"ERR 'a'");

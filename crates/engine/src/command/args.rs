@@ -48,12 +48,12 @@ impl<'a> Args<'a> {
 
     /// Argument `index`; 0 is the command's name. Panics if there is no such argument.
     #[inline]
-    pub fn word(&self, index: usize) -> &'a [u8] {
+    pub fn argument(&self, index: usize) -> &'a [u8] {
         self.spans.bytes(self.input, self.list[index])
     }
 
     /// All arguments, starting with the name.
-    pub fn words(&self) -> impl ExactSizeIterator<Item = &'a [u8]> + Clone + use<'a> {
+    pub fn arguments(&self) -> impl ExactSizeIterator<Item = &'a [u8]> + Clone + use<'a> {
         let (input, spans) = (self.input, self.spans);
         self.list.iter().map(move |span| spans.bytes(input, *span))
     }
@@ -79,7 +79,7 @@ impl<'a> Args<'a> {
     /// The next argument, without taking it.
     #[inline]
     pub fn peek(&self) -> Option<&'a [u8]> {
-        (self.next < self.list.len()).then(|| self.word(self.next))
+        (self.next < self.list.len()).then(|| self.argument(self.next))
     }
 
     /// Takes the next argument. Returns a syntax error if there is none.
@@ -175,7 +175,7 @@ impl<'a> Args<'a> {
         if index >= self.list.len() {
             return Err(CommandError::Syntax);
         }
-        let bytes = self.word(index);
+        let bytes = self.argument(index);
         self.next += 1;
         if let Some(prepared) = self.prepared.get(self.next_prepared)
             && prepared.index as usize == index
@@ -192,7 +192,7 @@ impl<'a> Args<'a> {
         let at = self.prepared.iter().position(|key| key.index as usize == index);
         let at = at.ok_or_else(CommandError::undeclared_key)?;
         self.next_prepared = at + 1;
-        Ok(Key::prepared(self.word(index), &self.prepared[at]))
+        Ok(Key::prepared(self.argument(index), &self.prepared[at]))
     }
 
     /// Argument `index` as a key; the cursor does not move.
@@ -202,20 +202,20 @@ impl<'a> Args<'a> {
     pub fn key_at(&self, index: usize) -> Result<Key<'a>> {
         let prepared = self.prepared.iter().find(|key| key.index as usize == index);
         let prepared = prepared.ok_or_else(CommandError::undeclared_key)?;
-        Ok(Key::prepared(self.word(index), prepared))
+        Ok(Key::prepared(self.argument(index), prepared))
     }
 
     /// The keys of the command, as its key specifications found them.
     pub fn keys(&self) -> impl Iterator<Item = Key<'a>> + Clone + use<'a> {
         let this = self.clone();
-        self.prepared.iter().map(move |key| Key::prepared(this.word(key.index as usize), key))
+        self.prepared.iter().map(move |key| Key::prepared(this.argument(key.index as usize), key))
     }
 
     /// Calls `visit` with the keys of the command, as its key specifications found them.
     #[inline]
     pub fn each_key(&self, mut visit: impl FnMut(Key<'a>)) {
         for prepared in self.prepared {
-            visit(Key::prepared(self.word(prepared.index as usize), prepared));
+            visit(Key::prepared(self.argument(prepared.index as usize), prepared));
         }
     }
 

@@ -31,7 +31,7 @@ pub fn find_keys<'w>(
 ) -> Result<FoundKeys, BadKeys> {
     let mut found = FoundKeys::new();
     for key_spec in spec.keys {
-        let mut flags = key_spec.flags_by_words.map_or(key_spec.flags, |flags| flags(argc, word));
+        let mut flags = key_spec.flags_by_args.map_or(key_spec.flags, |flags| flags(argc, word));
         if key_spec.finder.is_some() {
             // The finder finds the keys that the specification cannot describe.
             flags.remove(KeyFlags::INCOMPLETE);

@@ -417,25 +417,25 @@ pub struct KeySpec {
     pub begin: Begin,
     pub find: Find,
     /// The actual flags of the key in a request, if the flags are variable.
-    pub flags_by_words: Option<FlagsByArgs>,
+    pub flags_by_args: Option<FlagsByArgs>,
     /// Finds the keys, if only the command's own parser knows where they are.
     pub finder: Option<Finder>,
     pub notes: &'static str,
 }
 
 /// The arguments of a request, by index; 0 is the command's name.
-pub type Words<'a, 'w> = &'a dyn Fn(usize) -> &'w [u8];
+pub type ArgLookup<'a, 'w> = &'a dyn Fn(usize) -> &'w [u8];
 
 /// The flags of a key in a request with `argc` arguments.
-pub type FlagsByArgs = fn(argc: usize, word: Words<'_, '_>) -> KeyFlags;
+pub type FlagsByArgs = fn(argc: usize, word: ArgLookup<'_, '_>) -> KeyFlags;
 
 /// The keys among the `argc` arguments of a request, as the parser of the command's handler finds
 /// them. `None` if the parser rejects the arguments: then the handler uses none of these keys, and
 /// the specification says which arguments look like keys.
-pub type Finder = fn(argc: usize, word: Words<'_, '_>) -> Option<Range<usize>>;
+pub type Finder = fn(argc: usize, word: ArgLookup<'_, '_>) -> Option<Range<usize>>;
 
 /// The indices of arguments that must not be shown, such as passwords.
-pub type SecretArgs = fn(argc: usize, word: Words<'_, '_>) -> Vec<usize>;
+pub type SecretArgs = fn(argc: usize, word: ArgLookup<'_, '_>) -> Vec<usize>;
 
 impl KeySpec {
     /// One key at argument `index` (the command name is 0).
@@ -450,7 +450,7 @@ impl KeySpec {
             flags: KeyFlags::empty(),
             begin: Begin::Index(index),
             find: Find::Range { last, step, limit: 0 },
-            flags_by_words: None,
+            flags_by_args: None,
             finder: None,
             notes: "",
         }
@@ -462,7 +462,7 @@ impl KeySpec {
             flags: KeyFlags::empty(),
             begin: Begin::Index(index),
             find: Find::KeyNum { count_at: 0, first: 1, step: 1 },
-            flags_by_words: None,
+            flags_by_args: None,
             finder: None,
             notes: "",
         }
@@ -474,7 +474,7 @@ impl KeySpec {
             flags: KeyFlags::empty(),
             begin: Begin::Unknown,
             find: Find::Unknown,
-            flags_by_words: None,
+            flags_by_args: None,
             finder: None,
             notes: "",
         }
@@ -498,12 +498,12 @@ impl KeySpec {
     }
     /// The flags depend on the arguments. The flags given so far are the most that may apply.
     pub const fn varying(mut self, flags: FlagsByArgs) -> KeySpec {
-        self.flags_by_words = Some(flags);
+        self.flags_by_args = Some(flags);
         self.with(KeyFlags::VARIABLE_FLAGS)
     }
     /// All arguments after the argument `keyword`, which is searched from argument `from`
     /// (negative: from the end backwards).
-    pub const fn after_word(keyword: &'static str, from: i16) -> KeySpec {
+    pub const fn after_keyword(keyword: &'static str, from: i16) -> KeySpec {
         KeySpec {
             begin: Begin::Keyword { keyword, from },
             find: Find::Range { last: -1, step: 1, limit: 0 },

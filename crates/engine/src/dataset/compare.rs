@@ -477,7 +477,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_due_counts_as_gone_whether_it_was_removed_or_not() {
+    fn expired_keys_do_not_count_whether_they_were_removed_or_not() {
         let mut db = filled(&["SET stays 1", "HSET some f 1 g 2", "HSET all f 1", "SET goes 1"]);
         db.run("PEXPIREAT goes 3000");
         db.run("HPEXPIREAT some 3000 FIELDS 1 g");
@@ -488,7 +488,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_due_does_not_change_how_the_rest_is_looked_at() {
+    fn expired_keys_do_not_change_how_the_others_are_digested() {
         // So many keys that the values are digested one by one, and a hash with few fields that
         // remain.
         let keys =
@@ -516,7 +516,7 @@ mod tests {
     }
 
     #[test]
-    fn large_values_are_looked_at_apart() {
+    fn large_values_are_digested_separately() {
         let fill = |last: &str| {
             let mut db = Db::new();
             for part in 0..9_u32 {
@@ -543,7 +543,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slot_with_too_many_keys_is_not_looked_at() {
+    fn a_slot_with_too_many_keys_is_skipped() {
         let mut db = Db::new();
         for key in 0..=SLOT_STEPS_MAX {
             db.run(&format!("SET {{a}}{key} 1"));
@@ -552,7 +552,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slot_is_told_whole_and_what_others_have_besides_goes() {
+    fn a_slot_is_emitted_completely_and_other_keys_are_removed() {
         let mut db = filled(&["SET {a}1 one", "SET {a}2 two PXAT 9000", "RPUSH {a}3 x"]);
         db.run("PEXPIREAT {a}3 1500");
         let slot = db.keyspace().hasher().key(b"a").slot;

@@ -279,7 +279,7 @@ impl Aftermath {
         };
         self.is_relayed |= relayed.is_some();
         // The ownership of the stream does not change while a command holds its slots.
-        debug_assert!(relayed.is_some() || !self.is_covered, "told to nobody");
+        debug_assert!(relayed.is_some() || !self.is_covered, "a relayed change without a stream");
         let ticket = relayed.unwrap_or_else(|| journal.append(&self.effects));
         self.relayed.clear();
         self.effects.clear();

@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn the_stream_of_another_server_is_kept_as_it_came() {
+    fn the_stream_of_another_server_is_kept_unchanged() {
         let journal = Journal::default();
         journal.append(&effects(&[(3, "DEL a")]));
         journal.set_relayed(true);

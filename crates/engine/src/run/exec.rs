@@ -42,7 +42,7 @@ pub fn run(
     if !keys.remove_expired(args.keys(), call.blocking != Blocking::Never) {
         // The removed keys are propagated now. The next attempts remove the others, and other
         // commands run in between.
-        keys.close(args.words());
+        keys.close(args.arguments());
         return Err(CommandError::SlotBusy);
     }
     run_held(&mut keys, call, args, reply)
@@ -68,7 +68,7 @@ pub(crate) fn run_held(
         if spec.flags.contains(Flags::READONLY) {
             keys.remember_all(args);
         }
-        let ticket = keys.close(args.words());
+        let ticket = keys.close(args.arguments());
         keys.note_shown();
         ticket
     };
@@ -215,7 +215,7 @@ mod tests {
     fn faulty(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
         let own = args.key()?;
         ctx.keys.set_string(&own, b"changed", Overwrite::Persist, "set");
-        let other = ctx.keys.keyspace().hasher().key(args.word(2));
+        let other = ctx.keys.keyspace().hasher().key(args.argument(2));
         let fault = FAULT.get().expect("the test has set it");
         fault(ctx, &own, &other)
     }

@@ -538,7 +538,7 @@ impl Core {
 
     /// The words of the command that just ran, without its secrets.
     pub(crate) fn shown_words<'w>(&self, row: &Row, words: &Args<'w>) -> Vec<&'w [u8]> {
-        let mut shown: Vec<&[u8]> = words.words().collect();
+        let mut shown: Vec<&[u8]> = words.arguments().collect();
         if matches!(row.run, Run::Server(_)) {
             for &at in &self.redacted {
                 if let Some(word) = shown.get_mut(at) {
@@ -547,7 +547,7 @@ impl Core {
             }
         }
         if let Some(secrets) = row.spec.secrets {
-            for at in secrets(words.argc(), &|at| words.word(at)) {
+            for at in secrets(words.argc(), &|at| words.argument(at)) {
                 shown[at] = REDACTED;
             }
         }

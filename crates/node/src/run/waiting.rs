@@ -49,7 +49,7 @@ pub fn book_wait(core: &mut Core, waiter: &Waiter, failed: bool, ns: u64) {
     let Some(row) = shared.table.find_spec(waiter.command()) else { return };
     let Some(record) = shared.clients.find(waiter.client.id) else { return };
     let ns = ns + waiter.spent_ns.load(Ordering::Relaxed);
-    waiter.with_words(&shared.keyspace, |words| {
+    waiter.with_args(&shared.keyspace, |words| {
         dispatch::count_late_command(core, &record, row, failed, ns, words)
     });
 }

@@ -319,7 +319,7 @@ pub(super) struct Request {
 
 impl Request {
     pub(super) fn of(args: &Args<'_>) -> Request {
-        Request::of_words(&args.words().collect::<Vec<_>>())
+        Request::of_words(&args.arguments().collect::<Vec<_>>())
     }
 
     pub(super) fn of_words(words: &[&[u8]]) -> Request {

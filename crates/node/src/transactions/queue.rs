@@ -137,7 +137,7 @@ impl Transaction {
     ) {
         let first_byte = self.words.len();
         let (first_span, first_key) = (self.spans.len(), self.keys.len());
-        for word in args.words() {
+        for word in args.arguments() {
             self.spans.push(self.words.len() - first_byte, word.len());
             self.words.extend_from_slice(word);
         }

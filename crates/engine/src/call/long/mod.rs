@@ -283,7 +283,7 @@ impl Ctx<'_, '_> {
         let Blocking::Client(client) = self.blocking else {
             unreachable!("only what is long is computed elsewhere")
         };
-        let words: Vec<&[u8]> = args.words().collect();
+        let words: Vec<&[u8]> = args.arguments().collect();
         let command = RecordedCommand::new(self, &words);
         let set_aside = SetAside::of(command.request_bytes());
         let long = LongCommand { command, client, work, attempt, apart, set_aside };

@@ -5,7 +5,7 @@ use crate::base::error::{CommandError, Result};
 use crate::base::number::parse_i64;
 use crate::call::ctx::{Command, Ctx};
 use crate::command::args::Args;
-use crate::command::{Arg, Flags, Group, KeyFlags, KeySpec, Spec, Words};
+use crate::command::{Arg, ArgLookup, Flags, Group, KeyFlags, KeySpec, Spec};
 use crate::reply::{Outcome, Reply};
 use crate::types::Edit;
 use crate::types::string::{Str, StrMut, StrRef};
@@ -237,7 +237,7 @@ fn reply_number(reply: &mut Reply<'_>, answer: Option<i64>) {
 }
 
 /// Without SET and INCRBY nothing is changed.
-fn bitfield_key_flags(argc: usize, word: Words<'_, '_>) -> KeyFlags {
+fn bitfield_key_flags(argc: usize, word: ArgLookup<'_, '_>) -> KeyFlags {
     let reads = KeyFlags::RO.union(KeyFlags::ACCESS);
     let writes = KeyFlags::RW.union(KeyFlags::ACCESS).union(KeyFlags::UPDATE);
     let mut at = 2;

@@ -15,7 +15,7 @@ use crate::base::number::parse_i64;
 use crate::call::ctx::{Blocking, Command, Ctx};
 use crate::command::args::Args;
 use crate::command::cursor::Cursor;
-use crate::command::{Arg, Categories, Flags, Group, KeyFlags, KeySpec, Spec, Words};
+use crate::command::{Arg, ArgLookup, Categories, Flags, Group, KeyFlags, KeySpec, Spec};
 use crate::env::transfer::{TransferKey, TransferResult, TransferTarget};
 use crate::keyspace::{Key, Watches};
 use crate::reply::Outcome;
@@ -218,7 +218,7 @@ fn conclude(ctx: &mut Ctx<'_, '_>, args: &Args<'_>, order: Options, sent: Sent) 
 
 /// The index of the first key after KEYS. As in Redis, keys are also found if MIGRATE rejects the
 /// arguments.
-fn keys_option(argc: usize, word: Words<'_, '_>) -> Option<usize> {
+fn keys_option(argc: usize, word: ArgLookup<'_, '_>) -> Option<usize> {
     let mut words = Cursor::new(word, argc, OPTIONS_AT);
     while let Some(option) = next_option(&mut words) {
         if matches!(option, MigrateOption::Keys) {
@@ -230,7 +230,7 @@ fn keys_option(argc: usize, word: Words<'_, '_>) -> Option<usize> {
 
 /// As in Redis, whose search for KEYS begins at the argument before the last, even if KEYS is the
 /// last.
-fn single_key(argc: usize, word: Words<'_, '_>) -> Option<Range<usize>> {
+fn single_key(argc: usize, word: ArgLookup<'_, '_>) -> Option<Range<usize>> {
     Some(match keys_option(argc, word) {
         Some(first) if first < argc => 0..0,
         _ => KEY_AT..argc.min(KEY_AT + 1),
@@ -238,7 +238,7 @@ fn single_key(argc: usize, word: Words<'_, '_>) -> Option<Range<usize>> {
 }
 
 /// None if the request names a single key too, which is an error.
-fn listed_keys(argc: usize, word: Words<'_, '_>) -> Option<Range<usize>> {
+fn listed_keys(argc: usize, word: ArgLookup<'_, '_>) -> Option<Range<usize>> {
     Some(match keys_option(argc, word) {
         Some(first) if word(KEY_AT).is_empty() => first..argc,
         _ => 0..0,
@@ -246,7 +246,7 @@ fn listed_keys(argc: usize, word: Words<'_, '_>) -> Option<Range<usize>> {
 }
 
 /// Passwords and user names.
-fn secrets(argc: usize, word: Words<'_, '_>) -> Vec<usize> {
+fn secrets(argc: usize, word: ArgLookup<'_, '_>) -> Vec<usize> {
     let mut words = Cursor::new(word, argc, OPTIONS_AT);
     let mut found = Vec::new();
     while let Some(option) = next_option(&mut words) {
@@ -282,7 +282,7 @@ const MIGRATE: Command = Command {
         ],
         keys: &[
             KeySpec::at(KEY_AT as u16).read_write(MOVED).found_by(single_key),
-            KeySpec::after_word("KEYS", -2)
+            KeySpec::after_keyword("KEYS", -2)
                 .read_write(MOVED.union(KeyFlags::INCOMPLETE))
                 .found_by(listed_keys),
         ],

@@ -97,7 +97,7 @@ fn ttl_is_rounded_to_the_nearest_second() {
 }
 
 #[test]
-fn deadlines_reach_to_the_end_of_the_number_range() {
+fn expiry_times_reach_to_the_end_of_the_number_range() {
     let mut db = with_keys(&["d"]);
     db.check("EXPIRE d 9223372036854775807", "(error) ERR invalid expire time in 'expire' command");
     db.check("EXPIRE d 9223372036854775", "(error) ERR invalid expire time in 'expire' command");
@@ -129,7 +129,7 @@ fn deadlines_reach_to_the_end_of_the_number_range() {
 }
 
 #[test]
-fn expire_judges_options_then_the_number_then_looks_for_the_key() {
+fn expire_checks_options_then_the_number_then_the_key() {
     let mut db = with_keys(&["d"]);
     let both = "(error) ERR NX and XX, GT or LT options at the same time are not compatible";
     for options in ["NX XX", "NX GT", "lt nx", "GT LT NX"] {
@@ -149,7 +149,7 @@ fn expire_judges_options_then_the_number_then_looks_for_the_key() {
 }
 
 #[test]
-fn expire_conditions_take_no_deadline_for_infinitely_late() {
+fn expire_conditions_treat_no_ttl_as_infinitely_late() {
     let mut db = with_keys(&["d"]);
     for (line, want) in [
         ("EXPIRE d 100 XX", 0),
@@ -177,7 +177,7 @@ fn expire_conditions_take_no_deadline_for_infinitely_late() {
 }
 
 #[test]
-fn expire_is_propagated_as_an_absolute_deadline() {
+fn expire_is_propagated_with_an_absolute_time() {
     let mut db = with_keys(&["a"]);
     db.effects("expire a 100", &["PEXPIREAT a 101000"]);
     db.effects("EXPIRE a 200 GT", &["PEXPIREAT a 201000"]);
@@ -192,7 +192,7 @@ fn expire_is_propagated_as_an_absolute_deadline() {
 }
 
 #[test]
-fn a_deadline_already_past_deletes_and_says_so() {
+fn an_expiry_time_in_the_past_deletes_and_publishes_it() {
     let mut db = with_keys(&["a", "b", "c", "d"]);
     db.events("EXPIRE a 0", &["del a"]);
     db.effects("EXPIRE b -1 LT", &["DEL b"]);
@@ -216,7 +216,7 @@ fn scan_by_type_spares_expired_keys_of_others_in_valkey() {
 }
 
 #[test]
-fn an_expired_key_is_gone_for_every_command_and_its_removal_is_propagated() {
+fn no_command_sees_an_expired_key_and_its_removal_is_propagated() {
     let mut db = with_keys(&["k"]);
     db.check("PEXPIRE k 10", "(integer) 1");
     db.at(1009).check("EXISTS k", "(integer) 1");
@@ -230,7 +230,7 @@ fn an_expired_key_is_gone_for_every_command_and_its_removal_is_propagated() {
 }
 
 #[test]
-fn rename_moves_value_and_deadline() {
+fn rename_moves_value_and_ttl() {
     let mut db = with_keys(&["a", "b"]);
     db.check("EXPIRE b 100", "(integer) 1");
     db.check("RENAME a b", "OK");
@@ -265,7 +265,7 @@ fn rename_is_one_change_with_two_events() {
 }
 
 #[test]
-fn copy_takes_value_and_deadline_along() {
+fn copy_copies_value_and_ttl() {
     let mut db = with_keys(&["d"]);
     db.check("EXPIRE d 100", "(integer) 1");
     db.check("COPY d e", "(integer) 1").check("TTL e", "(integer) 100");
@@ -303,7 +303,7 @@ fn copy_refuses_in_redis_order() {
 }
 
 #[test]
-fn copy_tells_of_the_copy_only() {
+fn copy_publishes_an_event_for_the_copy_only() {
     let mut db = with_keys(&["a", "b"]);
     db.events_of(all_events(), "COPY a b REPLACE", &["new b", "copy_to b"]);
     db.events_of(all_events(), "COPY a b DB 1", &["[1] new b", "[1] copy_to b"]);
@@ -481,7 +481,7 @@ fn randomkey_never_names_an_expired_key() {
 }
 
 #[test]
-fn object_tells_encoding_and_reference_count() {
+fn object_shows_encoding_and_reference_count() {
     let mut db = Db::new();
     for (value, encoding, count) in [
         ("5", "int", i32::MAX),

@@ -6,7 +6,7 @@ use crate::base::error::Result;
 use crate::call::ctx::{Command, Ctx};
 use crate::command::args::Args;
 use crate::command::{
-    Arg, Begin, Deprecated, Find, Finder, Flags, Group, KeyFlags, KeySpec, Spec, Words,
+    Arg, ArgLookup, Begin, Deprecated, Find, Finder, Flags, Group, KeyFlags, KeySpec, Spec,
 };
 use crate::reply::Outcome;
 use std::ops::Range;
@@ -31,19 +31,19 @@ fn georadiusbymember_ro(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Ou
 const OPTIONS_AT: usize = 6;
 const OPTIONS_BY_MEMBER_AT: usize = 5;
 
-fn store_of_georadius(argc: usize, word: Words<'_, '_>) -> Option<Range<usize>> {
+fn store_of_georadius(argc: usize, word: ArgLookup<'_, '_>) -> Option<Range<usize>> {
     find_store_key(argc, word, OPTIONS_AT, false)
 }
 
-fn storedist_of_georadius(argc: usize, word: Words<'_, '_>) -> Option<Range<usize>> {
+fn storedist_of_georadius(argc: usize, word: ArgLookup<'_, '_>) -> Option<Range<usize>> {
     find_store_key(argc, word, OPTIONS_AT, true)
 }
 
-fn store_of_georadiusbymember(argc: usize, word: Words<'_, '_>) -> Option<Range<usize>> {
+fn store_of_georadiusbymember(argc: usize, word: ArgLookup<'_, '_>) -> Option<Range<usize>> {
     find_store_key(argc, word, OPTIONS_BY_MEMBER_AT, false)
 }
 
-fn storedist_of_georadiusbymember(argc: usize, word: Words<'_, '_>) -> Option<Range<usize>> {
+fn storedist_of_georadiusbymember(argc: usize, word: ArgLookup<'_, '_>) -> Option<Range<usize>> {
     find_store_key(argc, word, OPTIONS_BY_MEMBER_AT, true)
 }
 

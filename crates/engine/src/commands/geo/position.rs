@@ -52,7 +52,7 @@ fn geoadd(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
         // Propagated as ZADD, so that replicas do not depend on how degrees are parsed.
         ctx.keys.propagate(|| {
             let mut words = vec![b"ZADD".to_vec(), key.bytes.to_vec()];
-            words.extend(options.map(|at| args.word(at).to_vec()));
+            words.extend(options.map(|at| args.argument(at).to_vec()));
             for (number, member) in &places {
                 words.push(number.to_string().into_bytes());
                 words.push(member.to_vec());

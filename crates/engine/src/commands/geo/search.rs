@@ -7,7 +7,7 @@ use crate::base::error::{CommandError, Result};
 use crate::base::number::parse_i64;
 use crate::base::steps::LONG_STEPS_MIN;
 use crate::call::ctx::Ctx;
-use crate::command::Words;
+use crate::command::ArgLookup;
 use crate::command::args::Args;
 use crate::command::cursor::Cursor;
 use crate::keyspace::Key;
@@ -245,7 +245,7 @@ fn next_option<'w>(
 /// kind that `with_distances` selects.
 pub(super) fn find_store_key(
     argc: usize,
-    word: Words<'_, '_>,
+    word: ArgLookup<'_, '_>,
     from: usize,
     with_distances: bool,
 ) -> Option<Range<usize>> {
@@ -322,7 +322,7 @@ fn check(
     has_centre: bool,
     has_shape: bool,
 ) -> Result<()> {
-    let name = || String::from_utf8_lossy(args.word(0)).into_owned();
+    let name = || String::from_utf8_lossy(args.argument(0)).into_owned();
     let error = |text: String| Err(CommandError::text(text));
     let Options { search, store } = wanted;
     let with = search.with_distance || search.with_number || search.with_point;

@@ -26,7 +26,7 @@ fn set_all(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<usize> {
     }
     ctx.keys.upsert::<Hash, _>(&key, |hash, limits| {
         let first = args.position();
-        hash.prepare((first..args.argc()).map(|index| args.word(index)), limits);
+        hash.prepare((first..args.argc()).map(|index| args.argument(index)), limits);
         let (mut added, mut pairs) = (0, 0);
         while let (Some(field), Some(value)) = (args.optional(), args.optional()) {
             added += usize::from(hash.set(field, value, FieldDeadline::Drop, limits));

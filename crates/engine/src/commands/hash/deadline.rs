@@ -144,12 +144,12 @@ fn set_deadlines(
     if found.is_none() {
         fields.iter().for_each(|_| _ = ctx.reply.integer(NO_FIELD));
     }
-    effect.propagate(ctx, &key, |words| expire_words(words, &key, deadline));
+    effect.propagate(ctx, &key, |words| expire_args(words, &key, deadline));
     Ok(Outcome::Replied)
 }
 
 /// `HPEXPIREAT key deadline`, which repeats a change exactly.
-pub(super) fn expire_words(words: &mut Vec<Vec<u8>>, key: &Key<'_>, deadline: u64) {
+pub(super) fn expire_args(words: &mut Vec<Vec<u8>>, key: &Key<'_>, deadline: u64) {
     words.push(b"HPEXPIREAT".to_vec());
     words.push(key.bytes.to_vec());
     words.push(Digits::new().format(deadline as i64).to_vec());

@@ -1,6 +1,6 @@
 //! HGETEX, HSETEX: read or set fields along with their TTL. As in Redis 8.
 
-use super::deadline::{ExpireUnit, FieldEffect, FieldList, exists, expire_words};
+use super::deadline::{ExpireUnit, FieldEffect, FieldList, exists, expire_args};
 use crate::base::error::{CommandError, Result};
 use crate::base::number::{Digits, parse_i64};
 use crate::call::ctx::{Command, Ctx};
@@ -36,11 +36,11 @@ enum Condition {
 }
 
 /// The option names of one of the two commands.
-struct Words {
+struct OptionNames {
     sets: bool,
 }
 
-impl Words {
+impl OptionNames {
     /// Takes the options, FIELDS and the number. The remaining arguments are the fields.
     fn parse<'a>(&self, ctx: &Ctx<'_, '_>, args: &mut Args<'a>) -> Result<Options<'a>> {
         let mut options = Options::default();
@@ -49,7 +49,7 @@ impl Words {
                 return self.count(ctx, args).map(|()| options);
             }
             if self.sets && (args.take("FNX") || args.take("FXX")) {
-                let word = args.word(args.position() - 1);
+                let word = args.argument(args.position() - 1);
                 let none = word.eq_ignore_ascii_case(b"FNX");
                 let said = if none { Condition::None } else { Condition::All };
                 if options.condition.replace(said).is_some() {
@@ -124,7 +124,7 @@ impl<'a> Ttl<'a> {
 fn hgetex(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
     let key = args.key()?;
     exists(ctx, &key)?;
-    let options = Words { sets: false }.parse(ctx, args)?;
+    let options = OptionNames { sets: false }.parse(ctx, args)?;
     let deadline = options.ttl.deadline(ctx)?;
     let fields = FieldList::rest(args);
     let is_past = deadline.is_some_and(|at| ctx.has_passed(UnixMs(at)));
@@ -163,7 +163,7 @@ fn hgetex(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
         fields.iter().for_each(|_| _ = ctx.reply.null());
     }
     effect.propagate(ctx, &key, |words| match deadline {
-        Some(deadline) => expire_words(words, &key, deadline),
+        Some(deadline) => expire_args(words, &key, deadline),
         None => words.extend([b"HPERSIST".to_vec(), key.bytes.to_vec()]),
     });
     Ok(Outcome::Replied)
@@ -171,7 +171,7 @@ fn hgetex(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
 
 fn hsetex(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
     let key = args.key()?;
-    let options = Words { sets: true }.parse(ctx, args)?;
+    let options = OptionNames { sets: true }.parse(ctx, args)?;
     exists(ctx, &key)?;
     let deadline = options.ttl.deadline(ctx)?;
     let pairs = Pairs(FieldList::rest(args));

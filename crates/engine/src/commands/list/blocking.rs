@@ -5,7 +5,7 @@
 
 use super::pop::LmpopOptions;
 use super::transfer::{KEYS, transfer};
-use super::{ENDS, end, pop_event, pop_word};
+use super::{ENDS, end, pop_command, pop_event};
 use crate::base::error::Result;
 use crate::call::ctx::{Command, Ctx};
 use crate::command::args::Args;
@@ -38,7 +38,7 @@ fn pop(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>, end: End) -> Result<Outcome> 
             Ok(Edit::new((), 1, pop_event(end)))
         })?;
         if popped.is_some() {
-            ctx.keys.propagate(|| vec![pop_word(end).to_vec(), key.bytes.to_vec()]);
+            ctx.keys.propagate(|| vec![pop_command(end).to_vec(), key.bytes.to_vec()]);
             return Ok(Outcome::Replied);
         }
     }
@@ -52,7 +52,7 @@ fn wait(
     timeout_ms: u64,
     unserved: EmptyReply,
 ) -> Result<Outcome> {
-    let words: SmallVec<[&[u8]; 8]> = args.words().collect();
+    let words: SmallVec<[&[u8]; 8]> = args.arguments().collect();
     Ok(ctx.wait(&words, ValueKind::List, keys, timeout_ms, unserved))
 }
 
@@ -79,7 +79,7 @@ fn blmove(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
     let ends = 3..5;
     ctx.keys.propagate(|| {
         let mut words = vec![b"LMOVE".to_vec(), source.bytes.to_vec(), destination.bytes.to_vec()];
-        words.extend(ends.map(|at| args.word(at).to_vec()));
+        words.extend(ends.map(|at| args.argument(at).to_vec()));
         words
     });
     Ok(outcome)

@@ -56,7 +56,7 @@ fn pop_event(end: End) -> &'static str {
 }
 
 /// The command that pops at `end`.
-fn pop_word(end: End) -> &'static [u8] {
+fn pop_command(end: End) -> &'static [u8] {
     match end {
         End::Front => b"LPOP",
         End::Back => b"RPOP",

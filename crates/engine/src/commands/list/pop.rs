@@ -1,6 +1,6 @@
 //! LPOP, RPOP, LMPOP: remove elements at an end and return them.
 
-use super::{ENDS, end, pop_event, pop_word};
+use super::{ENDS, end, pop_command, pop_event};
 use crate::base::error::{CommandError, Result};
 use crate::base::number::parse_i64;
 use crate::call::ctx::{Command, Ctx};
@@ -119,7 +119,7 @@ impl<'a> LmpopOptions<'a> {
             })?;
             if let Some(popped) = popped {
                 let popped = popped.to_string().into_bytes();
-                let word = pop_word(self.end);
+                let word = pop_command(self.end);
                 ctx.keys.propagate(|| vec![word.to_vec(), key.bytes.to_vec(), popped]);
                 return Ok(true);
             }

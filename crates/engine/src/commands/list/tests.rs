@@ -16,7 +16,7 @@ fn replay(db: &mut Db, steps: &[(&str, &str, u64, &[&str])]) {
 }
 
 #[test]
-fn changes_count_and_tell_as_in_redis() {
+fn changes_are_counted_and_published_as_in_redis() {
     replay(
         &mut Db::new(),
         &[

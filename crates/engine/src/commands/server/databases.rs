@@ -50,7 +50,7 @@ fn flush(
     }
     ctx.keys.invalidate_all();
     // Propagated even if there was nothing to remove here: a replica may have kept keys.
-    ctx.keys.propagate(|| args.words().map(<[u8]>::to_vec).collect());
+    ctx.keys.propagate(|| args.arguments().map(<[u8]>::to_vec).collect());
     if !lazy {
         let env = ctx.keys.env();
         env.free_light_tables();

@@ -47,7 +47,7 @@ fn members_are_added_counted_and_removed() {
 }
 
 #[test]
-fn a_set_is_told_as_set_in_resp3() {
+fn a_set_is_encoded_as_a_set_in_resp3() {
     let mut db = Db::new();
     db.run("SADD s a");
     let wire = |db: &mut Db, words: &[&str]| String::from_utf8(db.resp3().wire(words)).unwrap();
@@ -292,7 +292,7 @@ fn a_set_is_listed_bit_by_bit() {
 }
 
 #[test]
-fn a_large_set_is_streamed_whole_and_as_it_was() {
+fn a_large_set_is_streamed_completely_and_as_it_was() {
     let mut db = Db::new();
     let members: Vec<String> = (0..10_000).map(|i| format!("member:{i}")).collect();
     members.chunks(100).for_each(|chunk| {

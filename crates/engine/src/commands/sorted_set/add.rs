@@ -36,14 +36,14 @@ fn add(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>, mut rules: AddRules) -> Resul
     let pairs = args.remaining() / 2;
     let mut scores = SmallVec::<[f64; 8]>::new();
     for pair in 0..pairs {
-        let score = parse_f64(args.word(first + 2 * pair)).ok_or(CommandError::NotAFloat)?;
+        let score = parse_f64(args.argument(first + 2 * pair)).ok_or(CommandError::NotAFloat)?;
         scores.push(score);
     }
     let event = if rules.increment { "zincr" } else { "zadd" };
     let tally = ctx.keys.upsert::<SortedSet, _>(&key, |set, limits| {
         let mut tally = Tally::default();
         for (pair, score) in scores.iter().enumerate() {
-            let member = args.word(first + 2 * pair + 1);
+            let member = args.argument(first + 2 * pair + 1);
             let added = set.add(member, *score, &rules, limits)?;
             tally.score = match added {
                 Added::Refused => None,

@@ -32,7 +32,7 @@ fn bzpop(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>, end: End) -> Result<Outcome
             ctx.reply.array(3);
             ctx.reply.bulk(key.bytes);
             pop(ctx, key, 1, end, PopFormat::Inside)?;
-            ctx.keys.propagate(|| vec![end.pop_word().to_vec(), key.bytes.to_vec()]);
+            ctx.keys.propagate(|| vec![end.pop_command().to_vec(), key.bytes.to_vec()]);
             return Ok(Outcome::Replied);
         }
     }
@@ -45,7 +45,7 @@ fn wait(
     keys: &[Key<'_>],
     timeout_ms: u64,
 ) -> Result<Outcome> {
-    let words: SmallVec<[&[u8]; 8]> = args.words().collect();
+    let words: SmallVec<[&[u8]; 8]> = args.arguments().collect();
     Ok(ctx.wait(&words, ValueKind::SortedSet, keys, timeout_ms, EmptyReply::NullArray))
 }
 

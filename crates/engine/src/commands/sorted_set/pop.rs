@@ -101,7 +101,7 @@ impl<'a> ZmpopOptions<'a> {
                 ctx.reply.array(2);
                 ctx.reply.bulk(key.bytes);
                 pop(ctx, key, count, self.end, PopFormat::Pairs)?;
-                let word = self.end.pop_word();
+                let word = self.end.pop_command();
                 let count = count.to_string().into_bytes();
                 ctx.keys.propagate(|| vec![word.to_vec(), key.bytes.to_vec(), count]);
                 return Ok(true);
@@ -118,7 +118,7 @@ fn zmpop(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
 
 impl End {
     /// The command that pops at this end.
-    pub(super) fn pop_word(self) -> &'static [u8] {
+    pub(super) fn pop_command(self) -> &'static [u8] {
         match self {
             End::Min => b"ZPOPMIN",
             End::Max => b"ZPOPMAX",

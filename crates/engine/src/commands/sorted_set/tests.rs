@@ -76,7 +76,7 @@ fn zadd_changes_what_its_options_allow() {
 }
 
 #[test]
-fn changes_are_counted_told_and_propagated() {
+fn changes_are_counted_published_and_propagated() {
     let mut db = with_letters(true);
     for (line, dirty) in [
         ("ZADD k 1 a", 0),
@@ -281,7 +281,7 @@ fn long_ranges_are_written_from_a_view() {
     let words: Vec<String> = (0..5_000).flat_map(|i| [i.to_string(), format!("m{i}")]).collect();
     let request: Vec<&str> =
         ["ZADD", "k"].into_iter().chain(words.iter().map(String::as_str)).collect();
-    assert_eq!(db.run_words(&request), "(integer) 5000");
+    assert_eq!(db.run_args(&request), "(integer) 5000");
     let forward = db.run("ZRANGE k 0 -1");
     assert_eq!(forward.lines().count(), 5_000);
     assert_eq!(forward.lines().nth(4_321).unwrap(), "4322) \"m4321\"");

@@ -98,7 +98,7 @@ fn xadd(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
         matches!(id_argument, IdArgument::Auto | IdArgument::Id(ParsedId { seq: Seq::Auto, .. }));
     if chosen || approximate.is_some() {
         ctx.keys.propagate(|| {
-            let mut words: Vec<Vec<u8>> = args.words().map(<[u8]>::to_vec).collect();
+            let mut words: Vec<Vec<u8>> = args.arguments().map(<[u8]>::to_vec).collect();
             words[id_at] = id::word(id);
             if let Some(trimming) = approximate {
                 trimming.make_exact(&mut words, remains);

@@ -8,7 +8,7 @@ use crate::base::number::parse_i64;
 use crate::call::ctx::{Command, Ctx};
 use crate::command::args::Args;
 use crate::command::cursor::Cursor;
-use crate::command::{Arg, Begin, Find, Flags, Group, KeyFlags, KeySpec, Spec, Words};
+use crate::command::{Arg, ArgLookup, Begin, Find, Flags, Group, KeyFlags, KeySpec, Spec};
 use crate::keyspace::{EmptyReply, Key};
 use crate::reply::{Outcome, Reply};
 use crate::types::ValueKind;
@@ -32,7 +32,7 @@ pub(super) struct ReadOptions<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ReadFrom {
     /// The entries after an ID.
-    Behind(StreamId),
+    After(StreamId),
     /// The entries that the group has not delivered yet.
     New,
 }
@@ -118,7 +118,7 @@ pub(super) fn wait(
     id: impl Fn(usize) -> Vec<u8>,
 ) -> Outcome {
     let Some(timeout_ms) = call.block_ms else { return ctx.reply.null_array() };
-    let mut words: Vec<Vec<u8>> = args.words().map(<[u8]>::to_vec).collect();
+    let mut words: Vec<Vec<u8>> = args.arguments().map(<[u8]>::to_vec).collect();
     for at in 0..call.streams.len() {
         words[call.ids_at + at] = id(at);
     }
@@ -174,7 +174,7 @@ fn next_option<'w>(
 }
 
 /// The keys of a request, for locks and access control.
-fn find_streams(argc: usize, word: Words<'_, '_>, in_group: bool) -> Option<Range<usize>> {
+fn find_streams(argc: usize, word: ArgLookup<'_, '_>, in_group: bool) -> Option<Range<usize>> {
     let mut words = Cursor::new(word, argc, 1);
     loop {
         if let ReadOption::Streams(keys) = next_option(&mut words, in_group).ok()? {
@@ -183,11 +183,11 @@ fn find_streams(argc: usize, word: Words<'_, '_>, in_group: bool) -> Option<Rang
     }
 }
 
-fn streams_of_xread(argc: usize, word: Words<'_, '_>) -> Option<Range<usize>> {
+fn streams_of_xread(argc: usize, word: ArgLookup<'_, '_>) -> Option<Range<usize>> {
     find_streams(argc, word, false)
 }
 
-fn streams_of_xreadgroup(argc: usize, word: Words<'_, '_>) -> Option<Range<usize>> {
+fn streams_of_xreadgroup(argc: usize, word: ArgLookup<'_, '_>) -> Option<Range<usize>> {
     find_streams(argc, word, true)
 }
 
@@ -218,7 +218,7 @@ fn parse<'a>(args: &mut Args<'a>, in_group: bool) -> Result<ReadOptions<'a>> {
     args.skip_to(keys.start);
     call.ids_at = keys.end;
     for at in 0..keys.len() {
-        call.streams.push((args.key()?, args.word(call.ids_at + at)));
+        call.streams.push((args.key()?, args.argument(call.ids_at + at)));
     }
     if in_group {
         let missing = || CommandError::text("ERR Missing GROUP option for XREADGROUP");

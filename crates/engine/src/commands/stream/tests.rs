@@ -28,7 +28,7 @@ fn chosen_ids_and_approximate_trims_are_propagated_exactly() {
 
 /// The propagated command keeps the limit next to an exact length, in Redis as well as here.
 #[test]
-fn a_limit_beside_an_exact_length_means_nothing_in_a_replay() {
+fn a_limit_next_to_an_exact_length_is_ignored_in_a_replay() {
     const REFUSED: &str =
         "(error) ERR syntax error, LIMIT cannot be used without the special ~ option";
     let mut db = Db::new();
@@ -43,7 +43,7 @@ fn a_limit_beside_an_exact_length_means_nothing_in_a_replay() {
 }
 
 #[test]
-fn what_a_group_reads_is_propagated_as_claims_and_its_place() {
+fn group_reads_are_propagated_as_claims_and_the_last_id() {
     let mut db = Db::new();
     db.check("XGROUP CREATE s g 0 MKSTREAM", "OK");
     for id in 1..=3 {
@@ -69,7 +69,7 @@ fn what_a_group_reads_is_propagated_as_claims_and_its_place() {
 }
 
 #[test]
-fn changes_are_told_as_events() {
+fn changes_are_published_as_events() {
     let mut db = Db::new();
     db.events("XADD s 1 a 1", &["xadd s"]).events("XADD s MAXLEN 1 2 a 1", &["xadd s", "xtrim s"]);
     db.events("XADD none NOMKSTREAM 2 a 1", &[]);

@@ -150,7 +150,7 @@ fn xtrim(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
     let Some((removed, remains)) = done else { return Ok(ctx.reply.integer(0)) };
     if removed > 0 && trimming.approximate {
         ctx.keys.propagate(|| {
-            let mut words: Vec<Vec<u8>> = args.words().map(<[u8]>::to_vec).collect();
+            let mut words: Vec<Vec<u8>> = args.arguments().map(<[u8]>::to_vec).collect();
             trimming.make_exact(&mut words, remains);
             words
         });

@@ -5,7 +5,7 @@ use super::ttl::{Ttl, TtlForm, TtlUnit};
 use crate::base::error::Result;
 use crate::call::ctx::{Command, Ctx};
 use crate::command::args::Args;
-use crate::command::{Arg, Deprecated, Flags, Group, KeyFlags, KeySpec, Spec, Words};
+use crate::command::{Arg, ArgLookup, Deprecated, Flags, Group, KeyFlags, KeySpec, Spec};
 use crate::env::Dialect;
 use crate::keyspace::{Key, Overwrite, UnixMs};
 use crate::reply::Outcome;
@@ -59,7 +59,7 @@ fn set_with_options<'a>(
     key: &Key<'_>,
     value: &[u8],
 ) -> Result<Outcome> {
-    let words = args.words();
+    let words = args.arguments();
     let Options { condition, get, ttl } = Options::read(args)?;
     let overwrite = match ttl {
         Ttl::Unsaid | Ttl::Persist => Overwrite::Persist,
@@ -115,7 +115,7 @@ fn propagate_with_deadline(ctx: &mut Ctx<'_, '_>, key: &Key<'_>, value: &[u8], d
 }
 
 /// With GET the old value is read and returned, otherwise it is not accessed.
-fn set_key_flags(argc: usize, word: Words<'_, '_>) -> KeyFlags {
+fn set_key_flags(argc: usize, word: ArgLookup<'_, '_>) -> KeyFlags {
     let get = (3..argc).any(|index| word(index).eq_ignore_ascii_case(b"GET"));
     if get { KeyFlags::RW.union(KeyFlags::ACCESS) } else { KeyFlags::OW }.union(KeyFlags::UPDATE)
 }

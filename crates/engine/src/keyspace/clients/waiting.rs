@@ -116,7 +116,7 @@ impl Waiter {
     }
 
     /// Calls `show` with the arguments of the blocked command.
-    pub fn with_words<R>(&self, keyspace: &Keyspace, show: impl FnOnce(&Args<'_>) -> R) -> R {
+    pub fn with_args<R>(&self, keyspace: &Keyspace, show: impl FnOnce(&Args<'_>) -> R) -> R {
         self.command.with_args(keyspace, |args, _| show(args))
     }
 

@@ -157,7 +157,7 @@ impl Changes {
 }
 
 #[test]
-fn random_changes_beside_a_walk_leave_the_dataset_of_the_cut_in_the_file() {
+fn random_changes_during_a_walk_leave_the_dataset_of_the_cut_in_the_file() {
     let rounds = if cfg!(miri) { 1 } else { 60 };
     for seed in 0..rounds {
         let (mut db, mut changes) = (Db::new(), Changes::new(seed));

@@ -13,7 +13,7 @@ fn sweep_all(world: &World, sweepers: &mut [Sweeper]) {
 }
 
 #[test]
-fn sweepers_together_remove_all_that_is_due_and_nothing_else() {
+fn sweepers_together_remove_exactly_the_expired_keys() {
     let world = World::new();
     for n in 0..6000 {
         let deadline = (n % 3 != 0).then_some(1001 + n as u64 % 2000);
@@ -97,7 +97,7 @@ fn finish(world: &World, sweeper: &mut Sweeper) {
 }
 
 #[test]
-fn a_deadline_set_behind_a_running_walk_is_kept() {
+fn a_ttl_set_behind_a_running_walk_is_kept() {
     let world = World::new();
     let mut sweeper = half_walked(&world);
     for n in 0..100 {
@@ -160,7 +160,7 @@ fn a_slot_rests_after_a_walk_and_readers_still_see_no_expired_key() {
 }
 
 #[test]
-fn every_key_that_goes_by_itself_is_a_transaction_of_its_own() {
+fn every_expired_or_evicted_key_is_a_transaction_of_its_own() {
     use crate::env::effect::Hooks;
     use crate::testing::take_transactions;
     let world = World::new();

@@ -4,7 +4,7 @@ use super::*;
 use crate::env::effect::Hooks;
 
 #[test]
-fn what_another_server_told_goes_on_in_its_words_and_what_it_did_not_stays() {
+fn relayed_changes_keep_their_form_and_other_changes_are_not_relayed() {
     let world = World::new();
     world.env.set_hooks(Hooks::PROPAGATE, true);
     let journal = world.keyspace.journal();

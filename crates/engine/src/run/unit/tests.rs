@@ -139,7 +139,7 @@ fn a_key_that_expires_breaks_its_watch_whoever_removes_it() {
 }
 
 #[test]
-fn that_a_stale_key_goes_is_no_change_and_what_follows_is() {
+fn removing_a_stale_key_is_no_change_and_later_changes_are() {
     for (line, wanted) in
         [("GET other", true), ("GET k", true), ("FLUSHALL", true), ("SET k y", false)]
     {
@@ -154,7 +154,7 @@ fn that_a_stale_key_goes_is_no_change_and_what_follows_is() {
 }
 
 #[test]
-fn swapdb_tells_stale_keys_from_living_ones() {
+fn swapdb_distinguishes_stale_keys_from_living_ones() {
     // The contents of databases 0 and 1 at 1500 ms, and whether a watch of `k` in 0 survives.
     for (here, there, wanted) in [
         ("", "", true),
@@ -184,7 +184,7 @@ fn swapdb_tells_stale_keys_from_living_ones() {
 }
 
 #[test]
-fn a_watch_is_one_however_often_it_is_asked_for() {
+fn watching_a_key_twice_is_one_watch() {
     let mut db = Db::new();
     let (mut one, mut other) = (watches(), watches());
     for _ in 0..3 {
@@ -251,7 +251,7 @@ fn a_few_watches_leave_their_queues_when_they_end() {
 }
 
 #[test]
-fn a_key_is_watched_anew_beside_what_is_left_of_an_earlier_watch() {
+fn a_key_is_watched_again_while_an_ended_watch_is_left() {
     let (first, last) = ("key:0", "key:999");
     // Before, during and after the removal of the leftovers.
     for taken_out in [0, 500, 1000] {

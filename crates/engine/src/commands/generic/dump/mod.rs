@@ -82,7 +82,7 @@ fn restore(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
     ctx.keys.restore(&key, entry);
     if let Some(at) = deadline.filter(|_| !options.absolute) {
         ctx.keys.propagate(|| {
-            let mut words: Vec<Vec<u8>> = args.words().map(<[u8]>::to_vec).collect();
+            let mut words: Vec<Vec<u8>> = args.arguments().map(<[u8]>::to_vec).collect();
             words[2] = Digits::new().format(at).to_vec();
             words.push(b"ABSTTL".to_vec());
             words

@@ -37,7 +37,7 @@ fn row(name: &str) -> Row {
 }
 
 fn restore(db: &mut Db, key: &str, payload: &[u8]) -> String {
-    db.run_words(&[b"RESTORE", key.as_bytes(), b"0", payload, b"REPLACE"])
+    db.run_args(&[b"RESTORE", key.as_bytes(), b"0", payload, b"REPLACE"])
 }
 
 /// The bytes of DUMP.
@@ -148,7 +148,7 @@ fn a_stream_keeps_its_groups_and_what_is_pending() {
 }
 
 #[test]
-fn deadlines_of_fields_come_back() {
+fn ttls_of_fields_are_restored() {
     let mut db = Db::new();
     db.run("HSET h a 1 b 2 c 3");
     db.run("HPEXPIREAT h 9000 FIELDS 1 b");
@@ -251,7 +251,7 @@ fn bad_data_changes_nothing() {
 }
 
 #[test]
-fn a_ttl_is_from_now_or_absolute_and_if_past_the_key_goes() {
+fn a_ttl_is_relative_or_absolute_and_in_the_past_deletes_the_key() {
     let mut db = Db::new();
     let dirty = |db: &mut Db, words: &str| {
         let (reply, changes) = db.run_counting(&format!("RESTORE k {words}"));
@@ -288,7 +288,7 @@ fn what_is_propagated_has_an_absolute_time() {
 }
 
 #[test]
-fn events_tell_of_the_key_and_not_of_what_it_replaced() {
+fn events_name_the_key_and_not_the_value_it_replaced() {
     let mut db = Db::new();
     db.events(&format!("RESTORE k 0 {HELLO}"), &["restore k"]);
     db.events(&format!("RESTORE k 5000 {HELLO} REPLACE"), &["restore k"]);
@@ -317,7 +317,7 @@ fn idle_time_or_frequency_come_with_the_value_if_the_policy_counts_them() {
 fn a_large_string_is_dumped_and_restored_whole() {
     let mut db = Db::new();
     let text: Vec<u8> = (0..200_000u32).map(|n| (n.wrapping_mul(n) >> 7) as u8).collect();
-    db.run_words(&[b"SET", &b"k"[..], &text]);
+    db.run_args(&[b"SET", &b"k"[..], &text]);
     let payload = dumped(&mut db, "k");
     restore(&mut db, "copy", &payload);
     assert_eq!(db.wire(&[b"GET", &b"copy"[..]]), db.wire(&[b"GET", &b"k"[..]]));

@@ -16,7 +16,7 @@ use crate::call::ctx::{Command, Ctx};
 use crate::call::long::{ATTEMPTS_MAX, discard_views};
 use crate::command::args::Args;
 use crate::command::cursor::Cursor;
-use crate::command::{Arg, Categories, Flags, Group, KeyFlags, KeySpec, Scope, Spec, Words};
+use crate::command::{Arg, ArgLookup, Categories, Flags, Group, KeyFlags, KeySpec, Scope, Spec};
 use crate::keyspace::Key;
 use crate::reply::Outcome;
 use crate::types::View;
@@ -97,7 +97,7 @@ fn next_option<'w>(
 
 /// The key of STORE; if STORE is repeated, the last key. As in Redis, the key is also found if SORT
 /// rejects the arguments.
-fn destination(argc: usize, word: Words<'_, '_>) -> Option<Range<usize>> {
+fn destination(argc: usize, word: ArgLookup<'_, '_>) -> Option<Range<usize>> {
     let mut words = Cursor::new(word, argc, OPTIONS_AT);
     let mut found = 0..0;
     while let Some(option) = next_option(&mut words, true) {

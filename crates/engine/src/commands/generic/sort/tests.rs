@@ -101,7 +101,7 @@ fn an_order_that_is_there_already_can_be_kept() {
 }
 
 #[test]
-fn other_keys_say_what_is_sorted_by_and_shown() {
+fn other_keys_provide_the_weights_and_the_values_shown() {
     let mut db = numbers();
     for (line, want) in [
         ("SORT l BY w_*", "3 2 1"),
@@ -160,7 +160,7 @@ fn texts_end_at_a_nul_unless_they_are_stored() {
 }
 
 #[test]
-fn words_are_judged_before_the_key() {
+fn arguments_are_checked_before_the_key() {
     let mut db = numbers();
     for line in [
         "SORT a STORE",

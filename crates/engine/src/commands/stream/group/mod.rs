@@ -67,7 +67,7 @@ fn parse_options(args: &mut Args<'_>, may_make: bool) -> Result<Options> {
 
 fn unknown(args: &Args<'_>) -> CommandError {
     let text = "ERR unknown subcommand or wrong number of arguments for '";
-    CommandError::text_around(text, args.word(1), "'. Try XGROUP HELP.")
+    CommandError::text_around(text, args.argument(1), "'. Try XGROUP HELP.")
 }
 
 fn needs_key() -> CommandError {

@@ -47,7 +47,7 @@ pub(in crate::commands::stream) fn read_as_consumer(
         open_stream(&mut ctx.reply, key.bytes);
         match *from {
             ReadFrom::New => read_new(ctx, key, &member, call.count)?,
-            ReadFrom::Behind(id) => read_pending(ctx, key, &member, id, call.count)?,
+            ReadFrom::After(id) => read_pending(ctx, key, &member, id, call.count)?,
         }
     }
     Ok(Outcome::Replied)
@@ -84,7 +84,7 @@ fn plan(
         return Ok((ReadFrom::New, news));
     }
     // The consumer's own history is returned even if it is empty.
-    Ok((ReadFrom::Behind(id), true))
+    Ok((ReadFrom::After(id), true))
 }
 
 fn has_entries_after(stream: &Stream, id: StreamId) -> bool {

@@ -51,7 +51,7 @@ pub(super) fn full(reply: &mut Reply<'_>, stream: &Stream, args: &mut Args<'_>) 
 
 fn syntax(args: &Args<'_>) -> CommandError {
     let text = "ERR unknown subcommand or wrong number of arguments for '";
-    CommandError::text_around(text, args.word(1), "'. Try XINFO HELP.")
+    CommandError::text_around(text, args.argument(1), "'. Try XINFO HELP.")
 }
 
 fn pending(reply: &mut Reply<'_>, group: &Group, shown: usize) {

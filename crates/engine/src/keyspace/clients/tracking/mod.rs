@@ -397,7 +397,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flush_empties_parts_that_are_full_though_their_keys_are_gone() {
+    fn a_flush_resets_counters_at_their_maximum_although_the_keys_were_removed() {
         let keyspace = keyspace();
         let (env, tracking) = (env(&keyspace), &keyspace.tracking);
         let counts = || tracking.by_part.iter().map(|count| count.load(Ordering::Relaxed));
@@ -413,7 +413,7 @@ mod tests {
 
     /// FLUSHALL of a slow script concurrently with another worker's timer.
     #[test]
-    fn who_trims_beside_a_flush_counts_no_key_out_twice() {
+    fn a_trim_during_a_flush_counts_no_key_out_twice() {
         const KEYS: usize = 500;
         let keyspace = keyspace();
         let (own, tracking) = (env(&keyspace), &keyspace.tracking);

@@ -339,7 +339,7 @@ mod tests {
 
     /// Compares the table with a map, with many hash collisions.
     #[test]
-    fn a_table_knows_what_a_map_knows() {
+    fn a_table_contains_what_a_map_contains() {
         let (mut table, mut model) =
             (TrackingTable::default(), BTreeMap::<Vec<u8>, BTreeSet<u64>>::new());
         let mut state = 1u64;
@@ -373,7 +373,7 @@ mod tests {
     }
 
     #[test]
-    fn readers_that_are_gone_do_not_pile_up() {
+    fn disconnected_readers_do_not_pile_up() {
         let mut table = TrackingTable::default();
         let mut items = 0;
         for id in 1..100_000 {

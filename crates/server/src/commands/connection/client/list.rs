@@ -88,7 +88,7 @@ fn list(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
         return Ok(call.reply.verbatim(*b"txt", text.as_bytes()));
     }
     let client = call.client();
-    let words: Vec<&[u8]> = args.words().collect();
+    let words: Vec<&[u8]> = args.arguments().collect();
     let row = (call.row.spec, call.row.parent);
     let long = LongCommand::answer(row, call.session.db, &words, client, move |reply| {
         let text = writer.lines(&selection.find(&shared.clients));

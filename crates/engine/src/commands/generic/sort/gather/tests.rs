@@ -18,7 +18,7 @@ fn numbers() -> Vec<String> {
 
 fn run_with(db: &mut Db, first: &[&str], rest: &[String]) {
     let words: Vec<&str> = first.iter().copied().chain(rest.iter().map(String::as_str)).collect();
-    db.run_words(&words);
+    db.run_args(&words);
 }
 
 /// A list of numbers, and weights `w:` for most of them.
@@ -78,7 +78,7 @@ const READING: &[&str] = &[
 ];
 
 #[test]
-fn what_is_gathered_elsewhere_is_what_would_be_at_once() {
+fn results_gathered_by_another_thread_are_those_of_a_short_sort() {
     let mut db = large();
     let one: Vec<String> =
         (0..10_007).flat_map(|i| [format!("{{one}}:{i}"), (i * 31 % 1009).to_string()]).collect();
@@ -115,7 +115,7 @@ fn what_is_gathered_elsewhere_is_what_would_be_at_once() {
 const FIRST: &str = "SORT l BY w:* LIMIT 0 1";
 
 #[test]
-fn the_answer_is_of_one_moment_although_keys_change() {
+fn the_reply_is_of_one_moment_although_keys_change() {
     // Each of these changes makes another element the first: before, it is 1 with weight -1.
     for (change, first) in [
         ("SET w:9 -7", "9"),
@@ -155,7 +155,7 @@ fn the_answer_is_of_one_moment_although_keys_change() {
 }
 
 #[test]
-fn slots_that_change_without_another_result_are_no_reason_to_begin_anew() {
+fn slots_that_change_without_another_result_are_no_reason_to_start_again() {
     let mut db = weighted();
     let want = db.run(FIRST);
     let Err(long) = db.begin(FIRST) else { panic!("it is long") };
@@ -193,7 +193,7 @@ fn from_the_second_attempt_on_writers_wait_and_readers_do_not() {
 }
 
 #[test]
-fn keys_and_fields_that_are_past_their_deadline_are_not_there() {
+fn expired_keys_and_fields_do_not_exist() {
     let mut db = large();
     db.at(1000);
     db.run("SET w:9 -7 PX 500");
@@ -247,7 +247,7 @@ fn several_at_a_time_do_not_disturb_each_other() {
 }
 
 #[test]
-fn keys_that_are_looked_up_elsewhere_are_in_use() {
+fn lookups_of_another_thread_update_access_clocks() {
     for (policy, line) in [
         (EvictionPolicy::AllKeysLru, "OBJECT IDLETIME w:9"),
         (EvictionPolicy::AllKeysLfu, "OBJECT FREQ w:9"),
@@ -263,7 +263,7 @@ fn keys_that_are_looked_up_elsewhere_are_in_use() {
 }
 
 #[test]
-fn errors_and_odd_requests_are_answered_as_at_once() {
+fn errors_and_odd_requests_get_the_replies_of_a_short_sort() {
     let mut db = weighted();
     db.run("SET w:9 abc");
     let want = "(error) ERR One or more scores can't be converted into double";
@@ -284,7 +284,7 @@ fn errors_and_odd_requests_are_answered_as_at_once() {
 
 /// The slots of the keys that were read are held; the list that appeared meanwhile needs one more.
 #[test]
-fn who_gave_up_a_result_takes_its_slots_though_asked_to_give_way() {
+fn a_command_that_gave_up_its_result_runs_while_writes_are_postponed() {
     let mut db = weighted();
     let Err(long) = db.begin("SORT l BY w:* STORE d") else { panic!("it is long") };
     let computed = long.compute(db.keyspace());
