@@ -293,7 +293,7 @@ fn no_command_uses_a_key_that_it_does_not_declare() {
             names.sort_unstable();
             names.dedup();
             let before = contents(&mut db, row, &names);
-            let reply = db.run_words(&words);
+            let reply = db.run_args(&words);
             assert!(!reply.contains(REFUSED), "{}\n{reply}", line(&words));
             if !reply.starts_with("(error)") {
                 *accepted.entry(row.full_name()).or_default() += 1;
@@ -335,9 +335,9 @@ fn populate(db: &mut Db, round: usize) {
     db.run("FLUSHALL");
     for (at, name) in all_names().into_iter().enumerate() {
         let made = kind_of(name, "v", at, round);
-        db.run_words(&made);
+        db.run_args(&made);
         for group in GROUPS.iter().filter(|_| made[0] == "XADD") {
-            db.run_words(&["XGROUP", "CREATE", name, *group, "0"]);
+            db.run_args(&["XGROUP", "CREATE", name, *group, "0"]);
         }
     }
 }
@@ -347,7 +347,7 @@ fn contents(db: &mut Db, row: &Row, names: &[&[u8]]) -> Vec<String> {
     let writes = Flags::WRITE.union(Flags::MAY_REPLICATE);
     let names = names.iter().filter(|_| row.spec.flags.intersects(writes));
     let mut show = |name: &[u8]| {
-        db.run_words(&[&b"DUMP"[..], name]) + &db.run_words(&[&b"PEXPIRETIME"[..], name])
+        db.run_args(&[&b"DUMP"[..], name]) + &db.run_args(&[&b"PEXPIRETIME"[..], name])
     };
     names.map(|name| show(name)).collect()
 }

@@ -124,7 +124,7 @@ fn try_all(compressed: bool, seed_number: u64, count: usize) {
         dump::finish(&mut payload, *random.pick(&[10, 12]));
         db.run("SET k old");
         let words = [b"RESTORE", &b"k"[..], b"0", &payload, b"REPLACE"];
-        let (reply, peak) = peak_bytes(|| db.run_words(&words));
+        let (reply, peak) = peak_bytes(|| db.run_args(&words));
         let factor = if compressed { FACTOR * LZF_FACTOR } else { FACTOR };
         assert!(
             peak <= payload.len() * factor + CONSTANT,

@@ -1,26 +1,26 @@
 //! The data store: keyspace, types, command specifications and data commands.
 //!
-//! Deterministic: the same calls with the same times and the same random seed give the same
-//! replies. Nothing here waits, reads a clock or sees a socket.
+//! The crate is deterministic: the same calls with the same times and the same random seed give the
+//! same replies. It does not wait, read a clock or use a socket.
 //!
-//! From the bottom up; `cargo xtask tidy` refuses an import that goes up:
+//! The layers, from the top down. `cargo xtask tidy` rejects an import of a higher layer:
 //!
 //! ```text
 //! commands    the data commands, by group, and the table of all commands
-//! dataset     all data at once: digests, comparisons, snapshots
-//! run         calls that are run: one, several as a unit, those of clients that waited
-//! ┌ call      one call: what its handler works with, and what is kept to run it again
-//! ┤ keyspace  databases, slots, keys, and who waits for, watches and caches them
-//! └ env       what a thread that runs commands brings along
-//! reply       replies, as a handler says them
-//! command     what a command is: its facts, its words, and the keys among them
+//! dataset     the whole dataset: digests, comparisons, snapshots
+//! run         running commands: one, several as a unit, those of blocked clients
+//! ┌ call      one call: the context of its handler, and the record for running it again
+//! ┤ keyspace  databases, slots, keys, and the clients that block on, watch or cache keys
+//! └ env       the state of a thread that runs commands
+//! reply       replies, as a handler writes them
+//! command     what a command is: its specification, its arguments, the keys among them
 //! types       the types of values over their encodings
-//! base        numbers as text, patterns, randomness, errors, places and times
+//! base        numbers as text, patterns, randomness, errors, slots and times
 //! ```
 //!
-//! The three with a bracket know one another: a client that waits, or whose command takes long, is
-//! kept with its call; a call works on the keyspace for a thread; and the keyspace notes for the
-//! thread what a call leaves behind.
+//! The three layers with a bracket depend on one another. A blocked client, and a client whose command
+//! takes long, is stored with its call. A call uses the keyspace on behalf of a thread. The keyspace
+//! records the side effects of a call in the thread's `env`.
 #![forbid(unsafe_code)]
 
 mod base;
@@ -36,7 +36,7 @@ mod run;
 pub mod testing;
 pub mod types;
 
-// The paths by which other crates know what lies in folders.
+// Paths for other crates: these modules live in directories of this crate.
 pub use base::{double, error, glob, long_double, number, random};
 pub use call::{ctx, long};
 pub use command::{args, keyspec};

@@ -1,8 +1,8 @@
-//! Replies: a handler says what it answers, the session's protocol decides how that looks.
+//! Replies: a handler states the reply, and the session's protocol determines its encoding.
 //!
-//! A [`ReplyBuffer`] holds the replies of one batch: bytes, and large values that are sent from
-//! where they lie. A failed command is undone with [`ReplyBuffer::mark`] and
-//! [`ReplyBuffer::truncate`], so a handler may use `?` after half a reply.
+//! A [`ReplyBuffer`] holds the replies of one batch: bytes, and large values that are sent without
+//! a copy. [`ReplyBuffer::mark`] and [`ReplyBuffer::truncate`] discard the output of a failed
+//! command, so a handler may use `?` after half a reply.
 
 use crate::base::error::CommandError;
 use crate::base::number::Digits;
@@ -15,41 +15,42 @@ use brisk_structures::listpack::Item;
 use std::ops::{Deref, Range};
 use std::sync::Arc;
 
-/// What a handler left to do.
+/// The state in which a handler ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
     /// The reply is in the buffer.
     Replied,
-    /// What is in the buffer is no reply but is sent to every client,
-    /// also one that wants no replies.
+    /// The buffer contains a push message, not a reply. It is sent to every client, including
+    /// clients that want no replies.
     Pushed,
-    /// There is none yet: the client waits ([`crate::env::Env::take_waiter`] says for what).
+    /// There is no reply yet: the client waits ([`crate::env::Env::take_waiter`] has the details).
     Waiting,
-    /// There is none yet: it is computed elsewhere ([`crate::env::Env::take_long`] says what).
+    /// There is no reply yet: another thread computes it ([`crate::env::Env::take_long`] has the
+    /// work).
     Elsewhere,
 }
 
-/// Bytes written of a stream before its length is looked at.
+/// Bytes of a stream that are written before its length is checked.
 const FINISHED_AT_ONCE: usize = 1 << 20;
 
-/// Replies waiting to be sent.
+/// Replies that wait to be sent.
 #[derive(Debug, Default)]
 pub struct ReplyBuffer {
     bytes: Vec<u8>,
     shared: Vec<SharedPart>,
     shared_bytes: usize,
-    /// What is still to be written behind all this.
+    /// The part that follows everything else and is not written yet.
     stream: Option<ReplyStream>,
 }
 
-/// The rest of a large reply: written piece by piece as the client takes it, from a view of the
-/// value that later changes do not reach.
+/// The rest of a large reply. It is written piece by piece as the client reads, from a view of the
+/// value that later changes do not affect.
 pub struct ReplyStream {
     write: Box<StreamWriter>,
     protocol: Protocol,
 }
 
-/// Appends about so many bytes; false when nothing is left to write.
+/// Appends about this number of bytes. Returns false if nothing is left to write.
 type StreamWriter = dyn FnMut(&mut Reply<'_>, usize) -> bool + Send;
 
 impl std::fmt::Debug for ReplyStream {
@@ -59,13 +60,13 @@ impl std::fmt::Debug for ReplyStream {
 }
 
 impl ReplyStream {
-    /// Writes on, about `budget` bytes; false when nothing is left to write.
+    /// Writes about `budget` more bytes. Returns false if nothing is left to write.
     pub fn write(&mut self, buffer: &mut ReplyBuffer, budget: usize) -> bool {
         (self.write)(&mut Reply::new(buffer, self.protocol), budget)
     }
 }
 
-/// Bytes that are sent from where they lie.
+/// Bytes that are sent without a copy.
 #[derive(Debug)]
 pub enum ReplyBytes {
     /// A part of a value. [`brisk_structures::chunk`] counts the memory once the value is gone.
@@ -93,9 +94,9 @@ struct SharedPart {
     range: Range<usize>,
 }
 
-/// A place in a [`ReplyBuffer`] to go back to.
+/// A position in a [`ReplyBuffer`] to which it can be truncated.
 #[derive(Debug, Clone, Copy)]
-pub struct Mark {
+pub struct ReplyMark {
     bytes: usize,
     shared: usize,
 }
@@ -105,7 +106,7 @@ impl ReplyBuffer {
         ReplyBuffer::default()
     }
 
-    /// Bytes that all replies take on the wire.
+    /// Bytes of all replies in the buffer.
     #[inline]
     pub fn len(&self) -> usize {
         self.bytes.len() + self.shared_bytes
@@ -117,37 +118,38 @@ impl ReplyBuffer {
     }
 
     #[inline]
-    pub fn mark(&self) -> Mark {
-        Mark { bytes: self.bytes.len(), shared: self.shared.len() }
+    pub fn mark(&self) -> ReplyMark {
+        ReplyMark { bytes: self.bytes.len(), shared: self.shared.len() }
     }
 
     /// Removes everything added since `mark`.
-    pub fn truncate(&mut self, mark: Mark) {
+    pub fn truncate(&mut self, mark: ReplyMark) {
         self.bytes.truncate(mark.bytes);
         for part in self.shared.drain(mark.shared..) {
             self.shared_bytes -= part.range.len();
         }
-        // It belongs to the last reply.
+        // The stream belongs to the last reply.
         self.stream = None;
     }
 
-    /// What is still to be written behind the bytes.
+    /// Takes the part that follows the bytes and is not written yet.
     #[inline]
     pub fn take_stream(&mut self) -> Option<ReplyStream> {
         self.stream.take()
     }
 
-    /// Whether something is still to be written behind the bytes.
+    /// Reports whether a part follows the bytes that is not written yet.
     pub fn has_stream(&self) -> bool {
         self.stream.is_some()
     }
 
-    /// Writes all that is still to be written: for replies that cannot be sent bit by bit.
+    /// Writes the whole rest, for replies that cannot be sent piece by piece.
     pub fn finish(&mut self) {
         self.finish_within(usize::MAX);
     }
 
-    /// The same, but gives up when all replies together take more than `bytes_max`: false.
+    /// Like [`ReplyBuffer::finish`]. Returns false and gives up if all replies together exceed
+    /// `bytes_max`.
     pub fn finish_within(&mut self, bytes_max: usize) -> bool {
         if let Some(mut stream) = self.stream.take() {
             while self.len() <= bytes_max && stream.write(self, FINISHED_AT_ONCE) {}
@@ -161,7 +163,8 @@ impl ReplyBuffer {
         self.shared.push(SharedPart { at: self.bytes.len(), data, range });
     }
 
-    /// Makes one shared part of what is there, if it is large: then nobody copies it any more.
+    /// Converts the contents into one shared part if they are large. They are not copied after
+    /// that.
     pub fn share(&mut self) {
         if self.shared.is_empty() && self.bytes.len() >= SHARED_MIN {
             let data = Arc::new(std::mem::take(&mut self.bytes));
@@ -175,7 +178,7 @@ impl ReplyBuffer {
         &self.bytes
     }
 
-    /// For replies that are not made by a handler.
+    /// For replies that are not written by a handler.
     pub fn bytes_mut(&mut self) -> &mut Vec<u8> {
         &mut self.bytes
     }
@@ -184,7 +187,7 @@ impl ReplyBuffer {
         !self.shared.is_empty()
     }
 
-    /// Gives out the pieces in the order of the wire and empties the buffer; its memory is kept.
+    /// Takes the pieces in the order in which they are sent. The emptied buffer keeps its memory.
     pub fn drain(
         &mut self,
         mut bytes: impl FnMut(&[u8]),
@@ -200,7 +203,7 @@ impl ReplyBuffer {
         self.clear();
     }
 
-    /// Empties the buffer, and gives memory back that one large reply made it take.
+    /// Empties the buffer and frees the memory that one large reply has needed.
     pub fn clear(&mut self) {
         const KEPT_BYTES_MAX: usize = 256 * 1024;
         self.shared.clear();
@@ -213,8 +216,8 @@ impl ReplyBuffer {
     }
 }
 
-/// Where a handler writes its reply. The methods return [`Outcome::Replied`], so that a handler can
-/// end with one of them.
+/// The destination of a handler's reply. The methods return [`Outcome::Replied`], so that a handler
+/// can end with one of them.
 pub struct Reply<'a> {
     buffer: &'a mut ReplyBuffer,
     protocol: Protocol,
@@ -226,12 +229,12 @@ impl<'a> Reply<'a> {
         Reply { buffer, protocol }
     }
 
-    /// The protocol, for the few replies whose shape Redis made depend on it.
+    /// The protocol, for the few replies whose form differs between protocols in Redis.
     pub fn protocol(&self) -> Protocol {
         self.protocol
     }
 
-    /// For the commands that change the protocol: their own reply is in the new one.
+    /// For the commands that change the protocol: their own reply uses the new one.
     pub fn set_protocol(&mut self, protocol: Protocol) {
         self.protocol = protocol;
     }
@@ -240,15 +243,16 @@ impl<'a> Reply<'a> {
         self.buffer
     }
 
-    /// Bytes written so far, earlier replies included.
+    /// Number of bytes written so far, including earlier replies.
     #[inline]
     pub fn written(&self) -> usize {
         self.buffer.len()
     }
 
-    /// Ends a large reply: `write` appends about as many bytes as it is asked for whenever the
-    /// client has taken the last ones, and returns false when nothing is left. It sees the value as
-    /// it was when the command ran, so it must own a view of it. Nothing may be written behind it.
+    /// Ends a large reply. `write` appends about the requested number of bytes whenever the client
+    /// has read the previous ones, and returns false when nothing is left. It must own a view of
+    /// the value, to show the value as it was when the command ran. Nothing may be written after
+    /// it.
     pub fn stream(
         &mut self,
         write: impl FnMut(&mut Reply<'_>, usize) -> bool + Send + 'static,
@@ -282,7 +286,7 @@ impl<'a> Reply<'a> {
         self.simple("    Prints this help.")
     }
 
-    /// A status that is a word of ours.
+    /// A status reply with a fixed text.
     #[inline]
     pub fn word(&mut self, text: &'static str) -> Outcome {
         encode::word(&mut self.buffer.bytes, text);
@@ -318,14 +322,14 @@ impl<'a> Reply<'a> {
         Outcome::Replied
     }
 
-    /// An integer in the form of a bulk string. Not inlined:
-    /// loops over elements stay small enough to be.
+    /// An integer as a bulk string. Not inlined, so that loops over elements stay small enough to
+    /// be inlined.
     #[inline(never)]
     pub fn bulk_integer(&mut self, number: i64) -> Outcome {
         self.bulk(Digits::new().format(number))
     }
 
-    /// A string value in whatever form it is stored; large ones are not copied.
+    /// A string value in its stored form. Large strings are not copied.
     #[inline]
     pub fn string(&mut self, value: &StrRef<'_>) -> Outcome {
         match value {
@@ -335,7 +339,7 @@ impl<'a> Reply<'a> {
         }
     }
 
-    /// A bulk string sent from where it lies.
+    /// A bulk string that is sent without a copy.
     pub fn bulk_shared(&mut self, data: Arc<Vec<u8>>) -> Outcome {
         let range = 0..data.len();
         self.bulk_head(range.len());
@@ -344,7 +348,7 @@ impl<'a> Reply<'a> {
         Outcome::Replied
     }
 
-    /// A part of a long string as a bulk string; large parts are sent from where they lie.
+    /// A part of a long string as a bulk string. Large parts are sent without a copy.
     #[cold]
     pub fn bulk_chunked(&mut self, data: &ChunkedBytes, range: Range<usize>) -> Outcome {
         let range = range.start..range.end.min(data.len());
@@ -366,7 +370,7 @@ impl<'a> Reply<'a> {
         self.buffer.bytes.extend_from_slice(b"\r\n");
     }
 
-    /// An element of a collection in whatever form it is stored.
+    /// An element of a collection in its stored form.
     #[inline(always)]
     pub fn item(&mut self, item: Item<'_>) -> Outcome {
         match item {
@@ -375,7 +379,7 @@ impl<'a> Reply<'a> {
         }
     }
 
-    /// Replies written before, behind what is there. What is shared stays so.
+    /// Appends replies that were written before. Shared parts stay shared.
     pub fn append(&mut self, mut written: ReplyBuffer) -> Outcome {
         let at = self.buffer.bytes.len();
         let parts = written.shared.drain(..).map(|part| SharedPart { at: at + part.at, ..part });
@@ -386,9 +390,9 @@ impl<'a> Reply<'a> {
         Outcome::Replied
     }
 
-    /// Puts what `write` writes before all that was written since `mark`: for the head of a list
-    /// whose length is known only at its end. O(bytes since the mark).
-    pub fn before(&mut self, mark: Mark, write: impl FnOnce(&mut Reply<'_>)) -> Outcome {
+    /// Inserts the output of `write` before everything written since `mark`: for the header of a
+    /// list whose length is known only at its end. O(bytes since the mark).
+    pub fn before(&mut self, mark: ReplyMark, write: impl FnOnce(&mut Reply<'_>)) -> Outcome {
         let end = self.buffer.bytes.len();
         write(self);
         let added = self.buffer.bytes.len() - end;

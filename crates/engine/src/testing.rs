@@ -1,36 +1,38 @@
-//! Running commands in process, for tests: text in, text out, and a clock set by hand.
+//! Running commands in process, for tests: text in, text out, with a clock set by hand.
 //!
 //! ```text
-//! let mut db = Db::new();                                   // the clock stands at 1000 ms
+//! let mut db = Db::new();                                   // the clock is at 1000 ms
 //! db.check("SET k v EX 10", "OK");                          // replies as redis-cli shows them
 //! db.at(11_000).check("GET k", "(nil)");
-//! db.effects("SET k v EX 10", &["SET k v PXAT 21000"]);     // what would be propagated
-//! db.events("DEL k", &["del k"]);                           // what keyspace events would tell
+//! db.effects("SET k v EX 10", &["SET k v PXAT 21000"]);     // the effects to propagate
+//! db.events("DEL k", &["del k"]);                           // the keyspace events
 //! ```
 //!
-//! Words are split as redis-cli splits them: quotes, and `\xHH` inside double quotes.
+//! Arguments are split as redis-cli splits them: quotes, and `\xHH` inside double quotes.
 
 use crate::base::error::{CommandError, Result};
 use crate::base::random::Random;
 use crate::call::ctx::{Blocking, Command, full_name};
-use crate::call::long::{Computed, Long};
+use crate::call::long::{ComputedCommand, LongCommand};
 use crate::command::Spec;
 use crate::command::args::{Args, PreparedKey};
 use crate::command::keyspec;
 use crate::commands;
 use crate::env::effect::{EventClass, Hooks};
 use crate::env::{Env, Settings};
-use crate::keyspace::{Client, DbIndex, KeyHasher, Keys, Keyspace, Leftovers, UnixMs, Watches};
+use crate::keyspace::{
+    ClientRef, DbIndex, EndedWatches, KeyHasher, Keys, Keyspace, UnixMs, Watches,
+};
 use crate::reply::{Reply, ReplyBuffer};
 use crate::run::exec::{self, Invocation};
-use crate::run::finish::{Finished, finish};
+use crate::run::finish::{FinishResult, finish};
 use crate::run::unit::Unit;
 use brisk_resp::{
     Limits, Protocol, ReplyDecoder, ReplyLimits, ReplyStep, RequestDecoder, Spans, Step, Value,
 };
 use std::cell::Cell;
 
-/// Databases of a test keyspace.
+/// Number of databases of a test keyspace.
 const DATABASES: u32 = 4;
 
 /// A keyspace, one thread's environment, and a session's protocol and database.
@@ -39,7 +41,7 @@ pub struct Db {
     env: Env,
     protocol: Protocol,
     selected: DbIndex,
-    /// How many changes the last command made.
+    /// Number of changes of the last command.
     changes: Cell<u64>,
 }
 
@@ -70,20 +72,20 @@ impl Db {
         self
     }
 
-    /// Answers in RESP3 from now on.
+    /// Uses RESP3 from now on.
     pub fn resp3(&mut self) -> &mut Db {
         self.protocol = Protocol::Resp3;
         self
     }
 
-    /// Works in database `db` from now on.
+    /// Selects database `db`.
     pub fn select(&mut self, db: u32) -> &mut Db {
         self.selected =
             self.keyspace.db(crate::keyspace::DbNumber(db)).expect("it has that database");
         self
     }
 
-    /// The settings, to change.
+    /// The settings, mutable.
     pub fn settings(&mut self) -> &mut Settings {
         &mut self.env.settings
     }
@@ -96,7 +98,8 @@ impl Db {
         &self.env
     }
 
-    /// Runs a line and compares the reply in the form of redis-cli. Panics if it differs.
+    /// Runs a line and compares the reply with `want`, in the form of redis-cli. Panics if they
+    /// differ.
     #[track_caller]
     pub fn check(&mut self, line: &str, want: &str) -> &mut Db {
         let got = self.run(line);
@@ -105,8 +108,8 @@ impl Db {
     }
 
     /// Runs the commands of a transcript (`> …`) and compares each reply with the lines that follow
-    /// it. A reply that ends in `…` was cut off. `CONFIG SET` changes the
-    /// setting of that name.
+    /// it. A reply that ends in `…` is compared up to there. `CONFIG SET` changes the setting with
+    /// that name.
     #[track_caller]
     pub fn replay(&mut self, transcript: &str) -> &mut Db {
         for step in transcript.trim_start_matches("> ").split("\n> ") {
@@ -150,61 +153,69 @@ impl Db {
         true
     }
 
-    /// Runs a line; the reply in the form of redis-cli.
+    /// Runs a line and returns the reply in the form of redis-cli.
     pub fn run(&mut self, line: &str) -> String {
-        self.run_words(&split(line))
+        self.run_args(&split(line))
     }
 
-    /// Runs a line for a client that can wait: the reply, or the work that it leaves.
+    /// Runs a line for a client that can wait. Returns the reply, or the work that is left.
     ///
     /// # Errors
     /// The work, for [`Db::finish`].
-    pub fn begin(&mut self, line: &str) -> std::result::Result<String, Box<Long>> {
+    pub fn begin(&mut self, line: &str) -> std::result::Result<String, Box<LongCommand>> {
         let words = split(line);
-        let client = Client { worker: 0, token: 0, id: 1, protocol: self.protocol };
+        let client = ClientRef { worker: 0, token: 0, id: 1, protocol: self.protocol };
         let wire = self.wire_in(&words, Blocking::Client(client), None);
         self.env.take_long().map_or_else(|| Ok(text_of(&wire)), |long| Err(Box::new(long)))
     }
 
-    /// Does the work of a command and ends it: the reply, or the work that has to be done again.
+    /// Does the work of a command and finishes it. Returns the reply, or the work that has to be
+    /// done again.
     ///
     /// # Errors
     /// That work.
     #[expect(clippy::boxed_local, reason = "handed on as it came")]
-    pub fn finish(&mut self, long: Box<Long>) -> std::result::Result<String, Box<Long>> {
+    pub fn finish(
+        &mut self,
+        long: Box<LongCommand>,
+    ) -> std::result::Result<String, Box<LongCommand>> {
         let computed = long.compute(&self.keyspace);
         self.end(computed)
     }
 
-    /// Ends a command whose work is done: the reply, or the work that has to be done again.
+    /// Finishes a command whose work is done. Returns the reply, or the work that has to be done
+    /// again.
     ///
     /// # Errors
     /// That work.
-    pub fn end(&mut self, computed: Computed) -> std::result::Result<String, Box<Long>> {
+    pub fn end(
+        &mut self,
+        computed: ComputedCommand,
+    ) -> std::result::Result<String, Box<LongCommand>> {
         let finished = finish(&self.keyspace, &self.env, computed);
         match finished {
-            Finished::Again(long) => Err(Box::new(long)),
-            Finished::Later(_) => unreachable!("nobody asks for it"),
-            Finished::Over(over) => {
+            FinishResult::Again(long) => Err(Box::new(long)),
+            FinishResult::Later(_) => unreachable!("nobody asks for it"),
+            FinishResult::Over(over) => {
                 self.changes.set(over.dirty);
                 Ok(text_of(&self.sent(over.replies)))
             }
         }
     }
 
-    /// Runs a line; the reply, and how many changes it counted.
+    /// Runs a line and returns the reply and the number of changes.
     pub fn run_counting(&mut self, line: &str) -> (String, u64) {
         self.changes.set(0);
         (self.run(line), self.changes.get())
     }
 
-    /// Runs a command given word by word; the reply in the form of redis-cli.
-    pub fn run_words<W: AsRef<[u8]>>(&mut self, words: &[W]) -> String {
+    /// Runs a command given as arguments and returns the reply in the form of redis-cli.
+    pub fn run_args<W: AsRef<[u8]>>(&mut self, words: &[W]) -> String {
         text_of(&self.wire(words))
     }
 
-    /// Runs a line and compares the effects to propagate, each in the form of a line. Effects in
-    /// another database than the selected one start with `[db]`.
+    /// Runs a line and compares the effects to propagate, each as a line. Effects in another
+    /// database than the selected one start with `[db]`.
     #[track_caller]
     pub fn effects(&mut self, line: &str, want: &[&str]) -> &mut Db {
         self.env.set_hooks(Hooks::PROPAGATE, true);
@@ -213,7 +224,7 @@ impl Db {
         self
     }
 
-    /// Runs lines as one unit, their slots held throughout, and compares replies and effects.
+    /// Runs lines as one unit, with their slots held throughout, and compares replies and effects.
     #[track_caller]
     pub fn unit(&mut self, lines: &[&str], replies: &[&str], effects: &[&str]) -> &mut Db {
         let words: Vec<_> = lines.iter().map(|line| split(line)).collect();
@@ -250,14 +261,14 @@ impl Db {
     }
 
     /// Runs a line and compares the keyspace events, each as `event key`. Events in another
-    /// database than the selected one start with `[db]`. All classes are enabled but `keymiss` and
-    /// `new`, as in `notify-keyspace-events KEA`.
+    /// database than the selected one start with `[db]`. All classes except `keymiss` and `new` are
+    /// enabled, as in `notify-keyspace-events KEA`.
     #[track_caller]
     pub fn events(&mut self, line: &str, want: &[&str]) -> &mut Db {
         self.events_of(EventClass::all() - EventClass::KEY_MISS - EventClass::NEW, line, want)
     }
 
-    /// The same for chosen classes.
+    /// Like [`Db::events`] for chosen classes.
     #[track_caller]
     pub fn events_of(&mut self, classes: EventClass, line: &str, want: &[&str]) -> &mut Db {
         self.env.set_hooks(Hooks::NOTIFY, true);
@@ -284,7 +295,7 @@ impl Db {
         self.keyspace.check();
     }
 
-    /// Runs a command; the reply's bytes as they would be sent.
+    /// Runs a command and returns the bytes of the reply as they would be sent.
     pub fn wire<W: AsRef<[u8]>>(&mut self, words: &[W]) -> Vec<u8> {
         self.wire_in(words, Blocking::Never, None)
     }
@@ -359,7 +370,7 @@ impl Db {
         Ok(prepared)
     }
 
-    /// Lets a session watch a key.
+    /// Makes a session watch a key.
     pub fn watch(&self, key: &str, watches: &mut Watches) {
         let key = self.keyspace.hasher().key(key.as_bytes());
         let prepared = [exec::prepare(0, &key)];
@@ -367,13 +378,13 @@ impl Db {
         keys.expect("nobody else runs").watch(&key, watches);
     }
 
-    /// Whether a transaction that watches would run now. Ends the watches.
+    /// Reports whether an EXEC of the session would run now. Ends the watches.
     pub fn settles(&self, watches: &mut Watches) -> bool {
         let places = watches.places();
         let mut unit = Unit::holding(&self.keyspace, &self.env, places).expect("nobody else runs");
         let intact = unit.settle(&self.env, watches);
         unit.finish(&self.env);
-        self.keyspace.unwatch(watches, &mut Leftovers::default());
+        self.keyspace.unwatch(watches, &mut EndedWatches::default());
         intact
     }
 }
@@ -381,7 +392,7 @@ impl Db {
 /// The commands of a transaction in the stream, each with its database.
 pub type Transaction = Vec<(DbIndex, Vec<Vec<u8>>)>;
 
-/// Takes what transactions have left in the stream.
+/// Takes the transactions from the stream.
 pub fn take_transactions(keyspace: &Keyspace) -> Vec<Transaction> {
     let mut bytes = Vec::new();
     keyspace.journal().take(&mut bytes, &mut Vec::new());
@@ -415,7 +426,7 @@ fn text_number(text: &[u8]) -> u32 {
     String::from_utf8_lossy(text).parse().expect("SELECT names a number")
 }
 
-/// The command a request names, and its container.
+/// The command that a request names, and its container.
 fn find<W: AsRef<[u8]>>(words: &[W]) -> Result<(&'static Command, Option<&'static Spec>)> {
     let is =
         |command: &&Command, word: &[u8]| command.spec.name.as_bytes().eq_ignore_ascii_case(word);
@@ -431,7 +442,7 @@ fn find<W: AsRef<[u8]>>(words: &[W]) -> Result<(&'static Command, Option<&'stati
     }
 }
 
-/// Splits a line into words as an inline request.
+/// Splits a line into arguments as an inline request.
 fn split(line: &str) -> Vec<Vec<u8>> {
     let input = format!("{line}\r\n").into_bytes();
     let limits = Limits { inline_bytes_max: usize::MAX, ..Limits::default() };
@@ -441,7 +452,7 @@ fn split(line: &str) -> Vec<Vec<u8>> {
     spans.as_slice().iter().map(|span| spans.bytes(&input, *span).to_vec()).collect()
 }
 
-/// A word as it would be typed: quoted only if it has to be.
+/// An argument as it would be typed: quoted only if necessary.
 fn bare(word: &[u8]) -> String {
     let plain = |byte: &u8| byte.is_ascii_graphic() && !matches!(byte, b'"' | b'\'' | b'\\');
     if !word.is_empty() && word.iter().all(plain) {

@@ -1,15 +1,16 @@
-//! Every row of the command table against facts asked of a real server of version 7.0.15.
+//! Every row of the command table compared with data from a real server of version 7.0.15.
 //!
-//! `data/commands.json` holds what COMMAND INFO and COMMAND DOCS say, without prose: of a history
-//! only the versions, of a complexity only the formula, of a key specification's notes only that
-//! there are some. `data/keys.json` holds what COMMAND GETKEYSANDFLAGS says of example requests.
+//! `data/commands.json` has the output of COMMAND INFO and COMMAND DOCS, without prose: from a
+//! history only the versions, from a complexity only the formula, from a key specification's notes
+//! only that there are some. `data/keys.json` has the output of COMMAND GETKEYSANDFLAGS for example
+//! requests.
 
 use brisk_engine::command::{Arg, ArgKind, Begin, Find, Flags, KeyFlags, KeySpec, Spec};
 use brisk_engine::{Command, commands, keyspec};
 use serde_json::{Map, Value, json};
 
-/// Differences that are meant: command and field. The reference has whole sentences for a
-/// complexity where rows have a formula and words of our own.
+/// Intended differences: command and field. The reference has whole sentences for a complexity
+/// where rows have a formula and our own text.
 const INTENDED: &[(&str, &str)] = &[("migrate", "complexity")];
 
 fn reference() -> Map<String, Value> {
@@ -88,7 +89,7 @@ fn arg_facts(arg: &Arg) -> Value {
     for (name, text) in
         [("token", arg.token), ("since", arg.since), ("deprecated_since", arg.deprecated_since)]
     {
-        // An empty word can be a token: MIGRATE has one.
+        // An empty text can be a token: MIGRATE has one.
         if !text.is_empty() || (name == "token" && matches!(arg.kind, ArgKind::Token)) {
             facts.insert(name.into(), json!(text));
         }
@@ -185,7 +186,7 @@ fn every_row_states_the_facts_of_the_reference() {
 }
 
 #[test]
-fn the_string_group_is_whole() {
+fn the_string_group_is_complete() {
     let is_string = |facts: &Value| facts["group"] == "string";
     let mut wanted: Vec<String> =
         reference().into_iter().filter(|(_, facts)| is_string(facts)).map(|(n, _)| n).collect();
@@ -209,7 +210,7 @@ fn keys_are_found_with_the_flags_they_have_in_that_request() {
         };
         let Some(command) = commands::all().find(named) else { continue };
         if command.spec.keys.iter().any(|keys| matches!(keys.begin, Begin::Unknown)) {
-            continue; // SORT: its keys are found by its own logic.
+            continue; // SORT: its own logic finds its keys.
         }
         let found = keyspec::find_keys(&command.spec, words.len(), &|index| words[index]).unwrap();
         let found: Vec<Value> = found

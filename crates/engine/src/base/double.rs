@@ -1,7 +1,8 @@
-//! Reading doubles as C's `strtod` does, which decides what Redis takes for a number.
+//! Parsing doubles as C's `strtod` does, which determines what Redis accepts as a number.
 
-/// Reads an argument that is a double: the whole text, in decimal or hexadecimal, or an infinity.
-/// `None` for anything else, blanks and NaN included, and for what is too large or too small.
+/// Parses an argument that is a double: the whole text, in decimal or hexadecimal, or an infinity.
+/// `None` for anything else, including blanks and NaN, and for values that are too large or too
+/// small.
 #[must_use]
 #[inline]
 pub fn parse_f64(text: &[u8]) -> Option<f64> {
@@ -11,7 +12,7 @@ pub fn parse_f64(text: &[u8]) -> Option<f64> {
     }
 }
 
-/// Most scores are small integers, which doubles hold exactly.
+/// Most scores are small integers, which doubles represent exactly.
 #[inline]
 fn small_natural(text: &[u8]) -> Option<f64> {
     if text.is_empty() || text.len() > 15 {
@@ -34,39 +35,40 @@ fn parse_other(text: &[u8]) -> Option<f64> {
     exact_end.then_some(value)
 }
 
-/// Reads the bound of a range as Redis does: text ends at a NUL, blanks may stand before it,
-/// nothing at all is 0, and what is too large is infinite. `None` for anything else and for NaN.
+/// Parses the bound of a range as Redis does. The text ends at a NUL, and may start with blanks. An
+/// empty text is 0, and a value that is too large is infinite. `None` for anything else and for
+/// NaN.
 #[must_use]
 pub fn parse_bound(text: &[u8]) -> Option<f64> {
     let end = memchr::memchr(0, text).unwrap_or(text.len());
     if end == 0 {
         return Some(0.0);
     }
-    read(behind_blanks(&text[..end])).map(|(value, _)| value)
+    read(after_blanks(&text[..end])).map(|(value, _)| value)
 }
 
-/// Reads what SORT sorts by: as [`parse_bound`], but what is too large is no number, nor a decimal
-/// so small that it loses digits.
+/// Parses a weight for SORT: as [`parse_bound`], but a value that is too large is not a number, nor
+/// is a decimal so small that it loses digits.
 #[must_use]
 pub fn parse_weight(text: &[u8]) -> Option<f64> {
     let end = memchr::memchr(0, text).unwrap_or(text.len());
     if end == 0 {
         return Some(0.0);
     }
-    let text = behind_blanks(&text[..end]);
+    let text = after_blanks(&text[..end]);
     let is_exact =
         |value: &f64| !value.is_subnormal() || text.contains(&b'x') || text.contains(&b'X');
     parse_f64(text).filter(is_exact)
 }
 
-/// What follows the blanks that C skips.
-fn behind_blanks(text: &[u8]) -> &[u8] {
+/// The text after the blanks that C skips.
+fn after_blanks(text: &[u8]) -> &[u8] {
     let blank = |byte: &u8| matches!(byte, b' ' | b'\t'..=b'\r');
     let start = text.iter().position(|byte| !blank(byte)).unwrap_or(text.len());
     &text[start..]
 }
 
-/// The number that makes up the whole text, and whether it is within the range of doubles.
+/// The number that makes up the whole text, and whether it is in the range of doubles.
 fn read(text: &[u8]) -> Option<(f64, bool)> {
     let (negative, digits) = match text {
         [b'-', rest @ ..] => (true, rest),
@@ -109,7 +111,7 @@ fn read_hexadecimal(text: &[u8]) -> Option<(f64, bool)> {
             significand = significand << 4 | digit;
             exponent -= if behind_point { 4 } else { 0 };
         } else {
-            // What is cut off decides only whether the rounding is up.
+            // The remaining digits matter only for the rounding direction.
             significand |= u64::from(digit != 0);
             exponent += if behind_point { 0 } else { 4 };
         }
@@ -129,7 +131,7 @@ fn read_hexadecimal(text: &[u8]) -> Option<(f64, bool)> {
         exponent = exponent.saturating_add(power);
     }
     let exponent = exponent.clamp(-5_000, 5_000) as i32;
-    // In two steps, since the powers themselves must not overflow.
+    // In two steps, because the powers themselves must not overflow.
     let half = exponent / 2;
     let value = significand as f64 * 2f64.powi(half) * 2f64.powi(exponent - half);
     Some((value, value.is_finite() && (value != 0.0 || significand == 0)))

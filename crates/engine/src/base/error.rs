@@ -1,4 +1,4 @@
-//! The errors a command answers with. `Display` is the exact text on the wire, each text once.
+//! The errors of commands. `Display` is the exact text that clients get; each text occurs once.
 
 use std::borrow::Cow;
 
@@ -43,35 +43,37 @@ pub enum CommandError {
     InvalidExpire(Cow<'static, str>),
     #[error("ERR wrong number of arguments for '{0}' command")]
     Arity(Cow<'static, str>),
-    /// A value that RESTORE was given breaks a rule: what clients are not told, and the log is.
+    /// The value in a RESTORE payload violates a rule of its type. The detail goes to the log, not
+    /// to the client.
     #[error("ERR Bad data format")]
     BadPayload(Box<str>),
     #[error("OOM command not allowed when used memory > 'maxmemory'.")]
     OutOfMemory,
-    /// Another server is to be asked.
+    /// The client has to ask another server.
     #[error("REDIRECT {host}:{port}")]
     Redirect { host: String, port: u16 },
-    /// A text that occurs in one place only; it includes its code word (`ERR …`).
+    /// A text that is used in one place only. It includes its error code (`ERR …`).
     #[error("{0}")]
     Text(Cow<'static, str>),
-    /// As [`CommandError::Text`], quoting a client's word that is no UTF-8.
+    /// As [`CommandError::Text`], with a quoted argument that is not UTF-8.
     #[error("{}", String::from_utf8_lossy(.0))]
     Bytes(Box<[u8]>),
-    /// As [`CommandError::Bytes`], of a command that this one ran: it was counted then.
+    /// As [`CommandError::Bytes`], from a command that this command ran. It was counted then.
     #[error("{}", String::from_utf8_lossy(.0))]
     Reported(Box<[u8]>),
-    /// A defect of this program: the command of this name used a key that it does not declare, so
-    /// that neither its slot was locked nor access control was consulted. The access was refused.
-    /// The code that detects it leaves the name empty; the runner of the command fills it in.
+    /// A defect of this program: the named command used a key that it does not declare. The key's
+    /// slot was not locked, and its access was not checked by access control, so the access was
+    /// rejected. The code that detects it leaves the name empty, and the runner of the command
+    /// fills it in.
     #[error(
         "ERR internal error: '{0}' used a key that it does not declare; the access was refused"
     )]
     UndeclaredKey(Cow<'static, str>),
-    /// Not for the wire: a slot was held by another thread, nothing was changed, run it again.
+    /// Never sent: another thread holds a slot. Nothing was changed; run the command again.
     #[error("ERR internal: slot busy")]
     SlotBusy,
-    /// Not for the wire: something is being computed from values of a slot that the command would
-    /// write to, or writes are paused; nothing was changed, run it again when that is over.
+    /// Never sent: a long command uses values of a slot to which the command would write, or writes
+    /// are paused. Nothing was changed; run the command again later.
     #[error("ERR internal: slot frozen")]
     SlotFrozen,
 }
@@ -83,18 +85,18 @@ impl CommandError {
         CommandError::UndeclaredKey(Cow::Borrowed(""))
     }
 
-    /// An error with a text of its own, code word included.
+    /// An error with its own text, including the error code.
     pub fn text(text: impl Into<Cow<'static, str>>) -> CommandError {
         CommandError::Text(text.into())
     }
 
-    /// An error that quotes a client's word at its end: only what stands before a NUL byte, and
-    /// no line ends, since the error is one line.
+    /// An error that ends with a quoted argument. The argument is cut at a NUL byte and its line
+    /// ends are replaced, because an error is one line.
     pub fn text_with(before: &str, word: &[u8]) -> CommandError {
         CommandError::text_around(before, word, "")
     }
 
-    /// As [`CommandError::text_with`], for a word in the middle.
+    /// As [`CommandError::text_with`], for an argument in the middle.
     pub fn text_around(before: &str, word: &[u8], after: &str) -> CommandError {
         let word = word.split(|byte| *byte == 0).next().unwrap_or_default();
         let mut text = [before.as_bytes(), word, after.as_bytes()].concat();
@@ -103,7 +105,7 @@ impl CommandError {
         CommandError::bytes(text)
     }
 
-    /// An error with a text of its own that quotes words of a client as they came.
+    /// An error with its own text that quotes arguments unchanged.
     pub fn bytes(text: Vec<u8>) -> CommandError {
         match String::from_utf8(text) {
             Ok(text) => CommandError::text(text),
@@ -111,7 +113,7 @@ impl CommandError {
         }
     }
 
-    /// The text for the wire: what `Display` shows, but every byte of a client's word as it came.
+    /// The text for the client: like `Display`, with every byte of a quoted argument unchanged.
     pub fn wire(&self) -> Cow<'_, [u8]> {
         match self {
             CommandError::Bytes(text) | CommandError::Reported(text) => Cow::Borrowed(text),
@@ -132,7 +134,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_word_is_quoted_as_it_came_up_to_a_nul_and_on_one_line() {
+    fn an_argument_is_quoted_up_to_a_nul_and_on_one_line() {
         let wire = |word: &[u8]| CommandError::text_around("ERR '", word, "'").wire().into_owned();
         assert_eq!(wire(b"\xff\xfe"), b"ERR '\xff\xfe'");
         assert_eq!(wire(b"a\x00b"), b"ERR 'a'");

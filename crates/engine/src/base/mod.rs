@@ -1,6 +1,5 @@
-//! What the rest is made of and what knows nothing of it: numbers as text, patterns, randomness,
-//! the errors of commands, places and moments, and by what it is judged
-//! whether something takes long.
+//! The lowest layer, which depends on no other: numbers as text, patterns, randomness, command
+//! errors, slots and times, and the measure by which a command counts as long.
 
 pub mod double;
 pub mod error;

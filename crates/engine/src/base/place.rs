@@ -1,5 +1,4 @@
-//! Where a key lies and when something happens: databases, slots, keys with their hash, moments,
-//! tickets.
+//! Identifiers of places and times: databases, slots, keys with their hash, times, tickets.
 
 use brisk_structures::crc16::key_slot;
 use brisk_structures::hash::HashKey;
@@ -63,7 +62,7 @@ impl From<DbIndex> for DbNumber {
     }
 }
 
-/// Which slot of a database; below [`SLOTS`].
+/// The number of a slot in a database; below [`SLOTS`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SlotId(u16);
 
@@ -71,7 +70,7 @@ impl SlotId {
     /// A slot that is known to exist.
     ///
     /// # Panics
-    /// If it does not exist. Numbers from peers, files and clients go to [`SlotId::checked`].
+    /// If it does not exist. Use [`SlotId::checked`] for numbers from peers, files and clients.
     pub const fn new(slot: u16) -> SlotId {
         assert!((slot as usize) < SLOTS);
         SlotId(slot)
@@ -89,10 +88,10 @@ impl SlotId {
 }
 
 /// A slot of one of the databases.
-pub type Place = (DbIndex, SlotId);
+pub type DbSlot = (DbIndex, SlotId);
 
-/// The order of write transactions: the place in the stream of changes behind one, in bytes; 0 is
-/// "before any".
+/// The position of a write transaction in the order of all: the offset in the stream of changes
+/// after it, in bytes. 0 is before all transactions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct Ticket(pub u64);
 
@@ -111,10 +110,10 @@ impl<'a> Key<'a> {
     }
 }
 
-/// A key whose hash and slot are already known: the batch computed them while prefetching.
+/// A key with its hash and slot, which the batch has computed for prefetching.
 #[derive(Debug, Clone, Copy)]
 pub struct PreparedKey {
-    /// Which argument it is.
+    /// The index of the argument.
     pub index: u32,
     pub slot: SlotId,
     pub hash: u64,
@@ -125,7 +124,8 @@ pub fn prepare(index: usize, key: &Key<'_>) -> PreparedKey {
     PreparedKey { index: index as u32, slot: key.slot, hash: key.hash }
 }
 
-/// Turns bytes into [`Key`]s; seeded at start, so that keys cannot be chosen to collide.
+/// Computes [`Key`]s from bytes. The seed is random, so that clients cannot choose keys that
+/// collide.
 #[derive(Debug, Clone)]
 pub struct KeyHasher(HashKey);
 
@@ -133,7 +133,7 @@ impl KeyHasher {
     pub fn seeded(k0: u64, k1: u64) -> KeyHasher {
         KeyHasher(HashKey { k0, k1 })
     }
-    /// The secret, to hash what is inside values.
+    /// The secret, to hash elements of values.
     pub fn secret(&self) -> HashKey {
         self.0
     }

@@ -1,4 +1,4 @@
-//! The source of randomness, passed in so that the engine stays deterministic.
+//! The random number generator. It is passed in, so that the engine stays deterministic.
 
 /// SplitMix64: small, fast and good enough for sampling; not for secrets.
 #[derive(Debug, Clone)]

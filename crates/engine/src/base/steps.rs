@@ -1,7 +1,8 @@
-//! Steps, by which it is judged before whether something takes long.
+//! Steps: the measure of a command's work, by which it is classified as long before it runs.
 
-/// From so many steps on a command is long. A step is what takes about 0.1 µs: an element looked up
-/// or added, a thousand bytes read. So what is not long takes about a millisecond.
+/// A command with at least this number of steps is long. A step takes about 0.1 µs: looking up or
+/// adding an element, or reading a thousand bytes. So a command that is not long takes at most
+/// about a millisecond.
 pub(crate) const LONG_STEPS_MIN: usize = 10_000;
 
 /// Bytes that count as one step.

@@ -1,45 +1,45 @@
-//! What a handler gets to work with.
+//! The context of a command handler.
 
 use crate::base::error::{CommandError, Result};
-use crate::call::recorded::Recorded;
+use crate::call::recorded::RecordedCommand;
 use crate::command::args::Args;
 use crate::command::{CommandOf, Spec};
-use crate::keyspace::{Client, Key, Keys, UnixMs, Unserved, WaitRequest};
+use crate::keyspace::{ClientRef, EmptyReply, Key, Keys, UnixMs, WaitRequest};
 use crate::reply::{Outcome, Reply};
-use crate::types::Kind;
+use crate::types::ValueKind;
 use std::borrow::Cow;
 
-/// The function of a data command: synchronous, and blind to sockets, threads and clocks.
+/// The function of a data command. It is synchronous, and uses no sockets, threads or clocks.
 pub type Handler = fn(&mut Ctx<'_, '_>, &mut Args<'_>) -> Result<Outcome>;
 
 /// A command of this crate.
 pub type Command = CommandOf<Handler>;
 
-/// The world of one command while it runs.
+/// The environment of one command while it runs.
 pub struct Ctx<'a, 'k> {
     pub keys: &'a mut Keys<'k>,
     pub reply: Reply<'a>,
-    /// The command's own facts.
+    /// The command's specification.
     pub spec: &'static Spec,
-    /// The container's facts if this is a subcommand.
+    /// The specification of the container if this is a subcommand.
     pub parent: Option<&'static Spec>,
     pub(crate) run: Handler,
     pub(crate) blocking: Blocking,
 }
 
-/// What becomes of a blocking command that cannot be answered yet.
+/// The behaviour of a blocking command that has to wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Blocking {
-    /// It is answered as if it had waited in vain: in transactions and scripts.
+    /// The command returns as after a timeout: in transactions and scripts.
     Never,
-    /// Its client waits.
-    Client(Client),
-    /// Its client goes on waiting: the command is run again to see whether it can be served.
+    /// The client waits.
+    Client(ClientRef),
+    /// The client continues to wait: the command is run again to see if it can be served now.
     Again,
 }
 
 impl Ctx<'_, '_> {
-    /// Deletes a key, if it is there, whose new deadline is past already.
+    /// Deletes a key whose new expiry time has already passed, if the key exists.
     pub fn expire_key(&mut self, key: &Key<'_>) {
         if self.keys.delete(key) {
             let lazy = self.keys.env().settings.lazy_expire;
@@ -48,30 +48,30 @@ impl Ctx<'_, '_> {
         }
     }
 
-    /// Lets the client wait for a value of type `kind` under one of `keys`, all of which the
-    /// command has looked at in vain. The command, as `words`, is run again when there is one.
-    /// `timeout_ms` 0 is for ever.
+    /// Makes the client wait for a value of type `kind` under one of `keys`. The command has found
+    /// none of them usable. The command, with the arguments `words`, is run again when a key
+    /// becomes usable. `timeout_ms` 0 means no timeout.
     pub fn wait<W: AsRef<[u8]>>(
         &mut self,
         words: &[W],
-        kind: Kind,
+        kind: ValueKind,
         keys: &[Key<'_>],
         timeout_ms: u64,
-        unserved: Unserved,
+        unserved: EmptyReply,
     ) -> Outcome {
         self.wait_in_group(words, kind, keys, None, timeout_ms, unserved)
     }
 
-    /// As [`Ctx::wait`] for a member of a group: what one of them is given the others are not, and
-    /// they hear of the end of their key.
+    /// As [`Ctx::wait`] for a client in a consumer group. Each entry goes to one client of the
+    /// group, and all of them are notified when the key is deleted.
     pub fn wait_in_group<W: AsRef<[u8]>>(
         &mut self,
         words: &[W],
-        kind: Kind,
+        kind: ValueKind,
         keys: &[Key<'_>],
         group: Option<&[u8]>,
         timeout_ms: u64,
-        unserved: Unserved,
+        unserved: EmptyReply,
     ) -> Outcome {
         let client = match self.blocking {
             Blocking::Never => return unserved.reply(&mut self.reply),
@@ -83,20 +83,20 @@ impl Ctx<'_, '_> {
             return unserved.reply(&mut self.reply);
         }
         let deadline_ms = (timeout_ms > 0).then(|| self.now().0.saturating_add(timeout_ms));
-        let command = Recorded::new(self, words);
+        let command = RecordedCommand::new(self, words);
         let request = WaitRequest { client, command, kind, keys, group, deadline_ms };
         let waiter = self.keys.wait(request);
         *self.keys.env().waiter.borrow_mut() = Some(waiter);
         Outcome::Waiting
     }
 
-    /// The moment the batch began.
+    /// The time at which the batch began.
     #[inline]
     pub fn now(&self) -> UnixMs {
         self.keys.now()
     }
 
-    /// Whether what expires at this moment has expired already.
+    /// Reports whether a key with this expiry time has expired.
     #[inline]
     pub fn has_passed(&self, deadline: UnixMs) -> bool {
         deadline <= self.keys.env().horizon()
@@ -107,12 +107,12 @@ impl Ctx<'_, '_> {
         full_name(self.parent, self.spec)
     }
 
-    /// The error for a time to live that is not positive or overflows.
+    /// The error for a TTL that is not positive or overflows.
     pub fn invalid_expire(&self) -> CommandError {
         CommandError::InvalidExpire(self.command_name())
     }
 
-    /// The error for a wrong number of arguments that arity alone does not catch.
+    /// The error for a wrong number of arguments that the arity does not detect.
     pub fn wrong_arity(&self) -> CommandError {
         CommandError::Arity(self.command_name())
     }

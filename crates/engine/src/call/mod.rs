@@ -1,5 +1,5 @@
-//! One call of a command: what its handler works with, what is kept of it to run it again, and what
-//! it leaves to be computed elsewhere.
+//! One call of a command: the context of its handler, the record for running it again, and the work
+//! that it leaves to another thread.
 
 pub mod ctx;
 pub mod long;

@@ -1,4 +1,4 @@
-//! A call as it is kept: which command, and its request, to be run again or shown.
+//! A recorded call: the command and its request, to run it again or to show it.
 
 use crate::base::place::{DbIndex, prepare};
 use crate::call::ctx::{Blocking, Ctx, Handler};
@@ -15,12 +15,12 @@ pub struct Invocation {
     pub parent: Option<&'static Spec>,
     pub run: Handler,
     pub db: DbIndex,
-    /// Who waits if the command cannot be answered yet.
+    /// The behaviour if the command has to wait.
     pub blocking: Blocking,
 }
 
 /// A command with its request, to be run again.
-pub(crate) struct Recorded {
+pub(crate) struct RecordedCommand {
     spec: &'static Spec,
     parent: Option<&'static Spec>,
     run: Handler,
@@ -28,25 +28,25 @@ pub(crate) struct Recorded {
     request: Vec<u8>,
 }
 
-impl Recorded {
-    /// The command that runs in `ctx`, as the request `words`.
-    pub(crate) fn new<W: AsRef<[u8]>>(ctx: &Ctx<'_, '_>, words: &[W]) -> Recorded {
+impl RecordedCommand {
+    /// Records the command that runs in `ctx`, with the request `words`.
+    pub(crate) fn new<W: AsRef<[u8]>>(ctx: &Ctx<'_, '_>, words: &[W]) -> RecordedCommand {
         let (spec, parent, run) = (ctx.spec, ctx.parent, ctx.run);
-        Recorded { spec, parent, run, db: ctx.keys.db(), request: request_of(words) }
+        RecordedCommand { spec, parent, run, db: ctx.keys.db(), request: request_of(words) }
     }
 
-    /// A command of another crate, whose request is kept to be shown only.
+    /// Records a command of another crate. Its request is kept only to be shown.
     pub(crate) fn unrepeatable<W: AsRef<[u8]>>(
         spec: &'static Spec,
         parent: Option<&'static Spec>,
         db: DbIndex,
         words: &[W],
-    ) -> Recorded {
+    ) -> RecordedCommand {
         let run: Handler = |ctx, _| Err(ctx.wrong_arity());
-        Recorded { spec, parent, run, db, request: request_of(words) }
+        RecordedCommand { spec, parent, run, db, request: request_of(words) }
     }
 
-    /// Bytes of memory that the copy of the request takes.
+    /// Bytes of memory of the copied request.
     pub(crate) fn request_bytes(&self) -> u64 {
         self.request.capacity() as u64
     }
@@ -63,17 +63,17 @@ impl Recorded {
         self.db
     }
 
-    /// Whether it may change the data.
+    /// Reports whether the command may change the data.
     pub(crate) fn writes(&self) -> bool {
         self.spec.flags.contains(Flags::WRITE)
     }
 
     pub(crate) fn invocation(&self, blocking: Blocking) -> Invocation {
-        let Recorded { spec, parent, run, db, .. } = *self;
+        let RecordedCommand { spec, parent, run, db, .. } = *self;
         Invocation { spec, parent, run, db, blocking }
     }
 
-    /// Shows the words of the request and the keys among them.
+    /// Calls `show` with the arguments of the request and the keys among them.
     pub(crate) fn with_args<R>(
         &self,
         keyspace: &Keyspace,

@@ -1,4 +1,4 @@
-//! The words of one request, and the keys among them.
+//! The arguments of one request, and the keys among them.
 
 use crate::base::error::{CommandError, Result};
 use crate::base::long_double::LongDouble;
@@ -9,8 +9,8 @@ use brisk_resp::{Span, Spans};
 
 pub use crate::base::place::PreparedKey;
 
-/// A cursor over a request's words. It starts behind the command's name (behind the subcommand's
-/// for subcommands). Words are slices of the connection's input: nothing is copied.
+/// A cursor over a request's arguments. It starts after the command's name (for subcommands after
+/// the subcommand's name). Arguments are slices of the connection's input; nothing is copied.
 #[derive(Clone)]
 pub struct Args<'a> {
     /// The connection's input from this request's first byte on.
@@ -24,7 +24,7 @@ pub struct Args<'a> {
 }
 
 impl<'a> Args<'a> {
-    /// The words `list`, which belong to `spans` and `input`. The cursor stands behind one word.
+    /// The arguments `list`, which belong to `spans` and `input`. The cursor starts after the name.
     #[inline]
     pub fn new(
         input: &'a [u8],
@@ -35,60 +35,60 @@ impl<'a> Args<'a> {
         Args { input, spans, list, prepared, next: 1, next_prepared: 0 }
     }
 
-    /// Puts the cursor behind the subcommand's word.
+    /// Moves the cursor past the subcommand's name.
     pub fn skip_subcommand(&mut self) {
         self.next = 2;
     }
 
-    /// Number of words, the command's name included.
+    /// Number of arguments, including the command's name.
     #[inline]
     pub fn argc(&self) -> usize {
         self.list.len()
     }
 
-    /// Word `index`; 0 is the command's name. Panics beyond the last.
+    /// Argument `index`; 0 is the command's name. Panics if there is no such argument.
     #[inline]
-    pub fn word(&self, index: usize) -> &'a [u8] {
+    pub fn argument(&self, index: usize) -> &'a [u8] {
         self.spans.bytes(self.input, self.list[index])
     }
 
-    /// All words, the name first.
-    pub fn words(&self) -> impl ExactSizeIterator<Item = &'a [u8]> + Clone + use<'a> {
+    /// All arguments, starting with the name.
+    pub fn arguments(&self) -> impl ExactSizeIterator<Item = &'a [u8]> + Clone + use<'a> {
         let (input, spans) = (self.input, self.spans);
         self.list.iter().map(move |span| spans.bytes(input, *span))
     }
 
-    /// The words not yet taken.
+    /// The arguments not yet taken.
     pub fn rest(&self) -> impl ExactSizeIterator<Item = &'a [u8]> + Clone + use<'a> {
         let (input, spans) = (self.input, self.spans);
         self.list[self.next..].iter().map(move |span| spans.bytes(input, *span))
     }
 
-    /// Number of words not yet taken.
+    /// Number of arguments not yet taken.
     #[inline]
     pub fn remaining(&self) -> usize {
         self.list.len() - self.next
     }
 
-    /// The index of the next word.
+    /// The index of the next argument.
     #[inline]
     pub fn position(&self) -> usize {
         self.next
     }
 
-    /// The next word without taking it.
+    /// The next argument, without taking it.
     #[inline]
     pub fn peek(&self) -> Option<&'a [u8]> {
-        (self.next < self.list.len()).then(|| self.word(self.next))
+        (self.next < self.list.len()).then(|| self.argument(self.next))
     }
 
-    /// Takes the next word; a syntax error if there is none.
+    /// Takes the next argument. Returns a syntax error if there is none.
     #[inline]
     pub fn bytes(&mut self) -> Result<&'a [u8]> {
         self.optional().ok_or(CommandError::Syntax)
     }
 
-    /// Takes the next word if there is one.
+    /// Takes the next argument if there is one.
     #[inline]
     pub fn optional(&mut self) -> Option<&'a [u8]> {
         let word = self.peek()?;
@@ -96,7 +96,7 @@ impl<'a> Args<'a> {
         Some(word)
     }
 
-    /// Takes the next word if it is `word`, in any case.
+    /// Takes the next argument if it equals `word`, ignoring case.
     #[inline]
     pub fn take(&mut self, word: &str) -> bool {
         let found = self.peek().is_some_and(|next| next.eq_ignore_ascii_case(word.as_bytes()));
@@ -104,21 +104,21 @@ impl<'a> Args<'a> {
         found
     }
 
-    /// Takes the next `N` arguments; a syntax error if there are fewer.
+    /// Takes the next `N` arguments. Returns a syntax error if there are fewer.
     pub fn array<const N: usize>(&mut self) -> Result<[&'a [u8]; N]> {
         let words = self.cursor().take().ok_or(CommandError::Syntax)?;
         self.next += N;
         Ok(words)
     }
 
-    /// Takes the next word as an integer.
+    /// Takes the next argument as an integer.
     #[inline]
     pub fn integer(&mut self) -> Result<i64> {
         parse_i64(self.bytes()?).ok_or(CommandError::NotAnInteger)
     }
 
-    /// Takes the next word as the timeout of a blocking command: seconds with a fraction. The
-    /// result is in milliseconds, 0 for ever.
+    /// Takes the next argument as the timeout of a blocking command: seconds with a fraction. The
+    /// result is in milliseconds; 0 means no timeout.
     pub fn timeout_ms(&mut self, now: UnixMs) -> Result<u64> {
         let not_a_number = "ERR timeout is not a float or out of range";
         let word = self.bytes()?;
@@ -136,19 +136,19 @@ impl<'a> Args<'a> {
         Ok(ms)
     }
 
-    /// The last word as a timeout, which stays where it is.
+    /// The last argument as a timeout. The cursor does not move.
     pub fn last_timeout_ms(&self, now: UnixMs) -> Result<u64> {
         let mut last = self.clone();
         last.next = self.list.len().saturating_sub(1).max(self.next);
         last.timeout_ms(now)
     }
 
-    /// Takes the next word as an integer of 32 bits.
+    /// Takes the next argument as a 32-bit integer.
     pub fn int(&mut self) -> Result<i32> {
         i32::try_from(self.integer()?).map_err(|_| CommandError::IntOutOfRange)
     }
 
-    /// Takes the next word as the index of one of `count` databases.
+    /// Takes the next argument as the index of one of `count` databases.
     pub fn db(&mut self, count: u32) -> Result<DbIndex> {
         DbIndex::checked(self.int()?, count).ok_or(CommandError::DbOutOfRange)
     }
@@ -164,18 +164,18 @@ impl<'a> Args<'a> {
         self.next = index.min(self.list.len());
     }
 
-    /// Takes the next word as a key.
+    /// Takes the next argument as a key.
     ///
     /// # Errors
-    /// A syntax error if there is none; [`CommandError::UndeclaredKey`] if the search for keys did not
-    /// find it.
+    /// A syntax error if there is none; [`CommandError::UndeclaredKey`] if the search for keys did
+    /// not find it.
     #[inline(always)]
     pub fn key(&mut self) -> Result<Key<'a>> {
         let index = self.next;
         if index >= self.list.len() {
             return Err(CommandError::Syntax);
         }
-        let bytes = self.word(index);
+        let bytes = self.argument(index);
         self.next += 1;
         if let Some(prepared) = self.prepared.get(self.next_prepared)
             && prepared.index as usize == index
@@ -192,7 +192,7 @@ impl<'a> Args<'a> {
         let at = self.prepared.iter().position(|key| key.index as usize == index);
         let at = at.ok_or_else(CommandError::undeclared_key)?;
         self.next_prepared = at + 1;
-        Ok(Key::prepared(self.word(index), &self.prepared[at]))
+        Ok(Key::prepared(self.argument(index), &self.prepared[at]))
     }
 
     /// Argument `index` as a key; the cursor does not move.
@@ -202,24 +202,24 @@ impl<'a> Args<'a> {
     pub fn key_at(&self, index: usize) -> Result<Key<'a>> {
         let prepared = self.prepared.iter().find(|key| key.index as usize == index);
         let prepared = prepared.ok_or_else(CommandError::undeclared_key)?;
-        Ok(Key::prepared(self.word(index), prepared))
+        Ok(Key::prepared(self.argument(index), prepared))
     }
 
     /// The keys of the command, as its key specifications found them.
     pub fn keys(&self) -> impl Iterator<Item = Key<'a>> + Clone + use<'a> {
         let this = self.clone();
-        self.prepared.iter().map(move |key| Key::prepared(this.word(key.index as usize), key))
+        self.prepared.iter().map(move |key| Key::prepared(this.argument(key.index as usize), key))
     }
 
-    /// Shows `visit` the keys of the command, as its key specifications found them.
+    /// Calls `visit` with the keys of the command, as its key specifications found them.
     #[inline]
     pub fn each_key(&self, mut visit: impl FnMut(Key<'a>)) {
         for prepared in self.prepared {
-            visit(Key::prepared(self.word(prepared.index as usize), prepared));
+            visit(Key::prepared(self.argument(prepared.index as usize), prepared));
         }
     }
 
-    /// Nothing may be left.
+    /// Returns an error if arguments are left.
     #[inline]
     pub fn end(&self) -> Result<()> {
         if self.next == self.list.len() { Ok(()) } else { Err(CommandError::Syntax) }

@@ -1,4 +1,4 @@
-//! A position among a request's arguments, for parsers that the handler and the search for keys share.
+//! A position in a request's arguments, for parsers that the handler and the search for keys share.
 //!
 //! If keys come after options, only the command's own parser knows which argument is a key. The parser
 //! is written over a cursor, so that the same code serves both: the search for keys

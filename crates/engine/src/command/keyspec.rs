@@ -8,7 +8,7 @@
 use crate::command::{Begin, Find, KeyFlags, KeySpec, Spec};
 use smallvec::SmallVec;
 
-/// The keys of a request: where each stands and what is done with it.
+/// The keys of a request, with their positions and flags.
 pub type FoundKeys = SmallVec<[FoundKey; 4]>;
 
 /// One key of a request.
@@ -18,12 +18,12 @@ pub struct FoundKey {
     pub flags: KeyFlags,
 }
 
-/// The key specifications do not fit the words: a count that is no number, not positive or too
-/// large.
+/// The key specifications do not fit the arguments: a count that is not a number, not positive or
+/// too large.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BadKeys;
 
-/// Finds all keys. `word(i)` gives word `i` of `argc`. O(argc).
+/// Finds all keys. `word(i)` returns argument `i` of `argc`. O(argc).
 pub fn find_keys<'w>(
     spec: &Spec,
     argc: usize,
@@ -31,9 +31,9 @@ pub fn find_keys<'w>(
 ) -> Result<FoundKeys, BadKeys> {
     let mut found = FoundKeys::new();
     for key_spec in spec.keys {
-        let mut flags = key_spec.flags_by_words.map_or(key_spec.flags, |flags| flags(argc, word));
+        let mut flags = key_spec.flags_by_args.map_or(key_spec.flags, |flags| flags(argc, word));
         if key_spec.finder.is_some() {
-            // The finder finds keys that the specification cannot describe.
+            // The finder finds the keys that the specification cannot describe.
             flags.remove(KeyFlags::INCOMPLETE);
         }
         find_by(key_spec, argc, word, &mut |index| {
@@ -76,7 +76,7 @@ fn find_by<'w>(
             let last = match last {
                 0.. => first + last as usize,
                 _ if limit <= 1 => argc - last.unsigned_abs() as usize,
-                // The first `limit`-th of what follows: used by commands such as XREAD.
+                // The first `limit`-th of the remaining arguments: used by commands such as XREAD.
                 _ => first + (argc - first) / limit as usize - last.unsigned_abs() as usize,
             };
             (first, last, step as usize)
@@ -88,7 +88,7 @@ fn find_by<'w>(
             }
             let count = crate::base::number::parse_i64(word(count_at)).ok_or(BadKeys)?;
             let first = first + offset as usize;
-            // Redis counts with 32 bits here; the command itself refuses such a count.
+            // Redis counts with 32 bits here. The command itself rejects an invalid count.
             let count = if count < 0 { 0 } else { count as i32 };
             let count = usize::try_from(count).ok().filter(|count| *count > 0).ok_or(BadKeys)?;
             let last = (count - 1).checked_mul(step as usize).and_then(|n| n.checked_add(first));
@@ -127,7 +127,7 @@ fn begin<'w>(spec: &KeySpec, argc: usize, word: &impl Fn(usize) -> &'w [u8]) -> 
 mod tests {
     use super::*;
 
-    /// As COMMAND GETKEYS of a real server says.
+    /// As COMMAND GETKEYS of a real server behaves.
     #[test]
     fn counts_of_keys_are_taken_modulo_32_bits_unless_negative() {
         let keys = |count: &'static [u8]| {

@@ -1,11 +1,11 @@
-//! What a command *is*: a constant row of facts ([`Spec`]) and one function.
+//! The description of a command: a constant specification ([`Spec`]) and one function.
 //!
-//! Everything that can be derived from a row is derived and written nowhere else: lookup, arity
-//! errors, COMMAND and its subcommands, ACL categories, the slots to lock, statistics, the grammar
-//! of the differential generator. Rows stand at the end of the family file that implements them.
+//! Everything that can be derived from a row is derived: lookup, arity errors, COMMAND and its
+//! subcommands, ACL categories, the slots to lock, statistics, the grammar of the differential
+//! generator. Rows are at the end of the file that implements the commands.
 //!
-//! The facts (names, arity, flags, key positions, argument trees) are those of Redis 7.2 and are
-//! checked row by row against a reference table in the tests; the summaries are our own.
+//! Names, arity, flags, key positions and argument trees are those of Redis 7.2. Tests compare them
+//! row by row with a reference table. The summaries are our own.
 
 pub mod args;
 pub mod cursor;
@@ -14,29 +14,29 @@ pub mod keyspec;
 use bitflags::bitflags;
 use std::ops::Range;
 
-/// One command: its facts, its function, and its subcommands if it is a container.
+/// One command: its specification, its function, and its subcommands if it is a container.
 ///
-/// `R` is the kind of function: data commands of this crate use [`crate::call::ctx::Handler`],
-/// commands that need a session or the server bring their own.
+/// `R` is the type of the function. Data commands of this crate use [`crate::call::ctx::Handler`].
+/// Commands that need a session or the server have their own type.
 #[derive(Debug)]
 pub struct CommandOf<R: 'static> {
     pub spec: Spec,
-    /// The function of a container is called only if its arity admits a request without a
-    /// subcommand.
+    /// The function of a container is called only if the container's arity allows a request without
+    /// a subcommand.
     pub run: R,
     pub subcommands: &'static [CommandOf<R>],
 }
 
-/// The facts of a command.
+/// The specification of a command.
 #[derive(Debug)]
 pub struct Spec {
-    /// Lower case. A subcommand's own word only: `list`, not `client|list`.
+    /// In lower case. For a subcommand only its own name: `list`, not `client|list`.
     pub name: &'static str,
     pub group: Group,
     pub summary: &'static str,
     pub since: &'static str,
     pub complexity: &'static str,
-    /// Number of words including the name; negative means "at least". For subcommands the
+    /// Number of arguments including the name; negative means "at least". For subcommands the
     /// container's name counts too, as in COMMAND INFO.
     pub arity: i16,
     pub flags: Flags,
@@ -44,24 +44,24 @@ pub struct Spec {
     pub categories: Categories,
     pub tips: &'static [&'static str],
     pub keys: &'static [KeySpec],
-    /// Which words name elements of the first key's value.
-    pub elements: Elements,
-    /// Which words are channels to publish to or to listen to.
+    /// The arguments that name elements of the first key's value.
+    pub elements: ElementArgs,
+    /// The arguments that are channels to publish or subscribe to.
     pub channels: Channels,
-    /// Which words nobody but the server may see, if a data command has such.
-    pub secrets: Option<Secrets>,
+    /// The arguments of a data command that must not be shown, such as passwords.
+    pub secrets: Option<SecretArgs>,
     pub args: &'static [Arg],
-    /// Pairs of version and what changed in it.
+    /// Pairs of a version and the change in it.
     pub history: &'static [(&'static str, &'static str)],
     pub deprecated: Option<Deprecated>,
-    /// A system command, never meant for users (doc flag `syscmd`).
+    /// A system command, not meant for users (doc flag `syscmd`).
     pub syscmd: bool,
     pub scope: Scope,
     pub in_multi: InMulti,
 }
 
 impl Spec {
-    /// The row that others start from with `..Spec::EMPTY`.
+    /// The row on which others are based with `..Spec::EMPTY`.
     pub const EMPTY: Spec = Spec {
         name: "",
         group: Group::Generic,
@@ -73,7 +73,7 @@ impl Spec {
         categories: Categories::empty(),
         tips: &[],
         keys: &[],
-        elements: Elements::NONE,
+        elements: ElementArgs::NONE,
         channels: Channels::None,
         secrets: None,
         args: &[],
@@ -101,7 +101,7 @@ impl Spec {
         }
     }
 
-    /// Whether `argc` words (the name counts) satisfy the arity.
+    /// Reports whether `argc` arguments, including the name, satisfy the arity.
     #[inline]
     pub const fn arity_admits(&self, argc: usize) -> bool {
         if self.arity >= 0 {
@@ -111,16 +111,16 @@ impl Spec {
         }
     }
 
-    /// All ACL categories: the listed ones and those that group and flags imply.
+    /// All ACL categories: the listed ones, and those implied by group and flags.
     pub const fn all_categories(&self) -> Categories {
         let flags = self.flags;
-        // A container has no flags of its own, and its type's category is its subcommands' only.
+        // A container has no flags, and the category of its group applies only to its subcommands.
         let of_group = if flags.is_empty() { Categories::empty() } else { self.group.categories() };
         let mut all = self.categories.union(of_group);
         if flags.contains(Flags::WRITE) {
             all = all.union(Categories::WRITE);
         }
-        // EVAL_RO and FCALL_RO read nothing by themselves.
+        // EVAL_RO and FCALL_RO read nothing themselves.
         if flags.contains(Flags::READONLY) && !matches!(self.group, Group::Scripting) {
             all = all.union(Categories::READ);
         }
@@ -137,56 +137,56 @@ impl Spec {
     }
 }
 
-/// Which words of a command name channels, for who may use which.
+/// The arguments of a command that name channels, for access control.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Channels {
     None,
-    /// Word 1.
+    /// Argument 1.
     First,
-    /// All words from word 1 on.
+    /// All arguments from 1 on.
     Names,
-    /// The same; they are patterns of channels.
+    /// Like `Names`; they are patterns of channels.
     Patterns,
 }
 
-/// Which part of the keyspace a command works on, hence what is locked while it runs.
+/// The part of the keyspace that a command uses, which determines what is locked while it runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scope {
-    /// The slots of its keys, as the key specifications give them; none without keys.
+    /// The slots of its keys, as given by the key specifications; none if there are no keys.
     Keys,
-    /// These, and others that only the running command finds and asks for
+    /// The slots of its keys, and others that only the running command can determine and then locks
     /// ([`crate::keyspace::Keys::lock_also`]): MOVE, SORT with patterns.
     MoreKeys,
-    /// Slots one after the other, each locked by the handler while it looks at it: KEYS, SCAN. It
-    /// runs with no slot held.
+    /// One slot after the other: the handler locks each slot while it reads the slot. The command
+    /// runs with no slot held: KEYS, SCAN.
     EachSlot,
-    /// Everything at once: all workers stand still between two commands: FLUSHALL, SWAPDB.
+    /// The whole keyspace: all workers are quiesced between two commands: FLUSHALL, SWAPDB.
     Quiescent,
 }
 
-/// What becomes of a command between MULTI and EXEC.
+/// The treatment of a command between MULTI and EXEC.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum InMulti {
-    /// It is queued, and run by EXEC.
+    /// Queued, and run by EXEC.
     Queued,
-    /// As [`InMulti::Queued`]; its first argument is the database of what is queued behind it.
+    /// As [`InMulti::Queued`]. Its first argument is the database of the commands queued after it.
     Selects,
-    /// It is run at once, to complain: MULTI and WATCH.
+    /// Run at once, to return an error: MULTI and WATCH.
     Refuses,
-    /// It is run at once and ends the transaction: DISCARD, RESET, QUIT.
+    /// Run at once; it ends the transaction: DISCARD, RESET, QUIT.
     Ends,
-    /// It runs what was queued: EXEC. What is true of a queued command is true of it.
+    /// Runs the queued commands: EXEC. Checks of queued commands apply to it too.
     Executes,
 }
 
 impl InMulti {
-    /// Whether the command is queued.
+    /// Reports whether the command is queued.
     pub const fn is_queued(self) -> bool {
         matches!(self, InMulti::Queued | InMulti::Selects)
     }
 }
 
-/// The group that COMMAND DOCS names; it also implies an ACL category for most groups.
+/// The group in COMMAND DOCS. Most groups also imply an ACL category.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Group {
     Generic,
@@ -208,7 +208,7 @@ pub enum Group {
 }
 
 impl Group {
-    /// The name in COMMAND DOCS.
+    /// The group's name in COMMAND DOCS.
     pub const fn name(self) -> &'static str {
         match self {
             Group::Generic => "generic",
@@ -230,7 +230,7 @@ impl Group {
         }
     }
 
-    /// The categories every command with keys of this group has. Groups whose commands differ
+    /// The categories of every command with keys of this group. Groups with different commands
     /// (generic, connection, server, scripting …) imply none; their rows list them.
     const fn categories(self) -> Categories {
         match self {
@@ -249,7 +249,7 @@ impl Group {
 }
 
 bitflags! {
-    /// What the server must know about a command before it runs it.
+    /// Properties that the server must know before it runs a command.
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
     pub struct Flags: u32 {
         const WRITE = 1;
@@ -272,19 +272,19 @@ bitflags! {
         const ALLOW_BUSY = 1 << 17;
         const NO_MANDATORY_KEYS = 1 << 18;
         const PROTECTED = 1 << 19;
-        /// Allowed to sessions of RESP2 that are subscribed.
+        /// Allowed for RESP2 sessions with subscriptions.
         const WHILE_SUBSCRIBED = 1 << 24;
-        /// Of no use to sessions that are not subscribed.
+        /// No effect for sessions without subscriptions.
         const UNSUBSCRIBES = 1 << 28;
-        /// It does not use up what CLIENT CACHING said of the next command.
+        /// Does not reset the state that CLIENT CACHING sets for the next command.
         const KEEPS_CACHING = 1 << 27;
-        /// Not a write, but others may have to repeat it.
+        /// Not a write, but it may have to be repeated on replicas.
         const MAY_REPLICATE = 1 << 25;
-        /// What it does depends on the script that it runs.
+        /// Its effects depend on the script that it runs.
         const RUNS_SCRIPT = 1 << 26;
-        /// Who asks wants to know whether the server is well: refused as writes are.
+        /// Clients use it to check the server's health, so it is rejected when writes are.
         const HEALTH_CHECK = 1 << 29;
-        /// Scripts may run it if the dialect is Valkey's, although Redis 7.0 refuses it to them.
+        /// Scripts may run it in the Valkey dialect. Redis 7.0 does not allow it in scripts.
         const SCRIPTS_OF_VALKEY = 1 << 30;
     }
 }
@@ -376,31 +376,32 @@ pub struct Deprecated {
     pub replaced_by: &'static str,
 }
 
-/// Where a request names elements (fields, members) of the value of its first key: what is looked
-/// up ahead when many are asked for. A hint; a word that is something else costs a vain look.
+/// The arguments that name elements (fields, members) of the first key's value. Their lookups are
+/// prefetched if there are many. This is a hint: an argument that is not an element costs a useless
+/// prefetch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Elements {
-    /// The word of the first element; 0 if there are none.
+pub struct ElementArgs {
+    /// The index of the first element; 0 if there are none.
     pub first: u16,
-    /// From one to the next; 0 if there is only one.
+    /// The distance between elements; 0 if there is only one.
     pub step: u16,
-    /// The word before each is the score that it is to have.
+    /// The argument before each element is its new score.
     pub scored: bool,
 }
 
-impl Elements {
-    pub const NONE: Elements = Elements { first: 0, step: 0, scored: false };
-    /// Only the word after the key.
-    pub const ONE: Elements = Elements { first: 2, step: 0, scored: false };
-    /// All words after the key.
-    pub const ALL: Elements = Elements { first: 2, step: 1, scored: false };
+impl ElementArgs {
+    pub const NONE: ElementArgs = ElementArgs { first: 0, step: 0, scored: false };
+    /// Only the argument after the key.
+    pub const ONE: ElementArgs = ElementArgs { first: 2, step: 0, scored: false };
+    /// All arguments after the key.
+    pub const ALL: ElementArgs = ElementArgs { first: 2, step: 1, scored: false };
 
     #[inline]
     pub const fn is_none(self) -> bool {
         self.first == 0
     }
 
-    /// The words of the elements, in a request of `argc` words.
+    /// The indices of the elements in a request with `argc` arguments.
     #[inline]
     pub fn words(self, argc: usize) -> impl Iterator<Item = usize> {
         let (first, step) = (usize::from(self.first), usize::from(self.step));
@@ -409,32 +410,32 @@ impl Elements {
     }
 }
 
-/// Where keys stand among the arguments, and what the command does with them.
+/// The positions of keys among the arguments, and the command's use of them.
 #[derive(Debug)]
 pub struct KeySpec {
     pub flags: KeyFlags,
     pub begin: Begin,
     pub find: Find,
-    /// What becomes of the key in a request, where the flags say that it varies.
-    pub flags_by_words: Option<FlagsByWords>,
+    /// The actual flags of the key in a request, if the flags are variable.
+    pub flags_by_args: Option<FlagsByArgs>,
     /// Finds the keys, if only the command's own parser knows where they are.
     pub finder: Option<Finder>,
     pub notes: &'static str,
 }
 
-/// The words of a request, by index; 0 is the command's name.
-pub type Words<'a, 'w> = &'a dyn Fn(usize) -> &'w [u8];
+/// The arguments of a request, by index; 0 is the command's name.
+pub type ArgLookup<'a, 'w> = &'a dyn Fn(usize) -> &'w [u8];
 
-/// The flags of a key in a request of so many words.
-pub type FlagsByWords = fn(argc: usize, word: Words<'_, '_>) -> KeyFlags;
+/// The flags of a key in a request with `argc` arguments.
+pub type FlagsByArgs = fn(argc: usize, word: ArgLookup<'_, '_>) -> KeyFlags;
 
 /// The keys among the `argc` arguments of a request, as the parser of the command's handler finds
 /// them. `None` if the parser rejects the arguments: then the handler uses none of these keys, and
 /// the specification says which arguments look like keys.
-pub type Finder = fn(argc: usize, word: Words<'_, '_>) -> Option<Range<usize>>;
+pub type Finder = fn(argc: usize, word: ArgLookup<'_, '_>) -> Option<Range<usize>>;
 
-/// The indices of words that are passwords and the like.
-pub type Secrets = fn(argc: usize, word: Words<'_, '_>) -> Vec<usize>;
+/// The indices of arguments that must not be shown, such as passwords.
+pub type SecretArgs = fn(argc: usize, word: ArgLookup<'_, '_>) -> Vec<usize>;
 
 impl KeySpec {
     /// One key at argument `index` (the command name is 0).
@@ -442,14 +443,14 @@ impl KeySpec {
         KeySpec::range(index, 0, 1)
     }
 
-    /// Keys from `index`; `last` counts from `index`, or from the end when negative (-1 is the
-    /// last argument); every `step`-th argument is a key.
+    /// Keys from `index` on. `last` counts from `index`, or from the end if it is negative (-1 is
+    /// the last argument). Every `step`-th argument is a key.
     pub const fn range(index: u16, last: i16, step: u16) -> KeySpec {
         KeySpec {
             flags: KeyFlags::empty(),
             begin: Begin::Index(index),
             find: Find::Range { last, step, limit: 0 },
-            flags_by_words: None,
+            flags_by_args: None,
             finder: None,
             notes: "",
         }
@@ -461,19 +462,19 @@ impl KeySpec {
             flags: KeyFlags::empty(),
             begin: Begin::Index(index),
             find: Find::KeyNum { count_at: 0, first: 1, step: 1 },
-            flags_by_words: None,
+            flags_by_args: None,
             finder: None,
             notes: "",
         }
     }
 
-    /// Keys at a place that only the command's own logic knows.
+    /// Keys at positions that only the command's own logic knows.
     pub const fn unknown() -> KeySpec {
         KeySpec {
             flags: KeyFlags::empty(),
             begin: Begin::Unknown,
             find: Find::Unknown,
-            flags_by_words: None,
+            flags_by_args: None,
             finder: None,
             notes: "",
         }
@@ -495,14 +496,14 @@ impl KeySpec {
         self.flags = self.flags.union(flags);
         self
     }
-    /// The flags depend on the words; those given so far are the most that may apply.
-    pub const fn varying(mut self, flags: FlagsByWords) -> KeySpec {
-        self.flags_by_words = Some(flags);
+    /// The flags depend on the arguments. The flags given so far are the most that may apply.
+    pub const fn varying(mut self, flags: FlagsByArgs) -> KeySpec {
+        self.flags_by_args = Some(flags);
         self.with(KeyFlags::VARIABLE_FLAGS)
     }
-    /// All words behind the word `keyword`, searched from argument `from` (negative: from the end
-    /// backwards).
-    pub const fn after_word(keyword: &'static str, from: i16) -> KeySpec {
+    /// All arguments after the argument `keyword`, which is searched from argument `from`
+    /// (negative: from the end backwards).
+    pub const fn after_keyword(keyword: &'static str, from: i16) -> KeySpec {
         KeySpec {
             begin: Begin::Keyword { keyword, from },
             find: Find::Range { last: -1, step: 1, limit: 0 },
@@ -510,8 +511,8 @@ impl KeySpec {
         }
     }
 
-    /// Adds keys that `finder` finds. COMMAND INFO still shows the specification, with which clients
-    /// find the keys of ordinary requests.
+    /// Adds keys that `finder` finds. COMMAND INFO still shows the specification, which is enough
+    /// for clients to find the keys of ordinary requests.
     pub const fn found_by(mut self, finder: Finder) -> KeySpec {
         self.finder = Some(finder);
         self
@@ -522,11 +523,12 @@ impl KeySpec {
     }
 }
 
-/// Where the search for keys begins.
+/// The start of the search for keys.
 #[derive(Debug, Clone, Copy)]
 pub enum Begin {
     Index(u16),
-    /// After the word `keyword`, searched from argument `from` (negative: from the end backwards).
+    /// After the argument `keyword`, searched from argument `from` (negative: from the end
+    /// backwards).
     Keyword {
         keyword: &'static str,
         from: i16,
@@ -534,7 +536,7 @@ pub enum Begin {
     Unknown,
 }
 
-/// How keys follow from where the search began.
+/// The positions of keys relative to the start of the search.
 #[derive(Debug, Clone, Copy)]
 pub enum Find {
     /// `limit`: 0 or 1 for all; n means only the first n-th of the remaining arguments.
@@ -552,7 +554,7 @@ pub enum Find {
 }
 
 bitflags! {
-    /// What a command does with a key.
+    /// A command's use of a key.
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
     pub struct KeyFlags: u16 {
         /// Reads the value or its metadata only.
@@ -567,11 +569,11 @@ bitflags! {
         const ACCESS = 1 << 4;
         /// Existing data may be changed.
         const UPDATE = 1 << 5;
-        /// Data is added, existing data is left.
+        /// Data is added, existing data is not changed.
         const INSERT = 1 << 6;
         /// Data may be deleted.
         const DELETE = 1 << 7;
-        /// Not a key name, though it looks like one to cluster clients.
+        /// Not a key name, although it looks like one to cluster clients.
         const NOT_KEY = 1 << 8;
         /// There may be keys that this specification does not find.
         const INCOMPLETE = 1 << 9;
@@ -602,7 +604,7 @@ impl KeyFlags {
 pub struct Arg {
     pub name: &'static str,
     pub kind: ArgKind,
-    /// The word before the argument, or the word itself for a pure token.
+    /// The token before the argument, or the token itself for a pure token.
     pub token: &'static str,
     pub since: &'static str,
     pub deprecated_since: &'static str,
@@ -610,11 +612,11 @@ pub struct Arg {
     pub multiple: bool,
     /// The token is repeated with each occurrence.
     pub multiple_token: bool,
-    /// Which key specification finds this argument.
+    /// The key specification that finds this argument.
     pub key_spec: Option<u8>,
 }
 
-/// What an argument is.
+/// The type of an argument.
 #[derive(Debug, Clone, Copy)]
 pub enum ArgKind {
     String,
@@ -661,11 +663,7 @@ impl Arg {
     pub const fn key(name: &'static str) -> Arg {
         Arg::new(name, ArgKind::Key).spec(0)
     }
-    /// A key argument that no key specification finds.
-    pub const fn key_unspecified(name: &'static str) -> Arg {
-        Arg::new(name, ArgKind::Key)
-    }
-    /// A word that stands for itself.
+    /// A literal token.
     pub const fn token(name: &'static str, word: &'static str) -> Arg {
         let mut arg = Arg::new(name, ArgKind::Token);
         arg.token = word;
@@ -677,7 +675,7 @@ impl Arg {
     pub const fn block(name: &'static str, parts: &'static [Arg]) -> Arg {
         Arg::new(name, ArgKind::Block(parts))
     }
-    /// Puts the word `token` before the argument.
+    /// Puts the token `token` before the argument.
     pub const fn after(mut self, token: &'static str) -> Arg {
         self.token = token;
         self

@@ -1,4 +1,4 @@
-//! What SCAN, SSCAN, HSCAN and ZSCAN have in common: cursors, and the words that choose.
+//! The common part of SCAN, SSCAN, HSCAN and ZSCAN: cursors and filter options.
 
 use crate::base::error::{CommandError, Result};
 use crate::base::glob::{self, Case};
@@ -6,13 +6,13 @@ use crate::command::args::Args;
 use crate::reply::{Outcome, Reply};
 use brisk_structures::listpack::Item;
 
-/// Takes the next word as a cursor.
+/// Takes the next argument as a cursor.
 pub(super) fn cursor(args: &mut Args<'_>) -> Result<u64> {
     parse_cursor(args.bytes()?).ok_or(CommandError::InvalidCursor)
 }
 
-/// Reads a cursor as C's `strtoul` does, which is what clients meet elsewhere: a sign is allowed
-/// (minus wraps around), nothing at all is 0, and a NUL ends the number. Blanks are not allowed.
+/// Parses a cursor as C's `strtoul` does, because Redis uses it. A sign is allowed (minus wraps
+/// around), an empty text is 0, and a NUL ends the number. Blanks are not allowed.
 fn parse_cursor(word: &[u8]) -> Option<u64> {
     let word = before_nul(word);
     let (negative, digits) = match word {
@@ -35,39 +35,41 @@ fn parse_cursor(word: &[u8]) -> Option<u64> {
     Some(if negative { number.wrapping_neg() } else { number })
 }
 
-/// What stands before the first NUL.
+/// The bytes before the first NUL.
 pub(super) fn before_nul(word: &[u8]) -> &[u8] {
     let end = memchr::memchr(0, word).unwrap_or(word.len());
     &word[..end]
 }
 
-/// A pattern to test with; a single star needs no test and finds the empty key too.
+/// The pattern to test with; `None` for a single star, which matches everything, including the
+/// empty key.
 pub(super) fn to_test(pattern: &[u8]) -> Option<&[u8]> {
     (pattern != b"*").then_some(pattern)
 }
 
-/// Which elements of a collection a step is to show, and about how many.
-pub(super) struct Step<'a> {
+/// The options of a scan step: which elements of a collection it shows, and about how many.
+pub(super) struct ScanOptions<'a> {
     pub(super) count: u64,
     /// `None`: all.
     pattern: Option<&'a [u8]>,
-    /// Whether what belongs to the elements, values or scores, is wanted too.
+    /// True if values or scores are shown along with the elements.
     pub(super) seconds: bool,
 }
 
-impl<'a> Step<'a> {
-    /// Takes the rest of the words: MATCH and COUNT, the last of each counts.
-    pub(super) fn parse(args: &mut Args<'a>) -> Result<Step<'a>> {
-        Step::parse_words(args, None)
+impl<'a> ScanOptions<'a> {
+    /// Takes the remaining arguments: MATCH and COUNT. The last of each counts.
+    pub(super) fn parse(args: &mut Args<'a>) -> Result<ScanOptions<'a>> {
+        ScanOptions::parse_words(args, None)
     }
 
-    /// As [`Step::parse`], and the word that asks for the first halves of pairs alone.
-    pub(super) fn parse_of_pairs(args: &mut Args<'a>, alone: &str) -> Result<Step<'a>> {
-        Step::parse_words(args, Some(alone))
+    /// As [`ScanOptions::parse`], with the option `alone`, which shows only the first halves of
+    /// pairs.
+    pub(super) fn parse_of_pairs(args: &mut Args<'a>, alone: &str) -> Result<ScanOptions<'a>> {
+        ScanOptions::parse_words(args, Some(alone))
     }
 
-    fn parse_words(args: &mut Args<'a>, alone: Option<&str>) -> Result<Step<'a>> {
-        let mut step = Step { count: 10, pattern: None, seconds: true };
+    fn parse_words(args: &mut Args<'a>, alone: Option<&str>) -> Result<ScanOptions<'a>> {
+        let mut step = ScanOptions { count: 10, pattern: None, seconds: true };
         while args.remaining() > 0 {
             if args.take("COUNT") {
                 let count = args.integer()?;
@@ -86,20 +88,20 @@ impl<'a> Step<'a> {
         Ok(step)
     }
 
-    /// Whether the pattern fits the element, or the field of it.
+    /// Reports whether the pattern matches the element, or its field.
     pub(super) fn admits(&self, element: Item<'_>) -> bool {
         self.pattern.is_none() || self.admits_text(element.text(&mut itoa::Buffer::new()))
     }
 
-    /// The same for an element that is at hand as text.
+    /// As [`ScanOptions::admits`], for an element that exists as text.
     pub(super) fn admits_text(&self, element: &[u8]) -> bool {
         let fits = |pattern| glob::matches(pattern, element, Case::Matters);
         self.pattern.is_none_or(fits)
     }
 }
 
-/// Answers one step: `walk` shows elements on the reply and returns where to go on and how many
-/// there were, which stand before them.
+/// Replies to one step. `walk` writes elements to the reply, and returns the next cursor and the
+/// number of elements. Both are inserted before the elements.
 pub(super) fn answer(
     reply: &mut Reply<'_>,
     walk: impl FnOnce(&mut Reply<'_>) -> (u64, usize),
@@ -108,13 +110,13 @@ pub(super) fn answer(
     let mark = reply.buffer().mark();
     let (next, shown) = walk(reply);
     reply.before(mark, |reply| {
-        // Cursors have fewer bits than 63.
+        // Cursors have fewer than 63 bits.
         reply.bulk_integer(next as i64);
         reply.array(shown);
     })
 }
 
-/// Answers a step over a key that does not exist.
+/// Replies to a step over a key that does not exist.
 pub(super) fn answer_nothing(reply: &mut Reply<'_>) -> Outcome {
     answer(reply, |_| (0, 0))
 }

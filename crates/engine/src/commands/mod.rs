@@ -1,4 +1,4 @@
-//! All data commands, family by family. A family's rows stand at the end of its files.
+//! All data commands, by family. The rows of a family are at the end of its files.
 
 mod bitmap;
 mod generic;

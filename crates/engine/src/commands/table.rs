@@ -1,54 +1,53 @@
-//! The command table: the facts of all commands, found by name.
+//! The command table: the specifications of all commands, found by name.
 //!
-//! The commands of this crate bring their functions. Those that need a session or the server belong
-//! to whoever builds the table: a row has the number of such a function,
-//! and the builder keeps the functions.
+//! The commands of this crate bring their functions. The functions of commands that need a session
+//! or the server stay with the code that builds the table. The row of such a command has the number
+//! of its function.
 
 use crate::call::ctx::{self, Handler};
 use crate::command::{Begin, CommandOf, Find, Flags, KeyFlags, KeySpec, Spec};
-use std::collections::HashMap;
 
-/// A command as the dispatcher sees it.
+/// A command with everything that the dispatcher needs.
 #[derive(Debug)]
 pub struct Row {
-    /// Dense number: statistics are indexed by it.
+    /// Dense number, the index into statistics.
     pub id: usize,
     /// `get`, or `client|list`.
     pub name: String,
-    /// The folded name, if that says it all.
+    /// The folded name, if it identifies the name.
     letters: Option<u64>,
     pub spec: &'static Spec,
     pub parent: Option<&'static Spec>,
     pub run: Run,
     pub keys: KeyPlan,
-    /// It may look up keys that are made of values.
+    /// The command may look up keys whose names are made of values.
     pub looks_up_keys: bool,
     pub subcommands: Vec<Row>,
 }
 
-/// What executes a command.
+/// The code that executes a command.
 #[derive(Debug, Clone, Copy)]
 pub enum Run {
-    /// A command on data: locks its slots and sees nothing but the keyspace.
+    /// A data command: it locks its slots and uses only the keyspace.
     Data(Handler),
-    /// A command that needs the session or the server: the place of its function among those that
-    /// [`CommandTable::build`] returned.
+    /// A command that needs the session or the server: the index of its function in the list
+    /// returned by [`CommandTable::build`].
     Server(u16),
 }
 
-/// How the keys among a request's words are found, decided once.
+/// The method for finding the keys of a request, determined once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KeyPlan {
     None,
-    /// Word 1, and nothing else: most commands.
+    /// Argument 1, and nothing else: most commands.
     First,
     /// By the key specifications.
     Specs,
 }
 
-/// Slots of the name index; a power of two, several times the number of commands.
+/// Size of the name index: a power of two, several times the number of commands.
 const INDEX_LEN: usize = 2048;
-/// Commands and subcommands, at most.
+/// Maximum number of commands and subcommands.
 pub const ROWS_MAX: usize = 1024;
 const NO_ROW: u16 = u16::MAX;
 
@@ -56,19 +55,20 @@ const NO_ROW: u16 = u16::MAX;
 #[derive(Debug)]
 pub struct CommandTable {
     rows: Vec<Row>,
-    /// Those that `rename-command` has removed: rules about permissions may still name them.
+    /// Commands that `rename-command` has removed. Access rules may still name them.
     removed: Vec<Row>,
     index: Box<[u16]>,
     ids: usize,
 }
 
 impl CommandTable {
-    /// The table of this crate's commands and of `server`, which need the session or the server,
-    /// with `renamed` names (`rename-command`): a new name, or an empty one that removes the
-    /// command. With it come the functions of `server`, in the places that [`Run::Server`] names.
+    /// Builds the table of this crate's commands and of `server`, which need the session or the
+    /// server. `renamed` has the names set by `rename-command`: a new name, or an empty one that
+    /// removes the command. Returns also the functions of `server`, at the indexes that
+    /// [`Run::Server`] contains.
     ///
     /// # Errors
-    /// What is wrong with a name, in Redis's words.
+    /// The fault in a name, with Redis's wording.
     pub fn build<R: Copy + 'static>(
         server: impl Iterator<Item = &'static CommandOf<R>>,
         renamed: &[(String, String)],
@@ -150,7 +150,7 @@ impl CommandTable {
         Ok(())
     }
 
-    /// The command of this name, in any case. O(1).
+    /// The command with this name, ignoring case. O(1).
     #[inline]
     pub fn find(&self, name: &[u8]) -> Option<&Row> {
         let letters = fold(name);
@@ -172,7 +172,7 @@ impl CommandTable {
         }
     }
 
-    /// The command or subcommand of a full name such as `client|list`.
+    /// The command or subcommand with a full name such as `client|list`.
     pub fn find_full(&self, name: &[u8]) -> Option<&Row> {
         let mut words = name.splitn(2, |&byte| byte == b'|');
         let row = self.find(words.next()?)?;
@@ -182,14 +182,14 @@ impl CommandTable {
         }
     }
 
-    /// All commands by the names they had before `rename-command`, also those it removed,
-    /// in no order.
+    /// All commands with the names that they had before `rename-command`, including removed ones,
+    /// in no particular order.
     pub fn original(&self) -> impl Iterator<Item = &Row> {
         self.rows.iter().chain(&self.removed)
     }
 
-    /// The command or subcommand of a full name such as `client|list`, whatever `rename-command`
-    /// made of it. O(commands).
+    /// The command or subcommand whose full name before `rename-command` was this one, such as
+    /// `client|list`. O(commands).
     pub fn find_original(&self, name: &[u8]) -> Option<&Row> {
         let mut words = name.split(|&byte| byte == b'|');
         let first = words.next()?;
@@ -202,7 +202,7 @@ impl CommandTable {
         }
     }
 
-    /// The command with these facts, and its container. O(commands).
+    /// The command with this specification, and its container. O(commands).
     pub fn find_spec(
         &self,
         (spec, parent): (&'static Spec, Option<&'static Spec>),
@@ -211,7 +211,7 @@ impl CommandTable {
         self.find_original(name.as_bytes())
     }
 
-    /// All commands in order of name, subcommands inside their containers.
+    /// All commands sorted by name, with subcommands inside their containers.
     pub fn rows(&self) -> &[Row] {
         &self.rows
     }
@@ -221,28 +221,19 @@ impl CommandTable {
         self.rows.iter().flat_map(|row| std::iter::once(row).chain(&row.subcommands))
     }
 
-    /// One more than the greatest row id.
+    /// The greatest row id plus one.
     pub fn id_count(&self) -> usize {
         self.ids
-    }
-
-    /// Counts by flag and by group, for diagnostics.
-    pub fn group_counts(&self) -> HashMap<&'static str, usize> {
-        let mut counts = HashMap::new();
-        for row in &self.rows {
-            *counts.entry(row.spec.group.name()).or_default() += 1;
-        }
-        counts
     }
 }
 
 impl Row {
-    /// The subcommand of this word, in any case.
+    /// The subcommand with this name, ignoring case.
     pub fn subcommand(&self, word: &[u8]) -> Option<&Row> {
         self.subcommands.iter().find(|row| row.spec.name.as_bytes().eq_ignore_ascii_case(word))
     }
 
-    /// The name by which the command is known whatever `rename-command` made of it.
+    /// The name before `rename-command`.
     pub fn full_name(&self) -> &str {
         if self.parent.is_some() { &self.name } else { self.spec.name }
     }
@@ -257,13 +248,13 @@ impl Row {
         self.spec.flags.contains(flags)
     }
 
-    /// Monitors are not shown administration.
+    /// False for administration commands, which monitors do not see.
     pub fn is_monitored(&self) -> bool {
         !self.has(Flags::SKIP_MONITOR) && !self.has(Flags::ADMIN)
     }
 }
 
-/// Whether nothing but values tells where these keys are.
+/// Reports whether the positions of these keys depend on values alone.
 fn is_of_values(keys: &KeySpec) -> bool {
     matches!(keys.begin, Begin::Unknown) && keys.finder.is_none()
 }
@@ -282,8 +273,9 @@ fn key_plan(spec: &Spec) -> KeyPlan {
     }
 }
 
-/// The letters of a name in lower case: all of a name of up to eight, else its first eight. Loads
-/// of a fixed size that may overlap: a copy of a length known only now is a call.
+/// The letters of a name in lower case: the whole name up to eight letters, else its first eight.
+/// It uses overlapping loads of a fixed size, because a copy of variable length would be a function
+/// call.
 #[inline]
 fn fold(name: &[u8]) -> u64 {
     let letters = if let Some(first) = name.first_chunk() {
@@ -297,15 +289,15 @@ fn fold(name: &[u8]) -> u64 {
     letters | 0x2020_2020_2020_2020
 }
 
-/// Where the search for a name of these letters and this length begins.
+/// The start of the search for a name with these letters and this length.
 #[inline]
 fn place_of(letters: u64, len: usize) -> usize {
     let mixed = (letters ^ (len as u64) << 56).wrapping_mul(0x9E37_79B9_7F4A_7C15);
     (mixed >> (64 - INDEX_LEN.trailing_zeros())) as usize
 }
 
-/// Whether [`fold`] tells this name from all others of its length: it drops a bit that letters
-/// alone can spare.
+/// Reports whether [`fold`] distinguishes this name from all others of its length. It drops a bit
+/// that only letters do not need.
 fn folds_uniquely(name: &[u8]) -> bool {
     name.len() <= 8 && name.iter().all(u8::is_ascii_alphabetic)
 }

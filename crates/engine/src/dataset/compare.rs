@@ -1,21 +1,22 @@
-//! Digests of slots, by which a primary and a replica find out whether they hold the same, and what a
-//! slot is replaced by that differs.
+//! Digests of slots, with which a primary and a replica check that they hold the same data, and the
+//! replacement of a slot that differs.
 //!
-//! A slot's digest is the sum over its keys of a keyed hash of what each is to clients: name, type, elements
-//! whatever their encoding, deadline. It forgets the order of keys, which every server has its own of.
-//! What is due at the [`Lens`]'s moment counts as gone on both sides, whether it was removed yet or not.
-//! When clients last used a key, and when consumers of a group were last seen, counts for nothing.
+//! A slot's digest is the sum, over its keys, of a keyed hash of what clients see of a key: name, type,
+//! elements regardless of encoding, expiry time. The order of keys does not matter, because it differs
+//! between servers. Keys that have expired at the [`DigestContext`]'s time do not count on either side,
+//! whether they were removed yet or not. The last use of a key and the last activity of consumers do not
+//! count.
 //!
 //! ```text
-//!  slot within SLOT_STEPS ──────────── looked at under its lock
-//!  else: values within LIGHT_STEPS ─── looked at under its lock, if they are not too many
-//!        the others ────────────────── only as views there; their digests are for another thread
+//!  slot within SLOT_STEPS ──────────── digested under its lock
+//!  else: values within LIGHT_STEPS ─── digested under its lock, if they are not too many
+//!        the others ────────────────── returned as views; another thread computes their digests
 //! ```
-//! Which of them it is follows from the contents alone, so both servers do the same.
+//! The case depends on the contents alone, so both servers choose the same one.
 
 use crate::base::number::Digits;
 use crate::env::Env;
-use crate::keyspace::{DbIndex, EntryRef, Keys, Keyspace, SlotId, UnixMs, must_give_way};
+use crate::keyspace::{DbIndex, EntryRef, Keys, Keyspace, SlotId, UnixMs, must_postpone_writes};
 use crate::types::dump::Dumpable;
 use crate::types::hash::Hash;
 use crate::types::list::{End, List};
@@ -25,55 +26,56 @@ use brisk_structures::hash::HashKey;
 use std::collections::HashSet;
 use std::ops::ControlFlow;
 
-/// Steps of a slot that is looked at as a whole under its lock: up to about a millisecond.
+/// Steps of a slot that is digested as a whole under its lock: up to about a millisecond.
 const SLOT_STEPS: usize = 8 << 10;
-/// Steps of a value in a larger slot that is still looked at there.
+/// Steps of a value that is digested under the lock of a larger slot.
 const LIGHT_STEPS: usize = 256;
-/// Steps that are made under the lock of a larger slot, at most; one with more is not looked at.
+/// Maximum number of steps under the lock of a larger slot. A slot with more steps is skipped.
 const SLOT_STEPS_MAX: usize = 64 << 10;
-/// Keys of a slot, or fields of a hash, that are looked through at most for those that count as gone: of more
-/// all count, for the walk would take long.
+/// Maximum number of keys of a slot, or fields of a hash, that are searched for expired ones. If
+/// there are more, all of them count, because the search would take too long.
 const COUNTED_MAX: usize = 2 * SLOT_STEPS_MAX;
-/// Bytes that count as one step, beside the one of an element: hashing them takes about as long.
+/// Bytes that count as one step, in addition to one step per element. Hashing them takes about as
+/// long.
 const BYTES_PER_STEP: usize = 128;
 
-/// How slots are looked at: the same on both sides.
+/// The parameters of a digest: the same on both sides.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Lens {
-    /// Drawn for each comparison, so that nobody can make contents that look alike.
+pub struct DigestContext {
+    /// Random for each comparison, so that nobody can construct contents with equal digests.
     pub secret: HashKey,
-    /// What is due by then counts as gone.
+    /// Keys and fields that expire at or before this time do not count.
     pub now: UnixMs,
 }
 
-/// What was seen of a slot.
+/// The digest of a slot.
 #[derive(Debug, Default)]
-pub struct Seen {
-    /// The digest, to which large values contribute only that they are there; 0 without keys.
+pub struct SlotDigest {
+    /// The sum of the digests, in which a large value counts only as present; 0 without keys.
     pub sum: u64,
-    /// These values.
-    pub large: Vec<Large>,
+    /// The large values.
+    pub large: Vec<LargeValue>,
 }
 
-/// A large value, as it was when it was seen.
+/// A large value, as it was when the slot was digested.
 #[derive(Debug)]
-pub struct Large {
-    /// Stands for the key.
+pub struct LargeValue {
+    /// The id of its key.
     pub id: u64,
     value: Value,
 }
 
-impl Large {
+impl LargeValue {
     /// The digest of the value. O(value).
     #[must_use]
-    pub fn digest(&self, lens: &Lens) -> u64 {
-        let mut look = Look { lens, left: usize::MAX };
-        look.value(Dumpable::of_value(&self.value)).unwrap_or_default()
+    pub fn digest(&self, context: &DigestContext) -> u64 {
+        let mut walk = DigestWalk { context, left: usize::MAX };
+        walk.value(Dumpable::of_value(&self.value)).unwrap_or_default()
     }
 }
 
-impl Lens {
-    /// What stands for a key.
+impl DigestContext {
+    /// The id of a key.
     #[must_use]
     pub fn id(&self, key: &[u8]) -> u64 {
         self.secret.hash(key)
@@ -84,91 +86,91 @@ impl Lens {
     }
 }
 
-/// Looks at slots of a database, all of which are held, and calls `tell` with what was seen before they are
-/// free again; what is `None` there has too much in it. `None` if the data may be amid a change.
-/// For a thread that holds no slot.
-pub fn look_at<R>(
+/// Computes digests of slots of a database. Calls `report` with the results while all of the slots
+/// are still held; a slot with too many steps has `None`. Returns `None` if writes are postponed,
+/// because the data may be in the middle of a change. For a thread that holds no slot.
+pub fn digest_slots<R>(
     (keyspace, env): (&Keyspace, &Env),
     db: DbIndex,
     slots: &[SlotId],
-    lens: &Lens,
-    tell: impl FnOnce(Vec<Option<Seen>>) -> R,
+    context: &DigestContext,
+    report: impl FnOnce(Vec<Option<SlotDigest>>) -> R,
 ) -> Option<R> {
-    let keys = Keys::hold_patiently(keyspace, env, db, &[], slots);
-    if must_give_way() {
+    let keys = Keys::hold_blocking(keyspace, env, db, &[], slots);
+    if must_postpone_writes() {
         return None;
     }
-    Some(tell(slots.iter().map(|slot| see(&keys, *slot, lens)).collect()))
+    Some(report(slots.iter().map(|slot| digest_slot(&keys, *slot, context)).collect()))
 }
 
-fn see(keys: &Keys<'_>, slot: SlotId, lens: &Lens) -> Option<Seen> {
-    let count = count(keys, slot, lens);
+fn digest_slot(keys: &Keys<'_>, slot: SlotId, context: &DigestContext) -> Option<SlotDigest> {
+    let count = count(keys, slot, context);
     if count <= SLOT_STEPS
-        && let Some(seen) = see_whole(keys, slot, lens)
+        && let Some(digest) = digest_whole(keys, slot, context)
     {
-        return Some(seen);
+        return Some(digest);
     }
-    if count > SLOT_STEPS_MAX { None } else { see_parts(keys, slot, lens) }
+    if count > SLOT_STEPS_MAX { None } else { digest_in_parts(keys, slot, context) }
 }
 
-/// How many keys a slot has besides those that count as gone: else one side would look at it in another way
-/// that has not removed them.
-fn count(keys: &Keys<'_>, slot: SlotId, lens: &Lens) -> usize {
+/// Number of keys of a slot, without expired ones. If they counted, a server that has not removed
+/// them yet would choose another case than the other server.
+fn count(keys: &Keys<'_>, slot: SlotId, context: &DigestContext) -> usize {
     let all = keys.entry_count(slot);
-    if all <= SLOT_STEPS || all > COUNTED_MAX || !keys.may_have_due(slot, lens.now) {
+    if all <= SLOT_STEPS || all > COUNTED_MAX || !keys.may_have_due(slot, context.now) {
         return all;
     }
     let mut gone = 0;
-    keys.each_entry(slot, |entry| gone += usize::from(lens.is_gone(&entry)));
+    keys.each_entry(slot, |entry| gone += usize::from(context.is_gone(&entry)));
     all - gone
 }
 
-fn see_whole(keys: &Keys<'_>, slot: SlotId, lens: &Lens) -> Option<Seen> {
-    let mut look = Look { lens, left: SLOT_STEPS };
+fn digest_whole(keys: &Keys<'_>, slot: SlotId, context: &DigestContext) -> Option<SlotDigest> {
+    let mut walk = DigestWalk { context, left: SLOT_STEPS };
     let mut sum = Some(0_u64);
     keys.each_entry(slot, |entry| {
-        if sum.is_some() && !lens.is_gone(&entry) {
-            let value = look.of_entry(&entry);
+        if sum.is_some() && !context.is_gone(&entry) {
+            let value = walk.of_entry(&entry);
             sum = sum.zip(value).map(|(sum, value)| sum.wrapping_add(value));
         }
     });
-    Some(Seen { sum: sum?, large: Vec::new() })
+    Some(SlotDigest { sum: sum?, large: Vec::new() })
 }
 
-fn see_parts(keys: &Keys<'_>, slot: SlotId, lens: &Lens) -> Option<Seen> {
-    let mut seen = Seen::default();
+fn digest_in_parts(keys: &Keys<'_>, slot: SlotId, context: &DigestContext) -> Option<SlotDigest> {
+    let mut digest = SlotDigest::default();
     let mut left = SLOT_STEPS_MAX;
     keys.each_entry(slot, |entry| {
-        if left == 0 || lens.is_gone(&entry) {
+        if left == 0 || context.is_gone(&entry) {
             return;
         }
-        // A string that stands in its entry has 64 KiB at most.
+        // A string that is stored in its entry has at most 64 KiB.
         let steps = if entry.object().is_some() { LIGHT_STEPS } else { SLOT_STEPS };
-        let mut look = Look { lens, left: steps };
-        let value = look.of_entry(&entry);
-        left = left.saturating_sub(steps - look.left + 1);
+        let mut walk = DigestWalk { context, left: steps };
+        let value = walk.of_entry(&entry);
+        left = left.saturating_sub(steps - walk.left + 1);
         let value = value.or_else(|| {
-            let id = lens.id(entry.key());
+            let id = context.id(entry.key());
             let value = entry.object()?.clone();
-            seen.large.push(Large { id, value });
-            Some(lens.secret.hash(&words(&[id, deadline_word(&entry)])))
+            digest.large.push(LargeValue { id, value });
+            Some(context.secret.hash(&words(&[id, deadline_word(&entry)])))
         });
-        seen.sum = seen.sum.wrapping_add(value.unwrap_or_default());
+        digest.sum = digest.sum.wrapping_add(value.unwrap_or_default());
     });
-    (left > 0).then_some(seen)
+    (left > 0).then_some(digest)
 }
 
-/// A look at values, as long as there are steps left for it.
-struct Look<'l> {
-    lens: &'l Lens,
+/// A walk over values, limited by a number of steps.
+struct DigestWalk<'l> {
+    context: &'l DigestContext,
     left: usize,
 }
 
-impl Look<'_> {
-    /// The hash of a part of a value; `None` if that was too much.
+impl DigestWalk<'_> {
+    /// The hash of a part of a value; `None` if too few steps are left.
     fn part(&mut self, bytes: &[u8]) -> Option<u64> {
         self.spend(1 + bytes.len() / BYTES_PER_STEP)?;
-        Some(self.lens.secret.hash(bytes))
+        Some(self.context.secret.hash(bytes))
     }
 
     fn spend(&mut self, steps: usize) -> Option<()> {
@@ -177,13 +179,13 @@ impl Look<'_> {
         left.map(drop)
     }
 
-    /// Whether there are fewer steps left than elements: then nobody begins to look.
+    /// `None` if fewer steps are left than there are elements. Then the walk does not begin.
     fn has_room_for(&self, elements: usize) -> Option<()> {
         (elements <= self.left).then_some(())
     }
 
     fn join(&self, parts: &[u64]) -> u64 {
-        self.lens.secret.hash(&words(parts))
+        self.context.secret.hash(&words(parts))
     }
 
     fn of_entry(&mut self, entry: &EntryRef<'_>) -> Option<u64> {
@@ -240,7 +242,7 @@ impl Look<'_> {
     }
 
     fn hash(&mut self, hash: &Hash) -> Option<u64> {
-        let now = self.lens.now.0;
+        let now = self.context.now.0;
         self.has_room_for(self.count_fields(hash, now))?;
         let (mut digits, mut sum, mut count) = (itoa::Buffer::new(), Some(0), 0);
         hash.each_timed(|field, value, deadline| {
@@ -258,7 +260,8 @@ impl Look<'_> {
         Some(if count == 0 { GONE } else { self.join(&[4, sum]) })
     }
 
-    /// How many fields a hash has besides those that count as gone, as long as that matters.
+    /// Number of fields of a hash without expired ones. The exact number is computed only if it
+    /// matters.
     fn count_fields(&self, hash: &Hash, now: u64) -> usize {
         let all = hash.len();
         let may_have_due = hash.next_deadline().is_some_and(|at| at <= now);
@@ -302,7 +305,7 @@ impl Look<'_> {
     }
 }
 
-/// The value of a hash all of whose fields are due.
+/// The value of a hash all of whose fields have expired.
 const GONE: u64 = 0;
 
 fn add(sum: &mut Option<u64>, part: impl FnOnce() -> Option<u64>) {
@@ -317,26 +320,27 @@ fn words(parts: &[u64]) -> smallvec::SmallVec<[u8; 48]> {
     parts.iter().flat_map(|part| part.to_le_bytes()).collect()
 }
 
-/// Tells who follows the stream all that a slot holds: a RESTORE for each key, as one transaction, and
-/// behind it the request that `rest` makes of the keys' ids, for those that have others there. False if
-/// the data may be amid a change. O(slot), while it is held. For a thread that holds no slot.
-pub fn tell_slot(
+/// Appends the contents of a slot to the stream: a RESTORE for each key, as one transaction,
+/// followed by the request that `rest` makes of the keys' ids, so that replicas can remove other
+/// keys. Returns false if writes are postponed, because the data may be in the middle of a change.
+/// O(slot), while the slot is held. For a thread that holds no slot.
+pub fn emit_slot(
     (keyspace, env): (&Keyspace, &Env),
     db: DbIndex,
     slot: SlotId,
-    lens: &Lens,
+    context: &DigestContext,
     rest: impl FnOnce(&[u64]) -> Vec<u8>,
 ) -> bool {
-    let mut keys = Keys::hold_patiently(keyspace, env, db, &[], &[slot]);
-    if must_give_way() {
+    let mut keys = Keys::hold_blocking(keyspace, env, db, &[], &[slot]);
+    if must_postpone_writes() {
         return false;
     }
     let (mut ids, mut requests) = (Vec::new(), Vec::new());
     keys.each_entry(slot, |entry| {
-        if lens.is_gone(&entry) {
+        if context.is_gone(&entry) {
             return;
         }
-        ids.push(lens.id(entry.key()));
+        ids.push(context.id(entry.key()));
         let deadline = entry.deadline().map_or(0, |at| at.0).to_string().into_bytes();
         let words = [b"RESTORE".to_vec(), entry.key().to_vec(), deadline];
         let payload = entry.dumpable().payload();
@@ -349,22 +353,22 @@ pub fn tell_slot(
     true
 }
 
-/// Removes what a slot holds besides the keys with these ids; how many keys that were. It is a transaction.
-/// O(slot). For a thread that holds no slot.
+/// Removes the keys of a slot that have none of these ids, as one transaction. Returns their
+/// number. O(slot). For a thread that holds no slot.
 pub fn keep_only(
     (keyspace, env): (&Keyspace, &Env),
     db: DbIndex,
     slot: SlotId,
-    lens: &Lens,
+    context: &DigestContext,
     ids: &HashSet<u64>,
 ) -> usize {
     if keyspace.database_if_used(db).is_none() {
         return 0;
     }
-    let mut keys = Keys::hold_patiently(keyspace, env, db, &[], &[slot]);
+    let mut keys = Keys::hold_blocking(keyspace, env, db, &[], &[slot]);
     let mut names = Vec::new();
     keys.each_entry(slot, |entry| {
-        if !ids.contains(&lens.id(entry.key())) {
+        if !ids.contains(&context.id(entry.key())) {
             names.push(entry.key().to_vec());
         }
     });
@@ -385,22 +389,25 @@ mod tests {
     use crate::keyspace::SLOTS;
     use crate::testing::Db;
 
-    const LENS: Lens = Lens { secret: HashKey { k0: 5, k1: 6 }, now: UnixMs(1000) };
+    const CONTEXT: DigestContext =
+        DigestContext { secret: HashKey { k0: 5, k1: 6 }, now: UnixMs(1000) };
 
-    /// What there is of all slots, with the digests of large values in it.
+    /// The digests of all slots, including those of large values.
     fn sums(db: &Db, now: u64) -> Vec<Option<u64>> {
-        let lens = Lens { now: UnixMs(now), ..LENS };
-        let whole = |seen: Option<Seen>| {
-            let Seen { sum, large } = seen?;
-            Some(large.iter().fold(sum, |sum, one| sum.wrapping_add(one.digest(&lens))))
+        let context = DigestContext { now: UnixMs(now), ..CONTEXT };
+        let whole = |digest: Option<SlotDigest>| {
+            let SlotDigest { sum, large } = digest?;
+            Some(large.iter().fold(sum, |sum, one| sum.wrapping_add(one.digest(&context))))
         };
         let at = (db.keyspace(), db.env());
         let mut all = Vec::new();
         for first in (0..SLOTS as u16).step_by(64) {
             let slots: Vec<SlotId> = (first..first + 64).map(SlotId::new).collect();
-            let tell = |seen: Vec<Option<Seen>>| seen.into_iter().map(whole).collect::<Vec<_>>();
+            let report =
+                |digest: Vec<Option<SlotDigest>>| digest.into_iter().map(whole).collect::<Vec<_>>();
             all.extend(
-                look_at(at, DbIndex::FIRST, &slots, &lens, tell).expect("nobody changes it"),
+                digest_slots(at, DbIndex::FIRST, &slots, &context, report)
+                    .expect("nobody changes it"),
             );
         }
         all
@@ -470,7 +477,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_due_counts_as_gone_whether_it_was_removed_or_not() {
+    fn expired_keys_do_not_count_whether_they_were_removed_or_not() {
         let mut db = filled(&["SET stays 1", "HSET some f 1 g 2", "HSET all f 1", "SET goes 1"]);
         db.run("PEXPIREAT goes 3000");
         db.run("HPEXPIREAT some 3000 FIELDS 1 g");
@@ -481,8 +488,9 @@ mod tests {
     }
 
     #[test]
-    fn what_is_due_does_not_change_how_the_rest_is_looked_at() {
-        // So many keys that the values are looked at one by one, and a hash with few fields that stay.
+    fn expired_keys_do_not_change_how_the_others_are_digested() {
+        // So many keys that the values are digested one by one, and a hash with few fields that
+        // remain.
         let keys =
             |count: usize| -> String { (0..count).map(|n| format!(" {{a}}{n} 1")).collect() };
         let fields = |fields: std::ops::Range<usize>| -> String {
@@ -496,7 +504,7 @@ mod tests {
         db.run(&format!("HPEXPIREAT {{a}}hash 3000 FIELDS 200{due}"));
         assert_eq!(sums(&db, 3000), sums(&other, 3000));
 
-        // So few keys that they are looked at as a whole, and as many that are due.
+        // So few keys that they are digested as a whole, and as many that have expired.
         let members: String = (0..300).map(|n| format!(" member{n}")).collect();
         let small = [format!("MSET{}", keys(3500)), format!("SADD {{a}}set{members}")];
         let lines: Vec<&str> = small.iter().map(String::as_str).collect();
@@ -508,7 +516,7 @@ mod tests {
     }
 
     #[test]
-    fn large_values_are_looked_at_apart() {
+    fn large_values_are_digested_separately() {
         let fill = |last: &str| {
             let mut db = Db::new();
             for part in 0..9_u32 {
@@ -522,19 +530,20 @@ mod tests {
         };
         let (db, other) = (fill("x"), fill("y"));
         let slot = db.keyspace().hasher().key(b"large").slot;
-        let see = |db: &Db| {
-            let tell = |mut seen: Vec<Option<Seen>>| seen.pop().flatten().expect("not too much");
-            look_at((db.keyspace(), db.env()), DbIndex::FIRST, &[slot], &LENS, tell)
+        let digest_slot = |db: &Db| {
+            let report =
+                |mut digest: Vec<Option<SlotDigest>>| digest.pop().flatten().expect("not too much");
+            digest_slots((db.keyspace(), db.env()), DbIndex::FIRST, &[slot], &CONTEXT, report)
                 .expect("at once")
         };
-        let (one, two) = (see(&db), see(&other));
+        let (one, two) = (digest_slot(&db), digest_slot(&other));
         assert_eq!((one.large.len(), one.sum), (2, two.sum));
         assert_ne!(sums(&db, 1000), sums(&other, 1000));
         assert_eq!(sums(&db, 1000), sums(&fill("x"), 1000));
     }
 
     #[test]
-    fn a_slot_with_too_many_keys_is_not_looked_at() {
+    fn a_slot_with_too_many_keys_is_skipped() {
         let mut db = Db::new();
         for key in 0..=SLOT_STEPS_MAX {
             db.run(&format!("SET {{a}}{key} 1"));
@@ -543,15 +552,15 @@ mod tests {
     }
 
     #[test]
-    fn a_slot_is_told_whole_and_what_others_have_besides_goes() {
+    fn a_slot_is_emitted_completely_and_other_keys_are_removed() {
         let mut db = filled(&["SET {a}1 one", "SET {a}2 two PXAT 9000", "RPUSH {a}3 x"]);
         db.run("PEXPIREAT {a}3 1500");
         let slot = db.keyspace().hasher().key(b"a").slot;
         db.env().hooks.set(crate::env::effect::Hooks::PROPAGATE, true);
-        let lens = Lens { now: UnixMs(2000), ..LENS };
+        let context = DigestContext { now: UnixMs(2000), ..CONTEXT };
         let mut told = Vec::new();
         let at = (db.keyspace(), db.env());
-        assert!(tell_slot(at, DbIndex::FIRST, slot, &lens, |ids| {
+        assert!(emit_slot(at, DbIndex::FIRST, slot, &context, |ids| {
             told = ids.to_vec();
             b"*1\r\n$4\r\nREST\r\n".to_vec()
         }));
@@ -563,8 +572,8 @@ mod tests {
         assert!(text.ends_with("EXEC\r\n*1\r\n$4\r\nREST\r\n"), "{text}");
         assert_eq!(text.matches("$7\r\nRESTORE").count(), 2, "{text}");
         let keep: HashSet<u64> = told.into_iter().take(1).collect();
-        assert_eq!(keep_only(at, DbIndex::FIRST, slot, &lens, &keep), 2);
-        assert_eq!(keep_only(at, DbIndex::of(3), slot, &lens, &keep), 0);
+        assert_eq!(keep_only(at, DbIndex::FIRST, slot, &context, &keep), 2);
+        assert_eq!(keep_only(at, DbIndex::of(3), slot, &context, &keep), 0);
         db.check("DBSIZE", "(integer) 1");
         db.invariants();
     }

@@ -1,8 +1,8 @@
-//! Digests of values and of the whole dataset, as DEBUG DIGEST shows them: equal data give equal
-//! digests whatever its order and encoding, on any server that computes them this way.
+//! Digests of values and of the whole dataset, as DEBUG DIGEST shows them. Equal data has equal
+//! digests, whatever its order and encoding, on any server that computes them this way.
 //!
-//! Two ways of adding to a digest: *xor* forgets the order of what is added, *mix* keeps it. An
-//! unordered collection xors its elements; what belongs together in an order is mixed.
+//! There are two ways to add to a digest: *xor* ignores the order of what is added, *mix* keeps it.
+//! The elements of an unordered collection are xored, and parts in an order are mixed.
 
 use crate::base::number::Digits;
 use crate::keyspace::{DbIndex, EntryRef, Keys};
@@ -10,7 +10,7 @@ use crate::types::hash::Hash;
 use crate::types::list::{End, List};
 use crate::types::set::Set;
 use crate::types::stream::StreamId;
-use crate::types::{Kind, SortedSet};
+use crate::types::{SortedSet, ValueKind};
 use brisk_resp::reply::encode;
 use brisk_structures::sha1::{DIGEST_LEN, sha1};
 use std::ops::ControlFlow;
@@ -31,7 +31,7 @@ impl Digest {
         self.0 = sha1(&self.0);
     }
 
-    /// Adds the type, the value and whether it expires.
+    /// Adds the type, the value and whether the key has a TTL.
     fn add_value(&mut self, entry: &EntryRef<'_>) {
         self.mix(&type_number(entry.kind()).to_be_bytes());
         if let Some(string) = entry.string() {
@@ -89,7 +89,7 @@ impl Digest {
         });
     }
 
-    /// The digest of a value. O(its size).
+    /// The digest of a value. O(value).
     #[must_use]
     pub fn of_value(entry: &EntryRef<'_>) -> Digest {
         let mut digest = Digest::default();
@@ -97,8 +97,8 @@ impl Digest {
         digest
     }
 
-    /// The digest of all databases, expired keys included. O(all data); other threads must not
-    /// change anything meanwhile if it is to stand for one moment.
+    /// The digest of all databases, including expired keys. O(all data). For a digest of one
+    /// moment, no other thread may change anything meanwhile.
     #[must_use]
     pub fn of_dataset(keys: &Keys<'_>) -> Digest {
         let mut all = Digest::default();
@@ -120,15 +120,15 @@ impl Digest {
     }
 }
 
-/// The number of the type in digests: that of the dump format.
-const fn type_number(kind: Kind) -> u32 {
+/// The number of the type in digests, which is that of the dump format.
+const fn type_number(kind: ValueKind) -> u32 {
     match kind {
-        Kind::String => 0,
-        Kind::List => 1,
-        Kind::Set => 2,
-        Kind::SortedSet => 3,
-        Kind::Hash => 4,
-        Kind::Stream => 6,
+        ValueKind::String => 0,
+        ValueKind::List => 1,
+        ValueKind::Set => 2,
+        ValueKind::SortedSet => 3,
+        ValueKind::Hash => 4,
+        ValueKind::Stream => 6,
     }
 }
 

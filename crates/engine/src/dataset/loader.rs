@@ -1,9 +1,9 @@
-//! The entries of an RDB file on their way into the keyspace: one thread's part of them.
+//! Loading the entries of an RDB file into the keyspace, on one thread.
 //!
-//! Any number of threads load at a time, each with an [`Env`] of its own, while no thread that runs
-//! commands looks at keys. A slot is locked for one key.
+//! Any number of threads load at the same time, each with its own [`Env`], while no thread runs
+//! commands on keys. A slot is locked for one key at a time.
 
-use super::snapshot::{Duplicate, LoadFailure, Loaded};
+use super::snapshot::{Duplicate, LoadFailure, LoadSummary};
 use crate::env::Env;
 use crate::env::effect::Hooks;
 use crate::keyspace::{
@@ -16,47 +16,48 @@ use brisk_structures::reclaim;
 use std::borrow::Cow;
 use std::collections::VecDeque;
 
-/// So many keys are built before they are inserted together: what inserting reads of the memory is
-/// asked for meanwhile.
+/// Number of keys that are built before they are inserted together. The memory that inserting reads
+/// is prefetched meanwhile.
 const GROUP: usize = 32;
-/// So many groups are loaded between two boundaries, at which the arrays are freed that the growing
-/// tables have replaced: all of them at the end would be as much as the tables once more.
+/// Number of groups between two reclamation boundaries, at which arrays that growing tables have
+/// replaced are freed. Freeing all of them at the end would need as much memory as the tables
+/// again.
 const GROUPS_PER_BOUNDARY: u64 = 8;
-/// Keys without elements that are kept to be told of, at most.
+/// Maximum number of names of keys without elements that are kept for the log.
 const EMPTY_KEYS_MAX: usize = 10;
 
-/// Loads blocks of entries on one thread. Nobody hears of the keys: they are no changes.
+/// Loads blocks of entries on one thread. Loaded keys are not changes: no notifications are sent.
 pub struct Loader<'a> {
     keyspace: &'a Keyspace,
     env: &'a Env,
     duplicate: Duplicate,
-    loaded: Loaded,
-    /// Bytes of the names of expired keys that are kept, at most.
+    loaded: LoadSummary,
+    /// Maximum number of bytes of the names of expired keys that are kept.
     gone_bytes_max: u64,
-    /// How many keys are inserted together.
+    /// Number of keys that are inserted together.
     group: usize,
-    /// How many keys a slot is expected to have in the end; 0 if nobody knows.
+    /// Expected number of keys in a slot at the end; 0 if unknown.
     expected: u32,
     groups: u64,
-    /// Keys without elements that nobody was told of yet.
+    /// Keys without elements that were not reported yet.
     empty_keys: Vec<Box<[u8]>>,
-    /// How many effects were there before.
+    /// Number of effects that existed before.
     effects: usize,
     hooks: Hooks,
 }
 
-/// Keys that somebody waits for and that were loaded.
+/// Loaded keys for which clients wait.
 #[derive(Debug, Default)]
-pub struct Awaited(VecDeque<(DbIndex, Box<[u8]>)>);
+pub struct AwaitedKeys(VecDeque<(DbIndex, Box<[u8]>)>);
 
-impl Awaited {
-    /// Adds those of another thread.
-    pub fn append(&mut self, mut other: Awaited) {
+impl AwaitedKeys {
+    /// Adds the keys of another thread.
+    pub fn append(&mut self, mut other: AwaitedKeys) {
         self.0.append(&mut other.0);
     }
 }
 
-/// An entry that is built and not inserted.
+/// An entry that is built and not inserted yet.
 struct Built<'b> {
     key: Cow<'b, [u8]>,
     slot: SlotId,
@@ -65,7 +66,7 @@ struct Built<'b> {
 }
 
 impl<'a> Loader<'a> {
-    /// What has expired at the moment of `env` is not loaded.
+    /// Keys that have expired at the time of `env` are not loaded.
     pub fn new(keyspace: &'a Keyspace, env: &'a Env, duplicate: Duplicate) -> Loader<'a> {
         let effects = env.aftermath.borrow().effects.len();
         let hooks = env.hooks.replace_own(Hooks::empty());
@@ -73,7 +74,7 @@ impl<'a> Loader<'a> {
             keyspace,
             env,
             duplicate,
-            loaded: Loaded::default(),
+            loaded: LoadSummary::default(),
             gone_bytes_max: 0,
             group: GROUP,
             expected: 0,
@@ -84,30 +85,30 @@ impl<'a> Loader<'a> {
         }
     }
 
-    /// Each key is inserted by itself from now on, or a few together, which is the usual way.
+    /// Sets whether each key is inserted separately. By default a few are inserted together.
     pub fn set_one_by_one(&mut self, on: bool) {
         self.group = if on { 1 } else { GROUP };
     }
 
-    /// Keeps the names of keys that are left out because they have expired, of so many bytes at most.
-    pub fn keep_gone(&mut self, bytes_max: u64) {
+    /// Keeps the names of expired keys that are not loaded, up to this number of bytes.
+    pub fn keep_expired_names(&mut self, bytes_max: u64) {
         self.gone_bytes_max = bytes_max;
     }
 
-    /// The database of the next blocks is expected to have so many keys in the end. Tables are made
-    /// for that, a few keys more, when they get their first: a number that is too large takes
-    /// memory, one that is too small takes time.
+    /// Sets the expected number of keys that the database of the next blocks will have. A table is
+    /// allocated for its share, with some spare room, when it gets its first key. A number that is
+    /// too large costs memory, one that is too small costs time.
     pub fn expect(&mut self, keys: u64) {
         let of_slot = keys / SLOTS as u64;
-        // Keys do not spread evenly, and growing once costs more than a little room.
+        // Keys do not spread evenly, and growing once costs more than a little spare room.
         self.expected = u32::try_from(of_slot + of_slot / 8).unwrap_or(0);
     }
 
-    /// Loads the entries of a block. `reached` hears with each few keys up to which byte the file
-    /// was loaded, and how many keys those were. O(block).
+    /// Loads the entries of a block. `reached` is called after every few keys with the offset in
+    /// the file up to which entries were loaded, and the number of these keys. O(block).
     ///
     /// # Errors
-    /// What is wrong, and up to which byte the file was read. What was loaded before stays.
+    /// The fault, and the offset in the file that was reached. Keys loaded before it stay.
     pub fn load(
         &mut self,
         db: DbIndex,
@@ -135,24 +136,25 @@ impl<'a> Loader<'a> {
         }
     }
 
-    /// Keys that were left out since the last call because they had no elements: the first few.
+    /// The first few keys that were skipped since the last call because they had no elements.
     pub fn take_empty_keys(&mut self) -> Vec<Box<[u8]>> {
         std::mem::take(&mut self.empty_keys)
     }
 
-    /// The end: what was loaded, and keys of it that somebody waits for.
+    /// Ends loading. Returns what was loaded, and the loaded keys for which clients wait.
     #[must_use]
-    pub fn finish(self) -> (Loaded, Awaited) {
+    pub fn finish(self) -> (LoadSummary, AwaitedKeys) {
         let env = self.env;
-        // Of a key that had expired and was in the way; PROPAGATE is set for all threads.
+        // The effect of removing an expired key that was replaced: PROPAGATE is set for all
+        // threads.
         env.aftermath.borrow_mut().effects.truncate(self.effects);
         env.hooks.replace_own(self.hooks);
-        // What a snapshot wants of keys that were replaced.
+        // A snapshot in progress may need the replaced keys.
         CutWalker::default().walk(self.keyspace, env, || false);
-        (self.loaded, Awaited(std::mem::take(&mut *env.ready.borrow_mut())))
+        (self.loaded, AwaitedKeys(std::mem::take(&mut *env.ready.borrow_mut())))
     }
 
-    /// `None` if the entry is one that is left out.
+    /// `None` if the entry is skipped.
     fn build<'b>(
         &mut self,
         db: DbIndex,
@@ -212,7 +214,7 @@ impl<'a> Loader<'a> {
         let Built { key, slot, hash, entry } = built;
         let key = Key { bytes: &key, slot, hash };
         let mut keys = Keys::unlocked(self.keyspace, self.env, db);
-        // Others hold a slot for one key.
+        // Other threads hold a slot for one key.
         while keys.lock_also(db, &key).is_err() {
             std::thread::yield_now();
         }
@@ -229,14 +231,14 @@ impl<'a> Loader<'a> {
 }
 
 impl Env {
-    /// Takes over keys that somebody waits for, as if this thread had made them.
-    pub fn take_awaited(&self, awaited: Awaited) {
+    /// Takes over keys for which clients wait, as if this thread had created them.
+    pub fn announce_awaited(&self, awaited: AwaitedKeys) {
         self.ready.borrow_mut().extend(awaited.0);
     }
 }
 
-impl std::ops::AddAssign for Loaded {
-    fn add_assign(&mut self, other: Loaded) {
+impl std::ops::AddAssign for LoadSummary {
+    fn add_assign(&mut self, other: LoadSummary) {
         self.keys += other.keys;
         self.expired += other.expired;
         self.empty += other.empty;
@@ -259,7 +261,7 @@ pub(crate) fn load_file(
     env: &Env,
     file: &[u8],
     duplicate: Duplicate,
-) -> (Loaded, Awaited) {
+) -> (LoadSummary, AwaitedKeys) {
     use brisk_persist::rdb::{Event, Piece, Splitter};
     let mut splitter = Splitter::new(file).expect("it was just written");
     let mut loader = Loader::new(keyspace, env, duplicate);
@@ -322,7 +324,7 @@ mod tests {
         let participant = Participant::register().expect("few threads");
         let (loaded, _) = load_file(db.keyspace(), db.env(), &file, Duplicate::Refuse);
         assert_eq!(loaded.keys, KEYS);
-        // One may have been replaced since the last boundary.
+        // One array may have been replaced since the last boundary.
         assert!(participant.limbo_len() < 2, "{} arrays are kept", participant.limbo_len());
     }
 }

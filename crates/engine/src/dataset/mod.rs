@@ -1,4 +1,4 @@
-//! All data at once: its digest, and snapshots of it.
+//! The whole dataset: its digest, comparisons, loading and snapshots.
 
 pub mod compare;
 pub mod digest;

@@ -1,5 +1,5 @@
-//! The whole dataset as an RDB file. Only while no other thread runs commands. How a file comes back
-//! in is in `loader.rs`.
+//! Writing the whole dataset as an RDB file. Only while no other thread runs commands. `loader.rs`
+//! loads a file.
 
 use crate::env::Env;
 use crate::keyspace::{DbIndex, EntryRef, Keys, Keyspace, notes};
@@ -10,8 +10,8 @@ use brisk_persist::rdb::{
 use std::io::{self, Read, Write};
 use std::ops::ControlFlow;
 
-/// The version of the file that [`save`] writes: later than usual only if fields of hashes have
-/// deadlines. O(databases) if none ever had, else O(keys of the slots where some had).
+/// The version of the file that [`save`] writes. It is newer than usual only if hash fields have
+/// TTLs. O(databases) if none ever had one, else O(keys of the slots with such hashes).
 #[must_use]
 pub fn version(keyspace: &Keyspace, env: &Env) -> u32 {
     let keys = Keys::unlocked(keyspace, env, DbIndex::default());
@@ -28,8 +28,8 @@ pub fn version(keyspace: &Keyspace, env: &Env) -> u32 {
     latest
 }
 
-/// The version of a file for a snapshot of this moment without a look at the keys: a later one if fields
-/// of hashes may have deadlines. O(databases) if none ever had, else O(slots with keys).
+/// The version of a file for a snapshot of this moment, without reading keys: the newer one if hash
+/// fields may have TTLs. O(databases) if none ever had one, else O(slots with keys).
 #[must_use]
 pub fn version_at_least(keyspace: &Keyspace, env: &Env) -> u32 {
     let keys = Keys::unlocked(keyspace, env, DbIndex::default());
@@ -41,7 +41,8 @@ pub fn version_at_least(keyspace: &Keyspace, env: &Env) -> u32 {
     latest
 }
 
-/// The same with a look at about `keys_max` keys: as [`version`] says if that suffices to know.
+/// Like [`version_at_least`], but reads about `keys_max` keys and returns the exact [`version`] if
+/// that is enough.
 #[must_use]
 pub fn version_within(keyspace: &Keyspace, env: &Env, keys_max: usize) -> u32 {
     let keys = Keys::unlocked(keyspace, env, DbIndex::default());
@@ -67,12 +68,12 @@ pub fn version_within(keyspace: &Keyspace, env: &Env, keys_max: usize) -> u32 {
     latest
 }
 
-/// Writes all databases, expired keys that are still there included; `wrote` hears of each key.
-/// O(all data).
+/// Writes all databases, including expired keys that were not removed yet. `wrote` is called for
+/// each key. O(all data).
 ///
 /// # Errors
-/// The first of the writer. What would have followed is not looked at: a full disk is no reason to
-/// walk through everything.
+/// The first error of the writer. The rest is not visited: with a full disk it would be wasted
+/// work.
 pub fn save<W: Write>(
     keyspace: &Keyspace,
     env: &Env,
@@ -106,16 +107,16 @@ pub fn save<W: Write>(
     out.check()
 }
 
-/// What to do with a key that exists already.
+/// The handling of a key that exists already.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Duplicate {
-    /// The file is not the snapshot of a dataset: [`LoadFailure::Duplicate`].
+    /// The file is not a valid snapshot: [`LoadFailure::Duplicate`].
     Refuse,
-    /// What was loaded takes its place.
+    /// The loaded key replaces the existing one.
     Replace,
 }
 
-/// Why a file was not loaded, or not to its end.
+/// The reason why a file was not loaded, or not completely.
 #[derive(Debug, thiserror::Error)]
 pub enum LoadFailure {
     #[error(transparent)]
@@ -130,29 +131,30 @@ pub enum LoadFailure {
     Thread(io::Error),
 }
 
-/// What a file held.
+/// The contents of a loaded file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Loaded {
+pub struct LoadSummary {
     pub keys: u64,
-    /// Keys left out because they had expired.
+    /// Number of keys that were skipped because they had expired.
     pub expired: u64,
-    /// The names of those.
-    pub gone: Gone,
-    /// Collections without elements, which are left out.
+    /// The names of the expired keys.
+    pub gone: ExpiredKeys,
+    /// Number of collections without elements, which are skipped.
     pub empty: u64,
 }
 
-/// Keys left out because they had expired: who goes on with the history of a dataset has to be told of them.
+/// Keys that were not loaded because they had expired. A server that continues the history of the
+/// dataset has to propagate their removal.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Gone {
-    /// None of them if they were too many.
+pub struct ExpiredKeys {
+    /// Empty if the names were too large in total.
     pub keys: Vec<(DbIndex, Box<[u8]>)>,
-    /// Bytes of all their names.
+    /// Bytes of all names.
     pub bytes: u64,
 }
 
-impl Gone {
-    /// One more; more than `bytes_max` are forgotten.
+impl ExpiredKeys {
+    /// Adds a key. If the names exceed `bytes_max`, all of them are dropped.
     pub(super) fn push(&mut self, db: DbIndex, key: &[u8], bytes_max: u64) {
         self.bytes += key.len() as u64;
         if self.bytes <= bytes_max {
@@ -162,18 +164,18 @@ impl Gone {
         }
     }
 
-    /// Those of another thread as well.
-    pub(super) fn append(&mut self, mut other: Gone) {
+    /// Adds the keys of another thread.
+    pub(super) fn append(&mut self, mut other: ExpiredKeys) {
         self.bytes += other.bytes;
         self.keys.append(&mut other.keys);
     }
 }
 
-/// Reads a file to its end without keeping anything but the sources of its libraries of functions:
-/// whether it is whole for those who load it. O(file).
+/// Reads a file to its end and checks that it is complete. Keeps only the sources of its function
+/// libraries. O(file).
 ///
 /// # Errors
-/// What is wrong with the file; the reader stands behind it.
+/// The fault in the file. The reader is after it.
 pub fn verify<R: Read>(
     reader: &mut RdbReader<R>,
     databases: u32,
@@ -191,10 +193,10 @@ pub fn verify<R: Read>(
     Ok(functions)
 }
 
-/// The database of a file's number.
+/// The database for a number in a file.
 ///
 /// # Errors
-/// There are only `count`.
+/// If the server has only `count` databases and the number is not below it.
 pub fn database(number: u64, count: u32) -> Result<DbIndex, LoadFailure> {
     DbIndex::checked(number, count).ok_or(LoadFailure::Database(number))
 }
@@ -205,7 +207,7 @@ mod tests {
     use crate::testing::Db;
     use std::io::ErrorKind;
 
-    /// A disk without room.
+    /// A full disk.
     struct Full;
 
     impl Write for Full {
@@ -223,7 +225,7 @@ mod tests {
         const KEYS: usize = 2000;
         let mut db = Db::new();
         let value = "v".repeat(1000);
-        // In one slot, and in all of them.
+        // In one slot, and in all slots.
         for tag in ["{t}", ""] {
             for number in 0..KEYS {
                 db.check(&format!("SET {tag}{number} {value}"), "OK");

@@ -1,8 +1,8 @@
-//! What a write leaves behind besides the changed value: effects to propagate, events to publish.
+//! The side effects of a write: effects to propagate, and keyspace events to publish.
 //!
-//! Both are recorded only while somebody wants them ([`Hooks`]); otherwise a write pays one branch.
-//! An effect is canonical and absolute (`SET k v PXAT …`, never a relative time), so that replaying
-//! it later gives the same keyspace.
+//! Both are recorded only while they are needed ([`Hooks`]); otherwise a write pays one branch. An
+//! effect is canonical and absolute (`SET k v PXAT …`, never a relative time), so that replaying it
+//! later gives the same keyspace.
 
 use crate::base::place::{DbIndex, SlotId, Ticket};
 use crate::env::journal::Journal;
@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 pub use crate::base::event::EventClass;
 
 bitflags! {
-    /// What a command does besides its work, as long as somebody needs it.
+    /// The additional work that commands do, as long as it is needed.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
     pub struct Hooks: u32 {
         /// Effects are collected, and each write takes a ticket.
@@ -27,15 +27,15 @@ bitflags! {
         const NOTIFY = 1 << 1;
         /// The client whose commands run caches what it reads.
         const REMEMBER = 1 << 2;
-        /// Invalidations wait to be sent to clients that cached the keys.
+        /// Invalidations wait to be sent to clients that have cached the keys.
         const INVALIDATE = 1 << 3;
-        /// Keys were changed whose names wait to be sent to clients that track prefixes.
+        /// Names of changed keys wait to be sent to clients that track prefixes.
         const BROADCAST = 1 << 4;
     }
 }
 
-/// The hooks of a thread. [`Hooks::PROPAGATE`] is the same for all threads and changes only while
-/// they stand still, so that no command sees both; the rest is the thread's own.
+/// The hooks of a thread. [`Hooks::PROPAGATE`] is the same for all threads and changes only during
+/// quiescence, so that no command sees both states. The other bits belong to the thread.
 #[derive(Debug, Default)]
 pub struct HookCell {
     own: Cell<Hooks>,
@@ -43,7 +43,7 @@ pub struct HookCell {
 }
 
 impl HookCell {
-    /// Shares what is for all threads with the others that were given the same `all`.
+    /// Shares the bits for all threads with the other cells that were given the same `all`.
     pub fn share(&mut self, all: &Arc<AtomicU32>) {
         self.all = Arc::clone(all);
     }
@@ -53,14 +53,14 @@ impl HookCell {
         self.own.get() | Hooks::from_bits_retain(self.all.load(Ordering::Relaxed))
     }
 
-    /// Sets the hooks that are the thread's own, and returns those it had. What all threads share
-    /// stays as it is.
+    /// Sets the hooks that belong to the thread and returns the previous ones. Shared bits do not
+    /// change.
     pub fn replace_own(&self, hooks: Hooks) -> Hooks {
         debug_assert!(!hooks.contains(Hooks::PROPAGATE), "not the thread's own");
         self.own.replace(hooks - Hooks::PROPAGATE)
     }
 
-    /// Sets or clears `what`; the rest stays.
+    /// Sets or clears `what`; other bits do not change.
     #[inline]
     pub fn set(&self, what: Hooks, on: bool) {
         if what.contains(Hooks::PROPAGATE) {
@@ -72,16 +72,16 @@ impl HookCell {
     }
 }
 
-/// Commands, whole and canonical, that repeat changes elsewhere: as requests, one behind the other.
+/// Canonical commands that repeat changes elsewhere, as requests one after the other.
 #[derive(Debug, Default)]
 pub struct Effects {
     bytes: Vec<u8>,
-    /// Where each ends, and its database.
+    /// The end of each command, and its database.
     ends: SmallVec<[(DbIndex, usize); 4]>,
 }
 
 impl Effects {
-    /// A buffer for more is given back.
+    /// A larger buffer is not kept.
     const KEPT_BYTES_MAX: usize = 64 << 10;
 
     /// Adds a command. O(its bytes).
@@ -95,12 +95,12 @@ impl Effects {
         self.ends.is_empty()
     }
 
-    /// How many commands there are.
+    /// Number of commands.
     pub fn len(&self) -> usize {
         self.ends.len()
     }
 
-    /// Keeps the first `len`.
+    /// Keeps the first `len` commands.
     pub(crate) fn truncate(&mut self, len: usize) {
         self.ends.truncate(len);
         self.bytes.truncate(self.ends.last().map_or(0, |(_, end)| *end));
@@ -111,8 +111,9 @@ impl Effects {
         self.bytes.shrink_to(Self::KEPT_BYTES_MAX);
     }
 
-    /// Appends them as one transaction: framed if there are several, and with SELECT before a
-    /// command in another database than `db`, which is then that of the last.
+    /// Appends the commands as one transaction. Several commands are framed by MULTI and EXEC.
+    /// SELECT precedes a command in another database than `db`, which becomes the database of the
+    /// last command.
     pub(crate) fn write(&self, out: &mut Vec<u8>, db: &mut Option<DbIndex>) {
         let is_framed = self.ends.len() > 1;
         if is_framed {
@@ -132,7 +133,7 @@ impl Effects {
     }
 }
 
-/// Something happened to a key.
+/// A keyspace event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Event {
     pub db: DbIndex,
@@ -141,21 +142,21 @@ pub struct Event {
     pub key: Vec<u8>,
 }
 
-/// A key's name; usual ones need no allocation.
+/// A key's name. Names of usual length need no allocation.
 pub type KeyName = SmallVec<[u8; 24]>;
 
-/// A client that remembers what it read: its worker and its id in one word.
+/// A client with tracking enabled: its worker and its id in one word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Reader(NonZeroU64);
+pub struct TrackingClient(NonZeroU64);
 
-impl Reader {
+impl TrackingClient {
     const CLIENT_BITS: u32 = 48;
 
-    /// Of a client; ids are counted from 1.
-    pub fn new(worker: usize, client: u64) -> Reader {
+    /// Client ids start at 1.
+    pub fn new(worker: usize, client: u64) -> TrackingClient {
         debug_assert!(client != 0 && client >> Self::CLIENT_BITS == 0);
         let word = (worker as u64) << Self::CLIENT_BITS | client;
-        Reader(NonZeroU64::new(word).unwrap_or(NonZeroU64::MIN))
+        TrackingClient(NonZeroU64::new(word).unwrap_or(NonZeroU64::MIN))
     }
 
     pub fn worker(self) -> usize {
@@ -167,54 +168,54 @@ impl Reader {
     }
 }
 
-/// Something that clients may have cached is no longer true.
+/// Cached values of clients became invalid.
 #[derive(Debug)]
 pub enum Invalidation {
-    /// A key was changed, or is not remembered any more.
+    /// A key was changed, or is no longer remembered.
     Key {
         name: KeyName,
-        readers: SmallVec<[Reader; 2]>,
-        /// The client on whose behalf; 0 for none.
+        readers: SmallVec<[TrackingClient; 2]>,
+        /// The client that made the change; 0 for none.
         by: u64,
     },
-    /// Databases were flushed: nothing is true.
+    /// Databases were flushed: all cached values are invalid.
     All { by: u64 },
 }
 
-/// A buffer for more bytes of another server's stream is given back.
+/// A larger buffer for another server's stream is not kept.
 const RELAYED_KEPT_MAX: usize = 64 * 1024;
 
-/// What transactions leave behind until it is fetched.
+/// The side effects of transactions, until they are collected.
 #[derive(Debug, Default)]
 pub struct Aftermath {
-    /// The effects of the transaction that is running.
+    /// The effects of the running transaction.
     pub(crate) effects: Effects,
     pub events: Vec<Event>,
-    /// What clients may not trust any more that cached it.
+    /// Cached values that became invalid.
     pub invalidations: Vec<Invalidation>,
-    /// Changed keys, and the client that changed each (0 for none): for those who listen to
+    /// Changed keys, and the client that changed each (0 for none), for clients that track
     /// prefixes.
     pub changed: Vec<(KeyName, u64)>,
-    /// The running command said itself what to propagate.
+    /// The running command has set what to propagate.
     pub(crate) replaced: bool,
-    /// Slots that it changed without holding them to its end: as parts of whole databases, or as
-    /// one of several commands that are a unit.
+    /// Slots that the command changed without holding them to its end: as parts of whole databases,
+    /// or as one of several commands of a unit.
     pub(crate) slots: Vec<(DbIndex, SlotId)>,
     /// Several commands run as one unit.
     unit: bool,
-    /// What the running transaction is in the stream of another server, which this one relays; empty if
-    /// it is in none, or is by now.
+    /// The running transaction as it appears in the stream of another server, which this server
+    /// relays. Empty if there is none, or if it was appended already.
     relayed: Vec<u8>,
     /// The bytes for the append-only file, if they differ from those of the stream.
     instead: Option<Vec<u8>>,
     /// These bytes are already part of this server's stream.
     is_relayed: bool,
-    /// The running transaction changed something, and `relayed` says what.
-    is_told: bool,
+    /// The running transaction changed something, and `relayed` describes the change.
+    is_covered: bool,
 }
 
 impl Aftermath {
-    /// Forgets everything; the buffers are kept.
+    /// Clears everything and keeps the buffers.
     pub fn clear(&mut self) {
         self.effects.clear();
         self.events.clear();
@@ -223,10 +224,10 @@ impl Aftermath {
         self.replaced = false;
         self.slots.clear();
         self.unit = false;
-        self.is_told = false;
+        self.is_covered = false;
     }
 
-    /// Puts what others left before what is there.
+    /// Inserts the side effects of others before the existing ones.
     pub(crate) fn put_before(&mut self, mut others: Aftermath) {
         debug_assert!(self.effects.is_empty() && others.effects.is_empty(), "not sealed");
         others.events.append(&mut self.events);
@@ -235,32 +236,32 @@ impl Aftermath {
         *self = others;
     }
 
-    /// Whether what has changed was told by another server, whose words are relayed: then it is noted, and
-    /// nothing has to be pushed. Never within a unit.
-    pub(crate) fn is_told_by(&mut self, journal: &Journal) -> bool {
-        let is_told = !self.unit && !self.relayed.is_empty() && journal.is_relayed();
-        self.is_told |= is_told;
-        is_told
+    /// Reports whether the change is covered by the relayed stream of another server. If so, that
+    /// is recorded, and no effect has to be added. Never within a unit.
+    pub(crate) fn is_covered_by_relay(&mut self, journal: &Journal) -> bool {
+        let is_covered = !self.unit && !self.relayed.is_empty() && journal.is_relayed();
+        self.is_covered |= is_covered;
+        is_covered
     }
 
-    /// Whether the running transaction is to be propagated.
+    /// Reports whether the running transaction is propagated.
     pub(crate) fn has_effects(&self) -> bool {
-        self.is_told || !self.effects.is_empty()
+        self.is_covered || !self.effects.is_empty()
     }
 
-    /// Whether the running command is one of several that share a ticket.
+    /// Reports whether the running command is one of several that share a ticket.
     pub(crate) fn is_unit(&self) -> bool {
         self.unit
     }
 
-    /// The effects of the commands that run from now on belong together.
+    /// The effects of the following commands belong together.
     pub(crate) fn begin_unit(&mut self) {
         debug_assert!(!self.unit, "a unit within a unit");
         debug_assert!(self.effects.is_empty(), "effects that were not sealed");
         self.unit = true;
     }
 
-    /// Ends a unit. False if it has no effects.
+    /// Ends a unit. Returns false if it has no effects.
     pub(crate) fn end_unit(&mut self) -> bool {
         self.unit = false;
         !self.effects.is_empty()
@@ -274,27 +275,27 @@ impl Aftermath {
         held: impl Iterator<Item = SlotId> + Clone,
     ) -> Ticket {
         debug_assert!(self.has_effects(), "a ticket for nothing");
-        // It may have waited for its slots until there was no other server any more: then it is a
-        // transaction of this one.
+        // The transaction may have waited for its slots until this server stopped following the
+        // other one. Then it is a transaction of this server.
         let relayed = match self.relayed.is_empty() {
             true => None,
             false => journal.relay(&self.relayed, self.instead.as_deref()),
         };
         self.is_relayed |= relayed.is_some();
-        // Whose stream it is does not change while a command has its slots.
-        debug_assert!(relayed.is_some() || !self.is_told, "told to nobody");
+        // The ownership of the stream does not change while a command holds its slots.
+        debug_assert!(relayed.is_some() || !self.is_covered, "a relayed change without a stream");
         let others = self.slots.iter().map(|(_, slot)| *slot);
         let slots = held.chain(others);
         let ticket = relayed.unwrap_or_else(|| journal.append(&self.effects, slots));
         self.relayed.clear();
         self.effects.clear();
-        self.is_told = false;
+        self.is_covered = false;
         ticket
     }
 
-    /// The next transaction comes from another server: `bytes` are its form in that server's stream. Its
-    /// first change appends them to this server's stream, while its slots are held. The append-only file
-    /// gets the same bytes, or `instead`.
+    /// The next transaction comes from another server: `bytes` are its form in that server's
+    /// stream. Its first change appends them to this server's stream, while its slots are held. The
+    /// append-only file gets the same bytes, or `instead`.
     pub fn begin_relay(&mut self, bytes: &[u8], instead: Option<Vec<u8>>) {
         (self.instead, self.is_relayed) = (instead, false);
         self.relayed.clear();
@@ -302,9 +303,9 @@ impl Aftermath {
         self.relayed.extend_from_slice(bytes);
     }
 
-    /// Ends the transaction of [`Self::begin_relay`]. `done` has its bytes in the other server's stream, and
-    /// the bytes for the append-only file if they differ; they are appended unless a change has appended
-    /// them already. `None`: the transaction was not executed.
+    /// Ends the transaction of [`Self::begin_relay`]. `done` has its bytes in the other server's
+    /// stream, and the bytes for the append-only file if they differ. They are appended unless a
+    /// change has appended them already. `None`: the transaction was not executed.
     pub fn end_relay(&mut self, journal: &Journal, done: Option<(&[u8], Option<&[u8]>)>) {
         if let Some((bytes, instead)) = done.filter(|_| !self.is_relayed) {
             let _ = journal.relay(bytes, instead);

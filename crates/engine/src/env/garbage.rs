@@ -1,23 +1,24 @@
-//! What was unlinked and is freed by another thread, because that takes long.
+//! Large values that were unlinked. Another thread frees them, because that takes long.
 
 use crate::reply::ReplyStream;
 use crate::types::{Entry, Table, Value, allocated_bytes};
 use std::any::Any;
 
-/// Something large that was unlinked and is freed by another thread.
+/// An unlinked object that another thread frees.
 pub enum Garbage {
     Entry(Entry),
     Table(Table),
     Value(Value),
-    /// The view that a large reply was written from.
+    /// The view from which a large reply was written.
     View(ReplyStream),
-    /// What was computed for a command and is of no use.
+    /// A computation for a command that is no longer needed.
     Other(Box<dyn Any + Send>),
 }
 
 impl Garbage {
-    /// Bytes that are free once it is, about: of a table what two of its keys tell, and parts that
-    /// others share are counted. Unknown, and 0, of views and other things. O(parts of the value)
+    /// Estimated bytes that freeing it releases. A table is estimated from two of its keys, and
+    /// parts that are shared with others are counted. Unknown, and 0, for views and other objects.
+    /// O(parts of the value)
     pub fn allocated_bytes(&self) -> usize {
         match self {
             Garbage::Entry(entry) => allocated_bytes(entry),
@@ -28,7 +29,7 @@ impl Garbage {
     }
 }
 
-/// Bytes that a table takes with its entries, about.
+/// Estimated bytes of a table with its entries.
 pub(crate) fn table_bytes(table: &Table) -> usize {
     const SAMPLES: usize = 2;
     let (mut bytes, mut count) = (0, 0);

@@ -1,13 +1,15 @@
-//! The stream of changes: what write transactions leave to be repeated elsewhere, in their order.
+//! The stream of changes: the effects of write transactions in order, for replicas and the append-only
+//! file.
 //!
 //! ```text
 //!  transaction: encodes its effects ── slots held ── append ─┐
 //!  transaction: …                                            ├─► bytes ─► take: file, replicas
 //! ```
 //!
-//! A transaction appends while it still holds its slots, all of it at once, so the order of the stream is
-//! one in which the changes can have happened, there are no gaps, and a [`Ticket`] is nothing but
-//! the place in the stream behind the transaction. The lock is held for a copy of some hundred bytes.
+//! A transaction appends all its effects at once while it still holds its slots. The order of the
+//! stream is therefore one in which the changes can have happened, and there are no gaps. A [`Ticket`]
+//! is the offset in the stream after the transaction. The lock is held while some hundred bytes are
+//! copied.
 
 use super::effect::Effects;
 use super::tap::{TapId, TapOverflow, Taps};
@@ -18,36 +20,37 @@ use std::ops::Range;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// A buffer for more is given back when it was taken.
+/// A larger buffer is not kept after it was taken.
 const KEPT_BYTES_MAX: usize = 1 << 20;
 
 /// The stream of a keyspace.
 #[derive(Debug, Default)]
 pub struct Journal {
-    state: Mutex<State>,
-    place: Place,
-    /// The stream is another server's: what transactions of this one leave is not part of it. Changes only
-    /// while all other threads stand still.
+    state: Mutex<JournalState>,
+    place: StreamEnd,
+    /// The stream belongs to another server: transactions of this server are not part of it.
+    /// Changes only during quiescence.
     is_relayed: AtomicBool,
 }
 
-/// Read by all threads with every reply, and written with every transaction: on a line of its own.
+/// Read by all threads with every reply, and written with every transaction, so it has a cache line
+/// of its own.
 #[derive(Debug, Default)]
 #[repr(align(64))]
-struct Place {
-    /// Bytes of the stream so far.
+struct StreamEnd {
+    /// The length of the stream in bytes.
     end: AtomicU64,
-    /// Those that were taken.
+    /// The offset up to which the stream was taken.
     taken: AtomicU64,
 }
 
 #[derive(Debug, Default)]
-struct State {
-    /// What was not taken yet.
+struct JournalState {
+    /// The bytes that were not taken yet.
     bytes: Vec<u8>,
     /// The parts that differ in the append-only file.
-    edits: Vec<Edit>,
-    /// The database of the last command; `None` if who reads on from here does not know it.
+    edits: Vec<AofEdit>,
+    /// The database of the last command; `None` if a reader that starts here does not know it.
     db: Option<DbIndex>,
     taps: Taps,
 }
@@ -55,7 +58,7 @@ struct State {
 /// A part of the stream that differs in the append-only file. The file contains only executed commands, in the
 /// one form that its readers accept. The stream of another server keeps every byte, because offsets count them.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Edit {
+pub struct AofEdit {
     /// First byte and length, within the bytes taken from the stream.
     pub at: usize,
     pub len: usize,
@@ -63,9 +66,9 @@ pub struct Edit {
     pub instead: Vec<u8>,
 }
 
-impl Edit {
+impl AofEdit {
     /// Appends `part` to `out` in the form of the file. O(bytes).
-    pub fn apply(edits: &[Edit], part: &[u8], out: &mut Vec<u8>) {
+    pub fn apply(edits: &[AofEdit], part: &[u8], out: &mut Vec<u8>) {
         let mut from = 0;
         for edit in edits {
             out.extend_from_slice(&part[from..edit.at]);
@@ -84,7 +87,7 @@ impl Journal {
         slots: impl Iterator<Item = SlotId> + Clone,
     ) -> Ticket {
         let mut state = self.state.lock().even_poisoned();
-        let State { bytes, db, taps, .. } = &mut *state;
+        let JournalState { bytes, db, taps, .. } = &mut *state;
         if self.is_relayed() {
             return self.end();
         }
@@ -96,9 +99,9 @@ impl Journal {
         self.advance(bytes.len() - before)
     }
 
-    /// Appends a command that changes nothing, such as a PING for replicas; not to the stream of another
-    /// server. Returns the positions at which the command begins and ends: the same position, the end of the
-    /// stream, if nothing was appended.
+    /// Appends a command that changes nothing, such as a PING for replicas. A stream of another
+    /// server is not changed. Returns the offsets at which the command begins and ends. Both are
+    /// the end of the stream if nothing was appended.
     pub fn append_request(&self, request: &[u8]) -> Range<Ticket> {
         let mut state = self.state.lock().even_poisoned();
         let begin = self.end();
@@ -109,19 +112,20 @@ impl Journal {
         begin..self.advance(request.len())
     }
 
-    /// Appends a part of the stream of another server, as it came; `None`, and nothing, if the stream is
-    /// this server's own by now. The append-only file gets the same bytes, or `instead`.
+    /// Appends a part of another server's stream unchanged. Returns `None` and appends nothing if
+    /// the stream belongs to this server by now. The append-only file gets the same bytes, or
+    /// `instead`.
     pub fn relay(&self, part: &[u8], instead: Option<&[u8]>) -> Option<Ticket> {
         let mut state = self.state.lock().even_poisoned();
         self.is_relayed().then(|| {
-            let State { bytes, edits, .. } = &mut *state;
+            let JournalState { bytes, edits, .. } = &mut *state;
             if let Some(instead) = instead {
                 match edits.last_mut().filter(|last| last.at + last.len == bytes.len()) {
                     Some(last) => {
                         last.len += part.len();
                         last.instead.extend_from_slice(instead);
                     }
-                    None => edits.push(Edit {
+                    None => edits.push(AofEdit {
                         at: bytes.len(),
                         len: part.len(),
                         instead: instead.to_vec(),
@@ -133,39 +137,38 @@ impl Journal {
         })
     }
 
-    /// From now on the stream is another server's, or this one's again. Only while all other threads
-    /// stand still.
+    /// Sets whether the stream belongs to another server. Only during quiescence.
     pub fn set_relayed(&self, is_relayed: bool) {
         let mut state = self.state.lock().even_poisoned();
         self.is_relayed.store(is_relayed, Ordering::Relaxed);
         state.db = None;
     }
 
-    /// Whether the stream is another server's.
+    /// Reports whether the stream belongs to another server.
     #[inline]
     pub(crate) fn is_relayed(&self) -> bool {
         self.is_relayed.load(Ordering::Relaxed)
     }
 
-    /// The database that the stream has come to, if it is this server's own and has named one.
+    /// The database of the last command, if the stream is this server's own and has named one.
     pub fn database(&self) -> Option<DbIndex> {
         self.state.lock().even_poisoned().db
     }
 
-    /// The lock is held.
+    /// The caller holds the lock.
     fn advance(&self, bytes: usize) -> Ticket {
         let end = self.place.end.load(Ordering::Relaxed) + bytes as u64;
         self.place.end.store(end, Ordering::Release);
         Ticket(end)
     }
 
-    /// The place behind the latest transaction.
+    /// The offset after the latest transaction.
     #[inline]
     pub fn end(&self) -> Ticket {
         Ticket(self.place.end.load(Ordering::Acquire))
     }
 
-    /// Whether there is something to take.
+    /// Reports whether there are bytes that were not taken.
     #[inline]
     pub fn has_news(&self) -> bool {
         self.place.taken.load(Ordering::Relaxed) < self.place.end.load(Ordering::Relaxed)
@@ -173,13 +176,13 @@ impl Journal {
 
     /// Appends the bytes not taken yet to `into`, and their edits for the append-only file to `edits`.
     /// Returns the offset in the stream at which these bytes begin.
-    pub fn take(&self, into: &mut Vec<u8>, edits: &mut Vec<Edit>) -> Ticket {
+    pub fn take(&self, into: &mut Vec<u8>, edits: &mut Vec<AofEdit>) -> Ticket {
         let mut state = self.state.lock().even_poisoned();
         let end = self.place.end.load(Ordering::Relaxed);
         let from = end - state.bytes.len() as u64;
         if !state.edits.is_empty() {
             let before = into.len();
-            let moved = |edit: Edit| Edit { at: edit.at + before, ..edit };
+            let moved = |edit: AofEdit| AofEdit { at: edit.at + before, ..edit };
             edits.extend(std::mem::take(&mut state.edits).into_iter().map(moved));
         }
         if into.is_empty() {
@@ -212,7 +215,7 @@ impl Journal {
         self.state.lock().even_poisoned().taps.end(tap);
     }
 
-    /// The next command names its database: somebody reads on from here who does not know it.
+    /// The next command names its database, because a new reader starts here.
     pub fn name_database(&self) {
         self.state.lock().even_poisoned().db = None;
     }
@@ -235,7 +238,7 @@ mod tests {
         journal.append(&effects(commands), std::iter::empty())
     }
 
-    /// The requests, one in a line.
+    /// The requests, one per line.
     fn lines(bytes: &[u8]) -> Vec<String> {
         let text = String::from_utf8_lossy(bytes).into_owned();
         let words = |request: &str| {
@@ -246,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn the_stream_of_another_server_is_kept_as_it_came() {
+    fn the_stream_of_another_server_is_kept_unchanged() {
         let journal = Journal::default();
         append(&journal, &[(3, "DEL a")]);
         journal.set_relayed(true);
@@ -282,7 +285,7 @@ mod tests {
         assert_eq!(bytes, b"before one not executed nor this inline two last");
         assert_eq!(edits.len(), 2);
         let mut file = Vec::new();
-        Edit::apply(&edits, &bytes, &mut file);
+        AofEdit::apply(&edits, &bytes, &mut file);
         assert_eq!(file, b"before one array two ");
         journal.relay(b"next", None);
         edits.clear();

@@ -1,13 +1,13 @@
-//! What a thread that runs commands brings along: settings, randomness, its tally, and the places
-//! where a command's aftermath collects.
+//! The state of a thread that runs commands: settings, randomness, its tally, and the buffers for the
+//! side effects of commands.
 //!
 //! | part | about |
 //! |---|---|
 //! | `settings` | the settings that commands depend on |
-//! | `effect` | what a write leaves besides the value: effects, events, invalidations |
+//! | `effect` | the side effects of a write: effects, events, invalidations |
 //! | `journal` | the stream of changes, in the order of the transactions |
-//! | `garbage` | what was unlinked and another thread frees |
-//! | `transfer` | what MIGRATE asks of whoever has sockets |
+//! | `garbage` | unlinked objects that another thread frees |
+//! | `transfer` | the interface of MIGRATE to code with sockets |
 
 pub mod effect;
 mod garbage;
@@ -22,90 +22,91 @@ pub use settings::{Dialect, EvictionPolicy, PrimaryWords, Settings};
 
 use crate::base::place::{DbIndex, Ticket, UnixMs};
 use crate::base::random::Random;
-use crate::call::long::{Long, Made};
-use crate::env::effect::{Aftermath, HookCell, Hooks, Reader};
-use crate::env::transfer::{Carrier, carry_nothing};
-use crate::keyspace::{SnapshotOutputs, Spread, Tally, Waiter};
+use crate::call::long::{LongCommand, PreparedResult};
+use crate::env::effect::{Aftermath, HookCell, Hooks, TrackingClient};
+use crate::env::transfer::{TransferFn, no_transfer};
+use crate::keyspace::{CutBuffers, SlotWeights, Tally, Waiter};
 use crate::types::{Entry, Table};
 use brisk_structures::entry::ValueRef;
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// The longest string that a command of a primary, or of an append-only file, may leave.
+/// The longest string that a command of a primary, or of an append-only file, may create.
 const REPLAYED_STRING_BYTES_MAX: u64 = 1 << 40;
 
-/// Long before any deadline: nothing has expired.
+/// Before every expiry time: nothing has expired.
 const NOTHING_EXPIRED: UnixMs = UnixMs(0);
 
-/// One thread's belongings. Not shared: the cells are for code that holds parts of it.
+/// The state of one thread. It is not shared; the cells are for code that holds parts of it.
 pub struct Env {
     pub settings: Settings,
     pub tally: Arc<Tally>,
     pub random: RefCell<Random>,
-    /// What commands do besides their work; empty in a server without replicas, listeners and
+    /// The additional work that commands do. Empty in a server without replicas, listeners and
     /// clients that cache.
     pub hooks: HookCell,
     pub aftermath: RefCell<Aftermath>,
     pub garbage: RefCell<Vec<Garbage>>,
-    /// Entries that this thread has encoded for the snapshots that are being taken.
-    pub(crate) snapshot_outputs: RefCell<SnapshotOutputs>,
-    /// Keys that appeared or changed while somebody waited for them, in that order.
+    /// Entries that this thread has encoded for the cuts in progress.
+    pub(crate) cut_buffers: RefCell<CutBuffers>,
+    /// Keys that were created or changed while clients waited for them, in that order.
     pub(crate) ready: RefCell<VecDeque<(DbIndex, Box<[u8]>)>>,
-    /// The wait that the command which just ran began.
+    /// The wait that the last command began.
     pub(crate) waiter: RefCell<Option<Arc<Waiter>>>,
-    /// The work that the command which just ran left to be done elsewhere.
-    pub(crate) long: RefCell<Option<Long>>,
-    /// What was made for the command that is being run again.
-    pub(crate) made: RefCell<Option<Made>>,
-    /// Who hands values over to other servers.
-    pub carrier: Carrier,
-    /// Up to where in the stream of changes the replies since it was taken show the dataset.
+    /// The work that the last command left to another thread.
+    pub(crate) long: RefCell<Option<LongCommand>>,
+    /// The result that was prepared for the command that is being run again.
+    pub(crate) made: RefCell<Option<PreparedResult>>,
+    /// Sends values to other servers, for MIGRATE.
+    pub carrier: TransferFn,
+    /// The offset in the stream of changes up to which replies since the last [`Env::take_shown`]
+    /// show the dataset.
     shown: Cell<Ticket>,
-    /// Whether reads leave a trace in access clocks (CLIENT NO-TOUCH).
+    /// True if reads update access clocks (false under CLIENT NO-TOUCH).
     pub touch: Cell<bool>,
-    /// Keys that are made of values (SORT BY and GET) must not be looked up.
+    /// Keys whose names are made of values (SORT BY and GET) must not be looked up.
     pub lookups_denied: Cell<bool>,
     /// The client whose commands run; 0 if none.
     pub client: Cell<u64>,
-    /// The same as a reader, for [`Hooks::REMEMBER`].
-    pub reader: Cell<Option<Reader>>,
+    /// The same client for tracking, under [`Hooks::REMEMBER`].
+    pub reader: Cell<Option<TrackingClient>>,
     /// A script runs the commands.
     pub in_script: Cell<bool>,
-    /// The dataset is to stay as it is: expired keys are hidden from commands rather than removed.
+    /// The dataset must not change: expired keys are hidden from commands, not removed.
     pub keeps_expired: Cell<bool>,
-    /// Those that are hidden from the present command.
+    /// The keys that are hidden from the running command.
     pub(crate) hidden: RefCell<Vec<(DbIndex, Entry)>>,
     /// Seconds of the recency clock, 24 bits.
     pub(crate) recency: Cell<u32>,
-    /// How the keys of a database lie, for drawing some.
-    pub(crate) spread: RefCell<Spread>,
-    /// The moment the running batch began.
+    /// The distribution of the keys of a database, for drawing random ones.
+    pub(crate) spread: RefCell<SlotWeights>,
+    /// The time at which the running batch began.
     now: Cell<UnixMs>,
-    /// Deadlines up to this moment have passed.
+    /// Keys that expire at or before this time have expired.
     horizon: Cell<UnixMs>,
 }
 
-/// What commands of a unit have left so far, and the moment they see: put aside while commands run
-/// that are none of it.
+/// The side effects of a unit's commands so far, and the time that they see, while other commands
+/// run that do not belong to the unit.
 #[derive(Default)]
-pub struct Aside {
+pub struct SuspendedUnit {
     aftermath: Aftermath,
     ready: VecDeque<(DbIndex, Box<[u8]>)>,
     now: UnixMs,
     horizon: UnixMs,
 }
 
-impl Aside {
-    /// They see the moment that commands see at present.
+impl SuspendedUnit {
+    /// The unit's commands see the current time of the thread.
     pub fn take_moment(&mut self, env: &Env) {
         (self.now, self.horizon) = (env.now(), env.horizon());
     }
 }
 
 impl Env {
-    /// Exchanges what is there with what was put aside.
-    pub fn exchange(&self, aside: &mut Aside) {
+    /// Exchanges the current side effects with the suspended ones.
+    pub fn exchange(&self, aside: &mut SuspendedUnit) {
         std::mem::swap(&mut *self.aftermath.borrow_mut(), &mut aside.aftermath);
         std::mem::swap(&mut *self.ready.borrow_mut(), &mut aside.ready);
         let (now, horizon) = (self.now(), self.horizon());
@@ -114,15 +115,15 @@ impl Env {
         self.set_hooks_by_contents();
     }
 
-    /// That invalidations or changed keys wait to be sent shows in [`Env::hooks`].
+    /// [`Env::hooks`] shows that invalidations or changed keys wait to be sent.
     fn set_hooks_by_contents(&self) {
         let aftermath = self.aftermath.borrow();
         self.set_hooks(Hooks::INVALIDATE, !aftermath.invalidations.is_empty());
         self.set_hooks(Hooks::BROADCAST, !aftermath.changed.is_empty());
     }
 
-    /// Puts what was put aside before what is there; its moment is the present one again.
-    pub fn join(&self, mut aside: Aside) {
+    /// Inserts the suspended side effects before the current ones, and restores the unit's time.
+    pub fn join(&self, mut aside: SuspendedUnit) {
         self.aftermath.borrow_mut().put_before(std::mem::take(&mut aside.aftermath));
         let mut ready = self.ready.borrow_mut();
         aside.ready.append(&mut ready);
@@ -141,12 +142,12 @@ impl Env {
             hooks: HookCell::default(),
             aftermath: RefCell::default(),
             garbage: RefCell::default(),
-            snapshot_outputs: RefCell::default(),
+            cut_buffers: RefCell::default(),
             ready: RefCell::default(),
             waiter: RefCell::default(),
             long: RefCell::default(),
             made: RefCell::default(),
-            carrier: carry_nothing,
+            carrier: no_transfer,
             shown: Cell::default(),
             touch: Cell::new(true),
             lookups_denied: Cell::new(false),
@@ -162,8 +163,8 @@ impl Env {
         }
     }
 
-    /// Frees at once what was unlinked of tables with few keys and small values, up to a bounded
-    /// number of keys.
+    /// Frees unlinked tables with few keys and small values at once, up to a bounded number of
+    /// keys.
     pub(crate) fn free_light_tables(&self) {
         const KEYS_MAX: usize = 4096;
         let mut left = KEYS_MAX;
@@ -180,7 +181,7 @@ impl Env {
         });
     }
 
-    /// Takes the tables out of what was unlinked.
+    /// Takes the tables out of the unlinked objects.
     pub(crate) fn take_tables(&self) -> Vec<Table> {
         let mut garbage = self.garbage.borrow_mut();
         let is_table = |thing: &mut Garbage| matches!(thing, Garbage::Table(_));
@@ -199,7 +200,7 @@ impl Env {
         }
     }
 
-    /// The time goes on for commands of the same kind.
+    /// Advances the time for commands of the same kind.
     pub fn advance(&self, now: UnixMs) {
         let is_replay = self.is_replay();
         self.set_now(now);
@@ -208,45 +209,45 @@ impl Env {
         }
     }
 
-    /// Commands that follow were executed long ago, and stand in a file with their effects as words:
-    /// nothing is past its deadline, while access clocks go by the present. Until the next `set_now`.
+    /// The following commands come from an append-only file and were executed long ago. Nothing has
+    /// expired, while access clocks use the current time. Until the next `set_now`.
     pub fn begin_replay(&self) {
         self.now.set(NOTHING_EXPIRED);
         self.horizon.set(NOTHING_EXPIRED);
     }
 
-    /// Commands that follow come from the primary, which says itself what has expired: nothing is past its
-    /// deadline here, while times that count from the present count from `now`. Until the next `set_now`.
+    /// The following commands come from the primary, which decides what has expired. Nothing has
+    /// expired here, while relative times count from `now`. Until the next `set_now`.
     pub fn begin_applying(&self, now: UnixMs) {
         self.set_now(now);
         self.horizon.set(NOTHING_EXPIRED);
     }
 
-    /// Whether commands were executed before, by another server or for a file: what they say holds, and
-    /// nothing expires between them.
+    /// Reports whether commands were executed before, by another server or for a file. They are
+    /// always valid, and nothing expires between them.
     pub fn is_replay(&self) -> bool {
         self.horizon.get() == NOTHING_EXPIRED
     }
 
-    /// The longest string that a command may leave, in bytes. What was executed before was allowed then: the
-    /// settings of this server do not bind it.
+    /// The longest string that a command may create, in bytes. The settings of this server do not
+    /// restrict commands that were executed before.
     pub fn string_bytes_max(&self) -> u64 {
         let set = self.settings.string_bytes_max;
         if self.is_replay() { set.max(REPLAYED_STRING_BYTES_MAX) } else { set }
     }
 
-    /// A reply shows what the transaction with this ticket left, and all before.
+    /// A reply shows the result of the transaction with this ticket, and of all earlier ones.
     #[inline]
     pub fn note_shown(&self, ticket: Ticket) {
         self.shown.set(self.shown.get().max(ticket));
     }
 
-    /// What replies have shown since [`Env::take_shown`].
+    /// The offset up to which replies since [`Env::take_shown`] show the dataset.
     pub fn shown(&self) -> Ticket {
         self.shown.get()
     }
 
-    /// What replies have shown since the last call.
+    /// The offset up to which replies since the last call show the dataset.
     #[inline]
     pub fn take_shown(&self) -> Ticket {
         self.shown.take()
@@ -263,18 +264,19 @@ impl Env {
         self.now.get()
     }
 
-    /// Deadlines up to this moment have passed: the present, or long ago if nothing expires.
+    /// Keys that expire at or before this time have expired: the current time, or a time long ago
+    /// if nothing expires.
     #[inline]
     pub fn horizon(&self) -> UnixMs {
         self.horizon.get()
     }
 
-    /// The command that is running begins to wait, for something else than keys.
+    /// The running command begins to wait for something other than keys.
     pub fn begin_wait(&self, waiter: Arc<Waiter>) {
         *self.waiter.borrow_mut() = Some(waiter);
     }
 
-    /// The wait that the command which just ran began.
+    /// The wait that the last command began.
     pub fn take_waiter(&self) -> Option<Arc<Waiter>> {
         self.waiter.borrow_mut().take()
     }

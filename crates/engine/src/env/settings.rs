@@ -8,7 +8,7 @@ use crate::types::EncodingLimits;
 pub struct Settings {
     /// `proto-max-bulk-len`: longest string, in bytes.
     pub string_bytes_max: u64,
-    /// Whether `maxmemory` sets a limit.
+    /// True if `maxmemory` sets a limit.
     pub limited: bool,
     pub eviction: EvictionPolicy,
     pub maxmemory_samples: u32,
@@ -16,13 +16,13 @@ pub struct Settings {
     pub lfu_decay_minutes: u32,
     pub lazy_expire: bool,
     pub lazy_eviction: bool,
-    /// Whether keys that commands empty are propagated as UNLINK.
+    /// True if keys that commands empty are propagated as UNLINK.
     pub lazy_server_del: bool,
     pub lazy_user_del: bool,
     pub lazy_user_flush: bool,
     pub events: EventClass,
     pub limits: EncodingLimits,
-    /// DEBUG SET-SKIP-CHECKSUM-VALIDATION: payloads are read whatever their checksum is.
+    /// DEBUG SET-SKIP-CHECKSUM-VALIDATION: payloads are accepted whatever their checksum.
     pub skips_checksums: bool,
     pub dialect: Dialect,
 }
@@ -50,8 +50,8 @@ impl Default for Settings {
     }
 }
 
-/// `dialect`: whose words and rules are followed in what the two answer differently, as far as
-/// docs/compatibility.md lists it.
+/// `dialect`: the server whose wording and rules apply where Redis and Valkey differ, as listed in
+/// docs/compatibility.md.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Dialect {
     /// Redis 7.
@@ -62,7 +62,7 @@ pub enum Dialect {
 }
 
 impl Dialect {
-    /// What the server calls itself in errors.
+    /// The server's name for itself in errors.
     pub const fn title(self) -> &'static str {
         match self {
             Dialect::Redis => "Redis",
@@ -70,7 +70,7 @@ impl Dialect {
         }
     }
 
-    /// The log's word for the server that a replica follows.
+    /// The term for a replica's primary in log lines.
     pub const fn primary_words(self) -> PrimaryWords {
         match self {
             Dialect::Redis => PrimaryWords { lower: "master", title: "Master", upper: "MASTER" },
@@ -81,7 +81,7 @@ impl Dialect {
     }
 }
 
-/// A dialect's word for a primary, in the spellings that log lines use.
+/// A dialect's term for a primary, in the spellings that log lines use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PrimaryWords {
     /// In lower case.
@@ -106,15 +106,15 @@ pub enum EvictionPolicy {
 }
 
 impl EvictionPolicy {
-    /// Whether access clocks count frequency instead of recency.
+    /// Reports whether access clocks count frequency, not recency.
     pub const fn is_lfu(self) -> bool {
         matches!(self, EvictionPolicy::AllKeysLfu | EvictionPolicy::VolatileLfu)
     }
-    /// Whether access clocks order keys by recency.
+    /// Reports whether access clocks order keys by recency.
     pub const fn is_lru(self) -> bool {
         matches!(self, EvictionPolicy::AllKeysLru | EvictionPolicy::VolatileLru)
     }
-    /// Whether only keys with a deadline may go.
+    /// Reports whether only keys with a TTL may be evicted.
     pub const fn volatile_only(self) -> bool {
         matches!(
             self,

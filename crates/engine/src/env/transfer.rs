@@ -1,77 +1,77 @@
-//! Handing values over to another server: what MIGRATE asks of whoever has sockets.
+//! Sending values to another server for MIGRATE.
 //!
-//! This crate sees no sockets. It says where to and what ([`Destination`], [`Parcel`]), and the
-//! [`Carrier`] of the thread's [`crate::env::Env`] does it, waiting for the other server as long as
-//! the destination's timeout allows.
+//! This crate has no sockets. It provides the destination ([`TransferTarget`]) and the keys
+//! ([`TransferKey`]). The [`TransferFn`] of the thread's [`crate::env::Env`] sends them, and waits
+//! for the other server up to the destination's timeout.
 
 use crate::base::error::CommandError;
 
-/// The server to hand over to, and how to speak to it.
+/// The destination server, and how to connect to it.
 #[derive(Debug, Clone)]
-pub struct Destination {
+pub struct TransferTarget {
     pub host: Vec<u8>,
     pub port: Vec<u8>,
     pub db: i64,
-    /// How long connecting, each write and each answer may take.
+    /// Timeout for connecting, for each write and for each reply.
     pub timeout_ms: u64,
     pub user: Option<Vec<u8>>,
     pub password: Option<Vec<u8>>,
 }
 
-/// One key to hand over.
+/// One key to send.
 #[derive(Debug)]
-pub struct Parcel {
+pub struct TransferKey {
     pub key: Vec<u8>,
-    /// In Unix milliseconds.
+    /// The expiry time in Unix milliseconds.
     pub deadline: Option<u64>,
-    /// What DUMP shows of the value.
+    /// The value as DUMP serializes it.
     pub payload: Vec<u8>,
-    /// A key of this name there is to be replaced.
+    /// Replace an existing key on the destination.
     pub replace: bool,
 }
 
-/// Why not everything was handed over.
+/// Why not everything was sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Failure {
+pub enum TransferError {
     Connecting,
     Writing,
     Reading,
-    /// The other server's first error, without the sign before it.
+    /// The other server's first error, without the leading `-`.
     Refused(Vec<u8>),
 }
 
-impl Failure {
-    /// What the client is answered.
+impl TransferError {
+    /// The error reply for the client.
     pub fn error(&self) -> CommandError {
         match self {
-            Failure::Connecting => {
+            TransferError::Connecting => {
                 CommandError::text("IOERR error or timeout connecting to the client")
             }
-            Failure::Writing => {
+            TransferError::Writing => {
                 CommandError::text("IOERR error or timeout writing to target instance")
             }
-            Failure::Reading => {
+            TransferError::Reading => {
                 CommandError::text("IOERR error or timeout reading to target instance")
             }
-            Failure::Refused(text) => {
+            TransferError::Refused(text) => {
                 CommandError::text_with("ERR Target instance replied with error: ", text)
             }
         }
     }
 }
 
-/// What came of handing parcels over.
+/// The result of sending keys.
 #[derive(Debug, Default)]
-pub struct Carried {
-    /// The keys that the other server has taken.
+pub struct TransferResult {
+    /// The keys that the other server has stored.
     pub taken: Vec<Vec<u8>>,
-    pub failure: Option<Failure>,
+    pub failure: Option<TransferError>,
 }
 
-/// Hands parcels over. Takes as long as the other server needs, up to the timeout for each step.
-pub type Carrier = fn(&Destination, &mut dyn Iterator<Item = Parcel>) -> Carried;
+/// Sends keys. Takes as long as the other server needs, up to the timeout for each step.
+pub type TransferFn = fn(&TransferTarget, &mut dyn Iterator<Item = TransferKey>) -> TransferResult;
 
-/// The carrier of a thread without sockets.
-pub fn carry_nothing(_: &Destination, _: &mut dyn Iterator<Item = Parcel>) -> Carried {
-    Carried { taken: Vec::new(), failure: Some(Failure::Connecting) }
+/// The transfer function of a thread without sockets.
+pub fn no_transfer(_: &TransferTarget, _: &mut dyn Iterator<Item = TransferKey>) -> TransferResult {
+    TransferResult { taken: Vec::new(), failure: Some(TransferError::Connecting) }
 }

@@ -1,8 +1,8 @@
 //! How commands change lists, sets, sorted sets, hashes and streams.
 //!
-//! A command says what is to be done to the value; that the key appears with its first element and
-//! goes with its last, that its encoding is shown rightly, and that all who must know of the change
-//! hear of it, is done here.
+//! A command only states the change of the value. The functions here create the key with its first
+//! element, delete it with its last one, keep the shown encoding correct, and send all
+//! notifications.
 
 use super::evict::{initial_clock, touch};
 use super::keys::{Keys, discard, discard_value, free_value};
@@ -14,8 +14,8 @@ use crate::types::{Collection, Edit, EncodingLimits, kind_byte};
 use brisk_structures::entry::ValueRef;
 
 impl Keys<'_> {
-    /// Lets `change` edit the value of `key`, which is made if there is none. On an error of
-    /// `change` the value must be as it was.
+    /// Lets `change` edit the value of `key`, which is created if it does not exist. If `change`
+    /// returns an error, it has left the value unchanged.
     ///
     /// # Errors
     /// WRONGTYPE, and those of `change`.
@@ -33,7 +33,8 @@ impl Keys<'_> {
         let env = self.env();
         let limits = &env.settings.limits;
         let mut value = C::new(limits);
-        let Edit { result, happened, changes, event, beside: _ } = change(&mut value, limits)?;
+        let Edit { result, happened, changes, event, metadata_only: _ } =
+            change(&mut value, limits)?;
         if !value.is_empty() || (C::MAY_BE_EMPTY && happened) {
             let kind = kind_byte(C::KIND, value.encoding());
             let entry = Entry::new_object(key.bytes, kind, value.into_value());
@@ -46,8 +47,8 @@ impl Keys<'_> {
         Ok(result)
     }
 
-    /// Lets `change` edit the value of `key`; `None` if the key does not exist. On an error of
-    /// `change` the value must be as it was.
+    /// Lets `change` edit the value of `key`; `None` if the key does not exist. If `change` returns
+    /// an error, it has left the value unchanged.
     ///
     /// # Errors
     /// WRONGTYPE, and those of `change`.
@@ -63,7 +64,7 @@ impl Keys<'_> {
         }
     }
 
-    /// Gives `change` back if the key does not exist, so that all is done with one look-up.
+    /// Returns `change` if the key does not exist, so that one lookup is enough.
     #[inline]
     fn edit<C, R, F>(&mut self, key: &Key<'_>, change: F) -> std::result::Result<Result<R>, F>
     where
@@ -78,27 +79,28 @@ impl Keys<'_> {
         touch(env, &entry);
         let value = entry.object_mut().and_then(C::of_value_mut);
         let value = value.expect("an entry's kind is that of its value");
-        let before = value.awaited();
+        let before = value.wait_fingerprint();
         let edit = match change(value, &env.settings.limits) {
             Ok(edit) => edit,
             Err(error) => return Ok(Err(error)),
         };
-        let Edit { result, happened, changes, event, beside } = edit;
+        let Edit { result, happened, changes, event, metadata_only } = edit;
         let gone = value.is_empty() && !C::MAY_BE_EMPTY;
         let value_deadline = value.next_deadline();
-        let stirred = value.awaited() != before;
+        let stirred = value.wait_fingerprint() != before;
         let kind = kind_byte(C::KIND, value.encoding());
         entry.set_kind(kind);
         if let Some(deadline) = value_deadline {
             self.note_inside(key.slot, UnixMs(deadline));
         }
         if happened {
-            if beside {
-                self.changed_beside(key, changes, C::EVENTS, event);
+            if metadata_only {
+                self.changed_metadata(key, changes, C::EVENTS, event);
             } else {
                 self.changed_by(key, changes, C::EVENTS, event);
             }
-            // Lists and sorted sets serve who waits as they appear; a stream with each entry.
+            // Lists and sorted sets serve waiters when they are created, a stream with each new
+            // entry.
             if stirred && self.is_waited_for(key.slot) {
                 self.signal(key);
             }
@@ -111,19 +113,19 @@ impl Keys<'_> {
         Ok(Ok(result))
     }
 
-    /// Frees a value that was taken out of its key, or was never under one: elsewhere if it is
-    /// large.
+    /// Frees a value that was removed from its key, or never had one. Large values are freed by
+    /// another thread.
     pub fn free<C: Collection>(&self, value: C) {
         discard_value(self.env(), value.into_value());
     }
 
-    /// Puts `value` under `key`, whatever that held, without a deadline: what the STORE forms of
-    /// commands do with their results. A value without elements deletes the key.
+    /// Stores `value` under `key` without a TTL and replaces what the key held: the STORE forms of
+    /// commands do this with their results. A value without elements deletes the key.
     pub fn put<C: Collection>(&mut self, key: &Key<'_>, value: C, event: &'static str) {
         self.put_counting(key, value, 1, event);
     }
 
-    /// As [`Keys::put`] where the new value counts as `changes` changes.
+    /// As [`Keys::put`], where the new value counts as `changes` changes.
     pub fn put_counting<C: Collection>(
         &mut self,
         key: &Key<'_>,
@@ -155,7 +157,7 @@ impl Keys<'_> {
         self.changed_by(key, changes, C::EVENTS, event);
     }
 
-    /// Puts a whole entry under its key, whatever that held, as RESTORE does.
+    /// Stores a whole entry under its key and replaces what the key held, as RESTORE does.
     pub(crate) fn restore(&mut self, key: &Key<'_>, entry: Entry) {
         if !self.holds(key) {
             return discard(self.env(), entry);
@@ -167,8 +169,8 @@ impl Keys<'_> {
         self.changed(key, EventClass::GENERIC, "restore");
     }
 
-    /// Puts a string under `key` as it is, whatever that held, without a deadline. An empty one
-    /// deletes the key.
+    /// Stores a string in its stored form under `key` without a TTL and replaces what the key held.
+    /// An empty string deletes the key.
     pub fn put_raw(&mut self, key: &Key<'_>, string: RawString, event: &'static str) {
         if string.is_empty() {
             self.delete(key);

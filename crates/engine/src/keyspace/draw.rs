@@ -1,35 +1,35 @@
-//! Drawing keys at random, each with nearly the same chance however unevenly slots are filled.
+//! Random keys. Each key has nearly the same chance, however unevenly the slots are filled.
 //!
-//! A thread remembers how many keys each slot of a database had and draws slots in that proportion.
-//! It counts again after a number of draws or when the number of keys has changed by an eighth, so
-//! what was added since then may be drawn too rarely, but not for long.
+//! A thread remembers the number of keys in each slot of a database and draws slots in that
+//! proportion. It counts again after a number of draws, or when the number of keys has changed by
+//! an eighth. Keys added since the count may be drawn too rarely until then.
 
-use super::keys::{after_expiry, detach, lock_patiently, must_give_way, seal_slot};
+use super::keys::{after_expiry, detach, lock_blocking, must_postpone_writes, seal_slot};
 use super::{Database, DbIndex, Keys, SlotId, UnixMs};
 use crate::env::Env;
 
-/// How many expired keys are met before a key is searched for rather than drawn.
+/// Number of expired keys drawn before the search switches to a scan.
 const EXPIRED_MAX: u32 = 100;
 
-/// Draws between two counts: a count looks at every slot with keys, which costs as much as some
+/// Draws between two counts. A count visits every slot with keys, which costs as much as some
 /// hundred draws.
 const DRAWS_PER_COUNT: u32 = 4096;
 
-/// Empty slots drawn before keys are counted again.
+/// Number of empty slots drawn before keys are counted again.
 const EMPTY_MAX: usize = 16;
 
-/// How the keys of a database are spread over its slots.
+/// The distribution of a database's keys over its slots.
 #[derive(Debug, Default)]
-pub(crate) struct Spread {
+pub(crate) struct SlotWeights {
     db: DbIndex,
     /// The slots that were not empty.
     slots: Vec<SlotId>,
-    /// For each, the keys in it and in all slots before it.
+    /// For each slot, the number of keys in it and in all slots before it.
     running_totals: Vec<u64>,
     draws_left: u32,
 }
 
-impl Spread {
+impl SlotWeights {
     fn total(&self) -> u64 {
         self.running_totals.last().copied().unwrap_or(0)
     }
@@ -41,7 +41,7 @@ impl Spread {
     fn count(&mut self, database: &Database, db: DbIndex) {
         self.db = db;
         self.draws_left = DRAWS_PER_COUNT;
-        // Made when memory is short, so no larger than needed.
+        // Allocated when memory is short, so with the exact size.
         (self.slots, self.running_totals) = Default::default();
         self.slots.reserve_exact(database.occupied_from(0).count());
         self.slots.extend(database.occupied_from(0));
@@ -58,8 +58,8 @@ impl Spread {
     }
 }
 
-/// A slot of a database with `total` keys, with a chance in proportion to its keys; `None` if there
-/// are none. O(log slots) on average.
+/// Draws a slot of a database with `total` keys. Its chance is proportional to its number of keys.
+/// `None` if there are no keys. O(log slots) on average.
 pub(super) fn draw_slot(database: &Database, env: &Env, db: DbIndex, total: u64) -> Option<SlotId> {
     let mut spread = env.spread.borrow_mut();
     for count in [false, true] {
@@ -81,10 +81,9 @@ pub(super) fn draw_slot(database: &Database, env: &Env, db: DbIndex, total: u64)
 }
 
 impl Keys<'_> {
-    /// A key chosen at random among those that are not expired, every key with nearly the same
-    /// chance; `None` if there is none. Expired keys it meets are removed, unless they are to stay.
-    /// O(1) on average when keys are spread over slots and few are expired, else O(slots)
-    /// or O(keys).
+    /// A random key among those that have not expired, each with nearly the same chance; `None` if
+    /// there is none. Expired keys that were drawn are removed, unless they have to stay. O(1) on
+    /// average if keys are spread over the slots and few have expired, else O(slots) or O(keys).
     pub fn random_key(&mut self) -> Option<Vec<u8>> {
         self.assert_holds_nothing();
         let database = self.keyspace().database_if_used(self.db())?;
@@ -95,14 +94,14 @@ impl Keys<'_> {
                 return None;
             }
             let id = draw_slot(database, self.env(), self.db(), total)?;
-            let mut guard = lock_patiently(database, id);
+            let mut guard = lock_blocking(database, id);
             let random = self.env().random.borrow_mut().bits();
             let Some(entry) = guard.table().sample(random) else { continue };
             let key = entry.key().to_vec();
             if entry.deadline().is_none_or(|at| UnixMs(at) > now) {
                 return Some(key);
             }
-            if self.env().keeps_expired.get() || must_give_way() {
+            if self.env().keeps_expired.get() || must_postpone_writes() {
                 continue;
             }
             let hash = self.keyspace().hasher().hash(&key);
@@ -112,7 +111,7 @@ impl Keys<'_> {
             entry.into_iter().for_each(|entry| after_expiry(env, self.db(), entry));
             seal_slot(keyspace, env, (self.db(), id), &mut guard);
         }
-        // Nearly all keys are expired: the first that is not is random enough.
+        // Nearly all keys have expired: the first one that has not is random enough.
         let mut found = None;
         let mut cursor = 0;
         loop {

@@ -1,7 +1,7 @@
-//! Entries as commands see them: [`EntryRef`] to look, [`EntryMut`] to change.
+//! Entries as commands see them: [`EntryRef`] is read-only, [`EntryMut`] is for changes.
 //!
-//! Every verb of `EntryMut` that changes something names the event it is, and does all the
-//! bookkeeping with it; there is no way to change a value and stay silent.
+//! Every method of `EntryMut` that changes something takes the name of the keyspace event and does
+//! all the bookkeeping. A value cannot be changed without it.
 
 use super::keys::Keys;
 use super::{DbIndex, Key, Stored, UnixMs};
@@ -10,25 +10,25 @@ use crate::env::effect::EventClass;
 use crate::types::dump::Dumpable;
 use crate::types::stream::Stream;
 use crate::types::string::{self, RawString, Str, StrMut, StrRef};
-use crate::types::{Edit, Encoding, Kind, Type, Value, allocated_bytes, encoding_of, kind_of};
+use crate::types::{Edit, Encoding, Type, Value, ValueKind, allocated_bytes, encoding_of, kind_of};
 use brisk_structures::entry::ValueRef;
 use std::marker::PhantomData;
 
-/// Redis keeps these integers once for all keys, and never counts how often they are used.
+/// Redis shares these integers among all keys, and does not count their references.
 const SHARED_INTEGERS: std::ops::Range<i64> = 0..10_000;
 
-/// An entry of any type, to look at.
+/// An entry of any type, read-only.
 #[derive(Clone)]
 pub struct EntryRef<'k>(pub(crate) Stored<'k>);
 
 impl<'k> EntryRef<'k> {
-    pub fn kind(&self) -> Kind {
+    pub fn kind(&self) -> ValueKind {
         kind_of(&self.0)
     }
     pub fn encoding(&self) -> Encoding {
         encoding_of(&self.0)
     }
-    /// When the key expires.
+    /// The key's expiry time.
     pub fn deadline(&self) -> Option<UnixMs> {
         self.0.deadline().map(UnixMs)
     }
@@ -36,18 +36,18 @@ impl<'k> EntryRef<'k> {
     pub fn clock(&self) -> u32 {
         self.0.clock()
     }
-    /// How many keys have this value, in Redis's way: one, or more than are counted (`i32::MAX`).
+    /// The reference count of the value as Redis shows it: one, or `i32::MAX` for a shared value.
     ///
-    /// A shared value could have no access clock of its own, so policies that need one forbid
-    /// sharing where there is a limit of memory. (Redis answers 1 for an integer that came by COPY;
-    /// we do not remember how it came.)
+    /// A shared value has no access clock of its own, so policies that need one forbid sharing if
+    /// there is a memory limit. (Redis returns 1 for an integer created by COPY. This server does
+    /// not record how an integer was created.)
     pub fn reference_count(&self, settings: &Settings) -> i64 {
         let small = matches!(self.string(), Some(StrRef::Int(n)) if SHARED_INTEGERS.contains(&n));
         let policy = settings.eviction;
         let has_clock = settings.limited && (policy.is_lru() || policy.is_lfu());
         if small && !has_clock { i64::from(i32::MAX) } else { 1 }
     }
-    /// Bytes of memory the key and its value take, the table's share not included.
+    /// Bytes of memory that the key and its value use, without their share of the table.
     pub fn allocated_bytes(&self) -> usize {
         allocated_bytes(&self.0)
     }
@@ -55,7 +55,7 @@ impl<'k> EntryRef<'k> {
     pub fn key(&self) -> &'k [u8] {
         self.0.key()
     }
-    /// The value if it is neither bytes nor an integer in the entry.
+    /// The value, unless it is bytes or an integer stored in the entry.
     pub(crate) fn object(&self) -> Option<&'k Value> {
         match self.0.value() {
             ValueRef::Object(value) => Some(value),
@@ -70,14 +70,14 @@ impl<'k> EntryRef<'k> {
     pub fn string(&self) -> Option<StrRef<'k>> {
         self.get::<Str>()
     }
-    /// The value, to be written as a dump.
+    /// The value, for serialization as a dump.
     pub(crate) fn dumpable(&self) -> Dumpable<'k> {
         match (self.string(), self.object()) {
             (Some(text), _) => Dumpable::Str(text),
             (None, value) => Dumpable::Other(value.expect("what is no string is an object")),
         }
     }
-    /// Bytes that the value takes in a dump. O(value).
+    /// Size of the value's dump in bytes. O(value).
     pub fn dumped_len(&self) -> usize {
         self.dumpable().len()
     }
@@ -87,7 +87,7 @@ impl<'k> EntryRef<'k> {
     }
 }
 
-/// An entry opened for writing.
+/// An entry that is open for changes.
 pub struct EntryMut<'k, 'a, T> {
     pub(super) keys: &'k mut Keys<'a>,
     pub(super) key: Key<'k>,
@@ -112,13 +112,13 @@ impl<T> EntryMut<'_, '_, T> {
         self.keys.delete(&self.key);
     }
 
-    /// Lets the key expire at `deadline`.
+    /// Sets the expiry time.
     pub fn expire_at(&mut self, deadline: UnixMs) {
         self.keys.set_deadline(&self.key, Some(deadline));
         self.keys.changed(&self.key, EventClass::GENERIC, "expire");
     }
 
-    /// Lets the key live for ever. False if it did already.
+    /// Removes the TTL. Returns false if there was none.
     pub fn persist(&mut self) -> bool {
         let had = self.keys.set_deadline(&self.key, None);
         if had {
@@ -133,38 +133,39 @@ impl EntryMut<'_, '_, Str> {
         Str::view(self.entry())
     }
 
-    /// Replaces the value; the deadline stays.
+    /// Replaces the value and keeps the TTL.
     pub fn store(&mut self, bytes: &[u8], event: &'static str) {
         string::store(&mut self.keys.find_mut(&self.key), bytes);
         self.keys.changed(&self.key, EventClass::STRING, event);
     }
 
-    /// Replaces the value by an integer; the deadline stays.
+    /// Replaces the value by an integer and keeps the TTL.
     pub fn store_integer(&mut self, number: i64, event: &'static str) {
         string::store_integer(&mut self.keys.find_mut(&self.key), number);
         self.keys.changed(&self.key, EventClass::STRING, event);
     }
 
-    /// Replaces the value by `bytes` as they are, even if they are the digits of an integer; the
-    /// deadline stays.
+    /// Replaces the value by `bytes`, without converting the digits of an integer, and keeps the
+    /// TTL.
     pub fn store_text(&mut self, bytes: &[u8], event: &'static str) {
         string::store_text(&mut self.keys.find_mut(&self.key), bytes);
         self.keys.changed(&self.key, EventClass::STRING, event);
     }
 
-    /// Resizes the value to `len` bytes, new ones zero, and lets `change` edit it in place.
+    /// Resizes the value to `len` bytes, with zeros for new ones, and lets `change` edit it in
+    /// place.
     pub fn modify(&mut self, len: usize, event: &'static str, change: impl FnOnce(StrMut<'_>)) {
         string::modify(&mut self.keys.find_mut(&self.key), len, change);
         self.keys.changed(&self.key, EventClass::STRING, event);
     }
 
-    /// As [`EntryMut::modify`], for changes that may come to nothing: the value is then only kept
-    /// as bytes from now on.
+    /// As [`EntryMut::modify`], for changes that may turn out to change nothing. The value is
+    /// stored as bytes from then on.
     pub fn edit<R>(&mut self, len: usize, change: impl FnOnce(StrMut<'_>) -> Edit<R>) -> R {
         let mut edit = None;
         string::modify(&mut self.keys.find_mut(&self.key), len, |bytes| edit = Some(change(bytes)));
         let edit: Edit<R> = edit.expect("modify calls its closure");
-        let Edit { result, happened, changes, event, beside: _ } = edit;
+        let Edit { result, happened, changes, event, metadata_only: _ } = edit;
         if happened {
             self.keys.changed_by(&self.key, changes, EventClass::STRING, event);
         }
@@ -177,7 +178,8 @@ impl EntryMut<'_, '_, Str> {
         self.keys.changed(&self.key, EventClass::STRING, event);
     }
 
-    /// Replaces the value by a string as it is, which is `changes` changes; the deadline stays.
+    /// Replaces the value by a string in its stored form and keeps the TTL. It counts as `changes`
+    /// changes.
     pub fn store_raw(&mut self, string: impl Into<RawString>, changes: u64, event: &'static str) {
         string::store_raw(&mut self.keys.find_mut(&self.key), string.into());
         self.keys.changed_by(&self.key, changes, EventClass::STRING, event);

@@ -1,80 +1,69 @@
-//! The keyspace: databases of 16,384 slots, each a small table behind a lock of its own.
+//! The keyspace: databases of 16,384 slots. Each slot is a small table with its own lock.
 //!
 //! ```text
-//! Keyspace ── Database 0 ── slot 0 … slot 16383  a slot: lock · table · deadlines · last ticket
+//! Keyspace ── Database 0 ── slot 0 … slot 16383  a slot: lock · table · TTLs · last ticket
 //!          ── Database 1 ── …                    (one cache line while the table is looked up)
 //! ```
 //!
-//! Who may touch what: a table is read and written only through a slot's guard, and the only places
-//! that take guards are [`Keys`] (for commands), [`expire`] and [`evict`]. Prefetching reads bucket
-//! words without a lock and follows nothing. A guard is never held across a wait, and every lock is
-//! a try-lock: a command that does not get all of its slots gives all of them back
-//! and is run again.
+//! Access rules: a table is read and written only through the guard of its slot. Only [`Keys`] (for
+//! commands), [`expire`] and [`evict`] take guards. Prefetching reads bucket words without a lock and
+//! follows no pointers. No guard is held during a wait, and every lock is a try-lock: a command that
+//! does not get all of its slots releases those it has and runs again later.
 //!
-//! Expired keys: when a slot is locked for a command and its earliest deadline has passed, the keys
-//! of that command are checked and removed first. Handlers therefore never see an expired key.
+//! Expired keys: if the earliest expiry time of a slot has passed when a command locks the slot, the
+//! keys of that command are checked and removed first. Handlers therefore never see an expired key.
 //!
 //! | part | about |
 //! |---|---|
-//! | `slot`, `marks`, `occupied` | slots; bits of theirs; which of them may hold keys |
-//! | `keys`, `entry` | the way to values, and entries as commands see them |
-//! | `collections`, `fields` | how commands change values with elements; deadlines of fields |
-//! | `cut` | snapshots beside commands |
-//! | `expire`, `evict`, `hidden` | removing what is past, or when memory is short; what stays |
-//! | `clocks` | restarting access clocks when the kind of eviction policy changes |
-//! | `draw`, `prefetch`, `tally` | random keys; prefetching in values; counters |
-//! | `interest`, `waiting`, `watching`, `tracking` | who waits for, watches, caches keys |
-//! | `freeze`, `observed` | slots that keep writers off or count changes, for long commands |
+//! | `slots` | slots, their marks, and features that work on whole slots |
+//! | `keys`, `entry` | access to values, and entries as commands see them |
+//! | `collections` | how commands change values with elements |
+//! | `removal` | expiry and eviction |
+//! | `clients` | clients that block on keys, watch them, or cache them |
+//! | `cut` | snapshots during writes |
+//! | `draw`, `prefetch`, `tally` | random keys; prefetching values; counters |
 
-mod clocks;
+mod clients;
 mod collections;
 mod cut;
 mod draw;
 pub mod entry;
-pub mod evict;
-pub mod expire;
-mod fields;
-mod freeze;
-mod hidden;
-mod interest;
 mod keys;
-mod marks;
-mod observed;
-mod occupied;
-mod own;
 mod prefetch;
-mod slot;
+mod removal;
+mod slots;
 mod tally;
-mod tracking;
-mod waiting;
-mod watching;
 
 use brisk_structures::poison::EvenPoisoned;
-pub use clocks::ClockWalker;
-pub use cut::{Cut, CutOptions, CutWalker, Walked};
-pub(crate) use cut::{SnapshotOutputs, notes};
-pub(crate) use draw::Spread;
+use clients::{key_queues, tracking, waiting, watching};
+pub use cut::{Cut, CutOptions, CutWalker, WalkOutcome};
+pub(crate) use cut::{CutBuffers, notes};
+pub(crate) use draw::SlotWeights;
 pub use entry::{EntryMut, EntryRef};
-pub(crate) use evict::Touches;
-pub use keys::{Keys, Overwrite, giving_way, while_waiting};
+pub(crate) use evict::AccessRecorder;
 pub(crate) use keys::{
-    Locks, discard, discard_value, have_patience, lock_patiently, must_give_way,
+    HeldLocks, back_off, discard, discard_value, lock_blocking, must_postpone_writes,
 };
+pub use keys::{Keys, Overwrite, on_slot_wait, postpone_writes_while};
 pub(crate) use observed::Observer;
+pub use removal::clocks::ClockWalker;
+use removal::{clocks, fields, replica_expires};
+pub use removal::{evict, expire};
 pub use slot::{Slot, SlotGuard, SlotMeta};
-use tally::{Count, DatabaseTally};
+use slots::{marks, observed, occupied, slot};
+use tally::{Counter, DatabaseTally};
 pub use tally::{Tally, Totals};
 pub use tracking::Tracking;
 pub(crate) use waiting::WaitRequest;
-pub use waiting::{Client, Unserved, Waiter};
-pub use watching::{Leftovers, Watcher, Watches};
+pub use waiting::{ClientRef, EmptyReply, Waiter};
+pub use watching::{EndedWatches, Watcher, Watches};
 
 pub use crate::base::place::{
-    DbIndex, DbNumber, Key, KeyHasher, Place, SLOTS, SlotId, Ticket, UnixMs,
+    DbIndex, DbNumber, DbSlot, Key, KeyHasher, SLOTS, SlotId, Ticket, UnixMs,
 };
 pub use crate::base::slot_set::SlotSet;
-pub use crate::env::effect::{Invalidation, KeyName, Reader};
-pub use crate::env::journal::{Edit, Journal};
+pub use crate::env::effect::{Invalidation, KeyName, TrackingClient};
+pub use crate::env::journal::{AofEdit, Journal};
 pub use crate::types::{Entry, Stored, StoredMut, Table};
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -84,12 +73,12 @@ use std::sync::{Arc, Mutex, OnceLock};
 pub struct Database {
     slots: Box<[Slot]>,
     occupied: occupied::Occupied,
-    /// Fields of some hash have had deadlines. Never taken back.
+    /// True once a hash in the database has had a field TTL. Never reset.
     inner_deadlines: AtomicBool,
 }
 
 impl Database {
-    /// An empty one, each of its slots with these marks.
+    /// Creates an empty database. Each of its slots starts with `marks`.
     fn new(marks: u8) -> Database {
         let slot = |_| {
             let slot = Slot::new();
@@ -104,12 +93,12 @@ impl Database {
         }
     }
 
-    /// From now on the expiry cycle looks at the database even if no key has a deadline.
+    /// Makes the expiry cycle visit the database even if no key has a TTL.
     fn note_inner_deadlines(&self) {
         self.inner_deadlines.store(true, Ordering::Relaxed);
     }
 
-    /// Before or after the contents of two databases are exchanged.
+    /// Called before or after the contents of two databases are exchanged.
     fn share_inner_deadlines(&self, other: &Database) {
         let any = self.has_inner_deadlines() || other.has_inner_deadlines();
         self.inner_deadlines.store(any, Ordering::Relaxed);
@@ -126,7 +115,7 @@ impl Database {
     }
 }
 
-/// All databases, and what they share.
+/// All databases, and the state that they share.
 pub struct Keyspace {
     databases: Box<[OnceLock<Database>]>,
     hasher: KeyHasher,
@@ -134,20 +123,20 @@ pub struct Keyspace {
     journal: Journal,
     waiting: waiting::Waiting,
     watching: watching::Watching,
-    /// Sessions that watch keys, and their watches.
+    /// Number of sessions that watch keys, and of their watches.
     watching_clients: AtomicUsize,
     watches: AtomicUsize,
-    /// Watches that have ended and still stand in queues.
-    leftover_watches: AtomicUsize,
+    /// Watches that have ended and are still in the queues of their keys.
+    ended_watches: AtomicUsize,
     observed: observed::Observed,
     tracking: Tracking,
     cuts: cut::Cuts,
-    own_deadlines: own::OwnDeadlines,
+    replica_expires: replica_expires::ReplicaExpires,
     clocks: Arc<clocks::ClockRestart>,
 }
 
 impl Keyspace {
-    /// `databases` empty databases; their slots are allocated when first used.
+    /// Creates `databases` empty databases. Their slots are allocated on first use.
     pub fn new(databases: u32, hasher: KeyHasher) -> Keyspace {
         Keyspace {
             databases: (0..databases).map(|_| OnceLock::new()).collect(),
@@ -158,11 +147,11 @@ impl Keyspace {
             watching: watching::Watching::new(),
             watching_clients: AtomicUsize::new(0),
             watches: AtomicUsize::new(0),
-            leftover_watches: AtomicUsize::new(0),
+            ended_watches: AtomicUsize::new(0),
             observed: observed::Observed::new(databases),
             tracking: Tracking::new(),
             cuts: cut::Cuts::default(),
-            own_deadlines: own::OwnDeadlines::default(),
+            replica_expires: replica_expires::ReplicaExpires::default(),
             clocks: Arc::default(),
         }
     }
@@ -172,7 +161,7 @@ impl Keyspace {
         &self.hasher
     }
 
-    /// How many databases there are.
+    /// The number of databases.
     pub fn database_count(&self) -> u32 {
         self.databases.len() as u32
     }
@@ -207,12 +196,13 @@ impl Keyspace {
         self.databases.get(db.index())?.get()
     }
 
-    /// Whether fields of hashes in a database have, or have had, deadlines.
+    /// Reports whether hash fields in a database have, or once had, TTLs.
     pub fn field_deadlines(&self, db: DbIndex) -> bool {
         self.database_if_used(db).is_some_and(Database::has_inner_deadlines)
     }
 
-    /// A new tally for a thread that will change the keyspace. It is summed for ever after.
+    /// Creates a tally for a thread that will change the keyspace. The tally is part of the sums
+    /// forever.
     pub fn tally(&self) -> Arc<Tally> {
         let tally = Arc::new(Tally::new(self.databases.len(), Arc::clone(&self.clocks)));
         self.tallies.lock().even_poisoned().push(Arc::clone(&tally));
@@ -231,25 +221,25 @@ impl Keyspace {
         tally::DatabaseTotals::sum(db, &tallies)
     }
 
-    /// Counts hits, misses, expired and evicted keys from zero again; figures of what the keyspace
-    /// holds stay. Only while no thread with a tally runs commands. O(threads).
+    /// Resets the counters of hits, misses, expired and evicted keys. Counts of what the keyspace
+    /// holds stay. Call it only while no thread with a tally runs commands. O(threads).
     pub fn reset_statistics(&self) {
         let tallies = self.tallies.lock().even_poisoned();
         tallies.iter().for_each(|tally| tally.reset_statistics());
     }
 
-    /// Number of keys in a database, expired ones that were not yet removed included. O(threads).
+    /// Number of keys in a database, including expired keys that were not removed yet. O(threads).
     pub fn key_count(&self, db: DbIndex) -> u64 {
         let tallies = self.tallies.lock().even_poisoned();
         let sum: i64 = tallies.iter().map(|tally| tally.database(db).keys.get()).sum();
         sum.max(0) as u64
     }
 
-    /// Puts the databases in which a counter stands above zero into `found`.
-    /// O(threads x databases).
+    /// Collects into `found` the databases in which a counter is above zero. O(threads x
+    /// databases).
     pub(crate) fn databases_with(
         &self,
-        of: fn(&DatabaseTally) -> &Count,
+        of: fn(&DatabaseTally) -> &Counter,
         found: &mut Vec<DbIndex>,
     ) {
         let tallies = self.tallies.lock().even_poisoned();
@@ -258,22 +248,22 @@ impl Keyspace {
         found.extend(self.databases().filter(|db| sum(*db) > 0));
     }
 
-    /// Who caches which keys.
+    /// The clients that cache keys, for client-side caching.
     pub fn tracking(&self) -> &Tracking {
         &self.tracking
     }
 
-    /// The stream of what transactions leave to be repeated elsewhere.
+    /// The stream of the transactions' effects, for replicas and the append-only file.
     pub fn journal(&self) -> &Journal {
         &self.journal
     }
 
-    /// How many sessions watch keys. O(1).
+    /// Number of sessions that watch keys. O(1).
     pub fn watching_clients(&self) -> usize {
         self.watching_clients.load(Ordering::Relaxed)
     }
 
-    /// Verifies every slot: tables, deadlines, counters. O(keys); only while nothing else runs.
+    /// Verifies every slot: tables, TTLs, counters. O(keys). Only while nothing else runs.
     pub fn check(&self) {
         for db in self.databases() {
             let Some(database) = self.database_if_used(db) else { continue };

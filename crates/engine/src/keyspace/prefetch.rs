@@ -1,5 +1,5 @@
-//! Prefetching inside values: what the coming commands of one key will look up in it is prefetched
-//! together, so that they do not wait for the memory one after the other.
+//! Prefetching inside values. The elements that the next commands will look up in one key are
+//! prefetched together, so that their cache misses overlap.
 
 use super::Database;
 use crate::command::args::PreparedKey;
@@ -7,10 +7,9 @@ use crate::types::Value;
 use brisk_structures::entry::ValueRef;
 
 impl Database {
-    /// Prefetches what looking up these elements (fields, members) in the value of a key will read.
-    /// A hint that changes nothing: somebody who has the slot is not waited for, and the key's
-    /// deadline is not looked at. `scores` are those that the elements are to have, if they are to
-    /// have any. O(elements).
+    /// Prefetches the memory that looking up these elements (fields, members) in a key's value will
+    /// read. It is only a hint: it does not wait for a locked slot, and ignores the key's TTL.
+    /// `scores` are the scores that the elements will get, if any. O(elements).
     pub fn prefetch_elements(
         &self,
         name: &[u8],

@@ -1,16 +1,16 @@
-//! Counters that cost nothing to keep: each thread adds to its own, a reader sums them. (I1)
+//! Counters without contention: each thread adds to its own, and a reader sums them. (I1)
 
 use super::DbIndex;
 use super::clocks::ClockRestart;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
-/// A number that one thread changes and others may read.
+/// A counter that one thread changes and other threads may read.
 #[derive(Debug, Default)]
-pub struct Count(AtomicI64);
+pub struct Counter(AtomicI64);
 
-impl Count {
-    /// Only the owning thread adds, hence no read-modify-write.
+impl Counter {
+    /// Only the owning thread adds, so no atomic read-modify-write is needed.
     #[inline]
     pub fn add(&self, n: i64) {
         self.0.store(self.0.load(Ordering::Relaxed).wrapping_add(n), Ordering::Relaxed);
@@ -21,33 +21,33 @@ impl Count {
     }
 }
 
-/// One thread's share of the keyspace's figures.
+/// One thread's share of the keyspace's counters.
 #[derive(Debug)]
 pub struct Tally {
     databases: Box<[DatabaseTally]>,
-    pub hits: Count,
-    pub misses: Count,
-    pub expired: Count,
+    pub hits: Counter,
+    pub misses: Counter,
+    pub expired: Counter,
     /// Fields of hashes.
-    pub expired_fields: Count,
-    pub evicted: Count,
+    pub expired_fields: Counter,
+    pub evicted: Counter,
     /// Slot sweeps that stopped because their time was up.
-    pub expire_time_cap_reached: Count,
-    /// The keyspace's, for code that sees an entry and not the keyspace.
+    pub expire_time_cap_reached: Counter,
+    /// The keyspace's own, for code that has access to an entry but not to the keyspace.
     clocks: Arc<ClockRestart>,
 }
 
-/// One thread's share of a database's figures.
+/// One thread's share of a database's counters.
 #[derive(Debug, Default)]
 pub struct DatabaseTally {
-    pub keys: Count,
-    pub with_deadline: Count,
-    /// Sum of the deadlines, modulo 2^64.
-    pub deadlines_ms: Count,
+    pub keys: Counter,
+    pub with_deadline: Counter,
+    /// Sum of the expiry times, modulo 2^64.
+    pub deadlines_ms: Counter,
 }
 
 impl DatabaseTally {
-    /// Makes the figures of the whole database go from `was` to `is`.
+    /// Changes the counters of the whole database from `was` to `is`.
     pub(super) fn shift(&self, was: &DatabaseTotals, is: &DatabaseTotals) {
         self.keys.add(is.keys as i64 - was.keys as i64);
         self.with_deadline.add(is.with_deadline as i64 - was.with_deadline as i64);
@@ -59,23 +59,23 @@ impl Tally {
     pub(super) fn new(databases: usize, clocks: Arc<ClockRestart>) -> Tally {
         Tally {
             databases: (0..databases).map(|_| DatabaseTally::default()).collect(),
-            hits: Count::default(),
-            misses: Count::default(),
-            expired: Count::default(),
-            expired_fields: Count::default(),
-            evicted: Count::default(),
-            expire_time_cap_reached: Count::default(),
+            hits: Counter::default(),
+            misses: Counter::default(),
+            expired: Counter::default(),
+            expired_fields: Counter::default(),
+            evicted: Counter::default(),
+            expire_time_cap_reached: Counter::default(),
             clocks,
         }
     }
 
-    /// Whether the keyspace's access clocks may have the meaning of a former policy.
+    /// Reports whether the keyspace's access clocks may have the meaning of a former policy.
     #[inline]
     pub(super) fn restarts_clocks(&self) -> bool {
         self.clocks.is_in_progress()
     }
 
-    /// Counts events from zero again. The owner must not be counting meanwhile.
+    /// Resets the event counters. The owner must not count meanwhile.
     pub(super) fn reset_statistics(&self) {
         let events = [
             &self.hits,
@@ -108,18 +108,18 @@ pub struct Totals {
     pub expire_time_cap_reached: u64,
 }
 
-/// One database's figures.
+/// The counters of one database.
 #[derive(Debug, Default, Clone, Copy)]
 pub struct DatabaseTotals {
     pub keys: u64,
     pub with_deadline: u64,
-    /// Sum of the deadlines, modulo 2^64: exact as long as differences of it are small, which the
-    /// average TTL is.
+    /// Sum of the expiry times, modulo 2^64. It is exact as long as differences of it are small, as
+    /// the average TTL is.
     pub deadlines_ms: u64,
 }
 
-fn sum<'a>(counts: impl Iterator<Item = &'a Count>) -> i64 {
-    counts.map(Count::get).fold(0, i64::wrapping_add)
+fn sum<'a>(counts: impl Iterator<Item = &'a Counter>) -> i64 {
+    counts.map(Counter::get).fold(0, i64::wrapping_add)
 }
 
 impl DatabaseTotals {
@@ -132,7 +132,7 @@ impl DatabaseTotals {
         }
     }
 
-    /// Mean time to live in ms of the keys that have a deadline, 0 without any. O(1).
+    /// Mean remaining TTL in ms of the keys with a TTL; 0 if there are none. O(1).
     pub fn average_ttl_ms(&self, now: super::UnixMs) -> u64 {
         if self.with_deadline == 0 {
             return 0;
@@ -145,7 +145,7 @@ impl DatabaseTotals {
 impl Totals {
     pub(super) fn sum(databases: usize, tallies: &[Arc<Tally>]) -> Totals {
         let sum =
-            |of: fn(&Tally) -> &Count| sum(tallies.iter().map(|tally| of(tally))).max(0) as u64;
+            |of: fn(&Tally) -> &Counter| sum(tallies.iter().map(|tally| of(tally))).max(0) as u64;
         let all = DbIndex::all(databases as u32);
         Totals {
             databases: all.map(|db| DatabaseTotals::sum(db, tallies)).collect(),

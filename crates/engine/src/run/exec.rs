@@ -1,4 +1,4 @@
-//! Running one data command: lock its slots, drop its expired keys, call the handler, close.
+//! Running one data command: lock its slots, remove its expired keys, call the handler, close.
 
 use crate::base::error::{CommandError, Result};
 use crate::call::ctx::{Blocking, Ctx};
@@ -11,19 +11,19 @@ use crate::reply::{Outcome, Reply};
 pub use crate::base::place::prepare;
 pub use crate::call::recorded::Invocation;
 
-/// What a command that ran left behind.
+/// The result of a command that ran.
 #[derive(Debug, Clone, Copy)]
-pub struct Done {
+pub struct Executed {
     pub outcome: Outcome,
-    /// How many changes it made.
+    /// Number of changes.
     pub dirty: u64,
-    /// Set if its effects are to be propagated.
+    /// Set if its effects have to be propagated.
     pub ticket: Option<Ticket>,
 }
 
-/// Runs one command with its slots locked. On an error nothing was changed by the handler's own
-/// doing, and the caller removes what it wrote into `reply`; [`CommandError::SlotBusy`] and
-/// [`CommandError::SlotFrozen`] mean: run it again later.
+/// Runs one command with its slots locked. If it returns an error, the handler has changed nothing,
+/// and the caller removes the output from `reply`. [`CommandError::SlotBusy`] and
+/// [`CommandError::SlotFrozen`] mean that the command has to be run again later.
 #[inline]
 pub fn run(
     keyspace: &Keyspace,
@@ -32,7 +32,7 @@ pub fn run(
     prepared: &[PreparedKey],
     args: &mut Args<'_>,
     reply: Reply<'_>,
-) -> Result<Done> {
+) -> Result<Executed> {
     let mut keys = Keys::unlocked(keyspace, env, call.db);
     keys.hold(prepared)?;
     if keys.is_frozen() && call.spec.flags.contains(Flags::WRITE) {
@@ -40,22 +40,22 @@ pub fn run(
     }
     keys.choose_fate_of_expired(call.spec.flags);
     if !keys.remove_expired(args.keys(), call.blocking != Blocking::Never) {
-        // What is gone is reported now; the rest comes with the next attempts, between which
-        // others have their turn.
-        keys.close(args.words());
+        // The removed keys are propagated now. The next attempts remove the others, and other
+        // commands run in between.
+        keys.close(args.arguments());
         return Err(CommandError::SlotBusy);
     }
     run_held(&mut keys, call, args, reply)
 }
 
-/// The part of [`run`] behind the locks.
+/// The part of [`run`] after the locks are taken.
 #[inline]
 pub(crate) fn run_held(
     keys: &mut Keys<'_>,
     call: &Invocation,
     args: &mut Args<'_>,
     reply: Reply<'_>,
-) -> Result<Done> {
+) -> Result<Executed> {
     let Invocation { spec, parent, run, blocking, .. } = *call;
     let mut result = run(&mut Ctx { keys, reply, spec, parent, run, blocking }, args);
     if result.is_err() || keys.used_undeclared() {
@@ -68,12 +68,12 @@ pub(crate) fn run_held(
         if spec.flags.contains(Flags::READONLY) {
             keys.remember_all(args);
         }
-        let ticket = keys.close(args.words());
+        let ticket = keys.close(args.arguments());
         keys.note_shown();
         ticket
     };
     let dirty = keys.dirty();
-    result.map(|outcome| Done { outcome, dirty, ticket })
+    result.map(|outcome| Executed { outcome, dirty, ticket })
 }
 
 /// The result of a command that failed or used a key that it does not declare.
@@ -97,23 +97,23 @@ mod tests {
     use crate::call::ctx::Handler;
     use crate::command::{KeySpec, Spec};
     use crate::env::effect::Hooks;
-    use crate::keyspace::{Client, DbIndex, Key, Overwrite, UnixMs, Unserved};
+    use crate::keyspace::{ClientRef, DbIndex, EmptyReply, Key, Overwrite, UnixMs};
     use crate::reply::ReplyBuffer;
     use crate::testing::{Db, take_transactions};
     use crate::types::list::{End, List};
     use crate::types::string::{RawString, Str};
-    use crate::types::{Collection, Edit, Kind};
+    use crate::types::{Collection, Edit, ValueKind};
     use brisk_resp::{Limits, Protocol, RequestDecoder, Spans, request};
 
     static SPEC: Spec =
         Spec { name: "test", flags: Flags::WRITE, keys: &[KeySpec::at(1)], ..Spec::EMPTY };
 
-    /// A fault: what a command does with an undeclared key (the second key); the first key is declared.
+    /// A use of an undeclared key (the second key); the first key is declared.
     type Fault = fn(&mut Ctx<'_, '_>, &Key<'_>, &Key<'_>) -> Result<Outcome>;
 
     const FAULTS: &[(&str, Fault)] = &[
         ("open", |ctx, _, other| {
-            // Handlers may pass over an error, as MGET does.
+            // Handlers may ignore an error, as MGET does.
             let _ = ctx.keys.open::<Str>(other);
             Ok(ctx.reply.ok())
         }),
@@ -173,11 +173,11 @@ mod tests {
         }),
         ("wait", |ctx, _, other| {
             let words = [&b"test"[..], b"own"];
-            Ok(ctx.wait(&words, Kind::List, &[*other], 0, Unserved::Null))
+            Ok(ctx.wait(&words, ValueKind::List, &[*other], 0, EmptyReply::Null))
         }),
         ("elsewhere", |ctx, _, other| {
             let _ = ctx.keys.view(other);
-            let long = crate::call::long::Long::answer(
+            let long = crate::call::long::LongCommand::answer(
                 (&SPEC, None),
                 DbIndex::of(0),
                 &[b"test"],
@@ -189,9 +189,9 @@ mod tests {
         }),
     ];
 
-    const CLIENT: Client = Client { worker: 0, token: 0, id: 1, protocol: Protocol::Resp2 };
+    const CLIENT: ClientRef = ClientRef { worker: 0, token: 0, id: 1, protocol: Protocol::Resp2 };
 
-    /// Runs `handler` as the command `test own other`, which declares `own` only.
+    /// Runs `handler` as the command `test own other`, which declares only `own`.
     fn run_test(db: &Db, handler: Handler) -> Result<Outcome> {
         let words = [&b"test"[..], b"own", b"other"];
         let (mut bytes, mut spans) = (Vec::new(), Spans::new());
@@ -211,11 +211,11 @@ mod tests {
         static FAULT: std::cell::Cell<Option<Fault>> = const { std::cell::Cell::new(None) };
     }
 
-    /// Changes the key that it declares, then commits the fault.
+    /// Changes the declared key, then uses the undeclared one.
     fn faulty(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
         let own = args.key()?;
         ctx.keys.set_string(&own, b"changed", Overwrite::Persist, "set");
-        let other = ctx.keys.keyspace().hasher().key(args.word(2));
+        let other = ctx.keys.keyspace().hasher().key(args.argument(2));
         let fault = FAULT.get().expect("the test has set it");
         fault(ctx, &own, &other)
     }
@@ -238,7 +238,7 @@ mod tests {
             db.check("GET own", "\"changed\"").check("GET other", "\"untouched\"");
             db.select(1).check("DBSIZE", "(integer) 0").select(0).check("DBSIZE", "(integer) 2");
             assert!(db.env().take_long().is_none() && db.env().take_waiter().is_none(), "{name}");
-            assert_eq!(db.keyspace().awaited_keys(), 0, "{name}");
+            assert_eq!(db.keyspace().blocking_keys(), 0, "{name}");
             db.invariants();
         }
     }

@@ -1,67 +1,73 @@
-//! Ending calls whose work was done elsewhere: what only reads is answered, what stores is run
-//! again with what was computed for it. See [`crate::call::long`].
+//! Finishing long commands: a read-only command returns its reply, and a command that stores is run
+//! again with its computed result. See [`crate::call::long`].
 
 use crate::base::error::{CommandError, Result};
 use crate::call::ctx::Blocking;
-use crate::call::long::{Computed, Done, Long, Made};
-use crate::call::recorded::Recorded;
+use crate::call::long::{ComputedCommand, LongCommand, LongResult, PreparedResult};
+use crate::call::recorded::RecordedCommand;
 use crate::command::args::Args;
 use crate::env::{Env, Garbage};
-use crate::keyspace::{Client, Keys, Keyspace, have_patience, must_give_way};
+use crate::keyspace::{ClientRef, Keys, Keyspace, back_off, must_postpone_writes};
 use crate::reply::{Outcome, Reply, ReplyBuffer};
 use crate::run::exec::{self, run_held};
 
-/// What came of it.
-pub enum Finished {
-    Over(Over),
-    /// What it was made of has changed: to be computed anew.
-    Again(Long),
-    /// The data is to stay as it is for now.
-    Later(Computed),
+/// The outcome of finishing a command.
+pub enum FinishResult {
+    Over(FinishedCommand),
+    /// The sources have changed: the work has to be done again.
+    Again(LongCommand),
+    /// Writes are postponed; try again later.
+    Later(ComputedCommand),
 }
 
-/// A command that is over.
-pub struct Over {
+/// A command that has ended.
+pub struct FinishedCommand {
     pub replies: ReplyBuffer,
-    /// How many changes it made.
+    /// Number of changes.
     pub dirty: u64,
-    /// What was answered, if it is an error.
+    /// The error that the command returned.
     pub error: Option<CommandError>,
-    /// Slots were frozen for it, which they are not any more.
+    /// Slots were frozen for the command, and are no longer.
     pub thawed: bool,
-    command: Recorded,
+    command: RecordedCommand,
 }
 
-impl Over {
-    /// Shows the words of the request.
+impl FinishedCommand {
+    /// Calls `show` with the arguments of the request.
     pub fn with_args<R>(&self, keyspace: &Keyspace, show: impl FnOnce(&mut Args<'_>) -> R) -> R {
         self.command.with_args(keyspace, |args, _| show(args))
     }
 }
 
-/// Ends a command whose work is done, by the thread that `env` belongs to.
-pub fn finish(keyspace: &Keyspace, env: &Env, computed: Computed) -> Finished {
-    let Computed { command, client, done, set_aside } = computed;
+/// Finishes a command whose work is done, on the thread that owns `env`.
+pub fn finish(keyspace: &Keyspace, env: &Env, computed: ComputedCommand) -> FinishResult {
+    let ComputedCommand { command, client, done, set_aside } = computed;
     let mut replies = ReplyBuffer::new();
-    let thawed = matches!(&done, Done::Result(made) if made.attempt > 0);
+    let thawed = matches!(&done, LongResult::Result(made) if made.attempt > 0);
     let (dirty, error) = match done {
-        Done::Answer(written, answered) => {
+        LongResult::Answer(written, answered) => {
             replies = written;
             (0, answered.err())
         }
-        Done::Result(made) => {
+        LongResult::Result(made) => {
             match run_again(keyspace, env, &command, client, made, &mut replies) {
                 Attempt::Later(made) => {
-                    let done = Done::Result(made);
-                    return Finished::Later(Computed { command, client, done, set_aside });
+                    let done = LongResult::Result(made);
+                    return FinishResult::Later(ComputedCommand {
+                        command,
+                        client,
+                        done,
+                        set_aside,
+                    });
                 }
                 Attempt::Over(over) => {
-                    // What it stands for may lie there already, and is freed first.
+                    // The memory that `set_aside` accounts for may be in the garbage already, and
+                    // is then freed before `set_aside`.
                     env.garbage.borrow_mut().push(Garbage::Other(Box::new(set_aside)));
                     match over {
                         Ok(None) => {
                             let long = env.long.borrow_mut().take();
-                            return Finished::Again(
+                            return FinishResult::Again(
                                 long.expect("the command said that it is long"),
                             );
                         }
@@ -76,24 +82,24 @@ pub fn finish(keyspace: &Keyspace, env: &Env, computed: Computed) -> Finished {
         replies.clear();
         Reply::new(&mut replies, client.protocol).error(error);
     }
-    Finished::Over(Over { replies, dirty, error, thawed, command })
+    FinishResult::Over(FinishedCommand { replies, dirty, error, thawed, command })
 }
 
-/// What came of running a command with what was computed for it.
+/// The outcome of running a command with its computed result.
 enum Attempt {
-    /// Nothing yet: the data is to stay as it is.
-    Later(Made),
-    /// How many changes were made; `None` if it has to be computed anew.
+    /// Nothing happened yet: writes are postponed.
+    Later(PreparedResult),
+    /// The number of changes; `None` if the work has to be done again.
     Over(Result<Option<u64>>),
 }
 
-/// Runs the command with what was computed for it.
+/// Runs the command with its computed result.
 fn run_again(
     keyspace: &Keyspace,
     env: &Env,
-    command: &Recorded,
-    client: Client,
-    made: Made,
+    command: &RecordedCommand,
+    client: ClientRef,
+    made: PreparedResult,
     replies: &mut ReplyBuffer,
 ) -> Attempt {
     let found_before = (env.tally.hits.get(), env.tally.misses.get());
@@ -103,9 +109,9 @@ fn run_again(
     let mut blocking = Blocking::Client(client);
     let done = loop {
         let done = command.with_args(keyspace, |args, prepared| {
-            let mut keys = Keys::hold_patiently(keyspace, env, command.db(), prepared, &slots);
-            // What was given up cannot be kept for later: it goes on.
-            if made.is_some() && command.writes() && must_give_way() {
+            let mut keys = Keys::hold_blocking(keyspace, env, command.db(), prepared, &slots);
+            // A result that was given up cannot be kept for later, so the command continues.
+            if made.is_some() && command.writes() && must_postpone_writes() {
                 return None;
             }
             env.made.replace(made.take());
@@ -119,13 +125,13 @@ fn run_again(
             Some(done)
         });
         match done {
-            // It gave up what was made, and did not get all the slots that it then wanted: the next
-            // time it is not asked to leave anything to others.
+            // The command gave its result up and did not get all the slots that it needed then. In
+            // the next attempt it must not leave work to another thread.
             Some(Err(CommandError::SlotBusy)) => blocking = Blocking::Never,
             done => break done,
         }
         replies.clear();
-        have_patience();
+        back_off();
     };
     let done = match (done, made) {
         (Some(done), _) => done,
@@ -134,10 +140,10 @@ fn run_again(
     if let Some(made) = env.made.borrow_mut().take() {
         made.discard(env);
     }
-    // The sources were counted when the command came.
+    // The sources were counted when the command came in.
     env.tally.hits.add(found_before.0 - env.tally.hits.get());
     env.tally.misses.add(found_before.1 - env.tally.misses.get());
-    let over = |done: exec::Done| (done.outcome != Outcome::Elsewhere).then_some(done.dirty);
+    let over = |done: exec::Executed| (done.outcome != Outcome::Elsewhere).then_some(done.dirty);
     let done = done.map(over);
     if !matches!(done, Ok(None)) {
         env.tally.hits.add(found_elsewhere.0);

@@ -1,5 +1,5 @@
-//! Calls that are run: one, several as a unit, those of clients that waited,
-//! and those whose work was done elsewhere.
+//! Running calls: one call, several as a unit, calls of blocked clients, and calls whose work was
+//! done on another thread.
 
 pub mod exec;
 pub mod finish;

@@ -1,24 +1,24 @@
-//! What lists, sets, sorted sets, hashes and streams have in common: they change their encoding as
-//! they grow, and a key does not outlive its last element.
+//! The common part of lists, sets, sorted sets, hashes and streams: they change their encoding as
+//! they grow, and a key is deleted with its last element.
 
 use super::Stored;
-use super::{Encoding, Kind, Type, Value};
+use super::{Encoding, Type, Value, ValueKind};
 use crate::base::event::EventClass;
 use brisk_structures::entry::ValueRef;
 use brisk_structures::hash::HashKey;
 
-/// Up to which size values keep their compact encodings, and what large ones need; sizes in bytes,
+/// The size limits of the compact encodings, and parameters of the large ones. Sizes are in bytes,
 /// counts in elements. The names are those of the configuration directives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct EncodingLimits {
     pub hash_max_listpack_entries: usize,
     pub hash_max_listpack_value: usize,
-    /// Elements of a list node if positive; -1 to -5 for 4 to 64 KiB.
+    /// Number of elements of a list node if positive; -1 to -5 for 4 to 64 KiB.
     pub list_max_listpack_size: i64,
     /// List nodes at each end that stay uncompressed; 0 compresses none.
     pub list_compress_depth: usize,
-    /// List elements of this many bytes have nodes of their own (DEBUG QUICKLIST-PACKED-THRESHOLD);
-    /// 0 leaves it to the size of nodes.
+    /// List elements of at least this size have nodes of their own (DEBUG
+    /// QUICKLIST-PACKED-THRESHOLD); 0 means that the size of nodes decides.
     pub list_plain_min: usize,
     pub set_max_intset_entries: usize,
     pub set_max_listpack_entries: usize,
@@ -30,7 +30,7 @@ pub struct EncodingLimits {
     pub stream_node_max_bytes: usize,
     /// 0 for no limit.
     pub stream_node_max_entries: usize,
-    /// No directive: the secret that fields and members are hashed with.
+    /// Not a directive: the secret for hashing fields and members.
     pub hash_key: HashKey,
 }
 
@@ -56,12 +56,12 @@ impl Default for EncodingLimits {
     }
 }
 
-/// A type whose values are made of elements.
+/// A type whose values consist of elements.
 pub trait Collection: Clone + 'static {
-    const KIND: Kind;
+    const KIND: ValueKind;
     /// The class of its keyspace events.
     const EVENTS: EventClass;
-    /// Whether a key may hold a value without elements. Only streams may.
+    /// True if a key may hold a value without elements. Only streams may.
     const MAY_BE_EMPTY: bool = false;
 
     /// A value without elements.
@@ -72,14 +72,14 @@ pub trait Collection: Clone + 'static {
     fn is_empty(&self) -> bool;
     fn encoding(&self) -> Encoding;
 
-    /// What clients that wait for the value to change look at; they are served if it is another
-    /// after a change. Values that serve them as they appear have nothing.
+    /// A fingerprint for clients that wait for the value to change: they are served if a change has
+    /// altered it. It is constant for values that serve clients when they are created.
     #[inline]
-    fn awaited(&self) -> (u128, usize) {
+    fn wait_fingerprint(&self) -> (u128, usize) {
         (0, 0)
     }
 
-    /// The soonest deadline inside the value, or a lower bound of it.
+    /// The earliest expiry time inside the value, or a lower bound of it.
     #[inline]
     fn next_deadline(&self) -> Option<u64> {
         None
@@ -87,7 +87,7 @@ pub trait Collection: Clone + 'static {
 }
 
 impl<C: Collection> Type for C {
-    const KIND: Kind = <C as Collection>::KIND;
+    const KIND: ValueKind = <C as Collection>::KIND;
     type Ref<'a> = &'a C;
 
     #[inline]
@@ -100,7 +100,7 @@ impl<C: Collection> Type for C {
     }
 }
 
-/// What a change to a collection came to.
+/// The outcome of a change to a collection.
 #[derive(Debug, Clone, Copy)]
 pub struct Edit<R> {
     pub(crate) result: R,
@@ -108,31 +108,32 @@ pub struct Edit<R> {
     pub(crate) changes: u64,
     /// The keyspace event; empty for none.
     pub(crate) event: &'static str,
-    /// Only something beside the value proper was changed.
-    pub(crate) beside: bool,
+    /// Only metadata was changed, not the value proper.
+    pub(crate) metadata_only: bool,
 }
 
 impl<R> Edit<R> {
-    /// `changes` things were changed, which is the event `event`; with 0 changes nothing happened.
+    /// `changes` elements were changed, and `event` is the keyspace event. With 0 changes nothing
+    /// has happened.
     pub fn new(result: R, changes: u64, event: &'static str) -> Edit<R> {
-        Edit { result, happened: changes > 0, changes, event, beside: false }
+        Edit { result, happened: changes > 0, changes, event, metadata_only: false }
     }
 
     /// The keyspace event `event` is published even if `changes` is 0.
     pub fn with_event(result: R, changes: u64, event: &'static str) -> Edit<R> {
-        Edit { result, happened: true, changes, event, beside: false }
+        Edit { result, happened: true, changes, event, metadata_only: false }
     }
 
-    /// `changes` things were changed without a keyspace event.
+    /// `changes` elements were changed without a keyspace event.
     pub fn silent(result: R, changes: u64) -> Edit<R> {
         Edit::new(result, changes, "")
     }
 
-    /// What was changed is beside the value proper, such as the consumer groups of a stream: WATCH
-    /// does not see it, unless the key is new.
+    /// Only metadata was changed, such as the consumer groups of a stream. WATCH does not notice
+    /// it, unless the key is new.
     #[must_use]
-    pub fn beside(self) -> Edit<R> {
-        Edit { beside: true, ..self }
+    pub fn metadata_only(self) -> Edit<R> {
+        Edit { metadata_only: true, ..self }
     }
 
     /// Nothing was changed.

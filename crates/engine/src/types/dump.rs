@@ -1,9 +1,9 @@
-//! Values in the form of dumps: DUMP payloads out, and values that were read from them in.
+//! Values as dumps: writing DUMP payloads, and storing values that were read from payloads.
 //!
-//! Out goes what servers of 7.0 read, whatever they would have kept it in themselves; only hashes
-//! with deadlines of fields need a later version. In come compact encodings as they are where they
-//! are within today's limits; anything else is built anew, large values at once in the encoding of
-//! their size. How each type does that is in `<type>/dump.rs`.
+//! Dumps are readable by servers of version 7.0, whatever encoding they would have chosen. Only
+//! hashes with field TTLs need a later version. Compact encodings that were read are kept if they
+//! are within the current limits. Other values are rebuilt, large ones directly in the encoding for
+//! their size. The code for each type is in `<type>/dump.rs`.
 
 use super::hash::Hash;
 use super::list::List;
@@ -13,10 +13,10 @@ use super::{Collection, EncodingLimits, Entry, SortedSet, Value, kind_byte};
 use brisk_persist::rdb::value::StringValue;
 use brisk_persist::rdb::{Encoder, Sink, Value as Dumped, dump, kind, version_of_kind};
 
-/// Room for payloads of small values, so that it is asked for once.
+/// Initial capacity for payloads of small values, so that one allocation is enough.
 const PAYLOAD_ROOM: usize = 512;
 
-/// A value to write.
+/// A value to serialize.
 #[derive(Clone, Copy)]
 pub(crate) enum Dumpable<'a> {
     Str(StrRef<'a>),
@@ -42,14 +42,14 @@ impl<'a> Dumpable<'a> {
         payload
     }
 
-    /// Bytes of what [`Dumpable::write`] writes. O(value).
+    /// Number of bytes that [`Dumpable::write`] writes. O(value).
     pub(crate) fn len(self) -> usize {
         let mut encoder = Encoder::new(Vec::with_capacity(PAYLOAD_ROOM));
         self.write(&mut encoder);
         encoder.into_sink().len()
     }
 
-    /// The type that [`Dumpable::write`] writes a value as.
+    /// The type under which [`Dumpable::write`] writes the value.
     pub(crate) fn kind(self) -> u8 {
         match self {
             Dumpable::Str(_) | Dumpable::Other(Value::Str(_)) => kind::STRING,
@@ -78,7 +78,7 @@ impl<'a> Dumpable<'a> {
     }
 }
 
-/// An entry with a value that was read; `None` if it is one that cannot be kept. O(value), but O(1)
+/// An entry with a value that was read; `None` if the value cannot be stored. O(value), but O(1)
 /// for compact encodings and large strings.
 pub(crate) fn entry_of(key: &[u8], value: Dumped, limits: &EncodingLimits) -> Option<Entry> {
     Some(match value {

@@ -1,4 +1,4 @@
-//! Logical types over their encodings. The only place that knows how a value is stored.
+//! The types of values over their encodings. Only this module knows how a value is stored.
 
 mod collection;
 pub(crate) mod dump;
@@ -19,12 +19,12 @@ use brisk_structures::entry::ValueRef;
 use hash::Hash;
 use set::Set;
 
-/// A value that is neither bytes nor an integer in its entry; what it owns lies outside of that. A
-/// clone is as cheap as the value is large: compact values are copied, large ones share their parts
+/// A value that is neither bytes nor an integer in its entry; its data is outside the entry.
+/// Cloning is cheap for every size: small compact values are copied, large values share their parts
 /// until one side changes them.
 #[derive(Debug, Clone)]
 pub enum Value {
-    /// A string of at least [`string::SHARED_MIN`] bytes (a view may hold a shorter one); its
+    /// A string of at least [`string::SHARED_MIN`] bytes (a view may hold a shorter one). Its
     /// chunks are shared with replies that are being sent.
     Str(ChunkedBytes),
     List(list::List),
@@ -34,11 +34,11 @@ pub enum Value {
     Stream(Box<stream::Stream>),
 }
 
-// It fits in an entry, beside the key.
+// It fits into an entry, next to the key.
 const _: () = assert!(size_of::<Value>() <= 24);
 
 impl Value {
-    /// Whether freeing the value takes no longer than handing it to another thread would.
+    /// Reports whether freeing the value is as quick as handing it to another thread.
     pub(crate) fn is_light(&self) -> bool {
         match self {
             Value::Str(_) => false,
@@ -50,7 +50,7 @@ impl Value {
         }
     }
 
-    /// About how many steps it takes to go through the value; see
+    /// Approximate number of steps to go through the value; see
     /// [`crate::base::steps::LONG_STEPS_MIN`].
     pub(crate) fn steps(&self) -> usize {
         match self {
@@ -63,7 +63,7 @@ impl Value {
         }
     }
 
-    /// The soonest deadline inside the value; earlier ones there cannot be, but it may be gone.
+    /// A lower bound of the expiry times inside the value. The element that set it may be gone.
     #[inline]
     pub(crate) fn next_deadline(&self) -> Option<u64> {
         match self {
@@ -76,9 +76,9 @@ impl Value {
         }
     }
 
-    /// Whether two values are one value that nobody has changed. What is large is known by the
-    /// parts that it shares with its clone, so equal values may count as different. O(1) but for
-    /// compact ones and some thousand parts. Hashes and streams are never the same.
+    /// Reports whether two values are clones of one value, and unchanged since. Large values are
+    /// compared by the parts that they share, so equal values may count as different. O(1), except
+    /// for compact values and for some thousand parts. Hashes and streams are never the same.
     pub(crate) fn is_same(&self, other: &Value) -> bool {
         match (self, other) {
             (Value::Str(a), Value::Str(b)) => {
@@ -91,7 +91,7 @@ impl Value {
         }
     }
 
-    /// Bytes of memory that the value owns, shared parts included.
+    /// Bytes of memory that the value uses, including shared parts.
     pub fn allocated_bytes(&self) -> usize {
         match self {
             Value::Str(data) => data.allocated_bytes(),
@@ -107,12 +107,12 @@ impl Value {
 pub type Table = brisk_structures::table::Table<Value>;
 /// An entry outside any table.
 pub type Entry = brisk_structures::entry::Entry<Value>;
-/// An entry in its table, to read.
+/// An entry in its table, read-only.
 pub type Stored<'a> = brisk_structures::table::EntryRef<'a, Value>;
-/// An entry in its table, to change.
+/// An entry in its table, mutable.
 pub type StoredMut<'a> = brisk_structures::table::EntryMut<'a, Value>;
 
-/// Bytes of memory that a key and its value take, the table's share not included.
+/// Bytes of memory that a key and its value use, without their share of the table.
 pub(crate) fn allocated_bytes(entry: &Entry) -> usize {
     let outside = match entry.value() {
         ValueRef::Object(value) => value.allocated_bytes(),
@@ -121,13 +121,14 @@ pub(crate) fn allocated_bytes(entry: &Entry) -> usize {
     entry.allocated_bytes() + outside
 }
 
-/// The value of a key at some moment; `None` if there was no key. Shares all its parts.
+/// The value of a key at one moment; `None` if the key did not exist. It shares all parts with the
+/// original.
 pub type View = Option<Value>;
 
 /// The type of a value, as TYPE names it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
-pub enum Kind {
+pub enum ValueKind {
     String = 0,
     List = 1,
     Set = 2,
@@ -136,20 +137,26 @@ pub enum Kind {
     Stream = 5,
 }
 
-impl Kind {
-    /// All kinds, in the order of their numbers.
-    pub const ALL: &'static [Kind] =
-        &[Kind::String, Kind::List, Kind::Set, Kind::SortedSet, Kind::Hash, Kind::Stream];
+impl ValueKind {
+    /// All types, in the order of their numbers.
+    pub const ALL: &'static [ValueKind] = &[
+        ValueKind::String,
+        ValueKind::List,
+        ValueKind::Set,
+        ValueKind::SortedSet,
+        ValueKind::Hash,
+        ValueKind::Stream,
+    ];
 
     /// The name in TYPE and SCAN … TYPE.
     pub const fn name(self) -> &'static str {
         match self {
-            Kind::String => "string",
-            Kind::List => "list",
-            Kind::Set => "set",
-            Kind::SortedSet => "zset",
-            Kind::Hash => "hash",
-            Kind::Stream => "stream",
+            ValueKind::String => "string",
+            ValueKind::List => "list",
+            ValueKind::Set => "set",
+            ValueKind::SortedSet => "zset",
+            ValueKind::Hash => "hash",
+            ValueKind::Stream => "stream",
         }
     }
 }
@@ -167,7 +174,7 @@ pub enum Encoding {
     IntSet = 6,
     SkipList = 7,
     Stream = 8,
-    /// A list pack whose fields may have deadlines.
+    /// A listpack whose fields may have TTLs.
     ListPackEx = 9,
 }
 
@@ -202,16 +209,16 @@ impl Encoding {
     }
 }
 
-/// The byte an entry carries: kind in the low half, encoding in the high half.
+/// The byte that an entry stores: type in the low half, encoding in the high half.
 #[inline]
-pub(crate) const fn kind_byte(kind: Kind, encoding: Encoding) -> u8 {
+pub(crate) const fn kind_byte(kind: ValueKind, encoding: Encoding) -> u8 {
     kind as u8 | (encoding as u8) << 4
 }
 
-/// The kind of an entry's value.
+/// The type of an entry's value.
 #[inline]
-pub(crate) fn kind_of(entry: &Entry) -> Kind {
-    Kind::ALL[(entry.kind() & 0x0f) as usize]
+pub(crate) fn kind_of(entry: &Entry) -> ValueKind {
+    ValueKind::ALL[(entry.kind() & 0x0f) as usize]
 }
 
 /// The encoding of an entry's value.
@@ -220,10 +227,10 @@ pub(crate) fn encoding_of(entry: &Entry) -> Encoding {
     Encoding::ALL[(entry.kind() >> 4) as usize]
 }
 
-/// A type that commands open entries as.
+/// A type as which commands open entries.
 pub trait Type {
-    const KIND: Kind;
-    /// The value, to read.
+    const KIND: ValueKind;
+    /// The value, read-only.
     type Ref<'a>;
     fn view(entry: Stored<'_>) -> Self::Ref<'_>;
 

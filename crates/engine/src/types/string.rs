@@ -1,9 +1,9 @@
-//! Strings: integers and short strings inside the entry, long ones in shared chunks.
+//! Strings: integers and short strings are stored in the entry, long ones in shared chunks.
 //!
-//! OBJECT ENCODING tells how a string came to be (`int`, `embstr` up to 44 bytes as set, `raw`
-//! when longer or once changed in place), as in Redis; where the bytes lie is a matter of length.
+//! As in Redis, OBJECT ENCODING shows how a string was created: `int`, `embstr` up to 44 bytes as
+//! set, `raw` if it is longer or was changed in place. The storage depends only on the length.
 
-use super::{Encoding, Kind, Type, Value, kind_byte};
+use super::{Encoding, Type, Value, ValueKind, kind_byte};
 use super::{Entry, Stored, StoredMut};
 use crate::base::number::{Digits, decimal_len, parse_i64};
 use brisk_structures::bits;
@@ -12,7 +12,7 @@ use brisk_structures::entry::ValueRef;
 use std::borrow::Cow;
 use std::ops::Range;
 
-/// From this length on a string lies in chunks that replies share instead of copying: above 64 KiB
+/// From this length on a string is stored in chunks that replies share without a copy. Above 64 KiB
 /// a copy costs more than a second segment in the send.
 pub const SHARED_MIN: usize = CHUNK_BYTES;
 
@@ -22,7 +22,7 @@ const EMBSTR_MAX: usize = 44;
 /// The string type.
 pub struct Str;
 
-/// A string value, to read.
+/// A string value, read-only.
 #[derive(Debug, Clone, Copy)]
 pub enum StrRef<'a> {
     Bytes(&'a [u8]),
@@ -31,7 +31,7 @@ pub enum StrRef<'a> {
 }
 
 impl<'a> StrRef<'a> {
-    /// Length in bytes of the decimal form for integers, else of the bytes.
+    /// Number of bytes, for integers of their decimal form.
     #[inline]
     pub fn len(&self) -> usize {
         match self {
@@ -45,8 +45,8 @@ impl<'a> StrRef<'a> {
         self.len() == 0
     }
 
-    /// The bytes in one piece; integers are written into `digits`. Long strings are copied for it:
-    /// for those who cannot do with [`StrRef::piece_of`].
+    /// The bytes in one piece. Integers are written into `digits`. Long strings are copied, so use
+    /// [`StrRef::piece_of`] where possible.
     #[inline]
     pub fn contiguous<'b>(&self, digits: &'b mut Digits) -> Cow<'b, [u8]>
     where
@@ -59,8 +59,8 @@ impl<'a> StrRef<'a> {
         }
     }
 
-    /// The piece that byte `at` lies in, and the place of its first byte: the whole of a short
-    /// string, a chunk of a long one. Empty behind the end.
+    /// The piece that contains byte `at`, and the position of its first byte: the whole of a short
+    /// string, a chunk of a long one. Empty after the end.
     #[inline]
     pub fn piece_of<'b>(&self, at: usize, digits: &'b mut Digits) -> (&'b [u8], usize)
     where
@@ -76,7 +76,7 @@ impl<'a> StrRef<'a> {
         }
     }
 
-    /// The bit at `offset`; what lies behind the end is clear.
+    /// The bit at `offset`; bits after the end are 0.
     #[inline]
     pub fn bit(&self, offset: u64) -> bool {
         let mut digits = Digits::new();
@@ -85,8 +85,7 @@ impl<'a> StrRef<'a> {
         bits::bit(piece, offset - start as u64 * 8)
     }
 
-    /// The `width` bits (1 to 64) from `offset` on as an integer;
-    /// what lies behind the end is clear.
+    /// The `width` bits (1 to 64) from `offset` on as an integer. Bits after the end are 0.
     pub fn read_bits(&self, offset: u64, width: u32) -> u64 {
         match *self {
             StrRef::Bytes(bytes) => bits::read_bits(bytes, offset, width),
@@ -98,9 +97,9 @@ impl<'a> StrRef<'a> {
         }
     }
 
-    /// Shows the bits `first..=last`, which must be there, piece by piece: a piece, which of its
-    /// bits are meant, first and last, and the place of its bit 0 in the string.
-    /// Until one of them gives a result.
+    /// Calls the visitor with the bits `first..=last`, which must exist, piece by piece, until it
+    /// returns a result. Its arguments are a piece, the first and last relevant bit in it, and the
+    /// position of the piece's bit 0 in the string.
     pub fn find_in_bits<R>(
         &self,
         first: u64,
@@ -125,7 +124,7 @@ impl<'a> StrRef<'a> {
         self.contiguous(&mut Digits::new()).into_owned()
     }
 
-    /// The value as an integer if it is one in canonical form.
+    /// The value as an integer, if it is the canonical form of one.
     #[inline]
     pub fn as_integer(&self) -> Option<i64> {
         match self {
@@ -136,12 +135,12 @@ impl<'a> StrRef<'a> {
     }
 }
 
-/// The bytes that `width` bits from `offset` on lie in.
+/// The bytes that contain `width` bits from `offset` on.
 fn window(offset: u64, width: u32) -> Range<usize> {
     (offset / 8) as usize..(offset + u64::from(width)).div_ceil(8) as usize
 }
 
-/// A string that was made of others, to be stored.
+/// A string made of other values, to be stored.
 #[derive(Debug)]
 pub enum RawString {
     Short(Vec<u8>),
@@ -167,7 +166,7 @@ impl From<Vec<u8>> for RawString {
     }
 }
 
-/// A string value, to be changed in place.
+/// A string value, mutable in place.
 #[derive(Debug)]
 pub enum StrMut<'a> {
     Bytes(&'a mut [u8]),
@@ -175,8 +174,8 @@ pub enum StrMut<'a> {
 }
 
 impl StrMut<'_> {
-    /// The piece that byte `at` lies in, which must be there, and the place of its first byte. A
-    /// chunk that somebody else has too is copied.
+    /// The piece that contains byte `at`, which must exist, and the position of its first byte. A
+    /// shared chunk is copied.
     #[inline]
     pub fn piece_of(&mut self, at: usize) -> (&mut [u8], usize) {
         match self {
@@ -194,7 +193,7 @@ impl StrMut<'_> {
         }
     }
 
-    /// Writes the low `width` bits (1 to 64) of `value` from `offset` on, which must be there.
+    /// Writes the low `width` bits (1 to 64) of `value` from `offset` on. The bits must exist.
     #[inline]
     pub fn write_bits(&mut self, offset: u64, width: u32, value: u64) {
         match self {
@@ -209,7 +208,7 @@ impl StrMut<'_> {
         }
     }
 
-    /// Writes over the bytes from `at` on, which must be there.
+    /// Overwrites the bytes from `at` on. The bytes must exist.
     #[inline]
     pub fn write_at(self, at: usize, part: &[u8]) {
         match self {
@@ -220,7 +219,7 @@ impl StrMut<'_> {
 }
 
 impl Type for Str {
-    const KIND: Kind = Kind::String;
+    const KIND: ValueKind = ValueKind::String;
     type Ref<'a> = StrRef<'a>;
 
     #[inline]
@@ -234,19 +233,19 @@ impl Type for Str {
     }
 }
 
-/// The encoding of bytes that are stored as they are.
+/// The encoding of bytes that are stored unchanged.
 #[inline]
 fn text_encoding(bytes: &[u8]) -> Encoding {
     if bytes.len() <= EMBSTR_MAX { Encoding::EmbStr } else { Encoding::Raw }
 }
 
-/// A new entry holding `bytes` as SET would store them.
+/// A new entry that holds `bytes` as SET would store them.
 #[inline]
 pub(crate) fn new_entry(key: &[u8], bytes: &[u8]) -> Entry {
     if let Some(number) = parse_i64(bytes) {
-        return Entry::new_int(key, kind_byte(Kind::String, Encoding::Int), number);
+        return Entry::new_int(key, kind_byte(ValueKind::String, Encoding::Int), number);
     }
-    let kind = kind_byte(Kind::String, text_encoding(bytes));
+    let kind = kind_byte(ValueKind::String, text_encoding(bytes));
     if bytes.len() < SHARED_MIN {
         Entry::new_bytes(key, kind, bytes)
     } else {
@@ -256,10 +255,10 @@ pub(crate) fn new_entry(key: &[u8], bytes: &[u8]) -> Entry {
 
 /// A new entry holding an integer.
 pub(crate) fn new_entry_of_integer(key: &[u8], number: i64) -> Entry {
-    Entry::new_int(key, kind_byte(Kind::String, Encoding::Int), number)
+    Entry::new_int(key, kind_byte(ValueKind::String, Encoding::Int), number)
 }
 
-/// Replaces the entry's value by `bytes` as SET would store them. Deadline and clock stay.
+/// Replaces the entry's value by `bytes` as SET would store them. TTL and clock stay.
 #[inline]
 pub(crate) fn store(entry: &mut StoredMut<'_>, bytes: &[u8]) {
     match parse_i64(bytes) {
@@ -268,7 +267,7 @@ pub(crate) fn store(entry: &mut StoredMut<'_>, bytes: &[u8]) {
     }
 }
 
-/// Replaces the entry's value by `bytes`, which are not looked at. Deadline and clock stay.
+/// Replaces the entry's value by `bytes` without checking for an integer. TTL and clock stay.
 #[inline]
 pub(crate) fn store_text(entry: &mut StoredMut<'_>, bytes: &[u8]) {
     if bytes.len() < SHARED_MIN {
@@ -276,30 +275,31 @@ pub(crate) fn store_text(entry: &mut StoredMut<'_>, bytes: &[u8]) {
     } else {
         entry.set_object(Value::Str(ChunkedBytes::from(bytes)));
     }
-    entry.set_kind(kind_byte(Kind::String, text_encoding(bytes)));
+    entry.set_kind(kind_byte(ValueKind::String, text_encoding(bytes)));
 }
 
-/// Replaces the entry's value by a string that is not looked at, and leaves the entry `raw`.
+/// Replaces the entry's value by a string without checking for an integer, and leaves the entry
+/// `raw`.
 pub(crate) fn store_raw(entry: &mut StoredMut<'_>, string: RawString) {
     match string {
         RawString::Short(bytes) if bytes.len() < SHARED_MIN => entry.set_bytes(&bytes),
         RawString::Short(bytes) => entry.set_object(Value::Str(ChunkedBytes::from(&bytes[..]))),
         RawString::Long(data) => entry.set_object(Value::Str(data)),
     }
-    entry.set_kind(kind_byte(Kind::String, Encoding::Raw));
+    entry.set_kind(kind_byte(ValueKind::String, Encoding::Raw));
 }
 
 /// Stores an integer.
 #[inline]
 pub(crate) fn store_integer(entry: &mut StoredMut<'_>, number: i64) {
     entry.set_int(number);
-    entry.set_kind(kind_byte(Kind::String, Encoding::Int));
+    entry.set_kind(kind_byte(ValueKind::String, Encoding::Int));
 }
 
-/// Gives `change` the bytes as they would be after resizing to `len` (new bytes are zero, and none
-/// are taken away) and leaves the entry `raw`. O(1) besides growth: amortised O(new bytes).
+/// Resizes the bytes to `len`, with zeros for new bytes and without truncation, lets `change` edit
+/// them, and leaves the entry `raw`. O(1) plus growth: amortised O(new bytes).
 pub(crate) fn modify(entry: &mut StoredMut<'_>, len: usize, change: impl FnOnce(StrMut<'_>)) {
-    let kind = kind_byte(Kind::String, Encoding::Raw);
+    let kind = kind_byte(ValueKind::String, Encoding::Raw);
     if let ValueRef::Int(number) = entry.value() {
         let mut digits = Digits::new();
         entry.set_bytes(digits.format(number));
@@ -324,7 +324,7 @@ pub(crate) fn modify(entry: &mut StoredMut<'_>, len: usize, change: impl FnOnce(
 pub(crate) fn append(entry: &mut StoredMut<'_>, tail: &[u8]) {
     if let Some(Value::Str(data)) = entry.object_mut() {
         data.append(tail);
-        entry.set_kind(kind_byte(Kind::String, Encoding::Raw));
+        entry.set_kind(kind_byte(ValueKind::String, Encoding::Raw));
         return;
     }
     let old_len = match entry.value() {
@@ -338,10 +338,10 @@ pub(crate) fn append(entry: &mut StoredMut<'_>, tail: &[u8]) {
     let mut data = chunked(entry);
     data.append(tail);
     entry.set_object(Value::Str(data));
-    entry.set_kind(kind_byte(Kind::String, Encoding::Raw));
+    entry.set_kind(kind_byte(ValueKind::String, Encoding::Raw));
 }
 
-/// The content of an entry that holds a short string, to become a long one.
+/// The contents of an entry with a short string that is about to become long.
 #[cold]
 fn chunked(entry: &StoredMut<'_>) -> ChunkedBytes {
     match entry.value() {

@@ -3,7 +3,7 @@
 use crate::core::Core;
 use crate::core::session::Session;
 use brisk_engine::args::{Args, PreparedKey};
-use brisk_engine::keyspace::{Client, DbIndex, Keys};
+use brisk_engine::keyspace::{ClientRef, DbIndex, Keys};
 use brisk_engine::table::Row;
 use brisk_engine::{CommandError, Outcome, Reply, Result, UnixMs};
 
@@ -53,8 +53,8 @@ impl Call<'_> {
     }
 
     /// The caller, for commands whose answer comes later.
-    pub fn client(&self) -> Client {
-        Client {
+    pub fn client(&self) -> ClientRef {
+        ClientRef {
             worker: self.core.id,
             token: self.session.token.to_u64(),
             id: self.session.id(),

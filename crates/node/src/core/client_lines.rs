@@ -61,7 +61,7 @@ impl Own {
         Own {
             id: session.id(),
             traffic,
-            words_bytes: args.words().map(|word| word.len() as u64).sum(),
+            words_bytes: args.arguments().map(|word| word.len() as u64).sum(),
             reply_bytes,
         }
     }

@@ -6,7 +6,7 @@
 use crate::clients::ClientRecord;
 use crate::core::mailbox::{Mailbox, Message};
 use brisk_engine::Keyspace;
-use brisk_engine::long::{Computed, Long};
+use brisk_engine::long::{ComputedCommand, LongCommand};
 use brisk_engine::table::Row;
 use brisk_reactor::Clock;
 use brisk_structures::poison::EvenPoisoned;
@@ -35,13 +35,13 @@ pub struct Asker {
 /// Work to be done for somebody.
 pub struct Job {
     pub asker: Asker,
-    pub long: Long,
+    pub long: LongCommand,
 }
 
 /// Work that was done for somebody.
 pub struct Outcome {
     pub asker: Asker,
-    pub computed: Computed,
+    pub computed: ComputedCommand,
 }
 
 impl std::fmt::Debug for Outcome {

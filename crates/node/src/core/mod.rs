@@ -46,7 +46,7 @@ use brisk_config::value::ClientClass;
 use brisk_engine::effect::Hooks;
 use brisk_engine::env::EvictionPolicy;
 use brisk_engine::keyspace::evict::Evictor;
-use brisk_engine::keyspace::{KeyHasher, Keys, Leftovers};
+use brisk_engine::keyspace::{EndedWatches, KeyHasher, Keys};
 use brisk_engine::random::Random;
 use brisk_engine::table::{Row, Run};
 use brisk_engine::types::EncodingLimits;
@@ -111,7 +111,7 @@ pub struct Core {
     /// Held while all other workers are quiesced for that transaction or script.
     pub quiesced: Option<Quiesced<'static>>,
     /// Watches of sessions of this worker that have ended.
-    pub ended_watches: Leftovers,
+    pub ended_watches: EndedWatches,
     /// Sessions of this worker with output that waits for the append-only file, or for replicas.
     pub unlogged: RefCell<Vec<Token>>,
     /// In this round output has begun to wait for replicas: they are asked how far they are.
@@ -164,7 +164,7 @@ impl Core {
             is_loading: false,
             unit_began_us: None,
             quiesced: None,
-            ended_watches: Leftovers::default(),
+            ended_watches: EndedWatches::default(),
             unlogged: RefCell::default(),
             asks_replicas: Cell::default(),
             spare_transaction: None,
@@ -368,7 +368,7 @@ impl Core {
     /// ([`brisk_observe::memory::above`]).
     fn memory_above(&self, max: u64) -> u64 {
         let shared = self.shared;
-        let ended_watches = shared.keyspace.leftover_watch_bytes() as u64;
+        let ended_watches = shared.keyspace.ended_watch_bytes() as u64;
         let freed = shared.background.pending_bytes().saturating_add(ended_watches);
         let underway = shared.snapshots.underway().or_else(|| shared.replication.underway());
         let snapshot = underway.map_or(0, |now| now.bytes);
@@ -538,7 +538,7 @@ impl Core {
 
     /// The words of the command that just ran, without its secrets.
     pub(crate) fn shown_words<'w>(&self, row: &Row, words: &Args<'w>) -> Vec<&'w [u8]> {
-        let mut shown: Vec<&[u8]> = words.words().collect();
+        let mut shown: Vec<&[u8]> = words.arguments().collect();
         if matches!(row.run, Run::Server(_)) {
             for &at in &self.redacted {
                 if let Some(word) = shown.get_mut(at) {
@@ -547,7 +547,7 @@ impl Core {
             }
         }
         if let Some(secrets) = row.spec.secrets {
-            for at in secrets(words.argc(), &|at| words.word(at)) {
+            for at in secrets(words.argc(), &|at| words.argument(at)) {
                 shown[at] = REDACTED;
             }
         }

@@ -18,9 +18,9 @@ use crate::core::settings_in_force;
 use crate::core::shared::Shared;
 use crate::replication::history::{self, Offset};
 use brisk_config::Config;
-use brisk_engine::loader::{Awaited, Loader};
+use brisk_engine::loader::{AwaitedKeys, Loader};
 use brisk_engine::random::Random;
-use brisk_engine::snapshot::{Duplicate, Gone, LoadFailure, Loaded, database};
+use brisk_engine::snapshot::{Duplicate, ExpiredKeys, LoadFailure, LoadSummary, database};
 use brisk_engine::{DbIndex, DbNumber, Env, Keyspace, Settings, UnixMs};
 use brisk_observe::log::Log;
 use brisk_persist::rdb::{Checksum, Event, Piece, Splitter};
@@ -47,7 +47,7 @@ const DELAY_SLICE: Duration = Duration::from_millis(5);
 type Failed = (LoadFailure, u64);
 
 /// What a thread did.
-type Done = Result<(Loaded, Awaited), Failed>;
+type Done = Result<(LoadSummary, AwaitedKeys), Failed>;
 
 /// Loads the keys of the file at the start, when nobody looks at keys. O(file).
 ///
@@ -80,7 +80,7 @@ pub fn reload(core: &Core, duplicate: Duplicate) -> Result<(), Unreadable> {
     };
     // The threads free what they replace when this one has nothing to do with it.
     let loaded = reclaim::offline_while(|| load(core.shared, &core.config, &how));
-    core.env.take_awaited(loaded?.awaited);
+    core.env.announce_awaited(loaded?.awaited);
     Ok(())
 }
 
@@ -106,7 +106,7 @@ pub fn load_base(core: &Core, path: &Path) -> Result<(u64, Vec<Vec<u8>>), Unread
     let settings = core.env.settings.clone();
     let load = || load_base_by(core.shared, &core.config, settings, path);
     let loaded = reclaim::offline_while(load)?;
-    core.env.take_awaited(loaded.awaited);
+    core.env.announce_awaited(loaded.awaited);
     Ok((loaded.end, loaded.functions))
 }
 
@@ -126,11 +126,11 @@ pub struct Beside {
     /// The sources of its libraries.
     pub functions: Vec<Vec<u8>>,
     /// Keys that somebody waits for.
-    pub awaited: Awaited,
+    pub awaited: AwaitedKeys,
     /// Where in which history it was written.
     pub lineage: Lineage,
     /// What was left out because it had expired.
-    pub gone: Gone,
+    pub gone: ExpiredKeys,
     /// Where it ends in its file.
     end: u64,
 }
@@ -246,7 +246,7 @@ fn load_reader<R: Read>(
     };
     let (loaded, awaited) = by_threads(shared, how, threads, (&mut splitter, total), other)?;
     shared.snapshots.note_loaded(loaded.keys, loaded.expired);
-    let Loaded { keys, expired, empty, gone } = loaded;
+    let LoadSummary { keys, expired, empty, gone } = loaded;
     let skipped = if empty > 0 { format!(", empty keys skipped: {empty}") } else { String::new() };
     shared.log.notice(format_args!(
         "Done loading RDB, keys loaded: {keys}, keys expired: {expired}{skipped}."
@@ -289,7 +289,7 @@ fn by_threads<R: Read>(
         }
         let mut failure = split(shared, &queue, (splitter, total), other).err();
         queue.close();
-        let mut all = (Loaded::default(), Awaited::default());
+        let mut all = (LoadSummary::default(), AwaitedKeys::default());
         for thread in running {
             match thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)) {
                 Ok((loaded, awaited)) => {
@@ -362,7 +362,7 @@ fn load_blocks(shared: &Shared, how: &How<'_>, queue: &Queue) -> Done {
         false => env.set_now(how.now),
     }
     let mut loader = Loader::new(how.keyspace, &env, how.duplicate);
-    loader.keep_gone(how.gone_bytes_max);
+    loader.keep_expired_names(how.gone_bytes_max);
     let mut loaded = Ok(());
     while loaded.is_ok() {
         let Some(part) = reclaim::offline_while(|| queue.take()) else { break };

@@ -27,7 +27,7 @@ use super::spill::{MOVED_BYTES, Move, Spilled};
 use super::transfer::Transfer;
 use crate::clients::ClientRecord;
 use crate::persistence::aof::state::Aof;
-use brisk_engine::keyspace::{Edit, Journal, Ticket};
+use brisk_engine::keyspace::{AofEdit, Journal, Ticket};
 use brisk_reactor::unix_ms;
 use brisk_structures::poison::EvenPoisoned;
 use std::fs::File;
@@ -168,7 +168,7 @@ struct State {
     spiller: Option<Thread>,
     /// Buffers of [`Feed::pump`], empty between two calls: the next part of the stream and its edits.
     bytes: Vec<u8>,
-    edits: Vec<Edit>,
+    edits: Vec<AofEdit>,
 }
 
 impl State {

@@ -3,7 +3,7 @@
 //! One connection for each request: AUTH and SELECT, a RESTORE for each key, then the answers. It
 //! waits, so it runs where nobody is kept by that (see `brisk_engine::long`).
 
-use brisk_engine::transfer::{Carried, Destination, Failure, Parcel};
+use brisk_engine::transfer::{TransferError, TransferKey, TransferResult, TransferTarget};
 use brisk_reactor::unix_ms;
 use brisk_resp::request::encode;
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -16,9 +16,12 @@ const ANSWER_BYTES_MAX: u64 = 64 * 1024;
 /// The longest time of a step, whatever the request says: a year.
 const STEP_MAX: Duration = Duration::from_secs(365 * 24 * 3600);
 
-/// Hands parcels over to another server: see [`brisk_engine::transfer::Carrier`].
-pub fn carry(to: &Destination, parcels: &mut dyn Iterator<Item = Parcel>) -> Carried {
-    let mut carried = Carried::default();
+/// Hands parcels over to another server: see [`brisk_engine::transfer::TransferFn`].
+pub fn carry(
+    to: &TransferTarget,
+    parcels: &mut dyn Iterator<Item = TransferKey>,
+) -> TransferResult {
+    let mut carried = TransferResult::default();
     if let Err(failure) = hand_over(to, parcels, &mut carried.taken) {
         carried.failure = Some(failure);
     }
@@ -26,10 +29,10 @@ pub fn carry(to: &Destination, parcels: &mut dyn Iterator<Item = Parcel>) -> Car
 }
 
 fn hand_over(
-    to: &Destination,
-    parcels: &mut dyn Iterator<Item = Parcel>,
+    to: &TransferTarget,
+    parcels: &mut dyn Iterator<Item = TransferKey>,
     taken: &mut Vec<Vec<u8>>,
-) -> Result<(), Failure> {
+) -> Result<(), TransferError> {
     let mut socket = connect(to)?;
     let mut preface = Vec::new();
     if let Some(password) = &to.password {
@@ -58,25 +61,27 @@ fn hand_over(
         match answer(&mut answers) {
             Ok(None) if prefaced => taken.push(key),
             Ok(error) => refused = refused.or(error),
-            Err(failure) => return Err(refused.map_or(failure, Failure::Refused)),
+            Err(failure) => return Err(refused.map_or(failure, TransferError::Refused)),
         }
     }
-    refused.map_or(Ok(()), |text| Err(Failure::Refused(text)))
+    refused.map_or(Ok(()), |text| Err(TransferError::Refused(text)))
 }
 
-fn connect(to: &Destination) -> Result<Timed, Failure> {
+fn connect(to: &TransferTarget) -> Result<Timed, TransferError> {
     let timeout = Duration::from_millis(to.timeout_ms);
-    let host = std::str::from_utf8(&to.host).map_err(|_| Failure::Connecting)?;
+    let host = std::str::from_utf8(&to.host).map_err(|_| TransferError::Connecting)?;
     // As in Redis, what is no number is 0.
     let port = std::str::from_utf8(&to.port).ok().and_then(|port| port.parse().ok());
     let address = (host, port.unwrap_or(0));
-    let mut failure = Failure::Connecting;
-    for at in address.to_socket_addrs().map_err(|_| Failure::Connecting)? {
+    let mut failure = TransferError::Connecting;
+    for at in address.to_socket_addrs().map_err(|_| TransferError::Connecting)? {
         match TcpStream::connect_timeout(&at, timeout) {
-            Ok(socket) => return Timed::new(socket, timeout).map_err(|_| Failure::Connecting),
+            Ok(socket) => {
+                return Timed::new(socket, timeout).map_err(|_| TransferError::Connecting);
+            }
             // Redis hears of a refusal with its first write.
             Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
-                failure = Failure::Writing;
+                failure = TransferError::Writing;
             }
             Err(_) => {}
         }
@@ -128,8 +133,8 @@ impl Write for Timed {
 }
 
 /// The words that make a key there, and the key; none if it has expired by now.
-fn restore(parcel: Parcel) -> Option<(Vec<Vec<u8>>, Vec<u8>)> {
-    let Parcel { key, deadline, payload, replace } = parcel;
+fn restore(parcel: TransferKey) -> Option<(Vec<Vec<u8>>, Vec<u8>)> {
+    let TransferKey { key, deadline, payload, replace } = parcel;
     let now = unix_ms();
     let ttl = match deadline {
         None => 0,
@@ -144,19 +149,19 @@ fn restore(parcel: Parcel) -> Option<(Vec<Vec<u8>>, Vec<u8>)> {
     Some((words, key))
 }
 
-fn write(socket: &mut Timed, words: &[Vec<u8>]) -> Result<(), Failure> {
+fn write(socket: &mut Timed, words: &[Vec<u8>]) -> Result<(), TransferError> {
     let mut request = Vec::new();
     encode(&mut request, words);
     socket.begin();
-    socket.write_all(&request).map_err(|_| Failure::Writing)
+    socket.write_all(&request).map_err(|_| TransferError::Writing)
 }
 
 /// Reads an answer: the text of an error, `None` for anything else of one line.
-fn answer(answers: &mut BufReader<Timed>) -> Result<Option<Vec<u8>>, Failure> {
+fn answer(answers: &mut BufReader<Timed>) -> Result<Option<Vec<u8>>, TransferError> {
     answers.get_mut().begin();
     let mut line = Vec::new();
     let mut bounded = answers.by_ref().take(ANSWER_BYTES_MAX);
-    bounded.read_until(b'\n', &mut line).map_err(|_| Failure::Reading)?;
-    let text = line.strip_suffix(b"\r\n").ok_or(Failure::Reading)?;
+    bounded.read_until(b'\n', &mut line).map_err(|_| TransferError::Reading)?;
+    let text = line.strip_suffix(b"\r\n").ok_or(TransferError::Reading)?;
     Ok(text.strip_prefix(b"-").map(<[u8]>::to_vec))
 }

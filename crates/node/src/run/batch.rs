@@ -246,15 +246,15 @@ impl Batch {
     /// Asks for the buckets of a batch with so few keys that [`Batch::fill`] asked for their slots
     /// only.
     #[inline]
-    pub fn ask_buckets(&self, database: &Database) {
+    pub fn prefetch_buckets(&self, database: &Database) {
         for key in self.prepared.iter().take(LAG) {
             database.slot(key.slot).prefetch_bucket(key.hash);
         }
     }
 
-    /// The step after [`Batch::ask_buckets`].
+    /// The step after [`Batch::prefetch_buckets`].
     #[inline]
-    pub fn ask_entries(&self, database: &Database, participant: &Participant) {
+    pub fn prefetch_entries(&self, database: &Database, participant: &Participant) {
         for key in self.prepared.iter().take(LAG) {
             database.slot(key.slot).prefetch_entry(key.hash, participant);
         }
@@ -269,7 +269,13 @@ impl Batch {
     /// requests behind it name if they are about the same key. Returns the request up to which that
     /// is done.
     #[inline]
-    pub fn ask_elements(&self, at: usize, data: &[u8], keyspace: &Keyspace, db: DbIndex) -> usize {
+    pub fn prefetch_elements(
+        &self,
+        at: usize,
+        data: &[u8],
+        keyspace: &Keyspace,
+        db: DbIndex,
+    ) -> usize {
         let Some((first, key)) = self.names_elements(at) else { return at + 1 };
         let behind = at + 1..self.requests.len();
         let same = |at: &usize| self.names_elements(*at).is_some_and(|(_, k)| k.hash == key.hash);
@@ -277,7 +283,7 @@ impl Batch {
         if end == at + 1 && first.spans < ELEMENTS_MIN {
             return end;
         }
-        self.ask_elements_of(at..end, key, data, keyspace.database(db))
+        self.prefetch_elements_of(at..end, key, data, keyspace.database(db))
     }
 
     /// The request and its key, if it names elements of the key's value.
@@ -288,7 +294,7 @@ impl Batch {
         (named && request.keys == 1).then(|| (request, &self.prepared[request.first_key]))
     }
 
-    fn ask_elements_of(
+    fn prefetch_elements_of(
         &self,
         requests: Range<usize>,
         key: &PreparedKey,

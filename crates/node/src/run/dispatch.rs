@@ -20,7 +20,7 @@ use brisk_engine::command::{Flags, Group, InMulti, Scope};
 use brisk_engine::ctx::Blocking;
 use brisk_engine::effect::Hooks;
 use brisk_engine::exec::{self, Invocation};
-use brisk_engine::keyspace::Client;
+use brisk_engine::keyspace::ClientRef;
 use brisk_engine::table::{Row, Run};
 use brisk_engine::{Args, CommandError, DbIndex, Outcome, Reply, ReplyBuffer, Result};
 use brisk_structures::entry::KEY_LEN_MAX;
@@ -53,7 +53,7 @@ pub fn dispatch(
     let shared = core.shared;
     let mut args = batch.args(data, request);
     let Some(row) = request.row else {
-        if is_foreign_protocol(args.word(0)) {
+        if is_foreign_protocol(args.argument(0)) {
             return refuse_foreign_protocol(core, session);
         }
         let error = unknown_command(&args);
@@ -194,7 +194,7 @@ fn facts<'a>(
 #[inline]
 fn overlong(core: &Core, keys: &[PreparedKey], args: &Args<'_>) -> Option<CommandError> {
     let most = core.config.clients.proto_max_bulk_len;
-    let is_long = |key: &PreparedKey| args.word(key.index as usize).len() > KEY_LEN_MAX;
+    let is_long = |key: &PreparedKey| args.argument(key.index as usize).len() > KEY_LEN_MAX;
     (most > KEY_LEN_MAX as u64 && keys.iter().any(is_long))
         .then(|| CommandError::text(format!("ERR keys are limited to {KEY_LEN_MAX} bytes")))
 }
@@ -224,7 +224,7 @@ fn run(
     }
     let outcome = match row.run {
         Run::Data(run) => {
-            let client = Client {
+            let client = ClientRef {
                 worker: core.id,
                 token: session.token.to_u64(),
                 id: session.id(),
@@ -291,8 +291,8 @@ fn stop_others_if_starved(
 pub(crate) fn propagate_server(core: &Core, row: &Row, db: DbIndex, args: &Args<'_>) {
     if row.has(Flags::WRITE) {
         debug_assert_eq!(row.spec.scope, Scope::Quiescent);
-        let words: Vec<&[u8]> = args.words().collect();
-        core.shared.keyspace.propagate_beside(&core.env, db, &words);
+        let words: Vec<&[u8]> = args.arguments().collect();
+        core.shared.keyspace.propagate_without_keys(&core.env, db, &words);
     }
 }
 
@@ -435,7 +435,7 @@ fn names_no_subcommand(row: &Row, args: &Args<'_>) -> bool {
 fn misused(row: &'static Row, args: &Args<'_>) -> Option<CommandError> {
     if names_no_subcommand(row, args) {
         let after = format!("'. Try {} HELP.", row.name.to_ascii_uppercase());
-        let word = cut(args.word(1), ECHO_BYTES_MAX);
+        let word = cut(args.argument(1), ECHO_BYTES_MAX);
         return Some(CommandError::text_around("ERR unknown subcommand '", word, &after));
     }
     if row.spec.arity_admits(args.argc()) {
@@ -454,10 +454,10 @@ fn cut(word: &[u8], most: usize) -> &[u8] {
 #[cold]
 fn unknown_command(args: &Args<'_>) -> CommandError {
     let mut text = b"ERR unknown command '".to_vec();
-    text.extend_from_slice(cut(args.word(0), ECHO_BYTES_MAX));
+    text.extend_from_slice(cut(args.argument(0), ECHO_BYTES_MAX));
     text.extend_from_slice(b"', with args beginning with: ");
     let begin = text.len();
-    for word in args.words().skip(1) {
+    for word in args.arguments().skip(1) {
         let written = text.len() - begin;
         if written >= ECHO_BYTES_MAX {
             break;

@@ -6,7 +6,7 @@ use crate::core::mailbox::{Delivery, Message};
 use crate::core::session::Session;
 use crate::run::dispatch;
 use crate::run::waiting;
-use brisk_engine::finish::{Finished, finish};
+use brisk_engine::finish::{FinishResult, finish};
 use brisk_engine::table::Row;
 use std::sync::Arc;
 
@@ -44,12 +44,12 @@ pub fn finish_long(core: &mut Core, outcome: Outcome) -> Result<Option<Delivery>
     asker.ns += core.clock.ns(ticks.wrapping_sub(core.last_ticks));
     core.last_ticks = ticks;
     let over = match finished {
-        Finished::Again(long) => {
+        FinishResult::Again(long) => {
             send_long(core, Box::new(Job { asker, long }));
             return Ok(None);
         }
-        Finished::Later(computed) => return Err(Box::new(Outcome { asker, computed })),
-        Finished::Over(over) => over,
+        FinishResult::Later(computed) => return Err(Box::new(Outcome { asker, computed })),
+        FinishResult::Over(over) => over,
     };
     core.stats().changes.add(over.dirty);
     if let Some(error) = &over.error {

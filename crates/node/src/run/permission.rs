@@ -79,7 +79,7 @@ pub fn permit(
     words: &Args<'_>,
     context: Context,
 ) -> Result<(), Denied> {
-    let word = |at: usize| words.word(at);
+    let word = |at: usize| words.argument(at);
     let checked = check(&session.user, row, words.argc(), &word);
     if let Err(denied) = checked {
         note_denied(core, session, row, words, denied, context);
@@ -99,7 +99,7 @@ pub fn note_denied(
 ) {
     let object = match denied.reason {
         Reason::Command | Reason::Auth => row.full_name().as_bytes(),
-        Reason::Key | Reason::Channel => words.word(denied.word),
+        Reason::Key | Reason::Channel => words.argument(denied.word),
     };
     let user = &session.account.name;
     note_denial(core, session, row, words, denied.reason, context, object, user);
@@ -139,7 +139,7 @@ pub(crate) fn permit_queued(
 /// it calls [`forget_limits`] afterwards.
 pub fn limit_lookups(core: &mut Core, session: &Session, row: &Row, words: &Args<'_>) {
     if row.looks_up_keys && session.is_restricted() {
-        let may = reads_every_key(&session.user, row, words.argc(), &|at| words.word(at));
+        let may = reads_every_key(&session.user, row, words.argc(), &|at| words.argument(at));
         core.env.lookups_denied.set(!may);
     }
 }
@@ -201,8 +201,8 @@ pub fn settle_users(core: &mut Core, session: &mut Session, affected: Affected) 
 fn end_forbidden_wait(core: &Core, account: &Account, record: &ClientRecord) {
     let Some(waiter) = record.waiter().clone() else { return };
     let Some(row) = core.shared.table.find_spec(waiter.command()) else { return };
-    let checked = waiter.with_words(&core.shared.keyspace, |words| {
-        check(&account.user(), row, words.argc(), &|at| words.word(at))
+    let checked = waiter.with_args(&core.shared.keyspace, |words| {
+        check(&account.user(), row, words.argc(), &|at| words.argument(at))
     });
     if let Err(denied) = checked
         && waiter.end()

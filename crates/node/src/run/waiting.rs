@@ -4,7 +4,7 @@ use crate::core::Core;
 use crate::core::mailbox::{Delivery, Message};
 use crate::run::dispatch;
 use brisk_engine::keyspace::Waiter;
-use brisk_engine::serve::{self, Served};
+use brisk_engine::serve::{self, ServedWaiter};
 use brisk_reactor::Token;
 use std::sync::atomic::Ordering;
 
@@ -24,7 +24,7 @@ pub fn serve_waiters(core: &mut Core) {
     });
     // The next command does not pay for this.
     core.last_ticks = last;
-    for (Served { waiter, replies, dirty, error }, ns) in over {
+    for (ServedWaiter { waiter, replies, dirty, error }, ns) in over {
         core.stats().changes.add(dirty);
         if let Some(error) = &error {
             dispatch::count_error(core, error);
@@ -49,7 +49,7 @@ pub fn book_wait(core: &mut Core, waiter: &Waiter, failed: bool, ns: u64) {
     let Some(row) = shared.table.find_spec(waiter.command()) else { return };
     let Some(record) = shared.clients.find(waiter.client.id) else { return };
     let ns = ns + waiter.spent_ns.load(Ordering::Relaxed);
-    waiter.with_words(&shared.keyspace, |words| {
+    waiter.with_args(&shared.keyspace, |words| {
         dispatch::count_late_command(core, &record, row, failed, ns, words)
     });
 }

@@ -29,7 +29,7 @@ impl By {
 
 /// The flags of a command that runs a script, if the script says some itself.
 pub(crate) fn flags_of_script(core: &Core, flags: Flags, row: &Row, args: &Args<'_>) -> Flags {
-    let word = args.word(WHAT_AT);
+    let word = args.argument(WHAT_AT);
     let own = match By::of(row.spec) {
         By::Name => core.shared.libraries.now().function(word).map(|(_, f)| f.flags),
         By::Digest => {

@@ -16,7 +16,7 @@ use crate::script::calls;
 use crate::tracking::session;
 use crate::transactions::execute;
 use brisk_engine::command::Flags;
-use brisk_engine::env::Aside;
+use brisk_engine::env::SuspendedUnit;
 use brisk_engine::table::Row;
 use brisk_engine::unit::Unit;
 use brisk_engine::{Args, CommandError, Outcome, Reply, ReplyBuffer, Result};
@@ -58,7 +58,7 @@ impl Target<'_> {
 
 /// How many of the words are keys.
 pub fn key_count(args: &Args<'_>, not_a_number: &'static str) -> Result<usize> {
-    let count = brisk_engine::number::parse_i64(args.word(COUNT_AT))
+    let count = brisk_engine::number::parse_i64(args.argument(COUNT_AT))
         .ok_or_else(|| CommandError::text(not_a_number))?;
     let most = args.argc() - COUNT_AT - 1;
     match usize::try_from(count) {
@@ -115,12 +115,12 @@ pub fn evaluate(
     runner.acted.set(in_exec);
     runner.confined.set(target.confined);
     if let Some(first) = call.prepared.first() {
-        runner.last_key.borrow_mut().note(args.word(first.index as usize), first);
+        runner.last_key.borrow_mut().note(args.argument(first.index as usize), first);
     }
     runner.begin();
     let shown = || ScriptDescription {
         name: target.name.to_vec(),
-        command: args.words().map(<[u8]>::to_vec).collect(),
+        command: args.arguments().map(<[u8]>::to_vec).collect(),
     };
     if core.scripts.keys_in_use.is_some() {
         // An earlier script of the transaction has become slow,
@@ -130,7 +130,7 @@ pub fn evaluate(
     }
     let (began, db, protocol) = (core.last_ticks, call.session.db, call.session.protocol);
     let out = call.reply.buffer().bytes_mut();
-    let words = || args.words().skip(COUNT_AT + 1);
+    let words = || args.arguments().skip(COUNT_AT + 1);
     let session = &mut *call.session;
     let run = || {
         let words = (Words(words(), keys), Words(words().skip(keys), usize::MAX));
@@ -355,7 +355,7 @@ fn park(
     let ticks = core.clock.ticks();
     let ns = core.clock.ns(ticks.wrapping_sub(core.last_ticks));
     core.last_ticks = ticks;
-    let mut aside = Aside::default();
+    let mut aside = SuspendedUnit::default();
     aside.take_moment(&core.env);
     core.env.exchange(&mut aside);
     let mut parked = Box::new(Parked {

@@ -9,9 +9,9 @@ use crate::core::session::Session;
 use crate::core::shared::Shared;
 use crate::transactions::Execution;
 use brisk_engine::args::PreparedKey;
-use brisk_engine::env::Aside;
+use brisk_engine::env::SuspendedUnit;
 use brisk_engine::exec;
-use brisk_engine::keyspace::{KeyHasher, Place};
+use brisk_engine::keyspace::{DbSlot, KeyHasher};
 use brisk_engine::table::Row;
 use brisk_engine::unit::Unit;
 use brisk_engine::{Args, ReplyBuffer};
@@ -33,7 +33,7 @@ const NO_SLICE: u64 = u64::MAX;
 pub enum KeysInUse {
     Everything,
     /// In ascending order.
-    Places(Rc<[Place]>),
+    Places(Rc<[DbSlot]>),
 }
 
 /// The scripts and functions of one worker.
@@ -255,7 +255,7 @@ impl ScriptRunner {
 
     /// Puts the script on the list of those that take long. The caller sees to it that nobody is in
     /// the middle of a command on `places`, `None` for everything.
-    pub(super) fn show_slow(&self, shown: ScriptDescription, places: Option<Vec<Place>>) {
+    pub(super) fn show_slow(&self, shown: ScriptDescription, places: Option<Vec<DbSlot>>) {
         self.shared.begin_slow(SlowScript {
             worker: self.worker,
             is_eval: self.is_eval.get(),
@@ -284,7 +284,7 @@ pub struct Parked {
     pub(super) undeclared_keys_allowed: bool,
     pub(super) began_us: Option<u64>,
     /// What its commands have left so far.
-    pub(super) aside: Aside,
+    pub(super) aside: SuspendedUnit,
     /// What its commands see as their session; the client may be gone.
     pub(super) session: Box<Session>,
     /// What its commands read is remembered for the client, which tracks.
@@ -319,7 +319,7 @@ pub(super) struct Request {
 
 impl Request {
     pub(super) fn of(args: &Args<'_>) -> Request {
-        Request::of_words(&args.words().collect::<Vec<_>>())
+        Request::of_words(&args.arguments().collect::<Vec<_>>())
     }
 
     pub(super) fn of_words(words: &[&[u8]]) -> Request {

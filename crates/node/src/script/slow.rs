@@ -8,7 +8,7 @@
 //! and so are the few that the row says are allowed.
 
 use brisk_engine::Dialect;
-use brisk_engine::keyspace::Place;
+use brisk_engine::keyspace::DbSlot;
 use brisk_structures::poison::EvenPoisoned;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard};
@@ -88,7 +88,7 @@ pub struct SlowScript {
     pub shown: ScriptDescription,
     pub began: Instant,
     /// What it may touch, in ascending order; `None` for everything.
-    pub places: Option<Vec<Place>>,
+    pub places: Option<Vec<DbSlot>>,
 }
 
 /// What is told of a script that takes long.
@@ -167,11 +167,11 @@ impl Scripting {
     pub fn others_hold(
         &self,
         worker: usize,
-        mut places: Option<impl Iterator<Item = Place>>,
+        mut places: Option<impl Iterator<Item = DbSlot>>,
     ) -> bool {
         let slow = self.lock();
         let others = || slow.iter().filter(|script| script.worker != worker);
-        let holds = |script: &SlowScript, place: &Place| {
+        let holds = |script: &SlowScript, place: &DbSlot| {
             script.places.as_ref().is_none_or(|held| held.binary_search(place).is_ok())
         };
         match &mut places {
@@ -201,7 +201,7 @@ impl Scripting {
 
     /// The error for a request that a slow script keeps away. `places` is what it asks for, `None`
     /// if that cannot be said.
-    pub fn refusal(&self, places: Option<&mut dyn Iterator<Item = Place>>) -> Option<String> {
+    pub fn refusal(&self, places: Option<&mut dyn Iterator<Item = DbSlot>>) -> Option<String> {
         let slow = self.lock();
         let refuse = |script: &SlowScript| Some(self.busy(script.is_eval));
         let Some(wanted) = places else { return slow.first().and_then(refuse) };

@@ -16,7 +16,7 @@
 //! | `invalidate` | how the engine's invalidations become messages |
 //!
 //! The server's `worker/notices.rs` hands messages to sessions. Which keys clients may have is
-//! known to the engine (`keyspace/tracking/mod.rs`).
+//! known to the engine (`keyspace/clients/tracking/mod.rs`).
 
 pub mod invalidate;
 mod notice;

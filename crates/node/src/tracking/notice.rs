@@ -1,6 +1,6 @@
 //! Messages to those who cache, and how they come about.
 
-use brisk_engine::keyspace::{KeyName, Reader};
+use brisk_engine::keyspace::{KeyName, TrackingClient};
 use brisk_resp::reply::encode;
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -27,7 +27,7 @@ pub enum Notice {
     /// Keys with a prefix were changed.
     Broadcast(Arc<Broadcast>),
     /// What client `of` is to hear, redirected to client `to`.
-    Redirected { to: u64, of: Reader, keys: Arc<Vec<u8>> },
+    Redirected { to: u64, of: TrackingClient, keys: Arc<Vec<u8>> },
     /// The client that a client of this worker redirects to is gone.
     Unreachable { of: u64 },
 }

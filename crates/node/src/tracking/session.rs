@@ -5,7 +5,7 @@ use super::state::Tracker;
 use crate::core::Core;
 use crate::core::session::Session;
 use brisk_engine::effect::Hooks;
-use brisk_engine::keyspace::Reader;
+use brisk_engine::keyspace::TrackingClient;
 
 /// The session tracks from now on, or otherwise than before; `prefixes` come to those it has.
 pub fn begin_tracking<'p>(
@@ -71,7 +71,7 @@ pub fn act_for(core: &Core, session: &Session) {
 /// what [`remembers`] said then.
 pub fn act_again_for(core: &Core, session: &Session, remembers: bool) {
     act_for(core, session);
-    core.env.reader.set(Some(Reader::new(core.id, session.id())));
+    core.env.reader.set(Some(TrackingClient::new(core.id, session.id())));
     core.env.set_hooks(Hooks::REMEMBER, remembers);
 }
 
@@ -90,6 +90,6 @@ pub fn clear_acting_session(core: &Core) {
 /// Has what the session's next command reads remembered, or not.
 pub fn remember_for(core: &Core, session: &Session) {
     let remembers = session.tracker.as_ref().is_some_and(|tracker| tracker.remembers());
-    core.env.reader.set(Some(Reader::new(core.id, session.id())));
+    core.env.reader.set(Some(TrackingClient::new(core.id, session.id())));
     core.env.set_hooks(Hooks::REMEMBER, remembers);
 }

@@ -49,9 +49,9 @@ pub fn unwatch(core: &mut Core, session: &mut Session) {
 /// Takes up to `most` watches that have ended out of the queues of their keys. The caller holds no
 /// slots.
 #[inline]
-pub fn take_leftovers_out(core: &mut Core, most: usize) {
+pub fn remove_ended_watches(core: &mut Core, most: usize) {
     if !core.ended_watches.is_empty() {
-        core.shared.keyspace.take_leftovers_out(&mut core.ended_watches, most);
+        core.shared.keyspace.remove_ended_watches(&mut core.ended_watches, most);
     }
 }
 

@@ -4,7 +4,7 @@
 
 use brisk_engine::args::PreparedKey;
 use brisk_engine::command::{Flags, InMulti, Scope};
-use brisk_engine::keyspace::Place;
+use brisk_engine::keyspace::DbSlot;
 use brisk_engine::table::Row;
 use brisk_engine::{Args, DbIndex, Keyspace, ReplyBuffer};
 use brisk_resp::Spans;
@@ -137,7 +137,7 @@ impl Transaction {
     ) {
         let first_byte = self.words.len();
         let (first_span, first_key) = (self.spans.len(), self.keys.len());
-        for word in args.words() {
+        for word in args.arguments() {
             self.spans.push(self.words.len() - first_byte, word.len());
             self.words.extend_from_slice(word);
         }
@@ -175,7 +175,7 @@ impl Transaction {
     }
 
     /// The slots of all commands and of what is watched; `None` if not all are known, or too many.
-    pub fn places(&self, watched: impl Iterator<Item = Place>) -> Option<Vec<Place>> {
+    pub fn places(&self, watched: impl Iterator<Item = DbSlot>) -> Option<Vec<DbSlot>> {
         if self.roams {
             return None;
         }
@@ -183,7 +183,7 @@ impl Transaction {
             .commands
             .iter()
             .flat_map(|command| self.keys(command).iter().map(|key| (command.db, key.slot)));
-        let mut places: Vec<Place> = own.chain(watched).collect();
+        let mut places: Vec<DbSlot> = own.chain(watched).collect();
         places.sort_unstable();
         places.dedup();
         (places.len() <= SLOTS_MAX).then_some(places)

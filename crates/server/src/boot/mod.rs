@@ -488,10 +488,12 @@ fn set_up(
     shared.mailboxes[id].connect(reactor.waker());
     let participant = Participant::register().ok_or("too many threads")?;
     let core = Core::new(shared, id, seed);
-    brisk_engine::keyspace::while_waiting(move || {
+    brisk_engine::keyspace::on_slot_wait(move || {
         shared.quiesce.checkpoint(id);
     });
-    brisk_engine::keyspace::giving_way(|| shared.armed.load(Ordering::Relaxed) & armed::BUSY != 0);
+    brisk_engine::keyspace::postpone_writes_while(|| {
+        shared.armed.load(Ordering::Relaxed) & armed::BUSY != 0
+    });
     let mut purposes = Vec::new();
     for (purpose, listener) in listeners {
         let index = reactor.listen(listener).map_err(|error| format!("cannot listen: {error}"))?;

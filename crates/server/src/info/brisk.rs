@@ -80,7 +80,7 @@ pub(super) fn write(view: &View<'_>, text: &mut Text) {
     text.number("snapshot_bytes", underway.map_or(0, |now| now.bytes));
     text.number("snapshot_cut_us", snapshots.last_cut_us());
     replication(view, text);
-    text.number("leftover_watches", view.shared.keyspace.leftover_watches() as u64);
+    text.number("leftover_watches", view.shared.keyspace.ended_watches() as u64);
     comparisons(view, text);
     for (id, stats) in view.shared.observe.stats.iter().enumerate() {
         if id < view.shared.serving_workers() {

@@ -33,6 +33,6 @@ pub(super) fn write(view: &View<'_>, text: &mut Text) {
     text.number("tracking_clients", tracking.client_count() as u64);
     text.number("clients_in_timeout_table", 0);
     let keyspace = &view.shared.keyspace;
-    text.number("total_blocking_keys", keyspace.awaited_keys() as u64);
-    text.number("total_blocking_keys_on_nokey", keyspace.keys_with_awaited_end() as u64);
+    text.number("total_blocking_keys", keyspace.blocking_keys() as u64);
+    text.number("total_blocking_keys_on_nokey", keyspace.blocking_keys_on_nokey() as u64);
 }

@@ -306,9 +306,9 @@ fn executes(request: &Request) -> bool {
 
 /// Whether the append-only file may have a request as it was sent.
 fn is_for_file(shared: &Shared, request: &Request, args: &Args<'_>, sent: &[u8]) -> bool {
-    request::is_encoded(sent, args.words())
+    request::is_encoded(sent, args.arguments())
         && !(request.row.is_some_and(selects)
-            && selects_missing(shared, args.words().nth(1).unwrap_or_default()))
+            && selects_missing(shared, args.arguments().nth(1).unwrap_or_default()))
 }
 
 /// Executes a request, unless it is for a database that this server does not have.

@@ -203,7 +203,7 @@ fn empty(link: &Link) -> Result<Vec<Garbage>, Failure> {
         }
         leave_history(core.shared);
         core.shared.arm(armed::LOADING, true);
-        core.shared.keyspace.forget_own_deadlines();
+        core.shared.keyspace.forget_replica_expires();
         forget(core);
         let garbage = match core.shared.config().replication.replica_lazy_flush {
             true => Vec::new(),
@@ -256,7 +256,7 @@ fn swap(
         leave_history(core.shared);
         let mut keys = Keys::unlocked(&core.shared.keyspace, &core.env, DbIndex::FIRST);
         keys.adopt(&beside);
-        core.shared.keyspace.forget_own_deadlines();
+        core.shared.keyspace.forget_replica_expires();
         keys.invalidate_all();
         keys.close_without_effects();
         core.free_garbage();
@@ -300,7 +300,7 @@ fn load_beside(link: &Link, wire: &Wire, file: File) -> Result<Beside, Failure> 
 fn put_in_force(link: &Link, loaded: Beside, place: Place) -> Result<(), Failure> {
     let Beside { functions, awaited, lineage, .. } = loaded;
     let restored = link.on_worker(move |core| {
-        core.env.take_awaited(awaited);
+        core.env.announce_awaited(awaited);
         let sources = functions.iter().map(Vec::as_slice);
         libraries::restore_sources(core, sources, Policy::Flush).map_err(|error| error.to_string())
     })?;

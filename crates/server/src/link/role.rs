@@ -3,7 +3,7 @@
 use super::{on_worker, start};
 use brisk_config::value::PrimaryAddress;
 use brisk_engine::effect::Hooks;
-use brisk_engine::snapshot::Gone;
+use brisk_engine::snapshot::ExpiredKeys;
 use brisk_node::core::Core;
 use brisk_node::core::mailbox::{Message, Unblocked};
 use brisk_node::core::shared::Shared;
@@ -77,7 +77,7 @@ fn unblock_all(shared: &Shared) {
 
 /// At the start, with a dataset that was saved at a place of a history: a replica can go on from there, and
 /// so can replicas of a primary. These are told of what was left out: `gone`.
-pub fn inherit(shared: &'static Shared, lineage: &Lineage, gone: Gone) {
+pub fn inherit(shared: &'static Shared, lineage: &Lineage, gone: ExpiredKeys) {
     let (Some(id), Some(offset)) = (lineage.id.clone(), lineage.offset) else { return };
     let db = lineage.db.unwrap_or_default();
     // Nothing is done if the server ends.
@@ -100,7 +100,7 @@ pub fn inherit(shared: &'static Shared, lineage: &Lineage, gone: Gone) {
 
 /// The stream begins with what has expired since. If that is more than the backlog keeps, nobody can go on from
 /// before it.
-fn tell_of_gone(core: &Core, offset: Offset, gone: &Gone) {
+fn tell_of_gone(core: &Core, offset: Offset, gone: &ExpiredKeys) {
     /// So many keys are told before the backlog is given them.
     const KEYS_AT_ONCE: usize = 1000;
     let (shared, replication) = (core.shared, &core.shared.replication);
@@ -111,7 +111,7 @@ fn tell_of_gone(core: &Core, offset: Offset, gone: &Gone) {
     let word: &[u8] = if core.env.settings.lazy_expire { b"UNLINK" } else { b"DEL" };
     for keys in gone.keys.chunks(KEYS_AT_ONCE) {
         for (db, key) in keys {
-            shared.keyspace.propagate_beside(&core.env, *db, &[word, key]);
+            shared.keyspace.propagate_without_keys(&core.env, *db, &[word, key]);
         }
         shared.pump(core.id);
     }

@@ -163,7 +163,7 @@ impl Replay {
             }
             if request.row.is_none() {
                 let name = batch.args(data, &request);
-                let name = String::from_utf8_lossy(name.word(0)).into_owned();
+                let name = String::from_utf8_lossy(name.argument(0)).into_owned();
                 return Err(unknown(What::Command(name)));
             }
             // A transaction may have selected an existing database after the missing one.

@@ -176,7 +176,7 @@ impl Machine {
         let reactor = Reactor::new(&brisk_reactor::Config::default()).expect("an event loop");
         let participant = Participant::register().expect("not too many");
         let core = Core::new(shared, 0, random.below(1 << 32));
-        brisk_engine::keyspace::while_waiting(move || shared.quiesce.checkpoint(0));
+        brisk_engine::keyspace::on_slot_wait(move || shared.quiesce.checkpoint(0));
         let reader = stand_in::session(&core, PeerAddr::Unix);
         let mut worker = Worker::new(core, participant, Vec::new());
         let (steps, inbox) = steps::pair(shared);

@@ -6,8 +6,8 @@
 
 use crate::link::failover;
 use crate::worker::Worker;
-use brisk_engine::keyspace::expire::{Sweeper, Swept};
-use brisk_engine::keyspace::{ClockWalker, CutWalker, Walked};
+use brisk_engine::keyspace::expire::{SweepOutcome, Sweeper};
+use brisk_engine::keyspace::{ClockWalker, CutWalker, WalkOutcome};
 use brisk_net::tls::HANDSHAKE_MS_MAX;
 use brisk_node::clients::flag;
 use brisk_node::core::session::Stall;
@@ -259,10 +259,10 @@ impl Cron {
         let is_off = !core.shared.debug.active_expire.load(Ordering::Relaxed);
         if self.samples_server && !is_off && !core.data_must_not_change() {
             if core.shared.is_replica() {
-                core.shared.keyspace.expire_own(&core.env, OWN_KEYS_PER_CYCLE);
+                core.shared.keyspace.expire_replica_keys(&core.env, OWN_KEYS_PER_CYCLE);
                 core.free_garbage();
             } else {
-                core.shared.keyspace.forget_own_deadlines();
+                core.shared.keyspace.forget_replica_expires();
             }
         }
         if is_off || held_back {
@@ -283,8 +283,8 @@ impl Cron {
         core.note_latency("expire-cycle", ns);
         let effort = core.config.memory.active_expire_effort.clamp(1, 10) as u64;
         self.next_expire = match swept {
-            Swept::All => next_multiple(now, EXPIRE_PERIOD_NS),
-            Swept::Part => now + ns + EXPIRE_PAUSE_NS / effort,
+            SweepOutcome::All => next_multiple(now, EXPIRE_PERIOD_NS),
+            SweepOutcome::Part => now + ns + EXPIRE_PAUSE_NS / effort,
         };
     }
 
@@ -302,10 +302,10 @@ impl Cron {
         let is_busy = commands != std::mem::replace(&mut self.commands_walked, commands);
         let end = now + clock.ns(clock.ticks().wrapping_sub(begin));
         self.next_walk = match walked {
-            Walked::Part if !is_busy => Some(end),
-            Walked::Part => Some(end + WALK_PAUSE_NS),
-            Walked::Waits => Some(end + WALK_WAIT_NS),
-            Walked::Nothing => None,
+            WalkOutcome::Part if !is_busy => Some(end),
+            WalkOutcome::Part => Some(end + WALK_PAUSE_NS),
+            WalkOutcome::Waits => Some(end + WALK_WAIT_NS),
+            WalkOutcome::Nothing => None,
         };
     }
 

@@ -239,7 +239,7 @@ impl Worker {
     fn go_on_with_leftovers(&mut self) {
         let clock = self.core.clock;
         let begin = clock.ticks();
-        execute::take_leftovers_out(&mut self.core, LEFTOVERS_PER_ROUND);
+        execute::remove_ended_watches(&mut self.core, LEFTOVERS_PER_ROUND);
         let ns = clock.ns(clock.ticks().wrapping_sub(begin));
         self.core.stats().background_ns.add(ns);
     }

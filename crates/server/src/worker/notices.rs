@@ -8,7 +8,7 @@ use super::Worker;
 use super::delivery::check_output;
 use brisk_engine::ReplyBuffer;
 use brisk_engine::effect::Hooks;
-use brisk_engine::keyspace::Reader;
+use brisk_engine::keyspace::TrackingClient;
 use brisk_node::core::Core;
 use brisk_node::core::session::{Session, Stall};
 use brisk_node::persistence::aof::wait;
@@ -140,7 +140,7 @@ impl NoticeDelivery<'_> {
             if redirect == 0 {
                 send_keys(core, io, session, replies, keys, false);
             }
-            (redirect, Reader::new(core.id, session.id()))
+            (redirect, TrackingClient::new(core.id, session.id()))
         });
         if let Some((to, of)) = redirected.filter(|(to, _)| *to != 0) {
             match self.core.shared.clients.find(to) {
@@ -155,7 +155,7 @@ impl NoticeDelivery<'_> {
     }
 
     /// To client `to` of this worker, which client `of` redirects to.
-    fn pass_on(&mut self, io: &mut Control, to: u64, of: Reader, keys: &Arc<Vec<u8>>) {
+    fn pass_on(&mut self, io: &mut Control, to: u64, of: TrackingClient, keys: &Arc<Vec<u8>>) {
         let record = self.core.shared.clients.find(to);
         let sent = record.and_then(|record| {
             self.with(record.token, |core, session, replies| {

@@ -141,10 +141,10 @@ impl Worker {
             })
         };
         for (database, batch) in databases() {
-            batch.ask_buckets(database);
+            batch.prefetch_buckets(database);
         }
         for (database, batch) in databases() {
-            batch.ask_entries(database, &self.participant);
+            batch.prefetch_entries(database, &self.participant);
         }
     }
 }

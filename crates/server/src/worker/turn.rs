@@ -213,7 +213,7 @@ impl Worker {
         // At most the size at which replies are flushed, which depends on the output of all clients.
         let mut flush_at = self.core.output_watch_bytes.min(FLUSH_BYTES);
         if self.core.shared.keyspace.tracking().key_count() > 0 {
-            self.ask_tracked(session);
+            self.prefetch_tracked(session);
         }
         // The request up to which the elements that it names were asked for.
         let mut asked = 0;
@@ -221,7 +221,7 @@ impl Worker {
             let request = *self.batch.request(at);
             if at >= asked {
                 let keyspace = &self.core.shared.keyspace;
-                asked = self.batch.ask_elements(at, data, keyspace, session.db);
+                asked = self.batch.prefetch_elements(at, data, keyspace, session.db);
             }
             self.core.shared.quiesce.checkpoint(self.core.id);
             if session.needs_attention()
@@ -332,13 +332,13 @@ impl Worker {
 
     /// Asks for what remembering the keys of the batch will read, or telling of their changes.
     #[cold]
-    fn ask_tracked(&self, session: &Session) {
+    fn prefetch_tracked(&self, session: &Session) {
         let (keys, tracking) = (self.batch.all_keys(), self.core.shared.keyspace.tracking());
         if keys.len() > 1 {
             if session.tracker.as_ref().is_some_and(|tracker| tracker.remembers()) {
-                tracking.ask_ahead(keys);
+                tracking.prefetch_tracked(keys);
             } else {
-                tracking.ask_parts(keys);
+                tracking.prefetch_counters(keys);
             }
         }
     }

@@ -130,7 +130,7 @@ impl Worker {
                 self.core.stats().commands[row.id].rejected.add(1);
                 let text = denied.text(&account.name, row, None);
                 if let Some(session) = self.take(token) {
-                    waiter.with_words(&shared.keyspace, |words| {
+                    waiter.with_args(&shared.keyspace, |words| {
                         let context = Context::TopLevel;
                         permission::note_denied(
                             &mut self.core,

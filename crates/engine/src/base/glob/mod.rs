@@ -5,16 +5,17 @@
 //!  ?        any one byte                [^abc] none of these       [a-z] a range, either way round
 //! ```
 //!
-//! Every element but the star takes exactly one byte, so when a match fails only the last star
-//! needs to be tried with more bytes: O(pattern x text) at worst, no recursion.
+//! Every element except the star matches exactly one byte. If a match fails, only the last star has
+//! to be tried with more bytes: O(pattern x text) in the worst case, without recursion.
 //!
-//! Deliberate oddities, all of them Redis's: a class without `]` ends with the pattern; a range
-//! compares signed bytes; inside a class an escaped byte is compared as it is even when case does
-//! not matter; the empty text matches only the empty pattern; and very many stars match nothing.
+//! Deliberate peculiarities, all of them from Redis: a class without `]` ends with the pattern; a
+//! range compares signed bytes; inside a class an escaped byte is compared exactly, even if case is
+//! ignored; the empty text matches only the empty pattern; a pattern with very many stars matches
+//! nothing.
 
 use std::borrow::Cow;
 
-/// Whether letters of different case are the same.
+/// Whether upper and lower case letters are equal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Case {
     Matters,
@@ -22,17 +23,17 @@ pub enum Case {
     Ignored,
 }
 
-/// A pattern with more stars than this (neighbours count as one, and one at the end does not
-/// count) matches nothing.
+/// A pattern with more stars than this matches nothing. Adjacent stars count as one, and a star at
+/// the end does not count.
 const STARS_MAX: usize = 1000;
 
-/// Whether `text` as a whole matches `pattern`. O(pattern x text) at worst.
+/// Reports whether `text` as a whole matches `pattern`. O(pattern x text) in the worst case.
 pub fn matches(pattern: &[u8], text: &[u8], case: Case) -> bool {
     if text.is_empty() {
         return pattern.is_empty();
     }
     let (mut at, mut taken) = (0, 0);
-    // Behind the last star: where the pattern goes on, and how much text had been taken.
+    // After the last star: the position in the pattern, and how much text was consumed.
     let mut last_star: Option<(usize, usize)> = None;
     let mut stars = 0;
     while taken < text.len() {
@@ -58,7 +59,7 @@ pub fn matches(pattern: &[u8], text: &[u8], case: Case) -> bool {
     pattern[at..].iter().all(|byte| *byte == b'*')
 }
 
-/// The only text a pattern matches, if it has neither star, question mark nor class.
+/// The only text that a pattern matches, if it has no star, question mark or class.
 pub fn literal(pattern: &[u8]) -> Option<Cow<'_, [u8]>> {
     if !pattern.iter().any(|byte| matches!(byte, b'*' | b'?' | b'[' | b'\\')) {
         return Some(Cow::Borrowed(pattern));
@@ -76,7 +77,7 @@ pub fn literal(pattern: &[u8]) -> Option<Cow<'_, [u8]>> {
     Some(Cow::Owned(text))
 }
 
-/// If the element at `at`, which is no star, matches `byte`: where the next element begins.
+/// If the element at `at`, which is not a star, matches `byte`: the position of the next element.
 fn element(pattern: &[u8], at: usize, byte: u8, case: Case) -> Option<usize> {
     match (pattern.get(at)?, pattern.get(at + 1)) {
         (b'?', _) => Some(at + 1),
@@ -86,7 +87,7 @@ fn element(pattern: &[u8], at: usize, byte: u8, case: Case) -> Option<usize> {
     }
 }
 
-/// The same for the class whose `[` stands before `at`.
+/// The same for the class whose `[` precedes `at`.
 fn class(pattern: &[u8], mut at: usize, byte: u8, case: Case) -> Option<usize> {
     let negated = pattern.get(at) == Some(&b'^');
     at += usize::from(negated);

@@ -1,9 +1,9 @@
-//! What a pattern finds is compared with what Redis 7.0.15 found with KEYS among the same names.
+//! The matches of patterns compared with those of KEYS in Redis 7.0.15 among the same names.
 
 use super::*;
 use crate::base::random::Random;
 
-/// Names to find.
+/// The names.
 const TEXTS: &[&[u8]] = &[
     b"",
     b"a",
@@ -31,7 +31,7 @@ const TEXTS: &[&[u8]] = &[
     b"foo:bar:baz",
 ];
 
-/// Patterns, and which of the names each finds.
+/// Patterns, and the names that each one matches.
 const FINDINGS: &[(&[u8], &[usize])] = &[
     (b"*", &[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23]),
     (b"**", &[1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23]),
@@ -105,7 +105,7 @@ const FINDINGS: &[(&[u8], &[usize])] = &[
 #[test]
 fn patterns_find_what_redis_finds() {
     for (pattern, want) in FINDINGS {
-        // KEYS answers this one without matching.
+        // KEYS handles this pattern without matching.
         let all = *pattern == b"*";
         let found: Vec<usize> = (0..TEXTS.len())
             .filter(|at| all || matches(pattern, TEXTS[*at], Case::Matters))
@@ -156,7 +156,7 @@ fn many_stars_do_not_take_exponential_time() {
     assert!(matches(&pattern, &text, Case::Matters));
 }
 
-/// The plain meaning, by recursion: a star takes every possible number of bytes.
+/// The definition, by recursion: a star matches every possible number of bytes.
 fn matches_by_trying_all(pattern: &[u8], text: &[u8]) -> bool {
     match (pattern, text) {
         ([], _) => text.is_empty(),
@@ -169,7 +169,7 @@ fn matches_by_trying_all(pattern: &[u8], text: &[u8]) -> bool {
     }
 }
 
-/// The length of the pattern's first element if it takes `byte`.
+/// The length of the pattern's first element if it matches `byte`.
 fn one_element(pattern: &[u8], byte: u8) -> Option<usize> {
     match pattern {
         [b'?', ..] => Some(1),
@@ -219,7 +219,7 @@ fn random_patterns_match_as_by_trying_all() {
     assert!(found > 1000, "only {found} of the pairs match");
 }
 
-/// Asked of Redis 7.0.15: 1000 stars match, 1001 do not, whatever stands behind them.
+/// Measured with Redis 7.0.15: 1000 stars match, 1001 do not, whatever follows them.
 #[test]
 fn very_many_stars_match_nothing() {
     let stars = |count: usize| b"*?".repeat(count);

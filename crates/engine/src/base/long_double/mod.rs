@@ -1,25 +1,25 @@
 //! The 80-bit floating point numbers that INCRBYFLOAT and HINCRBYFLOAT compute with.
 //!
-//! Redis uses C's `long double`, on x86-64 the extended format of the x87: a 64-bit significand and
-//! 15 bits of exponent, rounded to nearest, ties to even. Here the same is done with integers, so
-//! that sums and their decimal form agree to the last digit on every machine.
+//! Redis uses C's `long double`, which is the x87 extended format on x86-64: a 64-bit significand
+//! and 15 bits of exponent, rounded to nearest, ties to even. Here the same is computed with
+//! integers, so that sums and their decimal form agree to the last digit on every machine.
 //!
-//! A number is `significand * 2^exponent`. Reading accepts what C's `strtold` accepts (decimal,
-//! hexadecimal, infinity), except blanks, NaN and what is so large or small that it would be
-//! infinity or zero. Writing is `%.17Lf` without the zeros at the end.
+//! A number is `significand * 2^exponent`. Parsing accepts what C's `strtold` accepts (decimal,
+//! hexadecimal, infinity), except blanks, NaN, and numbers whose value would be infinity or zero
+//! because of their size. Formatting is `%.17Lf` without trailing zeros.
 
 use std::cmp::Ordering;
 
-/// Longest text that is looked at.
+/// Length of the longest text that is parsed.
 const TEXT_BYTES_MAX: usize = 5 * 1024 - 1;
 /// Exponent of the last bit of the smallest number.
 const EXPONENT_MIN: i32 = -16_445;
 /// Exponent of the last bit of the largest number.
 const EXPONENT_MAX: i32 = 16_320;
-/// Digits behind the point that are written.
+/// Maximum number of digits after the decimal point.
 const FRACTION_DIGITS: usize = 17;
 
-/// An 80-bit floating point number; no NaN, zero without a sign.
+/// An 80-bit floating point number. There is no NaN, and zero has no sign.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LongDouble {
     Finite {
@@ -27,7 +27,7 @@ pub enum LongDouble {
         significand: u64,
         exponent: i32,
     },
-    /// Of either sign: there is no finite sum with it.
+    /// Of either sign: no sum with it is finite.
     Infinite,
 }
 
@@ -35,7 +35,7 @@ impl LongDouble {
     pub const ZERO: LongDouble =
         LongDouble::Finite { negative: false, significand: 0, exponent: 0 };
 
-    /// Reads a number; `None` if the text is none. O(length^2) for long ones.
+    /// Parses a number; `None` if the text is not a number. O(length^2) for long texts.
     pub fn parse(text: &[u8]) -> Option<LongDouble> {
         if text.len() > TEXT_BYTES_MAX {
             return None;
@@ -66,14 +66,16 @@ impl LongDouble {
         } else {
             (b, a)
         };
-        // 64 significant bits, 63 more below for what is shifted out, one above for the carry.
+        // 64 significant bits, 63 more below for the bits that are shifted out, one above for the
+        // carry.
         const BELOW: u32 = 63;
         let distance = (large.exponent - small.exponent).unsigned_abs();
         let first = u128::from(large.significand) << BELOW;
         let whole = u128::from(small.significand) << BELOW;
         let shifted = whole.checked_shr(distance).unwrap_or(0);
         let lost = shifted.checked_shl(distance).unwrap_or(0) != whole;
-        // A lost bit lies far below the rounding position: a one in the last place stands for it.
+        // A lost bit is far below the rounding position, so a one in the last position represents
+        // it.
         let second = shifted | u128::from(lost);
         let sum = if large.negative == small.negative { first + second } else { first - second };
         if sum == 0 {
@@ -96,7 +98,7 @@ impl LongDouble {
         let LongDouble::Finite { significand, exponent, .. } = product else { return None };
         let wide = u128::from(significand);
         let whole = if exponent >= 0 {
-            // 64 bits shifted by more than 63 are too many anyway.
+            // 64 bits shifted by more than 63 do not fit.
             if exponent > 63 { return None } else { wide << exponent }
         } else {
             let bits = exponent.unsigned_abs();
@@ -121,7 +123,7 @@ impl LongDouble {
         Some(Some(Normal { negative, significand: significand << zeros, exponent }))
     }
 
-    /// The decimal form: up to 17 digits behind the point, none that do not matter.
+    /// The decimal form: up to 17 digits after the decimal point, without trailing zeros.
     pub fn to_text(self) -> String {
         let LongDouble::Finite { negative, significand, exponent } = self else {
             return "inf".to_owned();
@@ -157,13 +159,13 @@ fn scaled_fraction(significand: u64, bits: u32) -> u128 {
     let scaled = u128::from(significand) * 10u128.pow(FRACTION_DIGITS as u32);
     let whole = scaled.checked_shr(bits).unwrap_or(0);
     let rest = scaled - whole.checked_shl(bits).unwrap_or(0);
-    // Half of 2^122 or more is above anything that may be left.
+    // Half of 2^122 or more exceeds every possible remainder.
     let half = 1u128 << (bits - 1).min(127);
     whole + u128::from(rest > half || (rest == half && whole % 2 == 1))
 }
 
-/// The number nearest to `significand * 2^exponent`, or just above it if `more`, which needs at
-/// least 66 significant bits.
+/// The number nearest to `significand * 2^exponent`, or to a value just above it if `more` is set.
+/// `more` needs at least 66 significant bits.
 fn round(negative: bool, significand: u128, exponent: i32, more: bool) -> LongDouble {
     let bits = (128 - significand.leading_zeros()) as i32;
     let mut last = (exponent + bits - 64).max(EXPONENT_MIN);
@@ -193,16 +195,16 @@ fn round(negative: bool, significand: u128, exponent: i32, more: bool) -> LongDo
     }
 }
 
-/// A number as it is written: digits, and the power of the base (of two for hexadecimal digits)
-/// that they are multiplied with.
+/// A number as written: its digits, and the exponent of the base (2 for hexadecimal digits) by
+/// which they are multiplied.
 struct Literal<'a> {
-    /// Digits before and behind the point.
+    /// Digits before and after the point.
     digits: [&'a [u8]; 2],
     base: u32,
     exponent: i64,
 }
 
-/// Larger exponents than any number needs, small enough to add to without overflow.
+/// A larger exponent than any number needs, but small enough to add to it without overflow.
 const WRITTEN_EXPONENT_MAX: i64 = 1 << 40;
 
 impl<'a> Literal<'a> {
@@ -230,7 +232,7 @@ impl<'a> Literal<'a> {
         Some(Literal { digits: [whole, fraction], base, exponent })
     }
 
-    /// The number nearest to it; `None` if that is infinity, or zero though it is not written so.
+    /// The number nearest to it; `None` if that is infinity, or zero although the digits are not.
     fn value(&self, negative: bool) -> Option<LongDouble> {
         let digits = self.digits.iter().copied().flatten();
         let digits = digits.map(|byte| char::from(*byte).to_digit(self.base).unwrap_or(0));
@@ -284,7 +286,7 @@ fn decimal(negative: bool, mut number: Natural, exponent: i32) -> LongDouble {
         if exponent >= 0 {
             return round(negative, u128::from(small) * scale, 0, false);
         }
-        // With 128 bits above and less than 60 below the quotient has more than 66.
+        // With 128 bits above and less than 60 below, the quotient has more than 66 bits.
         let zeros = u128::from(small).leading_zeros();
         let dividend = u128::from(small) << zeros;
         return round(negative, dividend / scale, -(zeros as i32), dividend % scale != 0);
@@ -298,7 +300,7 @@ fn decimal(negative: bool, mut number: Natural, exponent: i32) -> LongDouble {
     quotient(negative, number, divisor, 0)
 }
 
-/// The number nearest to `dividend / divisor * 2^exponent`, neither of them zero.
+/// The number nearest to `dividend / divisor * 2^exponent`. Both are nonzero.
 fn quotient(
     negative: bool,
     mut dividend: Natural,
@@ -306,7 +308,7 @@ fn quotient(
     exponent: i32,
 ) -> LongDouble {
     const BITS: usize = 70;
-    // Shifted so that the quotient lies between 1/2 and 2; then one bit after the other is taken.
+    // Shifted so that the quotient is between 1/2 and 2. Then the bits are computed one by one.
     let (above, below) = (dividend.bits(), divisor.bits());
     dividend.shift_left(below.saturating_sub(above));
     divisor.shift_left(above.saturating_sub(below));
@@ -323,7 +325,7 @@ fn quotient(
     round(negative, result, exponent, dividend.bits() != 0)
 }
 
-/// A natural number of any length: 32-bit limbs, the least significant first, no zero at the end.
+/// A natural number of any length: 32-bit limbs, least significant first, without leading zeros.
 #[derive(Debug, Clone, Default)]
 struct Natural(Vec<u32>);
 
@@ -392,7 +394,7 @@ impl Natural {
         by_length.then_with(|| self.0.iter().rev().cmp(other.0.iter().rev()))
     }
 
-    /// Takes away a number that is not larger.
+    /// Subtracts a number that is not larger.
     fn subtract(&mut self, other: &Natural) {
         let mut borrow = false;
         for (at, limb) in self.0.iter_mut().enumerate() {

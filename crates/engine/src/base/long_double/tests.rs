@@ -1,8 +1,8 @@
-//! Sums recorded from a real server on x86-64 (`sums.txt`), and numbers of every size against it.
+//! Sums recorded from a real server on x86-64 (`sums.txt`), and numbers of every size.
 //!
-//! A line of the file is `number|increment|answer`; the answer is the sum, `invalid` for "not a
-//! valid float", `infinite` for "NaN or Infinity", or `#length:hash` of a long sum, where the hash
-//! is 64-bit FNV-1a.
+//! A line of the file is `number|increment|answer`. The answer is the sum, `invalid` for "not a
+//! valid float", `infinite` for "NaN or Infinity", or `#length:hash` of a long sum. The hash is
+//! 64-bit FNV-1a.
 
 use super::*;
 
@@ -37,7 +37,7 @@ fn sums_agree_with_a_real_server_to_the_last_digit() {
 
 #[test]
 fn halves_round_to_even_at_the_last_bit() {
-    // 2^64 + 1 lies halfway between two numbers of 64 bits.
+    // 2^64 + 1 is halfway between two numbers of 64 bits.
     assert_eq!(answer("18446744073709551617", "0"), "18446744073709551616");
     assert_eq!(answer("18446744073709551619", "0"), "18446744073709551620");
     assert_eq!(answer("18446744073709551616", "1"), "18446744073709551616");
@@ -48,7 +48,7 @@ fn halves_round_to_even_at_the_last_bit() {
 fn the_smallest_numbers_keep_fewer_bits() {
     let parse = |text: &str| LongDouble::parse(text.as_bytes());
     let smallest = LongDouble::Finite { negative: false, significand: 1, exponent: EXPONENT_MIN };
-    // Half of the smallest is a tie, which goes to zero, and zero is refused.
+    // Half of the smallest number is a tie, which rounds to zero, and zero is rejected.
     assert_eq!(parse("0x1p-16445"), Some(smallest));
     assert_eq!(parse("0x1p-16446"), None);
     assert_eq!(parse("0x1.8p-16446"), Some(smallest));

@@ -1,179 +1,183 @@
-//! Long commands: what takes long is computed elsewhere, from views of the values.
+//! Long commands: another thread does expensive work, using views of the values.
 //!
-//! A command with more than [`LONG_STEPS_MIN`] steps to do takes views of its values (clones that
-//! share everything with them) while it holds its slots, and says what is to be made of these. Then
-//! its slots are free, and another thread does the work ([`Long::compute`]) while the client waits.
+//! A command with at least [`LONG_STEPS_MIN`] steps of work takes views of its values while it holds its
+//! slots. A view is a clone that shares all its parts. The command also states what to compute from the
+//! views. Then its slots are released, and another thread does the work ([`LongCommand::compute`]) while
+//! the client waits.
 //!
 //! ```text
-//!  handler: views ──> Long ──compute (any thread)──> Computed ──finish──> the answer
+//!  handler: views ──> LongCommand ──compute (any thread)──> ComputedCommand ──finish──> reply
 //!                       ^                                          │
-//!                       └───────── the sources have changed ───────┘
+//!                       └────────── the sources have changed ──────┘
 //! ```
 //!
-//! A command that only reads is over with that: its answer is that of the moment of its views. One
-//! that stores is run again with what was computed ([`crate::run::finish`]); it stores it if its
-//! sources are what they were, and else begins anew. From the second attempt on their slots
-//! are *frozen*: commands that write wait for it, so that the attempt does not fail again. Nothing
-//! relies on that, since what the sources are is looked at in any case.
+//! A command that only reads is done then. Its reply shows the data at the time of its views. A command
+//! that stores a result is run again with that result ([`crate::run::finish`]). It stores the result if
+//! its sources have not changed, and otherwise starts again. From the second attempt on their slots are
+//! *frozen*: commands that write wait, so that the attempt does not fail again. Correctness does not
+//! depend on that, because the sources are compared in any case.
 //!
-//! What such a command takes for itself until it is over is set aside ([`SetAside`]): others do not
+//! The memory that a long command uses until it ends is set aside ([`SetAside`]): no keys are evicted
+//! for it, and no commands are rejected because of it.
 //! evict keys for it, and are not refused.
 
 use crate::base::error::Result;
 use crate::base::steps::LONG_STEPS_MIN;
 use crate::call::ctx::{Blocking, Ctx};
-use crate::call::recorded::Recorded;
+use crate::call::recorded::RecordedCommand;
 use crate::command::Spec;
 use crate::command::args::Args;
 use crate::env::{Env, Garbage};
-use crate::keyspace::{Client, DbIndex, Key, Keyspace, SlotId, discard_value};
+use crate::keyspace::{ClientRef, DbIndex, Key, Keyspace, SlotId, discard_value};
 use crate::reply::{Outcome, Reply, ReplyBuffer};
 use crate::types::View;
 use brisk_structures::alloc::{AsideMeter, SetAside};
 use std::any::Any;
 
-/// So often the work is done elsewhere; then at once, since transactions, which do not wait for
-/// frozen slots, could change the sources for ever.
+/// Number of attempts on another thread. After them the command does its work at once. Transactions
+/// do not wait for frozen slots and could otherwise change the sources forever.
 pub(crate) const ATTEMPTS_MAX: u32 = 8;
 
-type Answer = dyn FnOnce(&Keyspace, &mut Reply<'_>) -> Result<Outcome> + Send;
-type Make = dyn FnOnce(&Keyspace, &[View]) -> Product + Send;
+type AnswerFn = dyn FnOnce(&Keyspace, &mut Reply<'_>) -> Result<Outcome> + Send;
+type PrepareFn = dyn FnOnce(&Keyspace, &[View]) -> Prepared + Send;
 
 enum Work {
     /// Writes the reply.
-    Answer(Box<Answer>),
-    /// Makes something of the views, with which the command is run again.
-    Result(Vec<View>, Box<Make>),
+    Answer(Box<AnswerFn>),
+    /// Computes something from the views, with which the command is run again.
+    Result(Vec<View>, Box<PrepareFn>),
 }
 
-/// A command whose work is to be done elsewhere.
-pub struct Long {
-    command: Recorded,
-    client: Client,
+/// A command whose work is left to another thread.
+pub struct LongCommand {
+    command: RecordedCommand,
+    client: ClientRef,
     work: Work,
     attempt: u32,
-    /// It waits for others, not for a processor.
+    /// True if the work waits for other servers and needs little CPU time.
     apart: bool,
     /// The copy of the request.
     set_aside: SetAside,
 }
 
-/// What is made for a command that is run again.
-pub(crate) struct Product {
+/// The result that was computed for a command that is run again.
+pub(crate) struct Prepared {
     pub(crate) result: Box<dyn Any + Send>,
-    /// Slots of the command's database that it wants to hold besides those of its keys.
+    /// Slots of the command's database that it needs in addition to those of its keys.
     pub(crate) slots: Vec<SlotId>,
-    /// Keys that were looked up for it and found, and not found.
+    /// Number of keys that were looked up for it: found, and not found.
     pub(crate) found: (i64, i64),
 }
 
-impl Product {
-    fn of<R: Send + 'static>(result: R) -> Product {
-        Product::looked_up(result, Vec::new(), (0, 0))
+impl Prepared {
+    fn of<R: Send + 'static>(result: R) -> Prepared {
+        Prepared::looked_up(result, Vec::new(), (0, 0))
     }
 
-    /// Of a command that looked up keys in `slots`, which it found or not.
+    /// For a command that looked up keys in `slots`, with the numbers of keys found and not found.
     pub(crate) fn looked_up<R: Send + 'static>(
         result: R,
         slots: Vec<SlotId>,
         found: (i64, i64),
-    ) -> Product {
-        Product { result: Box::new(result), slots, found }
+    ) -> Prepared {
+        Prepared { result: Box::new(result), slots, found }
     }
 }
 
-/// What was made of views.
-pub(crate) struct Made {
+/// The result that was computed from views.
+pub(crate) struct PreparedResult {
     pub(crate) views: Vec<View>,
-    pub(crate) product: Product,
+    pub(crate) product: Prepared,
     pub(crate) attempt: u32,
 }
 
-pub(crate) enum Done {
+pub(crate) enum LongResult {
     Answer(ReplyBuffer, Result<()>),
-    Result(Made),
+    Result(PreparedResult),
 }
 
 /// A command whose work is done.
-pub struct Computed {
-    pub(crate) command: Recorded,
-    pub(crate) client: Client,
-    pub(crate) done: Done,
-    /// What it takes beside the data, which nobody is to make room for.
+pub struct ComputedCommand {
+    pub(crate) command: RecordedCommand,
+    pub(crate) client: ClientRef,
+    pub(crate) done: LongResult,
+    /// The memory that it uses in addition to the data; no keys are evicted for it.
     pub(crate) set_aside: SetAside,
 }
 
-impl Long {
-    /// What `answer` writes, for a command that is none of this crate's and touches no keys: the
-    /// request is `words`, in database `db`.
+impl LongCommand {
+    /// A command of another crate that touches no keys, whose reply `answer` writes. The request is
+    /// `words`, in database `db`.
     pub fn answer<W: AsRef<[u8]>>(
         (spec, parent): (&'static Spec, Option<&'static Spec>),
         db: DbIndex,
         words: &[W],
-        client: Client,
+        client: ClientRef,
         answer: impl FnOnce(&mut Reply<'_>) -> Outcome + Send + 'static,
-    ) -> Long {
-        let command = Recorded::unrepeatable(spec, parent, db, words);
-        let answer: Box<Answer> = Box::new(move |_, reply| Ok(answer(reply)));
+    ) -> LongCommand {
+        let command = RecordedCommand::unrepeatable(spec, parent, db, words);
+        let answer: Box<AnswerFn> = Box::new(move |_, reply| Ok(answer(reply)));
         let (work, set_aside) = (Work::Answer(answer), SetAside::default());
-        Long { command, client, work, attempt: 0, apart: false, set_aside }
+        LongCommand { command, client, work, attempt: 0, apart: false, set_aside }
     }
 
-    /// Whether the work is to wait for others: who does it has time for nothing else.
+    /// Reports whether the work waits for other servers and blocks its thread.
     pub fn is_apart(&self) -> bool {
         self.apart
     }
 
-    /// Does the work. Takes as long as it takes; holds no slot longer than a step.
-    pub fn compute(self, keyspace: &Keyspace) -> Computed {
-        let Long { command, client, work, attempt, set_aside, .. } = self;
+    /// Does the work. It may take long, but holds no slot longer than one step.
+    pub fn compute(self, keyspace: &Keyspace) -> ComputedCommand {
+        let LongCommand { command, client, work, attempt, set_aside, .. } = self;
         let aside = AsideMeter::begin();
         let done = match work {
             Work::Answer(answer) => {
                 let mut replies = ReplyBuffer::new();
                 let answered = answer(keyspace, &mut Reply::new(&mut replies, client.protocol));
                 replies.share();
-                Done::Answer(replies, answered.map(drop))
+                LongResult::Answer(replies, answered.map(drop))
             }
             Work::Result(views, make) => {
                 let product = make(keyspace, &views);
-                Done::Result(Made { views, product, attempt })
+                LongResult::Result(PreparedResult { views, product, attempt })
             }
         };
-        Computed { command, client, done, set_aside: set_aside.and(aside.end()) }
+        ComputedCommand { command, client, done, set_aside: set_aside.and(aside.end()) }
     }
 }
 
-impl Computed {
-    /// Whether to finish it may change the data.
+impl ComputedCommand {
+    /// Reports whether finishing the command may change the data.
     pub fn writes(&self) -> bool {
-        matches!(self.done, Done::Result(_)) && self.command.writes()
+        matches!(self.done, LongResult::Result(_)) && self.command.writes()
     }
 }
 
-impl Made {
-    /// Leaves it to be freed elsewhere: both may be the last of something huge.
+impl PreparedResult {
+    /// Has both parts freed by another thread, because they may hold the last reference to
+    /// something huge.
     pub(crate) fn discard(self, env: &Env) {
         discard_views(env, self.views);
         env.garbage.borrow_mut().push(Garbage::Other(self.product.result));
     }
 }
 
-/// Leaves them to be freed elsewhere.
+/// Has the views freed by another thread.
 pub(crate) fn discard_views(env: &Env, views: Vec<View>) {
     views.into_iter().flatten().for_each(|view| discard_value(env, view));
 }
 
 impl Ctx<'_, '_> {
-    /// Whether a command with so many steps to do is to be computed elsewhere. Never where it must
-    /// be over at once: in transactions and scripts.
+    /// Reports whether a command with this number of steps is computed on another thread. Never
+    /// where it must end at once, that is in transactions and scripts.
     #[inline]
     pub fn is_long(&self, steps: usize) -> bool {
         steps >= LONG_STEPS_MIN && self.can_wait()
     }
 
-    /// How many members of the smallest of `sets` sets are looked at before a count of those in all
-    /// is left to be done elsewhere: of many, too, `limit` common ones are often found soon.
+    /// How many members of the smallest of `sets` sets are checked before a count of the common
+    /// members is left to another thread. Even in many members, `limit` common ones are often found
+    /// quickly.
     pub(crate) fn counted_at_once(&self, steps: usize, limit: usize, sets: usize) -> usize {
         match self.is_long(steps) {
             false => usize::MAX,
@@ -182,14 +186,15 @@ impl Ctx<'_, '_> {
         }
     }
 
-    /// Whether a client waits for the answer, and nobody else does.
+    /// Reports whether the command may leave its client waiting, because only that client waits for
+    /// the reply.
     #[inline]
     pub(crate) const fn can_wait(&self) -> bool {
         matches!(self.blocking, Blocking::Client(_))
     }
 
-    /// Lets `answer` write the reply elsewhere, from what it owns. Only if [`Ctx::can_wait`], and
-    /// for commands that change nothing from then on.
+    /// Lets `answer` write the reply on another thread from the data that it owns. Only if
+    /// [`Ctx::can_wait`], and for commands that change nothing from then on.
     pub fn answer_elsewhere(
         &mut self,
         args: &Args<'_>,
@@ -198,9 +203,9 @@ impl Ctx<'_, '_> {
         self.leave(args, Work::Answer(Box::new(answer)), 0, false)
     }
 
-    /// What `make` makes of the values of `keys`, if it has been computed from them as they are
-    /// now; else it is going to be, elsewhere, and the command ends with [`Outcome::Elsewhere`],
-    /// having changed nothing. Only if [`Ctx::is_long`].
+    /// Returns the result of `make` for the values of `keys`, if it was computed from their current
+    /// values. Otherwise another thread computes it, and the command ends with
+    /// [`Outcome::Elsewhere`] without any changes. Only if [`Ctx::is_long`].
     pub fn result_elsewhere<R: Send + 'static>(
         &mut self,
         args: &Args<'_>,
@@ -222,12 +227,13 @@ impl Ctx<'_, '_> {
         if attempt > 0 {
             keys.iter().for_each(|key| self.keys.freeze(key.slot));
         }
-        self.make_elsewhere(args, views, attempt, |_, views| Product::of(make(views)));
+        self.make_elsewhere(args, views, attempt, |_, views| Prepared::of(make(views)));
         None
     }
 
-    /// What has been made of values, if they are still these; and which attempt it is to make it,
-    /// or was. The last is the number [`ATTEMPTS_MAX`].
+    /// Returns the result that was computed from values, if they have not changed, and the number
+    /// of the attempt that computes it or has done so. The last attempt has the number
+    /// [`ATTEMPTS_MAX`].
     pub(crate) fn made_of<R: 'static>(&mut self, views: &[View]) -> (u32, Option<R>) {
         let env = self.keys.env();
         let Some(made) = env.made.borrow_mut().take() else { return (0, None) };
@@ -241,32 +247,32 @@ impl Ctx<'_, '_> {
         (made.attempt, Some(*result.expect("the same command makes the same of the same")))
     }
 
-    /// Lets `make` make something of `views` elsewhere, with which the command is run again: it
-    /// then holds the slots that the product names as well. Only if [`Ctx::can_wait`].
+    /// Lets `make` compute something from `views` on another thread. Then the command is run again
+    /// and also holds the slots that the result names. Only if [`Ctx::can_wait`].
     pub(crate) fn make_elsewhere(
         &mut self,
         args: &Args<'_>,
         views: Vec<View>,
         attempt: u32,
-        make: impl FnOnce(&Keyspace, &[View]) -> Product + Send + 'static,
+        make: impl FnOnce(&Keyspace, &[View]) -> Prepared + Send + 'static,
     ) -> Outcome {
         self.leave(args, Work::Result(views, Box::new(make)), attempt, false)
     }
 
-    /// Has `errand` run elsewhere, which may wait for other servers. Then the command is run again
-    /// and finds in [`Ctx::errand_result`] what came of it. The slots that it has frozen are free
-    /// by then. Only for a client that can wait.
+    /// Runs `errand` on another thread, where it may wait for other servers. Then the command is
+    /// run again and gets the outcome from [`Ctx::errand_result`]. The slots that the command has
+    /// frozen are released by then. Only for a client that can wait.
     pub(crate) fn errand<R: Send + 'static>(
         &mut self,
         args: &Args<'_>,
         errand: impl FnOnce() -> R + Send + 'static,
     ) -> Outcome {
-        let make: Box<Make> = Box::new(move |_, _| Product::of(errand()));
-        // That it is no first attempt tells those who wait for frozen slots.
+        let make: Box<PrepareFn> = Box::new(move |_, _| Prepared::of(errand()));
+        // The attempt number above 0 makes `finish` notify clients that wait for frozen slots.
         self.leave(args, Work::Result(Vec::new(), make), 1, true)
     }
 
-    /// What came of the errand that the command was about, if it was.
+    /// The outcome of the command's errand, if it had one.
     pub(crate) fn errand_result<R: 'static>(&mut self) -> Option<R> {
         let made = self.keys.env().made.borrow_mut().take()?;
         let result = made.product.result.downcast::<R>();
@@ -277,16 +283,16 @@ impl Ctx<'_, '_> {
         let Blocking::Client(client) = self.blocking else {
             unreachable!("only what is long is computed elsewhere")
         };
-        let words: Vec<&[u8]> = args.words().collect();
-        let command = Recorded::new(self, &words);
+        let words: Vec<&[u8]> = args.arguments().collect();
+        let command = RecordedCommand::new(self, &words);
         let set_aside = SetAside::of(command.request_bytes());
-        let long = Long { command, client, work, attempt, apart, set_aside };
+        let long = LongCommand { command, client, work, attempt, apart, set_aside };
         *self.keys.env().long.borrow_mut() = Some(long);
         Outcome::Elsewhere
     }
 }
 
-/// Whether all values are what they were.
+/// Reports whether no value has changed.
 fn same(before: &[View], now: &[View]) -> bool {
     let pairs = || before.iter().zip(now);
     before.len() == now.len()
@@ -297,13 +303,13 @@ fn same(before: &[View], now: &[View]) -> bool {
 }
 
 impl Env {
-    /// Leaves work to be done elsewhere; the command ends with [`Outcome::Elsewhere`].
-    pub fn leave_long(&self, long: Long) {
+    /// Leaves work to another thread; the command ends with [`Outcome::Elsewhere`].
+    pub fn leave_long(&self, long: LongCommand) {
         *self.long.borrow_mut() = Some(long);
     }
 
-    /// The work that the command which just ran left to be done.
-    pub fn take_long(&self) -> Option<Long> {
+    /// Takes the work that the last command has left.
+    pub fn take_long(&self) -> Option<LongCommand> {
         self.long.borrow_mut().take()
     }
 }

@@ -1,4 +1,4 @@
-//! Work that is left to be done elsewhere, by hand.
+//! Work on another thread, executed by hand.
 
 use super::*;
 use crate::base::steps::BYTES_PER_STEP;
@@ -6,10 +6,10 @@ use crate::env::effect::{EventClass, Hooks};
 use crate::testing::{Db, take_transactions};
 use brisk_persist::rdb;
 
-/// Members of the sets, enough for every command to be long.
+/// Members of the sets, enough to make every command long.
 const MANY: usize = LONG_STEPS_MIN + 100;
 
-/// Two large sets that overlap, two sorted sets, places, a list of numbers, and huge strings.
+/// Two large sets that overlap, two sorted sets, geo members, a list of numbers, and huge strings.
 fn large() -> Db {
     let mut db = Db::new();
     let words = |first: &str, rest: Box<dyn Iterator<Item = String>>| -> Vec<String> {
@@ -17,28 +17,28 @@ fn large() -> Db {
         first.chain(rest).collect()
     };
     let names = |from: usize| (from..from + MANY).map(|i| format!("m{i}"));
-    db.run_words(&words("SADD a", Box::new(names(0))));
-    db.run_words(&words("SADD b", Box::new(names(50))));
+    db.run_args(&words("SADD a", Box::new(names(0))));
+    db.run_args(&words("SADD b", Box::new(names(50))));
     for (key, from) in [("za", 0), ("zb", 50)] {
         let pairs = (from..from + MANY).flat_map(|i| [(i * 7 % 1009).to_string(), format!("m{i}")]);
-        db.run_words(&words(&format!("ZADD {key}"), Box::new(pairs)));
+        db.run_args(&words(&format!("ZADD {key}"), Box::new(pairs)));
     }
-    // All within 400 km of the middle.
+    // All within 400 km of the centre.
     let degrees = |from: usize, i: usize| format!("{}.{:04}", from + i % 4, i % 10_000);
     let place = |i: usize| [degrees(2, i * 7919), degrees(46, i * 31 / 4), format!("p{i}")];
-    db.run_words(&words("GEOADD g", Box::new((0..MANY).flat_map(place))));
+    db.run_args(&words("GEOADD g", Box::new((0..MANY).flat_map(place))));
     let numbers = (0..MANY).map(|i| (i * 7919 % 10_007).to_string());
-    db.run_words(&words("RPUSH l", Box::new(numbers)));
+    db.run_args(&words("RPUSH l", Box::new(numbers)));
     let far = LONG_STEPS_MIN * BYTES_PER_STEP * 8;
     db.run(&format!("SETBIT bits {far} 1"));
     db.run(&format!("SETBIT bits {} 1", far - 9));
     db.run("SET small abc");
-    db.run_words(&["SET", "text1", &"abcdefghij".repeat(900)]);
-    db.run_words(&["SET", "text2", &"jxbcyefzhi".repeat(900)]);
+    db.run_args(&["SET", "text1", &"abcdefghij".repeat(900)]);
+    db.run_args(&["SET", "text2", &"jxbcyefzhi".repeat(900)]);
     db
 }
 
-/// What a command answers, and what others hear of it: effects to propagate and keyspace events.
+/// The reply of a command with its side effects: effects to propagate and keyspace events.
 fn heard(db: &mut Db, act: impl FnOnce(&mut Db) -> String) -> (String, Vec<String>) {
     db.env().set_hooks(Hooks::PROPAGATE | Hooks::NOTIFY, true);
     db.settings().events = EventClass::all() - EventClass::KEY_MISS;
@@ -52,7 +52,7 @@ fn heard(db: &mut Db, act: impl FnOnce(&mut Db) -> String) -> (String, Vec<Strin
     (reply, effects.chain(events).collect())
 }
 
-/// Does the work of a command until it is over.
+/// Runs a command and its work until it ends.
 fn to_the_end(db: &mut Db, line: &str) -> String {
     let mut done = db.begin(line);
     assert!(done.is_err(), "{line} is not long");
@@ -64,16 +64,16 @@ fn to_the_end(db: &mut Db, line: &str) -> String {
     }
 }
 
-/// Puts the payload of key `k` in the place of `$k`.
+/// Replaces `$k` by the payload of key `k`.
 fn with_payload(db: &mut Db, line: &str) -> String {
     let Some((before, rest)) = line.split_once('$') else { return line.to_owned() };
     let (key, after) = rest.split_once(' ').unwrap_or((rest, ""));
     format!("{before}{} {after}", db.run(&format!("DUMP {key}")))
 }
 
-/// Of large values, too.
+/// For large values, too.
 #[test]
-fn what_turns_out_soon_is_answered_at_once() {
+fn a_result_that_is_found_early_is_returned_at_once() {
     let mut db = large();
     for (line, reply) in [
         ("SINTERCARD 2 a b LIMIT 7", "(integer) 7"),
@@ -89,7 +89,7 @@ fn what_turns_out_soon_is_answered_at_once() {
 }
 
 #[test]
-fn what_is_answered_elsewhere_is_what_would_be_at_once() {
+fn replies_of_long_commands_are_those_of_short_ones() {
     let mut db = large();
     for line in [
         "SINTER a b",
@@ -131,7 +131,7 @@ fn what_is_answered_elsewhere_is_what_would_be_at_once() {
     ] {
         let at_once = db.run(line);
         if line == "KEYS *" {
-            // There are few: it is over at once.
+            // There are few of them: the reply comes at once.
             assert_eq!(db.begin(line).ok(), Some(at_once));
         } else {
             assert_eq!(to_the_end(&mut db, line), at_once, "{line}");
@@ -140,7 +140,7 @@ fn what_is_answered_elsewhere_is_what_would_be_at_once() {
 }
 
 #[test]
-fn what_is_stored_elsewhere_is_what_would_be_at_once() {
+fn results_stored_by_long_commands_are_those_of_short_ones() {
     let mut dumped = large();
     for line in [
         "SINTERSTORE d a b",
@@ -161,7 +161,7 @@ fn what_is_stored_elsewhere_is_what_would_be_at_once() {
         "GEOSEARCHSTORE d g FROMMEMBER p7 BYRADIUS 300 km",
         "GEOSEARCHSTORE d g FROMLONLAT 4 48 BYBOX 300 300 km COUNT 50 STOREDIST",
         "GEOSEARCHSTORE g g FROMLONLAT 4 48 BYRADIUS 400 km COUNT 10050 ANY",
-        // Some of the cells are the same.
+        // Some of the cells are equal.
         "GEOSEARCHSTORE d g FROMLONLAT 4 48 BYRADIUS 20000 km",
         "GEORADIUS g 4 48 300 km STORE d",
         "GEORADIUS g 4 48 300 km STORE a STOREDIST d",
@@ -210,7 +210,7 @@ fn in_transactions_and_scripts_nothing_is_left_to_be_done() {
 }
 
 #[test]
-fn an_answer_is_that_of_the_moment_of_the_command() {
+fn a_reply_shows_the_data_at_the_time_of_the_command() {
     let mut db = large();
     let want = db.run("SINTER a b");
     let Err(long) = db.begin("SINTER a b") else { panic!("it is long") };
@@ -220,13 +220,13 @@ fn an_answer_is_that_of_the_moment_of_the_command() {
 }
 
 #[test]
-fn what_is_stored_is_of_one_moment_although_the_sources_change() {
+fn a_stored_result_is_of_one_moment_although_the_sources_change() {
     let mut db = large();
     let Err(long) = db.begin("SUNIONSTORE d a b") else { panic!("it is long") };
     db.check("SADD a new", "(integer) 1");
     db.check("EXISTS d", "(integer) 0");
     let Err(again) = db.finish(long) else { panic!("the sources have changed") };
-    // Now it insists: who would write to a source waits, reading goes on.
+    // From now on writers to a source wait, and readers do not.
     db.check("SADD a newer", "(error) ERR internal: slot frozen");
     db.check("SISMEMBER a new", "(integer) 1");
     db.check("SET other 1", "OK");
@@ -278,7 +278,7 @@ fn a_command_that_stores_is_propagated_once_as_it_was_sent() {
 }
 
 #[test]
-fn errors_found_elsewhere_are_answered() {
+fn errors_of_long_commands_are_returned() {
     let mut db = large();
     let want = "(error) ERR One or more scores can't be converted into double";
     assert_eq!(to_the_end(&mut db, "SORT a"), want);
@@ -287,7 +287,7 @@ fn errors_found_elsewhere_are_answered() {
 }
 
 #[test]
-fn what_is_near_is_found_at_once_in_what_is_large() {
+fn near_members_are_found_at_once_in_large_sets() {
     let mut db = large();
     for line in [
         "LPOS l 7919",
@@ -334,7 +334,7 @@ fn a_search_around_a_member_is_of_one_moment() {
 }
 
 #[test]
-fn a_range_is_stored_with_what_came_meanwhile() {
+fn a_range_is_stored_with_members_added_meanwhile() {
     let mut db = large();
     let Err(long) = db.begin("ZRANGESTORE d za 0 -1") else { panic!("it is long") };
     db.check("ZADD za -1 new", "(integer) 1");
@@ -343,13 +343,13 @@ fn a_range_is_stored_with_what_came_meanwhile() {
     db.check("ZRANK d new", "(integer) 0");
     let Err(long) = db.begin("ZRANGESTORE d za 0 -1") else { panic!("it is long") };
     db.check("ZREMRANGEBYRANK za 1 -1", &format!("(integer) {MANY}"));
-    // What is left is not long.
+    // The rest is not long.
     assert_eq!(db.finish(long).ok().as_deref(), Some("(integer) 1"));
     db.invariants();
 }
 
 #[test]
-fn what_a_restore_is_refused_for_is_looked_at_before_and_after_the_payload() {
+fn a_restore_checks_its_conditions_before_and_after_the_payload() {
     let mut db = large();
     let broken = db.run("DUMP a").replacen("m77", "m78", 1);
     let busy = "(error) BUSYKEY Target key name already exists.";
@@ -413,7 +413,7 @@ fn a_restore_happens_when_its_value_is_there() {
     let line = with_payload(&mut db, "RESTORE d 2200 $a ABSTTL REPLACE");
     let Err(long) = db.begin(&line) else { panic!("it is long") };
     db.at(2500);
-    // What was to expire at 2200 is gone, and so is what it was to replace.
+    // The key that was to expire at 2200 is gone, and so is the key that it was to replace.
     assert_eq!(db.finish(long).ok().as_deref(), Some("OK"));
     db.check("EXISTS d", "(integer) 0");
     db.invariants();

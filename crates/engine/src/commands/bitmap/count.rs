@@ -1,4 +1,4 @@
-//! BITCOUNT and BITPOS: how many bits are set, and where the first one is.
+//! BITCOUNT and BITPOS: count the set bits, and find the first one.
 
 use crate::base::error::{CommandError, Result};
 use crate::base::steps::BYTES_PER_STEP;
@@ -11,7 +11,7 @@ use crate::types::string::{Str, StrRef};
 use brisk_structures::bits;
 use brisk_structures::chunked::ChunkedBytes;
 
-/// What the numbers of a range count.
+/// The unit of a range's numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Unit {
     Byte,
@@ -37,7 +37,7 @@ impl Unit {
     }
 }
 
-/// A range as the client gave it: negative numbers count from the end, -1 is the last.
+/// A range as the client gave it. Negative numbers count from the end; -1 is the last.
 #[derive(Debug, Clone, Copy)]
 struct Range {
     start: i64,
@@ -48,7 +48,8 @@ struct Range {
 impl Range {
     const ALL: Range = Range { start: 0, end: -1, unit: Unit::Byte };
 
-    /// The first and the last bit of the range in a string of `len` bytes; `None` if it is empty.
+    /// The first and the last bit of the range in a string of `len` bytes; `None` if the range is
+    /// empty.
     fn clamp(&self, len: usize) -> Option<(u64, u64)> {
         let count = len as i64 * 8 / self.unit.bits();
         let from_end = |at: i64| if at < 0 { at.saturating_add(count).max(0) } else { at };
@@ -58,8 +59,8 @@ impl Range {
     }
 
     fn count_ones(&self, string: &StrRef<'_>) -> i64 {
-        // Both before the start is an empty range if they are in the wrong order, and else the
-        // first.
+        // If both numbers are before the start, the range is empty if they are in the wrong order;
+        // otherwise it is the first unit.
         let crossed = self.start < 0 && self.end < 0 && self.start > self.end;
         let Some((first, last)) = self.clamp(string.len()).filter(|_| !crossed) else { return 0 };
         let mut ones = 0;
@@ -70,10 +71,10 @@ impl Range {
         ones as i64
     }
 
-    /// Where the first bit stands that is `set` or not; -1 if there is none.
+    /// The position of the first bit with the value `set`; -1 if there is none.
     fn find(&self, string: &StrRef<'_>, set: bool, open_ended: bool) -> i64 {
         let place = self.clamp(string.len()).and_then(|(first, last)| {
-            // Without an end the string counts as followed by clear bits.
+            // Without an end, the string counts as followed by clear bits.
             let behind = (open_ended && !set).then_some(last + 1);
             let found = string.find_in_bits(first, last, |piece, (first, last), base| {
                 Some(base + bits::find(piece, set, first, last)?)
@@ -84,7 +85,7 @@ impl Range {
     }
 }
 
-// Arguments are judged before the key is looked at, so that a mistake shows on a missing key too.
+// Arguments are checked before the key is read, so that errors also appear for a missing key.
 fn bitcount(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
     let key = args.key()?;
     let range = match args.remaining() {
@@ -109,7 +110,7 @@ fn bitcount(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
     Ok(ctx.reply.integer(find(&value)))
 }
 
-/// A string that is to be looked at elsewhere.
+/// A string that another thread should read.
 fn huge(ctx: &Ctx<'_, '_>, value: &StrRef<'_>) -> Option<ChunkedBytes> {
     match value {
         StrRef::Chunked(data) => ctx.is_long(data.len() / BYTES_PER_STEP).then(|| (*data).clone()),
@@ -130,7 +131,7 @@ fn bitpos(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
         2 => (Range { start: args.integer()?, end: args.integer()?, unit: Unit::Byte }, false),
         3 => {
             let start = args.integer()?;
-            // The unit is judged before the end.
+            // The unit is checked before the end.
             let mut behind = args.clone();
             behind.bytes()?;
             let unit = Unit::parse(&mut behind)?;

@@ -5,7 +5,7 @@ use crate::base::error::{CommandError, Result};
 use crate::base::number::parse_i64;
 use crate::call::ctx::{Command, Ctx};
 use crate::command::args::Args;
-use crate::command::{Arg, Flags, Group, KeyFlags, KeySpec, Spec, Words};
+use crate::command::{Arg, ArgLookup, Flags, Group, KeyFlags, KeySpec, Spec};
 use crate::reply::{Outcome, Reply};
 use crate::types::Edit;
 use crate::types::string::{Str, StrMut, StrRef};
@@ -37,7 +37,7 @@ impl FieldType {
             })
     }
 
-    /// The number that these low bits stand for.
+    /// The number that these low bits represent.
     fn decode(self, raw: u64) -> i64 {
         let unused = 64 - self.width;
         if self.signed { (raw << unused) as i64 >> unused } else { raw as i64 }
@@ -48,7 +48,7 @@ impl FieldType {
         if self.signed { (-half, half - 1) } else { (0, whole - 1) }
     }
 
-    /// `wanted` as the type can hold it; `None` if it cannot and may not be bent.
+    /// `wanted` limited to the type; `None` if it does not fit and overflow is an error.
     fn fit(self, wanted: i128, overflow: Overflow) -> Option<i64> {
         let (min, max) = self.bounds();
         if (min..=max).contains(&wanted) {
@@ -65,7 +65,7 @@ impl FieldType {
     }
 }
 
-/// What becomes of a number that is out of its type's range.
+/// The handling of a number outside the range of its type.
 #[derive(Debug, Clone, Copy)]
 enum Overflow {
     Wrap,
@@ -91,7 +91,7 @@ struct Step {
 type Steps = SmallVec<[Step; 4]>;
 
 impl Step {
-    /// Bytes the string must have before this step may write.
+    /// Number of bytes that the string must have before this step may write.
     fn len_needed(&self) -> usize {
         match self.action {
             Action::Get => 0,
@@ -99,8 +99,8 @@ impl Step {
         }
     }
 
-    /// Runs the step; the answer, and whether the field has another value now or, if `grown`,
-    /// was written at all.
+    /// Runs the step. Returns the reply, and whether the field has changed or, if `grown`, was
+    /// written at all.
     fn run(&self, string: &mut StrMut<'_>, grown: bool) -> (Option<i64>, bool) {
         let old = self.field.decode(string.read_bits(self.offset, self.field.width));
         let (new, answers_old) = match self.action {
@@ -108,7 +108,7 @@ impl Step {
             Action::Set(value, overflow) if self.field.signed => {
                 (self.field.fit(i128::from(value), overflow), true)
             }
-            // A negative number for an unsigned field is a very large one.
+            // For an unsigned field a negative number is a very large one.
             Action::Set(value, overflow) => {
                 (self.field.fit(i128::from(value as u64), overflow), true)
             }
@@ -122,7 +122,7 @@ impl Step {
     }
 }
 
-/// Reads the steps. With `read_only` nothing but GET may occur.
+/// Parses the steps. With `read_only` only GET is allowed.
 fn parse_steps(args: &mut Args<'_>, bytes_max: u64, read_only: bool) -> Result<Steps> {
     let mut steps = Steps::new();
     let mut overflow = Overflow::Wrap;
@@ -167,7 +167,7 @@ fn parse_overflow(word: &[u8]) -> Result<Overflow> {
     }
 }
 
-/// An offset in bits, or with `#` in fields.
+/// An offset in bits or, with `#`, in fields.
 fn parse_field_offset(word: &[u8], field: FieldType, bytes_max: u64) -> Result<u64> {
     let Some(index) = word.strip_prefix(b"#") else { return parse_offset(word, bytes_max) };
     parse_i64(index)
@@ -200,8 +200,8 @@ fn bitfield(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
         if changes > 0 {
             Edit::new((), changes, "setbit")
         } else {
-            // A string that only grew, because every step failed, has changed all the same, but
-            // Redis does not tell of it.
+            // A string that only grew, because every step failed, has changed too, but Redis
+            // publishes no event.
             Edit::silent((), u64::from(grown))
         }
     });
@@ -237,7 +237,7 @@ fn reply_number(reply: &mut Reply<'_>, answer: Option<i64>) {
 }
 
 /// Without SET and INCRBY nothing is changed.
-fn bitfield_key_flags(argc: usize, word: Words<'_, '_>) -> KeyFlags {
+fn bitfield_key_flags(argc: usize, word: ArgLookup<'_, '_>) -> KeyFlags {
     let reads = KeyFlags::RO.union(KeyFlags::ACCESS);
     let writes = KeyFlags::RW.union(KeyFlags::ACCESS).union(KeyFlags::UPDATE);
     let mut at = 2;

@@ -15,7 +15,7 @@ use crate::call::ctx::Command;
 pub(super) const FAMILY: &[&[Command]] =
     &[bit::COMMANDS, count::COMMANDS, op::COMMANDS, field::COMMANDS];
 
-/// Reads a place among the bits of a string of at most `bytes_max` bytes.
+/// Parses a bit offset in a string of at most `bytes_max` bytes.
 fn parse_offset(word: &[u8], bytes_max: u64) -> Result<u64> {
     parse_i64(word)
         .and_then(|offset| u64::try_from(offset).ok())
@@ -23,7 +23,7 @@ fn parse_offset(word: &[u8], bytes_max: u64) -> Result<u64> {
         .ok_or_else(|| CommandError::text(OFFSET_OUT_OF_RANGE))
 }
 
-/// The offset if a string may be so long that it has that bit.
+/// The offset, if strings may be long enough to have that bit.
 fn in_reach(offset: u64, bytes_max: u64) -> Option<u64> {
     (offset / 8 < bytes_max).then_some(offset)
 }

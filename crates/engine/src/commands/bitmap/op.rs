@@ -1,4 +1,4 @@
-//! BITOP: strings combined bit by bit.
+//! BITOP: bitwise operations on strings.
 
 use crate::base::error::{CommandError, Result};
 use crate::base::number::Digits;
@@ -34,7 +34,7 @@ impl Operation {
         known.iter().find(|(name, _)| word.eq_ignore_ascii_case(name)).map(|(_, found)| *found)
     }
 
-    /// The result for these strings; what is missing is empty. O(bytes of all)
+    /// The result for these strings; missing strings are empty. O(bytes of all)
     fn of_all(self, strings: &[StrRef<'_>]) -> RawString {
         let len = strings.iter().map(StrRef::len).max().unwrap_or(0);
         if len < SHARED_MIN {
@@ -42,15 +42,15 @@ impl Operation {
             self.write(strings, 0..len, &mut result);
             return RawString::Short(result);
         }
-        // A chunk is made of all sources before the next, and so while it is in the cache.
+        // Each chunk is computed from all sources before the next one, while it is in the cache.
         RawString::Long(ChunkedBytes::written(len, |range, chunk| {
             self.write(strings, range, chunk)
         }))
     }
 
-    /// Appends the bytes of `range`, which lies in one piece of each string, of the result. Shorter
-    /// strings count as followed by zero bytes. The loops are simple so that they compile to whole
-    /// vectors.
+    /// Appends the bytes of `range` of the result. The range is in one piece of each string.
+    /// Shorter strings count as followed by zero bytes. The loops are simple, so that they compile
+    /// to vector instructions.
     fn write(self, strings: &[StrRef<'_>], range: Range<usize>, result: &mut Vec<u8>) {
         for (number, string) in strings.iter().enumerate() {
             let mut digits = Digits::new();
@@ -84,7 +84,7 @@ impl Operation {
     }
 }
 
-/// The strings that there are, and an empty one for each that is missing.
+/// The existing strings, and an empty one for each missing string.
 fn strings<'a>(found: impl Iterator<Item = Option<StrRef<'a>>>) -> SmallVec<[StrRef<'a>; 8]> {
     found.map(|string| string.unwrap_or(StrRef::Bytes(b""))).collect()
 }

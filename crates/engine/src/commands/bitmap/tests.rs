@@ -1,4 +1,4 @@
-//! Bitmaps against answers, effects and events recorded from a real server.
+//! Bitmaps compared with replies, effects and events recorded from a real server.
 
 use crate::testing::Db;
 
@@ -8,7 +8,7 @@ fn replies_are_those_of_a_real_server() {
 }
 
 #[test]
-fn only_what_changes_is_told() {
+fn only_changes_publish_events() {
     let mut db = Db::new();
     db.events("SETBIT k 3 0", &["setbit k"]).effects("SETBIT k 3 0", &[]);
     db.events("SETBIT k 3 0", &[]).effects("SETBIT k 3 1", &["SETBIT k 3 1"]);
@@ -22,7 +22,7 @@ fn only_what_changes_is_told() {
 }
 
 #[test]
-fn a_string_that_only_grew_is_told() {
+fn a_string_that_only_grew_publishes_an_event() {
     let mut db = Db::new();
     db.effects("BITFIELD k OVERFLOW FAIL SET u2 100 9", &["BITFIELD k OVERFLOW FAIL SET u2 100 9"]);
     db.check("STRLEN k", "(integer) 13");

@@ -1,4 +1,4 @@
-//! COPY: the same value and deadline under another key.
+//! COPY: copy a value and its TTL to another key.
 
 use crate::base::error::{CommandError, Result};
 use crate::call::ctx::{Command, Ctx};

@@ -1,4 +1,4 @@
-//! EXISTS, TOUCH, TYPE: is a key there, and what is it.
+//! EXISTS, TOUCH, TYPE: check if keys exist, and their type.
 
 use crate::base::error::Result;
 use crate::call::ctx::{Command, Ctx};
@@ -17,7 +17,7 @@ fn exists(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
 }
 
 fn touch(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
-    // This is the one command that moves access clocks even after CLIENT NO-TOUCH.
+    // This is the one command that updates access clocks even after CLIENT NO-TOUCH.
     let touch = ctx.keys.env().touch.replace(true);
     let mut found = 0;
     while args.remaining() > 0 {

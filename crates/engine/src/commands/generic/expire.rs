@@ -1,4 +1,4 @@
-//! EXPIRE, PEXPIRE, EXPIREAT, PEXPIREAT, PERSIST: give a key a deadline, or take it away.
+//! EXPIRE, PEXPIRE, EXPIREAT, PEXPIREAT, PERSIST: set or remove a key's TTL.
 
 use crate::base::error::{CommandError, Result};
 use crate::base::number::{Digits, parse_i64};
@@ -8,7 +8,7 @@ use crate::command::{Arg, Categories, Flags, Group, KeyFlags, KeySpec, Spec};
 use crate::keyspace::UnixMs;
 use crate::reply::Outcome;
 
-/// How a command counts time.
+/// The unit and the reference point of a command's time argument.
 #[derive(Clone, Copy)]
 struct Counting {
     ms_per_unit: i64,
@@ -34,7 +34,7 @@ fn pexpireat(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
 fn set_deadline(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>, counting: Counting) -> Result<Outcome> {
     let key = args.key()?;
     let time = args.bytes()?;
-    // The options are judged before the number, and both before the key is looked for.
+    // The options are checked before the number, and both before the key is looked up.
     let conditions = Conditions::take(args)?;
     let deadline = deadline_ms(ctx, time, counting)?;
 
@@ -51,13 +51,13 @@ fn set_deadline(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>, counting: Counting) 
                 vec![b"PEXPIREAT".to_vec(), key.bytes.to_vec(), ms]
             });
         }
-        // A deadline already past is a deletion, here and wherever this is replayed.
+        // An expiry time in the past deletes the key, here and wherever this is replayed.
         _ => ctx.expire_key(&key),
     }
     Ok(ctx.reply.integer(1))
 }
 
-/// The deadline in Unix ms; it may be negative.
+/// The expiry time in Unix ms; it may be negative.
 fn deadline_ms(ctx: &Ctx<'_, '_>, time: &[u8], counting: Counting) -> Result<i64> {
     let time = parse_i64(time).ok_or(CommandError::NotAnInteger)?;
     let from = if counting.from_now { ctx.now().0 as i64 } else { 0 };
@@ -101,7 +101,8 @@ impl Conditions {
         Ok(this)
     }
 
-    /// Whether a deadline may replace the present one. None at all counts as infinitely late.
+    /// Reports whether an expiry time may replace the present one. No TTL counts as infinitely
+    /// late.
     fn admit(&self, present: Option<UnixMs>, wanted: i64) -> bool {
         let Some(UnixMs(present)) = present else { return !self.xx && !self.gt };
         let present = present as i64;
@@ -128,7 +129,7 @@ const CONDITION: Arg = Arg::one_of(
 .since("7.0.0")
 .optional();
 
-/// What the rows of the four commands with a time have in common.
+/// The common part of the rows of the four commands with a time.
 const SET_DEADLINE: Spec = Spec {
     group: Group::Generic,
     arity: -3,

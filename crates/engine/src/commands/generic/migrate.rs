@@ -1,22 +1,22 @@
-//! MIGRATE: hands keys over to another server.
+//! MIGRATE: moves keys to another server.
 //!
 //! ```text
-//!  keys watched, their slots frozen ── dumped and sent by another thread ── taken keys removed
+//!  keys watched, their slots frozen ── dumped and sent by another thread ── sent keys removed
 //!         ^                                                                        │
 //!         └────────────────── changed meanwhile, sent again ───────────────────────┘
 //! ```
 //!
-//! The client waits, nobody else does but who would write to the keys' slots. Transactions do write
-//! there; what they have changed is sent again, in the place of what the other server took before.
-//! Within a transaction or a script it is all done at once, while everybody waits.
+//! The client waits. Of the other clients, only those that write to the keys' slots wait. Transactions
+//! do write there. Keys that they have changed are sent again, and replace what the other server has
+//! stored. Within a transaction or a script everything happens at once, and all clients wait.
 
 use crate::base::error::{CommandError, Result};
 use crate::base::number::parse_i64;
 use crate::call::ctx::{Blocking, Command, Ctx};
 use crate::command::args::Args;
 use crate::command::cursor::Cursor;
-use crate::command::{Arg, Categories, Flags, Group, KeyFlags, KeySpec, Spec, Words};
-use crate::env::transfer::{Carried, Destination, Parcel};
+use crate::command::{Arg, ArgLookup, Categories, Flags, Group, KeyFlags, KeySpec, Spec};
+use crate::env::transfer::{TransferKey, TransferResult, TransferTarget};
 use crate::keyspace::{Key, Watches};
 use crate::reply::Outcome;
 use crate::types::Value;
@@ -25,20 +25,20 @@ use std::collections::HashSet;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// How long each step may take if the request names no time.
+/// Timeout of each step if the request specifies none.
 const TIMEOUT_MS: u64 = 1000;
-/// So often keys are sent that change all the time.
+/// Number of attempts to send keys that keep changing.
 const ATTEMPTS_MAX: u32 = 8;
-/// Where the key stands if KEYS is not given.
+/// Index of the key if KEYS is not given.
 const KEY_AT: usize = 3;
 const OPTIONS_AT: usize = 6;
 
-/// What the request says.
-struct Order {
-    destination: Destination,
+/// The arguments of the request.
+struct Options {
+    destination: TransferTarget,
     copy: bool,
     replace: bool,
-    /// KEYS is the last word.
+    /// KEYS is the last argument.
     names_none: bool,
 }
 
@@ -78,8 +78,8 @@ fn next_option<'w>(words: &mut Cursor<impl Fn(usize) -> &'w [u8]>) -> Option<Mig
     Some(option.unwrap_or(MigrateOption::Unknown))
 }
 
-impl Order {
-    fn of_words(args: &mut Args<'_>) -> Result<Order> {
+impl Options {
+    fn of_words(args: &mut Args<'_>) -> Result<Options> {
         let [host, port, key, db, timeout] = args.array()?;
         let (mut copy, mut replace, mut names_none) = (false, false, false);
         let (mut user, mut password) = (None, None);
@@ -109,12 +109,12 @@ impl Order {
         let db = parse_i64(db).ok_or(CommandError::NotAnInteger)?;
         let timeout_ms = u64::try_from(timeout).ok().filter(|ms| *ms > 0).unwrap_or(TIMEOUT_MS);
         let (host, port) = (host.to_vec(), port.to_vec());
-        let destination = Destination { host, port, db, timeout_ms, user, password };
-        Ok(Order { destination, copy, replace, names_none })
+        let destination = TransferTarget { host, port, db, timeout_ms, user, password };
+        Ok(Options { destination, copy, replace, names_none })
     }
 }
 
-/// A key on its way.
+/// A key that is being sent.
 struct Sending {
     key: Vec<u8>,
     deadline: Option<u64>,
@@ -123,21 +123,21 @@ struct Sending {
 }
 
 impl Sending {
-    fn parcel(self) -> Parcel {
+    fn parcel(self) -> TransferKey {
         let Sending { key, deadline, value, replace } = self;
-        Parcel { key, deadline, payload: Dumpable::of_value(&value).payload(), replace }
+        TransferKey { key, deadline, payload: Dumpable::of_value(&value).payload(), replace }
     }
 }
 
-/// What came of an attempt.
+/// The outcome of an attempt.
 struct Sent {
-    carried: Carried,
+    carried: TransferResult,
     watches: Watches,
     attempt: u32,
 }
 
 fn migrate(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
-    let order = Order::of_words(args)?;
+    let order = Options::of_words(args)?;
     match ctx.errand_result::<Sent>() {
         Some(sent) => conclude(ctx, args, order, sent),
         None if order.names_none => Ok(ctx.reply.simple("NOKEY")),
@@ -152,11 +152,11 @@ fn migrate(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
     }
 }
 
-/// Has keys sent that are there, by another thread where that is possible.
+/// Has the existing keys sent, by another thread if possible.
 fn send<'k>(
     ctx: &mut Ctx<'_, '_>,
     args: &Args<'_>,
-    order: Order,
+    order: Options,
     keys: impl Iterator<Item = (Key<'k>, bool)>,
     attempt: u32,
 ) -> Result<Outcome> {
@@ -185,9 +185,10 @@ fn send<'k>(
     conclude(ctx, args, order, sent)
 }
 
-/// Removes what the other server has taken and answers; or has sent again what changed meanwhile.
-fn conclude(ctx: &mut Ctx<'_, '_>, args: &Args<'_>, order: Order, sent: Sent) -> Result<Outcome> {
-    let Sent { carried: Carried { taken, failure }, watches, attempt } = sent;
+/// Removes the keys that the other server has stored and replies; or has keys that changed
+/// meanwhile sent again.
+fn conclude(ctx: &mut Ctx<'_, '_>, args: &Args<'_>, order: Options, sent: Sent) -> Result<Outcome> {
+    let Sent { carried: TransferResult { taken, failure }, watches, attempt } = sent;
     let intact = ctx.keys.unwatch_held(watches);
     let taken: HashSet<Vec<u8>> = taken.into_iter().collect();
     let is_taken = |key: &Key<'_>| taken.contains(key.bytes);
@@ -217,7 +218,7 @@ fn conclude(ctx: &mut Ctx<'_, '_>, args: &Args<'_>, order: Order, sent: Sent) ->
 
 /// The index of the first key after KEYS. As in Redis, keys are also found if MIGRATE rejects the
 /// arguments.
-fn keys_option(argc: usize, word: Words<'_, '_>) -> Option<usize> {
+fn keys_option(argc: usize, word: ArgLookup<'_, '_>) -> Option<usize> {
     let mut words = Cursor::new(word, argc, OPTIONS_AT);
     while let Some(option) = next_option(&mut words) {
         if matches!(option, MigrateOption::Keys) {
@@ -227,8 +228,9 @@ fn keys_option(argc: usize, word: Words<'_, '_>) -> Option<usize> {
     None
 }
 
-/// As in Redis, whose search for KEYS begins at the word before the last, also if KEYS is the last.
-fn single_key(argc: usize, word: Words<'_, '_>) -> Option<Range<usize>> {
+/// As in Redis, whose search for KEYS begins at the argument before the last, even if KEYS is the
+/// last.
+fn single_key(argc: usize, word: ArgLookup<'_, '_>) -> Option<Range<usize>> {
     Some(match keys_option(argc, word) {
         Some(first) if first < argc => 0..0,
         _ => KEY_AT..argc.min(KEY_AT + 1),
@@ -236,15 +238,15 @@ fn single_key(argc: usize, word: Words<'_, '_>) -> Option<Range<usize>> {
 }
 
 /// None if the request names a single key too, which is an error.
-fn listed_keys(argc: usize, word: Words<'_, '_>) -> Option<Range<usize>> {
+fn listed_keys(argc: usize, word: ArgLookup<'_, '_>) -> Option<Range<usize>> {
     Some(match keys_option(argc, word) {
         Some(first) if word(KEY_AT).is_empty() => first..argc,
         _ => 0..0,
     })
 }
 
-/// Passwords and names.
-fn secrets(argc: usize, word: Words<'_, '_>) -> Vec<usize> {
+/// Passwords and user names.
+fn secrets(argc: usize, word: ArgLookup<'_, '_>) -> Vec<usize> {
     let mut words = Cursor::new(word, argc, OPTIONS_AT);
     let mut found = Vec::new();
     while let Some(option) = next_option(&mut words) {
@@ -280,7 +282,7 @@ const MIGRATE: Command = Command {
         ],
         keys: &[
             KeySpec::at(KEY_AT as u16).read_write(MOVED).found_by(single_key),
-            KeySpec::after_word("KEYS", -2)
+            KeySpec::after_keyword("KEYS", -2)
                 .read_write(MOVED.union(KeyFlags::INCOMPLETE))
                 .found_by(listed_keys),
         ],

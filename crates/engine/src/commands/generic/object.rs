@@ -1,4 +1,4 @@
-//! OBJECT: how a value is stored and how often it is used.
+//! OBJECT: the encoding and the use of a value.
 
 use crate::base::error::{CommandError, Result};
 use crate::call::ctx::{Command, Ctx};
@@ -68,7 +68,7 @@ fn help(ctx: &mut Ctx<'_, '_>, _args: &mut Args<'_>) -> Result<Outcome> {
     Ok(ctx.reply.help("OBJECT", LINES))
 }
 
-/// What the rows of the subcommands with a key have in common.
+/// The common part of the rows of subcommands with a key.
 const INSPECT: Spec = Spec {
     group: Group::Generic,
     complexity: "O(1)",

@@ -1,4 +1,4 @@
-//! RENAME, RENAMENX, MOVE: a key gets another name, or another database.
+//! RENAME, RENAMENX, MOVE: move a key to another name or another database.
 
 use crate::base::error::{CommandError, Result};
 use crate::call::ctx::{Command, Ctx};
@@ -22,7 +22,7 @@ fn renamenx(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
     if ctx.keys.open_any_mut(&from).is_none() {
         return Err(CommandError::NoSuchKey);
     }
-    // The same name twice exists too.
+    // A key that is renamed to its own name counts as existing.
     let free = !ctx.keys.contains(&to);
     if free {
         ctx.keys.rename(&from, &to);

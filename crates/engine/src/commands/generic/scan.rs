@@ -1,4 +1,4 @@
-//! KEYS, SCAN, RANDOMKEY: which keys are there. They look at one slot after the other.
+//! KEYS, SCAN, RANDOMKEY: find keys. They visit one slot after the other.
 
 use crate::base::error::{CommandError, Result};
 use crate::base::glob::{self, Case};
@@ -9,17 +9,17 @@ use crate::commands::iteration::{self, before_nul, to_test};
 use crate::env::Dialect;
 use crate::keyspace::{DbIndex, EntryRef, Keyspace, UnixMs};
 use crate::reply::{Outcome, Reply};
-use crate::types::Kind;
+use crate::types::ValueKind;
 use brisk_resp::reply::encode;
 
-/// Keys found, already as they go into the reply: how many there are is known only at the end.
+/// The keys found, encoded for the reply, because their number is known only at the end.
 #[derive(Default)]
-struct Found {
+struct ScanReply {
     encoded: Vec<u8>,
     count: usize,
 }
 
-impl Found {
+impl ScanReply {
     fn add(&mut self, key: &[u8]) {
         encode::bulk(&mut self.encoded, key);
         self.count += 1;
@@ -32,7 +32,7 @@ impl Found {
     }
 }
 
-/// Which keys are wanted.
+/// The keys to find.
 #[derive(Default)]
 struct Filter<'a> {
     /// `None`: all.
@@ -50,13 +50,13 @@ impl Filter<'_> {
     }
 }
 
-fn is_named(kind: Kind, name: &[u8]) -> bool {
+fn is_named(kind: ValueKind, name: &[u8]) -> bool {
     name.eq_ignore_ascii_case(kind.name().as_bytes())
 }
 
 fn keys(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
     let pattern = args.bytes()?;
-    let mut found = Found::default();
+    let mut found = ScanReply::default();
     let keyspace = ctx.keys.keyspace();
     let (db, now) = (ctx.keys.db(), ctx.keys.env().horizon());
     if let Some(name) = glob::literal(pattern) {
@@ -75,9 +75,9 @@ fn keys(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
     Ok(found.reply(&mut ctx.reply))
 }
 
-/// The keys of a database that fit a pattern, slot after slot.
-fn find_all(keyspace: &Keyspace, db: DbIndex, now: UnixMs, pattern: &[u8]) -> Found {
-    let mut found = Found::default();
+/// The keys of a database that match a pattern, slot by slot.
+fn find_all(keyspace: &Keyspace, db: DbIndex, now: UnixMs, pattern: &[u8]) -> ScanReply {
+    let mut found = ScanReply::default();
     let filter = Filter { pattern: to_test(pattern), kind: None };
     keyspace.each_key(db, now, |entry| {
         if filter.admits(&entry) {
@@ -102,8 +102,8 @@ fn scan(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
             filter.pattern = to_test(args.bytes()?);
         } else if args.take("TYPE") {
             let name = before_nul(args.bytes()?);
-            // To Redis a type nobody has heard of is no error: no key has it.
-            if is_valkey && !Kind::ALL.iter().any(|kind| is_named(*kind, name)) {
+            // In Redis an unknown type is not an error: no key has it.
+            if is_valkey && !ValueKind::ALL.iter().any(|kind| is_named(*kind, name)) {
                 return Err(CommandError::text_around("ERR unknown type name '", name, "'"));
             }
             filter.kind = Some(name);
@@ -111,8 +111,8 @@ fn scan(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
             return Err(CommandError::Syntax);
         }
     }
-    let mut found = Found::default();
-    // Expired keys are removed whatever their type: Redis looks at it last, Valkey first.
+    let mut found = ScanReply::default();
+    // Expired keys are removed whatever their type: Redis checks the type last, Valkey first.
     let concerns = |entry: &EntryRef<'_>| {
         if is_valkey { filter.admits(entry) } else { filter.matches(entry) }
     };

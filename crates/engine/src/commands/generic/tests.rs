@@ -12,12 +12,12 @@ const NO_INT: &str =
     "(error) ERR value is out of range, value must between -2147483648 and 2147483647";
 const SYNTAX: &str = "(error) ERR syntax error";
 
-/// Everything that `notify-keyspace-events KEAmn` selects.
+/// All classes selected by `notify-keyspace-events KEAmn`.
 fn all_events() -> EventClass {
     EventClass::all()
 }
 
-/// A database with these keys, each holding its own name.
+/// A database with these keys. The value of each key is its own name.
 fn with_keys(names: &[&str]) -> Db {
     let mut db = Db::new();
     for name in names {
@@ -97,7 +97,7 @@ fn ttl_is_rounded_to_the_nearest_second() {
 }
 
 #[test]
-fn deadlines_reach_to_the_end_of_the_number_range() {
+fn expiry_times_reach_to_the_end_of_the_number_range() {
     let mut db = with_keys(&["d"]);
     db.check("EXPIRE d 9223372036854775807", "(error) ERR invalid expire time in 'expire' command");
     db.check("EXPIRE d 9223372036854775", "(error) ERR invalid expire time in 'expire' command");
@@ -129,7 +129,7 @@ fn deadlines_reach_to_the_end_of_the_number_range() {
 }
 
 #[test]
-fn expire_judges_options_then_the_number_then_looks_for_the_key() {
+fn expire_checks_options_then_the_number_then_the_key() {
     let mut db = with_keys(&["d"]);
     let both = "(error) ERR NX and XX, GT or LT options at the same time are not compatible";
     for options in ["NX XX", "NX GT", "lt nx", "GT LT NX"] {
@@ -149,7 +149,7 @@ fn expire_judges_options_then_the_number_then_looks_for_the_key() {
 }
 
 #[test]
-fn expire_conditions_take_no_deadline_for_infinitely_late() {
+fn expire_conditions_treat_no_ttl_as_infinitely_late() {
     let mut db = with_keys(&["d"]);
     for (line, want) in [
         ("EXPIRE d 100 XX", 0),
@@ -177,7 +177,7 @@ fn expire_conditions_take_no_deadline_for_infinitely_late() {
 }
 
 #[test]
-fn expire_is_propagated_as_an_absolute_deadline() {
+fn expire_is_propagated_with_an_absolute_time() {
     let mut db = with_keys(&["a"]);
     db.effects("expire a 100", &["PEXPIREAT a 101000"]);
     db.effects("EXPIRE a 200 GT", &["PEXPIREAT a 201000"]);
@@ -192,7 +192,7 @@ fn expire_is_propagated_as_an_absolute_deadline() {
 }
 
 #[test]
-fn a_deadline_already_past_deletes_and_says_so() {
+fn an_expiry_time_in_the_past_deletes_and_publishes_it() {
     let mut db = with_keys(&["a", "b", "c", "d"]);
     db.events("EXPIRE a 0", &["del a"]);
     db.effects("EXPIRE b -1 LT", &["DEL b"]);
@@ -210,13 +210,13 @@ fn scan_by_type_spares_expired_keys_of_others_in_valkey() {
         db.settings().dialect = dialect;
         db.check("PEXPIRE k 10", "(integer) 1");
         db.at(1010).run("SCAN 0 TYPE list COUNT 1000000");
-        // Not looked for, so not removed by this.
+        // The key was not looked up, so it was not removed.
         db.check("DBSIZE", left);
     }
 }
 
 #[test]
-fn an_expired_key_is_gone_for_every_command_and_its_removal_is_propagated() {
+fn no_command_sees_an_expired_key_and_its_removal_is_propagated() {
     let mut db = with_keys(&["k"]);
     db.check("PEXPIRE k 10", "(integer) 1");
     db.at(1009).check("EXISTS k", "(integer) 1");
@@ -230,7 +230,7 @@ fn an_expired_key_is_gone_for_every_command_and_its_removal_is_propagated() {
 }
 
 #[test]
-fn rename_moves_value_and_deadline() {
+fn rename_moves_value_and_ttl() {
     let mut db = with_keys(&["a", "b"]);
     db.check("EXPIRE b 100", "(integer) 1");
     db.check("RENAME a b", "OK");
@@ -265,7 +265,7 @@ fn rename_is_one_change_with_two_events() {
 }
 
 #[test]
-fn copy_takes_value_and_deadline_along() {
+fn copy_copies_value_and_ttl() {
     let mut db = with_keys(&["d"]);
     db.check("EXPIRE d 100", "(integer) 1");
     db.check("COPY d e", "(integer) 1").check("TTL e", "(integer) 100");
@@ -303,7 +303,7 @@ fn copy_refuses_in_redis_order() {
 }
 
 #[test]
-fn copy_tells_of_the_copy_only() {
+fn copy_publishes_an_event_for_the_copy_only() {
     let mut db = with_keys(&["a", "b"]);
     db.events_of(all_events(), "COPY a b REPLACE", &["new b", "copy_to b"]);
     db.events_of(all_events(), "COPY a b DB 1", &["[1] new b", "[1] copy_to b"]);
@@ -481,7 +481,7 @@ fn randomkey_never_names_an_expired_key() {
 }
 
 #[test]
-fn object_tells_encoding_and_reference_count() {
+fn object_shows_encoding_and_reference_count() {
     let mut db = Db::new();
     for (value, encoding, count) in [
         ("5", "int", i32::MAX),
@@ -536,7 +536,7 @@ fn object_help_lists_every_subcommand() {
     }
 }
 
-/// As Redis does during CLIENT PAUSE, where a real server shows the same replies and counts.
+/// As in Redis during CLIENT PAUSE. A real server shows the same replies and counts.
 #[test]
 fn expired_keys_stay_and_are_hidden_while_the_dataset_is_to_stay_as_it_is() {
     let mut db = Db::new();
@@ -562,7 +562,7 @@ fn expired_keys_stay_and_are_hidden_while_the_dataset_is_to_stay_as_it_is() {
     db.check("DBSIZE", "(integer) 3");
     db.invariants();
     assert_eq!(db.keyspace().totals().expired, 0);
-    // What writes finds the key gone for good: it may create another.
+    // A command that writes removes the expired key permanently, because it may create it again.
     db.effects("SET gone 3 NX", &["DEL gone", "SET gone 3 NX"]);
     db.check("GET gone", "\"3\"");
     db.env().keeps_expired.set(false);
@@ -572,7 +572,7 @@ fn expired_keys_stay_and_are_hidden_while_the_dataset_is_to_stay_as_it_is() {
     db.invariants();
 }
 
-/// A real replica shows clients, and keeps, the same when its primary does not remove what expires.
+/// A real replica shows and keeps the same if its primary does not remove expired keys.
 #[test]
 fn for_commands_of_the_primary_nothing_expires_while_times_count_from_the_present() {
     let mut db = Db::new();
@@ -585,7 +585,7 @@ fn for_commands_of_the_primary_nothing_expires_while_times_count_from_the_presen
     db.effects("APPEND due 2", &["APPEND due 2"]);
     db.check("GET due", "\"12\"").check("HGET h f", "\"1\"");
     db.check("KEYS *u*", "1) \"due\"").check("RANDOMKEY", "\"due\"");
-    // What was sent as a time counts from now, what was sent as a moment is not judged.
+    // A relative time counts from now, and an absolute time is not compared with the clock.
     db.check("SET for 1 PX 50", "OK").check("PEXPIRETIME for", "(integer) 5050");
     db.check("SETEX for 2 1", "OK").check("PEXPIRETIME for", "(integer) 7000");
     db.effects("PEXPIREAT for 4000", &["PEXPIREAT for 4000"]);
@@ -595,7 +595,7 @@ fn for_commands_of_the_primary_nothing_expires_while_times_count_from_the_presen
     db.env().advance(UnixMs(6000));
     db.check("EXISTS due for", "(integer) 2").check("PTTL due", "(integer) 0");
     db.invariants();
-    // Others see that it has expired.
+    // Other commands see that it has expired.
     db.at(6000).check("EXISTS due for h", "(integer) 0");
     db.invariants();
 }

@@ -1,4 +1,4 @@
-//! TTL, PTTL, EXPIRETIME, PEXPIRETIME: when does a key expire. Setting that is in `expire.rs`.
+//! TTL, PTTL, EXPIRETIME, PEXPIRETIME: read a key's TTL. `expire.rs` sets it.
 
 use crate::base::error::Result;
 use crate::call::ctx::{Command, Ctx};
@@ -9,7 +9,7 @@ use crate::reply::Outcome;
 const NO_KEY: i64 = -2;
 const NO_DEADLINE: i64 = -1;
 
-/// Replies with what `figure` makes of the deadline in ms.
+/// Replies with the result of `figure` for the expiry time in ms.
 fn reply_deadline(
     ctx: &mut Ctx<'_, '_>,
     args: &mut Args<'_>,
@@ -24,7 +24,7 @@ fn reply_deadline(
     Ok(ctx.reply.integer(number))
 }
 
-/// To the nearest second, so that a TTL just set reads as it was given.
+/// Rounded to the nearest second, so that a TTL that was just set is shown unchanged.
 fn seconds(ms: u64) -> u64 {
     (ms + 500) / 1000
 }
@@ -47,7 +47,7 @@ fn pexpiretime(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
     reply_deadline(ctx, args, |deadline| deadline)
 }
 
-/// What the four rows have in common.
+/// The common part of the four rows.
 const READ_DEADLINE: Spec = Spec {
     group: Group::Generic,
     arity: 2,

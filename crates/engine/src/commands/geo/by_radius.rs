@@ -1,49 +1,49 @@
 //! GEORADIUS, GEORADIUSBYMEMBER and their read-only forms: the older searches, in a circle only.
 
 use super::UNIT;
-use super::search::{Family, around_member, around_point, find_store_key};
+use super::search::{SearchForm, around_member, around_point, find_store_key};
 use crate::base::error::Result;
 use crate::call::ctx::{Command, Ctx};
 use crate::command::args::Args;
 use crate::command::{
-    Arg, Begin, Deprecated, Find, Finder, Flags, Group, KeyFlags, KeySpec, Spec, Words,
+    Arg, ArgLookup, Begin, Deprecated, Find, Finder, Flags, Group, KeyFlags, KeySpec, Spec,
 };
 use crate::reply::Outcome;
 use std::ops::Range;
 
 fn georadius(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
-    around_point(ctx, args, Family::Radius)
+    around_point(ctx, args, SearchForm::Radius)
 }
 
 fn georadius_ro(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
-    around_point(ctx, args, Family::RadiusReadOnly)
+    around_point(ctx, args, SearchForm::RadiusReadOnly)
 }
 
 fn georadiusbymember(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
-    around_member(ctx, args, Family::Radius)
+    around_member(ctx, args, SearchForm::Radius)
 }
 
 fn georadiusbymember_ro(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
-    around_member(ctx, args, Family::RadiusReadOnly)
+    around_member(ctx, args, SearchForm::RadiusReadOnly)
 }
 
 /// Index of the first option of GEORADIUS and GEORADIUSBYMEMBER.
 const OPTIONS_AT: usize = 6;
 const OPTIONS_BY_MEMBER_AT: usize = 5;
 
-fn store_of_georadius(argc: usize, word: Words<'_, '_>) -> Option<Range<usize>> {
+fn store_of_georadius(argc: usize, word: ArgLookup<'_, '_>) -> Option<Range<usize>> {
     find_store_key(argc, word, OPTIONS_AT, false)
 }
 
-fn storedist_of_georadius(argc: usize, word: Words<'_, '_>) -> Option<Range<usize>> {
+fn storedist_of_georadius(argc: usize, word: ArgLookup<'_, '_>) -> Option<Range<usize>> {
     find_store_key(argc, word, OPTIONS_AT, true)
 }
 
-fn store_of_georadiusbymember(argc: usize, word: Words<'_, '_>) -> Option<Range<usize>> {
+fn store_of_georadiusbymember(argc: usize, word: ArgLookup<'_, '_>) -> Option<Range<usize>> {
     find_store_key(argc, word, OPTIONS_BY_MEMBER_AT, false)
 }
 
-fn storedist_of_georadiusbymember(argc: usize, word: Words<'_, '_>) -> Option<Range<usize>> {
+fn storedist_of_georadiusbymember(argc: usize, word: ArgLookup<'_, '_>) -> Option<Range<usize>> {
     find_store_key(argc, word, OPTIONS_BY_MEMBER_AT, true)
 }
 
@@ -72,7 +72,7 @@ const STOREDIST: Arg = Arg::key("key").after("STOREDIST").spec(2).optional();
 const ANY_CAME: (&str, &str) = ("6.2.0", "`ANY` came, for `COUNT`.");
 const UPPER_CASE: (&str, &str) = ("7.0.0", "Units may be in upper case.");
 
-/// What all rows share.
+/// The common part of all rows.
 const ROW: Spec = Spec {
     group: Group::Geo,
     since: "3.2.0",

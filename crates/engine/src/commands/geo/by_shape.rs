@@ -1,7 +1,7 @@
-//! GEOSEARCH, GEOSEARCHSTORE: searches around a place or a member, in a circle or a box.
+//! GEOSEARCH, GEOSEARCHSTORE: searches around a point or a member, in a circle or a box.
 
 use super::UNIT;
-use super::search::{Family, by_shape};
+use super::search::{SearchForm, by_shape};
 use crate::base::error::Result;
 use crate::call::ctx::{Command, Ctx};
 use crate::command::args::Args;
@@ -9,11 +9,11 @@ use crate::command::{Arg, Flags, Group, KeyFlags, KeySpec, Spec};
 use crate::reply::Outcome;
 
 fn geosearch(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
-    by_shape(ctx, args, Family::Search)
+    by_shape(ctx, args, SearchForm::Search)
 }
 
 fn geosearchstore(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
-    by_shape(ctx, args, Family::SearchStore)
+    by_shape(ctx, args, SearchForm::SearchStore)
 }
 
 const FROM: Arg = Arg::one_of(
@@ -39,7 +39,7 @@ const COUNT: Arg = Arg::block(
 )
 .optional();
 
-/// What both rows share.
+/// The common part of both rows.
 const ROW: Spec = Spec {
     group: Group::Geo,
     since: "6.2.0",

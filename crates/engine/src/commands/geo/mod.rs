@@ -1,9 +1,9 @@
-//! The geo group: places on Earth as members of sorted sets, whose scores are geohash numbers.
+//! The geo group: points on Earth as members of sorted sets, whose scores are geohash numbers.
 //!
 //! | file | commands |
 //! |---|---|
 //! | `position` | GEOADD, GEODIST, GEOHASH, GEOPOS |
-//! | `search` | what all searches do: their words, the search, the answer |
+//! | `search` | the common part of all searches: options, search, reply |
 //! | `by_shape`, `by_radius` | the rows: GEOSEARCH and GEOSEARCHSTORE; the older GEORADIUS family |
 
 mod by_radius;
@@ -22,7 +22,7 @@ use crate::reply::Reply;
 use brisk_resp::Protocol;
 use brisk_structures::geohash::Point;
 
-/// Places of a key, as COMMAND DOCS names the unit of a distance.
+/// The unit of a distance in COMMAND DOCS.
 const UNIT: Arg = Arg::one_of(
     "unit",
     &[Arg::token("m", "M"), Arg::token("km", "KM"), Arg::token("ft", "FT"), Arg::token("mi", "MI")],
@@ -41,8 +41,8 @@ impl Unit {
     }
 }
 
-/// The number that a score stands for. Any score can be one; C turns negative ones into large
-/// numbers, and those beyond 64 bits into 0.
+/// The geohash number in a score. Any score is accepted: C converts negative ones to large numbers,
+/// and those beyond 64 bits to 0.
 #[inline]
 fn number_of_score(score: f64) -> u64 {
     const BEYOND: f64 = 18_446_744_073_709_551_616.0;
@@ -53,12 +53,12 @@ fn number_of_score(score: f64) -> u64 {
     }
 }
 
-/// The place of a score.
+/// The point for a score.
 fn place_of_score(score: f64) -> Point {
     Point::of_number(number_of_score(score))
 }
 
-/// The point at a longitude and latitude.
+/// The point with a longitude and latitude.
 fn point([longitude, latitude]: [&[u8]; 2]) -> Result<Point> {
     let degrees = |word: &[u8]| parse_f64(word).ok_or(CommandError::NotAFloat);
     let point = Point { longitude: degrees(longitude)?, latitude: degrees(latitude)? };
@@ -70,7 +70,7 @@ fn point([longitude, latitude]: [&[u8]; 2]) -> Result<Point> {
     Err(CommandError::text(text))
 }
 
-/// Writes a place: its degrees to 17 digits behind the point, without zeros at the end.
+/// Writes a point: degrees with 17 digits after the decimal point, without trailing zeros.
 fn reply_point(reply: &mut Reply<'_>, point: Point) {
     reply.array(2);
     for degrees in [point.longitude, point.latitude] {
@@ -78,7 +78,7 @@ fn reply_point(reply: &mut Reply<'_>, point: Point) {
         let text = text.trim_end_matches('0').trim_end_matches('.');
         match reply.protocol() {
             Protocol::Resp2 => drop(reply.bulk(text.as_bytes())),
-            // Its text, not its value: a double would be written with fewer digits.
+            // The text is written, because a double would be written with fewer digits.
             Protocol::Resp3 => {
                 let bytes = reply.buffer().bytes_mut();
                 bytes.push(b',');
@@ -89,7 +89,7 @@ fn reply_point(reply: &mut Reply<'_>, point: Point) {
     }
 }
 
-/// Writes a distance with four digits behind the point.
+/// Writes a distance with four digits after the decimal point.
 fn reply_distance(reply: &mut Reply<'_>, distance: f64) {
     reply.bulk(format!("{distance:.4}").as_bytes());
 }

@@ -1,4 +1,4 @@
-//! GEOADD, GEODIST, GEOHASH, GEOPOS: places by name.
+//! GEOADD, GEODIST, GEOHASH, GEOPOS: members by name.
 
 use super::{UNIT, Unit, place_of_score, point, reply_distance, reply_point};
 use crate::base::error::{CommandError, Result};
@@ -49,10 +49,10 @@ fn geoadd(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
         Ok(Edit::new((added, changed), added + changed, "zadd"))
     })?;
     if added + changed > 0 {
-        // As sorted sets know it: the numbers do not depend on how degrees are read.
+        // Propagated as ZADD, so that replicas do not depend on how degrees are parsed.
         ctx.keys.propagate(|| {
             let mut words = vec![b"ZADD".to_vec(), key.bytes.to_vec()];
-            words.extend(options.map(|at| args.word(at).to_vec()));
+            words.extend(options.map(|at| args.argument(at).to_vec()));
             for (number, member) in &places {
                 words.push(number.to_string().into_bytes());
                 words.push(member.to_vec());
@@ -105,7 +105,7 @@ fn geopos(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
     Ok(Outcome::Replied)
 }
 
-/// What reading commands on one key begin with.
+/// The common part of the rows of reading commands.
 const READ: Spec = Spec {
     group: Group::Geo,
     since: "3.2.0",

@@ -1,5 +1,5 @@
-//! What all geo searches do: read their options, find places in the cells around a centre, sort
-//! them, and answer or store them.
+//! The common part of all geo searches: parse options, find members in the cells around a centre,
+//! sort them, and reply with them or store them.
 
 use super::{Unit, number_of_score, place_of_score, point, reply_distance, reply_point};
 use crate::base::double::parse_f64;
@@ -7,7 +7,7 @@ use crate::base::error::{CommandError, Result};
 use crate::base::number::parse_i64;
 use crate::base::steps::LONG_STEPS_MIN;
 use crate::call::ctx::Ctx;
-use crate::command::Words;
+use crate::command::ArgLookup;
 use crate::command::args::Args;
 use crate::command::cursor::Cursor;
 use crate::keyspace::Key;
@@ -19,12 +19,12 @@ use brisk_structures::geohash::{Point, Shape};
 use brisk_structures::listpack::Item;
 use std::ops::{ControlFlow, Range};
 
-/// Which words a command understands.
+/// The form of a command, which determines its options.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Family {
+pub(super) enum SearchForm {
     /// GEORADIUS and GEORADIUSBYMEMBER: centre and radius come first, the result may be stored.
     Radius,
-    /// Their read-only forms.
+    /// The read-only forms of GEORADIUS and GEORADIUSBYMEMBER.
     RadiusReadOnly,
     /// GEOSEARCH.
     Search,
@@ -32,9 +32,9 @@ pub(super) enum Family {
     SearchStore,
 }
 
-impl Family {
+impl SearchForm {
     fn is_search(self) -> bool {
-        matches!(self, Family::Search | Family::SearchStore)
+        matches!(self, SearchForm::Search | SearchForm::SearchStore)
     }
 }
 
@@ -45,17 +45,17 @@ enum Order {
     Far,
 }
 
-/// What is asked for.
+/// The arguments of the request.
 #[derive(Debug)]
-struct Wanted<'a> {
+struct Options<'a> {
     search: Search,
     store: Option<Key<'a>>,
 }
 
-/// What is looked for, and what is answered or kept of it.
+/// The parameters of the search, and the form of its result.
 #[derive(Debug, Clone, Copy)]
 struct Search {
-    /// `None` if it was to be a member of a key that does not exist.
+    /// `None` if the centre is a member of a key that does not exist.
     centre: Option<Point>,
     shape: Option<Shape>,
     unit: Unit,
@@ -69,8 +69,8 @@ struct Search {
     store_distance: bool,
 }
 
-impl Wanted<'_> {
-    fn around(centre: Option<Point>) -> Wanted<'static> {
+impl Options<'_> {
+    fn around(centre: Option<Point>) -> Options<'static> {
         let search = Search {
             centre,
             shape: None,
@@ -83,22 +83,22 @@ impl Wanted<'_> {
             with_point: false,
             store_distance: false,
         };
-        Wanted { search, store: None }
+        Options { search, store: None }
     }
 }
 
-/// A place that was found.
-struct Found<'a> {
+/// A member that was found.
+struct Match<'a> {
     member: Item<'a>,
-    /// Its number, or whatever ZADD put there.
+    /// The member's geohash number, or any score that ZADD has set.
     score: f64,
     /// In metres.
     distance: f64,
 }
 
-/// What was found, as it is stored.
-struct Kept {
-    /// Of the places found; one of two cells that are the same counts twice.
+/// The result in the form in which it is stored.
+struct StoredResult {
+    /// Number of members found. Members in overlapping cells count twice.
     count: usize,
     set: SortedSet,
 }
@@ -126,7 +126,7 @@ fn rectangle([width, height, unit]: [&[u8]; 3]) -> Result<(Shape, Unit)> {
     Ok((Shape::Box { width_m: width * unit.0, height_m: height * unit.0 }, unit))
 }
 
-/// The place of a member; `None` if the whole set does not exist.
+/// The point of a member; `None` if the whole set does not exist.
 fn place_of(set: Option<&SortedSet>, member: &[u8]) -> Result<Option<Point>> {
     let Some(set) = set else { return Ok(None) };
     let unknown = || CommandError::text("ERR could not decode requested zset member");
@@ -138,11 +138,11 @@ fn place_of(set: Option<&SortedSet>, member: &[u8]) -> Result<Option<Point>> {
 pub(super) fn around_point(
     ctx: &mut Ctx<'_, '_>,
     args: &mut Args<'_>,
-    family: Family,
+    family: SearchForm,
 ) -> Result<Outcome> {
     let source = args.key()?;
     let set = ctx.keys.open::<SortedSet>(&source)?;
-    let mut wanted = Wanted::around(Some(point(args.array()?)?));
+    let mut wanted = Options::around(Some(point(args.array()?)?));
     let (shape, unit) = circle(args.array()?)?;
     (wanted.search.shape, wanted.search.unit) = (Some(shape), unit);
     options(args, family, set, &mut wanted)?;
@@ -153,11 +153,11 @@ pub(super) fn around_point(
 pub(super) fn around_member(
     ctx: &mut Ctx<'_, '_>,
     args: &mut Args<'_>,
-    family: Family,
+    family: SearchForm,
 ) -> Result<Outcome> {
     let source = args.key()?;
     let set = ctx.keys.open::<SortedSet>(&source)?;
-    let mut wanted = Wanted::around(place_of(set, args.bytes()?)?);
+    let mut wanted = Options::around(place_of(set, args.bytes()?)?);
     let words = args.array()?;
     // If the key does not exist, radius and unit are not checked.
     if set.is_some() {
@@ -172,12 +172,12 @@ pub(super) fn around_member(
 pub(super) fn by_shape(
     ctx: &mut Ctx<'_, '_>,
     args: &mut Args<'_>,
-    family: Family,
+    family: SearchForm,
 ) -> Result<Outcome> {
-    let store = if family == Family::SearchStore { Some(args.key()?) } else { None };
+    let store = if family == SearchForm::SearchStore { Some(args.key()?) } else { None };
     let source = args.key()?;
     let set = ctx.keys.open::<SortedSet>(&source)?;
-    let mut wanted = Wanted { store, ..Wanted::around(None) };
+    let mut wanted = Options { store, ..Options::around(None) };
     options(args, family, set, &mut wanted)?;
     answer(ctx, args, family, &source, wanted)
 }
@@ -192,7 +192,7 @@ enum GeoOption<'w> {
     Count(&'w [u8]),
     /// Index of the key under which the result is stored, and whether distances are stored.
     Store(usize, bool),
-    /// STOREDIST of GEOSEARCHSTORE, whose key comes elsewhere.
+    /// STOREDIST of GEOSEARCHSTORE, whose destination key is a separate argument.
     StoreDistance,
     FromMember(&'w [u8]),
     FromPoint([&'w [u8]; 2]),
@@ -203,11 +203,11 @@ enum GeoOption<'w> {
 /// Takes an option. The options may come in any order, and their arguments may look like options.
 fn next_option<'w>(
     words: &mut Cursor<impl Fn(usize) -> &'w [u8]>,
-    family: Family,
+    family: SearchForm,
 ) -> Result<GeoOption<'w>> {
     let word = words.optional().ok_or(CommandError::Syntax)?;
     let is = |name: &str| word.eq_ignore_ascii_case(name.as_bytes());
-    let (stores, searches) = (family == Family::Radius, family.is_search());
+    let (stores, searches) = (family == SearchForm::Radius, family.is_search());
     let option = if is("WITHDIST") {
         Some(GeoOption::WithDistance)
     } else if is("WITHHASH") {
@@ -224,7 +224,7 @@ fn next_option<'w>(
         words.optional().map(GeoOption::Count)
     } else if stores && (is("STORE") || is("STOREDIST")) {
         words.take_range(1).map(|key| GeoOption::Store(key.start, is("STOREDIST")))
-    } else if family == Family::SearchStore && is("STOREDIST") {
+    } else if family == SearchForm::SearchStore && is("STOREDIST") {
         Some(GeoOption::StoreDistance)
     } else if searches && is("FROMMEMBER") {
         words.optional().map(GeoOption::FromMember)
@@ -245,14 +245,14 @@ fn next_option<'w>(
 /// kind that `with_distances` selects.
 pub(super) fn find_store_key(
     argc: usize,
-    word: Words<'_, '_>,
+    word: ArgLookup<'_, '_>,
     from: usize,
     with_distances: bool,
 ) -> Option<Range<usize>> {
     let mut words = Cursor::new(word, argc, from);
     let mut found = None;
     while words.remaining() > 0 {
-        if let GeoOption::Store(at, distances) = next_option(&mut words, Family::Radius).ok()? {
+        if let GeoOption::Store(at, distances) = next_option(&mut words, SearchForm::Radius).ok()? {
             found = Some((at, distances));
         }
     }
@@ -263,11 +263,11 @@ pub(super) fn find_store_key(
 /// Takes all remaining arguments.
 fn options<'a>(
     args: &Args<'a>,
-    family: Family,
+    family: SearchForm,
     set: Option<&SortedSet>,
-    wanted: &mut Wanted<'a>,
+    wanted: &mut Options<'a>,
 ) -> Result<()> {
-    let Wanted { search, .. } = &mut *wanted;
+    let Options { search, .. } = &mut *wanted;
     let mut store_at = None;
     let (mut from_member, mut from_point) = (false, false);
     let (mut by_circle, mut by_box) = (false, false);
@@ -314,21 +314,21 @@ fn options<'a>(
     check(args, family, wanted, from_member || from_point, by_circle || by_box)
 }
 
-/// Options that exclude or need one another.
+/// Checks options that exclude or require one another.
 fn check(
     args: &Args<'_>,
-    family: Family,
-    wanted: &Wanted<'_>,
+    family: SearchForm,
+    wanted: &Options<'_>,
     has_centre: bool,
     has_shape: bool,
 ) -> Result<()> {
-    let name = || String::from_utf8_lossy(args.word(0)).into_owned();
+    let name = || String::from_utf8_lossy(args.argument(0)).into_owned();
     let error = |text: String| Err(CommandError::text(text));
-    let Wanted { search, store } = wanted;
+    let Options { search, store } = wanted;
     let with = search.with_distance || search.with_number || search.with_point;
     if store.is_some() && with {
         let what = match family {
-            Family::SearchStore => "GEOSEARCHSTORE",
+            SearchForm::SearchStore => "GEOSEARCHSTORE",
             _ => "STORE option in GEORADIUS",
         };
         return error(format!(
@@ -352,11 +352,11 @@ fn check(
 fn answer(
     ctx: &mut Ctx<'_, '_>,
     args: &Args<'_>,
-    family: Family,
+    family: SearchForm,
     source: &Key<'_>,
-    wanted: Wanted<'_>,
+    wanted: Options<'_>,
 ) -> Result<Outcome> {
-    let Wanted { search, store } = wanted;
+    let Options { search, store } = wanted;
     let set = ctx.keys.inspect(source).and_then(|entry| entry.get::<SortedSet>());
     let found = set.map_or_else(|| Some(Vec::new()), |set| search.find_soon(ctx, set));
     let limits = ctx.keys.env().settings.limits;
@@ -374,7 +374,7 @@ fn answer(
         }
         (None, Some(store)) => {
             let make = move |views: &[View]| search.keep(&search.find_in(&views[0]), &limits);
-            match ctx.result_elsewhere::<Result<Kept>>(args, &[*source], make) {
+            match ctx.result_elsewhere::<Result<StoredResult>>(args, &[*source], make) {
                 Some(kept) => Ok(put(ctx, family, &store, kept?)),
                 None => Ok(Outcome::Elsewhere),
             }
@@ -382,50 +382,50 @@ fn answer(
     }
 }
 
-fn put(ctx: &mut Ctx<'_, '_>, family: Family, store: &Key<'_>, kept: Kept) -> Outcome {
+fn put(ctx: &mut Ctx<'_, '_>, family: SearchForm, store: &Key<'_>, kept: StoredResult) -> Outcome {
     let event = match family {
-        Family::SearchStore => "geosearchstore",
+        SearchForm::SearchStore => "geosearchstore",
         _ => "georadiusstore",
     };
-    let Kept { count, set } = kept;
+    let StoredResult { count, set } = kept;
     ctx.keys.put(store, set, event);
-    // Redis counts each place as a change.
+    // Redis counts each member as a change.
     ctx.keys.changed_all((count as u64).saturating_sub(1));
     ctx.reply.count(count)
 }
 
 impl Search {
-    /// The places within the shape, sorted and counted as wanted.
-    fn find<'a>(&self, set: &'a SortedSet) -> Vec<Found<'a>> {
+    /// The members within the shape, sorted and limited as requested.
+    fn find<'a>(&self, set: &'a SortedSet) -> Vec<Match<'a>> {
         self.find_among(set, usize::MAX).expect("a set has no more members than that")
     }
 
-    /// The same in a view.
-    fn find_in<'a>(&self, view: &'a View) -> Vec<Found<'a>> {
+    /// Like [`Search::find`], in a view.
+    fn find_in<'a>(&self, view: &'a View) -> Vec<Match<'a>> {
         match view {
             Some(Value::SortedSet(set)) => self.find(set),
             _ => Vec::new(),
         }
     }
 
-    /// The same; `None` if it is to be done elsewhere.
-    fn find_soon<'a>(&self, ctx: &Ctx<'_, '_>, set: &'a SortedSet) -> Option<Vec<Found<'a>>> {
-        // So that sets that are not large cost no more than a comparison.
+    /// Like [`Search::find`]; `None` if another thread has to do it.
+    fn find_soon<'a>(&self, ctx: &Ctx<'_, '_>, set: &'a SortedSet) -> Option<Vec<Match<'a>>> {
+        // For sets that are not large this costs only a comparison.
         if !ctx.is_long(set.len()) || !ctx.is_long(self.looked_at(set)) {
             return Some(self.find(set));
         }
-        // Any will do: they are often found at once in a large area.
+        // With ANY, enough members are often found quickly in a large area.
         if self.any { self.find_among(set, LONG_STEPS_MIN) } else { None }
     }
 
-    /// How many members are in the cells. O(log n).
+    /// Number of members in the cells. O(log n).
     fn looked_at(&self, set: &SortedSet) -> usize {
         let (Some(centre), Some(shape)) = (self.centre, self.shape) else { return 0 };
         ranges(shape, centre).map(|range| set.score_ranks(&range).len()).sum()
     }
 
-    /// The places, unless more than `most` members would have to be looked at.
-    fn find_among<'a>(&self, set: &'a SortedSet, most: usize) -> Option<Vec<Found<'a>>> {
+    /// The members found, unless more than `most` members would have to be checked.
+    fn find_among<'a>(&self, set: &'a SortedSet, most: usize) -> Option<Vec<Match<'a>>> {
         let (Some(centre), Some(shape)) = (self.centre, self.shape) else {
             return Some(Vec::new());
         };
@@ -444,13 +444,13 @@ impl Search {
                 is_over = false;
                 return ControlFlow::Break(());
             };
-            found.push(Found { member, score, distance });
+            found.push(Match { member, score, distance });
             if found.len() < enough { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
         });
         if !is_over {
             return None;
         }
-        // The nearest so many are meant, unless any will do.
+        // COUNT means the nearest members, unless ANY is given.
         let order = match self.order {
             Order::Unsorted if self.count > 0 && !self.any => Order::Near,
             order => order,
@@ -466,7 +466,7 @@ impl Search {
         Some(found)
     }
 
-    fn tell(&self, reply: &mut Reply<'_>, found: &[Found<'_>]) -> Outcome {
+    fn tell(&self, reply: &mut Reply<'_>, found: &[Match<'_>]) -> Outcome {
         let parts = [self.with_distance, self.with_number, self.with_point];
         let parts = parts.into_iter().filter(|part| *part).count();
         reply.array(found.len());
@@ -488,7 +488,7 @@ impl Search {
         Outcome::Replied
     }
 
-    fn keep(&self, found: &[Found<'_>], limits: &EncodingLimits) -> Result<Kept> {
+    fn keep(&self, found: &[Match<'_>], limits: &EncodingLimits) -> Result<StoredResult> {
         let mut digits = itoa::Buffer::new();
         let mut set = <SortedSet as Collection>::new(limits);
         for place in found {
@@ -498,11 +498,11 @@ impl Search {
             };
             set.add(place.member.text(&mut digits), score, &AddRules::default(), limits)?;
         }
-        Ok(Kept { count: found.len(), set })
+        Ok(StoredResult { count: found.len(), set })
     }
 }
 
-/// The scores of the places in the cells around a centre.
+/// The scores of the points in the cells around a centre.
 fn ranges(shape: Shape, centre: Point) -> impl Iterator<Item = ScoreRange> {
     shape.cells(centre).into_iter().map(|cell| ScoreRange {
         min: cell.first() as f64,

@@ -1,4 +1,4 @@
-//! Answers as a real server gives them.
+//! Replies are those of a real server.
 
 use crate::testing::Db;
 
@@ -76,7 +76,7 @@ fn a_stored_search_is_a_sorted_set_and_an_empty_one_deletes() {
     let mut db = sicily();
     db.events("GEOSEARCHSTORE d s FROMLONLAT 15 37 BYRADIUS 150 km", &["geosearchstore d"]);
     db.check("ZRANGE d 0 -1", "1) \"Agrigento\"\n2) \"Catania\"");
-    // The last of several destinations counts, though only the first is found beforehand.
+    // The last of several destinations counts, although only the first is locked beforehand.
     db.check("GEORADIUS s 15 37 150 km STORE d STOREDIST e", "(integer) 2");
     db.check("ZRANGE e 0 0 WITHSCORES", "1) \"Catania\"\n2) \"56.441257870158204\"");
     db.events("GEORADIUS s 0 0 1 m STORE d", &["del d"]);

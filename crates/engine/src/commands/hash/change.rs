@@ -1,9 +1,9 @@
-//! HSET, HMSET, HSETNX: give fields values.
+//! HSET, HMSET, HSETNX: set fields.
 
 use crate::base::error::Result;
 use crate::call::ctx::{Command, Ctx};
 use crate::command::args::Args;
-use crate::command::{Arg, Deprecated, Elements, Flags, Group, KeyFlags, KeySpec, Spec};
+use crate::command::{Arg, Deprecated, ElementArgs, Flags, Group, KeyFlags, KeySpec, Spec};
 use crate::reply::Outcome;
 use crate::types::Edit;
 use crate::types::hash::{FieldDeadline, Hash};
@@ -18,7 +18,7 @@ fn hmset(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
     Ok(ctx.reply.ok())
 }
 
-/// Sets all fields that are given; the number of new ones.
+/// Sets all given fields. Returns the number of new ones.
 fn set_all(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<usize> {
     let key = args.key()?;
     if !args.remaining().is_multiple_of(2) {
@@ -26,7 +26,7 @@ fn set_all(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<usize> {
     }
     ctx.keys.upsert::<Hash, _>(&key, |hash, limits| {
         let first = args.position();
-        hash.prepare((first..args.argc()).map(|index| args.word(index)), limits);
+        hash.prepare((first..args.argc()).map(|index| args.argument(index)), limits);
         let (mut added, mut pairs) = (0, 0);
         while let (Some(field), Some(value)) = (args.optional(), args.optional()) {
             added += usize::from(hash.set(field, value, FieldDeadline::Drop, limits));
@@ -62,7 +62,7 @@ const HSET: Command = Command {
         arity: -4,
         flags: Flags::WRITE.union(Flags::DENYOOM).union(Flags::FAST),
         keys: &[KeySpec::at(1).read_write(KeyFlags::UPDATE)],
-        elements: Elements { first: 2, step: 2, scored: false },
+        elements: ElementArgs { first: 2, step: 2, scored: false },
         args: &[Arg::key("key"), PAIRS],
         history: &[("4.0.0", "Several fields can be set at once.")],
         ..Spec::EMPTY
@@ -81,7 +81,7 @@ const HMSET: Command = Command {
         arity: -4,
         flags: Flags::WRITE.union(Flags::DENYOOM).union(Flags::FAST),
         keys: &[KeySpec::at(1).read_write(KeyFlags::UPDATE)],
-        elements: Elements { first: 2, step: 2, scored: false },
+        elements: ElementArgs { first: 2, step: 2, scored: false },
         args: &[Arg::key("key"), PAIRS],
         deprecated: Some(Deprecated {
             since: "4.0.0",
@@ -103,7 +103,7 @@ const HSETNX: Command = Command {
         arity: 4,
         flags: Flags::WRITE.union(Flags::DENYOOM).union(Flags::FAST),
         keys: &[KeySpec::at(1).read_write(KeyFlags::INSERT)],
-        elements: Elements::ONE,
+        elements: ElementArgs::ONE,
         args: &[Arg::key("key"), Arg::string("field"), Arg::string("value")],
         ..Spec::EMPTY
     },

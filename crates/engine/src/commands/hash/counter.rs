@@ -5,7 +5,7 @@ use crate::base::long_double::LongDouble;
 use crate::base::number::{Digits, parse_i64};
 use crate::call::ctx::{Command, Ctx};
 use crate::command::args::Args;
-use crate::command::{Arg, Elements, Flags, Group, KeyFlags, KeySpec, Spec};
+use crate::command::{Arg, ElementArgs, Flags, Group, KeyFlags, KeySpec, Spec};
 use crate::reply::Outcome;
 use crate::types::Edit;
 use crate::types::hash::{FieldDeadline, Hash, Text};
@@ -45,7 +45,7 @@ fn hincrbyfloat(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
         hash.set(field, sum.as_bytes(), FieldDeadline::Keep, limits);
         Ok(Edit::new(sum, 1, "hincrbyfloat"))
     })?;
-    // The sum, not the addition: a replica of another make must not round differently.
+    // The sum is propagated, not the addition, because other replicas might round differently.
     ctx.keys.propagate(|| {
         [&b"HSET"[..], key.bytes, field, sum.as_bytes()].map(<[u8]>::to_vec).to_vec()
     });
@@ -62,7 +62,7 @@ const HINCRBY: Command = Command {
         arity: 4,
         flags: Flags::WRITE.union(Flags::DENYOOM).union(Flags::FAST),
         keys: &[KeySpec::at(1).read_write(KeyFlags::ACCESS.union(KeyFlags::UPDATE))],
-        elements: Elements::ONE,
+        elements: ElementArgs::ONE,
         args: &[Arg::key("key"), Arg::string("field"), Arg::integer("increment")],
         ..Spec::EMPTY
     },
@@ -80,7 +80,7 @@ const HINCRBYFLOAT: Command = Command {
         arity: 4,
         flags: Flags::WRITE.union(Flags::DENYOOM).union(Flags::FAST),
         keys: &[KeySpec::at(1).read_write(KeyFlags::ACCESS.union(KeyFlags::UPDATE))],
-        elements: Elements::ONE,
+        elements: ElementArgs::ONE,
         args: &[Arg::key("key"), Arg::string("field"), Arg::double("increment")],
         ..Spec::EMPTY
     },

@@ -1,4 +1,4 @@
-//! HEXPIRE, HPEXPIRE, HEXPIREAT, HPEXPIREAT: let single fields expire. As in Redis 7.4.
+//! HEXPIRE, HPEXPIRE, HEXPIREAT, HPEXPIREAT: set TTLs of fields. As in Redis 7.4.
 
 use crate::base::error::{CommandError, Result};
 use crate::base::number::{Digits, parse_i64};
@@ -10,21 +10,21 @@ use crate::reply::Outcome;
 use crate::types::Edit;
 use crate::types::hash::Hash;
 
-/// The last moment at which a field may expire, in Unix ms: the format has 46 bits for it.
+/// The latest expiry time of a field, in Unix ms: the format has 46 bits for it.
 const DEADLINE_MAX: i64 = (1 << 46) - 1;
 
-/// What is answered for a field that does not exist.
+/// The reply for a field that does not exist.
 pub(super) const NO_FIELD: i64 = -2;
 
-/// How a command counts time.
+/// The unit and the reference point of a command's time argument.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Counting {
+pub(super) struct ExpireUnit {
     pub(super) ms_per_unit: i64,
     pub(super) from_now: bool,
 }
 
-impl Counting {
-    /// The moment `number` means, in Unix ms; it may have passed.
+impl ExpireUnit {
+    /// The time that `number` means, in Unix ms. It may be in the past.
     pub(super) fn deadline(self, ctx: &Ctx<'_, '_>, number: &[u8]) -> Result<u64> {
         let number = parse_i64(number).ok_or(CommandError::NotAnInteger)?;
         if number < 0 {
@@ -37,7 +37,7 @@ impl Counting {
     }
 }
 
-/// The fields that a command names behind FIELDS and their number.
+/// The fields that a command names after FIELDS and their number.
 #[derive(Clone)]
 pub(super) struct FieldList<'a> {
     args: Args<'a>,
@@ -48,11 +48,11 @@ impl<'a> FieldList<'a> {
         Arg::block("fields", &[Arg::integer("numfields"), Arg::string("field").multiple()])
             .after("FIELDS");
 
-    /// What reading commands say about a number that is none.
+    /// The error of reading commands for an invalid number.
     pub(super) const OF_READS: &'static str = "ERR Number of fields must be a positive integer";
     const OF_DEADLINES: &'static str = "ERR Parameter `numFields` should be greater than 0";
 
-    /// Takes all that is left: FIELDS, the number, the fields.
+    /// Takes all remaining arguments: FIELDS, the number, the fields.
     pub(super) fn parse(args: &mut Args<'a>, bad_number: &'static str) -> Result<FieldList<'a>> {
         if !args.take("FIELDS") {
             let text = "ERR Mandatory argument FIELDS is missing or not at the right position";
@@ -67,7 +67,7 @@ impl<'a> FieldList<'a> {
         Ok(FieldList { args: args.clone() })
     }
 
-    /// The words that are left, however they were announced.
+    /// The remaining arguments, whatever precedes them.
     pub(super) fn rest(args: &Args<'a>) -> FieldList<'a> {
         FieldList { args: args.clone() }
     }
@@ -82,7 +82,7 @@ impl<'a> FieldList<'a> {
     }
 }
 
-/// Whether the key exists; an error if it is no hash. Leaves no trace.
+/// Reports whether the key exists. Returns an error if it is not a hash. Has no side effects.
 pub(super) fn exists(ctx: &Ctx<'_, '_>, key: &Key<'_>) -> Result<bool> {
     match ctx.keys.inspect(key) {
         Some(entry) => entry.get::<Hash>().map(|_| true).ok_or(CommandError::WrongType),
@@ -91,25 +91,25 @@ pub(super) fn exists(ctx: &Ctx<'_, '_>, key: &Key<'_>) -> Result<bool> {
 }
 
 fn hexpire(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
-    set_deadlines(ctx, args, Counting { ms_per_unit: 1000, from_now: true })
+    set_deadlines(ctx, args, ExpireUnit { ms_per_unit: 1000, from_now: true })
 }
 
 fn hpexpire(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
-    set_deadlines(ctx, args, Counting { ms_per_unit: 1, from_now: true })
+    set_deadlines(ctx, args, ExpireUnit { ms_per_unit: 1, from_now: true })
 }
 
 fn hexpireat(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
-    set_deadlines(ctx, args, Counting { ms_per_unit: 1000, from_now: false })
+    set_deadlines(ctx, args, ExpireUnit { ms_per_unit: 1000, from_now: false })
 }
 
 fn hpexpireat(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
-    set_deadlines(ctx, args, Counting { ms_per_unit: 1, from_now: false })
+    set_deadlines(ctx, args, ExpireUnit { ms_per_unit: 1, from_now: false })
 }
 
 fn set_deadlines(
     ctx: &mut Ctx<'_, '_>,
     args: &mut Args<'_>,
-    counting: Counting,
+    counting: ExpireUnit,
 ) -> Result<Outcome> {
     let key = args.key()?;
     // In the order of Redis: the type, the time, the condition, the fields.
@@ -144,18 +144,18 @@ fn set_deadlines(
     if found.is_none() {
         fields.iter().for_each(|_| _ = ctx.reply.integer(NO_FIELD));
     }
-    effect.propagate(ctx, &key, |words| expire_words(words, &key, deadline));
+    effect.propagate(ctx, &key, |words| expire_args(words, &key, deadline));
     Ok(Outcome::Replied)
 }
 
 /// `HPEXPIREAT key deadline`, which repeats a change exactly.
-pub(super) fn expire_words(words: &mut Vec<Vec<u8>>, key: &Key<'_>, deadline: u64) {
+pub(super) fn expire_args(words: &mut Vec<Vec<u8>>, key: &Key<'_>, deadline: u64) {
     words.push(b"HPEXPIREAT".to_vec());
     words.push(key.bytes.to_vec());
     words.push(Digits::new().format(deadline as i64).to_vec());
 }
 
-/// The fields that a command changed and those it removed.
+/// The fields that a command has changed, and those that it has removed.
 #[derive(Default)]
 pub(super) struct FieldEffect<'a> {
     pub(super) changed: Vec<&'a [u8]>,
@@ -163,13 +163,13 @@ pub(super) struct FieldEffect<'a> {
 }
 
 impl FieldEffect<'_> {
-    /// The change as it is counted, with its event: a removal hides other changes.
+    /// The change for the counters, with its event. A removal takes precedence over other changes.
     pub(super) fn edit(&self, event: &'static str) -> Edit<()> {
         let count = (self.changed.len() + self.removed.len()) as u64;
         Edit::new((), count, if self.removed.is_empty() { event } else { "hdel" })
     }
 
-    /// Says what to propagate: `begin` gives the words before FIELDS for those that were changed.
+    /// Sets what to propagate. `begin` writes the arguments before FIELDS for the changed fields.
     pub(super) fn propagate(
         &self,
         ctx: &mut Ctx<'_, '_>,
@@ -195,7 +195,7 @@ impl FieldEffect<'_> {
     }
 }
 
-/// When a deadline may be set.
+/// The condition for setting an expiry time.
 #[derive(Debug, Clone, Copy)]
 enum Condition {
     Always,
@@ -217,7 +217,8 @@ impl Condition {
         said.map_or(Condition::Always, |(_, condition)| condition)
     }
 
-    /// Whether `wanted` may replace the present deadline. None at all counts as infinitely late.
+    /// Reports whether `wanted` may replace the present expiry time. No TTL counts as infinitely
+    /// late.
     fn admits(self, present: Option<u64>, wanted: u64) -> bool {
         match (self, present) {
             (Condition::Always, _) => true,
@@ -242,7 +243,7 @@ const CONDITION: Arg = Arg::one_of(
 )
 .optional();
 
-/// What the rows of the four commands have in common.
+/// The common part of the four commands' rows.
 const SET_DEADLINE: Spec = Spec {
     group: Group::Hash,
     since: "7.4.0",

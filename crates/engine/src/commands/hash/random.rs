@@ -1,4 +1,4 @@
-//! HRANDFIELD: fields chosen by the server.
+//! HRANDFIELD: random fields.
 
 use crate::base::error::{CommandError, Result};
 use crate::base::number::parse_i64;
@@ -10,8 +10,8 @@ use crate::reply::{Outcome, Reply};
 use crate::types::hash::{Hash, Text};
 use brisk_resp::Protocol;
 
-/// From this count on draws with repeats are written as the client takes them: the count is the
-/// client's word, and no hash limits it.
+/// From this count on, draws with repeats are written as the client reads them. The client chooses
+/// the count, and the size of the hash does not limit it.
 const STREAMED_MIN: usize = 4096;
 
 fn hrandfield(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
@@ -62,7 +62,7 @@ fn hrandfield(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
     Ok(stream(reply, hash.clone(), random, wanted, show))
 }
 
-/// Writes `left` draws as the client takes them.
+/// Writes `left` draws as the client reads them.
 fn stream(
     reply: &mut Reply<'_>,
     view: Hash,
@@ -80,7 +80,7 @@ fn stream(
     })
 }
 
-/// The count, and what is shown of each field.
+/// Parses the count, and the part of each field to show.
 fn parse(count: &[u8], args: &mut Args<'_>) -> Result<(i64, Show)> {
     const LIMIT: i64 = i64::MAX;
     let count = parse_i64(count).ok_or(CommandError::NotAnInteger)?;
@@ -90,7 +90,7 @@ fn parse(count: &[u8], args: &mut Args<'_>) -> Result<(i64, Show)> {
     }
     let with_values = args.take("WITHVALUES");
     args.end()?;
-    // The reply has two elements to each field.
+    // The reply has two elements per field.
     if with_values && count.abs() > LIMIT / 2 {
         return Err(CommandError::OutOfRange);
     }

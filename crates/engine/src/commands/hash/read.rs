@@ -1,9 +1,9 @@
-//! HGET, HMGET, HEXISTS, HSTRLEN, HLEN, HGETALL, HKEYS, HVALS: look at fields.
+//! HGET, HMGET, HEXISTS, HSTRLEN, HLEN, HGETALL, HKEYS, HVALS: read fields.
 
 use crate::base::error::Result;
 use crate::call::ctx::{Command, Ctx};
 use crate::command::args::Args;
-use crate::command::{Arg, Elements, Flags, Group, KeyFlags, KeySpec, Spec};
+use crate::command::{Arg, ElementArgs, Flags, Group, KeyFlags, KeySpec, Spec};
 use crate::reply::{Outcome, Reply};
 use crate::types::hash::{Hash, Text};
 
@@ -50,7 +50,7 @@ fn hlen(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
     Ok(ctx.reply.count(len))
 }
 
-/// What a reply shows of each field.
+/// The part of each field in a reply.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Part {
     Field,
@@ -100,7 +100,7 @@ fn show_all(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>, part: Part) -> Result<Ou
     Ok(Outcome::Replied)
 }
 
-/// Writes all fields as the client takes them, from a view that shares its parts with the hash.
+/// Writes all fields as the client reads them, from a view that shares its parts with the hash.
 fn stream(reply: &mut Reply<'_>, view: Hash, part: Part) -> Outcome {
     let mut cursor = 0;
     reply.stream(move |reply, budget| {
@@ -117,7 +117,7 @@ fn stream(reply: &mut Reply<'_>, view: Hash, part: Part) -> Outcome {
     })
 }
 
-/// What the rows of the commands that read one field have in common.
+/// The common part of the rows of commands that read one field.
 const READ_FIELD: Spec = Spec {
     group: Group::Hash,
     since: "2.0.0",
@@ -125,7 +125,7 @@ const READ_FIELD: Spec = Spec {
     arity: 3,
     flags: Flags::READONLY.union(Flags::FAST),
     keys: &[KeySpec::at(1).read_only(KeyFlags::empty())],
-    elements: Elements::ONE,
+    elements: ElementArgs::ONE,
     args: &[Arg::key("key"), Arg::string("field")],
     ..Spec::EMPTY
 };
@@ -165,7 +165,7 @@ const HMGET: Command = Command {
         complexity: "O(N) in the number of fields that are asked for.",
         arity: -3,
         keys: &[KeySpec::at(1).read_only(KeyFlags::ACCESS)],
-        elements: Elements::ALL,
+        elements: ElementArgs::ALL,
         args: &[Arg::key("key"), Arg::string("field").multiple()],
         ..READ_FIELD
     },
@@ -185,7 +185,7 @@ const HLEN: Command = Command {
     subcommands: &[],
 };
 
-/// What the rows of the commands that read a whole hash have in common.
+/// The common part of the rows of commands that read a whole hash.
 const READ_ALL: Spec = Spec {
     group: Group::Hash,
     since: "2.0.0",

@@ -1,10 +1,10 @@
-//! HDEL, HGETDEL: take fields away.
+//! HDEL, HGETDEL: remove fields.
 
 use super::deadline::FieldList;
 use crate::base::error::Result;
 use crate::call::ctx::{Command, Ctx};
 use crate::command::args::Args;
-use crate::command::{Arg, Elements, Flags, Group, KeyFlags, KeySpec, Spec};
+use crate::command::{Arg, ElementArgs, Flags, Group, KeyFlags, KeySpec, Spec};
 use crate::reply::Outcome;
 use crate::types::hash::Hash;
 use crate::types::{Collection, Edit};
@@ -26,7 +26,7 @@ fn hdel(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
 
 fn hgetdel(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
     let key = args.key()?;
-    // Redis looks at the key before it looks at the other words.
+    // Redis checks the key before the other arguments.
     if let Some(entry) = ctx.keys.inspect(&key) {
         entry.get::<Hash>().ok_or(crate::base::error::CommandError::WrongType)?;
     }
@@ -69,7 +69,7 @@ const HDEL: Command = Command {
         arity: -3,
         flags: Flags::WRITE.union(Flags::FAST),
         keys: &[KeySpec::at(1).read_write(KeyFlags::DELETE)],
-        elements: Elements::ALL,
+        elements: ElementArgs::ALL,
         args: &[Arg::key("key"), Arg::string("field").multiple()],
         history: &[("2.4.0", "Several fields can be removed at once.")],
         ..Spec::EMPTY

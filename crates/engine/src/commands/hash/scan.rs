@@ -1,10 +1,10 @@
-//! HSCAN: the fields of a hash bit by bit.
+//! HSCAN: iterate over the fields of a hash.
 
 use crate::base::error::Result;
 use crate::call::ctx::{Command, Ctx};
 use crate::command::args::Args;
 use crate::command::{Arg, Flags, Group, KeyFlags, KeySpec, Spec};
-use crate::commands::iteration::{self, Step};
+use crate::commands::iteration::{self, ScanOptions};
 use crate::reply::Outcome;
 use crate::types::hash::Hash;
 
@@ -14,7 +14,7 @@ fn hscan(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
     let Some(hash) = ctx.keys.open::<Hash>(&key)? else {
         return Ok(iteration::answer_nothing(&mut ctx.reply));
     };
-    let step = Step::parse_of_pairs(args, "NOVALUES")?;
+    let step = ScanOptions::parse_of_pairs(args, "NOVALUES")?;
     Ok(iteration::answer(&mut ctx.reply, |reply| {
         let mut shown = 0;
         let next = hash.scan(cursor, step.count, |field, value| {

@@ -1,7 +1,7 @@
-//! HTTL, HPTTL, HEXPIRETIME, HPEXPIRETIME, HPERSIST: when fields expire, and that they do not. As
+//! HTTL, HPTTL, HEXPIRETIME, HPEXPIRETIME, HPERSIST: read the TTLs of fields, and remove them. As
 //! in Redis 7.4.
 
-use super::deadline::{Counting, FieldList, NO_FIELD, exists};
+use super::deadline::{ExpireUnit, FieldList, NO_FIELD, exists};
 use crate::base::error::Result;
 use crate::call::ctx::{Command, Ctx};
 use crate::command::args::Args;
@@ -10,26 +10,26 @@ use crate::reply::Outcome;
 use crate::types::Edit;
 use crate::types::hash::Hash;
 
-/// What is answered for a field without a deadline.
+/// The reply for a field without a TTL.
 const NO_DEADLINE: i64 = -1;
 
 fn httl(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
-    show(ctx, args, Counting { ms_per_unit: 1000, from_now: true })
+    show(ctx, args, ExpireUnit { ms_per_unit: 1000, from_now: true })
 }
 
 fn hpttl(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
-    show(ctx, args, Counting { ms_per_unit: 1, from_now: true })
+    show(ctx, args, ExpireUnit { ms_per_unit: 1, from_now: true })
 }
 
 fn hexpiretime(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
-    show(ctx, args, Counting { ms_per_unit: 1000, from_now: false })
+    show(ctx, args, ExpireUnit { ms_per_unit: 1000, from_now: false })
 }
 
 fn hpexpiretime(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
-    show(ctx, args, Counting { ms_per_unit: 1, from_now: false })
+    show(ctx, args, ExpireUnit { ms_per_unit: 1, from_now: false })
 }
 
-fn show(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>, counting: Counting) -> Result<Outcome> {
+fn show(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>, counting: ExpireUnit) -> Result<Outcome> {
     let key = args.key()?;
     let now = ctx.now().0;
     let hash = ctx.keys.open::<Hash>(&key)?;
@@ -74,7 +74,7 @@ fn hpersist(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
     Ok(Outcome::Replied)
 }
 
-/// What the rows of the reading commands have in common.
+/// The common part of the reading commands' rows.
 const SHOW: Spec = Spec {
     group: Group::Hash,
     since: "7.4.0",

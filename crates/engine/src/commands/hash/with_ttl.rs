@@ -1,6 +1,6 @@
-//! HGETEX, HSETEX: read or set fields and say with it when they expire. As in Redis 8.
+//! HGETEX, HSETEX: read or set fields along with their TTL. As in Redis 8.
 
-use super::deadline::{Counting, FieldEffect, FieldList, exists, expire_words};
+use super::deadline::{ExpireUnit, FieldEffect, FieldList, exists, expire_args};
 use crate::base::error::{CommandError, Result};
 use crate::base::number::{Digits, parse_i64};
 use crate::call::ctx::{Command, Ctx};
@@ -11,7 +11,7 @@ use crate::reply::Outcome;
 use crate::types::Edit;
 use crate::types::hash::{FieldDeadline, Hash};
 
-/// What the words before FIELDS say.
+/// The options before FIELDS.
 #[derive(Default)]
 struct Options<'a> {
     ttl: Ttl<'a>,
@@ -24,24 +24,24 @@ enum Ttl<'a> {
     Unsaid,
     Keep,
     Persist,
-    /// The number as it was written: it is judged later than the words.
-    Given(Counting, &'a [u8]),
+    /// The number as text. It is parsed after all options.
+    Given(ExpireUnit, &'a [u8]),
 }
 
-/// Which fields must be there for HSETEX to set any.
+/// The condition under which HSETEX sets fields.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Condition {
     None,
     All,
 }
 
-/// The words of one of the two commands.
-struct Words {
+/// The option names of one of the two commands.
+struct OptionNames {
     sets: bool,
 }
 
-impl Words {
-    /// Takes the options, FIELDS and the number; what is left are the fields.
+impl OptionNames {
+    /// Takes the options, FIELDS and the number. The remaining arguments are the fields.
     fn parse<'a>(&self, ctx: &Ctx<'_, '_>, args: &mut Args<'a>) -> Result<Options<'a>> {
         let mut options = Options::default();
         loop {
@@ -49,7 +49,7 @@ impl Words {
                 return self.count(ctx, args).map(|()| options);
             }
             if self.sets && (args.take("FNX") || args.take("FXX")) {
-                let word = args.word(args.position() - 1);
+                let word = args.argument(args.position() - 1);
                 let none = word.eq_ignore_ascii_case(b"FNX");
                 let said = if none { Condition::None } else { Condition::All };
                 if options.condition.replace(said).is_some() {
@@ -69,13 +69,13 @@ impl Words {
         }
     }
 
-    /// The next word, which must be one about deadlines.
+    /// Takes the next argument, which must be a TTL option.
     fn ttl<'a>(&self, args: &mut Args<'a>) -> Result<Ttl<'a>> {
         const UNITS: [(&str, i64, bool); 4] =
             [("EX", 1000, true), ("PX", 1, true), ("EXAT", 1000, false), ("PXAT", 1, false)];
         for (name, ms_per_unit, from_now) in UNITS {
             if args.take(name) {
-                return Ok(Ttl::Given(Counting { ms_per_unit, from_now }, b""));
+                return Ok(Ttl::Given(ExpireUnit { ms_per_unit, from_now }, b""));
             }
         }
         if self.sets && args.take("KEEPTTL") {
@@ -106,7 +106,7 @@ impl Words {
 }
 
 impl<'a> Ttl<'a> {
-    /// Takes the number that the word needs.
+    /// Takes the number that the option needs.
     fn number(self, args: &mut Args<'a>) -> Result<Ttl<'a>> {
         let Ttl::Given(counting, _) = self else { return Ok(self) };
         let missing = || CommandError::text("ERR missing expire time");
@@ -124,7 +124,7 @@ impl<'a> Ttl<'a> {
 fn hgetex(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
     let key = args.key()?;
     exists(ctx, &key)?;
-    let options = Words { sets: false }.parse(ctx, args)?;
+    let options = OptionNames { sets: false }.parse(ctx, args)?;
     let deadline = options.ttl.deadline(ctx)?;
     let fields = FieldList::rest(args);
     let is_past = deadline.is_some_and(|at| ctx.has_passed(UnixMs(at)));
@@ -163,7 +163,7 @@ fn hgetex(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
         fields.iter().for_each(|_| _ = ctx.reply.null());
     }
     effect.propagate(ctx, &key, |words| match deadline {
-        Some(deadline) => expire_words(words, &key, deadline),
+        Some(deadline) => expire_args(words, &key, deadline),
         None => words.extend([b"HPERSIST".to_vec(), key.bytes.to_vec()]),
     });
     Ok(Outcome::Replied)
@@ -171,7 +171,7 @@ fn hgetex(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
 
 fn hsetex(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
     let key = args.key()?;
-    let options = Words { sets: true }.parse(ctx, args)?;
+    let options = OptionNames { sets: true }.parse(ctx, args)?;
     exists(ctx, &key)?;
     let deadline = options.ttl.deadline(ctx)?;
     let pairs = Pairs(FieldList::rest(args));
@@ -203,7 +203,7 @@ fn hsetex(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
     Ok(ctx.reply.integer(i64::from(was_set)))
 }
 
-/// Gives all fields that were just set their deadline, or removes them if it has passed.
+/// Sets the expiry time of all fields that were just set, or removes them if the time has passed.
 fn expire_all(
     ctx: &mut Ctx<'_, '_>,
     key: &Key<'_>,
@@ -232,7 +232,7 @@ fn expire_all(
     Ok(())
 }
 
-/// Fields and values in turns.
+/// Alternating fields and values.
 struct Pairs<'a>(FieldList<'a>);
 
 impl<'a> Pairs<'a> {
@@ -241,7 +241,8 @@ impl<'a> Pairs<'a> {
         std::iter::from_fn(move || Some((words.next()?, words.next()?)))
     }
 
-    /// Propagates that all were set, under `options` and without conditions: they were met here.
+    /// Propagates that all fields were set, with `options` but without conditions, which were
+    /// checked here.
     fn propagate<'w>(
         &self,
         ctx: &mut Ctx<'_, '_>,

@@ -1,4 +1,4 @@
-//! PFDEBUG and PFSELFTEST: how a HyperLogLog is held, and whether the arithmetic works.
+//! PFDEBUG and PFSELFTEST: the encoding of a HyperLogLog, and a test of the arithmetic.
 
 use super::form_of;
 use crate::base::error::{CommandError, Result};
@@ -47,7 +47,7 @@ fn pfdebug(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
     })
 }
 
-/// Shows the registers, for which the value becomes dense as in Redis.
+/// Replies with the registers. The value is converted to dense for this, as in Redis.
 fn reply_registers(ctx: &mut Ctx<'_, '_>, key: &Key<'_>) -> Result<Outcome> {
     make_dense(ctx, key)?;
     let mut registers = Box::new([0; REGISTERS]);
@@ -61,7 +61,7 @@ fn reply_registers(ctx: &mut Ctx<'_, '_>, key: &Key<'_>) -> Result<Outcome> {
     Ok(Outcome::Replied)
 }
 
-/// Converts a value; false if it was dense already.
+/// Converts a value to dense. Returns false if it was dense already.
 fn make_dense(ctx: &mut Ctx<'_, '_>, key: &Key<'_>) -> Result<bool> {
     let Some(mut entry) = ctx.keys.open_mut::<Str>(key)? else { return Ok(false) };
     let mut bytes = entry.value().to_vec();

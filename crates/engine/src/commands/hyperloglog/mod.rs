@@ -1,4 +1,4 @@
-//! The HyperLogLog group: strings that count different elements. The format is in
+//! The HyperLogLog group: strings that count distinct elements. The format is in
 //! `brisk_structures::hyperloglog`.
 
 mod count;

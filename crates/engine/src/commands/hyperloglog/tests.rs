@@ -1,4 +1,4 @@
-//! HyperLogLogs against answers, bytes, effects and events recorded from a real server.
+//! HyperLogLogs compared with replies, bytes, effects and events recorded from a real server.
 
 use crate::testing::Db;
 
@@ -8,7 +8,7 @@ fn replies_and_bytes_are_those_of_a_real_server() {
 }
 
 #[test]
-fn only_what_changes_is_told() {
+fn only_changes_publish_events() {
     let mut db = Db::new();
     db.events("PFADD h", &["pfadd h"]).effects("PFADD h", &[]);
     assert_eq!(db.run_counting("PFADD h a b").1, 2);
@@ -22,7 +22,7 @@ fn only_what_changes_is_told() {
 }
 
 #[test]
-fn a_deadline_outlives_additions_and_merges() {
+fn a_ttl_survives_additions_and_merges() {
     let mut db = Db::new();
     db.check("PFADD h a", "(integer) 1").check("EXPIRE h 100", "(integer) 1");
     db.check("PFADD h b", "(integer) 1").check("PFMERGE h h", "OK").check("TTL h", "(integer) 100");

@@ -1,19 +1,19 @@
 //! BLPOP, BRPOP, BLMPOP, BLMOVE, BRPOPLPUSH: pops that wait for an element.
 //!
-//! Each is run as its relative that does not wait, and waits if there was nothing: it is run again
-//! when one of its lists appears. What is propagated is the relative.
+//! Each runs as its non-blocking form, and waits if that found nothing. It runs again when one of
+//! its lists is created. The non-blocking form is propagated.
 
-use super::pop::Wanted;
+use super::pop::LmpopOptions;
 use super::transfer::{KEYS, transfer};
-use super::{ENDS, end, pop_event, pop_word};
+use super::{ENDS, end, pop_command, pop_event};
 use crate::base::error::Result;
 use crate::call::ctx::{Command, Ctx};
 use crate::command::args::Args;
 use crate::command::{Arg, Deprecated, Flags, Group, KeyFlags, KeySpec, Spec};
-use crate::keyspace::{Key, Unserved};
+use crate::keyspace::{EmptyReply, Key};
 use crate::reply::Outcome;
 use crate::types::list::{End, List};
-use crate::types::{Edit, Kind};
+use crate::types::{Edit, ValueKind};
 use smallvec::SmallVec;
 
 fn blpop(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
@@ -38,11 +38,11 @@ fn pop(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>, end: End) -> Result<Outcome> 
             Ok(Edit::new((), 1, pop_event(end)))
         })?;
         if popped.is_some() {
-            ctx.keys.propagate(|| vec![pop_word(end).to_vec(), key.bytes.to_vec()]);
+            ctx.keys.propagate(|| vec![pop_command(end).to_vec(), key.bytes.to_vec()]);
             return Ok(Outcome::Replied);
         }
     }
-    wait(ctx, args, &keys, timeout_ms, Unserved::NullArray)
+    wait(ctx, args, &keys, timeout_ms, EmptyReply::NullArray)
 }
 
 fn wait(
@@ -50,22 +50,22 @@ fn wait(
     args: &Args<'_>,
     keys: &[Key<'_>],
     timeout_ms: u64,
-    unserved: Unserved,
+    unserved: EmptyReply,
 ) -> Result<Outcome> {
-    let words: SmallVec<[&[u8]; 8]> = args.words().collect();
-    Ok(ctx.wait(&words, Kind::List, keys, timeout_ms, unserved))
+    let words: SmallVec<[&[u8]; 8]> = args.arguments().collect();
+    Ok(ctx.wait(&words, ValueKind::List, keys, timeout_ms, unserved))
 }
 
 fn blmpop(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
-    // The timeout stands first and is judged last.
+    // The timeout is the first argument and is checked last.
     let mut first = args.clone();
     args.bytes()?;
-    let wanted = Wanted::parse(args)?;
+    let wanted = LmpopOptions::parse(args)?;
     let timeout_ms = first.timeout_ms(ctx.now())?;
     if wanted.pop(ctx)? {
         return Ok(Outcome::Replied);
     }
-    wait(ctx, args, &wanted.keys, timeout_ms, Unserved::NullArray)
+    wait(ctx, args, &wanted.keys, timeout_ms, EmptyReply::NullArray)
 }
 
 fn blmove(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
@@ -73,13 +73,13 @@ fn blmove(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
     let (from, to) = (end(args)?, end(args)?);
     let timeout_ms = args.timeout_ms(ctx.now())?;
     if ctx.keys.inspect(&source).is_none() {
-        return wait(ctx, args, &[source], timeout_ms, Unserved::Null);
+        return wait(ctx, args, &[source], timeout_ms, EmptyReply::Null);
     }
     let outcome = transfer(ctx, &source, &destination, from, to)?;
     let ends = 3..5;
     ctx.keys.propagate(|| {
         let mut words = vec![b"LMOVE".to_vec(), source.bytes.to_vec(), destination.bytes.to_vec()];
-        words.extend(ends.map(|at| args.word(at).to_vec()));
+        words.extend(ends.map(|at| args.argument(at).to_vec()));
         words
     });
     Ok(outcome)
@@ -89,7 +89,7 @@ fn brpoplpush(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
     let (source, destination) = (args.key()?, args.key()?);
     let timeout_ms = args.timeout_ms(ctx.now())?;
     if ctx.keys.inspect(&source).is_none() {
-        return wait(ctx, args, &[source], timeout_ms, Unserved::Null);
+        return wait(ctx, args, &[source], timeout_ms, EmptyReply::Null);
     }
     let outcome = transfer(ctx, &source, &destination, End::Back, End::Front)?;
     ctx.keys.propagate(|| {
@@ -101,7 +101,7 @@ fn brpoplpush(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
 const TIMEOUT: Arg = Arg::double("timeout");
 const FRACTIONS: (&str, &str) = ("6.0.0", "`timeout` may have a fraction.");
 
-/// What BLPOP and BRPOP share.
+/// The common part of BLPOP and BRPOP.
 const POP: Spec = Spec {
     group: Group::List,
     since: "2.0.0",

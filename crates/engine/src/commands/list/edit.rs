@@ -1,4 +1,4 @@
-//! LINSERT, LSET, LREM, LTRIM: elements change within a list.
+//! LINSERT, LSET, LREM, LTRIM: change elements within a list.
 
 use crate::base::error::{CommandError, Result};
 use crate::call::ctx::{Command, Ctx};
@@ -19,7 +19,7 @@ fn linsert(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
     };
     let (pivot, element) = (args.bytes()?, args.bytes()?);
     let len = ctx.keys.update::<List, _>(&key, |list, limits| {
-        Ok(if list.insert_beside(pivot, side, element, limits) {
+        Ok(if list.insert_next_to(pivot, side, element, limits) {
             Edit::new(list.len() as i64, 1, "linsert")
         } else {
             Edit::unchanged(-1)
@@ -32,7 +32,7 @@ fn lset(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
     let key = args.key()?;
     let mut words = args.clone();
     let set = ctx.keys.update::<List, _>(&key, |list, limits| {
-        // The key is looked for before the number is read.
+        // The key is looked up before the number is parsed.
         let (index, element) = (words.integer()?, words.bytes()?);
         Ok(if list.set(index, element, limits) {
             Edit::new(true, 1, "lset")
@@ -69,7 +69,7 @@ fn ltrim(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
         let (first, count) = list.span(start, stop);
         let removed = list.len() - count;
         list.keep_range(first, count, limits);
-        // There is an event even if nothing was to be trimmed.
+        // There is an event even if nothing was trimmed.
         Ok(Edit::with_event((), removed as u64, "ltrim"))
     })?;
     Ok(ctx.reply.ok())

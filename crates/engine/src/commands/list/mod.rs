@@ -1,4 +1,4 @@
-//! The list group: elements in an order, pushed and popped at both ends.
+//! The list group: ordered elements, pushed and popped at both ends.
 
 mod blocking;
 mod edit;
@@ -25,7 +25,7 @@ pub(super) const FAMILY: &[&[Command]] = &[
     blocking::COMMANDS,
 ];
 
-/// The words that name an end.
+/// The tokens for the ends of a list.
 const ENDS: &[Arg] = &[Arg::token("left", "LEFT"), Arg::token("right", "RIGHT")];
 
 /// Takes LEFT or RIGHT.
@@ -56,7 +56,7 @@ fn pop_event(end: End) -> &'static str {
 }
 
 /// The command that pops at `end`.
-fn pop_word(end: End) -> &'static [u8] {
+fn pop_command(end: End) -> &'static [u8] {
     match end {
         End::Front => b"LPOP",
         End::Back => b"RPOP",

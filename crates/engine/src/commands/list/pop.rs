@@ -1,6 +1,6 @@
-//! LPOP, RPOP, LMPOP: elements are taken out at an end and returned.
+//! LPOP, RPOP, LMPOP: remove elements at an end and return them.
 
-use super::{ENDS, end, pop_event, pop_word};
+use super::{ENDS, end, pop_command, pop_event};
 use crate::base::error::{CommandError, Result};
 use crate::base::number::parse_i64;
 use crate::call::ctx::{Command, Ctx};
@@ -39,8 +39,7 @@ fn pop_one(ctx: &mut Ctx<'_, '_>, key: &Key<'_>, end: End) -> Result<Outcome> {
     Ok(if popped.is_none() { ctx.reply.null() } else { Outcome::Replied })
 }
 
-/// Writes up to `count` elements from `end` on as an array and takes them out; returns their
-/// number.
+/// Writes up to `count` elements from `end` on as an array and removes them. Returns their number.
 fn pop_many(
     reply: &mut Reply<'_>,
     list: &mut List,
@@ -76,24 +75,24 @@ fn rpop(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
     pop(ctx, args, End::Back)
 }
 
-/// Takes a number of at least one; anything else is the error `otherwise`.
+/// Takes a number of at least one. Anything else is the error `otherwise`.
 fn positive(args: &mut Args<'_>, otherwise: &'static str) -> Result<usize> {
     let number = args.integer().ok().and_then(|number| usize::try_from(number).ok());
     number.filter(|number| *number > 0).ok_or_else(|| CommandError::text(otherwise))
 }
 
-/// What LMPOP and BLMPOP are asked for.
-pub(super) struct Wanted<'a> {
+/// The arguments of LMPOP and BLMPOP.
+pub(super) struct LmpopOptions<'a> {
     pub(super) keys: SmallVec<[Key<'a>; 4]>,
     end: End,
     count: usize,
 }
 
-impl<'a> Wanted<'a> {
-    /// Takes the words from the number of keys on.
-    pub(super) fn parse(args: &mut Args<'a>) -> Result<Wanted<'a>> {
+impl<'a> LmpopOptions<'a> {
+    /// Takes the arguments from the number of keys on.
+    pub(super) fn parse(args: &mut Args<'a>) -> Result<LmpopOptions<'a>> {
         let key_count = positive(args, "ERR numkeys should be greater than 0")?;
-        // There must be room for the keys and the end.
+        // The keys and the end must follow.
         if key_count >= args.remaining() {
             return Err(CommandError::Syntax);
         }
@@ -106,10 +105,10 @@ impl<'a> Wanted<'a> {
             }
             count = Some(positive(args, "ERR count should be greater than 0")?);
         }
-        Ok(Wanted { keys, end, count: count.unwrap_or(1) })
+        Ok(LmpopOptions { keys, end, count: count.unwrap_or(1) })
     }
 
-    /// Pops from the first list that is there and answers; false if there is none.
+    /// Pops from the first list that exists and replies. Returns false if there is none.
     pub(super) fn pop(&self, ctx: &mut Ctx<'_, '_>) -> Result<bool> {
         for key in &self.keys {
             let popped = ctx.keys.update::<List, _>(key, |list, limits| {
@@ -120,7 +119,7 @@ impl<'a> Wanted<'a> {
             })?;
             if let Some(popped) = popped {
                 let popped = popped.to_string().into_bytes();
-                let word = pop_word(self.end);
+                let word = pop_command(self.end);
                 ctx.keys.propagate(|| vec![word.to_vec(), key.bytes.to_vec(), popped]);
                 return Ok(true);
             }
@@ -130,11 +129,11 @@ impl<'a> Wanted<'a> {
 }
 
 fn lmpop(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
-    let wanted = Wanted::parse(args)?;
+    let wanted = LmpopOptions::parse(args)?;
     Ok(if wanted.pop(ctx)? { Outcome::Replied } else { ctx.reply.null_array() })
 }
 
-/// What LPOP and RPOP share.
+/// The common part of LPOP and RPOP.
 const POP: Spec = Spec {
     group: Group::List,
     complexity: "O(N) in the number of elements returned.",

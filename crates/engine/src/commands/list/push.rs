@@ -1,4 +1,4 @@
-//! LPUSH, RPUSH, LPUSHX, RPUSHX: elements are added at an end.
+//! LPUSH, RPUSH, LPUSHX, RPUSHX: add elements at an end.
 
 use super::push_event;
 use crate::base::error::Result;
@@ -47,7 +47,7 @@ fn rpushx(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
     push_existing(ctx, args, End::Back)
 }
 
-/// What the four commands share.
+/// The common part of the four commands.
 const PUSH: Spec = Spec {
     group: Group::List,
     complexity: "O(1) for each element added.",

@@ -1,4 +1,4 @@
-//! LLEN, LINDEX, LRANGE, LPOS: lists are looked at.
+//! LLEN, LINDEX, LRANGE, LPOS: read lists.
 
 use crate::base::error::{CommandError, Result};
 use crate::base::steps::LONG_STEPS_MIN;
@@ -21,7 +21,7 @@ fn llen(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
 
 fn lindex(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
     let key = args.key()?;
-    // The key is looked for before the number is read.
+    // The key is looked up before the number is parsed.
     let Some(list) = ctx.keys.open::<List>(&key)? else { return Ok(ctx.reply.null()) };
     let index = list.index(args.integer()?);
     let found = index.and_then(|index| list.get(index, |item| ctx.reply.item(item)));
@@ -42,8 +42,8 @@ fn lrange(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
     Ok(outcome)
 }
 
-/// Writes `count` elements from `first` on, or about `budget` bytes of them, and steps over them;
-/// false if none is left.
+/// Writes `count` elements from `first` on, or about `budget` bytes of them, and advances past
+/// them. Returns false if none is left.
 fn write_some(
     reply: &mut Reply<'_>,
     list: &List,
@@ -71,12 +71,12 @@ fn write_some(
 
 /// The options of LPOS.
 struct Search {
-    /// Which match counts first; from the back if `end` says so.
+    /// The number of the first match that counts, from the back if `end` is the back.
     rank: u64,
     end: End,
-    /// How many matches are wanted, 0 for all; `None`: one, and not in an array.
+    /// Number of matches to return, 0 for all; `None`: one, and not in an array.
     count: Option<usize>,
-    /// How many elements are looked at.
+    /// Maximum number of elements to compare.
     len_max: usize,
 }
 
@@ -92,7 +92,7 @@ impl Search {
                          second ... or use negative to start from the end of the list",
                     ));
                 }
-                // Its negative, which would be the rank from the back, does not exist.
+                // Its absolute value, the rank from the back, does not exist.
                 if rank == i64::MIN {
                     return Err(CommandError::text(format!(
                         "ERR value is out of range, value must between {} and {}",
@@ -115,8 +115,8 @@ impl Search {
         Ok(search)
     }
 
-    /// Answers with what it finds in a list, unless that asks for a look at more than `most`
-    /// elements: `None` then, and nothing is written.
+    /// Replies with the matches in a list, unless that needs comparing more than `most` elements.
+    /// Then it returns `None` and writes nothing.
     fn answer(
         &self,
         reply: &mut Reply<'_>,
@@ -137,8 +137,8 @@ impl Search {
         })
     }
 
-    /// Writes the indexes of what it finds among `most` elements; returns how many there were, and
-    /// whether that is all.
+    /// Writes the indexes of the matches among `most` elements. Returns their number, and whether
+    /// that is all.
     fn run(&self, reply: &mut Reply<'_>, list: &List, text: &[u8], most: usize) -> (usize, bool) {
         let wanted = match self.count {
             None => 1,
@@ -167,13 +167,13 @@ impl Search {
         (found, found == wanted || passed == all)
     }
 
-    /// How many elements it looks at if it does not find enough before.
+    /// Maximum number of elements that the search compares.
     fn steps(&self, list: &List) -> usize {
         list.len().min(self.len_max)
     }
 }
 
-/// Takes a number that is not negative; anything else is the error `otherwise`.
+/// Takes a number that is not negative. Anything else is the error `otherwise`.
 fn natural(args: &mut Args<'_>, otherwise: &'static str) -> Result<usize> {
     let number = args.integer().ok().and_then(|number| usize::try_from(number).ok());
     number.ok_or_else(|| CommandError::text(otherwise))
@@ -184,7 +184,7 @@ fn lpos(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
     let search = Search::read(args)?;
     let list = ctx.keys.open::<List>(&key)?;
     let steps = list.map_or(0, |list| search.steps(list));
-    // Of a long list, too, the first elements are looked at: often they are all that it takes.
+    // The first elements are also searched in a long list: often they are enough.
     let at_once = if ctx.is_long(steps) { LONG_STEPS_MIN } else { usize::MAX };
     if let Some(outcome) = search.answer(&mut ctx.reply, list, text, at_once) {
         return Ok(outcome);

@@ -1,5 +1,5 @@
-//! The list commands. Replies, counts of changes and events are those of a real server; encodings
-//! are those of 7.2, where a list that fits one node is a listpack.
+//! The list commands. Replies, counts of changes and events are those of a real server. Encodings
+//! are those of 7.2, where a list that fits into one node is a listpack.
 
 use crate::testing::Db;
 
@@ -16,7 +16,7 @@ fn replay(db: &mut Db, steps: &[(&str, &str, u64, &[&str])]) {
 }
 
 #[test]
-fn changes_count_and_tell_as_in_redis() {
+fn changes_are_counted_and_published_as_in_redis() {
     replay(
         &mut Db::new(),
         &[

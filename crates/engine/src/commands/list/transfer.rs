@@ -1,4 +1,4 @@
-//! LMOVE, RPOPLPUSH: an element goes from one list to another, or from one end to the other.
+//! LMOVE, RPOPLPUSH: move an element from one list to another, or from one end to the other.
 
 use super::{ENDS, end, pop_event, push_event};
 use crate::base::error::{CommandError, Result};
@@ -12,10 +12,10 @@ use crate::types::list::{End, List};
 use brisk_structures::listpack::Item;
 use smallvec::SmallVec;
 
-/// An element on its way; short ones need no allocation.
+/// An element that is being moved. Short ones need no allocation.
 type Element = SmallVec<[u8; 64]>;
 
-/// The event of the push comes before that of the pop, as in Redis, and both count as one change.
+/// The event of the push precedes that of the pop, as in Redis, and both count as one change.
 pub(super) fn transfer(
     ctx: &mut Ctx<'_, '_>,
     source: &Key<'_>,

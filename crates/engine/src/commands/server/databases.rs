@@ -1,4 +1,4 @@
-//! DBSIZE, FLUSHALL, FLUSHDB, SWAPDB: databases as a whole.
+//! DBSIZE, FLUSHALL, FLUSHDB, SWAPDB: whole databases.
 
 use crate::base::error::{CommandError, Result};
 use crate::call::ctx::{Command, Ctx};
@@ -9,7 +9,7 @@ use crate::keyspace::DbIndex;
 use crate::reply::Outcome;
 use brisk_structures::alloc::SetAside;
 
-/// Expired keys that nobody has removed yet count, as in Redis.
+/// Expired keys that were not removed yet count, as in Redis.
 fn dbsize(ctx: &mut Ctx<'_, '_>, _args: &mut Args<'_>) -> Result<Outcome> {
     let count = ctx.keys.keyspace().key_count(ctx.keys.db());
     Ok(ctx.reply.integer(count as i64))
@@ -27,9 +27,10 @@ fn flushall(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
     Ok(outcome)
 }
 
-/// Both modes only unlink the tables; another thread frees them. Without ASYNC the answer waits
-/// until the memory is back, and nobody else does; what is small is freed at once. Transactions and
-/// scripts do not wait: what follows in them would wait too, and with it whoever needs their slots.
+/// Both modes only unlink the tables, and another thread frees them. Without ASYNC the reply waits
+/// until the memory is freed, without delaying other clients. Small tables are freed at once.
+/// Transactions and scripts do not wait. Their following commands would have to wait too, and so
+/// would all clients that need their slots.
 fn flush(
     ctx: &mut Ctx<'_, '_>,
     args: &mut Args<'_>,
@@ -48,15 +49,15 @@ fn flush(
         ctx.keys.changed_all(removed);
     }
     ctx.keys.invalidate_all();
-    // Said even if there was nothing to remove here: a replica may have kept something.
-    ctx.keys.propagate(|| args.words().map(<[u8]>::to_vec).collect());
+    // Propagated even if there was nothing to remove here: a replica may have kept keys.
+    ctx.keys.propagate(|| args.arguments().map(<[u8]>::to_vec).collect());
     if !lazy {
         let env = ctx.keys.env();
         env.free_light_tables();
         if ctx.can_wait() {
             let heavy = env.take_tables();
             if !heavy.is_empty() {
-                // As good as free: nobody else is to make room for it.
+                // Counted as free: no keys are evicted for it.
                 let bytes =
                     if env.settings.limited { heavy.iter().map(table_bytes).sum() } else { 0usize };
                 let set_aside = SetAside::of(bytes as u64);
@@ -85,7 +86,7 @@ const FLUSH_MODE: Arg = Arg::one_of(
 )
 .optional();
 
-/// What the rows of the two flushing commands have in common.
+/// The common part of the two flushing commands' rows.
 const FLUSH: Spec = Spec {
     group: Group::Server,
     since: "1.0.0",

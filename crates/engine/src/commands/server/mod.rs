@@ -1,4 +1,4 @@
-//! Those commands of the server group that concern data alone.
+//! The commands of the server group that only use data.
 
 mod databases;
 

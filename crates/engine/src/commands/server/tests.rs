@@ -20,7 +20,7 @@ fn flushdb_empties_one_database_and_flushall_all() {
 }
 
 #[test]
-fn flushing_takes_one_mode_word() {
+fn flushing_takes_one_mode_argument() {
     let mut db = Db::new();
     for line in ["FLUSHALL foo", "FLUSHALL ASYNC SYNC", "FLUSHDB foo", "FLUSHDB SYNC x"] {
         db.check(line, "(error) ERR syntax error");
@@ -46,7 +46,7 @@ fn flushing_counts_a_change_for_each_key() {
 }
 
 #[test]
-fn swapdb_exchanges_keys_and_deadlines() {
+fn swapdb_exchanges_keys_and_ttls() {
     let mut db = Db::new();
     db.check("MSET a 1 b 2", "OK").check("SET c 3 PX 50", "OK");
     db.effects("swapdb 0 1", &["swapdb 0 1"]);
@@ -59,7 +59,7 @@ fn swapdb_exchanges_keys_and_deadlines() {
 }
 
 #[test]
-fn swapdb_tells_which_index_is_wrong() {
+fn swapdb_reports_which_index_is_wrong() {
     let mut db = Db::new();
     for (words, want) in [
         ("a b", "ERR invalid first DB index"),

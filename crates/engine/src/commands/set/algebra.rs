@@ -1,5 +1,5 @@
-//! SINTER, SINTERCARD, SUNION, SDIFF and their STORE forms: several sets at once; large ones are
-//! worked on elsewhere, from views.
+//! SINTER, SINTERCARD, SUNION, SDIFF and their STORE forms: operations on several sets. For large
+//! sets another thread does the work, using views.
 
 use crate::base::error::{CommandError, Result};
 use crate::base::number::parse_i64;
@@ -16,12 +16,12 @@ use std::ops::ControlFlow;
 
 /// The keys of a command's sets.
 type SetKeys<'k> = SmallVec<[Key<'k>; 8]>;
-/// Their sets, `None` where there is no key.
+/// The sets, `None` where the key does not exist.
 type Sets<'k> = SmallVec<[Option<&'k Set>; 8]>;
-/// Those that exist.
+/// The sets that exist.
 type Existing<'k> = SmallVec<[&'k Set; 8]>;
 
-/// What is made of the sets.
+/// The operation on the sets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Operation {
     Inter,
@@ -33,27 +33,27 @@ fn keys_of<'k>(args: &mut Args<'k>, count: usize) -> Result<SetKeys<'k>> {
     (0..count).map(|_| args.key()).collect()
 }
 
-/// All of them are looked at: a wrong type among them is an error whatever the others are.
+/// All keys are checked: a wrong type among them is an error, whatever the others are.
 fn open<'k>(keys: &'k Keys<'_>, names: &[Key<'_>]) -> Result<Sets<'k>> {
     names.iter().map(|key| keys.open::<Set>(key)).collect()
 }
 
-/// The sets as they were when these views were taken.
+/// The sets at the time when these views were taken.
 fn sets_of(views: &[View]) -> Sets<'_> {
     views.iter().map(|view| view.as_ref().and_then(Set::of_value)).collect()
 }
 
-/// All sets to intersect; `None` if one is missing, hence empty.
+/// All sets to intersect; `None` if one is missing, because it counts as empty.
 fn all<'k>(sets: Sets<'k>) -> Option<Existing<'k>> {
     sets.into_iter().collect()
 }
 
-/// The sets to unite.
+/// The existing sets, for a union.
 fn existing<'k>(sets: Sets<'k>) -> Existing<'k> {
     sets.into_iter().flatten().collect()
 }
 
-/// The set to subtract from and those to subtract; `None` if the first is missing.
+/// The first set and those to subtract from it; `None` if the first is missing.
 fn first_and_others<'k>(sets: Sets<'k>) -> Option<(&'k Set, Existing<'k>)> {
     let mut sets = sets.into_iter();
     let first = sets.next().flatten()?;
@@ -61,7 +61,7 @@ fn first_and_others<'k>(sets: Sets<'k>) -> Option<(&'k Set, Existing<'k>)> {
 }
 
 impl Operation {
-    /// About how many members are looked at or added.
+    /// Approximate number of members that are looked up or added.
     fn steps(self, sets: &Sets<'_>) -> usize {
         let len = |set: &Option<&Set>| set.map_or(0, Set::len);
         match self {
@@ -98,7 +98,7 @@ impl Operation {
     }
 }
 
-/// Replies with the members that `each` shows.
+/// Replies with the members that `each` visits.
 fn reply_with(reply: &mut Reply<'_>, each: impl FnOnce(&mut dyn FnMut(Member<'_>))) -> Outcome {
     let mark = reply.buffer().mark();
     let mut count = 0;
@@ -149,7 +149,7 @@ fn show(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>, operation: Operation) -> Res
     Ok(operation.show(sets, &limits, &mut ctx.reply))
 }
 
-/// Puts the result under the key of a STORE form and replies with its length.
+/// Stores the result under the key of a STORE form and replies with its length.
 fn store(
     ctx: &mut Ctx<'_, '_>,
     args: &mut Args<'_>,
@@ -206,8 +206,8 @@ fn sintercard(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
     }))
 }
 
-/// How many members all sets have, up to `count_max`; `None` if `members_max` of the smallest do
-/// not tell.
+/// Number of members that all sets contain, up to `count_max`. `None` if `members_max` members of
+/// the smallest set are not enough to know.
 fn count_common(
     sets: Sets<'_>,
     limits: &EncodingLimits,

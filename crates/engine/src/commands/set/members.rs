@@ -1,15 +1,15 @@
-//! SADD, SREM, SMOVE, SISMEMBER, SMISMEMBER, SCARD, SMEMBERS: members of one set.
+//! SADD, SREM, SMOVE, SISMEMBER, SMISMEMBER, SCARD, SMEMBERS: the members of one set.
 
 use crate::base::error::{CommandError, Result};
 use crate::call::ctx::{Command, Ctx};
 use crate::command::args::Args;
-use crate::command::{Arg, Elements, Flags, Group, KeyFlags, KeySpec, Spec};
+use crate::command::{Arg, ElementArgs, Flags, Group, KeyFlags, KeySpec, Spec};
 use crate::keyspace::Key;
 use crate::reply::Outcome;
 use crate::types::set::Set;
-use crate::types::{Edit, Kind};
+use crate::types::{Edit, ValueKind};
 
-/// From this length on a set's members are written as the client takes them.
+/// From this length on, a set's members are written as the client reads them.
 const STREAMED_MIN: usize = 4096;
 
 fn sadd(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
@@ -45,7 +45,7 @@ fn smove(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
         return Ok(ctx.reply.integer(0));
     }
     let is_other =
-        |key: &Key<'_>| ctx.keys.inspect(key).is_some_and(|entry| entry.kind() != Kind::Set);
+        |key: &Key<'_>| ctx.keys.inspect(key).is_some_and(|entry| entry.kind() != ValueKind::Set);
     if is_other(&source) || is_other(&destination) {
         return Err(CommandError::WrongType);
     }
@@ -125,7 +125,7 @@ const SADD: Command = Command {
         arity: -3,
         flags: Flags::WRITE.union(Flags::DENYOOM).union(Flags::FAST),
         keys: &[KeySpec::at(1).read_write(KeyFlags::INSERT)],
-        elements: Elements::ALL,
+        elements: ElementArgs::ALL,
         args: &[Arg::key("key"), Arg::string("member").multiple()],
         history: &[("2.4.0", "Takes several members.")],
         ..Spec::EMPTY
@@ -143,7 +143,7 @@ const SREM: Command = Command {
         arity: -3,
         flags: Flags::WRITE.union(Flags::FAST),
         keys: &[KeySpec::at(1).read_write(KeyFlags::DELETE)],
-        elements: Elements::ALL,
+        elements: ElementArgs::ALL,
         args: &[Arg::key("key"), Arg::string("member").multiple()],
         history: &[("2.4.0", "Takes several members.")],
         ..Spec::EMPTY
@@ -180,7 +180,7 @@ const SISMEMBER: Command = Command {
         arity: 3,
         flags: Flags::READONLY.union(Flags::FAST),
         keys: &[KeySpec::at(1).read_only(KeyFlags::empty())],
-        elements: Elements::ONE,
+        elements: ElementArgs::ONE,
         args: &[Arg::key("key"), Arg::string("member")],
         ..Spec::EMPTY
     },
@@ -198,7 +198,7 @@ const SMISMEMBER: Command = Command {
         arity: -3,
         flags: Flags::READONLY.union(Flags::FAST),
         keys: &[KeySpec::at(1).read_only(KeyFlags::ACCESS)],
-        elements: Elements::ALL,
+        elements: ElementArgs::ALL,
         args: &[Arg::key("key"), Arg::string("member").multiple()],
         ..Spec::EMPTY
     },

@@ -1,4 +1,4 @@
-//! SPOP and SRANDMEMBER: members chosen by the server.
+//! SPOP and SRANDMEMBER: random members.
 
 use crate::base::error::{CommandError, Result};
 use crate::base::number::parse_i64;
@@ -12,11 +12,11 @@ use crate::reply::Outcome;
 use crate::types::set::{Member, Set};
 use crate::types::{Collection, Edit};
 
-/// Members in one SREM of those that SPOP with a count is propagated as.
+/// Maximum number of members in one propagated SREM of SPOP with a count.
 const PROPAGATED_MEMBERS_MAX: usize = 1024;
 
-/// From this count on draws with repeats are written as the client takes them: the count is the
-/// client's word, and no set limits it.
+/// From this count on, draws with repeats are written as the client reads them. The client chooses
+/// the count, and the size of the set does not limit it.
 const STREAMED_MIN: usize = 4096;
 
 fn spop(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
@@ -146,10 +146,10 @@ fn srandmember(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
     }))
 }
 
-/// The number of members that SRANDMEMBER is asked for; below 0 with repeats.
+/// Parses the number of members for SRANDMEMBER; negative means with repeats.
 fn parse_count(word: &[u8]) -> Result<i64> {
     match parse_i64(word) {
-        // It has no counterpart above 0.
+        // Its absolute value does not exist.
         Some(i64::MIN) => Err(CommandError::text(format!(
             "ERR value is out of range, value must between {} and {}",
             -i64::MAX,

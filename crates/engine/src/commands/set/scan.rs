@@ -1,10 +1,10 @@
-//! SSCAN: the members of a set bit by bit.
+//! SSCAN: iterate over the members of a set.
 
 use crate::base::error::Result;
 use crate::call::ctx::{Command, Ctx};
 use crate::command::args::Args;
 use crate::command::{Arg, Flags, Group, KeyFlags, KeySpec, Spec};
-use crate::commands::iteration::{self, Step};
+use crate::commands::iteration::{self, ScanOptions};
 use crate::reply::Outcome;
 use crate::types::set::Set;
 
@@ -14,7 +14,7 @@ fn sscan(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
     let Some(set) = ctx.keys.open::<Set>(&key)? else {
         return Ok(iteration::answer_nothing(&mut ctx.reply));
     };
-    let step = Step::parse(args)?;
+    let step = ScanOptions::parse(args)?;
     Ok(iteration::answer(&mut ctx.reply, |reply| {
         let mut shown = 0;
         let next = set.scan(cursor, step.count, |member| {

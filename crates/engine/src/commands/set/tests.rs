@@ -47,7 +47,7 @@ fn members_are_added_counted_and_removed() {
 }
 
 #[test]
-fn a_set_is_told_as_set_in_resp3() {
+fn a_set_is_encoded_as_a_set_in_resp3() {
     let mut db = Db::new();
     db.run("SADD s a");
     let wire = |db: &mut Db, words: &[&str]| String::from_utf8(db.resp3().wire(words)).unwrap();
@@ -68,7 +68,7 @@ fn the_encoding_follows_the_members() {
         ("SADD s 1 2 3 4", "intset"),
         ("SADD s 1 2 3 4 5", "hashtable"),
         ("SADD s 1 2 3 4|SADD s 5", "hashtable"),
-        // The members offered count, not those that are new.
+        // The number of offered members counts, not of new ones.
         ("SADD s 1 1 1 1 1", "hashtable"),
         ("SADD s 1|SADD s 1 1 1 1 1", "hashtable"),
         ("SADD s 1 a", "listpack"),
@@ -82,7 +82,7 @@ fn the_encoding_follows_the_members() {
         ("SADD s a b c|SADD s a", "listpack"),
         ("SADD s abcde", "listpack"),
         ("SADD s abcdef", "hashtable"),
-        // Nothing goes back by itself.
+        // Encodings do not return to earlier ones by themselves.
         ("SADD s a b c d|SREM s b c d", "hashtable"),
         ("SADD s 1 a|SREM s a", "listpack"),
         ("SADD t a 1|SMOVE t s a", "listpack"),
@@ -292,7 +292,7 @@ fn a_set_is_listed_bit_by_bit() {
 }
 
 #[test]
-fn a_large_set_is_streamed_whole_and_as_it_was() {
+fn a_large_set_is_streamed_completely_and_as_it_was() {
     let mut db = Db::new();
     let members: Vec<String> = (0..10_000).map(|i| format!("member:{i}")).collect();
     members.chunks(100).for_each(|chunk| {
@@ -321,7 +321,7 @@ fn the_digest_of_a_set_depends_on_its_members_alone() {
         let keys = crate::keyspace::Keys::lock(db.keyspace(), db.env(), selected, &keys).unwrap();
         crate::dataset::digest::Digest::of_value(&keys.inspect(&key).unwrap()).to_string()
     };
-    // What DEBUG DIGEST-VALUE of a real server says.
+    // The result of DEBUG DIGEST-VALUE on a real server.
     assert_eq!(digest(&["SADD s 1 2 3"]), DIGEST_OF_NUMBERS);
     assert_eq!(digest(&["SADD s 3 2 1 4 5", "SREM s 4 5"]), DIGEST_OF_NUMBERS);
     assert_eq!(digest(&["SADD s a b"]), DIGEST_OF_WORDS);

@@ -1,10 +1,10 @@
-//! ZADD, ZINCRBY: members get scores.
+//! ZADD, ZINCRBY: set scores of members.
 
 use crate::base::double::parse_f64;
 use crate::base::error::{CommandError, Result};
 use crate::call::ctx::{Command, Ctx};
 use crate::command::args::Args;
-use crate::command::{Arg, Elements, Flags, Group, KeyFlags, KeySpec, Spec};
+use crate::command::{Arg, ElementArgs, Flags, Group, KeyFlags, KeySpec, Spec};
 use crate::reply::Outcome;
 use crate::types::sorted_set::{AddRules, Added};
 use crate::types::{Edit, SortedSet};
@@ -14,17 +14,18 @@ fn zadd(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
     add(ctx, args, AddRules::default())
 }
 
-/// Takes ZADD's options where they stand, but there is no room for them: they end as errors.
+/// Options of ZADD are parsed where they stand, but the arity leaves no room for them, so they end
+/// as errors.
 fn zincrby(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
     add(ctx, args, AddRules { increment: true, ..AddRules::default() })
 }
 
-/// What a call changed.
+/// The changes of a call.
 #[derive(Default)]
 struct Tally {
     new: u64,
     changed: u64,
-    /// The last member's score, unless it was refused.
+    /// The last member's score, unless the change was not allowed.
     score: Option<f64>,
 }
 
@@ -35,14 +36,14 @@ fn add(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>, mut rules: AddRules) -> Resul
     let pairs = args.remaining() / 2;
     let mut scores = SmallVec::<[f64; 8]>::new();
     for pair in 0..pairs {
-        let score = parse_f64(args.word(first + 2 * pair)).ok_or(CommandError::NotAFloat)?;
+        let score = parse_f64(args.argument(first + 2 * pair)).ok_or(CommandError::NotAFloat)?;
         scores.push(score);
     }
     let event = if rules.increment { "zincr" } else { "zadd" };
     let tally = ctx.keys.upsert::<SortedSet, _>(&key, |set, limits| {
         let mut tally = Tally::default();
         for (pair, score) in scores.iter().enumerate() {
-            let member = args.word(first + 2 * pair + 1);
+            let member = args.argument(first + 2 * pair + 1);
             let added = set.add(member, *score, &rules, limits)?;
             tally.score = match added {
                 Added::Refused => None,
@@ -62,12 +63,12 @@ fn add(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>, mut rules: AddRules) -> Resul
     })
 }
 
-/// Takes the options and judges them and the number of words behind them; whether changed members
-/// count too.
+/// Parses the options and checks them and the number of arguments after them. Returns whether
+/// changed members count too.
 fn options(args: &mut Args<'_>, rules: &mut AddRules) -> Result<bool> {
     let mut count_changed = false;
     while let Some(word) = args.peek() {
-        // A number, which is what usually stands here, is no option.
+        // The usual argument here is a number, which is not an option.
         if !word.first().is_some_and(u8::is_ascii_alphabetic) {
             break;
         }
@@ -118,7 +119,7 @@ const ZADD: Command = Command {
         arity: -4,
         flags: Flags::WRITE.union(Flags::DENYOOM).union(Flags::FAST),
         keys: &[KeySpec::at(1).read_write(KeyFlags::UPDATE)],
-        elements: Elements { first: 3, step: 2, scored: true },
+        elements: ElementArgs { first: 3, step: 2, scored: true },
         args: &[
             Arg::key("key"),
             Arg::one_of("condition", &[Arg::token("nx", "NX"), Arg::token("xx", "XX")])
@@ -152,7 +153,7 @@ const ZINCRBY: Command = Command {
         arity: 4,
         flags: Flags::WRITE.union(Flags::DENYOOM).union(Flags::FAST),
         keys: &[KeySpec::at(1).read_write(KeyFlags::ACCESS.union(KeyFlags::UPDATE))],
-        elements: Elements { first: 3, step: 0, scored: false },
+        elements: ElementArgs { first: 3, step: 0, scored: false },
         args: &[Arg::key("key"), Arg::integer("increment"), Arg::string("member")],
         ..Spec::EMPTY
     },

@@ -1,4 +1,4 @@
-//! ZUNION, ZINTER, ZDIFF, their STORE forms, ZINTERCARD: several sets make one.
+//! ZUNION, ZINTER, ZDIFF, their STORE forms, ZINTERCARD: operations on several sets.
 
 use super::reply::{AT_ONCE_MAX, Show};
 use crate::base::double::parse_f64;
@@ -10,12 +10,12 @@ use crate::keyspace::{Key, Keys};
 use crate::reply::{Outcome, Reply};
 use crate::types::View;
 use crate::types::set::Set;
-use crate::types::{EncodingLimits, Kind, SortedSet, Value};
+use crate::types::{EncodingLimits, SortedSet, Value, ValueKind};
 use brisk_structures::listpack::Item;
 use brisk_structures::places::Places;
 use std::ops::ControlFlow;
 
-/// What is made of the sets.
+/// The operation on the sets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Operation {
     Union,
@@ -23,7 +23,7 @@ enum Operation {
     Diff,
 }
 
-/// How the scores of one member in several sets become one.
+/// The combination of one member's scores in several sets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Aggregate {
     Sum,
@@ -53,19 +53,19 @@ impl Aggregate {
     }
 }
 
-/// Infinities that cancel each other make 0.
+/// Infinities that cancel each other result in 0.
 fn number_or_zero(score: f64) -> f64 {
     if score.is_nan() { 0.0 } else { score }
 }
 
-/// One of the sets, with the weight of its scores.
+/// One of the sets, with its weight.
 #[derive(Clone, Copy)]
 struct Source<'k> {
     members: Members<'k>,
     weight: f64,
 }
 
-/// The members of plain sets count as if each had the score 1.
+/// Members of plain sets count as if they had the score 1.
 #[derive(Clone, Copy)]
 enum Members<'k> {
     None,
@@ -75,7 +75,7 @@ enum Members<'k> {
 
 impl<'k> Source<'k> {
     fn open(keys: &'k Keys<'_>, key: &Key<'_>) -> Result<Source<'k>> {
-        let plain = keys.inspect(key).is_some_and(|entry| entry.kind() == Kind::Set);
+        let plain = keys.inspect(key).is_some_and(|entry| entry.kind() == ValueKind::Set);
         let members = if plain {
             keys.open::<Set>(key)?.map(Members::Plain)
         } else {
@@ -100,7 +100,7 @@ impl<'k> Source<'k> {
         }
     }
 
-    /// Visits members with their scores until `visit` says stop.
+    /// Visits members with their scores until `visit` breaks.
     fn each(&self, mut visit: impl FnMut(Item<'k>, f64) -> ControlFlow<()>) {
         let _ = match self.members {
             Members::None => ControlFlow::Continue(()),
@@ -119,7 +119,7 @@ impl<'k> Source<'k> {
     }
 }
 
-/// What may stand behind the keys, and where the result goes.
+/// The form of the command: the options after the keys, and the destination of the result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Form {
     Shown,
@@ -127,13 +127,13 @@ enum Form {
     Counted,
 }
 
-/// The sets and what is to be done with them.
-struct Wanted<'k> {
+/// The sets and the parameters of the operation.
+struct Options<'k> {
     sources: Vec<Source<'k>>,
     limits: EncodingLimits,
     aggregate: Aggregate,
     show: Show,
-    /// Where counting ends.
+    /// The maximum count.
     limit: usize,
 }
 
@@ -164,7 +164,7 @@ fn zdiffstore(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
 fn shown(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>, operation: Operation) -> Result<Outcome> {
     let name = ctx.command_name();
     let names = args.clone();
-    let wanted = Wanted::parse(ctx.keys, args, operation, Form::Shown, &name)?;
+    let wanted = Options::parse(ctx.keys, args, operation, Form::Shown, &name)?;
     if ctx.is_long(wanted.steps(operation)) {
         let (views, wanted) = (ctx.keys.views(&wanted.keys(names)?), wanted.without_sources());
         return Ok(ctx.answer_elsewhere(args, move |_, reply| {
@@ -183,7 +183,7 @@ fn stored(
     let target = args.key()?;
     let name = ctx.command_name();
     let names = args.clone();
-    let wanted = Wanted::parse(ctx.keys, args, operation, Form::Stored, &name)?;
+    let wanted = Options::parse(ctx.keys, args, operation, Form::Stored, &name)?;
     let result = if ctx.is_long(wanted.steps(operation)) {
         let (names, wanted) = (wanted.keys(names)?, wanted.without_sources());
         let make = move |views: &[View]| wanted.over(views).stored(operation);
@@ -202,7 +202,7 @@ fn stored(
 fn zintercard(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
     let name = ctx.command_name();
     let names = args.clone();
-    let wanted = Wanted::parse(ctx.keys, args, Operation::Inter, Form::Counted, &name)?;
+    let wanted = Options::parse(ctx.keys, args, Operation::Inter, Form::Counted, &name)?;
     let steps = wanted.steps(Operation::Inter);
     let at_once = ctx.counted_at_once(steps, wanted.limit, wanted.sources.len());
     if let Some(count) = wanted.count_common(at_once) {
@@ -215,8 +215,8 @@ fn zintercard(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
     }))
 }
 
-impl Wanted<'_> {
-    /// About how many members are looked at or added.
+impl Options<'_> {
+    /// Approximate number of members that are looked up or added.
     fn steps(&self, operation: Operation) -> usize {
         let lens = self.sources.iter().map(Source::len);
         match operation {
@@ -225,22 +225,22 @@ impl Wanted<'_> {
         }
     }
 
-    /// The keys of the sources, from where their number stands.
+    /// The keys of the sources, from their number on.
     fn keys<'a>(&self, mut args: Args<'a>) -> Result<Vec<Key<'a>>> {
         args.bytes()?;
         self.sources.iter().map(|_| args.key()).collect()
     }
 
-    /// The same for sets that are not known yet.
-    fn without_sources(&self) -> Wanted<'static> {
+    /// The same options without sets, before the sets are known.
+    fn without_sources(&self) -> Options<'static> {
         let empty = |source: &Source<'_>| Source { members: Members::None, weight: source.weight };
-        let Wanted { limits, aggregate, show, limit, .. } = *self;
+        let Options { limits, aggregate, show, limit, .. } = *self;
         let sources = self.sources.iter().map(empty).collect();
-        Wanted { sources, limits, aggregate, show, limit }
+        Options { sources, limits, aggregate, show, limit }
     }
 
-    /// The same for the sets of these views.
-    fn over<'v>(&self, views: &'v [View]) -> Wanted<'v> {
+    /// The same options for the sets of these views.
+    fn over<'v>(&self, views: &'v [View]) -> Options<'v> {
         let members = |view: &'v View| match view {
             Some(Value::Set(set)) => Members::Plain(set),
             Some(Value::SortedSet(set)) => Members::Scored(set),
@@ -248,9 +248,9 @@ impl Wanted<'_> {
         };
         let weights = self.sources.iter().map(|source| source.weight);
         let source = |(view, weight)| Source { members: members(view), weight };
-        let Wanted { limits, aggregate, show, limit, .. } = *self;
+        let Options { limits, aggregate, show, limit, .. } = *self;
         let sources = views.iter().zip(weights).map(source).collect();
-        Wanted { sources, limits, aggregate, show, limit }
+        Options { sources, limits, aggregate, show, limit }
     }
 
     fn show(&self, operation: Operation, reply: &mut Reply<'_>) -> Outcome {
@@ -270,8 +270,8 @@ impl Wanted<'_> {
         SortedSet::of_sorted(&self.result(operation), &self.limits)
     }
 
-    /// How many members all sources have, as far as is wanted; `None` if `members_max` of the
-    /// smallest do not tell.
+    /// Number of members that all sources contain, up to the limit. `None` if `members_max` members
+    /// of the smallest set are not enough to know.
     fn count_common(&self, members_max: usize) -> Option<usize> {
         let sources = self.by_size();
         let (first, others) = sources.split_first().expect("there is a key at least");
@@ -289,15 +289,16 @@ impl Wanted<'_> {
     }
 }
 
-impl<'k> Wanted<'k> {
-    /// Reads what stands behind the target, in Redis's order: number of keys, types, options.
+impl<'k> Options<'k> {
+    /// Parses the arguments after the destination, in Redis's order: number of keys, types,
+    /// options.
     fn parse(
         keys: &'k Keys<'_>,
         args: &mut Args<'_>,
         operation: Operation,
         form: Form,
         name: &str,
-    ) -> Result<Wanted<'k>> {
+    ) -> Result<Options<'k>> {
         let numkeys = args.integer()?;
         if numkeys < 1 {
             return Err(CommandError::text(format!(
@@ -312,7 +313,7 @@ impl<'k> Wanted<'k> {
         for _ in 0..numkeys {
             sources.push(Source::open(keys, &args.key()?)?);
         }
-        let mut wanted = Wanted {
+        let mut wanted = Options {
             sources,
             limits: keys.env().settings.limits,
             aggregate: Aggregate::Sum,
@@ -367,7 +368,7 @@ impl<'k> Wanted<'k> {
         members
     }
 
-    /// The sets from the smallest up: the order in which scores are added up shows in their last
+    /// The sets in ascending order of size. The order in which scores are added affects their last
     /// digits.
     fn by_size(&self) -> Vec<Source<'k>> {
         let mut sources = self.sources.clone();

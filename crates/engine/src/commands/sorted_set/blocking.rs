@@ -1,16 +1,16 @@
 //! BZPOPMIN, BZPOPMAX, BZMPOP: pops that wait for a member.
 //!
-//! Each is run as its relative that does not wait, and waits if there was nothing: it is run again
-//! when one of its sets appears. What is propagated is the relative.
+//! Each runs as its non-blocking form, and waits if that found nothing. It runs again when one of
+//! its sets is created. The non-blocking form is propagated.
 
-use super::pop::{End, Shape, Wanted, pop};
+use super::pop::{End, PopFormat, ZmpopOptions, pop};
 use crate::base::error::Result;
 use crate::call::ctx::{Command, Ctx};
 use crate::command::args::Args;
 use crate::command::{Arg, Flags, Group, KeyFlags, KeySpec, Spec};
-use crate::keyspace::{Key, Unserved};
+use crate::keyspace::{EmptyReply, Key};
 use crate::reply::Outcome;
-use crate::types::{Kind, SortedSet};
+use crate::types::{SortedSet, ValueKind};
 use smallvec::SmallVec;
 
 fn bzpopmin(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
@@ -31,8 +31,8 @@ fn bzpop(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>, end: End) -> Result<Outcome
         if ctx.keys.open_mut::<SortedSet>(key)?.is_some() {
             ctx.reply.array(3);
             ctx.reply.bulk(key.bytes);
-            pop(ctx, key, 1, end, Shape::Inside)?;
-            ctx.keys.propagate(|| vec![end.pop_word().to_vec(), key.bytes.to_vec()]);
+            pop(ctx, key, 1, end, PopFormat::Inside)?;
+            ctx.keys.propagate(|| vec![end.pop_command().to_vec(), key.bytes.to_vec()]);
             return Ok(Outcome::Replied);
         }
     }
@@ -45,15 +45,15 @@ fn wait(
     keys: &[Key<'_>],
     timeout_ms: u64,
 ) -> Result<Outcome> {
-    let words: SmallVec<[&[u8]; 8]> = args.words().collect();
-    Ok(ctx.wait(&words, Kind::SortedSet, keys, timeout_ms, Unserved::NullArray))
+    let words: SmallVec<[&[u8]; 8]> = args.arguments().collect();
+    Ok(ctx.wait(&words, ValueKind::SortedSet, keys, timeout_ms, EmptyReply::NullArray))
 }
 
 fn bzmpop(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
-    // The timeout stands first and is judged last.
+    // The timeout is the first argument and is checked last.
     let mut first = args.clone();
     args.bytes()?;
-    let wanted = Wanted::parse(args)?;
+    let wanted = ZmpopOptions::parse(args)?;
     let timeout_ms = first.timeout_ms(ctx.now())?;
     if wanted.pop(ctx)? {
         return Ok(Outcome::Replied);
@@ -64,7 +64,7 @@ fn bzmpop(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
 const USES: KeyFlags = KeyFlags::ACCESS.union(KeyFlags::DELETE);
 const TIMEOUT: Arg = Arg::double("timeout");
 
-/// What BZPOPMIN and BZPOPMAX share.
+/// The common part of BZPOPMIN and BZPOPMAX.
 const POP: Spec = Spec {
     group: Group::SortedSet,
     since: "5.0.0",

@@ -1,4 +1,4 @@
-//! ZRANDMEMBER: members drawn by chance.
+//! ZRANDMEMBER: random members.
 
 use super::reply::Show;
 use crate::base::error::{CommandError, Result};
@@ -10,7 +10,7 @@ use crate::reply::{Outcome, Reply};
 use crate::types::SortedSet;
 use std::collections::HashSet;
 
-/// With more draws than this the reply is written as the client takes it.
+/// With more draws than this, the reply is written as the client reads it.
 const AT_ONCE_MAX: u64 = 1_000;
 
 fn zrandmember(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
@@ -53,7 +53,7 @@ fn zrandmember(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
     Ok(repeated(&mut ctx.reply, set, wanted, show, random))
 }
 
-/// So many different members, fewer than there are.
+/// Draws this number of distinct members, fewer than there are.
 fn distinct(
     reply: &mut Reply<'_>,
     set: &SortedSet,
@@ -62,7 +62,7 @@ fn distinct(
     random: &mut Random,
 ) -> Outcome {
     show.announce(reply, wanted);
-    // Whichever are fewer are drawn: those that are shown, or those that are not.
+    // The smaller number is drawn: the members that are shown, or those that are not.
     let len = set.len();
     let few = wanted <= len / 2;
     let drawn = draw(len, if few { wanted } else { len - wanted }, random);
@@ -81,7 +81,7 @@ fn distinct(
     Outcome::Replied
 }
 
-/// `count` different numbers below `len`, in a random order.
+/// `count` distinct numbers below `len`, in random order.
 fn draw(len: usize, count: usize, random: &mut Random) -> Vec<usize> {
     let mut seen = HashSet::with_capacity(count);
     let mut drawn = Vec::with_capacity(count);
@@ -94,7 +94,7 @@ fn draw(len: usize, count: usize, random: &mut Random) -> Vec<usize> {
     drawn
 }
 
-/// So many members, each drawn from all.
+/// Draws this number of members, each from all members.
 fn repeated(
     reply: &mut Reply<'_>,
     set: &SortedSet,

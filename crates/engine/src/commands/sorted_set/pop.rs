@@ -1,4 +1,4 @@
-//! ZPOPMIN, ZPOPMAX, ZMPOP: members from either end, taken out.
+//! ZPOPMIN, ZPOPMAX, ZMPOP: remove members at either end and return them.
 
 use super::reply::Show;
 use crate::base::error::{CommandError, Result};
@@ -11,19 +11,19 @@ use crate::types::{Edit, SortedSet};
 use brisk_resp::Protocol;
 use smallvec::SmallVec;
 
-/// Which members go first.
+/// The end from which members are popped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum End {
     Min,
     Max,
 }
 
-/// How popped members are shown.
+/// The form of popped members in the reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Shape {
+pub(super) enum PopFormat {
     Flat,
     Pairs,
-    /// Member and score belong to an array that was begun before.
+    /// Member and score are elements of an array that was begun before.
     Inside,
 }
 
@@ -49,22 +49,22 @@ fn zpop(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>, end: End) -> Result<Outcome>
         return Ok(ctx.reply.array(0));
     }
     let shape = match ctx.reply.protocol() {
-        Protocol::Resp3 if count.is_some() => Shape::Pairs,
-        _ => Shape::Flat,
+        Protocol::Resp3 if count.is_some() => PopFormat::Pairs,
+        _ => PopFormat::Flat,
     };
     pop(ctx, &key, count.unwrap_or(1), end, shape)
 }
 
-/// What ZMPOP and BZMPOP are asked for.
-pub(super) struct Wanted<'a> {
+/// The arguments of ZMPOP and BZMPOP.
+pub(super) struct ZmpopOptions<'a> {
     pub(super) keys: SmallVec<[Key<'a>; 4]>,
     end: End,
     count: usize,
 }
 
-impl<'a> Wanted<'a> {
-    /// Takes the words from the number of keys on.
-    pub(super) fn parse(args: &mut Args<'a>) -> Result<Wanted<'a>> {
+impl<'a> ZmpopOptions<'a> {
+    /// Takes the arguments from the number of keys on.
+    pub(super) fn parse(args: &mut Args<'a>) -> Result<ZmpopOptions<'a>> {
         let positive = |args: &mut Args<'_>, what: &'static str| {
             let number = args.integer().ok().and_then(|number| usize::try_from(number).ok());
             let number = number.filter(|number| *number > 0);
@@ -89,10 +89,10 @@ impl<'a> Wanted<'a> {
             }
             count = Some(positive(args, "count")?);
         }
-        Ok(Wanted { keys, end, count: count.unwrap_or(1) })
+        Ok(ZmpopOptions { keys, end, count: count.unwrap_or(1) })
     }
 
-    /// Pops from the first set that is there and answers; false if there is none.
+    /// Pops from the first set that exists and replies. Returns false if there is none.
     pub(super) fn pop(&self, ctx: &mut Ctx<'_, '_>) -> Result<bool> {
         for key in &self.keys {
             if ctx.keys.open_mut::<SortedSet>(key)?.is_some() {
@@ -100,8 +100,8 @@ impl<'a> Wanted<'a> {
                 let count = self.count.min(set.map_or(0, |set| set.len()));
                 ctx.reply.array(2);
                 ctx.reply.bulk(key.bytes);
-                pop(ctx, key, count, self.end, Shape::Pairs)?;
-                let word = self.end.pop_word();
+                pop(ctx, key, count, self.end, PopFormat::Pairs)?;
+                let word = self.end.pop_command();
                 let count = count.to_string().into_bytes();
                 ctx.keys.propagate(|| vec![word.to_vec(), key.bytes.to_vec(), count]);
                 return Ok(true);
@@ -112,13 +112,13 @@ impl<'a> Wanted<'a> {
 }
 
 fn zmpop(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
-    let wanted = Wanted::parse(args)?;
+    let wanted = ZmpopOptions::parse(args)?;
     Ok(if wanted.pop(ctx)? { Outcome::Replied } else { ctx.reply.null_array() })
 }
 
 impl End {
-    /// The command that pops there.
-    pub(super) fn pop_word(self) -> &'static [u8] {
+    /// The command that pops at this end.
+    pub(super) fn pop_command(self) -> &'static [u8] {
         match self {
             End::Min => b"ZPOPMIN",
             End::Max => b"ZPOPMAX",
@@ -126,13 +126,13 @@ impl End {
     }
 }
 
-/// Takes members out of an existing set and answers with them.
+/// Removes members of an existing set and replies with them.
 pub(super) fn pop(
     ctx: &mut Ctx<'_, '_>,
     key: &Key<'_>,
     count: usize,
     end: End,
-    shape: Shape,
+    shape: PopFormat,
 ) -> Result<Outcome> {
     let reply = &mut ctx.reply;
     let event = if end == End::Min { "zpopmin" } else { "zpopmax" };
@@ -141,9 +141,9 @@ pub(super) fn pop(
         let count = count.min(len);
         let ranks = if end == End::Min { 0..count } else { len - count..len };
         match shape {
-            Shape::Flat => _ = reply.array(2 * count),
-            Shape::Pairs => _ = reply.array(count),
-            Shape::Inside => {}
+            PopFormat::Flat => _ = reply.array(2 * count),
+            PopFormat::Pairs => _ = reply.array(count),
+            PopFormat::Inside => {}
         }
         let members = set.iter(ranks.clone());
         let mut show = |(member, score)| show_popped(reply, member, score, shape);
@@ -162,9 +162,9 @@ fn show_popped(
     reply: &mut Reply<'_>,
     member: brisk_structures::listpack::Item<'_>,
     score: f64,
-    shape: Shape,
+    shape: PopFormat,
 ) {
-    if shape == Shape::Pairs {
+    if shape == PopFormat::Pairs {
         reply.array(2);
     }
     Show::Members.member(reply, member, score);

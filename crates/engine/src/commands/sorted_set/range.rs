@@ -11,7 +11,7 @@ use crate::types::sorted_set::{LexRange, ScoreRange};
 use crate::types::{Collection, EncodingLimits, SortedSet, Value};
 use std::ops::Range;
 
-/// What the bounds of a range are.
+/// The meaning of a range's bounds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum By {
     Rank,
@@ -19,7 +19,7 @@ enum By {
     Lex,
 }
 
-/// What a command's name leaves open, or decides.
+/// The options that a command's name fixes, or leaves open.
 struct Form {
     by: Option<By>,
     backward: Option<bool>,
@@ -54,7 +54,7 @@ fn zrevrangebylex(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome>
 
 fn range(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>, form: &Form) -> Result<Outcome> {
     let key = args.key()?;
-    let wanted = Wanted::parse(args, form)?;
+    let wanted = Options::parse(args, form)?;
     let Some(set) = ctx.keys.open::<SortedSet>(&key)? else {
         return Ok(ctx.reply.array(0));
     };
@@ -64,12 +64,12 @@ fn range(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>, form: &Form) -> Result<Outc
 
 fn zrangestore(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
     let (target, source) = (args.key()?, args.key()?);
-    let wanted = Wanted::parse(args, &Form { stores: true, ..ZRANGE_FORM })?;
+    let wanted = Options::parse(args, &Form { stores: true, ..ZRANGE_FORM })?;
     let limits = ctx.keys.env().settings.limits;
     let set = ctx.keys.open::<SortedSet>(&source)?;
     let ranks = set.map_or(0..0, |set| wanted.ranks(set));
     let result = if ctx.is_long(ranks.len()) {
-        // The ranks are those of the very set that the view is taken of.
+        // The ranks belong to the same set as the view.
         let make = move |views: &[View]| match &views[0] {
             Some(Value::SortedSet(set)) => members(set, ranks, &limits),
             _ => unreachable!("it was a sorted set when its ranks were found"),
@@ -86,7 +86,7 @@ fn zrangestore(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
     Ok(ctx.reply.count(len))
 }
 
-/// A set of the members of these ranks.
+/// A set of the members with these ranks.
 fn members(set: &SortedSet, ranks: Range<usize>, limits: &EncodingLimits) -> SortedSet {
     let members: Vec<_> = set.iter(ranks).collect();
     SortedSet::of_sorted(&members, limits)
@@ -99,8 +99,8 @@ enum Bounds<'a> {
     Lex(LexRange<'a>),
 }
 
-/// What is wanted of a set.
-struct Wanted<'a> {
+/// The options of a range command.
+struct Options<'a> {
     bounds: Bounds<'a>,
     backward: bool,
     offset: i64,
@@ -109,8 +109,8 @@ struct Wanted<'a> {
     show: Show,
 }
 
-impl<'a> Wanted<'a> {
-    fn parse(args: &mut Args<'a>, form: &Form) -> Result<Wanted<'a>> {
+impl<'a> Options<'a> {
+    fn parse(args: &mut Args<'a>, form: &Form) -> Result<Options<'a>> {
         let (first, second) = (args.bytes()?, args.bytes()?);
         let (mut by, mut backward) = (form.by, form.backward);
         let mut show = Show::Members;
@@ -152,7 +152,7 @@ impl<'a> Wanted<'a> {
             By::Score => Bounds::Score(ScoreRange::parse(min, max)?),
             By::Lex => Bounds::Lex(LexRange::parse(min, max)?),
         };
-        Ok(Wanted { bounds, backward, offset, limit, show })
+        Ok(Options { bounds, backward, offset, limit, show })
     }
 
     /// The ranks, counted from the front.
@@ -169,7 +169,7 @@ impl<'a> Wanted<'a> {
             Bounds::Score(range) => set.score_ranks(range),
             Bounds::Lex(range) => set.lex_ranks(range, self.backward),
         };
-        // Nothing is behind a negative offset.
+        // A negative offset skips everything.
         let skipped = usize::try_from(self.offset).unwrap_or(usize::MAX).min(found.len());
         let left = found.len() - skipped;
         let taken = usize::try_from(self.limit).unwrap_or(left).min(left);

@@ -1,9 +1,9 @@
-//! ZCARD, ZSCORE, ZMSCORE, ZRANK, ZREVRANK, ZCOUNT, ZLEXCOUNT: figures of sorted sets and members.
+//! ZCARD, ZSCORE, ZMSCORE, ZRANK, ZREVRANK, ZCOUNT, ZLEXCOUNT: counts, scores and ranks.
 
 use crate::base::error::Result;
 use crate::call::ctx::{Command, Ctx};
 use crate::command::args::Args;
-use crate::command::{Arg, Elements, Flags, Group, KeyFlags, KeySpec, Spec};
+use crate::command::{Arg, ElementArgs, Flags, Group, KeyFlags, KeySpec, Spec};
 use crate::reply::Outcome;
 use crate::types::SortedSet;
 use crate::types::sorted_set::{LexRange, ScoreRange};
@@ -114,7 +114,7 @@ const ZSCORE: Command = Command {
         arity: 3,
         flags: Flags::READONLY.union(Flags::FAST),
         keys: &[KeySpec::at(1).read_only(KeyFlags::ACCESS)],
-        elements: Elements::ONE,
+        elements: ElementArgs::ONE,
         args: &[Arg::key("key"), Arg::string("member")],
         ..Spec::EMPTY
     },
@@ -132,7 +132,7 @@ const ZMSCORE: Command = Command {
         arity: -3,
         flags: Flags::READONLY.union(Flags::FAST),
         keys: &[KeySpec::at(1).read_only(KeyFlags::ACCESS)],
-        elements: Elements::ALL,
+        elements: ElementArgs::ALL,
         args: &[Arg::key("key"), Arg::string("member").multiple()],
         ..Spec::EMPTY
     },
@@ -150,7 +150,7 @@ const ZRANK: Command = Command {
         arity: -3,
         flags: Flags::READONLY.union(Flags::FAST),
         keys: &[KeySpec::at(1).read_only(KeyFlags::ACCESS)],
-        elements: Elements::ONE,
+        elements: ElementArgs::ONE,
         args: &[
             Arg::key("key"),
             Arg::string("member"),
@@ -173,7 +173,7 @@ const ZREVRANK: Command = Command {
         arity: -3,
         flags: Flags::READONLY.union(Flags::FAST),
         keys: &[KeySpec::at(1).read_only(KeyFlags::ACCESS)],
-        elements: Elements::ONE,
+        elements: ElementArgs::ONE,
         args: &[
             Arg::key("key"),
             Arg::string("member"),

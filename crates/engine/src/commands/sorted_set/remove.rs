@@ -1,9 +1,9 @@
-//! ZREM, ZREMRANGEBYRANK, ZREMRANGEBYSCORE, ZREMRANGEBYLEX: members go.
+//! ZREM, ZREMRANGEBYRANK, ZREMRANGEBYSCORE, ZREMRANGEBYLEX: remove members.
 
 use crate::base::error::Result;
 use crate::call::ctx::{Command, Ctx};
 use crate::command::args::Args;
-use crate::command::{Arg, Elements, Flags, Group, KeyFlags, KeySpec, Spec};
+use crate::command::{Arg, ElementArgs, Flags, Group, KeyFlags, KeySpec, Spec};
 use crate::keyspace::Key;
 use crate::reply::Outcome;
 use crate::types::sorted_set::{LexRange, ScoreRange};
@@ -70,7 +70,7 @@ const ZREM: Command = Command {
         arity: -3,
         flags: Flags::WRITE.union(Flags::FAST),
         keys: &[KeySpec::at(1).read_write(KeyFlags::DELETE)],
-        elements: Elements::ALL,
+        elements: ElementArgs::ALL,
         args: &[Arg::key("key"), Arg::string("member").multiple()],
         history: &[("2.4.0", "Takes several members.")],
         ..Spec::EMPTY

@@ -1,4 +1,4 @@
-//! How members and scores are shown: flat in RESP2, in pairs in RESP3.
+//! Members and scores in replies: flat in RESP2, in pairs in RESP3.
 
 use crate::reply::{Outcome, Reply};
 use crate::types::SortedSet;
@@ -6,9 +6,9 @@ use brisk_resp::Protocol;
 use brisk_structures::listpack::Item;
 use std::ops::Range;
 
-/// Longer ranges are written as the client takes them, from a view of the set.
+/// Longer ranges are written as the client reads them, from a view of the set.
 pub(super) const AT_ONCE_MAX: usize = 2_000;
-/// How many members are written between two looks at the budget.
+/// Number of members that are written between two checks of the budget.
 const PIECE_LEN: usize = 128;
 
 /// A member alone or with its score.
@@ -19,7 +19,7 @@ pub(super) enum Show {
 }
 
 impl Show {
-    /// Announces so many members.
+    /// Writes the header for this number of members.
     pub(super) fn announce(self, reply: &mut Reply<'_>, members: usize) {
         let flat = self == Show::WithScores && reply.protocol() == Protocol::Resp2;
         reply.array(if flat { 2 * members } else { members });
@@ -35,7 +35,7 @@ impl Show {
         }
     }
 
-    /// Answers with the members of these ranks. Nothing may be written behind them.
+    /// Replies with the members of these ranks. Nothing may be written after them.
     pub(super) fn ranks(
         self,
         reply: &mut Reply<'_>,

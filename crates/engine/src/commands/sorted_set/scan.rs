@@ -1,10 +1,10 @@
-//! ZSCAN: members bit by bit.
+//! ZSCAN: iterate over the members of a sorted set.
 
 use crate::base::error::Result;
 use crate::call::ctx::{Command, Ctx};
 use crate::command::args::Args;
 use crate::command::{Arg, Flags, Group, KeyFlags, KeySpec, Spec};
-use crate::commands::iteration::{self, Step};
+use crate::commands::iteration::{self, ScanOptions};
 use crate::reply::Outcome;
 use crate::types::SortedSet;
 
@@ -14,7 +14,7 @@ fn zscan(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
     let Some(set) = ctx.keys.open::<SortedSet>(&key)? else {
         return Ok(iteration::answer_nothing(&mut ctx.reply));
     };
-    let step = Step::parse_of_pairs(args, "NOSCORES")?;
+    let step = ScanOptions::parse_of_pairs(args, "NOSCORES")?;
     let count = usize::try_from(step.count).unwrap_or(usize::MAX);
     Ok(iteration::answer(&mut ctx.reply, |reply| {
         let mut shown = 0;

@@ -5,7 +5,7 @@ use crate::testing::Db;
 const SYNTAX: &str = "(error) ERR syntax error";
 const NO_FLOAT: &str = "(error) ERR value is not a valid float";
 
-/// A database with `k` holding a 1, b 2, c 3, d 4 in the compact encoding, or in the other.
+/// A database where `k` holds a 1, b 2, c 3, d 4, in the compact encoding or in the other.
 fn with_letters(compact: bool) -> Db {
     let mut db = Db::new();
     if !compact {
@@ -76,7 +76,7 @@ fn zadd_changes_what_its_options_allow() {
 }
 
 #[test]
-fn changes_are_counted_told_and_propagated() {
+fn changes_are_counted_published_and_propagated() {
     let mut db = with_letters(true);
     for (line, dirty) in [
         ("ZADD k 1 a", 0),
@@ -210,7 +210,7 @@ fn unions_of_many_members_agree_with_a_map() {
         let mut sums = std::collections::BTreeMap::new();
         for number in 0..3000u32 {
             let (set, score) = (number % 2, number * 7 % 50);
-            // Members of all lengths, numbers among them.
+            // Members of all lengths, including numbers.
             let member = match number % 3 {
                 0 => (number % 500).to_string(),
                 _ => "m".repeat((number % 11) as usize) + &(number % 400).to_string(),
@@ -236,7 +236,7 @@ fn unions_of_many_members_agree_with_a_map() {
 fn a_whole_scan_sees_every_member_with_its_score() {
     let mut db = Db::new();
     db.check("ZADD k 1e17 big -0 zero", "(integer) 2");
-    // Integers are kept as such in a listpack.
+    // A listpack stores integers as integers.
     let small =
         "1) \"0\"\n2) 1) \"zero\"\n   2) \"0\"\n   3) \"big\"\n   4) \"100000000000000000\"";
     db.check("ZSCAN k 0", small);
@@ -281,7 +281,7 @@ fn long_ranges_are_written_from_a_view() {
     let words: Vec<String> = (0..5_000).flat_map(|i| [i.to_string(), format!("m{i}")]).collect();
     let request: Vec<&str> =
         ["ZADD", "k"].into_iter().chain(words.iter().map(String::as_str)).collect();
-    assert_eq!(db.run_words(&request), "(integer) 5000");
+    assert_eq!(db.run_args(&request), "(integer) 5000");
     let forward = db.run("ZRANGE k 0 -1");
     assert_eq!(forward.lines().count(), 5_000);
     assert_eq!(forward.lines().nth(4_321).unwrap(), "4322) \"m4321\"");

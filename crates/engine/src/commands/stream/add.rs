@@ -1,8 +1,8 @@
 //! XADD, XLEN, XSETID.
 
 use super::entries::reply_id;
-use super::id::{self, Seq, Written};
-use super::trim::{Remains, TrimOptions};
+use super::id::{self, ParsedId, Seq};
+use super::trim::{TrimOptions, TrimResult};
 use crate::base::error::{CommandError, Result};
 use crate::call::ctx::{Command, Ctx};
 use crate::command::args::Args;
@@ -13,18 +13,18 @@ use crate::reply::Outcome;
 use crate::types::Edit;
 use crate::types::stream::{Stream, StreamId, block_limits};
 
-/// Longest entry, as in Redis: what a block can hold.
+/// Size of the longest entry, as in Redis: the capacity of a block.
 const ENTRY_BYTES_MAX: usize = 1 << 30;
 
-/// The ID that a client gives.
+/// The ID argument of XADD.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum IdArgument {
     Auto,
-    Id(Written),
+    Id(ParsedId),
 }
 
 impl IdArgument {
-    /// The ID the entry gets.
+    /// The ID of the new entry.
     fn choose(self, last: StreamId, now: UnixMs) -> Result<StreamId> {
         if last == StreamId::MAX {
             let text =
@@ -34,11 +34,11 @@ impl IdArgument {
         let chosen = match self {
             IdArgument::Auto if now.0 > last.ms => Some(StreamId { ms: now.0, seq: 0 }),
             IdArgument::Auto => last.next(),
-            IdArgument::Id(Written { ms, seq: Seq::Auto }) if ms == last.ms => {
+            IdArgument::Id(ParsedId { ms, seq: Seq::Auto }) if ms == last.ms => {
                 last.seq.checked_add(1).map(|seq| StreamId { ms, seq })
             }
-            IdArgument::Id(Written { ms, seq: Seq::Given(seq) }) => Some(StreamId { ms, seq }),
-            IdArgument::Id(Written { ms, .. }) => Some(StreamId { ms, seq: 0 }),
+            IdArgument::Id(ParsedId { ms, seq: Seq::Given(seq) }) => Some(StreamId { ms, seq }),
+            IdArgument::Id(ParsedId { ms, .. }) => Some(StreamId { ms, seq: 0 }),
         };
         chosen.filter(|id| *id > last).ok_or_else(|| {
             let text = "ERR The ID specified in XADD is equal or smaller than the target stream \
@@ -71,8 +71,8 @@ fn xadd(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
     let id_argument =
         id_argument.filter(|_| args.remaining() >= 2 && args.remaining().is_multiple_of(2));
     let id_argument = id_argument.ok_or_else(|| ctx.wrong_arity())?;
-    if id_argument == IdArgument::Id(Written { ms: 0, seq: Seq::Given(0) })
-        || id_argument == IdArgument::Id(Written { ms: 0, seq: Seq::Missing })
+    if id_argument == IdArgument::Id(ParsedId { ms: 0, seq: Seq::Given(0) })
+        || id_argument == IdArgument::Id(ParsedId { ms: 0, seq: Seq::Missing })
     {
         return Err(CommandError::text("ERR The ID specified in XADD must be greater than 0-0"));
     }
@@ -88,17 +88,17 @@ fn xadd(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
         let id = id_argument.choose(stream.last_id, now)?;
         stream.append(id, words, &block_limits(limits));
         let trimmed = trimming.map_or(0, |trimming| trimming.run(stream, limits));
-        Ok(Edit::new((id, trimmed, Remains::of(stream)), 1, "xadd"))
+        Ok(Edit::new((id, trimmed, TrimResult::of(stream)), 1, "xadd"))
     })?;
     if trimmed > 0 {
         ctx.keys.notify_event(&key, EventClass::STREAM, "xtrim");
     }
     let approximate = trimming.filter(|trimming| trimming.approximate);
     let chosen =
-        matches!(id_argument, IdArgument::Auto | IdArgument::Id(Written { seq: Seq::Auto, .. }));
+        matches!(id_argument, IdArgument::Auto | IdArgument::Id(ParsedId { seq: Seq::Auto, .. }));
     if chosen || approximate.is_some() {
         ctx.keys.propagate(|| {
-            let mut words: Vec<Vec<u8>> = args.words().map(<[u8]>::to_vec).collect();
+            let mut words: Vec<Vec<u8>> = args.arguments().map(<[u8]>::to_vec).collect();
             words[id_at] = id::word(id);
             if let Some(trimming) = approximate {
                 trimming.make_exact(&mut words, remains);
@@ -158,7 +158,7 @@ fn xsetid(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
         stream.last_id = last_id;
         stream.entries_added = entries_added.unwrap_or(stream.entries_added);
         stream.max_deleted_id = max_deleted_id.unwrap_or(stream.max_deleted_id);
-        Ok(Edit::new((), 1, "xsetid").beside())
+        Ok(Edit::new((), 1, "xsetid").metadata_only())
     })?;
     done.ok_or(CommandError::NoSuchKey)?;
     Ok(ctx.reply.ok())

@@ -12,7 +12,7 @@ use crate::types::stream::Stream;
 fn xdel(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
     let key = args.key()?;
     let deleted = ctx.keys.update::<Stream, _>(&key, |stream, _| {
-        // Either all IDs are well-formed or nothing is deleted.
+        // All IDs must be well-formed, or nothing is deleted.
         let mut judged = args.clone();
         while let Some(word) = judged.optional() {
             id::parse(word, 0)?;

@@ -1,9 +1,9 @@
-//! Entries as replies.
+//! Stream entries in replies.
 
 use crate::reply::{Outcome, Reply};
 use crate::types::stream::{Entries, Entry, StreamId};
 
-/// From so many entries on a reply is written as the client takes it.
+/// From this number of entries on, a reply is written as the client reads it.
 const STREAMED_MIN: usize = 1024;
 
 /// Replies with an ID.
@@ -13,7 +13,7 @@ pub(super) fn reply_id(reply: &mut Reply<'_>, id: StreamId) -> Outcome {
     reply.bulk(&text[..len])
 }
 
-/// Writes an ID into a buffer that any fits in; its length.
+/// Writes an ID into a buffer in which every ID fits. Returns its length.
 fn format_id(id: StreamId, out: &mut [u8; 41]) -> usize {
     let mut digits = itoa::Buffer::new();
     let ms = digits.format(id.ms).as_bytes();
@@ -25,7 +25,7 @@ fn format_id(id: StreamId, out: &mut [u8; 41]) -> usize {
     dash + 1 + seq.len()
 }
 
-/// Replies with an entry: its ID, and its fields and values in turn.
+/// Replies with an entry: its ID, and its alternating fields and values.
 pub(super) fn reply_entry(reply: &mut Reply<'_>, entry: &Entry<'_>) -> Outcome {
     reply.array(2);
     reply_id(reply, entry.id);
@@ -40,7 +40,7 @@ pub(super) fn reply_entry(reply: &mut Reply<'_>, entry: &Entry<'_>) -> Outcome {
 
 /// The entries of a range to reply with.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Wanted {
+pub(super) struct EntryRange {
     pub(super) start: StreamId,
     pub(super) end: StreamId,
     /// `None`: all.
@@ -48,26 +48,30 @@ pub(super) struct Wanted {
     pub(super) reversed: bool,
 }
 
-/// Replies with the entries of a range; large replies are written as the client takes them.
-pub(super) fn reply_range(reply: &mut Reply<'_>, entries: &Entries, wanted: &Wanted) -> Outcome {
+/// Replies with the entries of a range. Large replies are written as the client reads them.
+pub(super) fn reply_range(
+    reply: &mut Reply<'_>,
+    entries: &Entries,
+    wanted: &EntryRange,
+) -> Outcome {
     reply_ranges(reply, vec![(Vec::new(), entries.clone(), *wanted)], |_, _| ())
 }
 
-/// Replies with ranges of several streams, one behind the other, each after what `open` writes of
-/// its key.
+/// Replies with ranges of several streams, one after the other. Before each range `open` writes the
+/// stream's key.
 pub(super) fn reply_ranges(
     reply: &mut Reply<'_>,
-    ranges: Vec<(Vec<u8>, Entries, Wanted)>,
+    ranges: Vec<(Vec<u8>, Entries, EntryRange)>,
     open: impl Fn(&mut Reply<'_>, &[u8]) + Send + 'static,
 ) -> Outcome {
-    let total = |(_, entries, wanted): &(Vec<u8>, Entries, Wanted)| {
+    let total = |(_, entries, wanted): &(Vec<u8>, Entries, EntryRange)| {
         let most = wanted.count.unwrap_or(usize::MAX);
         entries.count(wanted.start, wanted.end).min(most)
     };
     let streamed = ranges.iter().map(total).fold(0, usize::saturating_add) >= STREAMED_MIN;
     let mut ranges = ranges.into_iter();
-    // The stream that is being written, and what is left of its range.
-    let mut current: Option<(Entries, Wanted, usize)> = None;
+    // The stream that is being written, and the rest of its range.
+    let mut current: Option<(Entries, EntryRange, usize)> = None;
     let mut write = move |reply: &mut Reply<'_>, budget: usize| {
         let end = reply.written().saturating_add(budget);
         while reply.written() < end {
@@ -93,15 +97,16 @@ pub(super) fn reply_ranges(
     Outcome::Replied
 }
 
-/// Writes up to `left` entries, but stops when about `budget` bytes are written; what remains.
+/// Writes up to `left` entries, but stops after about `budget` bytes. Returns the number of
+/// remaining entries.
 fn write_some(
     reply: &mut Reply<'_>,
     entries: &Entries,
-    wanted: &Wanted,
+    wanted: &EntryRange,
     mut left: usize,
     budget: usize,
-) -> Option<(Wanted, usize)> {
-    let Wanted { start, end, reversed, .. } = *wanted;
+) -> Option<(EntryRange, usize)> {
+    let EntryRange { start, end, reversed, .. } = *wanted;
     let before = reply.written();
     let mut write = |entry: Entry<'_>| {
         reply_entry(reply, &entry);
@@ -111,9 +116,9 @@ fn write_some(
         }
         (reply.written() - before >= budget).then(|| {
             if reversed {
-                entry.id.prev().map(|end| (Wanted { end, ..*wanted }, left))
+                entry.id.prev().map(|end| (EntryRange { end, ..*wanted }, left))
             } else {
-                entry.id.next().map(|start| (Wanted { start, ..*wanted }, left))
+                entry.id.next().map(|start| (EntryRange { start, ..*wanted }, left))
             }
         })
     };

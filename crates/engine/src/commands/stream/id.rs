@@ -5,19 +5,19 @@ use crate::types::stream::StreamId;
 
 pub(super) const INVALID: &str = "ERR Invalid stream ID specified as stream command argument";
 
-/// An ID as written; the number may be left out or be `*`.
+/// An ID as written. The sequence number may be missing or `*`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Written {
+pub(super) struct ParsedId {
     pub(super) ms: u64,
     pub(super) seq: Seq,
 }
 
-/// The part behind the time.
+/// The part after the time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Seq {
     Given(u64),
     Missing,
-    /// `*`: to be chosen.
+    /// `*`: the server chooses it.
     Auto,
 }
 
@@ -25,15 +25,15 @@ fn invalid() -> CommandError {
     CommandError::text(INVALID)
 }
 
-/// Longest word that is looked at, as in Redis.
+/// Length of the longest argument that is parsed, as in Redis.
 const LEN_MAX: usize = 127;
 
-/// Reads `ms`, `ms-seq` or `ms-*`.
-pub(super) fn parse_written(word: &[u8]) -> Result<Written> {
+/// Parses `ms`, `ms-seq` or `ms-*`.
+pub(super) fn parse_written(word: &[u8]) -> Result<ParsedId> {
     if word.len() > LEN_MAX {
         return Err(invalid());
     }
-    // Redis reads the word as a C string.
+    // Redis parses the argument as a C string.
     let word = word.split(|byte| *byte == 0).next().unwrap_or_default();
     if matches!(word, b"-" | b"+") {
         return Err(invalid());
@@ -43,12 +43,12 @@ pub(super) fn parse_written(word: &[u8]) -> Result<Written> {
         Some(at) if &word[at + 1..] == b"*" => (&word[..at], Seq::Auto),
         Some(at) => (&word[..at], Seq::Given(parse_u64(&word[at + 1..]).ok_or_else(invalid)?)),
     };
-    Ok(Written { ms: parse_u64(ms).ok_or_else(invalid)?, seq })
+    Ok(ParsedId { ms: parse_u64(ms).ok_or_else(invalid)?, seq })
 }
 
-/// Reads an ID; a missing number is `missing`.
+/// Parses an ID. A missing sequence number is `missing`.
 pub(super) fn parse(word: &[u8], missing: u64) -> Result<StreamId> {
-    let Written { ms, seq } = parse_written(word)?;
+    let ParsedId { ms, seq } = parse_written(word)?;
     match seq {
         Seq::Given(seq) => Ok(StreamId { ms, seq }),
         Seq::Missing => Ok(StreamId { ms, seq: missing }),
@@ -56,7 +56,7 @@ pub(super) fn parse(word: &[u8], missing: u64) -> Result<StreamId> {
     }
 }
 
-/// Reads an ID, `-` for the lowest or `+` for the highest.
+/// Parses an ID, `-` for the lowest or `+` for the highest.
 pub(super) fn parse_or_edge(word: &[u8], missing: u64) -> Result<StreamId> {
     match word {
         b"-" => Ok(StreamId::MIN),
@@ -65,7 +65,7 @@ pub(super) fn parse_or_edge(word: &[u8], missing: u64) -> Result<StreamId> {
     }
 }
 
-/// Reads where a range starts; `(` excludes the ID itself.
+/// Parses the start of a range; `(` excludes the ID itself.
 pub(super) fn parse_start(word: &[u8]) -> Result<StreamId> {
     match word {
         [b'(', id @ ..] if !id.is_empty() => parse(id, 0)?
@@ -75,7 +75,7 @@ pub(super) fn parse_start(word: &[u8]) -> Result<StreamId> {
     }
 }
 
-/// Reads where a range ends.
+/// Parses the end of a range.
 pub(super) fn parse_end(word: &[u8]) -> Result<StreamId> {
     match word {
         [b'(', id @ ..] if !id.is_empty() => parse(id, u64::MAX)?
@@ -85,8 +85,8 @@ pub(super) fn parse_end(word: &[u8]) -> Result<StreamId> {
     }
 }
 
-/// Reads a number as `strtoull` does: blanks and a sign may come first, and a negative number is
-/// counted from above, unless it is a plain one.
+/// Parses a number as `strtoull` does. Blanks and a sign may come first, and a negative number
+/// wraps around. As an exception, a plain negative integer is rejected.
 fn parse_u64(word: &[u8]) -> Option<u64> {
     if let Some(number) = crate::base::number::parse_i64(word) {
         return u64::try_from(number).ok();
@@ -116,7 +116,7 @@ pub(super) fn write(id: StreamId, out: &mut Vec<u8>) {
     out.extend_from_slice(digits.format(id.seq).as_bytes());
 }
 
-/// An ID as a word.
+/// An ID as an argument.
 pub(super) fn word(id: StreamId) -> Vec<u8> {
     let mut out = Vec::with_capacity(24);
     write(id, &mut out);

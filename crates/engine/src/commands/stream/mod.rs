@@ -1,17 +1,13 @@
-//! The stream group: entries in the order of their IDs, and groups of consumers that read them.
+//! The stream group: entries in the order of their IDs, and consumer groups that read them.
 
 mod add;
-mod claim;
 mod delete;
 mod entries;
 mod group;
 mod id;
 mod info;
-mod info_full;
-mod pending;
 mod range;
 mod read;
-mod read_group;
 mod trim;
 
 #[cfg(test)]
@@ -29,8 +25,8 @@ pub(super) const FAMILY: &[&[Command]] = &[
     range::COMMANDS,
     read::COMMANDS,
     group::COMMANDS,
-    pending::COMMANDS,
-    claim::COMMANDS,
+    group::pending::COMMANDS,
+    group::claim::COMMANDS,
     info::COMMANDS,
 ];
 
@@ -39,13 +35,13 @@ fn no_group(key: &[u8], group: &[u8]) -> CommandError {
     quote(&[b"NOGROUP No such key '", key, b"' or consumer group '", group, b"'"])
 }
 
-/// An error made of pieces, some of which are a client's words.
+/// An error made of pieces, some of which are arguments.
 fn quote(pieces: &[&[u8]]) -> CommandError {
     let mut text: Vec<u8> = Vec::new();
     for piece in pieces {
         text.extend(piece.split(|byte| *byte == 0).next().unwrap_or_default());
         if piece.contains(&0) {
-            // As Redis: what stands behind a NUL is lost, but only of that word.
+            // As in Redis, the bytes after a NUL are lost, but only those of the same argument.
             continue;
         }
     }
@@ -53,7 +49,7 @@ fn quote(pieces: &[&[u8]]) -> CommandError {
     CommandError::bytes(text)
 }
 
-/// A stream that must have the group.
+/// Opens a stream and a group, both of which must exist.
 fn stream_with_group<'k>(
     keys: &'k Keys<'_>,
     key: &Key<'_>,

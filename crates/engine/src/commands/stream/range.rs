@@ -1,6 +1,6 @@
 //! XRANGE and XREVRANGE.
 
-use super::entries::{Wanted, reply_range};
+use super::entries::{EntryRange, reply_range};
 use super::id;
 use crate::base::error::{CommandError, Result};
 use crate::call::ctx::{Command, Ctx};
@@ -33,7 +33,7 @@ fn range(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>, reversed: bool) -> Result<O
     if count == Some(0) {
         return Ok(ctx.reply.null_array());
     }
-    let wanted = Wanted { start, end, count, reversed };
+    let wanted = EntryRange { start, end, count, reversed };
     Ok(reply_range(&mut ctx.reply, stream.entries(), &wanted))
 }
 

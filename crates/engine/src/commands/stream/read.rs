@@ -1,39 +1,39 @@
-//! XREAD, and what it shares with XREADGROUP: the list of streams, and waiting.
+//! XREAD, and the part that it shares with XREADGROUP: the list of streams, and blocking.
 
-use super::entries::{Wanted, reply_id, reply_ranges};
+use super::entries::{EntryRange, reply_id, reply_ranges};
+use super::group::read_group::{GroupRead, read_as_consumer};
 use super::id;
-use super::read_group::{Membership, read_as_consumer};
 use crate::base::error::{CommandError, Result};
 use crate::base::number::parse_i64;
 use crate::call::ctx::{Command, Ctx};
 use crate::command::args::Args;
 use crate::command::cursor::Cursor;
-use crate::command::{Arg, Begin, Find, Flags, Group, KeyFlags, KeySpec, Spec, Words};
-use crate::keyspace::{Key, Unserved};
+use crate::command::{Arg, ArgLookup, Begin, Find, Flags, Group, KeyFlags, KeySpec, Spec};
+use crate::keyspace::{EmptyReply, Key};
 use crate::reply::{Outcome, Reply};
-use crate::types::Kind;
+use crate::types::ValueKind;
 use crate::types::stream::{Entries, Stream, StreamId};
 use brisk_resp::Protocol;
 use smallvec::SmallVec;
 use std::ops::Range;
 
-/// A call as given.
-pub(super) struct Call<'a> {
+/// The arguments of a call.
+pub(super) struct ReadOptions<'a> {
     pub(super) count: Option<usize>,
     block_ms: Option<u64>,
-    pub(super) group: Option<Membership<'a>>,
-    /// Keys and IDs, in the order of the words.
+    pub(super) group: Option<GroupRead<'a>>,
+    /// Keys and IDs, in the order of the arguments.
     pub(super) streams: SmallVec<[(Key<'a>, &'a [u8]); 4]>,
-    /// Where the first ID stands among the words.
+    /// Index of the first ID among the arguments.
     ids_at: usize,
 }
 
-/// What is read from a stream.
+/// The start of reading in a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum From {
-    /// What is behind an ID.
-    Behind(StreamId),
-    /// What the group has not delivered yet.
+pub(super) enum ReadFrom {
+    /// The entries after an ID.
+    After(StreamId),
+    /// The entries that the group has not delivered yet.
     New,
 }
 
@@ -44,7 +44,7 @@ fn xread(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
         let stream = ctx.keys.open::<Stream>(key)?;
         starts.push(match *word {
             b"$" => stream.map_or(StreamId::MIN, |stream| stream.last_id),
-            // The last entry itself, as later versions have it.
+            // The last entry itself, as in later versions of Redis.
             b"+" => {
                 let last = stream.and_then(|stream| stream.entries().last());
                 last.and_then(|last| last.id.prev()).unwrap_or_default()
@@ -60,7 +60,7 @@ fn xread(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
     }
     let mut served: SmallVec<[(Entries, StreamId, &[u8]); 4]> = SmallVec::new();
     for ((key, _), start) in call.streams.iter().zip(&starts) {
-        // A second look, which Redis counts too.
+        // A second lookup, which Redis counts too.
         let entry = ctx.keys.peek(key);
         if let Some(stream) = entry.and_then(|entry| entry.stream())
             && let Some(start) = start.next()
@@ -75,7 +75,7 @@ fn xread(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
     announce(&mut ctx.reply, served.len());
     let count = call.count;
     let ranges = served.into_iter().map(|(entries, start, key)| {
-        let wanted = Wanted { start, end: StreamId::MAX, count, reversed: false };
+        let wanted = EntryRange { start, end: StreamId::MAX, count, reversed: false };
         (key.to_vec(), entries, wanted)
     });
     Ok(reply_ranges(&mut ctx.reply, ranges.collect(), open_stream))
@@ -86,7 +86,7 @@ fn xreadgroup(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
     read_as_consumer(ctx, args, &call)
 }
 
-/// Announces the streams that follow.
+/// Writes the header for the streams that follow.
 pub(super) fn announce(reply: &mut Reply<'_>, streams: usize) {
     match reply.protocol() {
         Protocol::Resp2 => reply.array(streams),
@@ -94,7 +94,7 @@ pub(super) fn announce(reply: &mut Reply<'_>, streams: usize) {
     };
 }
 
-/// Begins one stream: its key.
+/// Begins one stream with its key.
 pub(super) fn open_stream(reply: &mut Reply<'_>, key: &[u8]) {
     if reply.protocol() == Protocol::Resp2 {
         reply.array(2);
@@ -109,22 +109,22 @@ pub(super) fn reply_deleted(reply: &mut Reply<'_>, id: StreamId) {
     reply.null_array();
 }
 
-/// There is nothing to read: the client waits if it wants to. `id` gives the ID of each stream as
-/// it is to be asked for again.
+/// There is nothing to read: the client waits if it has requested that. `id` returns the ID of each
+/// stream for the repeated request.
 pub(super) fn wait(
     ctx: &mut Ctx<'_, '_>,
     args: &Args<'_>,
-    call: &Call<'_>,
+    call: &ReadOptions<'_>,
     id: impl Fn(usize) -> Vec<u8>,
 ) -> Outcome {
     let Some(timeout_ms) = call.block_ms else { return ctx.reply.null_array() };
-    let mut words: Vec<Vec<u8>> = args.words().map(<[u8]>::to_vec).collect();
+    let mut words: Vec<Vec<u8>> = args.arguments().map(<[u8]>::to_vec).collect();
     for at in 0..call.streams.len() {
         words[call.ids_at + at] = id(at);
     }
     let keys: Vec<Key<'_>> = call.streams.iter().map(|(key, _)| *key).collect();
     let group = call.group.as_ref().map(|member| member.group);
-    ctx.wait_in_group(&words, Kind::Stream, &keys, group, timeout_ms, Unserved::NullArray)
+    ctx.wait_in_group(&words, ValueKind::Stream, &keys, group, timeout_ms, EmptyReply::NullArray)
 }
 
 /// One option, with the arguments that belong to it.
@@ -174,7 +174,7 @@ fn next_option<'w>(
 }
 
 /// The keys of a request, for locks and access control.
-fn find_streams(argc: usize, word: Words<'_, '_>, in_group: bool) -> Option<Range<usize>> {
+fn find_streams(argc: usize, word: ArgLookup<'_, '_>, in_group: bool) -> Option<Range<usize>> {
     let mut words = Cursor::new(word, argc, 1);
     loop {
         if let ReadOption::Streams(keys) = next_option(&mut words, in_group).ok()? {
@@ -183,17 +183,22 @@ fn find_streams(argc: usize, word: Words<'_, '_>, in_group: bool) -> Option<Rang
     }
 }
 
-fn streams_of_xread(argc: usize, word: Words<'_, '_>) -> Option<Range<usize>> {
+fn streams_of_xread(argc: usize, word: ArgLookup<'_, '_>) -> Option<Range<usize>> {
     find_streams(argc, word, false)
 }
 
-fn streams_of_xreadgroup(argc: usize, word: Words<'_, '_>) -> Option<Range<usize>> {
+fn streams_of_xreadgroup(argc: usize, word: ArgLookup<'_, '_>) -> Option<Range<usize>> {
     find_streams(argc, word, true)
 }
 
-fn parse<'a>(args: &mut Args<'a>, in_group: bool) -> Result<Call<'a>> {
-    let mut call =
-        Call { count: None, block_ms: None, group: None, streams: SmallVec::new(), ids_at: 0 };
+fn parse<'a>(args: &mut Args<'a>, in_group: bool) -> Result<ReadOptions<'a>> {
+    let mut call = ReadOptions {
+        count: None,
+        block_ms: None,
+        group: None,
+        streams: SmallVec::new(),
+        ids_at: 0,
+    };
     let mut no_ack = false;
     let mut member = None;
     let mut words = args.cursor();
@@ -213,12 +218,12 @@ fn parse<'a>(args: &mut Args<'a>, in_group: bool) -> Result<Call<'a>> {
     args.skip_to(keys.start);
     call.ids_at = keys.end;
     for at in 0..keys.len() {
-        call.streams.push((args.key()?, args.word(call.ids_at + at)));
+        call.streams.push((args.key()?, args.argument(call.ids_at + at)));
     }
     if in_group {
         let missing = || CommandError::text("ERR Missing GROUP option for XREADGROUP");
         let (group, consumer) = member.ok_or_else(missing)?;
-        call.group = Some(Membership { group, consumer, no_ack });
+        call.group = Some(GroupRead { group, consumer, no_ack });
     }
     Ok(call)
 }
@@ -237,7 +242,7 @@ fn only_in_group(option: &str) -> CommandError {
     ))
 }
 
-/// A timeout in milliseconds; 0 is for ever.
+/// A timeout in milliseconds; 0 means no timeout.
 fn parse_block(word: &[u8]) -> Result<u64> {
     let text = "ERR timeout is not an integer or out of range";
     let ms = parse_i64(word).ok_or_else(|| CommandError::text(text))?;

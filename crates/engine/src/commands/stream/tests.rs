@@ -1,6 +1,6 @@
-//! Streams against answers, effects and events recorded from a real server. Where 7.2 differs from
-//! what was recorded (consumers exist from their first try on, an error names the command), the
-//! transcript says what 7.2 says.
+//! Streams compared with replies, effects and events recorded from a real server. Where 7.2 differs
+//! from the recording (consumers are created at their first read, an error names the command), the
+//! transcript contains the behaviour of 7.2.
 
 use crate::testing::Db;
 
@@ -26,9 +26,9 @@ fn chosen_ids_and_approximate_trims_are_propagated_exactly() {
     db.effects("XTRIM s MAXLEN ~ 1", &["XTRIM s MAXLEN = 1"]).effects("XTRIM s MAXLEN ~ 1", &[]);
 }
 
-/// The words of an effect keep the limit, in Redis's as well as here, beside a length that is exact.
+/// The propagated command keeps the limit next to an exact length, in Redis as well as here.
 #[test]
-fn a_limit_beside_an_exact_length_means_nothing_in_a_replay() {
+fn a_limit_next_to_an_exact_length_is_ignored_in_a_replay() {
     const REFUSED: &str =
         "(error) ERR syntax error, LIMIT cannot be used without the special ~ option";
     let mut db = Db::new();
@@ -43,7 +43,7 @@ fn a_limit_beside_an_exact_length_means_nothing_in_a_replay() {
 }
 
 #[test]
-fn what_a_group_reads_is_propagated_as_claims_and_its_place() {
+fn group_reads_are_propagated_as_claims_and_the_last_id() {
     let mut db = Db::new();
     db.check("XGROUP CREATE s g 0 MKSTREAM", "OK");
     for id in 1..=3 {
@@ -69,7 +69,7 @@ fn what_a_group_reads_is_propagated_as_claims_and_its_place() {
 }
 
 #[test]
-fn changes_are_told_as_events() {
+fn changes_are_published_as_events() {
     let mut db = Db::new();
     db.events("XADD s 1 a 1", &["xadd s"]).events("XADD s MAXLEN 1 2 a 1", &["xadd s", "xtrim s"]);
     db.events("XADD none NOMKSTREAM 2 a 1", &[]);
@@ -120,7 +120,7 @@ fn long_ranges_are_whole_in_both_directions() {
     assert!(reply.contains("\"2004-0\"") && !reply.contains("\"2005-0\""));
 }
 
-/// For each line, the `entries-read` and the lag of group `g` of `x` after it; `-` means unknown. The
+/// The `entries-read` and the lag of group `g` of `x` after each line; `-` means unknown. The
 /// values are those of the reports redis#13957 and valkey#1951, and of Redis 8 after their fixes.
 #[test]
 fn a_groups_lag_counts_what_is_left_to_read() {

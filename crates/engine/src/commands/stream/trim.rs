@@ -9,23 +9,23 @@ use crate::reply::Outcome;
 use crate::types::stream::{Stream, StreamId, Trim};
 use crate::types::{Edit, EncodingLimits};
 
-/// How a stream is to be trimmed.
+/// The parameters of a trim.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Trimming {
     pub(super) trim: Trim,
     pub(super) approximate: bool,
     limit: Option<u64>,
-    /// Which word gives the length or ID.
+    /// Index of the argument with the length or ID.
     threshold_at: usize,
 }
 
 impl Trimming {
-    /// Trims; how many entries went.
+    /// Trims the stream. Returns the number of removed entries.
     pub(super) fn run(&self, stream: &mut Stream, limits: &EncodingLimits) -> u64 {
         let limit = match self.limit {
             _ if !self.approximate => 0,
             Some(limit) => limit,
-            // A hundred blocks' worth, or some thousand if blocks have no limit.
+            // A hundred blocks, or some thousand entries if blocks have no limit.
             None => match limits.stream_node_max_entries {
                 0 => 10_000,
                 entries => (100 * entries as u64).min(1_000_000),
@@ -34,8 +34,8 @@ impl Trimming {
         stream.trim(self.trim, self.approximate, limit)
     }
 
-    /// Makes the words of a command say exactly what an approximate trimming came to.
-    pub(super) fn make_exact(&self, words: &mut [Vec<u8>], now: Remains) {
+    /// Replaces the arguments of a command so that they state exactly what an approximate trim did.
+    pub(super) fn make_exact(&self, words: &mut [Vec<u8>], now: TrimResult) {
         words[self.threshold_at - 1] = b"=".to_vec();
         words[self.threshold_at] = match self.trim {
             Trim::MaxLen(_) => now.len.to_string().into_bytes(),
@@ -44,20 +44,20 @@ impl Trimming {
     }
 }
 
-/// What a trimmed stream has left.
+/// The state of a stream after a trim.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Remains {
+pub(super) struct TrimResult {
     pub(super) len: usize,
     pub(super) first_id: StreamId,
 }
 
-impl Remains {
-    pub(super) fn of(stream: &Stream) -> Remains {
-        Remains { len: stream.len(), first_id: stream.first_id() }
+impl TrimResult {
+    pub(super) fn of(stream: &Stream) -> TrimResult {
+        TrimResult { len: stream.len(), first_id: stream.first_id() }
     }
 }
 
-/// Reads the options on the way.
+/// The options parsed so far.
 #[derive(Debug, Default)]
 pub(super) struct TrimOptions {
     trimming: Option<Trimming>,
@@ -91,7 +91,7 @@ impl TrimOptions {
         Ok(true)
     }
 
-    /// Takes `~` or `=`, if something follows it.
+    /// Takes `~` or `=`, if another argument follows.
     fn operator(&self, args: &mut Args<'_>) -> Result<bool> {
         if self.trimming.is_some() {
             let text = "ERR syntax error, MAXLEN and MINID options at the same time are not \
@@ -106,8 +106,8 @@ impl TrimOptions {
         Ok(approximate)
     }
 
-    /// In a replay a limit means nothing: the words before it were made exact, and it was left behind
-    /// them, which Redis does as well.
+    /// In a replay a limit is ignored. The arguments before it were made exact, and the limit was
+    /// left in place, as in Redis.
     pub(super) fn finish(self, is_replay: bool) -> Result<Option<Trimming>> {
         match (self.trimming, self.limit) {
             (trimming, _) if is_replay => Ok(trimming),
@@ -124,7 +124,7 @@ impl TrimOptions {
     }
 }
 
-/// A trimming that must be asked for. Redis looks for it before it looks at a LIMIT of 0.
+/// The trim, which must be specified. Redis checks that before it checks for a LIMIT of 0.
 fn required(options: TrimOptions, is_replay: bool) -> Result<Trimming> {
     let missing =
         || CommandError::text("ERR syntax error, XTRIM must be called with a trimming strategy");
@@ -145,12 +145,12 @@ fn xtrim(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
     let trimming = required(options, ctx.keys.env().is_replay())?;
     let done = ctx.keys.update::<Stream, _>(&key, |stream, limits| {
         let removed = trimming.run(stream, limits);
-        Ok(Edit::new((removed, Remains::of(stream)), removed, "xtrim"))
+        Ok(Edit::new((removed, TrimResult::of(stream)), removed, "xtrim"))
     })?;
     let Some((removed, remains)) = done else { return Ok(ctx.reply.integer(0)) };
     if removed > 0 && trimming.approximate {
         ctx.keys.propagate(|| {
-            let mut words: Vec<Vec<u8>> = args.words().map(<[u8]>::to_vec).collect();
+            let mut words: Vec<Vec<u8>> = args.arguments().map(<[u8]>::to_vec).collect();
             trimming.make_exact(&mut words, remains);
             words
         });

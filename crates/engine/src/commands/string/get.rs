@@ -1,7 +1,7 @@
-//! GET, STRLEN, GETDEL, GETEX: a whole string is read; GETDEL also removes it, and GETEX may change
-//! how long it lives. Parts of strings are read in `range.rs`, several keys in `multi.rs`.
+//! GET, STRLEN, GETDEL, GETEX: read a whole string. GETDEL also removes it, and GETEX may change
+//! its TTL. Parts of strings are read in `range.rs`, several keys in `multi.rs`.
 
-use super::ttl::{Ttl, TtlWords};
+use super::ttl::{Ttl, TtlForm};
 use crate::base::error::Result;
 use crate::call::ctx::{Command, Ctx};
 use crate::command::args::Args;
@@ -36,11 +36,11 @@ fn getex(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
     let key = args.key()?;
     let mut ttl = Ttl::Unsaid;
     while let Some(word) = args.optional() {
-        ttl.read(TtlWords::Getex, word, args)?;
+        ttl.read(TtlForm::Getex, word, args)?;
     }
 
     let Some(value) = ctx.keys.open::<Str>(&key)? else {
-        // Even for `EX nonsense`: the key is looked for before the number is read.
+        // Even for `EX nonsense`: the key is looked up before the number is parsed.
         return Ok(ctx.reply.null());
     };
     let outcome = ctx.reply.string(&value);
@@ -58,7 +58,7 @@ fn getex(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
                 ctx.expire_key(&key);
             } else if let Some(mut entry) = ctx.keys.open_any_mut(&key) {
                 entry.expire_at(deadline);
-                // Absolute, so that a replay gives the same moment.
+                // Absolute, so that a replay sets the same time.
                 let at = deadline.0.to_string().into_bytes();
                 ctx.keys.propagate(|| vec![b"PEXPIREAT".to_vec(), key.bytes.to_vec(), at]);
             }

@@ -1,5 +1,5 @@
-//! LCS: the longest subsequence that two strings share, its length, or where it lies.
-//! How it is found is in `subsequence.rs`.
+//! LCS: the longest common subsequence of two strings, its length, or its positions. The algorithm
+//! is in `subsequence.rs`.
 
 use super::subsequence::{Match, common_len, common_matches};
 use crate::base::error::{CommandError, Result};
@@ -13,7 +13,7 @@ use crate::types::string::{Str, StrRef};
 
 /// Bytes per pair of positions in Redis's table of lengths.
 const CELL_BYTES: u64 = 4;
-/// Pairs of positions that count as one step: 64 are looked at with one operation.
+/// Pairs of positions that count as one step: one operation processes 64.
 const CELLS_PER_STEP: usize = 6400;
 
 #[derive(Default)]
@@ -81,8 +81,8 @@ fn read_options(args: &mut Args<'_>) -> Result<Options> {
     Ok(options)
 }
 
-/// Redis refuses what would need a table larger than a string may be. Our table is a fraction of
-/// that; the limit stays, since it also bounds the time a command takes.
+/// Redis rejects strings that would need a table larger than the maximum string. This table is a
+/// fraction of that. The limit stays, because it also bounds the command's time.
 fn check_size(a_len: usize, b_len: usize, bytes_max: u64) -> Result<()> {
     if a_len.max(b_len) >= u32::MAX as usize - 1 {
         return Err(CommandError::text("ERR String too long for LCS"));

@@ -1,4 +1,4 @@
-//! The string group: values that are bytes, and numbers written as bytes.
+//! The string group: values that are bytes, and numbers written as text.
 
 mod counter;
 mod get;

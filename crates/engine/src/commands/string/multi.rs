@@ -1,4 +1,4 @@
-//! MGET, MSET, MSETNX: several keys in one step.
+//! MGET, MSET, MSETNX: several keys in one command.
 
 use crate::base::error::Result;
 use crate::call::ctx::{Command, Ctx};
@@ -15,7 +15,7 @@ fn mget(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
         let key = args.key()?;
         match ctx.keys.open::<Str>(&key) {
             Ok(Some(value)) => ctx.reply.string(&value),
-            // A key of another type has no string to show.
+            // A key of another type counts as missing.
             Ok(None) | Err(_) => ctx.reply.null(),
         };
     }

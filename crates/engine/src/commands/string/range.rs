@@ -38,7 +38,7 @@ fn setrange(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
 
     let old_len = ctx.keys.open_mut::<Str>(&key)?.map_or(0, |entry| entry.value().len());
     if part.is_empty() {
-        // Nothing to write: the string stays as it is, and a missing key stays missing.
+        // Nothing to write: the string is not changed, and a missing key is not created.
         return Ok(ctx.reply.count(old_len));
     }
     let end = checked_len(offset, part.len(), bytes_max)?;
@@ -48,7 +48,7 @@ fn setrange(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
     Ok(ctx.reply.count(len))
 }
 
-/// The sum, if a string may be that long.
+/// The sum, if strings may have that length.
 fn checked_len(len: usize, more: usize, bytes_max: u64) -> Result<usize> {
     let sum = len.checked_add(more).filter(|sum| *sum as u64 <= bytes_max);
     sum.ok_or(CommandError::StringTooLong)
@@ -67,8 +67,8 @@ fn getrange(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
     })
 }
 
-/// The range from `start` to `end`, both included, of `len` bytes; negative ones count from the
-/// end, -1 is the last byte, and what lies outside is cut off.
+/// The range from `start` to `end`, both included, of `len` bytes. Negative positions count from
+/// the end; -1 is the last byte. The range is limited to existing bytes.
 fn clip(len: usize, start: i64, end: i64) -> Range<usize> {
     if start < 0 && end < 0 && start > end {
         return 0..0;

@@ -1,11 +1,11 @@
-//! SET and its older relatives SETNX, SETEX, PSETEX and GETSET: one string is stored whole.
-//! Several keys at once are stored in `multi.rs`, parts of strings in `range.rs`.
+//! SET and its predecessors SETNX, SETEX, PSETEX and GETSET: store one whole string. `multi.rs`
+//! stores several keys at once, `range.rs` parts of strings.
 
-use super::ttl::{Ttl, TtlUnit, TtlWords};
+use super::ttl::{Ttl, TtlForm, TtlUnit};
 use crate::base::error::Result;
 use crate::call::ctx::{Command, Ctx};
 use crate::command::args::Args;
-use crate::command::{Arg, Deprecated, Flags, Group, KeyFlags, KeySpec, Spec, Words};
+use crate::command::{Arg, ArgLookup, Deprecated, Flags, Group, KeyFlags, KeySpec, Spec};
 use crate::env::Dialect;
 use crate::keyspace::{Key, Overwrite, UnixMs};
 use crate::reply::Outcome;
@@ -46,7 +46,7 @@ impl<'a> Options<'a> {
             } else if is("GET") {
                 options.get = true;
             } else {
-                options.ttl.read(TtlWords::Set, word, args)?;
+                options.ttl.read(TtlForm::Set, word, args)?;
             }
         }
         Ok(options)
@@ -59,7 +59,7 @@ fn set_with_options<'a>(
     key: &Key<'_>,
     value: &[u8],
 ) -> Result<Outcome> {
-    let words = args.words();
+    let words = args.arguments();
     let Options { condition, get, ttl } = Options::read(args)?;
     let overwrite = match ttl {
         Ttl::Unsaid | Ttl::Persist => Overwrite::Persist,
@@ -67,7 +67,7 @@ fn set_with_options<'a>(
         Ttl::Given(unit, number) => Overwrite::ExpireAt(unit.deadline(ctx, number)?),
     };
     if get {
-        // The old value is the answer whether or not the condition holds.
+        // The reply is the old value, whether the condition holds or not.
         match ctx.keys.open::<Str>(key)? {
             Some(old) => ctx.reply.string(&old),
             None => ctx.reply.null(),
@@ -85,19 +85,19 @@ fn set_with_options<'a>(
         && ctx.has_passed(deadline)
         && ctx.keys.env().settings.dialect == Dialect::Valkey
     {
-        // Redis stores it, to be found expired by who comes next.
+        // Redis stores the key, and the next access finds it expired.
         ctx.expire_key(key);
         return Ok(if get { Outcome::Replied } else { ctx.reply.ok() });
     }
     ctx.keys.set_string(key, value, overwrite, "set");
-    // What names the moment itself, and nothing else, goes as it came.
+    // A command with an absolute expiry time and no other option is propagated unchanged.
     let is_canonical = matches!(ttl, Ttl::Given(TtlUnit::UnixMilliseconds, _)) && args.argc() == 5;
     if let Overwrite::ExpireAt(deadline) = overwrite
         && !is_canonical
     {
         propagate_with_deadline(ctx, key, value, deadline);
     } else if get {
-        // A replay needs no answer.
+        // GET is not needed in a replay.
         let is_get = |word: &[u8]| word.eq_ignore_ascii_case(b"GET");
         let kept = |&(index, word): &(usize, &[u8])| index < 3 || !is_get(word);
         let without_get = words.enumerate().filter(kept).map(|(_, word)| word.to_vec());
@@ -106,7 +106,7 @@ fn set_with_options<'a>(
     Ok(if get { Outcome::Replied } else { ctx.reply.ok() })
 }
 
-/// Whatever the client wrote, the effect is unconditional and names the moment itself.
+/// Whatever the client wrote, the effect is unconditional and has an absolute expiry time.
 fn propagate_with_deadline(ctx: &mut Ctx<'_, '_>, key: &Key<'_>, value: &[u8], deadline: UnixMs) {
     ctx.keys.propagate(|| {
         let at = deadline.0.to_string();
@@ -114,8 +114,8 @@ fn propagate_with_deadline(ctx: &mut Ctx<'_, '_>, key: &Key<'_>, value: &[u8], d
     });
 }
 
-/// With GET the old value is read and returned, without it is not looked at.
-fn set_key_flags(argc: usize, word: Words<'_, '_>) -> KeyFlags {
+/// With GET the old value is read and returned, otherwise it is not accessed.
+fn set_key_flags(argc: usize, word: ArgLookup<'_, '_>) -> KeyFlags {
     let get = (3..argc).any(|index| word(index).eq_ignore_ascii_case(b"GET"));
     if get { KeyFlags::RW.union(KeyFlags::ACCESS) } else { KeyFlags::OW }.union(KeyFlags::UPDATE)
 }

@@ -1,26 +1,27 @@
 //! The longest common subsequence of two byte strings, 64 positions at a time.
 //!
-//! `L(i, j)` is the length for the first `i` bytes of `a` and the first `j` of `b`. In a row `i` it
-//! grows by 0 or 1 from each `j` to the next, so a row is a string of bits: here a 0 where it
-//! grows. All bits of a row follow from the row before with an addition,
-//! whose carry runs along the row:
+//! `L(i, j)` is the length for the first `i` bytes of `a` and the first `j` of `b`. In row `i` it
+//! grows by 0 or 1 from each `j` to the next, so a row can be stored as bits: 0 where it grows. All
+//! bits of a row follow from the previous row with one addition, whose carry runs along the row:
 //!
 //! ```text
 //! hit  = row & mask           mask: bit j is set where b[j] is the byte a[i]
 //! next = (row + hit) | (row & !mask)
 //! ```
 //!
-//! Which subsequence is found where several are longest is Redis's choice: from the end back, equal
-//! bytes match; else `a` is shortened if that keeps the length and shortening `b` does not, else
-//! `b`. Where bytes differ, `a` is shortened exactly if the row grows at `j`.
+//! If several subsequences are longest, the result is the one that Redis chooses. From the end
+//! backwards, equal bytes match. Otherwise `a` is shortened if that keeps the length and shortening
+//! `b` does not; else `b` is shortened. Where bytes differ, `a` is shortened exactly if the row
+//! grows at `j`.
 //!
-//! Costs: O(a * b / 64) time, twice that with positions; [`TABLE_BYTES_MAX`] of rows or one row,
-//! whichever is more, and masks of less than the two together.
+//! Costs: O(a * b / 64) time, twice that with positions. Memory: [`TABLE_BYTES_MAX`] of rows or one
+//! row, whichever is more, and masks smaller than both strings together.
 
-/// Rows are kept up to this much memory; more are computed again, block by block, when needed.
+/// Rows are kept up to this amount of memory. Other rows are computed again, block by block, when
+/// they are needed.
 const TABLE_BYTES_MAX: usize = 32 << 20;
 
-/// A run of bytes that both strings have: from `a` on in the first, from `b` on in the second.
+/// A run of bytes that both strings contain, starting at `a` in the first and at `b` in the second.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Match {
     pub(super) a: usize,
@@ -39,7 +40,7 @@ pub(super) fn common_len(a: &[u8], b: &[u8]) -> usize {
     row.iter().map(|bits| bits.count_zeros() as usize).sum()
 }
 
-/// The runs of the longest common subsequence, last one first.
+/// The runs of the longest common subsequence, the last one first.
 pub(super) fn common_matches(a: &[u8], b: &[u8]) -> Vec<Match> {
     matches_within(a, b, TABLE_BYTES_MAX)
 }
@@ -69,11 +70,11 @@ fn matches_within(a: &[u8], b: &[u8], table_bytes_max: usize) -> Vec<Match> {
     matches
 }
 
-/// Where each byte of `a` stands in `b`.
+/// The positions of each byte of `a` in `b`.
 struct Masks {
-    /// Words per row.
+    /// Number of words per row.
     words: usize,
-    /// Which row of `bits` belongs to a byte.
+    /// The row of `bits` for each byte.
     rows: [u8; 256],
     bits: Vec<u64>,
 }
@@ -136,7 +137,7 @@ fn advance(row: &[u64], mask: &[u64], next: &mut [u64]) {
 struct Rows<'a> {
     a: &'a [u8],
     masks: Masks,
-    /// Rows per block.
+    /// Number of rows per block.
     per_block: usize,
     loaded: usize,
     table: Vec<u64>,
@@ -174,8 +175,8 @@ impl<'a> Rows<'a> {
         self.loaded = block;
     }
 
-    /// Whether `L(i, j)` is larger than `L(i, j - 1)`; `i` and `j` are at least 1. Cheap if called
-    /// with falling `i`.
+    /// Reports whether `L(i, j)` is larger than `L(i, j - 1)`; `i` and `j` are at least 1. Cheap if
+    /// called with falling `i`.
     #[inline]
     fn grows(&mut self, i: usize, j: usize) -> bool {
         let block = (i - 1) / self.per_block;

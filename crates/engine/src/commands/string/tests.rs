@@ -1,4 +1,4 @@
-//! Strings against answers, effects and events recorded from a real server.
+//! Strings compared with replies, effects and events recorded from a real server.
 
 use crate::env::Dialect;
 use crate::env::effect::EventClass;
@@ -35,7 +35,7 @@ fn lcs_chooses_the_subsequence_that_a_real_server_chooses() {
 }
 
 #[test]
-fn lcs_answers_with_a_map_in_resp3() {
+fn lcs_replies_with_a_map_in_resp3() {
     let mut db = Db::new();
     db.resp3().check("MSET a ohmytext b mynewtext", "OK");
     let want = [
@@ -65,7 +65,7 @@ fn lcs_bounds_its_table_before_it_allocates() {
 }
 
 #[test]
-fn set_is_propagated_with_the_moment_it_expires() {
+fn set_is_propagated_with_its_expiry_time() {
     let mut db = Db::new();
     db.effects("SET k v", &["SET k v"]);
     db.effects("SET k v EX 100", &["SET k v PXAT 101000"]);
@@ -80,7 +80,7 @@ fn set_is_propagated_with_the_moment_it_expires() {
 }
 
 #[test]
-fn set_is_propagated_without_the_words_that_ask_for_an_answer() {
+fn set_is_propagated_without_get() {
     let mut db = Db::new();
     db.effects("SET k v GET", &["SET k v"]);
     db.effects("SET k v XX GET", &["SET k v XX"]);
@@ -93,7 +93,7 @@ fn set_is_propagated_without_the_words_that_ask_for_an_answer() {
 }
 
 #[test]
-fn a_deadline_in_the_past_is_stored_and_found_expired_by_the_next_command() {
+fn a_ttl_in_the_past_is_stored_and_found_expired_by_the_next_command() {
     let mut db = Db::new();
     db.effects("SET k v PXAT 1", &["SET k v PXAT 1"]);
     db.effects("GET k", &["DEL k"]);
@@ -108,7 +108,7 @@ fn a_deadline_in_the_past_is_stored_and_found_expired_by_the_next_command() {
 }
 
 #[test]
-fn valkey_stores_nothing_whose_deadline_is_past() {
+fn valkey_stores_nothing_with_a_ttl_in_the_past() {
     let mut db = Db::new();
     db.settings().dialect = Dialect::Valkey;
     db.effects("SET k v PXAT 1", &[]);
@@ -124,7 +124,7 @@ fn valkey_stores_nothing_whose_deadline_is_past() {
 }
 
 #[test]
-fn getex_is_propagated_as_what_it_did() {
+fn getex_is_propagated_as_its_effect() {
     let mut db = Db::new();
     db.check("SET k v", "OK");
     db.effects("GETEX k", &[]);
@@ -160,7 +160,7 @@ fn other_writes_are_propagated_as_sent_and_sums_of_decimals_as_their_result() {
 }
 
 #[test]
-fn each_write_tells_the_event_that_redis_tells() {
+fn each_write_publishes_the_event_of_redis() {
     let mut db = Db::new();
     db.events("SET k v", &["set k"]).events("SET k v EX 100", &["set k", "expire k"]);
     db.events("SETEX k 100 v", &["set k", "expire k"]);
@@ -182,7 +182,7 @@ fn each_write_tells_the_event_that_redis_tells() {
 }
 
 #[test]
-fn reads_of_missing_keys_and_new_keys_are_told_when_asked_for() {
+fn misses_and_new_keys_are_published_if_enabled() {
     let mut db = Db::new();
     let classes = EventClass::KEY_MISS | EventClass::NEW;
     db.events_of(classes, "GET k", &["keymiss k"]);
@@ -195,7 +195,7 @@ fn reads_of_missing_keys_and_new_keys_are_told_when_asked_for() {
 }
 
 #[test]
-fn a_write_keeps_or_removes_the_deadline() {
+fn a_write_keeps_or_removes_the_ttl() {
     let deadline = |line: &str| {
         let mut db = Db::new();
         db.check("SET k 1 PXAT 5000", "OK").run(line);
@@ -223,7 +223,7 @@ fn a_write_keeps_or_removes_the_deadline() {
 }
 
 #[test]
-fn the_encoding_tells_how_a_string_came_to_be() {
+fn the_encoding_shows_how_a_string_was_created() {
     use crate::types::Encoding::{EmbStr, Int, Raw};
     let forty_five = "SET k 123456789012345678901234567890123456789012345";
     for (lines, want) in [
@@ -257,10 +257,10 @@ fn the_encoding_tells_how_a_string_came_to_be() {
 }
 
 #[test]
-fn large_strings_move_out_of_the_entry_and_stay_whole() {
+fn large_strings_move_out_of_the_entry_unchanged() {
     let mut db = Db::new();
     let large = vec![b'x'; 100_000];
-    db.run_words(&[&b"SET"[..], b"k", &large]);
+    db.run_args(&[&b"SET"[..], b"k", &large]);
     db.check("STRLEN k", "(integer) 100000").check("APPEND k y", "(integer) 100001");
     db.check("GETRANGE k 99999 -1", "\"xy\"").check("SETRANGE k 0 ab", "(integer) 100001");
     db.check("GETRANGE k 0 2", "\"abx\"").check("SETRANGE grown 65535 z", "(integer) 65536");

@@ -1,4 +1,4 @@
-//! Times to live as SET, GETEX, SETEX and PSETEX take them: the words, and what they come to.
+//! The TTL options of SET, GETEX, SETEX and PSETEX, and the expiry time that they result in.
 
 use crate::base::error::{CommandError, Result};
 use crate::base::number::parse_i64;
@@ -6,26 +6,26 @@ use crate::call::ctx::Ctx;
 use crate::command::args::Args;
 use crate::keyspace::UnixMs;
 
-/// What the options said about the time to live.
+/// The TTL options of a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Ttl<'a> {
     Unsaid,
     Keep,
     Persist,
-    /// The number as it was written: it is judged later than the words.
+    /// The number as text. It is parsed after all options.
     Given(TtlUnit, &'a [u8]),
 }
 
-/// Which command reads the words.
+/// The command whose options are parsed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum TtlWords {
+pub(super) enum TtlForm {
     /// With KEEPTTL.
     Set,
     /// With PERSIST.
     Getex,
 }
 
-/// How a number tells when a key expires.
+/// The meaning of a TTL argument.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum TtlUnit {
     Seconds,
@@ -35,13 +35,14 @@ pub(super) enum TtlUnit {
 }
 
 impl<'a> Ttl<'a> {
-    /// Takes in `word`, which was just read, and the number behind it if it needs one. A syntax
-    /// error if it is none of `words` or contradicts an earlier one; repeating is allowed.
-    pub(super) fn read(&mut self, words: TtlWords, word: &[u8], args: &mut Args<'a>) -> Result<()> {
+    /// Parses the option `word`, which was just taken, and its number if it needs one. Returns a
+    /// syntax error if it is not a TTL option of the command or contradicts an earlier one.
+    /// Repetition is allowed.
+    pub(super) fn read(&mut self, words: TtlForm, word: &[u8], args: &mut Args<'a>) -> Result<()> {
         let is = |name: &str| word.eq_ignore_ascii_case(name.as_bytes());
-        let said = if words == TtlWords::Set && is("KEEPTTL") {
+        let said = if words == TtlForm::Set && is("KEEPTTL") {
             Ttl::Keep
-        } else if words == TtlWords::Getex && is("PERSIST") {
+        } else if words == TtlForm::Getex && is("PERSIST") {
             Ttl::Persist
         } else {
             let unit = TtlUnit::named(word).ok_or(CommandError::Syntax)?;
@@ -69,8 +70,8 @@ impl TtlUnit {
         found.map(|(_, unit)| *unit)
     }
 
-    /// The moment that `number` means. Errors: not an integer; not positive, or too far away to be
-    /// expressed in milliseconds.
+    /// The expiry time that `number` means. Errors: not an integer; not positive, or too large in
+    /// milliseconds.
     pub(super) fn deadline(self, ctx: &Ctx<'_, '_>, number: &[u8]) -> Result<UnixMs> {
         let number = parse_i64(number).ok_or(CommandError::NotAnInteger)?;
         let unit_ms = match self {

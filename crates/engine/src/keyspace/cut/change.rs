@@ -1,21 +1,21 @@
-//! The hook before every change.
+//! The hook that runs before every change.
 
 use super::Cut;
 use super::output::Emitted;
-use super::progress::Progress;
+use super::progress::SlotProgress;
 use crate::env::Env;
-use crate::keyspace::{DbIndex, Entry, EntryRef, Key, Keyspace, Place, SlotGuard, SlotId};
+use crate::keyspace::{DbIndex, DbSlot, Entry, EntryRef, Key, Keyspace, SlotGuard, SlotId};
 use crate::types::Value;
 use brisk_structures::crc16::key_slot;
 use brisk_structures::entry::ValueRef;
 use std::sync::Arc;
 
-/// Slots with at most so many keys are emitted at their first touch, if all are small.
+/// Slots with at most this many keys are emitted on first access, if all keys are small.
 const WHOLE_KEYS_MAX: usize = 64;
-/// Bytes that those take together, at most.
+/// Maximum number of bytes of these keys together.
 const WHOLE_BYTES_MAX: usize = 32 << 10;
 
-/// On whose behalf a slot is changed.
+/// The context in which a slot is changed.
 #[derive(Clone, Copy)]
 pub(in crate::keyspace) struct Change<'c> {
     pub(in crate::keyspace) keyspace: &'c Keyspace,
@@ -24,7 +24,7 @@ pub(in crate::keyspace) struct Change<'c> {
 }
 
 impl Change<'_> {
-    /// Before a key's entry is changed or added: emits what it was at the cut.
+    /// Called before a key's entry is changed or added: emits the entry as it was at the cut.
     #[inline(always)]
     pub(in crate::keyspace) fn preserve(self, guard: &mut SlotGuard<'_>, hash: u64, key: &[u8]) {
         if guard.stamp() != self.keyspace.cuts.stamp() {
@@ -32,7 +32,7 @@ impl Change<'_> {
         }
     }
 
-    /// The same before it is taken out.
+    /// Called before an entry is removed: emits the entry as it was at the cut.
     #[inline(always)]
     pub(in crate::keyspace) fn preserve_leaving(
         self,
@@ -59,8 +59,8 @@ impl Change<'_> {
         cut.progresses.put(place, progress);
     }
 
-    /// Before entries are taken out of a slot, of which [`Change::preserve_removed`] is to hear if
-    /// this is true.
+    /// Called before entries are removed from a slot. If it returns true, the caller must report
+    /// each entry to [`Change::preserve_removed`].
     pub(in crate::keyspace) fn begin_to_preserve(
         self,
         guard: &mut SlotGuard<'_>,
@@ -75,7 +75,7 @@ impl Change<'_> {
         true
     }
 
-    /// An entry was taken out of a slot that is still held.
+    /// An entry was removed from a slot that is still held.
     pub(in crate::keyspace) fn preserve_removed(self, entry: &Entry) {
         let Key { hash, slot, .. } = self.keyspace.hasher().key(entry.key());
         let Some(cut) = self.keyspace.cuts.covering(self.env, slot) else { return };
@@ -86,14 +86,14 @@ impl Change<'_> {
         cut.progresses.put((self.db, slot), progress);
     }
 
-    /// The progress of a slot, of which the key `leaving` is about to be taken out. The caller puts
-    /// it back. `None` if nothing is owed any more.
+    /// The progress of a slot from which the key `leaving` is about to be removed. The caller puts
+    /// the progress back. `None` if the slot owes nothing any more.
     fn begin_slot(
         self,
         guard: &mut SlotGuard<'_>,
-        place: Place,
+        place: DbSlot,
         leaving: Option<&[u8]>,
-    ) -> Option<(Arc<Cut>, Box<Progress>)> {
+    ) -> Option<(Arc<Cut>, Box<SlotProgress>)> {
         let cuts = &self.keyspace.cuts;
         let Some(cut) = cuts.owed(self.env, place.1, guard) else {
             // No cut has this slot, or the cut has all of its entries, or the cut was given up.
@@ -106,7 +106,7 @@ impl Change<'_> {
                 guard.set_stamp(cuts.stamp());
                 return None;
             }
-            None => Progress::new(place.0, guard.table().len()),
+            None => SlotProgress::new(place.0, guard.table().len()),
         };
         if progress.emitted == 0 && progress.settled.is_empty() && is_small(guard) {
             guard.table().for_each(|entry| {
@@ -121,14 +121,14 @@ impl Change<'_> {
         Some((cut, progress))
     }
 
-    fn emit(self, cut: &Arc<Cut>, progress: &mut Progress, entry: &EntryRef<'_>, how: Emitted) {
+    fn emit(self, cut: &Arc<Cut>, progress: &mut SlotProgress, entry: &EntryRef<'_>, how: Emitted) {
         progress.emitted += 1;
-        let mut outputs = self.env.snapshot_outputs.borrow_mut();
+        let mut outputs = self.env.cut_buffers.borrow_mut();
         outputs.of(cut).add(progress.origin, entry, self.env, how);
     }
 }
 
-/// Whether emitting the whole slot takes no longer than a short command.
+/// Reports whether emitting the whole slot takes no longer than a short command.
 fn is_small(guard: &SlotGuard<'_>) -> bool {
     let table = guard.table();
     if table.len() > WHOLE_KEYS_MAX {
@@ -138,7 +138,7 @@ fn is_small(guard: &SlotGuard<'_>) -> bool {
     table.for_each(|entry| {
         bytes += match entry.value() {
             ValueRef::Bytes(_) | ValueRef::Int(_) => entry.allocated_bytes(),
-            // What is large is shared with the writer: O(1).
+            // Large values are shared with the writer in O(1).
             ValueRef::Object(value) if !Value::is_light(value) => entry.allocated_bytes(),
             ValueRef::Object(value) => value.allocated_bytes(),
         };

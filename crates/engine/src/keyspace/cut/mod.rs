@@ -6,13 +6,13 @@
 //!        │        quiesced)            │                                    │
 //!   stamp of the keyspace + 1        Change::preserve: the entry as   slot after slot, a few
 //!   = each slot of the set owes      it was before the change         entries at a time
-//!     its entries, at once                 └────────► Output ◄──────────────┘
+//!     its entries, at once               └─────────► CutBuffer ◄────────────┘
 //!                                                        │ 64 KiB at a time
 //!                                           Cut::write, on a thread of its own
 //! ```
 //!
 //! An *owed* entry existed at the cut and was not emitted yet. A thread that emits an entry holds its slot, so each entry
-//! is emitted once, with the value that it had at the cut: every change passes [`Change::preserve`] first (`slot.rs`).
+//! is emitted once, with the value that it had at the cut: every change passes [`Change::preserve`] first (`slots/slot.rs`).
 //!
 //! Several cuts can exist at once. Their sets of slots are disjoint, so a slot belongs to at most one of them. A slot
 //! owes its entries to the cut that has it if the slot's stamp is older than the stamp of the cut. A slot whose stamp is
@@ -20,7 +20,7 @@
 //! first change in any slot after a cut began looks for the cut that has the slot, and brings the slot's stamp up to date
 //! if there is none.
 //!
-//! The first touch of a slot that owes counts its entries. From then on its [`Progress`] says how far a walker has come
+//! The first touch of a slot that owes counts its entries. From then on its [`SlotProgress`] says how far a walker has come
 //! in the order of hashes, and which keys after that position were touched before. Slots with few small entries are
 //! emitted whole at the first touch.
 //!
@@ -31,7 +31,7 @@
 //! | part | about |
 //! |---|---|
 //! | `change` | the hook before every change |
-//! | `progress` | slots that have emitted a part of their entries |
+//! | `progress` | the state of slots that have emitted some of the entries they owe |
 //! | `walk` | walkers, between commands |
 //! | `output` | from entries to the writer: encoded, or shared if they are large |
 
@@ -41,13 +41,13 @@ mod progress;
 mod walk;
 
 pub(super) use change::Change;
-use output::{Piece, Queue};
-pub(crate) use output::{SnapshotOutputs, notes};
-use progress::{Detached, Progresses};
-use walk::Order;
-pub use walk::{CutWalker, Walked};
+pub(crate) use output::{CutBuffers, notes};
+use output::{CutQueue, Piece};
+use progress::{DetachedTable, SlotProgresses};
+use walk::WalkOrder;
+pub use walk::{CutWalker, WalkOutcome};
 
-use super::keys::lock_patiently;
+use super::keys::lock_blocking;
 use super::{DbIndex, Keyspace, SlotGuard, SlotId, SlotSet};
 use crate::env::Env;
 use brisk_persist::rdb::RdbWriter;
@@ -57,9 +57,9 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering}
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// Walkers wait while so many bytes are encoded and not written.
+/// Walkers wait while more bytes than this are encoded and not written.
 const QUEUE_BYTES_MAX: u64 = 64 << 20;
-/// How long the writer waits before it looks whether the cut was given up.
+/// Interval at which the waiting writer checks whether the cut was given up.
 const WRITER_WAIT: Duration = Duration::from_millis(100);
 
 /// The cuts of a keyspace. Their sets of slots are disjoint.
@@ -67,12 +67,12 @@ const WRITER_WAIT: Duration = Duration::from_millis(100);
 pub(super) struct Cuts {
     stamp: Stamp,
     active: Mutex<Vec<Arc<Cut>>>,
-    /// How often all databases were flushed at once.
+    /// Number of times that all databases were flushed at once.
     flushes: AtomicU64,
 }
 
-/// Slots with this stamp owe nothing. Read with every change and written once for a snapshot: on a
-/// line of its own.
+/// Slots with this stamp owe nothing. It is read with every change and written once per snapshot,
+/// so it has a cache line of its own.
 #[derive(Default)]
 #[repr(align(64))]
 struct Stamp {
@@ -83,7 +83,7 @@ struct Stamp {
 impl Cuts {
     #[inline(always)]
     fn stamp(&self) -> u32 {
-        // Written while all other threads stand still, which orders it.
+        // Written only during quiescence, which orders it.
         self.stamp.stamp.load(Ordering::Relaxed)
     }
 
@@ -95,7 +95,7 @@ impl Cuts {
 
     /// The cut that covers this slot and is being emitted. `env` is that of the thread.
     fn covering(&self, env: &Env, slot: SlotId) -> Option<Arc<Cut>> {
-        let mut outputs = env.snapshot_outputs.borrow_mut();
+        let mut outputs = env.cut_buffers.borrow_mut();
         outputs.follow(self);
         outputs.cuts().find(|cut| cut.slots.contains(slot)).cloned()
     }
@@ -109,15 +109,16 @@ impl Cuts {
 /// How keys are written.
 #[derive(Debug, Clone, Copy)]
 pub struct CutOptions {
-    /// Whether walkers compress strings. What is emitted before a change never is: somebody waits.
+    /// True if walkers compress strings. Entries emitted before a change are never compressed,
+    /// because a command waits.
     pub compresses: bool,
-    /// Bytes that are encoded and not written, at most; beyond it the cut is given up.
+    /// Maximum number of bytes that are encoded and not written. Beyond it the cut is given up.
     pub queue_bytes_max: u64,
-    /// What the dataset takes, about: for the size of tables that are flushed meanwhile.
+    /// Estimated size of the dataset, to estimate the size of tables that are flushed meanwhile.
     pub dataset_bytes: u64,
 }
 
-/// One snapshot that is being taken.
+/// A snapshot in progress.
 pub struct Cut {
     stamp: u32,
     slots: SlotSet,
@@ -125,21 +126,21 @@ pub struct Cut {
     /// Keys of each database, and those of them that have a TTL. Where the cut has a part of the slots only, the latter
     /// is an upper bound.
     sizes: Vec<(u64, u64)>,
-    progresses: Progresses,
+    progresses: SlotProgresses,
     /// Tables that were flushed before they were emitted.
-    detached: Mutex<Vec<Detached>>,
+    detached: Mutex<Vec<DetachedTable>>,
     detached_bytes: AtomicU64,
-    /// Which slots walkers go to.
-    order: Mutex<Order>,
-    queue: Queue,
-    /// Threads with entries that were emitted and are not in the queue.
+    /// The order in which walkers get slots.
+    order: Mutex<WalkOrder>,
+    queue: CutQueue,
+    /// Number of threads with emitted entries that are not in the queue.
     open_outputs: AtomicUsize,
-    /// Keys that were put into the queue, and keys that the writer has written.
+    /// Number of keys put into the queue, and number of keys written.
     emitted: AtomicU64,
     written: AtomicU64,
-    /// It was given up because too much was changed before it was written.
+    /// True if the cut was given up because changes came faster than the writer.
     ran_full: AtomicBool,
-    /// Why it was given up.
+    /// The reason why the cut was given up.
     failure: Mutex<Option<String>>,
 }
 
@@ -161,11 +162,11 @@ impl Keyspace {
             slots,
             options,
             sizes,
-            progresses: Progresses::default(),
+            progresses: SlotProgresses::default(),
             detached: Mutex::default(),
             detached_bytes: AtomicU64::new(0),
             order: Mutex::default(),
-            queue: Queue::default(),
+            queue: CutQueue::default(),
             open_outputs: AtomicUsize::new(0),
             emitted: AtomicU64::new(0),
             written: AtomicU64::new(0),
@@ -189,7 +190,7 @@ impl Keyspace {
             let database = self.database_if_used(db);
             let occupied = database.into_iter().flat_map(|database| {
                 let slots = database.occupied_from(0).filter(|slot| slots.contains(*slot));
-                slots.map(|slot| lock_patiently(database, slot).table().len() as u64)
+                slots.map(|slot| lock_blocking(database, slot).table().len() as u64)
             });
             occupied.sum::<u64>()
         };
@@ -197,13 +198,14 @@ impl Keyspace {
         sizes.map(|(keys, (_, with_deadline))| (keys, with_deadline.min(keys))).collect()
     }
 
-    /// True while a cut is being emitted.
+    /// Reports whether a cut is in progress.
     #[inline]
     pub fn is_emitting(&self) -> bool {
         self.cuts.stamp.is_emitting.load(Ordering::Relaxed)
     }
 
-    /// How often all databases were flushed at once: nobody has a use for a snapshot from before.
+    /// Number of times that all databases were flushed at once. A snapshot from before a flush is
+    /// useless.
     pub fn flushes(&self) -> u64 {
         self.cuts.flushes.load(Ordering::Relaxed)
     }
@@ -212,25 +214,25 @@ impl Keyspace {
         self.cuts.flushes.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Nobody emits anything for the cut any more: it was written, or given up.
+    /// Ends a cut that was written or given up: no thread emits entries for it any more.
     pub fn end_cut(&self, cut: &Cut) {
         let mut active = self.cuts.active.lock().even_poisoned();
         active.retain(|active| active.stamp != cut.stamp);
         self.cuts.stamp.is_emitting.store(!active.is_empty(), Ordering::SeqCst);
         drop(active);
         cut.queue.close();
-        // Their memory goes now, whoever holds the cut.
+        // Frees their memory now, even if other references to the cut exist.
         cut.detached.lock().even_poisoned().clear();
         cut.detached_bytes.store(0, Ordering::Relaxed);
         cut.progresses.clear();
     }
 
-    /// Takes the table out of a slot that is flushed: to be freed, unless a cut wants it first.
+    /// Removes the table from a slot that is flushed. It is freed, unless a cut still needs it.
     /// O(1).
     pub(super) fn hand_over(
         &self,
         env: &Env,
-        place: super::Place,
+        place: super::DbSlot,
         guard: &mut SlotGuard<'_>,
     ) -> Option<super::Table> {
         let stamp = self.cuts.stamp();
@@ -243,14 +245,14 @@ impl Keyspace {
                 let table = guard.take_table();
                 let bytes = keys as u64 * (cut.options.dataset_bytes / cut.keys().max(1));
                 cut.detached_bytes.fetch_add(bytes, Ordering::Relaxed);
-                cut.detached.lock().even_poisoned().push(Detached { progress, table, bytes });
+                cut.detached.lock().even_poisoned().push(DetachedTable { progress, table, bytes });
                 return None;
             }
         }
         Some(guard.take_table())
     }
 
-    /// Exchanges the tables of two databases' slots: what they owe goes with them. O(1).
+    /// Exchanges the tables of two databases' slots, with the entries they owe. O(1).
     pub(super) fn exchange(
         &self,
         env: &Env,
@@ -286,50 +288,49 @@ impl Cut {
         self.stamp.wrapping_sub(guard.stamp()).cast_signed() > 0
     }
 
-    /// Keys that existed at the cut.
+    /// Number of keys that existed at the cut.
     pub fn keys(&self) -> u64 {
         self.sizes.iter().map(|(keys, _)| keys).sum()
     }
 
-    /// Keys that were written by now.
+    /// Number of keys written so far.
     pub fn keys_written(&self) -> u64 {
         self.written.load(Ordering::Relaxed)
     }
 
-    /// Bytes of memory that it takes besides the dataset, about: what is encoded and not written,
-    /// values and tables that are kept for it alone, and what is known of slots that are half
-    /// emitted.
+    /// Estimated memory of the cut in bytes, without the dataset: encoded and unwritten bytes,
+    /// values and tables that only the cut references, and the state of partly emitted slots.
     pub fn bytes(&self) -> u64 {
         let detached = self.detached_bytes.load(Ordering::Relaxed);
         self.queue.bytes_kept() + self.progresses.bytes() + detached
     }
 
-    /// The most of that by now, without tables.
+    /// The maximum of [`Cut::bytes`] so far, without tables.
     pub fn bytes_peak(&self) -> u64 {
         self.queue.peak().max(self.progresses.bytes())
     }
 
-    /// Gives it up; the first reason counts.
+    /// Gives the cut up. The first reason counts.
     pub fn give_up(&self, reason: &str) {
         self.failure.lock().even_poisoned().get_or_insert_with(|| reason.to_owned());
         self.queue.close();
     }
 
-    /// Whether it was given up because too much was changed before it was written.
+    /// Reports whether the cut was given up because changes came faster than the writer.
     pub fn ran_full(&self) -> bool {
         self.ran_full.load(Ordering::Relaxed)
     }
 
-    /// Whether it was given up, or was written.
+    /// Reports whether the cut was given up or completely written.
     pub fn is_over(&self) -> bool {
         self.queue.is_closed()
     }
 
-    /// Writes the entries, as they are emitted, until all are written: on a thread that no walker
-    /// waits for. `wrote` hears of each few keys. O(all data).
+    /// Writes the entries as they are emitted, until all are written. Runs on a thread for which no
+    /// walker waits. `wrote` is called after every few keys. O(all data).
     ///
     /// # Errors
-    /// That of the writer, or why the cut was given up. The caller then ends the cut.
+    /// That of the writer, or the reason why the cut was given up. The caller then ends the cut.
     pub fn write<W: Write>(
         &self,
         out: &mut RdbWriter<W>,
@@ -363,7 +364,7 @@ impl Cut {
         out.check()
     }
 
-    /// The number of keys.
+    /// Returns the number of keys.
     fn write_piece<W: Write>(
         &self,
         piece: Piece,
@@ -383,8 +384,8 @@ impl Cut {
         }
     }
 
-    /// A slot has emitted all that it owed.
-    fn finish(&self, progress: &progress::Progress) {
+    /// A slot has emitted all entries that it owed.
+    fn finish(&self, progress: &progress::SlotProgress) {
         if progress.emitted != progress.count {
             self.give_up("internal error: a slot has not emitted what it held");
         }

@@ -1,4 +1,5 @@
-//! From entries to the writer: encoded by whoever holds the slot, or shared if they are large.
+//! From entries to the writer. The holder of the slot encodes them, or shares them if they are
+//! large.
 
 use super::{Cut, Cuts};
 use crate::env::Env;
@@ -12,19 +13,19 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
-/// Values above are shared with the writer rather than encoded while their slot is held.
+/// Larger values are shared with the writer, not encoded while their slot is held.
 const ENCODED_BYTES_MAX: usize = 16 << 10;
 /// Encoded entries are handed to the writer at this size.
 const PIECE_BYTES: usize = 64 << 10;
-/// What a shared value counts in the queue: its parts are the dataset's until
-/// a command changes them.
+/// Bytes that a shared value counts in the queue. Its parts belong to the dataset until a command
+/// changes them.
 const SHARED_BYTES: u64 = 64 << 10;
-/// The sizes of values with more elements are estimated, which their slot does not wait for.
+/// The sizes of values with more elements are estimated, to hold their slot briefly.
 const ELEMENTS_COUNTED_MAX: usize = 10_000;
-/// Bytes of an element of those.
+/// Estimated bytes of an element of such a value.
 const ELEMENT_BYTES: usize = 64;
 
-/// What eviction goes by is kept if the policy counts it.
+/// The access clock is stored if the eviction policy uses it.
 pub(crate) fn notes(entry: &EntryRef<'_>, env: &Env) -> Notes {
     let policy = env.settings.eviction;
     let clock = entry.clock();
@@ -35,28 +36,28 @@ pub(crate) fn notes(entry: &EntryRef<'_>, env: &Env) -> Notes {
     }
 }
 
-/// On what occasion an entry is emitted.
+/// The occasion on which an entry is emitted.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Emitted {
     /// By a walker.
     AtLeisure { compresses: bool },
-    /// It, or another of its slot, is about to be changed: somebody waits.
+    /// The entry, or another in its slot, is about to be changed: a command waits.
     Changes,
-    /// The same, and the dataset will not have it any more.
+    /// Like `Changes`, and the dataset loses the entry.
     Leaves,
 }
 
-/// What the writer gets: entries of one database.
+/// The writer's input: entries of one database.
 pub(super) enum Piece {
     Encoded { db: DbIndex, keys: u64, bytes: Vec<u8> },
-    Shared { db: DbIndex, key: Box<[u8]>, notes: Notes, value: Value, kept: Kept },
+    Shared { db: DbIndex, key: Box<[u8]>, notes: Notes, value: Value, kept: SharedBytes },
 }
 
 /// Memory of a shared value.
 #[derive(Clone, Copy)]
-pub(super) struct Kept {
+pub(super) struct SharedBytes {
     bytes: u64,
-    /// The dataset has it no more: nothing is freed before it is written.
+    /// The dataset no longer has it: its memory is freed only after it is written.
     is_last: bool,
 }
 
@@ -74,15 +75,15 @@ impl Piece {
         }
     }
 
-    fn kept(&self) -> Option<Kept> {
+    fn kept(&self) -> Option<SharedBytes> {
         match self {
             Piece::Encoded { .. } => None,
             Piece::Shared { kept, .. } => Some(*kept),
         }
     }
 
-    pub(super) fn weight(&self) -> Weight {
-        Weight { bytes: self.bytes(), kept: self.kept() }
+    pub(super) fn weight(&self) -> PieceWeight {
+        PieceWeight { bytes: self.bytes(), kept: self.kept() }
     }
 
     fn keys(&self) -> u64 {
@@ -92,7 +93,7 @@ impl Piece {
         }
     }
 
-    /// The number of keys.
+    /// Returns the number of keys.
     pub(super) fn write<W: Write>(self, out: &mut RdbWriter<W>) -> u64 {
         let keys = self.keys();
         match self {
@@ -106,29 +107,29 @@ impl Piece {
     }
 }
 
-/// What waits for the writer.
+/// The pieces that wait for the writer.
 #[derive(Default)]
-pub(super) struct Queue {
+pub(super) struct CutQueue {
     pieces: Mutex<Vec<Piece>>,
-    /// There are pieces, or there will be no more.
+    /// Signals new pieces, or the end of the queue.
     changed: Condvar,
-    /// Of pieces that are not written.
+    /// Bytes of the pieces that are not written.
     bytes: AtomicU64,
-    /// Of their shared values, and of those among them that only the queue has.
+    /// Bytes of their shared values, and of those values that only the queue has.
     shared_bytes: AtomicU64,
     last_bytes: AtomicU64,
-    /// The most that [`Queue::bytes_kept`] has been.
+    /// The maximum of [`CutQueue::bytes_kept`] so far.
     peak: AtomicU64,
     closed: AtomicBool,
 }
 
-/// What is to be forgotten of a piece when it was written.
-pub(super) struct Weight {
+/// The amounts to subtract after a piece was written.
+pub(super) struct PieceWeight {
     bytes: u64,
-    kept: Option<Kept>,
+    kept: Option<SharedBytes>,
 }
 
-impl Queue {
+impl CutQueue {
     fn put(&self, piece: Piece) {
         self.bytes.fetch_add(piece.bytes(), Ordering::Relaxed);
         if let Some(kept) = piece.kept() {
@@ -144,7 +145,7 @@ impl Queue {
         }
     }
 
-    /// All pieces; none after `wait`.
+    /// Takes all pieces. Returns none after the timeout `wait`.
     pub(super) fn take(&self, wait: Duration) -> Vec<Piece> {
         let pieces = self.pieces.lock().even_poisoned();
         let waits = |pieces: &mut Vec<Piece>| pieces.is_empty() && !self.is_closed();
@@ -152,8 +153,8 @@ impl Queue {
         std::mem::take(&mut *waited.even_poisoned().0)
     }
 
-    /// The writer is done with a piece that weighed this much.
-    pub(super) fn forget(&self, weight: &Weight) {
+    /// The writer has finished a piece of this weight.
+    pub(super) fn forget(&self, weight: &PieceWeight) {
         self.bytes.fetch_sub(weight.bytes, Ordering::Relaxed);
         if let Some(kept) = weight.kept {
             self.shared_bytes.fetch_sub(kept.bytes, Ordering::Relaxed);
@@ -162,18 +163,18 @@ impl Queue {
         }
     }
 
-    /// Bytes that are encoded and not written; a shared value counts a little.
+    /// Bytes that are encoded and not written. A shared value counts a fixed amount.
     pub(super) fn bytes(&self) -> u64 {
         if self.is_closed() { 0 } else { self.bytes.load(Ordering::Relaxed) }
     }
 
-    /// The same, with all shared values: those that nobody changes are the dataset's, but eviction
-    /// would free nothing of them.
+    /// Like [`CutQueue::bytes`], with all shared values. Unchanged values belong to the dataset,
+    /// but evicting them would free nothing.
     pub(super) fn bytes_held(&self) -> u64 {
         self.bytes() + self.shared_bytes.load(Ordering::Relaxed)
     }
 
-    /// Bytes of memory that nobody else has.
+    /// Bytes of memory that only the queue references.
     pub(super) fn bytes_kept(&self) -> u64 {
         if self.is_closed() {
             return 0;
@@ -185,7 +186,7 @@ impl Queue {
         self.peak.load(Ordering::Relaxed)
     }
 
-    /// Nobody writes any more.
+    /// The writer has stopped.
     pub(super) fn close(&self) {
         let mut pieces = self.pieces.lock().even_poisoned();
         self.closed.store(true, Ordering::Relaxed);
@@ -199,15 +200,15 @@ impl Queue {
     }
 }
 
-/// Entries that a thread has encoded and not handed to the writers, one [`Output`] for each cut that is being emitted.
+/// Entries that a thread has encoded and not handed to the writers, one [`CutBuffer`] for each cut that is being emitted.
 #[derive(Default)]
-pub(crate) struct SnapshotOutputs {
+pub(crate) struct CutBuffers {
     /// The stamp of the keyspace when the list was made.
     stamp: u32,
-    outputs: Vec<Output>,
+    outputs: Vec<CutBuffer>,
 }
 
-impl SnapshotOutputs {
+impl CutBuffers {
     /// Takes over the list of cuts that are being emitted. Entries encoded for a cut that is over are dropped.
     pub(super) fn follow(&mut self, cuts: &Cuts) {
         if self.stamp == cuts.stamp() && !self.outputs.iter().any(|output| output.cut.is_over()) {
@@ -217,7 +218,7 @@ impl SnapshotOutputs {
         self.outputs.retain(|output| !output.cut.is_over());
         for cut in cuts.active() {
             if !cut.is_over() && !self.cuts().any(|own| Arc::ptr_eq(own, &cut)) {
-                self.outputs.push(Output::new(cut));
+                self.outputs.push(CutBuffer::new(cut));
             }
         }
     }
@@ -226,10 +227,10 @@ impl SnapshotOutputs {
         self.outputs.iter().map(|output| &output.cut)
     }
 
-    pub(super) fn of(&mut self, cut: &Arc<Cut>) -> &mut Output {
+    pub(super) fn of(&mut self, cut: &Arc<Cut>) -> &mut CutBuffer {
         let known = self.outputs.iter().position(|output| Arc::ptr_eq(&output.cut, cut));
         let index = known.unwrap_or_else(|| {
-            self.outputs.push(Output::new(Arc::clone(cut)));
+            self.outputs.push(CutBuffer::new(Arc::clone(cut)));
             self.outputs.len() - 1
         });
         &mut self.outputs[index]
@@ -237,33 +238,33 @@ impl SnapshotOutputs {
 
     /// Hands all encoded entries to the writers.
     pub(super) fn hand_in(&mut self) {
-        self.outputs.iter_mut().for_each(Output::hand_in);
+        self.outputs.iter_mut().for_each(CutBuffer::hand_in);
     }
 }
 
 /// Entries that a thread has encoded and not handed to the writer of the cut.
-pub(super) struct Output {
+pub(super) struct CutBuffer {
     cut: Arc<Cut>,
     db: DbIndex,
     keys: u64,
     encoder: Encoder<Vec<u8>>,
 }
 
-impl Output {
-    fn new(cut: Arc<Cut>) -> Output {
-        Output { cut, db: DbIndex::default(), keys: 0, encoder: Encoder::new(Vec::new()) }
+impl CutBuffer {
+    fn new(cut: Arc<Cut>) -> CutBuffer {
+        CutBuffer { cut, db: DbIndex::default(), keys: 0, encoder: Encoder::new(Vec::new()) }
     }
 
-    /// Bytes that are encoded.
+    /// Number of encoded bytes.
     pub(super) fn len(&mut self) -> usize {
         self.encoder.sink().len()
     }
 
-    /// Emits an entry of a slot that is held.
+    /// Emits an entry of a held slot.
     pub(super) fn add(&mut self, db: DbIndex, entry: &EntryRef<'_>, env: &Env, how: Emitted) {
         let notes = notes(entry, env);
         if let Some(value) = entry.object().filter(|value| is_large(value)) {
-            let kept = Kept { bytes: about_bytes(value), is_last: how == Emitted::Leaves };
+            let kept = SharedBytes { bytes: about_bytes(value), is_last: how == Emitted::Leaves };
             let (key, value) = (Box::from(entry.key()), value.clone());
             return self.put(Piece::Shared { db, key, notes, value, kept });
         }
@@ -284,14 +285,14 @@ impl Output {
         }
     }
 
-    /// Hands what is encoded to the writer.
+    /// Hands the encoded bytes to the writer.
     pub(super) fn hand_in(&mut self) {
         if self.keys == 0 {
             return;
         }
         let keys = std::mem::take(&mut self.keys);
         let bytes = if self.len() < PIECE_BYTES / 2 {
-            // The end of a turn: a queue of such would be empty room for the most part.
+            // End of a turn: a queue of oversized buffers would mostly hold unused room.
             let bytes = self.encoder.sink().as_slice().into();
             self.encoder.sink().clear();
             bytes
@@ -315,7 +316,7 @@ impl Output {
     }
 }
 
-/// Bytes of memory of a large value.
+/// Estimated bytes of memory of a large value.
 fn about_bytes(value: &Value) -> u64 {
     let bytes = match value {
         Value::Str(data) => data.len(),

@@ -1,6 +1,6 @@
-//! What is known of slots that have emitted a part of what they owe.
+//! The state of slots that have emitted some of the entries they owe.
 
-use crate::keyspace::{DbIndex, Place, Table};
+use crate::keyspace::{DbIndex, DbSlot, Table};
 use brisk_structures::poison::EvenPoisoned;
 use brisk_structures::table::scan_position;
 use std::collections::{HashMap, HashSet};
@@ -8,16 +8,16 @@ use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Locks, of which threads on different slots mostly take different ones.
+/// Number of locks. Threads that work on different slots mostly take different locks.
 const SHARDS: usize = 64;
-/// Bytes that a hash in a set takes, about.
+/// Estimated bytes of a hash in a set.
 const BYTES_PER_HASH: u64 = 16;
 
-/// Hashes of keys are spread already.
+/// A hasher that uses the hashes of keys, which are already well distributed.
 #[derive(Default)]
-pub(super) struct AsIs(u64);
+pub(super) struct IdentityHasher(u64);
 
-impl Hasher for AsIs {
+impl Hasher for IdentityHasher {
     fn finish(&self) -> u64 {
         self.0
     }
@@ -29,78 +29,82 @@ impl Hasher for AsIs {
     }
 
     fn write_u64(&mut self, hash: u64) {
-        // The positions of a table's keys are the high bits, of which a walk leaves few different.
+        // A table's positions are the high bits of the hashes, and a walk leaves few different
+        // ones.
         self.0 = hash.rotate_left(32);
     }
 }
 
-/// A slot, or its table, that has been touched since the cut.
-pub(super) struct Progress {
-    /// The database at the cut.
+/// A slot, or its table, that was accessed since the cut.
+pub(super) struct SlotProgress {
+    /// The slot's database at the cut.
     pub(super) origin: DbIndex,
-    /// Keys at the cut, and those that were emitted.
+    /// Number of keys at the cut, and number of emitted keys.
     pub(super) count: usize,
     pub(super) emitted: usize,
-    /// Walkers have emitted what stands before, in the order of a scan.
+    /// Walkers have emitted the keys before this cursor, in the order of a scan.
     pub(super) cursor: u32,
-    /// Keys at or behind the cursor that owe nothing: emitted before a change, or born after the
-    /// cut. By their hashes: two keys of one slot with the same would show as a wrong
-    /// number at the end.
-    pub(super) settled: HashSet<u64, BuildHasherDefault<AsIs>>,
+    /// Hashes of the keys at or after the cursor that owe nothing: emitted before a change, or
+    /// created after the cut. Two keys of one slot with equal hashes would show as a wrong number
+    /// at the end.
+    pub(super) settled: HashSet<u64, BuildHasherDefault<IdentityHasher>>,
 }
 
-impl Progress {
-    pub(super) fn new(origin: DbIndex, count: usize) -> Box<Progress> {
-        Box::new(Progress { origin, count, emitted: 0, cursor: 0, settled: HashSet::default() })
+impl SlotProgress {
+    pub(super) fn new(origin: DbIndex, count: usize) -> Box<SlotProgress> {
+        Box::new(SlotProgress { origin, count, emitted: 0, cursor: 0, settled: HashSet::default() })
     }
 
-    /// Whether a key owes its entry, if it has one. It does not from now on.
+    /// Settles a key. Returns true if it owed its entry, in case it has one.
     pub(super) fn settle(&mut self, hash: u64) -> bool {
         scan_position(hash) >= self.cursor && self.settled.insert(hash)
     }
 }
 
 /// A flushed slot's table that still owes entries.
-pub(super) struct Detached {
-    pub(super) progress: Box<Progress>,
+pub(super) struct DetachedTable {
+    pub(super) progress: Box<SlotProgress>,
     pub(super) table: Table,
-    /// About what it takes.
+    /// Its estimated size.
     pub(super) bytes: u64,
 }
 
-type Shard = HashMap<Place, Box<Progress>>;
+type Shard = HashMap<DbSlot, Box<SlotProgress>>;
 
-/// All of them, by place. Who takes or puts one holds its slot.
-pub(super) struct Progresses {
+/// The progress of all slots. A thread that takes or puts one holds the slot.
+pub(super) struct SlotProgresses {
     shards: [Mutex<Shard>; SHARDS],
-    /// Hashes in their sets, about.
+    /// Estimated number of hashes in the sets.
     hashes: AtomicU64,
 }
 
-impl Default for Progresses {
-    fn default() -> Progresses {
-        Progresses { shards: std::array::from_fn(|_| Mutex::default()), hashes: AtomicU64::new(0) }
+impl Default for SlotProgresses {
+    fn default() -> SlotProgresses {
+        SlotProgresses {
+            shards: std::array::from_fn(|_| Mutex::default()),
+            hashes: AtomicU64::new(0),
+        }
     }
 }
 
-impl Progresses {
-    fn shard(&self, place: Place) -> &Mutex<Shard> {
+impl SlotProgresses {
+    fn shard(&self, place: DbSlot) -> &Mutex<Shard> {
         &self.shards[place.1.index() % SHARDS]
     }
 
-    /// The progress of a slot that has some.
-    pub(super) fn take(&self, place: Place) -> Option<Box<Progress>> {
+    /// Takes the progress of a slot that has some.
+    pub(super) fn take(&self, place: DbSlot) -> Option<Box<SlotProgress>> {
         let progress = self.shard(place).lock().even_poisoned().remove(&place)?;
         self.hashes.fetch_sub(progress.settled.len() as u64, Ordering::Relaxed);
         Some(progress)
     }
 
-    /// The same, or that of a slot with `count` keys that is touched for the first time.
-    pub(super) fn take_or_begin(&self, place: Place, count: usize) -> Box<Progress> {
-        self.take(place).unwrap_or_else(|| Progress::new(place.0, count))
+    /// Takes the progress of a slot, or begins it for a slot with `count` keys at its first access.
+    pub(super) fn take_or_begin(&self, place: DbSlot, count: usize) -> Box<SlotProgress> {
+        self.take(place).unwrap_or_else(|| SlotProgress::new(place.0, count))
     }
 
-    pub(super) fn put(&self, place: Place, progress: Box<Progress>) {
+    pub(super) fn put(&self, place: DbSlot, progress: Box<SlotProgress>) {
         self.hashes.fetch_add(progress.settled.len() as u64, Ordering::Relaxed);
         self.shard(place).lock().even_poisoned().insert(place, progress);
     }
@@ -110,7 +114,7 @@ impl Progresses {
         self.hashes.store(0, Ordering::Relaxed);
     }
 
-    /// Bytes of memory, about.
+    /// Estimated bytes of memory.
     pub(super) fn bytes(&self) -> u64 {
         self.hashes.load(Ordering::Relaxed) * BYTES_PER_HASH
     }

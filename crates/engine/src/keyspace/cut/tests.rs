@@ -1,11 +1,11 @@
-//! Snapshots taken while commands go on are loaded again, and must be the dataset of their moment.
+//! Snapshots taken during commands are loaded, and must equal the dataset at their start.
 
-use super::{Cut, CutOptions, CutWalker, Walked};
+use super::{Cut, CutOptions, CutWalker, WalkOutcome};
 use crate::base::random::Random;
 use crate::dataset::digest::Digest;
 use crate::dataset::loader::load_file;
 use crate::dataset::snapshot::Duplicate;
-use crate::keyspace::expire::{Sweeper, Swept};
+use crate::keyspace::expire::{SweepOutcome, Sweeper};
 use crate::keyspace::{DbIndex, EntryRef, Keys, SLOTS, SlotId, SlotSet, UnixMs};
 use crate::testing::Db;
 use brisk_persist::rdb::{RdbWriter, VERSION_FIELD_TTL};
@@ -40,7 +40,7 @@ fn contents(db: &Db, slots: &SlotSet) -> Contents {
     contents
 }
 
-/// A snapshot that is being taken, and what it must contain.
+/// A snapshot in progress, and its expected contents.
 struct Taken {
     cut: Arc<Cut>,
     want: Contents,
@@ -70,7 +70,7 @@ impl Taken {
     /// Walks until the only cut is written, and compares the contents of the file.
     fn end(self, db: &Db, walker: &mut CutWalker) {
         self.end_with_others(db, walker);
-        assert_eq!(walker.walk(db.keyspace(), db.env(), || true), Walked::Nothing);
+        assert_eq!(walker.walk(db.keyspace(), db.env(), || true), WalkOutcome::Nothing);
     }
 
     fn end_with_others(self, db: &Db, walker: &mut CutWalker) {
@@ -82,7 +82,7 @@ impl Taken {
         db.keyspace().end_cut(&self.cut);
         assert_eq!(self.cut.bytes(), 0);
         let loaded = Db::new();
-        // Nothing has expired at the beginning of time.
+        // At time 0 nothing has expired.
         loaded.env().set_now(UnixMs(0));
         let _ = load_file(loaded.keyspace(), loaded.env(), &file, Duplicate::Refuse);
         let got = contents(&loaded, &SlotSet::all());
@@ -108,7 +108,7 @@ impl Changes {
         self.random.below(bound)
     }
 
-    /// Most keys are in few slots, which have so many that they are not emitted at once.
+    /// Most keys are in few slots with so many keys that the slots are not emitted at once.
     fn key(&mut self, kind: &str) -> String {
         let tag = self.below(12);
         let count = if tag < 3 { 200 } else { 8 };
@@ -157,7 +157,7 @@ impl Changes {
                 self.now += self.below(20);
                 db.at(self.now);
                 let (keyspace, env) = (db.keyspace(), db.env());
-                while self.sweeper.cycle(keyspace, env, || true) == Swept::Part {}
+                while self.sweeper.cycle(keyspace, env, || true) == SweepOutcome::Part {}
                 env.garbage.borrow_mut().clear();
             }
             _ => {
@@ -169,7 +169,7 @@ impl Changes {
 }
 
 #[test]
-fn random_changes_beside_a_walk_leave_the_dataset_of_the_cut_in_the_file() {
+fn random_changes_during_a_walk_leave_the_dataset_of_the_cut_in_the_file() {
     let rounds = if cfg!(miri) { 1 } else { 60 };
     for seed in 0..rounds {
         let (mut db, mut changes) = (Db::new(), Changes::new(seed));
@@ -177,7 +177,7 @@ fn random_changes_beside_a_walk_leave_the_dataset_of_the_cut_in_the_file() {
         for _ in 0..1500 {
             changes.change(&mut db, false);
         }
-        // The second finds what the first has left in stamps.
+        // The second snapshot finds the stamps that the first one has left.
         for _ in 0..2 {
             let taken = Taken::begin(&db);
             let steps = changes.below(40);
@@ -243,7 +243,7 @@ fn cuts_of_disjoint_slots_begin_and_end_in_any_order_during_random_changes() {
                 }
             }
         }
-        assert_eq!(walker.walk(db.keyspace(), db.env(), || true), Walked::Nothing);
+        assert_eq!(walker.walk(db.keyspace(), db.env(), || true), WalkOutcome::Nothing);
         assert!(!db.keyspace().is_emitting());
         Taken::begin(&db).end(&db, &mut walker);
         db.invariants();
@@ -291,7 +291,7 @@ fn a_snapshot_that_was_given_up_leaves_nothing_for_the_next() {
             taken.cut.give_up("enough");
             let error = taken.writer.join().expect("no panic").unwrap_err();
             assert_eq!(error.to_string(), "enough");
-            // Before it is known everywhere that the cut is over, and after.
+            // Before all threads know that the cut is over, and after.
             changes.change(&mut db, true);
             db.keyspace().end_cut(&taken.cut);
             assert_eq!(taken.cut.bytes(), 0);
@@ -321,10 +321,10 @@ fn keys_that_were_not_emitted_make_the_snapshot_fail() {
         db.check(&format!("SET {{t}}{number} v"), "OK");
     }
     let taken = Taken::begin(&db);
-    // What no command can do: an entry leaves its slot around the hook.
+    // No command can do this: an entry leaves its slot without the hook.
     let key = db.keyspace().hasher().key(b"{t}7");
     let mut guard = db.keyspace().database(DbIndex::FIRST).slot(key.slot).try_lock().expect("free");
-    drop(guard.put_aside(key.hash, key.bytes).expect("it was set"));
+    drop(guard.stash(key.hash, key.bytes).expect("it was set"));
     drop(guard);
     let mut walker = CutWalker::default();
     while !taken.cut.is_over() {
@@ -353,7 +353,7 @@ fn a_writer_that_is_too_slow_ends_the_snapshot_and_nothing_else() {
     db.check("DBSIZE", "(integer) 300").invariants();
 }
 
-/// Removing them frees nothing yet, which is not to be taken for memory that eviction could free.
+/// Removing them frees nothing yet, so eviction must not count their memory as free.
 #[test]
 fn values_and_tables_that_only_the_snapshot_has_are_counted() {
     const BYTES: u64 = 200_000;
@@ -383,7 +383,7 @@ fn values_and_tables_that_only_the_snapshot_has_are_counted() {
     assert_eq!(cut.bytes(), 0);
 }
 
-/// The end of a turn leaves little in a buffer that has room for much.
+/// The end of a turn leaves little data in a large buffer.
 #[test]
 fn short_turns_do_not_queue_empty_room() {
     let mut db = Db::new();

@@ -1,46 +1,47 @@
-//! Walkers: what no command touches is emitted by the threads between commands.
+//! Walkers: threads emit the entries that no command changes, between commands.
 //!
-//! Slots are handed out in order, so that a thread that is idle does more of them. A pass goes over
-//! all slots with keys; tables that commands have moved behind it (SWAPDB) are met by the next
-//! pass. After a pass that met no slot that owes, nothing can be emitted any more: then all keys
-//! are in the writer's queue, or some are missing.
+//! Slots are handed out in order, so that idle threads do more of them. A pass visits all slots
+//! with keys. Tables that commands have moved behind the pass (SWAPDB) are visited by the next
+//! pass. After a pass without a slot that owes entries, nothing more can be emitted. All keys are
+//! then in the writer's queue, or some are missing.
 
 use super::output::Emitted;
-use super::progress::Progress;
+use super::progress::SlotProgress;
 use super::{Cut, QUEUE_BYTES_MAX};
 use crate::env::{Env, Garbage};
-use crate::keyspace::{DbNumber, EntryRef, Keyspace, Place};
+use crate::keyspace::{DbNumber, DbSlot, EntryRef, Keyspace};
 use crate::types::Value;
 use brisk_structures::poison::EvenPoisoned;
 use brisk_structures::table::{SCAN_END, TableRef};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// Entries emitted under one lock of their slot, at most, and bytes: some tens of microseconds.
+/// Maximum number of entries emitted under one lock of their slot, and of bytes: some tens of
+/// microseconds.
 const BITE_KEYS: usize = 64;
 const BITE_BYTES: usize = 16 << 10;
 
-/// What came of a turn.
+/// The result of a turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Walked {
-    /// There is more to do at once.
+pub enum WalkOutcome {
+    /// There is more to do immediately.
     Part,
-    /// Others have to do something first: the writer, or who holds a slot.
+    /// The walk waits for the writer, or for the holder of a slot.
     Waits,
     /// No snapshot is being taken.
     Nothing,
 }
 
-/// Which slots are handed out.
+/// The slots that are handed out.
 #[derive(Default)]
-pub(super) struct Order {
+pub(super) struct WalkOrder {
     next_db: u32,
     next_slot: usize,
-    /// Handed out and not given back.
+    /// Number of slots handed out and not given back.
     out: usize,
-    /// A slot that owes was met in this pass.
+    /// This pass met a slot that owes entries.
     met_owing: bool,
-    /// A whole pass met none.
+    /// A whole pass met no slot that owes entries.
     is_clean: bool,
 }
 
@@ -56,7 +57,7 @@ pub struct CutWalker {
 struct Walk {
     cut: Arc<Cut>,
     /// The slot that the thread has in hand.
-    place: Option<Place>,
+    place: Option<DbSlot>,
 }
 
 impl CutWalker {
@@ -67,32 +68,32 @@ impl CutWalker {
         keyspace: &Keyspace,
         env: &Env,
         mut more: impl FnMut() -> bool,
-    ) -> Walked {
+    ) -> WalkOutcome {
         self.follow(keyspace, env);
         if self.walks.is_empty() {
-            return Walked::Nothing;
+            return WalkOutcome::Nothing;
         }
         let mut waiting = 0;
         while waiting < self.walks.len() && more() {
             self.next = (self.next + 1) % self.walks.len();
             match self.walks[self.next].step(keyspace, env) {
-                Walked::Part => waiting = 0,
-                Walked::Waits | Walked::Nothing => waiting += 1,
+                WalkOutcome::Part => waiting = 0,
+                WalkOutcome::Waits | WalkOutcome::Nothing => waiting += 1,
             }
         }
-        env.snapshot_outputs.borrow_mut().hand_in();
+        env.cut_buffers.borrow_mut().hand_in();
         if waiting < self.walks.len() {
-            return Walked::Part;
+            return WalkOutcome::Part;
         }
         for cut in self.walks.iter().map(|walk| &walk.cut).filter(|cut| cut.is_incomplete()) {
             cut.give_up("internal error: keys were not emitted");
         }
-        Walked::Waits
+        WalkOutcome::Waits
     }
 
     /// Leaves the walks of cuts that are over, and joins those of new ones.
     fn follow(&mut self, keyspace: &Keyspace, env: &Env) {
-        let mut outputs = env.snapshot_outputs.borrow_mut();
+        let mut outputs = env.cut_buffers.borrow_mut();
         outputs.follow(&keyspace.cuts);
         self.walks.retain(|walk| {
             let is_active = outputs.cuts().any(|cut| Arc::ptr_eq(cut, &walk.cut));
@@ -110,20 +111,20 @@ impl CutWalker {
 }
 
 impl Walk {
-    fn step(&mut self, keyspace: &Keyspace, env: &Env) -> Walked {
+    fn step(&mut self, keyspace: &Keyspace, env: &Env) -> WalkOutcome {
         let cut = &self.cut;
         if cut.queue.bytes_held() > QUEUE_BYTES_MAX.min(cut.options.queue_bytes_max / 2) {
-            return Walked::Waits;
+            return WalkOutcome::Waits;
         }
         if step_detached(keyspace, env, cut) {
-            return Walked::Part;
+            return WalkOutcome::Part;
         }
         let Some(place) = self.place.or_else(|| cut.next_place(keyspace)) else {
-            return Walked::Waits;
+            return WalkOutcome::Waits;
         };
         self.place = Some(place);
         let Some(mut guard) = keyspace.database(place.0).slot(place.1).try_lock() else {
-            return Walked::Waits;
+            return WalkOutcome::Waits;
         };
         let mut met_owing = false;
         if cut.is_owed_by(&guard) {
@@ -134,7 +135,7 @@ impl Walk {
                 cut.finish(&progress);
             } else {
                 cut.progresses.put(place, progress);
-                return Walked::Part;
+                return WalkOutcome::Part;
             }
         }
         drop(guard);
@@ -142,13 +143,13 @@ impl Walk {
         let mut order = cut.order.lock().even_poisoned();
         order.out -= 1;
         order.met_owing |= met_owing;
-        Walked::Part
+        WalkOutcome::Part
     }
 }
 
 impl Cut {
     /// The next slot of the cut that is not empty; `None` at the end of a pass.
-    fn next_place(&self, keyspace: &Keyspace) -> Option<Place> {
+    fn next_place(&self, keyspace: &Keyspace) -> Option<DbSlot> {
         let mut order = self.order.lock().even_poisoned();
         if order.is_clean {
             return None;
@@ -166,18 +167,18 @@ impl Cut {
             }
             (order.next_db, order.next_slot) = (order.next_db + 1, 0);
         }
-        // Who has one in hand may yet find that it owes.
+        // A thread with a slot in hand may still find that it owes entries.
         if order.out == 0 {
             order.is_clean = !order.met_owing && self.detached.lock().even_poisoned().is_empty();
-            *order = Order { is_clean: order.is_clean, ..Order::default() };
+            *order = WalkOrder { is_clean: order.is_clean, ..WalkOrder::default() };
         }
         None
     }
 
-    /// Nothing can be emitted any more, and still not every key was.
+    /// Nothing more can be emitted, and some keys were not.
     fn is_incomplete(&self) -> bool {
         let is_clean = self.order.lock().even_poisoned().is_clean;
-        // In this order: what is not open any more has been counted.
+        // In this order: an output that is no longer open has been counted.
         is_clean
             && self.open_outputs.load(Ordering::SeqCst) == 0
             && self.emitted.load(Ordering::SeqCst) < self.keys()
@@ -197,21 +198,21 @@ fn step_detached(keyspace: &Keyspace, env: &Env, cut: &Arc<Cut>) -> bool {
     true
 }
 
-/// Emits some entries of a table that nobody else is at. True at its end.
+/// Emits some entries of a table that no other thread works on. Returns true at its end.
 fn bite(
     keyspace: &Keyspace,
     env: &Env,
     cut: &Arc<Cut>,
-    progress: &mut Progress,
+    progress: &mut SlotProgress,
     table: TableRef<'_, Value>,
 ) -> bool {
-    let mut outputs = env.snapshot_outputs.borrow_mut();
+    let mut outputs = env.cut_buffers.borrow_mut();
     let output = outputs.of(cut);
     let how = Emitted::AtLeisure { compresses: cut.options.compresses };
     let (mut keys, mut bytes) = (0, 0);
     while keys < BITE_KEYS && bytes < BITE_BYTES {
         let before = output.len();
-        let Progress { origin, settled, emitted, .. } = progress;
+        let SlotProgress { origin, settled, emitted, .. } = progress;
         let next = table.scan(progress.cursor, |entry| {
             keys += 1;
             if settled.is_empty() || !settled.contains(&keyspace.hasher().hash(entry.key())) {
@@ -219,7 +220,7 @@ fn bite(
                 output.add(*origin, &EntryRef(entry), env, how);
             }
         });
-        // What was handed in meanwhile was more than a bite.
+        // More than one step was handed over meanwhile.
         bytes += output.len().checked_sub(before).unwrap_or(BITE_BYTES);
         progress.cursor = if next == 0 { SCAN_END } else { next };
         if next == 0 {

@@ -1,25 +1,26 @@
-//! What a command leaves behind: its changes are counted, published as keyspace events, and kept as
-//! effects for replicas.
+//! The side effects of a command: its changes are counted, published as keyspace events, and
+//! recorded as effects for replicas.
 
 use super::gone::notify;
-use super::{Held, Keys, lock_patiently};
+use super::{HeldSlots, Keys, lock_blocking};
 use crate::env::Env;
 use crate::env::effect::{EventClass, Hooks};
 use crate::keyspace::{DbIndex, Key, Keyspace, SlotGuard, SlotId, Ticket};
 
 impl<'a> Keys<'a> {
-    /// The slot, if it is held. If not, that is recorded.
+    /// The slot, if it is held. Otherwise the access is recorded as undeclared.
     pub(in crate::keyspace) fn slot_mut(&mut self, slot: SlotId) -> Option<&mut SlotGuard<'a>> {
         self.guard_mut(slot)
     }
 
-    /// Records that `key` was changed. Everything that must not be forgotten hangs on this.
+    /// Records that `key` was changed: counters, events and notifications follow from this call.
     #[inline]
     pub(crate) fn changed(&mut self, key: &Key<'_>, class: EventClass, event: &'static str) {
         self.changed_by(key, 1, class, event);
     }
 
-    /// Like [`Keys::changed`] for a change that counts as several. An empty `event` is none.
+    /// Like [`Keys::changed`] for a change that counts as several. No event is published if `event`
+    /// is empty.
     #[inline]
     pub(in crate::keyspace) fn changed_by(
         &mut self,
@@ -29,13 +30,13 @@ impl<'a> Keys<'a> {
         event: &'static str,
     ) {
         self.disturb(key);
-        self.changed_beside(key, changes, class, event);
+        self.changed_metadata(key, changes, class, event);
     }
 
-    /// Like [`Keys::changed_by`] for a change that leaves what the key holds as it was, so that who
-    /// watches the key need not know: consumer groups of a stream.
+    /// Like [`Keys::changed_by`] for a change that does not affect the value as watchers see it,
+    /// such as a change of a stream's consumer groups.
     #[inline]
-    pub(in crate::keyspace) fn changed_beside(
+    pub(in crate::keyspace) fn changed_metadata(
         &mut self,
         key: &Key<'_>,
         changes: u64,
@@ -46,7 +47,7 @@ impl<'a> Keys<'a> {
         self.notify_event(key, class, event);
     }
 
-    /// Publishes a keyspace event for one more key that a change concerns; the change is counted
+    /// Publishes a keyspace event for a further key that a change concerns. The change is counted
     /// elsewhere.
     #[inline]
     pub(crate) fn notify_event(&self, key: &Key<'_>, class: EventClass, event: &'static str) {
@@ -65,21 +66,21 @@ impl<'a> Keys<'a> {
         notify(self.env, self.db, key, class, name);
     }
 
-    /// Says what to propagate instead of the command as it was sent, and that something is to be
-    /// propagated even if nothing changed here; may be called several times. `words` runs only if
-    /// somebody listens.
+    /// Sets what to propagate instead of the command as it was sent. Something is propagated then
+    /// even if nothing changed here. May be called several times. `words` runs only if effects are
+    /// collected.
     pub fn propagate(&mut self, words: impl FnOnce() -> Vec<Vec<u8>>) {
         if self.env.hooks.get().contains(Hooks::PROPAGATE) {
             let mut aftermath = self.env.aftermath.borrow_mut();
             aftermath.replaced = true;
-            if !aftermath.is_told_by(&self.keyspace.journal) {
+            if !aftermath.is_covered_by_relay(&self.keyspace.journal) {
                 aftermath.effects.push(self.db, words().iter().map(Vec::as_slice));
             }
         }
     }
 
-    /// Says that nothing is to be propagated, whatever changed here, but for what
-    /// [`Keys::propagate`] is given.
+    /// Propagates nothing, whatever changed here, except the arguments of [`Keys::propagate`]
+    /// calls.
     pub fn propagate_nothing(&mut self) {
         if self.env.hooks.get().contains(Hooks::PROPAGATE) {
             self.env.aftermath.borrow_mut().replaced = true;
@@ -93,8 +94,8 @@ impl<'a> Keys<'a> {
         debug_assert!(ticket.is_none(), "nothing is to be propagated");
     }
 
-    /// After the handler: notes the command as sent if it changed something and did not say
-    /// otherwise, and takes the transaction's ticket. `None` if nothing is to be propagated.
+    /// Called after the handler. Records the command as it was sent, if it changed something and
+    /// set no replacement, and takes the transaction's ticket. `None` if nothing is propagated.
     #[inline]
     pub(crate) fn close<'w>(
         &mut self,
@@ -117,15 +118,15 @@ impl<'a> Keys<'a> {
         if self.dirty == 0 && !replaced && !self.expired_any {
             return None;
         }
-        if self.dirty > 0 && !replaced && !aftermath.is_told_by(&self.keyspace.journal) {
+        if self.dirty > 0 && !replaced && !aftermath.is_covered_by_relay(&self.keyspace.journal) {
             aftermath.effects.push(self.db, words);
         }
         if aftermath.is_unit() {
             let places = &mut aftermath.slots;
             match &self.held {
-                Held::None => {}
-                Held::One(place, _) => places.push(*place),
-                Held::Many(guards) => places.extend(guards.iter().map(|(place, _)| *place)),
+                HeldSlots::None => {}
+                HeldSlots::One(place, _) => places.push(*place),
+                HeldSlots::Many(guards) => places.extend(guards.iter().map(|(place, _)| *place)),
             }
             return None;
         }
@@ -138,12 +139,12 @@ impl<'a> Keys<'a> {
         drop(aftermath);
         self.each_held(|guard| guard.meta_mut().last_write = ticket);
         for (db, slot) in slots.into_iter().filter(|place| self.held.at(*place).is_none()) {
-            lock_patiently(self.keyspace.database(db), slot).meta_mut().last_write = ticket;
+            lock_blocking(self.keyspace.database(db), slot).meta_mut().last_write = ticket;
         }
         Some(ticket)
     }
 
-    /// Notes up to which transaction the command may have seen the dataset: the last in each of its
+    /// Records the last transaction that the command may have seen: the last one in each of its
     /// slots, or the latest of all if it holds none.
     #[inline]
     pub(crate) fn note_shown(&self) {
@@ -152,15 +153,15 @@ impl<'a> Keys<'a> {
         }
         let last = |guard: &SlotGuard<'_>| guard.meta().last_write;
         self.env.note_shown(match &self.held {
-            Held::None => self.keyspace.journal().end(),
-            Held::One(_, guard) => last(guard),
-            Held::Many(guards) => {
+            HeldSlots::None => self.keyspace.journal().end(),
+            HeldSlots::One(_, guard) => last(guard),
+            HeldSlots::Many(guards) => {
                 guards.iter().map(|(_, guard)| last(guard)).max().unwrap_or_default()
             }
         });
     }
 
-    /// Has the slot's `last_write` raised when the command ends, as those of held slots are.
+    /// Raises the slot's `last_write` when the command ends, as for held slots.
     pub(super) fn wrote_slot(&self, db: DbIndex, slot: SlotId) {
         if self.env.hooks.get().contains(Hooks::PROPAGATE) {
             self.env.aftermath.borrow_mut().slots.push((db, slot));
@@ -169,9 +170,9 @@ impl<'a> Keys<'a> {
 }
 
 impl Keyspace {
-    /// Propagates a command that changes no key, such as PUBLISH: as part of the transaction that
-    /// is running, or as one of its own.
-    pub fn propagate_beside(&self, env: &Env, db: DbIndex, words: &[&[u8]]) {
+    /// Propagates a command that changes no key, such as PUBLISH: as part of the running
+    /// transaction, or as a transaction of its own.
+    pub fn propagate_without_keys(&self, env: &Env, db: DbIndex, words: &[&[u8]]) {
         if !env.hooks.get().contains(Hooks::PROPAGATE) {
             return;
         }

@@ -1,15 +1,15 @@
-//! Entries that leave their slot: what is kept in step, and who hears of it.
+//! Entries that leave their slot: bookkeeping and notifications.
 
 use crate::env::effect::{Event, EventClass, Hooks};
 use crate::env::{Env, Garbage};
 use crate::keyspace::cut::Change;
 use crate::keyspace::marks::{CONCERNED, FIELDS_EXPIRE};
-use crate::keyspace::{DbIndex, Entry, Key, Keyspace, Place, SlotGuard, SlotId, StoredMut};
-use crate::types::{Kind, Value};
+use crate::keyspace::{DbIndex, DbSlot, Entry, Key, Keyspace, SlotGuard, SlotId, StoredMut};
+use crate::types::{Value, ValueKind};
 use brisk_structures::chunked::ChunkedBytes;
 use brisk_structures::crc16::key_slot;
 
-/// Takes an entry out of a locked slot and keeps the books.
+/// Removes an entry from a locked slot and updates the counters.
 pub(in crate::keyspace) fn detach(
     keyspace: &Keyspace,
     env: &Env,
@@ -39,12 +39,12 @@ pub(in crate::keyspace) fn detach(
     Some(entry)
 }
 
-/// Seals what was left by removing keys of a slot that no command holds: a transaction of its own.
-/// Within a unit it is part of that.
+/// Seals the effects of removing keys from a slot that no command holds, as a transaction of its
+/// own. Within a unit they become part of the unit.
 pub(in crate::keyspace) fn seal_slot(
     keyspace: &Keyspace,
     env: &Env,
-    place: Place,
+    place: DbSlot,
     guard: &mut SlotGuard<'_>,
 ) {
     if !env.hooks.get().contains(Hooks::PROPAGATE) {
@@ -58,14 +58,14 @@ pub(in crate::keyspace) fn seal_slot(
     }
 }
 
-/// Who waits in a group of a stream must hear that it is gone.
+/// Clients that wait in a consumer group of a stream are notified when the stream is deleted.
 pub(in crate::keyspace) fn note_gone(env: &Env, db: DbIndex, entry: &Entry) {
-    if crate::types::kind_of(entry) == Kind::Stream {
+    if crate::types::kind_of(entry) == ValueKind::Stream {
         env.note_ready(db, entry.key());
     }
 }
 
-/// Tells of a key that was removed because its deadline had passed.
+/// Notifications for a key that was removed because it had expired.
 pub(in crate::keyspace) fn after_expiry(env: &Env, db: DbIndex, entry: Entry) {
     env.tally.expired.add(1);
     note_gone(env, db, &entry);
@@ -77,7 +77,7 @@ pub(in crate::keyspace) fn after_expiry(env: &Env, db: DbIndex, entry: Entry) {
     discard(env, entry);
 }
 
-/// Tells of a key that was removed to make room.
+/// Notifications for a key that was evicted.
 pub(in crate::keyspace) fn after_eviction(env: &Env, db: DbIndex, entry: &Entry) {
     note_gone(env, db, entry);
     if !env.hooks.get().is_empty() {
@@ -107,7 +107,7 @@ pub(in crate::keyspace) fn notify(
     }
 }
 
-/// Frees an entry: at once if that is quick, elsewhere if its value is large.
+/// Frees an entry: at once if that is quick, in another thread if its value is large.
 pub(crate) fn discard(env: &Env, mut entry: Entry) {
     if entry.object_mut().is_some_and(|value| !value.is_light()) {
         env.garbage.borrow_mut().push(Garbage::Entry(entry));
@@ -121,7 +121,8 @@ pub(crate) fn discard_value(env: &Env, value: Value) {
     }
 }
 
-/// Moves a large value out of an entry that is about to be overwritten, to be freed elsewhere.
+/// Moves a large value out of an entry that is about to be overwritten. Another thread frees the
+/// value.
 #[cold]
 pub(in crate::keyspace) fn free_value(env: &Env, db: DbIndex, entry: &mut StoredMut<'_>) {
     note_gone(env, db, entry);

@@ -1,47 +1,47 @@
 //! The slots that a command holds.
 
-use crate::keyspace::{Place, SLOTS, SlotGuard, SlotId};
+use crate::keyspace::{DbSlot, SLOTS, SlotGuard, SlotId};
 use smallvec::SmallVec;
 
-/// From so many on, slots that come one by one are not kept in order any more: to make room among
-/// them, and to search them, would take longer than all else that a SORT BY does per key.
+/// From this number on, slots that are added one by one are no longer kept in order. Inserting into
+/// the list and searching it would take longer than all other work of a SORT BY per key.
 const SORTED_MAX: usize = 64;
 
-/// The slots a command holds.
-pub(super) enum Held<'a> {
+/// The slots that a command holds.
+pub(super) enum HeldSlots<'a> {
     None,
-    One(Place, SlotGuard<'a>),
+    One(DbSlot, SlotGuard<'a>),
     Many(Guards<'a>),
 }
 
-pub(super) type GuardList<'a> = SmallVec<[(Place, SlotGuard<'a>); 4]>;
+pub(super) type GuardList<'a> = SmallVec<[(DbSlot, SlotGuard<'a>); 4]>;
 
-/// Several slots, none twice.
+/// Several slots, without duplicates.
 #[derive(Default)]
 pub(super) struct Guards<'a> {
     /// In ascending order, unless there is an index.
     list: GuardList<'a>,
-    /// Where in the list each slot stands, if all are of one database. What it says of a slot that
-    /// is not in the list means nothing.
+    /// The position of each slot in the list, if all are in one database. Entries of slots that are
+    /// not in the list are meaningless.
     index: Option<Box<[u16; SLOTS]>>,
 }
 
-impl<'a> Held<'a> {
+impl<'a> HeldSlots<'a> {
     #[inline]
-    pub(super) fn at(&self, place: Place) -> Option<&SlotGuard<'a>> {
+    pub(super) fn at(&self, place: DbSlot) -> Option<&SlotGuard<'a>> {
         match self {
-            Held::One(held, guard) if *held == place => Some(guard),
-            Held::None | Held::One(..) => None,
-            Held::Many(guards) => Some(&guards.list[guards.position(place)?].1),
+            HeldSlots::One(held, guard) if *held == place => Some(guard),
+            HeldSlots::None | HeldSlots::One(..) => None,
+            HeldSlots::Many(guards) => Some(&guards.list[guards.position(place)?].1),
         }
     }
 
     #[inline]
-    pub(super) fn at_mut(&mut self, place: Place) -> Option<&mut SlotGuard<'a>> {
+    pub(super) fn at_mut(&mut self, place: DbSlot) -> Option<&mut SlotGuard<'a>> {
         match self {
-            Held::One(held, guard) if *held == place => Some(guard),
-            Held::None | Held::One(..) => None,
-            Held::Many(guards) => {
+            HeldSlots::One(held, guard) if *held == place => Some(guard),
+            HeldSlots::None | HeldSlots::One(..) => None,
+            HeldSlots::Many(guards) => {
                 let at = guards.position(place)?;
                 Some(&mut guards.list[at].1)
             }
@@ -51,35 +51,35 @@ impl<'a> Held<'a> {
     /// The slots, which may be slots of several databases.
     pub(super) fn slots(&self) -> impl Iterator<Item = SlotId> + Clone {
         let (one, many) = match self {
-            Held::None => (None, [].as_slice()),
-            Held::One(place, _) => (Some(place), [].as_slice()),
-            Held::Many(guards) => (None, guards.list.as_slice()),
+            HeldSlots::None => (None, [].as_slice()),
+            HeldSlots::One(place, _) => (Some(place), [].as_slice()),
+            HeldSlots::Many(guards) => (None, guards.list.as_slice()),
         };
         one.into_iter().chain(many.iter().map(|(place, _)| place)).map(|place| place.1)
     }
 
-    /// Adds a slot that is not there yet.
-    pub(super) fn add(&mut self, place: Place, guard: SlotGuard<'a>) {
-        let mut guards = match std::mem::replace(self, Held::None) {
-            Held::None => Guards::default(),
-            Held::One(place, guard) => Guards::in_order(SmallVec::from_iter([(place, guard)])),
-            Held::Many(guards) => guards,
+    /// Adds a slot that is not held yet.
+    pub(super) fn add(&mut self, place: DbSlot, guard: SlotGuard<'a>) {
+        let mut guards = match std::mem::replace(self, HeldSlots::None) {
+            HeldSlots::None => Guards::default(),
+            HeldSlots::One(place, guard) => Guards::in_order(SmallVec::from_iter([(place, guard)])),
+            HeldSlots::Many(guards) => guards,
         };
         guards.add(place, guard);
-        *self = Held::Many(guards);
+        *self = HeldSlots::Many(guards);
     }
 }
 
 impl<'a> Guards<'a> {
-    /// Of places in ascending order.
+    /// From a list in ascending order.
     #[inline]
     pub(super) const fn in_order(list: GuardList<'a>) -> Guards<'a> {
         Guards { list, index: None }
     }
 
-    // Not within its callers, most of whom hold one slot.
+    // Not inlined into its callers, most of which hold one slot.
     #[inline(never)]
-    fn position(&self, place: Place) -> Option<usize> {
+    fn position(&self, place: DbSlot) -> Option<usize> {
         match &self.index {
             None => self.list.binary_search_by_key(&place, |(held, _)| *held).ok(),
             Some(index) => {
@@ -89,8 +89,8 @@ impl<'a> Guards<'a> {
         }
     }
 
-    /// O(1) for most of many, O(slots) for those of several databases.
-    fn add(&mut self, place: Place, guard: SlotGuard<'a>) {
+    /// O(1) for most slots of a long list, O(slots) for slots of several databases.
+    fn add(&mut self, place: DbSlot, guard: SlotGuard<'a>) {
         let all_of = |db| self.list.iter().all(|(held, _)| held.0 == db);
         match &mut self.index {
             None if self.list.len() == SORTED_MAX && all_of(place.0) => {
@@ -116,18 +116,18 @@ impl<'a> Guards<'a> {
         self.list.push((place, guard));
     }
 
-    pub(super) fn iter(&self) -> impl Iterator<Item = &(Place, SlotGuard<'a>)> {
+    pub(super) fn iter(&self) -> impl Iterator<Item = &(DbSlot, SlotGuard<'a>)> {
         self.list.iter()
     }
 
-    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut (Place, SlotGuard<'a>)> {
+    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut (DbSlot, SlotGuard<'a>)> {
         self.list.iter_mut()
     }
 }
 
 impl<'a> IntoIterator for Guards<'a> {
-    type Item = (Place, SlotGuard<'a>);
-    type IntoIter = smallvec::IntoIter<[(Place, SlotGuard<'a>); 4]>;
+    type Item = (DbSlot, SlotGuard<'a>);
+    type IntoIter = smallvec::IntoIter<[(DbSlot, SlotGuard<'a>); 4]>;
 
     fn into_iter(self) -> Self::IntoIter {
         self.list.into_iter()
@@ -142,22 +142,21 @@ mod tests {
     const FIRST: DbIndex = DbIndex::FIRST;
     const OTHER: DbIndex = DbIndex::of(1);
 
-    fn add<'a>(held: &mut Held<'a>, keyspace: &'a Keyspace, place: Place) {
+    fn add<'a>(held: &mut HeldSlots<'a>, keyspace: &'a Keyspace, place: DbSlot) {
         assert!(held.at(place).is_none() && held.at_mut(place).is_none());
         let guard = keyspace.database(place.0).slot(place.1).lock_spin(1);
         held.add(place, guard.expect("nobody holds it"));
     }
 
-    /// In whatever order they come, and through whichever ways of keeping them: one, a few, many,
-    /// many of two databases.
+    /// Slots in any order, through all representations: one, a few, many, many of two databases.
     #[test]
     fn each_slot_is_found_however_many_are_held() {
         let keyspace = Keyspace::new(2, KeyHasher::seeded(1, 2));
-        let mut held = Held::None;
+        let mut held = HeldSlots::None;
         let slot = |number: u16| SlotId::new(number.wrapping_mul(7919) % SLOTS as u16);
         let mut places = Vec::new();
         for number in 0..3 * SORTED_MAX as u16 {
-            // The last third brings another database in.
+            // The last third uses a second database.
             let is_late = usize::from(number) > 2 * SORTED_MAX && number % 3 == 0;
             let place = (if is_late { OTHER } else { FIRST }, slot(number));
             add(&mut held, &keyspace, place);

@@ -1,18 +1,16 @@
-//! The one gate to values: what a running command may do with keys, and what it thereby leaves
-//! behind.
+//! Access of a running command to its keys, with all side effects of the changes.
 //!
-//! A command declares its keys ([`crate::command::keyspec`]) and holds their slots. A key whose slot
-//! it does not hold is a defect of the command. The access is then refused: the key looks as if it
-//! did not exist, nothing is written, and the command ends with
-//! [`CommandError::UndeclaredKey`] ([`Keys::refuse_undeclared`]). Its earlier changes to keys
-//! that it holds stay and are propagated.
+//! A command declares its keys ([`crate::command::keyspec`]) and holds their slots. An access to a
+//! key whose slot is not held is a defect of the command, and it is rejected: the key appears not
+//! to exist, nothing is written, and the command ends with [`CommandError::UndeclaredKey`]
+//! ([`Keys::refuse_undeclared`]). Earlier changes of keys that it holds stay and are propagated.
 
 use super::cut::Change;
 use super::entry::{EntryMut, EntryRef};
 use super::evict::{initial_clock, touch};
 use super::fields;
 use super::marks::{CONCERNED, FIELDS_EXPIRE, OCCUPIED, WAITED_FOR, WATCHED};
-use super::{DbIndex, Entry, Key, Keyspace, Place, SlotGuard, SlotId, Stored, StoredMut, UnixMs};
+use super::{DbIndex, DbSlot, Entry, Key, Keyspace, SlotGuard, SlotId, Stored, StoredMut, UnixMs};
 use crate::base::error::{CommandError, Result};
 use crate::call::ctx::full_name;
 use crate::command::Spec;
@@ -28,24 +26,24 @@ mod aftermath;
 mod gone;
 mod held;
 mod locks;
-mod patience;
+mod slot_wait;
 mod walk;
 
 pub(super) use gone::{
     after_eviction, after_expiry, copy_entry, detach, free_value, note_gone, notify, seal_slot,
 };
 pub(crate) use gone::{discard, discard_value};
-use held::{GuardList, Guards, Held};
-pub(crate) use locks::Locks;
+use held::{GuardList, Guards, HeldSlots};
+pub(crate) use locks::HeldLocks;
 use locks::distinct;
-pub use patience::{giving_way, while_waiting};
-pub(crate) use patience::{have_patience, lock_patiently, must_give_way};
+pub(crate) use slot_wait::{back_off, lock_blocking, must_postpone_writes};
+pub use slot_wait::{on_slot_wait, postpone_writes_while};
 
-/// How often a held lock is looked at again before the command is put off: a few microseconds,
-/// longer than most commands hold a slot.
+/// Number of attempts on a held lock before the command is postponed: a few microseconds, longer
+/// than most commands hold a slot.
 const SPIN_ROUNDS: u32 = 200;
 
-/// What becomes of a key's deadline when its value is replaced.
+/// The effect of replacing a value on the key's TTL.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Overwrite {
     Persist,
@@ -53,26 +51,26 @@ pub enum Overwrite {
     ExpireAt(UnixMs),
 }
 
-/// The keys a command may touch: those in the slots it holds.
+/// The keys that a command may use: those in the slots that it holds.
 pub struct Keys<'a> {
     keyspace: &'a Keyspace,
     env: &'a Env,
     db: DbIndex,
-    held: Held<'a>,
+    held: HeldSlots<'a>,
     dirty: u64,
-    /// Expired keys were removed on the way, which is propagated whatever the command does.
+    /// Expired keys were removed first. That is propagated whatever the command does.
     pub(super) expired_any: bool,
-    /// Expired keys are put aside, see `hidden.rs`.
+    /// Expired keys are hidden, see `hidden.rs`.
     pub(super) hides: bool,
-    /// Some were.
+    /// Some keys were hidden.
     pub(super) hidden_any: bool,
     /// A key was used whose slot is not held.
     used_undeclared: Cell<bool>,
 }
 
 impl<'a> Keys<'a> {
-    /// Locks the slots of `prepared` in database `db`, all or none, and removes those of the keys
-    /// that are expired. [`CommandError::SlotBusy`] if another thread holds one of the slots.
+    /// Locks the slots of `prepared` in database `db`, all or none, and removes the keys that have
+    /// expired. [`CommandError::SlotBusy`] if another thread holds one of the slots.
     #[inline]
     pub fn lock(
         keyspace: &'a Keyspace,
@@ -85,8 +83,9 @@ impl<'a> Keys<'a> {
         Ok(keys)
     }
 
-    /// [`Keys::lock`] of keys that hold nothing yet; in place, because moving them costs more than
-    /// the lock. (As a call of its own it costs 38 instructions more, of 1,750 for a GET.)
+    /// [`Keys::lock`] for keys that hold nothing yet. It works in place, because moving the struct
+    /// costs more than the lock. (As a separate call it costs 38 instructions more, out of 1,750
+    /// for a GET.)
     #[inline(always)]
     pub(crate) fn hold(&mut self, prepared: &[PreparedKey]) -> Result<()> {
         self.assert_holds_nothing();
@@ -95,7 +94,7 @@ impl<'a> Keys<'a> {
             [key] => {
                 let slot = self.keyspace.database(self.db).slot(key.slot);
                 let guard = slot.lock_spin(SPIN_ROUNDS).ok_or(CommandError::SlotBusy)?;
-                self.held = Held::One((self.db, key.slot), guard);
+                self.held = HeldSlots::One((self.db, key.slot), guard);
             }
             many => {
                 let db = self.db;
@@ -105,14 +104,14 @@ impl<'a> Keys<'a> {
         Ok(())
     }
 
-    /// Keys that hold no slot: for commands without keys, or that look at slots one by one.
+    /// Keys that hold no slot: for commands without keys, or that lock slots one by one.
     #[inline]
     pub fn unlocked(keyspace: &'a Keyspace, env: &'a Env, db: DbIndex) -> Keys<'a> {
         Keys {
             keyspace,
             env,
             db,
-            held: Held::None,
+            held: HeldSlots::None,
             dirty: 0,
             expired_any: false,
             hides: false,
@@ -122,7 +121,7 @@ impl<'a> Keys<'a> {
     }
 
     /// Locks the slots of `prepared` and `more` in database `db`, however long others hold them.
-    pub(crate) fn hold_patiently(
+    pub(crate) fn hold_blocking(
         keyspace: &'a Keyspace,
         env: &'a Env,
         db: DbIndex,
@@ -140,11 +139,11 @@ impl<'a> Keys<'a> {
             if held.is_ok() {
                 return keys;
             }
-            have_patience();
+            back_off();
         }
     }
 
-    fn lock_many(&mut self, wanted: impl Iterator<Item = Place>) -> Result<()> {
+    fn lock_many(&mut self, wanted: impl Iterator<Item = DbSlot>) -> Result<()> {
         let places = distinct(wanted);
         let mut guards = GuardList::with_capacity(places.len());
         for place in places {
@@ -152,12 +151,12 @@ impl<'a> Keys<'a> {
             let guard = slot.lock_spin(SPIN_ROUNDS).ok_or(CommandError::SlotBusy)?;
             guards.push((place, guard));
         }
-        self.held = Held::Many(Guards::in_order(guards));
+        self.held = HeldSlots::Many(Guards::in_order(guards));
         Ok(())
     }
 
-    /// Lets the command also touch `key` in database `db`. Nothing may have been changed yet.
-    /// [`CommandError::SlotBusy`] if another thread holds the slot.
+    /// Allows the command to use `key` in database `db` also. The command has not changed anything
+    /// yet. [`CommandError::SlotBusy`] if another thread holds the slot.
     pub fn lock_also(&mut self, db: DbIndex, key: &Key<'_>) -> Result<()> {
         let place = (db, key.slot);
         if self.held.at(place).is_none() {
@@ -173,11 +172,12 @@ impl<'a> Keys<'a> {
         Ok(())
     }
 
-    /// The same, however long another thread holds the slot. The command holds no other.
-    pub fn lock_also_patiently(&mut self, db: DbIndex, key: &Key<'_>) {
+    /// Like [`Keys::lock_also`], however long another thread holds the slot. The command holds no
+    /// other slot.
+    pub fn lock_also_blocking(&mut self, db: DbIndex, key: &Key<'_>) {
         self.assert_holds_nothing();
         while self.lock_also(db, key).is_err() {
-            have_patience();
+            back_off();
         }
     }
 
@@ -203,19 +203,19 @@ impl<'a> Keys<'a> {
     pub fn keyspace(&self) -> &'a Keyspace {
         self.keyspace
     }
-    /// How many changes were made.
+    /// Number of changes made.
     #[inline]
     pub fn dirty(&self) -> u64 {
         self.dirty
     }
 
-    /// For walks that lock slots one by one: they would wait for ever for one that is held here.
+    /// For walks that lock slots one by one: they would wait forever for a slot that is held here.
     #[inline]
     pub(super) fn assert_holds_nothing(&self) {
-        assert!(matches!(self.held, Held::None), "a walk over slots while one is held");
+        assert!(matches!(self.held, HeldSlots::None), "a walk over slots while one is held");
     }
 
-    /// The slot, if it is held. If not, that is recorded.
+    /// The slot, if it is held. Otherwise the access is recorded as undeclared.
     #[inline]
     fn guard(&self, slot: SlotId) -> Option<&SlotGuard<'a>> {
         let guard = self.held.at((self.db, slot));
@@ -240,25 +240,26 @@ impl<'a> Keys<'a> {
         self.used_undeclared.set(true);
     }
 
-    /// Whether the slot of a key is held. If not, that is recorded.
+    /// Reports whether the slot of a key is held. If not, the access is recorded as undeclared.
     pub(crate) fn holds(&self, key: &Key<'_>) -> bool {
         self.guard(key.slot).is_some()
     }
 
-    /// Whether the command used a key whose slot is not held.
+    /// Reports whether the command used a key whose slot is not held.
     #[inline]
     pub(crate) fn used_undeclared(&self) -> bool {
         self.used_undeclared.get()
     }
 
-    /// An error after the use of an undeclared key, so that the command does not go on as if the key
-    /// did not exist.
+    /// Returns an error after the use of an undeclared key, so that the command does not continue
+    /// as if the key did not exist.
     #[inline]
     pub(super) fn check_declared(&self) -> Result<()> {
         if self.used_undeclared() { Err(CommandError::undeclared_key()) } else { Ok(()) }
     }
 
-    /// Replaces a command's result by an error that names the command, if it used an undeclared key.
+    /// Replaces a command's result by an error that names the command, if it used an undeclared
+    /// key.
     ///
     /// # Errors
     /// Those of the command, and [`CommandError::UndeclaredKey`].
@@ -276,7 +277,7 @@ impl<'a> Keys<'a> {
         Err(CommandError::UndeclaredKey(full_name(parent, spec)))
     }
 
-    /// On whose behalf a slot is changed.
+    /// The context in which a slot is changed.
     #[inline(always)]
     fn change(&self) -> Change<'a> {
         Change { keyspace: self.keyspace, env: self.env, db: self.db }
@@ -297,8 +298,8 @@ impl<'a> Keys<'a> {
         self.find_mut_if_there(key).expect("an open entry stays while it is open")
     }
 
-    /// The value to read, `None` if the key does not exist. Counts a hit or a miss and moves the
-    /// access clock.
+    /// The value, read-only; `None` if the key does not exist. Counts a hit or a miss and updates
+    /// the access clock.
     #[inline]
     pub fn open<T: Type>(&self, key: &Key<'_>) -> Result<Option<T::Ref<'_>>> {
         match self.find(key) {
@@ -315,7 +316,7 @@ impl<'a> Keys<'a> {
         }
     }
 
-    /// The entry to look at without leaving a trace in its access clock.
+    /// The entry, read-only. Does not update its access clock.
     pub fn peek(&self, key: &Key<'_>) -> Option<EntryRef<'_>> {
         let found = self.find(key);
         match found {
@@ -325,7 +326,7 @@ impl<'a> Keys<'a> {
         found.map(EntryRef)
     }
 
-    /// As [`Keys::peek`], but the lack of the key is no event.
+    /// As [`Keys::peek`], without a keyspace event for a missing key.
     pub fn peek_silently(&self, key: &Key<'_>) -> Option<EntryRef<'_>> {
         let found = self.find(key);
         match found {
@@ -335,12 +336,12 @@ impl<'a> Keys<'a> {
         found.map(EntryRef)
     }
 
-    /// The entry, without trace in clocks, statistics or events.
+    /// The entry, without an effect on clocks, statistics or events.
     pub fn inspect(&self, key: &Key<'_>) -> Option<EntryRef<'_>> {
         self.find(key).map(EntryRef)
     }
 
-    /// Moves the access clock of an existing key, as TOUCH does; counts a hit or a miss.
+    /// Updates the access clock of an existing key, as TOUCH does. Counts a hit or a miss.
     pub fn touch(&self, key: &Key<'_>) -> bool {
         match self.find(key) {
             Some(entry) => {
@@ -362,13 +363,13 @@ impl<'a> Keys<'a> {
         }
     }
 
-    /// Whether an event is published for each key that was read and is not there.
+    /// Reports whether an event is published for each key that was read and does not exist.
     pub(crate) fn notifies_misses(&self) -> bool {
         let (hooks, events) = (self.env.hooks.get(), self.env.settings.events);
         hooks.contains(Hooks::NOTIFY) && events.contains(EventClass::KEY_MISS)
     }
 
-    /// The value to change, `None` if the key does not exist.
+    /// The value, mutable; `None` if the key does not exist.
     #[inline]
     pub fn open_mut<'k, T: Type>(
         &'k mut self,
@@ -384,8 +385,8 @@ impl<'a> Keys<'a> {
         }
     }
 
-    /// The string to change; an empty one under a key that does not exist, which the caller must
-    /// then give a value.
+    /// The string, mutable. A key that does not exist is created with an empty string, and the
+    /// caller must give it a value.
     pub fn open_or_insert_string<'k>(&'k mut self, key: &Key<'k>) -> Result<EntryMut<'k, 'a, Str>> {
         match self.find(key) {
             Some(entry) => {
@@ -402,21 +403,21 @@ impl<'a> Keys<'a> {
         Ok(EntryMut { keys: self, key: *key, kind: PhantomData })
     }
 
-    /// An entry of any type, for changes to its deadline or its removal.
+    /// An entry of any type, to change its TTL or to remove it.
     pub fn open_any_mut<'k>(&'k mut self, key: &Key<'k>) -> Option<EntryMut<'k, 'a, ()>> {
         let entry = self.find(key)?;
         touch(self.env, &entry);
         Some(EntryMut { keys: self, key: *key, kind: PhantomData })
     }
 
-    /// Whether the key exists; leaves no trace.
+    /// Reports whether the key exists, without side effects.
     #[inline]
     pub fn contains(&self, key: &Key<'_>) -> bool {
         self.find(key).is_some()
     }
 
-    /// Stores `bytes` as SET does, whatever the key held before. A new deadline is the event
-    /// `expire` behind `event`, but both are one change.
+    /// Stores `bytes` as SET does, whatever the key held before. A new TTL publishes the event
+    /// `expire` after `event`, but both are one change.
     #[inline]
     pub fn set_string(
         &mut self,
@@ -460,19 +461,19 @@ impl<'a> Keys<'a> {
         }
     }
 
-    /// Adds an entry under a key that does not exist. Its deadline comes with it.
+    /// Adds an entry under a key that does not exist. The entry may have a TTL.
     pub(crate) fn insert(&mut self, key: &Key<'_>, entry: Entry) {
         self.place(key, entry);
         self.announce_new(key);
     }
 
-    /// As [`Keys::insert`]; a slot without keys gets room for `expected` of them at once.
+    /// As [`Keys::insert`]. An empty slot reserves room for `expected` keys.
     pub(crate) fn insert_first_of(&mut self, key: &Key<'_>, entry: Entry, expected: u32) {
         self.place_first_of(key, entry, expected);
         self.announce_new(key);
     }
 
-    /// As [`Keys::insert`] in place of an entry that was just taken out: the key is not new.
+    /// As [`Keys::insert`], to replace an entry that was just removed: the key is not new.
     pub(super) fn place(&mut self, key: &Key<'_>, entry: Entry) {
         self.place_first_of(key, entry, 0);
     }
@@ -496,7 +497,7 @@ impl<'a> Keys<'a> {
             meta.note(deadline);
             tally.with_deadline.add(1);
             tally.deadlines_ms.add(deadline.0 as i64);
-            self.note_own_deadline(key);
+            self.note_replica_expire(key);
         }
         let Some(guard) = self.guard_mut(key.slot) else { return discard(env, entry) };
         match expected {
@@ -512,19 +513,19 @@ impl<'a> Keys<'a> {
 
     pub(super) fn each_held(&mut self, mut change: impl FnMut(&mut SlotGuard<'a>)) {
         match &mut self.held {
-            Held::None => {}
-            Held::One(_, guard) => change(guard),
-            Held::Many(guards) => guards.iter_mut().for_each(|(_, guard)| change(guard)),
+            HeldSlots::None => {}
+            HeldSlots::One(_, guard) => change(guard),
+            HeldSlots::Many(guards) => guards.iter_mut().for_each(|(_, guard)| change(guard)),
         }
     }
 
-    /// Whether one of the slots that are held has the mark.
+    /// Reports whether one of the held slots has the mark.
     #[inline]
     pub(super) fn any_mark(&self, bit: u8) -> bool {
         match &self.held {
-            Held::None => false,
-            Held::One(_, guard) => guard.marks() & bit != 0,
-            Held::Many(guards) => guards.iter().any(|(_, guard)| guard.marks() & bit != 0),
+            HeldSlots::None => false,
+            HeldSlots::One(_, guard) => guard.marks() & bit != 0,
+            HeldSlots::Many(guards) => guards.iter().any(|(_, guard)| guard.marks() & bit != 0),
         }
     }
 
@@ -545,8 +546,10 @@ impl<'a> Keys<'a> {
     #[inline]
     fn disturb(&self, key: &Key<'_>) {
         let marks = match &self.held {
-            Held::One(_, guard) => guard.marks(),
-            Held::None | Held::Many(_) => self.guard(key.slot).map_or(0, SlotGuard::marks),
+            HeldSlots::One(_, guard) => guard.marks(),
+            HeldSlots::None | HeldSlots::Many(_) => {
+                self.guard(key.slot).map_or(0, SlotGuard::marks)
+            }
         };
         if marks & CONCERNED != 0 {
             self.notify_concerned(key, marks);
@@ -559,7 +562,7 @@ impl<'a> Keys<'a> {
         self.keyspace.notify_concerned(self.env, self.db, key, marks, exists);
     }
 
-    /// Whether somebody waits for a key of this slot.
+    /// Reports whether a client waits for a key of this slot.
     pub(super) fn is_waited_for(&self, slot: SlotId) -> bool {
         self.guard(slot).is_some_and(|guard| guard.marks() & WAITED_FOR != 0)
     }
@@ -570,7 +573,7 @@ impl<'a> Keys<'a> {
         }
     }
 
-    /// Takes the entry out, deadline and all. Silent: the caller tells what it means.
+    /// Removes the entry and returns it with its TTL. Publishes no event: that is up to the caller.
     pub(crate) fn detach(&mut self, key: &Key<'_>) -> Option<Entry> {
         let (keyspace, env, db) = (self.keyspace, self.env, self.db);
         let entry = detach(keyspace, env, db, self.guard_mut(key.slot)?, key.hash, key.bytes);
@@ -588,15 +591,15 @@ impl<'a> Keys<'a> {
         true
     }
 
-    /// The walk that restarts access clocks may have passed where the entry goes.
+    /// The entry may go to a slot that the walk that restarts access clocks has already passed.
     fn restart_clock(&self, entry: &Entry) {
         if self.keyspace.restarts_clocks() {
             entry.set_clock(initial_clock(self.env));
         }
     }
 
-    /// Moves a key to another name of the selected database, deadline and all, replacing what is
-    /// there. Both keys must be locked and the first must exist.
+    /// Moves a key, with its TTL, to another name in the selected database and replaces that key.
+    /// Both keys must be locked, and `from` must exist.
     pub fn rename(&mut self, from: &Key<'_>, to: &Key<'_>) {
         if !self.holds(from) || !self.holds(to) {
             return;
@@ -611,8 +614,8 @@ impl<'a> Keys<'a> {
         self.changed(to, EventClass::GENERIC, "rename_to");
     }
 
-    /// Moves a key to database `to`, deadline and all. Both places must be locked; the key must
-    /// exist here and not there.
+    /// Moves a key, with its TTL, to database `to`. Both slots must be locked. The key must exist
+    /// here and not there.
     pub fn move_to(&mut self, key: &Key<'_>, to: DbIndex) {
         if !self.holds(key) || !self.in_db(to, |keys| keys.holds(key)) {
             return;
@@ -624,8 +627,8 @@ impl<'a> Keys<'a> {
         self.in_db(to, |keys| keys.changed(key, EventClass::GENERIC, "move_to"));
     }
 
-    /// Copies a key to `to` in database `db`, replacing what is there. Large values are shared, so
-    /// this is O(1) for them. Both places must be locked; the source must exist.
+    /// Copies a key to `to` in database `db` and replaces that key. Large values are shared, so the
+    /// copy is O(1) for them. Both slots must be locked, and the source must exist.
     pub fn copy_to(&mut self, from: &Key<'_>, db: DbIndex, to: &Key<'_>) {
         if !self.holds(from) || !self.in_db(db, |keys| keys.holds(to)) {
             return;
@@ -644,7 +647,8 @@ impl<'a> Keys<'a> {
         });
     }
 
-    /// Sets or removes a deadline; true if there was one. Silent: the caller tells what it means.
+    /// Sets or removes a TTL. Returns true if there was one. Publishes no event: that is up to the
+    /// caller.
     pub(crate) fn set_deadline(&mut self, key: &Key<'_>, deadline: Option<UnixMs>) -> bool {
         let tally = self.env.tally.database(self.db);
         let change = self.change();
@@ -666,27 +670,27 @@ impl<'a> Keys<'a> {
             meta.note(at);
             tally.with_deadline.add(1);
             tally.deadlines_ms.add(at.0 as i64);
-            self.note_own_deadline(key);
+            self.note_replica_expire(key);
         } else if meta.with_deadline == 0 && !fields_expire {
             meta.no_deadlines();
         }
         before.is_some()
     }
 
-    /// At a replica only the primary says what has expired, but of what clients have changed there.
+    /// On a replica the primary decides what has expired, except TTLs that the replica's clients
+    /// have set.
     #[inline]
-    fn note_own_deadline(&self, key: &Key<'_>) {
+    fn note_replica_expire(&self, key: &Key<'_>) {
         if self.env.keeps_expired.get() {
             match self.env.is_replay() {
-                true => self.keyspace.forget_own_deadline(self.db, key),
-                false => self.keyspace.note_own_deadline(self.db, key),
+                true => self.keyspace.forget_replica_expire(self.db, key),
+                false => self.keyspace.note_replica_expire(self.db, key),
             }
         }
     }
 
-    /// Removes those of the command's keys whose deadline has passed, and what is due inside the
-    /// others. With `in_slices` only so much of that that it does not take long: false if more is
-    /// due.
+    /// Removes the command's keys that have expired, and the expired parts of the other keys'
+    /// values. With `in_slices` only as much as is quick: returns false if more has expired.
     #[inline]
     pub(crate) fn remove_expired<'w>(
         &mut self,
@@ -695,16 +699,16 @@ impl<'a> Keys<'a> {
     ) -> bool {
         let now = self.env.horizon();
         let due = match &self.held {
-            Held::None => false,
-            Held::One(_, guard) => guard.meta().earliest <= now,
-            Held::Many(guards) => guards.iter().any(|(_, guard)| guard.meta().earliest <= now),
+            HeldSlots::None => false,
+            HeldSlots::One(_, guard) => guard.meta().earliest <= now,
+            HeldSlots::Many(guards) => guards.iter().any(|(_, guard)| guard.meta().earliest <= now),
         };
         let limit = if in_slices { fields::FIELDS_PER_SLICE } else { usize::MAX };
         let mut keys = keys;
         !due || keys.all(|key| self.remove_if_expired(&key, limit))
     }
 
-    /// False if more than `limit` things are due inside the key's value.
+    /// Returns false if more than `limit` elements of the key's value have expired.
     #[cold]
     fn remove_if_expired(&mut self, key: &Key<'_>, limit: usize) -> bool {
         if self.hides {
@@ -722,7 +726,7 @@ impl<'a> Keys<'a> {
         self.remove_expired_inside(key, limit)
     }
 
-    /// The soonest deadline inside the value of a key, or a lower bound of it.
+    /// The earliest expiry time inside a key's value, or a lower bound of it.
     pub(super) fn inner_deadline(&self, key: &Key<'_>) -> Option<UnixMs> {
         self.find(key).and_then(|entry| fields::inner_deadline(&entry))
     }

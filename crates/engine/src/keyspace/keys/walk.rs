@@ -1,8 +1,8 @@
-//! Walks over all slots of a database: each slot is locked by itself, or everything stands still.
+//! Walks over all slots of a database: each slot is locked separately, or all threads are quiesced.
 
 use super::Keys;
 use super::gone::{after_expiry, detach, seal_slot};
-use super::patience::{lock_patiently, must_give_way};
+use super::slot_wait::{lock_blocking, must_postpone_writes};
 use crate::env::Garbage;
 use crate::keyspace::entry::EntryRef;
 use crate::keyspace::fields;
@@ -12,8 +12,8 @@ use crate::keyspace::{DbIndex, Key, Keyspace, SLOTS, SlotGuard, SlotId, Stored, 
 use std::ops::ControlFlow;
 
 impl<'a> Keys<'a> {
-    /// Shows `visit` every slot of a database that is not empty, each locked by itself.
-    /// O(slots with keys), and whatever `visit` does.
+    /// Calls `visit` with every slot of a database that is not empty. Each slot is locked
+    /// separately. O(slots with keys), plus the cost of `visit`.
     pub fn each_slot(
         &self,
         db: DbIndex,
@@ -22,62 +22,62 @@ impl<'a> Keys<'a> {
         self.assert_holds_nothing();
         let Some(database) = self.keyspace.database_if_used(db) else { return };
         for slot in database.occupied_from(0) {
-            let mut guard = lock_patiently(database, slot);
+            let mut guard = lock_blocking(database, slot);
             if visit(slot, &mut guard).is_break() {
                 return;
             }
         }
     }
 
-    /// How many entries a slot has that is held, expired ones included.
+    /// Number of entries of a held slot, including expired ones.
     pub(crate) fn entry_count(&self, slot: SlotId) -> usize {
         self.guard(slot).map_or(0, |guard| guard.table().len())
     }
 
-    /// Whether a slot that is held may have keys, or fields of hashes, that are due by then. O(1).
+    /// Reports whether a held slot may have keys or hash fields that expire by `now`. O(1).
     pub(crate) fn may_have_due(&self, slot: SlotId, now: UnixMs) -> bool {
         self.guard(slot).is_some_and(|guard| guard.meta().earliest <= now)
     }
 
-    /// Shows `visit` all entries of a slot that is held, expired ones included. O(entries).
+    /// Calls `visit` with all entries of a held slot, including expired ones. O(entries).
     pub(crate) fn each_entry(&self, slot: SlotId, mut visit: impl FnMut(EntryRef<'_>)) {
         if let Some(guard) = self.guard(slot) {
             guard.table().for_each_prefetched(|entry| visit(EntryRef(entry)));
         }
     }
 
-    /// Visits at least `count` keys (all of whole buckets) from `cursor` on and returns the next
-    /// cursor, 0 at the end. Keys that stay throughout a full iteration are seen exactly once
-    /// whatever grows or shrinks meanwhile. The visitor gets no expired keys.
+    /// Visits at least `count` keys, in whole buckets, from `cursor` on, and returns the next
+    /// cursor: 0 at the end. Keys that exist throughout a full iteration are visited exactly once,
+    /// even if tables grow or shrink meanwhile. Expired keys are not visited.
     ///
-    /// A cursor is `slot * 2^24 + position`, where a position is a place in the order of hashes.
+    /// A cursor is `slot * 2^24 + position`, where a position is a point in the order of hashes.
     pub fn scan(&self, cursor: u64, count: u64, visit: impl FnMut(EntryRef<'_>)) -> u64 {
         self.walk(cursor, count, |_| false, visit).0
     }
 
-    /// Whether a key is there and has not expired, asked of a slot that is not held; an expired one
-    /// stays, as for all commands that only look through the keys.
+    /// Reports whether a key exists and has not expired. The key's slot is not held. An expired key
+    /// stays, as for all commands that only iterate over the keys.
     pub fn is_alive(&self, key: &Key<'_>) -> bool {
         self.assert_holds_nothing();
         let Some(database) = self.keyspace.database_if_used(self.db) else { return false };
-        let guard = lock_patiently(database, key.slot);
+        let guard = lock_blocking(database, key.slot);
         let alive =
             |entry: Stored<'_>| entry.deadline().is_none_or(|at| UnixMs(at) > self.env.horizon());
         guard.table().find(key.hash, key.bytes).is_some_and(alive)
     }
 
-    /// Whether a key is there but has expired, asked of a slot that is not held.
+    /// Reports whether a key exists and has expired. The key's slot is not held.
     pub(crate) fn has_expired(&self, key: &Key<'_>) -> bool {
         self.assert_holds_nothing();
         let Some(database) = self.keyspace.database_if_used(self.db) else { return false };
-        let guard = lock_patiently(database, key.slot);
+        let guard = lock_blocking(database, key.slot);
         let due =
             |entry: Stored<'_>| entry.deadline().is_some_and(|at| UnixMs(at) <= self.env.horizon());
         guard.meta().earliest <= self.env.horizon()
             && guard.table().find(key.hash, key.bytes).is_some_and(due)
     }
 
-    /// As [`Keys::scan`], and removes those expired keys on the way that `concerns` admits.
+    /// As [`Keys::scan`], and removes the expired keys for which `concerns` returns true.
     pub fn scan_and_expire(
         &mut self,
         cursor: u64,
@@ -90,7 +90,7 @@ impl<'a> Keys<'a> {
         next
     }
 
-    /// The next cursor, and whether expired keys were removed.
+    /// Returns the next cursor, and whether expired keys were removed.
     fn walk(
         &self,
         cursor: u64,
@@ -116,7 +116,7 @@ impl<'a> Keys<'a> {
                     let slot = id.index() as u64;
                     return (slot << POSITION_BITS | u64::from(position), removed);
                 }
-                let mut guard = lock_patiently(database, id);
+                let mut guard = lock_blocking(database, id);
                 position = guard.table().scan(position, |entry| {
                     seen += 1;
                     let alive = entry.deadline().is_none_or(|at| UnixMs(at) > now);
@@ -127,7 +127,7 @@ impl<'a> Keys<'a> {
                         gone.push(entry.key().to_vec());
                     }
                 });
-                if !gone.is_empty() && must_give_way() {
+                if !gone.is_empty() && must_postpone_writes() {
                     gone.clear();
                 }
                 for key in gone.drain(..) {
@@ -145,14 +145,14 @@ impl<'a> Keys<'a> {
         (0, removed)
     }
 
-    /// Takes all keys out of a database; their number. Only under quiescence. O(slots with keys);
-    /// the memory is freed elsewhere.
+    /// Removes all keys of a database and returns their number. Only during quiescence. O(slots
+    /// with keys): another thread frees the memory.
     pub fn flush(&mut self, db: DbIndex) -> u64 {
         self.assert_holds_nothing();
         let Some(database) = self.keyspace.database_if_used(db) else { return 0 };
         let was = self.keyspace.totals_of(db);
         for id in database.occupied_from(0) {
-            let mut guard = lock_patiently(database, id);
+            let mut guard = lock_blocking(database, id);
             if guard.marks() & WATCHED != 0 {
                 self.keyspace.break_watches_of_all((db, id), self.env.horizon(), &guard, None);
             }
@@ -171,10 +171,10 @@ impl<'a> Keys<'a> {
         was.keys
     }
 
-    /// Exchanges two databases. Only under quiescence. O(slots with keys).
+    /// Exchanges two databases. Only during quiescence. O(slots with keys).
     pub fn swap(&mut self, a: DbIndex, b: DbIndex) {
         self.assert_holds_nothing();
-        // Exchanging a database with itself is a change too, though nothing moves.
+        // Exchanging a database with itself counts as a change too, although nothing moves.
         self.dirty += 1;
         if a == b {
             return;
@@ -188,8 +188,8 @@ impl<'a> Keys<'a> {
         places.sort_unstable();
         places.dedup();
         for id in places {
-            let mut here = lock_patiently(first, id);
-            let mut there = lock_patiently(second, id);
+            let mut here = lock_blocking(first, id);
+            let mut there = lock_blocking(second, id);
             for (db, before, after) in [(a, &here, &there), (b, &there, &here)] {
                 let place = (db, id);
                 self.keyspace.note_other_contents(place, before);
@@ -203,7 +203,7 @@ impl<'a> Keys<'a> {
                 }
             }
             std::mem::swap(here.meta_mut(), there.meta_mut());
-            // A sweep that is half way through one of the tables goes on in the other.
+            // A sweep in the middle of one table continues in the other table.
             here.meta_mut().restart_walk();
             there.meta_mut().restart_walk();
             fields::swap_marks(&mut here, &mut there);
@@ -212,7 +212,7 @@ impl<'a> Keys<'a> {
             second.note_occupied(id, &mut there);
             self.wrote_slot(a, id);
             self.wrote_slot(b, id);
-            // Who waits, waits for a key of the database of that number.
+            // A client waits for a key in the database with that number.
             for (db, guard) in [(a, &here), (b, &there)] {
                 if guard.marks() & WAITED_FOR != 0 {
                     self.signal_all(db, id);
@@ -227,9 +227,9 @@ impl<'a> Keys<'a> {
 }
 
 impl Keys<'_> {
-    /// Puts the contents of another keyspace, of as many databases, in the place of all there are, which
-    /// go to where memory is freed. Only under quiescence, while no cut is emitted, and when nobody else
-    /// has anything to do with the other one. O(slots with keys).
+    /// Replaces all contents by those of another keyspace with the same number of databases.
+    /// Another thread frees the old contents. Only during quiescence, while no snapshot emits
+    /// entries and the caller is the only user of the other keyspace. O(slots with keys).
     pub fn adopt(&mut self, other: &Keyspace) {
         self.assert_holds_nothing();
         self.keyspace.clocks.start_again();
@@ -245,8 +245,8 @@ impl Keys<'_> {
             places.sort_unstable();
             places.dedup();
             for id in places {
-                let mut here = lock_patiently(ours, id);
-                let mut there = lock_patiently(theirs, id);
+                let mut here = lock_blocking(ours, id);
+                let mut there = lock_blocking(theirs, id);
                 self.keyspace.note_other_contents((db, id), &here);
                 if here.marks() & WATCHED != 0 {
                     let horizon = self.env.horizon();
@@ -277,15 +277,15 @@ impl Keys<'_> {
 }
 
 impl Keyspace {
-    /// Shows `visit` all keys of a database that have not expired, slot after slot, each step of
-    /// which is locked by itself. Keys that stay throughout are seen exactly once. For threads that
-    /// hold no slot. O(keys + slots with keys).
+    /// Calls `visit` with all keys of a database that have not expired, slot by slot. Each step
+    /// locks its slot separately. Keys that exist throughout are visited exactly once. For threads
+    /// that hold no slot. O(keys + slots with keys).
     pub(crate) fn each_key(&self, db: DbIndex, now: UnixMs, mut visit: impl FnMut(EntryRef<'_>)) {
         let Some(database) = self.database_if_used(db) else { return };
         for id in database.occupied_from(0) {
             let mut position = 0;
             while !database.slot(id).is_empty() {
-                let guard = lock_patiently(database, id);
+                let guard = lock_blocking(database, id);
                 position = guard.table().scan(position, |entry| {
                     if entry.deadline().is_none_or(|at| UnixMs(at) > now) {
                         visit(EntryRef(entry));

@@ -1,4 +1,4 @@
-//! Each policy removes what it promises, and nothing that it spares.
+//! Each policy evicts the keys that it promises, and no others.
 
 use super::*;
 use crate::env::EvictionPolicy;
@@ -17,7 +17,7 @@ fn evict(world: &World, evictor: &mut Evictor, keys: usize) {
     world.keyspace.check();
 }
 
-/// How many of the named keys are gone.
+/// Number of the named keys that were evicted.
 fn gone(world: &World, numbers: std::ops::Range<usize>) -> usize {
     numbers.filter(|n| !world.exists(&name(*n))).count()
 }
@@ -129,7 +129,7 @@ fn scores_of_a_former_policy_are_forgotten() {
     assert!(evictor.evict_one(&world.keyspace, &world.env).is_none());
 }
 
-/// What `of` says about the clock of each key.
+/// The result of `of` for the clock of each key.
 fn clocks<T>(world: &World, of: impl Fn(u32) -> T) -> Vec<T> {
     let mut found = Vec::new();
     world.keyspace.each_key(HOME, UnixMs(0), |entry| found.push(of(entry.clock())));
@@ -153,7 +153,8 @@ fn keys_count_as_new_while_clocks_are_restarted_step_by_step_and_count_uses_afte
             assert!(uses.len() == KEYS && uses.iter().all(|uses| *uses == 5));
         }
         if steps == 1000 {
-            // Keys that the walk has not reached are for a moment where it has been.
+            // Keys that the walk has not reached are, for a moment, where the walk has already
+            // been.
             world.unlocked(|keys| keys.swap(HOME, DbIndex::of(1)));
             for _ in 0..50 {
                 assert!(!walker.walk(&world.keyspace, &world.env, || false));

@@ -1,19 +1,19 @@
-//! The expiry cycle finds everything that is due, whatever happens while it walks.
+//! The expiry cycle finds everything that has expired, whatever happens during its walk.
 
 use super::*;
-use crate::keyspace::expire::{Sweeper, Swept};
+use crate::keyspace::expire::{SweepOutcome, Sweeper};
 
-/// Longer than a slot rests between two walks.
+/// Longer than the rest of a slot between two walks.
 const REST_MS: u64 = 1000;
 
 fn sweep_all(world: &World, sweepers: &mut [Sweeper]) {
     for sweeper in sweepers {
-        while sweeper.cycle(&world.keyspace, &world.env, || true) != Swept::All {}
+        while sweeper.cycle(&world.keyspace, &world.env, || true) != SweepOutcome::All {}
     }
 }
 
 #[test]
-fn sweepers_together_remove_all_that_is_due_and_nothing_else() {
+fn sweepers_together_remove_exactly_the_expired_keys() {
     let world = World::new();
     for n in 0..6000 {
         let deadline = (n % 3 != 0).then_some(1001 + n as u64 % 2000);
@@ -35,7 +35,7 @@ fn sweepers_together_remove_all_that_is_due_and_nothing_else() {
 
 #[test]
 fn a_slot_that_was_never_walked_does_not_rest_whatever_the_time() {
-    // The moment a slot rests until is kept in 32 bits, which wrap every 50 days.
+    // The end of a slot's rest is stored in 32 bits, which wrap every 50 days.
     for now in [1_u64 << 31, (1 << 31) + 5_000, (1 << 32) - 5_000, 1 << 32, 1_795_265_467_136] {
         let world = World::new();
         world.env.set_now(UnixMs(now - 1000));
@@ -57,14 +57,14 @@ fn a_cycle_looks_at_the_time_after_each_step_of_a_walk() {
     world.env.set_now(UnixMs(2000));
     let mut sweeper = Sweeper::new(0, 1);
     let mut cycles = 1;
-    while sweeper.cycle(&world.keyspace, &world.env, || false) == Swept::Part {
+    while sweeper.cycle(&world.keyspace, &world.env, || false) == SweepOutcome::Part {
         cycles += 1;
     }
     assert!(cycles > 150, "only {cycles} cycles for 200 keys, most of them in slots of their own");
     assert_eq!(world.count(), 0);
 }
 
-/// The low 32 bits of the time say nothing about what was long ago or never.
+/// The low 32 bits of the time tell nothing about old or missing rests.
 #[test]
 fn keys_expire_at_any_time_of_the_calendar() {
     for now in [0x1_0000, 0x8000_1000, 0xFFFF_0000, 0x1A1_FE00_0000, 0x1A1_7000_0000u64] {
@@ -77,7 +77,7 @@ fn keys_expire_at_any_time_of_the_calendar() {
     }
 }
 
-/// A crowded slot and a sweeper that is somewhere in the middle of it.
+/// A crowded slot, and a sweeper in the middle of it.
 fn half_walked(world: &World) -> Sweeper {
     for n in 0..4000 {
         world.set(&format!("{{crowd}}:{n}"), Some(if n % 2 == 0 { 1500 } else { 90_000 }));
@@ -92,12 +92,12 @@ fn half_walked(world: &World) -> Sweeper {
 }
 
 fn finish(world: &World, sweeper: &mut Sweeper) {
-    while sweeper.cycle(&world.keyspace, &world.env, || true) != Swept::All {}
+    while sweeper.cycle(&world.keyspace, &world.env, || true) != SweepOutcome::All {}
     world.keyspace.check();
 }
 
 #[test]
-fn a_deadline_set_behind_a_running_walk_is_kept() {
+fn a_ttl_set_behind_a_running_walk_is_kept() {
     let world = World::new();
     let mut sweeper = half_walked(&world);
     for n in 0..100 {
@@ -129,7 +129,7 @@ fn a_walk_survives_that_its_database_is_swapped_or_flushed() {
             world.set(&format!("{{crowd}}:new:{n}"), Some(2001 + n));
         }
         if swap {
-            // The half-walked meta comes home again under a table the walk did not see.
+            // The half-walked meta returns to its slot, with a table that the walk did not see.
             world.unlocked(|keys| keys.swap(HOME, DbIndex::of(1)));
             world.unlocked(|keys| keys.swap(HOME, DbIndex::of(1)));
         }
@@ -160,7 +160,7 @@ fn a_slot_rests_after_a_walk_and_readers_still_see_no_expired_key() {
 }
 
 #[test]
-fn every_key_that_goes_by_itself_is_a_transaction_of_its_own() {
+fn every_expired_or_evicted_key_is_a_transaction_of_its_own() {
     use crate::env::effect::Hooks;
     use crate::testing::take_transactions;
     let world = World::new();
@@ -171,7 +171,7 @@ fn every_key_that_goes_by_itself_is_a_transaction_of_its_own() {
     };
     let fill = || {
         world.env.set_now(UnixMs(1000));
-        // In a slot for each, but for the last two.
+        // Each in a slot of its own, except the last two.
         ["a", "b", "c", "{c}d"].iter().for_each(|name| world.set(name, Some(2000)));
         world.env.set_now(UnixMs(3000));
     };

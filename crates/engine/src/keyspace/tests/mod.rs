@@ -1,4 +1,4 @@
-//! The keyspace against a plain map, and the promises of its walks.
+//! The keyspace compared with a plain map, and the guarantees of its walks.
 
 mod evict;
 mod expire;
@@ -28,7 +28,7 @@ impl World {
         World { keyspace, env }
     }
 
-    /// Runs `action` with the keys `names` of `db` locked, expired ones removed first.
+    /// Runs `action` with the keys `names` of `db` locked. Expired keys are removed first.
     fn with<R>(
         &self,
         db: DbIndex,
@@ -73,7 +73,7 @@ impl World {
     }
 }
 
-/// Numbered names; every second one in a slot that they share.
+/// Numbered names. Every second one is in a shared slot.
 fn name(n: usize) -> String {
     if n.is_multiple_of(2) { format!("key:{n}") } else { format!("{{crowd}}:{n}") }
 }

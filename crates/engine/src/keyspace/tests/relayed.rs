@@ -1,10 +1,10 @@
-//! What another server has told, and this one executes and relays.
+//! Commands from another server's stream, which this server executes and relays.
 
 use super::*;
 use crate::env::effect::Hooks;
 
 #[test]
-fn what_another_server_told_goes_on_in_its_words_and_what_it_did_not_stays() {
+fn relayed_changes_keep_their_form_and_other_changes_are_not_relayed() {
     let world = World::new();
     world.env.set_hooks(Hooks::PROPAGATE, true);
     let journal = world.keyspace.journal();
@@ -30,17 +30,17 @@ fn what_another_server_told_goes_on_in_its_words_and_what_it_did_not_stays() {
     assert_eq!(took(), "its words");
     end(b"its words");
     assert_eq!(took(), "");
-    // What changes nothing is part of the stream, too.
+    // A command that changes nothing is part of the stream, too.
     begin(b"a question");
     world.with(HOME, &[b"a"], |keys, _| {
         assert_eq!(keys.close([b"GET".as_slice()].into_iter()), None)
     });
     end(b"a question");
     assert_eq!(took(), "a question");
-    // What clients of this server change is not.
+    // Changes by clients of this server are not part of it.
     assert_eq!(write([b"SET", b"own", b"1"]), Some(journal.end()));
     assert_eq!(took(), "");
-    // The other one was left before its command ran.
+    // The server stopped following the other one before its command ran.
     begin(b"too late");
     journal.set_relayed(false);
     write([b"SET", b"a", b"2"]);

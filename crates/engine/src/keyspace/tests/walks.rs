@@ -1,11 +1,11 @@
-//! SCAN's promise, and the fairness of RANDOMKEY.
+//! The guarantee of SCAN, and the fairness of RANDOMKEY.
 
 use super::*;
-use crate::keyspace::keys::lock_patiently;
+use crate::keyspace::keys::lock_blocking;
 use crate::testing::Db;
 use std::collections::HashMap;
 
-/// Scans the whole database, running `between` before each call; how often each key came.
+/// Scans the whole database and runs `between` before each call. Returns how often each key came.
 fn scan_all(world: &World, count: u64, mut between: impl FnMut(usize)) -> HashMap<String, usize> {
     let mut seen = HashMap::new();
     let (mut cursor, mut calls) = (0, 0);
@@ -106,7 +106,7 @@ fn a_scan_step_is_bounded_by_its_count() {
     }
 }
 
-/// Draws keys and sums the squared deviations from an even share, over the share.
+/// Draws keys and returns the sum of squared deviations from an even share, divided by the share.
 fn unevenness(world: &World, keys: usize, draws: usize) -> f64 {
     let mut drawn: HashMap<Vec<u8>, usize> = HashMap::new();
     for _ in 0..draws {
@@ -119,7 +119,7 @@ fn unevenness(world: &World, keys: usize, draws: usize) -> f64 {
     (squares + never) / share
 }
 
-/// Above the mean of chi-square by five times its standard deviation.
+/// The mean of chi-square plus five times its standard deviation.
 fn suspicious(degrees: usize) -> f64 {
     let degrees = degrees as f64;
     degrees + 5.0 * (2.0 * degrees).sqrt()
@@ -142,7 +142,7 @@ fn keys_are_drawn_evenly_when_a_slot_holds_half_of_many() {
     let crowd = (0..1000)
         .filter(|_| world.unlocked(|keys| keys.random_key()).unwrap().starts_with(b"{crowd}"))
         .count();
-    // A fifth of 1000, give or take five standard deviations.
+    // A fifth of 1000, plus or minus five standard deviations.
     assert!((137..263).contains(&crowd), "{crowd}");
 }
 
@@ -154,18 +154,18 @@ fn keys_are_drawn_evenly_from_many_even_slots() {
     assert!(chi < suspicious(999), "{chi}");
 }
 
-/// The tickets of the slots of a database that differ from 0.
+/// The tickets of a database's slots that differ from 0.
 fn tickets(db: &Db, index: u32) -> Vec<u64> {
     let database = db.keyspace().database(DbIndex::of(index));
     let slots = (0..SLOTS as u16).map(SlotId::new);
     let mut tickets: Vec<u64> =
-        slots.map(|slot| lock_patiently(database, slot).meta().last_write.0).collect();
+        slots.map(|slot| lock_blocking(database, slot).meta().last_write.0).collect();
     tickets.retain(|ticket| *ticket > 0);
     tickets.sort_unstable();
     tickets
 }
 
-/// Transactions are counted by the places behind them.
+/// The ticket of a transaction is the stream offset after it.
 fn ticket(db: &Db) -> u64 {
     db.keyspace().journal().end().0
 }
@@ -188,7 +188,7 @@ fn commands_on_whole_databases_mark_the_slots_they_changed() {
     assert!(first < swap && swap < flush && flush < all);
     let marked = (tickets(&db, 0), tickets(&db, 1));
     assert_eq!(marked, (vec![swap, swap, all], vec![swap, flush, flush]));
-    db.check("FLUSHALL", "OK"); // nobody collects effects: no ticket
+    db.check("FLUSHALL", "OK"); // no thread collects effects: no ticket
     assert_eq!(tickets(&db, 0).iter().max(), Some(&all));
 }
 
@@ -200,7 +200,7 @@ fn the_contents_of_another_keyspace_take_the_place_of_all_there_are() {
         theirs.set(&name(n + 250), (n % 5 == 0).then_some(9000));
     }
     theirs.set("expires", Some(7000));
-    // A database that only one of them has ever used.
+    // A database that only one of the keyspaces has ever used.
     ours.with(DbIndex::of(1), &[b"old"], |keys, found| {
         keys.set_string(&found[0], b"value", Overwrite::Persist, "set");
     });
@@ -214,7 +214,7 @@ fn the_contents_of_another_keyspace_take_the_place_of_all_there_are() {
     let counts = [1, 2].map(|db| ours.keyspace.key_count(DbIndex::of(db)));
     assert_eq!(counts, [0, 1]);
     assert_eq!(ours.keyspace.totals().databases[0].with_deadline, 101);
-    // What was there is freed elsewhere, and it can be written to as before.
+    // Another thread frees the old contents, and the keyspace can be written to as before.
     assert!(!ours.env.garbage.borrow().is_empty());
     ours.set("another", None);
     assert!(ours.delete(&name(749)));

@@ -1,73 +1,73 @@
-//! A unit: several commands run one after the other as if they were one.
+//! A unit: several commands that run one after the other as if they were one.
 //!
-//! Nobody else sees what the keys hold between two of its commands: either the slots of all
-//! commands are held from the first to the last, or all other threads stand still. The commands are
-//! otherwise run as any; what they leave behind for persistence and replicas takes one ticket.
+//! No other thread sees the keys between two commands of a unit. The slots of all commands are held
+//! from the first command to the last, or all other threads are quiesced. Otherwise the commands
+//! run as usual. Their effects for persistence and replicas share one ticket.
 
 use crate::base::error::Result;
 use crate::command::args::{Args, PreparedKey};
 use crate::env::Env;
-use crate::keyspace::{DbIndex, Keys, Keyspace, Locks, Place, Ticket, Watches, lock_patiently};
+use crate::keyspace::{DbIndex, DbSlot, HeldLocks, Keys, Keyspace, Ticket, Watches, lock_blocking};
 use crate::reply::Reply;
-use crate::run::exec::{self, Done, Invocation};
+use crate::run::exec::{self, Executed, Invocation};
 
-/// Several commands that run as one. [`Unit::finish`] must follow.
+/// Several commands that run as one. The caller must call [`Unit::finish`].
 pub struct Unit<'k> {
     keyspace: &'k Keyspace,
-    /// `None` if all other threads stand still: then each command finds its slots free.
-    held: Option<Locks<'k>>,
+    /// `None` if all other threads are quiesced: then each command finds its slots free.
+    held: Option<HeldLocks<'k>>,
 }
 
 impl<'k> Unit<'k> {
-    /// A unit whose commands use keys in `places` only; all are locked, or none.
+    /// A unit whose commands use only keys in `places`. All of these slots are locked, or none.
     ///
     /// # Errors
     /// [`crate::base::error::CommandError::SlotBusy`] if another thread holds one of the slots.
     pub fn holding(
         keyspace: &'k Keyspace,
         env: &Env,
-        places: impl IntoIterator<Item = Place>,
+        places: impl IntoIterator<Item = DbSlot>,
     ) -> Result<Unit<'k>> {
-        let held = Some(Locks::take(keyspace, places.into_iter())?);
+        let held = Some(HeldLocks::take(keyspace, places.into_iter())?);
         env.aftermath.borrow_mut().begin_unit();
         Ok(Unit { keyspace, held })
     }
 
-    /// A unit whose commands may do anything: all other threads stand still until it is finished.
+    /// A unit whose commands may do anything: all other threads are quiesced until it is finished.
     pub fn alone(keyspace: &'k Keyspace, env: &Env) -> Unit<'k> {
         env.aftermath.borrow_mut().begin_unit();
         Unit { keyspace, held: None }
     }
 
-    /// Whether what a session watches, all of it held, is as it was; from now on changes do not
-    /// matter to it. O(watched keys).
+    /// Reports whether the keys that a session watches have not changed. The unit holds them. From
+    /// now on their changes do not matter to the session. O(watched keys).
     pub fn settle(&mut self, env: &Env, watches: &Watches) -> bool {
         let keyspace = self.keyspace;
         let held = &mut self.held;
         let expired = keyspace.any_expired(watches, env.horizon(), |(db, slot), look| match held {
             Some(locks) => locks.at((db, slot)).is_none_or(|guard| look(guard)),
-            None => look(&lock_patiently(keyspace.database(db), slot)),
+            None => look(&lock_blocking(keyspace.database(db), slot)),
         });
         watches.settle() && !expired
     }
 
-    /// Whether a command that uses these keys can run.
+    /// Reports whether a command that uses these keys can run.
     pub fn holds(&mut self, db: DbIndex, keys: &[PreparedKey]) -> bool {
         self.held.as_mut().is_none_or(|locks| keys.iter().all(|key| locks.has((db, key.slot))))
     }
 
-    /// The slots that it holds, in ascending order.
-    pub fn places(&self) -> Vec<Place> {
-        self.held.as_ref().map(Locks::places).unwrap_or_default()
+    /// The slots that the unit holds, in ascending order.
+    pub fn places(&self) -> Vec<DbSlot> {
+        self.held.as_ref().map(HeldLocks::places).unwrap_or_default()
     }
 
-    /// Whether its commands may do anything.
+    /// Reports whether the commands may do anything.
     pub fn is_alone(&self) -> bool {
         self.held.is_none()
     }
 
-    /// Gives its slots free. From now on nobody else may touch what its commands touch, by other
-    /// means: all other threads stand still, or keep away from it.
+    /// Releases the unit's slots. From now on the caller must exclude other threads from the unit's
+    /// data by other means: all other threads are quiesced, or avoid that data.
     pub fn release(&mut self) {
         self.held = None;
     }
@@ -80,7 +80,7 @@ impl<'k> Unit<'k> {
         prepared: &[PreparedKey],
         args: &mut Args<'_>,
         reply: Reply<'_>,
-    ) -> Result<Done> {
+    ) -> Result<Executed> {
         self.with_keys(env, call.db, prepared, |keys| {
             keys.choose_fate_of_expired(call.spec.flags);
             keys.remove_expired(args.keys(), false);
@@ -88,7 +88,7 @@ impl<'k> Unit<'k> {
         })
     }
 
-    /// Lets `action` work on keys of one of the commands.
+    /// Calls `action` with the keys of one of the commands.
     pub fn with_keys<R>(
         &mut self,
         env: &Env,
@@ -98,7 +98,7 @@ impl<'k> Unit<'k> {
     ) -> Result<R> {
         let mut keys = Keys::unlocked(self.keyspace, env, db);
         let Some(locks) = &mut self.held else {
-            // Whoever may run beside it holds a slot for a moment only.
+            // A thread that may run concurrently holds a slot only for a moment.
             while keys.hold(prepared).is_err() {
                 std::thread::yield_now();
             }
@@ -110,7 +110,7 @@ impl<'k> Unit<'k> {
         result
     }
 
-    /// Ends the unit and gives its slots free. `None` if nothing is to be propagated.
+    /// Ends the unit and releases its slots. `None` if nothing is propagated.
     pub fn finish(mut self, env: &Env) -> Option<Ticket> {
         let mut aftermath = env.aftermath.borrow_mut();
         if !aftermath.end_unit() {
@@ -128,11 +128,11 @@ impl<'k> Unit<'k> {
                 None => others.push(place),
             }
         }
-        // Who waits for a slot holds none: its holder may be waiting for one of these.
+        // A thread that waits for a slot holds none: the slot's holder may wait for one of these.
         self.release();
         for (db, slot) in others {
-            let mut guard = lock_patiently(self.keyspace.database(db), slot);
-            // Somebody else may have written there since.
+            let mut guard = lock_blocking(self.keyspace.database(db), slot);
+            // Another thread may have written there since.
             let last_write = &mut guard.meta_mut().last_write;
             *last_write = ticket.max(*last_write);
         }

@@ -1,14 +1,14 @@
-//! What units and watches do in one thread; that they keep others out is shown over sockets.
+//! Units and watches in one thread. Integration tests show that units exclude other threads.
 
 use crate::base::error::CommandError;
 use crate::command::args::PreparedKey;
-use crate::keyspace::expire::{Sweeper, Swept};
-use crate::keyspace::{DbIndex, Leftovers, Place, Watches};
+use crate::keyspace::expire::{SweepOutcome, Sweeper};
+use crate::keyspace::{DbIndex, DbSlot, EndedWatches, Watches};
 use crate::run::exec;
 use crate::run::unit::Unit;
 use crate::testing::Db;
 
-fn place(db: &Db, key: &str) -> (Place, PreparedKey) {
+fn place(db: &Db, key: &str) -> (DbSlot, PreparedKey) {
     let key = db.keyspace().hasher().key(key.as_bytes());
     ((DbIndex::FIRST, key.slot), exec::prepare(1, &key))
 }
@@ -81,7 +81,7 @@ fn watches() -> Watches {
     Watches::new(Default::default())
 }
 
-/// Whether a watch of `k` survives `line` after `before`.
+/// Checks whether a watch of `k` survives `line` after `before`.
 #[track_caller]
 fn survives(before: &[&str], line: &str, wanted: bool) {
     let mut db = Db::new();
@@ -110,7 +110,7 @@ fn a_watch_sees_what_changes_the_key_and_nothing_else() {
     survives(&[], "SET k x", false);
     survives(&["LPUSH k x"], "LPOP k", false);
     survives(&["LPUSH k x"], "LREM k 0 y", true);
-    // The groups of a stream are not what it holds.
+    // A change of a stream's groups is not a change of its contents.
     survives(&["XADD k 1-1 f v"], "XGROUP CREATE k g 0", true);
     survives(&["XADD k 1-1 f v"], "XADD k 2-1 f v", false);
     survives(&[], "XGROUP CREATE k g 0 MKSTREAM", false);
@@ -123,7 +123,7 @@ fn a_key_that_expires_breaks_its_watch_whoever_removes_it() {
         |db| _ = db.run("GET k"),
         |db| {
             let mut sweeper = Sweeper::new(0, 1);
-            assert_eq!(sweeper.cycle(db.keyspace(), db.env(), || true), Swept::All);
+            assert_eq!(sweeper.cycle(db.keyspace(), db.env(), || true), SweepOutcome::All);
         },
     ];
     for remove in removers {
@@ -139,7 +139,7 @@ fn a_key_that_expires_breaks_its_watch_whoever_removes_it() {
 }
 
 #[test]
-fn that_a_stale_key_goes_is_no_change_and_what_follows_is() {
+fn removing_a_stale_key_is_no_change_and_later_changes_are() {
     for (line, wanted) in
         [("GET other", true), ("GET k", true), ("FLUSHALL", true), ("SET k y", false)]
     {
@@ -154,8 +154,8 @@ fn that_a_stale_key_goes_is_no_change_and_what_follows_is() {
 }
 
 #[test]
-fn swapdb_tells_stale_keys_from_living_ones() {
-    // What is in databases 0 and 1 at 1500 ms, and whether a watch of `k` in 0 survives.
+fn swapdb_distinguishes_stale_keys_from_living_ones() {
+    // The contents of databases 0 and 1 at 1500 ms, and whether a watch of `k` in 0 survives.
     for (here, there, wanted) in [
         ("", "", true),
         ("", "SET k x", false),
@@ -184,7 +184,7 @@ fn swapdb_tells_stale_keys_from_living_ones() {
 }
 
 #[test]
-fn a_watch_is_one_however_often_it_is_asked_for() {
+fn watching_a_key_twice_is_one_watch() {
     let mut db = Db::new();
     let (mut one, mut other) = (watches(), watches());
     for _ in 0..3 {
@@ -192,7 +192,7 @@ fn a_watch_is_one_however_often_it_is_asked_for() {
     }
     db.watch("k", &mut other);
     assert_eq!((one.len(), db.keyspace().watched_keys()), (1, 1));
-    db.keyspace().unwatch(&mut one, &mut Leftovers::default());
+    db.keyspace().unwatch(&mut one, &mut EndedWatches::default());
     db.run("SET k x");
     assert!(!one.watcher().is_broken() && other.watcher().is_broken());
     assert!(db.settles(&mut one) && !db.settles(&mut other));
@@ -209,10 +209,10 @@ fn what_a_transaction_changes_itself_does_not_break_it() {
     unit.finish(db.env());
     db.run("SET k x");
     assert!(!watches.watcher().is_broken());
-    db.keyspace().unwatch(&mut watches, &mut Leftovers::default());
+    db.keyspace().unwatch(&mut watches, &mut EndedWatches::default());
 }
 
-/// Lets a session watch `key:0` to `key:999`.
+/// Makes a session watch `key:0` to `key:999`.
 fn watch_many(db: &Db, watches: &mut Watches) {
     (0..1000).for_each(|number| db.watch(&format!("key:{number}"), watches));
 }
@@ -220,58 +220,58 @@ fn watch_many(db: &Db, watches: &mut Watches) {
 #[test]
 fn many_watches_end_at_once_and_leave_their_queues_in_slices() {
     let mut db = Db::new();
-    let (mut watches, mut leftovers) = (watches(), Leftovers::default());
+    let (mut watches, mut leftovers) = (watches(), EndedWatches::default());
     watch_many(&db, &mut watches);
     assert_eq!((db.keyspace().watching_clients(), db.keyspace().watched_keys()), (1, 1000));
     db.keyspace().unwatch(&mut watches, &mut leftovers);
     assert_eq!((db.keyspace().watching_clients(), db.keyspace().watched_keys()), (0, 0));
     for left in [1000, 900, 800] {
-        assert_eq!(db.keyspace().leftover_watches(), left);
-        db.keyspace().take_leftovers_out(&mut leftovers, 100);
+        assert_eq!(db.keyspace().ended_watches(), left);
+        db.keyspace().remove_ended_watches(&mut leftovers, 100);
     }
-    // Whatever happens to the keys, the session does not hear of it.
+    // Whatever happens to the keys, the session is not notified.
     for line in ["SET key:0 x", "MSET key:1 x key:999 x", "FLUSHALL", "SET key:2 x", "SWAPDB 0 1"] {
         db.run(line);
         assert!(!watches.watcher().is_broken(), "{line}");
     }
-    db.keyspace().take_leftovers_out(&mut leftovers, usize::MAX);
+    db.keyspace().remove_ended_watches(&mut leftovers, usize::MAX);
     assert!(leftovers.is_empty());
-    assert_eq!(db.keyspace().leftover_watches(), 0);
+    assert_eq!(db.keyspace().ended_watches(), 0);
     db.invariants();
 }
 
 #[test]
 fn a_few_watches_leave_their_queues_when_they_end() {
     let db = Db::new();
-    let (mut watches, mut leftovers) = (watches(), Leftovers::default());
+    let (mut watches, mut leftovers) = (watches(), EndedWatches::default());
     (0..32).for_each(|number| db.watch(&format!("key:{number}"), &mut watches));
     db.keyspace().unwatch(&mut watches, &mut leftovers);
     assert!(leftovers.is_empty());
-    assert_eq!(db.keyspace().leftover_watches(), 0);
+    assert_eq!(db.keyspace().ended_watches(), 0);
 }
 
 #[test]
-fn a_key_is_watched_anew_beside_what_is_left_of_an_earlier_watch() {
+fn a_key_is_watched_again_while_an_ended_watch_is_left() {
     let (first, last) = ("key:0", "key:999");
-    // Before, while and after the leftovers are taken out.
+    // Before, during and after the removal of the leftovers.
     for taken_out in [0, 500, 1000] {
         for (line, wanted) in [("SET key:0 x", false), ("SET key:999 x", false), ("SET k x", true)]
         {
             let mut db = Db::new();
             let (mut one, mut other) = (watches(), watches());
-            let mut leftovers = Leftovers::default();
+            let mut leftovers = EndedWatches::default();
             watch_many(&db, &mut one);
             db.watch(first, &mut other);
             db.watch(last, &mut other);
             db.keyspace().unwatch(&mut one, &mut leftovers);
-            db.keyspace().take_leftovers_out(&mut leftovers, taken_out);
+            db.keyspace().remove_ended_watches(&mut leftovers, taken_out);
             db.watch(first, &mut one);
             db.watch(last, &mut one);
             assert_eq!(one.len(), 2);
             assert_eq!(db.keyspace().watching_clients(), 2);
-            db.keyspace().take_leftovers_out(&mut leftovers, 250);
+            db.keyspace().remove_ended_watches(&mut leftovers, 250);
             db.run(line);
-            db.keyspace().take_leftovers_out(&mut leftovers, usize::MAX);
+            db.keyspace().remove_ended_watches(&mut leftovers, usize::MAX);
             assert_eq!(db.keyspace().watched_keys(), 2);
             assert_eq!(db.settles(&mut one), wanted, "{taken_out} {line}");
             assert_eq!(db.settles(&mut other), wanted, "{taken_out} {line}");
@@ -283,7 +283,7 @@ fn a_key_is_watched_anew_beside_what_is_left_of_an_earlier_watch() {
 #[test]
 fn several_sessions_leave_watches_over_and_all_are_taken_out() {
     let mut db = Db::new();
-    let mut leftovers = Leftovers::default();
+    let mut leftovers = EndedWatches::default();
     let mut sessions: Vec<Watches> = (0..3).map(|_| watches()).collect();
     for watches in &mut sessions {
         watch_many(&db, watches);
@@ -292,11 +292,11 @@ fn several_sessions_leave_watches_over_and_all_are_taken_out() {
     for (ended, watches) in (1..).zip(&mut sessions) {
         db.keyspace().unwatch(watches, &mut leftovers);
         assert_eq!(db.keyspace().watching_clients(), 3 - ended);
-        assert_eq!(db.keyspace().leftover_watches(), 1000 * ended);
+        assert_eq!(db.keyspace().ended_watches(), 1000 * ended);
     }
     for left in (0..10).rev() {
-        db.keyspace().take_leftovers_out(&mut leftovers, 300);
-        assert_eq!(db.keyspace().leftover_watches(), 300 * left);
+        db.keyspace().remove_ended_watches(&mut leftovers, 300);
+        assert_eq!(db.keyspace().ended_watches(), 300 * left);
     }
     assert!(leftovers.is_empty());
     db.run("FLUSHALL");
@@ -311,13 +311,13 @@ fn a_unit_that_ends_waits_for_no_slot_while_it_holds_one() {
     let unit = Unit::holding(keyspace, env, [own]).expect("nobody else runs");
     env.aftermath.borrow_mut().effects.push(DbIndex::FIRST, [&b"FLUSHALL"[..]].into_iter());
     env.aftermath.borrow_mut().slots.extend([own, other]);
-    let slot = |place: Place| keyspace.database(place.0).slot(place.1);
+    let slot = |place: DbSlot| keyspace.database(place.0).slot(place.1);
     let (held, is_held) = std::sync::mpsc::channel();
     std::thread::scope(|scope| {
         let holder = scope.spawn(move || {
             let guard = slot(other).try_lock().expect("it is free");
             held.send(()).expect("the test waits for it");
-            // It gives up at some time, so that the test fails instead of lasting for ever.
+            // Gives up after some time, so that the test fails and does not run forever.
             let comes_free = (0..100_000).any(|_| {
                 std::thread::yield_now();
                 slot(own).try_lock().is_some()

@@ -4,8 +4,9 @@ use super::{Fields, Hash, Text, text};
 use std::collections::BTreeSet;
 
 impl Hash {
-    /// Shows one field with its value, each as likely as the others; `below(n)` gives a random
-    /// number below `n`. Shows nothing if there is none. O(1) expected; compact encodings O(n).
+    /// Calls the visitor with one random field and its value, all with equal probability.
+    /// `below(n)` returns a random number below `n`. No call if there are no fields. O(1) expected;
+    /// O(n) for compact encodings.
     pub fn random(
         &self,
         mut below: impl FnMut(u64) -> u64,
@@ -28,8 +29,8 @@ impl Hash {
         }
     }
 
-    /// Shows `count` different fields with their values, or all if there are not so many; every
-    /// choice is equally likely, the order is not random.
+    /// Calls the visitor with `count` different fields and their values, or with all if there are
+    /// fewer. Every selection is equally likely; the order is not random.
     pub fn sample(
         &self,
         count: usize,
@@ -47,7 +48,7 @@ impl Hash {
                 if count >= len {
                     return self.each(visit);
                 }
-                // Floyd's choice of distinct numbers.
+                // Floyd's selection of distinct numbers.
                 let mut chosen = BTreeSet::new();
                 for last in len - count..len {
                     if !chosen.insert(below(last as u64 + 1) as usize) {

@@ -1,4 +1,4 @@
-//! Hashes in dumps. Those with deadlines have types of their own, which came with version 12.
+//! Hashes in dumps. Hashes with field TTLs have dump types of their own, since version 12.
 
 use super::pack::Pack;
 use super::{Fields, Hash, Text, Timed};
@@ -9,7 +9,7 @@ use brisk_structures::listpack::ListPack;
 use brisk_structures::segments::Segments;
 use std::num::NonZeroU64;
 
-/// A field with its value and deadline.
+/// A field with its value and expiry time.
 type Field<'a> = (&'a [u8], &'a [u8], Option<u64>);
 
 impl Hash {
@@ -47,7 +47,7 @@ impl Hash {
         }
     }
 
-    /// The soonest deadline, which is there: other than [`super::Collection::next_deadline`].
+    /// The earliest expiry time of an existing field, unlike [`super::Collection::next_deadline`].
     fn first_deadline(&self) -> Option<NonZeroU64> {
         let mut first = None;
         match &self.0 {
@@ -110,14 +110,14 @@ impl Hash {
     }
 }
 
-/// The hash of a listpack with deadlines.
+/// The hash for a listpack with TTLs.
 fn timed(list: ListPack) -> Hash {
     let mut soonest = u64::MAX;
     Pack::new(&list, 3).each(|_, _, at| soonest = soonest.min(at.unwrap_or(u64::MAX)));
     Hash(Fields::Timed(Box::new(Timed { list, soonest })))
 }
 
-/// The same fields in order of their deadlines, as dumps have them; those without one are last.
+/// The same fields in order of their expiry times, as in dumps. Fields without a TTL come last.
 fn in_order(list: &ListPack) -> ListPack {
     let mut fields: Vec<(u64, Text<'_>, Text<'_>)> = Vec::with_capacity(list.len() / 3);
     Pack::new(list, 3).each(|field, value, at| fields.push((at.unwrap_or(u64::MAX), field, value)));

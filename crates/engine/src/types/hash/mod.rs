@@ -1,15 +1,15 @@
-//! Hashes: fields with values, in no order; a field may have a deadline of its own.
+//! Hashes: fields with values, without an order. A field may have its own TTL.
 //!
 //! | encoding | when |
 //! |---|---|
-//! | `listpack` | within `hash-max-listpack-entries`; each word within `hash-max-listpack-value` |
-//! | `listpackex` | the same, once a field was given a deadline |
-//! | `hashtable` | else |
+//! | `listpack` | within `hash-max-listpack-entries`; each text within `hash-max-listpack-value` |
+//! | `listpackex` | the same, after a field has got a TTL |
+//! | `hashtable` | otherwise |
 //!
-//! A hash never goes back to an earlier encoding, as in Redis.
+//! A hash never returns to an earlier encoding, as in Redis.
 //!
-//! Deadlines are Unix ms. The type does not judge them against the time: whoever opens a hash has
-//! fields that are due removed first ([`Hash::expire`]), so nobody sees one.
+//! Expiry times are Unix ms. The type does not compare them with the current time: expired fields are
+//! removed before a command opens the hash ([`Hash::expire`]), so no command sees one.
 
 mod choice;
 mod dump;
@@ -19,13 +19,13 @@ mod tests;
 
 pub use brisk_structures::listpack::Item as Text;
 
-use super::{Collection, Encoding, EncodingLimits, Kind, Value};
+use super::{Collection, Encoding, EncodingLimits, Value, ValueKind};
 use crate::base::event::EventClass;
 use brisk_structures::listpack::ListPack;
 use brisk_structures::segments::{Element, Segments};
 use pack::Pack;
 
-/// A hash. Values are shown as [`Text`]s: integers where they are stored so.
+/// A hash. Values appear as [`Text`]s, which are integers if they are stored as integers.
 #[derive(Debug, Clone)]
 pub struct Hash(Fields);
 
@@ -33,23 +33,23 @@ pub struct Hash(Fields);
 enum Fields {
     /// Field, value, field, value …
     Pack(ListPack),
-    /// Field, value, deadline, field, value, deadline …
+    /// Field, value, expiry time, field, value, expiry time …
     Timed(Box<Timed>),
     Table(Box<Segments>),
 }
 
-/// A listpack with deadlines, 0 for none.
+/// A listpack with expiry times, 0 for none.
 #[derive(Debug, Clone)]
 struct Timed {
     list: ListPack,
-    /// No deadline is before this; the maximum if there is none.
+    /// Lower bound of the expiry times; the maximum if there is none.
     soonest: u64,
 }
 
-/// A table of fewer segments is freed at once.
+/// A table with fewer segments is freed at once.
 const LIGHT_SEGMENTS_MAX: usize = 32;
 
-/// What becomes of a field's deadline when its value is replaced.
+/// The effect of replacing a field's value on the field's TTL.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FieldDeadline {
     Drop,
@@ -57,7 +57,7 @@ pub enum FieldDeadline {
 }
 
 impl Collection for Hash {
-    const KIND: Kind = Kind::Hash;
+    const KIND: ValueKind = ValueKind::Hash;
     const EVENTS: EventClass = EventClass::HASH;
 
     fn new(_limits: &EncodingLimits) -> Hash {
@@ -118,7 +118,7 @@ fn text<'a>(element: &Element<'a>) -> Text<'a> {
 }
 
 impl Hash {
-    /// Prefetches what looking up these fields will read. O(fields).
+    /// Prefetches the memory that looking up these fields will read. O(fields).
     pub(crate) fn prefetch(&self, fields: &[&[u8]]) {
         if let Fields::Table(table) = &self.0 {
             table.prefetch(fields);
@@ -135,7 +135,7 @@ impl Hash {
         }
     }
 
-    /// The compact encodings under one head.
+    /// The compact encodings under a common interface.
     #[inline]
     fn pack(&self) -> Pack<'_> {
         match &self.0 {
@@ -162,7 +162,8 @@ impl Hash {
         }
     }
 
-    /// The deadline of a field, `Some(None)` if it has none; `None` if there is no such field.
+    /// The expiry time of a field, `Some(None)` if it has no TTL; `None` if the field does not
+    /// exist.
     pub fn deadline(&self, field: &[u8]) -> Option<Option<u64>> {
         match &self.0 {
             Fields::Table(table) => table.get(field).map(|element| element.deadline),
@@ -170,7 +171,7 @@ impl Hash {
         }
     }
 
-    /// Shows every field with its value.
+    /// Calls `visit` with every field and its value.
     #[inline]
     pub fn each(&self, mut visit: impl FnMut(Text<'_>, Text<'_>)) {
         match &self.0 {
@@ -181,7 +182,7 @@ impl Hash {
         }
     }
 
-    /// Shows every field with its value and its deadline.
+    /// Calls `visit` with every field, its value and its expiry time.
     pub fn each_timed(&self, mut visit: impl FnMut(Text<'_>, Text<'_>, Option<u64>)) {
         match &self.0 {
             Fields::Table(table) => table.iter().for_each(|element| {
@@ -191,9 +192,10 @@ impl Hash {
         }
     }
 
-    /// Shows some fields from `cursor` on, about `count`, and returns the next cursor; 0 both
-    /// starts and ends. Fields that stay from start to end are shown at least once, whatever
-    /// changes meanwhile; without changes exactly once. Compact encodings are shown whole.
+    /// Visits about `count` fields from `cursor` on, and returns the next cursor. 0 is the start
+    /// and the end. Fields that exist throughout an iteration are visited at least once, even if
+    /// the hash changes meanwhile, and exactly once if it does not. Compact encodings are visited
+    /// whole.
     pub fn scan(
         &self,
         mut cursor: u64,
@@ -216,8 +218,8 @@ impl Hash {
         }
     }
 
-    /// Changes the encoding if one of these words, fields and values, is too long for a compact
-    /// one, before any of them is added.
+    /// Changes the encoding if a field or value in `words` is too long for a compact one, before
+    /// any of them is added.
     pub fn prepare<'w>(&mut self, words: impl Iterator<Item = &'w [u8]>, limits: &EncodingLimits) {
         if matches!(self.0, Fields::Table(_)) {
             return;
@@ -235,12 +237,12 @@ impl Hash {
         if !self.pack().list().has_room(count + count / 2, bytes + count * 8) {
             self.become_table(limits);
         } else if is_new && count / 2 <= limits.hash_max_listpack_entries {
-            // All at once instead of growing with every word.
+            // One allocation, not one per added text.
             self.0 = Fields::Pack(ListPack::with_capacity(packed));
         }
     }
 
-    /// Sets a field. True if it is new.
+    /// Sets a field. Returns true if it is new.
     #[inline]
     pub fn set(
         &mut self,
@@ -267,7 +269,7 @@ impl Hash {
         is_new
     }
 
-    /// Removes a field. False if there is none.
+    /// Removes a field. Returns false if it does not exist.
     #[inline]
     pub fn remove(&mut self, field: &[u8]) -> bool {
         match &mut self.0 {
@@ -277,7 +279,7 @@ impl Hash {
         }
     }
 
-    /// Gives a field another deadline, or none. False if there is no such field.
+    /// Sets or removes a field's expiry time. Returns false if the field does not exist.
     pub fn set_deadline(&mut self, field: &[u8], deadline: Option<u64>) -> bool {
         if let (Fields::Pack(list), Some(_)) = (&self.0, deadline) {
             self.0 = Fields::Timed(Box::new(Timed { list: pack::timed(list), soonest: u64::MAX }));
@@ -295,8 +297,8 @@ impl Hash {
         }
     }
 
-    /// Removes fields whose deadline is at most `now`, showing each to `visit` before, about
-    /// `limit` at the most. True if none is left that is due.
+    /// Removes about `limit` fields that have expired by `now`, after calling `visit` with each.
+    /// Returns true if no expired field is left.
     pub fn expire(&mut self, now: u64, limit: usize, mut visit: impl FnMut(Text<'_>)) -> bool {
         match &mut self.0 {
             Fields::Pack(_) => true,
@@ -321,7 +323,7 @@ impl Hash {
         self.0 = Fields::Table(Box::new(table));
     }
 
-    /// Whether freeing it takes no longer than handing it to another thread.
+    /// Reports whether freeing the hash is as quick as handing it to another thread.
     pub(crate) fn is_light(&self) -> bool {
         match &self.0 {
             Fields::Pack(_) | Fields::Timed(_) => true,
@@ -329,8 +331,8 @@ impl Hash {
         }
     }
 
-    /// Whether its texts together are so long that a reply with all of them should be written bit
-    /// by bit. O(1).
+    /// Reports whether the texts are so long in total that a reply with all of them should be
+    /// written piece by piece. O(1).
     pub fn is_long(&self) -> bool {
         const BYTES_MAX: usize = 256 * 1024;
         match &self.0 {
@@ -339,7 +341,7 @@ impl Hash {
         }
     }
 
-    /// Bytes of memory, this struct itself not included. O(segments).
+    /// Bytes of memory, without this struct. O(segments).
     pub fn allocated_bytes(&self) -> usize {
         match &self.0 {
             Fields::Pack(list) => list.allocated_bytes(),

@@ -1,17 +1,17 @@
-//! The compact encodings: fields in a listpack, two entries or, with deadlines, three to each.
+//! The compact encodings: fields in a listpack, with two entries per field or, with TTLs, three.
 
 use super::{FieldDeadline, Text};
 use brisk_structures::listpack::{ListPack, Pos};
 
-/// A listpack of fields, to read.
+/// A listpack of fields, read-only.
 #[derive(Clone, Copy)]
 pub(super) struct Pack<'a> {
     list: &'a ListPack,
-    /// Entries to each field: 2, or 3 with a deadline.
+    /// Number of entries per field: 2, or 3 with an expiry time.
     stride: usize,
 }
 
-/// What `expect` says where entries come in groups.
+/// The message of `expect` where entries come in groups.
 const WHOLE: &str = "a field is followed by the rest of its group";
 
 impl<'a> Pack<'a> {
@@ -52,7 +52,7 @@ impl<'a> Pack<'a> {
         })
     }
 
-    /// Shows every field with its value and its deadline.
+    /// Calls `visit` with every field, its value and its expiry time.
     #[inline]
     pub(super) fn each(self, mut visit: impl FnMut(Text<'a>, Text<'a>, Option<u64>)) {
         let mut items = self.list.iter();
@@ -63,7 +63,7 @@ impl<'a> Pack<'a> {
         }
     }
 
-    /// The field of this index and its value.
+    /// The field with this index, and its value.
     pub(super) fn nth(self, index: usize) -> Option<(Text<'a>, Text<'a>)> {
         let at = self.list.seek((index * self.stride) as i64)?;
         Some((self.list.item(at), self.list.item(self.after(at))))
@@ -111,7 +111,7 @@ pub(super) fn remove(list: &mut ListPack, stride: usize, field: &[u8]) -> bool {
     found.is_some()
 }
 
-/// Bytes that a short text takes as an entry.
+/// Bytes of a short text as an entry.
 pub(super) fn entry_len(word: &[u8]) -> usize {
     match Text::of(word) {
         Text::Int(0..=127) => 2,
@@ -120,12 +120,12 @@ pub(super) fn entry_len(word: &[u8]) -> usize {
         Text::Int(-0x80_0000..=0x7f_ffff) => 5,
         Text::Int(-0x8000_0000..=0x7fff_ffff) => 6,
         Text::Int(_) => 10,
-        // Head and back length take a byte each up to 63 bytes.
+        // The header and the back length take one byte each up to 63 bytes.
         Text::Str(text) => text.len() + 2 + text.len() / 64,
     }
 }
 
-/// The same fields with room for deadlines.
+/// The same fields, with entries for expiry times.
 pub(super) fn timed(list: &ListPack) -> ListPack {
     let mut timed = ListPack::with_capacity(list.bytes() + list.len());
     Pack::new(list, 2).each(|field, value, _| {
@@ -146,8 +146,8 @@ pub(super) fn set_deadline(list: &mut ListPack, field: &[u8], deadline: Option<u
     true
 }
 
-/// Removes fields whose deadline is at most `now` after showing each to `visit`, and returns the
-/// soonest deadline of the others, the maximum if there is none.
+/// Removes fields that have expired by `now`, after calling `visit` with each. Returns the earliest
+/// expiry time of the others, or the maximum if there is none.
 pub(super) fn expire(list: &mut ListPack, now: u64, mut visit: impl FnMut(Text<'_>)) -> u64 {
     let mut soonest = u64::MAX;
     let mut next = list.first();

@@ -1,4 +1,4 @@
-//! Hashes against a tree, in all encodings, with limits so low that conversions happen.
+//! Hashes compared with a tree, in all encodings, with limits so low that conversions happen.
 
 use super::{FieldDeadline, Hash};
 use crate::base::random::Random;

@@ -7,7 +7,7 @@ use brisk_persist::rdb::{Encoder, Sink};
 use brisk_structures::quicklist::{NodeRef, QuickList};
 
 impl List {
-    /// Writes the nodes as they are, compressed ones too.
+    /// Writes the nodes unchanged, including compressed ones.
     pub(in crate::types) fn dump<S: Sink>(&self, encoder: &mut Encoder<S>) {
         const PLAIN: u64 = 1;
         const PACKED: u64 = 2;
@@ -32,7 +32,7 @@ impl List {
         }
     }
 
-    /// Whole nodes stay as they are; elements without one are packed by today's limits.
+    /// Whole nodes are kept; single elements are packed by the current limits.
     pub(in crate::types) fn of_dumped(nodes: Vec<ListNode>, limits: &EncodingLimits) -> List {
         let mut list = QuickList::new(options(limits));
         for node in nodes {

@@ -1,12 +1,12 @@
-//! Lists: a listpack while they fit one node, a quicklist beyond.
+//! Lists: a listpack while the list fits into one node, a quicklist otherwise.
 //!
-//! The limit is `list-max-listpack-size`. A list grows into a quicklist as soon as what is to be
-//! added might exceed it, and goes back when its last node has shrunk to half the limit, so that
-//! pushing and popping about the limit does not convert each time.
+//! The limit is `list-max-listpack-size`. A list becomes a quicklist as soon as an addition might
+//! exceed the limit. It becomes a listpack again when its last node has shrunk to half the limit,
+//! so that pushing and popping around the limit does not convert every time.
 
 mod dump;
 
-use super::{Collection, Encoding, EncodingLimits, Kind, Value};
+use super::{Collection, Encoding, EncodingLimits, Value, ValueKind};
 use crate::base::event::EventClass;
 use brisk_structures::listpack::{Item, ListPack};
 use brisk_structures::quicklist::{Options, QuickList, remove_matching};
@@ -14,7 +14,7 @@ use std::ops::ControlFlow;
 
 pub use brisk_structures::quicklist::{End, NodeRef};
 
-/// Nodes of a quicklist that are freed at once; more are handed to another thread.
+/// Maximum number of quicklist nodes that are freed at once. More are handed to another thread.
 const LIGHT_NODES_MAX: usize = 32;
 
 /// A list in one of its encodings.
@@ -26,7 +26,7 @@ pub enum List {
 }
 
 impl Collection for List {
-    const KIND: Kind = Kind::List;
+    const KIND: ValueKind = ValueKind::List;
     const EVENTS: EventClass = EventClass::LIST;
 
     fn new(_: &EncodingLimits) -> List {
@@ -66,13 +66,13 @@ impl Collection for List {
     }
 }
 
-/// A node of a list that is loaded.
+/// A node of a list that is being loaded.
 #[derive(Debug, Clone)]
 pub enum LoadedNode {
     Packed(ListPack),
     /// One element in a node of its own.
     Plain(Vec<u8>),
-    /// One element that goes where it would be pushed.
+    /// One element that is added as by a push.
     Element(Vec<u8>),
 }
 
@@ -95,8 +95,8 @@ impl List {
         }
     }
 
-    /// A list of nodes as a dump brings them, in the encoding that Redis gives it after loading: a
-    /// listpack if there is but one node within the limit. Empty nodes are left out.
+    /// A list of nodes as read from a dump, in the encoding that Redis chooses after loading: a
+    /// listpack if there is only one node and it is within the limit. Empty nodes are dropped.
     pub fn of_nodes(nodes: impl IntoIterator<Item = LoadedNode>, limits: &EncodingLimits) -> List {
         let options = options(limits);
         let mut list = QuickList::new(options);
@@ -126,7 +126,7 @@ impl List {
         }
     }
 
-    /// How many elements there are. O(1).
+    /// Number of elements. O(1).
     #[inline]
     pub fn len(&self) -> usize {
         match self {
@@ -135,8 +135,8 @@ impl List {
         }
     }
 
-    /// The index that `index` stands for, negative ones counting from the end; `None` if there is
-    /// no such element.
+    /// The index of an element; negative ones count from the end. `None` if there is no such
+    /// element.
     #[inline]
     pub fn index(&self, index: i64) -> Option<usize> {
         let distance = usize::try_from(index.unsigned_abs()).ok()?;
@@ -145,7 +145,7 @@ impl List {
     }
 
     /// The part between two indexes, both included, as (first, count). Negative indexes count from
-    /// the end; what is out of range is cut off.
+    /// the end. The part is limited to existing elements.
     pub fn span(&self, start: i64, stop: i64) -> (usize, usize) {
         let len = i64::try_from(self.len()).unwrap_or(i64::MAX);
         let from_front = |index: i64| if index < 0 { len.saturating_add(index) } else { index };
@@ -176,7 +176,7 @@ impl List {
         }
     }
 
-    /// Takes the element at one end out, after `visit` has seen it.
+    /// Removes the element at one end, after calling `visit` with it.
     #[inline]
     pub fn pop(
         &mut self,
@@ -189,8 +189,8 @@ impl List {
         Some(())
     }
 
-    /// Moves the element at `from` to the end `to`, after `visit` has seen it and said what its
-    /// text is.
+    /// Moves the element at `from` to the end `to`. `visit` is called with it first and returns its
+    /// text.
     pub fn rotate<T: AsRef<[u8]>>(
         &mut self,
         from: End,
@@ -247,22 +247,22 @@ impl List {
             }
             (at, index) = match end {
                 End::Front => (list.next(pos), index + 1),
-                End::Back => (list.prev(pos), index.wrapping_sub(1)), // wraps behind the last only
+                End::Back => (list.prev(pos), index.wrapping_sub(1)), // wraps only after the last element
             };
         }
         None
     }
 
-    /// Adds an element before (`Front`) or behind (`Back`) the first that equals `pivot`; false if
-    /// none does.
-    pub fn insert_beside(
+    /// Adds an element before (`Front`) or after (`Back`) the first element that equals `pivot`.
+    /// Returns false if there is no such element.
+    pub fn insert_next_to(
         &mut self,
         pivot: &[u8],
         side: End,
         element: &[u8],
         limits: &EncodingLimits,
     ) -> bool {
-        // The encoding changes even if the pivot is not found, as in Redis.
+        // The encoding changes even if the pivot does not exist, as in Redis.
         match self.grown(element.len(), 1, limits) {
             List::ListPack(list) => {
                 let first = list.first();
@@ -289,10 +289,10 @@ impl List {
         true
     }
 
-    /// Puts an element in the place of that of index `index`, negative ones counting from the end;
-    /// false if there is no such element.
+    /// Replaces the element with index `index`; negative ones count from the end. Returns false if
+    /// there is no such element.
     pub fn set(&mut self, index: i64, element: &[u8], limits: &EncodingLimits) -> bool {
-        // The encoding changes even if there is no such element, as in Redis.
+        // The encoding changes even if the element does not exist, as in Redis.
         let index = self.index(index);
         let own = self.grown(element.len(), 1, limits);
         let Some(index) = index else { return false };
@@ -309,8 +309,8 @@ impl List {
         true
     }
 
-    /// Takes the first `limit` elements that equal `text` out, counted from `end`, and returns how
-    /// many there were.
+    /// Removes the first `limit` elements that equal `text`, counted from `end`. Returns their
+    /// number.
     pub fn remove(
         &mut self,
         text: &[u8],
@@ -330,7 +330,7 @@ impl List {
         }
     }
 
-    /// Takes `count` elements from `index` on out, or as many as there are.
+    /// Removes `count` elements from `index` on, or as many as there are.
     pub fn remove_range(&mut self, index: usize, count: usize, limits: &EncodingLimits) {
         match self {
             List::ListPack(list) => {
@@ -345,7 +345,7 @@ impl List {
         }
     }
 
-    /// Keeps `count` elements from `index` on and takes all others out.
+    /// Keeps `count` elements from `index` on and removes all others.
     pub fn keep_range(&mut self, index: usize, count: usize, limits: &EncodingLimits) {
         let behind = index + count;
         self.remove_ends(index, behind);
@@ -369,7 +369,7 @@ impl List {
         }
     }
 
-    /// The list, ready to take `count` elements of `bytes` bytes together.
+    /// The list with room for `count` elements of `bytes` bytes in total.
     #[inline]
     fn grown(&mut self, bytes: usize, count: usize, limits: &EncodingLimits) -> &mut List {
         match self {
@@ -385,12 +385,12 @@ impl List {
         self
     }
 
-    /// Goes back to one listpack if no more than half a node is left.
+    /// Converts back to one listpack if at most half a node is left.
     fn shrink(&mut self, limits: &EncodingLimits) {
         self.become_listpack_within(2, limits);
     }
 
-    /// Becomes one listpack if all there is fits a node whose limit is divided by `divisor`.
+    /// Converts to one listpack if everything fits into a node whose limit is divided by `divisor`.
     fn become_listpack_within(&mut self, divisor: usize, limits: &EncodingLimits) {
         let List::QuickList(list) = self else { return };
         let Some(single) = list.single() else { return };
@@ -400,7 +400,7 @@ impl List {
         }
     }
 
-    /// Whether freeing the list takes no longer than handing it to another thread would.
+    /// Reports whether freeing the list is as quick as handing it to another thread.
     pub(super) fn is_light(&self) -> bool {
         match self {
             List::ListPack(_) => true,
@@ -408,7 +408,7 @@ impl List {
         }
     }
 
-    /// Memory of the list outside its own words, in bytes. O(nodes).
+    /// Memory of the list without this struct, in bytes. O(nodes).
     pub(super) fn allocated_bytes(&self) -> usize {
         match self {
             List::ListPack(list) => list.allocated_bytes(),

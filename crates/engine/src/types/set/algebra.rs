@@ -1,15 +1,15 @@
-//! Intersections, unions and differences of sets: shown member by member, or as a new set.
+//! Intersections, unions and differences of sets, visited member by member or as a new set.
 //!
-//! - Intersection: members of the smallest set that the others have.
-//! - Union, shown: of the largest set all, of the others what no set before has; with many sets,
-//!   what a table of those seen does not have. Stored: all are added to one set, or to a shared
-//!   copy of the largest.
-//! - Difference: members of the first that no other has; or a copy of the first from which all
-//!   others are removed, if that is less work.
+//! - Intersection: the members of the smallest set that all other sets contain.
+//! - Union, visited: all members of the largest set, and from the others the members that no previous
+//!   set contains. With many sets a table of visited members is used. Stored: all members are added to
+//!   one set, or to a shared copy of the largest.
+//! - Difference: the members of the first set that no other set contains; or a copy of the first from
+//!   which all others are removed, if that is less work.
 //!
-//! Listpacks with many look-ups are indexed, unless both have their members in the same order
-//! (`probe.rs`). The encoding of a stored result is the one that Redis 7.2 comes to, though its way
-//! there may be shorter: the order in which a union is built, for one, does not matter.
+//! Listpacks with many lookups get an index, unless both have their members in the same order
+//! (`probe.rs`). The encoding of a stored result is the same as in Redis 7.2, although the algorithm may
+//! be shorter. For example, the order in which a union is built does not matter.
 
 use super::probe::Probe;
 use super::{Member, Members, Set};
@@ -18,11 +18,11 @@ use brisk_structures::segments::{HashStart, Segments};
 use smallvec::SmallVec;
 use std::ops::ControlFlow;
 
-/// Up to so many sets a union looks up each member in all sets before its own.
+/// Up to this number of sets, a union looks up each member in all previous sets.
 const PROBED_SETS_MAX: usize = 4;
 
-/// Shows the members that all of `sets` have; puts the smallest first. O(n * sets) with n the
-/// length of the smallest.
+/// Visits the members that all of `sets` contain. Moves the smallest set to the front. O(n * sets),
+/// where n is the length of the smallest set.
 pub fn each_common<'a>(
     sets: &mut [&'a Set],
     limits: &EncodingLimits,
@@ -33,8 +33,8 @@ pub fn each_common<'a>(
     });
 }
 
-/// How many members all of `sets` have, counting to `count_max` at most; `None` if that has not
-/// turned out after `members_max` members of the smallest.
+/// Number of members that all of `sets` contain, at most `count_max`. `None` if that is not known
+/// after `members_max` members of the smallest set.
 pub fn count_common(
     sets: &mut [&Set],
     limits: &EncodingLimits,
@@ -51,7 +51,7 @@ pub fn count_common(
     (!over).then_some(count)
 }
 
-/// Shows the members of the smallest of `sets`, and whether all have them.
+/// Visits the members of the smallest of `sets`, and whether all sets contain them.
 fn each_of_smallest<'a>(
     sets: &mut [&'a Set],
     limits: &EncodingLimits,
@@ -69,7 +69,7 @@ fn each_of_smallest<'a>(
     });
 }
 
-/// The members that all of `sets` have.
+/// The members that all of `sets` contain.
 pub fn intersection(sets: &mut [&Set], limits: &EncodingLimits) -> Set {
     let smallest = sets.iter().min_by_key(|set| set.len());
     let mut common = match smallest.map(|set| &set.0) {
@@ -78,7 +78,7 @@ pub fn intersection(sets: &mut [&Set], limits: &EncodingLimits) -> Set {
     };
     let mut only_integers = true;
     each_common(sets, limits, |member| {
-        // What is no integer yet may be the text of one.
+        // A text that was not converted yet may be an integer.
         let member = match member {
             Member::Str(text) if only_integers => Member::from(text),
             other => other,
@@ -93,7 +93,7 @@ pub fn intersection(sets: &mut [&Set], limits: &EncodingLimits) -> Set {
     common
 }
 
-/// Shows each member of any of `sets` once. O(members of all sets).
+/// Visits each member of any of `sets` once. O(members of all sets).
 pub fn each_of_any<'a>(
     sets: &mut [&'a Set],
     limits: &EncodingLimits,
@@ -127,7 +127,8 @@ pub fn each_of_any<'a>(
     }
 }
 
-/// The members of all of `sets`. O(members of all sets), less those of a large one.
+/// The members of all of `sets`. O(members of all sets), without those of a large set that is
+/// copied.
 pub fn union(sets: &[&Set], limits: &EncodingLimits) -> Set {
     let shared = sets.iter().filter(|set| set.stays_table(limits)).max_by_key(|set| set.len());
     let mut all = shared.map_or_else(Set::of_ints, |set| Set::clone(set));
@@ -148,15 +149,16 @@ pub fn union(sets: &[&Set], limits: &EncodingLimits) -> Set {
     all
 }
 
-/// Whether it is less work to look up each member of the first set in all others than to remove
-/// their members from a copy of it. A look-up often ends early and counts half, as in Redis.
+/// Reports whether looking up each member of the first set in all others is less work than removing
+/// their members from a copy of the first. A lookup often ends early and counts half, as in Redis.
 fn is_cheaper_by_lookup(first: &Set, others: &[&Set]) -> bool {
     let lookups = first.len() * (others.len() + 1) / 2;
     let removing = first.len() + others.iter().map(|set| set.len()).sum::<usize>();
     lookups <= removing
 }
 
-/// Shows the members of `first` that none of `others` has. Puts the largest of them first.
+/// Visits the members of `first` that none of `others` contains. Moves the largest of them to the
+/// front.
 pub fn each_only_in<'a>(
     first: &'a Set,
     others: &mut [&'a Set],
@@ -190,7 +192,7 @@ fn each_not_in<'a>(
     });
 }
 
-/// A copy of `first` that has lost the members of `others`.
+/// A copy of `first` without the members of `others`.
 fn without(first: &Set, others: &[&Set], limits: &EncodingLimits) -> Set {
     let mut rest = union(&[first], limits);
     for set in others {
@@ -202,7 +204,7 @@ fn without(first: &Set, others: &[&Set], limits: &EncodingLimits) -> Set {
     rest
 }
 
-/// The members of `first` that none of `others` has.
+/// The members of `first` that none of `others` contains.
 pub fn difference<'a>(first: &'a Set, others: &mut [&'a Set], limits: &EncodingLimits) -> Set {
     let mut rest = Set::of_ints();
     if others.iter().any(|set| std::ptr::eq(*set, first)) {
@@ -218,7 +220,7 @@ pub fn difference<'a>(first: &'a Set, others: &mut [&'a Set], limits: &EncodingL
 }
 
 impl Set {
-    /// As [`Set::try_each`], with what a table knows of a member's hash.
+    /// As [`Set::try_each`], with the part of a member's hash that a table stores.
     fn try_each_placed<'a>(
         &'a self,
         mut visit: impl FnMut(Member<'a>, Option<HashStart>) -> ControlFlow<()>,
@@ -231,14 +233,14 @@ impl Set {
         }
     }
 
-    /// Whether a table is what the members would come to if they were added to a new set. Cheap,
-    /// and may miss some.
+    /// Reports whether adding the members to a new set would result in a table. Cheap, but may
+    /// return false for some of these sets.
     fn stays_table(&self, limits: &EncodingLimits) -> bool {
         let compact_max = limits.set_max_intset_entries.max(limits.set_max_listpack_entries);
         matches!(self.0, Members::Table(_)) && self.len() > compact_max
     }
 
-    /// Turns a set whose members are all integers into a set of integers.
+    /// Converts a set whose members are all integers to an intset.
     fn become_ints(&mut self) {
         if matches!(self.0, Members::Ints(_)) {
             return;
@@ -251,7 +253,7 @@ impl Set {
             };
             numbers.extend(number);
         });
-        // In ascending order each is added at the end.
+        // In ascending order each integer is added at the end.
         numbers.sort_unstable();
         self.0 = Members::Ints(numbers.into_iter().collect());
     }

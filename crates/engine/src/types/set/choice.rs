@@ -1,6 +1,6 @@
-//! Members chosen at random: one, several with or without repeats, and those that SPOP removes.
+//! Random members: one, several with or without repeats, and those that SPOP removes.
 //!
-//! `below(n)` gives a random number below `n`. All choices are uniform.
+//! `below(n)` returns a random number below `n`. All choices are uniform.
 
 use super::{Member, Members, Set};
 use crate::types::EncodingLimits;
@@ -9,11 +9,13 @@ use brisk_structures::listpack::ListPack;
 use brisk_structures::segments::Segments;
 use smallvec::SmallVec;
 
-/// When fewer than one member remains for so many that are taken, those that remain are moved to a
-/// new set, as in Redis. It matters beyond speed: the new set may have a compact encoding.
+/// If less than one member remains per this number of removed members, the remaining members are
+/// moved to a new set, as in Redis. This is visible to clients: the new set may have a compact
+/// encoding.
 const MOVE_RATIO: usize = 5;
 
-/// Picks `wanted` of `left` things that pass one by one, each choice of them equally likely.
+/// Selects `wanted` of `left` elements that are offered one by one. Every selection is equally
+/// likely.
 struct Selection {
     wanted: u64,
     left: u64,
@@ -24,7 +26,7 @@ impl Selection {
         Selection { wanted: wanted as u64, left: of as u64 }
     }
 
-    /// Whether the thing that passes now is one of them.
+    /// Reports whether the offered element is selected.
     fn picks(&mut self, below: &mut impl FnMut(u64) -> u64) -> bool {
         let picked = self.wanted > 0 && below(self.left) < self.wanted;
         self.left -= 1;
@@ -33,24 +35,24 @@ impl Selection {
     }
 }
 
-/// Draws members with repeats, each draw O(1).
-pub enum Drawer<'a> {
+/// Draws random members with repeats, O(1) per draw.
+pub enum MemberDrawer<'a> {
     Ints(&'a IntSet),
-    /// Members that have no index of their own.
+    /// Members that cannot be accessed by index in their set.
     Listed(Vec<Member<'a>>),
     Table(&'a Segments),
 }
 
-impl<'a> Drawer<'a> {
-    /// A member; there must be one.
+impl<'a> MemberDrawer<'a> {
+    /// A random member. The set must not be empty.
     pub fn draw(&self, below: &mut impl FnMut(u64) -> u64) -> Member<'a> {
         match self {
-            Drawer::Ints(ints) => {
+            MemberDrawer::Ints(ints) => {
                 let index = below(ints.len() as u64) as usize;
                 Member::Int(ints.get(index).expect("an index below the length"))
             }
-            Drawer::Listed(members) => members[below(members.len() as u64) as usize],
-            Drawer::Table(table) => {
+            MemberDrawer::Listed(members) => members[below(members.len() as u64) as usize],
+            MemberDrawer::Table(table) => {
                 Member::Str(table.random(below).expect("a set is never without members").key)
             }
         }
@@ -59,16 +61,16 @@ impl<'a> Drawer<'a> {
 
 impl Set {
     /// Prepares for many draws. O(n) for a listpack.
-    pub fn drawer(&self) -> Drawer<'_> {
+    pub fn drawer(&self) -> MemberDrawer<'_> {
         match &self.0 {
-            Members::None => Drawer::Listed(Vec::new()),
-            Members::Ints(ints) => Drawer::Ints(ints),
-            Members::Pack(pack) => Drawer::Listed(pack.iter().collect()),
-            Members::Table(table) => Drawer::Table(table),
+            Members::None => MemberDrawer::Listed(Vec::new()),
+            Members::Ints(ints) => MemberDrawer::Ints(ints),
+            Members::Pack(pack) => MemberDrawer::Listed(pack.iter().collect()),
+            Members::Table(table) => MemberDrawer::Table(table),
         }
     }
 
-    /// A member, `None` if there are none. O(1), but O(n) in a listpack.
+    /// A random member, `None` if the set is empty. O(1), but O(n) in a listpack.
     pub fn random(&self, mut below: impl FnMut(u64) -> u64) -> Option<Member<'_>> {
         match &self.0 {
             Members::None => None,
@@ -80,8 +82,8 @@ impl Set {
         }
     }
 
-    /// Shows `count` distinct members to `visit`, or all if there are not more; their order is not
-    /// random. O(count) for few of a large set, else O(n).
+    /// Calls `visit` with `count` distinct members, or with all if there are not more. Their order
+    /// is not random. O(count) for few of a large set, else O(n).
     pub fn sample<'a>(
         &'a self,
         count: usize,
@@ -99,7 +101,7 @@ impl Set {
         });
     }
 
-    /// Removes a member and shows it to `visit`. Nothing happens without members.
+    /// Removes a random member after calling `visit` with it. Does nothing if the set is empty.
     pub fn pop(&mut self, below: &mut impl FnMut(u64) -> u64, visit: impl FnOnce(Member<'_>)) {
         match &mut self.0 {
             Members::None => {}
@@ -126,7 +128,7 @@ impl Set {
         }
     }
 
-    /// Removes `count` members, fewer than there are, and shows them to `visit`.
+    /// Removes `count` members, fewer than there are, and calls `visit` with them.
     pub fn pop_many(
         &mut self,
         count: usize,
@@ -164,7 +166,7 @@ impl Set {
         }
     }
 
-    /// Removes all but `count` members and shows those removed to `visit`.
+    /// Removes all but `count` members and calls `visit` with the removed ones.
     fn keep(
         &mut self,
         count: usize,

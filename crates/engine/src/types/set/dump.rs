@@ -1,4 +1,4 @@
-//! Sets in dumps. Listpacks are not written: servers of 7.0 do not know them.
+//! Sets in dumps. Listpacks are not written, because servers of version 7.0 cannot read them.
 
 use super::{Members, Set};
 use crate::base::number::parse_i64;
@@ -42,8 +42,8 @@ impl Set {
         set
     }
 
-    /// As in Redis, a set begins with integers if so many may be one of integers, and leaves that
-    /// encoding with the first that is none.
+    /// As in Redis, a set starts as an intset if the number of members allows it, and leaves that
+    /// encoding at the first member that is not an integer.
     fn of_members(members: &Strings, limits: &EncodingLimits) -> Set {
         let is_compact = members.len() <= limits.set_max_intset_entries;
         let mut rest = members.iter();
@@ -54,7 +54,7 @@ impl Set {
                 integers.push(number);
                 rest.next();
             }
-            // In ascending order each is added at the end.
+            // In ascending order each integer is added at the end.
             integers.sort_unstable();
             if integers.len() == members.len() {
                 return Set(Members::Ints(integers.into_iter().collect()));

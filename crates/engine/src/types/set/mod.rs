@@ -1,15 +1,15 @@
-//! Sets: distinct byte strings in no order.
+//! Sets: distinct byte strings without an order.
 //!
 //! | encoding | when |
 //! |---|---|
 //! | `intset` | integers only, up to `set-max-intset-entries` |
-//! | `listpack` | `set-max-listpack-entries` members of `set-max-listpack-value` bytes at most |
-//! | `hashtable` | else |
+//! | `listpack` | at most `set-max-listpack-entries` members of `set-max-listpack-value` bytes |
+//! | `hashtable` | otherwise |
 //!
-//! A set starts with the encoding that suits its first member and how many come with it, changes
-//! it when a member does not fit, and never goes back by itself: only what builds a set anew
-//! (unions and the like, and SPOP when few members remain) finds the smallest encoding again. All
-//! of this is as in Redis 7.2.
+//! A set starts with the encoding that suits its first member and the number of members added with it.
+//! It changes the encoding when a member does not fit, and does not return by itself. Only operations
+//! that build a new set (unions and the like, and SPOP when few members remain) choose the smallest
+//! encoding again. All this is as in Redis 7.2.
 
 mod algebra;
 mod choice;
@@ -22,9 +22,9 @@ pub use algebra::{
     count_common, difference, each_common, each_of_any, each_only_in, intersection, union,
 };
 pub use brisk_structures::listpack::Item as Member;
-pub use choice::Drawer;
+pub use choice::MemberDrawer;
 
-use super::{Collection, Encoding, EncodingLimits, Kind, Value};
+use super::{Collection, Encoding, EncodingLimits, Value, ValueKind};
 use crate::base::event::EventClass;
 use crate::base::number::{decimal_len, parse_i64};
 use brisk_structures::intset::{self, IntSet};
@@ -32,13 +32,14 @@ use brisk_structures::listpack::{self, ListPack};
 use brisk_structures::segments::Segments;
 use std::ops::ControlFlow;
 
-/// A set of byte strings. Members are shown as [`Member`]s: integers where they are stored so.
+/// A set of byte strings. Members appear as [`Member`]s, which are integers if they are stored as
+/// integers.
 #[derive(Debug, Clone, Default)]
 pub struct Set(Members);
 
 #[derive(Debug, Clone, Default)]
 enum Members {
-    /// There were none yet: the first decides about the encoding.
+    /// No member was added yet: the first one determines the encoding.
     #[default]
     None,
     Ints(IntSet),
@@ -46,14 +47,14 @@ enum Members {
     Table(Box<Segments>),
 }
 
-/// Most bytes an integer takes in a listpack.
+/// Maximum size of an integer in a listpack, in bytes.
 const PACKED_INT_MAX: usize = 11;
 
-/// A table of fewer segments is freed at once.
+/// A table with fewer segments is freed at once.
 const LIGHT_SEGMENTS_MAX: usize = 32;
 
 impl Collection for Set {
-    const KIND: Kind = Kind::Set;
+    const KIND: ValueKind = ValueKind::Set;
     const EVENTS: EventClass = EventClass::SET;
 
     fn new(_limits: &EncodingLimits) -> Set {
@@ -96,19 +97,19 @@ impl Collection for Set {
 }
 
 impl Set {
-    /// An empty set that takes integers as such.
+    /// An empty set that stores integers.
     fn of_ints() -> Set {
         Set(Members::Ints(IntSet::new()))
     }
 
-    /// An empty set that is a listpack from its first member on.
+    /// An empty set that becomes a listpack with its first member.
     fn packed() -> Set {
         Set(Members::Pack(ListPack::new()))
     }
 
-    /// Prepares for `count` members that are about to be added, the first of which is `first`:
-    /// chooses the encoding of a new set, or gives up a compact one that so many cannot have. It
-    /// is the number of members offered that counts, also if some are there already.
+    /// Prepares for adding `count` members, the first of which is `first`. Chooses the encoding of
+    /// a new set, or leaves a compact one that cannot hold that many. The number of offered members
+    /// counts, even if the set contains some of them already.
     pub fn expect(&mut self, first: &[u8], count: usize, limits: &EncodingLimits) {
         let too_many = match &self.0 {
             Members::None => return *self = Set::for_member(first, count, limits),
@@ -131,14 +132,14 @@ impl Set {
         }
     }
 
-    /// Prefetches what looking up these members will read. O(members).
+    /// Prefetches the memory that looking up these members will read. O(members).
     pub(crate) fn prefetch(&self, members: &[&[u8]]) {
         if let Members::Table(table) = &self.0 {
             table.prefetch(members);
         }
     }
 
-    /// Adds `member`; false if it was there. O(1) in a table, else O(n).
+    /// Adds `member`. Returns false if it exists. O(1) in a table, else O(n).
     #[inline]
     pub fn add(&mut self, member: &[u8], limits: &EncodingLimits) -> bool {
         match &mut self.0 {
@@ -161,7 +162,7 @@ impl Set {
         }
     }
 
-    /// Adds to a listpack what is not there.
+    /// Adds a new member to a listpack.
     fn add_to_pack(&mut self, member: &[u8], limits: &EncodingLimits) {
         match &mut self.0 {
             Members::Pack(pack)
@@ -178,7 +179,7 @@ impl Set {
         }
     }
 
-    /// Adds a member of another set that is not there. O(1) in a listpack too.
+    /// Adds a member of another set that does not exist in this one. O(1) in a listpack too.
     fn add_absent(&mut self, member: Member<'_>, limits: &EncodingLimits) {
         match &self.0 {
             Members::Pack(_) => {
@@ -190,7 +191,7 @@ impl Set {
         }
     }
 
-    /// Adds a member of another set; false if it was there.
+    /// Adds a member of another set. Returns false if it exists.
     #[inline]
     pub fn add_member(&mut self, member: Member<'_>, limits: &EncodingLimits) -> bool {
         match member {
@@ -201,7 +202,7 @@ impl Set {
         }
     }
 
-    /// Adds to a set of integers.
+    /// Adds an integer to an intset.
     fn add_integer(&mut self, number: i64, limits: &EncodingLimits) -> bool {
         let Members::Ints(ints) = &mut self.0 else {
             return self.add_member(Member::Int(number), limits);
@@ -214,7 +215,7 @@ impl Set {
         added
     }
 
-    /// Adds what is no integer to a set of integers.
+    /// Adds a member that is not an integer to an intset.
     #[cold]
     fn add_to_integers(&mut self, member: &[u8], limits: &EncodingLimits) -> bool {
         let (len, longest) = match &self.0 {
@@ -237,7 +238,7 @@ impl Set {
         true
     }
 
-    /// Moves the members to a table that is ready for `count`.
+    /// Moves the members to a table with room for `count`.
     fn become_table(&mut self, count: usize, limits: &EncodingLimits) -> &mut Segments {
         let mut table = Box::new(Segments::with_capacity(limits.hash_key, count));
         let mut digits = itoa::Buffer::new();
@@ -251,7 +252,7 @@ impl Set {
         }
     }
 
-    /// Removes `member`; false if it was not there. O(1) in a table, else O(n).
+    /// Removes `member`. Returns false if it does not exist. O(1) in a table, else O(n).
     #[inline]
     pub fn remove(&mut self, member: &[u8]) -> bool {
         match &mut self.0 {
@@ -265,7 +266,7 @@ impl Set {
         }
     }
 
-    /// Removes a member of another set; false if it was not there.
+    /// Removes a member of another set. Returns false if it does not exist.
     fn remove_member(&mut self, member: Member<'_>) -> bool {
         match (&mut self.0, member) {
             (Members::Ints(ints), Member::Int(number)) => ints.remove(number),
@@ -273,7 +274,8 @@ impl Set {
         }
     }
 
-    /// Whether `member` is there. O(1) in a table, O(log n) among integers, else O(n).
+    /// Reports whether the set contains `member`. O(1) in a table, O(log n) in an intset, else
+    /// O(n).
     #[inline]
     pub fn contains(&self, member: &[u8]) -> bool {
         match &self.0 {
@@ -286,7 +288,7 @@ impl Set {
         }
     }
 
-    /// Whether a member of another set is there.
+    /// Reports whether the set contains a member of another set.
     #[inline]
     pub fn contains_member(&self, member: Member<'_>) -> bool {
         match (&self.0, member) {
@@ -296,7 +298,7 @@ impl Set {
         }
     }
 
-    /// How many members there are. O(1), but for listpacks of 65,535 and more.
+    /// Number of members. O(1), except for listpacks with 65,535 or more.
     #[inline]
     pub fn len(&self) -> usize {
         match &self.0 {
@@ -317,7 +319,7 @@ impl Set {
         }
     }
 
-    /// Shows all members to `visit`.
+    /// Calls `visit` with all members.
     #[inline]
     pub fn each<'a>(&'a self, mut visit: impl FnMut(Member<'a>)) {
         let _ = self.try_each(|member| {
@@ -326,7 +328,7 @@ impl Set {
         });
     }
 
-    /// Shows members to `visit` until it has seen enough.
+    /// Calls `visit` with members until it breaks.
     #[inline]
     pub fn try_each<'a>(
         &'a self,
@@ -342,16 +344,15 @@ impl Set {
         }
     }
 
-    /// One step of an iteration: shows about `count` members from `cursor` on and returns the next
-    /// cursor, 0 at the end. Compact sets are shown whole. Members that stay throughout an
-    /// iteration are shown at least once, whatever is added and removed meanwhile.
+    /// One step of an iteration: visits about `count` members from `cursor` on and returns the next
+    /// cursor, 0 at the end. Compact sets are visited whole. Members that exist throughout an
+    /// iteration are visited at least once, whatever is added and removed meanwhile.
     pub fn scan<'a>(&'a self, cursor: u64, count: u64, mut visit: impl FnMut(Member<'a>)) -> u64 {
         let Members::Table(table) = &self.0 else {
             self.each(visit);
             return 0;
         };
-        // A position that holds nothing shall not end the step early, nor many of them make it
-        // long.
+        // Empty positions must not end the step early, and many of them must not make it long.
         let (mut next, mut seen) = (cursor, 0);
         for _ in 0..count.saturating_mul(10) {
             next = table.scan(next, |element| {
@@ -376,7 +377,7 @@ impl Set {
         }
     }
 
-    /// Whether freeing the set is quick.
+    /// Reports whether freeing the set is quick.
     pub(super) fn is_light(&self) -> bool {
         match &self.0 {
             Members::Table(table) => table.segment_count() <= LIGHT_SEGMENTS_MAX,
@@ -384,7 +385,7 @@ impl Set {
         }
     }
 
-    /// Bytes of memory outside the set's own words.
+    /// Bytes of memory without this struct.
     pub(super) fn allocated_bytes(&self) -> usize {
         match &self.0 {
             Members::None => 0,
@@ -394,7 +395,7 @@ impl Set {
         }
     }
 
-    /// Verifies the invariants of what the set is made of.
+    /// Verifies the invariants of the encoding.
     pub fn check(&self) {
         match &self.0 {
             Members::None => {}

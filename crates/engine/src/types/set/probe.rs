@@ -1,4 +1,4 @@
-//! Many membership questions to one set: a listpack, which would be walked for each, gets an index.
+//! Many membership tests on one set. A listpack, which each test would walk, gets an index.
 
 use super::{Member, Members, Set};
 use crate::types::EncodingLimits;
@@ -7,21 +7,21 @@ use brisk_structures::listpack::{self, ListPack};
 use brisk_structures::places::Places;
 use brisk_structures::segments::{HashStart, Lookup};
 
-/// An index pays from so many questions on, to so many members.
+/// Minimum number of lookups, and of members, for which an index pays off.
 const INDEXED_MIN: usize = 8;
-/// Without an index so many members are looked at behind that of the last question.
+/// Number of members that are checked after the member found last, while there is no index.
 const AHEAD_MAX: usize = 4;
 
-/// A set in which members are looked up.
+/// A set for repeated lookups.
 pub(super) enum Probe<'a> {
-    /// A listpack with enough look-ups to be worth it.
+    /// A listpack with enough lookups to need an index.
     Pack(PackProbe<'a>),
     Table(Lookup<'a>),
     Other(&'a Set),
 }
 
 impl<'a> Probe<'a> {
-    /// Prepares `set` for about so many questions. O(1).
+    /// Prepares `set` for about this number of lookups. O(1).
     pub(super) fn new(set: &'a Set, questions: usize, limits: &EncodingLimits) -> Probe<'a> {
         match &set.0 {
             Members::Pack(pack) if questions.min(pack.len()) >= INDEXED_MIN => {
@@ -33,8 +33,8 @@ impl<'a> Probe<'a> {
         }
     }
 
-    /// Whether a member of another set is there. O(1) expected for a listpack that is indexed, and
-    /// once O(members); else as [`Set::contains_member`].
+    /// Reports whether the set contains a member of another set. O(1) expected for an indexed
+    /// listpack, after O(members) once; else as [`Set::contains_member`].
     #[inline]
     pub(super) fn contains(&mut self, member: Member<'_>, start: Option<HashStart>) -> bool {
         match (self, start, member) {
@@ -48,12 +48,12 @@ impl<'a> Probe<'a> {
     }
 }
 
-/// A listpack with many look-ups. Sets often have their members in the same order, so what follows
-/// the member last found is looked at first; the index is made when that fails.
+/// A listpack with many lookups. Sets often have their members in the same order, so the members
+/// after the one found last are checked first. The index is built when that fails.
 pub(super) struct PackProbe<'a> {
     pack: &'a ListPack,
     key: HashKey,
-    /// What follows the member last found, while there is no index.
+    /// The members after the one found last, while there is no index.
     rest: listpack::Iter<'a>,
     index: Option<Index<'a>>,
 }
@@ -76,7 +76,7 @@ impl PackProbe<'_> {
 struct Index<'a> {
     members: Vec<Member<'a>>,
     places: Places,
-    /// The place behind the member last found.
+    /// The position after the member found last.
     next: usize,
 }
 

@@ -1,4 +1,4 @@
-//! Sets beside `BTreeSet`, with thresholds so low that all encodings and conversions occur.
+//! Sets compared with `BTreeSet`, with limits so low that all encodings and conversions occur.
 
 use super::*;
 use crate::base::random::Random;
@@ -16,7 +16,7 @@ fn limits() -> EncodingLimits {
     }
 }
 
-/// A member of the kind that a round of tests is about.
+/// A member of the kind that the round tests.
 fn member(random: &mut Random, round: u64) -> Vec<u8> {
     let number = random.below(30) as i64 - 15;
     match (round % 4, random.below(20)) {
@@ -151,7 +151,7 @@ fn a_scan_shows_all_members_that_stay() {
 fn algebra_is_that_of_trees() {
     let mut random = Random::seeded(8);
     for round in 0..400 {
-        // Of one kind or of several; now and then one set twice.
+        // Of one kind or of several; now and then the same set twice.
         let kind = |i: u64| if round % 5 == 0 { i } else { round };
         let built: Vec<(Set, Model)> =
             (0..1 + random.below(6)).map(|i| built(&mut random, kind(i), 40)).collect();
@@ -187,7 +187,7 @@ fn algebra_is_that_of_trees() {
         assert_members(shown, &wanted);
         assert_same(&difference(sets[0], &mut others, &limits()), &wanted);
 
-        // None of it touched the sources.
+        // The sources have not changed.
         built.iter().for_each(|(set, model)| assert_same(set, model));
     }
 }

@@ -20,7 +20,7 @@ impl SortedSet {
             SortedSet::ListPack(list) => encoder.string(list.as_bytes()),
             SortedSet::SkipList(tree) => {
                 encoder.length(tree.len() as u64);
-                // The greatest first, as Redis has it: who loads them adds each at the front.
+                // In descending order, as in Redis, because loading adds each member at the front.
                 for (member, score) in tree.iter().rev() {
                     encoder.string(member);
                     encoder.double(score);
@@ -54,7 +54,8 @@ impl SortedSet {
                 }
                 let mut tree = Ordered::new(limits.hash_key);
                 let mut all: Vec<_> = members.iter().zip(scores).collect();
-                // Servers write the greatest first; ascending ones fill leaf after leaf.
+                // Servers write members in descending order. In ascending order, leaf after leaf is
+                // filled.
                 if all.first().map(|(_, score)| score) > all.last().map(|(_, score)| score) {
                     all.reverse();
                 }

@@ -1,14 +1,14 @@
-//! Sorted sets as listpacks: member, score, member, score … in order. Scores are integers where
-//! that is exact, else text with 17 digits, as Redis writes them.
+//! Sorted sets as listpacks: member, score, member, score … in order. Scores are stored as integers
+//! if that is exact, otherwise as text with 17 digits, as Redis writes them.
 
 use super::LexRange;
 use brisk_resp::reply::encode;
 use brisk_structures::listpack::{Item, Iter, ListPack, Pos};
 use std::ops::Range;
 
-/// Longest text of a score.
+/// Length of the longest score as text.
 pub(super) const SCORE_BYTES_MAX: usize = 24;
-/// Beyond this Redis does not look whether a double is an integer.
+/// Above this value Redis does not check whether a double is an integer.
 const INTEGER_MAX: f64 = (i64::MAX / 2) as f64;
 
 /// Members and scores in order.
@@ -34,7 +34,7 @@ pub(super) fn pairs(list: &ListPack) -> Pairs<'_> {
     Pairs(list.iter())
 }
 
-/// The pairs of these ranks.
+/// The pairs with these ranks.
 pub(super) fn slice(list: &ListPack, ranks: Range<usize>) -> Pairs<'_> {
     Pairs(list.iter_range(2 * ranks.start..2 * ranks.end))
 }
@@ -44,7 +44,7 @@ pub(super) fn scores(list: &ListPack) -> impl Iterator<Item = f64> {
     list.iter().skip(1).step_by(2).map(score_of)
 }
 
-/// The scores, and where the members stand that have them.
+/// The scores, and the positions of their members.
 pub(super) fn places(list: &ListPack) -> impl Iterator<Item = (f64, Pos)> {
     let mut items = list.iter();
     std::iter::from_fn(move || Some((items.pos()?, items.nth(1)?)))
@@ -54,12 +54,12 @@ pub(super) fn places(list: &ListPack) -> impl Iterator<Item = (f64, Pos)> {
 fn score_of(item: Item<'_>) -> f64 {
     match item {
         Item::Int(number) => number as f64,
-        // Whoever writes listpacks writes numbers; foreign bytes are looked at before.
+        // Our own listpacks contain numbers, and foreign bytes were validated before.
         Item::Str(text) => crate::base::double::parse_bound(text).unwrap_or(0.0),
     }
 }
 
-/// Calls `put` with the form in which a score is stored.
+/// Calls `put` with the stored form of a score.
 fn with_score<R>(score: f64, put: impl FnOnce(Item<'_>) -> R) -> R {
     if score.abs() <= INTEGER_MAX && score.trunc() == score {
         return put(Item::Int(score as i64));
@@ -71,26 +71,26 @@ fn with_score<R>(score: f64, put: impl FnOnce(Item<'_>) -> R) -> R {
 
 pub(super) fn find(list: &ListPack, member: &[u8]) -> Option<(Pos, f64)> {
     let at = list.find(list.first()?, member, 1)?;
-    Some((at, score_behind(list, at)))
+    Some((at, score_after(list, at)))
 }
 
 /// The score of the member at `at`.
-fn score_behind(list: &ListPack, at: Pos) -> f64 {
+fn score_after(list: &ListPack, at: Pos) -> f64 {
     score_of(list.item(list.next(at).expect("members and scores come in pairs")))
 }
 
 pub(super) fn rank(list: &ListPack, member: &[u8]) -> Option<(usize, f64)> {
     let (at, rank) = list.find_counted(list.first()?, member, 1)?;
-    Some((rank, score_behind(list, at)))
+    Some((rank, score_after(list, at)))
 }
 
-/// Appends a member that comes behind all others.
+/// Appends a member that is greater than all others.
 pub(super) fn push<'a>(list: &mut ListPack, member: impl Into<Item<'a>>, score: f64) {
     list.push_back(member);
     with_score(score, |score| list.push_back(score));
 }
 
-/// Inserts a member that is not there at its place.
+/// Inserts a new member at its position.
 pub(super) fn insert(list: &mut ListPack, member: &[u8], score: f64) {
     let mut items = list.iter();
     loop {

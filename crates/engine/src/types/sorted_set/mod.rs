@@ -1,5 +1,5 @@
 //! Sorted sets: a listpack of members and scores in order, or members in a tree with an index
-//! (named `skiplist`, as clients know it).
+//! (shown as `skiplist`, the name that clients know).
 
 mod dump;
 mod listpack;
@@ -7,7 +7,7 @@ mod range;
 
 pub use range::{LexRange, ScoreRange};
 
-use super::{Collection, Encoding, EncodingLimits, Kind, Value};
+use super::{Collection, Encoding, EncodingLimits, Value, ValueKind};
 use crate::base::double::parse_f64;
 use crate::base::error::{CommandError, Result};
 use crate::base::event::EventClass;
@@ -17,10 +17,10 @@ use smallvec::SmallVec;
 use std::cmp::Ordering;
 use std::ops::{ControlFlow, Range};
 
-/// Bytes that member and score take in a listpack besides the member's text, about.
+/// Estimated bytes of a member and its score in a listpack, without the member's text.
 const PACKED_SCORE_BYTES: usize = 6;
 
-/// Members of a value that is freed at once instead of by another thread.
+/// Maximum number of members of a value that is freed at once, not by another thread.
 const LIGHT_LEN_MAX: usize = 256;
 
 /// Members with scores, in the order of (score, member).
@@ -30,34 +30,34 @@ pub enum SortedSet {
     SkipList(Box<Ordered>),
 }
 
-/// When ZADD changes what.
+/// The options of ZADD that restrict changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct AddRules {
-    /// Only members that are not there.
+    /// Add new members only.
     pub only_new: bool,
-    /// Only members that are there.
+    /// Change existing members only.
     pub only_existing: bool,
-    /// Only to greater scores.
+    /// Change scores only to greater ones.
     pub only_greater: bool,
-    /// Only to lesser scores.
+    /// Change scores only to lesser ones.
     pub only_less: bool,
-    /// The number is to be added to the score.
+    /// Add the number to the score.
     pub increment: bool,
 }
 
-/// What became of one member.
+/// The effect of ZADD on one member.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Added {
-    /// The rules did not allow it.
+    /// The rules did not allow the change.
     Refused,
-    /// It had that score already.
+    /// The member had that score already.
     Same(f64),
     New(f64),
     Changed(f64),
 }
 
 impl AddRules {
-    /// What becomes of a member with the score `current`, asked for `score`.
+    /// The effect on a member with the score `current`, for the requested `score`.
     fn judge(&self, current: Option<f64>, score: f64) -> Result<Added> {
         let Some(current) = current else {
             return Ok(if self.only_existing { Added::Refused } else { Added::New(score) });
@@ -79,8 +79,8 @@ impl AddRules {
 }
 
 impl SortedSet {
-    /// A set of these members, which ascend by score and text, in the encoding of its size.
-    /// O(n), but O(n log n) for many.
+    /// A set of these members, sorted by score and text, in the encoding for its size. O(n), but
+    /// O(n log n) for many members.
     #[must_use]
     pub fn of_sorted(members: &[(Item<'_>, f64)], limits: &EncodingLimits) -> SortedSet {
         let short = |(member, _): &(Item<'_>, f64)| member.len() <= limits.zset_max_listpack_value;
@@ -95,7 +95,7 @@ impl SortedSet {
         SortedSet::ListPack(list)
     }
 
-    /// The same as a tree, however few they are.
+    /// The same as a tree, whatever the number of members.
     #[must_use]
     pub fn tree_of(members: &[(Item<'_>, f64)], limits: &EncodingLimits) -> Ordered {
         let mut tree = Ordered::new(limits.hash_key);
@@ -105,7 +105,7 @@ impl SortedSet {
         tree
     }
 
-    /// Brings members into the order of a sorted set. O(n log n), O(n) if they are in order.
+    /// Sorts members by score and text. O(n log n), or O(n) if they are sorted already.
     pub fn sort(members: &mut [(Item<'_>, f64)]) {
         members.sort_unstable_by(|(one, score), (other, other_score)| {
             let by_score = score.partial_cmp(other_score).unwrap_or(Ordering::Equal);
@@ -141,8 +141,8 @@ impl SortedSet {
         self.len() == 0
     }
 
-    /// Prefetches what looking up these members will read, and giving them these scores, as words,
-    /// as far as there are any. O(members).
+    /// Prefetches the memory that looking up these members will read. `scores` are the texts of the
+    /// scores that the members will get, if any. O(members).
     pub(crate) fn prefetch(&self, members: &[&[u8]], scores: &[&[u8]]) {
         if let SortedSet::SkipList(tree) = self {
             tree.prefetch(members, |index| scores.get(index).and_then(|word| parse_f64(word)));
@@ -158,7 +158,7 @@ impl SortedSet {
         }
     }
 
-    /// How many members come before this one, and its score. O(log n).
+    /// The number of members before this one, and its score. O(log n).
     #[must_use]
     pub fn rank(&self, member: &[u8]) -> Option<(usize, f64)> {
         match self {
@@ -170,7 +170,7 @@ impl SortedSet {
     /// Gives `member` the score that `rules` allow. O(log n).
     ///
     /// # Errors
-    /// If the sum is not a number, or the member too long; then nothing has changed.
+    /// If the sum is not a number, or the member is too long. Nothing has changed then.
     pub fn add(
         &mut self,
         member: &[u8],
@@ -203,7 +203,7 @@ impl SortedSet {
             return Err(CommandError::StringTooLong);
         }
         let tree = self.as_tree(limits);
-        // The rules ask for the old score; without any the tree finds it on the way.
+        // Rules need the old score. Without rules the tree finds it during the insertion.
         if *rules == AddRules::default() {
             return Ok(match tree.insert(member, score) {
                 None => Added::New(score),
@@ -218,7 +218,7 @@ impl SortedSet {
         Ok(added)
     }
 
-    /// The tree; a listpack is converted.
+    /// The tree. A listpack is converted.
     fn as_tree(&mut self, limits: &EncodingLimits) -> &mut Ordered {
         if let SortedSet::ListPack(_) = self {
             let mut tree = Ordered::new(limits.hash_key);
@@ -233,7 +233,7 @@ impl SortedSet {
         }
     }
 
-    /// True if it was there. O(log n).
+    /// Removes a member. Returns true if it existed. O(log n).
     pub fn remove(&mut self, member: &[u8]) -> bool {
         match self {
             SortedSet::ListPack(list) => {
@@ -244,7 +244,7 @@ impl SortedSet {
         }
     }
 
-    /// Removes the members of these ranks.
+    /// Removes the members with these ranks.
     pub fn remove_ranks(&mut self, ranks: Range<usize>) {
         match self {
             SortedSet::ListPack(list) => {
@@ -256,7 +256,8 @@ impl SortedSet {
         }
     }
 
-    /// The ranks that Redis's notation means: from the end if negative, cut to what there is.
+    /// The ranks for Redis's index notation: negative ones count from the end, limited to existing
+    /// ones.
     #[must_use]
     pub fn ranks(&self, start: i64, end: i64) -> Range<usize> {
         let len = self.len() as i64;
@@ -289,8 +290,8 @@ impl SortedSet {
         start..end.max(start)
     }
 
-    /// The ranks of the members in `range`, which is meant for members of the same score. O(log n).
-    /// With different scores, what a search from the front (from the end if `backward`) finds.
+    /// The ranks of the members in `range`, for members with equal scores. O(log n). If scores
+    /// differ, the result of a search from the front (from the end if `backward`).
     #[must_use]
     pub fn lex_ranks(&self, range: &LexRange<'_>, backward: bool) -> Range<usize> {
         if range.is_empty() {
@@ -312,7 +313,7 @@ impl SortedSet {
         }
     }
 
-    /// The members of these ranks with their scores, from either end.
+    /// The members with these ranks and their scores, from either end.
     #[must_use]
     pub fn iter(&self, ranks: Range<usize>) -> Members<'_> {
         match self {
@@ -321,9 +322,9 @@ impl SortedSet {
         }
     }
 
-    /// Shows those members to `visit` whose scores lie in one of the ranges, one range after the
-    /// other, and whose scores `pick` admits, with what it says of them, until it has seen enough.
-    /// O(ranges * log n + members there), and once O(n) for a listpack.
+    /// Calls `visit` with the members whose scores are in one of the ranges and for whose scores
+    /// `pick` returns a value, along with that value, until it breaks. The ranges are visited one
+    /// after the other. O(ranges * log n + members in them), and once O(n) for a listpack.
     pub fn select<'a, R>(
         &'a self,
         ranges: impl IntoIterator<Item = ScoreRange>,
@@ -358,8 +359,8 @@ impl SortedSet {
         ControlFlow::Continue(())
     }
 
-    /// Visits members with the texts of their scores, as SCAN does: about `count` from `cursor` on,
-    /// or all of a listpack. The next cursor.
+    /// Visits members with the texts of their scores, for ZSCAN: about `count` from `cursor` on, or
+    /// all of a listpack. Returns the next cursor.
     pub fn scan(&self, cursor: u64, count: usize, mut visit: impl FnMut(Item<'_>, &[u8])) -> u64 {
         match self {
             SortedSet::ListPack(list) => {
@@ -396,7 +397,7 @@ impl SortedSet {
 }
 
 impl Collection for SortedSet {
-    const KIND: Kind = Kind::SortedSet;
+    const KIND: ValueKind = ValueKind::SortedSet;
     const EVENTS: EventClass = EventClass::SORTED_SET;
 
     fn new(_: &EncodingLimits) -> SortedSet {
@@ -428,7 +429,7 @@ impl Collection for SortedSet {
     }
 }
 
-/// Neighbouring members with their scores.
+/// Adjacent members with their scores.
 pub enum Members<'a> {
     ListPack(listpack::Pairs<'a>),
     SkipList(ordered::Members<'a>),

@@ -3,7 +3,7 @@
 use crate::base::double::parse_bound;
 use crate::base::error::{CommandError, Result};
 
-/// Scores from one bound to another, each included or not.
+/// A range of scores. Each bound is inclusive or exclusive.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ScoreRange {
     pub min: f64,
@@ -13,7 +13,7 @@ pub struct ScoreRange {
 }
 
 impl ScoreRange {
-    /// Reads two bounds: numbers, with `(` before those that are not included.
+    /// Parses two bounds: numbers, with `(` before exclusive ones.
     pub fn parse(min: &[u8], max: &[u8]) -> Result<ScoreRange> {
         let bound = |word: &[u8]| {
             let open = word.strip_prefix(b"(");
@@ -29,13 +29,13 @@ impl ScoreRange {
         self.min > self.max || self.min == self.max && (self.min_open || self.max_open)
     }
 
-    /// Whether `score` is not below the range.
+    /// Reports whether `score` is not below the range.
     #[inline]
     pub(super) fn reaches(&self, score: f64) -> bool {
         if self.min_open { score > self.min } else { score >= self.min }
     }
 
-    /// Whether `score` is above the range.
+    /// Reports whether `score` is above the range.
     #[inline]
     pub(super) fn exceeded_by(&self, score: f64) -> bool {
         if self.max_open { score >= self.max } else { score > self.max }
@@ -47,13 +47,13 @@ impl ScoreRange {
 enum LexBound<'a> {
     /// `-`: before everything.
     Lowest,
-    /// `+`: behind everything.
+    /// `+`: after everything.
     Highest,
     Open(&'a [u8]),
     Closed(&'a [u8]),
 }
 
-/// Members from one bound to another.
+/// A range of members.
 #[derive(Debug, Clone, Copy)]
 pub struct LexRange<'a> {
     min: LexBound<'a>,
@@ -61,7 +61,7 @@ pub struct LexRange<'a> {
 }
 
 impl<'a> LexRange<'a> {
-    /// Reads two bounds: `-`, `+`, `(member` or `[member`.
+    /// Parses two bounds: `-`, `+`, `(member` or `[member`.
     pub fn parse(min: &'a [u8], max: &'a [u8]) -> Result<LexRange<'a>> {
         let bound = |word: &'a [u8]| match word {
             [b'-'] => Ok(LexBound::Lowest),
@@ -83,7 +83,7 @@ impl<'a> LexRange<'a> {
         }
     }
 
-    /// Whether `member` is not below the range.
+    /// Reports whether `member` is not below the range.
     #[inline]
     pub(super) fn reaches(&self, member: &[u8]) -> bool {
         match self.min {
@@ -94,7 +94,7 @@ impl<'a> LexRange<'a> {
         }
     }
 
-    /// Whether `member` is above the range.
+    /// Reports whether `member` is above the range.
     #[inline]
     pub(super) fn exceeded_by(&self, member: &[u8]) -> bool {
         match self.max {

@@ -1,4 +1,4 @@
-//! Streams in dumps: blocks as they are, then groups with what is pending for whom.
+//! Streams in dumps: the blocks unchanged, then the groups with their pending entries.
 
 use super::{Group, Stream, StreamId};
 use brisk_persist::rdb::value::{Group as DumpedGroup, Stream as Dumped};
@@ -63,7 +63,7 @@ pub(in crate::types) fn of_dumped(mut dumped: Dumped) -> Option<Stream> {
 }
 
 fn add_group(stream: &mut Stream, dumped: &DumpedGroup<'_>) -> Option<()> {
-    // As in Redis, the greatest number stands for one that is not known, which is -1.
+    // As in Redis, the greatest number stands for an unknown one, which is -1.
     let entries_read = dumped.entries_read.unwrap_or(u64::MAX).cast_signed();
     stream.create_group(dumped.name, dumped.last_id, entries_read);
     let group = stream.group_mut(dumped.name)?;

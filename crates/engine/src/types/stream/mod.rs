@@ -1,17 +1,17 @@
-//! Streams. What they are is in `brisk_structures::stream`; they have one encoding only.
+//! Streams. The structure is in `brisk_structures::stream`. They have only one encoding.
 
 mod dump;
 
 pub(super) use dump::{dump, of_dumped};
 
-use super::{Collection, Encoding, EncodingLimits, Kind, Value};
+use super::{Collection, Encoding, EncodingLimits, Value, ValueKind};
 use crate::base::event::EventClass;
 pub use brisk_structures::stream::{
     BlockLimits, ENTRIES_READ_UNKNOWN, Entries, Entry, Group, Nack, Stream, StreamId, Trim,
 };
 
 impl Collection for Stream {
-    const KIND: Kind = Kind::Stream;
+    const KIND: ValueKind = ValueKind::Stream;
     const EVENTS: EventClass = EventClass::STREAM;
     const MAY_BE_EMPTY: bool = true;
 
@@ -47,14 +47,14 @@ impl Collection for Stream {
         Encoding::Stream
     }
 
-    /// Entries come with a higher ID, and groups go.
-    fn awaited(&self) -> (u128, usize) {
+    /// New entries have higher IDs, and groups can be deleted.
+    fn wait_fingerprint(&self) -> (u128, usize) {
         let StreamId { ms, seq } = self.last_id;
         (u128::from(ms) << 64 | u128::from(seq), self.groups().len())
     }
 }
 
-/// Whether a stream takes few allocations.
+/// Reports whether a stream has few allocations.
 pub(super) fn is_light(stream: &Stream) -> bool {
     const PARTS_MAX: usize = 64;
     let of_group = |group: &Group| 2 + group.consumers().len() * 3 + group.pending().len() / 64;
@@ -62,7 +62,7 @@ pub(super) fn is_light(stream: &Stream) -> bool {
         && stream.groups().map(|(_, group)| of_group(group)).sum::<usize>() <= PARTS_MAX
 }
 
-/// When a block is full, by the settings.
+/// The size limits of a block, from the settings.
 pub fn block_limits(limits: &EncodingLimits) -> BlockLimits {
     BlockLimits { bytes: limits.stream_node_max_bytes, entries: limits.stream_node_max_entries }
 }

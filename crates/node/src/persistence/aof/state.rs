@@ -6,7 +6,7 @@ use super::lock::{self, LockError, Locks};
 use crate::persistence::disk::{Disk, System};
 use brisk_config::choice::AppendFsync;
 use brisk_config::directives::persistence::Persistence;
-use brisk_engine::keyspace::{Cut, Edit, Journal, Ticket};
+use brisk_engine::keyspace::{AofEdit, Cut, Journal, Ticket};
 use brisk_observe::log::Log;
 use brisk_persist::aof::Manifest;
 use brisk_reactor::unix_ms;
@@ -424,13 +424,13 @@ impl<D: Disk> Aof<D> {
     }
 
     /// Adds the next part of the stream; `edits` are the parts that differ in the file.
-    pub fn push(&self, bytes: &[u8], edits: &[Edit]) {
+    pub fn push(&self, bytes: &[u8], edits: &[AofEdit]) {
         if !self.is_on() {
             return;
         }
         let mut queue = self.queue.lock().even_poisoned();
         let mut own = queue.spare.pop().unwrap_or_default();
-        Edit::apply(edits, bytes, &mut own);
+        AofEdit::apply(edits, bytes, &mut own);
         queue.push(own, bytes.len());
         self.note_pending(queue.bytes);
     }
@@ -445,7 +445,7 @@ impl<D: Disk> Aof<D> {
             let span = bytes.len();
             if !edits.is_empty() {
                 let mut edited = Vec::with_capacity(span);
-                Edit::apply(&edits, &bytes, &mut edited);
+                AofEdit::apply(&edits, &bytes, &mut edited);
                 bytes = edited;
             }
             queue.push(bytes, span);

@@ -22,8 +22,8 @@ use crate::core::Core;
 use crate::core::long::yield_to_workers;
 use crate::core::shared::{Shared, armed};
 use brisk_engine::Keyspace;
-use brisk_engine::compare::{self, Large, Lens, Seen};
-use brisk_engine::keyspace::{DbIndex, Place, SLOTS, SlotId, UnixMs};
+use brisk_engine::compare::{self, DigestContext, LargeValue, SlotDigest};
+use brisk_engine::keyspace::{DbIndex, DbSlot, SLOTS, SlotId, UnixMs};
 use brisk_structures::hash::HashKey;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::Ordering;
@@ -75,7 +75,7 @@ struct Work {
 struct Pass {
     kind: Kind,
     round: u64,
-    lens: Lens,
+    lens: DigestContext,
     /// Slots that are left to be looked at, the next ones last.
     runs: Vec<Run>,
     databases: Vec<DbIndex>,
@@ -89,7 +89,7 @@ enum Kind {
     /// Those of databases that only replicas have keys in.
     Beyond,
     /// Those that were told whole.
-    Told(BTreeSet<Place>),
+    Told(BTreeSet<DbSlot>),
 }
 
 /// Slots that follow one another.
@@ -106,7 +106,7 @@ enum Phase {
     WaitsForLarge(JoinHandle<Vec<Marker>>),
     /// All was looked at; replicas tell of it until then, in Unix ms.
     Listens(u64),
-    Tells(Vec<Place>),
+    Tells(Vec<DbSlot>),
 }
 
 impl Comparer {
@@ -259,7 +259,7 @@ impl Work {
                     Marker::Keep { lens, db: db.into(), slot, ids: ids.to_vec() }.request()
                 };
                 let at = (&shared.keyspace, &core.env);
-                if !compare::tell_slot(at, db, slot, &lens, keep) {
+                if !compare::emit_slot(at, db, slot, &lens, keep) {
                     return Compared::Waits;
                 }
                 places.pop();
@@ -292,7 +292,7 @@ impl Work {
                 }
                 Kind::Told(_) => {}
             }
-            let was_looked_at = |place: &Place| match kind {
+            let was_looked_at = |place: &DbSlot| match kind {
                 Kind::All | Kind::Beyond => self.pass.databases.contains(&place.0),
                 Kind::Told(places) => places.contains(place),
             };
@@ -313,7 +313,7 @@ impl Work {
     }
 
     fn after_pass(&mut self, core: &Core, beyond: Vec<DbIndex>) -> Compared {
-        let differing: BTreeSet<Place> =
+        let differing: BTreeSet<DbSlot> =
             self.found.values().flat_map(|found| &found.differing).copied().collect();
         self.heals = core.shared.replication.comparison.heals();
         self.passes += 1;
@@ -346,7 +346,7 @@ impl Work {
 
 /// The slots that a report names, each with the offset at which it differed. `None` if a database does not
 /// exist: this server cannot have compared it.
-fn places_of(keyspace: &Keyspace, report: &Report) -> Option<Vec<(Place, u64)>> {
+fn places_of(keyspace: &Keyspace, report: &Report) -> Option<Vec<(DbSlot, u64)>> {
     let place = |one: &Difference| Some(((keyspace.db(one.db)?, one.slot), one.offset));
     report.named.iter().map(place).collect()
 }
@@ -354,7 +354,7 @@ fn places_of(keyspace: &Keyspace, report: &Report) -> Option<Vec<(Place, u64)>> 
 /// What came of a look.
 enum Looked {
     /// Some slots; these are their large values.
-    Some(Vec<(Place, Vec<Large>)>),
+    Some(Vec<(DbSlot, Vec<LargeValue>)>),
     Later,
     /// There are no more.
     All,
@@ -367,7 +367,7 @@ impl Pass {
             (random.bits(), HashKey { k0: random.bits(), k1: random.bits() })
         };
         core.shared.replication.comparison.listen(round);
-        let lens = Lens { secret, now: UnixMs(brisk_reactor::unix_ms()) };
+        let lens = DigestContext { secret, now: UnixMs(brisk_reactor::unix_ms()) };
         Pass { kind, round, lens, runs, databases }
     }
 
@@ -384,7 +384,7 @@ impl Pass {
         Pass::new(core, kind, runs, databases)
     }
 
-    fn of_places(core: &Core, places: BTreeSet<Place>) -> Pass {
+    fn of_places(core: &Core, places: BTreeSet<DbSlot>) -> Pass {
         let mut runs: Vec<Run> = Vec::new();
         for (db, slot) in &places {
             match runs.last_mut() {
@@ -415,28 +415,28 @@ impl Pass {
         self.lens.now = UnixMs(brisk_reactor::unix_ms());
         let (db, first) = (run.db, slots[0]);
         let (round, lens) = (self.round, self.lens);
-        let tell = |seen: Vec<Option<Seen>>| {
+        let tell = |seen: Vec<Option<SlotDigest>>| {
             let digests = seen.iter().map(|seen| seen.as_ref().map(|seen| seen.sum)).collect();
             let marker = Marker::Slots { round, lens, db: db.into(), first, digests };
             shared.keyspace.journal().append_request(&marker.request());
             seen
         };
         let at = (&shared.keyspace, &core.env);
-        let Some(seen) = compare::look_at(at, db, &slots, &lens, tell) else {
+        let Some(seen) = compare::digest_slots(at, db, &slots, &lens, tell) else {
             return Looked::Later;
         };
         run.first += slots.len();
         if run.first >= run.end {
             self.runs.pop();
         }
-        let large = |(slot, seen): (SlotId, Option<Seen>)| {
+        let large = |(slot, seen): (SlotId, Option<SlotDigest>)| {
             Some(((db, slot), seen?.large)).filter(|(_, large)| !large.is_empty())
         };
         Looked::Some(slots.into_iter().zip(seen).filter_map(large).collect())
     }
 
     /// Has a thread make the digests of large values; `None` if there is no thread for that.
-    fn digest(&self, slots: Vec<(Place, Vec<Large>)>) -> Option<JoinHandle<Vec<Marker>>> {
+    fn digest(&self, slots: Vec<(DbSlot, Vec<LargeValue>)>) -> Option<JoinHandle<Vec<Marker>>> {
         let (round, lens) = (self.round, self.lens);
         let digest = move || {
             yield_to_workers();

@@ -10,7 +10,7 @@ use crate::replication::comparison::marker::Marker;
 use crate::replication::comparison::observed::{Item, Observed, digest_large};
 use crate::replication::comparison::report::Report;
 use crate::replication::feed;
-use brisk_engine::compare::{self, Lens, Seen};
+use brisk_engine::compare::{self, DigestContext, SlotDigest};
 use brisk_engine::keyspace::{DbNumber, SlotId};
 use brisk_engine::{CommandError, Result};
 use brisk_structures::poison::EvenPoisoned;
@@ -75,7 +75,7 @@ fn obey(core: &Core, session: &Session, marker: Marker) {
 fn compare_slots(
     core: &Core,
     observed: &mut Observed,
-    lens: &Lens,
+    lens: &DigestContext,
     (number, first): (DbNumber, SlotId),
     digests: Vec<Option<u64>>,
 ) {
@@ -88,10 +88,10 @@ fn compare_slots(
     let slots: Vec<SlotId> =
         (first.index()..first.index() + digests.len()).map_while(SlotId::checked).collect();
     let seen = match shared.keyspace.database_if_used(db) {
-        None => Some(slots.iter().map(|_| Some(Seen::default())).collect()),
+        None => Some(slots.iter().map(|_| Some(SlotDigest::default())).collect()),
         Some(_) => {
             let at = (&shared.keyspace, &core.env);
-            compare::look_at(at, db, &slots, lens, |seen: Vec<Option<Seen>>| seen)
+            compare::digest_slots(at, db, &slots, lens, |seen: Vec<Option<SlotDigest>>| seen)
         }
     };
     let Some(seen) = seen else {

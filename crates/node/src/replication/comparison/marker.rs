@@ -10,7 +10,7 @@
 //! Numbers are decimal, digests and what stands for keys hexadecimal. A digest is `-` of a slot without keys
 //! and `?` of one with too much in it.
 
-use brisk_engine::compare::Lens;
+use brisk_engine::compare::DigestContext;
 use brisk_engine::keyspace::{DbNumber, SLOTS, SlotId, UnixMs};
 use brisk_resp::request;
 use brisk_structures::hash::HashKey;
@@ -25,10 +25,29 @@ pub const CAPABILITY: &str = "brisk-compare/1";
 /// What a marker says.
 #[derive(Debug, PartialEq)]
 pub enum Marker {
-    Slots { round: u64, lens: Lens, db: DbNumber, first: SlotId, digests: Vec<Option<u64>> },
-    Large { round: u64, db: DbNumber, slot: SlotId, digests: Vec<(u64, u64)> },
-    End { round: u64, databases: Vec<DbNumber> },
-    Keep { lens: Lens, db: DbNumber, slot: SlotId, ids: Vec<u64> },
+    Slots {
+        round: u64,
+        lens: DigestContext,
+        db: DbNumber,
+        first: SlotId,
+        digests: Vec<Option<u64>>,
+    },
+    Large {
+        round: u64,
+        db: DbNumber,
+        slot: SlotId,
+        digests: Vec<(u64, u64)>,
+    },
+    End {
+        round: u64,
+        databases: Vec<DbNumber>,
+    },
+    Keep {
+        lens: DigestContext,
+        db: DbNumber,
+        slot: SlotId,
+        ids: Vec<u64>,
+    },
 }
 
 impl Marker {
@@ -75,7 +94,7 @@ impl Marker {
             "slots" => {
                 let round = number(&mut words)?;
                 let secret = secret(words.next()?)?;
-                let lens = Lens { secret, now: UnixMs(number(&mut words)?) };
+                let lens = DigestContext { secret, now: UnixMs(number(&mut words)?) };
                 let (db, first) = (DbNumber(number(&mut words)?), slot(&mut words)?);
                 let digests: Option<Vec<_>> = words.map(digest).collect();
                 let digests = digests.filter(|all| first.index() + all.len() <= SLOTS)?;
@@ -96,7 +115,7 @@ impl Marker {
                 Marker::End { round, databases }
             }
             "keep" => {
-                let lens = Lens { secret: secret(words.next()?)?, now: UnixMs(0) };
+                let lens = DigestContext { secret: secret(words.next()?)?, now: UnixMs(0) };
                 let (db, slot) = (DbNumber(number(&mut words)?), slot(&mut words)?);
                 Marker::Keep { lens, db, slot, ids: words.map(from_hex).collect::<Option<_>>()? }
             }
@@ -159,7 +178,7 @@ mod tests {
 
     #[test]
     fn what_is_written_is_read() {
-        let lens = Lens { secret: HashKey { k0: 1, k1: u64::MAX }, now: UnixMs(77) };
+        let lens = DigestContext { secret: HashKey { k0: 1, k1: u64::MAX }, now: UnixMs(77) };
         let (db, slot) = (DbNumber(3), SlotId::new(16_380));
         let digests = vec![Some(0), None, Some(u64::MAX), Some(5)];
         let ids = vec![0, 9];
@@ -168,7 +187,7 @@ mod tests {
             Marker::Large { round: 8, db, slot, digests: vec![(1, 2), (0, u64::MAX)] },
             Marker::End { round: u64::MAX, databases: vec![DbNumber(0), db] },
             Marker::End { round: 0, databases: Vec::new() },
-            Marker::Keep { lens: Lens { now: UnixMs(0), ..lens }, db, slot, ids },
+            Marker::Keep { lens: DigestContext { now: UnixMs(0), ..lens }, db, slot, ids },
         ];
         for marker in markers {
             assert_eq!(Marker::read(&message(&marker.request())), Some(marker));

@@ -14,7 +14,7 @@ pub mod observed;
 pub mod report;
 
 use self::report::Report;
-use brisk_engine::keyspace::{DbNumber, Place, SlotId};
+use brisk_engine::keyspace::{DbNumber, DbSlot, SlotId};
 use brisk_engine::{Outcome, Reply};
 use brisk_structures::poison::EvenPoisoned;
 use std::collections::{BTreeMap, BTreeSet};
@@ -43,16 +43,16 @@ pub struct Found {
     pub compared: u64,
     pub skipped: u64,
     /// Slots that differed, and at which offset that was found.
-    pub differed: BTreeMap<Place, u64>,
+    pub differed: BTreeMap<DbSlot, u64>,
     /// Those that still do.
-    pub differing: BTreeSet<Place>,
+    pub differing: BTreeSet<DbSlot>,
     /// Slots that differ and were not named.
     pub unnamed: u64,
 }
 
 impl Found {
     /// Slots that differed and do not any more.
-    pub fn healed(&self) -> impl Iterator<Item = &Place> {
+    pub fn healed(&self) -> impl Iterator<Item = &DbSlot> {
         self.differed.keys().filter(|place| !self.differing.contains(place))
     }
 
@@ -226,9 +226,9 @@ fn answer(reply: &mut Reply<'_>, last: &Finding) -> Outcome {
 fn answer_places<'p>(
     reply: &mut Reply<'_>,
     found: &Found,
-    places: impl Iterator<Item = &'p Place>,
+    places: impl Iterator<Item = &'p DbSlot>,
 ) -> Outcome {
-    let places: Vec<&Place> = places.collect();
+    let places: Vec<&DbSlot> = places.collect();
     let mut outcome = reply.array(places.len());
     for place in places {
         reply.array(3);

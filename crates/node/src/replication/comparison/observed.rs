@@ -5,8 +5,8 @@
 
 use super::Difference;
 use super::report::Report;
-use brisk_engine::compare::{Large, Lens};
-use brisk_engine::keyspace::Place;
+use brisk_engine::compare::{DigestContext, LargeValue};
+use brisk_engine::keyspace::DbSlot;
 use std::collections::HashMap;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
@@ -16,9 +16,9 @@ const WAITING_MAX: usize = 1024;
 /// What the thread is told.
 pub enum Item {
     /// What this server has in a slot, seen at an offset.
-    Own { place: Place, offset: u64, lens: Lens, large: Vec<Large> },
+    Own { place: DbSlot, offset: u64, lens: DigestContext, large: Vec<LargeValue> },
     /// What the primary had there at that offset: what stands for each key, and its digest.
-    Theirs { place: Place, digests: Vec<(u64, u64)> },
+    Theirs { place: DbSlot, digests: Vec<(u64, u64)> },
     /// That was all; this is what was found without large values.
     End(Report),
 }
@@ -57,7 +57,7 @@ impl Observed {
 
 /// Makes digests of large values until the end of a comparison; the report, if it came to its end.
 pub fn digest_large(items: &Receiver<Item>) -> Option<Report> {
-    let mut own: HashMap<Place, (u64, HashMap<u64, u64>)> = HashMap::new();
+    let mut own: HashMap<DbSlot, (u64, HashMap<u64, u64>)> = HashMap::new();
     let mut differences = Vec::new();
     for item in items {
         match item {
@@ -80,10 +80,10 @@ pub fn digest_large(items: &Receiver<Item>) -> Option<Report> {
             Item::End(mut report) => {
                 // Several parts of a slot's may differ.
                 differences.dedup();
-                let is_at = |one: &Difference, place: &Place| {
+                let is_at = |one: &Difference, place: &DbSlot| {
                     (one.db, one.slot) == (place.0.into(), place.1)
                 };
-                let is_open = |place: &Place| !differences.iter().any(|one| is_at(one, place));
+                let is_open = |place: &DbSlot| !differences.iter().any(|one| is_at(one, place));
                 let rest = own.iter().filter(|(_, (_, mine))| !mine.is_empty());
                 let open = rest.filter(|(place, _)| is_open(place)).count() as u64;
                 report.compared = report.compared.saturating_sub(open);

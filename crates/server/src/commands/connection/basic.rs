@@ -90,7 +90,7 @@ fn select(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
         // The commands that follow in the stream are meant for this database only.
         Err(_) if call.session.repeats() => {
             let number =
-                args.words().nth(1).and_then(|word| str::from_utf8(word).ok()?.parse().ok());
+                args.arguments().nth(1).and_then(|word| str::from_utf8(word).ok()?.parse().ok());
             let number = DbNumber(number.unwrap_or(u32::MAX));
             call.session.select_missing(number);
             return Err(lacks_database(number, count));

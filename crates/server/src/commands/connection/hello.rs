@@ -170,7 +170,7 @@ fn authenticate(call: &mut Call<'_>, args: &Args<'_>, user: &[u8], password: &[u
         return Ok(());
     }
     let context = if call.in_exec() { Context::Multi } else { Context::TopLevel };
-    let (session, row, object) = (&*call.session, call.row, args.word(0));
+    let (session, row, object) = (&*call.session, call.row, args.argument(0));
     permission::note_denial(call.core, session, row, args, Reason::Auth, context, object, user);
     Err(CommandError::text("WRONGPASS invalid username-password pair or user is disabled."))
 }

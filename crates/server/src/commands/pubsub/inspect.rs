@@ -59,7 +59,7 @@ const SHARDCHANNELS: Command = Command {
 fn channels(call: &mut Call<'_>, args: &mut Args<'_>, space: Space) -> Result<Outcome> {
     let pattern = args.optional();
     if args.remaining() > 0 {
-        return Err(call.subcommand_syntax(args.word(1)));
+        return Err(call.subcommand_syntax(args.argument(1)));
     }
     let names = call.core.shared.pubsub.names(space, pattern);
     call.reply.array(names.len());

@@ -58,7 +58,7 @@ fn find_script(
     args: &Args<'_>,
 ) -> Result<(Rc<Machine>, Rc<CompiledScript>, usize)> {
     let by_digest = By::of(call.row.spec) == By::Digest;
-    let digest = by_digest.then(|| cache::digest_from(args.word(WHAT_AT)));
+    let digest = by_digest.then(|| cache::digest_from(args.argument(WHAT_AT)));
     if digest == Some(None) {
         return Err(no_script(call.core));
     }
@@ -67,7 +67,7 @@ fn find_script(
     let machine = Rc::clone(&eval.machine);
     let entry = match digest.flatten() {
         Some(digest) => eval.script(&digest)?,
-        None => Some(eval.script_from(args.word(WHAT_AT), false)?),
+        None => Some(eval.script_from(args.argument(WHAT_AT), false)?),
     };
     let entry = entry.ok_or_else(|| no_script(call.core))?;
     Ok((machine, entry, keys))
@@ -97,7 +97,7 @@ fn find_function<'s>(
     args: &Args<'_>,
     set: &'s Set,
 ) -> Result<FoundFunction<'s>> {
-    let Some((library, function)) = set.function(args.word(WHAT_AT)) else {
+    let Some((library, function)) = set.function(args.argument(WHAT_AT)) else {
         return Err(CommandError::text("ERR Function not found"));
     };
     let keys = key_count(args, "ERR Bad number of keys provided")?;

@@ -98,7 +98,7 @@ pub(super) fn load(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> 
 
 pub(super) fn restore(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     if args.remaining() > 2 {
-        return Err(call.subcommand_syntax(args.word(1)));
+        return Err(call.subcommand_syntax(args.argument(1)));
     }
     let payload = args.bytes()?;
     let policy = if args.remaining() == 0 || args.take("APPEND") {
@@ -178,7 +178,7 @@ pub(super) fn delete(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome
 
 pub(super) fn flush(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     if args.remaining() > 1 {
-        return Err(call.subcommand_syntax(args.word(1)));
+        return Err(call.subcommand_syntax(args.argument(1)));
     }
     let sync = args.take("SYNC");
     if !sync && !args.take("ASYNC") && args.remaining() > 0 {

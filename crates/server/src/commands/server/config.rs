@@ -49,7 +49,7 @@ const GET: Command = Command {
 };
 
 fn get(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
-    let patterns: Vec<&[u8]> = args.words().skip(2).collect();
+    let patterns: Vec<&[u8]> = args.arguments().skip(2).collect();
     let found = store(call.core.shared).get(&patterns);
     call.reply.map(found.len());
     for (name, value) in &found {
@@ -80,7 +80,7 @@ const SET: Command = Command {
 };
 
 fn set(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
-    let words: Vec<&[u8]> = args.words().skip(2).collect();
+    let words: Vec<&[u8]> = args.arguments().skip(2).collect();
     if !words.len().is_multiple_of(2) {
         return Err(CommandError::Syntax);
     }

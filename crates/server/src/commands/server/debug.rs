@@ -131,8 +131,8 @@ fn allow_all_in_scripts(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outc
 /// Has replicas execute what was executed nowhere else.
 fn replicate(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     let core = &*call.core;
-    let words: Vec<&[u8]> = args.words().skip(2).collect();
-    core.shared.keyspace.propagate_beside(&core.env, call.session.db, &words);
+    let words: Vec<&[u8]> = args.arguments().skip(2).collect();
+    core.shared.keyspace.propagate_without_keys(&core.env, call.session.db, &words);
     core.shared.pump(core.id);
     Ok(call.reply.ok())
 }
@@ -168,7 +168,7 @@ fn reply_buffer(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
             args.integer()?;
         }
     } else if !args.take("RESIZING") {
-        return Err(call.subcommand_syntax(args.word(1)));
+        return Err(call.subcommand_syntax(args.argument(1)));
     }
     Ok(call.reply.ok())
 }

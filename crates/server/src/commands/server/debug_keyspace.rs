@@ -203,7 +203,7 @@ pub(super) fn populate(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outco
         let key = shared.keyspace.hasher().key(&name);
         let mut keys = Keys::unlocked(&shared.keyspace, &call.core.env, db);
         // Begun is to be finished, whoever has the slot.
-        keys.lock_also_patiently(db, &key);
+        keys.lock_also_blocking(db, &key);
         if !keys.contains(&key) {
             keys.set_string(&key, &value, Overwrite::Persist, "set");
             call.core.stats().changes.add(1);

@@ -25,7 +25,7 @@ const INFO: Command = Command {
 };
 
 fn info(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
-    let words: Vec<&[u8]> = args.words().skip(1).collect();
+    let words: Vec<&[u8]> = args.arguments().skip(1).collect();
     let text = crate::info::text(call.core.shared, &call.core.config, words.into_iter());
     Ok(call.reply.verbatim(*b"txt", text.as_bytes()))
 }

@@ -9,7 +9,7 @@ fn list(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
 }
 
 fn load(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
-    let path = String::from_utf8_lossy(args.word(2)).into_owned();
+    let path = String::from_utf8_lossy(args.argument(2)).into_owned();
     call.core
         .shared
         .log

@@ -24,7 +24,7 @@ fn compare(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     }
     let number = shared.replication.comparison.ask(heals);
     shared.mailboxes[0].wake();
-    let words: Vec<&[u8]> = args.words().collect();
+    let words: Vec<&[u8]> = args.arguments().collect();
     let command = (call.row.spec, call.row.parent);
     let request = (call.session.db, &*words);
     let waiter = shared.keyspace.waiter_without_keys(call.client(), command, request, None);

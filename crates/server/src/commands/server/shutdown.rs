@@ -62,7 +62,7 @@ fn shutdown(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
 
 /// The caller waits, like the server, for replicas. It gets a reply only if the server does not exit.
 fn wait(call: &mut Call<'_>, args: &Args<'_>) -> Outcome {
-    let words: Vec<&[u8]> = args.words().collect();
+    let words: Vec<&[u8]> = args.arguments().collect();
     let command = (call.row.spec, call.row.parent);
     let request = (call.session.db, &*words);
     let keyspace = &call.core.shared.keyspace;

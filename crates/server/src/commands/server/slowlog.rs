@@ -16,7 +16,7 @@ fn get(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
         None => Ok(DEFAULT_COUNT),
     };
     if args.remaining() > 0 {
-        return Err(call.subcommand_syntax(args.word(1)));
+        return Err(call.subcommand_syntax(args.argument(1)));
     }
     // -1 stands for all.
     let entries =

@@ -57,7 +57,7 @@ fn begin(call: &mut Call<'_>, args: &Args<'_>, wanted: Wanted, timeout_ms: u64) 
         return Ok(wait.answer(&shared.replication, &shared.aof, &mut call.reply));
     }
     let deadline_ms = (timeout_ms > 0).then(|| call.now().0.saturating_add(timeout_ms));
-    let words: Vec<&[u8]> = args.words().collect();
+    let words: Vec<&[u8]> = args.arguments().collect();
     let command = (call.row.spec, call.row.parent);
     let request = (call.session.db, &*words);
     let waiter = shared.keyspace.waiter_without_keys(call.client(), command, request, deadline_ms);

@@ -43,7 +43,7 @@ fn watch(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
         })
     };
     // Whoever watches and forgets in turn is to leave no more behind than was watched at a time.
-    execute::take_leftovers_out(call.core, watches.len() - before);
+    execute::remove_ended_watches(call.core, watches.len() - before);
     call.session.record.watched.store(watches.len() as u64, Ordering::Relaxed);
     call.session.watches = Some(watches);
     watched?;

@@ -1,4 +1,4 @@
-//! DUMP, RESTORE: a value as bytes that any server can make the value of again.
+//! DUMP, RESTORE: serialize a value to bytes from which any server can restore it.
 
 use crate::base::error::{CommandError, Result};
 use crate::base::number::{Digits, parse_i64};
@@ -62,7 +62,7 @@ fn restore(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
     let deadline = match ttl {
         0 => None,
         ttl if options.absolute => Some(ttl),
-        // What overflows is past, as in Redis.
+        // A time that overflows is in the past, as in Redis.
         ttl => Some(ttl.wrapping_add(now)),
     };
     let horizon = ctx.keys.env().horizon().0.cast_signed();
@@ -82,7 +82,7 @@ fn restore(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
     ctx.keys.restore(&key, entry);
     if let Some(at) = deadline.filter(|_| !options.absolute) {
         ctx.keys.propagate(|| {
-            let mut words: Vec<Vec<u8>> = args.words().map(<[u8]>::to_vec).collect();
+            let mut words: Vec<Vec<u8>> = args.arguments().map(<[u8]>::to_vec).collect();
             words[2] = Digits::new().format(at).to_vec();
             words.push(b"ABSTTL".to_vec());
             words
@@ -91,7 +91,7 @@ fn restore(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
     Ok(ctx.reply.ok())
 }
 
-/// The entry of a payload; `None` within if its value is one that cannot be kept.
+/// The entry for a payload; the inner `None` if its value cannot be stored.
 fn entry_of_payload(
     key: &[u8],
     payload: &[u8],
@@ -107,15 +107,15 @@ fn entry_of_payload(
     Ok(entry_of(key, value, limits))
 }
 
-/// The same if it has been made elsewhere; else it is going to be.
+/// The entry if another thread has created it; otherwise another thread will.
 fn made_elsewhere(
     ctx: &mut Ctx<'_, '_>,
     args: &Args<'_>,
     key: &Key<'_>,
     payload: &[u8],
 ) -> Option<Result<Option<Entry>>> {
-    // Asked for first, so that the payload is not copied once more. It is made of no other keys,
-    // and so is good whatever has happened to these.
+    // Checked first, so that the payload is not copied again. The result depends on no other keys,
+    // so it is valid whatever has happened to these.
     if let (_, Some(made)) = ctx.made_of(&[]) {
         return Some(made);
     }
@@ -127,11 +127,11 @@ fn made_elsewhere(
     })
 }
 
-/// How long it takes to make an entry of a payload.
+/// Approximate number of steps to create an entry from a payload.
 fn steps(payload: &[u8]) -> usize {
-    /// To read them and to make elements of them takes about 20 ns each.
+    /// Reading a byte and creating its share of the elements takes about 20 ns.
     const ELEMENTS_BYTES_PER_STEP: usize = 5;
-    /// Of the first byte of a length: it is none, but says how a string is packed.
+    /// The bits of a first byte that is not a length, but states how a string is packed.
     const PACKED: u8 = 0b11 << 6;
     match payload {
         [kind::STRING, head, ..] if head & PACKED != PACKED => payload.len() / BYTES_PER_STEP,
@@ -139,10 +139,10 @@ fn steps(payload: &[u8]) -> usize {
     }
 }
 
-/// Of a value that can be read and not be kept.
+/// The error for a value that can be read but not stored.
 const UNFIT: &str = "the value breaks a rule of its type";
 
-/// How long ago or how often the value was used.
+/// The idle time or the frequency of the value.
 #[derive(Default)]
 enum Usage {
     #[default]
@@ -154,7 +154,7 @@ enum Usage {
 }
 
 impl Usage {
-    /// The access clock. What the eviction policy does not count is passed over.
+    /// The access clock. A value that the eviction policy does not use is ignored.
     fn clock(&self, env: &Env) -> u32 {
         let counts_uses = env.settings.eviction.is_lfu();
         match self {
@@ -257,7 +257,7 @@ const RESTORE: Command = Command {
     subcommands: &[],
 };
 
-/// RESTORE of a key whose slot is on its way here, as MIGRATE sends it.
+/// RESTORE of a key whose slot is being moved to this server, as MIGRATE sends it.
 const RESTORE_ASKING: Command = Command {
     spec: Spec {
         name: "restore-asking",

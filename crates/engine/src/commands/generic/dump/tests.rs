@@ -1,5 +1,5 @@
-//! Payloads, replies, events and effects are those of Redis 7.0.15. `payloads.txt` has a line for
-//! each: name, encoding, DEBUG DIGEST-VALUE, payload in hexadecimal.
+//! Payloads, replies, events and effects are those of Redis 7.0.15. `payloads.txt` has one line per
+//! value: name, encoding, DEBUG DIGEST-VALUE, payload in hexadecimal.
 
 use crate::dataset::digest::Digest;
 use crate::env::EvictionPolicy;
@@ -9,7 +9,7 @@ use brisk_persist::rdb::{Encoder, dump, kind};
 
 const PAYLOADS: &str = include_str!("payloads.txt");
 
-/// The string `hello`, as a word of an inline request.
+/// The string `hello`, as an argument of an inline request.
 const HELLO: &str = r#""\x00\x05hello\x0a\x00\x63\x72\xdf\x76\x65\x34\x20\x0a""#;
 /// The same with a wrong checksum.
 const BROKEN: &str = r#""\x00\x05hello\x0a\x00\x63\x72\xdf\x76\x65\x34\x20\x78""#;
@@ -37,10 +37,10 @@ fn row(name: &str) -> Row {
 }
 
 fn restore(db: &mut Db, key: &str, payload: &[u8]) -> String {
-    db.run_words(&[b"RESTORE", key.as_bytes(), b"0", payload, b"REPLACE"])
+    db.run_args(&[b"RESTORE", key.as_bytes(), b"0", payload, b"REPLACE"])
 }
 
-/// The bytes that DUMP shows.
+/// The bytes of DUMP.
 fn dumped(db: &mut Db, key: &str) -> Vec<u8> {
     let wire = db.wire(&[b"DUMP", key.as_bytes()]);
     let start = wire.iter().position(|byte| *byte == b'\n').unwrap() + 1;
@@ -54,7 +54,7 @@ fn digest(db: &Db, key: &str) -> String {
     Digest::of_value(&keys.inspect(&key).unwrap()).to_string()
 }
 
-/// A payload made by hand.
+/// A payload assembled by hand.
 fn payload_of(version: u32, write: impl FnOnce(&mut Encoder<Vec<u8>>)) -> Vec<u8> {
     let mut encoder = Encoder::new(Vec::new());
     write(&mut encoder);
@@ -78,8 +78,8 @@ fn values_of_every_type_and_encoding_are_restored_as_they_were() {
 #[test]
 fn what_is_restored_is_dumped_as_the_same_bytes() {
     let mut db = Db::new();
-    // Not so what is compressed, in which each compressor has its own way, and hash tables, which
-    // have no order.
+    // Compressed payloads differ, because compressors differ, and so do hash tables, which have no
+    // order.
     for name in ["str", "int", "int64", "list", "nodes", "hash", "zset", "stream", "empty"] {
         let row = row(name);
         db.settings().limits.list_max_listpack_size = if name == "nodes" { 3 } else { -2 };
@@ -148,7 +148,7 @@ fn a_stream_keeps_its_groups_and_what_is_pending() {
 }
 
 #[test]
-fn deadlines_of_fields_come_back() {
+fn ttls_of_fields_are_restored() {
     let mut db = Db::new();
     db.run("HSET h a 1 b 2 c 3");
     db.run("HPEXPIREAT h 9000 FIELDS 1 b");
@@ -161,12 +161,12 @@ fn deadlines_of_fields_come_back() {
         db.check("OBJECT ENCODING copy", &format!("\"{encoding}\""));
         db.check("HPEXPIRETIME copy FIELDS 3 a b c", want);
         assert_eq!(digest(&db, "copy"), digest(&db, "h"));
-        // The next turn is a table's.
+        // Next, the encoding is a table.
         db.settings().limits.hash_max_listpack_entries = 2;
         assert_eq!(restore(&mut db, "h", &payload), "OK");
     }
     db.at(6000).check("HGET copy c", "(nil)").check("HLEN copy", "(integer) 2");
-    // Without deadlines it is what servers without them can read.
+    // Without TTLs, servers that do not support field TTLs can read it.
     db.run("HPERSIST copy FIELDS 1 b");
     let payload = dumped(&mut db, "copy");
     assert_eq!(payload[payload.len() - 10..payload.len() - 8], [10, 0]);
@@ -251,7 +251,7 @@ fn bad_data_changes_nothing() {
 }
 
 #[test]
-fn a_ttl_is_from_now_or_absolute_and_if_past_the_key_goes() {
+fn a_ttl_is_relative_or_absolute_and_in_the_past_deletes_the_key() {
     let mut db = Db::new();
     let dirty = |db: &mut Db, words: &str| {
         let (reply, changes) = db.run_counting(&format!("RESTORE k {words}"));
@@ -288,7 +288,7 @@ fn what_is_propagated_has_an_absolute_time() {
 }
 
 #[test]
-fn events_tell_of_the_key_and_not_of_what_it_replaced() {
+fn events_name_the_key_and_not_the_value_it_replaced() {
     let mut db = Db::new();
     db.events(&format!("RESTORE k 0 {HELLO}"), &["restore k"]);
     db.events(&format!("RESTORE k 5000 {HELLO} REPLACE"), &["restore k"]);
@@ -317,7 +317,7 @@ fn idle_time_or_frequency_come_with_the_value_if_the_policy_counts_them() {
 fn a_large_string_is_dumped_and_restored_whole() {
     let mut db = Db::new();
     let text: Vec<u8> = (0..200_000u32).map(|n| (n.wrapping_mul(n) >> 7) as u8).collect();
-    db.run_words(&[b"SET", &b"k"[..], &text]);
+    db.run_args(&[b"SET", &b"k"[..], &text]);
     let payload = dumped(&mut db, "k");
     restore(&mut db, "copy", &payload);
     assert_eq!(db.wire(&[b"GET", &b"copy"[..]]), db.wire(&[b"GET", &b"k"[..]]));

@@ -1,6 +1,6 @@
-//! The elements that SORT arranges, and their order.
+//! The elements that SORT sorts, and their order.
 
-use super::Order;
+use super::SortOrder;
 use super::pattern::Pattern;
 use crate::base::double::parse_weight;
 use crate::base::error::{CommandError, Result};
@@ -10,12 +10,12 @@ use crate::types::View;
 use crate::types::list::{End, List};
 use crate::types::set::{Member, Set};
 use crate::types::sorted_set::SortedSet;
-use crate::types::{Kind, Value};
+use crate::types::{Value, ValueKind};
 use std::cmp::Ordering;
 use std::ops::{ControlFlow, Range};
 
-impl Order {
-    /// Which of `len` elements in order are wanted.
+impl SortOrder {
+    /// The part of `len` sorted elements that is wanted.
     fn window(&self, len: usize) -> Range<usize> {
         let within = |number: i64| usize::try_from(number).map_or(0, |number| number.min(len));
         let start = within(self.offset);
@@ -23,7 +23,7 @@ impl Order {
         start..end
     }
 
-    /// Which elements of a list or sorted set of `len` to read.
+    /// The part of a list or sorted set with `len` elements to read.
     fn stretch(&self, len: usize) -> Range<usize> {
         let window = self.window(len);
         match (self.as_is, self.descending) {
@@ -34,7 +34,7 @@ impl Order {
     }
 }
 
-/// Texts one behind the other.
+/// Texts, stored one after the other.
 #[derive(Debug, Default)]
 pub(super) struct Texts {
     bytes: Vec<u8>,
@@ -60,7 +60,7 @@ impl Texts {
         self.push(member.text(&mut itoa::Buffer::new()));
     }
 
-    /// Keeps those of these indexes, in their order.
+    /// Keeps the texts with these indexes, in that order.
     pub(super) fn take(&mut self, indexes: &[usize]) {
         self.ranges = indexes.iter().map(|index| self.ranges[*index].clone()).collect();
     }
@@ -72,23 +72,23 @@ impl Texts {
     }
 }
 
-/// What other keys have for elements, by number: a text, or nothing.
+/// The texts that other keys have for elements, by number; `None` where there is none.
 #[derive(Debug)]
-pub(super) struct Found {
+pub(super) struct LookedUp {
     bytes: Vec<u8>,
     ranges: Vec<Option<Range<usize>>>,
 }
 
-impl Found {
-    pub(super) fn nothing(len: usize) -> Found {
-        Found { bytes: Vec::new(), ranges: vec![None; len] }
+impl LookedUp {
+    pub(super) fn nothing(len: usize) -> LookedUp {
+        LookedUp { bytes: Vec::new(), ranges: vec![None; len] }
     }
 
     pub(super) fn get(&self, index: usize) -> Option<&[u8]> {
         self.ranges[index].clone().map(|range| &self.bytes[range])
     }
 
-    /// Whether that is something else than before.
+    /// Sets a text. Returns true if it differs from the previous one.
     pub(super) fn set(&mut self, index: usize, text: Option<&[u8]>) -> bool {
         if self.get(index) == text {
             return false;
@@ -106,71 +106,71 @@ impl Found {
     }
 }
 
-/// What is sorted.
+/// The value to sort.
 #[derive(Clone, Copy)]
-pub(super) enum Elements<'k> {
+pub(super) enum SortSource<'k> {
     None,
     List(&'k List),
     Set(&'k Set),
     SortedSet(&'k SortedSet),
 }
 
-impl<'k> Elements<'k> {
-    pub(super) fn open(keys: &'k Keys<'_>, key: &Key<'_>) -> Result<Elements<'k>> {
+impl<'k> SortSource<'k> {
+    pub(super) fn open(keys: &'k Keys<'_>, key: &Key<'_>) -> Result<SortSource<'k>> {
         let found = match keys.inspect(key).map(|entry| entry.kind()) {
-            Some(Kind::List) => keys.open::<List>(key)?.map(Elements::List),
-            Some(Kind::SortedSet) => keys.open::<SortedSet>(key)?.map(Elements::SortedSet),
-            // Of a missing key, too, and of one of a wrong type.
-            _ => keys.open::<Set>(key)?.map(Elements::Set),
+            Some(ValueKind::List) => keys.open::<List>(key)?.map(SortSource::List),
+            Some(ValueKind::SortedSet) => keys.open::<SortedSet>(key)?.map(SortSource::SortedSet),
+            // Also for a missing key, and for a key of a wrong type.
+            _ => keys.open::<Set>(key)?.map(SortSource::Set),
         };
-        Ok(found.unwrap_or(Elements::None))
+        Ok(found.unwrap_or(SortSource::None))
     }
 
-    /// The same without a trace, of a key that was opened.
-    pub(super) fn of_entry(entry: Option<EntryRef<'k>>) -> Elements<'k> {
-        entry.and_then(|entry| entry.object()).map_or(Elements::None, Elements::of_value)
+    /// The same without side effects, for a key that was opened.
+    pub(super) fn of_entry(entry: Option<EntryRef<'k>>) -> SortSource<'k> {
+        entry.and_then(|entry| entry.object()).map_or(SortSource::None, SortSource::of_value)
     }
 
-    pub(super) fn of(view: &'k View) -> Elements<'k> {
-        view.as_ref().map_or(Elements::None, Elements::of_value)
+    pub(super) fn of(view: &'k View) -> SortSource<'k> {
+        view.as_ref().map_or(SortSource::None, SortSource::of_value)
     }
 
-    fn of_value(value: &'k Value) -> Elements<'k> {
+    fn of_value(value: &'k Value) -> SortSource<'k> {
         match value {
-            Value::List(list) => Elements::List(list),
-            Value::Set(set) => Elements::Set(set),
-            Value::SortedSet(set) => Elements::SortedSet(set),
-            _ => Elements::None,
+            Value::List(list) => SortSource::List(list),
+            Value::Set(set) => SortSource::Set(set),
+            Value::SortedSet(set) => SortSource::SortedSet(set),
+            _ => SortSource::None,
         }
     }
 
     pub(super) fn len(self) -> usize {
         match self {
-            Elements::None => 0,
-            Elements::List(list) => list.len(),
-            Elements::Set(set) => set.len(),
-            Elements::SortedSet(set) => set.len(),
+            SortSource::None => 0,
+            SortSource::List(list) => list.len(),
+            SortSource::Set(set) => set.len(),
+            SortSource::SortedSet(set) => set.len(),
         }
     }
 
-    /// How many elements are read, and how many of them wanted.
-    pub(super) fn counts(self, order: Order) -> (usize, usize) {
+    /// The number of elements to read, and the number wanted.
+    pub(super) fn counts(self, order: SortOrder) -> (usize, usize) {
         let len = self.len();
         let wanted = order.window(len).len();
         let read = match self {
-            Elements::Set(_) if order.as_is && order.reproducible => len,
-            Elements::Set(_) if order.as_is => order.window(len).end,
+            SortSource::Set(_) if order.as_is && order.reproducible => len,
+            SortSource::Set(_) if order.as_is => order.window(len).end,
             _ => order.stretch(len).len(),
         };
         (read, wanted)
     }
 
-    /// Reads the elements that are to be sorted, or those wanted if their order stays.
-    pub(super) fn load(self, order: &mut Order) -> Texts {
+    /// Reads the elements to sort, or the wanted ones if their order does not change.
+    pub(super) fn load(self, order: &mut SortOrder) -> Texts {
         let mut texts = Texts::default();
         match self {
-            Elements::None => {}
-            Elements::List(list) => {
+            SortSource::None => {}
+            SortSource::List(list) => {
                 let range = order.stretch(list.len());
                 let end = range.end;
                 list.walk(range.start, End::Front, |index, element| {
@@ -181,12 +181,12 @@ impl<'k> Elements<'k> {
                     ControlFlow::Continue(())
                 });
             }
-            Elements::SortedSet(set) => {
+            SortSource::SortedSet(set) => {
                 for (member, _) in set.iter(order.stretch(set.len())) {
                     texts.push_member(member);
                 }
             }
-            Elements::Set(set) => {
+            SortSource::Set(set) => {
                 if order.as_is && order.reproducible {
                     (order.as_is, order.alpha) = (false, true);
                 }
@@ -208,8 +208,8 @@ impl<'k> Elements<'k> {
         texts
     }
 
-    /// The elements wanted, in order, without asking other keys.
-    pub(super) fn sorted(self, mut order: Order) -> Result<Texts> {
+    /// The wanted elements in order, without lookups of other keys.
+    pub(super) fn sorted(self, mut order: SortOrder) -> Result<Texts> {
         let mut texts = self.load(&mut order);
         if !order.as_is {
             texts.take(&order.by_elements(&texts)?);
@@ -222,9 +222,9 @@ impl<'k> Elements<'k> {
         keys: &mut Keys<'_>,
         mut texts: Texts,
         by: Pattern<'_>,
-        order: Order,
+        order: SortOrder,
     ) -> Result<Texts> {
-        let mut weights = Found::nothing(texts.len());
+        let mut weights = LookedUp::nothing(texts.len());
         let mut name = Vec::new();
         for (index, element) in texts.iter().enumerate() {
             by.look_up(keys, element, &mut name, |text| weights.set(index, text))?;
@@ -234,9 +234,9 @@ impl<'k> Elements<'k> {
     }
 }
 
-impl Order {
-    /// The indexes of the elements wanted, in the order of their numbers; of equals,
-    /// of their texts.
+impl SortOrder {
+    /// The indexes of the wanted elements, ordered by their numbers and, if these are equal, by
+    /// their texts.
     fn by_number(
         &self,
         texts: &Texts,
@@ -259,20 +259,20 @@ impl Order {
         }))
     }
 
-    /// What of a text is compared. Without STORE it ends at a NUL, as for C's functions that know
-    /// the order of a language.
+    /// The part of a text that is compared. Without STORE it ends at a NUL, as for C's functions
+    /// that compare by locale.
     fn compared(&self) -> fn(&[u8]) -> &[u8] {
         if self.stored { |text| text } else { before_nul }
     }
 
-    /// The indexes of the elements wanted, in the order of texts.
+    /// The indexes of the wanted elements, ordered by text.
     fn by_text(&self, texts: &Texts) -> Vec<usize> {
         let compared = self.compared();
         let items = texts.iter().map(compared).enumerate().map(|(i, text)| (text, i)).collect();
         self.arrange(items, |(a, _): &(&[u8], usize), (b, _)| a.cmp(b))
     }
 
-    /// The indexes of the elements wanted, in their own order.
+    /// The indexes of the wanted elements, ordered by the elements themselves.
     pub(super) fn by_elements(&self, texts: &Texts) -> Result<Vec<usize>> {
         if self.as_is {
             Ok((0..texts.len()).collect())
@@ -283,20 +283,20 @@ impl Order {
         }
     }
 
-    /// The indexes of the elements wanted, in the order of what other keys have for them.
-    pub(super) fn by_others(&self, texts: &Texts, weights: &Found) -> Result<Vec<usize>> {
+    /// The indexes of the wanted elements, ordered by their weights from other keys.
+    pub(super) fn by_others(&self, texts: &Texts, weights: &LookedUp) -> Result<Vec<usize>> {
         if !self.alpha {
-            // What has no weight weighs nothing.
+            // A missing weight counts as 0.
             let weights = weights.iter().map(|text| text.map_or(Some(0.0), parse_weight));
             return self.by_number(texts, weights);
         }
         let compared = self.compared();
-        // What has no weight comes first.
+        // Elements without a weight come first.
         let items = weights.iter().enumerate().map(|(i, text)| (text.map(compared), i)).collect();
         Ok(self.arrange(items, |(a, _): &(Option<&[u8]>, usize), (b, _)| a.cmp(b)))
     }
 
-    /// Sorts weights with their indexes and returns the indexes of the elements wanted.
+    /// Sorts weights with their indexes and returns the indexes of the wanted elements.
     fn arrange<W>(
         &self,
         mut items: Vec<(W, usize)>,
@@ -307,7 +307,7 @@ impl Order {
         };
         let window = self.window(items.len());
         if window.end < items.len() {
-            // What lies behind the window needs no order.
+            // The elements after the window need no order.
             items.select_nth_unstable_by(window.end, order);
             items.truncate(window.end);
         }

@@ -1,8 +1,9 @@
-//! SORT and SORT_RO: the elements of a list, set or sorted set in order, or what other keys tell of
-//! them.
+//! SORT and SORT_RO: the elements of a list, set or sorted set in order, or the values of other
+//! keys for them.
 //!
-//! The elements are copied first, since looking up the keys of BY and GET changes which slots are
-//! held. All of these stay locked to the end: the reply shows one moment. What is long is done
+//! The elements are copied first, because lookups of the keys of BY and GET change which slots are
+//! held. All these slots stay locked to the end, so the reply shows one moment. Another thread does
+//! long sorts, see `gather`.
 //! elsewhere, see `gather`.
 
 mod elements;
@@ -15,14 +16,14 @@ use crate::call::ctx::{Command, Ctx};
 use crate::call::long::{ATTEMPTS_MAX, discard_views};
 use crate::command::args::Args;
 use crate::command::cursor::Cursor;
-use crate::command::{Arg, Categories, Flags, Group, KeyFlags, KeySpec, Scope, Spec, Words};
+use crate::command::{Arg, ArgLookup, Categories, Flags, Group, KeyFlags, KeySpec, Scope, Spec};
 use crate::keyspace::Key;
 use crate::reply::Outcome;
 use crate::types::View;
 use crate::types::list::{End, List};
 use crate::types::{Collection, EncodingLimits};
-use elements::{Elements, Texts};
-use gather::{Gathered, Output, Reader, Request};
+use elements::{SortSource, Texts};
+use gather::{Gathered, LookupContext, SortOutput, SortRequest};
 use pattern::Pattern;
 use smallvec::SmallVec;
 use std::ops::Range;
@@ -30,27 +31,27 @@ use std::ops::Range;
 /// Index of the first option.
 const OPTIONS_AT: usize = 2;
 
-/// What the words ask for.
-struct Wanted<'a> {
-    order: Order,
+/// The arguments of the request.
+struct Options<'a> {
+    order: SortOrder,
     by: Option<&'a [u8]>,
     get: SmallVec<[&'a [u8]; 4]>,
     store: Option<Key<'a>>,
 }
 
-/// In which order, and which of the elements in order.
+/// The order, and the range of elements wanted.
 #[derive(Clone, Copy)]
-struct Order {
+struct SortOrder {
     descending: bool,
-    /// By text instead of by number.
+    /// By text, not by number.
     alpha: bool,
-    /// The order that the elements have already: some BY had no `*`.
+    /// Keep the order that the elements have: BY had no `*`.
     as_is: bool,
     offset: i64,
-    /// Below 0 for all.
+    /// Negative for all.
     count: i64,
     stored: bool,
-    /// It must not depend on the order of a hash table.
+    /// The result must not depend on the order of a hash table.
     reproducible: bool,
 }
 
@@ -96,7 +97,7 @@ fn next_option<'w>(
 
 /// The key of STORE; if STORE is repeated, the last key. As in Redis, the key is also found if SORT
 /// rejects the arguments.
-fn destination(argc: usize, word: Words<'_, '_>) -> Option<Range<usize>> {
+fn destination(argc: usize, word: ArgLookup<'_, '_>) -> Option<Range<usize>> {
     let mut words = Cursor::new(word, argc, OPTIONS_AT);
     let mut found = 0..0;
     while let Some(option) = next_option(&mut words, true) {
@@ -107,9 +108,9 @@ fn destination(argc: usize, word: Words<'_, '_>) -> Option<Range<usize>> {
     Some(found)
 }
 
-impl<'a> Wanted<'a> {
-    fn parse(args: &Args<'a>, may_store: bool, denied: bool) -> Result<Wanted<'a>> {
-        let mut order = Order {
+impl<'a> Options<'a> {
+    fn parse(args: &Args<'a>, may_store: bool, denied: bool) -> Result<Options<'a>> {
+        let mut order = SortOrder {
             descending: false,
             alpha: false,
             as_is: false,
@@ -147,11 +148,12 @@ impl<'a> Wanted<'a> {
         }
         let store = store_at.map(|at| args.key_at(at)).transpose()?;
         order.stored = store.is_some();
-        Ok(Wanted { order, by, get, store })
+        Ok(Options { order, by, get, store })
     }
 }
 
-/// Keys made of elements may be any: who looks them up must be allowed to read all.
+/// Keys whose names contain elements may be any keys, so the client must be allowed to read all
+/// keys.
 fn may_look_up(denied: bool, option: &str) -> Result<()> {
     if denied {
         let text =
@@ -165,12 +167,14 @@ fn sort(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
     let key = args.key()?;
     let may_store = ctx.spec.flags.contains(Flags::WRITE);
     let denied = ctx.keys.env().lookups_denied.take();
-    let Wanted { mut order, by, get, store: destination } = Wanted::parse(args, may_store, denied)?;
-    // So it is for what is stored, and for what a script goes by.
+    let Options { mut order, by, get, store: destination } =
+        Options::parse(args, may_store, denied)?;
+    // Required for stored results, and for scripts.
     order.reproducible = order.stored || ctx.keys.env().in_script.get();
-    // Where the order stays, or a set is stored in the order of its texts, it plays no part.
+    // The weight does not matter if the order is kept, or if a set is stored in the order of its
+    // texts.
     let by = by.filter(|_| !order.as_is);
-    let elements = Elements::open(ctx.keys, &key)?;
+    let elements = SortSource::open(ctx.keys, &key)?;
     let (read, wanted) = elements.counts(order);
     let weighed = if by.is_some() { read } else { 0 };
     let lookups = weighed + wanted * get.len();
@@ -178,9 +182,9 @@ fn sort(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
         if by.is_none() && get.is_empty() {
             return sort_elsewhere(ctx, args, &key, order, destination);
         }
-        // Who wants to hear of each key that is not there hears it from who holds the slots.
+        // Events for missing keys are published by the thread that holds the slots.
         if !ctx.keys.notifies_misses() {
-            let request = Request {
+            let request = SortRequest {
                 order,
                 by: by.map(<[u8]>::to_vec),
                 get: get.iter().map(|pattern| pattern.to_vec()).collect(),
@@ -191,7 +195,7 @@ fn sort(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
                 return Ok(outcome);
             }
         }
-        Elements::of_entry(ctx.keys.inspect(&key))
+        SortSource::of_entry(ctx.keys.inspect(&key))
     } else {
         elements
     };
@@ -200,7 +204,7 @@ fn sort(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
         None => elements.sorted(order)?,
         Some(by) => {
             let texts = elements.load(&mut order);
-            Elements::sorted_by(ctx.keys, texts, Pattern::new(by), order)?
+            SortSource::sorted_by(ctx.keys, texts, Pattern::new(by), order)?
         }
     };
     match destination {
@@ -209,18 +213,18 @@ fn sort(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
     }
 }
 
-/// What needs no other keys than that of the elements.
+/// A sort that needs no other keys than the one with the elements.
 fn sort_elsewhere(
     ctx: &mut Ctx<'_, '_>,
     args: &Args<'_>,
     key: &Key<'_>,
-    order: Order,
+    order: SortOrder,
     destination: Option<Key<'_>>,
 ) -> Result<Outcome> {
     let Some(destination) = destination else {
         let view = ctx.keys.view(key);
         return Ok(ctx.answer_elsewhere(args, move |_, reply| {
-            let texts = Elements::of(&view).sorted(order)?;
+            let texts = SortSource::of(&view).sorted(order)?;
             reply.array(texts.len());
             texts.iter().for_each(|element| _ = reply.bulk(element));
             Ok(Outcome::Replied)
@@ -228,7 +232,7 @@ fn sort_elsewhere(
     };
     let limits = ctx.keys.env().settings.limits;
     let make = move |views: &[View]| {
-        let texts = Elements::of(&views[0]).sorted(order)?;
+        let texts = SortSource::of(&views[0]).sorted(order)?;
         Ok(list_of(&texts, &limits))
     };
     match ctx.result_elsewhere::<Result<List>>(args, &[*key], make) {
@@ -237,13 +241,13 @@ fn sort_elsewhere(
     }
 }
 
-/// What needs the keys that the elements name. `None` if they change faster than they are read, too
-/// often.
+/// A sort that needs the keys that the elements name. `None` if they have changed too often faster
+/// than they could be read.
 fn sort_with_others(
     ctx: &mut Ctx<'_, '_>,
     args: &Args<'_>,
     key: &Key<'_>,
-    request: Request,
+    request: SortRequest,
     destination: Option<Key<'_>>,
 ) -> Result<Option<Outcome>> {
     let views = ctx.keys.views(&[*key]);
@@ -252,8 +256,8 @@ fn sort_with_others(
         if let Some(output) = gathered.result(ctx.keys) {
             discard_views(ctx.keys.env(), views);
             return Ok(Some(match (output?, destination) {
-                (Output::List(list), Some(destination)) => put(ctx, list, &destination),
-                (Output::Reply(written), None) => ctx.reply.append(written),
+                (SortOutput::List(list), Some(destination)) => put(ctx, list, &destination),
+                (SortOutput::Reply(written), None) => ctx.reply.append(written),
                 _ => unreachable!("the same request wants the same"),
             }));
         }
@@ -267,7 +271,7 @@ fn sort_with_others(
         let named = earlier.iter().flat_map(|gathered| gathered.slots()).copied();
         named.chain([key.slot]).for_each(|slot| ctx.keys.freeze(slot));
     }
-    let reader = Reader::of(ctx.keys);
+    let reader = LookupContext::of(ctx.keys);
     Ok(Some(ctx.make_elsewhere(args, views, attempt, move |keyspace, views| match earlier {
         Some(gathered) => gathered.again(keyspace),
         None => Gathered::new(request, reader, keyspace, &views[0]).complete(keyspace),
@@ -301,7 +305,7 @@ fn store(
     let (mut found, mut name) = (Texts::default(), Vec::new());
     for element in texts.iter().take_while(|_| !get.is_empty()) {
         for pattern in get {
-            // What is not there is stored as an empty element.
+            // A missing text is stored as an empty element.
             let push = |text: Option<&[u8]>| found.push(text.unwrap_or_default());
             pattern.look_up(ctx.keys, element, &mut name, push)?;
         }

@@ -1,4 +1,4 @@
-//! The patterns after BY and GET: which key, or field of a hash, goes with an element.
+//! The patterns after BY and GET, which map an element to a key or to a field of a hash.
 
 use crate::base::error::Result;
 use crate::base::number::Digits;
@@ -8,19 +8,19 @@ use crate::types::Collection;
 use crate::types::hash::Hash;
 use crate::types::string::{Str, StrRef};
 
-/// What a pattern makes of an element.
+/// A parsed pattern.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Pattern<'a> {
     /// `#`: the element itself.
     Element,
-    /// A text without `*`: nothing, since it would be the same for all.
+    /// A text without `*`: no lookup, because the key would be the same for all elements.
     Fixed,
     /// `prefix*suffix`, or `prefix*suffix->field`.
     Key { prefix: &'a [u8], suffix: &'a [u8], field: Option<&'a [u8]> },
 }
 
 impl<'a> Pattern<'a> {
-    /// Takes a pattern apart. Redis looks for the marks up to the first NUL only.
+    /// Parses a pattern. Redis searches for the marks only up to the first NUL.
     pub(super) fn new(pattern: &'a [u8]) -> Pattern<'a> {
         let searched = before_nul(pattern);
         if searched == b"#" {
@@ -29,7 +29,7 @@ impl<'a> Pattern<'a> {
         let Some(star) = memchr::memchr(b'*', searched) else { return Pattern::Fixed };
         let behind = star + 1;
         let arrow = searched[behind..].windows(2).position(|two| two == b"->");
-        // An arrow at the end belongs to the name.
+        // An arrow at the end is part of the name.
         match arrow.map(|at| behind + at).filter(|at| at + 2 < searched.len()) {
             Some(arrow) => Pattern::Key {
                 prefix: &pattern[..star],
@@ -42,12 +42,12 @@ impl<'a> Pattern<'a> {
         }
     }
 
-    /// Whether all elements would have the same weight.
+    /// False if all elements would have the same weight.
     pub(super) fn has_star(pattern: &[u8]) -> bool {
         before_nul(pattern).contains(&b'*')
     }
 
-    /// The name of the key that goes with an element, written over `name`; false if there is none.
+    /// Writes the name of the key for an element to `name`. Returns false if there is none.
     pub(super) fn name_key(&self, element: &[u8], name: &mut Vec<u8>) -> bool {
         let Pattern::Key { prefix, suffix, .. } = *self else { return false };
         name.clear();
@@ -55,9 +55,9 @@ impl<'a> Pattern<'a> {
         true
     }
 
-    /// Gives `visit` what goes with `element`, `None` if there is nothing. Locks the key's slot and
-    /// keeps it, so that the command sees all keys at one moment.
-    /// `name` is room for the key's name.
+    /// Calls `visit` with the text for `element`, `None` if there is none. Locks the key's slot and
+    /// keeps it locked, so that the command sees all keys at one moment. `name` is a buffer for the
+    /// key's name.
     pub(super) fn look_up<R>(
         &self,
         keys: &mut Keys<'_>,
@@ -70,7 +70,7 @@ impl<'a> Pattern<'a> {
         }
         let key = keys.keyspace().hasher().key(name);
         keys.lock_also(keys.db(), &key)?;
-        // A key of another type has nothing to show.
+        // A key of another type has no text.
         Ok(match self.field() {
             None => show(keys.open::<Str>(&key).unwrap_or(None), visit),
             Some(field) => {
@@ -80,7 +80,7 @@ impl<'a> Pattern<'a> {
         })
     }
 
-    /// Gives `visit` what an entry has to show that [`Pattern::name_key`] names.
+    /// Calls `visit` with the text of an entry that [`Pattern::name_key`] names.
     pub(super) fn look_at<R>(
         &self,
         entry: Option<EntryRef<'_>>,

@@ -1,4 +1,4 @@
-//! What Redis 7.0.15 answers.
+//! Replies are those of Redis 7.0.15.
 
 use crate::testing::Db;
 
@@ -11,7 +11,7 @@ fn numbers() -> Db {
     db
 }
 
-/// The elements of a reply as one line.
+/// The elements of a reply in one line.
 fn words(db: &mut Db, line: &str) -> String {
     let reply = db.run(line);
     let element = |line: &str| line.split_once(") ").map_or(line, |parts| parts.1).replace('"', "");
@@ -91,7 +91,7 @@ fn an_order_that_is_there_already_can_be_kept() {
     ] {
         assert_eq!(words(&mut db, line), want, "{line}");
     }
-    // A set has none; what is stored is put in order.
+    // A set has no order, so a stored result is sorted.
     db.run("SADD s 5 4 10");
     db.check("SORT s BY nosort DESC STORE d", "(integer) 3");
     assert_eq!(words(&mut db, "LRANGE d 0 -1"), "5 4 10");
@@ -101,7 +101,7 @@ fn an_order_that_is_there_already_can_be_kept() {
 }
 
 #[test]
-fn other_keys_say_what_is_sorted_by_and_shown() {
+fn other_keys_provide_the_weights_and_the_values_shown() {
     let mut db = numbers();
     for (line, want) in [
         ("SORT l BY w_*", "3 2 1"),
@@ -160,7 +160,7 @@ fn texts_end_at_a_nul_unless_they_are_stored() {
 }
 
 #[test]
-fn words_are_judged_before_the_key() {
+fn arguments_are_checked_before_the_key() {
     let mut db = numbers();
     for line in [
         "SORT a STORE",

@@ -1,6 +1,6 @@
-//! Fields with deadlines, in both encodings that can have them. The clock of [`Db`] begins at 1000.
+//! Fields with TTLs, in both encodings that support them. The clock of [`Db`] starts at 1000.
 
-use crate::keyspace::expire::{Sweeper, Swept};
+use crate::keyspace::expire::{SweepOutcome, Sweeper};
 use crate::testing::Db;
 
 const TABLE: usize = 0;
@@ -17,7 +17,7 @@ fn each_encoding(test: impl Fn(&mut Db)) {
 }
 
 #[test]
-fn a_field_that_expired_is_gone_for_every_command_at_once() {
+fn no_command_sees_an_expired_field() {
     each_encoding(|db| {
         db.check("HPEXPIRE h 500 FIELDS 2 a none", "1) (integer) 1\n2) (integer) -2");
         db.at(1499).check("HGET h a", "\"1\"").check("HLEN h", "(integer) 3");
@@ -29,7 +29,7 @@ fn a_field_that_expired_is_gone_for_every_command_at_once() {
 }
 
 #[test]
-fn reading_deadlines_rounds_up_and_tells_what_is_not_there() {
+fn reading_ttls_rounds_up_and_reports_missing_fields() {
     each_encoding(|db| {
         db.check("HPEXPIREAT h 3001 FIELDS 1 a", "1) (integer) 1");
         db.check("HPEXPIRETIME h FIELDS 2 a b", "1) (integer) 3001\n2) (integer) -1");
@@ -43,7 +43,7 @@ fn reading_deadlines_rounds_up_and_tells_what_is_not_there() {
 }
 
 #[test]
-fn conditions_compare_with_the_present_deadline() {
+fn conditions_compare_with_the_present_ttl() {
     each_encoding(|db| {
         db.check("HEXPIRE h 10 XX FIELDS 1 a", "1) (integer) 0");
         db.check("HEXPIRE h 10 GT FIELDS 1 a", "1) (integer) 0");
@@ -57,7 +57,7 @@ fn conditions_compare_with_the_present_deadline() {
 }
 
 #[test]
-fn a_deadline_in_the_past_removes_the_field() {
+fn a_ttl_in_the_past_removes_the_field() {
     each_encoding(|db| {
         db.events("HPEXPIREAT h 1000 FIELDS 1 a", &["hdel h"]);
         db.effects("HEXPIRE h 0 FIELDS 1 b", &["HDEL h b"]);
@@ -68,7 +68,7 @@ fn a_deadline_in_the_past_removes_the_field() {
 }
 
 #[test]
-fn writing_a_field_drops_its_deadline_and_counting_keeps_it() {
+fn writing_a_field_drops_its_ttl_and_counting_keeps_it() {
     each_encoding(|db| {
         db.check("HEXPIRE h 10 FIELDS 2 a b", "1) (integer) 1\n2) (integer) 1");
         db.check("HINCRBY h a 5", "(integer) 6").check("HTTL h FIELDS 1 a", "1) (integer) 10");
@@ -91,7 +91,7 @@ fn effects_are_absolute_and_name_the_fields_that_changed() {
 }
 
 #[test]
-fn expired_fields_are_told_and_propagated_before_the_command_that_finds_them() {
+fn expired_fields_are_published_and_propagated_before_the_command_that_finds_them() {
     each_encoding(|db| {
         db.run("HPEXPIRE h 10 FIELDS 2 a b");
         db.at(2000).events("HGET h c", &["hexpired h"]);
@@ -105,11 +105,11 @@ fn expired_fields_are_told_and_propagated_before_the_command_that_finds_them() {
 
 fn sweep(db: &Db) {
     let mut sweeper = Sweeper::new(0, 1);
-    while sweeper.cycle(db.keyspace(), db.env(), || true) != Swept::All {}
+    while sweeper.cycle(db.keyspace(), db.env(), || true) != SweepOutcome::All {}
 }
 
 #[test]
-fn the_expiry_cycle_finds_fields_that_nobody_asks_for() {
+fn the_expiry_cycle_finds_fields_that_no_command_accesses() {
     each_encoding(|db| {
         for i in 0..50 {
             db.run(&format!("HSET h{i} a 1 b 2"));
@@ -134,7 +134,7 @@ fn the_expiry_cycle_finds_fields_that_nobody_asks_for() {
 }
 
 #[test]
-fn a_hash_with_very_many_fields_due_is_swept_in_steps() {
+fn a_hash_with_very_many_expired_fields_is_swept_in_steps() {
     let mut db = Db::new();
     for i in 0..200 {
         let pairs: String = (0..100).map(|j| format!(" f{i}:{j} v")).collect();
@@ -144,7 +144,7 @@ fn a_hash_with_very_many_fields_due_is_swept_in_steps() {
     db.at(2000);
     let mut sweeper = Sweeper::new(0, 1);
     let mut cycles = 0;
-    while sweeper.cycle(db.keyspace(), db.env(), || false) != Swept::All {
+    while sweeper.cycle(db.keyspace(), db.env(), || false) != SweepOutcome::All {
         cycles += 1;
         db.invariants();
     }
@@ -153,7 +153,7 @@ fn a_hash_with_very_many_fields_due_is_swept_in_steps() {
 }
 
 #[test]
-fn deadlines_go_where_their_hash_goes() {
+fn field_ttls_move_with_their_hash() {
     each_encoding(|db| {
         db.run("HPEXPIRE h 500 FIELDS 1 a");
         db.check("COPY h copy", "(integer) 1").check("RENAME h renamed", "OK");
@@ -187,7 +187,7 @@ fn encodings_are_those_of_redis() {
 }
 
 #[test]
-fn wrong_words_get_the_errors_of_redis() {
+fn wrong_arguments_get_the_errors_of_redis() {
     let mut db = Db::new();
     db.run("HSET h a 1");
     db.run("SET s 1");
@@ -220,7 +220,7 @@ fn wrong_words_get_the_errors_of_redis() {
 }
 
 #[test]
-fn hgetex_reads_and_changes_deadlines() {
+fn hgetex_reads_and_changes_ttls() {
     each_encoding(|db| {
         let want = "1) \"1\"\n2) (nil)";
         db.check("HGETEX h FIELDS 2 a z", want).check("HTTL h FIELDS 1 a", "1) (integer) -1");

@@ -1,5 +1,5 @@
-//! Hashes against answers, effects and events recorded from a real server; what is younger than
-//! the server at hand follows the specification of Redis 7.4 and 8.0.
+//! Hashes compared with replies, effects and events recorded from a real server. Commands that this
+//! server does not have follow the specifications of Redis 7.4 and 8.0.
 
 use crate::testing::Db;
 
@@ -12,7 +12,7 @@ fn replies_are_those_of_a_real_server() {
 }
 
 #[test]
-fn changes_are_counted_told_and_propagated_as_in_redis() {
+fn changes_are_counted_published_and_propagated_as_in_redis() {
     let mut db = Db::new();
     db.events("HSET h a 1 b 2", &["hset h"]).effects("HSET h a 1 b 2", &["HSET h a 1 b 2"]);
     assert_eq!(db.run_counting("HSET h a 1 b 2 c 3").1, 3);
@@ -26,7 +26,7 @@ fn changes_are_counted_told_and_propagated_as_in_redis() {
 }
 
 #[test]
-fn a_refused_change_leaves_no_key_behind() {
+fn a_rejected_change_creates_no_key() {
     let mut db = Db::new();
     db.check("HINCRBY h f x", "(error) ERR value is not an integer or out of range");
     db.check("HINCRBYFLOAT h f inf", "(error) ERR value is NaN or Infinity");
@@ -34,9 +34,9 @@ fn a_refused_change_leaves_no_key_behind() {
     db.check("EXISTS h", "(integer) 0");
 }
 
-/// Fields of a table, all of which a full iteration shows whatever changes meanwhile.
+/// Fields of a table, all of which a full iteration visits, whatever changes meanwhile.
 #[test]
-fn a_scan_shows_what_stays_while_the_hash_grows_and_shrinks() {
+fn a_scan_shows_the_fields_that_stay_while_the_hash_grows_and_shrinks() {
     let mut db = Db::new();
     db.settings().limits.hash_max_listpack_entries = 8;
     for i in 0..3000 {
@@ -65,7 +65,7 @@ fn a_scan_shows_what_stays_while_the_hash_grows_and_shrinks() {
 }
 
 #[test]
-fn large_hashes_are_shown_whole_from_a_view() {
+fn large_hashes_are_shown_completely_from_a_view() {
     let mut db = Db::new();
     for i in 0..20_000 {
         db.run(&format!("HSET h field:{i} {i}"));

@@ -3,7 +3,7 @@
 
 use super::{ADMIN, Kind, ROW};
 use brisk_engine::command::{Arg, Spec};
-use brisk_engine::long::Long;
+use brisk_engine::long::LongCommand;
 use brisk_engine::number::parse_i64;
 use brisk_engine::{Args, CommandError, Outcome, Result};
 use brisk_node::clients::{ClientRecord, Clients};
@@ -88,9 +88,9 @@ fn list(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
         return Ok(call.reply.verbatim(*b"txt", text.as_bytes()));
     }
     let client = call.client();
-    let words: Vec<&[u8]> = args.words().collect();
+    let words: Vec<&[u8]> = args.arguments().collect();
     let row = (call.row.spec, call.row.parent);
-    let long = Long::answer(row, call.session.db, &words, client, move |reply| {
+    let long = LongCommand::answer(row, call.session.db, &words, client, move |reply| {
         let text = writer.lines(&selection.find(&shared.clients));
         reply.verbatim(*b"txt", text.as_bytes())
     });

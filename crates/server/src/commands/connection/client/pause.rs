@@ -33,7 +33,7 @@ pub(super) const PAUSE: Command = Command {
 fn pause(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     let (timeout, mode) = (args.bytes()?, args.optional());
     if args.remaining() > 0 {
-        return Err(call.subcommand_syntax(args.word(1)));
+        return Err(call.subcommand_syntax(args.argument(1)));
     }
     let what = match mode {
         None => Paused::All,
@@ -106,7 +106,7 @@ pub(super) const UNBLOCK: Command = Command {
 fn unblock(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     let (id, reason) = (args.bytes()?, args.optional());
     if args.remaining() > 0 {
-        return Err(call.subcommand_syntax(args.word(1)));
+        return Err(call.subcommand_syntax(args.argument(1)));
     }
     let known =
         |word: &[u8]| word.eq_ignore_ascii_case(b"TIMEOUT") || word.eq_ignore_ascii_case(b"ERROR");

@@ -25,7 +25,7 @@ const SHOWN: i64 = 10;
 
 fn log(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     if args.remaining() > 1 {
-        return Err(call.subcommand_syntax(args.word(1)));
+        return Err(call.subcommand_syntax(args.argument(1)));
     }
     let now_ms = call.now().0;
     let mut journal = call.core.shared.accounts.journal();

@@ -22,7 +22,7 @@ pub(super) const CAT: Command = Command {
 
 fn cat(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     if args.remaining() > 1 {
-        return Err(call.subcommand_syntax(args.word(1)));
+        return Err(call.subcommand_syntax(args.argument(1)));
     }
     let Some(word) = args.optional() else {
         call.reply.array(Categories::NAMES.len());
@@ -75,7 +75,7 @@ const BITS_MAX: i64 = 4096;
 
 fn genpass(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     if args.remaining() > 1 {
-        return Err(call.subcommand_syntax(args.word(1)));
+        return Err(call.subcommand_syntax(args.argument(1)));
     }
     let bits = if args.remaining() == 0 { 256 } else { args.integer()? };
     if !(1..=BITS_MAX).contains(&bits) {
@@ -115,12 +115,12 @@ const COMMAND_AT: usize = 3;
 
 fn dryrun(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     let shared = call.core.shared;
-    let name = args.word(2);
+    let name = args.argument(2);
     let account = shared.accounts.find(name);
     let account =
         account.ok_or_else(|| CommandError::text_around("ERR User '", name, "' not found"))?;
     let argc = args.argc() - COMMAND_AT;
-    let word = |at: usize| args.word(COMMAND_AT + at);
+    let word = |at: usize| args.argument(COMMAND_AT + at);
     let found = shared.table.find(word(0)).and_then(|row| {
         if row.is_container() && argc > 1 { row.subcommand(word(1)) } else { Some(row) }
     });

@@ -11,7 +11,7 @@ pub(super) fn docs(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> 
     let rows: Vec<&Row> = if args.remaining() == 0 {
         table.rows().iter().collect()
     } else {
-        args.words().skip(2).filter_map(|name| table.find_full(name)).collect()
+        args.arguments().skip(2).filter_map(|name| table.find_full(name)).collect()
     };
     call.reply.map(rows.len());
     for row in rows {

@@ -12,7 +12,7 @@ pub(super) fn getkeys(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcom
     let found = find(call.core.shared.table, args)?;
     call.reply.array(found.len());
     for key in found {
-        call.reply.bulk(args.word(COMMAND_AT + key.index));
+        call.reply.bulk(args.argument(COMMAND_AT + key.index));
     }
     Ok(Outcome::Replied)
 }
@@ -22,7 +22,7 @@ pub(super) fn getkeysandflags(call: &mut Call<'_>, args: &mut Args<'_>) -> Resul
     call.reply.array(found.len());
     for key in found {
         call.reply.array(2);
-        call.reply.bulk(args.word(COMMAND_AT + key.index));
+        call.reply.bulk(args.argument(COMMAND_AT + key.index));
         info::key_flags(&mut call.reply, key.flags);
     }
     Ok(Outcome::Replied)
@@ -33,7 +33,7 @@ const COMMAND_AT: usize = 2;
 
 fn find(table: &'static CommandTable, args: &Args<'_>) -> Result<FoundKeys> {
     let argc = args.argc() - COMMAND_AT;
-    let word = |at: usize| args.word(COMMAND_AT + at);
+    let word = |at: usize| args.argument(COMMAND_AT + at);
     let row = lookup(table, word(0), word(1))
         .ok_or(CommandError::text("ERR Invalid command specified"))?;
     let names_keys = |keys: &&KeySpec| !keys.flags.contains(KeyFlags::NOT_KEY);

@@ -1,23 +1,26 @@
-//! SORT of many elements with keys of BY or GET: computed elsewhere, while nobody waits for it.
+//! SORT of many elements with keys of BY or GET, computed by another thread without delaying other
+//! clients.
 //!
 //! ```text
-//!  what the keys say ─> arranged ─> slots that have changed: do their keys say the same? ─> result
-//!  (slot after slot)       ^                           no │
-//!                          └──────────────────────────────┘
+//!  read the keys ─> sort ─> slots that have changed: do their keys have the same values? ─> result
+//!  (slot by slot)    ^                             no │
+//!                    └────────────────────────────────┘
 //! ```
 //!
-//! Then the command is run again, which holds all these slots: the few that have changed since are
-//! looked at once more. If all keys say what they said, the result is that of this moment. Else it
-//! is arranged anew, elsewhere; from then on the slots are frozen, so that only writers there wait,
-//! and only for that.
+//! Then the command is run again and holds all these slots. The few that have changed since are read
+//! once more. If all keys have the same values, the result is valid at this moment. Otherwise another
+//! thread sorts again. From then on the slots are frozen, so that only writers to them wait, and only
+//! for that time.
 
-use super::elements::{Elements, Found, Texts};
+use super::elements::{LookedUp, SortSource, Texts};
 use super::pattern::Pattern;
-use super::{Order, list_of};
+use super::{SortOrder, list_of};
 use crate::base::error::Result;
 use crate::base::steps::LONG_STEPS_MIN;
-use crate::call::long::Product;
-use crate::keyspace::{DbIndex, EntryRef, Keys, Keyspace, Observer, SlotId, Touches, UnixMs};
+use crate::call::long::Prepared;
+use crate::keyspace::{
+    AccessRecorder, DbIndex, EntryRef, Keys, Keyspace, Observer, SlotId, UnixMs,
+};
 use crate::reply::{Reply, ReplyBuffer};
 use crate::types::EncodingLimits;
 use crate::types::View;
@@ -26,53 +29,53 @@ use brisk_resp::Protocol;
 use brisk_structures::crc16::key_slot;
 use std::ops::Range;
 
-/// Keys looked up in a slot before others have their turn.
+/// Number of keys looked up in a slot before other threads may lock it.
 const KEYS_PER_STEP: usize = 64;
 
-/// So often what has changed is looked at and arranged anew before the command is run again: each
-/// time takes a fraction of the time before, in which as much less changes.
+/// Number of times that changed slots are read and sorted again before the command is run again.
+/// Each round takes a fraction of the previous one, and fewer changes happen in it.
 const ROUNDS_MAX: usize = 4;
 
-/// What the request asks for, owned.
-pub(super) struct Request {
-    pub(super) order: Order,
+/// The arguments of the request, owned.
+pub(super) struct SortRequest {
+    pub(super) order: SortOrder,
     pub(super) by: Option<Vec<u8>>,
     pub(super) get: Vec<Vec<u8>>,
     pub(super) protocol: Protocol,
     pub(super) limits: EncodingLimits,
 }
 
-/// What came of it.
-pub(super) enum Output {
+/// The result of the sort.
+pub(super) enum SortOutput {
     Reply(ReplyBuffer),
     List(List),
 }
 
-/// What a SORT is made of, and what was made of it.
+/// The inputs of a SORT, and its result.
 pub(super) struct Gathered {
-    request: Request,
-    reader: Reader,
+    request: SortRequest,
+    reader: LookupContext,
     elements: Texts,
-    /// What BY says for each element.
+    /// The weight of each element, from BY.
     weights: Lookups,
-    /// The indexes of the elements wanted, in order.
+    /// The indexes of the wanted elements, in order.
     arranged: Vec<usize>,
-    /// What each GET says for each of these.
+    /// The results of each GET for these elements.
     shown: Lookups,
     /// All slots in which keys were looked up, in ascending order.
     slots: Vec<SlotId>,
-    output: Option<Result<Output>>,
+    output: Option<Result<SortOutput>>,
 }
 
 impl Gathered {
-    /// Looks for what goes with the elements of a list, set or sorted set.
+    /// Looks up the keys for the elements of a list, set or sorted set.
     pub(super) fn new(
-        mut request: Request,
-        mut reader: Reader,
+        mut request: SortRequest,
+        mut reader: LookupContext,
         keyspace: &Keyspace,
         view: &View,
     ) -> Gathered {
-        let elements = Elements::of(view).load(&mut request.order);
+        let elements = SortSource::of(view).load(&mut request.order);
         let by: Vec<Vec<u8>> = request.by.iter().cloned().collect();
         let mut weights = Lookups::new(by, (0..elements.len()).collect(), &elements);
         weights.read(keyspace, &mut reader, &elements);
@@ -88,14 +91,14 @@ impl Gathered {
         }
     }
 
-    /// Looks once more for what may have changed, and makes the result of that.
-    pub(super) fn again(mut self, keyspace: &Keyspace) -> Product {
+    /// Looks up again what may have changed, and computes the result from that.
+    pub(super) fn again(mut self, keyspace: &Keyspace) -> Prepared {
         self.look_again(keyspace);
         self.complete(keyspace)
     }
 
-    /// Makes the result.
-    pub(super) fn complete(mut self, keyspace: &Keyspace) -> Product {
+    /// Computes the result.
+    pub(super) fn complete(mut self, keyspace: &Keyspace) -> Prepared {
         let mut rounds = 0;
         let arranged = loop {
             let arranged = self.arrange(keyspace);
@@ -110,12 +113,12 @@ impl Gathered {
         self.slots.sort_unstable();
         self.slots.dedup();
         let (slots, found) = (self.slots.clone(), self.reader.found);
-        Product::looked_up(self, slots, found)
+        Prepared::looked_up(self, slots, found)
     }
 
-    /// Puts the elements in order, and looks for what GET shows of those wanted.
+    /// Sorts the elements, and looks up the keys of GET for the wanted ones.
     fn arrange(&mut self, keyspace: &Keyspace) -> Result<()> {
-        let Request { order, by, get, .. } = &self.request;
+        let SortRequest { order, by, get, .. } = &self.request;
         let arranged = match by {
             Some(_) => order.by_others(&self.elements, &self.weights.found)?,
             None => order.by_elements(&self.elements)?,
@@ -128,20 +131,20 @@ impl Gathered {
         Ok(())
     }
 
-    /// Whether keys in slots that have changed say something new.
+    /// Reads changed slots again. Returns true if their keys have new values.
     fn look_again(&mut self, keyspace: &Keyspace) -> bool {
         let Gathered { reader, elements, weights, shown, .. } = self;
         weights.read_changed(keyspace, reader, elements)
             | shown.read_changed(keyspace, reader, elements)
     }
 
-    fn put_together(&self) -> Output {
+    fn put_together(&self) -> SortOutput {
         let count = self.arranged.len();
         if self.request.order.stored {
             let mut texts = Texts::default();
-            // What is not there is stored as an empty element.
+            // A missing text is stored as an empty element.
             self.each(|text| texts.push(text.unwrap_or_default()));
-            return Output::List(list_of(&texts, &self.request.limits));
+            return SortOutput::List(list_of(&texts, &self.request.limits));
         }
         let mut buffer = ReplyBuffer::new();
         let mut reply = Reply::new(&mut buffer, self.request.protocol);
@@ -153,10 +156,10 @@ impl Gathered {
             }
         });
         buffer.share();
-        Output::Reply(buffer)
+        SortOutput::Reply(buffer)
     }
 
-    /// Shows what is answered or stored.
+    /// Visits the texts of the reply or of the stored list.
     fn each(&self, mut visit: impl FnMut(Option<&[u8]>)) {
         let patterns: Vec<Pattern<'_>> =
             self.request.get.iter().map(|pattern| Pattern::new(pattern)).collect();
@@ -180,8 +183,8 @@ impl Gathered {
         &self.slots
     }
 
-    /// What was made, if all keys say now what they said; their slots are held.
-    pub(super) fn result(&mut self, keys: &Keys<'_>) -> Option<Result<Output>> {
+    /// The result, if all keys still have the values that were read. Their slots are held.
+    pub(super) fn result(&mut self, keys: &Keys<'_>) -> Option<Result<SortOutput>> {
         let Gathered { reader, elements, weights, shown, output, .. } = self;
         let mut left = LONG_STEPS_MIN;
         let mut same = |lookups: &Lookups| lookups.is_still_so(keys, reader, elements, &mut left);
@@ -189,23 +192,23 @@ impl Gathered {
     }
 }
 
-/// What it takes to look keys up elsewhere.
-pub(super) struct Reader {
+/// The state that looking up keys on another thread needs.
+pub(super) struct LookupContext {
     observer: Observer,
     db: DbIndex,
     now: UnixMs,
-    touches: Touches,
-    /// Keys that were found, and not found, when they were looked up first.
+    touches: AccessRecorder,
+    /// Number of keys found, and not found, in the first lookup.
     found: (i64, i64),
 }
 
-impl Reader {
-    pub(super) fn of(keys: &Keys<'_>) -> Reader {
-        Reader {
+impl LookupContext {
+    pub(super) fn of(keys: &Keys<'_>) -> LookupContext {
+        LookupContext {
             observer: keys.keyspace().observer(),
             db: keys.db(),
             now: keys.env().horizon(),
-            touches: Touches::of(keys.env()),
+            touches: AccessRecorder::of(keys.env()),
             found: (0, 0),
         }
     }
@@ -215,24 +218,24 @@ fn is_alive(entry: &EntryRef<'_>, now: UnixMs) -> bool {
     entry.deadline().is_none_or(|at| at > now)
 }
 
-/// Keys that go with elements by some patterns, and what they say.
+/// The keys for elements by some patterns, and their values.
 struct Lookups {
     patterns: Vec<Vec<u8>>,
     /// The indexes of the elements.
     of: Vec<usize>,
-    /// Which are looked up, slot by slot: place in `of`, times the number of patterns, and which of
-    /// these.
+    /// The lookups, slot by slot. Each is the position in `of`, times the number of patterns, plus
+    /// the index of the pattern.
     numbers: Vec<usize>,
-    groups: Vec<Group>,
-    found: Found,
+    groups: Vec<SlotGroup>,
+    found: LookedUp,
 }
 
 /// Keys of one slot.
-struct Group {
+struct SlotGroup {
     slot: SlotId,
-    /// Which of [`Lookups::numbers`].
+    /// The range in [`Lookups::numbers`].
     range: Range<usize>,
-    /// The slot's count of changes when they were looked up.
+    /// The slot's change counter at the lookup.
     changes: u32,
 }
 
@@ -249,31 +252,36 @@ impl Lookups {
             }
         }
         placed.sort_unstable();
-        let mut groups: Vec<Group> = Vec::new();
+        let mut groups: Vec<SlotGroup> = Vec::new();
         for same in placed.chunk_by(|a, b| a.0 == b.0) {
             let start = groups.last().map_or(0, |group| group.range.end);
             let range = start..start + same.len();
-            groups.push(Group { slot: SlotId::new(same[0].0), range, changes: 0 });
+            groups.push(SlotGroup { slot: SlotId::new(same[0].0), range, changes: 0 });
         }
-        let found = Found::nothing(of.len() * patterns.len());
+        let found = LookedUp::nothing(of.len() * patterns.len());
         let numbers = placed.into_iter().map(|(_, number)| number).collect();
         Lookups { patterns, of, numbers, groups, found }
     }
 
-    /// Looks all keys up.
-    fn read(&mut self, keyspace: &Keyspace, reader: &mut Reader, elements: &Texts) {
+    /// Looks up all keys.
+    fn read(&mut self, keyspace: &Keyspace, reader: &mut LookupContext, elements: &Texts) {
         self.read_those(keyspace, reader, elements, false);
     }
 
-    /// Looks keys in slots that have changed up again. Whether any says something new.
-    fn read_changed(&mut self, keyspace: &Keyspace, reader: &mut Reader, elements: &Texts) -> bool {
+    /// Looks up the keys in changed slots again. Returns true if one of them has a new value.
+    fn read_changed(
+        &mut self,
+        keyspace: &Keyspace,
+        reader: &mut LookupContext,
+        elements: &Texts,
+    ) -> bool {
         self.read_those(keyspace, reader, elements, true)
     }
 
     fn read_those(
         &mut self,
         keyspace: &Keyspace,
-        reader: &mut Reader,
+        reader: &mut LookupContext,
         elements: &Texts,
         only_changed: bool,
     ) -> bool {
@@ -288,7 +296,7 @@ impl Lookups {
                         if only_changed && group.changes == changes {
                             return false;
                         }
-                        // What changes between the steps is seen by that.
+                        // Changes between the steps are detected by this counter.
                         group.changes = changes;
                     }
                     for number in step {
@@ -314,12 +322,12 @@ impl Lookups {
         new
     }
 
-    /// Whether all keys say what they said; `left` of them are looked at again, beyond which they
-    /// are thought to say something new. Their slots are held.
+    /// Reports whether all keys have the values that were read. At most `left` keys are read again;
+    /// if more would be needed, they count as changed. Their slots are held.
     fn is_still_so(
         &self,
         keys: &Keys<'_>,
-        reader: &Reader,
+        reader: &LookupContext,
         elements: &Texts,
         left: &mut usize,
     ) -> bool {

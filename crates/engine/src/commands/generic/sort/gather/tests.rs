@@ -1,10 +1,10 @@
-//! SORT with other keys, computed elsewhere: as it would be at once, and of one moment.
+//! SORT with other keys on another thread: the same result as at once, and of one moment.
 
 use crate::base::steps::LONG_STEPS_MIN;
 use crate::env::EvictionPolicy;
 use crate::env::effect::Hooks;
-use crate::keyspace::{DbIndex, giving_way, while_waiting};
-use crate::run::finish::{Finished, finish};
+use crate::keyspace::{DbIndex, on_slot_wait, postpone_writes_while};
+use crate::run::finish::{FinishResult, finish};
 use crate::testing::{Db, take_transactions};
 use std::cell::Cell;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -18,7 +18,7 @@ fn numbers() -> Vec<String> {
 
 fn run_with(db: &mut Db, first: &[&str], rest: &[String]) {
     let words: Vec<&str> = first.iter().copied().chain(rest.iter().map(String::as_str)).collect();
-    db.run_words(&words);
+    db.run_args(&words);
 }
 
 /// A list of numbers, and weights `w:` for most of them.
@@ -31,7 +31,7 @@ fn weighted() -> Db {
     db
 }
 
-/// A set and a sorted set as well; texts `t:` and hashes `h:` for most numbers, and other types.
+/// Also a set and a sorted set, texts `t:` and hashes `h:` for most numbers, and other types.
 fn large() -> Db {
     let mut db = weighted();
     run_with(&mut db, &["SADD", "s"], &numbers());
@@ -49,7 +49,7 @@ fn large() -> Db {
     db
 }
 
-/// Does the work of a command until it is over.
+/// Runs a command and its work until it ends.
 fn to_the_end(db: &mut Db, line: &str) -> String {
     let mut done = db.begin(line);
     assert!(done.is_err(), "{line} is not long");
@@ -78,7 +78,7 @@ const READING: &[&str] = &[
 ];
 
 #[test]
-fn what_is_gathered_elsewhere_is_what_would_be_at_once() {
+fn results_gathered_by_another_thread_are_those_of_a_short_sort() {
     let mut db = large();
     let one: Vec<String> =
         (0..10_007).flat_map(|i| [format!("{{one}}:{i}"), (i * 31 % 1009).to_string()]).collect();
@@ -115,8 +115,8 @@ fn what_is_gathered_elsewhere_is_what_would_be_at_once() {
 const FIRST: &str = "SORT l BY w:* LIMIT 0 1";
 
 #[test]
-fn the_answer_is_of_one_moment_although_keys_change() {
-    // After each of these another element comes first than before, 1 of weight -1.
+fn the_reply_is_of_one_moment_although_keys_change() {
+    // Each of these changes makes another element the first: before, it is 1 with weight -1.
     for (change, first) in [
         ("SET w:9 -7", "9"),
         ("INCRBY w:9 -100000", "9"),
@@ -148,14 +148,14 @@ fn the_answer_is_of_one_moment_although_keys_change() {
             Err(again) => db.finish(again).ok().expect("nothing has changed since"),
         };
         assert_eq!(reply, now, "{change}");
-        // Nothing stays behind that would stop who writes.
+        // Nothing is left that would block writers.
         db.check("MSET w:9 1 w:1 2 other 3", "OK");
         db.invariants();
     }
 }
 
 #[test]
-fn slots_that_change_without_another_result_are_no_reason_to_begin_anew() {
+fn slots_that_change_without_another_result_are_no_reason_to_start_again() {
     let mut db = weighted();
     let want = db.run(FIRST);
     let Err(long) = db.begin(FIRST) else { panic!("it is long") };
@@ -175,13 +175,13 @@ fn from_the_second_attempt_on_writers_wait_and_readers_do_not() {
     let Err(again) = db.end(computed) else { panic!("another weight") };
     let frozen = "(error) ERR internal: slot frozen";
     for line in ["SET w:9 -8", "DEL w:11", "LPUSH l 1", "SET t:9 other"] {
-        // GET looks at the first element only.
+        // GET reads the first element only.
         let is_read = line != "SET t:9 other";
         assert_eq!(db.run(line) == frozen, is_read, "{line}");
     }
     db.check("GET w:9", "\"-7\"");
     let computed = again.compute(db.keyspace());
-    // Who does not wait breaks it all the same.
+    // A transaction does not wait, and makes the attempt fail.
     db.unit(&["SET w:13 -100"], &["OK"], &["SET w:13 -100"]);
     let Err(again) = db.end(computed) else { panic!("another weight") };
     db.check("SET w:13 1", frozen);
@@ -193,7 +193,7 @@ fn from_the_second_attempt_on_writers_wait_and_readers_do_not() {
 }
 
 #[test]
-fn keys_and_fields_that_are_past_their_deadline_are_not_there() {
+fn expired_keys_and_fields_do_not_exist() {
     let mut db = large();
     db.at(1000);
     db.run("SET w:9 -7 PX 500");
@@ -205,7 +205,7 @@ fn keys_and_fields_that_are_past_their_deadline_are_not_there() {
     }
     db.at(1600);
     for line in [FIRST, by_field] {
-        // Nobody has removed them yet.
+        // The expired keys were not removed yet.
         assert_eq!(to_the_end(&mut db, line), "1) \"0\"", "{line}");
         assert_eq!(db.run(line), "1) \"0\"", "{line}");
     }
@@ -247,7 +247,7 @@ fn several_at_a_time_do_not_disturb_each_other() {
 }
 
 #[test]
-fn keys_that_are_looked_up_elsewhere_are_in_use() {
+fn lookups_of_another_thread_update_access_clocks() {
     for (policy, line) in [
         (EvictionPolicy::AllKeysLru, "OBJECT IDLETIME w:9"),
         (EvictionPolicy::AllKeysLfu, "OBJECT FREQ w:9"),
@@ -263,7 +263,7 @@ fn keys_that_are_looked_up_elsewhere_are_in_use() {
 }
 
 #[test]
-fn errors_and_odd_requests_are_answered_as_at_once() {
+fn errors_and_odd_requests_get_the_replies_of_a_short_sort() {
     let mut db = weighted();
     db.run("SET w:9 abc");
     let want = "(error) ERR One or more scores can't be converted into double";
@@ -274,7 +274,7 @@ fn errors_and_odd_requests_are_answered_as_at_once() {
     let want = "(error) WRONGTYPE Operation against a key holding the wrong kind of value";
     assert_eq!(db.finish(long).ok().as_deref(), Some(want));
     db.check("EXISTS d", "(integer) 0");
-    // It is what the command was sent as that is repeated.
+    // The command is repeated in the form in which it was sent.
     let mut db = weighted();
     db.env().set_hooks(Hooks::PROPAGATE, true);
     to_the_end(&mut db, "SORT l BY w:* STORE d");
@@ -282,9 +282,9 @@ fn errors_and_odd_requests_are_answered_as_at_once() {
     assert_eq!((transactions.len(), transactions[0][0].1.len()), (1, 6));
 }
 
-/// The slots of what it read are held; the list that came meanwhile wants one more.
+/// The slots of the keys that were read are held; the list that appeared meanwhile needs one more.
 #[test]
-fn who_gave_up_a_result_takes_its_slots_though_asked_to_give_way() {
+fn a_command_that_gave_up_its_result_runs_while_writes_are_postponed() {
     let mut db = weighted();
     let Err(long) = db.begin("SORT l BY w:* STORE d") else { panic!("it is long") };
     let computed = long.compute(db.keyspace());
@@ -297,16 +297,16 @@ fn who_gave_up_a_result_takes_its_slots_though_asked_to_give_way() {
     db.run(&format!("MSET w:{other} -1"));
     db.run("DEL l");
     db.run(&format!("RPUSH l 2 {other}"));
-    // From the second time on: before, it still has its result, which is kept for later.
+    // From the second call on. At the first call the result still exists, and is kept for later.
     let asked = Cell::new(false);
-    giving_way(move || asked.replace(true));
+    postpone_writes_while(move || asked.replace(true));
     let (release, held) = mpsc::channel();
     let (ready, is_ready) = mpsc::channel();
     let waits = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&waits);
-    while_waiting(move || {
+    on_slot_wait(move || {
         counted.fetch_add(1, Ordering::Relaxed);
-        // It may be free already.
+        // The slot may be free already.
         let _ = release.send(());
     });
     let keyspace = db.keyspace();
@@ -321,9 +321,9 @@ fn who_gave_up_a_result_takes_its_slots_though_asked_to_give_way() {
         is_ready.recv().expect("the slot is held");
         finish(keyspace, db.env(), computed)
     });
-    assert!(matches!(finished, Finished::Over(_)));
+    assert!(matches!(finished, FinishResult::Over(_)));
     assert!(waits.load(Ordering::Relaxed) > 0, "nothing was in its way");
-    giving_way(|| false);
+    postpone_writes_while(|| false);
     db.check("LRANGE d 0 -1", &format!("1) \"{other}\"\n2) \"2\""));
     db.invariants();
 }

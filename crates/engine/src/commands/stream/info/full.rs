@@ -1,13 +1,13 @@
-//! XINFO STREAM … FULL: entries, groups, consumers, and what is pending for whom.
+//! XINFO STREAM … FULL: entries, groups, consumers, and their pending entries.
 
-use super::entries::{reply_entry, reply_id};
-use super::info::{figures, progress};
+use super::{figures, progress};
 use crate::base::error::{CommandError, Result};
 use crate::command::args::Args;
+use crate::commands::stream::entries::{reply_entry, reply_id};
 use crate::reply::{Outcome, Reply};
 use crate::types::stream::{Group, Stream, StreamId};
 
-/// How many entries and pending entries are shown unless COUNT says otherwise.
+/// Number of entries and pending entries to show, unless COUNT is given.
 const COUNT: i64 = 10;
 
 pub(super) fn full(reply: &mut Reply<'_>, stream: &Stream, args: &mut Args<'_>) -> Result<Outcome> {
@@ -51,7 +51,7 @@ pub(super) fn full(reply: &mut Reply<'_>, stream: &Stream, args: &mut Args<'_>) 
 
 fn syntax(args: &Args<'_>) -> CommandError {
     let text = "ERR unknown subcommand or wrong number of arguments for '";
-    CommandError::text_around(text, args.word(1), "'. Try XINFO HELP.")
+    CommandError::text_around(text, args.argument(1), "'. Try XINFO HELP.")
 }
 
 fn pending(reply: &mut Reply<'_>, group: &Group, shown: usize) {

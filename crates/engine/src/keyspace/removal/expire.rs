@@ -1,56 +1,57 @@
-//! Active expiry: removing keys whose deadline has passed and that nobody asks for.
+//! Active expiry: removes keys whose TTL has passed and that no command accesses.
 //!
-//! Each slot knows a lower bound of its deadlines, so a cycle looks at one line per slot and walks
-//! the entries only where something may be due. A slot that was walked rests for
-//! [`REST_MS`]: with deadlines spread evenly every walk finds a little, and walking at each cycle
-//! would cost all the time there is; resting keeps an expired key in memory for less than a second
-//! and the cost at one look per key and second. A walk goes bucket by bucket and may stop anywhere.
+//! Each slot has a lower bound of its expiry times. A cycle therefore reads one cache line per
+//! slot, and walks the entries only where a key may have expired. A slot that was walked rests for
+//! [`REST_MS`]. If expiry times are spread evenly, every walk finds a few expired keys, and walking
+//! in each cycle would use all the time there is. With the rest, an expired key stays in memory for
+//! less than a second, and each key is checked about once per second. A walk goes bucket by bucket
+//! and may stop anywhere.
 
-use super::cut::Change;
-use super::fields::{FIELDS_PER_SLICE, expire_inside, inner_deadline};
-use super::keys::{after_expiry, lock_patiently, must_give_way, seal_slot};
-use super::marks::{CONCERNED, FIELDS_EXPIRE, FIELDS_EXPIRE_ANEW};
-use super::{Database, DbIndex, DbNumber, Keyspace, SLOTS, SlotGuard, SlotId, UnixMs};
 use crate::env::Env;
+use crate::keyspace::cut::Change;
+use crate::keyspace::fields::{FIELDS_PER_SLICE, expire_inside, inner_deadline};
+use crate::keyspace::keys::{after_expiry, lock_blocking, must_postpone_writes, seal_slot};
+use crate::keyspace::marks::{CONCERNED, FIELDS_EXPIRE, FIELDS_EXPIRE_ANEW};
+use crate::keyspace::{Database, DbIndex, DbNumber, Keyspace, SLOTS, SlotGuard, SlotId, UnixMs};
 
-/// How long a slot is left alone after it was walked to the end.
+/// Time for which a slot is skipped after it was walked to the end.
 const REST_MS: u32 = 800;
 
-/// Buckets walked between two looks at the time left.
+/// Buckets walked between two checks of the remaining time.
 const BUCKETS_PER_STEP: usize = 64;
 
-/// Slots passed by between two looks at the time left.
+/// Slots skipped between two checks of the remaining time.
 const IDLE_SLOTS_PER_LOOK: u32 = 256;
 
-/// Where a thread's expiry cycle stands. Threads share the work by slot number.
+/// The position of a thread's expiry cycle. Threads divide the slots by slot number.
 #[derive(Debug, Clone)]
 pub struct Sweeper {
-    /// This thread takes the slots whose number is `share` modulo `of`.
+    /// This thread owns the slots whose number is `share` modulo `of`.
     share: usize,
     of: usize,
     db: u32,
     slot: usize,
     /// Position in the slot's table; 0 is the beginning.
     position: u32,
-    /// Earliest deadline left in the part of the slot that was walked.
+    /// Earliest expiry time left in the part of the slot that was walked.
     earliest: UnixMs,
-    /// Fields of some hash in that part have deadlines.
+    /// True if a field of a hash in that part has a TTL.
     fields_expire: bool,
 }
 
 /// How a cycle ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Swept {
-    /// Every slot of the share was looked at.
+pub enum SweepOutcome {
+    /// The cycle visited every slot of the share.
     All,
-    /// Time was up; the next cycle goes on from here.
+    /// The time was up. The next cycle continues from here.
     Part,
 }
 
-/// How far a step of a walk came.
+/// How far a step of a walk got.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Walked {
-    /// Nothing in the slot is due, or it rests.
+enum SlotProgress {
+    /// Nothing in the slot has expired, or the slot rests.
     Nothing,
     Part,
     ToTheEnd,
@@ -70,41 +71,42 @@ impl Sweeper {
         }
     }
 
-    /// Goes on until everything was looked at once or `more` says that time is up.
+    /// Continues until every slot was visited once or `more` reports that the time is up.
     pub fn cycle(
         &mut self,
         keyspace: &Keyspace,
         env: &Env,
         mut more: impl FnMut() -> bool,
-    ) -> Swept {
+    ) -> SweepOutcome {
         let totals = keyspace.totals();
         let mut idle_slots = 0;
         loop {
             let Some(db) = keyspace.db(DbNumber(self.db)) else {
                 (self.db, self.slot, self.position) = (0, self.share, 0);
-                return Swept::All;
+                return SweepOutcome::All;
             };
             let database = keyspace.database_if_used(db);
             let any = totals.databases[db.index()].with_deadline > 0
                 || database.is_some_and(Database::has_inner_deadlines);
             while any && self.find_slot(database) {
                 let walked = self.slot_step(keyspace, env, db);
-                if walked != Walked::Part {
+                if walked != SlotProgress::Part {
                     (self.slot, self.position) = (self.slot + self.of, 0);
                     (self.earliest, self.fields_expire) = (UnixMs::MAX, false);
                 }
-                // Time is looked at after each step of a walk, and now and then else.
-                idle_slots = if walked == Walked::Nothing { idle_slots + 1 } else { 0 };
+                // The time is checked after each step of a walk, and now and then in between.
+                idle_slots = if walked == SlotProgress::Nothing { idle_slots + 1 } else { 0 };
                 if idle_slots % IDLE_SLOTS_PER_LOOK == 0 && !more() {
                     env.tally.expire_time_cap_reached.add(1);
-                    return Swept::Part;
+                    return SweepOutcome::Part;
                 }
             }
             (self.db, self.slot, self.position) = (self.db + 1, self.share, 0);
         }
     }
 
-    /// Passes by slots without keys, unless the walk is inside one; false at the end of the share.
+    /// Skips slots without keys, unless the walk is inside a slot. Returns false at the end of the
+    /// share.
     fn find_slot(&mut self, database: Option<&Database>) -> bool {
         if self.position == 0 {
             let (share, of) = (self.share, self.of);
@@ -115,25 +117,25 @@ impl Sweeper {
         self.slot < SLOTS
     }
 
-    /// Walks on in the current slot.
-    fn slot_step(&mut self, keyspace: &Keyspace, env: &Env, db: DbIndex) -> Walked {
-        let Some(database) = keyspace.database_if_used(db) else { return Walked::Nothing };
+    /// Continues the walk in the current slot.
+    fn slot_step(&mut self, keyspace: &Keyspace, env: &Env, db: DbIndex) -> SlotProgress {
+        let Some(database) = keyspace.database_if_used(db) else { return SlotProgress::Nothing };
         let id = SlotId::new(self.slot as u16);
         if database.slot(id).is_empty() {
-            return Walked::Nothing;
+            return SlotProgress::Nothing;
         }
         let now = env.now();
-        let mut guard = lock_patiently(database, id);
-        if must_give_way() {
-            return Walked::Nothing;
+        let mut guard = lock_blocking(database, id);
+        if must_postpone_writes() {
+            return SlotProgress::Nothing;
         }
         let meta = guard.meta();
-        // The end of a rest is never further away than a rest is long: anything else is an old
-        // one, or none yet, seen past the turn of the 32 bits.
+        // A rest never ends later than its full length from now. Any other value is from an old
+        // rest, or from none, seen after the 32 bits have wrapped around.
         let rest_left = meta.rest_until.wrapping_sub(now.0 as u32);
         let resting = (1..=REST_MS).contains(&rest_left);
         if meta.earliest > now || (resting && self.position == 0) {
-            return Walked::Nothing;
+            return SlotProgress::Nothing;
         }
         if self.position == 0 {
             guard.meta_mut().earliest_since_walk = UnixMs::MAX;
@@ -145,14 +147,14 @@ impl Sweeper {
         walked
     }
 
-    /// A step of the walk over a slot that is held.
+    /// One step of the walk over a held slot.
     fn walk_slot(
         &mut self,
         keyspace: &Keyspace,
         env: &Env,
         db: DbIndex,
         guard: &mut SlotGuard<'_>,
-    ) -> Walked {
+    ) -> SlotProgress {
         let now = env.now();
         let from = self.position;
         let due_inside = self.extract_step(keyspace, env, db, guard);
@@ -160,7 +162,7 @@ impl Sweeper {
             let hash = keyspace.hasher().hash(&key);
             if !expire_inside(keyspace, env, db, guard, hash, &key, FIELDS_PER_SLICE) {
                 self.position = from;
-                return Walked::Part;
+                return SlotProgress::Part;
             }
             let left = guard.table().find(hash, &key).and_then(|entry| inner_deadline(&entry));
             if let Some(deadline) = left {
@@ -169,7 +171,7 @@ impl Sweeper {
             }
         }
         if self.position != 0 {
-            return Walked::Part;
+            return SlotProgress::Part;
         }
         if !self.fields_expire && guard.marks() & FIELDS_EXPIRE_ANEW == 0 {
             let marks = guard.marks() & !FIELDS_EXPIRE;
@@ -178,11 +180,11 @@ impl Sweeper {
         let meta = guard.meta_mut();
         meta.earliest = self.earliest.min(meta.earliest_since_walk);
         meta.rest_until = (now.0 as u32).wrapping_add(REST_MS);
-        Walked::ToTheEnd
+        SlotProgress::ToTheEnd
     }
 
-    /// Walks over some buckets: removes the keys that are due, and returns the others with
-    /// something due inside.
+    /// Walks over some buckets. Removes the expired keys, and returns the other keys that contain
+    /// expired fields.
     fn extract_step(
         &mut self,
         keyspace: &Keyspace,

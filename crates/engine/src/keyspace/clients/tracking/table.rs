@@ -1,135 +1,144 @@
-//! One shard of the tracking table: keys, and for each the readers that may have it.
+//! One shard of the tracking table: keys and, for each key, the readers that may have cached it.
 //!
-//! Entries stand side by side, so that a random one is found at once; an index of tagged places, by
-//! linear probing, finds them by their hash. A key and two readers fit into the line of an entry.
+//! Entries are stored contiguously, so that a random entry is found in O(1). An index of tagged
+//! positions, with linear probing, finds them by hash. A key and two readers fit into the cache
+//! line of an entry.
 
-use crate::env::effect::{KeyName, Reader};
+use crate::env::effect::{KeyName, TrackingClient};
 use brisk_structures::prefetch::prefetch_value;
 use smallvec::SmallVec;
 use std::collections::HashSet;
 
-/// Readers of a key from which on they are kept in a set.
+/// Number of readers of a key from which they are stored in a set.
 const LISTED_MAX: usize = 32;
-/// The smallest index.
+/// Size of the smallest index.
 const INDEX_MIN: usize = 8;
 
-/// The readers of one key, none twice.
+/// The readers of one key, without duplicates.
 #[derive(Debug)]
 pub(super) enum Readers {
-    Few([Option<Reader>; FEW]),
-    Crowd(Box<Crowd>),
+    Few([Option<TrackingClient>; FEW]),
+    ManyReaders(Box<ManyReaders>),
 }
 
-/// Readers that have a place in the entry itself.
+/// Number of readers that fit into the entry itself.
 const FEW: usize = 2;
 
 /// More readers of one key.
 #[derive(Debug)]
-pub(super) enum Crowd {
-    Listed(Vec<Reader>),
-    /// With the number at which those that are gone are looked for.
-    Set(HashSet<Reader>, usize),
+pub(super) enum ManyReaders {
+    Listed(Vec<TrackingClient>),
+    /// With the size at which disconnected readers are searched for.
+    Set(HashSet<TrackingClient>, usize),
 }
 
 impl Readers {
-    fn of(reader: Reader) -> Readers {
+    fn of(reader: TrackingClient) -> Readers {
         Readers::Few([Some(reader), None])
     }
 
-    /// Adds a reader. O([`LISTED_MAX`]), amortised. Who is gone, as `is_gone` says,
-    /// may be left out.
-    fn add(&mut self, reader: Reader, is_gone: impl Fn(Reader) -> bool) -> Change {
+    /// Adds a reader. O([`LISTED_MAX`]), amortised. Readers for which `is_gone` returns true may be
+    /// dropped.
+    fn add(
+        &mut self,
+        reader: TrackingClient,
+        is_gone: impl Fn(TrackingClient) -> bool,
+    ) -> ReaderChange {
         match self {
-            _ if self.has(reader) => Change { added: 0, dropped: 0 },
+            _ if self.has(reader) => ReaderChange { added: 0, dropped: 0 },
             Readers::Few(few) => {
                 if let Some(free) = few.iter_mut().find(|place| place.is_none()) {
                     *free = Some(reader);
                 } else {
                     let all = few.iter().flatten().copied().chain([reader]).collect();
-                    *self = Readers::Crowd(Box::new(Crowd::Listed(all)));
+                    *self = Readers::ManyReaders(Box::new(ManyReaders::Listed(all)));
                 }
-                Change { added: 1, dropped: 0 }
+                ReaderChange { added: 1, dropped: 0 }
             }
-            Readers::Crowd(crowd) => crowd.add(reader, is_gone),
+            Readers::ManyReaders(crowd) => crowd.add(reader, is_gone),
         }
     }
 
     #[inline]
-    fn has(&self, reader: Reader) -> bool {
+    fn has(&self, reader: TrackingClient) -> bool {
         match self {
             Readers::Few(few) => few.contains(&Some(reader)),
-            Readers::Crowd(crowd) => crowd.has(reader),
+            Readers::ManyReaders(crowd) => crowd.has(reader),
         }
     }
 
     pub(super) fn len(&self) -> usize {
         match self {
             Readers::Few(few) => few.iter().flatten().count(),
-            Readers::Crowd(crowd) => match &**crowd {
-                Crowd::Listed(list) => list.len(),
-                Crowd::Set(set, _) => set.len(),
+            Readers::ManyReaders(crowd) => match &**crowd {
+                ManyReaders::Listed(list) => list.len(),
+                ManyReaders::Set(set, _) => set.len(),
             },
         }
     }
 
-    pub(super) fn into_list(self) -> SmallVec<[Reader; 2]> {
+    pub(super) fn into_list(self) -> SmallVec<[TrackingClient; 2]> {
         match self {
             Readers::Few(few) => few.into_iter().flatten().collect(),
-            Readers::Crowd(crowd) => match *crowd {
-                Crowd::Listed(list) => list.into(),
-                Crowd::Set(set, _) => set.into_iter().collect(),
+            Readers::ManyReaders(crowd) => match *crowd {
+                ManyReaders::Listed(list) => list.into(),
+                ManyReaders::Set(set, _) => set.into_iter().collect(),
             },
         }
     }
 }
 
-impl Crowd {
-    /// Adds a reader that is not among them.
-    fn add(&mut self, reader: Reader, is_gone: impl Fn(Reader) -> bool) -> Change {
+impl ManyReaders {
+    /// Adds a reader that is not in the list.
+    fn add(
+        &mut self,
+        reader: TrackingClient,
+        is_gone: impl Fn(TrackingClient) -> bool,
+    ) -> ReaderChange {
         let before = match self {
-            Crowd::Listed(list) => {
+            ManyReaders::Listed(list) => {
                 list.push(reader);
                 if list.len() <= LISTED_MAX {
-                    return Change { added: 1, dropped: 0 };
+                    return ReaderChange { added: 1, dropped: 0 };
                 }
                 let before = list.len();
-                *self = Crowd::Set(list.drain(..).collect(), 0);
+                *self = ManyReaders::Set(list.drain(..).collect(), 0);
                 before
             }
-            Crowd::Set(set, _) => {
+            ManyReaders::Set(set, _) => {
                 set.insert(reader);
                 set.len()
             }
         };
-        if let Crowd::Set(set, prune_at) = self
+        if let ManyReaders::Set(set, prune_at) = self
             && before >= *prune_at
         {
             set.retain(|reader| !is_gone(*reader));
             *prune_at = 2 * set.len().max(LISTED_MAX);
-            return Change { added: 1, dropped: before - set.len() };
+            return ReaderChange { added: 1, dropped: before - set.len() };
         }
-        Change { added: 1, dropped: 0 }
+        ReaderChange { added: 1, dropped: 0 }
     }
 
     #[cold]
-    fn has(&self, reader: Reader) -> bool {
+    fn has(&self, reader: TrackingClient) -> bool {
         match self {
-            Crowd::Listed(list) => list.contains(&reader),
-            Crowd::Set(set, _) => set.contains(&reader),
+            ManyReaders::Listed(list) => list.contains(&reader),
+            ManyReaders::Set(set, _) => set.contains(&reader),
         }
     }
 }
 
-/// By how much the number of readers changed.
+/// The change of the number of readers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Change {
+pub(super) struct ReaderChange {
     pub(super) added: usize,
     pub(super) dropped: usize,
 }
 
-/// A key that readers may have: one line of memory, unless it is long or many have it. The name
-/// comes first, because names are compared with loads of 32 bytes, and one that reached over the
-/// end of the line would wait for the next (80 ns).
+/// A key that readers may have cached. It takes one cache line, unless the name is long or there
+/// are many readers. The name comes first, because names are compared with loads of 32 bytes. A
+/// load across the end of the line would wait for the next line (80 ns).
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub(super) struct Tracked {
@@ -138,37 +147,37 @@ pub(super) struct Tracked {
     pub(super) hash: u64,
 }
 
-/// Tag above, place + 1 below; 0 is free.
-pub(super) type Mark = u64;
+/// The tag in the upper bits, the position + 1 in the lower bits; 0 is free.
+pub(super) type IndexTag = u64;
 
 const _: () = assert!(size_of::<Tracked>() == 64);
 
-const fn mark_of(hash: u64, place: usize) -> Mark {
+const fn mark_of(hash: u64, place: usize) -> IndexTag {
     (hash >> 32) << 32 | (place as u64 + 1)
 }
 
-const fn place_in(mark: Mark) -> usize {
+const fn place_in(mark: IndexTag) -> usize {
     (mark as u32 - 1) as usize
 }
 
 /// One shard.
 #[derive(Debug, Default)]
-pub(super) struct Table {
+pub(super) struct TrackingTable {
     entries: Vec<Tracked>,
-    /// A power of two of marks, at most three quarters in use; empty at first.
-    index: Vec<Mark>,
+    /// A power of two of tags, at most three quarters in use; empty at first.
+    index: Vec<IndexTag>,
 }
 
-impl Table {
-    /// Where the index begins, and the bits of a hash that say where in it a key is looked for: for
-    /// prefetching that line without holding the table.
-    pub(super) fn index(&self) -> (*const Mark, usize) {
+impl TrackingTable {
+    /// The address of the index, and the mask that maps a hash to it, for prefetching the cache
+    /// line without holding the table.
+    pub(super) fn index(&self) -> (*const IndexTag, usize) {
         (self.index.as_ptr(), self.index.len().saturating_sub(1))
     }
 
-    /// Prefetches the entry that looking a key up will read.
+    /// Prefetches the entry that looking up a key will read.
     #[inline]
-    pub(super) fn ask_entry(&self, hash: u64) {
+    pub(super) fn prefetch_entry(&self, hash: u64) {
         let Some(mask) = self.index.len().checked_sub(1) else { return };
         let mut at = hash as usize & mask;
         while self.index[at] != 0 {
@@ -180,7 +189,7 @@ impl Table {
         }
     }
 
-    /// Where in the index the key stands.
+    /// The key's position in the index.
     #[inline]
     fn find(&self, hash: u64, key: &[u8]) -> Option<usize> {
         let mask = self.index.len().checked_sub(1)?;
@@ -200,9 +209,9 @@ impl Table {
         }
     }
 
-    /// Whether the reader is known to have the key. O(1).
+    /// Reports whether the reader is recorded for the key. O(1).
     #[inline]
-    pub(super) fn has(&self, hash: u64, key: &[u8], reader: Reader) -> bool {
+    pub(super) fn has(&self, hash: u64, key: &[u8], reader: TrackingClient) -> bool {
         let Some(mask) = self.index.len().checked_sub(1) else { return false };
         let mut at = hash as usize & mask;
         loop {
@@ -220,15 +229,15 @@ impl Table {
         }
     }
 
-    /// Adds a reader of a key; how many readers more there are, and whether the key is new.
-    /// Amortised O(1).
+    /// Adds a reader of a key. Returns the change of the number of readers, and whether the key is
+    /// new. Amortised O(1).
     pub(super) fn add(
         &mut self,
         hash: u64,
         key: &[u8],
-        reader: Reader,
-        is_gone: impl Fn(Reader) -> bool,
-    ) -> (Change, bool) {
+        reader: TrackingClient,
+        is_gone: impl Fn(TrackingClient) -> bool,
+    ) -> (ReaderChange, bool) {
         if let Some(at) = self.find(hash, key) {
             let place = place_in(self.index[at]);
             return (self.entries[place].readers.add(reader, is_gone), false);
@@ -239,16 +248,16 @@ impl Table {
         let name = KeyName::from_slice(key);
         self.entries.push(Tracked { hash, name, readers: Readers::of(reader) });
         self.note(hash, self.entries.len() - 1);
-        (Change { added: 1, dropped: 0 }, true)
+        (ReaderChange { added: 1, dropped: 0 }, true)
     }
 
-    /// Takes a key out. O(1).
+    /// Removes a key. O(1).
     pub(super) fn remove(&mut self, hash: u64, key: &[u8]) -> Option<Tracked> {
         let at = self.find(hash, key)?;
         Some(self.take(at))
     }
 
-    /// Takes the entry at `place` modulo their number out; `None` if there are none.
+    /// Removes the entry at `place` modulo the number of entries; `None` if there are none.
     pub(super) fn remove_any(&mut self, place: usize) -> Option<Tracked> {
         let place = place.checked_rem(self.entries.len())?;
         let entry = &self.entries[place];
@@ -256,7 +265,7 @@ impl Table {
         Some(self.take(at))
     }
 
-    /// Takes out what the index has at `at`.
+    /// Removes the entry to which index position `at` refers.
     fn take(&mut self, at: usize) -> Tracked {
         let place = place_in(self.index[at]);
         self.free(at);
@@ -278,7 +287,7 @@ impl Table {
         removed
     }
 
-    /// Frees a place of the index; those behind it that would not be found move up.
+    /// Frees a position of the index. Following tags that would no longer be found move up.
     fn free(&mut self, mut gap: usize) {
         let mask = self.index.len() - 1;
         let mut at = gap;
@@ -289,7 +298,7 @@ impl Table {
                 break;
             }
             let home = self.entries[place_in(mark)].hash as usize & mask;
-            // Whether the gap lies between the mark's home and where it stands.
+            // True if the gap lies between the tag's home position and its current position.
             if (at.wrapping_sub(home) & mask) >= (at.wrapping_sub(gap) & mask) {
                 self.index[gap] = mark;
                 gap = at;
@@ -324,14 +333,15 @@ mod tests {
     use super::*;
     use std::collections::{BTreeMap, BTreeSet};
 
-    fn reader(id: u64) -> Reader {
-        Reader::new(1, id)
+    fn reader(id: u64) -> TrackingClient {
+        TrackingClient::new(1, id)
     }
 
-    /// The table against a map, with hashes of which many are alike.
+    /// Compares the table with a map, with many hash collisions.
     #[test]
-    fn a_table_knows_what_a_map_knows() {
-        let (mut table, mut model) = (Table::default(), BTreeMap::<Vec<u8>, BTreeSet<u64>>::new());
+    fn a_table_contains_what_a_map_contains() {
+        let (mut table, mut model) =
+            (TrackingTable::default(), BTreeMap::<Vec<u8>, BTreeSet<u64>>::new());
         let mut state = 1u64;
         for step in 0..20_000u64 {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(step);
@@ -344,7 +354,7 @@ mod tests {
                     let (change, is_new) = table.add(hash, &key, reader(id), |_| false);
                     assert_eq!(is_new, !model.contains_key(&key));
                     let added = model.entry(key).or_default().insert(id);
-                    assert_eq!(change, Change { added: usize::from(added), dropped: 0 });
+                    assert_eq!(change, ReaderChange { added: usize::from(added), dropped: 0 });
                 }
                 4..7 => {
                     let removed = table.remove(hash, &key).map(|entry| entry.readers.len());
@@ -363,8 +373,8 @@ mod tests {
     }
 
     #[test]
-    fn readers_that_are_gone_do_not_pile_up() {
-        let mut table = Table::default();
+    fn disconnected_readers_do_not_pile_up() {
+        let mut table = TrackingTable::default();
         let mut items = 0;
         for id in 1..100_000 {
             let (change, _) = table.add(1, b"hot", reader(id), |reader| reader.client() + 5 < id);

@@ -1,15 +1,17 @@
-//! XINFO: streams, groups and consumers in figures. The long form is in `info_full.rs`.
+//! XINFO: information about streams, groups and consumers. The long form is in `full.rs`.
 
-use super::entries::{reply_entry, reply_id};
-use super::info_full::full;
-use super::quote;
+mod full;
+
 use crate::base::error::{CommandError, Result};
 use crate::call::ctx::{Command, Ctx};
 use crate::command::args::Args;
 use crate::command::{Arg, Flags, Group, KeyFlags, KeySpec, Spec};
+use crate::commands::stream::entries::{reply_entry, reply_id};
+use crate::commands::stream::quote;
 use crate::keyspace::{Key, Keys};
 use crate::reply::{Outcome, Reply};
 use crate::types::stream::{ENTRIES_READ_UNKNOWN, Group as StreamGroup, Stream};
+use full::full;
 
 fn open<'k>(keys: &'k Keys<'_>, key: &Key<'_>) -> Result<&'k Stream> {
     keys.open::<Stream>(key)?.ok_or(CommandError::NoSuchKey)
@@ -38,7 +40,7 @@ fn stream(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
     Ok(Outcome::Replied)
 }
 
-/// The seven pairs that both forms begin with.
+/// The seven pairs at the start of both forms.
 pub(super) fn figures(reply: &mut Reply<'_>, stream: &Stream) {
     for (name, count) in [
         ("length", stream.len()),

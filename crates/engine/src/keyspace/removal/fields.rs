@@ -1,33 +1,33 @@
-//! Deadlines inside values: fields of hashes that expire while their key stays.
+//! TTLs inside values: hash fields that expire while their key stays.
 //!
-//! A slot's lower bound of deadlines covers these too, so both ways in which expired keys go work
-//! for fields: the step before a command removes what is due in its keys, and the expiry cycle
-//! walks a slot when its bound has passed. Two marks tell that there may be such hashes, since the
-//! count of keys with a deadline does not: [`FIELDS_EXPIRE`], and [`FIELDS_EXPIRE_ANEW`] for what
-//! came since the cycle began its walk over the slot. The cycle takes them back when a whole walk
-//! found nothing.
+//! The lower bound of a slot's expiry times covers fields too, so both ways to remove expired keys
+//! work for fields. The step before a command removes the expired fields of its keys, and the
+//! expiry cycle walks a slot whose bound has passed. The count of keys with a TTL does not include
+//! these hashes, so two marks report that they may exist: [`FIELDS_EXPIRE`], and
+//! [`FIELDS_EXPIRE_ANEW`] for TTLs set since the cycle began its walk over the slot. The cycle
+//! clears the marks when a whole walk finds no such field.
 
-use super::cut::Change;
-use super::keys::{Keys, detach, discard, note_gone, notify};
-use super::marks::{CONCERNED, FIELD_MARKS, FIELDS_EXPIRE};
-use super::{DbIndex, Entry, Key, Keyspace, SlotGuard, SlotId, UnixMs};
 use crate::env::Env;
 use crate::env::effect::{EventClass, Hooks};
+use crate::keyspace::cut::Change;
+use crate::keyspace::keys::{Keys, detach, discard, note_gone, notify};
+use crate::keyspace::marks::{CONCERNED, FIELD_MARKS, FIELDS_EXPIRE};
+use crate::keyspace::{DbIndex, Entry, Key, Keyspace, SlotGuard, SlotId, UnixMs};
 use crate::types::hash::Hash;
-use crate::types::{Collection, Kind, kind_of};
+use crate::types::{Collection, ValueKind, kind_of};
 use brisk_structures::entry::ValueRef;
 use std::ops::ControlFlow;
 
 /// Fields that one command, or one step of the expiry cycle, removes from a hash at once.
-pub(super) const FIELDS_PER_SLICE: usize = 2000;
+pub(in crate::keyspace) const FIELDS_PER_SLICE: usize = 2000;
 
-/// Fields named in one HDEL that tells of expired ones.
+/// Maximum number of expired fields in one propagated HDEL.
 const PROPAGATED_FIELDS_MAX: usize = 1024;
 
-/// The soonest deadline inside an entry's value, or a lower bound of it.
+/// The earliest expiry time inside an entry's value, or a lower bound of it.
 #[inline]
-pub(super) fn inner_deadline(entry: &Entry) -> Option<UnixMs> {
-    if kind_of(entry) != Kind::Hash {
+pub(in crate::keyspace) fn inner_deadline(entry: &Entry) -> Option<UnixMs> {
+    if kind_of(entry) != ValueKind::Hash {
         return None;
     }
     match entry.value() {
@@ -37,17 +37,17 @@ pub(super) fn inner_deadline(entry: &Entry) -> Option<UnixMs> {
 }
 
 impl Keys<'_> {
-    /// A value of the slot has a deadline inside.
+    /// A value of the slot contains a TTL.
     #[cold]
-    pub(super) fn note_inside(&mut self, slot: SlotId, deadline: UnixMs) {
+    pub(in crate::keyspace) fn note_inside(&mut self, slot: SlotId, deadline: UnixMs) {
         self.mark(slot, FIELD_MARKS);
         let Some(guard) = self.slot_mut(slot) else { return };
         guard.meta_mut().note(deadline);
         self.keyspace().database(self.db()).note_inner_deadlines();
     }
 
-    /// Shows `visit` the slots of a database in which fields may have deadlines, each locked by
-    /// itself. O(slots with keys).
+    /// Calls `visit` with each slot of a database in which fields may have TTLs. Each slot is
+    /// locked separately. O(slots with keys).
     pub(crate) fn each_slot_of_field_deadlines(
         &self,
         db: DbIndex,
@@ -61,8 +61,13 @@ impl Keys<'_> {
         });
     }
 
-    /// Removes what is due inside the value of `key`, about `limit` things; false if more are.
-    pub(super) fn remove_expired_inside(&mut self, key: &Key<'_>, limit: usize) -> bool {
+    /// Removes about `limit` expired elements from the value of `key`. Returns false if more have
+    /// expired.
+    pub(in crate::keyspace) fn remove_expired_inside(
+        &mut self,
+        key: &Key<'_>,
+        limit: usize,
+    ) -> bool {
         let now = self.env().horizon();
         if self.inner_deadline(key).is_none_or(|at| at > now) {
             return true;
@@ -74,9 +79,9 @@ impl Keys<'_> {
     }
 }
 
-/// Exchanges the marks with the tables. A walk over one of them goes on in the other,
-/// which is anew.
-pub(super) fn swap_marks<'g>(here: &mut SlotGuard<'g>, there: &mut SlotGuard<'g>) {
+/// Exchanges the marks along with the tables. A walk over one table continues in the other, where
+/// everything counts as new.
+pub(in crate::keyspace) fn swap_marks<'g>(here: &mut SlotGuard<'g>, there: &mut SlotGuard<'g>) {
     let (mine, theirs) = (here.marks(), there.marks());
     for (guard, kept, other) in [(here, mine, theirs), (there, theirs, mine)] {
         let fields = if other & FIELDS_EXPIRE != 0 { FIELD_MARKS } else { 0 };
@@ -84,9 +89,9 @@ pub(super) fn swap_marks<'g>(here: &mut SlotGuard<'g>, there: &mut SlotGuard<'g>
     }
 }
 
-/// Removes about `limit` fields that are due from a hash, and the hash with its last. False if more
-/// are due.
-pub(super) fn expire_inside(
+/// Removes about `limit` expired fields from a hash, and the hash with its last field. Returns
+/// false if more fields have expired.
+pub(in crate::keyspace) fn expire_inside(
     keyspace: &Keyspace,
     env: &Env,
     db: DbIndex,
@@ -113,7 +118,7 @@ pub(super) fn expire_inside(
     if count > 0 && marks & CONCERNED != 0 {
         let key = keyspace.hasher().key(key);
         keyspace.notify_concerned(env, db, &key, marks, true);
-        super::tracking::nobody_changed(env, key.bytes);
+        crate::keyspace::tracking::nobody_changed(env, key.bytes);
     }
     env.tally.expired_fields.add(count);
     if count > 0 && !hooks.is_empty() {

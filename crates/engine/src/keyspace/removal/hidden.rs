@@ -1,30 +1,31 @@
-//! Keys that have expired but stay: while the dataset is to stay as it is ([`Env::keeps_expired`]).
+//! Expired keys that have to stay, because this server may not remove them ([`Env::keeps_expired`]).
 //!
-//! No handler sees an expired key, so none asks whether a key is expired. Usually that is because
-//! expired keys are removed before the handler runs. Here they are put aside instead, and put back
-//! behind it, all under the locks that the command holds: no count changes, no event arises,
-//! and nobody else can see a difference. Commands that write remove them for good: one that creates
-//! the key anew could not be repeated elsewhere otherwise.
+//! A handler never sees an expired key, so no handler checks for expiry. Usually expired keys are
+//! removed before the handler runs. Here they are hidden instead and put back after the handler, all
+//! under the locks that the command holds: no count changes, no event is emitted, and no other thread
+//! can see a difference. Commands that write do remove them. Otherwise a command that creates the key
+//! again could not be repeated on another server.
 //!
 //! [`Env::keeps_expired`]: crate::env::Env::keeps_expired
 
-use super::keys::{Keys, copy_entry, discard};
-use super::{Key, UnixMs, fields};
 use crate::command::Flags;
+use crate::keyspace::keys::{Keys, copy_entry, discard};
+use crate::keyspace::{Key, UnixMs, fields};
 use crate::types::Collection;
 use crate::types::hash::Hash;
 
 impl Keys<'_> {
-    /// Before a command with these flags looks at its keys: whether it hides the expired ones.
+    /// Decides, before a command with these flags looks up its keys, whether expired keys are
+    /// hidden.
     #[inline]
     pub(crate) fn choose_fate_of_expired(&mut self, flags: Flags) {
         self.hides = self.env().keeps_expired.get() && !flags.contains(Flags::WRITE);
     }
 
-    /// Puts aside what has expired of `key`: all of it, or the fields that are due. O(1), but for
-    /// fields O(those that are due).
+    /// Hides the expired parts of `key`: the key itself, or its expired fields. O(1); for fields
+    /// O(expired fields).
     #[cold]
-    pub(super) fn hide_expired(&mut self, key: &Key<'_>) {
+    pub(in crate::keyspace) fn hide_expired(&mut self, key: &Key<'_>) {
         let now = self.env().horizon();
         let Some(entry) = self.find(key) else { return };
         let mut left = None;
@@ -42,15 +43,15 @@ impl Keys<'_> {
         }
         let Some(slot) = self.slot_mut(key.slot) else { return };
         let hidden = match left {
-            Some(rest) => slot.put_back(key.hash, rest),
-            None => slot.put_aside(key.hash, key.bytes),
+            Some(rest) => slot.unstash(key.hash, rest),
+            None => slot.stash(key.hash, key.bytes),
         };
         let db = self.db();
         self.env().hidden.borrow_mut().extend(hidden.map(|entry| (db, entry)));
         self.hidden_any = true;
     }
 
-    /// Behind the handler: puts back what was put aside.
+    /// Called after the handler: puts the hidden entries back.
     #[inline]
     pub(crate) fn reveal_expired(&mut self) {
         if self.hidden_any {
@@ -66,7 +67,7 @@ impl Keys<'_> {
             let Key { hash, slot, .. } = self.keyspace().hasher().key(entry.key());
             let rest = self.in_db(db, |keys| {
                 let slot = keys.slot_mut(slot).expect("a command holds its slots to its end");
-                slot.put_back(hash, entry)
+                slot.unstash(hash, entry)
             });
             rest.into_iter().for_each(|rest| discard(env, rest));
         }

@@ -1,22 +1,22 @@
-//! Sessions that watch keys: WATCH, and what makes the EXEC behind it answer null.
+//! WATCH: sessions that watch keys, so that the following EXEC fails if one of the keys changed.
 //!
-//! A session's watch of a key stands in the key's queue (see `interest`) as long as it lasts.
-//! Whoever changes a key in a slot marked [`WATCHED`] tells the key's watchers while the slot is
-//! still locked; an EXEC that holds the slots of what it watches therefore knows of every change
-//! that came before it, and none comes while it runs.
+//! A session's watch of a key is in the key's queue (see `key_queues`) as long as it lasts. A
+//! command that changes a key in a slot marked [`WATCHED`] notifies the key's watchers while the
+//! slot is still locked. An EXEC that holds the slots of its watched keys therefore knows of every
+//! earlier change, and no change happens while it runs.
 //!
-//! A key that was past its deadline when the watch began is *stale*: that it is then removed
-//! changes nothing, and only what comes after does.
+//! A key whose TTL had already passed when the watch began is *stale*. Its removal is not a change;
+//! only later changes count.
 //!
-//! All watches of a session end at once: the epoch of its watcher moves on, and changes reported to
-//! those of an earlier epoch are not heard. Those that still stand in queues are *leftovers*. A few
-//! are taken out at that moment, many a slice at a time.
+//! All watches of a session end at once. The epoch of its watcher advances, and notifications from
+//! watches of an earlier epoch are ignored. Ended watches that are still in queues are *leftovers*.
+//! Small numbers are removed at once, large numbers in slices.
 
-use super::interest::Interests;
-use super::keys::lock_patiently;
-use super::marks::{OBSERVED, TRACKED, WATCHED};
-use super::{DbIndex, Key, Keys, Keyspace, Place, SlotGuard, SlotId, UnixMs};
 use crate::env::Env;
+use crate::keyspace::key_queues::KeyQueues;
+use crate::keyspace::keys::lock_blocking;
+use crate::keyspace::marks::{OBSERVED, TRACKED, WATCHED};
+use crate::keyspace::{DbIndex, DbSlot, Key, Keys, Keyspace, SlotGuard, SlotId, UnixMs};
 use brisk_structures::crc16::key_slot;
 use brisk_structures::list::List;
 use brisk_structures::slab::Id;
@@ -25,24 +25,26 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// So many watches of a session are taken out of their queues when they end; more are left over.
+/// Maximum number of a session's watches that are removed from their queues at once when they end.
+/// The others become leftovers.
 const UNWATCHED_AT_ONCE_MAX: usize = 32;
 
-/// States of a watcher.
+/// The states of a watcher.
 const INTACT: u32 = 0;
 /// A watched key was changed.
 const BROKEN: u32 = 1;
 /// The transaction runs: changes do not matter any more.
 const SETTLED: u32 = 2;
-/// The bits that hold the state; those above are the epoch.
+/// The bits of the state. The bits above are the epoch.
 const STATE: u32 = 3;
 
-/// What all watches of one session tell: whether one of the keys was changed.
+/// The common state of all watches of one session: records whether one of the keys was changed.
 #[derive(Debug, Default)]
 pub struct Watcher(AtomicU32);
 
 impl Watcher {
-    /// Whether a watched key was changed. Those who must know for sure hold the keys' slots.
+    /// Reports whether a watched key was changed. The result is reliable only if the caller holds
+    /// the keys' slots.
     pub fn is_broken(&self) -> bool {
         self.0.load(Ordering::Relaxed) & STATE == BROKEN
     }
@@ -52,13 +54,13 @@ impl Watcher {
     }
 
     fn breaks(&self, epoch: u32) {
-        // The slots' locks order what is noted with looks at it.
+        // The slots' locks order this store before the loads that check it.
         let (intact, broken) = (epoch | INTACT, epoch | BROKEN);
         let _ = self.0.compare_exchange(intact, broken, Ordering::Relaxed, Ordering::Relaxed);
     }
 
-    /// From now on what watches tell that have begun before is not heard. An epoch comes again
-    /// after 2^30 others; each had a watch at least, whose beginning took a leftover away.
+    /// Ignores notifications from watches that began before now. An epoch number is reused after
+    /// 2^30 others. Each of these had at least one watch, and beginning a watch removes a leftover.
     fn begin_epoch(&self) {
         let next = self.epoch().wrapping_add(STATE + 1);
         self.0.store(next | INTACT, Ordering::Relaxed);
@@ -67,7 +69,7 @@ impl Watcher {
 
 /// One watch of one key.
 #[derive(Debug)]
-pub(super) struct Watch {
+pub(in crate::keyspace) struct Watch {
     watcher: Arc<Watcher>,
     epoch: u32,
     stale: bool,
@@ -80,38 +82,39 @@ impl Watch {
 }
 
 /// All queues.
-pub(super) type Watching = Interests<List<Watch>>;
+pub(in crate::keyspace) type Watching = KeyQueues<List<Watch>>;
 
-/// The watched keys of a slot, with the ids of the watches in the queues of the keys.
+/// The watched keys of a slot, with the ids of the watches in the keys' queues.
 type SlotKeys = BTreeMap<Box<[u8]>, Id>;
 
 /// The keys that one session watches.
 #[derive(Debug)]
 pub struct Watches {
     watcher: Arc<Watcher>,
-    /// By slot, so that EXEC looks at each slot once.
-    slots: BTreeMap<Place, SlotKeys>,
-    /// How many keys there are.
+    /// By slot, so that EXEC visits each slot once.
+    slots: BTreeMap<DbSlot, SlotKeys>,
+    /// Number of keys.
     len: usize,
-    /// Bytes of their names.
+    /// Bytes of the keys' names.
     name_bytes: usize,
 }
 
-/// Watches that have ended and still stand in the queues of their keys. There are never more than
-/// were in force at the same time, if whoever watches keys has as many taken away.
+/// Ended watches that are still in the queues of their keys. If each new watch removes one
+/// leftover, there are never more leftovers than the largest number of watches in force at one
+/// time.
 #[derive(Debug, Default)]
-pub struct Leftovers {
-    /// Of one session each, in the order in which they ended.
-    sets: VecDeque<BTreeMap<Place, SlotKeys>>,
+pub struct EndedWatches {
+    /// Each is from one session, in the order in which they ended.
+    sets: VecDeque<BTreeMap<DbSlot, SlotKeys>>,
 }
 
-impl Leftovers {
+impl EndedWatches {
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.sets.is_empty()
     }
 
-    fn pop(&mut self) -> Option<(Place, Box<[u8]>, Id)> {
+    fn pop(&mut self) -> Option<(DbSlot, Box<[u8]>, Id)> {
         let set = self.sets.front_mut()?;
         let mut slot = set.first_entry()?;
         let (place, first) = (*slot.key(), slot.get_mut().pop_first());
@@ -125,7 +128,7 @@ impl Leftovers {
     }
 }
 
-/// Bytes that a watch takes beside the key's name, about.
+/// Bytes per watch without the key's name, estimated.
 const KEY_BYTES: usize = 2 * size_of::<(Box<[u8]>, Id)>() + size_of::<Watch>();
 
 impl Watches {
@@ -133,12 +136,12 @@ impl Watches {
         Watches { watcher, slots: BTreeMap::new(), len: 0, name_bytes: 0 }
     }
 
-    /// How many keys are watched.
+    /// Number of watched keys.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Bytes of memory, an estimate for the queues of the keys. O(1).
+    /// Bytes of memory; the part of the keys' queues is an estimate. O(1).
     pub fn memory(&self) -> usize {
         self.len * KEY_BYTES + 2 * self.name_bytes
     }
@@ -151,12 +154,12 @@ impl Watches {
         &self.watcher
     }
 
-    /// Where the watched keys lie: each slot once.
-    pub fn places(&self) -> impl Iterator<Item = Place> {
+    /// The slots of the watched keys, each once.
+    pub fn places(&self) -> impl Iterator<Item = DbSlot> {
         self.slots.keys().copied()
     }
 
-    /// From now on changes do not matter, until [`Keyspace::unwatch`]. True if there were none.
+    /// Ignores changes until [`Keyspace::unwatch`]. Returns true if there were no changes.
     pub(crate) fn settle(&self) -> bool {
         let settled = self.watcher.epoch() | SETTLED;
         self.watcher.0.swap(settled, Ordering::Relaxed) & STATE == INTACT
@@ -164,7 +167,8 @@ impl Watches {
 }
 
 impl Keys<'_> {
-    /// Lets a session watch a key, which is held. Watching it twice is watching it once. O(1).
+    /// Makes a session watch a key, which is held. Watching a key twice has no further effect.
+    /// O(1).
     pub fn watch(&mut self, key: &Key<'_>, watches: &mut Watches) {
         let (keyspace, db) = (self.keyspace(), self.db());
         let deadline = self.inspect(key).and_then(|entry| entry.deadline());
@@ -187,7 +191,7 @@ impl Keys<'_> {
         }
     }
 
-    /// Ends watches of keys of the selected database, all of which are held; whether none of them
+    /// Ends watches of keys in the selected database, all of which are held. Returns true if no key
     /// was changed. O(watched keys).
     pub(crate) fn unwatch_held(&mut self, mut watches: Watches) -> bool {
         let keyspace = self.keyspace();
@@ -203,13 +207,13 @@ impl Keys<'_> {
 }
 
 impl Keyspace {
-    /// Ends all watches of a session. The caller holds no slots. O(1): of many keys, the watches
-    /// are left over.
-    pub fn unwatch(&self, watches: &mut Watches, leftovers: &mut Leftovers) {
+    /// Ends all watches of a session. The caller holds no slots. O(1): if there are many keys, the
+    /// watches become leftovers.
+    pub fn unwatch(&self, watches: &mut Watches, leftovers: &mut EndedWatches) {
         self.uncount(watches);
         let slots = std::mem::take(&mut watches.slots);
         if watches.len > UNWATCHED_AT_ONCE_MAX {
-            self.leftover_watches.fetch_add(watches.len, Ordering::Relaxed);
+            self.ended_watches.fetch_add(watches.len, Ordering::Relaxed);
             leftovers.sets.push_back(slots);
         } else {
             keys_of(slots).for_each(|(place, key, id)| self.leave_queue(place, &key, id));
@@ -218,18 +222,17 @@ impl Keyspace {
         watches.watcher.begin_epoch();
     }
 
-    /// Takes up to `most` of the leftovers out of their queues. The caller holds no slots.
-    /// O(`most`).
-    pub fn take_leftovers_out(&self, leftovers: &mut Leftovers, most: usize) {
+    /// Removes up to `most` leftovers from their queues. The caller holds no slots. O(`most`).
+    pub fn remove_ended_watches(&self, leftovers: &mut EndedWatches, most: usize) {
         for _ in 0..most {
             let Some((place, key, id)) = leftovers.pop() else { break };
             self.leave_queue(place, &key, id);
-            self.leftover_watches.fetch_sub(1, Ordering::Relaxed);
+            self.ended_watches.fetch_sub(1, Ordering::Relaxed);
         }
     }
 
-    fn leave_queue(&self, (db, slot): Place, key: &[u8], id: Id) {
-        let mut guard = lock_patiently(self.database(db), slot);
+    fn leave_queue(&self, (db, slot): DbSlot, key: &[u8], id: Id) {
+        let mut guard = lock_blocking(self.database(db), slot);
         let last = self.watching.leave(db, slot, key, |queue| take_out(queue, id));
         if last {
             let marks = guard.marks() & !WATCHED;
@@ -245,8 +248,8 @@ impl Keyspace {
         }
     }
 
-    /// How many keys are watched. O(1) while nobody watches, else O(slots with watched keys). Too
-    /// many while there are leftovers and some keys are watched by several sessions.
+    /// Number of watched keys. O(1) if there are none, else O(slots with watched keys). The result
+    /// is too high while there are leftovers and several sessions watch the same key.
     pub fn watched_keys(&self) -> usize {
         match self.watches.load(Ordering::Relaxed) {
             0 => 0,
@@ -254,23 +257,23 @@ impl Keyspace {
         }
     }
 
-    /// How many watches have ended and still stand in queues. O(1).
-    pub fn leftover_watches(&self) -> usize {
-        self.leftover_watches.load(Ordering::Relaxed)
+    /// Number of ended watches that are still in queues. O(1).
+    pub fn ended_watches(&self) -> usize {
+        self.ended_watches.load(Ordering::Relaxed)
     }
 
-    /// Bytes that are free once these are gone, at least. O(1).
-    pub fn leftover_watch_bytes(&self) -> usize {
-        self.leftover_watches() * KEY_BYTES
+    /// Lower bound of the bytes that removing the ended watches will free. O(1).
+    pub fn ended_watch_bytes(&self) -> usize {
+        self.ended_watches() * KEY_BYTES
     }
 
-    /// Whether one of the watched keys has passed its deadline since the watch began. `look` shows
-    /// a slot that is held. O(slots of watched keys), and keys of those in which some key is due.
+    /// Reports whether a watched key has expired since its watch began. `look` returns a slot that
+    /// is held. O(slots of watched keys, and the keys in slots with expired keys).
     pub(crate) fn any_expired(
         &self,
         watches: &Watches,
         now: UnixMs,
-        mut look: impl FnMut(Place, &dyn Fn(&SlotGuard<'_>) -> bool) -> bool,
+        mut look: impl FnMut(DbSlot, &dyn Fn(&SlotGuard<'_>) -> bool) -> bool,
     ) -> bool {
         watches.slots.iter().any(|(place, keys)| {
             look(*place, &|guard| {
@@ -282,15 +285,15 @@ impl Keyspace {
         })
     }
 
-    fn is_stale(&self, (db, slot): Place, key: &[u8], id: Id) -> bool {
+    fn is_stale(&self, (db, slot): DbSlot, key: &[u8], id: Id) -> bool {
         let stale = |queue: &mut List<Watch>| queue.get(id).is_some_and(|watch| watch.stale);
         self.watching.with(db, slot, key, stale).unwrap_or(false)
     }
 
-    /// Tells who watches, caches or observes a key of a slot with these marks, which is held, that
-    /// it was changed; or, if it is not there any more, removed.
+    /// Notifies the clients that watch or cache a key, and its observers, that the key was changed
+    /// or, if it no longer exists, removed. The slot is held and has these marks.
     #[cold]
-    pub(super) fn notify_concerned(
+    pub(in crate::keyspace) fn notify_concerned(
         &self,
         env: &Env,
         db: DbIndex,
@@ -322,12 +325,12 @@ impl Keyspace {
         });
     }
 
-    /// Tells who watches keys of a marked slot that it is about to be emptied or, with `after`, to
-    /// get another table. Both are held.
+    /// Notifies the clients that watch keys of a marked slot. The slot is about to be emptied or,
+    /// with `after`, to get another table. Both slots are held.
     #[cold]
-    pub(super) fn break_watches_of_all(
+    pub(in crate::keyspace) fn break_watches_of_all(
         &self,
-        (db, slot): Place,
+        (db, slot): DbSlot,
         now: UnixMs,
         before: &SlotGuard<'_>,
         after: Option<&SlotGuard<'_>>,
@@ -350,13 +353,13 @@ impl Keyspace {
     }
 }
 
-fn keys_of(slots: BTreeMap<Place, SlotKeys>) -> impl Iterator<Item = (Place, Box<[u8]>, Id)> {
+fn keys_of(slots: BTreeMap<DbSlot, SlotKeys>) -> impl Iterator<Item = (DbSlot, Box<[u8]>, Id)> {
     let of_slot =
-        |(place, keys): (Place, SlotKeys)| keys.into_iter().map(move |(key, id)| (place, key, id));
+        |(place, keys): (DbSlot, SlotKeys)| keys.into_iter().map(move |(key, id)| (place, key, id));
     slots.into_iter().flat_map(of_slot)
 }
 
-/// Takes a watch out of its queue; whether that is empty then, and to go itself.
+/// Removes a watch from its queue. Returns true if the queue is empty and can be removed.
 fn take_out(queue: &mut List<Watch>, id: Id) -> bool {
     debug_assert!(queue.get(id).is_some(), "only who has begun a watch ends it");
     let last = queue.len() == 1;
@@ -374,7 +377,7 @@ fn for_each(queue: &mut List<Watch>, mut action: impl FnMut(&mut Watch)) {
     }
 }
 
-/// Whether a key is there and past its deadline.
+/// Reports whether a key exists and has expired.
 fn is_due(keyspace: &Keyspace, guard: &SlotGuard<'_>, key: &[u8], now: UnixMs) -> bool {
     let found = guard.table().find(keyspace.hasher().hash(key), key);
     found.and_then(|entry| entry.deadline()).is_some_and(|at| UnixMs(at) <= now)

@@ -1,28 +1,29 @@
-//! Client-side caching: which clients may hold which keys, and who is sent invalidations.
+//! Client-side caching: which clients may have cached which keys, and who gets invalidations.
 //!
 //! ```text
 //!  read ──> remember ──> shard of the key's slot ──> key ──> readers
-//!  write ─> changed ───> its part has no such keys? done: key and its readers leave the table and
-//!                        are noted in the aftermath, from where the server sends invalidations
+//!  write ─> changed ───> no tracked keys in the key's part? done. Else the key and its readers leave
+//!                        the table and go to the aftermath; the server sends the invalidations
 //! ```
 //!
-//! Keys are remembered by name, whatever database they were read in, as Redis does. A key is
-//! remembered while its slot is held that it was read in, so no change goes by unnoticed. Readers
-//! are sent one invalidation and then forgotten, until they read the key again. A reader that goes
-//! away leaves its number behind; when its invalidation is to be sent, it is not found.
+//! Keys are remembered by name, regardless of the database, as in Redis. A key is remembered while the
+//! slot from which it was read is held, so no change is missed. A reader gets one invalidation and is
+//! then forgotten until it reads the key again. The id of a disconnected reader stays in the table.
+//! When its invalidation is due, the client is not found.
 //!
-//! Until a client tracks for the first time slots have no mark and writes pay nothing. From then on
-//! all slots of all databases are marked for good, and a write to a part of a slot without tracked
+//! Until a client enables tracking for the first time, slots have no mark and writes pay nothing. From
+//! then on all slots of all databases are marked permanently. A write to a part of a slot without
+//! tracked keys then reads one counter.
 //! keys looks at one counter.
 
 mod table;
 
-use self::table::{Mark, Table, Tracked};
-use super::marks::TRACKED;
-use super::{Key, Keys, Keyspace, SLOTS, SlotId, lock_patiently};
+use self::table::{IndexTag, Tracked, TrackingTable};
 use crate::command::args::{Args, PreparedKey};
-use crate::env::effect::{Hooks, Invalidation, KeyName, Reader};
+use crate::env::effect::{Hooks, Invalidation, KeyName, TrackingClient};
 use crate::env::{Env, Garbage};
+use crate::keyspace::marks::TRACKED;
+use crate::keyspace::{Key, Keys, Keyspace, SLOTS, SlotId, lock_blocking};
 use brisk_structures::poison::EvenPoisoned;
 use brisk_structures::prefetch::prefetch;
 use std::collections::{BTreeMap, HashSet};
@@ -30,29 +31,29 @@ use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, RwLock};
 
 const SHARDS: usize = 256;
-/// Parts of a slot whose tracked keys are counted apart.
+/// Number of parts of a slot with separate counters of tracked keys.
 const PARTS: usize = 4;
 
-/// A part with more tracked keys than can be counted.
+/// Counter of a part that has more tracked keys than the counter can hold.
 const PART_FULL: u8 = u8::MAX;
 
-/// The part of all keys that a key belongs to.
+/// The part, among all keys, to which a key belongs.
 fn part_of(slot: SlotId, hash: u64) -> usize {
     slot.index() * PARTS + hash as usize % PARTS
 }
 
-/// A part of the tracked keys.
+/// One shard of the tracked keys.
 #[derive(Debug, Default)]
-struct Shard {
-    table: Mutex<Table>,
-    /// Where the table's index was when it was last looked at, to prefetch its lines.
-    index: AtomicPtr<Mark>,
+struct TrackingShard {
+    table: Mutex<TrackingTable>,
+    /// Location of the table's index when it was last read, used to prefetch its cache lines.
+    index: AtomicPtr<IndexTag>,
     mask: AtomicUsize,
 }
 
-impl Shard {
-    /// The table may have another index now.
-    fn note_index(&self, table: &Table) {
+impl TrackingShard {
+    /// Records the table's index, which may have moved.
+    fn note_index(&self, table: &TrackingTable) {
         let (index, mask) = table.index();
         if self.index.load(Ordering::Relaxed).cast_const() != index {
             self.index.store(index.cast_mut(), Ordering::Relaxed);
@@ -64,33 +65,34 @@ impl Shard {
 /// All tracked keys, and the clients that track.
 #[derive(Debug)]
 pub struct Tracking {
-    shards: Box<[Shard]>,
-    /// Tracked keys by slot and [`part_of`] their hash: most keys that nobody tracks need no look
-    /// into a shard. In one byte each, so that all stay near; what has reached [`PART_FULL`] stays
-    /// there until a flush. This and the two below are changed under the lock of the shard that has
-    /// changed, except by [`Tracking::clear`], which nobody who takes a key out outlasts:
-    /// it has had every lock.
+    shards: Box<[TrackingShard]>,
+    /// Number of tracked keys by slot and [`part_of`] their hash, so that a write to a key without
+    /// readers usually needs no access to a shard. Each counter is one byte, which keeps the array
+    /// small. A counter that has reached [`PART_FULL`] stays there until a flush. This field and
+    /// the two below are changed under the lock of the shard that has changed. The exception is
+    /// [`Tracking::clear`], which has held every lock: no removal of a key is in progress when it
+    /// resets the counters.
     by_part: Box<[AtomicU8]>,
     keys: AtomicUsize,
     items: AtomicUsize,
     /// `tracking-table-max-keys`; 0 for no limit.
     keys_max: AtomicUsize,
-    /// Somebody listens to prefixes of keys.
+    /// True if a client listens to prefixes of keys (BCAST).
     broadcasts: AtomicBool,
-    /// The clients that track.
+    /// Clients with tracking enabled.
     clients: RwLock<HashSet<u64>>,
-    /// Slots of new databases are marked.
+    /// True if slots of new databases get the mark.
     marks: AtomicBool,
-    /// Databases that are being made.
+    /// Number of databases that are being created.
     opening: AtomicUsize,
-    /// Held by whoever marks all slots; true when they are.
+    /// Held while all slots are being marked. True once they are.
     all_marked: Mutex<bool>,
 }
 
 impl Tracking {
-    pub(super) fn new() -> Tracking {
+    pub(in crate::keyspace) fn new() -> Tracking {
         Tracking {
-            shards: (0..SHARDS).map(|_| Shard::default()).collect(),
+            shards: (0..SHARDS).map(|_| TrackingShard::default()).collect(),
             by_part: (0..SLOTS * PARTS).map(|_| AtomicU8::new(0)).collect(),
             keys: AtomicUsize::new(0),
             items: AtomicUsize::new(0),
@@ -103,73 +105,74 @@ impl Tracking {
         }
     }
 
-    /// Makes a database with the marks that its slots have to have.
-    pub(super) fn opening<R>(&self, open: impl FnOnce(&dyn Fn() -> u8) -> R) -> R {
+    /// Creates a database whose slots have the required marks.
+    pub(in crate::keyspace) fn opening<R>(&self, open: impl FnOnce(&dyn Fn() -> u8) -> R) -> R {
         self.opening.fetch_add(1, Ordering::SeqCst);
         let opened = open(&|| if self.marks.load(Ordering::SeqCst) { TRACKED } else { 0 });
         self.opening.fetch_sub(1, Ordering::SeqCst);
         opened
     }
 
-    fn shard(&self, slot: SlotId) -> &Shard {
+    fn shard(&self, slot: SlotId) -> &TrackingShard {
         &self.shards[slot.index() % SHARDS]
     }
 
-    /// Prefetches what invalidating these keys will read.
-    pub fn ask_parts(&self, keys: &[PreparedKey]) {
+    /// Prefetches the counters that invalidating these keys will read.
+    pub fn prefetch_counters(&self, keys: &[PreparedKey]) {
         keys.iter().for_each(|key| prefetch(&raw const self.by_part[part_of(key.slot, key.hash)]));
     }
 
-    /// Prefetches what remembering these keys will read: two lines one after the other for
-    /// each, so all first lines are prefetched before any second.
-    pub fn ask_ahead(&self, keys: &[PreparedKey]) {
+    /// Prefetches the cache lines that remembering these keys will read. Each key needs two
+    /// dependent lines, so all first lines are prefetched before the second ones.
+    pub fn prefetch_tracked(&self, keys: &[PreparedKey]) {
         for key in keys {
             let shard = self.shard(key.slot);
             let at = key.hash as usize & shard.mask.load(Ordering::Relaxed);
             prefetch(shard.index.load(Ordering::Relaxed).cast_const().wrapping_add(at));
         }
         for key in keys {
-            lock(&self.shard(key.slot).table).ask_entry(key.hash);
+            lock(&self.shard(key.slot).table).prefetch_entry(key.hash);
         }
     }
 
-    /// Clients that track. O(1).
+    /// Number of clients with tracking enabled. O(1).
     pub fn client_count(&self) -> usize {
         self.clients.read().even_poisoned().len()
     }
 
-    /// Keys that somebody may have cached. O(1).
+    /// Number of keys that clients may have cached. O(1).
     pub fn key_count(&self) -> usize {
         self.keys.load(Ordering::Relaxed)
     }
 
-    /// The readers of all keys. O(1).
+    /// Number of readers of all keys. O(1).
     pub fn item_count(&self) -> usize {
         self.items.load(Ordering::Relaxed)
     }
 
-    /// How many keys may be remembered, 0 for any number. What is above stays until
+    /// Sets how many keys may be remembered; 0 means no limit. Keys above the limit stay until
     /// [`Tracking::trim`].
     pub fn set_keys_max(&self, max: usize) {
         self.keys_max.store(max, Ordering::Relaxed);
     }
 
-    /// Whether somebody listens to prefixes: then changed keys collect in the aftermath.
+    /// Sets whether a client listens to prefixes. If so, changed keys are collected in the
+    /// aftermath.
     pub fn set_broadcasts(&self, on: bool) {
         self.broadcasts.store(on, Ordering::SeqCst);
     }
 
-    /// A client does not track any more. What is remembered of it stays until it is met. O(1).
+    /// A client has disabled tracking. Its entries stay until they are found. O(1).
     pub fn leave(&self, client: u64) {
         self.clients.write().even_poisoned().remove(&client);
     }
 
-    fn is_gone(&self, reader: Reader) -> bool {
+    fn is_gone(&self, reader: TrackingClient) -> bool {
         let clients = self.clients.read().even_poisoned();
         !clients.contains(&reader.client())
     }
 
-    /// The client that runs commands in `env` may have this key now, whose slot is held.
+    /// Records that the client of `env` may have cached this key. The key's slot is held.
     #[inline]
     fn remember(&self, env: &Env, key: &Key<'_>) {
         let Some(reader) = env.reader.get() else { return };
@@ -181,11 +184,17 @@ impl Tracking {
     }
 
     #[cold]
-    fn add(&self, env: &Env, key: &Key<'_>, reader: Reader, mut table: MutexGuard<'_, Table>) {
+    fn add(
+        &self,
+        env: &Env,
+        key: &Key<'_>,
+        reader: TrackingClient,
+        mut table: MutexGuard<'_, TrackingTable>,
+    ) {
         let is_gone = |reader| self.is_gone(reader);
         let (change, is_new) = table.add(key.hash, key.bytes, reader, is_gone);
         self.shard(key.slot).note_index(&table);
-        // Counted before anybody can take it out again.
+        // Counted before another thread can remove it.
         if change.added + change.dropped > 0 {
             self.items.fetch_add(change.added, Ordering::Relaxed);
             self.items.fetch_sub(change.dropped, Ordering::Relaxed);
@@ -201,12 +210,12 @@ impl Tracking {
     fn count_in_part(&self, part: usize, change: impl Fn(u8) -> u8) {
         let not_full = |count| (count != PART_FULL).then(|| change(count));
         let order = Ordering::Relaxed;
-        // An error says that it is full.
+        // An error means that the counter is at its maximum.
         let _ = self.by_part[part].fetch_update(order, order, not_full);
     }
 
-    /// Forgets random keys, at most `most`, while there are too many; their readers are sent
-    /// invalidations. False if there still are. O(`most` x shards that are empty).
+    /// Forgets random keys, at most `most`, while there are too many. Their readers get
+    /// invalidations. Returns false if there are still too many. O(`most` x empty shards).
     #[inline]
     pub fn trim(&self, env: &Env, most: usize) -> bool {
         let max = self.keys_max.load(Ordering::Relaxed);
@@ -221,33 +230,33 @@ impl Tracking {
         for step in 0..SHARDS {
             let shard = &self.shards[(random + step) % SHARDS];
             if let Some(tracked) = self.take(shard, |table| table.remove_any(random / SHARDS)) {
-                // Not even who made the table grow may miss that its key is not tracked any more.
+                // The client that made the table grow must get the invalidation too.
                 self.invalidate(env, tracked, 0);
                 return;
             }
         }
     }
 
-    /// A key was changed whose slot is held and marked: who may have it is sent an invalidation.
-    pub(super) fn changed(&self, env: &Env, key: &Key<'_>) {
+    /// A key in a held and marked slot was changed: its readers get an invalidation.
+    pub(in crate::keyspace) fn changed(&self, env: &Env, key: &Key<'_>) {
         if self.broadcasts.load(Ordering::Relaxed) {
             let changed = (KeyName::from_slice(key.bytes), env.client.get());
             note_changed(&mut env.aftermath.borrow_mut().changed, changed);
             env.set_hooks(Hooks::BROADCAST, true);
         }
         if self.by_part[part_of(key.slot, key.hash)].load(Ordering::Relaxed) != 0 {
-            let remove = |table: &mut Table| table.remove(key.hash, key.bytes);
+            let remove = |table: &mut TrackingTable| table.remove(key.hash, key.bytes);
             if let Some(tracked) = self.take(self.shard(key.slot), remove) {
                 self.invalidate(env, tracked, env.client.get());
             }
         }
     }
 
-    /// Takes a key out of a shard, and counts it out before anybody else looks into it.
+    /// Removes a key from a shard, and counts it out before another thread can look into the shard.
     fn take(
         &self,
-        shard: &Shard,
-        remove: impl FnOnce(&mut Table) -> Option<Tracked>,
+        shard: &TrackingShard,
+        remove: impl FnOnce(&mut TrackingTable) -> Option<Tracked>,
     ) -> Option<Tracked> {
         let mut table = lock(&shard.table);
         let tracked = remove(&mut table)?;
@@ -258,7 +267,7 @@ impl Tracking {
         Some(tracked)
     }
 
-    /// Notes what has left the table, so that its readers are sent an invalidation.
+    /// Records a key that has left the table, so that its readers get an invalidation.
     fn invalidate(&self, env: &Env, tracked: Tracked, by: u64) {
         let Tracked { name, readers, .. } = tracked;
         let invalidation = Invalidation::Key { name, readers: readers.into_list(), by };
@@ -266,17 +275,17 @@ impl Tracking {
         env.set_hooks(Hooks::INVALIDATE, true);
     }
 
-    /// Forgets all keys. Nobody else runs a command on keys meanwhile,
-    /// but others may [`Tracking::trim`].
+    /// Forgets all keys. No other thread runs a command on keys meanwhile, but other threads may
+    /// call [`Tracking::trim`].
     fn clear(&self, env: &Env) {
         if self.key_count() > 0 {
-            let tables: Vec<Table> =
+            let tables: Vec<TrackingTable> =
                 self.shards.iter().map(|shard| std::mem::take(&mut *lock(&shard.table))).collect();
             env.garbage.borrow_mut().push(Garbage::Other(Box::new(tables)));
             self.keys.store(0, Ordering::Relaxed);
             self.items.store(0, Ordering::Relaxed);
         }
-        // Full ones are so without a key as well.
+        // Full counters stay full even when their keys are removed.
         if self.marks.load(Ordering::Relaxed) {
             self.by_part.iter().for_each(|count| count.store(0, Ordering::Relaxed));
         }
@@ -284,7 +293,7 @@ impl Tracking {
 }
 
 impl Keyspace {
-    /// A client tracks from now on. The first time O(slots): the caller holds no slot.
+    /// A client enables tracking. The first time O(slots): the caller holds no slot.
     pub fn begin_tracking(&self, client: u64) {
         let tracking = &self.tracking;
         tracking.clients.write().even_poisoned().insert(client);
@@ -293,13 +302,13 @@ impl Keyspace {
             return;
         }
         tracking.marks.store(true, Ordering::SeqCst);
-        // Who began to make a database before that may not have seen it.
+        // A thread that began to create a database earlier may not have seen the flag.
         while tracking.opening.load(Ordering::SeqCst) != 0 {
             std::thread::yield_now();
         }
         for database in self.databases.iter().filter_map(|database| database.get()) {
             for slot in 0..SLOTS as u16 {
-                let mut guard = lock_patiently(database, SlotId::new(slot));
+                let mut guard = lock_blocking(database, SlotId::new(slot));
                 let marks = guard.marks() | TRACKED;
                 guard.set_marks(marks);
             }
@@ -308,8 +317,8 @@ impl Keyspace {
 }
 
 impl Keys<'_> {
-    /// If the client that runs the command caches what it reads, it may have this key from now on,
-    /// which is held.
+    /// If the client of the running command caches what it reads, records that it may have this
+    /// key. The key is held.
     #[inline]
     pub fn remember(&self, key: &Key<'_>) {
         let env = self.env();
@@ -318,7 +327,7 @@ impl Keys<'_> {
         }
     }
 
-    /// [`Keys::remember`] of all keys of a command.
+    /// Calls [`Keys::remember`] for all keys of a command.
     #[inline(never)]
     pub(crate) fn remember_all(&self, args: &Args<'_>) {
         if self.env().hooks.get().contains(Hooks::REMEMBER) {
@@ -326,8 +335,7 @@ impl Keys<'_> {
         }
     }
 
-    /// Whole databases were flushed: nothing that anybody has cached is true any more. Only under
-    /// quiescence.
+    /// Whole databases were flushed: all cached values are invalid. Only during quiescence.
     pub fn invalidate_all(&self) {
         let (env, tracking) = (self.env(), &self.keyspace().tracking);
         tracking.clear(env);
@@ -339,25 +347,24 @@ impl Keys<'_> {
     }
 }
 
-/// Notes a changed key. Of one that was changed often, before messages go to its listeners, one
-/// note is enough: they are thinned out instead of growing beyond [`CHANGES_MIN`]. O(log changes)
-/// on average.
+/// Records a changed key. If a key changes often before messages go out, one record is enough, so
+/// duplicates are removed before the list grows beyond [`CHANGES_MIN`]. O(log changes) on average.
 fn note_changed(all: &mut Vec<(KeyName, u64)>, changed: (KeyName, u64)) {
     if all.len() >= CHANGES_MIN && all.len() == all.capacity() {
-        // Whoever changed a key last counts.
+        // The last client to change a key counts.
         let last: BTreeMap<KeyName, u64> = all.drain(..).collect();
         all.extend(last);
-        // At least as much room as is taken, so that this does not come again soon.
+        // Doubles the room, so that this does not happen again soon.
         all.reserve(all.len());
     }
     all.push(changed);
 }
 
-/// Notes of changes that are kept as they come.
+/// Number of changes that are recorded without removing duplicates.
 const CHANGES_MIN: usize = 4096;
 
-/// The change of `key` that was noted last happened without any client's doing.
-pub(super) fn nobody_changed(env: &Env, key: &[u8]) {
+/// The change of `key` that was recorded last was not made by a client.
+pub(in crate::keyspace) fn nobody_changed(env: &Env, key: &[u8]) {
     if env.hooks.get().contains(Hooks::BROADCAST)
         && let Some((last, by)) = env.aftermath.borrow_mut().changed.last_mut()
         && last.as_slice() == key
@@ -385,12 +392,12 @@ mod tests {
 
     fn env(keyspace: &Keyspace) -> Env {
         let env = Env::new(keyspace.tally(), Random::seeded(7));
-        env.reader.set(Some(Reader::new(0, 1)));
+        env.reader.set(Some(TrackingClient::new(0, 1)));
         env
     }
 
     #[test]
-    fn a_flush_empties_parts_that_are_full_though_their_keys_are_gone() {
+    fn a_flush_resets_counters_at_their_maximum_although_the_keys_were_removed() {
         let keyspace = keyspace();
         let (env, tracking) = (env(&keyspace), &keyspace.tracking);
         let counts = || tracking.by_part.iter().map(|count| count.load(Ordering::Relaxed));
@@ -404,9 +411,9 @@ mod tests {
         assert!(counts().all(|count| count == 0));
     }
 
-    /// FLUSHALL of a slow script beside another worker's timer.
+    /// FLUSHALL of a slow script concurrently with another worker's timer.
     #[test]
-    fn who_trims_beside_a_flush_counts_no_key_out_twice() {
+    fn a_trim_during_a_flush_counts_no_key_out_twice() {
         const KEYS: usize = 500;
         let keyspace = keyspace();
         let (own, tracking) = (env(&keyspace), &keyspace.tracking);
@@ -424,7 +431,7 @@ mod tests {
                     tracking.trim(&other, KEYS);
                 });
                 begin.wait();
-                // In the middle of it, each time elsewhere.
+                // The other thread is in the middle of it, at a different point each time.
                 while tracking.key_count() > KEYS - round % (KEYS - 1) {
                     std::thread::yield_now();
                 }

@@ -1,23 +1,23 @@
-//! Clients that wait for a key to appear or to change: who they are, and in which order they came.
+//! Clients in blocking commands, which wait for a key to appear or to change, in order of arrival.
 //!
 //! A waiter joins the queues of its keys while the command that found nothing still holds their
-//! slots, so nothing can happen in between. Whoever makes a key appear in a marked slot notes it as
-//! ready ([`Env::ready`]); [`crate::run::serve`] then runs the waiters' commands again,
+//! slots, so no change can happen in between. A command that creates a key in a marked slot records
+//! the key as ready ([`Env::ready`]). [`crate::run::serve`] then runs the waiters' commands again,
 //! oldest first.
 //!
-//! Who ends a wait: the one that moves the waiter's state to [`ENDED`]. He removes it from all its
-//! queues (see `interest`), O(1) each.
+//! The thread that moves a waiter's state to [`ENDED`] ends the wait. It removes the waiter from
+//! all its queues (see `key_queues`), O(1) each.
 
-use super::interest::Interests;
-use super::keys::lock_patiently;
-use super::marks::WAITED_FOR;
-use super::{DbIndex, Key, Keys, Keyspace, SlotId};
-use crate::call::recorded::Recorded;
+use crate::call::recorded::RecordedCommand;
 use crate::command::Spec;
 use crate::command::args::Args;
 use crate::env::Env;
+use crate::keyspace::key_queues::KeyQueues;
+use crate::keyspace::keys::lock_blocking;
+use crate::keyspace::marks::WAITED_FOR;
+use crate::keyspace::{DbIndex, Key, Keys, Keyspace, SlotId};
 use crate::reply::{Outcome, Reply};
-use crate::types::Kind;
+use crate::types::ValueKind;
 use brisk_resp::Protocol;
 use brisk_structures::list::List;
 use brisk_structures::slab::Id;
@@ -25,57 +25,58 @@ use std::collections::HashSet;
 use std::sync::atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
-/// States of a waiter.
+/// The states of a waiter.
 const WAITING: u8 = 0;
-/// Its command is being run again. Only who holds the slots of all its keys claims it, and settles
-/// it before giving them back: who holds one of them never sees a claim of somebody else's, and
-/// nobody waits for anything between the two.
+/// The waiter's command is being run again. Only a thread that holds the slots of all the waiter's
+/// keys claims it, and the thread settles the claim before it releases them. A thread that holds
+/// one of the slots therefore never sees a claim of another thread. The claiming thread does not
+/// wait for anything in between.
 const CLAIMED: u8 = 1;
 const ENDED: u8 = 2;
 
-/// The client behind a command, in the server's terms.
+/// The client of a command, as the server identifies it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Client {
+pub struct ClientRef {
     pub worker: usize,
-    /// What the worker knows its connection by.
+    /// The worker's identifier of the connection.
     pub token: u64,
     pub id: u64,
     pub protocol: Protocol,
 }
 
-/// What is answered where waiting is not possible. (A wait in vain is answered with a null array,
-/// whatever the command.)
+/// The reply where waiting is not possible. (After a timeout the reply is a null array for every
+/// command.)
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Unserved {
+pub enum EmptyReply {
     Null,
     NullArray,
 }
 
-impl Unserved {
+impl EmptyReply {
     pub fn reply(self, reply: &mut Reply<'_>) -> Outcome {
         match self {
-            Unserved::Null => reply.null(),
-            Unserved::NullArray => reply.null_array(),
+            EmptyReply::Null => reply.null(),
+            EmptyReply::NullArray => reply.null_array(),
         }
     }
 }
 
-/// A client that waits inside a command.
+/// A client in a blocking command.
 pub struct Waiter {
-    pub client: Client,
-    /// `None`: it waits for ever.
+    pub client: ClientRef,
+    /// `None`: no timeout.
     pub deadline_ms: Option<u64>,
-    pub(crate) command: Recorded,
-    /// It is of no use to run the command again while the key holds something else.
-    pub(crate) kind: Kind,
-    /// The group it waits in.
+    pub(crate) command: RecordedCommand,
+    /// The command is not run again while the key holds a value of another type.
+    pub(crate) kind: ValueKind,
+    /// The consumer group in which the client waits.
     pub(crate) group: Option<Box<[u8]>>,
     /// Order of arrival among all waiters.
     pub(crate) number: u64,
     keys: Vec<Awaited>,
     places: OnceLock<Vec<Id>>,
     state: AtomicU8,
-    /// Nanoseconds that its command ran before it began to wait; for those who have a clock.
+    /// Nanoseconds that the command ran before it blocked, set by callers with a clock.
     pub spent_ns: AtomicU64,
 }
 
@@ -91,42 +92,42 @@ struct Awaited {
 }
 
 impl Waiter {
-    /// Ends the wait, unless somebody else has: then false, and the answer is on its way. Who ends
-    /// it calls [`Keyspace::forget_waiter`].
+    /// Ends the wait. Returns false if another thread has ended it; then the reply is on its way.
+    /// After true the caller calls [`Keyspace::forget_waiter`].
     pub fn end(&self) -> bool {
         loop {
             match self.transit(WAITING, ENDED) {
                 Ok(_) => return true,
                 Err(ENDED) => return false,
-                // Its command is being run again by somebody who waits for nothing meanwhile.
+                // Another thread runs the command again, and does not wait for anything meanwhile.
                 Err(_) => std::thread::yield_now(),
             }
         }
     }
 
-    /// Whether the wait is over, and the answer under way.
+    /// Reports whether the wait is over and the reply on its way.
     pub fn is_over(&self) -> bool {
         self.state.load(Ordering::Acquire) == ENDED
     }
 
-    /// The command that waits, and its container.
+    /// The blocked command, and its container command.
     pub fn command(&self) -> (&'static Spec, Option<&'static Spec>) {
         (self.command.spec(), self.command.parent())
     }
 
-    /// Shows the words of the command that waits.
-    pub fn with_words<R>(&self, keyspace: &Keyspace, show: impl FnOnce(&Args<'_>) -> R) -> R {
+    /// Calls `show` with the arguments of the blocked command.
+    pub fn with_args<R>(&self, keyspace: &Keyspace, show: impl FnOnce(&Args<'_>) -> R) -> R {
         self.command.with_args(keyspace, |args, _| show(args))
     }
 
-    /// Takes the right to run its command again; the caller holds the slots of all its keys. False
-    /// if the wait is over.
+    /// Claims the waiter in order to run its command again. The caller holds the slots of all its
+    /// keys. Returns false if the wait is over.
     #[must_use]
     pub(crate) fn claim(&self) -> bool {
         self.transit(WAITING, CLAIMED).is_ok()
     }
 
-    /// Ends a claim: the wait is over, or goes on.
+    /// Ends a claim: the wait is over, or continues.
     pub(crate) fn settle(&self, over: bool) {
         self.state.store(if over { ENDED } else { WAITING }, Ordering::Release);
     }
@@ -138,23 +139,23 @@ impl Waiter {
 
 /// The wait that a command begins.
 pub(crate) struct WaitRequest<'w> {
-    pub(crate) client: Client,
-    pub(crate) command: Recorded,
-    pub(crate) kind: Kind,
+    pub(crate) client: ClientRef,
+    pub(crate) command: RecordedCommand,
+    pub(crate) kind: ValueKind,
     pub(crate) keys: &'w [Key<'w>],
     pub(crate) group: Option<&'w [u8]>,
     pub(crate) deadline_ms: Option<u64>,
 }
 
-/// Who waits for one key.
+/// The clients that wait for one key.
 #[derive(Debug, Default)]
 struct Queue {
     waiters: List<Arc<Waiter>>,
-    /// How many of them wait for each kind of value: with none nobody has to be looked at.
-    of_kind: [u32; Kind::ALL.len()],
-    /// How many of them wait in a group, hence are concerned by the end of the key.
+    /// Number of waiters per type of value. If it is zero, no waiter has to be checked.
+    of_kind: [u32; ValueKind::ALL.len()],
+    /// Number of waiters in a consumer group. They are also served when the key is deleted.
     in_groups: u32,
-    /// How many of these in which group. There are few.
+    /// Number of waiters per consumer group. There are few groups.
     groups: Vec<(Box<[u8]>, u32)>,
 }
 
@@ -175,13 +176,13 @@ impl Queue {
         }
     }
 
-    /// Whether anybody is concerned by a key of this kind, or by its end, whose group is not among
-    /// those `in_vain`. Who waits in a group is concerned by whatever takes the stream's place.
+    /// Reports whether a key of this type, or a deleted key, concerns a waiter whose group is not
+    /// in `in_vain`. A waiter in a group is concerned by any value that replaces the stream.
     /// O(groups).
-    fn concerns(&self, kind: Option<Kind>, in_vain: &[Box<[u8]>]) -> bool {
+    fn concerns(&self, kind: Option<ValueKind>, in_vain: &[Box<[u8]>]) -> bool {
         let Some(kind) = kind else { return self.in_groups > 0 };
         let of_kind = self.of_kind[kind as usize];
-        if kind != Kind::Stream {
+        if kind != ValueKind::Stream {
             return of_kind > 0 || self.in_groups > 0;
         }
         let done =
@@ -192,18 +193,18 @@ impl Queue {
 
 /// All queues.
 #[derive(Debug)]
-pub(super) struct Waiting {
-    queues: Interests<Queue>,
+pub(in crate::keyspace) struct Waiting {
+    queues: KeyQueues<Queue>,
     numbers: AtomicU64,
-    /// How many keys are waited for, and of how many the end is.
+    /// Number of keys with waiters, and number of keys whose deletion is waited for.
     keys: AtomicUsize,
     keys_of_end: AtomicUsize,
 }
 
 impl Waiting {
-    pub(super) fn new() -> Waiting {
+    pub(in crate::keyspace) fn new() -> Waiting {
         Waiting {
-            queues: Interests::new(),
+            queues: KeyQueues::new(),
             numbers: AtomicU64::new(0),
             keys: AtomicUsize::new(0),
             keys_of_end: AtomicUsize::new(0),
@@ -222,7 +223,7 @@ impl Waiting {
         })
     }
 
-    /// Takes a waiter out of one queue; true if nobody waits for any key of the slot any more.
+    /// Removes a waiter from one queue. Returns true if the slot has no waiter any more.
     fn leave(&self, db: DbIndex, key: &Awaited, place: Id) -> bool {
         self.queues.leave(db, key.slot, &key.bytes, |queue| {
             let had_end = queue.in_groups > 0;
@@ -240,19 +241,19 @@ impl Waiting {
         self.queues.with(db, slot, key, |_| ()).is_some()
     }
 
-    /// The oldest waiter that came after number `after` and that is concerned by a key of this
-    /// kind, or by its end. O(1) if nobody is, else O(waiters passed over). `in_vain`: groups for
-    /// which there is nothing.
+    /// The oldest waiter with a number above `after` that is concerned by a key of this type, or by
+    /// a deleted key. O(1) if there is none, else O(waiters skipped). `in_vain`: groups for which
+    /// the key has nothing.
     fn oldest(
         &self,
         db: DbIndex,
         key: &Key<'_>,
-        kind: Option<Kind>,
+        kind: Option<ValueKind>,
         after: Option<u64>,
         in_vain: &[Box<[u8]>],
     ) -> Option<Arc<Waiter>> {
         let concerned = |waiter: &Waiter| match &waiter.group {
-            Some(group) => kind != Some(Kind::Stream) || !in_vain.contains(group),
+            Some(group) => kind != Some(ValueKind::Stream) || !in_vain.contains(group),
             None => kind == Some(waiter.kind),
         };
         let late = |waiter: &Waiter| after.is_none_or(|number| waiter.number > number);
@@ -268,11 +269,11 @@ impl Waiting {
 }
 
 impl Keyspace {
-    /// A wait for something else than keys, which its client's worker ends: of a command that `words`
-    /// are. `deadline_ms`: `None` is for ever.
+    /// A waiter that waits for something other than keys. The client's worker ends the wait.
+    /// `words` are the arguments of its command. `deadline_ms`: `None` means no timeout.
     pub fn waiter_without_keys(
         &self,
-        client: Client,
+        client: ClientRef,
         command: (&'static Spec, Option<&'static Spec>),
         (db, words): (DbIndex, &[&[u8]]),
         deadline_ms: Option<u64>,
@@ -280,8 +281,8 @@ impl Keyspace {
         Arc::new(Waiter {
             client,
             deadline_ms,
-            command: Recorded::unrepeatable(command.0, command.1, db, words),
-            kind: Kind::String,
+            command: RecordedCommand::unrepeatable(command.0, command.1, db, words),
+            kind: ValueKind::String,
             group: None,
             number: self.waiting.numbers.fetch_add(1, Ordering::Relaxed),
             keys: Vec::new(),
@@ -291,12 +292,12 @@ impl Keyspace {
         })
     }
 
-    /// Takes a waiter whose wait has ended out of its queues. O(its keys).
+    /// Removes a waiter whose wait has ended from its queues. O(its keys).
     pub fn forget_waiter(&self, waiter: &Waiter) {
         let db = waiter.command.db();
         let places = waiter.places.get().map_or(&[][..], Vec::as_slice);
         for (key, place) in waiter.keys.iter().zip(places) {
-            let mut guard = lock_patiently(self.database(db), key.slot);
+            let mut guard = lock_blocking(self.database(db), key.slot);
             if self.waiting.leave(db, key, *place) {
                 let marks = guard.marks() & !WAITED_FOR;
                 guard.set_marks(marks);
@@ -304,17 +305,17 @@ impl Keyspace {
         }
     }
 
-    /// How many keys are waited for. O(1).
-    pub fn awaited_keys(&self) -> usize {
+    /// Number of keys with waiters. O(1).
+    pub fn blocking_keys(&self) -> usize {
         self.waiting.keys.load(Ordering::Relaxed)
     }
 
-    /// Of how many keys the end is waited for too. O(1).
-    pub fn keys_with_awaited_end(&self) -> usize {
+    /// Number of keys whose deletion is waited for. O(1).
+    pub fn blocking_keys_on_nokey(&self) -> usize {
         self.waiting.keys_of_end.load(Ordering::Relaxed)
     }
 
-    /// The oldest waiter behind `after` that `key` may be of use to: it holds what is waited for.
+    /// The oldest waiter after `after` to which the value of `key` may be of use.
     pub(crate) fn next_waiter(
         &self,
         db: DbIndex,
@@ -322,7 +323,7 @@ impl Keyspace {
         after: Option<u64>,
         in_vain: &[Box<[u8]>],
     ) -> Option<Arc<Waiter>> {
-        let guard = lock_patiently(self.database(db), key.slot);
+        let guard = lock_blocking(self.database(db), key.slot);
         let kind =
             guard.table().find(key.hash, key.bytes).map(|entry| crate::types::kind_of(&entry));
         self.waiting.oldest(db, key, kind, after, in_vain)
@@ -330,7 +331,7 @@ impl Keyspace {
 }
 
 impl Keys<'_> {
-    /// Lets a client wait for keys, all of which this command holds.
+    /// Makes a client wait for keys, all of which this command holds.
     pub(crate) fn wait(&mut self, request: WaitRequest<'_>) -> Arc<Waiter> {
         let keyspace = self.keyspace();
         let mut known = HashSet::with_capacity(request.keys.len());
@@ -354,37 +355,37 @@ impl Keys<'_> {
             self.mark(key.slot, WAITED_FOR);
             places.push(keyspace.waiting.join(db, key, &waiter));
         }
-        // Nobody else can have set it: the slots are held.
+        // No other thread can have set it: the slots are held.
         let _ = waiter.places.set(places);
         waiter
     }
 
-    /// Notes that a key in a marked slot is there, or changed, if somebody waits for it.
+    /// Records a key in a marked slot as ready if clients wait for it: it was created or changed.
     #[cold]
-    pub(super) fn signal(&self, key: &Key<'_>) {
+    pub(in crate::keyspace) fn signal(&self, key: &Key<'_>) {
         if self.keyspace().waiting.is_awaited(self.db(), key.slot, key.bytes) {
             self.env().note_ready(self.db(), key.bytes);
         }
     }
 
-    /// Notes all keys that are waited for and there, after a database was exchanged.
-    pub(super) fn signal_all(&self, db: DbIndex, slot: SlotId) {
+    /// Records all existing keys with waiters as ready, after the databases were exchanged.
+    pub(in crate::keyspace) fn signal_all(&self, db: DbIndex, slot: SlotId) {
         let env = self.env();
         self.keyspace().waiting.queues.each(db, slot, |key, _| env.note_ready(db, key));
     }
 }
 
 impl Env {
-    /// Notes a key whose waiters are to be served.
+    /// Records a key whose waiters have to be served.
     pub(crate) fn note_ready(&self, db: DbIndex, key: &[u8]) {
         let mut ready = self.ready.borrow_mut();
-        // A key that is noted twice is found without waiters the second time.
+        // If a key is recorded twice, it has no waiters the second time.
         if ready.back().is_none_or(|(last_db, last)| *last_db != db || **last != *key) {
             ready.push_back((db, key.into()));
         }
     }
 
-    /// Whether there are keys whose waiters are to be served.
+    /// Reports whether there are keys whose waiters have to be served.
     #[inline]
     pub fn has_ready(&self) -> bool {
         !self.ready.borrow().is_empty()

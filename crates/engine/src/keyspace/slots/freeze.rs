@@ -1,24 +1,25 @@
-//! Frozen slots: commands that write wait while something is computed from values there.
+//! Frozen slots: writers wait while a long command computes something from values in the slot.
 //!
-//! A slot is frozen by a mark. Whoever finishes the computation takes the mark back, for all who
-//! set it: that others are kept from writing only helps (see [`crate::call::long`]).
+//! A mark freezes a slot. The thread that finishes a computation removes the mark, also for other
+//! computations that have set it. That is safe, because blocking writers is only an optimisation
+//! (see [`crate::call::long`]).
 
-use super::keys::Keys;
-use super::marks::FROZEN;
-use super::{Key, SlotId};
 use crate::base::number::Digits;
+use crate::keyspace::keys::Keys;
+use crate::keyspace::marks::FROZEN;
+use crate::keyspace::{Key, SlotId};
 use crate::types::Value;
 use crate::types::View;
 use brisk_structures::chunked::ChunkedBytes;
 use brisk_structures::entry::ValueRef;
 
 impl Keys<'_> {
-    /// Keeps commands that write from the slot until [`Keys::thaw`].
+    /// Blocks commands that write from the slot until [`Keys::thaw`].
     pub(crate) fn freeze(&mut self, slot: SlotId) {
         self.mark(slot, FROZEN);
     }
 
-    /// Lets them have all slots that are held.
+    /// Unfreezes all slots that are held.
     pub(crate) fn thaw(&mut self) {
         self.each_held(|guard| {
             let marks = guard.marks() & !FROZEN;
@@ -26,18 +27,18 @@ impl Keys<'_> {
         });
     }
 
-    /// Whether one of the slots that are held is frozen.
+    /// Reports whether a held slot is frozen.
     #[inline]
     pub(crate) fn is_frozen(&self) -> bool {
         self.any_mark(FROZEN)
     }
 
-    /// The values of keys as they are now.
+    /// The current values of keys.
     pub(crate) fn views(&self, keys: &[Key<'_>]) -> Vec<View> {
         keys.iter().map(|key| self.view(key)).collect()
     }
 
-    /// The value of a key as it is now, of whatever type, shared where it is large.
+    /// The current value of a key, whatever its type. Large values are shared, not copied.
     pub(crate) fn view(&self, key: &Key<'_>) -> View {
         let entry = self.find(key)?;
         Some(match entry.value() {

@@ -1,28 +1,30 @@
-//! Making room: access clocks, and choosing what to remove when memory is short.
+//! Eviction: access clocks, and the choice of keys to remove when memory is short.
 //!
-//! As in Redis, a few keys are sampled and the best candidates are kept in a small pool between
-//! calls, which comes close to a true LRU or LFU order at a fraction of the cost. The clock is 24
-//! bits in each entry: seconds of the last access, or under an LFU policy 16 bits of minutes and an
-//! 8-bit logarithmic counter.
+//! As in Redis, eviction samples a few keys and keeps the best candidates in a small pool between
+//! calls. The result is close to a true LRU or LFU order at a fraction of the cost. Each entry has
+//! a clock of 24 bits: the second of the last access or, under an LFU policy, 16 bits of minutes
+//! and an 8-bit logarithmic counter.
 
-use super::draw::draw_slot;
-use super::entry::EntryRef;
-use super::keys::{after_eviction, detach, discard, lock_patiently, must_give_way, seal_slot};
-use super::{Database, DbIndex, Entry, Keyspace, SLOTS, SlotId, Stored, UnixMs};
 use crate::base::random::Random;
 use crate::env::{Env, EvictionPolicy};
+use crate::keyspace::draw::draw_slot;
+use crate::keyspace::entry::EntryRef;
+use crate::keyspace::keys::{
+    after_eviction, detach, discard, lock_blocking, must_postpone_writes, seal_slot,
+};
+use crate::keyspace::{Database, DbIndex, Entry, Keyspace, SLOTS, SlotId, Stored, UnixMs};
 use crate::types::allocated_bytes;
 
 const CLOCK_MAX: u32 = (1 << 24) - 1;
-/// Counter of a new key, so that it is not evicted before it had a chance.
+/// Counter of a new key, so that the key is not evicted before it has had a chance.
 const LFU_NEW: u32 = 5;
 /// Candidates kept between calls.
 const POOL_MAX: usize = 16;
-/// A key buffer above this is not kept.
+/// Larger key buffers are not kept.
 const SPARE_KEY_BYTES_MAX: usize = 256;
-/// Random slots tried before all slots are walked from a random one on.
+/// Number of random slots to try before walking all slots from a random one on.
 const RANDOM_SLOTS_MAX: usize = 64;
-/// Keys looked at in a random slot for one that may go.
+/// Number of keys to check in a random slot for a key that may be evicted.
 const SAMPLED_MAX: usize = 256;
 
 /// The recency clock: seconds, modulo 2^24.
@@ -35,7 +37,7 @@ fn minutes(now: UnixMs) -> u32 {
 }
 
 /// The clock of a key that counts as new under an LFU policy.
-pub(super) fn new_frequency_clock(now: UnixMs) -> u32 {
+pub(in crate::keyspace) fn new_frequency_clock(now: UnixMs) -> u32 {
     minutes(now) << 8 | LFU_NEW
 }
 
@@ -45,14 +47,14 @@ pub(crate) fn initial_clock(env: &Env) -> u32 {
     if env.settings.eviction.is_lfu() { new_frequency_clock(env.now()) } else { env.recency.get() }
 }
 
-/// Notes an access.
+/// Records an access.
 #[inline]
 pub(crate) fn touch(env: &Env, entry: &Entry) {
     if env.settings.eviction.is_lfu() {
         return touch_frequency(env, entry);
     }
     let clock = env.recency.get();
-    // The line stays clean when the second has not changed.
+    // The cache line stays clean if the second has not changed.
     if entry.clock() != clock && env.touch.get() {
         entry.set_clock(clock);
     }
@@ -60,14 +62,14 @@ pub(crate) fn touch(env: &Env, entry: &Entry) {
 
 #[cold]
 fn touch_frequency(env: &Env, entry: &Entry) {
-    // Until all clocks are restarted, this one may be a time.
+    // Until all clocks are restarted, this clock may still be a time.
     if env.touch.get() && !env.tally.restarts_clocks() {
         let frequency = Frequency::of(env);
         entry.set_clock(frequency.touched(entry.clock(), || env.random.borrow_mut().unit()));
     }
 }
 
-/// How the clock goes under LFU.
+/// The parameters of the LFU clock.
 #[derive(Debug, Clone, Copy)]
 struct Frequency {
     log_factor: u32,
@@ -84,7 +86,7 @@ impl Frequency {
         }
     }
 
-    /// The counter of a clock, decayed to now.
+    /// The counter in a clock, decayed to now.
     fn counter(self, clock: u32) -> u32 {
         let counter = clock & 0xff;
         let elapsed = self.minutes.wrapping_sub(clock >> 8) & 0xffff;
@@ -94,7 +96,7 @@ impl Frequency {
         }
     }
 
-    /// The clock after an access; `unit` is a random number in `[0, 1)`.
+    /// The clock after an access. `unit` returns a random number in `[0, 1)`.
     fn touched(self, clock: u32, unit: impl FnOnce() -> f64) -> u32 {
         let mut counter = self.counter(clock);
         if counter < 255 {
@@ -108,9 +110,9 @@ impl Frequency {
     }
 }
 
-/// Notes accesses for a command whose work is done by a thread without an [`Env`].
+/// Records accesses for a command whose work is done by a thread without an [`Env`].
 #[derive(Debug)]
-pub(crate) struct Touches {
+pub(crate) struct AccessRecorder {
     clock: Option<Clock>,
 }
 
@@ -120,8 +122,8 @@ enum Clock {
     Frequency(Frequency, Random),
 }
 
-impl Touches {
-    pub(crate) fn of(env: &Env) -> Touches {
+impl AccessRecorder {
+    pub(crate) fn of(env: &Env) -> AccessRecorder {
         let clock = || match env.settings.eviction.is_lfu() {
             true => {
                 let random = Random::seeded(env.random.borrow_mut().bits());
@@ -130,10 +132,10 @@ impl Touches {
             false => Clock::Recency(env.recency.get()),
         };
         let counts = env.touch.get() && !env.tally.restarts_clocks();
-        Touches { clock: counts.then(clock) }
+        AccessRecorder { clock: counts.then(clock) }
     }
 
-    /// Notes an access.
+    /// Records an access.
     pub(crate) fn note(&mut self, entry: &EntryRef<'_>) {
         let entry = &entry.0;
         match &mut self.clock {
@@ -147,8 +149,8 @@ impl Touches {
     }
 }
 
-/// The frequency counter of a clock under LFU, decayed to now: what OBJECT FREQ shows. That of a new key
-/// while clocks are restarted.
+/// The LFU counter in a clock, decayed to now, as OBJECT FREQ shows it. While clocks are restarted,
+/// it is the counter of a new key.
 pub fn frequency(env: &Env, clock: u32) -> u32 {
     if env.tally.restarts_clocks() {
         return LFU_NEW;
@@ -156,8 +158,8 @@ pub fn frequency(env: &Env, clock: u32) -> u32 {
     Frequency::of(env).counter(clock)
 }
 
-/// Milliseconds since the last access by a recency clock: what OBJECT IDLETIME shows, in ms. 0 while clocks
-/// are restarted.
+/// Milliseconds since the last access according to an LRU clock. OBJECT IDLETIME shows it in
+/// seconds. It is 0 while clocks are restarted.
 pub fn idle_ms(env: &Env, clock: u32) -> u64 {
     if env.tally.restarts_clocks() {
         return 0;
@@ -165,42 +167,42 @@ pub fn idle_ms(env: &Env, clock: u32) -> u64 {
     u64::from(env.recency.get().wrapping_sub(clock) & CLOCK_MAX) * 1000
 }
 
-/// The clock that says "idle for so many seconds", as RESTORE and tests set it.
+/// The clock of a key that has been idle for `seconds`, as RESTORE and tests set it.
 pub fn clock_idle_for(env: &Env, seconds: u64) -> u32 {
     env.recency.get().wrapping_sub(seconds as u32) & CLOCK_MAX
 }
 
-/// The clock that says "used so often", under LFU.
+/// The LFU clock with the counter `uses`.
 pub(crate) fn clock_of_frequency(env: &Env, uses: u8) -> u32 {
     minutes(env.now()) << 8 | u32::from(uses)
 }
 
 #[derive(Debug)]
 struct Candidate {
-    /// The higher, the sooner it goes.
+    /// Keys with a higher score are evicted sooner.
     score: u64,
     db: DbIndex,
     slot: SlotId,
     key: Vec<u8>,
 }
 
-/// A thread's best known candidates.
+/// The best candidates that a thread knows.
 #[derive(Debug, Default)]
 pub struct Evictor {
     /// In ascending order of score.
     pool: Vec<Candidate>,
-    /// The policy that gave the scores; those of another say nothing.
+    /// The policy that computed the scores. Scores of another policy are meaningless.
     scored_by: Option<EvictionPolicy>,
-    /// Databases with keys that may go; kept for its memory.
+    /// Databases with keys that may be evicted. A field only to reuse its memory.
     used: Vec<DbIndex>,
-    /// Buffers of keys that were candidates, so that a new one allocates nothing: an eviction is
-    /// when memory is short, and there may be one before each command.
+    /// Key buffers of former candidates, so that a new candidate needs no allocation. Eviction runs
+    /// when memory is short, possibly before each command.
     spare: Vec<Vec<u8>>,
 }
 
 impl Evictor {
-    /// Removes one key by the policy: the bytes of memory that it took. `None` if there is none
-    /// that may go.
+    /// Removes one key by the policy. Returns the bytes of memory that the key used, or `None` if
+    /// no key may be evicted.
     pub fn evict_one(&mut self, keyspace: &Keyspace, env: &Env) -> Option<u64> {
         let policy = env.settings.eviction;
         if policy == EvictionPolicy::NoEviction {
@@ -209,7 +211,7 @@ impl Evictor {
         if self.scored_by.replace(policy) != Some(policy) {
             self.pool.clear();
         }
-        // Databases without a key that may go are not walked in search of one.
+        // Databases without keys that may be evicted are not searched.
         let mut used = std::mem::take(&mut self.used);
         if policy.volatile_only() {
             keyspace.databases_with(|tally| &tally.with_deadline, &mut used);
@@ -224,7 +226,7 @@ impl Evictor {
         removed
     }
 
-    /// Removes the best candidate that is still there.
+    /// Removes the best candidate that still exists.
     fn remove_best(&mut self, keyspace: &Keyspace, env: &Env) -> Option<u64> {
         while let Some(candidate) = self.pool.pop() {
             let removed = remove(keyspace, env, &candidate);
@@ -243,8 +245,8 @@ impl Evictor {
         }
     }
 
-    /// Offers some keys of a database: those of slots drawn at random, or of all slots from a
-    /// random one on until there are enough.
+    /// Offers some keys of a database: keys of random slots, or of all slots from a random one on
+    /// until there are enough.
     fn sample(&mut self, keyspace: &Keyspace, env: &Env, db: DbIndex, whole: bool) {
         let Some(database) = keyspace.database_if_used(db) else { return };
         if whole {
@@ -270,8 +272,8 @@ impl Evictor {
         }
     }
 
-    /// Offers up to `wanted` keys of a slot, looking at no more than `looks`;
-    /// how many were offered.
+    /// Offers up to `wanted` keys of a slot, and checks at most `looks` keys. Returns the number
+    /// offered.
     fn sample_slot(
         &mut self,
         env: &Env,
@@ -285,7 +287,7 @@ impl Evictor {
             return 0;
         }
         let policy = env.settings.eviction;
-        let guard = lock_patiently(database, slot);
+        let guard = lock_blocking(database, slot);
         if policy.volatile_only() && guard.meta().with_deadline == 0 {
             return 0;
         }
@@ -299,7 +301,7 @@ impl Evictor {
         };
         guard.table().sample_many(random, wanted.min(looks), &mut offer);
         if seen.get() == 0 {
-            // Few of many keys have a deadline.
+            // Only few of many keys have a TTL.
             guard.table().sample_many(random, looks, offer);
         }
         seen.get()
@@ -339,11 +341,12 @@ fn score(env: &Env, entry: &Entry) -> u64 {
     }
 }
 
-/// The bytes that the key took; `None` if it is not there any more or may not go.
+/// Removes the candidate and returns the bytes that it used. `None` if the key no longer exists or
+/// may not be evicted.
 fn remove(keyspace: &Keyspace, env: &Env, candidate: &Candidate) -> Option<u64> {
     let database = keyspace.database_if_used(candidate.db)?;
-    let mut guard = lock_patiently(database, candidate.slot);
-    if must_give_way() {
+    let mut guard = lock_blocking(database, candidate.slot);
+    if must_postpone_writes() {
         return None;
     }
     let hash = keyspace.hasher().hash(&candidate.key);
@@ -361,8 +364,8 @@ fn remove(keyspace: &Keyspace, env: &Env, candidate: &Candidate) -> Option<u64> 
     after_eviction(env, candidate.db, &entry);
     seal_slot(keyspace, env, (candidate.db, candidate.slot), &mut guard);
     drop(guard);
-    // Who makes room must see the memory come back, else he goes on evicting; unless the
-    // settings say not to wait for it.
+    // The evicting thread must see the memory come back, or it would keep evicting. The setting
+    // `lazy_eviction` turns that wait off.
     if env.settings.lazy_eviction {
         discard(env, entry);
     }

@@ -1,12 +1,14 @@
-//! XREADGROUP: reading in a group's name, new entries or one's own pending ones.
+//! XREADGROUP: read on behalf of a group, either new entries or the consumer's own pending ones.
 
-use super::entries::reply_entry;
-use super::id;
-use super::quote;
-use super::read::{Call, From, announce, open_stream, reply_deleted, wait};
 use crate::base::error::{CommandError, Result};
 use crate::call::ctx::Ctx;
 use crate::command::args::Args;
+use crate::commands::stream::entries::reply_entry;
+use crate::commands::stream::id;
+use crate::commands::stream::quote;
+use crate::commands::stream::read::{
+    ReadFrom, ReadOptions, announce, open_stream, reply_deleted, wait,
+};
 use crate::env::effect::EventClass;
 use crate::keyspace::{Key, Keys};
 use crate::reply::{Outcome, Reply};
@@ -14,21 +16,21 @@ use crate::types::Edit;
 use crate::types::stream::{Nack, Stream, StreamId};
 use smallvec::SmallVec;
 
-/// Who reads.
+/// The consumer that reads.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Membership<'a> {
-    pub(super) group: &'a [u8],
-    pub(super) consumer: &'a [u8],
-    pub(super) no_ack: bool,
+pub(in crate::commands::stream) struct GroupRead<'a> {
+    pub(in crate::commands::stream) group: &'a [u8],
+    pub(in crate::commands::stream) consumer: &'a [u8],
+    pub(in crate::commands::stream) no_ack: bool,
 }
 
-pub(super) fn read_as_consumer(
+pub(in crate::commands::stream) fn read_as_consumer(
     ctx: &mut Ctx<'_, '_>,
     args: &Args<'_>,
-    call: &Call<'_>,
+    call: &ReadOptions<'_>,
 ) -> Result<Outcome> {
     let Some(member) = call.group else { return Err(CommandError::Syntax) };
-    let mut plans: SmallVec<[(From, bool); 4]> = SmallVec::new();
+    let mut plans: SmallVec<[(ReadFrom, bool); 4]> = SmallVec::new();
     for (key, word) in &call.streams {
         plans.push(plan(ctx.keys, key, word, &member)?);
     }
@@ -44,20 +46,20 @@ pub(super) fn read_as_consumer(
     for ((key, _), (from, _)) in call.streams.iter().zip(&plans).filter(|(_, plan)| plan.1) {
         open_stream(&mut ctx.reply, key.bytes);
         match *from {
-            From::New => read_new(ctx, key, &member, call.count)?,
-            From::Behind(id) => read_pending(ctx, key, &member, id, call.count)?,
+            ReadFrom::New => read_new(ctx, key, &member, call.count)?,
+            ReadFrom::After(id) => read_pending(ctx, key, &member, id, call.count)?,
         }
     }
     Ok(Outcome::Replied)
 }
 
-/// What is read from a stream, and whether there is something to tell at once.
+/// The start of reading in a stream, and whether there is something to reply at once.
 fn plan(
     keys: &Keys<'_>,
     key: &Key<'_>,
     word: &[u8],
-    member: &Membership<'_>,
-) -> Result<(From, bool)> {
+    member: &GroupRead<'_>,
+) -> Result<(ReadFrom, bool)> {
     let stream = keys.open::<Stream>(key)?;
     let group = stream.and_then(|stream| Some((stream, stream.group(member.group)?)));
     let (stream, group) = group.ok_or_else(|| {
@@ -77,20 +79,20 @@ fn plan(
         word => id::parse(word, 0)?,
     };
     if id == StreamId::MAX {
-        // Written out, the highest ID means `>` too.
-        let news = stream.last_id > group.last_id && has_behind(stream, group.last_id);
-        return Ok((From::New, news));
+        // The highest ID, written out, also means `>`.
+        let news = stream.last_id > group.last_id && has_entries_after(stream, group.last_id);
+        return Ok((ReadFrom::New, news));
     }
-    // One's own history is answered even if there is none.
-    Ok((From::Behind(id), true))
+    // The consumer's own history is returned even if it is empty.
+    Ok((ReadFrom::After(id), true))
 }
 
-fn has_behind(stream: &Stream, id: StreamId) -> bool {
+fn has_entries_after(stream: &Stream, id: StreamId) -> bool {
     stream.entries().last().is_some_and(|last| last.id > id)
 }
 
-/// Makes the consumer if it is new, and notes that it was here.
-fn meet_consumer(keys: &mut Keys<'_>, key: &Key<'_>, member: &Membership<'_>) -> Result<()> {
+/// Creates the consumer if it is new, and records its activity.
+fn meet_consumer(keys: &mut Keys<'_>, key: &Key<'_>, member: &GroupRead<'_>) -> Result<()> {
     let now_ms = keys.now().0 as i64;
     let created = keys.update::<Stream, _>(key, |stream, _| {
         let Some(group) = stream.group_mut(member.group) else { return Ok(Edit::unchanged(false)) };
@@ -98,7 +100,7 @@ fn meet_consumer(keys: &mut Keys<'_>, key: &Key<'_>, member: &Membership<'_>) ->
         if let Some(consumer) = group.consumer_mut(member.consumer) {
             consumer.seen_ms = now_ms;
         }
-        Ok(Edit::new(created, u64::from(created), "xgroup-createconsumer").beside())
+        Ok(Edit::new(created, u64::from(created), "xgroup-createconsumer").metadata_only())
     })?;
     if created == Some(true) {
         keys.propagate(|| {
@@ -114,7 +116,7 @@ fn meet_consumer(keys: &mut Keys<'_>, key: &Key<'_>, member: &Membership<'_>) ->
 fn read_new(
     ctx: &mut Ctx<'_, '_>,
     key: &Key<'_>,
-    member: &Membership<'_>,
+    member: &GroupRead<'_>,
     count: Option<usize>,
 ) -> Result<()> {
     let now_ms = ctx.now().0 as i64;
@@ -141,17 +143,17 @@ fn read_new(
         if !member.no_ack {
             given.iter().for_each(|id| group.assign(*id, member.consumer, now_ms, 1));
         }
-        Ok(Edit::silent(Some((last_id, entries_read)), 1).beside())
+        Ok(Edit::silent(Some((last_id, entries_read)), 1).metadata_only())
     })?;
     let Some((last_id, entries_read)) = last.flatten() else { return Ok(()) };
     if !member.no_ack {
-        // Each entry as it was when it was given, so that a replay ends up with the same group.
+        // Each entry with its state at the delivery, so that a replay results in the same group.
         for id in given {
             let claim = Claim { key, group: member.group, consumer: member.consumer, last_id: id };
             claim.propagate(ctx.keys, id, now_ms, 1);
         }
     }
-    // XCLAIM does not tell how many were read.
+    // XCLAIM does not contain the number of entries read.
     ctx.keys.propagate(|| {
         let (id, read) = (id::word(last_id), entries_read.to_string());
         let words = [b"XGROUP", &b"SETID"[..], key.bytes, member.group, &id, b"ENTRIESREAD"];
@@ -162,7 +164,7 @@ fn read_new(
     Ok(())
 }
 
-/// The effect of giving an entry to a consumer: an XCLAIM that leaves nothing to the clock.
+/// The effect of delivering an entry to a consumer: an XCLAIM that does not depend on the clock.
 pub(super) struct Claim<'a> {
     pub(super) key: &'a Key<'a>,
     pub(super) group: &'a [u8],
@@ -198,7 +200,7 @@ impl Claim<'_> {
 fn read_pending(
     ctx: &mut Ctx<'_, '_>,
     key: &Key<'_>,
-    member: &Membership<'_>,
+    member: &GroupRead<'_>,
     behind: StreamId,
     count: Option<usize>,
 ) -> Result<()> {
@@ -225,17 +227,17 @@ fn read_pending(
                 None => reply_deleted(reply, *id),
             }
         }
-        Ok(Edit::silent((), 1).beside())
+        Ok(Edit::silent((), 1).metadata_only())
     })?;
     Ok(())
 }
 
-/// Tells that a consumer appeared on the way.
+/// Publishes the event of a consumer that was created implicitly.
 pub(super) fn announce_consumer(keys: &mut Keys<'_>, key: &Key<'_>) {
     keys.notify_event(key, EventClass::STREAM, "xgroup-createconsumer");
 }
 
-/// How long ago something was delivered.
+/// The time since the delivery.
 pub(super) fn idle_ms(nack: &Nack, now_ms: i64) -> i64 {
     now_ms.saturating_sub(nack.delivered_ms).max(0)
 }

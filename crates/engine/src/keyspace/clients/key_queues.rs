@@ -1,15 +1,15 @@
-//! Who is interested in which key: queues by key, kept beside the tables.
+//! Interest in keys: queues by key, stored next to the tables.
 //!
 //! ```text
-//! slot (a mark) ──> shard ──> key "jobs" ──> queue: who came first, who came next, …
+//! slot (a mark) ──> shard ──> key "jobs" ──> queue: first client, second client, …
 //!                             key "mail" ──> queue: …
 //! ```
 //!
-//! A mark of the slot says that somebody is interested in one of its keys, present or not, so that
-//! all other slots pay one test. Queues are changed only under their slot's lock; the shards' own
-//! locks are held for single steps, after the slot's.
+//! A mark of the slot says that a client is interested in one of its keys, whether the key exists or
+//! not. All other slots pay one test. Queues are changed only under their slot's lock. The locks of the
+//! shards are taken after the slot's lock and held for single steps.
 
-use super::{DbIndex, SlotId};
+use crate::keyspace::{DbIndex, SlotId};
 use brisk_structures::poison::EvenPoisoned;
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard};
@@ -19,24 +19,24 @@ const SHARDS: usize = 64;
 type Queues<Q> = HashMap<Box<[u8]>, Q>;
 type Shard<Q> = HashMap<(DbIndex, SlotId), Queues<Q>>;
 
-/// All queues of one kind of interest; a queue is there while it is not empty,
-/// a slot while it has one.
+/// All queues of one kind of interest. Only non-empty queues are stored, and only slots with
+/// queues.
 #[derive(Debug)]
-pub(super) struct Interests<Q> {
+pub(in crate::keyspace) struct KeyQueues<Q> {
     shards: Box<[Mutex<Shard<Q>>]>,
 }
 
-impl<Q: Default> Interests<Q> {
-    pub(super) fn new() -> Interests<Q> {
-        Interests { shards: (0..SHARDS).map(|_| Mutex::default()).collect() }
+impl<Q: Default> KeyQueues<Q> {
+    pub(in crate::keyspace) fn new() -> KeyQueues<Q> {
+        KeyQueues { shards: (0..SHARDS).map(|_| Mutex::default()).collect() }
     }
 
     fn shard(&self, slot: SlotId) -> MutexGuard<'_, Shard<Q>> {
         self.shards[slot.index() % SHARDS].lock().even_poisoned()
     }
 
-    /// Lets `join` put somebody into a key's queue. O(1).
-    pub(super) fn join<R>(
+    /// Calls `join` with a key's queue, to add a client. O(1).
+    pub(in crate::keyspace) fn join<R>(
         &self,
         db: DbIndex,
         slot: SlotId,
@@ -48,9 +48,9 @@ impl<Q: Default> Interests<Q> {
         join(queues.entry(key.into()).or_default())
     }
 
-    /// Lets `leave` take somebody out of a key's queue and say whether it is empty then; true if
-    /// nobody is interested in any key of the slot any more. O(1).
-    pub(super) fn leave(
+    /// Calls `leave` with a key's queue, to remove a client. `leave` reports whether the queue is
+    /// empty then. Returns true if no queue of the slot is left. O(1).
+    pub(in crate::keyspace) fn leave(
         &self,
         db: DbIndex,
         slot: SlotId,
@@ -71,8 +71,8 @@ impl<Q: Default> Interests<Q> {
         last
     }
 
-    /// Lets `look` see a key's queue, if it has one.
-    pub(super) fn with<R>(
+    /// Calls `look` with a key's queue, if the key has one.
+    pub(in crate::keyspace) fn with<R>(
         &self,
         db: DbIndex,
         slot: SlotId,
@@ -82,20 +82,25 @@ impl<Q: Default> Interests<Q> {
         self.shard(slot).get_mut(&(db, slot))?.get_mut(key).map(look)
     }
 
-    /// Lets `look` see every key of a slot that has a queue.
-    pub(super) fn each(&self, db: DbIndex, slot: SlotId, mut look: impl FnMut(&[u8], &mut Q)) {
+    /// Calls `look` with every key of a slot that has a queue.
+    pub(in crate::keyspace) fn each(
+        &self,
+        db: DbIndex,
+        slot: SlotId,
+        mut look: impl FnMut(&[u8], &mut Q),
+    ) {
         let mut shard = self.shard(slot);
         let queues = shard.get_mut(&(db, slot)).into_iter().flatten();
         queues.for_each(|(key, queue)| look(key, queue));
     }
 
-    /// Whether somebody is interested in a key of the slot.
-    pub(super) fn has(&self, db: DbIndex, slot: SlotId) -> bool {
+    /// Reports whether a client is interested in a key of the slot.
+    pub(in crate::keyspace) fn has(&self, db: DbIndex, slot: SlotId) -> bool {
         self.shard(slot).contains_key(&(db, slot))
     }
 
-    /// How many keys have queues. O(slots with queues).
-    pub(super) fn key_count(&self) -> usize {
+    /// Number of keys with queues. O(slots with queues).
+    pub(in crate::keyspace) fn key_count(&self) -> usize {
         let count = |shard: &Mutex<Shard<Q>>| -> usize {
             let shard = shard.lock().even_poisoned();
             shard.values().map(HashMap::len).sum()

@@ -1,26 +1,25 @@
-//! Slots: the engine's view of them, in which a table is changed only behind the
-//! hook of a snapshot.
+//! The engine's view of a slot: its table changes only through the hook of a snapshot.
 
-use super::cut::Change;
-use super::{SlotId, Stored, Table, Ticket, UnixMs};
+use crate::keyspace::cut::Change;
+use crate::keyspace::{SlotId, Stored, Table, Ticket, UnixMs};
 use crate::types::{Entry, StoredMut, Value};
 use brisk_structures::slot::{Slot as RawSlot, SlotGuard as RawGuard};
 use brisk_structures::table::TableRef;
 
-/// What a slot knows besides its table.
+/// The state of a slot next to its table.
 #[derive(Debug)]
 pub struct SlotMeta {
-    /// No key of the slot has a deadline before this, and no field of its hashes. A lower bound:
-    /// removing the key that set it leaves it until the next sweep.
+    /// Lower bound of the expiry times of the slot's keys and of the fields of its hashes. Removing
+    /// the key that set the bound does not raise it until the next sweep.
     pub(crate) earliest: UnixMs,
-    /// The same for the deadlines that were set since the expiry cycle began its present walk over
-    /// the slot: some of those keys lie behind it.
+    /// Lower bound of the expiry times set since the expiry cycle began its current walk over the
+    /// slot. The walk has already passed some of those keys.
     pub(crate) earliest_since_walk: UnixMs,
     /// The ticket of the last write.
     pub(crate) last_write: Ticket,
-    /// How many keys have a deadline.
+    /// Number of keys with a TTL.
     pub(crate) with_deadline: u32,
-    /// The expiry cycle leaves the slot alone until this moment: the low 32 bits of milliseconds.
+    /// The expiry cycle skips the slot until this time: the low 32 bits of milliseconds.
     pub(crate) rest_until: u32,
 }
 
@@ -37,87 +36,87 @@ impl Default for SlotMeta {
 }
 
 impl SlotMeta {
-    /// A key of the slot now has this deadline.
+    /// A key of the slot got this expiry time.
     #[inline]
     pub(crate) fn note(&mut self, deadline: UnixMs) {
         self.earliest = self.earliest.min(deadline);
         self.earliest_since_walk = self.earliest_since_walk.min(deadline);
     }
 
-    /// No key of the slot has a deadline any more.
+    /// No key of the slot has a TTL any more.
     pub(crate) fn no_deadlines(&mut self) {
         self.with_deadline = 0;
         self.earliest = UnixMs::MAX;
         self.earliest_since_walk = UnixMs::MAX;
     }
 
-    /// The table is another one: whatever a walk saw of it until now says nothing.
+    /// The table was replaced: a walk cannot rely on what it has seen.
     pub(crate) fn restart_walk(&mut self) {
         self.earliest_since_walk = self.earliest;
     }
 }
 
-/// A slot: its table and what else it knows, behind its lock.
+/// A slot: its lock, its table and the state next to the table.
 #[repr(transparent)]
 pub struct Slot(RawSlot<Value, SlotMeta>);
 
 impl Slot {
-    pub(super) fn new() -> Slot {
+    pub(in crate::keyspace) fn new() -> Slot {
         Slot(RawSlot::new(SlotMeta::default()))
     }
 
-    /// The lock, if it is free now.
+    /// Takes the lock if it is free now.
     #[inline(always)]
     pub fn try_lock(&self) -> Option<SlotGuard<'_>> {
         self.0.try_lock().map(SlotGuard)
     }
 
-    /// The lock, if it becomes free within `bound` looks at it.
+    /// Takes the lock if it becomes free within `bound` attempts.
     #[inline(always)]
     pub fn lock_spin(&self, bound: u32) -> Option<SlotGuard<'_>> {
         self.0.lock_spin(bound).map(SlotGuard)
     }
 
-    /// How many entries there are, without the lock: out of date as soon as it is known.
+    /// Number of entries, read without the lock. It may be outdated at once.
     #[inline]
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Whether there are none, likewise.
+    /// Reports whether the slot has no entries, also without the lock.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Asks for the slot's own line.
+    /// Prefetches the slot's own cache line.
     #[inline(always)]
     pub fn prefetch(&self) {
         self.0.prefetch();
     }
 
-    /// Asks for the bucket of `hash`; reads the slot's line.
+    /// Prefetches the bucket of `hash`. Reads the slot's cache line.
     #[inline(always)]
     pub fn prefetch_bucket(&self, hash: u64) {
         self.0.prefetch_bucket(hash);
     }
 
-    /// Asks for the entry of `hash`; reads the bucket's line.
+    /// Prefetches the entry of `hash`. Reads the bucket's cache line.
     #[inline(always)]
     pub fn prefetch_entry(&self, hash: u64, participant: &brisk_structures::reclaim::Participant) {
         self.0.prefetch_entry(hash, participant);
     }
 }
 
-/// A slot's lock, and the only way to what it protects.
+/// The lock of a slot, and the only access to the data that it protects.
 ///
-/// Whatever changes the table passes [`Change::preserve`] first, so that a snapshot that is being
-/// taken has the value of its moment: there is no way to a `&mut` of an entry, nor into or out of
-/// the table, around it. The two exceptions are named for what they are ([`SlotGuard::put_aside`]).
+/// Every change of the table passes [`Change::preserve`] first, so that a snapshot in progress gets
+/// the value from its start. No other path leads to a `&mut` of an entry, or into or out of the
+/// table. The two exceptions have names that say so ([`SlotGuard::stash`]).
 pub struct SlotGuard<'a>(RawGuard<'a, Value, SlotMeta>);
 
 impl<'a> SlotGuard<'a> {
-    /// The table, for reading.
+    /// The table, read-only.
     #[inline(always)]
     pub fn table(&self) -> TableRef<'_, Value> {
         self.0.table()
@@ -133,7 +132,7 @@ impl<'a> SlotGuard<'a> {
         self.0.meta_mut()
     }
 
-    /// The bits of `marks.rs`.
+    /// The bits defined in `marks.rs`.
     #[inline(always)]
     pub fn marks(&self) -> u8 {
         self.0.marks()
@@ -144,24 +143,24 @@ impl<'a> SlotGuard<'a> {
         self.0.set_marks(marks);
     }
 
-    /// The cut up to which nothing of the slot is owed any more.
+    /// The newest snapshot that needs nothing from the slot any more.
     #[inline(always)]
-    pub(super) fn stamp(&self) -> u32 {
+    pub(in crate::keyspace) fn stamp(&self) -> u32 {
         self.0.stamp()
     }
 
-    pub(super) fn set_stamp(&mut self, stamp: u32) {
+    pub(in crate::keyspace) fn set_stamp(&mut self, stamp: u32) {
         self.0.set_stamp(stamp);
     }
 
     /// The same lock, held through another reference to the slot. Panics if it is another slot.
-    pub(super) fn through<'b>(self, slot: &'b Slot) -> SlotGuard<'b> {
+    pub(in crate::keyspace) fn through<'b>(self, slot: &'b Slot) -> SlotGuard<'b> {
         SlotGuard(self.0.through(&slot.0))
     }
 
-    /// The entry, to change.
+    /// The entry, mutable.
     #[inline(always)]
-    pub(super) fn find_mut(
+    pub(in crate::keyspace) fn find_mut(
         &mut self,
         change: Change<'_>,
         hash: u64,
@@ -171,16 +170,16 @@ impl<'a> SlotGuard<'a> {
         self.0.table_mut().into_find_mut(hash, key)
     }
 
-    /// Adds an entry under a key that is not there.
+    /// Adds an entry whose key does not exist yet.
     #[inline(always)]
-    pub(super) fn insert(&mut self, change: Change<'_>, hash: u64, entry: Entry) {
+    pub(in crate::keyspace) fn insert(&mut self, change: Change<'_>, hash: u64, entry: Entry) {
         change.preserve(self, hash, entry.key());
         self.0.table_mut().insert(hash, entry);
     }
 
-    /// The same; a table without entries gets room for `expected` at once.
+    /// As [`SlotGuard::insert`]. An empty table reserves room for `expected` entries.
     #[inline(always)]
-    pub(super) fn insert_first_of(
+    pub(in crate::keyspace) fn insert_first_of(
         &mut self,
         change: Change<'_>,
         hash: u64,
@@ -191,15 +190,20 @@ impl<'a> SlotGuard<'a> {
         self.0.table_mut().insert_first_of(hash, entry, expected);
     }
 
-    /// Takes an entry out.
+    /// Removes an entry from the table and returns it.
     #[inline(always)]
-    pub(super) fn remove(&mut self, change: Change<'_>, hash: u64, key: &[u8]) -> Option<Entry> {
+    pub(in crate::keyspace) fn remove(
+        &mut self,
+        change: Change<'_>,
+        hash: u64,
+        key: &[u8],
+    ) -> Option<Entry> {
         change.preserve_leaving(self, hash, key);
         self.0.table_mut().remove(hash, key)
     }
 
     /// As [`brisk_structures::table::TableMut::extract_at`].
-    pub(super) fn extract_at(
+    pub(in crate::keyspace) fn extract_at(
         &mut self,
         change: Change<'_>,
         slot: SlotId,
@@ -216,25 +220,25 @@ impl<'a> SlotGuard<'a> {
         })
     }
 
-    /// Takes an entry out of sight until [`SlotGuard::put_back`], within one hold of the lock: no
-    /// change.
-    pub(super) fn put_aside(&mut self, hash: u64, key: &[u8]) -> Option<Entry> {
+    /// Hides an entry until [`SlotGuard::unstash`], while the lock is held throughout. This is not
+    /// a change of the data.
+    pub(in crate::keyspace) fn stash(&mut self, hash: u64, key: &[u8]) -> Option<Entry> {
         self.0.table_mut().remove(hash, key)
     }
 
-    /// Puts an entry where it was, or one in its place that leaves again within the same hold of
-    /// the lock; what was there.
-    pub(super) fn put_back(&mut self, hash: u64, entry: Entry) -> Option<Entry> {
+    /// Puts an entry back, or a substitute that is taken out again before the lock is released.
+    /// Returns the entry that it replaced.
+    pub(in crate::keyspace) fn unstash(&mut self, hash: u64, entry: Entry) -> Option<Entry> {
         self.0.table_mut().replace(hash, entry)
     }
 
-    /// Takes the whole table out; who does it has told [`super::cut::Cuts`]. O(1).
-    pub(super) fn take_table(&mut self) -> Table {
+    /// Takes the whole table. The caller has notified [`crate::keyspace::cut::Cuts`]. O(1).
+    pub(in crate::keyspace) fn take_table(&mut self) -> Table {
         self.0.take_table()
     }
 
-    /// Exchanges the tables of two slots, likewise. O(1).
-    pub(super) fn exchange_tables(&mut self, other: &mut SlotGuard<'_>) {
+    /// Exchanges the tables of two slots. The caller has notified the cuts. O(1).
+    pub(in crate::keyspace) fn exchange_tables(&mut self, other: &mut SlotGuard<'_>) {
         let (mine, theirs) = (self.take_table(), other.take_table());
         self.0.table_mut().put(theirs);
         other.0.table_mut().put(mine);

@@ -1,25 +1,26 @@
-//! Which slots of a database may hold keys, so that walks over small databases pass by the others.
+//! The set of slots of a database that may hold keys, so that walks over small databases skip empty
+//! slots.
 //!
-//! A bit per slot. It is set, and taken back, by who holds the slot; the slot's mark [`OCCUPIED`]
-//! says whether it is, so that adding a key costs one test of a line that is at hand. A slot that
-//! became empty keeps its bit until a walk comes by: keys come and go more often than walks. A
-//! second array says which words of the first have bits; those bits are taken back only while
-//! everything stands still, since nobody holds all slots of a word.
+//! There is a bit per slot. The holder of the slot sets and clears it. The slot's mark [`OCCUPIED`]
+//! mirrors the bit, so that adding a key tests only a cache line that is already loaded. A slot
+//! that becomes empty keeps its bit until a walk visits it, because keys come and go more often
+//! than walks run. A second array records which words of the first have bits. Its bits are cleared
+//! only during quiescence, because no thread ever holds all slots of a word.
 
-use super::marks::OCCUPIED;
-use super::{Database, SLOTS, SlotGuard, SlotId};
+use crate::keyspace::marks::OCCUPIED;
+use crate::keyspace::{Database, SLOTS, SlotGuard, SlotId};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 const WORDS: usize = SLOTS / 64;
 
-/// The bits of a database. A slot that holds keys has its bit set, and so has the word of that bit.
-pub(super) struct Occupied {
+/// The bits of a database. The bit of a slot that holds keys is set, and so is the bit of its word.
+pub(in crate::keyspace) struct Occupied {
     slots: [AtomicU64; WORDS],
     words: [AtomicU64; WORDS / 64],
 }
 
 impl Occupied {
-    pub(super) fn new() -> Occupied {
+    pub(in crate::keyspace) fn new() -> Occupied {
         Occupied {
             slots: [const { AtomicU64::new(0) }; WORDS],
             words: [const { AtomicU64::new(0) }; WORDS / 64],
@@ -30,7 +31,7 @@ impl Occupied {
         (&self.slots[slot.index() / 64], 1 << (slot.index() % 64))
     }
 
-    pub(super) fn contains(&self, slot: SlotId) -> bool {
+    pub(in crate::keyspace) fn contains(&self, slot: SlotId) -> bool {
         let (word, bit) = self.word(slot);
         word.load(Ordering::Relaxed) & bit != 0
     }
@@ -39,13 +40,13 @@ impl Occupied {
         (&self.words[word / 64], 1 << (word % 64))
     }
 
-    /// Whether walks look at the word of a slot.
-    pub(super) fn is_seen(&self, slot: SlotId) -> bool {
+    /// Reports whether walks visit the word of a slot.
+    pub(in crate::keyspace) fn is_seen(&self, slot: SlotId) -> bool {
         let (word, bit) = self.word_of_words(slot.index() / 64);
         word.load(Ordering::Relaxed) & bit != 0
     }
 
-    /// The first word from `first` on that may have bits, or the number of words.
+    /// The first word at or after `first` that may have bits, or the number of words.
     fn next_word(&self, first: usize) -> usize {
         let mut next = first;
         while next < WORDS {
@@ -60,9 +61,9 @@ impl Occupied {
 }
 
 impl Database {
-    /// A slot that is held got its first key.
+    /// A held slot got its first key.
     #[cold]
-    pub(super) fn note_occupied(&self, slot: SlotId, guard: &mut SlotGuard<'_>) {
+    pub(in crate::keyspace) fn note_occupied(&self, slot: SlotId, guard: &mut SlotGuard<'_>) {
         let (word, bit) = self.occupied.word(slot);
         word.fetch_or(bit, Ordering::Relaxed);
         let (word, bit) = self.occupied.word_of_words(slot.index() / 64);
@@ -71,7 +72,7 @@ impl Database {
         guard.set_marks(marks);
     }
 
-    /// Takes the bit back if the slot is still empty and nobody holds it.
+    /// Clears the bit if the slot is still empty and not held.
     #[cold]
     fn forget_occupied(&self, slot: SlotId) {
         let Some(mut guard) = self.slot(slot).try_lock() else { return };
@@ -83,9 +84,8 @@ impl Database {
         }
     }
 
-    /// Takes the bits of words back that have none. Only while everything stands still.
-    /// O(words that had bits).
-    pub(super) fn forget_empty_words(&self) {
+    /// Clears the word bits of empty words. Only during quiescence. O(words that had bits).
+    pub(in crate::keyspace) fn forget_empty_words(&self) {
         let mut next = self.occupied.next_word(0);
         while next < WORDS {
             if self.occupied.slots[next].load(Ordering::Relaxed) == 0 {
@@ -96,9 +96,12 @@ impl Database {
         }
     }
 
-    /// The slots from `first` on that are not empty, in ascending order: each is looked at when the
-    /// iterator comes to it. O(words that have bits + slots that hold keys).
-    pub(super) fn occupied_from(&self, first: usize) -> impl Iterator<Item = SlotId> + '_ {
+    /// The slots at or after `first` that are not empty, in ascending order. Each slot is checked
+    /// when the iterator reaches it. O(words that have bits + slots that hold keys).
+    pub(in crate::keyspace) fn occupied_from(
+        &self,
+        first: usize,
+    ) -> impl Iterator<Item = SlotId> + '_ {
         let mut next = first;
         std::iter::from_fn(move || {
             while next < SLOTS {

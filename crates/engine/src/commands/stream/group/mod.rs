@@ -1,20 +1,24 @@
-//! XGROUP: groups and their consumers.
+//! XGROUP: consumer groups and their consumers.
 
-use super::id;
-use super::quote;
+pub(super) mod claim;
+pub(super) mod pending;
+pub(super) mod read_group;
+
 use crate::base::error::{CommandError, Result};
 use crate::call::ctx::{Command, Ctx};
 use crate::command::args::Args;
 use crate::command::{Arg, Flags, Group, KeyFlags, KeySpec, Spec};
+use crate::commands::stream::id;
+use crate::commands::stream::quote;
 use crate::keyspace::Key;
 use crate::reply::Outcome;
 use crate::types::Edit;
 use crate::types::stream::{ENTRIES_READ_UNKNOWN, Stream, StreamId};
 
-/// Where a group begins to read.
+/// The position at which a group begins to read.
 #[derive(Debug, Clone, Copy)]
 enum Start {
-    /// `$`: behind what is there now.
+    /// `$`: after the existing entries.
     Last,
     Id(StreamId),
 }
@@ -24,7 +28,7 @@ impl Start {
         if word == b"$" { Ok(Start::Last) } else { id::parse(word, 0).map(Start::Id) }
     }
 
-    /// SETID also knows `-` and `+`.
+    /// SETID also accepts `-` and `+`.
     fn parse_or_edge(word: &[u8]) -> Result<Start> {
         if word == b"$" { Ok(Start::Last) } else { id::parse_or_edge(word, 0).map(Start::Id) }
     }
@@ -63,7 +67,7 @@ fn parse_options(args: &mut Args<'_>, may_make: bool) -> Result<Options> {
 
 fn unknown(args: &Args<'_>) -> CommandError {
     let text = "ERR unknown subcommand or wrong number of arguments for '";
-    CommandError::text_around(text, args.word(1), "'. Try XGROUP HELP.")
+    CommandError::text_around(text, args.argument(1), "'. Try XGROUP HELP.")
 }
 
 fn needs_key() -> CommandError {
@@ -86,7 +90,7 @@ fn create(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
     if !exists && !options.make_stream {
         return Err(needs_key());
     }
-    // Options may be given twice as long as these are all words.
+    // Options may be repeated while the number of arguments allows it.
     if args.argc() > 8 {
         return Err(unknown(args));
     }
@@ -96,7 +100,7 @@ fn create(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
             let text = "BUSYGROUP Consumer Group name already exists";
             return Err(CommandError::text(text));
         }
-        Ok(Edit::new((), 1, "xgroup-create").beside())
+        Ok(Edit::new((), 1, "xgroup-create").metadata_only())
     })?;
     Ok(ctx.reply.ok())
 }
@@ -125,7 +129,7 @@ fn setid(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
         let start = Start::parse_or_edge(start)?.resolve(stream);
         let group = stream.group_mut(name).ok_or_else(|| no_group(&key, name))?;
         (group.last_id, group.entries_read) = (start, options.entries_read);
-        Ok(Edit::new((), 1, "xgroup-setid").beside())
+        Ok(Edit::new((), 1, "xgroup-setid").metadata_only())
     })?;
     Ok(ctx.reply.ok())
 }
@@ -135,7 +139,7 @@ fn destroy(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
     let name = args.bytes()?;
     let removed = change(ctx, &key, |stream| {
         let removed = stream.destroy_group(name);
-        Ok(Edit::new(removed, u64::from(removed), "xgroup-destroy").beside())
+        Ok(Edit::new(removed, u64::from(removed), "xgroup-destroy").metadata_only())
     })?;
     Ok(ctx.reply.integer(i64::from(removed)))
 }
@@ -147,7 +151,7 @@ fn createconsumer(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome>
     let created = change(ctx, &key, |stream| {
         let group = stream.group_mut(name).ok_or_else(|| no_group(&key, name))?;
         let created = group.create_consumer(consumer, now_ms);
-        Ok(Edit::new(created, u64::from(created), "xgroup-createconsumer").beside())
+        Ok(Edit::new(created, u64::from(created), "xgroup-createconsumer").metadata_only())
     })?;
     Ok(ctx.reply.integer(i64::from(created)))
 }
@@ -159,7 +163,7 @@ fn delconsumer(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
         let group = stream.group_mut(name).ok_or_else(|| no_group(&key, name))?;
         let pending = group.delete_consumer(consumer);
         let changes = u64::from(pending.is_some());
-        Ok(Edit::new(pending.unwrap_or(0), changes, "xgroup-delconsumer").beside())
+        Ok(Edit::new(pending.unwrap_or(0), changes, "xgroup-delconsumer").metadata_only())
     })?;
     Ok(ctx.reply.count(pending))
 }

@@ -1,19 +1,19 @@
-//! XCLAIM and XAUTOCLAIM: taking over what was delivered to others.
+//! XCLAIM and XAUTOCLAIM: take over entries that were delivered to others.
 
-use super::entries::{reply_entry, reply_id};
-use super::id;
 use super::read_group::{Claim, announce_consumer, idle_ms};
-use super::stream_with_group;
 use crate::base::error::{CommandError, Result};
 use crate::call::ctx::{Command, Ctx};
 use crate::command::args::Args;
 use crate::command::{Arg, Flags, Group, KeyFlags, KeySpec, Spec};
+use crate::commands::stream::entries::{reply_entry, reply_id};
+use crate::commands::stream::id;
+use crate::commands::stream::stream_with_group;
 use crate::keyspace::Key;
 use crate::reply::Outcome;
 use crate::types::Edit;
 use crate::types::stream::{Group as StreamGroup, Stream, StreamId};
 
-/// What XCLAIM sets.
+/// The options of XCLAIM.
 #[derive(Debug, Clone, Copy, Default)]
 struct Options {
     idle_min_ms: i64,
@@ -24,7 +24,7 @@ struct Options {
     last_id: StreamId,
 }
 
-/// One entry that changed hands or is gone.
+/// An entry that changed its owner or was deleted.
 enum Claimed {
     Given { id: StreamId, delivered_ms: i64, count: u64 },
     Deleted { id: StreamId, delivered_ms: i64, count: u64 },
@@ -37,7 +37,7 @@ fn xclaim(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
     let now_ms = ctx.now().0 as i64;
     let mut options = Options { idle_min_ms: parse_idle(args, "XCLAIM")?, ..Options::default() };
     let mut ids = Vec::new();
-    // What is no ID begins the options.
+    // The options begin at the first argument that is not an ID.
     while let Some(id) = args.peek().and_then(|word| id::parse(word, 0).ok()) {
         ids.push(id);
         args.bytes()?;
@@ -65,7 +65,7 @@ fn claim_one(
 ) {
     let nack = group.pending().get(id).copied();
     if let Some(nack) = nack.filter(|_| !exists) {
-        // Deleted entries cannot be claimed; they stop being pending instead.
+        // Deleted entries cannot be claimed. They are removed from the pending entries.
         group.acknowledge(id);
         let (delivered_ms, count) = (nack.delivered_ms, nack.count);
         claimed.push(Claimed::Deleted { id, delivered_ms, count });
@@ -88,8 +88,8 @@ fn claim_one(
     claimed.push(Claimed::Given { id, delivered_ms, count });
 }
 
-/// Runs `work` with the consumer made if it is new, replies with what was claimed and propagates
-/// it; the IDs that were found deleted.
+/// Runs `work`, creates the consumer if it is new, replies with the claimed entries and propagates
+/// them. Returns the IDs of deleted entries.
 fn run(
     ctx: &mut Ctx<'_, '_>,
     key: &Key<'_>,
@@ -118,7 +118,7 @@ fn run(
         }
         let moved = before != stream.group(name).map(|group| group.last_id);
         let changes = claimed.len() as u64 + u64::from(created) + u64::from(moved);
-        Ok(Edit::silent((), changes).beside())
+        Ok(Edit::silent((), changes).metadata_only())
     })?;
     if created {
         announce_consumer(ctx.keys, key);
@@ -138,7 +138,7 @@ fn propagate(
     let entry = ctx.keys.inspect(key).and_then(|entry| entry.stream());
     let last_id = entry.and_then(|stream| Some(stream.group(name)?.last_id));
     let claim = Claim { key, group: name, consumer, last_id: last_id.unwrap_or_default() };
-    // Nothing claimed but `last_id` may have moved: then the command itself says it best.
+    // Nothing was claimed, but `last_id` may have changed: then the command itself is propagated.
     if claimed.is_empty() && !created {
         return;
     }
@@ -207,7 +207,7 @@ fn parse_options(args: &mut Args<'_>, options: &mut Options, now_ms: i64) -> Res
             options.delivered_ms = Some(args.integer().map_err(|_| invalid("TIME"))?);
         } else if is("RETRYCOUNT") && more {
             let count = args.integer().map_err(|_| invalid("RETRYCOUNT"))?;
-            // A negative number leaves it to the command.
+            // With a negative number the command decides.
             options.retry_count = u64::try_from(count).ok();
         } else if is("LASTID") && more {
             options.last_id = id::parse(args.bytes()?, 0)?;
@@ -215,7 +215,7 @@ fn parse_options(args: &mut Args<'_>, options: &mut Options, now_ms: i64) -> Res
             return Err(CommandError::text_around("ERR Unrecognized XCLAIM option '", word, "'"));
         }
     }
-    // Times in the future, or before all time, count as now.
+    // Times in the future, or negative ones, count as now.
     let odd = |ms: i64| !(0..=now_ms).contains(&ms);
     if options.delivered_ms.is_some_and(odd) {
         options.delivered_ms = Some(now_ms);
@@ -224,7 +224,7 @@ fn parse_options(args: &mut Args<'_>, options: &mut Options, now_ms: i64) -> Res
 }
 
 fn xautoclaim(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
-    /// How many pending entries are looked at for each wanted one.
+    /// Number of pending entries checked per requested entry.
     const ATTEMPTS: i64 = 10;
     const COUNT_MAX: i64 = i64::MAX / 16;
     let key = args.key()?;
@@ -235,7 +235,7 @@ fn xautoclaim(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
     let mut options = Options { idle_min_ms, ..Options::default() };
     while args.remaining() > 0 {
         if args.remaining() >= 2 && args.take("COUNT") {
-            // Each wanted entry may cost several looks, and their number must not overflow.
+            // Each requested entry may need several checks, and their number must not overflow.
             let wanted = args.integer().ok().filter(|n| (1..=COUNT_MAX).contains(n));
             count = wanted.ok_or_else(|| CommandError::text("ERR COUNT must be > 0"))?;
         } else if args.take("JUSTID") {
@@ -248,7 +248,8 @@ fn xautoclaim(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
     let now_ms = ctx.now().0 as i64;
     let mut next = StreamId::MIN;
     ctx.reply.array(3);
-    // Where to go on is known only afterwards, but answered first: so the walk is done first.
+    // The next cursor is known only at the end but comes first in the reply, so the walk is done
+    // first.
     let mut ids = Vec::new();
     {
         let (stream, group) = stream_with_group(ctx.keys, &key, name)?;
@@ -340,4 +341,4 @@ const XAUTOCLAIM: Command = Command {
     subcommands: &[],
 };
 
-pub(super) const COMMANDS: &[Command] = &[XCLAIM, XAUTOCLAIM];
+pub(in crate::commands::stream) const COMMANDS: &[Command] = &[XCLAIM, XAUTOCLAIM];

@@ -1,13 +1,13 @@
-//! XACK and XPENDING: confirming what was delivered, and looking at what was not confirmed.
+//! XACK and XPENDING: acknowledge delivered entries, and list those that were not acknowledged.
 
-use super::entries::reply_id;
-use super::id;
 use super::read_group::idle_ms;
-use super::stream_with_group;
 use crate::base::error::{CommandError, Result};
 use crate::call::ctx::{Command, Ctx};
 use crate::command::args::Args;
 use crate::command::{Arg, Flags, Group, KeyFlags, KeySpec, Spec};
+use crate::commands::stream::entries::reply_id;
+use crate::commands::stream::id;
+use crate::commands::stream::stream_with_group;
 use crate::reply::Outcome;
 use crate::types::Edit;
 use crate::types::stream::{Stream, StreamId};
@@ -15,7 +15,7 @@ use crate::types::stream::{Stream, StreamId};
 fn xack(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
     let key = args.key()?;
     let name = args.bytes()?;
-    // Redis looks the stream up as if only to read it.
+    // Redis looks the stream up as for a read.
     ctx.keys.peek(&key);
     let acknowledged = ctx.keys.update::<Stream, _>(&key, |stream, _| {
         if stream.group(name).is_none() {
@@ -31,12 +31,12 @@ fn xack(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
                 acknowledged += u64::from(group.acknowledge(id::parse(word, 0)?));
             }
         }
-        Ok(Edit::silent(acknowledged, acknowledged).beside())
+        Ok(Edit::silent(acknowledged, acknowledged).metadata_only())
     })?;
     Ok(ctx.reply.integer(acknowledged.unwrap_or(0) as i64))
 }
 
-/// Which pending entries XPENDING lists.
+/// The pending entries that XPENDING lists.
 struct Filter<'a> {
     idle_min_ms: i64,
     start: StreamId,
@@ -63,7 +63,7 @@ fn xpending(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
         }
     };
     let inside = |id: &StreamId| *id <= filter.end;
-    // Bounded by what is looked at, not what is found: a scan of all is the client's wish.
+    // Limited by the entries checked, not by those found: the client has requested a full scan.
     match filter.consumer {
         Some(consumer) => {
             let Some(consumer) = group.consumer(consumer) else { return Ok(ctx.reply.array(0)) };
@@ -190,4 +190,4 @@ const XPENDING: Command = Command {
     subcommands: &[],
 };
 
-pub(super) const COMMANDS: &[Command] = &[XACK, XPENDING];
+pub(in crate::commands::stream) const COMMANDS: &[Command] = &[XACK, XPENDING];

@@ -1,36 +1,37 @@
-//! A restart of all access clocks, after a change between two kinds of eviction policy.
+//! A restart of all access clocks, after the eviction policy changes between LRU and LFU.
 //!
 //! ```text
 //!  CONFIG SET ── begin ── walk ── walk ── … ── walk: the last key ── complete
 //!                 └──────── all keys count as new ────────┘
 //! ```
 //!
-//! The clocks of another kind of policy have another meaning: if the low bits of a time in seconds were read
-//! as a counter, keys would be evicted first, or never. So each key counts as new (LFU) or as just used. A
-//! walk sets the clocks in short steps, next to commands; until it is complete, no clock is read.
+//! LRU and LFU give the clock bits different meanings. If the low bits of a time in seconds were read as
+//! a counter, keys would be evicted first, or never. So the restart sets each key to new (LFU) or just
+//! used (LRU). A walk sets the clocks in short steps between commands. No clock is read until the walk
+//! is complete.
 
-use super::evict::{new_frequency_clock, recency_clock};
-use super::keys::{lock_patiently, must_give_way};
-use super::{DbNumber, Keyspace};
 use crate::env::Env;
+use crate::keyspace::evict::{new_frequency_clock, recency_clock};
+use crate::keyspace::keys::{lock_blocking, must_postpone_writes};
+use crate::keyspace::{DbNumber, Keyspace};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// Buckets walked between two looks at the time left.
+/// Buckets walked between two checks of the remaining time.
 const BUCKETS_PER_STEP: usize = 64;
 
-/// How far the restarts of the access clocks are.
+/// The progress of restarts of the access clocks.
 #[derive(Debug, Default)]
-pub(super) struct ClockRestart {
+pub(in crate::keyspace) struct ClockRestart {
     /// Number of restarts that have begun.
     begun: AtomicU64,
-    /// The restart that was completed last. Equal to `begun` if none is in progress.
+    /// The restart that was completed last. Equal to `begun` if no restart is in progress.
     completed: AtomicU64,
-    /// Whether clocks count uses from now on.
+    /// The meaning of the clocks from now on: uses (LFU) or times (LRU).
     is_lfu: AtomicBool,
 }
 
 impl ClockRestart {
-    /// Whether clocks may have the meaning of the former policy.
+    /// Reports whether clocks may still have the meaning of the former policy.
     #[inline]
     pub(crate) fn is_in_progress(&self) -> bool {
         self.completed.load(Ordering::Acquire) != self.begun.load(Ordering::Acquire)
@@ -40,8 +41,8 @@ impl ClockRestart {
         self.begun.fetch_add(1, Ordering::AcqRel);
     }
 
-    /// Keys have changed their slots: the walk starts again if it is in progress.
-    pub(super) fn start_again(&self) {
+    /// Keys have moved between slots: a walk in progress starts again.
+    pub(in crate::keyspace) fn start_again(&self) {
         if self.is_in_progress() {
             self.begin();
         }
@@ -49,24 +50,24 @@ impl ClockRestart {
 }
 
 impl Keyspace {
-    /// Begins to restart the access clocks of all keys for a policy of the other kind. A [`ClockWalker`]
-    /// does the work. Only while all other workers are quiesced. O(1).
+    /// Begins to restart the access clocks of all keys, because the policy changed between LRU and
+    /// LFU. A [`ClockWalker`] does the work. Only during quiescence. O(1).
     pub fn restart_clocks(&self, is_lfu: bool) {
         self.clocks.is_lfu.store(is_lfu, Ordering::Relaxed);
         self.clocks.begin();
     }
 
-    /// Whether a [`ClockWalker`] has something to do. O(1).
+    /// Reports whether a [`ClockWalker`] has work to do. O(1).
     #[inline]
     pub fn restarts_clocks(&self) -> bool {
         self.clocks.is_in_progress()
     }
 }
 
-/// Where the walk over all keys is. One thread has it.
+/// The position of the walk over all keys. One thread owns it.
 #[derive(Debug, Default)]
 pub struct ClockWalker {
-    /// The restart that the position belongs to.
+    /// The restart to which the position belongs.
     restart: u64,
     db: u32,
     slot: usize,
@@ -74,8 +75,8 @@ pub struct ClockWalker {
 }
 
 impl ClockWalker {
-    /// Restarts clocks until the walk is complete or `more` says that time is up. Returns whether it is
-    /// complete.
+    /// Restarts clocks until the walk is complete or `more` reports that the time is up. Returns
+    /// true if the walk is complete.
     pub fn walk(&mut self, keyspace: &Keyspace, env: &Env, mut more: impl FnMut() -> bool) -> bool {
         let restart = &keyspace.clocks;
         while restart.is_in_progress() {
@@ -94,7 +95,7 @@ impl ClockWalker {
         true
     }
 
-    /// Restarts the clocks of some keys; false if the data is to stay as it is for now.
+    /// Restarts the clocks of some keys. Returns false if writes have to be postponed.
     fn step(&mut self, keyspace: &Keyspace, env: &Env) -> bool {
         let database = keyspace.db(DbNumber(self.db)).and_then(|db| keyspace.database_if_used(db));
         let next = database.and_then(|database| {
@@ -108,8 +109,8 @@ impl ClockWalker {
         if id.index() != self.slot {
             (self.slot, self.cursor) = (id.index(), 0);
         }
-        let guard = lock_patiently(database, id);
-        if must_give_way() {
+        let guard = lock_blocking(database, id);
+        if must_postpone_writes() {
             return false;
         }
         let clock = match keyspace.clocks.is_lfu.load(Ordering::Relaxed) {
