@@ -1,7 +1,7 @@
 //! Figures that are sampled or remembered rather than summed: peaks, rates, process usage.
 
 use crate::memory::Holding;
-use brisk_reactor::CpuOf;
+use brisk_reactor::CpuScope;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// All of them; worker 0 keeps them up to date.
@@ -57,7 +57,7 @@ pub struct CpuFigures {
 }
 
 impl CpuFigures {
-    fn sample(&self, of: CpuOf) {
+    fn sample(&self, of: CpuScope) {
         let times = brisk_reactor::cpu_times(of);
         self.user_us.store(times.user_us, Ordering::Relaxed);
         self.system_us.store(times.system_us, Ordering::Relaxed);
@@ -69,9 +69,9 @@ impl Figures {
     /// not pay. By worker 0.
     pub fn sample_process(&self) {
         self.sample_memory();
-        self.cpu_process.sample(CpuOf::Process);
-        self.cpu_children.sample(CpuOf::Children);
-        self.cpu_first_worker.sample(CpuOf::Thread);
+        self.cpu_process.sample(CpuScope::Process);
+        self.cpu_children.sample(CpuScope::Children);
+        self.cpu_first_worker.sample(CpuScope::Thread);
     }
 
     /// The part of it that any thread may ask for.
