@@ -1,7 +1,7 @@
 //! Streams in dumps: blocks as they are, then groups with what is pending for whom.
 
 use super::{Group, Stream, StreamId};
-use brisk_persist::rdb::value::{Group as DumpedGroup, Stream as Dumped};
+use brisk_persist::rdb::value::{StreamGroup as DumpedGroup, StreamValue as Dumped};
 use brisk_persist::rdb::{Encoder, Sink};
 
 pub(in crate::types) fn dump<S: Sink>(stream: &Stream, encoder: &mut Encoder<S>) {
