@@ -4,6 +4,7 @@
 //! - [`request`]: cuts a connection's bytes into requests (server side), resumable, without
 //!   copying; writes requests (clients, replication).
 //! - [`reply`]: writes replies (server side) and reads them (clients, tests).
+//! - [`slot`]: the hash slot of a key, as the cluster protocol defines it.
 //! - [`error`]: what can be wrong with those bytes, in the words clients know.
 //!
 //! Nothing here panics on any input, and nothing is allocated by a length that has not been checked
@@ -18,6 +19,7 @@ mod notation;
 mod number;
 pub mod reply;
 pub mod request;
+pub mod slot;
 
 pub use error::ProtocolError;
 pub use reply::Protocol;

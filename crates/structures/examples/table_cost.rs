@@ -7,7 +7,7 @@
 
 #![expect(clippy::print_stdout, reason = "printing figures is this program's purpose")]
 
-use brisk_structures::crc16::{SLOTS, key_slot};
+use brisk_resp::slot::{SLOTS, key_slot};
 use brisk_structures::entry::{Entry, ValueRef};
 use brisk_structures::hash::HashKey;
 use brisk_structures::reclaim::Participant;

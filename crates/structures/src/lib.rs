@@ -2,7 +2,7 @@
 //!
 //! | module | content |
 //! |---|---|
-//! | [`hash`], [`crc16`] | the keyed hash of the tables; the checksum that maps keys to slots |
+//! | [`hash`] | the keyed hash of the tables |
 //! | [`entry`] | one key with its value, deadline and access clock in one allocation |
 //! | [`table`] | the hash table of a slot: 64-byte buckets, incremental growth, stateless scan |
 //! | [`segments`] | a map of byte strings in shared segments, for large hashes and sets |
@@ -31,7 +31,6 @@ pub mod alloc;
 pub mod bits;
 pub mod chunk;
 pub mod chunked;
-pub mod crc16;
 pub mod decimal;
 pub mod entry;
 pub mod fiber;

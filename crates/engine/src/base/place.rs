@@ -1,7 +1,7 @@
 //! Where a key lies and when something happens: databases, slots, keys with their hash, moments,
 //! tickets.
 
-use brisk_structures::crc16::key_slot;
+use brisk_resp::slot::key_slot;
 use brisk_structures::hash::HashKey;
 
 /// Slots per database; fixed by the cluster protocol.

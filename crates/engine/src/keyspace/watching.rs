@@ -17,7 +17,7 @@ use super::keys::lock_patiently;
 use super::marks::{OBSERVED, TRACKED, WATCHED};
 use super::{DbIndex, Key, Keys, Keyspace, Place, SlotGuard, SlotId, UnixMs};
 use crate::env::Env;
-use brisk_structures::crc16::key_slot;
+use brisk_resp::slot::key_slot;
 use brisk_structures::list::List;
 use brisk_structures::slab::Id;
 use std::collections::btree_map::Entry;

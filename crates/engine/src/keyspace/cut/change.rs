@@ -6,7 +6,7 @@ use super::progress::Progress;
 use crate::env::Env;
 use crate::keyspace::{DbIndex, Entry, EntryRef, Key, Keyspace, Place, SlotGuard, SlotId};
 use crate::types::Value;
-use brisk_structures::crc16::key_slot;
+use brisk_resp::slot::key_slot;
 use brisk_structures::entry::ValueRef;
 
 /// Slots with at most so many keys are emitted at their first touch, if all are small.

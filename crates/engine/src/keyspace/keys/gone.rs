@@ -6,8 +6,8 @@ use crate::keyspace::cut::Change;
 use crate::keyspace::marks::{CONCERNED, FIELDS_EXPIRE};
 use crate::keyspace::{DbIndex, Entry, Key, Keyspace, Place, SlotGuard, SlotId, StoredMut};
 use crate::types::{Kind, Value};
+use brisk_resp::slot::key_slot;
 use brisk_structures::chunked::ChunkedBytes;
-use brisk_structures::crc16::key_slot;
 
 /// Takes an entry out of a locked slot and keeps the books.
 pub(in crate::keyspace) fn detach(

@@ -23,7 +23,7 @@ use crate::types::EncodingLimits;
 use crate::types::View;
 use crate::types::list::List;
 use brisk_resp::Protocol;
-use brisk_structures::crc16::key_slot;
+use brisk_resp::slot::key_slot;
 use std::ops::Range;
 
 /// Keys looked up in a slot before others have their turn.
