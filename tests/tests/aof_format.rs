@@ -3,9 +3,9 @@
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that goes wrong")]
 
 use brisk_persist::aof::{
-    AofReader, BaseFormat, EventKind, FileKind, Manifest, has_preamble, manifest, writer,
+    AofEventKind, AofReader, BaseFormat, FileKind, Manifest, has_preamble, manifest, writer,
 };
-use brisk_persist::rdb::{Event, Notes, RdbReader, RdbWriter, VERSION, Value, dump};
+use brisk_persist::rdb::{KeyMetadata, RdbEvent, RdbReader, RdbWriter, VERSION, Value, dump};
 use brisk_testkit::server::redis_tool;
 use brisk_testkit::{Conn, Launch, Server, TempDir, assert_reply, wait_until};
 use std::ffi::OsStr;
@@ -124,9 +124,9 @@ fn a_real_server_loads_batches_and_timestamps_and_continues_the_file() {
     let (mut tickets, mut theirs) = (Vec::new(), Vec::new());
     while let Some(event) = reader.next_event().unwrap() {
         match event.kind {
-            EventKind::Batch { ticket, .. } => tickets.push(ticket),
-            EventKind::Command(command) if event.start >= ours => {
-                theirs.push(command.words().collect::<Vec<_>>().join(&b' '));
+            AofEventKind::Batch { ticket, .. } => tickets.push(ticket),
+            AofEventKind::Command(command) if event.start >= ours => {
+                theirs.push(command.args().collect::<Vec<_>>().join(&b' '));
             }
             _ => {}
         }
@@ -148,7 +148,7 @@ fn a_real_server_loads_our_base_in_both_formats() {
                 writer.aux("aof-base", b"1");
                 writer.select_db(0);
                 let value = brisk_persist::rdb::value::StringValue::Int(2);
-                writer.entry(b"k", Notes::default(), &Value::String(value));
+                writer.entry(b"k", KeyMetadata::default(), &Value::String(value));
                 writer.finish().unwrap();
             }
         }
@@ -202,9 +202,9 @@ fn replay(home: &Home, into: &mut Conn) {
             let mut reader = RdbReader::new(&source).unwrap();
             while let Some(event) = reader.next_event().unwrap() {
                 match event {
-                    Event::SelectDb(db) => drop(into.cmd(&format!("SELECT {db}"))),
-                    Event::Entry(entry) => {
-                        let deadline = entry.notes.deadline_ms.unwrap_or(0).to_string();
+                    RdbEvent::SelectDb(db) => drop(into.cmd(&format!("SELECT {db}"))),
+                    RdbEvent::Entry(entry) => {
+                        let deadline = entry.metadata.expire_at_ms.unwrap_or(0).to_string();
                         let payload = dump::write(&entry.value);
                         let words: [&[u8]; 5] =
                             [b"RESTORE", &entry.key, deadline.as_bytes(), &payload, b"ABSTTL"];
@@ -217,7 +217,7 @@ fn replay(home: &Home, into: &mut Conn) {
         }
         let mut reader = AofReader::new(source, start).unwrap();
         while let Some(event) = reader.next_event().unwrap() {
-            if let EventKind::Command(command) = event.kind {
+            if let AofEventKind::Command(command) = event.kind {
                 into.send_raw(command.bytes());
                 let reply = into.reply().to_string();
                 assert!(!reply.starts_with("(error)"), "{reply}");
@@ -262,7 +262,7 @@ fn timestamps_of_a_real_server_are_told() {
     let path = manifest.increments().last().unwrap().path_in(&home.directory());
     let mut reader = AofReader::new(File::open(path).unwrap(), 0).unwrap();
     let first = reader.next_event().unwrap().unwrap();
-    assert!(matches!(first.kind, EventKind::Timestamp(seconds) if seconds > 1_600_000_000));
+    assert!(matches!(first.kind, AofEventKind::Timestamp(seconds) if seconds > 1_600_000_000));
 }
 
 /// Where a file has to be cut.

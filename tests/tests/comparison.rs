@@ -2,7 +2,7 @@
 //!
 //! `BRISK_COMPARE_ROUNDS` and `BRISK_COMPARE_SEED` make other runs than the usual one.
 
-use brisk_structures::crc16::key_slot;
+use brisk_resp::slot::key_slot;
 use brisk_testkit::digest::assert_same;
 use brisk_testkit::kind::Kind::{self, Brisk, Redis};
 use brisk_testkit::reply::Reply;

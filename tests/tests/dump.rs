@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that goes wrong")]
 
 use brisk_persist::rdb::value::HashValue;
-use brisk_persist::rdb::{Event, RdbReader, Value, dump};
+use brisk_persist::rdb::{RdbEvent, RdbReader, Value, dump};
 use brisk_testkit::reply::Reply;
 use brisk_testkit::server::{Program, workspace_root};
 use brisk_testkit::{Conn, Launch, Server, assert_reply};
@@ -156,7 +156,7 @@ fn fixture_files() -> Vec<PathBuf> {
 
 fn has_deadlines(value: &Value) -> bool {
     let Value::Hash(hash) = value else { return false };
-    matches!(hash, HashValue::PackedDeadlines(_) | HashValue::FieldsDeadlines(..))
+    matches!(hash, HashValue::PackedExpiry(_) | HashValue::FieldsExpiry(..))
 }
 
 #[test]
@@ -167,7 +167,7 @@ fn values_of_snapshots_are_restored_by_both_alike() {
         let bytes = fs::read(&file).unwrap();
         let mut reader = RdbReader::new(bytes.as_slice()).unwrap().skip_modules();
         while let Ok(Some(event)) = reader.next_event() {
-            let Event::Entry(entry) = event else { continue };
+            let RdbEvent::Entry(entry) = event else { continue };
             let payload = dump::write(&entry.value);
             if payload.len() > PAYLOAD_BYTES_MAX {
                 continue;

@@ -5,7 +5,7 @@
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that goes wrong")]
 
 use brisk_engine::testing::Db;
-use brisk_persist::rdb::{Encoder, Event, RdbReader, Sink, Value, dump, kind_of};
+use brisk_persist::rdb::{Encoder, RdbEvent, RdbReader, Sink, Value, dump, kind_of};
 use brisk_structures::alloc::{Peak, peak_bytes};
 use brisk_testkit::random::Random;
 use brisk_testkit::server::rdb_fixtures;
@@ -38,7 +38,7 @@ fn seeds(compressed: bool) -> Vec<Vec<u8>> {
         let bytes = fs::read(file).unwrap();
         let mut reader = RdbReader::new(bytes.as_slice()).unwrap().skip_modules();
         while let Ok(Some(event)) = reader.next_event() {
-            let Event::Entry(entry) = event else { continue };
+            let RdbEvent::Entry(entry) = event else { continue };
             let seed = seed(&entry.value, compressed);
             let known = by_kind.entry(seed[0]).or_default();
             if seed.len() <= SEED_BYTES_MAX && known.len() < SEEDS_OF_A_KIND {

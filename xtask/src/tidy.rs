@@ -68,7 +68,7 @@ const RULES: &[Rule] = &[
         except: &[
             "crates/testkit/src/wait.rs",
             "crates/server/src/commands/server/debug.rs",
-            "crates/reactor/src/pace.rs",
+            "crates/reactor/src/coalesce.rs",
             "crates/reactor/src/process.rs",
             "crates/structures/src/alloc/jemalloc.rs",
         ],

@@ -1,4 +1,4 @@
-//! Whether a user may run a command: the command itself, each key with what is done to it, each
+//! Checks if a user may run a command: the command itself, each key with its access, and each
 //! channel.
 
 use super::User;
@@ -7,7 +7,7 @@ use brisk_engine::command::{Begin, Channels, Find, Flags, KeyFlags, KeySpec, Spe
 use brisk_engine::keyspec::{self, FoundKey, FoundKeys};
 use brisk_engine::table::{KeyPlan, Row};
 
-/// What was missing; in the order in which one is told rather than another.
+/// The missing permission, in the order of precedence for error messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Reason {
     Command,
@@ -17,7 +17,7 @@ pub enum Reason {
 }
 
 impl Reason {
-    /// As ACL LOG shows it.
+    /// Returns the name for ACL LOG.
     pub const fn name(self) -> &'static str {
         match self {
             Reason::Command => "command",
@@ -28,17 +28,17 @@ impl Reason {
     }
 }
 
-/// A command that may not run.
+/// A command that the user may not run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Denied {
     pub reason: Reason,
-    /// Index of the key or channel among the words; 0 for the command itself.
+    /// Index of the key or channel among the arguments; 0 for the command itself.
     pub word: usize,
 }
 
 impl Denied {
-    /// The error's text behind its code word, as Redis 7.2 says it. `object` is the word that is to
-    /// blame, if it is to be named.
+    /// Returns the error text after its code, as in Redis 7.2. `object` is the argument to name in
+    /// the text, if any.
     pub fn text(&self, user: &[u8], row: &Row, object: Option<&[u8]>) -> Vec<u8> {
         let name = row.full_name().as_bytes();
         let (what, object): (&[u8], _) = match (self.reason, object) {
@@ -52,7 +52,7 @@ impl Denied {
         [b"User ", user, b" has no permissions to ", verb, b" the '", object, what].concat()
     }
 
-    /// Why EXEC does not run a command that could be queued.
+    /// Returns the text for EXEC if a queued command may not run any more.
     pub const fn text_in_exec(&self) -> &'static str {
         match self.reason {
             Reason::Command | Reason::Auth => "no permission to execute the command or subcommand",
@@ -62,10 +62,10 @@ impl Denied {
     }
 }
 
-/// Whether `user` may run this command. `word(i)` gives word `i` of `argc`, the name first.
+/// Checks if `user` may run this command. `word(i)` returns argument `i` of `argc`, the name first.
 ///
-/// One selector must allow all of it. If none does, the last key or channel that no selector allows
-/// is to blame, or the command if no selector allows that. O(selectors x (keys x patterns)).
+/// One selector must allow all of it. If none does, the error names the last key or channel that no
+/// selector allows, or the command if no selector allows that. O(selectors x (keys x patterns)).
 pub fn check<'w>(
     user: &User,
     row: &Row,
@@ -77,7 +77,7 @@ pub fn check<'w>(
     }
     let mut keys = None;
     let mut blamed = Denied { reason: Reason::Command, word: 0 };
-    // What a selector that refuses the command itself leaves of the one before it.
+    // The position that remains from the previous selector if this one rejects the command itself.
     let mut at = 0;
     for selector in user.selectors() {
         let Err(denied) = check_selector(selector, row, argc, word, &mut keys) else {
@@ -93,8 +93,8 @@ pub fn check<'w>(
     Err(blamed)
 }
 
-/// Whether `user` may run this command and also read any key at all: what is needed to look up keys
-/// that are made of values (SORT BY and GET).
+/// Checks if `user` may run this command and also read every key, which SORT BY and GET require for
+/// keys that are built from values.
 pub fn reads_every_key<'w>(
     user: &User,
     row: &Row,
@@ -142,8 +142,8 @@ fn check_selector<'w>(
     Ok(())
 }
 
-/// The keys of a request and what is done with each, as COMMAND GETKEYSANDFLAGS tells them; none if
-/// the words are such that the command will refuse them.
+/// Returns the keys of a request and their access, as COMMAND GETKEYSANDFLAGS reports them; none if
+/// the command will reject its arguments.
 pub fn keys_of<'w>(spec: &Spec, argc: usize, word: &impl Fn(usize) -> &'w [u8]) -> FoundKeys {
     let found = keyspec::find_keys(spec, argc, word);
     let mut found = found.unwrap_or_else(|_| counted_loosely(spec.keys, argc, word));
@@ -151,8 +151,9 @@ pub fn keys_of<'w>(spec: &Spec, argc: usize, word: &impl Fn(usize) -> &'w [u8]) 
     found
 }
 
-/// The keys behind a count that is no integer but begins with one: where the key specifications
-/// fail, Redis tries what it had before there were any, which knows no flags and reads as C does.
+/// Returns the keys after a count that is not an integer but begins with one. If the key
+/// specifications fail, Redis uses an older method, which knows no flags and parses numbers as C
+/// does.
 fn counted_loosely<'w>(
     specs: &[KeySpec],
     argc: usize,
@@ -173,7 +174,7 @@ fn counted_loosely<'w>(
             (0..count).for_each(|i| add(first + i * step));
         }
     }
-    // The key that a result is stored under comes last.
+    // The key for the result comes last.
     let single = |spec: &&KeySpec| matches!(spec.find, Find::Range { last: 0, .. });
     if let Some(Begin::Index(at)) = specs.iter().find(single).map(|spec| spec.begin)
         && !found.is_empty()
@@ -183,8 +184,8 @@ fn counted_loosely<'w>(
     found
 }
 
-/// The integer that a text begins with as C's `atoi` reads it: cut to 32 bits; 0 for what is
-/// negative or no integer.
+/// Parses the integer at the start of a text as C's `atoi` does: truncated to 32 bits; 0 if
+/// negative or not an integer.
 fn leading_integer(text: &[u8]) -> usize {
     let text = text.trim_ascii_start();
     let (sign, text) = match text {

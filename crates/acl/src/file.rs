@@ -1,4 +1,4 @@
-//! The text of an aclfile: a line `user <name> <rules…>` for each user.
+//! The text of an ACL file: a line `user <name> <rules…>` for each user.
 
 use super::{DEFAULT_USER, RuleError, User, Vocabulary, has_spaces, merge_selectors};
 use std::collections::BTreeMap;
@@ -6,13 +6,13 @@ use std::collections::BTreeMap;
 /// Users by name.
 pub type Users = BTreeMap<Box<[u8]>, User>;
 
-/// Largest aclfile that is read.
+/// Maximum size of an ACL file that is read.
 pub const FILE_BYTES_MAX: u64 = 64 << 20;
 
-/// The users of an aclfile. `name` is the file's, for messages.
+/// Parses the users of an ACL file. `name` is the file's name, for messages.
 ///
 /// # Errors
-/// All that is wrong with it, in one line; there are no users then.
+/// Returns all faults in one line; no users are returned then.
 pub fn parse(name: &[u8], text: &[u8], vocabulary: Vocabulary<'_>) -> Result<Users, Vec<u8>> {
     let mut users = Users::new();
     let mut errors = Vec::new();
@@ -67,7 +67,7 @@ fn parse_line(
                 let why = error.to_string();
                 let why = why.as_bytes();
                 if error == RuleError::Unknown {
-                    // Names of commands are no secrets.
+                    // Names of commands are not secret.
                     let doing: &[u8] = b": Error in applying operation '";
                     complain(&[place, doing, rule, b"': ", why, b". "]);
                 } else if !std::mem::replace(&mut told, true) {
@@ -79,7 +79,7 @@ fn parse_line(
     users.insert((*name).into(), user);
 }
 
-/// What an aclfile with these users says.
+/// Returns the text of an ACL file with these users.
 pub fn write<'u>(users: impl Iterator<Item = (&'u [u8], &'u User)>) -> Vec<u8> {
     let mut text = Vec::new();
     for (name, user) in users {
@@ -89,12 +89,12 @@ pub fn write<'u>(users: impl Iterator<Item = (&'u [u8], &'u User)>) -> Vec<u8> {
     text
 }
 
-/// The line of one user, as ACL LIST shows it, too.
+/// Returns the line of one user, also for ACL LIST.
 pub fn line(name: &[u8], user: &User) -> Vec<u8> {
     [b"user ", name, b" ", &user.describe()].concat()
 }
 
-/// The default user of a file that does not speak of it may do everything.
+/// Adds the default user, with all permissions, to a file that does not define it.
 pub fn with_default(mut users: Users, vocabulary: Vocabulary<'_>) -> Users {
     let default = DEFAULT_USER.as_bytes();
     users.entry(default.into()).or_insert_with(|| User::almighty(vocabulary));

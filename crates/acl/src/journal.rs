@@ -1,12 +1,12 @@
-//! What ACL LOG shows: who tried what he may not, the latest first.
+//! The content of ACL LOG: rejected commands and failed logins, the latest first.
 
 use super::Reason;
 use std::collections::VecDeque;
 
-/// Where a refused command came from.
+/// Where a rejected command came from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Context {
-    /// A client sent it by itself.
+    /// A client sent it on its own.
     TopLevel,
     /// It was to be queued, or EXEC ran it.
     Multi,
@@ -15,7 +15,7 @@ pub enum Context {
 }
 
 impl Context {
-    /// As ACL LOG shows it.
+    /// Returns the name for ACL LOG.
     pub const fn name(self) -> &'static str {
         match self {
             Context::TopLevel => "toplevel",
@@ -25,7 +25,7 @@ impl Context {
     }
 }
 
-/// One thing that happened, perhaps several times.
+/// An event, with the number of times it occurred.
 #[derive(Debug, Clone)]
 pub struct Entry {
     pub reason: Reason,
@@ -33,17 +33,17 @@ pub struct Entry {
     /// The command, key or channel.
     pub object: Vec<u8>,
     pub user: Vec<u8>,
-    /// The client that did it last, as CLIENT LIST shows it.
+    /// The last client that caused it, as CLIENT LIST shows it.
     pub client: String,
     pub count: u64,
-    /// Unlike that of all entries since the server began.
+    /// Unique among all entries since the server started.
     pub id: u64,
     pub created_ms: u64,
     pub updated_ms: u64,
 }
 
 impl Entry {
-    /// A first time.
+    /// Creates the entry of a first occurrence.
     pub fn new(
         reason: Reason,
         context: Context,
@@ -66,12 +66,12 @@ impl Entry {
     }
 }
 
-/// What happens again within this time is counted, not noted again.
+/// An equal event within this time is counted instead of logged again.
 const MERGED_WITHIN_MS: u64 = 60_000;
-/// How many of the latest entries are looked at for one that is alike.
+/// Number of recent entries that are compared with a new event.
 const LOOKED_AT_MAX: usize = 10;
 
-/// The entries.
+/// The log entries.
 #[derive(Debug, Default)]
 pub struct Journal {
     entries: VecDeque<Entry>,
@@ -79,7 +79,7 @@ pub struct Journal {
 }
 
 impl Journal {
-    /// Notes what happened; at most `len_max` entries stay.
+    /// Records an event and keeps at most `len_max` entries.
     pub fn add(&mut self, mut new: Entry, len_max: usize) {
         if len_max > 0 {
             let alike = self.entries.iter().take(LOOKED_AT_MAX).position(|old| old.is_like(&new));
@@ -96,7 +96,7 @@ impl Journal {
         self.entries.truncate(len_max);
     }
 
-    /// The latest first.
+    /// Returns the entries, the latest first.
     pub fn entries(&self) -> impl ExactSizeIterator<Item = &Entry> {
         self.entries.iter()
     }

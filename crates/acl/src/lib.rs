@@ -1,7 +1,7 @@
-//! Access control: users, what each of them may do, and who tried what he may not.
+//! Access control: users, their permissions, and the log of rejected commands.
 //!
 //! ```text
-//!  SETUSER, aclfile, `user` lines ── rules ──> User (plain data, never changed once it is shared)
+//!  SETUSER, ACL file, `user` lines ── rules ──> User (plain data, never changed once it is shared)
 //!                                                │ put into its Account under quiescence
 //!  AUTH, HELLO ── Account ── Session.user ───────┘ each session keeps the version it works with
 //!  every command of a restricted session ── check ──> may run, or Denied ──> error, ACL LOG
@@ -11,12 +11,13 @@
 //! |---|---|
 //! | `user` | a user: state, passwords, selectors; the rules that change it |
 //! | `selector` | one set of permissions: commands, keys, channels |
-//! | `check` | whether a user may run a command |
-//! | `file` | the text of an aclfile to users and back |
-//! | `journal` | what ACL LOG shows |
+//! | `check` | checks if a user may run a command |
+//! | `file` | converts the text of an ACL file to users and back |
+//! | `journal` | the content of ACL LOG |
 //!
-//! Nothing here knows sessions. The server keeps the accounts, and who acts as each; **whoever runs
-//! a command for a session there asks its one function `permit`**, which also notes a refusal.
+//! Nothing here knows sessions. The server keeps the accounts and the sessions that use each. **All
+//! code that runs a command for a session calls the server's function `permit`**, which also logs a
+//! rejection.
 #![forbid(unsafe_code)]
 
 mod check;
@@ -34,18 +35,18 @@ pub use self::user::{Hash, SetError, User, has_spaces, hash_of, merge_selectors}
 use brisk_config::choice::PubsubDefault;
 use brisk_engine::table::CommandTable;
 
-/// The user of a connection that did not name one.
+/// The user of a connection that has not authenticated as another one.
 pub const DEFAULT_USER: &str = "default";
 
-/// What the rules' words mean.
+/// The context for parsing rules.
 #[derive(Clone, Copy)]
 pub struct Vocabulary<'t> {
     pub table: &'t CommandTable,
-    /// `acl-pubsub-default`: the channels of a new user.
+    /// `acl-pubsub-default`: the channel permissions of a new user.
     pub channels: PubsubDefault,
 }
 
-/// Why a rule was not taken. `Display` is Redis's text.
+/// Why a rule was rejected. `Display` is Redis's text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum RuleError {
     #[error("Unknown command or category name in ACL")]

@@ -7,7 +7,7 @@ use brisk_engine::command::{Categories, KeyFlags};
 use brisk_engine::glob::{self, Case};
 use brisk_engine::table::{ROWS_MAX, Row};
 
-/// A set of commands by row id: a test is a shift and a mask.
+/// A set of commands, by row id. A test is a shift and a mask.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct CommandSet([u64; ROWS_MAX / 64]);
 
@@ -30,7 +30,7 @@ impl CommandSet {
     }
 }
 
-/// What may be done with the keys of a pattern.
+/// The access to keys that match a pattern.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Access(u8);
 
@@ -44,7 +44,7 @@ impl Access {
         self.0 & other.0 == other.0
     }
 
-    /// What a command needs that does this with a key.
+    /// Returns the access that a command with these key flags needs.
     pub(super) fn needed(flags: KeyFlags) -> Access {
         let changes = KeyFlags::INSERT.union(KeyFlags::DELETE).union(KeyFlags::UPDATE);
         let read = if flags.contains(KeyFlags::ACCESS) { Access::READ.0 } else { 0 };
@@ -59,11 +59,11 @@ struct KeyPattern {
     access: Access,
 }
 
-/// A rule about commands as it was given last, for showing it again.
+/// The latest rule about a command, kept for display.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct CommandRule {
     allows: bool,
-    /// Lower case: `get`, `config|get`, `@hash`.
+    /// In lower case: `get`, `config|get`, `@hash`.
     what: Box<[u8]>,
 }
 
@@ -72,12 +72,12 @@ struct CommandRule {
 pub struct Selector {
     pub(super) all_keys: bool,
     pub(super) all_channels: bool,
-    /// Every command, and nothing was taken away since `+@all`.
+    /// True if every command is allowed and none was removed since `+@all`.
     pub(super) all_commands: bool,
-    /// The last rule about all commands was `+@all`.
+    /// True if the last rule about all commands was `+@all`.
     starts_with_all: bool,
     commands: CommandSet,
-    /// Commands allowed with one of these first arguments only, by row id.
+    /// Commands that are allowed only with one of these first arguments, by row id.
     first_args: Vec<(usize, Vec<Box<[u8]>>)>,
     keys: Vec<KeyPattern>,
     pub(super) channels: Vec<Box<[u8]>>,
@@ -85,7 +85,7 @@ pub struct Selector {
 }
 
 impl Selector {
-    /// Nothing is allowed but what `acl-pubsub-default` says.
+    /// Creates a selector that allows nothing except what `acl-pubsub-default` permits.
     pub fn new(channels: PubsubDefault) -> Selector {
         Selector {
             all_keys: false,
@@ -100,7 +100,7 @@ impl Selector {
         }
     }
 
-    /// The selector of a rule `(…)`, given what stands between the parentheses.
+    /// Creates the selector of a rule `(…)` from the text between the parentheses.
     pub(super) fn of_words(
         words: &[u8],
         vocabulary: Vocabulary<'_>,
@@ -250,7 +250,7 @@ impl Selector {
         }
     }
 
-    /// A container's subcommands go with it.
+    /// Changes a command, including its subcommands if it is a container.
     fn set_command(&mut self, row: &Row, allowed: bool) {
         self.all_commands &= allowed;
         self.commands.put(row.id, allowed);
@@ -260,8 +260,8 @@ impl Selector {
         }
     }
 
-    /// Keeps a rule for showing it: the last about each command, those about subcommands giving way
-    /// to one about their container.
+    /// Keeps a rule for display: the last one about each command. A rule about a container replaces
+    /// those about its subcommands.
     fn note(&mut self, what: &[u8], allows: bool) {
         let what = what.to_ascii_lowercase();
         self.rules.retain(|rule| {
@@ -271,12 +271,12 @@ impl Selector {
         self.rules.push(CommandRule { allows, what: what.into() });
     }
 
-    /// Whether everything is allowed.
+    /// Returns true if everything is allowed.
     pub fn is_unrestricted(&self) -> bool {
         self.all_commands && self.all_keys && self.all_channels
     }
 
-    /// Whether the command may run, wherever its keys are. `first` is its first argument.
+    /// Returns true if the command may run, whatever its keys are. `first` is its first argument.
     #[inline]
     pub(super) fn admits(&self, row: &Row, first: Option<&[u8]>) -> bool {
         self.all_commands || self.commands.has(row.id) || self.admits_first_arg(row.id, first)
@@ -290,7 +290,7 @@ impl Selector {
         words.is_some_and(|(_, words)| words.iter().any(|word| word.eq_ignore_ascii_case(first)))
     }
 
-    /// Whether a key may be used in this way.
+    /// Returns true if this access to a key is allowed.
     pub(super) fn admits_key(&self, key: &[u8], needed: Access) -> bool {
         self.all_keys
             || self.keys.iter().any(|known| {
@@ -298,19 +298,19 @@ impl Selector {
             })
     }
 
-    /// Whether every key may be read.
+    /// Returns true if every key may be read.
     pub(super) fn reads_every_key(&self) -> bool {
         let all =
             |known: &KeyPattern| known.access.contains(Access::READ) && *known.pattern == *b"*";
         self.all_keys || self.keys.iter().any(all)
     }
 
-    /// Whether a channel may be used, or, literally, a pattern of channels.
+    /// Returns true if a channel may be used, or a pattern of channels, which must match literally.
     pub(super) fn admits_channel(&self, name: &[u8], is_pattern: bool) -> bool {
         self.all_channels || fits_channel(&self.channels, name, is_pattern)
     }
 
-    /// The rules about commands.
+    /// Formats the rules about commands.
     pub fn describe_commands(&self) -> Vec<u8> {
         let mut text = if self.starts_with_all { b"+@all".to_vec() } else { b"-@all".to_vec() };
         for rule in &self.rules {
@@ -320,7 +320,7 @@ impl Selector {
         text
     }
 
-    /// The rules about keys, one behind the other.
+    /// Formats the rules about keys, one after another.
     pub fn describe_keys(&self) -> Vec<u8> {
         if self.all_keys {
             return b"~*".to_vec();
@@ -336,7 +336,7 @@ impl Selector {
         self.keys.iter().map(rule).collect::<Vec<_>>().join(&b' ')
     }
 
-    /// The rules about channels, one behind the other.
+    /// Formats the rules about channels, one after another.
     pub fn describe_channels(&self) -> Vec<u8> {
         if self.all_channels {
             return b"&*".to_vec();
@@ -345,7 +345,7 @@ impl Selector {
         self.channels.iter().map(|pattern| rule(pattern)).collect::<Vec<_>>().join(&b' ')
     }
 
-    /// All rules, in the order that makes the same selector again.
+    /// Formats all rules, in the order that recreates the selector.
     pub fn describe(&self) -> Vec<u8> {
         let keys = self.describe_keys();
         let channels = self.describe_channels();
@@ -356,7 +356,7 @@ impl Selector {
     }
 }
 
-/// Whether one of these patterns fits a channel, or is the pattern.
+/// Returns true if one of these patterns matches a channel, or equals a pattern of channels.
 pub(super) fn fits_channel(known: &[Box<[u8]>], name: &[u8], is_pattern: bool) -> bool {
     known.iter().any(|pattern| {
         if is_pattern { **pattern == *name } else { glob::matches(pattern, name, Case::Matters) }
@@ -380,6 +380,6 @@ fn key_rule(rule: &[u8]) -> Result<(Access, &[u8]), RuleError> {
         }
         access = Access(access.0 | more.0);
     }
-    // As in Redis, `%R` alone is about the key whose name is empty.
+    // As in Redis, `%R` alone concerns the key with an empty name.
     if access == Access::NONE { Err(RuleError::Syntax) } else { Ok((access, b"")) }
 }

@@ -1,4 +1,4 @@
-//! A user: whether it may log in, with which passwords, and what it may do.
+//! A user: its state, passwords and permissions.
 
 use super::selector::{Selector, fits_channel};
 use super::{RuleError, Vocabulary};
@@ -7,10 +7,10 @@ use brisk_config::{is_blank, quote};
 use std::borrow::Cow;
 use std::hint::black_box;
 
-/// A password's SHA-256; the password itself is kept nowhere.
+/// The SHA-256 of a password. The password itself is never stored.
 pub type Hash = [u8; 32];
 
-/// The hash of a password.
+/// Returns the hash of a password.
 pub fn hash_of(password: &[u8]) -> Hash {
     let digest = ring::digest::digest(&ring::digest::SHA256, password);
     let mut hash = Hash::default();
@@ -18,36 +18,37 @@ pub fn hash_of(password: &[u8]) -> Hash {
     hash
 }
 
-/// Compares in a time that does not tell how much is right.
+/// Compares in constant time, so that the time does not reveal the number of equal bytes.
 fn is_same_hash(known: &Hash, given: &Hash) -> bool {
     let difference = known.iter().zip(given).fold(0, |sum, (a, b)| sum | black_box(a ^ b));
     black_box(difference) == 0
 }
 
-/// What a user is and may do. Plain data: what sessions share is never changed, only replaced.
+/// A user's state and permissions. Plain data: sessions share it, so it is never changed, only
+/// replaced.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct User {
     enabled: bool,
-    /// Any password will do.
+    /// True if any password is accepted.
     nopass: bool,
     sanitizes_payload: bool,
     passwords: Vec<Hash>,
-    /// The first is the root: the rules outside of parentheses.
+    /// The first one is the root selector: the rules outside of parentheses.
     selectors: Vec<Selector>,
     unrestricted: bool,
 }
 
-/// Why a list of rules was not taken.
+/// Why a list of rules was rejected.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SetError {
-    /// A parenthesis that this rule opens is not closed.
+    /// The parenthesis that this rule opens is not closed.
     Unmatched(Vec<u8>),
-    /// This rule is wrong.
+    /// This rule is invalid.
     Rule(Vec<u8>, RuleError),
 }
 
 impl User {
-    /// A user as it is created: it may not even log in.
+    /// Creates a user, who cannot even log in yet.
     pub fn new(channels: PubsubDefault) -> User {
         User {
             enabled: false,
@@ -59,7 +60,7 @@ impl User {
         }
     }
 
-    /// The default user as a server begins: it may do everything, without a password.
+    /// Creates the initial default user: all permissions, without a password.
     pub fn almighty(vocabulary: Vocabulary<'_>) -> User {
         let mut user = User::new(vocabulary.channels);
         for rule in ["+@all", "~*", "&*", "on", "nopass"] {
@@ -69,7 +70,7 @@ impl User {
         user
     }
 
-    /// Nobody, who may do nothing.
+    /// Creates a user without any permissions.
     pub fn nobody() -> User {
         User::new(PubsubDefault::ResetChannels)
     }
@@ -82,12 +83,12 @@ impl User {
         self.nopass
     }
 
-    /// Whether a connection may be this user without saying anything.
+    /// Returns true if a connection may act as this user without authenticating.
     pub fn is_open(&self) -> bool {
         self.enabled && self.nopass
     }
 
-    /// Whether nothing needs to be checked.
+    /// Returns true if no checks are necessary.
     pub fn is_unrestricted(&self) -> bool {
         self.unrestricted
     }
@@ -100,17 +101,17 @@ impl User {
         &self.passwords
     }
 
-    /// Whether this password lets the user in.
+    /// Returns true if the user can log in with this password.
     pub fn admits_password(&self, password: &[u8]) -> bool {
         if !self.enabled || self.nopass {
             return self.enabled;
         }
         let given = hash_of(password);
-        // Each is compared, whichever is right.
+        // Each hash is compared, whichever matches.
         self.passwords.iter().fold(false, |any, known| any | is_same_hash(known, &given))
     }
 
-    /// What `requirepass` says: this password only, or none for an empty one.
+    /// Applies `requirepass`: only this password, or no password if it is empty.
     pub fn set_only_password(&mut self, password: &[u8]) {
         self.passwords.clear();
         self.nopass = password.is_empty();
@@ -119,7 +120,7 @@ impl User {
         }
     }
 
-    /// Applies all rules, or none.
+    /// Returns a copy with all rules applied, or the error of the first invalid rule.
     pub fn changed(&self, rules: &[&[u8]], vocabulary: Vocabulary<'_>) -> Result<User, SetError> {
         let rules = merge_selectors(rules).map_err(|at| SetError::Unmatched(rules[at].to_vec()))?;
         let mut user = self.clone();
@@ -130,7 +131,7 @@ impl User {
         Ok(user)
     }
 
-    /// Applies one rule, `(…)` as a whole. On an error nothing has changed.
+    /// Applies one rule; `(…)` is one rule. On an error nothing has changed.
     pub fn apply(&mut self, rule: &[u8], vocabulary: Vocabulary<'_>) -> Result<(), RuleError> {
         self.apply_inner(rule, vocabulary)?;
         self.unrestricted = self.selectors.iter().any(Selector::is_unrestricted);
@@ -186,7 +187,7 @@ impl User {
         Ok(())
     }
 
-    /// The words for the state, as ACL GETUSER lists them.
+    /// Returns the words for the state, as ACL GETUSER lists them.
     pub fn flags(&self) -> Vec<&'static str> {
         let mut flags = vec![if self.enabled { "on" } else { "off" }];
         if self.nopass {
@@ -197,7 +198,7 @@ impl User {
         flags
     }
 
-    /// The rules that make the same user again, each selector as one.
+    /// Returns the rules that recreate the user, each selector as one.
     fn rules(&self) -> Vec<Vec<u8>> {
         let mut rules: Vec<Vec<u8>> =
             self.flags().iter().map(|flag| flag.as_bytes().into()).collect();
@@ -213,12 +214,12 @@ impl User {
         rules
     }
 
-    /// The rules as ACL LIST and an aclfile show them.
+    /// Returns the rules as ACL LIST and an ACL file show them.
     pub fn describe(&self) -> Vec<u8> {
         self.rules().join(&b' ')
     }
 
-    /// The arguments of a `user` line in a configuration file, without the name.
+    /// Returns the arguments of a `user` line in a configuration file, without the name.
     pub fn config_words(&self) -> String {
         let plain = |rule: &[u8]| {
             rule.iter().all(|byte| matches!(byte, b' '..=b'~') && !b"\"'\\".contains(byte))
@@ -229,15 +230,17 @@ impl User {
         shown.collect::<Vec<_>>().join(" ")
     }
 
-    /// Whether a channel may be listened to, or, literally, a pattern of channels, by `self`; all
-    /// selectors taken together, as for those who listen already when the rules change.
+    /// Returns true if the user may stay subscribed to a channel, or to a pattern of channels,
+    /// which must match literally. All selectors count together, as for subscriptions that exist
+    /// when the rules change.
     pub fn may_keep_listening(&self, name: &[u8], is_pattern: bool) -> bool {
         self.selectors.iter().any(|selector| {
             selector.all_channels || fits_channel(&selector.channels, name, is_pattern)
         })
     }
 
-    /// Whether `self` may listen to all that `before` could, by the words of the rules.
+    /// Returns true if `self` may subscribe to everything that `before` could, comparing the rules
+    /// literally.
     pub fn keeps_channels_of(&self, before: &User) -> bool {
         let all = |user: &User| user.selectors.iter().any(|selector| selector.all_channels);
         let has = |pattern: &[u8]| {
@@ -250,8 +253,8 @@ impl User {
     }
 }
 
-/// Rules with each selector in one piece, whether it came so or in several words. The error is the
-/// index of a rule that opens a parenthesis which is not closed.
+/// Joins the arguments of each selector into one, whether it came in one argument or in several.
+/// The error is the index of a rule that opens a parenthesis without closing it.
 pub fn merge_selectors<'r>(rules: &[&'r [u8]]) -> Result<Vec<Cow<'r, [u8]>>, usize> {
     let mut merged = Vec::with_capacity(rules.len());
     let mut open: Option<(usize, Vec<u8>)> = None;
@@ -273,7 +276,7 @@ pub fn merge_selectors<'r>(rules: &[&'r [u8]]) -> Result<Vec<Cow<'r, [u8]>>, usi
     open.map_or(Ok(merged), |(at, _)| Err(at))
 }
 
-/// Whether a name or pattern has blanks or NULs, which no list of rules could hold.
+/// Returns true if a name or pattern contains blanks or NULs, which rules cannot contain.
 pub fn has_spaces(text: &[u8]) -> bool {
     text.iter().any(|byte| is_blank(*byte) || *byte == 0)
 }
@@ -294,7 +297,7 @@ fn hash_of_text(text: &[u8]) -> Result<Hash, RuleError> {
     Ok(hash)
 }
 
-/// The hash in 64 digits.
+/// Returns the hash as 64 hexadecimal digits.
 pub fn hex(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(2 * bytes.len());
     for byte in bytes {

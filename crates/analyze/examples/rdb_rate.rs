@@ -9,7 +9,7 @@ use brisk_analyze::progress::Progress;
 use brisk_analyze::source::rdb::read_file;
 use brisk_persist::rdb::strings::Strings;
 use brisk_persist::rdb::value::{HashValue, SetValue, SortedSetValue, StringValue};
-use brisk_persist::rdb::{Notes, RdbWriter, VERSION, Value};
+use brisk_persist::rdb::{KeyMetadata, RdbWriter, VERSION, Value};
 use std::error::Error;
 use std::fs::{self, File};
 use std::io::{BufWriter, Write, stdout};
@@ -66,8 +66,8 @@ fn make(path: &Path, bytes: u64) -> Result<(), Box<dyn Error>> {
     while file.bytes() < bytes {
         n += 1;
         let (key, value) = entry(n, &mut random);
-        let deadline_ms = n.is_multiple_of(3).then_some(2_000_000_000_000);
-        file.entry(key.as_bytes(), Notes { deadline_ms, ..Notes::default() }, &value);
+        let expire_at_ms = n.is_multiple_of(3).then_some(2_000_000_000_000);
+        file.entry(key.as_bytes(), KeyMetadata { expire_at_ms, ..KeyMetadata::default() }, &value);
     }
     file.finish()?.flush()?;
     Ok(())

@@ -123,8 +123,8 @@ pub fn kind_of(value: &Value) -> (Kind, Encoding) {
         Value::Set(SetValue::Packed(_)) => (Kind::Set, Encoding::ListPack),
         Value::Set(SetValue::Members(_)) => (Kind::Set, Encoding::HashTable),
         Value::Hash(HashValue::Packed(_)) => (Kind::Hash, Encoding::ListPack),
-        Value::Hash(HashValue::PackedDeadlines(_)) => (Kind::Hash, Encoding::ListPackEx),
-        Value::Hash(HashValue::Fields(_) | HashValue::FieldsDeadlines(..)) => {
+        Value::Hash(HashValue::PackedExpiry(_)) => (Kind::Hash, Encoding::ListPackEx),
+        Value::Hash(HashValue::Fields(_) | HashValue::FieldsExpiry(..)) => {
             (Kind::Hash, Encoding::HashTable)
         }
         Value::SortedSet(SortedSetValue::Packed(_)) => (Kind::SortedSet, Encoding::ListPack),

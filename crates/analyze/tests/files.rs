@@ -9,7 +9,7 @@ use brisk_analyze::pattern::tree::{GROUPS_MAX, NODES_MAX};
 use brisk_analyze::progress::Progress;
 use brisk_analyze::source::rdb;
 use brisk_persist::rdb::value::StringValue;
-use brisk_persist::rdb::{Event, Notes, RdbReader, RdbWriter, VERSION, Value};
+use brisk_persist::rdb::{KeyMetadata, RdbEvent, RdbReader, RdbWriter, VERSION, Value};
 use brisk_testkit::TempDir;
 use brisk_testkit::server::rdb_fixtures;
 use std::fs::{self, File};
@@ -28,7 +28,7 @@ fn read_plainly(file: File) -> (u64, bool) {
     let mut keys = 0;
     loop {
         match reader.next_event() {
-            Ok(Some(Event::Entry(_) | Event::ModuleValue { .. })) => keys += 1,
+            Ok(Some(RdbEvent::Entry(_) | RdbEvent::ModuleValue { .. })) => keys += 1,
             Ok(Some(_)) => {}
             // Nothing may follow.
             Ok(None) => return (keys, reader.position() == len),
@@ -185,8 +185,12 @@ fn memory_does_not_depend_on_how_many_keys_there_are() {
                 1 => format!("{}.{}/{}", name(), n, name()),
                 _ => format!("user:{n}:{}", name()),
             };
-            let deadline_ms = n.is_multiple_of(2).then_some(n as i64);
-            file.entry(key.as_bytes(), Notes { deadline_ms, ..Notes::default() }, &value);
+            let expire_at_ms = n.is_multiple_of(2).then_some(n as i64);
+            file.entry(
+                key.as_bytes(),
+                KeyMetadata { expire_at_ms, ..KeyMetadata::default() },
+                &value,
+            );
         }
         file.finish().map(drop)
     });

@@ -2,7 +2,7 @@
 
 use crate::report::{Stop, about, reason, shown};
 use brisk_persist::LoadError;
-use brisk_persist::rdb::{Checksum, Event, Part, RdbReader};
+use brisk_persist::rdb::{Checksum, FilePart, RdbEvent, RdbReader};
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{Read, Result as IoResult, Write};
@@ -83,7 +83,7 @@ fn check_content(source: impl Read, context: &mut Context<'_>) -> IoResult<Optio
     loop {
         let whole_until = reader.position();
         match reader.next_event() {
-            Ok(Some(Event::EmptyValue { key })) => {
+            Ok(Some(RdbEvent::EmptyValue { key })) => {
                 say_error(context.out, reader.position(), &LoadError::Empty)?;
                 writeln!(context.out, "[additional info] Reading key {}", shown(&key))?;
                 writeln!(context.out, "[additional info] Servers leave such a key out.")?;
@@ -92,7 +92,7 @@ fn check_content(source: impl Read, context: &mut Context<'_>) -> IoResult<Optio
                 return Ok(None);
             }
             // Before version 5 no file had a checksum.
-            Ok(Some(Event::End(_))) if reader.version() < 5 => {}
+            Ok(Some(RdbEvent::End(_))) if reader.version() < 5 => {}
             Ok(Some(event)) => found.note(event, reader.position(), context)?,
             Ok(None) => break,
             Err(error) => {
@@ -132,33 +132,33 @@ fn say_error(out: &mut dyn Write, offset: u64, error: &LoadError) -> IoResult<()
 }
 
 impl Found {
-    fn note(&mut self, event: Event, offset: u64, context: &mut Context<'_>) -> IoResult<()> {
+    fn note(&mut self, event: RdbEvent, offset: u64, context: &mut Context<'_>) -> IoResult<()> {
         let out = &mut *context.out;
         match event {
-            Event::Aux { name, value } => {
+            RdbEvent::Aux { name, value } => {
                 write!(out, "[offset {offset}] AUX FIELD ")?;
                 out.write_all(&name)?;
                 out.write_all(b" = '")?;
                 out.write_all(&value)?;
                 out.write_all(b"'\n")?;
             }
-            Event::SelectDb(db) => writeln!(out, "[offset {offset}] Selecting DB ID {db}")?,
-            Event::ModuleAux { module } => {
+            RdbEvent::SelectDb(db) => writeln!(out, "[offset {offset}] Selecting DB ID {db}")?,
+            RdbEvent::ModuleAux { module } => {
                 writeln!(out, "[offset {offset}] MODULE AUX for: {module}")?;
             }
-            Event::Entry(entry) => {
+            RdbEvent::Entry(entry) => {
                 self.keys += 1;
-                if let Some(deadline) = entry.notes.deadline_ms {
+                if let Some(deadline) = entry.metadata.expire_at_ms {
                     self.expires += 1;
                     self.expired += u64::from(deadline < context.now_ms);
                 }
             }
-            Event::ModuleValue { .. } => self.keys += 1,
-            Event::End(Checksum::None) => writeln!(
+            RdbEvent::ModuleValue { .. } => self.keys += 1,
+            RdbEvent::End(Checksum::None) => writeln!(
                 out,
                 "[offset {offset}] RDB file was saved with checksum disabled: no check performed."
             )?,
-            Event::End(_) => writeln!(out, "[offset {offset}] Checksum OK")?,
+            RdbEvent::End(_) => writeln!(out, "[offset {offset}] Checksum OK")?,
             _ => {}
         }
         Ok(())
@@ -172,7 +172,7 @@ impl Found {
         error: &LoadError,
         out: &mut dyn Write,
     ) -> IoResult<()> {
-        let place = reader.place();
+        let place = reader.context();
         writeln!(out, "[additional info] While doing: {}", part_name(place.part))?;
         if let Some(key) = place.key {
             writeln!(out, "[additional info] Reading key {}", shown(key))?;
@@ -204,17 +204,17 @@ impl Found {
     }
 }
 
-fn part_name(part: Part) -> &'static str {
+fn part_name(part: FilePart) -> &'static str {
     match part {
-        Part::Kind => "read-type",
-        Part::Deadline => "read-expire",
-        Part::Database => "read-len",
-        Part::Aux => "read-aux",
-        Part::ModuleAux => "read-module-aux",
-        Part::Function => "read-functions",
-        Part::Key => "read-key",
-        Part::Value => "read-object-value",
-        Part::Checksum => "check-sum",
+        FilePart::Kind => "read-type",
+        FilePart::ExpireTime => "read-expire",
+        FilePart::Database => "read-len",
+        FilePart::Aux => "read-aux",
+        FilePart::ModuleAux => "read-module-aux",
+        FilePart::Function => "read-functions",
+        FilePart::Key => "read-key",
+        FilePart::Value => "read-object-value",
+        FilePart::Checksum => "check-sum",
     }
 }
 

@@ -1,14 +1,15 @@
 //! The command line of the server: `brisk-server [file] [--name value …]… [-]`.
 //!
-//! Options become lines of configuration text appended to the file, exactly as Redis does it, so
-//! that their errors show the same lines. The rules, as observed:
+//! Options become lines of configuration text that are appended to the file, exactly as in Redis,
+//! so that their errors show the same lines. The rules, as observed:
 //!  - A first argument that does not begin with `-` is the file;
 //!    a first or last argument `-` is standard input.
-//!  - `--name` begins a line; every other argument is a quoted word of the current line.
-//!  - Right after `--name` even an argument beginning with `--` is its value, except after
+//!  - `--name` begins a line; every other argument is a quoted argument of the current line.
+//!  - Directly after `--name`, even an argument that begins with `--` is its value, except after
 //!    `--save`, which then means `--save ""`.
 //!
-//! Ours are `--print-config`, and `--doctor [--json]` in front of what a server would be started with.
+//! Brisk adds `--print-config`, and `--doctor [--json]` before the arguments with which a server
+//! would be started.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
@@ -16,7 +17,7 @@ use std::path::PathBuf;
 
 use super::words;
 
-/// What the command line asks for.
+/// The action that the command line requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Invocation {
     /// Run the server.
@@ -27,23 +28,23 @@ pub enum Invocation {
     Help,
     /// Print `template` to standard output, exit 0.
     PrintConfig,
-    /// Check the machine and what `Launch` says, and print what was found.
+    /// Check the host and the configuration, and print the findings.
     Doctor {
         /// Where the configuration comes from.
         launch: Launch,
-        /// For programs.
+        /// Print JSON for programs.
         as_json: bool,
     },
     /// Print this to standard error, exit 1.
     Refuse(String),
 }
 
-/// Where the configuration comes from.
+/// The source of the configuration.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Launch {
     /// The configuration file.
     pub file: Option<PathBuf>,
-    /// Whether standard input is read behind it.
+    /// True if standard input is read after the file.
     pub stdin: bool,
     /// Options as configuration text, one line each.
     pub options: Vec<u8>,
@@ -66,7 +67,7 @@ Options are directives of the configuration file with two dashes in front:
        echo 'maxmemory 128mb' | brisk-server -
 ";
 
-/// Reads the arguments after the program's name. O(length).
+/// Parses the arguments after the program's name. O(length).
 pub fn parse(arguments: &[OsString]) -> Invocation {
     let mut arguments: Vec<&[u8]> = arguments.iter().map(|a| a.as_bytes()).collect();
     match arguments.first().copied() {
@@ -99,7 +100,7 @@ pub fn parse(arguments: &[OsString]) -> Invocation {
     Invocation::Run(launch(arguments))
 }
 
-/// What arguments say about the configuration.
+/// Parses the arguments that concern the configuration.
 fn launch(mut arguments: Vec<&[u8]>) -> Launch {
     let mut launch = Launch::default();
     match arguments.first().copied() {
@@ -121,7 +122,7 @@ fn launch(mut arguments: Vec<&[u8]>) -> Launch {
     launch
 }
 
-/// Turns options into lines of configuration text.
+/// Converts options to lines of configuration text.
 fn options(arguments: &[&[u8]]) -> Vec<u8> {
     let mut text: Vec<u8> = Vec::new();
     let mut wants_value = false;
@@ -143,7 +144,7 @@ fn options(arguments: &[&[u8]]) -> Vec<u8> {
         if name.eq_ignore_ascii_case(b"save") && next_is_option {
             text.extend_from_slice(b"\"\"");
         } else {
-            // `--name value` in one word has its value already.
+            // `--name value` in one argument already has its value.
             wants_value = words::split(name).is_none_or(|words| words.len() <= 1);
         }
     }

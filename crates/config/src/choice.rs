@@ -1,33 +1,34 @@
-//! Settings whose value is one word of a list, and the one that is several (`shutdown-on-sig…`).
+//! Settings whose value is one word of a list, and one kind with several words
+//! (`shutdown-on-sig…`).
 //!
-//! `#[default]` marks only where a blank `Config` starts; the real default stands in the
-//! directive's row.
+//! `#[default]` marks only the value of a blank `Config`; the real default is in the directive's
+//! row.
 
 use brisk_engine::Dialect;
 
-/// A type whose values are words. The order of `WORDS` is the order error messages list them in.
+/// A type whose values are words. Error messages list them in the order of `WORDS`.
 pub trait Choice: Copy + PartialEq + 'static {
     /// Every word with its value.
     const WORDS: &'static [(&'static str, Self)];
 
-    /// The word of this value.
+    /// Returns the word of this value.
     fn word(self) -> &'static str {
         Self::WORDS.iter().find(|(_, value)| *value == self).map_or("", |(word, _)| word)
     }
 
-    /// The value of `word`, in any case of letters.
+    /// Returns the value of `word`, ignoring case.
     fn from_word(word: &[u8]) -> Option<Self> {
         let same = |(name, _): &&(&str, Self)| name.as_bytes().eq_ignore_ascii_case(word);
         Self::WORDS.iter().find(same).map(|(_, value)| *value)
     }
 
-    /// All words, for messages.
+    /// Returns all words, for messages.
     fn list() -> String {
         Self::WORDS.iter().map(|(word, _)| *word).collect::<Vec<_>>().join(", ")
     }
 }
 
-/// `appendfsync`: when the log reaches the disk.
+/// `appendfsync`: when the append-only file is synced to disk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum AppendFsync {
     /// `everysec`
@@ -44,7 +45,7 @@ impl Choice for AppendFsync {
         &[("everysec", Self::EverySecond), ("always", Self::Always), ("no", Self::No)];
 }
 
-/// `loglevel`: the least important line that is written.
+/// `loglevel`: the lowest level that is written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum LogLevel {
     /// `debug`
@@ -67,7 +68,7 @@ impl Choice for LogLevel {
     ];
 }
 
-/// `maxmemory-policy`: what makes room when memory is full.
+/// `maxmemory-policy`: which keys are evicted when memory is full.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum EvictionPolicy {
     /// `volatile-lru`
@@ -102,7 +103,7 @@ impl Choice for EvictionPolicy {
     ];
 }
 
-/// `supervised`: which service manager is told that the server is ready.
+/// `supervised`: the service manager to notify when the server is ready.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Supervised {
     /// `upstart`
@@ -125,7 +126,7 @@ impl Choice for Supervised {
     ];
 }
 
-/// `syslog-facility`: accepted, without effect.
+/// `syslog-facility`: accepted and ignored.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum SyslogFacility {
     /// `user`
@@ -163,7 +164,7 @@ impl Choice for SyslogFacility {
     ];
 }
 
-/// `repl-diskless-load`: how a replica takes a full copy.
+/// `repl-diskless-load`: how a replica loads a full sync.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum DisklessLoad {
     /// `disabled`
@@ -180,7 +181,7 @@ impl Choice for DisklessLoad {
         &[("disabled", Self::Disabled), ("on-empty-db", Self::OnEmptyDb), ("swapdb", Self::SwapDb)];
 }
 
-/// `oom-score-adj`: whether the kernel's out-of-memory score is set.
+/// `oom-score-adj`: how the kernel's out-of-memory score is set.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum OomScoreAdjust {
     /// `no`
@@ -201,7 +202,7 @@ impl Choice for OomScoreAdjust {
     ];
 }
 
-/// `acl-pubsub-default`: channels of a new user.
+/// `acl-pubsub-default`: the channel permissions of a new user.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum PubsubDefault {
     /// `allchannels`
@@ -216,7 +217,7 @@ impl Choice for PubsubDefault {
         &[("allchannels", Self::AllChannels), ("resetchannels", Self::ResetChannels)];
 }
 
-/// `sanitize-dump-payload`: whose payloads are checked in depth.
+/// `sanitize-dump-payload`: which payloads are validated in depth.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum SanitizeDump {
     /// `no`
@@ -233,7 +234,8 @@ impl Choice for SanitizeDump {
         &[("no", Self::No), ("yes", Self::Yes), ("clients", Self::Clients)];
 }
 
-/// `enable-…-command` and `enable-protected-configs`: who may use a dangerous feature.
+/// `enable-…-command` and `enable-protected-configs`: which connections may use a dangerous
+/// feature.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Protection {
     /// `no`
@@ -250,7 +252,7 @@ impl Choice for Protection {
         &[("no", Self::No), ("yes", Self::Yes), ("local", Self::Local)];
 }
 
-/// `cluster-preferred-endpoint-type`: how nodes are named to clients.
+/// `cluster-preferred-endpoint-type`: how nodes are named in replies to clients.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum EndpointType {
     /// `ip`
@@ -287,7 +289,7 @@ impl Choice for PropagationError {
     ];
 }
 
-/// `tls-auth-clients`: whether clients must show a certificate.
+/// `tls-auth-clients`: if clients must present a certificate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum TlsClientAuth {
     /// `no`
@@ -304,7 +306,7 @@ impl Choice for TlsClientAuth {
         &[("no", Self::No), ("yes", Self::Yes), ("optional", Self::Optional)];
 }
 
-/// `io-backend`: what the event loops are built on.
+/// `io-backend`: the kernel interface of the event loops.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum IoBackend {
     /// `auto`
@@ -325,9 +327,9 @@ impl Choice for IoBackend {
 /// All false is `default`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ShutdownMode {
-    /// Snapshot even without save rules.
+    /// Save a snapshot even without save rules.
     pub save: bool,
-    /// No snapshot even with save rules.
+    /// Save no snapshot even with save rules.
     pub nosave: bool,
     /// Do not wait for replicas.
     pub now: bool,
@@ -342,7 +344,7 @@ impl ShutdownMode {
         [&mut self.save, &mut self.nosave, &mut self.now, &mut self.force]
     }
 
-    /// Reads several words. `None` for an unknown word or for none at all.
+    /// Parses several words. Returns `None` for an unknown word or if there are none.
     pub(super) fn from_words(words: &[Vec<u8>]) -> Option<Self> {
         let mut mode = Self::default();
         for word in words {
@@ -355,7 +357,7 @@ impl ShutdownMode {
         (!words.is_empty()).then_some(mode)
     }
 
-    /// The words, in the order of the list.
+    /// Returns the words, in the order of the list.
     pub(super) fn words(mut self) -> String {
         let set: Vec<_> = Self::WORDS
             .into_iter()
@@ -366,7 +368,7 @@ impl ShutdownMode {
         if set.is_empty() { "default".to_owned() } else { set.join(" ") }
     }
 
-    /// All words, for messages.
+    /// Returns all words, for messages.
     pub(super) fn list() -> String {
         format!("default, {}", Self::WORDS.join(", "))
     }

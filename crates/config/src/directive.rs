@@ -1,5 +1,5 @@
-//! One directive: its name, type, default and flags, and how a value is read, shown and written
-//! back. The rows themselves stand in `directives/`, beside the fields they fill.
+//! One directive: its name, type, default and flags, and how a value is parsed, shown and written
+//! to a file. The rows themselves are in `directives/`, next to the fields that they set.
 
 use super::Config;
 use super::choice::Choice;
@@ -9,20 +9,20 @@ use super::words;
 
 /// Access to one field of `Config`, so that a row names its field once (see `field!`).
 pub struct Field<T: 'static> {
-    /// Reads the field.
+    /// Returns the field.
     pub get: fn(&Config) -> &T,
-    /// Opens the field for writing.
+    /// Returns the field for writing.
     pub get_mut: fn(&mut Config) -> &mut T,
 }
 
-/// The `Field` of a path such as `network.port`. A macro because a closure pair must
-/// name the path twice.
+/// Creates the `Field` of a path such as `network.port`. A macro, because two closures must name
+/// the path.
 macro_rules! field {
     ($($path:ident).+) => {
         $crate::directive::Field { get: |c| &c.$($path).+, get_mut: |c| &mut c.$($path).+ }
     };
 }
-/// The `ChoiceField` of a path to a field whose type is a `Choice`.
+/// Creates the `ChoiceField` of a path to a field whose type is a `Choice`.
 macro_rules! choice {
     ($($path:ident).+) => {
         $crate::directive::ChoiceField {
@@ -34,13 +34,13 @@ macro_rules! choice {
 }
 pub(super) use {choice, field};
 
-/// Access to a field whose type is a `Choice`, with the type itself out of sight.
+/// Access to a field whose type is a `Choice`, without naming that type.
 pub struct ChoiceField {
-    /// The word in force.
+    /// Returns the current word.
     pub get: fn(&Config) -> &'static str,
-    /// Takes a word, or says which there are.
+    /// Sets a word, or returns the list of valid ones as the error.
     pub set: fn(&mut Config, &[u8]) -> Result<(), Refusal>,
-    /// All words, for messages.
+    /// Returns all words, for messages.
     pub list: fn() -> String,
 }
 
@@ -50,59 +50,59 @@ pub(super) fn choose<C: Choice>(place: &mut C, word: &[u8]) -> Result<(), Refusa
     Ok(())
 }
 
-/// All words of the `Choice` that a field holds.
+/// Returns all words of the `Choice` in a field.
 pub(super) fn list_of<C: Choice>(_: fn(&Config) -> &C) -> String {
     C::list()
 }
 
-/// The refusal of a word that is not in the list.
+/// Returns the error for a word that is not in the list.
 pub(super) fn not_one_of(list: &str) -> Refusal {
     format!("argument(s) must be one of the following: {list}").into()
 }
 
-/// Whether a value replaces the old one or, for a directive that may stand on several lines,
-/// adds to it.
+/// If a value replaces the old one or, for a directive that may have several lines, adds to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Write {
     /// CONFIG SET, or the first line of this name in a load.
     Replace,
-    /// A further line of this name in the same load.
+    /// Another line of this name in the same load.
     Add,
 }
 
-/// Takes the words of a value into a field of the configuration.
+/// Sets a field of the configuration from the arguments of a value.
 pub type SetWords = fn(&mut Config, &[Vec<u8>], Write) -> Result<(), Refusal>;
-/// Takes the words of a line that stands in files only.
+/// Sets a field from the arguments of a line that may only be in files.
 pub type SetLine = fn(&mut Config, &[Vec<u8>], &dyn LineJudge) -> Result<(), Refusal>;
 
-/// What the settings alone cannot say about lines that stand in files only: which commands there
-/// are, and what rules about users mean.
+/// Judges lines that may only be in files, where the settings are not enough: it knows the
+/// commands, and the rules of users.
 pub trait LineJudge {
-    /// Whether these commands can be renamed so, each from the first name to the second.
+    /// Checks if these commands can be renamed, each from the first name to the second.
     ///
     /// # Errors
-    /// What is wrong, in Redis's words.
+    /// Returns the fault, in Redis's words.
     fn renamed_commands(&self, renamed: &[(String, String)]) -> Result<(), Refusal>;
 
-    /// Whether a user can have these rules, when new users may use these channels.
+    /// Checks if a user can have these rules, given the channel permissions of new users.
     ///
     /// # Errors
-    /// What is wrong, in Redis's words.
+    /// Returns the fault, in Redis's words.
     fn user(&self, rules: &[&[u8]], channels: PubsubDefault) -> Result<(), Refusal>;
 }
 
-/// Judges the bytes of a text.
+/// Validates the bytes of a text.
 pub type Check = fn(&[u8]) -> Result<(), Refusal>;
 
 /// A value with a syntax of its own.
 pub struct Special {
-    /// Which values there are, in a few words.
+    /// The valid values, in a few words.
     pub form: &'static str,
-    /// What CONFIG GET shows.
+    /// Returns the value for CONFIG GET.
     pub get: fn(&Config) -> String,
-    /// Takes the arguments, already split into words.
+    /// Sets the value from the split arguments.
     pub set: SetWords,
-    /// The arguments of each line CONFIG REWRITE writes; none leaves the directive out of the file.
+    /// Returns the arguments of each line for CONFIG REWRITE; none leaves the directive out of the
+    /// file.
     pub lines: fn(&Config) -> Vec<String>,
 }
 
@@ -126,20 +126,20 @@ pub enum Kind {
     One(Special),
     /// Any number of arguments; a single one is split at each space.
     Many(Special),
-    /// Stands in files only; CONFIG GET, SET and REWRITE do not know it.
+    /// Only allowed in files; CONFIG GET, SET and REWRITE do not know it.
     FileOnly(SetLine),
-    /// Another file to read at this place.
+    /// Another file to read at this position.
     Include,
 }
 
-/// Whether a directive does something.
+/// The state of a directive's implementation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Standing {
     /// The server acts on it.
     InForce,
-    /// Kept and shown; the feature it steers is not there yet.
+    /// Stored and shown; the feature that it controls is not implemented yet.
     Planned,
-    /// Kept and shown so that existing files load; it will never do anything.
+    /// Stored and shown so that existing files load; it never has an effect.
     Ignored,
 }
 
@@ -147,38 +147,38 @@ pub enum Standing {
 pub struct Directive {
     /// Its name, lower case.
     pub name: &'static str,
-    /// Its other name: CONFIG GET shows both, CONFIG REWRITE writes `name`.
+    /// Its other name. CONFIG GET shows both, CONFIG REWRITE writes `name`.
     pub alias: Option<&'static str>,
-    /// What it does, in one or two sentences for whoever sets it; a row without them does not
-    /// compile.
+    /// Describes the directive to administrators in one or two sentences; a row without them does
+    /// not compile.
     pub about: &'static str,
-    /// The default as CONFIG SET would take it.
+    /// The default, in the form that CONFIG SET accepts.
     pub default: &'static str,
     /// Type and field.
     pub kind: Kind,
-    /// Can only be set at start.
+    /// Can only be set at startup.
     pub immutable: bool,
-    /// The same, but to set it to what CONFIG GET shows is no error and changes nothing: for
-    /// programs that set all that they have read, and leave out what they know to be immutable in
-    /// Redis. By its alias, which is Redis's, it is refused.
+    /// Like `immutable`, but setting it to the value that CONFIG GET shows is allowed and changes
+    /// nothing. This is for programs that set everything they have read, except the directives that
+    /// are immutable in Redis. Under its alias, which is Redis's name, it is rejected.
     pub fixed: bool,
-    /// Left out of CONFIG GET unless asked for by its exact name.
+    /// CONFIG GET shows it only if its exact name is requested.
     pub hidden: bool,
     /// CONFIG SET needs `enable-protected-configs`.
     pub protected: bool,
-    /// CONFIG SET is refused while a dataset is loaded, which the value has a part in.
+    /// CONFIG SET is rejected while a dataset is loaded, because loading depends on the value.
     pub settled_while_loading: bool,
-    /// The value is a secret: keep it out of SLOWLOG, MONITOR and logs.
+    /// The value is a secret, which must not appear in SLOWLOG, MONITOR and logs.
     pub sensitive: bool,
-    /// Reads all bytes; other values end at the first NUL, as in Redis.
+    /// All bytes are read; other values end at the first NUL, as in Redis.
     pub binary: bool,
-    /// Whether it does something.
+    /// The state of its implementation.
     pub standing: Standing,
 }
 
 pub(super) const INT_MAX: i64 = i32::MAX as i64;
 pub(super) const LONG_MAX: i64 = i64::MAX;
-/// Redis keeps most sizes in signed numbers; the bound shows in error texts.
+/// Redis stores most sizes in signed numbers, and the bound shows in error texts.
 pub(super) const SIZE_MAX: u64 = i64::MAX as u64;
 
 /// The message for a line that no directive accepts.
@@ -314,7 +314,7 @@ impl Directive {
         self
     }
 
-    /// Its name and, if it has one, its alias.
+    /// Returns the name and, if there is one, the alias.
     pub fn names(&self) -> impl Iterator<Item = &'static str> {
         [Some(self.name), self.alias].into_iter().flatten()
     }
@@ -323,22 +323,24 @@ impl Directive {
         matches!(self.kind, Kind::Include)
     }
 
-    /// Whether CONFIG GET and SET know it.
+    /// Returns true if CONFIG GET and SET know it.
     pub fn is_setting(&self) -> bool {
         !matches!(self.kind, Kind::FileOnly(_) | Kind::Include)
     }
 
-    /// Sets it from the words of a line.
+    /// Sets it from the arguments of a line.
     ///
     /// # Errors
-    /// The refusal in Redis's words; `config` may then be half changed, so callers work on a copy.
+    /// Returns the error in Redis's words. `config` may then be partly changed, so callers work on
+    /// a copy.
     pub fn set(&self, config: &mut Config, words: &[Vec<u8>], write: Write) -> Result<(), Refusal> {
         let cut_each = |words: &[Vec<u8>]| -> Vec<Vec<u8>> {
             words.iter().map(|word| self.significant(word).to_vec()).collect()
         };
         match &self.kind {
             Kind::Many(special) => match words {
-                // One word may hold several values: `CONFIG SET save "900 1"`, `--save "900 1"`.
+                // One argument may hold several values: `CONFIG SET save "900 1"`, `--save "900
+                // 1"`.
                 [] => (special.set)(config, &[], write),
                 [one] if one.is_empty() => (special.set)(config, &[], write),
                 [one] => {
@@ -355,7 +357,7 @@ impl Directive {
         }
     }
 
-    /// The part of a word that is read.
+    /// Returns the part of an argument that is read.
     fn significant<'w>(&self, word: &'w [u8]) -> &'w [u8] {
         if self.binary { word } else { value::until_nul(word) }
     }
@@ -390,7 +392,7 @@ impl Directive {
         Ok(())
     }
 
-    /// The value as CONFIG GET shows it; empty for what is not a setting.
+    /// Returns the value as CONFIG GET shows it; empty if it is not a setting.
     pub fn show(&self, config: &Config) -> Vec<u8> {
         match &self.kind {
             Kind::Switch(field) => yes_no(*(field.get)(config)).into(),
@@ -408,12 +410,13 @@ impl Directive {
         }
     }
 
-    /// Whether its value is the one in `defaults`. A directive that stands in files only has none.
+    /// Returns true if its value is the one in `defaults`. A directive that is only allowed in
+    /// files has none.
     pub(super) fn is_default(&self, config: &Config, defaults: &Config) -> bool {
         self.lines(config) == self.lines(defaults)
     }
 
-    /// The arguments of each line that sets this value in a file, quoted where needed.
+    /// Returns the arguments of each line that sets this value in a file, quoted where necessary.
     pub(super) fn lines(&self, config: &Config) -> Vec<String> {
         let one = match &self.kind {
             Kind::One(special) | Kind::Many(special) => return (special.lines)(config),
@@ -466,7 +469,7 @@ fn memory_share(word: &[u8]) -> Result<MemoryShare, Refusal> {
     }
     match value::memory(value::until_nul(word)) {
         Some(bytes) if bytes <= SIZE_MAX => Ok(MemoryShare::Bytes(bytes)),
-        // Redis reads such a number as a negative one, which is how it keeps percentages.
+        // Redis reads this number as negative, which is how it stores percentages.
         Some(bytes) => match bytes.wrapping_neg() {
             percent @ 0..=100 => Ok(MemoryShare::Percent(percent as u8)),
             _ => Err(TOO_MUCH),

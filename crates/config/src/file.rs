@@ -1,5 +1,5 @@
-//! Loading: a configuration file, its includes, standard input and command-line options,
-//! as one text.
+//! Loads the configuration: a file, its includes, standard input and command-line options, as one
+//! text.
 
 use std::collections::HashSet;
 use std::fs::File;
@@ -13,18 +13,18 @@ use super::special::os_reason;
 use super::value::{Refusal, Text};
 use super::{Config, Store, directives, include, words};
 
-/// Largest file that is read, and largest standard input.
+/// Maximum size of a file, and of standard input.
 pub const FILE_BYTES_MAX: u64 = 16 << 20;
-/// How deep includes may nest: enough for any layout, and an end for a file that includes itself.
+/// Maximum depth of includes: enough for any layout, and it stops a file that includes itself.
 pub const DEPTH_MAX: usize = 16;
-/// How many files one start reads at most.
+/// Maximum number of files that one start reads.
 pub const FILES_MAX: usize = 1_000;
 
-/// Builds the configuration the command line asks for. Reads `stdin` only if it does; `judge` is
-/// asked about lines that name commands or users.
+/// Builds the configuration for the command line. Reads `stdin` only if the command line requests
+/// it. `judge` checks lines that name commands or users.
 ///
 /// # Errors
-/// The first line, file or combination that cannot be taken.
+/// Returns the first line, file or combination that is not accepted.
 pub fn load(
     launch: &Launch,
     stdin: &mut dyn Read,
@@ -33,15 +33,15 @@ pub fn load(
     let mut text = Vec::new();
     let mut path = None;
     if let Some(file) = &launch.file {
-        // Kept absolute: `dir` may move relative names later,
-        // and REWRITE and INFO need the file itself.
+        // Stored as an absolute path: `dir` may change the base of relative names later, and
+        // REWRITE and INFO need the file itself.
         let absolute = std::path::absolute(file).unwrap_or_else(|_| file.clone());
         text = read_file(&absolute)?;
         path = Some(absolute);
     }
     if launch.stdin {
         if text.last().is_some_and(|last| *last != b'\n') {
-            // Else the file's last line would run into the first of standard input.
+            // Otherwise the file's last line would continue with the first line of standard input.
             text.push(b'\n');
         }
         read_bounded(stdin, Path::new("-"), &mut text)?;
@@ -56,7 +56,7 @@ pub fn load(
     Ok(Store::loaded(config, path, included))
 }
 
-/// Loads one text that may not include others.
+/// Loads one text that must not include others.
 pub(super) fn parse_alone(text: &[u8], judge: &dyn LineJudge) -> Result<Config, FileError> {
     let mut loader = Loader::new(judge, false);
     loader.text(text, 0)?;
@@ -92,18 +92,18 @@ pub(super) struct Included {
     pub(super) config: Config,
 }
 
-/// What is known while lines are read.
+/// The state while lines are read.
 struct Loader<'j> {
     judge: &'j dyn LineJudge,
     config: Config,
-    /// Directives that already had a line, so that a further one adds to it.
+    /// Directives that already had a line, so that another one adds to it.
     seen: HashSet<&'static str>,
     files: usize,
     includes: bool,
     included: Included,
 }
 
-/// The error for an unknown directive, with the name that may have been meant.
+/// Returns the error for an unknown directive, with the name that may have been intended.
 fn unknown(name: &[u8]) -> Refusal {
     match directives::nearest(name) {
         Some(meant) => format!("{BAD_DIRECTIVE}. Did you mean `{meant}`?").into(),
@@ -117,7 +117,7 @@ impl<'j> Loader<'j> {
         Self { judge, config, seen, files: 0, includes, included }
     }
 
-    /// Takes every line of `text`, in order; `depth` counts the includes around it.
+    /// Applies every line of `text`, in order; `depth` counts the surrounding includes.
     fn text(&mut self, text: &[u8], depth: usize) -> Result<(), FileError> {
         for (index, line) in text.split(|byte| *byte == b'\n').enumerate() {
             let line = line.trim_ascii();
@@ -139,7 +139,7 @@ impl<'j> Loader<'j> {
         Ok(())
     }
 
-    /// Takes one line; the files to read in its place if it is an `include`.
+    /// Applies one line. If it is an `include`, returns the files to read at this position.
     fn line(&mut self, line: &[u8], is_included: bool) -> Result<Vec<PathBuf>, Refusal> {
         let words = words::split(line).ok_or(UNBALANCED)?;
         let [name, values @ ..] = words.as_slice() else { return Ok(Vec::new()) };
@@ -165,8 +165,8 @@ impl<'j> Loader<'j> {
         Ok(Vec::new())
     }
 
-    /// Users of included files are kept separately: a user may be defined once there, and once in the
-    /// main file.
+    /// Users of included files are stored separately: a user may be defined once there, and once in
+    /// the main file.
     fn file_only(
         &mut self,
         set: SetLine,
@@ -190,8 +190,8 @@ impl<'j> Loader<'j> {
     fn note_included(&mut self, row: &'static Directive, values: &[Vec<u8>]) {
         let Included { set, config } = &mut self.included;
         let write = if set.insert(row.name) { Write::Replace } else { Write::Add };
-        // The line was accepted before. A relative `dir` may fail here: then its value differs, and the
-        // directive is written.
+        // The line was accepted before. A relative `dir` may fail here; then its value differs, and
+        // the directive is written.
         let _ = row.set(config, values, write);
     }
 
@@ -208,7 +208,7 @@ impl<'j> Loader<'j> {
         self.text(&text, depth)
     }
 
-    /// Checks what only the whole can show.
+    /// Checks conditions that concern the whole configuration.
     fn finish(mut self) -> Result<(Config, Included), FileError> {
         if self.config.cluster.cluster_enabled && self.config.replication.replicaof.is_some() {
             let reason = "replicaof directive not allowed in cluster mode";

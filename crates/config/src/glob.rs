@@ -1,17 +1,18 @@
-//! Patterns in the configuration: CONFIG GET, `include`, COMMAND LIST.
-//! The matching is the engine's.
+//! Glob patterns in the configuration: CONFIG GET, `include`, COMMAND LIST. The matching is the
+//! engine's.
 
 use brisk_engine::glob::{self, Case};
 
-/// Whether `text` as a whole matches `pattern`; with `nocase` ASCII letters match either case.
+/// Returns true if the whole `text` matches `pattern`; with `nocase`, ASCII letters match either
+/// case.
 ///
-/// As in Redis an empty text fits only the empty pattern, not even `*`: callers for whom `*` means
-/// "all" must ask for that first.
+/// As in Redis, an empty text matches only the empty pattern, not even `*`. Callers for which `*`
+/// means "all" must check for that first.
 pub fn matches(pattern: &[u8], text: &[u8], nocase: bool) -> bool {
     glob::matches(pattern, text, if nocase { Case::Ignored } else { Case::Matters })
 }
 
-/// Whether `pattern` can match anything but itself, as CONFIG GET judges it.
+/// Returns true if `pattern` can match anything but itself, as CONFIG GET decides it.
 pub fn is_pattern(pattern: &[u8]) -> bool {
     pattern.iter().any(|byte| matches!(byte, b'*' | b'?' | b'['))
 }

@@ -1,4 +1,4 @@
-//! Patterns of `include` lines: which files a path with `*`, `?` or `[…]` stands for.
+//! The patterns of `include` lines: the files that a path with `*`, `?` or `[…]` matches.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 
 use super::glob;
 
-/// The files `pattern` names, in the order of their names; at most `max`.
+/// Returns the files that `pattern` matches, in the order of their names; at most `max`.
 ///
-/// A path without pattern characters is itself, whether it exists or not. A pattern may fit
-/// nothing. Names that begin with a dot fit only patterns that do.
+/// A path without pattern characters stands for itself, even if it does not exist. A pattern may
+/// match nothing. Names that begin with a dot match only patterns that begin with one.
 pub(super) fn expand(base: &Path, pattern: &[u8], max: usize) -> Vec<PathBuf> {
     let joined = base.join(OsStr::from_bytes(pattern));
     if !glob::is_pattern(pattern) {
@@ -28,7 +28,8 @@ pub(super) fn expand(base: &Path, pattern: &[u8], max: usize) -> Vec<PathBuf> {
     found
 }
 
-/// Entries of `folder` that fit `pattern`, sorted; none if it cannot be read.
+/// Returns the entries of the directory `folder` that match `pattern`, sorted; none if it cannot be
+/// read.
 fn fitting(folder: &Path, pattern: &[u8]) -> Vec<PathBuf> {
     let Ok(entries) = std::fs::read_dir(folder) else { return Vec::new() };
     let names = entries.filter_map(|entry| Some(entry.ok()?.file_name()));

@@ -1,5 +1,4 @@
-//! Configuration: the directives, the settings they fill, files, command line, CONFIG GET,
-//! SET and REWRITE.
+//! Configuration: the directives, their settings, files, command line, CONFIG GET, SET and REWRITE.
 //!
 //! ```text
 //!  command line ── args ──┐
@@ -9,15 +8,15 @@
 //!  CONFIG REWRITE <── Directive::lines
 //! ```
 //!
-//! A directive is a row in `directives/<theme>.rs`, next to the struct whose field it fills;
+//! A directive is a row in `directives/<theme>.rs`, next to the struct whose field it sets;
 //! everything else is derived from the row. Invariants:
-//!  1. A `Config` others can see has passed every row's checks: it is built by `Config::default`
-//!     and changed only on a copy that replaces the old one after all values were taken.
-//!  2. What `Directive::lines` writes, `Directive::set` reads back to the same value.
+//!  1. A `Config` that is visible to others has passed every row's checks. It is built by
+//!     `Config::default`, and changed only on a copy, which replaces the old one after all values
+//!     were accepted.
+//!  2. `Directive::set` reads the output of `Directive::lines` back as the same value.
 //!
-//! No sockets and no threads here. What a change needs elsewhere (rebinding a port, raising a
-//! limit) is done by the hook given to `Store::set`; start-up checks of the
-//! machine are in `system`.
+//! There are no sockets and no threads here. The hook of `Store::set` applies a change elsewhere
+//! (rebinding a port, raising a limit). Start-up checks of the host are in `system`.
 #![forbid(unsafe_code)]
 
 pub mod args;
@@ -58,22 +57,22 @@ use directives::{
     security::Security, tls::Tls,
 };
 
-/// All settings. Plain data: share it as `Arc<Config>`, read the fields.
+/// All settings. Plain data: share it as `Arc<Config>` and read the fields.
 #[derive(Clone, PartialEq)]
 pub struct Config {
-    /// Where the server listens and how it treats sockets.
+    /// Listening addresses and socket options.
     pub network: Network,
-    /// What a client may hold and send.
+    /// Limits of clients.
     pub clients: Clients,
     /// Threads, files, signals, scheduling, log.
     pub process: Process,
     /// The memory limit, eviction, expiry and freeing.
     pub memory: Memory,
-    /// Up to which size a value keeps its compact encoding.
+    /// The maximum sizes of compact encodings.
     pub encoding: Encoding,
     /// Slow log, latency monitor, notifications.
     pub observe: Observe,
-    /// Who may do what.
+    /// Authentication and permissions.
     pub security: Security,
     /// Snapshots and the append-only file.
     pub persistence: Persistence,
@@ -85,15 +84,15 @@ pub struct Config {
     pub tls: Tls,
 }
 
-/// Fewest and most background rounds per second; values of `hz` outside are moved inside,
-/// as in Redis.
+/// Minimum and maximum of background rounds per second. Values of `hz` outside are clamped, as in
+/// Redis.
 pub const HZ_RANGE: (i64, i64) = (1, 500);
-/// Smallest replication backlog; smaller values are raised, as in Redis.
+/// Minimum size of the replication backlog. Smaller values are raised, as in Redis.
 pub const REPL_BACKLOG_BYTES_MIN: u64 = 16 * 1024;
 
 impl Default for Config {
-    /// Every directive at its default; `dir` is the working directory,
-    /// `threads` is left to the machine.
+    /// Every directive at its default. `dir` is the working directory, and `threads` depends on the
+    /// machine.
     fn default() -> Self {
         let mut config = Self {
             network: Network::default(),
@@ -109,8 +108,8 @@ impl Default for Config {
             tls: Tls::default(),
         };
         for row in directives::all().filter(|row| row.is_setting() && has_default(row)) {
-            // A default that its own row refuses would leave the blank value;
-            // a test rules that out.
+            // A default that its own row rejects would leave the blank value; a test rules that
+            // out.
             let taken = row.set(&mut config, &[row.default.into()], Write::Replace);
             debug_assert!(taken.is_ok() || row.name == "dir", "{}: {taken:?}", row.name);
         }
@@ -119,7 +118,7 @@ impl Default for Config {
 }
 
 impl fmt::Debug for Config {
-    /// What is not at its default, without secrets.
+    /// Shows the values that are not at their defaults, without secrets.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let defaults = Self::default();
         let changed = directives::all().filter(|row| row.show(self) != row.show(&defaults));
@@ -132,20 +131,20 @@ impl fmt::Debug for Config {
     }
 }
 
-/// Directives whose value may be absent start absent: there is no text for "none".
+/// Directives whose value may be absent are absent by default: there is no text for "none".
 fn has_default(row: &directive::Directive) -> bool {
     !(row.default.is_empty() && matches!(row.kind, directive::Kind::Many(_)))
 }
 
 impl Config {
-    /// Moves values into the range that the server can use, where Redis does so without an error.
+    /// Clamps values to the range that the server can use, where Redis does so without an error.
     fn normalise(&mut self) {
         self.process.hz = self.process.hz.clamp(HZ_RANGE.0, HZ_RANGE.1);
         let backlog = &mut self.replication.repl_backlog_size;
         *backlog = (*backlog).max(REPL_BACKLOG_BYTES_MIN);
     }
 
-    /// A file named in the configuration: relative names are taken inside `dir`.
+    /// Returns the path of a file named in the configuration. Relative names are inside `dir`.
     pub fn path_in_dir(&self, name: &value::Text) -> std::path::PathBuf {
         self.process.dir.as_path().join(name.as_path())
     }
@@ -153,13 +152,13 @@ impl Config {
 
 #[doc(hidden)]
 pub mod fuzzing {
-    //! Entry for the fuzzer.
+    //! The entry point for the fuzzer.
 
     use super::choice::PubsubDefault;
     use super::directive::LineJudge;
     use super::value::Refusal;
 
-    /// Takes every line.
+    /// Accepts every line.
     #[derive(Debug)]
     pub struct Lenient;
 
@@ -173,8 +172,8 @@ pub mod fuzzing {
         }
     }
 
-    /// Loads `data` as a configuration file, without touching other files, and checks that what was
-    /// taken survives being written and read again.
+    /// Loads `data` as a configuration file, without reading other files. Checks that accepted
+    /// settings can be written and read back unchanged.
     pub fn config_file(data: &[u8]) {
         if let Ok(config) = super::file::parse_alone(data, &Lenient) {
             let text = super::rewrite::merge(

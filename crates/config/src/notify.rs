@@ -1,5 +1,5 @@
-//! `notify-keyspace-events`: which keyspace events are published,
-//! and how the letters are read and shown.
+//! `notify-keyspace-events`: which keyspace events are published, and how the letters are parsed
+//! and shown.
 
 use super::directive::Special;
 use super::value::Refusal;
@@ -8,8 +8,8 @@ use super::value::Refusal;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct NotifyClasses(u16);
 
-/// Every letter with its bit, in the order CONFIG GET shows them.
-/// The first ten are what `A` stands for.
+/// Every letter with its bit, in the order in which CONFIG GET shows them. `A` stands for the first
+/// ten.
 const LETTERS: [(u8, NotifyClasses); 14] = [
     (b'g', NotifyClasses::GENERIC),
     (b'$', NotifyClasses::STRING),
@@ -56,20 +56,20 @@ impl NotifyClasses {
     pub const KEYSPACE: Self = Self(1 << 12);
     /// Publish on `__keyevent@…` (`E`).
     pub const KEYEVENT: Self = Self(1 << 13);
-    /// What `A` stands for.
+    /// The classes that `A` stands for.
     pub const ALL: Self = Self((1 << 10) - 1);
 
-    /// Whether any class of `other` is in this set.
+    /// Returns true if any class of `other` is in this set.
     pub const fn intersects(self, other: Self) -> bool {
         self.0 & other.0 != 0
     }
 
-    /// The raw bits, to be kept in an atomic.
+    /// Returns the raw bits, to store them in an atomic.
     pub const fn bits(self) -> u16 {
         self.0
     }
 
-    /// Reads the letters; `None` for one that stands for nothing.
+    /// Parses the letters; `None` if one is unknown.
     pub fn from_letters(letters: &[u8]) -> Option<Self> {
         letters.iter().try_fold(Self::default(), |set, letter| {
             let class = match letter {
@@ -80,7 +80,8 @@ impl NotifyClasses {
         })
     }
 
-    /// The letters, `A` in place of its ten. As in Redis, `n` is not shown beside `A`.
+    /// Returns the letters, with `A` instead of its ten. As in Redis, `n` is not shown together
+    /// with `A`.
     pub fn letters(self) -> String {
         let all = self.0 & Self::ALL.0 == Self::ALL.0;
         let mut out = String::new();
@@ -107,7 +108,7 @@ pub(super) const NOTIFY: Special = Special {
             .ok_or(Refusal::Borrowed("Invalid event class character. Use 'Ag$lshzxeKEtmdn'."))?;
         Ok(())
     },
-    // `n` must survive beside `A` here, although CONFIG GET hides it.
+    // `n` must be written together with `A` here, although CONFIG GET hides it.
     lines: |c| {
         let classes = c.observe.notify;
         let mut letters = classes.letters();

@@ -1,5 +1,5 @@
-//! Settings with a syntax of their own. Each is a `Special`: how it is shown,
-//! read and written to a file.
+//! Settings with a syntax of their own. Each is a `Special`: how it is shown, parsed and written to
+//! a file.
 
 use std::io;
 use std::os::unix::ffi::OsStrExt;
@@ -13,20 +13,21 @@ use super::value::{
 };
 use super::words;
 
-/// How many addresses `bind` takes.
+/// Maximum number of addresses for `bind`.
 pub const BIND_ADDRESSES_MAX: usize = 16;
-/// How many percentiles INFO can be asked for; Redis sets no bound.
+/// Maximum number of percentiles for INFO; Redis has no limit.
 pub const PERCENTILES_MAX: usize = 100;
-/// How many save rules are kept; Redis sets no bound.
+/// Maximum number of save rules; Redis has no limit.
 pub const SAVE_RULES_MAX: usize = 1_000;
-/// The most workers one can ask for.
+/// Maximum number of workers.
 pub const THREADS_MAX: usize = 256;
 
 fn text(word: &[u8]) -> String {
     String::from_utf8_lossy(word).into_owned()
 }
 
-/// `bind`: no address means do not listen on TCP; `-` before one means it may be missing.
+/// `bind`: without an address, the server does not listen on TCP. `-` before an address means that
+/// it may be unavailable.
 pub(super) const BIND: Special = Special {
     form: "addresses",
     get: |c| c.network.bind.join(" "),
@@ -34,7 +35,7 @@ pub(super) const BIND: Special = Special {
     lines: |c| address_lines(&c.network.bind),
 };
 
-/// `http-bind`: the same for requests by HTTP.
+/// `http-bind`: the same for HTTP.
 pub(super) const HTTP_BIND: Special = Special {
     form: "addresses",
     get: |c| c.network.http_bind.join(" "),
@@ -61,14 +62,14 @@ fn address_lines(addresses: &[String]) -> Vec<String> {
     vec![words.join(" ")]
 }
 
-/// A word as it is if it reads back so, else in quotes.
+/// Returns an argument unchanged if it reads back the same, otherwise in quotes.
 pub fn plain_or_quoted(word: &[u8]) -> String {
     let plain = |b: &u8| b.is_ascii_graphic() && !matches!(b, b'"' | b'\'' | b'\\');
     if !word.is_empty() && word.iter().all(plain) { text(word) } else { words::quote(word) }
 }
 
-/// `save`: pairs of seconds and changes; further lines of a file add rules,
-/// an empty value removes all.
+/// `save`: pairs of seconds and changes. Further lines of a file add rules; an empty value removes
+/// all.
 pub(super) const SAVE: Special = Special {
     form: "pairs of seconds and changes",
     get: |c| save_lines(c).join(" "),
@@ -105,8 +106,7 @@ fn save_lines(c: &Config) -> Vec<String> {
     c.persistence.save.iter().map(|rule| format!("{} {}", rule.seconds, rule.changes)).collect()
 }
 
-/// The words of the client classes; `slave` is what CONFIG GET shows,
-/// `replica` what files should say.
+/// The words of the client classes. CONFIG GET shows `slave`; files should say `replica`.
 const CLASSES: [(&str, ClientClass); 4] = [
     ("normal", ClientClass::Normal),
     ("slave", ClientClass::Replica),
@@ -114,8 +114,8 @@ const CLASSES: [(&str, ClientClass); 4] = [
     ("replica", ClientClass::Replica),
 ];
 
-/// `client-output-buffer-limit`: class, hard limit, soft limit, soft seconds;
-/// classes not named stay.
+/// `client-output-buffer-limit`: class, hard limit, soft limit, soft seconds. Classes that are not
+/// named stay unchanged.
 pub(super) const OUTPUT_LIMITS: Special = Special {
     form: "class, hard limit, soft limit and seconds, for any of normal, replica and pubsub",
     get: |c| {
@@ -219,7 +219,7 @@ pub(super) const PERCENTILES: Special = Special {
     },
 };
 
-/// Six digits after the point at most, none that are zero.
+/// At most six digits after the point, without trailing zeros.
 fn percentiles(c: &Config) -> String {
     let shown = c.observe.latency_percentiles.iter().map(|number| {
         let fixed = format!("{number:.6}");
@@ -228,7 +228,7 @@ fn percentiles(c: &Config) -> String {
     shown.collect::<Vec<_>>().join(" ")
 }
 
-/// The `Special` of a `shutdown-on-…` field.
+/// Creates the `Special` of a `shutdown-on-…` field.
 macro_rules! shutdown {
     ($($path:ident).+) => {
         Special {
@@ -279,7 +279,7 @@ pub(super) const REPLICAOF: Special = Special {
     },
 };
 
-/// `dir`: must be a directory one may enter; kept as an absolute path without links.
+/// `dir`: must be a directory that the process may enter. Stored as an absolute path without links.
 pub(super) const DIR: Special = Special {
     form: "path",
     get: |c| c.process.dir.to_string_lossy().into_owned(),
@@ -288,7 +288,7 @@ pub(super) const DIR: Special = Special {
         let reason = |error: io::Error| Refusal::from(os_reason(&error));
         let path = c.process.dir.as_path().join(Text::from(word.as_slice()).as_path());
         let path = if word.is_empty() { PathBuf::new() } else { path };
-        // Looking up `.` inside needs what chdir needs: a directory, and the right to enter it.
+        // A look-up of `.` needs the same as chdir: a directory, and permission to enter it.
         std::fs::metadata(path.join(".")).map_err(reason)?;
         let path = std::fs::canonicalize(&path).map_err(reason)?;
         c.process.dir = Text::from(path.as_os_str().as_bytes());
@@ -297,8 +297,8 @@ pub(super) const DIR: Special = Special {
     lines: |c| vec![words::quote(c.process.dir.as_bytes())],
 };
 
-/// `threads`: CONFIG GET shows how many there are, files keep what was asked for. It is fixed, so
-/// that CONFIG SET does not make the one of the other.
+/// `threads`: CONFIG GET shows the real number, files keep the configured value. It is fixed, so
+/// that CONFIG SET does not store the former as the latter.
 pub(super) const THREADS: Special = Special {
     form: "number, 0 to 256",
     get: |c| c.process.threads.count().to_string(),
@@ -316,20 +316,20 @@ pub(super) const THREADS: Special = Special {
     lines: |c| vec![c.process.threads.asked.to_string()],
 };
 
-/// What the system said, without what Rust puts around it: "(os error N)", and what was tried when
-/// a name could not be looked up.
+/// Returns the system's error text without Rust's additions: "(os error N)", and the context of a
+/// failed name look-up.
 pub fn os_reason(error: &io::Error) -> String {
     let full = error.to_string();
     let said = full.rfind(" (os error ").map_or(full.as_str(), |at| &full[..at]);
     said.strip_prefix("failed to lookup address information: ").unwrap_or(said).to_owned()
 }
 
-/// A file name, not a path; may be empty.
+/// A file name, not a path. It may be empty.
 pub(super) fn file_name(bytes: &[u8], message: &'static str) -> Result<(), Refusal> {
     if bytes.contains(&b'/') || bytes.contains(&b'\\') { Err(message.into()) } else { Ok(()) }
 }
 
-/// Host names: letters, digits, hyphens and dots, below 256 bytes.
+/// Host names: letters, digits, hyphens and dots, shorter than 256 bytes.
 pub(super) fn host_name(bytes: &[u8]) -> Result<(), Refusal> {
     if bytes.len() >= 256 {
         return Err("Hostnames must be less than 256 characters".into());
@@ -340,7 +340,7 @@ pub(super) fn host_name(bytes: &[u8]) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// `proc-title-template`: text with the known variables in braces, not empty.
+/// `proc-title-template`: a non-empty text with the known variables in braces.
 pub(super) fn title_template(bytes: &[u8]) -> Result<(), Refusal> {
     const INVALID: Refusal =
         Refusal::Borrowed("template format is invalid or contains unknown variables");
@@ -360,12 +360,12 @@ pub(super) fn title_template(bytes: &[u8]) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Keeps the words of a line that other parts of the server read (`user`, `loadmodule`).
+/// Stores the arguments of a line that other parts of the server read (`user`, `loadmodule`).
 pub(super) fn keep_line(field: &Field<Vec<Vec<Text>>>, config: &mut Config, words: &[Vec<u8>]) {
     (field.get_mut)(config).push(words.iter().map(|word| Text::from(word.as_slice())).collect());
 }
 
-/// The working directory at start, the default of `dir`.
+/// Returns the working directory at startup, the default of `dir`.
 pub(super) fn working_directory() -> Text {
     let here = std::env::current_dir().unwrap_or_else(|_| Path::new("/").to_owned());
     Text::from(here.as_os_str().as_bytes())

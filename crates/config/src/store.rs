@@ -1,4 +1,4 @@
-//! The configuration in force: CONFIG GET and CONFIG SET.
+//! The current configuration: CONFIG GET and CONFIG SET.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -12,16 +12,16 @@ use super::rewrite::{self, Added, Replacement};
 use super::value::Text;
 use super::{Config, directives, glob};
 
-/// Who sets a value.
+/// The origin of a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Caller {
-    /// Connected from this machine, for directives protected with `local`.
+    /// True if the client is on this machine, for directives that are protected with `local`.
     pub local: bool,
-    /// While a dataset is loaded.
+    /// True while a dataset is loaded.
     pub while_loading: bool,
 }
 
-/// Owns the configuration in force and the file it came from.
+/// Owns the current configuration and the path of its file.
 #[derive(Debug)]
 pub struct Store {
     current: Arc<Config>,
@@ -30,7 +30,7 @@ pub struct Store {
 }
 
 impl Store {
-    /// A store for `config`; `file` is what CONFIG REWRITE writes, absolute.
+    /// Creates a store for `config`. `file` is the absolute path for CONFIG REWRITE.
     pub fn new(config: Config, file: Option<PathBuf>) -> Self {
         Self::loaded(config, file, Included::default())
     }
@@ -40,33 +40,34 @@ impl Store {
         Self { current: Arc::new(config), file, included }
     }
 
-    /// The arguments of the `user` lines in included files.
+    /// Returns the arguments of the `user` lines in included files.
     pub fn included_users(&self) -> &[Vec<Text>] {
         &self.included.config.security.users
     }
 
-    /// The configuration in force.
+    /// Returns the current configuration.
     pub fn current(&self) -> Arc<Config> {
         Arc::clone(&self.current)
     }
 
-    /// The file the server was started with, absolute.
+    /// Returns the absolute path of the file with which the server was started.
     pub fn file(&self) -> Option<&Path> {
         self.file.as_deref()
     }
 
-    /// Changes settings from inside the server (REPLICAOF, a lowered `maxclients`), unchecked: the
-    /// caller keeps to what the rows allow.
+    /// Changes settings from inside the server (REPLICAOF, a lowered `maxclients`) without checks:
+    /// the caller must use only values that the rows allow.
     pub fn adopt(&mut self, change: impl FnOnce(&mut Config)) {
         let config = Arc::make_mut(&mut self.current);
         change(config);
         config.normalise();
     }
 
-    /// CONFIG GET: names and values of all settings that fit one of `patterns`, each name once.
+    /// CONFIG GET: returns names and values of all settings that match one of `patterns`, each name
+    /// once.
     ///
-    /// A name without pattern characters fits in any case of letters, hidden directives included,
-    /// and is answered as it was written. O(patterns × directives).
+    /// A name without pattern characters matches in any case, including hidden directives, and is
+    /// returned as it was written. O(patterns × directives).
     pub fn get(&self, patterns: &[&[u8]]) -> Vec<(Vec<u8>, Vec<u8>)> {
         let mut found: BTreeMap<&'static str, (Vec<u8>, &Directive)> = BTreeMap::new();
         for pattern in patterns {
@@ -86,14 +87,15 @@ impl Store {
         found.into_values().map(|(name, row)| (name, row.show(&self.current))).collect()
     }
 
-    /// CONFIG SET: takes all of `pairs` or none; the names of the directives that changed.
+    /// CONFIG SET: applies all of `pairs` or none, and returns the names of the directives that
+    /// changed.
     ///
-    /// First every name is looked up and judged, then every value is taken into a copy, then
-    /// `apply` puts the copy in force with (old, new). If `apply` refuses it must leave the server
-    /// as with the old one.
+    /// First every name is checked, then every value is set in a copy, then `apply` puts the copy
+    /// in force with (old, new). If `apply` fails, it must leave the server as with the old
+    /// configuration.
     ///
     /// # Errors
-    /// The first pair that cannot be taken, in Redis's words.
+    /// Returns the first pair that is not accepted, in Redis's words.
     pub fn set(
         &mut self,
         pairs: &[(&[u8], &[u8])],
@@ -109,8 +111,8 @@ impl Store {
             if row.settled_while_loading && caller.while_loading {
                 return Err(ConfigError::Loading);
             }
-            // By the name as written: a directive may appear beside its alias, the last one wins,
-            // as in Redis.
+            // By the name as written: a directive may appear together with its alias, and the last
+            // one wins, as in Redis.
             if pairs[..index].iter().any(|(earlier, _)| earlier.eq_ignore_ascii_case(name)) {
                 return Err(refused(name, "duplicate parameter"));
             }
@@ -128,8 +130,7 @@ impl Store {
                 if row.show(&asked) != row.show(&self.current) {
                     return Err(refused(name, IMMUTABLE));
                 }
-                // What is shown may say less than what is kept:
-                // `threads 0` shows how many there are.
+                // CONFIG GET may show less than what is stored: `threads 0` shows the real number.
                 continue;
             }
             take(&mut new)?;
@@ -153,7 +154,7 @@ impl Store {
     }
 
     fn may_set(&self, row: &Directive, name: &[u8], caller: Caller) -> Result<(), &'static str> {
-        // Other names are Redis's.
+        // All other names are Redis's.
         let is_own = row.fixed && name.eq_ignore_ascii_case(row.name.as_bytes());
         if row.immutable || row.fixed && !is_own {
             return Err(IMMUTABLE);
@@ -169,15 +170,15 @@ impl Store {
         Ok(())
     }
 
-    /// CONFIG REWRITE: brings the file up to date, keeping comments and the order of lines.
-    /// `replacements` are lines that the configuration does not own (`user`). A directive that included
-    /// files set is left out, unless its value has changed.
+    /// CONFIG REWRITE: updates the file, and keeps comments and the order of lines. `replacements`
+    /// are lines that the configuration does not own (`user`). A directive that included files set
+    /// is left out, unless its value has changed.
     ///
-    /// The new text is written beside the file, flushed, and renamed over it:
-    /// a crash leaves one of the two whole.
+    /// The new text is written to a temporary file, synced, and renamed over the old file: a crash
+    /// leaves one of the two intact.
     ///
     /// # Errors
-    /// No file, or the file system's reason; the old file is then as it was.
+    /// There is no file, or the file system's error; the old file is then unchanged.
     pub fn rewrite(&self, replacements: &[Replacement], added: Added) -> Result<(), RewriteError> {
         let file = self.file.as_deref().ok_or(RewriteError::NoFile)?;
         rewrite::rewrite(file, &self.current, &self.included, replacements, added)
@@ -187,7 +188,7 @@ impl Store {
 
 const IMMUTABLE: &str = "can't set immutable config";
 
-/// The name of a directive, or its alias, in its own spelling.
+/// Returns the name of a directive, or its alias, in its own spelling.
 fn known(row: &Directive, name: &[u8]) -> String {
     let mut names = row.names();
     names.find(|known| known.as_bytes().eq_ignore_ascii_case(name)).unwrap_or(row.name).to_owned()

@@ -1,7 +1,6 @@
-//! Start-up checks: what the machine does not give, what to do about it,
-//! and the limit of open files.
+//! Start-up checks: limitations of the host and how to fix them, and the limit of open files.
 //!
-//! Each check returns what to log; nothing here logs or ends the process.
+//! Each check returns lines to log; nothing here logs or ends the process.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
@@ -9,31 +8,32 @@ use super::directive::Standing;
 use super::special::os_reason;
 use super::{Config, directives};
 
-/// Descriptors kept back for files, listeners and pipes, beside those of clients.
+/// Descriptors reserved for files, listeners and pipes, in addition to those of clients.
 pub const FILES_RESERVED: u64 = 32;
 
-/// Connections by HTTP at once.
+/// Maximum number of simultaneous HTTP connections.
 pub const HTTP_CONNECTIONS_MAX: usize = 64;
 
-/// Descriptors that are not for clients: also those of the admin lane and of HTTP.
+/// Returns the number of descriptors that are not for clients, including those of the admin lane
+/// and of HTTP.
 pub fn reserved(config: &Config) -> u64 {
     let http = if config.network.http_port > 0 { HTTP_CONNECTIONS_MAX as u64 } else { 0 };
     FILES_RESERVED + config.clients.admin_maxclients.unsigned_abs() + http
 }
 
-/// What came of asking for enough open files.
+/// The result of reserving open files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OpenFiles {
-    /// The clients that can be served, at most what was asked for; 0 if not even one can.
+    /// The number of clients that can be served, at most the configured one; 0 if not even one can.
     pub maxclients: i64,
     /// Lines for the log at level warning, or notice if `raised`.
     pub notes: Vec<String>,
-    /// The limit was raised and covers everything asked for.
+    /// True if the limit was raised and covers everything.
     pub raised: bool,
 }
 
 /// Raises the soft limit of open files to `maxclients` + `reserved`, or lowers `maxclients` to what
-/// the limit allows, as Redis does at start and on CONFIG SET maxclients.
+/// the limit allows. Redis does the same at startup and on CONFIG SET maxclients.
 pub fn reserve_open_files(maxclients: i64, reserved: u64) -> OpenFiles {
     let limit = getrlimit(Resource::Nofile);
     let (soft, hard) = (limit.current.unwrap_or(u64::MAX), limit.maximum.unwrap_or(u64::MAX));
@@ -77,7 +77,7 @@ pub fn reserve_open_files(maxclients: i64, reserved: u64) -> OpenFiles {
     OpenFiles { maxclients: affordable, notes, raised: false }
 }
 
-/// Everything worth a warning at start, in the order it should be logged.
+/// Returns all warnings for startup, in the order in which to log them.
 pub fn warnings(config: &Config) -> Vec<String> {
     let read = |path: &str| std::fs::read_to_string(path).ok();
     [
@@ -92,7 +92,7 @@ pub fn warnings(config: &Config) -> Vec<String> {
     .collect()
 }
 
-/// `tcp-backlog` against the kernel's bound; `somaxconn` is the text of its file.
+/// Compares `tcp-backlog` with the kernel's limit; `somaxconn` is the text of its file.
 fn backlog(wanted: i64, somaxconn: Option<&str>) -> Option<String> {
     let bound: i64 = somaxconn?.trim().parse().ok()?;
     (bound > 0 && bound < wanted).then(|| {
@@ -104,7 +104,7 @@ fn backlog(wanted: i64, somaxconn: Option<&str>) -> Option<String> {
     })
 }
 
-/// Only the strict mode is in the way: nothing forks, so that no memory is promised a second time.
+/// Only the strict mode is a problem: nothing forks, so no memory is promised twice.
 fn overcommit(setting: Option<&str>) -> Option<String> {
     (setting?.trim() == "2").then(|| {
         "WARNING: Memory overcommit is forbidden (vm.overcommit_memory is 2): the kernel may refuse memory \
@@ -137,7 +137,7 @@ fn maxmemory(bytes: u64) -> Option<String> {
     }
 }
 
-/// The directives that ask for what this server does not do yet.
+/// Returns the directives that request features that are not implemented yet.
 pub fn without_effect(config: &Config) -> Vec<&'static str> {
     let defaults = Config::default();
     let mut names: Vec<&'static str> = directives::all()
@@ -218,7 +218,7 @@ mod tests {
 
     #[test]
     fn maxclients_is_lowered_to_what_the_hard_limit_allows() {
-        // One test for both ends: the limit belongs to the whole process.
+        // One test for both cases: the limit belongs to the whole process.
         let limit = getrlimit(Resource::Nofile);
         assert_eq!(reserve_open_files(1, FILES_RESERVED).maxclients, 1);
         if let Some(hard) = limit.maximum.filter(|hard| *hard < 1 << 40) {

@@ -1,9 +1,9 @@
-//! The configuration file that explains itself: every directive with what it does, what it takes
-//! and its default, written from the rows. `brisk-server --print-config` prints it, and a server
-//! that is started with it is set as one without a file.
+//! A self-explanatory configuration file: every directive with its description, its values and its
+//! default, generated from the rows. `brisk-server --print-config` prints it. A server that is
+//! started with it behaves like one without a file.
 //!
 //! A line that sets a default is active, so that it can be edited in place. It is commented out if
-//! there is nothing to set: the directive does nothing, is there for tests, stands in files only,
+//! there is nothing to set: the directive does nothing, exists for tests, is only allowed in files,
 //! or its default has no text.
 
 use std::fmt::Write as _;
@@ -12,10 +12,10 @@ use super::directive::{Directive, INT_MAX, Kind, LONG_MAX, SIZE_MAX, Standing};
 use super::directives::THEMES;
 use super::{Config, value, words};
 
-/// Columns of a comment.
+/// Maximum width of a comment in columns.
 const WIDTH: usize = 96;
 
-/// The text of the file.
+/// Returns the text of the file.
 pub fn template() -> String {
     let mut out = String::from(HEAD);
     let defaults = Config::default();
@@ -44,7 +44,7 @@ const HEAD: &str = "\
 # by CONFIG SET while the server runs, or at start only.
 ";
 
-/// Why the line need not be there.
+/// Returns why the line may be omitted.
 fn note(row: &Directive) -> Option<&'static str> {
     match row.standing {
         Standing::Planned => Some("Does nothing yet: accepted, but what it steers is not there."),
@@ -53,7 +53,7 @@ fn note(row: &Directive) -> Option<&'static str> {
     }
 }
 
-/// What it takes, how it is changed, and its other name.
+/// Returns the valid values, how to change the directive, and its other name.
 fn facts(row: &Directive) -> String {
     let mut facts = form(&row.kind);
     facts.push_str(if row.immutable || row.fixed { "; at start only" } else { "; CONFIG SET" });
@@ -66,7 +66,7 @@ fn facts(row: &Directive) -> String {
     format!("[{facts}]")
 }
 
-/// Which values there are.
+/// Returns the valid values.
 fn form(kind: &Kind) -> String {
     match kind {
         Kind::Switch(_) => "yes or no".to_owned(),
@@ -93,10 +93,10 @@ fn form(kind: &Kind) -> String {
     }
 }
 
-/// The lines that set the default.
+/// Writes the lines that set the default.
 fn lines(out: &mut String, row: &Directive, defaults: &Config) {
     let arguments = match &row.kind {
-        // The default may be where the process was started: it stands in the row.
+        // The default may be the start directory, so it is taken from the row.
         Kind::One(_) if row.default.is_empty() => vec![words::quote(b"")],
         Kind::One(_) => vec![row.default.to_owned()],
         _ => row.lines(defaults),
@@ -110,7 +110,7 @@ fn lines(out: &mut String, row: &Directive, defaults: &Config) {
     }
 }
 
-/// Writes a sentence in lines of a comment.
+/// Writes a sentence as lines of a comment.
 fn comment(out: &mut String, text: &str) {
     let mut column = WIDTH;
     for word in text.split_ascii_whitespace() {

@@ -1,37 +1,37 @@
-//! Types of settings that are more than a number or a switch, and the reading and writing of
-//! numbers. The word lists (enumerations) are in `choice.rs`.
+//! Types of settings that are more than a number or a switch, and the parsing and formatting of
+//! numbers. Enumerations are in `choice.rs`.
 
 use std::borrow::Cow;
 use std::fmt;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-/// Why a value is not acceptable: the text after the dash in CONFIG SET's error, or the last line
-/// of a file error.
+/// Why a value is rejected: the text after the dash in CONFIG SET's error, or the last line of a
+/// file error.
 pub type Refusal = Cow<'static, str>;
 
-/// A text setting. Redis takes any bytes here, passwords and paths included,
-/// so these are bytes too.
+/// A text setting. Redis accepts any bytes here, including passwords and paths, so these are bytes
+/// too.
 #[derive(Clone, Default, PartialEq, Eq, Hash)]
 pub struct Text(Box<[u8]>);
 
 impl Text {
-    /// The bytes as given.
+    /// Returns the bytes.
     pub fn as_bytes(&self) -> &[u8] {
         &self.0
     }
 
-    /// The bytes as a path of the file system.
+    /// Returns the bytes as a path of the file system.
     pub fn as_path(&self) -> &Path {
         Path::new(std::ffi::OsStr::from_bytes(&self.0))
     }
 
-    /// Whether nothing is set.
+    /// Returns true if the setting is empty.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// For messages; bytes that are not UTF-8 are replaced.
+    /// Returns the text for messages; bytes that are not UTF-8 are replaced.
     pub fn to_string_lossy(&self) -> Cow<'_, str> {
         String::from_utf8_lossy(&self.0)
     }
@@ -55,7 +55,7 @@ impl fmt::Debug for Text {
     }
 }
 
-/// `maxmemory-clients`: bytes, or a share of `maxmemory`.
+/// `maxmemory-clients`: bytes, or a percentage of `maxmemory`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MemoryShare {
     /// A fixed number of bytes, 0 for no limit.
@@ -71,27 +71,29 @@ impl Default for MemoryShare {
 }
 
 impl MemoryShare {
-    /// The limit in bytes, `None` for no limit; a share of an unlimited `maxmemory` is none either.
+    /// Returns the limit in bytes; `None` for no limit. A percentage of an unlimited `maxmemory` is
+    /// no limit either.
     pub fn limit(self, maxmemory: u64) -> Option<u64> {
         let bytes = match self {
             Self::Bytes(bytes) => bytes,
-            // Divides first, so that no product can overflow;
-            // the lost remainder is below one percent of 100 bytes.
+            // Divides first, so that the product cannot overflow. The lost remainder is below one
+            // percent of 100 bytes.
             Self::Percent(percent) => maxmemory / 100 * u64::from(percent),
         };
         (bytes > 0).then_some(bytes)
     }
 }
 
-/// `threads`: a number of workers, or as many as there are cores.
+/// `threads`: a number of workers, or one per core.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Threads {
-    /// As set; 0 leaves it to the machine.
+    /// The configured value; 0 means one per core.
     pub asked: usize,
 }
 
 impl Threads {
-    /// How many workers to run: at least 1. Asks the system each time if it is left to the machine.
+    /// Returns the number of workers to run: at least 1. Queries the system each time if the value
+    /// is 0.
     pub fn count(self) -> usize {
         match self.asked {
             0 => std::thread::available_parallelism().map_or(1, usize::from),
@@ -112,9 +114,9 @@ pub struct SaveRule {
 /// One class of `client-output-buffer-limit`; zero means no limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct OutputLimit {
-    /// Bytes of unsent output at which the client is closed at once.
+    /// Bytes of unsent output at which the client is disconnected at once.
     pub hard_bytes: u64,
-    /// Bytes it may exceed for no longer than `soft_seconds`.
+    /// Bytes that the unsent output may exceed for at most `soft_seconds`.
     pub soft_bytes: u64,
     /// Seconds.
     pub soft_seconds: i64,
@@ -123,7 +125,7 @@ pub struct OutputLimit {
 /// The client classes of `client-output-buffer-limit`, in the order of the array.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ClientClass {
-    /// Everyone else, MONITOR included.
+    /// All other clients, including MONITOR.
     Normal = 0,
     /// Replicas of this server.
     Replica = 1,
@@ -149,7 +151,7 @@ pub struct Rename {
     pub to: Text,
 }
 
-/// Reads a number as Redis reads integers: no sign but `-`, no leading zero, no blank.
+/// Parses a number as Redis parses integers: no sign except `-`, no leading zero, no blank.
 pub(super) fn integer(bytes: &[u8]) -> Option<i64> {
     let digits = bytes.strip_prefix(b"-").unwrap_or(bytes);
     let canonical = match digits {
@@ -163,13 +165,13 @@ pub(super) fn integer(bytes: &[u8]) -> Option<i64> {
     std::str::from_utf8(bytes).ok()?.parse().ok()
 }
 
-/// Digits of an amount of memory, as in Redis.
+/// Maximum number of digits in an amount of memory, as in Redis.
 const MEMORY_DIGITS_MAX: usize = 127;
 
-/// Reads an amount of memory: digits and an optional unit (`k` = 1,000, `kb` = 1,024, and so on).
+/// Parses an amount of memory: digits and an optional unit (`k` = 1,000, `kb` = 1,024, and so on).
 ///
-/// As in Redis, no digits at all mean 0, a number above 64 bits counts as the greatest, a product
-/// wraps around, and only a number of absurd length is refused.
+/// As in Redis, no digits at all mean 0, a number above 64 bits counts as the maximum, a product
+/// wraps around, and only a number of absurd length is rejected.
 pub fn memory(bytes: &[u8]) -> Option<u64> {
     let digits = bytes.iter().take_while(|byte| byte.is_ascii_digit()).count();
     let (number, unit) = bytes.split_at(digits);
@@ -189,18 +191,18 @@ pub fn memory(bytes: &[u8]) -> Option<u64> {
     if digits > MEMORY_DIGITS_MAX {
         return None;
     }
-    // Only digits, so that the one thing that can be wrong is its size.
+    // Only digits, so the number can only be too large.
     let number = std::str::from_utf8(number).ok()?.parse().unwrap_or(u64::MAX);
     Some(number.wrapping_mul(factor))
 }
 
-/// What comes before the first NUL byte. Redis reads most kinds of values as C strings,
-/// which end there.
+/// Returns the part before the first NUL byte. Redis reads most kinds of values as C strings, which
+/// end there.
 pub(super) fn until_nul(bytes: &[u8]) -> &[u8] {
     bytes.split(|byte| *byte == 0).next().unwrap_or(bytes)
 }
 
-/// An amount of memory in the largest unit that divides it, for configuration files.
+/// Formats an amount of memory with the largest unit that divides it, for configuration files.
 pub(super) fn memory_text(bytes: u64) -> String {
     for (shift, unit) in [(30, "gb"), (20, "mb"), (10, "kb")] {
         if bytes != 0 && bytes & ((1 << shift) - 1) == 0 {
@@ -238,7 +240,7 @@ mod tests {
 
     #[test]
     fn memory_above_64_bits_is_cut_off_and_wraps_around() {
-        // As redis-server 7.0.15 answers CONFIG SET maxmemory and CONFIG GET.
+        // As redis-server 7.0.15 replies to CONFIG SET maxmemory and CONFIG GET.
         assert_eq!(memory(b"18446744073709551616"), Some(u64::MAX));
         assert_eq!(memory(b"18446744073709551615kb"), Some(18_446_744_073_709_550_592));
         assert_eq!(memory(b"20000000000gb"), Some(3_028_092_406_290_448_384));

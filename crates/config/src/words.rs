@@ -1,12 +1,12 @@
-//! Words of a configuration line: how they are split, quoted and written back.
+//! The arguments of a configuration line: splitting, quoting and formatting.
 //!
-//! Inline requests are split by `resp` with other needs: it resumes in the middle of a line, counts
-//! against limits, and gives slices of the input where a word has no escapes.
+//! Inline requests are split in `resp`, which has other requirements: it resumes in the middle of a
+//! line, checks limits, and returns slices of the input where an argument has no escapes.
 
-/// Splits a line at blanks. `"…"` knows `\n \r \t \b \a \xHH` and `\` before any other byte; `'…'`
-/// knows only `\'`. A closing quote must be followed by a blank or the end.
+/// Splits a line at blanks. `"…"` supports `\n \r \t \b \a \xHH` and `\` before any other byte;
+/// `'…'` supports only `\'`. A closing quote must be followed by a blank or the end.
 ///
-/// `None` when quotes do not close or text follows a closing quote. O(line).
+/// Returns `None` if a quote is not closed or text follows a closing quote. O(line).
 pub fn split(line: &[u8]) -> Option<Vec<Vec<u8>>> {
     let mut words = Vec::new();
     let mut rest = line;
@@ -25,12 +25,12 @@ pub fn split(line: &[u8]) -> Option<Vec<Vec<u8>>> {
     }
 }
 
-/// Blanks as C's `isspace` counts them.
+/// Returns true for the blanks of C's `isspace`.
 pub fn is_blank(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\n' | b'\r' | 0x0b | 0x0c)
 }
 
-/// Reads one word; a quote may also begin in its middle.
+/// Parses one argument; a quote may also begin in its middle.
 fn one(mut rest: &[u8]) -> Option<(Vec<u8>, &[u8])> {
     let mut word = Vec::new();
     loop {
@@ -49,7 +49,7 @@ fn one(mut rest: &[u8]) -> Option<(Vec<u8>, &[u8])> {
     }
 }
 
-/// Reads up to the closing `quote`, which ends the word.
+/// Parses up to the closing `quote`, which ends the argument.
 fn quoted(mut rest: &[u8], quote: u8, mut word: Vec<u8>) -> Option<(Vec<u8>, &[u8])> {
     loop {
         match rest {
@@ -97,7 +97,7 @@ fn hex(digit: u8) -> u8 {
     }
 }
 
-/// `bytes` in double quotes, printable ASCII only; `split` reads back exactly `bytes`.
+/// Returns `bytes` in double quotes, printable ASCII only; `split` reads back exactly `bytes`.
 pub fn quote(bytes: &[u8]) -> String {
     use std::fmt::Write;
 

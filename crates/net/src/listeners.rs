@@ -8,7 +8,7 @@
 use brisk_config::value::Text;
 use brisk_config::{Config, os_reason};
 use brisk_observe::log::Log;
-use brisk_reactor::{ListenError, Listener, Stopper, TcpOptions, probe_tcp};
+use brisk_reactor::{ListenError, Listener, ListenerStopper, TcpOptions, probe_tcp};
 use brisk_structures::poison::EvenPoisoned;
 use rustix::io::Errno;
 use std::io;
@@ -54,7 +54,7 @@ pub struct Reopened {
 
 /// All listeners of the workers, to end them whatever the workers do.
 #[derive(Debug, Default)]
-pub struct OpenListeners(Mutex<Vec<Stopper>>);
+pub struct OpenListeners(Mutex<Vec<ListenerStopper>>);
 
 impl OpenListeners {
     /// Knows these from now on.
@@ -66,7 +66,7 @@ impl OpenListeners {
 
     /// Nobody is connected any more, and another server can listen in this place.
     pub fn stop(&self) {
-        self.0.lock().even_poisoned().iter().for_each(Stopper::stop);
+        self.0.lock().even_poisoned().iter().for_each(ListenerStopper::stop);
     }
 }
 

@@ -1,15 +1,15 @@
-//! Error replies by their code words, as INFO errorstats shows them.
+//! Error replies by their code, as INFO errorstats shows them.
 
 use brisk_structures::poison::EvenPoisoned;
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard};
 
-/// Code words that are counted apart, at most; scripts make up their own.
+/// Maximum number of codes that are counted separately; scripts can create any number.
 const WORDS_MAX: usize = 128;
-/// Under which all further ones are counted together.
+/// The name under which all further codes are counted together.
 const FURTHER: &str = "ERRORSTATS_OVERFLOW";
 
-/// Code words of errors that do not come from scripts.
+/// The codes of errors that do not come from scripts.
 const OWN_ERRORS: &[&str] = &[
     "ERR",
     "WRONGTYPE",
@@ -45,7 +45,7 @@ const OWN_ERRORS: &[&str] = &[
     "IOERR",
 ];
 
-/// How often each was sent.
+/// How often each error was sent.
 #[derive(Debug, Default)]
 pub struct ErrorCounts(Mutex<HashMap<String, u64>>);
 
@@ -63,7 +63,7 @@ impl ErrorCounts {
         }
     }
 
-    /// The counts.
+    /// Returns the counts.
     pub fn lock(&self) -> MutexGuard<'_, HashMap<String, u64>> {
         self.0.lock().even_poisoned()
     }

@@ -1,10 +1,11 @@
-//! Figures that are sampled or remembered rather than summed: peaks, rates, process usage.
+//! Metrics that are sampled or remembered rather than summed: peaks, rates, resource usage of the
+//! process.
 
 use crate::memory::Holding;
-use brisk_reactor::CpuOf;
+use brisk_reactor::CpuScope;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// All of them; worker 0 keeps them up to date.
+/// All of these metrics; worker 0 keeps them up to date.
 #[derive(Debug, Default)]
 pub struct Figures {
     pub peak_memory: AtomicU64,
@@ -12,10 +13,11 @@ pub struct Figures {
     pub ops_per_second: AtomicU64,
     pub input_bytes_per_second: AtomicU64,
     pub output_bytes_per_second: AtomicU64,
-    /// Rounds of an event loop per second, and microseconds of a round; means of all workers.
+    /// Rounds of an event loop per second, and microseconds per round; means of all workers.
     pub rounds_per_second: AtomicU64,
     pub round_us: AtomicU64,
-    /// Replicas that asked for all, went on where they were, and could not.
+    /// Replicas that requested a full sync, those that continued with a partial sync, and those
+    /// whose partial sync was rejected.
     pub full_syncs: AtomicU64,
     pub partial_syncs: AtomicU64,
     pub refused_partial_syncs: AtomicU64,
@@ -30,26 +32,27 @@ pub struct Figures {
     pub denied_by_command: AtomicU64,
     pub denied_by_key: AtomicU64,
     pub denied_by_channel: AtomicU64,
-    /// Times that a worker had too many published messages before it.
+    /// How often a worker had too many published messages to deliver.
     pub congestions: AtomicU64,
-    /// Times that SAVE was called.
+    /// Number of SAVE calls.
     pub saves: AtomicU64,
-    /// Bytes resident, as last asked from the kernel.
+    /// Resident bytes, as last reported by the kernel.
     pub resident_memory: AtomicU64,
-    /// Bytes in the allocator's pages, used ones and all, as last asked from it.
+    /// Bytes in the allocator's pages that are in use, and in all of its pages, as last reported by
+    /// the allocator.
     pub active_memory: AtomicU64,
     pub held_memory: AtomicU64,
     pub cpu_process: CpuFigures,
     pub cpu_children: CpuFigures,
-    /// Of the thread of worker 0.
+    /// CPU time of the thread of worker 0.
     pub cpu_first_worker: CpuFigures,
-    /// Time in ms that memory was above `maxmemory`, up to when it last came below.
+    /// Total time in ms that memory was above `maxmemory`, up to the last time it fell below.
     pub over_limit_ms: AtomicU64,
-    /// Since when it is above, in Unix ms; 0 if it is not.
+    /// Since when memory is above the limit, in Unix ms; 0 if it is not.
     pub over_limit_since_ms: AtomicU64,
 }
 
-/// Processor time in microseconds.
+/// CPU time in microseconds.
 #[derive(Debug, Default)]
 pub struct CpuFigures {
     pub user_us: AtomicU64,
@@ -57,7 +60,7 @@ pub struct CpuFigures {
 }
 
 impl CpuFigures {
-    fn sample(&self, of: CpuOf) {
+    fn sample(&self, of: CpuScope) {
         let times = brisk_reactor::cpu_times(of);
         self.user_us.store(times.user_us, Ordering::Relaxed);
         self.system_us.store(times.system_us, Ordering::Relaxed);
@@ -65,16 +68,16 @@ impl CpuFigures {
 }
 
 impl Figures {
-    /// Asks the kernel and the allocator what the process uses: a few system calls, which INFO must
-    /// not pay. By worker 0.
+    /// Samples the resource usage of the process from the kernel and the allocator. INFO should not
+    /// pay for these system calls, so worker 0 makes them.
     pub fn sample_process(&self) {
         self.sample_memory();
-        self.cpu_process.sample(CpuOf::Process);
-        self.cpu_children.sample(CpuOf::Children);
-        self.cpu_first_worker.sample(CpuOf::Thread);
+        self.cpu_process.sample(CpuScope::Process);
+        self.cpu_children.sample(CpuScope::Children);
+        self.cpu_first_worker.sample(CpuScope::Thread);
     }
 
-    /// The part of it that any thread may ask for.
+    /// The part of the sampling that any thread may do.
     pub fn sample_memory(&self) {
         let holding = Holding::ask(crate::memory::used(), crate::memory::resident());
         self.resident_memory.store(holding.resident, Ordering::Relaxed);
@@ -82,7 +85,7 @@ impl Figures {
         self.held_memory.store(holding.held, Ordering::Relaxed);
     }
 
-    /// Notes whether memory is above its limit at `now_ms`.
+    /// Records if memory is above its limit at `now_ms`.
     pub fn sample_limit(&self, over: bool, now_ms: u64) {
         let since = self.over_limit_since_ms.load(Ordering::Relaxed);
         if over && since == 0 {
@@ -93,7 +96,7 @@ impl Figures {
         }
     }
 
-    /// What CONFIG RESETSTAT sets to zero.
+    /// Returns the metrics that CONFIG RESETSTAT resets.
     pub fn resettable(&self) -> [&AtomicU64; 13] {
         [
             &self.full_syncs,

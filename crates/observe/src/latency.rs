@@ -1,26 +1,26 @@
-//! The latency monitor: for each kind of event, its latest spikes and the worst one.
+//! The latency monitor: the latest spikes and the highest one for each kind of event.
 
 use brisk_structures::poison::EvenPoisoned;
 use std::collections::BTreeMap;
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard};
 
-/// Spikes kept for an event.
+/// Maximum number of spikes kept for an event.
 pub const SAMPLES_MAX: usize = 160;
 
-/// One event's spikes, at most one a second, the latest last.
+/// The spikes of one event, at most one per second, the latest last.
 #[derive(Debug, Default, Clone)]
 pub struct Series {
     pub samples: VecDeque<(u64, u64)>,
     pub worst_ms: u64,
 }
 
-/// All events that had spikes.
+/// All events with spikes.
 #[derive(Debug, Default)]
 pub struct Latency(Mutex<BTreeMap<&'static str, Series>>);
 
 impl Latency {
-    /// Notes that `event` took `ms`. Within one second only the worst is kept.
+    /// Records that `event` took `ms`. Only the highest value within one second is kept.
     pub fn add(&self, event: &'static str, unix_seconds: u64, ms: u64) {
         let mut events = self.lock();
         let series = events.entry(event).or_default();
@@ -36,12 +36,12 @@ impl Latency {
         }
     }
 
-    /// All series by event name.
+    /// Returns all series by event name.
     pub fn all(&self) -> BTreeMap<&'static str, Series> {
         self.lock().clone()
     }
 
-    /// Forgets one event, or all; how many were forgotten.
+    /// Resets one event, or all, and returns how many were reset.
     pub fn reset(&self, event: Option<&str>) -> usize {
         let mut events = self.lock();
         match event {

@@ -1,16 +1,16 @@
-//! What the server notes of its own work, as far as it needs no session and no worker.
+//! The server's observations of its own work, except those that need a session or a worker.
 //!
 //! | file | about |
 //! |---|---|
 //! | `log` | the log |
-//! | `figures` | peaks, rates, usage of the process |
-//! | `memory` | what the process takes |
-//! | `stats` | what a worker counts |
-//! | `slowlog` | commands that took long |
-//! | `errors` | error replies by code word |
-//! | `latency` | spikes by kind of event |
-//! | `text` | the buffer that INFO is written into |
-//! | `version` | the versions that clients are told |
+//! | `figures` | peaks, rates, resource usage of the process |
+//! | `memory` | memory of the process |
+//! | `stats` | counters of a worker |
+//! | `slowlog` | slow commands |
+//! | `errors` | error replies by code |
+//! | `latency` | latency spikes by kind of event |
+//! | `text` | the buffer for the text of INFO |
+//! | `version` | the versions that the server reports to clients |
 #![forbid(unsafe_code)]
 
 pub mod errors;

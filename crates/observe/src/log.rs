@@ -1,18 +1,18 @@
-//! The server's log: one line per message, in Redis's shape, to a file or standard output.
+//! The server's log: one line per message, in Redis's format, to a file or standard output.
 //!
 //! ```text
 //! 4711:M 21 Nov 2026 11:07:12.077 * Ready to accept connections
 //! pid : role  local date and time  level message
 //! ```
 //!
-//! The file stays open, so that a line can be written when no descriptor is left. Before each line
-//! its path is looked up: once the file was moved or removed (logrotate) a new one is opened; if
-//! that fails, lines go on to the old one. A line that cannot be written (full disk) is counted and
-//! dropped; logging never fails or panics. Control characters in messages are escaped: clients'
-//! bytes cannot forge lines. `syslog-enabled` has no effect.
+//! The file stays open, so that lines can be written even if no descriptor is left. Before each
+//! line, the path is checked: if the file was moved or removed (logrotate), a new one is opened. If
+//! that fails, lines go to the old file. A line that cannot be written (full disk) is counted and
+//! dropped; logging never fails or panics. Control characters in messages are escaped, so clients
+//! cannot forge lines. `syslog-enabled` has no effect.
 //!
-//! The time zone is the system's (`TZ`, `/etc/localtime`), read once, by `jiff`,
-//! which needs no libc call.
+//! The time zone is the system's (`TZ`, `/etc/localtime`), read once by `jiff`, which needs no libc
+//! call.
 
 use brisk_structures::poison::EvenPoisoned;
 use std::fmt::{self, Write as _};
@@ -28,13 +28,13 @@ use jiff::tz::TimeZone;
 
 pub use brisk_config::choice::LogLevel as Level;
 
-/// Longest line in bytes; longer messages are cut.
+/// Maximum length of a line in bytes; longer messages are truncated.
 pub const LINE_BYTES_MAX: usize = 4_096;
 
-/// What the process is, as its letter in each line.
+/// The role of the process, and its letter in each line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
-    /// Before the configuration is loaded, and in children.
+    /// Before the configuration is loaded, and in child processes.
     Start = b'C' as isize,
     /// A primary.
     Primary = b'M' as isize,
@@ -57,15 +57,15 @@ enum Sink {
 }
 
 impl Log {
-    /// A log to standard output, with role `Start`.
+    /// Creates a log to standard output, with role `Start`.
     pub fn to_stdout(level: Level) -> Self {
         Self::new(level, Sink::Stdout)
     }
 
-    /// A log appended to the file at `path`, which is created if absent.
+    /// Creates a log that appends to the file at `path`, which is created if it does not exist.
     ///
     /// # Errors
-    /// The file cannot be opened.
+    /// Fails if the file cannot be opened.
     pub fn to_file(level: Level, path: &Path) -> io::Result<Self> {
         Ok(Self::new(level, Sink::File { path: path.to_owned(), file: open(path)? }))
     }
@@ -80,22 +80,22 @@ impl Log {
         }
     }
 
-    /// Sets the least important level that is written.
+    /// Sets the lowest level that is written.
     pub fn set_level(&self, level: Level) {
         self.level.store(level as u8, Ordering::Relaxed);
     }
 
-    /// Sets the letter of the lines to come.
+    /// Sets the role letter of later lines.
     pub fn set_role(&self, role: Role) {
         self.role.store(role as u8, Ordering::Relaxed);
     }
 
-    /// Lines that could not be written since the start.
+    /// Returns how many lines could not be written since the start.
     pub fn lost(&self) -> u64 {
         self.lost.load(Ordering::Relaxed)
     }
 
-    /// Whether a line of this level would be written.
+    /// Returns true if a line of this level would be written.
     pub fn is_on(&self, level: Level) -> bool {
         level as u8 >= self.level.load(Ordering::Relaxed)
     }
@@ -120,13 +120,13 @@ impl Log {
         self.write(Level::Warning, message);
     }
 
-    /// Writes a line, unless its level is off.
+    /// Writes a line, unless its level is turned off.
     pub fn write(&self, level: Level, message: fmt::Arguments<'_>) {
         if !self.is_on(level) {
             return;
         }
         let line = self.line(Timestamp::now(), level, message);
-        // A thread that panicked while writing leaves at worst half a line behind.
+        // A thread that panicked while writing leaves at most an incomplete line.
         let mut sink = self.sink.lock().even_poisoned();
         if sink.write(line.as_bytes()).is_err() {
             self.lost.fetch_add(1, Ordering::Relaxed);
@@ -143,7 +143,7 @@ impl Log {
         let role = char::from(self.role.load(Ordering::Relaxed));
         let time = at.to_zoned(self.zone.clone());
         let mut line = Line(String::with_capacity(128));
-        // Writing to a String fails only where `Line` says it is full.
+        // Writing to a String fails only if `Line` is full.
         _ = write!(line.0, "{}:{role} ", std::process::id());
         _ = write!(line.0, "{} {sign} ", time.strftime("%d %b %Y %H:%M:%S%.3f"));
         _ = line.write_fmt(message);
@@ -152,7 +152,7 @@ impl Log {
     }
 }
 
-/// Collects a message: escapes control characters, stops at `LINE_BYTES_MAX`.
+/// Collects a message: escapes control characters, and stops at `LINE_BYTES_MAX`.
 struct Line(String);
 
 impl fmt::Write for Line {
@@ -191,7 +191,7 @@ impl Sink {
     }
 }
 
-/// Whether `path` still leads to the open file.
+/// Returns true if `path` still refers to the open file.
 fn is_at(file: &File, path: &Path) -> bool {
     match (file.metadata(), std::fs::metadata(path)) {
         (Ok(open), Ok(named)) => (open.dev(), open.ino()) == (named.dev(), named.ino()),

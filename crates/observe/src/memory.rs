@@ -1,4 +1,4 @@
-//! What the process takes, as the allocator and the kernel tell it.
+//! The memory of the process, as reported by the allocator and the kernel.
 
 use brisk_config::Config;
 use brisk_reactor::unread_bytes;
@@ -7,18 +7,20 @@ use rustix::thread;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Bytes handed out by the allocator and not given back, on the scale of size classes. O(threads).
+/// Returns the allocated bytes, in size classes. O(threads).
 #[inline]
 pub fn used() -> u64 {
     alloc::allocated() as u64
 }
 
-/// How many bytes more than `max` are used. Three kinds of memory do not count. O(threads).
-/// - Memory that this thread has released and is about to free: otherwise eviction would continue for
-///   memory that will be free anyway.
+/// Returns by how many bytes the used memory exceeds `max`. Three kinds of memory do not count.
+/// O(threads).
+/// - Memory that this thread has released and is about to free: otherwise eviction would continue
+///   for memory that will be free anyway.
 /// - Memory that is set aside: by long commands, and for replies that are held back.
-/// - Output that clients have not read, up to `unread_max` ([`output_total_limit`]): a client must not
-///   cause evictions by not reading. Beyond that limit the process itself would run out of memory.
+/// - Output that clients have not read, up to `unread_max` ([`output_total_limit`]): a client must
+///   not cause evictions by not reading. Beyond that limit the process itself would run out of
+///   memory.
 #[inline]
 pub fn above(max: u64, unread_max: u64) -> u64 {
     let used = used();
@@ -30,8 +32,8 @@ pub fn above(max: u64, unread_max: u64) -> u64 {
     used.saturating_sub(passing).saturating_sub(max)
 }
 
-/// Bytes of unread output of all clients together (`output-total-limit`): from there on pipelines stop
-/// earlier, and more output counts for eviction.
+/// Returns the limit on the unread output of all clients together (`output-total-limit`), in bytes.
+/// Above it, pipelines stop earlier, and further output counts for eviction.
 pub fn output_total_limit(config: &Config) -> u64 {
     match config.clients.output_total_limit {
         0 => total_system() / 4,
@@ -39,40 +41,42 @@ pub fn output_total_limit(config: &Config) -> u64 {
     }
 }
 
-/// Bytes that are used and do not count in [`above`], apart from those that this thread is about to
+/// Returns the used bytes that do not count in [`above`], except those that this thread is about to
 /// free: output that clients have not read, and memory that is set aside. O(threads).
 pub fn not_counted_for_eviction(unread_max: u64) -> u64 {
     alloc::bytes_set_aside().saturating_add(unread().min(unread_max))
 }
 
-/// Output that clients have not read: buffers, and chunks of values that the keyspace has given up. O(threads).
+/// Returns the output that clients have not read: buffers, and chunks of values that the keyspace
+/// has released. O(threads).
 fn unread() -> u64 {
     unread_bytes().saturating_add(chunk::orphaned_bytes())
 }
 
-/// Bytes of memory the process has resident, asked from the kernel; 0 if it does not tell.
+/// Returns the resident bytes of the process, as reported by the kernel; 0 if the kernel does not
+/// report them.
 pub fn resident() -> u64 {
     let Ok(text) = std::fs::read_to_string("/proc/self/statm") else { return 0 };
     let pages = text.split(' ').nth(1).and_then(|field| field.parse::<u64>().ok());
     pages.unwrap_or(0) * brisk_reactor::page_bytes()
 }
 
-/// What is held to have what is used, from the inside out.
+/// The memory held at each layer for the used memory, from the inside out.
 #[derive(Debug, Clone, Copy)]
 pub struct Holding {
     pub allocated: u64,
-    /// Pages that the allocator has something in.
+    /// Pages of the allocator that are at least partly in use.
     pub active: u64,
-    /// All pages that the allocator has.
+    /// All pages of the allocator.
     pub held: u64,
-    /// What the process has, by the kernel's account. It can be less: pages that nobody has touched
-    /// are not there yet.
+    /// The memory of the process according to the kernel. It can be less: untouched pages have no
+    /// memory yet.
     pub resident: u64,
 }
 
 impl Holding {
-    /// Asks the allocator, beside what is known; one that does not tell holds what the process
-    /// holds. O(arenas).
+    /// Queries the allocator, in addition to the given numbers. An allocator that does not report
+    /// counts as holding the whole memory of the process. O(arenas).
     pub fn ask(allocated: u64, resident: u64) -> Holding {
         let pages = alloc::held();
         let or_all = |bytes: Option<u64>| bytes.unwrap_or(resident);
@@ -80,8 +84,8 @@ impl Holding {
         Holding { allocated, active: or_all(active), held: or_all(held), resident }
     }
 
-    /// How much the allocator's pages are above what is in them, what it keeps above those, and the
-    /// process above the allocator: ratio and bytes.
+    /// Returns three gaps as ratio and bytes: the allocator's used pages above their content, its
+    /// unused pages above those, and the process above the allocator.
     pub fn gaps(&self) -> [(f64, i64); 3] {
         [
             gap(self.active, self.allocated),
@@ -90,7 +94,7 @@ impl Holding {
         ]
     }
 
-    /// How much the process has above what is in use.
+    /// Returns the gap of the process above the used memory.
     pub fn gap(&self) -> (f64, i64) {
         gap(self.resident, self.allocated)
     }
@@ -100,27 +104,27 @@ fn gap(outer: u64, inner: u64) -> (f64, i64) {
     (outer as f64 / inner.max(1) as f64, outer as i64 - inner as i64)
 }
 
-/// So many bytes are allocated before huge pages are worth it.
+/// Huge pages are worthwhile from this many allocated bytes on.
 const HUGE_PAGES_FROM_BYTES: u64 = 24 << 20;
 
-/// This process does without huge pages for now.
+/// True while the process does without huge pages.
 static HUGE_PAGES_SPARED: AtomicBool = AtomicBool::new(false);
 
-/// Does without huge pages although the allocator asks for them, until there is much to keep: a
-/// huge page takes 2 MiB whatever part of it is used, and a server with little to keep would take
-/// several times what it needs. If whoever started the process forbade them, it stays like that.
+/// Turns huge pages off, although the allocator requests them, until there is enough data. A huge
+/// page takes 2 MiB however little of it is used, so a small server would take several times the
+/// memory it needs. If huge pages were forbidden when the process started, they stay off.
 pub fn spare_huge_pages() {
     let allowed = matches!(thread::transparent_huge_pages_are_disabled(), Ok(false));
     let spared = allowed && thread::disable_transparent_huge_pages(true).is_ok();
     HUGE_PAGES_SPARED.store(spared, Ordering::Relaxed);
 }
 
-/// Takes huge pages from now on if there is much to keep: with them the processor finds addresses
+/// Turns huge pages on from now on if there is enough data: with them the CPU translates addresses
 /// faster (see `brisk_structures::alloc`).
 pub fn take_huge_pages_if_worth(give_way: fn()) {
     if HUGE_PAGES_SPARED.load(Ordering::Relaxed) && used() >= HUGE_PAGES_FROM_BYTES {
         HUGE_PAGES_SPARED.store(false, Ordering::Relaxed);
-        // Without them all works as well.
+        // If this fails, the server works without huge pages.
         if thread::disable_transparent_huge_pages(false).is_ok() {
             let _ = std::thread::Builder::new().name("brisk-pages".to_owned()).spawn(move || {
                 give_way();
@@ -132,7 +136,7 @@ pub fn take_huge_pages_if_worth(give_way: fn()) {
     }
 }
 
-/// Bytes of memory the machine has; 0 if the kernel does not report it. Read once.
+/// Returns the memory of the machine in bytes; 0 if the kernel does not report it. Read once.
 pub fn total_system() -> u64 {
     static TOTAL: OnceLock<u64> = OnceLock::new();
     *TOTAL.get_or_init(read_total_system)

@@ -1,13 +1,13 @@
-//! The slow log: the latest commands that took long.
+//! The slow log: the latest slow commands.
 
 use brisk_structures::poison::EvenPoisoned;
 use std::collections::VecDeque;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Words kept of a command; the last tells how many were left out.
+/// Maximum number of arguments kept of a command. The last one says how many were left out.
 const WORDS_MAX: usize = 32;
-/// Bytes kept of a word.
+/// Maximum number of bytes kept of an argument.
 const WORD_BYTES_MAX: usize = 128;
 
 /// One slow command.
@@ -29,7 +29,7 @@ pub struct Slowlog {
 }
 
 impl Slowlog {
-    /// Adds an entry and drops the oldest above `len_max`. The id is given here.
+    /// Adds an entry and drops the oldest ones above `len_max`. This function assigns the id.
     pub fn add(&self, mut entry: Entry, len_max: usize) {
         let mut entries = self.entries.lock().even_poisoned();
         entry.id = self.next_id.fetch_add(1, Ordering::Relaxed);
@@ -49,14 +49,15 @@ impl Slowlog {
         self.entries.lock().even_poisoned().clear();
     }
 
-    /// The latest `count` entries.
+    /// Returns the latest `count` entries.
     pub fn latest(&self, count: usize) -> Vec<Entry> {
         let entries = self.entries.lock().even_poisoned();
         entries.iter().take(count).cloned().collect()
     }
 }
 
-/// The words as the log keeps them: long ones and many of them are cut, and it says so.
+/// Returns the arguments as the log keeps them: long ones are truncated and excess ones left out,
+/// with a note.
 pub fn cut_words<'w>(words: impl ExactSizeIterator<Item = &'w [u8]>) -> Vec<Vec<u8>> {
     let total = words.len();
     let kept = if total > WORDS_MAX { WORDS_MAX - 1 } else { total };

@@ -1,4 +1,5 @@
-//! What a worker counts while it works. Only the owner writes, anybody reads, nothing is searched.
+//! The counters of a worker. Only their owner writes, any thread may read, and nothing is looked
+//! up.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
@@ -27,15 +28,15 @@ impl Count {
     }
 }
 
-/// Fine steps between two powers of two in a [`Histogram`]: about 3 % wide.
+/// Number of steps between two powers of two in a [`Histogram`]: each about 3 % wide.
 const STEPS: usize = 32;
 const STEP_BITS: u32 = STEPS.trailing_zeros();
-/// Durations up to 2^40 ns (18 minutes) are told apart.
+/// Durations of up to 2^40 ns (18 minutes) have separate buckets.
 const EXPONENTS: usize = 41;
-/// Buckets of a [`Histogram`].
+/// Number of buckets of a [`Histogram`].
 pub const BUCKETS: usize = EXPONENTS * STEPS;
 
-/// Durations in ns, in buckets of 3 % width; the buckets are allocated with the first entry.
+/// Durations in ns, in buckets of 3 % width. The buckets are allocated with the first entry.
 #[derive(Debug, Default)]
 pub struct Histogram(OnceLock<Box<[Count]>>);
 
@@ -46,7 +47,7 @@ impl Histogram {
         buckets[bucket(ns)].add(1);
     }
 
-    /// Calls `visit` with the upper bound in ns and the count of each bucket that is not empty.
+    /// Calls `visit` with the upper bound in ns and the count of each non-empty bucket.
     pub fn for_each(&self, mut visit: impl FnMut(u64, u64)) {
         for (at, count) in self.0.get().into_iter().flat_map(|buckets| buckets.iter().enumerate()) {
             if count.get() != 0 {
@@ -55,7 +56,7 @@ impl Histogram {
         }
     }
 
-    /// Adds its counts to `sums`, bucket by bucket; false if it has none.
+    /// Adds the counts to `sums`, bucket by bucket. Returns false if there are none.
     pub fn add_to(&self, sums: &mut [u64; BUCKETS]) -> bool {
         let Some(buckets) = self.0.get() else { return false };
         for (sum, count) in sums.iter_mut().zip(buckets) {
@@ -82,7 +83,7 @@ fn bucket(ns: u64) -> usize {
     ((exponent - STEP_BITS + 1) as usize) * STEPS + step
 }
 
-/// The longest duration in ns that a bucket counts.
+/// Returns the longest duration in ns that a bucket counts.
 pub fn upper_bound(bucket: usize) -> u64 {
     if bucket < STEPS {
         return bucket as u64;
@@ -92,20 +93,20 @@ pub fn upper_bound(bucket: usize) -> u64 {
     ((STEPS as u64 + step + 1) << (exponent - STEP_BITS)) - 1
 }
 
-/// One worker's figures for one command.
+/// One worker's metrics for one command.
 #[derive(Debug, Default)]
 pub struct CommandStats {
     pub calls: Count,
     /// Time in nanoseconds.
     pub time_ns: Count,
-    /// Refused before they ran.
+    /// Rejected before execution.
     pub rejected: Count,
-    /// Ran and failed.
+    /// Failed during execution.
     pub failed: Count,
     pub latency: Histogram,
 }
 
-/// One worker's figures.
+/// One worker's metrics.
 #[derive(Debug, Default)]
 pub struct WorkerStats {
     /// By row id.
@@ -117,7 +118,7 @@ pub struct WorkerStats {
     pub error_replies: Count,
     pub bytes_in: Count,
     pub bytes_out: Count,
-    /// Bytes queued for clients and not yet taken by the kernel.
+    /// Bytes that are queued for clients and not yet taken by the kernel.
     pub output_bytes: AtomicI64,
     pub reads: Count,
     pub writes: Count,
@@ -138,42 +139,43 @@ pub struct WorkerStats {
     pub send_calls: Count,
     pub close_calls: Count,
     pub rounds: Count,
-    /// Time in ns between two waits, that is of a round: all together, and the longest.
+    /// Time in ns between two waits, which is one round: the total, and the longest.
     pub round_ns: Count,
     pub round_ns_max: Count,
-    /// Most commands of one round.
+    /// Maximum number of commands in one round.
     pub round_commands_max: Count,
     pub batches: Count,
     pub batched_requests: Count,
     pub batch_max: Count,
-    /// Commands put off because another worker held a slot.
+    /// Commands that were deferred because another worker held a slot.
     pub slot_conflicts: Count,
-    /// Requests for which everybody else was stopped, because they did not get
-    /// their slots for long.
+    /// Requests for which all other workers were stopped, because they could not get their slots
+    /// for a long time.
     pub starved_requests: Count,
-    /// Connections put off because their client did not read.
+    /// Connections that were stalled because their client did not read.
     pub output_stalls: Count,
     pub expire_ns: Count,
     pub eviction_ns: Count,
-    /// Largest input and output buffers of the last seconds, in bytes.
+    /// The largest input and output buffers of the last seconds, in bytes.
     pub recent_input: RecentMax,
     pub recent_output: RecentMax,
 }
 
-/// Seconds that [`RecentMax`] looks back.
+/// Number of seconds that [`RecentMax`] covers.
 const RECENT_SECONDS: usize = 8;
 
-/// The greatest value of the last eight seconds: a maximum for each second. One thread notes.
+/// The highest value of the last eight seconds: one maximum per second. Only one thread records
+/// values.
 #[derive(Debug, Default)]
 pub struct RecentMax {
-    /// By second modulo their number.
+    /// Indexed by the second, modulo the number of seconds.
     maxima: [Count; RECENT_SECONDS],
     /// The second of the latest maximum.
     second: Count,
 }
 
 impl RecentMax {
-    /// Notes a value seen at `second`.
+    /// Records a value at `second`.
     pub fn note(&self, second: u64, value: u64) {
         let last = self.second.get();
         if second > last {
@@ -185,7 +187,7 @@ impl RecentMax {
         self.maxima[second as usize % RECENT_SECONDS].raise(value);
     }
 
-    /// The greatest value, from the sight of `second`.
+    /// Returns the highest value of the seconds up to `second`.
     pub fn get(&self, second: u64) -> u64 {
         let last = self.second.get();
         let aged = second.saturating_sub(last).min(RECENT_SECONDS as u64);
@@ -197,7 +199,7 @@ impl RecentMax {
 }
 
 impl WorkerStats {
-    /// For commands with ids below `commands`.
+    /// Creates the metrics for commands with ids below `commands`.
     pub fn new(commands: usize) -> WorkerStats {
         WorkerStats {
             commands: (0..commands).map(|_| CommandStats::default()).collect(),
@@ -205,8 +207,8 @@ impl WorkerStats {
         }
     }
 
-    /// Counts from zero again. The owner must not be counting meanwhile. Sums of what is the case
-    /// now (`output_bytes`, the recent maxima) stay.
+    /// Resets the counters. The owner must not be counting at the same time. Gauges
+    /// (`output_bytes`, the recent maxima) stay.
     pub fn reset(&self) {
         for command in &self.commands {
             command.calls.set(0);
@@ -220,7 +222,7 @@ impl WorkerStats {
         }
     }
 
-    /// All that grows and can be reset.
+    /// Returns all counters that can be reset.
     fn counts(&self) -> [&Count; 32] {
         [
             &self.commands_processed,

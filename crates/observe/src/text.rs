@@ -1,6 +1,6 @@
-//! The buffer that INFO is written into: lines of `name:value`.
+//! The buffer for the text of INFO: lines of `name:value`.
 
-/// What follows the name in a line with a number of one digit.
+/// The rest of a line with a one-digit number, after the name.
 const ONE_DIGIT: [&str; 10] = [
     ":0\r\n", ":1\r\n", ":2\r\n", ":3\r\n", ":4\r\n", ":5\r\n", ":6\r\n", ":7\r\n", ":8\r\n",
     ":9\r\n",
@@ -18,7 +18,7 @@ impl Text {
         self.0
     }
 
-    /// Begins a section; an empty line parts it from the one before.
+    /// Begins a section, after an empty line unless it is the first.
     pub fn begin(&mut self, title: &str) {
         if !self.0.is_empty() {
             self.0.push_str("\r\n");
@@ -39,17 +39,17 @@ impl Text {
         self.0.push_str("\r\n");
     }
 
-    /// A piece of a line.
+    /// Appends a part of a line.
     pub fn push(&mut self, piece: &str) {
         self.0.push_str(piece);
     }
 
-    /// A number within a line.
+    /// Appends a number within a line.
     pub fn push_number(&mut self, number: u64) {
         self.0.push_str(itoa::Buffer::new().format(number));
     }
 
-    /// A number within a line; it may be negative.
+    /// Appends a number within a line, which may be negative.
     pub fn push_signed(&mut self, number: i64) {
         self.0.push_str(itoa::Buffer::new().format(number));
     }
@@ -63,10 +63,10 @@ impl Text {
         }
     }
 
-    /// A fraction within a line, with `decimals` digits after the point.
+    /// Appends a fraction within a line, with `decimals` digits after the point.
     pub fn push_fixed(&mut self, number: f64, decimals: u32) {
         let scale = 10u64.pow(decimals);
-        // Half to the even neighbour as printf does for exact halves; others round as nearest.
+        // Exact halves are rounded to even, as printf does; other values to the nearest.
         let scaled = (number.abs() * scale as f64).round_ties_even() as u64;
         if number < 0.0 && scaled > 0 {
             self.0.push('-');
@@ -81,18 +81,19 @@ impl Text {
         self.push_number(fraction);
     }
 
-    // Always, so that the length of the name is known to the copy.
+    // Always inlined, so that the length of the name is known to the copy.
     #[inline(always)]
     pub fn number(&mut self, name: &str, value: u64) {
         self.0.push_str(name);
-        // Most figures of most servers have one digit: such a line is two copies of known length.
+        // Most metrics of most servers have one digit: such a line takes two copies of constant
+        // length.
         match ONE_DIGIT.get(value as usize) {
             Some(rest) => self.0.push_str(rest),
             None => self.end_with_number(value),
         }
     }
 
-    /// The rest of a line behind its name. (As a call of its own it costs 3 % of an INFO.)
+    /// The rest of a line after its name. (As a call of its own it costs 3 % of an INFO.)
     #[inline(always)]
     fn end_with_number(&mut self, value: u64) {
         self.0.push(':');
@@ -113,7 +114,7 @@ impl Text {
         self.end();
     }
 
-    /// A number with two digits after the point.
+    /// Appends a number with two digits after the point.
     pub fn ratio(&mut self, name: &str, value: f64) {
         self.name(name);
         self.push_hundredths(value);
@@ -126,7 +127,7 @@ impl Text {
         self.0.push_str("%\r\n");
     }
 
-    /// Bytes with a unit: `1.27M`.
+    /// Appends bytes with a unit: `1.27M`.
     pub fn human(&mut self, name: &str, bytes: u64) {
         self.name(name);
         if bytes < 1024 {
@@ -141,7 +142,7 @@ impl Text {
         self.end();
     }
 
-    /// Microseconds as seconds with six digits after the point.
+    /// Appends microseconds as seconds with six digits after the point.
     pub fn seconds(&mut self, name: &str, us: u64) {
         self.name(name);
         self.push_number(us / 1_000_000);
@@ -156,7 +157,7 @@ impl Text {
         self.end();
     }
 
-    /// A name that is put together, up to and with its colon.
+    /// Begins a line whose name consists of two parts, up to and including its colon.
     pub fn begin_line(&mut self, prefix: &str, name: &str) {
         self.0.push_str(prefix);
         self.name(name);

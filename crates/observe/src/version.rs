@@ -1,11 +1,11 @@
-//! The versions this server tells its clients.
+//! The versions that this server reports to clients.
 
-/// The version of Redis whose behaviour clients may expect.
+/// The Redis version whose behaviour clients can expect.
 pub const REDIS_VERSION: &str = "7.2.4";
-/// This server's own version.
+/// The version of this server.
 pub const BRISK_VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// A version as `0x00MMmmpp`.
+/// Returns a version as `0x00MMmmpp`.
 pub fn number_of(version: &str) -> u32 {
     let parts = version.split('.').map(|part| part.parse::<u32>().unwrap_or(0));
     parts.take(3).fold(0, |number, part| number << 8 | part.min(255))

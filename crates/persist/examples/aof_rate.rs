@@ -1,15 +1,15 @@
-//! How fast a file of commands is read, with batches and without:
-//! `cargo run --release -p brisk-persist --example aof_rate [COMMANDS]`. The file lies in memory.
-#![expect(clippy::print_stdout, reason = "the figures are the output of the program")]
+//! Measures how fast a file of commands is read, with batches and without: `cargo run --release -p
+//! brisk-persist --example aof_rate [COMMANDS]`. The file is in memory.
+#![expect(clippy::print_stdout, reason = "the measurements are the output of the program")]
 
-use brisk_persist::aof::{AofReader, EventKind, writer};
+use brisk_persist::aof::{AofEventKind, AofReader, writer};
 use std::hint::black_box;
 use std::io::Cursor;
 use std::time::Instant;
 
-/// Commands of a file, unless an argument says otherwise.
+/// Number of commands in the file, unless an argument sets another.
 const COMMANDS: u64 = 10_000_000;
-/// Bytes of a batch.
+/// Size of a batch in bytes.
 const BATCH_BYTES: usize = 1 << 20;
 const RUNS: usize = 3;
 
@@ -54,13 +54,13 @@ fn written(commands: u64, batches: bool) -> Vec<u8> {
     file
 }
 
-/// Reads all words of all commands; gives how many commands there are.
+/// Reads all arguments of all commands, and returns the number of commands.
 fn read(file: &[u8]) -> u64 {
     let mut reader = AofReader::new(Cursor::new(file), 0).expect("memory can be read");
     let mut commands = 0;
     while let Some(event) = reader.next_event().expect("the file is whole") {
-        if let EventKind::Command(command) = event.kind {
-            commands += u64::from(black_box(command.words().map(<[u8]>::len).sum::<usize>()) > 0);
+        if let AofEventKind::Command(command) = event.kind {
+            commands += u64::from(black_box(command.args().map(<[u8]>::len).sum::<usize>()) > 0);
         }
     }
     commands

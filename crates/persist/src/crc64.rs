@@ -1,8 +1,9 @@
-//! CRC-64 with the Jones polynomial, bits reflected, starting and ending without inversion: the
-//! checksum of RDB files and DUMP payloads.
+//! CRC-64 with the Jones polynomial, reflected, without inversion at the start or end: the checksum
+//! of RDB files and DUMP payloads.
 //!
-//! Sixteen bytes at a time by as many tables ("slicing by 16"), made at compile time: 32 KiB. By
-//! eight it takes 1.8 times as long, of which a small DUMP is a twentieth.
+//! The implementation processes 16 bytes at a time with 16 tables ("slicing by 16"), which are
+//! computed at compile time and take 32 KiB. Slicing by 8 takes 1.8 times as long; the checksum is
+//! a twentieth of the time of a small DUMP.
 
 /// The polynomial ad93d23594c935a9, bits reversed.
 const POLYNOMIAL: u64 = 0x95ac_9329_ac4b_c9b5;
@@ -36,7 +37,8 @@ const fn tables() -> [[u64; 256]; 16] {
     tables
 }
 
-/// The checksum of what had the checksum `crc` (0 for nothing), followed by `bytes`. O(bytes).
+/// Returns the checksum of some data followed by `bytes`, where `crc` is the checksum of that data
+/// (0 for none). O(bytes).
 #[must_use]
 pub fn crc64(crc: u64, bytes: &[u8]) -> u64 {
     let (blocks, tail) = bytes.as_chunks::<16>();

@@ -1,13 +1,15 @@
-//! The bodies of the fuzz targets, and of tests that feed mutated bytes.
-//! They panic on a difference.
+//! The bodies of the fuzz targets, and of tests that feed mutated bytes. They panic on a
+//! difference.
 
-use crate::aof::{AofError, AofReader, EventKind, Manifest, writer};
+use crate::aof::{AofError, AofEventKind, AofReader, Manifest, writer};
 use crate::error::LoadError;
 use crate::rdb::value::StringValue;
-use crate::rdb::{Content, Event, Notes, Piece, RdbReader, Splitter, Value, dump};
+use crate::rdb::{
+    EntryContent, KeyMetadata, RdbEvent, RdbPiece, RdbReader, RdbSplitter, Value, dump,
+};
 use std::io::Cursor;
 
-/// A value from bytes without a footer: what is read must be written so that it reads the same.
+/// Decodes a value without a footer: writing it and reading it again must give the same value.
 /// O(input and content of its LZF blocks).
 pub fn fuzz_dump(data: &[u8]) {
     let Some((version, body)) = data.split_first() else {
@@ -22,8 +24,8 @@ pub fn fuzz_dump(data: &[u8]) {
     assert_eq!(dump::write(&again), once, "written twice alike");
 }
 
-/// A whole file, its checksum ignored: what is read by blocks is what is read in one go. O(as
-/// [`fuzz_dump`]).
+/// Reads a whole file without comparing its checksum: reading by blocks must give the same as
+/// reading in one pass. O(as [`fuzz_dump`]).
 pub fn fuzz_file(data: &[u8]) {
     let (mut one, mut other) = (Vec::new(), Vec::new());
     let (whole, split) = (by_events(data, &mut one), by_blocks(data, &mut other));
@@ -34,7 +36,7 @@ pub fn fuzz_file(data: &[u8]) {
     };
     let mut reader = reader.ignore_checksum().skip_modules();
     while let Ok(Some(event)) = reader.next_event() {
-        if let Event::Entry(entry) = event {
+        if let RdbEvent::Entry(entry) = event {
             check_writable(&entry.value);
         }
     }
@@ -44,8 +46,8 @@ fn check_writable(value: &Value) {
     assert!(dump::read(&dump::write(value)).is_ok(), "what was written can be read");
 }
 
-/// A file of commands: what is before its fault is a whole file with the same commands, and those
-/// read back as they were when they are written as batches. O(file).
+/// Reads a file of commands. The part before its fault must be a complete file with the same
+/// commands. These commands, written as batches, must read back unchanged. O(file).
 pub fn fuzz_aof(data: &[u8]) {
     let (commands, outcome) = read_aof(data);
     let whole = match outcome {
@@ -59,8 +61,8 @@ pub fn fuzz_aof(data: &[u8]) {
     let mut file = Vec::new();
     for (ticket, some) in kept.chunks(3).enumerate() {
         let mut batch = Vec::new();
-        for words in some.iter().filter(|words| !is_transaction(words)) {
-            writer::command(&mut batch, words);
+        for args in some.iter().filter(|args| !is_transaction(args)) {
+            writer::command(&mut batch, args);
         }
         writer::timestamp(&mut file, ticket as i64);
         writer::batch_line(&mut file, ticket as u64, &batch);
@@ -68,12 +70,12 @@ pub fn fuzz_aof(data: &[u8]) {
     }
     let (again, outcome) = read_aof(&file);
     assert!(outcome.is_ok(), "what was written can be read: {outcome:?}");
-    assert!(kept.iter().filter(|words| !is_transaction(words)).eq(&again));
+    assert!(kept.iter().filter(|args| !is_transaction(args)).eq(&again));
 }
 
-type Words = Vec<Vec<u8>>;
+type Args = Vec<Vec<u8>>;
 
-fn read_aof(data: &[u8]) -> (Vec<Words>, Result<(), AofError>) {
+fn read_aof(data: &[u8]) -> (Vec<Args>, Result<(), AofError>) {
     let mut reader = AofReader::new(Cursor::new(data), 0).expect("a slice can be read");
     let (mut commands, mut position) = (Vec::new(), 0);
     loop {
@@ -83,20 +85,20 @@ fn read_aof(data: &[u8]) -> (Vec<Words>, Result<(), AofError>) {
             Ok(Some(event)) => {
                 assert_eq!(event.start, position, "events follow one another");
                 position = event.end;
-                if let EventKind::Command(command) = event.kind {
-                    commands.push(command.words().map(<[u8]>::to_vec).collect());
+                if let AofEventKind::Command(command) = event.kind {
+                    commands.push(command.args().map(<[u8]>::to_vec).collect());
                 }
             }
         }
     }
 }
 
-fn is_transaction(words: &Words) -> bool {
-    words[0].eq_ignore_ascii_case(b"multi") || words[0].eq_ignore_ascii_case(b"exec")
+fn is_transaction(args: &Args) -> bool {
+    args[0].eq_ignore_ascii_case(b"multi") || args[0].eq_ignore_ascii_case(b"exec")
 }
 
-/// A manifest: what is read is written so that it reads the same, and stays so when files are
-/// replaced. O(text).
+/// Parses a manifest: formatting it and parsing it again must give the same manifest, also after
+/// files were replaced. O(text).
 pub fn fuzz_manifest(data: &[u8]) {
     let Ok(mut manifest) = Manifest::parse(data) else {
         return;
@@ -113,37 +115,38 @@ pub fn fuzz_manifest(data: &[u8]) {
 
 fn check_manifest(manifest: &Manifest) {
     let text = manifest.format();
-    // A long name takes up to four times its bytes, which no line may have.
+    // A long name takes up to four times its bytes, which could exceed the maximum length of a
+    // line.
     if text.split(|byte| *byte == b'\n').all(|line| line.len() < 1024) && !text.is_empty() {
         assert_eq!(Manifest::parse(&text).as_ref(), Ok(manifest), "what was written can be read");
     }
 }
 
-/// Key, value as it is dumped, and notes.
-type Seen = (Vec<u8>, Vec<u8>, Notes);
+/// Key, value as a DUMP payload, and metadata.
+type EntrySummary = (Vec<u8>, Vec<u8>, KeyMetadata);
 
-fn by_events(data: &[u8], seen: &mut Vec<Seen>) -> Result<(), LoadError> {
+fn by_events(data: &[u8], seen: &mut Vec<EntrySummary>) -> Result<(), LoadError> {
     let mut reader = RdbReader::new(data)?.ignore_checksum();
     while let Some(event) = reader.next_event()? {
-        if let Event::Entry(entry) = event {
-            seen.push((entry.key, dump::write(&entry.value), entry.notes));
+        if let RdbEvent::Entry(entry) = event {
+            seen.push((entry.key, dump::write(&entry.value), entry.metadata));
         }
     }
     Ok(())
 }
 
-fn by_blocks(data: &[u8], seen: &mut Vec<Seen>) -> Result<(), LoadError> {
-    let mut splitter = Splitter::new(data)?.ignore_checksum();
+fn by_blocks(data: &[u8], seen: &mut Vec<EntrySummary>) -> Result<(), LoadError> {
+    let mut splitter = RdbSplitter::new(data)?.ignore_checksum();
     while let Some(piece) = splitter.next_piece()? {
-        let Piece::Entries(block) = piece else { continue };
+        let RdbPiece::Entries(block) = piece else { continue };
         let mut entries = block.entries();
         while let Some(entry) = entries.next_entry()? {
             let value = match entry.content {
-                Content::Bytes(bytes) => Value::String(StringValue::Bytes(bytes.into_owned())),
-                Content::Value(value) => value,
-                Content::Empty => continue,
+                EntryContent::Bytes(bytes) => Value::String(StringValue::Bytes(bytes.into_owned())),
+                EntryContent::Value(value) => value,
+                EntryContent::Empty => continue,
             };
-            seen.push((entry.key.into_owned(), dump::write(&value), entry.notes));
+            seen.push((entry.key.into_owned(), dump::write(&value), entry.metadata));
         }
     }
     Ok(())

@@ -1,14 +1,14 @@
-//! File formats as event streams: what stands in the files that outlive a server.
+//! File formats as streams of events: the files that a server writes and loads.
 //!
-//! - [`rdb`]: snapshots and DUMP payloads, read from every version and written as servers of
-//!   version 7.0 read them.
-//! - [`aof`]: the append-only file: its manifest, its commands, read and written.
+//! - [`rdb`]: snapshots and DUMP payloads. Every version is read; what is written can be read since
+//!   Redis 7.0.
+//! - [`aof`]: the append-only file: its manifest and its commands, for reading and writing.
 //! - [`crc64`]: the checksum of snapshots and payloads.
-//! - [`error`]: what can be wrong with snapshots and payloads.
+//! - [`error`]: the errors of snapshots and payloads.
 //!
-//! This crate knows bytes, not the keyspace: values come out as neutral types, compact encodings as
-//! the validated structures that the engine keeps. Nothing here panics on any input, and no length
-//! that has been read is trusted before the bytes behind it have come.
+//! This crate knows bytes, not the keyspace. Values are returned as neutral types, and compact
+//! encodings as the validated structures that the engine uses. Nothing here panics on any input. No
+//! length is trusted before the bytes that it announces have arrived.
 #![forbid(unsafe_code)]
 
 pub mod aof;

@@ -1,18 +1,18 @@
-//! The bare fan-out: one `write` per subscriber and request, and nothing else. What a server's
-//! PUBLISH costs above this is the server's own; below it comes only who needs fewer system calls.
+//! The minimum work of a fan-out: one `write` per subscriber and request. The cost of a server's
+//! PUBLISH above this is the server's own. Only a server with fewer system calls can be cheaper.
 //!
-//! `fan_out [--port N]`. Connections are taken one after the other: those that begin with SUBSCRIBE
-//! are told of the channel and kept; the first that begins otherwise is the publisher and is served
-//! to its end, at which everything ends.
+//! `fan_out [--port N]`. The program serves connections one after the other. Connections that begin
+//! with SUBSCRIBE are subscribed and kept. The first connection that begins with another command is
+//! the publisher. When the publisher closes its connection, the program ends.
 
 use std::io::{self, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::process::ExitCode;
 
-/// The longest that a publisher may send at once.
+/// Maximum number of bytes that a publisher may send at once.
 const REQUEST_BYTES_MAX: usize = 1 << 20;
 
-/// Reads on until `buffer` has more; false at the end of the stream.
+/// Reads more bytes into `buffer`. Returns false at the end of the stream.
 fn read_more(stream: &mut TcpStream, buffer: &mut Vec<u8>) -> io::Result<bool> {
     let mut chunk = [0; 64 * 1024];
     let read = stream.read(&mut chunk)?;
@@ -23,7 +23,7 @@ fn read_more(stream: &mut TcpStream, buffer: &mut Vec<u8>) -> io::Result<bool> {
     Ok(read > 0)
 }
 
-/// The number behind `sign` at `at`, and where the next line begins.
+/// Returns the number after `sign` at `at`, and the offset of the next line.
 fn number(bytes: &[u8], at: usize, sign: u8) -> Option<(usize, usize)> {
     let line = bytes.get(at..)?.strip_prefix(&[sign])?;
     let end = line.windows(2).position(|two| two == b"\r\n")?;
@@ -31,28 +31,28 @@ fn number(bytes: &[u8], at: usize, sign: u8) -> Option<(usize, usize)> {
     Some((digits.parse().ok()?, at + 1 + end + 2))
 }
 
-/// The words of the first request in `bytes`, and its length.
+/// Returns the arguments of the first request in `bytes`, and its length.
 fn request(bytes: &[u8]) -> Option<(Vec<&[u8]>, usize)> {
     let (count, mut at) = number(bytes, 0, b'*')?;
-    let mut words = Vec::new();
+    let mut args = Vec::new();
     for _ in 0..count {
         let (len, begin) = number(bytes, at, b'$')?;
-        words.push(bytes.get(begin..begin + len)?);
+        args.push(bytes.get(begin..begin + len)?);
         at = begin + len + 2;
     }
-    (at <= bytes.len()).then_some((words, at))
+    (at <= bytes.len()).then_some((args, at))
 }
 
-fn push(out: &mut Vec<u8>, words: &[&[u8]]) {
-    out.extend_from_slice(format!("*{}\r\n", words.len()).as_bytes());
-    for word in words {
-        out.extend_from_slice(format!("${}\r\n", word.len()).as_bytes());
-        out.extend_from_slice(word);
+fn push(out: &mut Vec<u8>, args: &[&[u8]]) {
+    out.extend_from_slice(format!("*{}\r\n", args.len()).as_bytes());
+    for arg in args {
+        out.extend_from_slice(format!("${}\r\n", arg.len()).as_bytes());
+        out.extend_from_slice(arg);
         out.extend_from_slice(b"\r\n");
     }
 }
 
-/// Passes on what is published until the publisher goes.
+/// Forwards published messages until the publisher disconnects.
 fn publish(
     mut publisher: TcpStream,
     mut buffer: Vec<u8>,
@@ -61,8 +61,8 @@ fn publish(
     let (mut messages, mut replies) = (Vec::new(), Vec::new());
     loop {
         let mut taken = 0;
-        while let Some((words, len)) = request(&buffer[taken..]) {
-            match words[..] {
+        while let Some((args, len)) = request(&buffer[taken..]) {
+            match args[..] {
                 [b"PUBLISH", channel, payload] => {
                     push(&mut messages, &[b"message", channel, payload]);
                     replies.extend_from_slice(format!(":{}\r\n", subscribers.len()).as_bytes());
@@ -72,8 +72,8 @@ fn publish(
             taken += len;
         }
         buffer.drain(..taken);
-        // A request that is not whole yet belongs to those that follow:
-        // they are sent with one write.
+        // An incomplete request belongs to the following ones, so that all of them are sent with
+        // one write.
         if buffer.is_empty() {
             for subscriber in &mut *subscribers {
                 subscriber.write_all(&messages)?;
@@ -104,10 +104,10 @@ fn run() -> Result<(), Box<dyn std::error::Error>> {
         let (mut stream, _) = listener.accept()?;
         stream.set_nodelay(true)?;
         let mut buffer = Vec::new();
-        // Who connects and says nothing only wanted to know whether somebody listens.
+        // A client that connects and sends nothing only checks that the port is open.
         let first = loop {
-            if let Some((words, _)) = request(&buffer) {
-                break Some(words.iter().map(|word| word.to_vec()).collect::<Vec<_>>());
+            if let Some((args, _)) = request(&buffer) {
+                break Some(args.iter().map(|arg| arg.to_vec()).collect::<Vec<_>>());
             }
             if !read_more(&mut stream, &mut buffer)? {
                 break None;
@@ -116,11 +116,11 @@ fn run() -> Result<(), Box<dyn std::error::Error>> {
         match first.as_deref() {
             None => {}
             Some([subscribe, channel]) if subscribe == b"SUBSCRIBE" => {
-                let mut told = b"*3\r\n$9\r\nsubscribe\r\n".to_vec();
-                told.extend_from_slice(format!("${}\r\n", channel.len()).as_bytes());
-                told.extend_from_slice(channel);
-                told.extend_from_slice(b"\r\n:1\r\n");
-                stream.write_all(&told)?;
+                let mut reply = b"*3\r\n$9\r\nsubscribe\r\n".to_vec();
+                reply.extend_from_slice(format!("${}\r\n", channel.len()).as_bytes());
+                reply.extend_from_slice(channel);
+                reply.extend_from_slice(b"\r\n:1\r\n");
+                stream.write_all(&reply)?;
                 subscribers.push(stream);
             }
             Some(_) => return Ok(publish(stream, buffer, &mut subscribers)?),

@@ -1,20 +1,20 @@
-//! The bare loop: answers every request with +PONG and does nothing else. What a server costs above
-//! this is the server's own.
+//! The minimum work of an event loop: it answers every request with +PONG. The cost of a server
+//! above this is the server's own.
 //!
-//! `ping_loop [--port N] [--backend epoll|io_uring]`. It does not parse: the first byte of a
-//! connection tells whether it speaks in arrays (one request per `*`, so arguments must not contain
-//! one) or in lines (one per `\n`). That is enough for load generators that send PING, and for the
-//! CONFIG GET some send first.
+//! `ping_loop [--port N] [--backend epoll|io_uring]`. The program does not parse requests. The
+//! first byte of a connection shows if requests are arrays (one request per `*`, so arguments must
+//! not contain one) or lines (one request per `\n`). That is enough for load generators that send
+//! PING, and for the CONFIG GET that some of them send first.
 
 use brisk_reactor::{
-    Accept, BackendChoice, CloseReason, Config, Control, Handler, Listener, Reactor, TcpOptions,
-    Token,
+    Accept, BackendChoice, CloseReason, Control, Handler, Listener, Reactor, ReactorConfig,
+    TcpOptions, Token,
 };
 use std::process::ExitCode;
 
 #[derive(Default)]
 struct Pong {
-    /// By connection index: the byte that stands for one request, 0 before the first receive.
+    /// By connection index: the byte that marks one request, 0 before the first receive.
     counted: Vec<u8>,
 }
 
@@ -44,7 +44,7 @@ impl Handler for Pong {
 
 fn run() -> Result<(), Box<dyn std::error::Error>> {
     let mut port = 7000;
-    let mut config = Config::default();
+    let mut config = ReactorConfig::default();
     let mut args = std::env::args().skip(1);
     while let Some(option) = args.next() {
         let value = args.next().ok_or_else(|| format!("{option} needs a value"))?;

@@ -1,10 +1,9 @@
-//! Accepting, common to both back ends: a bounded number per listener and round, after everything
-//! else in it.
+//! Accepts new connections. Both back ends share this code.
 //!
-//! Back ends only tell that a listener has connections waiting. Those already served come first:
-//! their requests are read, executed and answered before the round accepts, so a storm of new
-//! connections lengthens their rounds by the few accepts allowed and no more. What is left stays in
-//! the kernel's queue, whose length bounds it.
+//! A back end only reports that a listener has connections waiting. The round accepts after it has
+//! served all open connections, and at most a bounded number per listener. So a storm of new
+//! connections lengthens a round by those few accepts and no more. The remaining connections stay
+//! in the kernel's queue, whose length bounds them.
 
 use crate::clock::ticks;
 use crate::control::Control;
@@ -15,7 +14,8 @@ use crate::token::Token;
 use std::io;
 use std::os::fd::AsFd;
 
-/// Connections accepted per listener and round unless [`Control::limit_accepts`] says otherwise.
+/// Maximum number of connections accepted per listener and round, unless [`Control::limit_accepts`]
+/// sets another.
 pub(crate) const ACCEPTS_DEFAULT: usize = 10;
 
 /// Accepts on the listeners that were found ready in this round.
@@ -28,10 +28,10 @@ pub(crate) fn accept_ready<B: Backend, H: Handler>(
     let since = ticks();
     for &listener in &ready {
         let again = accept(backend, io, handler, listener)
-            .and_then(|()| backend.go_on_accepting(io, listener));
+            .and_then(|()| backend.continue_accepting(io, listener));
         if let Err(error) = again {
             backend.stop_accepting(io, listener);
-            io.rest_listener(handler, listener, &error);
+            io.suspend_listener(handler, listener, &error);
         }
     }
     if !ready.is_empty() {
@@ -41,9 +41,11 @@ pub(crate) fn accept_ready<B: Backend, H: Handler>(
     io.ready_listeners = ready;
 }
 
-/// Accepts until the queue is empty or the listener's quota is used up. The quota follows the
-/// number found: a listener whose queue holds a few pays no fruitless call to learn that it is
-/// empty, since the back end tells of the rest. An error means that the listener must rest.
+/// Accepts until the queue is empty or the listener's quota is used up.
+///
+/// The quota follows the number of connections found. So a listener with a short queue needs no
+/// extra call to learn that its queue is empty: the back end reports any remaining connections. An
+/// error means that the listener must be suspended.
 fn accept<B: Backend, H: Handler>(
     backend: &mut B,
     io: &mut Control,
@@ -51,26 +53,26 @@ fn accept<B: Backend, H: Handler>(
     listener: u32,
 ) -> io::Result<()> {
     let mut found = 0;
-    // Looked up each time: the handler may do anything meanwhile.
-    while let Some(Some(listening)) = io.listeners.get_mut(listener as usize) {
-        if found == listening.quota.min(listening.accepts_max) {
-            listening.quota = (found * 2).min(listening.accepts_max);
+    // Look the listener up each time: the handler may remove it between two accepts.
+    while let Some(Some(state)) = io.listeners.get_mut(listener as usize) {
+        if found == state.quota.min(state.accepts_max) {
+            state.quota = (found * 2).min(state.accepts_max);
             break;
         }
         io.counters.accepts += 1;
-        match sys::accept(listening.listener.as_fd(), B::NONBLOCKING) {
+        match sys::accept(state.listener.as_fd(), B::NONBLOCKING) {
             Ok((fd, peer)) => {
                 found += 1;
                 let Ok(token) = io.slab.insert(fd, Some(peer)) else { continue };
-                greet(backend, io, handler, token, listener);
+                announce(backend, io, handler, token, listener);
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                listening.quota = found.max(1);
+                state.quota = found.max(1);
                 break;
             }
             Err(error) if sys::is_transient_accept_error(&error) => {
                 io.counters.accept_errors += 1;
-                found += 1; // counts, so that the loop is bounded
+                found += 1; // counts towards the quota, so that the loop is bounded
             }
             Err(error) => return Err(error),
         }
@@ -78,7 +80,7 @@ fn accept<B: Backend, H: Handler>(
     Ok(())
 }
 
-fn greet<B: Backend, H: Handler>(
+fn announce<B: Backend, H: Handler>(
     backend: &mut B,
     io: &mut Control,
     handler: &mut H,

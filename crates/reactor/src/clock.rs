@@ -1,22 +1,24 @@
-//! A clock cheap enough to read around every command: the processor's time stamp counter where it
-//! can be trusted.
+//! A clock that is cheap enough to read around every command: the CPU's time stamp counter, if it
+//! is reliable.
 //!
 //! Invariants (SAFETY notes cite them by number)
 //!  1. `_rdtsc` is executed only on x86-64, where the instruction always exists.
 //!  2. `clock_gettime` gets a pointer to a local `timespec` that it may fill.
 //!
-//! The counter is used if the processor says it runs at one rate in every sleep state (CPUID leaf
-//! 0x8000_0007, EDX bit 8) and the kernel has not judged it unstable (then its clock source is
-//! `hpet` or `acpi_pm`). Otherwise ticks are nanoseconds of `CLOCK_MONOTONIC`. The rate is measured
-//! once per process against that clock, within a few parts per million.
+//! The clock uses the counter if two conditions hold. The CPU reports that the counter runs at one
+//! rate in every sleep state (CPUID leaf 0x8000_0007, EDX bit 8). The kernel does not consider the
+//! counter unstable; otherwise the kernel's clock source is `hpet` or `acpi_pm`. If a condition
+//! fails, ticks are nanoseconds of `CLOCK_MONOTONIC`. The process measures the counter's rate once
+//! against that clock, accurate to a few parts per million.
 //!
-//! With debug assertions, or with the feature `simulated-time`, a process may set the time itself
-//! ([`set_simulated_ms`]): then it stands still in between. Only tests do; an optimised server has neither.
+//! With debug assertions, or with the feature `simulated-time`, a process can set the time itself
+//! ([`set_simulated_ms`]). The time then stands still between two calls. Only tests do this; an
+//! optimised server has neither.
 
 use std::sync::OnceLock;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// How long the counter is compared with the kernel's clock: two readings are off by some 50 ns, so
+/// How long the counter is compared with the kernel's clock. Two readings differ by about 50 ns, so
 /// 5 ms give 10 ppm.
 const CALIBRATION_NS: u64 = 5_000_000;
 
@@ -24,21 +26,22 @@ const CALIBRATION_NS: u64 = 5_000_000;
 /// even at 1 GHz.
 const SHIFT: u32 = 32;
 
-/// The process's tick clock: where ticks come from and how they turn into nanoseconds.
+/// The process's tick clock: the source of ticks and their conversion to nanoseconds.
 #[derive(Clone, Copy, Debug)]
 pub struct Clock {
     counter: bool,
     ns_per_tick_scaled: u64,
 }
 
-/// The process's clock; the first call takes 5 ms, later ones one load.
+/// Returns the process's clock. The first call takes 5 ms; later calls take one load.
 #[inline]
 pub fn clock() -> &'static Clock {
     static CLOCK: OnceLock<Clock> = OnceLock::new();
     CLOCK.get_or_init(Clock::calibrate)
 }
 
-/// Ticks since some moment in the past; differences mean something, converted by [`Clock::ns`].
+/// Returns ticks since an arbitrary moment. Only differences are meaningful; [`Clock::ns`] converts
+/// them.
 #[inline]
 #[must_use]
 pub fn ticks() -> u64 {
@@ -46,14 +49,14 @@ pub fn ticks() -> u64 {
 }
 
 impl Clock {
-    /// Ticks now. About 6 ns with the counter, 25 ns without.
+    /// Returns the current ticks. About 6 ns with the counter, 25 ns without.
     #[inline]
     #[must_use]
     pub fn ticks(&self) -> u64 {
         if self.counter { counter() } else { monotonic_ns() }
     }
 
-    /// Nanoseconds in `ticks`, rounded down.
+    /// Converts ticks to nanoseconds, rounded down.
     #[inline]
     #[must_use]
     pub fn ns(&self, ticks: u64) -> u64 {
@@ -63,14 +66,15 @@ impl Clock {
         }
     }
 
-    /// Microseconds in `ticks`, rounded down.
+    /// Converts ticks to microseconds, rounded down.
     #[inline]
     #[must_use]
     pub fn us(&self, ticks: u64) -> u64 {
         self.ns(ticks) / 1000
     }
 
-    /// Whether ticks are the processor's counter; otherwise they are the kernel's clock.
+    /// Returns true if ticks come from the CPU's counter, false if they come from the kernel's
+    /// clock.
     #[must_use]
     pub fn uses_counter(&self) -> bool {
         self.counter
@@ -97,7 +101,7 @@ impl Clock {
     }
 }
 
-/// Nanoseconds of `CLOCK_MONOTONIC`.
+/// Returns nanoseconds of `CLOCK_MONOTONIC`.
 #[must_use]
 pub fn monotonic_ns() -> u64 {
     if let Some(ms) = simulated_ms() {
@@ -141,7 +145,7 @@ fn counter_is_trustworthy() -> bool {
     false
 }
 
-/// The wall clock, in milliseconds since 1970.
+/// Returns the wall-clock time in milliseconds since 1970.
 #[must_use]
 pub fn unix_ms() -> u64 {
     if let Some(ms) = simulated_ms() {
@@ -151,7 +155,7 @@ pub fn unix_ms() -> u64 {
     since.as_millis() as u64
 }
 
-/// The wall clock, in microseconds since 1970.
+/// Returns the wall-clock time in microseconds since 1970.
 #[must_use]
 pub fn unix_us() -> u64 {
     if let Some(ms) = simulated_ms() {
@@ -161,11 +165,12 @@ pub fn unix_us() -> u64 {
     since.as_micros() as u64
 }
 
-/// 0 as long as nobody has set it.
+/// The simulated time; 0 if it was never set.
 #[cfg(any(debug_assertions, feature = "simulated-time"))]
 static SIMULATED_MS: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(0);
 
-/// Sets the time of this process, in milliseconds since 1970. To be called before the first look at a clock.
+/// Sets the time of this process, in milliseconds since 1970. Must be called before anything reads
+/// a clock.
 #[cfg(any(debug_assertions, feature = "simulated-time"))]
 pub fn set_simulated_ms(ms: u64) {
     SIMULATED_MS.store(ms, std::sync::atomic::Ordering::SeqCst);
@@ -193,7 +198,7 @@ mod tests {
         while monotonic_ns() - ns < 2_000_000 {}
         let outer_after = clock.ns(clock.ticks() - ticks);
         let ns_passed = monotonic_ns() - ns;
-        // The tick interval lies inside the kernel interval, so it is never longer but for the
+        // The tick interval lies inside the kernel interval. So it is never longer, except for the
         // error of the rate.
         assert!(outer_after <= ns_passed + ns_passed / 1000, "{outer_after} against {ns_passed}");
         assert!(outer_after >= 1_900_000, "{outer_after}");

@@ -1,10 +1,11 @@
-//! What a reactor keeps per connection, and the slab of them.
+//! The state of one connection, and the slab that holds all connections of a reactor.
 //!
 //! Invariants
 //!  1. A slot is in exactly one state: free (no descriptor, on the free list), open (`open`), or
-//!     retired: told closed, but held back because the kernel may still complete operations on it.
-//!  2. The generation changes when a slot stops being open, so a token names at most one connection
-//!     ever.
+//!     retired. A retired slot was reported as closed, but is not free yet because the kernel may
+//!     still complete operations on it.
+//!  2. The generation changes when a slot stops being open. So a token never names more than one
+//!     connection.
 
 use crate::handler::{Close, CloseReason};
 use crate::listen::PeerAddr;
@@ -14,36 +15,37 @@ use std::os::fd::OwnedFd;
 
 #[derive(Debug, Default)]
 pub(crate) struct Connection {
-    /// Present while the slot is open; the ring takes it to close it.
+    /// Present while the slot is open. The ring takes it to close it.
     pub(crate) fd: Option<OwnedFd>,
     pub(crate) generation: u32,
     pub(crate) open: bool,
-    /// The back end knows the descriptor.
+    /// True if the back end knows the descriptor.
     pub(crate) registered: bool,
-    /// On the list of connections to settle.
+    /// True if the connection is on the list of connections to settle.
     pub(crate) touched: bool,
-    /// `send` was called and the output has not been empty since.
+    /// True if `send` was called and the output has not been empty since.
     pub(crate) sending: bool,
     pub(crate) paused: bool,
-    /// The peer has finished sending, and the handler was told.
+    /// True if the peer has finished sending and the handler was notified.
     pub(crate) finished: bool,
-    /// `hung_up` was called in this pause.
+    /// True if `hung_up` was called during this pause.
     pub(crate) hung_up: bool,
     pub(crate) closing: Option<Close>,
-    /// On the linger heap.
+    /// True if the connection is on the linger heap.
     pub(crate) lingering: bool,
-    /// The reason to close at the next settling.
+    /// The reason to close the connection at the next settling.
     pub(crate) doomed: Option<CloseReason>,
-    /// The kernel's buffer was full; epoll will tell when it is not.
-    pub(crate) stuck: bool,
-    /// What epoll was told to watch for; nothing if it is to be told again.
+    /// True if the kernel's buffer was full. Epoll reports when there is room again.
+    pub(crate) send_blocked: bool,
+    /// The events that epoll watches for this descriptor. `UNKNOWN` if they must be
+    /// registered again.
     pub(crate) interest: u32,
-    /// Bytes the kernel was given and has not yet accepted (io_uring).
+    /// Bytes that were passed to the kernel and are not sent yet (io_uring).
     pub(crate) in_flight: usize,
-    /// `drained` is owed once no more than this is unsent.
+    /// `drained` is called when at most this many bytes are unsent.
     pub(crate) low_water: Option<usize>,
     pub(crate) peer: Option<PeerAddr>,
-    /// The number of its last receive, for [`crate::pace`].
+    /// The number of the last receive, used by [`crate::coalesce`].
     pub(crate) last_receive: u64,
     pub(crate) output: Output,
 }
@@ -54,19 +56,19 @@ impl Connection {
         self.output.len() + self.in_flight
     }
 
-    /// Whether bytes from the peer are wanted.
+    /// Returns true if the connection wants bytes from the peer.
     #[inline]
     pub(crate) fn reads(&self) -> bool {
         !self.paused && !self.finished && self.closing.is_none() && self.doomed.is_none()
     }
 
-    /// Whether a hang-up must be looked for because reading would not show it.
+    /// Returns true if a hang-up must be watched for because the connection does not read.
     #[inline]
     pub(crate) fn watches_hang_up(&self) -> bool {
         self.paused && !self.finished && !self.hung_up && self.closing.is_none()
     }
 
-    /// Why the connection is to be torn down at this moment, if it is.
+    /// Returns the reason to close the connection now, or `None` if it stays open.
     #[inline]
     pub(crate) fn due(&self) -> Option<CloseReason> {
         if self.doomed.is_some() {
@@ -89,7 +91,7 @@ pub(crate) struct Slab {
 }
 
 impl Slab {
-    /// Opens a slot for `fd`; gives the descriptor back if there are as many as can be named.
+    /// Opens a slot for `fd`. Returns the descriptor if no slot index is left.
     pub(crate) fn insert(&mut self, fd: OwnedFd, peer: Option<PeerAddr>) -> Result<Token, OwnedFd> {
         let index = match self.free.pop() {
             Some(index) => index,
@@ -102,8 +104,8 @@ impl Slab {
         let slot = &mut self.slots[index as usize];
         debug_assert!(!slot.open && slot.fd.is_none(), "invariant 1");
         let generation = slot.generation;
-        // A leftover entry on the settle list may still refer to this slot; it is harmless and
-        // keeps it from being listed twice.
+        // A leftover entry on the settle list may still refer to this slot. The entry is harmless,
+        // and `touched` keeps the slot from being listed twice.
         let touched = slot.touched;
         *slot = Connection {
             fd: Some(fd),
@@ -117,8 +119,8 @@ impl Slab {
         Ok(Token::new(index, generation))
     }
 
-    /// Ends the open state of a slot: its token is stale from here on. [`Slab::free`] must follow
-    /// at some time.
+    /// Ends the open state of a slot, which makes its token stale. The caller must call
+    /// [`Slab::free`] later.
     pub(crate) fn retire(&mut self, index: u32) -> Option<OwnedFd> {
         let slot = &mut self.slots[index as usize];
         debug_assert!(slot.open, "invariant 1");
@@ -128,7 +130,7 @@ impl Slab {
         slot.fd.take()
     }
 
-    /// Lets a retired slot be used again.
+    /// Makes a retired slot available again.
     pub(crate) fn free(&mut self, index: u32) {
         debug_assert!(!self.slots[index as usize].open, "invariant 1");
         self.free.push(index);
@@ -150,7 +152,7 @@ impl Slab {
         (slot.open && slot.generation == token.generation()).then_some(slot)
     }
 
-    /// The slot at an index that came from this slab, open or not.
+    /// Returns the slot at an index that came from this slab, open or not.
     #[inline]
     pub(crate) fn slot(&mut self, index: u32) -> &mut Connection {
         &mut self.slots[index as usize]

@@ -1,17 +1,17 @@
-//! What a handler may do: append output, send, pause, close, ask. Nothing here waits or does I/O on
-//! a connection.
+//! The calls that a handler can make: append output, send, pause, close, query. None of them waits
+//! or does I/O on a connection.
 //!
-//! Every change marks its connection as touched; the reactor settles touched connections (writes,
-//! registers, closes) when there are some dozens, and at the end of the round. Calls with a stale
+//! Every change marks its connection as touched. The reactor settles touched connections (writes,
+//! registers, closes) when there are a few dozen, and at the end of the round. Calls with a stale
 //! token do nothing.
 
 use crate::clock::clock;
+use crate::coalesce::WakeCoalescing;
 use crate::connection::{Connection, Slab};
-use crate::counters::Counters;
+use crate::counters::ReactorCounters;
 use crate::handler::{Close, CloseReason, Handler};
 use crate::listen::{Listener, PeerAddr};
 use crate::output::Output;
-use crate::pace::Pace;
 use crate::token::Token;
 use crate::waker::{WakeState, Waker};
 use socket2::SockRef;
@@ -22,27 +22,28 @@ use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
-/// Capacity of a fresh output buffer: most batches of small replies fit without growing.
+/// Capacity of a new output buffer. Most batches of small replies fit without growing it.
 const OUTPUT_BYTES_FRESH: usize = 4096;
-/// A buffer grown beyond this goes back to the allocator when its output was sent.
+/// A buffer that has grown beyond this size is freed when its output was sent.
 const POOLED_BUFFER_BYTES_MAX: usize = 256 * 1024;
-/// Spare output buffers kept by a worker, in bytes of capacity.
+/// Maximum total capacity of the spare output buffers that a worker keeps.
 const POOL_BYTES_MAX: usize = 4 * 1024 * 1024;
-/// How long a listener rests after descriptors have run out, unless a connection closes before.
-const ACCEPT_REST: Duration = Duration::from_millis(100);
+/// How long a listener stays suspended after descriptors have run out, unless a connection closes
+/// before.
+const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(100);
 
-/// A listener within a reactor.
+/// The state of a listener within a reactor.
 #[derive(Debug)]
-pub(crate) struct Listening {
+pub(crate) struct ListenerState {
     pub(crate) listener: Listener,
-    /// Where its connections arrive, if that is one address: not for wildcards.
+    /// The local address of its connections; `None` for wildcards.
     pub(crate) address: Option<SocketAddr>,
-    /// The most to accept in one round, at least 1.
+    /// Maximum number of connections to accept in one round, at least 1.
     pub(crate) accepts_max: usize,
-    /// Accepts to try in one round; follows what the last rounds found.
+    /// Number of accepts to try in one round. It follows the number that the last rounds found.
     pub(crate) quota: usize,
-    /// Resting until then, after a failure.
-    pub(crate) rests_until: Option<Instant>,
+    /// When to accept again after a failure; `None` if the listener is not suspended.
+    pub(crate) resume_at: Option<Instant>,
 }
 
 /// The connections of one reactor, as seen by its handler.
@@ -50,19 +51,19 @@ pub(crate) struct Listening {
 pub struct Control {
     pub(crate) slab: Slab,
     pub(crate) touched: Vec<u32>,
-    pub(crate) listeners: Vec<Option<Listening>>,
-    /// Listeners found with connections waiting in this round.
+    pub(crate) listeners: Vec<Option<ListenerState>>,
+    /// Listeners that have connections waiting in this round.
     pub(crate) ready_listeners: Vec<u32>,
-    pub(crate) counters: Counters,
+    pub(crate) counters: ReactorCounters,
     pub(crate) wake: WakeState,
-    pub(crate) pace: Pace,
-    /// Some listener may rest.
-    rests: bool,
+    pub(crate) coalescing: WakeCoalescing,
+    /// True if a listener may be suspended.
+    any_suspended: bool,
     lingering: BinaryHeap<Reverse<(Instant, u64)>>,
     pool: Vec<Vec<u8>>,
     pool_bytes: usize,
-    /// Given out for stale tokens; its content goes nowhere.
-    nowhere: Output,
+    /// Returned for stale tokens; its content is discarded.
+    discarded: Output,
 }
 
 impl Control {
@@ -72,24 +73,24 @@ impl Control {
             touched: Vec::new(),
             listeners: Vec::new(),
             ready_listeners: Vec::new(),
-            counters: Counters::default(),
+            counters: ReactorCounters::default(),
             wake: WakeState::new()?,
-            pace: Pace::default(),
-            rests: false,
+            coalescing: WakeCoalescing::default(),
+            any_suspended: false,
             lingering: BinaryHeap::new(),
             pool: Vec::new(),
             pool_bytes: 0,
-            nowhere: Output::new(),
+            discarded: Output::new(),
         })
     }
 
-    /// The connection's output, to append to; nothing is sent before [`Control::send`]. For a stale
-    /// token, an output that leads nowhere.
+    /// Returns the connection's output, to append to. Nothing is sent before [`Control::send`]. For
+    /// a stale token, returns an output that is discarded.
     #[inline]
     pub fn output(&mut self, token: Token) -> &mut Output {
         let Some(connection) = self.slab.get_mut(token) else {
-            self.nowhere = Output::new();
-            return &mut self.nowhere;
+            self.discarded = Output::new();
+            return &mut self.discarded;
         };
         if connection.output.is_empty() && connection.output.capacity() == 0 {
             let buffer = match self.pool.pop() {
@@ -104,8 +105,8 @@ impl Control {
         &mut connection.output
     }
 
-    /// Sends what is queued: one send later in the round, however often this is called. The rest
-    /// follows by itself when the peer takes it.
+    /// Sends the queued output later in the round. Several calls in one round cause one send. If
+    /// the kernel does not take everything, the reactor sends the rest when it can.
     #[inline]
     pub fn send(&mut self, token: Token) {
         let Some(connection) = self.slab.get_mut(token) else { return };
@@ -113,14 +114,16 @@ impl Control {
         self.touch(token);
     }
 
-    /// Bytes queued and not yet taken by the kernel; 0 for a stale token.
+    /// Returns the number of bytes that are queued and not yet taken by the kernel; 0 for a stale
+    /// token.
     #[inline]
     #[must_use]
     pub fn unsent(&self, token: Token) -> usize {
         self.slab.get(token).map_or(0, Connection::unsent)
     }
 
-    /// Bytes of memory of the connection's output, with shared bytes in full; 0 for a stale token.
+    /// Returns the memory of the connection's output in bytes, including all shared bytes; 0 for a
+    /// stale token.
     #[inline]
     #[must_use]
     pub fn output_memory(&self, token: Token) -> usize {
@@ -133,17 +136,17 @@ impl Control {
         })
     }
 
-    /// Counts shared bytes that now only this connection's output holds as unread memory. O(shared
-    /// pieces).
+    /// Counts shared bytes as unread memory if only this connection's output still refers to them.
+    /// O(shared pieces).
     pub fn count_orphans(&mut self, token: Token) {
         if let Some(connection) = self.slab.get_mut(token) {
             connection.output.count_orphans();
         }
     }
 
-    /// Stops `received` from the end of this callback on; the peer's bytes stay in the kernel.
-    /// (With io_uring, bytes that had left it are held, at most one receive buffer, and
-    /// delivered after [`Control::resume_reading`].)
+    /// Stops calls of `received` from the end of this callback on. The peer's bytes stay in the
+    /// kernel. With io_uring, bytes that were already received are held, at most one receive
+    /// buffer. They are delivered after [`Control::resume_reading`].
     pub fn pause_reading(&mut self, token: Token) {
         let Some(connection) = self.slab.get_mut(token) else { return };
         if !connection.paused {
@@ -153,7 +156,7 @@ impl Control {
         }
     }
 
-    /// Reverses [`Control::pause_reading`]; `received` comes with the next events, not at once.
+    /// Reverses [`Control::pause_reading`]. `received` is called with the next events, not at once.
     pub fn resume_reading(&mut self, token: Token) {
         let Some(connection) = self.slab.get_mut(token) else { return };
         if connection.paused {
@@ -167,23 +170,25 @@ impl Control {
         self.slab.get(token).is_some_and(|connection| connection.paused)
     }
 
-    /// Whether `hung_up` was called since reading was paused: it is called once in a pause.
+    /// Returns true if `hung_up` was called since reading was paused. It is called once per pause.
     #[must_use]
     pub fn has_hung_up(&self, token: Token) -> bool {
         self.slab.get(token).is_some_and(|connection| connection.paused && connection.hung_up)
     }
 
-    /// Asks for one `drained` once at most `low_water` bytes are unsent, be it already so. A new
-    /// call replaces an older one.
+    /// Requests one call of `drained` when at most `low_water` bytes are unsent, even if that is
+    /// already so. A new request replaces an older one.
     pub fn when_drained(&mut self, token: Token, low_water: usize) {
         let Some(connection) = self.slab.get_mut(token) else { return };
         connection.low_water = Some(low_water);
         self.touch(token);
     }
 
-    /// Closes, in O(1). `Now` outranks an earlier `Flush`, a second `Flush` is ignored. `received`
-    /// is not called any more; `closed` follows when it is done. To append to the output and `send`
-    /// between `Flush` and `closed` is allowed.
+    /// Closes the connection. O(1).
+    ///
+    /// `Now` overrides an earlier `Flush`; a second `Flush` is ignored. `received` is not called
+    /// any more, and `closed` is called when the connection is closed. Between `Flush` and
+    /// `closed`, the handler may still append to the output and `send`.
     pub fn close(&mut self, token: Token, how: Close) {
         let Some(connection) = self.slab.get_mut(token) else { return };
         if connection.closing.is_none() || how == Close::Now {
@@ -193,41 +198,45 @@ impl Control {
         self.touch(token);
     }
 
-    /// How long requests of many clients may gather before the loop waits for them; zero, as at the
-    /// start, for not at all. (With io_uring, from Linux 6.12 on.)
+    /// Sets how long the loop may sleep to let requests of many clients arrive together. Zero, the
+    /// default, turns these sleeps off. With io_uring this needs Linux 6.12.
     pub fn coalesce_wakes(&mut self, at_most: Duration) {
-        self.pace.set_limit(at_most);
+        self.coalescing.set_limit(at_most);
     }
 
-    /// How long requests shall gather before a wait that began to be prepared at `since` and may
-    /// last as long as `timeout`; none if it is not worth it.
+    /// Returns how long to let requests arrive before a wait. The wait was prepared since `since`
+    /// and lasts at most `timeout`. Returns `None` if a sleep is not worthwhile.
     #[inline]
-    pub(crate) fn gathering(&mut self, since: u64, timeout: Option<Duration>) -> Option<Duration> {
+    pub(crate) fn coalescing_sleep(
+        &mut self,
+        since: u64,
+        timeout: Option<Duration>,
+    ) -> Option<Duration> {
         if timeout == Some(Duration::ZERO) {
             return None;
         }
-        let (news, connected) = (self.counters.news(), self.counters.accepted);
-        let time = self.pace.before_wait(clock().ns(since), news, connected)?;
+        let (events, connected) = (self.counters.peer_events(), self.counters.accepted);
+        let time = self.coalescing.before_wait(clock().ns(since), events, connected)?;
         self.counters.sleeps += 1;
         Some(timeout.map_or(time, |timeout| timeout.min(time)))
     }
 
-    /// Whether the token still names a connection.
+    /// Returns true if the token names an open connection.
     #[inline]
     #[must_use]
     pub fn is_open(&self, token: Token) -> bool {
         self.slab.get(token).is_some()
     }
 
-    /// Bounds the connections accepted from this listener in one round (at least 1); does nothing
-    /// if there is no such listener.
+    /// Limits the number of connections accepted from this listener in one round (at least 1). Does
+    /// nothing if the listener does not exist.
     pub fn limit_accepts(&mut self, listener: usize, accepts_max: usize) {
-        if let Some(Some(listening)) = self.listeners.get_mut(listener) {
-            listening.accepts_max = accepts_max.max(1);
+        if let Some(Some(state)) = self.listeners.get_mut(listener) {
+            state.accepts_max = accepts_max.max(1);
         }
     }
 
-    /// The peer's address; asked from the kernel for adopted sockets only, once.
+    /// Returns the peer's address. Only adopted sockets need a system call, once each.
     pub fn peer_addr(&mut self, token: Token) -> PeerAddr {
         let Some(connection) = self.slab.get_mut(token) else { return PeerAddr::Unknown };
         if let Some(peer) = connection.peer {
@@ -241,7 +250,7 @@ impl Control {
         peer
     }
 
-    /// This end's address; a system call each time.
+    /// Returns the local address. One system call per call.
     #[must_use]
     pub fn local_addr(&self, token: Token) -> PeerAddr {
         let Some(fd) = self.fd(token) else { return PeerAddr::Unknown };
@@ -250,12 +259,12 @@ impl Control {
             .map_or(PeerAddr::Unknown, |address| PeerAddr::from_sock_addr(&address))
     }
 
-    /// This end's address of a connection accepted by this listener: no system call unless the
-    /// listener is bound to a wildcard.
+    /// Returns the local address of a connection that this listener accepted. Needs a system call
+    /// only if the listener is bound to a wildcard.
     #[must_use]
     pub fn accepted_at(&self, token: Token, listener: usize) -> PeerAddr {
-        let listening = self.listeners.get(listener).and_then(Option::as_ref);
-        match listening.and_then(|listening| listening.address) {
+        let state = self.listeners.get(listener).and_then(Option::as_ref);
+        match state.and_then(|state| state.address) {
             Some(address) => PeerAddr::Tcp(address),
             None => self.local_addr(token),
         }
@@ -266,19 +275,19 @@ impl Control {
         self.slab.get(token)?.fd.as_ref().map(AsFd::as_fd)
     }
 
-    /// Open connections, those being closed with a flush included.
+    /// Returns the number of open connections, including those that are closing with a flush.
     #[must_use]
     pub fn connection_count(&self) -> usize {
         self.slab.len()
     }
 
-    /// Tokens of all open connections; O(greatest number open so far).
+    /// Returns the tokens of all open connections. O(highest number of connections open so far).
     pub fn connections(&self) -> impl Iterator<Item = Token> + '_ {
         self.slab.tokens()
     }
 
     #[must_use]
-    pub fn counters(&self) -> &Counters {
+    pub fn counters(&self) -> &ReactorCounters {
         &self.counters
     }
 
@@ -287,11 +296,11 @@ impl Control {
         self.wake.waker()
     }
 
-    /// Takes over a connected stream socket; from here on it is like an accepted one (`accepted` is
-    /// not called).
+    /// Adds a connected stream socket to the reactor. From then on it behaves like an accepted one,
+    /// except that `accepted` is not called.
     ///
     /// # Errors
-    /// Too many connections; the socket is closed then.
+    /// Fails if there are too many connections; the socket is then closed.
     pub fn adopt(&mut self, socket: impl Into<OwnedFd>) -> io::Result<Token> {
         let inserted = self.slab.insert(socket.into(), None);
         let token = inserted.map_err(|_| io::Error::from(io::ErrorKind::QuotaExceeded))?;
@@ -317,7 +326,7 @@ impl Control {
         }
     }
 
-    /// Takes an emptied buffer back for the next output.
+    /// Keeps an empty buffer for the next output.
     #[inline]
     pub(crate) fn recycle(&mut self, buffer: Vec<u8>) {
         debug_assert!(buffer.is_empty());
@@ -329,7 +338,8 @@ impl Control {
         }
     }
 
-    /// After bytes were sent: notes an empty output, and calls `drained` if it is owed.
+    /// Called after bytes were sent: records an empty output, and calls `drained` if it was
+    /// requested.
     pub(crate) fn after_sending<H: Handler>(&mut self, handler: &mut H, index: u32) {
         let slot = self.slab.slot(index);
         if !slot.open {
@@ -359,67 +369,72 @@ impl Control {
         }
         slot.lingering = true;
         let token = self.slab.token(index);
-        // A huge linger time is as good as this one.
+        // A very long linger time is as good as this one.
         let deadline = Instant::now() + linger.min(Duration::from_secs(86_400));
         if self.lingering.len() > 2 * self.slab.len() + 64 {
             let slab = &self.slab;
-            self.lingering.retain(|Reverse((_, word))| slab.get(Token::from_u64(*word)).is_some());
+            self.lingering
+                .retain(|Reverse((_, token))| slab.get(Token::from_u64(*token)).is_some());
         }
         self.lingering.push(Reverse((deadline, token.to_u64())));
     }
 
-    /// Dooms connections whose linger time is over and wakes rested listeners; returns those
-    /// listeners.
+    /// Marks connections for closing whose linger time is over. Returns the suspended listeners
+    /// that may accept again.
     #[inline]
     pub(crate) fn expire(&mut self) -> Vec<u32> {
-        if self.lingering.is_empty() && !self.rests { Vec::new() } else { self.expire_due() }
+        if self.lingering.is_empty() && !self.any_suspended {
+            Vec::new()
+        } else {
+            self.expire_due()
+        }
     }
 
     #[cold]
     fn expire_due(&mut self) -> Vec<u32> {
         let mut rested = Vec::new();
         let now = Instant::now();
-        while let Some(&Reverse((deadline, word))) = self.lingering.peek()
+        while let Some(&Reverse((deadline, token))) = self.lingering.peek()
             && deadline <= now
         {
             self.lingering.pop();
-            self.doom(Token::from_u64(word), CloseReason::LingerExpired);
+            self.doom(Token::from_u64(token), CloseReason::LingerExpired);
         }
-        for (index, listening) in (0u32..).zip(&mut self.listeners) {
-            if let Some(listening) = listening
-                && listening.rests_until.is_some_and(|until| until <= now)
+        for (index, state) in (0u32..).zip(&mut self.listeners) {
+            if let Some(state) = state
+                && state.resume_at.is_some_and(|until| until <= now)
             {
-                listening.rests_until = None;
+                state.resume_at = None;
                 rested.push(index);
             }
         }
-        self.rests = self.listeners.iter().flatten().any(|l| l.rests_until.is_some());
+        self.any_suspended = self.listeners.iter().flatten().any(|l| l.resume_at.is_some());
         rested
     }
 
-    /// The time until something here is due.
+    /// Returns the time until the next timer of this reactor expires.
     #[inline]
     pub(crate) fn next_due(&self) -> Option<Duration> {
-        if self.lingering.is_empty() && !self.rests { None } else { self.earliest_due() }
+        if self.lingering.is_empty() && !self.any_suspended { None } else { self.earliest_due() }
     }
 
     #[cold]
     fn earliest_due(&self) -> Option<Duration> {
         let linger = self.lingering.peek().map(|Reverse((deadline, _))| *deadline);
-        let listeners = self.listeners.iter().flatten().filter_map(|l| l.rests_until);
+        let listeners = self.listeners.iter().flatten().filter_map(|l| l.resume_at);
         let due = listeners.chain(linger).min()?;
         Some(due.saturating_duration_since(Instant::now()))
     }
 
-    /// Tears the connection down at the next settling.
+    /// Closes the connection at the next settling.
     pub(crate) fn doom(&mut self, token: Token, reason: CloseReason) {
         let Some(connection) = self.slab.get_mut(token) else { return };
         connection.doomed.get_or_insert(reason);
         self.touch(token);
     }
 
-    /// Ends the open state: gives back the buffer, tells the handler, returns the descriptor. The
-    /// caller frees the slot.
+    /// Ends the open state of a connection: recycles the buffer, notifies the handler and returns
+    /// the descriptor. The caller frees the slot.
     pub(crate) fn retire<H: Handler>(
         &mut self,
         handler: &mut H,
@@ -431,23 +446,23 @@ impl Control {
         let buffer = self.slab.slot(index).output.take_buffer();
         self.recycle(buffer);
         self.counters.closes += 1;
-        for listening in self.listeners.iter_mut().flatten() {
-            // A descriptor comes free: the next round may accept again.
-            if listening.rests_until.is_some() {
-                listening.rests_until = Some(Instant::now());
+        for state in self.listeners.iter_mut().flatten() {
+            // A descriptor becomes free, so the next round may accept again.
+            if state.resume_at.is_some() {
+                state.resume_at = Some(Instant::now());
             }
         }
         handler.closed(self, token, reason);
         fd
     }
 
-    /// Closes a connection that was not wanted, after a try to say why.
+    /// Closes a connection that the handler refused, after an attempt to send the reason.
     pub(crate) fn refuse(&mut self, token: Token, bytes: &[u8]) {
         self.counters.refused += 1;
         self.counters.closes += 1;
         let index = self.slab_index(token);
         if let Some(fd) = self.slab.retire(index) {
-            // Best effort: a fresh socket has room, and a peer already gone does not matter.
+            // Best effort: a new socket has room, and a peer that is already gone does not matter.
             let _ = crate::sys::send(fd.as_fd(), bytes);
         }
         let buffer = self.slab.slot(index).output.take_buffer();
@@ -455,17 +470,17 @@ impl Control {
         self.slab.free(index);
     }
 
-    /// Notes that accepting failed so that the listener must rest, and tells the handler.
-    pub(crate) fn rest_listener<H: Handler>(
+    /// Suspends a listener after a failed accept, and notifies the handler.
+    pub(crate) fn suspend_listener<H: Handler>(
         &mut self,
         handler: &mut H,
         index: u32,
         error: &io::Error,
     ) {
         self.counters.accept_errors += 1;
-        if let Some(Some(listening)) = self.listeners.get_mut(index as usize) {
-            listening.rests_until = Some(Instant::now() + ACCEPT_REST);
-            self.rests = true;
+        if let Some(Some(state)) = self.listeners.get_mut(index as usize) {
+            state.resume_at = Some(Instant::now() + ACCEPT_RETRY_DELAY);
+            self.any_suspended = true;
         }
         handler.accept_failed(self, index as usize, error);
     }

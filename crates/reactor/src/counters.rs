@@ -1,20 +1,20 @@
-//! Figures of one reactor: plain numbers its thread adds to and its worker reads.
+//! Counters of one reactor: plain numbers that its thread increments and its worker reads.
 
-/// Counts since the reactor was made. A system call batched in a ring is counted as the operation
-/// it asks for.
+/// Counts since the reactor was created. A system call that is batched in a ring counts as the
+/// operation that it requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counters {
+pub struct ReactorCounters {
     /// Calls of `poll`.
     pub rounds: u64,
     /// Events taken from the kernel.
     pub events: u64,
     /// `epoll_wait` or `io_uring_enter` calls.
     pub waits: u64,
-    /// Waits that were made longer so that requests gathered.
+    /// Waits that were made longer to let requests arrive together.
     pub sleeps: u64,
     /// `epoll_ctl` calls; 0 with io_uring.
     pub registrations: u64,
-    /// Accept attempts, fruitless ones included.
+    /// Accept attempts, including those that found no connection.
     pub accepts: u64,
     /// Connections kept, refused, or failed at accept.
     pub accepted: u64,
@@ -26,26 +26,26 @@ pub struct Counters {
     pub closes: u64,
     pub bytes_in: u64,
     pub bytes_out: u64,
-    /// Rounds in which a waker was found used.
+    /// Rounds in which a [`Waker`](crate::Waker) had been used.
     pub wakes: u64,
-    /// Times the ring's receive buffers ran out; 0 with epoll.
+    /// How often the ring's receive buffers ran out; 0 with epoll.
     pub buffers_exhausted: u64,
-    /// The most bytes ever held of a connection whose reading was paused: a receive buffer; 0 with
-    /// epoll.
+    /// The most bytes ever held for a connection whose reading was paused, at most one receive
+    /// buffer; 0 with epoll.
     pub held_max: u64,
     /// Ticks (see [`crate::clock()`]) spent waiting, accepting, in receive calls, and in send
-    /// calls. With io_uring the kernel does all but accepting inside `io_uring_enter`, so the
-    /// others are in `ticks_wait`.
+    /// calls. With io_uring the kernel does everything except accepting inside `io_uring_enter`, so
+    /// the other times are part of `ticks_wait`.
     pub ticks_wait: u64,
     pub ticks_accept: u64,
     pub ticks_receive: u64,
     pub ticks_send: u64,
 }
 
-impl Counters {
-    /// What peers did: sent, finished, connected.
+impl ReactorCounters {
+    /// Returns the number of peer actions: data sent, sending finished, connections opened.
     #[inline]
-    pub(crate) fn news(&self) -> u64 {
+    pub(crate) fn peer_events(&self) -> u64 {
         self.receives + self.accepted
     }
 }

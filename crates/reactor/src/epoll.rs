@@ -1,25 +1,25 @@
-//! The epoll back end: per ready connection and round one receive and one send.
+//! The epoll back end: one receive and one send per ready connection and round.
 //!
-//! A connection is registered with its first interest when it is accepted, and that changes only
-//! when it has to: while output is stuck (EPOLLOUT), while reading is paused, after the peer has
-//! finished. A connection in the usual state costs no `epoll_ctl`, and closing the descriptor ends
-//! its registration.
+//! A connection is registered with its first interest when it is accepted. The interest changes
+//! only if necessary: while a send is blocked (EPOLLOUT), while reading is paused, or after the
+//! peer has finished. A connection in its usual state needs no `epoll_ctl`. Closing the descriptor
+//! also ends its registration.
 //!
 //! ```text
-//!  reads             paused  finished/closing        output stuck
-//!  IN | RDHUP | PRI  RDHUP   nothing            +    OUT   (errors and hang-ups are always told)
+//!  reads             paused  finished/closing        send blocked
+//!  IN | RDHUP | PRI  RDHUP   nothing            +    OUT   (errors and hang-ups are always reported)
 //! ```
 //!
-//! TCP connections are watched edge-triggered: the kernel tells of each change once, and need not
-//! look at every connection it told of a second time in the next wait. So whoever does not use up
-//! what he was told of asks for it again ([`ask_again`]), and then the kernel tells what is there
-//! by now:
-//!  - a receive that filled the buffer, or that the peer's end (RDHUP) or the mark of urgent data
-//!    (PRI), at which a receive stops, may stand behind;
-//!  - readiness told while reading was paused;
-//!  - a send that was cut short, which may be for another reason than a full socket.
+//! TCP connections are watched edge-triggered: the kernel reports each change once, and does not
+//! check a reported connection again in the next wait. So code that does not use up what was
+//! reported must register the interest again ([`rearm`]). The kernel then reports the current
+//! state. These are the cases:
+//!  - a receive that filled the buffer, or that may have stopped at the peer's end of stream (RDHUP)
+//!    or at the mark of urgent data (PRI), with more to read after it;
+//!  - readiness that was reported while reading was paused;
+//!  - a send that was cut short, possibly for another reason than a full socket.
 //!
-//! Whatever comes after the kernel was asked is a change of its own.
+//! Anything that arrives after the registration is a change of its own.
 
 use crate::clock::ticks;
 use crate::connection::Connection;
@@ -35,22 +35,23 @@ use std::io::{self, IoSlice};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
-/// Events taken at once. More only delays what the first of them wrote.
+/// Maximum number of events taken at once. A higher number only delays the replies to the first
+/// events.
 const EVENTS_MAX: usize = 512;
-/// Size of the receive buffer, one per worker. 64 KiB take a pipeline of several hundred small
-/// commands in one call and a large value in few, while the buffer still lives in the second-level
-/// cache between receive and parsing.
+/// Size of the receive buffer, one per worker. 64 KiB hold a pipeline of several hundred small
+/// commands in one call, and a large value in a few calls. The buffer still fits the second-level
+/// cache between receiving and parsing.
 const RECEIVE_BYTES: usize = 64 * 1024;
-/// Connections whose replies are sent one after the other, instead of each after its own requests.
-/// Peers on this machine that wait for several of them are then woken once and find all, which
-/// costs both sides less; more would no longer be in the cache. Measured with 50 pipelines of 100:
-/// a third less system time.
+/// Number of connections whose replies are sent together, instead of each after its own requests.
+/// Peers on the same machine that wait for several connections are then woken once and find all
+/// replies, which costs both sides less. A higher number would no longer fit the cache. Measured
+/// with 50 connections and pipelines of 100 requests: a third less system time.
 const SENDS_TOGETHER_MAX: usize = 64;
-/// Pieces in one gathered write.
+/// Maximum number of pieces in one gathered write.
 const PIECES_MAX: usize = 64;
 
-/// Generation 0 names no connection, so data of that generation are the loop's own: its waker and
-/// its listeners.
+/// Generation 0 names no connection. So events with that generation belong to the loop itself: its
+/// waker and its listeners.
 const WAKER: Token = Token::new(u32::MAX, 0);
 
 const READ: u32 = libc::EPOLLIN as u32;
@@ -59,7 +60,7 @@ const PEER_FINISHED: u32 = libc::EPOLLRDHUP as u32;
 const URGENT: u32 = libc::EPOLLPRI as u32;
 const GONE: u32 = (libc::EPOLLERR | libc::EPOLLHUP) as u32;
 const EDGES: u32 = libc::EPOLLET as u32;
-/// An interest that is none: whatever is wanted differs from it.
+/// An interest that equals no wanted interest, so that the next settling registers again.
 const UNKNOWN: u32 = 0;
 
 #[derive(Debug)]
@@ -94,8 +95,8 @@ impl Epoll {
     ) {
         let Some(connection) = io.slab.get_mut(token) else { return };
         if events & WRITE != 0 {
-            // Writable again: forget that it was stuck, so that settling tries.
-            connection.stuck = false;
+            // Writable again: clear the flag so that settling tries to send.
+            connection.send_blocked = false;
             io.touch(token);
         }
         let connection = io.slab.slot(io.slab_index(token));
@@ -109,8 +110,8 @@ impl Epoll {
             io.touch(token);
             handler.hung_up(io, token);
         } else if events & READ != 0 {
-            // Told before reading was paused.
-            ask_again(io, token);
+            // The event was reported before reading was paused.
+            rearm(io, token);
         }
     }
 
@@ -136,33 +137,33 @@ impl Backend for Epoll {
     const NONBLOCKING: bool = true;
 
     fn start_accepting(&mut self, io: &mut Control, listener: u32) -> io::Result<()> {
-        let Some(Some(listening)) = io.listeners.get(listener as usize) else { return Ok(()) };
-        // Workers that share a Unix listener are woken one at a time.
+        let Some(Some(state)) = io.listeners.get(listener as usize) else { return Ok(()) };
+        // The kernel wakes one of the workers that share a Unix listener.
         let interest = READ | libc::EPOLLEXCLUSIVE as u32;
         let datum = Token::new(listener, 0).to_u64();
-        let fd = listening.listener.as_fd();
+        let fd = state.listener.as_fd();
         io.counters.registrations += 1;
         sys::epoll_ctl(self.epoll.as_fd(), libc::EPOLL_CTL_ADD, fd, interest, datum)
     }
 
-    fn go_on_accepting(&mut self, _: &mut Control, _: u32) -> io::Result<()> {
+    fn continue_accepting(&mut self, _: &mut Control, _: u32) -> io::Result<()> {
         Ok(()) // level-triggered
     }
 
     fn opened(&mut self, _: &mut Control, _: Token) {}
 
     fn stop_accepting(&mut self, io: &mut Control, listener: u32) {
-        let Some(Some(listening)) = io.listeners.get(listener as usize) else { return };
-        let fd = listening.listener.as_fd();
+        let Some(Some(state)) = io.listeners.get(listener as usize) else { return };
+        let fd = state.listener.as_fd();
         io.counters.registrations += 1;
-        // A resting listener is not registered; that it cannot be removed once more does no harm.
+        // A suspended listener is not registered. Removing it again fails, which is harmless.
         let _ = sys::epoll_ctl(self.epoll.as_fd(), libc::EPOLL_CTL_DEL, fd, 0, 0);
     }
 
     fn wait(&mut self, io: &mut Control, timeout: Option<Duration>) -> io::Result<()> {
         let since = ticks();
-        if let Some(time) = io.gathering(since, timeout) {
-            io.pace.sleep(time);
+        if let Some(time) = io.coalescing_sleep(since, timeout) {
+            io.coalescing.sleep(time);
         }
         let timeout_ms = timeout.map_or(-1, timeout_ms);
         self.count = sys::epoll_wait(self.epoll.as_fd(), &mut self.events, timeout_ms)?;
@@ -215,7 +216,7 @@ impl Backend for Epoll {
     }
 }
 
-/// A timeout of `epoll_wait`. It is rounded up: to wake too early would only mean to wait again.
+/// Converts a timeout for `epoll_wait`, rounded up: waking too early would only cause another wait.
 fn timeout_ms(timeout: Duration) -> i32 {
     let ms = timeout.as_secs().saturating_mul(1000);
     let ms = ms.saturating_add(u64::from(timeout.subsec_nanos().div_ceil(1_000_000)));
@@ -223,8 +224,9 @@ fn timeout_ms(timeout: Duration) -> i32 {
 }
 
 fn interest(connection: &Connection) -> u32 {
-    // A receive from a Unix socket also stops behind a message that carries descriptors, so that it
-    // does not show whether it has left something: these are told of as long as there is something.
+    // A receive from a Unix socket also stops after a message that carries descriptors. So the
+    // number of bytes does not show whether more is left. Unix sockets are therefore watched
+    // level-triggered.
     let local = matches!(connection.peer, Some(PeerAddr::Unix));
     let (mut interest, reading) =
         if local { (0, READ) } else { (EDGES, READ | PEER_FINISHED | URGENT) };
@@ -233,14 +235,14 @@ fn interest(connection: &Connection) -> u32 {
     } else if connection.watches_hang_up() {
         interest |= PEER_FINISHED;
     }
-    if connection.stuck {
+    if connection.send_blocked {
         interest |= WRITE;
     }
     interest
 }
 
-/// Has the kernel tell again what this connection is ready for.
-fn ask_again(io: &mut Control, token: Token) {
+/// Makes the kernel report again what this connection is ready for.
+fn rearm(io: &mut Control, token: Token) {
     if let Some(connection) = io.slab.get_mut(token) {
         connection.interest = UNKNOWN;
         io.touch(token);
@@ -270,25 +272,25 @@ fn receive<H: Handler>(
         Ok(count) => {
             io.counters.bytes_in += count as u64;
             if let Some(connection) = io.slab.get_mut(token) {
-                io.pace.note(&mut connection.last_receive);
+                io.coalescing.record_receive(&mut connection.last_receive);
             }
             if count == buffer.len() || events & (PEER_FINISHED | URGENT) != 0 {
-                ask_again(io, token);
+                rearm(io, token);
             }
             handler.received(io, token, &buffer[..count]);
         }
         Err(error) => match error.kind() {
             io::ErrorKind::WouldBlock => {}
-            io::ErrorKind::Interrupted => ask_again(io, token),
+            io::ErrorKind::Interrupted => rearm(io, token),
             _ => io.doom(token, CloseReason::Broken(error.raw_os_error().unwrap_or(0))),
         },
     }
 }
 
-/// One send of what is queued, if it is to be sent and the socket is not known to be full.
+/// Sends queued output once, if the connection is to send and the socket is not known to be full.
 fn write(io: &mut Control, index: u32) {
     let connection = io.slab.slot(index);
-    if !connection.sending || connection.stuck || connection.output.is_empty() {
+    if !connection.sending || connection.send_blocked || connection.output.is_empty() {
         return;
     }
     let Some(fd) = &connection.fd else { return };
@@ -300,17 +302,17 @@ fn write(io: &mut Control, index: u32) {
         Ok(count) => {
             sent = count;
             connection.output.consume(count);
-            // What is left needs room, and epoll tells when there is some; at once if what is left
-            // are only more pieces than one call takes.
-            connection.stuck = count < queued;
+            // Epoll reports when there is room for the rest. If only the number of pieces exceeded
+            // one call, epoll reports at once.
+            connection.send_blocked = count < queued;
         }
-        Err(error) if error.kind() == io::ErrorKind::WouldBlock => connection.stuck = true,
-        Err(error) if error.kind() == io::ErrorKind::Interrupted => connection.stuck = true,
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => connection.send_blocked = true,
+        Err(error) if error.kind() == io::ErrorKind::Interrupted => connection.send_blocked = true,
         Err(error) => {
             connection.doomed = Some(CloseReason::Broken(error.raw_os_error().unwrap_or(0)));
         }
     }
-    if connection.stuck {
+    if connection.send_blocked {
         connection.interest = UNKNOWN;
     }
     io.counters.sends += 1;

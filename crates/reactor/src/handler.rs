@@ -1,4 +1,4 @@
-//! What a worker implements to be driven by a reactor, and the words used between the two.
+//! The trait that a worker implements to be driven by a reactor, and the types of its methods.
 
 use crate::control::Control;
 use crate::token::Token;
@@ -6,67 +6,71 @@ use std::borrow::Cow;
 use std::io;
 use std::time::Duration;
 
-/// How long the default `finished` waits for a peer that has stopped sending to take its replies.
+/// How long the default `finished` waits for a peer that has stopped sending to read its replies.
 const FINISHED_LINGER: Duration = Duration::from_secs(10);
 
-/// Called by [`crate::Reactor::poll`] for everything that happens. Calls never nest.
+/// The callbacks of a reactor. [`crate::Reactor::poll`] calls them; calls never nest.
 pub trait Handler {
-    /// A connection was accepted on the listener of this index. To keep it and write a greeting is
-    /// fine.
+    /// A connection was accepted on the listener with this index. The handler may keep the
+    /// connection and write a greeting.
     fn accepted(&mut self, io: &mut Control, token: Token, listener: usize) -> Accept;
 
-    /// Bytes arrived, in order. The slice is the reactor's receive buffer: what is not used now
-    /// must be copied. Not called while reading is paused, nor after `close`.
+    /// Bytes arrived, in order. The slice is the reactor's receive buffer, so the handler must copy
+    /// the bytes that it does not use now. Not called while reading is paused, nor after `close`.
     fn received(&mut self, io: &mut Control, token: Token, bytes: &[u8]);
 
-    /// The peer has shut its sending side; everything it sent was delivered. Once per connection,
-    /// and not if the peer vanished with an error. The connection stays open until `close` is
-    /// called, so that requests already received can be answered; by default it is closed as soon
-    /// as the queued output is written.
+    /// The peer has shut down its sending side, and everything that it sent was delivered. Called
+    /// at most once per connection, and not if the connection ended with an error.
+    ///
+    /// The connection stays open until `close` is called, so that requests that were already
+    /// received can be answered. By default, the connection is closed as soon as the queued output
+    /// is written.
     fn finished(&mut self, io: &mut Control, token: Token) {
         io.close(token, Close::Flush { linger: FINISHED_LINGER });
     }
 
-    /// The peer has shut its sending side or is gone, while reading is paused; bytes may still wait
-    /// in the kernel. At most once per pause. Nothing needs to be done; who only waits for this
-    /// client may close.
+    /// The peer has shut down its sending side or is gone while reading is paused. Unread bytes may
+    /// remain in the kernel. Called at most once per pause. The handler need not react. If the
+    /// client was only being waited for, the handler may close the connection.
     fn hung_up(&mut self, io: &mut Control, token: Token) {
         let _ = (io, token);
     }
 
-    /// The connection is gone, exactly once for each that `accepted` kept or that was adopted. The
-    /// token is stale already: calls with it do nothing.
+    /// The connection is closed. Called exactly once for each connection that `accepted` kept or
+    /// that was adopted. The token is already stale: calls with it do nothing.
     fn closed(&mut self, io: &mut Control, token: Token, reason: CloseReason);
 
-    /// What [`Control::when_drained`] asked for has come about.
+    /// The condition that [`Control::when_drained`] requested has been reached.
     fn drained(&mut self, io: &mut Control, token: Token) {
         let _ = (io, token);
     }
 
-    /// A [`crate::Waker`] was used. Once per round at most.
+    /// A [`crate::Waker`] was used. Called at most once per round.
     fn woken(&mut self, io: &mut Control) {
         let _ = io;
     }
 
-    /// A connection could not be accepted (say, for want of descriptors); the listener rests for a
-    /// moment. For the log.
+    /// A connection could not be accepted, for example because descriptors ran out. The listener is
+    /// suspended briefly. Used for logging.
     fn accept_failed(&mut self, io: &mut Control, listener: usize, error: &io::Error) {
         let _ = (io, listener, error);
     }
 
-    /// The loop is about to wait for events, and does nothing else until `resumed`. Once per round.
+    /// The loop is about to wait for events and does nothing else until `resumed`. Called once per
+    /// round.
     fn waiting(&mut self) {}
 
     /// The wait is over; events follow.
     fn resumed(&mut self) {}
 
-    /// All events of the round were delivered; what is queued and marked now is sent right after.
+    /// All events of the round were delivered. Output that is queued and marked for sending now is
+    /// sent right after this call.
     fn round_end(&mut self, io: &mut Control) {
         let _ = io;
     }
 }
 
-/// What becomes of a new connection.
+/// The decision about a new connection.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Accept {
     Keep,
@@ -74,25 +78,25 @@ pub enum Accept {
     Refuse(Cow<'static, [u8]>),
 }
 
-/// How to close.
+/// How to close a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Close {
-    /// Drop what is queued.
+    /// Drop the queued output.
     Now,
-    /// Stop reading, write what is queued, then close; give up after `linger`.
+    /// Stop reading, write the queued output, then close. Give up after `linger`.
     Flush { linger: Duration },
 }
 
-/// Why a connection is gone.
+/// Why a connection was closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CloseReason {
-    /// `close` was called, by whatever cause, and the peer was still sending or might have been.
+    /// `close` was called while the peer was still sending, or might have been.
     Requested,
     /// `close` was called after the peer had finished sending.
     PeerFinished,
-    /// The connection broke: the `errno` of the failed operation, or 0 if the kernel only said that
-    /// it hung up.
+    /// The connection failed. Holds the `errno` of the failed operation, or 0 if the kernel only
+    /// reported a hang-up.
     Broken(i32),
-    /// The peer did not take the queued output before the linger time was over.
+    /// The peer did not read the queued output before the linger time was over.
     LingerExpired,
 }

@@ -1,11 +1,12 @@
-//! The event loop of one worker: sockets in, requests' bytes to a [`Handler`], replies' bytes out.
+//! The event loop of one worker: it accepts sockets, passes received bytes to a [`Handler`] and
+//! sends the replies.
 //!
-//! A [`Reactor`] belongs to one thread and runs over epoll or io_uring, chosen when it is made;
-//! both behave alike, as the shared tests show. The worker calls [`Reactor::poll`] in a loop. In
-//! every round the handler is told what happened and answers through [`Control`]: it appends to a
-//! connection's [`Output`], and says what shall happen to the connection. Nothing a handler calls
-//! waits or does I/O: changes are noted, and carried out after the call (for the connection it was
-//! about) or at the end of the round.
+//! A [`Reactor`] belongs to one thread and runs on epoll or io_uring, chosen when it is created.
+//! Both behave alike, as the shared tests show. The worker calls [`Reactor::poll`] in a loop. In
+//! every round the reactor notifies the handler of events. The handler reacts through [`Control`]:
+//! it appends to a connection's [`Output`], and pauses or closes connections. No call that a
+//! handler makes waits or does I/O. The reactor records changes and applies them after the callback
+//! (for the connection of that callback) or at the end of the round.
 //!
 //! ```text
 //!  poll ─ settle changes ─ wait ─ received, finished … ─ woken ─ round_end ─ settle ─ accepted
@@ -14,22 +15,24 @@
 //!
 //! | file | about |
 //! |---|---|
-//! | `handler` | what a worker implements |
-//! | `control`, `connection` | the connections and everything a handler may do to them |
+//! | `handler` | the trait that a worker implements |
+//! | `control`, `connection` | the connections, and all calls that a handler can make |
 //! | `output`, `token` | bytes to send; names of connections |
 //! | `unread` | memory of output that peers have not read |
-//! | `reactor`, `accept` | the round, the choice of back end; new connections |
+//! | `reactor`, `accept` | the round and the choice of back end; new connections |
 //! | `epoll`, `uring` | the back ends |
-//! | `pace` | when requests gather before they are waited for |
-//! | `listen`, `waker`, `clock`, `counters` | listeners, wakes from other threads, ticks, figures |
-//! | `sys` | system calls behind safe functions |
-//! | `process` | signals the process does not mind, its copy in the background |
-//! | `crash` | what is told of a process that a signal ends |
+//! | `coalesce` | when the loop lets requests arrive together before it waits |
+//! | `listen`, `waker`, `clock`, `counters` | listeners, wake-ups from other threads, ticks, counters |
+//! | `sys` | safe functions for system calls |
+//! | `process` | ignored signals, and the fork into the background |
+//! | `crash` | the report of a process that a signal ends |
 //!
-//! Only Linux has back ends so far; another (kqueue) would implement the same internal trait.
+//! Only Linux has back ends so far. Another one, such as kqueue, would implement the same internal
+//! trait.
 
 mod accept;
 mod clock;
+mod coalesce;
 mod connection;
 mod control;
 mod counters;
@@ -38,7 +41,6 @@ mod epoll;
 mod handler;
 mod listen;
 mod output;
-mod pace;
 mod process;
 mod reactor;
 mod sys;
@@ -51,14 +53,14 @@ mod waker;
 pub use clock::set_simulated_ms;
 pub use clock::{Clock, clock, monotonic_ns, ticks, unix_ms, unix_us};
 pub use control::Control;
-pub use counters::Counters;
+pub use counters::ReactorCounters;
 pub use crash::{report_crashes, set_crash_reports};
 pub use handler::{Accept, Close, CloseReason, Handler};
-pub use listen::{ListenError, Listener, PeerAddr, Stopper, TcpOptions, probe_tcp};
-pub use output::{CountedBytes, Output, SHARED_BYTES_MIN, Segments, Shared};
-pub use process::{Forked, fork_alone, ignore_idle_signals};
-pub use reactor::{BackendChoice, Config, Reactor};
-pub use sys::{CpuOf, CpuTimes, cpu_times, page_bytes};
+pub use listen::{ListenError, Listener, ListenerStopper, PeerAddr, TcpOptions, probe_tcp};
+pub use output::{CountedBytes, Output, SHARED_BYTES_MIN, Segments, SharedBytes};
+pub use process::{ForkResult, fork_single_threaded, ignore_idle_signals};
+pub use reactor::{BackendChoice, Reactor, ReactorConfig};
+pub use sys::{CpuScope, CpuTimes, cpu_times, page_bytes};
 pub use token::Token;
 pub use unread::{OutputBytes, unread_bytes};
 pub use uring::uring_available;

@@ -1,9 +1,9 @@
 //! Listening sockets, and addresses of peers.
 //!
-//! Every worker listens on its own socket for a TCP port (SO_REUSEPORT: the kernel spreads
-//! connections), and on a duplicate of the one socket of a Unix path. Options that accepted sockets
-//! inherit from their listener (TCP_NODELAY and keep-alive, on Linux) are set here, once, instead
-//! of once per connection.
+//! For a TCP port, every worker has a listening socket of its own, and the kernel spreads
+//! connections over them (SO_REUSEPORT). For a Unix path, every worker has a duplicate of one
+//! socket. Accepted sockets inherit TCP_NODELAY and keep-alive from their listener on Linux. So
+//! these options are set here once, instead of once per connection.
 
 use socket2::{Domain, Protocol, SockAddr, SockRef, Socket, TcpKeepalive, Type};
 use std::fmt;
@@ -15,16 +15,17 @@ use std::path::Path;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-/// Probes sent before a silent peer counts as gone, and the divisor of the time between them.
+/// Number of probes before a silent peer counts as gone. Also the divisor for the time between two
+/// probes.
 const KEEPALIVE_PROBES: u32 = 3;
 
-/// Who is at the other end.
+/// The address of a peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum PeerAddr {
     Tcp(SocketAddr),
-    /// A Unix socket; peers there have no name.
+    /// A Unix socket. Its peers have no address.
     Unix,
-    /// The kernel no longer knows (the peer is gone already).
+    /// The kernel does not know the address any more because the peer is gone.
     Unknown,
 }
 
@@ -36,7 +37,7 @@ impl PeerAddr {
         address.as_socket().map_or(PeerAddr::Unknown, PeerAddr::Tcp)
     }
 
-    /// Whether the peer is on this machine: a Unix socket or a loopback address.
+    /// Returns true if the peer is on this machine: a Unix socket or a loopback address.
     #[must_use]
     pub fn is_local(&self) -> bool {
         match self {
@@ -47,7 +48,7 @@ impl PeerAddr {
     }
 }
 
-/// `1.2.3.4:5`, `[::1]:5`; a Unix peer has no address of its own and prints as `unix`.
+/// Prints `1.2.3.4:5` or `[::1]:5`. A Unix peer has no address and prints as `unix`.
 impl fmt::Display for PeerAddr {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -58,7 +59,7 @@ impl fmt::Display for PeerAddr {
     }
 }
 
-/// A listener could not be made: which, at what step, and why.
+/// A listener could not be created: its address, the failed step and the cause.
 #[derive(Debug)]
 pub struct ListenError {
     /// Address and port, or path.
@@ -69,7 +70,7 @@ pub struct ListenError {
 }
 
 impl ListenError {
-    /// Whether somebody else listens there.
+    /// Returns true if another process listens on the address.
     #[must_use]
     pub fn is_in_use(&self) -> bool {
         self.cause.kind() == io::ErrorKind::AddrInUse
@@ -91,13 +92,13 @@ impl std::error::Error for ListenError {
 /// Options of TCP listeners.
 #[derive(Clone, Copy, Debug)]
 pub struct TcpOptions {
-    /// Length of the queue of connections not yet accepted; the kernel caps it at
+    /// Length of the queue of connections that are not yet accepted. The kernel limits it to
     /// `net.core.somaxconn`.
     pub backlog: i32,
-    /// Idle seconds until the first keep-alive probe; 0 turns probes off. Further probes come at a
-    /// third of it, 3 in all.
+    /// Idle seconds until the first keep-alive probe; 0 turns probes off. There are 3 probes, each
+    /// after a third of this time.
     pub keepalive_s: u32,
-    /// Let several sockets of this user listen on the same port.
+    /// Allow several sockets of this user to listen on the same port.
     pub reuse_port: bool,
 }
 
@@ -107,28 +108,28 @@ impl Default for TcpOptions {
     }
 }
 
-/// A listening socket, not yet part of a reactor.
+/// A listening socket that is not yet part of a reactor.
 #[derive(Debug)]
 pub struct Listener {
     socket: Arc<Socket>,
     unix: bool,
 }
 
-/// Ends a listener that somebody else has, in another thread perhaps, which need not do anything for it.
+/// Stops a listener from any thread, without help of the thread that owns it.
 #[derive(Debug, Clone)]
-pub struct Stopper(Weak<Socket>);
+pub struct ListenerStopper(Weak<Socket>);
 
-impl Stopper {
-    /// From now on nobody is connected, and a server that sets SO_REUSEADDR can have the address. What
-    /// the listener has not accepted is refused.
+impl ListenerStopper {
+    /// Stops the listener. From then on the kernel refuses new connections, and a server that sets
+    /// SO_REUSEADDR can bind the address. Connections in the queue are refused.
     pub fn stop(&self) {
         if let Some(socket) = self.0.upgrade() {
-            // It may have been before.
+            // The listener may already be shut down.
             let _ = socket.shutdown(Shutdown::Both);
         }
     }
 
-    /// Whether the listener is closed.
+    /// Returns true if the listener is closed.
     #[must_use]
     pub fn is_closed(&self) -> bool {
         self.0.strong_count() == 0
@@ -136,12 +137,12 @@ impl Stopper {
 }
 
 impl Listener {
-    /// Listens on a TCP address. IPv6 addresses take IPv6 only, so that `0.0.0.0` and `::` can be
-    /// had side by side.
+    /// Listens on a TCP address. A listener on an IPv6 address accepts only IPv6, so that `0.0.0.0`
+    /// and `::` can both be bound.
     ///
     /// # Errors
-    /// The step that failed, with address and cause. With `reuse_port` a foreign listener goes
-    /// unnoticed: call [`probe_tcp`] first.
+    /// Returns the step that failed, with the address and the cause. With `reuse_port`, a listener
+    /// of another process is not detected: call [`probe_tcp`] first.
     pub fn tcp(address: SocketAddr, options: &TcpOptions) -> Result<Self, ListenError> {
         let failed = |step| move |cause| ListenError { address: address.to_string(), step, cause };
         let socket = tcp_socket(address, options.reuse_port)?;
@@ -153,17 +154,17 @@ impl Listener {
         Ok(listener)
     }
 
-    /// Listens on a Unix socket, replacing what lies at `path` unless it is a directory, and sets
-    /// its permission bits if given.
+    /// Listens on a Unix socket and sets its permission bits, if given. An existing file at `path`
+    /// is replaced, but not a directory.
     ///
     /// # Errors
-    /// The step that failed, with path and cause.
+    /// Returns the step that failed, with the path and the cause.
     pub fn unix(path: &Path, permissions: Option<u32>, backlog: i32) -> Result<Self, ListenError> {
         let failed =
             |step| move |cause| ListenError { address: path.display().to_string(), step, cause };
         let address = SockAddr::unix(path).map_err(failed("path"))?;
         let socket = Socket::new(Domain::UNIX, Type::STREAM, None).map_err(failed("socket"))?;
-        // What cannot be removed is in the way of the next step, which says so.
+        // If the file cannot be removed, the next step fails and reports it.
         let _ = std::fs::remove_file(path);
         socket.bind(&address).map_err(failed("bind"))?;
         if let Some(bits) = permissions {
@@ -174,31 +175,32 @@ impl Listener {
         Ok(Self { socket: Arc::new(socket), unix: true })
     }
 
-    /// The same socket once more, for another worker: each connection goes to one of them.
+    /// Duplicates the socket for another worker. Each connection goes to one of the workers.
     ///
     /// # Errors
-    /// If descriptors have run out.
+    /// Fails if descriptors have run out.
     pub fn try_clone(&self) -> io::Result<Self> {
         Ok(Self { socket: Arc::new(self.socket.try_clone()?), unix: self.unix })
     }
 
-    /// What can end it from elsewhere.
+    /// Returns a handle that can stop this listener from another thread.
     #[must_use]
-    pub fn stopper(&self) -> Stopper {
-        Stopper(Arc::downgrade(&self.socket))
+    pub fn stopper(&self) -> ListenerStopper {
+        ListenerStopper(Arc::downgrade(&self.socket))
     }
 
-    /// The address really bound, telling the port when 0 was asked for; `None` for Unix sockets.
+    /// Returns the bound address, which shows the chosen port if port 0 was requested; `None` for
+    /// Unix sockets.
     #[must_use]
     pub fn local_addr(&self) -> Option<SocketAddr> {
         self.socket.local_addr().ok()?.as_socket()
     }
 
-    /// Sets keep-alive as in [`TcpOptions`] for connections that will be accepted; does nothing on
+    /// Sets keep-alive (see [`TcpOptions`]) for connections that will be accepted. Does nothing on
     /// Unix sockets.
     ///
     /// # Errors
-    /// What the kernel says.
+    /// Returns the error of the kernel.
     pub fn set_keepalive(&self, seconds: u32) -> io::Result<()> {
         if self.unix { Ok(()) } else { set_keepalive(self.socket.as_fd(), seconds) }
     }
@@ -214,10 +216,10 @@ impl AsFd for Listener {
     }
 }
 
-/// Finds out whether somebody listens on `address`, as binding without SO_REUSEPORT would.
+/// Checks whether another socket listens on `address`, by binding without SO_REUSEPORT.
 ///
 /// # Errors
-/// As [`Listener::tcp`]; [`ListenError::is_in_use`] tells the case this is for.
+/// As [`Listener::tcp`]. [`ListenError::is_in_use`] is true if the address is taken.
 pub fn probe_tcp(address: SocketAddr) -> Result<(), ListenError> {
     let socket = tcp_socket(address, false)?;
     let failed = |cause| ListenError { address: address.to_string(), step: "bind", cause };

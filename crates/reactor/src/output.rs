@@ -1,32 +1,33 @@
-//! What one connection still has to send: copied bytes and shared segments, in order.
+//! The output queue of one connection: copied bytes and shared segments, in order.
 //!
 //! ```text
 //!            sent                 at of s0        at of s1             bytes.len()
 //!  bytes  |---v--------------------v---------------v---------------------|
-//!         |gone| copied            | copied        | copied              |  appended to
+//!         |sent| copied            | copied        | copied              |  appended to
 //!  shared                          [ s0: Arc, 10 MB][ s1: Arc ]
 //!  wire    copied · s0 · copied · s1 · copied
 //! ```
 //!
-//! Copied bytes lie in one `Vec`, so appending a small reply is a plain `extend_from_slice`, and a
-//! slow reader of small messages costs no allocation per message. Shared segments are referred to,
-//! not copied; each stands before the byte `at`. When the `Vec` would grow beyond [`CHUNK_BYTES`],
-//! it is filled, becomes a shared segment itself, and a new one begins. So output queued
-//! for a client that does not read is never copied to grow, uses no more memory than its bytes and one
-//! buffer, and is freed piece by piece as it is sent.
+//! Copied bytes lie in one `Vec`. So appending a small reply is a plain `extend_from_slice`, and a
+//! slow reader of small messages costs no allocation per message. Shared segments are referenced,
+//! not copied; each is sent before the copied byte at its `at`. When the `Vec` would grow beyond
+//! [`CHUNK_BYTES`], it is filled and becomes a shared segment itself, and a new `Vec` begins. So
+//! output for a client that does not read is never copied to grow. It uses no more memory than its
+//! bytes and one buffer, and it is freed piece by piece as it is sent.
 //!
-//! The memory counts as unread ([`crate::unread_bytes`]): all buffers but small ones, and shared
-//! segments once [`Output::count_orphans`] has found that this output alone holds them. The owner of
-//! [`Shared::Counted`] bytes counts those itself, which is exact if several outputs refer to them.
+//! The memory counts as unread ([`crate::unread_bytes`]): all buffers except small ones, and shared
+//! segments after [`Output::count_orphans`] has found that only this output refers to them. The
+//! owner of [`SharedBytes::Counted`] bytes counts those itself, which is exact if several outputs
+//! refer to them.
 //!
 //! Invariants (`check` verifies each)
 //!  1. `sent <= bytes.len()`, and the `at`s ascend (equal ones allowed) between `sent` and
 //!     `bytes.len()`.
 //!  2. No shared segment is empty; `shared_len` is the sum of their lengths.
-//!  3. Bytes behind an `Arc` held here do not move or change: [`Shared`] admits only types for
-//!     which that is so.
+//!  3. Bytes behind an `Arc` held here do not move or change: [`SharedBytes`] admits only types that
+//!     guarantee this.
 
-use crate::unread::{Count, OutputBytes, UNCOUNTED_BYTES_MAX};
+use crate::unread::{OutputBytes, UNCOUNTED_BYTES_MAX, UnreadCount};
 use std::collections::VecDeque;
 use std::fmt::Debug;
 use std::io::IoSlice;
@@ -37,98 +38,98 @@ use std::sync::Arc;
 /// copying 2 KiB.
 pub const SHARED_BYTES_MIN: usize = 2048;
 
-/// A buffer with this many copied bytes does not grow; another one follows it.
+/// Maximum number of copied bytes in a buffer. A full buffer is followed by another.
 const CHUNK_BYTES: usize = 64 * 1024;
-/// Bytes that are appended together share one buffer up to this size.
+/// Bytes that are appended in one call share one buffer up to this size.
 const ONE_BUFFER_MAX: usize = 4 * CHUNK_BYTES;
 
-/// Bytes whose owner knows when only outputs refer to them any more. Their address must not change while
-/// shared.
+/// Bytes whose owner knows when only outputs still refer to them. Their address must not change
+/// while they are shared.
 pub trait CountedBytes: AsRef<[u8]> + Debug + Send + Sync {}
 
 impl<T: AsRef<[u8]> + Debug + Send + Sync> CountedBytes for T {}
 
-/// Bytes owned elsewhere that can be sent without a copy. They must not change while shared, which
-/// `Arc` ensures.
+/// Bytes that are owned elsewhere and can be sent without a copy. They must not change while
+/// shared, which `Arc` ensures.
 #[derive(Clone, Debug)]
-pub enum Shared {
+pub enum SharedBytes {
     Vec(Arc<Vec<u8>>),
     Boxed(Arc<Box<[u8]>>),
     Slice(Arc<[u8]>),
-    /// Their owner counts their memory once only outputs refer to them.
+    /// The owner counts the memory when only outputs still refer to it.
     Counted(Arc<dyn CountedBytes>),
-    /// Created for sending only.
+    /// Created only for sending.
     Output(Arc<OutputBytes>),
     Static(&'static [u8]),
 }
 
-impl Shared {
-    /// The whole of the shared bytes.
+impl SharedBytes {
+    /// Returns all shared bytes.
     #[must_use]
     pub fn as_slice(&self) -> &[u8] {
         match self {
-            Shared::Vec(bytes) => bytes,
-            Shared::Boxed(bytes) => bytes,
-            Shared::Slice(bytes) => bytes,
-            Shared::Counted(bytes) => (**bytes).as_ref(),
-            Shared::Output(bytes) => bytes,
-            Shared::Static(bytes) => bytes,
+            SharedBytes::Vec(bytes) => bytes,
+            SharedBytes::Boxed(bytes) => bytes,
+            SharedBytes::Slice(bytes) => bytes,
+            SharedBytes::Counted(bytes) => (**bytes).as_ref(),
+            SharedBytes::Output(bytes) => bytes,
+            SharedBytes::Static(bytes) => bytes,
         }
     }
 
-    /// Whether this is the last reference to bytes that were created for another purpose and that nothing
-    /// else counts.
+    /// Returns true if this is the last reference to bytes that were created for another purpose
+    /// and that nothing else counts.
     fn is_orphan(&self) -> bool {
         match self {
-            Shared::Vec(bytes) => Arc::strong_count(bytes) == 1,
-            Shared::Boxed(bytes) => Arc::strong_count(bytes) == 1,
-            Shared::Slice(bytes) => Arc::strong_count(bytes) == 1,
-            Shared::Counted(_) | Shared::Output(_) | Shared::Static(_) => false,
+            SharedBytes::Vec(bytes) => Arc::strong_count(bytes) == 1,
+            SharedBytes::Boxed(bytes) => Arc::strong_count(bytes) == 1,
+            SharedBytes::Slice(bytes) => Arc::strong_count(bytes) == 1,
+            SharedBytes::Counted(_) | SharedBytes::Output(_) | SharedBytes::Static(_) => false,
         }
     }
 }
 
-impl From<Arc<Vec<u8>>> for Shared {
+impl From<Arc<Vec<u8>>> for SharedBytes {
     fn from(bytes: Arc<Vec<u8>>) -> Self {
-        Shared::Vec(bytes)
+        SharedBytes::Vec(bytes)
     }
 }
 
-impl From<Arc<Box<[u8]>>> for Shared {
+impl From<Arc<Box<[u8]>>> for SharedBytes {
     fn from(bytes: Arc<Box<[u8]>>) -> Self {
-        Shared::Boxed(bytes)
+        SharedBytes::Boxed(bytes)
     }
 }
 
-impl From<Arc<[u8]>> for Shared {
+impl From<Arc<[u8]>> for SharedBytes {
     fn from(bytes: Arc<[u8]>) -> Self {
-        Shared::Slice(bytes)
+        SharedBytes::Slice(bytes)
     }
 }
 
-impl From<Arc<OutputBytes>> for Shared {
+impl From<Arc<OutputBytes>> for SharedBytes {
     fn from(bytes: Arc<OutputBytes>) -> Self {
-        Shared::Output(bytes)
+        SharedBytes::Output(bytes)
     }
 }
 
-impl From<&'static [u8]> for Shared {
+impl From<&'static [u8]> for SharedBytes {
     fn from(bytes: &'static [u8]) -> Self {
-        Shared::Static(bytes)
+        SharedBytes::Static(bytes)
     }
 }
 
 #[derive(Debug)]
-struct Placed {
+struct SharedSegment {
     at: usize,
-    data: Shared,
+    data: SharedBytes,
     start: usize,
     end: usize,
-    /// Counts its memory, once only this output holds it.
-    count: Count,
+    /// Counts the segment's memory when only this output still refers to it.
+    count: UnreadCount,
 }
 
-impl Placed {
+impl SharedSegment {
     fn bytes(&self) -> &[u8] {
         &self.data.as_slice()[self.start..self.end]
     }
@@ -138,19 +139,19 @@ impl Placed {
     }
 }
 
-/// Queue of bytes to send. Appending is amortised O(bytes copied); everything else O(pieces).
+/// A queue of bytes to send. Appending is amortised O(bytes copied); everything else is O(pieces).
 #[derive(Debug, Default)]
 pub struct Output {
     bytes: Vec<u8>,
     sent: usize,
-    shared: VecDeque<Placed>,
+    shared: VecDeque<SharedSegment>,
     shared_len: usize,
-    /// The memory of `bytes`, unless it is small.
-    count: Count,
+    /// Counts the memory of `bytes`, unless it is small.
+    count: UnreadCount,
 }
 
 impl Output {
-    /// An empty output that owns no memory.
+    /// Creates an empty output that owns no memory.
     #[must_use]
     pub const fn new() -> Self {
         Self {
@@ -158,11 +159,11 @@ impl Output {
             sent: 0,
             shared: VecDeque::new(),
             shared_len: 0,
-            count: Count::NOTHING,
+            count: UnreadCount::NOTHING,
         }
     }
 
-    /// Gives an output that is empty and owns no memory a buffer.
+    /// Gives a buffer to an output that is empty and owns no memory.
     #[inline]
     pub(crate) fn set_buffer(&mut self, buffer: Vec<u8>) {
         debug_assert!(buffer.is_empty() && self.is_empty() && self.capacity() == 0);
@@ -170,7 +171,7 @@ impl Output {
         self.count_buffer();
     }
 
-    /// Updates the count of the open buffer to its present capacity.
+    /// Updates the count of the open buffer to its current capacity.
     #[inline]
     fn count_buffer(&mut self) {
         let capacity = self.bytes.capacity();
@@ -179,21 +180,21 @@ impl Output {
         }
     }
 
-    /// Counts shared segments that now only this output holds. O(segments).
+    /// Counts shared segments that only this output still refers to. O(segments).
     pub(crate) fn count_orphans(&mut self) {
-        for placed in self.shared.iter_mut().filter(|placed| placed.data.is_orphan()) {
-            placed.count.set(placed.data.as_slice().len());
+        for segment in self.shared.iter_mut().filter(|segment| segment.data.is_orphan()) {
+            segment.count.set(segment.data.as_slice().len());
         }
     }
 
-    /// Bytes of memory: queued bytes, with shared ones in full, and the free part of the open buffer.
-    /// Until the last byte is sent, one more buffer may be held. O(1).
+    /// Returns the memory in bytes: all queued bytes, including shared ones, and the free part of
+    /// the open buffer. Until the last byte is sent, one more buffer may be held. O(1).
     pub(crate) fn memory(&self) -> usize {
-        let places = self.shared.capacity() * size_of::<Placed>();
+        let places = self.shared.capacity() * size_of::<SharedSegment>();
         self.bytes.capacity() + self.shared_len + places
     }
 
-    /// Bytes queued and not yet sent, copied and shared.
+    /// Returns the number of bytes that are queued and not yet sent, copied and shared.
     #[inline]
     #[must_use]
     pub fn len(&self) -> usize {
@@ -206,12 +207,12 @@ impl Output {
         self.len() == 0
     }
 
-    /// Size of the open buffer.
+    /// Returns the capacity of the open buffer.
     pub(crate) fn capacity(&self) -> usize {
         self.bytes.capacity()
     }
 
-    /// Copies `bytes` to the end.
+    /// Appends a copy of `bytes`.
     #[inline]
     pub fn extend_from_slice(&mut self, bytes: &[u8]) {
         let mut rest = bytes;
@@ -221,8 +222,9 @@ impl Output {
         self.bytes.extend_from_slice(rest);
     }
 
-    /// Makes room for bytes that do not fit, and returns those that are still to be appended. A buffer
-    /// up to half a chunk doubles, then it becomes a whole chunk; a full chunk is followed by another.
+    /// Makes room for bytes that do not fit, and returns the bytes that are still to be appended. A
+    /// buffer of up to half a chunk doubles. A larger one becomes a whole chunk. A full chunk is
+    /// followed by another.
     #[cold]
     fn make_room<'b>(&mut self, mut bytes: &'b [u8]) -> &'b [u8] {
         loop {
@@ -248,29 +250,29 @@ impl Output {
         }
     }
 
-    /// Makes segments of all copied bytes and begins with an empty buffer. O(segments shared since
-    /// the last time)
+    /// Turns all copied bytes into shared segments and begins an empty buffer. O(segments shared
+    /// since the last call).
     fn begin_chunk(&mut self, room: usize) {
         let fresh = Vec::with_capacity(room.clamp(CHUNK_BYTES, ONE_BUFFER_MAX));
         let chunk = Arc::new(OutputBytes::from(std::mem::replace(&mut self.bytes, fresh)));
         self.count_buffer();
         let mut start = std::mem::take(&mut self.sent);
-        let before = |start, end| Placed {
+        let before = |start, end| SharedSegment {
             at: 0,
             data: Arc::clone(&chunk).into(),
             start,
             end,
-            count: Count::NOTHING,
+            count: UnreadCount::NOTHING,
         };
-        // Those at 0 stand before all copied bytes, and stay where they are.
-        let settled = self.shared.partition_point(|placed| placed.at == 0);
-        for placed in self.shared.split_off(settled) {
-            if start < placed.at {
-                self.shared.push_back(before(start, placed.at));
-                self.shared_len += placed.at - start;
-                start = placed.at;
+        // Segments at 0 come before all copied bytes and keep their position.
+        let settled = self.shared.partition_point(|segment| segment.at == 0);
+        for segment in self.shared.split_off(settled) {
+            if start < segment.at {
+                self.shared.push_back(before(start, segment.at));
+                self.shared_len += segment.at - start;
+                start = segment.at;
             }
-            self.shared.push_back(Placed { at: 0, ..placed });
+            self.shared.push_back(SharedSegment { at: 0, ..segment });
         }
         if start < chunk.len() {
             self.shared.push_back(before(start, chunk.len()));
@@ -278,12 +280,12 @@ impl Output {
         }
     }
 
-    /// Appends `range` of `data` without copying it, or copies it if it is shorter than
-    /// [`SHARED_BYTES_MIN`]. The reference is dropped when the bytes have been sent.
+    /// Appends `range` of `data` without copying it. A range shorter than [`SHARED_BYTES_MIN`] is
+    /// copied. The reference is dropped when the bytes have been sent.
     ///
     /// # Panics
     /// If `range` lies outside `data`.
-    pub fn push_shared(&mut self, data: impl Into<Shared>, range: Range<usize>) {
+    pub fn push_shared(&mut self, data: impl Into<SharedBytes>, range: Range<usize>) {
         let data = data.into();
         let piece = &data.as_slice()[range.clone()];
         if piece.len() < SHARED_BYTES_MIN {
@@ -292,11 +294,11 @@ impl Output {
         }
         self.shared_len += piece.len();
         let Range { start, end } = range;
-        let (at, count) = (self.bytes.len(), Count::NOTHING);
-        self.shared.push_back(Placed { at, data, start, end, count });
+        let (at, count) = (self.bytes.len(), UnreadCount::NOTHING);
+        self.shared.push_back(SharedSegment { at, data, start, end, count });
     }
 
-    /// Drops everything queued, keeping the buffer.
+    /// Drops the queued output and keeps the buffer.
     pub fn clear(&mut self) {
         self.bytes.clear();
         self.sent = 0;
@@ -306,19 +308,19 @@ impl Output {
         }
     }
 
-    /// The unsent pieces in order, none of them empty.
+    /// Returns the unsent pieces in order. None of them is empty.
     #[must_use]
     pub fn segments(&self) -> Segments<'_> {
         Segments { output: self, at: self.sent, next_shared: 0 }
     }
 
-    /// The unsent bytes, if they are one piece of copied bytes: the usual case.
+    /// Returns the unsent bytes if they are one piece of copied bytes, which is the usual case.
     #[inline]
     pub(crate) fn as_one(&self) -> Option<&[u8]> {
         self.shared.is_empty().then(|| &self.bytes[self.sent..])
     }
 
-    /// Fills `into` with the first pieces, as many as fit.
+    /// Fills `into` with as many of the first pieces as fit.
     pub(crate) fn gather<'a, const N: usize>(
         &'a self,
         into: &mut smallvec::SmallVec<[IoSlice<'a>; N]>,
@@ -326,7 +328,7 @@ impl Output {
         into.extend(self.segments().take(N).map(IoSlice::new));
     }
 
-    /// Notes that the first `n` bytes were sent and drops what they held.
+    /// Records that the first `n` bytes were sent, and frees their memory.
     #[inline]
     pub(crate) fn consume(&mut self, n: usize) {
         debug_assert!(n <= self.len(), "no more can be sent than was queued");
@@ -363,11 +365,11 @@ impl Output {
         }
     }
 
-    /// Gives the empty buffer away, so that an idle connection holds none.
+    /// Takes the empty buffer away, so that an idle connection holds none.
     #[inline]
     pub(crate) fn take_buffer(&mut self) -> Vec<u8> {
         self.clear();
-        // A ring of segment places grows with the greatest reply; idle connections do not keep it.
+        // The segment queue grows with the largest reply; idle connections do not keep it.
         if self.shared.capacity() > 0 {
             self.shared = VecDeque::new();
         }
@@ -379,11 +381,11 @@ impl Output {
     fn check(&self) {
         assert!(self.sent <= self.bytes.len());
         let mut at = self.sent;
-        for placed in &self.shared {
-            assert!(at <= placed.at && placed.at <= self.bytes.len() && placed.len() > 0);
-            at = placed.at;
+        for segment in &self.shared {
+            assert!(at <= segment.at && segment.at <= self.bytes.len() && segment.len() > 0);
+            at = segment.at;
         }
-        assert_eq!(self.shared_len, self.shared.iter().map(Placed::len).sum::<usize>());
+        assert_eq!(self.shared_len, self.shared.iter().map(SharedSegment::len).sum::<usize>());
     }
 }
 
@@ -412,15 +414,15 @@ impl<'a> Iterator for Segments<'a> {
     fn next(&mut self) -> Option<&'a [u8]> {
         let bytes = &self.output.bytes;
         let next = self.output.shared.get(self.next_shared);
-        let end = next.map_or(bytes.len(), |placed| placed.at.min(bytes.len()));
+        let end = next.map_or(bytes.len(), |segment| segment.at.min(bytes.len()));
         if self.at < end {
             let piece = &bytes[self.at..end];
             self.at = end;
             return Some(piece);
         }
-        let placed = next?;
+        let segment = next?;
         self.next_shared += 1;
-        Some(placed.bytes())
+        Some(segment.bytes())
     }
 }
 
@@ -472,7 +474,7 @@ mod tests {
                 output.check();
                 seen.extend_from_slice(&piece);
                 if step < 2048 && seen.len() > 10_000 {
-                    break; // small steps are shown by the first segments
+                    break; // small steps are covered by the first segments
                 }
             }
             assert_eq!(seen, expected[..seen.len()]);
@@ -528,7 +530,7 @@ mod tests {
                 output.consume(1000);
             }
         }
-        let held: usize = output.shared.iter().map(|placed| placed.data.as_slice().len()).sum();
+        let held: usize = output.shared.iter().map(|segment| segment.data.as_slice().len()).sum();
         assert!(held + output.capacity() < 400_000, "{held}, {}", output.capacity());
     }
 

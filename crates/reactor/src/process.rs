@@ -1,60 +1,61 @@
-//! What becomes of the whole process: signals it does not mind, a copy that goes on in its place.
+//! Changes that concern the whole process: ignored signals, and the fork into the background.
 //!
 //! Invariants (SAFETY notes cite them by number)
-//!  1. A process that forks has one thread, so that the copy's memory has no lock whose holder is
-//!     missing there, and the copy may do all that the first could do.
-//!  2. A signal that is ignored runs no code of ours.
+//!  1. A process that forks has one thread. So the child's memory contains no lock whose holder does
+//!     not exist there, and the child can do everything that the parent could.
+//!  2. An ignored signal runs no code of ours.
 
 use std::io;
 use std::time::Duration;
 
-/// What the end of a terminal, a closed pipe and an alarm that somebody else has set send: none of
-/// them is about this server. Each ends a process that does not say otherwise.
+/// Signals of a closed terminal, a broken pipe, a file size limit, and an alarm that was set by
+/// another program. None of them concerns this server, but each ends a process by default.
 const IGNORED: [libc::c_int; 4] = [libc::SIGHUP, libc::SIGPIPE, libc::SIGALRM, libc::SIGXFSZ];
 
-/// The threads of this process, each a name in a folder.
+/// This directory lists the threads of the process.
 const THREADS: &str = "/proc/self/task";
-/// A thread that has ended, and was waited for, stays listed for a moment: so often it is looked
-/// again, with a pause between.
-const LOOKS_MAX: usize = 1000;
+/// An ended and joined thread stays listed for a moment. This is the maximum number of checks until
+/// it is gone, with a pause between them.
+const CHECKS_MAX: usize = 1000;
 const PAUSE: Duration = Duration::from_millis(1);
 
-/// Which of the two processes this is.
+/// Which of the two processes continues after a fork.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Forked {
-    /// The first one, which is to end.
+pub enum ForkResult {
+    /// The original process, which should exit.
     Parent,
-    /// The copy.
+    /// The new process.
     Child,
 }
 
-/// Goes on when a terminal closes, a pipe breaks or an alarm rings.
+/// Ignores the signals of a closed terminal, a broken pipe and an alarm.
 pub fn ignore_idle_signals() {
     for signal in IGNORED {
-        // SAFETY: invariant 2. These may be ignored; the call takes numbers only.
+        // SAFETY: invariant 2. These signals may be ignored; the call takes numbers only.
         unsafe { libc::signal(signal, libc::SIG_IGN) };
     }
 }
 
-/// Makes a copy of this process.
+/// Forks this process.
 ///
 /// # Errors
-/// This process has other threads, or the system cannot have another process.
-pub fn fork_alone() -> io::Result<Forked> {
-    if !is_alone()? {
+/// Fails if this process has other threads, or if the system cannot create another process.
+pub fn fork_single_threaded() -> io::Result<ForkResult> {
+    if !is_single_threaded()? {
         return Err(io::Error::other("other threads run already"));
     }
-    // SAFETY: invariant 1, as just seen: only the one thread there is could start another.
+    // SAFETY: invariant 1, as just checked: only the single existing thread could start another.
     match unsafe { libc::fork() } {
-        0 => Ok(Forked::Child),
+        0 => Ok(ForkResult::Child),
         result if result < 0 => Err(io::Error::last_os_error()),
-        _ => Ok(Forked::Parent),
+        _ => Ok(ForkResult::Parent),
     }
 }
 
-/// Whether the calling thread is the only one, at the latest when those that have ended are gone.
-fn is_alone() -> io::Result<bool> {
-    for _ in 0..LOOKS_MAX {
+/// Returns true if the calling thread is the only one. Waits a moment for ended threads to
+/// disappear.
+fn is_single_threaded() -> io::Result<bool> {
+    for _ in 0..CHECKS_MAX {
         if std::fs::read_dir(THREADS)?.count() == 1 {
             return Ok(true);
         }
@@ -69,7 +70,7 @@ mod tests {
 
     #[test]
     fn a_process_with_threads_does_not_fork() {
-        // The test itself runs in a thread beside the main one.
-        assert!(fork_alone().is_err());
+        // The test itself runs in a thread next to the main one.
+        assert!(fork_single_threaded().is_err());
     }
 }

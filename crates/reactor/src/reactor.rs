@@ -1,7 +1,7 @@
-//! The round of the loop, common to both back ends, and the choice between them.
+//! The round of the loop, which both back ends share, and the choice between the back ends.
 
 use crate::accept::{ACCEPTS_DEFAULT, accept_ready};
-use crate::control::{Control, Listening};
+use crate::control::{Control, ListenerState};
 use crate::epoll::Epoll;
 use crate::handler::Handler;
 use crate::listen::Listener;
@@ -11,34 +11,36 @@ use crate::waker::Waker;
 use std::io;
 use std::time::Duration;
 
-/// What a back end does for the round. All I/O on connections is behind this.
+/// The operations that a back end implements for the round. All I/O on connections goes through
+/// this trait.
 pub(crate) trait Backend: Sized {
-    /// Begins (or begins again) to accept on the listener of this index.
+    /// Starts accepting on the listener with this index, possibly after a suspension.
     fn start_accepting(&mut self, io: &mut Control, listener: u32) -> io::Result<()>;
 
-    /// Whether accepted sockets are non-blocking.
+    /// True if accepted sockets are non-blocking.
     const NONBLOCKING: bool;
 
-    /// After connections were accepted: has the listener's next ones told of.
-    fn go_on_accepting(&mut self, io: &mut Control, listener: u32) -> io::Result<()>;
+    /// Called after connections were accepted: makes the kernel report the listener's next
+    /// connections.
+    fn continue_accepting(&mut self, io: &mut Control, listener: u32) -> io::Result<()>;
 
-    /// A slot was filled with an accepted connection that the handler has not seen.
+    /// A slot was filled with an accepted connection that the handler has not seen yet.
     fn opened(&mut self, io: &mut Control, token: Token);
 
-    /// Ends accepting; called before the listener is taken away.
+    /// Stops accepting. Called before the listener is removed.
     fn stop_accepting(&mut self, io: &mut Control, listener: u32);
 
-    /// Waits for events, at most `timeout`, and takes them from the kernel.
+    /// Waits for events for at most `timeout`, and takes them from the kernel.
     fn wait(&mut self, io: &mut Control, timeout: Option<Duration>) -> io::Result<()>;
 
-    /// Delivers the events taken.
+    /// Delivers the events to the handler.
     fn dispatch<H: Handler>(&mut self, io: &mut Control, handler: &mut H);
 
-    /// Carries out what was asked for on one connection: registers, writes, pauses, closes.
+    /// Applies the changes of one connection: registers, writes, pauses, closes.
     fn settle<H: Handler>(&mut self, io: &mut Control, handler: &mut H, index: u32);
 }
 
-/// Which back end to use.
+/// The back end to use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum BackendChoice {
     #[default]
@@ -46,9 +48,9 @@ pub enum BackendChoice {
     Uring,
 }
 
-/// How to make a reactor.
+/// The configuration of a reactor.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Config {
+pub struct ReactorConfig {
     pub backend: BackendChoice,
 }
 
@@ -58,19 +60,21 @@ enum Driver {
     Uring(Box<Uring>),
 }
 
-/// One thread's event loop. Make it on the thread that polls it: a ring serves only the thread that
-/// set it up.
+/// The event loop of one thread. It must be created on the thread that polls it: a ring serves only
+/// the thread that set it up.
 #[derive(Debug)]
 pub struct Reactor {
-    /// First, so that operations end before the descriptors they use are closed.
+    /// First field, so that operations end before the descriptors that they use are closed.
     driver: Driver,
     io: Control,
 }
 
 impl Reactor {
+    /// Creates a reactor without connections and listeners.
+    ///
     /// # Errors
-    /// What the kernel refuses: descriptors, or the ring.
-    pub fn new(config: &Config) -> io::Result<Self> {
+    /// Fails if the kernel refuses to create descriptors or the ring.
+    pub fn new(config: &ReactorConfig) -> io::Result<Self> {
         let io = Control::new()?;
         let driver = match config.backend {
             BackendChoice::Epoll => Driver::Epoll(Epoll::new(&io)?),
@@ -79,7 +83,7 @@ impl Reactor {
         Ok(Self { io, driver })
     }
 
-    /// `epoll` or `io_uring`.
+    /// Returns `epoll` or `io_uring`.
     #[must_use]
     pub fn backend_name(&self) -> &'static str {
         match self.driver {
@@ -88,10 +92,10 @@ impl Reactor {
         }
     }
 
-    /// Begins to accept; returns the listener's index, which `accepted` will name.
+    /// Starts accepting, and returns the listener's index, which is passed to `accepted`.
     ///
     /// # Errors
-    /// What the kernel says; the listener is closed then.
+    /// Returns the error of the kernel; the listener is then closed.
     pub fn listen(&mut self, listener: Listener) -> io::Result<usize> {
         listener.set_nonblocking(true)?;
         let free = self.io.listeners.iter().position(Option::is_none);
@@ -102,7 +106,7 @@ impl Reactor {
         let address = listener.local_addr().filter(|address| !address.ip().is_unspecified());
         let accepts_max = ACCEPTS_DEFAULT;
         self.io.listeners[index] =
-            Some(Listening { listener, address, accepts_max, quota: 1, rests_until: None });
+            Some(ListenerState { listener, address, accepts_max, quota: 1, resume_at: None });
         let number = u32::try_from(index).map_err(io::Error::other)?;
         let started = match &mut self.driver {
             Driver::Epoll(epoll) => epoll.start_accepting(&mut self.io, number),
@@ -115,8 +119,8 @@ impl Reactor {
         Ok(index)
     }
 
-    /// Stops accepting and gives the listener back; `None` if there is none of this index. Its
-    /// connections stay.
+    /// Stops accepting and returns the listener; `None` if no listener has this index. Its
+    /// connections stay open.
     pub fn unlisten(&mut self, index: usize) -> Option<Listener> {
         self.io.listeners.get(index)?.as_ref()?;
         let number = u32::try_from(index).ok()?;
@@ -124,16 +128,16 @@ impl Reactor {
             Driver::Epoll(epoll) => epoll.stop_accepting(&mut self.io, number),
             Driver::Uring(uring) => uring.stop_accepting(&mut self.io, number),
         }
-        self.io.listeners[index].take().map(|listening| listening.listener)
+        self.io.listeners[index].take().map(|state| state.listener)
     }
 
-    /// Ends the loop and leaves its connections open: they end with the process. What is to be sent is
-    /// given to the kernel, as far as it takes it, and nobody new is connected by TCP. A Unix socket may
-    /// be that of other reactors too.
-    pub fn leave(mut self) {
-        for listening in self.io.listeners.iter().flatten() {
-            if listening.listener.local_addr().is_some() {
-                listening.listener.stopper().stop();
+    /// Ends the loop and leaves its connections open until the process exits. Queued output is
+    /// passed to the kernel as far as the kernel takes it. New TCP connections are refused. A Unix
+    /// socket is not stopped, since other reactors may share it.
+    pub fn abandon(mut self) {
+        for state in self.io.listeners.iter().flatten() {
+            if state.listener.local_addr().is_some() {
+                state.listener.stopper().stop();
             }
         }
         if let Driver::Uring(uring) = &mut self.driver {
@@ -142,13 +146,13 @@ impl Reactor {
         std::mem::forget(self);
     }
 
-    /// Sets keep-alive (see [`crate::TcpOptions`]) for connections accepted from now on.
+    /// Sets keep-alive (see [`crate::TcpOptions`]) for connections that are accepted from now on.
     ///
     /// # Errors
-    /// What the kernel says.
+    /// Returns the error of the kernel.
     pub fn set_keepalive(&self, seconds: u32) -> io::Result<()> {
-        for listening in self.io.listeners.iter().flatten() {
-            listening.listener.set_keepalive(seconds)?;
+        for state in self.io.listeners.iter().flatten() {
+            state.listener.set_keepalive(seconds)?;
         }
         Ok(())
     }
@@ -158,16 +162,17 @@ impl Reactor {
         self.io.waker()
     }
 
-    /// The connections, for use between two rounds.
+    /// Returns the connections, for use between two rounds.
     pub fn io(&mut self) -> &mut Control {
         &mut self.io
     }
 
-    /// One round: settles what was asked for since the last, waits for events at most `timeout`
-    /// (`None`: for ever), and calls the handler.
+    /// Runs one round: applies the changes since the last round, waits for events for at most
+    /// `timeout` (`None`: forever), and calls the handler.
     ///
     /// # Errors
-    /// The wait itself failed, which means a broken descriptor or ring: the loop cannot go on.
+    /// Fails if the wait itself failed, which means a broken descriptor or ring. The loop cannot
+    /// continue.
     pub fn poll<H: Handler>(
         &mut self,
         handler: &mut H,
@@ -189,8 +194,8 @@ fn round<B: Backend, H: Handler>(
     io.counters.rounds += 1;
     settle_touched(backend, io, handler);
     let mut timeout = timeout.into_iter().chain(io.next_due()).min();
-    // Handlers may touch connections while others are settled; those wait for the next settling,
-    // not for events.
+    // Handlers may touch connections while others are settled. Those connections must be settled in
+    // this round, so the loop must not block for events first.
     if !io.touched.is_empty() || !io.wake.may_sleep() {
         timeout = Some(Duration::ZERO);
     }
@@ -206,7 +211,7 @@ fn round<B: Backend, H: Handler>(
     }
     for listener in io.expire() {
         if let Err(error) = backend.start_accepting(io, listener) {
-            io.rest_listener(handler, listener, &error);
+            io.suspend_listener(handler, listener, &error);
         }
     }
     handler.round_end(io);
@@ -215,8 +220,8 @@ fn round<B: Backend, H: Handler>(
     Ok(())
 }
 
-/// One pass over the touched connections; what is touched meanwhile is left for the next pass, so
-/// that this ends.
+/// Settles the touched connections once. Connections that are touched during this pass are left for
+/// the next one, so that the pass ends.
 pub(crate) fn settle_touched<B: Backend, H: Handler>(
     backend: &mut B,
     io: &mut Control,
@@ -227,7 +232,7 @@ pub(crate) fn settle_touched<B: Backend, H: Handler>(
     }
     let mut touched = std::mem::take(&mut io.touched);
     for index in touched.drain(..) {
-        // Those settled right after their own event are still listed.
+        // Connections that were settled right after their own event are still listed.
         if io.slab.slot(index).touched {
             settle_one(backend, io, handler, index);
         }
@@ -237,7 +242,7 @@ pub(crate) fn settle_touched<B: Backend, H: Handler>(
     }
 }
 
-/// Settles one connection if it was touched and is still there.
+/// Settles one connection if it was touched and is still open.
 pub(crate) fn settle_one<B: Backend, H: Handler>(
     backend: &mut B,
     io: &mut Control,

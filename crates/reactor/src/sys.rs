@@ -1,12 +1,12 @@
-//! The system calls of the loop behind safe functions.
+//! Safe functions for the system calls of the loop.
 //!
 //! Invariants (SAFETY notes cite them by number)
 //!  1. Every pointer passed comes from a reference or slice that outlives the call, with that
 //!     object's own length.
-//!  2. A descriptor returned by a successful call is new and owned by nobody else.
+//!  2. A descriptor returned by a successful call is new and has no other owner.
 //!  3. `IoSlice` has the layout of `iovec` (the standard library guarantees it).
-//!  4. An all-zero `msghdr` is a valid one.
-//!  5. An all-zero `rusage` is a valid one.
+//!  4. An all-zero `msghdr` is valid.
+//!  5. An all-zero `rusage` is valid.
 
 use crate::listen::PeerAddr;
 use rustix::net::{RecvFlags, SendFlags};
@@ -22,9 +22,9 @@ fn check_len(result: libc::ssize_t) -> io::Result<usize> {
     usize::try_from(result).map_err(|_| io::Error::last_os_error())
 }
 
-/// Whose processor time [`cpu_times`] tells.
+/// The scope of the CPU time that [`cpu_times`] returns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CpuOf {
+pub enum CpuScope {
     /// All threads of this process.
     Process,
     /// Children that have ended and were waited for.
@@ -33,19 +33,20 @@ pub enum CpuOf {
     Thread,
 }
 
-/// Processor time used so far, in microseconds.
+/// CPU time used so far, in microseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CpuTimes {
     pub user_us: u64,
     pub system_us: u64,
 }
 
-/// Asks the kernel; zeros if it does not tell. One system call, `getrusage`.
-pub fn cpu_times(of: CpuOf) -> CpuTimes {
+/// Returns the CPU time used so far, or zeros if the kernel reports an error. One system call,
+/// `getrusage`.
+pub fn cpu_times(of: CpuScope) -> CpuTimes {
     let who = match of {
-        CpuOf::Process => libc::RUSAGE_SELF,
-        CpuOf::Children => libc::RUSAGE_CHILDREN,
-        CpuOf::Thread => libc::RUSAGE_THREAD,
+        CpuScope::Process => libc::RUSAGE_SELF,
+        CpuScope::Children => libc::RUSAGE_CHILDREN,
+        CpuScope::Thread => libc::RUSAGE_THREAD,
     };
     let mut usage = std::mem::MaybeUninit::<libc::rusage>::zeroed();
     // SAFETY: invariant 1.
@@ -58,7 +59,7 @@ pub fn cpu_times(of: CpuOf) -> CpuTimes {
     CpuTimes { user_us: us(usage.ru_utime), system_us: us(usage.ru_stime) }
 }
 
-/// A non-blocking eventfd with count 0.
+/// Creates a non-blocking eventfd with count 0.
 pub(crate) fn eventfd() -> io::Result<OwnedFd> {
     // SAFETY: no pointers.
     let fd = check(unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) })?;
@@ -73,8 +74,8 @@ pub(crate) fn epoll_create() -> io::Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
-/// `operation` is one of `EPOLL_CTL_*`; `interest` a set of `EPOLL*` bits; `datum` comes back with
-/// each event.
+/// Changes the interest in `fd`. `operation` is one of `EPOLL_CTL_*`, `interest` is a set of
+/// `EPOLL*` bits, and `datum` is returned with each event.
 pub(crate) fn epoll_ctl(
     epoll: BorrowedFd<'_>,
     operation: libc::c_int,
@@ -88,8 +89,8 @@ pub(crate) fn epoll_ctl(
         .map(drop)
 }
 
-/// Fills `events` and returns how many there are; -1 waits for ever. An interrupted wait has no
-/// events.
+/// Waits for events, fills `events` and returns their number. A timeout of -1 waits forever. An
+/// interrupted wait returns no events.
 pub(crate) fn epoll_wait(
     epoll: BorrowedFd<'_>,
     events: &mut [libc::epoll_event],
@@ -106,22 +107,22 @@ pub(crate) fn epoll_wait(
     }
 }
 
-/// Bytes in a page of memory.
+/// Returns the size of a memory page in bytes.
 pub fn page_bytes() -> u64 {
     // SAFETY: this call takes a number and no memory.
     let bytes = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
-    // Every system tells; this is what nearly all have.
+    // Every known system reports a size; the fallback is the most common one.
     u64::try_from(bytes).unwrap_or(4096)
 }
 
-/// Has the kernel wake this thread from sleeps so exactly. If it will not, sleeps are longer,
-/// no more.
+/// Sets how late the kernel may wake this thread from a sleep. If the call fails, sleeps only take
+/// longer.
 pub(crate) fn set_timer_slack(ns: u32) {
     // SAFETY: this request takes a number and no memory.
     unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, libc::c_ulong::from(ns)) };
 }
 
-/// Accepts one connection, closed on exec.
+/// Accepts one connection; its descriptor is closed on exec.
 pub(crate) fn accept(
     listener: BorrowedFd<'_>,
     nonblocking: bool,
@@ -139,7 +140,8 @@ pub(crate) fn accept(
     Ok((unsafe { OwnedFd::from_raw_fd(fd) }, PeerAddr::from_sock_addr(&address)))
 }
 
-/// Whether an accept failed for the one connection only, so that the next may succeed at once.
+/// Returns true if an accept failed only for this one connection, so that the next accept may
+/// succeed at once.
 pub(crate) fn is_transient_accept_error(error: &io::Error) -> bool {
     matches!(
         error.raw_os_error(),
@@ -158,19 +160,19 @@ pub(crate) fn is_transient_accept_error(error: &io::Error) -> bool {
     )
 }
 
-/// A call of the kernel without libc between: there receiving and sending are points where a thread
-/// can be cancelled, which costs them some forty instructions each.
+/// Receives without waiting. Calls the kernel directly: in libc, receiving and sending are
+/// cancellation points, which cost about forty instructions each.
 pub(crate) fn receive(socket: BorrowedFd<'_>, buffer: &mut [u8]) -> io::Result<usize> {
     Ok(rustix::net::recv(socket, buffer, RecvFlags::DONTWAIT)?.0)
 }
 
-/// Never waits and raises no signal, whatever the socket's mode.
-/// As [`receive`], the kernel alone.
+/// Sends without waiting and without raising a signal, whatever the socket's mode. Calls the kernel
+/// directly, as [`receive`] does.
 pub(crate) fn send(socket: BorrowedFd<'_>, bytes: &[u8]) -> io::Result<usize> {
     Ok(rustix::net::send(socket, bytes, SendFlags::NOSIGNAL | SendFlags::DONTWAIT)?)
 }
 
-/// As [`send`], gathering the slices.
+/// Like [`send`], for several slices.
 pub(crate) fn send_gathered(
     socket: BorrowedFd<'_>,
     slices: &mut [IoSlice<'_>],

@@ -1,17 +1,16 @@
-//! Names of connections that stay unambiguous after the connection is gone.
+//! Names of connections. A token stays unambiguous after its connection is closed.
 
-/// Names one connection of one reactor for as long as it lives, and nothing afterwards.
+/// Names one connection of one reactor. After the connection is closed, the token names nothing.
 ///
-/// `index` is dense and reused, so callers can keep their own state in a `Vec` beside the reactor's
-/// connections; `generation` changes with every reuse, so a token kept too long is recognised and
-/// ignored.
+/// `index` is dense and reused, so callers can keep their own state per connection in a `Vec`.
+/// `generation` changes with every reuse, so a stale token is recognised and ignored.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Token {
     index: u32,
     generation: u32,
 }
 
-/// One more than the greatest index: a user datum of the ring keeps 28 bits for it.
+/// One more than the highest index. The user data of a ring operation has 28 bits for the index.
 pub(crate) const CONNECTIONS_MAX: usize = 1 << 28;
 
 impl Token {
@@ -19,19 +18,20 @@ impl Token {
         Self { index, generation }
     }
 
-    /// Dense index, below the greatest number of connections open at once so far.
+    /// Returns the dense index, which is below the highest number of connections that were open at
+    /// once.
     #[must_use]
     pub const fn index(self) -> usize {
         self.index as usize
     }
 
-    /// Counts the connections that had this index before; never 0.
+    /// Returns the number of connections that had this index so far. Never 0.
     #[must_use]
     pub const fn generation(self) -> u32 {
         self.generation
     }
 
-    /// The token as one word: generation above, index below.
+    /// Returns the token as a `u64`: the generation in the upper half, the index in the lower half.
     #[must_use]
     pub const fn to_u64(self) -> u64 {
         (self.generation as u64) << 32 | self.index as u64
@@ -39,12 +39,12 @@ impl Token {
 
     /// Reverses [`Token::to_u64`].
     #[must_use]
-    pub const fn from_u64(word: u64) -> Self {
+    pub const fn from_u64(value: u64) -> Self {
         #[expect(
             clippy::cast_possible_truncation,
             reason = "the halves are taken apart on purpose"
         )]
-        Self { index: word as u32, generation: (word >> 32) as u32 }
+        Self { index: value as u32, generation: (value >> 32) as u32 }
     }
 }
 
@@ -53,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_token_survives_the_way_through_one_word() {
+    fn a_token_survives_conversion_to_u64_and_back() {
         let token = Token::new(77, u32::MAX);
         assert_eq!(Token::from_u64(token.to_u64()), token);
     }

@@ -1,17 +1,17 @@
-//! Memory of output that peers have not read, counted so that a memory limit can exclude it.
+//! Counts the memory of output that peers have not read, so that a memory limit can exclude it.
 //!
-//! Each thread counts on its own cache line, with plain loads and stores. The counter of a thread that
-//! frees memory which another thread has counted goes negative; the sum is right. Buffers of up to
-//! [`UNCOUNTED_BYTES_MAX`] are not counted: most outputs never need more.
+//! Each thread counts on its own cache line, with plain loads and stores. If a thread frees memory
+//! that another thread has counted, its counter becomes negative, but the sum is right. Buffers of
+//! up to [`UNCOUNTED_BYTES_MAX`] are not counted: most outputs never need more.
 //!
-//! Invariant: counter `i` below [`THREADS_MAX`] is written by the one thread that drew `i`; the last
-//! one is shared by all later threads and updated atomically.
+//! Invariant: each counter `i` below [`THREADS_MAX`] is written only by the thread that took index
+//! `i`. All later threads share the last counter and update it atomically.
 
 use std::cell::Cell;
 use std::ops::Deref;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 
-/// Threads with their own counter.
+/// Number of threads that have their own counter.
 const THREADS_MAX: usize = 256;
 /// Buffers up to this size are not counted, so that ordinary requests and replies have no overhead.
 pub(crate) const UNCOUNTED_BYTES_MAX: usize = 4096;
@@ -51,23 +51,24 @@ fn add(change: u64) {
     }
 }
 
-/// Bytes of memory that exist only because peers have not read them: output buffers, and shared bytes
-/// without any other owner. O(threads so far).
+/// Returns the bytes of memory that exist only because peers have not read them: output buffers,
+/// and shared bytes without any other owner. O(threads so far).
 #[must_use]
 pub fn unread_bytes() -> u64 {
     let used = THREADS.load(Relaxed).min(THREADS_MAX);
     let counters = COUNTERS[..used].iter().chain(&COUNTERS[THREADS_MAX..]);
     let sum = counters.fold(0, |sum: u64, counter| sum.wrapping_add(counter.0.load(Relaxed)));
-    // The counters are read one after the other, while other threads change them.
+    // Other threads change the counters while this loop reads them, so the sum may be negative for
+    // a moment.
     if sum > i64::MAX as u64 { 0 } else { sum }
 }
 
-/// A number of bytes counted as unread until it is dropped.
+/// A number of bytes that count as unread until this value is dropped.
 #[derive(Debug, Default)]
-pub(crate) struct Count(usize);
+pub(crate) struct UnreadCount(usize);
 
-impl Count {
-    pub(crate) const NOTHING: Count = Count(0);
+impl UnreadCount {
+    pub(crate) const NOTHING: UnreadCount = UnreadCount(0);
 
     #[inline]
     pub(crate) fn set(&mut self, bytes: usize) {
@@ -78,22 +79,22 @@ impl Count {
     }
 }
 
-impl Drop for Count {
+impl Drop for UnreadCount {
     fn drop(&mut self) {
         self.set(0);
     }
 }
 
-/// Bytes created only for sending. They count as unread while they exist.
+/// Bytes that were created only for sending. They count as unread while they exist.
 #[derive(Debug)]
 pub struct OutputBytes {
     bytes: Vec<u8>,
-    _count: Count,
+    _count: UnreadCount,
 }
 
 impl From<Vec<u8>> for OutputBytes {
     fn from(bytes: Vec<u8>) -> OutputBytes {
-        let mut count = Count::default();
+        let mut count = UnreadCount::default();
         count.set(bytes.capacity());
         OutputBytes { bytes, _count: count }
     }

@@ -1,4 +1,4 @@
-//! Waking a reactor from other threads, with at most one system call per sleep.
+//! Wakes a reactor from other threads, with at most one system call per sleep.
 //!
 //! ```text
 //!            before it sleeps                 wake()
@@ -8,9 +8,9 @@
 //!     +-----> NOTIFIED: the next sleep is of length 0       +-----> RUNNING
 //! ```
 //!
-//! A reactor that is busy is told by the state alone; only one that sleeps, or is about to, costs a
-//! write. The eventfd is watched edge-triggered and never read: its count would need 2^64 wakes to
-//! be full.
+//! A busy reactor is notified through the atomic state alone. Only a reactor that sleeps, or is
+//! about to sleep, costs a write. The eventfd is watched edge-triggered and never read: only after
+//! 2^64 wake-ups would its count be full.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -23,7 +23,7 @@ const SLEEPING: u8 = 1;
 const NOTIFIED: u8 = 2;
 
 #[derive(Debug)]
-struct Bell {
+struct WakeSignal {
     state: AtomicU8,
     eventfd: File,
 }
@@ -31,48 +31,49 @@ struct Bell {
 /// Makes a reactor call its handler's `woken` soon. Cheap to clone and to share.
 #[derive(Clone, Debug)]
 pub struct Waker {
-    bell: Arc<Bell>,
+    signal: Arc<WakeSignal>,
 }
 
 impl Waker {
-    /// Causes at least one `woken` that begins after this call; several calls may cause only one.
+    /// Causes at least one call of `woken` that begins after this call. Several calls may cause
+    /// only one.
     pub fn wake(&self) {
-        if self.bell.state.swap(NOTIFIED, Ordering::AcqRel) == SLEEPING {
-            // The write cannot block nor fail: the count is 2^64 wakes away from full.
-            let _ = (&self.bell.eventfd).write(&1u64.to_ne_bytes());
+        if self.signal.state.swap(NOTIFIED, Ordering::AcqRel) == SLEEPING {
+            // The write can neither block nor fail: the count is 2^64 wake-ups away from full.
+            let _ = (&self.signal.eventfd).write(&1u64.to_ne_bytes());
         }
     }
 }
 
-/// The reactor's side.
+/// The reactor's side of a [`Waker`].
 #[derive(Debug)]
 pub(crate) struct WakeState {
-    bell: Arc<Bell>,
+    signal: Arc<WakeSignal>,
 }
 
 impl WakeState {
     pub(crate) fn new() -> io::Result<Self> {
         let eventfd = File::from(crate::sys::eventfd()?);
-        Ok(Self { bell: Arc::new(Bell { state: AtomicU8::new(RUNNING), eventfd }) })
+        Ok(Self { signal: Arc::new(WakeSignal { state: AtomicU8::new(RUNNING), eventfd }) })
     }
 
     pub(crate) fn waker(&self) -> Waker {
-        Waker { bell: self.bell.clone() }
+        Waker { signal: self.signal.clone() }
     }
 
     pub(crate) fn fd(&self) -> BorrowedFd<'_> {
-        self.bell.eventfd.as_fd()
+        self.signal.eventfd.as_fd()
     }
 
-    /// Announces a sleep; false if a wake came first, and then the caller must not sleep.
+    /// Announces a sleep. Returns false if a wake-up came first; the caller must not sleep then.
     pub(crate) fn may_sleep(&self) -> bool {
-        let state = &self.bell.state;
+        let state = &self.signal.state;
         state.compare_exchange(RUNNING, SLEEPING, Ordering::AcqRel, Ordering::Acquire).is_ok()
     }
 
-    /// Ends a sleep, announced or not; true if somebody has called `wake` since the last time.
+    /// Ends a sleep, announced or not. Returns true if `wake` was called since the last time.
     pub(crate) fn was_woken(&self) -> bool {
-        self.bell.state.swap(RUNNING, Ordering::AcqRel) == NOTIFIED
+        self.signal.state.swap(RUNNING, Ordering::AcqRel) == NOTIFIED
     }
 }
 

@@ -1,5 +1,5 @@
-//! Descriptors: none is lost, and none is inherited wrongly. Alone in its process, since it counts
-//! them.
+//! Descriptors are neither leaked nor inherited wrongly. A separate process, since the test counts
+//! its descriptors.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -31,8 +31,8 @@ fn two_thousand_connections_leave_no_descriptor_behind() {
             }
         }
         line_server::wait_until("all were seen and closed", || server.reasons().len() == 2000);
-        // Fewer is no loss: the C library opens a file for a moment when a thread first allocates,
-        // and the count before may have caught it.
+        // A lower count is not a leak: the C library opens a file for a moment when a thread first
+        // allocates, which the earlier count may include.
         line_server::wait_until("no descriptor is left", || open_descriptors() <= before);
         let counters = server.stop();
         assert_eq!((counters.accepted, counters.closes), (2000, 2000));

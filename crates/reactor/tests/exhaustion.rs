@@ -1,10 +1,10 @@
-//! Running out of descriptors. Alone in its process, since it takes them all.
+//! Behaviour without free descriptors. A separate process, since the test takes all of them.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use brisk_reactor::{
-    Accept, BackendChoice, CloseReason, Config, Control, Handler, Listener, Reactor, TcpOptions,
-    Token, uring_available,
+    Accept, BackendChoice, CloseReason, Control, Handler, Listener, Reactor, ReactorConfig,
+    TcpOptions, Token, uring_available,
 };
 use std::fs::File;
 use std::net::TcpStream;
@@ -38,13 +38,13 @@ fn without_descriptors_the_listener_rests_and_accepts_again_when_there_are_some(
         if backend == BackendChoice::Uring && uring_available().is_err() {
             continue;
         }
-        let mut reactor = Reactor::new(&Config { backend }).unwrap();
+        let mut reactor = Reactor::new(&ReactorConfig { backend }).unwrap();
         let listener = Listener::tcp(([127, 0, 0, 1], 0).into(), &TcpOptions::default()).unwrap();
         let address = listener.local_addr().unwrap();
         reactor.listen(listener).unwrap();
         let mut handler = Counting::default();
         reactor.poll(&mut handler, Some(Duration::ZERO)).unwrap();
-        // The client's own descriptor is the last to be had.
+        // The client's own descriptor is the last one available.
         let mut hoard: Vec<File> = std::iter::from_fn(|| File::open("/dev/null").ok()).collect();
         hoard.pop();
         let client = TcpStream::connect(address).unwrap();
@@ -55,8 +55,8 @@ fn without_descriptors_the_listener_rests_and_accepts_again_when_there_are_some(
             assert!(Instant::now() < deadline);
             reactor.poll(&mut handler, Some(Duration::from_secs(1))).unwrap();
         }
-        // Two rests lie between three failures; a loop that spun would have made thousands of
-        // rounds.
+        // There are two suspensions between three failures. A loop without suspensions would have
+        // made thousands of rounds.
         let rounds = reactor.io().counters().rounds - rounds_before;
         assert!(rounds < 30, "{rounds}");
         assert_eq!(handler.accepted, 0);

@@ -3,8 +3,8 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use brisk_reactor::{
-    Accept, BackendChoice, CloseReason, Config, Control, Handler, Listener, PeerAddr, Reactor,
-    TcpOptions, Token, probe_tcp, uring_available,
+    Accept, BackendChoice, CloseReason, Control, Handler, Listener, PeerAddr, Reactor,
+    ReactorConfig, TcpOptions, Token, probe_tcp, uring_available,
 };
 use socket2::SockRef;
 use std::io::Write;
@@ -12,12 +12,12 @@ use std::net::{Ipv6Addr, SocketAddr, TcpStream};
 use std::os::fd::AsFd;
 use std::time::Duration;
 
-/// Keeps its connections and does nothing with them.
+/// Keeps its connections and ignores their input.
 #[derive(Default)]
 struct Idle {
     tokens: Vec<(Token, usize)>,
     failures: usize,
-    /// What happened, in order: `a`ccepted, `r`eceived.
+    /// The events in order: `a`ccepted, `r`eceived.
     events: String,
 }
 
@@ -40,9 +40,9 @@ impl Handler for Idle {
 }
 
 fn each_reactor(test: impl Fn(Reactor)) {
-    test(Reactor::new(&Config { backend: BackendChoice::Epoll }).unwrap());
+    test(Reactor::new(&ReactorConfig { backend: BackendChoice::Epoll }).unwrap());
     if uring_available().is_ok() {
-        test(Reactor::new(&Config { backend: BackendChoice::Uring }).unwrap());
+        test(Reactor::new(&ReactorConfig { backend: BackendChoice::Uring }).unwrap());
     }
 }
 

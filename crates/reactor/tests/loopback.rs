@@ -1,4 +1,4 @@
-//! The behaviour of connections over real sockets, the same on both back ends.
+//! The behaviour of connections over real sockets, the same with both back ends.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -48,7 +48,7 @@ fn requests_are_answered_in_order_also_when_pipelined_or_cut() {
         }
         sender.join().unwrap();
         let address = client.local_addr().unwrap().to_string();
-        assert_eq!(*server.seen.peers.lock().unwrap(), [address]);
+        assert_eq!(*server.observed.peers.lock().unwrap(), [address]);
         drop(client);
         server.wait_for_open(0);
         assert_eq!(server.reasons(), [CloseReason::PeerFinished]);
@@ -70,25 +70,25 @@ fn a_peer_that_shuts_its_sending_side_gets_the_replies_it_is_owed() {
 }
 
 #[test]
-fn a_slow_reader_gets_all_of_a_big_reply_and_what_is_unsent_is_known() {
+fn a_slow_reader_gets_all_of_a_big_reply_and_unsent_bytes_are_counted() {
     const LEN: usize = 50_000_000;
     each_backend(|server| {
         let mut client = server.connect();
         client.write_all(format!("copy {LEN}\n").as_bytes()).unwrap();
-        wait_until("the reply is queued", || server.seen.unsent.load(Ordering::SeqCst) == LEN);
-        assert_eq!(server.seen.drained.load(Ordering::SeqCst), 0);
+        wait_until("the reply is queued", || server.observed.unsent.load(Ordering::SeqCst) == LEN);
+        assert_eq!(server.observed.drained.load(Ordering::SeqCst), 0);
         let mut got = vec![0; LEN];
         client.read_exact(&mut got).unwrap();
         assert!(got.iter().enumerate().all(|(i, byte)| *byte == pattern(i)));
-        wait_until("drained is told", || server.seen.drained.load(Ordering::SeqCst) == 1);
+        wait_until("drained is called", || server.observed.drained.load(Ordering::SeqCst) == 1);
         client.write_all(b"echo after\n").unwrap();
         assert_eq!(read_line(&mut client), "after");
-        assert_eq!(server.seen.unsent.load(Ordering::SeqCst), 6);
+        assert_eq!(server.observed.unsent.load(Ordering::SeqCst), 6);
     });
 }
 
 #[test]
-fn shared_segments_arrive_intact_and_are_let_go() {
+fn shared_segments_arrive_intact_and_are_released() {
     const LEN: usize = 20_000_000;
     each_backend(|server| {
         let mut client = server.connect();
@@ -102,9 +102,9 @@ fn shared_segments_arrive_intact_and_are_let_go() {
         let mut small = vec![0; 5000 + 1 + 3 + 1];
         client.read_exact(&mut small).unwrap();
         assert_eq!(small[..5000], server.shared[..5000]);
-        // Two are the test's and the handler's own.
+        // The test and the handler hold one reference each.
         wait_until("the references are dropped", || Arc::strong_count(&server.shared) == 2);
-        // Very many pieces take several gathered sends.
+        // This many pieces need several gathered sends.
         client.write_all("share 2100\n".repeat(300).as_bytes()).unwrap();
         let mut pieces = vec![0; 300 * 2101];
         client.read_exact(&mut pieces).unwrap();
@@ -121,27 +121,27 @@ fn a_paused_connection_receives_nothing_until_it_is_resumed() {
     each_backend(|server| {
         let mut client = server.connect();
         client.write_all(b"pause\n").unwrap();
-        wait_until("it is paused", || server.seen.paused.load(Ordering::SeqCst) == 1);
-        let before = server.seen.received_bytes.load(Ordering::SeqCst);
+        wait_until("it is paused", || server.observed.paused.load(Ordering::SeqCst) == 1);
+        let before = server.observed.received_bytes.load(Ordering::SeqCst);
         client.write_all(b"echo held\necho back\n").unwrap();
-        // Others are served meanwhile, which gives the bytes time to arrive.
+        // Other clients are served in the meantime, which gives the bytes time to arrive.
         let mut other = server.connect();
         for _ in 0..50 {
             other.write_all(b"echo x\n").unwrap();
             assert_eq!(read_line(&mut other), "x");
         }
-        assert_eq!(server.seen.received_bytes.load(Ordering::SeqCst), before + 50 * 7);
+        assert_eq!(server.observed.received_bytes.load(Ordering::SeqCst), before + 50 * 7);
         server.resume();
         assert_eq!(read_line(&mut client), "held");
         assert_eq!(read_line(&mut client), "back");
         for _ in 0..20 {
             client.write_all(b"pause\n").unwrap();
             client.write_all(b"echo again\n").unwrap();
-            let paused = server.seen.paused.load(Ordering::SeqCst);
-            wait_until("paused", || server.seen.paused.load(Ordering::SeqCst) >= paused);
+            let paused = server.observed.paused.load(Ordering::SeqCst);
+            wait_until("paused", || server.observed.paused.load(Ordering::SeqCst) >= paused);
             server.resume();
             client.write_all(b"echo and on\n").unwrap();
-            // The pause may come after that wake, so wake until it is over.
+            // The pause may come after that wake-up, so wake the server until the pause is over.
             let mut reader = client.try_clone().unwrap();
             reader.set_read_timeout(Some(std::time::Duration::from_millis(5))).unwrap();
             let mut byte = [0];
@@ -156,62 +156,62 @@ fn a_paused_connection_receives_nothing_until_it_is_resumed() {
 }
 
 #[test]
-fn what_arrives_during_a_pause_within_one_round_is_read_after_it() {
-    what_arrives_during_a_pause(false);
-    what_arrives_during_a_pause(true);
+fn data_that_arrives_during_a_pause_within_one_round_is_read_after_it() {
+    data_during_a_pause(false);
+    data_during_a_pause(true);
 }
 
-fn what_arrives_during_a_pause(hangs_up: bool) {
+fn data_during_a_pause(hangs_up: bool) {
     each_backend(|server| {
-        // One after the other, so that their numbers are known.
+        // Connect one after the other, so that their numbers are known.
         let mut clients = Vec::new();
         for number in 0..4 {
             clients.push(server.connect());
             server.wait_for_open(number + 1);
         }
-        // While the first keeps the server busy, the others' bytes arrive in this order, and the
-        // server finds all of them in its next round.
+        // While the first client keeps the server busy, the bytes of the others arrive in this
+        // order. The server finds all of them in its next round.
         clients[0].write_all(b"block\n").unwrap();
-        wait_until("it is busy", || server.seen.blocked.load(Ordering::SeqCst));
+        wait_until("it is busy", || server.observed.blocked.load(Ordering::SeqCst));
         clients[1].write_all(b"hold 2\n").unwrap();
         clients[2].write_all(b"echo held\n").unwrap();
         if hangs_up {
             clients[2].shutdown(Shutdown::Write).unwrap();
         }
         clients[3].write_all(b"release 2\n").unwrap();
-        server.seen.unblock.store(true, Ordering::SeqCst);
+        server.observed.unblock.store(true, Ordering::SeqCst);
         assert_eq!(read_line(&mut clients[2]), "held");
     });
 }
 
 #[test]
-fn what_stands_behind_urgent_data_is_read_with_what_stands_before() {
+fn data_after_urgent_data_is_read_with_the_data_before() {
     each_backend(|server| {
         let (mut blocking, client) = (server.connect(), server.connect());
         server.wait_for_open(2);
         blocking.write_all(b"block\n").unwrap();
-        wait_until("it is busy", || server.seen.blocked.load(Ordering::SeqCst));
+        wait_until("it is busy", || server.observed.blocked.load(Ordering::SeqCst));
         let client = socket2::Socket::from(client);
         client.send(b"echo before\n").unwrap();
         client.send_out_of_band(b"!").unwrap();
-        client.send(b"echo behind\n").unwrap();
-        server.seen.unblock.store(true, Ordering::SeqCst);
+        client.send(b"echo after!\n").unwrap();
+        server.observed.unblock.store(true, Ordering::SeqCst);
         let mut client = std::net::TcpStream::from(client);
         assert_eq!(read_line(&mut client), "before");
-        assert_eq!(read_line(&mut client), "behind");
+        assert_eq!(read_line(&mut client), "after!");
     });
 }
 
 #[test]
-fn what_stands_behind_a_descriptor_is_read_with_what_stands_before() {
+fn data_after_a_passed_descriptor_is_read_with_the_data_before() {
     each_backend(|server| {
         let mut other = server.connect();
         let mut client = server.connect_unix();
         client.write_all(b"echo here\n").unwrap();
         assert_eq!(read_line(&mut client), "here");
         other.write_all(b"block\n").unwrap();
-        wait_until("blocked", || server.seen.blocked.load(Ordering::SeqCst));
-        // Both are there when the server looks, and a receive stops behind the first.
+        wait_until("blocked", || server.observed.blocked.load(Ordering::SeqCst));
+        // Both messages have arrived when the server reads, and a receive stops after the first.
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
         let mut control = SendAncillaryBuffer::new(&mut space);
         let sent = [client.as_fd()];
@@ -219,22 +219,22 @@ fn what_stands_behind_a_descriptor_is_read_with_what_stands_before() {
         let first = [IoSlice::new(b"echo first\n")];
         sendmsg(&client, &first, &mut control, SendFlags::empty()).unwrap();
         client.write_all(b"echo second\n").unwrap();
-        server.seen.unblock.store(true, Ordering::SeqCst);
+        server.observed.unblock.store(true, Ordering::SeqCst);
         assert_eq!(read_line(&mut client), "first");
         assert_eq!(read_line(&mut client), "second");
     });
 }
 
 #[test]
-fn of_a_paused_connection_no_more_than_a_receive_buffer_leaves_the_kernel() {
+fn a_paused_connection_takes_at_most_one_receive_buffer_from_the_kernel() {
     const BUFFER: u64 = 16 * 1024;
     each_backend(|server| {
         let mut client = server.connect();
         let flood = format!("pause\n{}", "echo x\n".repeat(300_000));
         let mut flooding = client.try_clone().unwrap();
         let flood = std::thread::spawn(move || flooding.write_all(flood.as_bytes()).unwrap());
-        wait_until("it is paused", || server.seen.paused.load(Ordering::SeqCst) == 1);
-        // Others are served meanwhile, which gives the bytes time to arrive.
+        wait_until("it is paused", || server.observed.paused.load(Ordering::SeqCst) == 1);
+        // Other clients are served in the meantime, which gives the bytes time to arrive.
         let mut other = server.connect();
         for _ in 0..200 {
             other.write_all(b"echo x\n").unwrap();
@@ -256,11 +256,11 @@ fn a_peer_that_leaves_while_paused_is_noticed_and_its_requests_are_still_read() 
     each_backend(|server| {
         let mut client = server.connect();
         client.write_all(b"pause\n").unwrap();
-        wait_until("it is paused", || server.seen.paused.load(Ordering::SeqCst) == 1);
+        wait_until("it is paused", || server.observed.paused.load(Ordering::SeqCst) == 1);
         client.write_all(b"echo late\n").unwrap();
         client.shutdown(Shutdown::Write).unwrap();
-        wait_until("it is noticed", || server.seen.hung_up.load(Ordering::SeqCst) == 1);
-        assert_eq!(server.seen.open.load(Ordering::SeqCst), 1);
+        wait_until("it is noticed", || server.observed.hung_up.load(Ordering::SeqCst) == 1);
+        assert_eq!(server.observed.open.load(Ordering::SeqCst), 1);
         server.resume();
         assert_eq!(read_rest(&mut client), b"late\n");
         server.wait_for_open(0);
@@ -286,7 +286,7 @@ fn closing_with_a_flush_sends_everything_first_and_gives_up_after_the_linger_tim
 }
 
 #[test]
-fn closing_at_once_drops_what_is_queued() {
+fn closing_at_once_drops_the_queued_output() {
     each_backend(|server| {
         let mut client = server.connect();
         client.write_all(b"copy 50000000\n").unwrap();
@@ -303,7 +303,7 @@ fn closing_at_once_drops_what_is_queued() {
 }
 
 #[test]
-fn a_refused_connection_is_told_why_and_others_go_on() {
+fn a_refused_connection_gets_the_reason_and_others_continue() {
     each_backend_with(1, 300, |server| {
         let mut client = server.connect();
         client.write_all(b"echo in\n").unwrap();
@@ -344,31 +344,31 @@ fn a_unix_socket_serves_like_tcp() {
         client.shutdown(Shutdown::Write).unwrap();
         let replies = read_rest(&mut client);
         assert!(replies.starts_with(b"local\n") && replies.ends_with(b"done\n"));
-        assert_eq!(*server.seen.peers.lock().unwrap(), ["unix"]);
+        assert_eq!(*server.observed.peers.lock().unwrap(), ["unix"]);
         server.wait_for_open(0);
     });
 }
 
-/// Whether io_uring can wait for several completions for a time (Linux 6.12).
-fn kernel_gathers() -> bool {
+/// Returns true if io_uring can wait a bounded time for several completions (Linux 6.12).
+fn kernel_can_coalesce() -> bool {
     let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap();
     let numbers: Vec<u32> = release.split(['.', '-']).map_while(|n| n.parse().ok()).collect();
     numbers.as_slice() >= [6, 12].as_slice()
 }
 
 #[test]
-fn requests_of_many_gather_and_those_of_one_do_not() {
+fn wake_ups_for_many_clients_are_coalesced_and_those_for_one_are_not() {
     let options =
         Options { backend: BackendChoice::Epoll, refuse_above: usize::MAX, keepalive_s: 300 };
-    gathering(&start(options));
-    if brisk_reactor::uring_available().is_ok() && kernel_gathers() {
-        gathering(&start(Options { backend: BackendChoice::Uring, ..options }));
+    check_coalescing(&start(options));
+    if brisk_reactor::uring_available().is_ok() && kernel_can_coalesce() {
+        check_coalescing(&start(Options { backend: BackendChoice::Uring, ..options }));
     } else {
         crate::line_server::skipped("no io_uring of Linux 6.12 on this machine");
     }
 }
 
-fn gathering(server: &Server) {
+fn check_coalescing(server: &Server) {
     let mut alone = server.connect();
     let sleeps = |client: &mut TcpStream| {
         client.write_all(b"sleeps\n").unwrap();
@@ -386,7 +386,7 @@ fn gathering(server: &Server) {
             assert_eq!(read_line(client), "together");
         }
     }
-    // It takes some of its own until it is known to be alone.
+    // A few sleeps happen until the loop knows that the client is alone.
     for _ in 0..50 {
         sleeps(&mut alone);
     }
@@ -401,7 +401,7 @@ fn a_waker_reaches_the_loop_from_other_threads_and_wakes_are_merged() {
     each_backend(|server| {
         for round in 1..200 {
             server.waker.wake();
-            wait_until("woken is called", || server.seen.wakes.load(Ordering::SeqCst) >= round);
+            wait_until("woken is called", || server.observed.wakes.load(Ordering::SeqCst) >= round);
         }
         let threads: Vec<_> = (0..4)
             .map(|_| {

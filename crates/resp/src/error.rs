@@ -1,36 +1,37 @@
-//! Protocol errors of the request side. After any of them the server answers and closes.
+//! Protocol errors in requests. After any of them, the server replies with the error and closes the
+//! connection.
 
-/// Why a request cannot be read.
+/// Why a request cannot be parsed.
 ///
-/// `Display` is the text after `-ERR Protocol error: `, as Redis 7.0 words it;
+/// `Display` is the text after `-ERR Protocol error: `, in the words of Redis 7.0.
 /// [`encode`](Self::encode) writes the whole error reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ProtocolError {
-    /// The count after `*` is not a canonical integer, or above the limit.
+    /// The count after `*` is not a canonical integer, or exceeds the limit.
     #[error("invalid multibulk length")]
     InvalidMultibulkLength,
-    /// The length after `$` is not a canonical integer, negative, or above the limit.
+    /// The length after `$` is not a canonical integer, is negative, or exceeds the limit.
     #[error("invalid bulk length")]
     InvalidBulkLength,
     /// An argument began with this byte instead of `$`.
     #[error("expected '$', got '{}'", shown(*.0).escape_ascii())]
     ExpectedBulk(u8),
-    /// No end of the `*` line within the limit.
+    /// The `*` line does not end within the limit.
     #[error("too big mbulk count string")]
     TooBigMultibulkCount,
-    /// No end of the `$` line within the limit.
+    /// The `$` line does not end within the limit.
     #[error("too big bulk count string")]
     TooBigBulkCount,
-    /// No end of an inline request within the limit.
+    /// An inline request does not end within the limit.
     #[error("too big inline request")]
     TooBigInline,
-    /// An inline request with an open quote, or with a closing quote followed by a non-blank.
+    /// An inline request with an unclosed quote, or with a closing quote followed by a non-blank.
     #[error("unbalanced quotes in request")]
     UnbalancedQuotes,
-    /// More arguments than a client that has not authenticated may send.
+    /// More arguments than an unauthenticated client may send.
     #[error("unauthenticated multibulk length")]
     UnauthenticatedMultibulkLength,
-    /// A longer argument than a client that has not authenticated may send.
+    /// A longer argument than an unauthenticated client may send.
     #[error("unauthenticated bulk length")]
     UnauthenticatedBulkLength,
 }
@@ -40,7 +41,7 @@ impl ProtocolError {
     pub fn encode(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(b"-ERR Protocol error: ");
         match self {
-            // The byte goes out as it came in, so the text need not be UTF-8.
+            // The byte is sent back unchanged, so the text need not be UTF-8.
             Self::ExpectedBulk(byte) => {
                 out.extend_from_slice(b"expected '$', got '");
                 out.push(shown(*byte));

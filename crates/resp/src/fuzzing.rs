@@ -1,5 +1,6 @@
-//! Fuzz targets as plain functions: each takes any bytes and panics if an invariant is broken.
-//! `fuzz/` calls them with a fuzzer's input; the test below with random and mutated ones.
+//! Fuzz targets as plain functions: each takes arbitrary bytes and panics if an invariant is
+//! violated. `fuzz/` calls them with a fuzzer's input, the test below with random and mutated
+//! inputs.
 
 use crate::ProtocolError;
 use crate::reply::decode::{ReplyDecoder, ReplyError, ReplyLimits, ReplyStep};
@@ -11,8 +12,8 @@ use crate::request::{Limits, RequestDecoder, Spans, Step};
 type Requests = (Vec<Vec<Vec<u8>>>, Option<ProtocolError>);
 type Replies = (Vec<Value>, Option<ReplyError>);
 
-/// Requests are the same in one piece, in pieces whose sizes the input's end tells,
-/// and byte by byte.
+/// Requests are the same in one piece, in pieces whose sizes come from the end of the input, and
+/// byte by byte.
 pub fn request(data: &[u8]) {
     let limits = Limits {
         inline_bytes_max: 300,
@@ -24,8 +25,9 @@ pub fn request(data: &[u8]) {
     assert_eq!(requests(data, 1..data.len(), &limits), whole);
 }
 
-/// Replies are the same in one piece, in pieces whose sizes the input's end tells, and byte by
-/// byte; and every reply can be shown. Finding where they end, and reading them where they lie, gives the same.
+/// Replies are the same in one piece, in pieces whose sizes come from the end of the input, and
+/// byte by byte. Every reply can be displayed. Scanning for their ends and reading them in place
+/// give the same result.
 pub fn reply(data: &[u8]) {
     let whole = replies(data, [].into_iter());
     assert_eq!(replies(data, cuts(data)), whole);
@@ -51,7 +53,7 @@ pub fn reply(data: &[u8]) {
     }
 }
 
-/// Rising offsets, taken from the data so that a fuzzer steers them.
+/// Ascending offsets, taken from the data so that a fuzzer controls them.
 fn cuts(data: &[u8]) -> impl Iterator<Item = usize> + '_ {
     let step = data.last().map_or(1, |&byte| usize::from(byte) % 61 + 2);
     (step..data.len()).step_by(step)
@@ -116,7 +118,7 @@ fn replies(data: &[u8], cuts: impl Iterator<Item = usize>) -> Replies {
     (found, None)
 }
 
-/// The bytes of each reply.
+/// Returns the bytes of each reply.
 fn frames(data: &[u8], cuts: impl Iterator<Item = usize>) -> (Vec<Vec<u8>>, Option<ReplyError>) {
     let limits = ReplyLimits { line_bytes_max: 300, ..ReplyLimits::default() };
     let mut scanner = FrameScanner::new(limits);
@@ -148,7 +150,7 @@ mod tests {
 
     const RUNS: usize = 200_000;
 
-    /// SplitMix64: enough to choose among inputs, and the same on every machine.
+    /// SplitMix64: good enough to choose among inputs, and the same on every machine.
     struct Random(u64);
 
     impl Random {
@@ -161,7 +163,7 @@ mod tests {
         }
     }
 
-    /// Joins some of `words`, then changes, drops or adds a few bytes, or none.
+    /// Joins some of `words`, then changes, removes or adds a few bytes, or none.
     fn mutated(random: &mut Random, words: &[&[u8]]) -> Vec<u8> {
         let mut data = Vec::new();
         for _ in 0..random.below(12) {

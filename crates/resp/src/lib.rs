@@ -1,13 +1,14 @@
-//! The Redis protocol without I/O: RESP2, RESP3 and inline requests as pure
-//! functions over byte slices.
+//! The Redis protocol without I/O: RESP2, RESP3 and inline requests as pure functions on byte
+//! slices.
 //!
-//! - [`request`]: cuts a connection's bytes into requests (server side), resumable, without
-//!   copying; writes requests (clients, replication).
-//! - [`reply`]: writes replies (server side) and reads them (clients, tests).
-//! - [`error`]: what can be wrong with those bytes, in the words clients know.
+//! - [`request`]: parses the requests of a connection (server side), resumable and without copying;
+//!   encodes requests (clients, replication).
+//! - [`reply`]: encodes replies (server side) and decodes them (clients, tests).
+//! - [`slot`]: the hash slot of a key, as the cluster protocol defines it.
+//! - [`error`]: the errors in requests, with the texts that clients know.
 //!
-//! Nothing here panics on any input, and nothing is allocated by a length that has not been checked
-//! against the bytes that are really there.
+//! Nothing here panics on any input. No memory is allocated for a claimed length before the bytes
+//! have arrived.
 #![forbid(unsafe_code)]
 
 pub mod error;
@@ -18,6 +19,7 @@ mod notation;
 mod number;
 pub mod reply;
 pub mod request;
+pub mod slot;
 
 pub use error::ProtocolError;
 pub use reply::Protocol;

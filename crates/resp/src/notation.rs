@@ -1,7 +1,7 @@
-//! The notation of the reference files in tests: `\r \n \t \\ \xHH`,
-//! and `{c*n}` for n times the byte c.
+//! The notation of the reference files in tests: `\r \n \t \\ \xHH`, and `{c*n}` for n times the
+//! byte c.
 
-/// The bytes a noted text stands for.
+/// Returns the bytes that a text in this notation stands for.
 pub(crate) fn plain(noted: &str) -> Vec<u8> {
     let mut out = Vec::new();
     let mut rest = noted;

@@ -1,7 +1,7 @@
 //! Lengths in protocol headers: the strict integer form that Redis accepts.
 
-/// Reads a decimal `i64` in its one canonical form: no sign but a minus, no leading zero, no `-0`,
-/// no spaces, nothing after it. O(length), and at most 20 bytes are looked at.
+/// Parses a decimal `i64` in its canonical form: no sign except a minus, no leading zero, no `-0`,
+/// no spaces, nothing after it. O(length), and reads at most 20 bytes.
 pub(crate) fn canonical_i64(digits: &[u8]) -> Option<i64> {
     let (negative, magnitude) = match digits {
         [b'-', rest @ ..] => (true, rest),

@@ -1,5 +1,5 @@
-//! What the keyspace's structures cost: nanoseconds per get and set in prefetched batches, bytes
-//! per key, and the longest single insert.
+//! Measures the keyspace's structures: nanoseconds per get and set in prefetched batches, bytes per
+//! key, and the longest single insert.
 //!
 //! ```text
 //! cargo run --release -p brisk-structures --example table_cost [keys, default 10,000,000]
@@ -7,7 +7,7 @@
 
 #![expect(clippy::print_stdout, reason = "printing figures is this program's purpose")]
 
-use brisk_structures::crc16::{SLOTS, key_slot};
+use brisk_resp::slot::{SLOTS, key_slot};
 use brisk_structures::entry::{Entry, ValueRef};
 use brisk_structures::hash::HashKey;
 use brisk_structures::reclaim::Participant;
@@ -22,7 +22,7 @@ const BATCH: usize = 32;
 const OPERATIONS: usize = 4_000_000;
 const HASH: HashKey = HashKey { k0: 0x1234, k1: 0x5678 };
 
-/// This thread's processor time: waiting for a neighbour's turn does not count.
+/// CPU time of this thread: time in which other threads run does not count.
 #[derive(Clone, Copy)]
 struct Instant(Duration);
 
@@ -113,7 +113,7 @@ fn measure(name: &str, keys: u64, mut batch: impl FnMut(&[[u8; 16]])) {
     println!("{name}: {:.1} ns (median of 5), {:.1} ns at best", times[2], times[0]);
 }
 
-/// Hashes a batch and asks for its lines, as the executor does before it takes any lock.
+/// Hashes a batch and prefetches its lines, as the executor does before it takes any lock.
 #[inline(always)]
 fn prefetch(
     keyspace: &Keyspace,
@@ -223,7 +223,7 @@ fn mean_bucket_bytes() {
     }
 }
 
-/// Starts itself anew for each part, so that none inherits the other's allocator state.
+/// Starts a new process for each part, so that no part inherits the allocator state of another.
 fn main() -> std::io::Result<()> {
     let args: Vec<String> = std::env::args().collect();
     let keys = args.get(1).and_then(|n| n.parse().ok()).unwrap_or(10_000_000);

@@ -1,9 +1,9 @@
-//! Bits of byte strings: counting, finding, and integers at any bit offset.
+//! Operations on the bits of byte strings: counting, finding, and integers at any bit offset.
 //!
-//! Bit 0 is the most significant bit of byte 0, so that the bits of a string read from left to
-//! right as they do on paper. Whole words are handled at once; only the ends go byte by byte.
+//! Bit 0 is the most significant bit of byte 0, so the bits of a string read from left to right.
+//! Whole words are processed at once; only the ends are processed byte by byte.
 
-/// How many bits of `bytes` are set. O(bytes / 8).
+/// Counts the bits of `bytes` that are set. O(bytes / 8).
 pub fn count_ones(bytes: &[u8]) -> u64 {
     let (words, tail) = bytes.as_chunks::<8>();
     let whole: u64 =
@@ -11,7 +11,7 @@ pub fn count_ones(bytes: &[u8]) -> u64 {
     whole + tail.iter().map(|byte| u64::from(byte.count_ones())).sum::<u64>()
 }
 
-/// How many of the bits `first..=last` are set. The range must lie inside `bytes`.
+/// Counts the set bits in `first..=last`. The range must lie inside `bytes`.
 pub fn count_ones_in(bytes: &[u8], first: u64, last: u64) -> u64 {
     debug_assert!(first <= last && last < bytes.len() as u64 * 8);
     let (from, to) = ((first / 8) as usize, (last / 8) as usize);
@@ -21,11 +21,11 @@ pub fn count_ones_in(bytes: &[u8], first: u64, last: u64) -> u64 {
     count_ones(&bytes[from..=to]) - u64::from(outside)
 }
 
-/// The place of the first bit among `first..=last` that is set (or clear, if `set` is false). The
-/// range must lie inside `bytes`. O(bits / 64).
+/// Returns the offset of the first bit in `first..=last` that is set (or clear, if `set` is false).
+/// The range must lie inside `bytes`. O(bits / 64).
 pub fn find(bytes: &[u8], set: bool, first: u64, last: u64) -> Option<u64> {
     debug_assert!(first <= last && last < bytes.len() as u64 * 8);
-    // What is looked for becomes a one.
+    // Flip so that the wanted bits are ones.
     let flip = if set { 0 } else { 0xff };
     let (from, to) = ((first / 8) as usize, (last / 8) as usize);
     let masked = |at: usize| {
@@ -44,7 +44,7 @@ pub fn find(bytes: &[u8], set: bool, first: u64, last: u64) -> Option<u64> {
     }
     let middle = &bytes[from + 1..to];
     let differs = |word: &[u8; 8]| u64::from_ne_bytes(*word) ^ if set { 0 } else { u64::MAX };
-    // Blocks first: within one there is no branch, so that vectors may do it.
+    // Whole blocks first: without branches inside, the compiler can vectorise them.
     let dull = |block: &&[u8; 64]| {
         block.as_chunks::<8>().0.iter().fold(0, |seen, word| seen | differs(word)) == 0
     };
@@ -55,13 +55,13 @@ pub fn find(bytes: &[u8], set: bool, first: u64, last: u64) -> Option<u64> {
     found.map(|at| place(at, masked(at)))
 }
 
-/// The bit at `offset`; what lies behind the end is clear.
+/// Returns the bit at `offset`. Bits after the end are clear.
 pub fn bit(bytes: &[u8], offset: u64) -> bool {
     let byte = usize::try_from(offset / 8).ok().and_then(|at| bytes.get(at));
     byte.is_some_and(|byte| byte & (0x80 >> (offset % 8)) != 0)
 }
 
-/// Sets the bit at `offset`, which must lie inside `bytes`; what it was.
+/// Sets the bit at `offset`, which must lie inside `bytes`, and returns its old value.
 pub fn set_bit(bytes: &mut [u8], offset: u64, set: bool) -> bool {
     let byte = &mut bytes[(offset / 8) as usize];
     let mask = 0x80 >> (offset % 8);
@@ -70,10 +70,10 @@ pub fn set_bit(bytes: &mut [u8], offset: u64, set: bool) -> bool {
     was
 }
 
-/// Bytes that an integer of up to 64 bits may touch.
+/// Maximum number of bytes that an integer of up to 64 bits touches.
 const WINDOW: usize = 9;
 
-/// The `width` bits (1 to 64) from `offset` on as an integer; what lies behind the end is clear.
+/// Reads `width` bits (1 to 64) at `offset` as an integer. Bits after the end are clear.
 pub fn read_bits(bytes: &[u8], offset: u64, width: u32) -> u64 {
     let from = usize::try_from(offset / 8).map_or(bytes.len(), |at| at.min(bytes.len()));
     let window = &bytes[from..];
@@ -85,7 +85,7 @@ pub fn read_bits(bytes: &[u8], offset: u64, width: u32) -> u64 {
     (wide >> shift & mask) as u64
 }
 
-/// Writes the low `width` bits (1 to 64) of `value` from `offset` on. They must lie inside `bytes`.
+/// Writes the low `width` bits (1 to 64) of `value` at `offset`. They must lie inside `bytes`.
 pub fn write_bits(bytes: &mut [u8], offset: u64, width: u32, value: u64) {
     let from = (offset / 8) as usize;
     let to = ((offset + u64::from(width) - 1) / 8) as usize;
@@ -98,7 +98,7 @@ pub fn write_bits(bytes: &mut [u8], offset: u64, width: u32, value: u64) {
     }
 }
 
-/// How far the bits are from the right end of their window, and as many ones as they are.
+/// Returns the distance of the bits from the right end of their window, and a mask of `width` ones.
 fn window_of(offset: u64, width: u32) -> (u32, u128) {
     debug_assert!((1..=64).contains(&width));
     (8 * WINDOW as u32 - (offset % 8) as u32 - width, (1 << width) - 1)
@@ -108,7 +108,7 @@ fn window_of(offset: u64, width: u32) -> (u32, u128) {
 mod tests {
     use super::*;
 
-    /// Bytes that look random, but with long runs of equal ones.
+    /// Bytes that look random, but with long runs of equal bytes.
     fn sample(seed: u64, len: usize) -> Vec<u8> {
         let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
         (0..len)

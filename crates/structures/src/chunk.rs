@@ -6,25 +6,26 @@
 //!  reply being sent ┘
 //! ```
 //!
-//! A [`Chunk`] belongs to a string; a reply holds the [`ChunkBytes`] alone ([`Chunk::lend`]). When the last
-//! string gives the bytes up while replies still refer to them, the bytes count as orphaned
-//! ([`orphaned_bytes`]) until the last reply is sent. So their memory is known at every moment, however many
-//! replies refer to it.
+//! A [`Chunk`] belongs to a string. A reply holds only the [`ChunkBytes`] ([`Chunk::lend`]). If the
+//! last string drops the bytes while replies still refer to them, the bytes count as orphaned
+//! ([`orphaned_bytes`]) until the last reply is sent. So their memory is always accounted for,
+//! however many replies refer to it.
 //!
 //! Invariants
-//!  1. `owners` is the number of [`Chunk`]s of the bytes, or that number and one whose drop is the last of
-//!     all references.
-//!  2. `orphaned` is 0 or what the bytes contribute to [`orphaned_bytes`]. It changes once, while the last
-//!     [`Chunk`] still exists.
+//!  1. `owners` is the number of [`Chunk`]s of the bytes, or that number plus one whose drop is the
+//!     last of all references.
+//!  2. `orphaned` is 0 or what the bytes contribute to [`orphaned_bytes`]. It changes once, while the
+//!     last [`Chunk`] still exists.
 
 use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-/// The sum of `orphaned` of all bytes.
+/// The sum of `orphaned` over all chunks.
 static ORPHANED: AtomicU64 = AtomicU64::new(0);
 
-/// Memory of chunks that belong to no string any more and that replies still refer to, in bytes. O(1).
+/// Returns the memory, in bytes, of chunks that no string owns any more and that replies still
+/// refer to. O(1).
 #[must_use]
 pub fn orphaned_bytes() -> u64 {
     ORPHANED.load(Ordering::Relaxed)
@@ -68,30 +69,31 @@ impl Drop for ChunkBytes {
 pub struct Chunk(Arc<ChunkBytes>);
 
 impl Chunk {
-    /// Bytes of memory beyond the content's capacity.
+    /// Memory overhead per chunk in bytes, in addition to the capacity of the content.
     pub(crate) const OVERHEAD_BYTES: usize = 2 * size_of::<usize>() + size_of::<ChunkBytes>();
 
-    /// A chunk of one string.
+    /// Creates a chunk that one string owns.
     #[must_use]
     pub fn new(bytes: Vec<u8>) -> Chunk {
         let (owners, orphaned) = (AtomicUsize::new(1), AtomicUsize::new(0));
         Chunk(Arc::new(ChunkBytes { bytes, owners, orphaned }))
     }
 
-    /// A reference for a reply, which sees the bytes as they are now.
+    /// Returns a reference for a reply, which sees the bytes as they are now.
     #[inline]
     #[must_use]
     pub fn lend(&self) -> Arc<ChunkBytes> {
         Arc::clone(&self.0)
     }
 
-    /// Whether both have the same bytes, not only equal ones.
+    /// Returns true if both share the same bytes, not merely equal ones.
     #[must_use]
     pub fn ptr_eq(this: &Chunk, other: &Chunk) -> bool {
         Arc::ptr_eq(&this.0, &other.0)
     }
 
-    /// The bytes to change, copied before if anything else refers to them. O(1); O(bytes) then.
+    /// Returns the bytes for writing. They are copied first if anything else refers to them. O(1),
+    /// or O(bytes) with a copy.
     #[must_use]
     pub fn make_mut(&mut self) -> &mut Vec<u8> {
         if Arc::get_mut(&mut self.0).is_none() {
@@ -112,7 +114,7 @@ impl Clone for Chunk {
 impl Drop for Chunk {
     #[inline]
     fn drop(&mut self) {
-        // Nothing else can refer to the bytes by now: they are freed.
+        // Nothing else can refer to the bytes any more: they are freed.
         if Arc::strong_count(&self.0) == 1 {
             return;
         }
@@ -122,7 +124,8 @@ impl Drop for Chunk {
     }
 }
 
-/// Counts the bytes, whose last string gives them up. The caller's reference still exists.
+/// Counts the bytes as orphaned when the last string drops them. The caller's reference still
+/// exists.
 #[cold]
 fn orphan(chunk: &ChunkBytes) {
     let bytes = chunk.bytes.capacity() + Chunk::OVERHEAD_BYTES;
@@ -144,7 +147,7 @@ mod tests {
     use super::*;
     use std::sync::Mutex;
 
-    /// Tests of this module count in turn; other tests lend no chunks.
+    /// The tests of this module run one after another; other tests lend no chunks.
     static TURN: Mutex<()> = Mutex::new(());
 
     #[test]

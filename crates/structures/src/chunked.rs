@@ -1,4 +1,4 @@
-//! Byte strings in chunks of one size: any part is changed, and any clone is made, at the cost of a
+//! Byte strings in chunks of one size. A change of any part, and any clone, costs no more than a
 //! chunk.
 //!
 //! ```text
@@ -8,37 +8,37 @@
 //! +--------------------+    +---+---+---+---+---+
 //! ```
 //!
-//! Byte `n` lies in chunk `n / CHUNK_BYTES`, so finding it takes two steps whatever the length. A
-//! clone costs one counter. A change of a part that a clone has too copies the root (8 bytes per 8
-//! MiB of content), a branch (1 KiB) and the chunks it touches, and nothing else. Chunks that were
-//! never written, because the string was made longer than its content, are one chunk of zeros that
-//! all strings of the process share.
+//! Byte `n` lies in chunk `n / CHUNK_BYTES`, so finding it takes two steps for any length. A clone
+//! increments one counter. A change of a shared part copies the root (8 bytes per 8 MiB of
+//! content), a branch (1 KiB) and the chunks that it touches, and nothing else. A string that was
+//! extended beyond its content uses one chunk of zeros for the gap, which all strings of the
+//! process share.
 //!
 //! Invariants (`check` verifies each)
-//!  1. All chunks but the last have `CHUNK_BYTES` bytes; the last has at least one and
-//!     at most so many.
+//!  1. All chunks but the last have `CHUNK_BYTES` bytes; the last has at least one and at most
+//!     `CHUNK_BYTES`.
 //!  2. All branches but the last have `BRANCH_CHUNKS` chunks; the last has at least one.
 //!  3. `len` is the sum of the chunks' lengths.
 //!
-//! Memory beyond the content: 56 bytes a chunk, and the spare room of the last one, which is at
-//! most as large as what that holds.
+//! Memory overhead: 56 bytes per chunk, and the spare capacity of the last chunk, which is at most
+//! as large as its content.
 
 use crate::chunk::Chunk;
 use crate::shared::Shared;
 use std::ops::Range;
 use std::sync::LazyLock;
 
-/// Bytes of a chunk: what a change copies at most per clone, about 5 µs, and what one piece of a
-/// send refers to. An allocator's size class, so nothing is lost to rounding. Small in tests, so
-/// that they see many chunks.
+/// Size of a chunk in bytes. A change copies at most one chunk per clone, which takes about 5 µs,
+/// and one piece of a send refers to one chunk. The size is a size class of the allocator, so
+/// nothing is lost to rounding. Tests use a small size to get many chunks.
 pub const CHUNK_BYTES: usize = if cfg!(test) { 16 } else { 64 * 1024 };
 
-/// Chunks of a branch, at most.
+/// Maximum number of chunks in a branch.
 const BRANCH_CHUNKS: usize = if cfg!(test) { 4 } else { 128 };
 
 type Branch = Vec<Chunk>;
 
-/// Zeros that nobody has written over yet.
+/// Zeros that were never overwritten.
 static ZEROS: LazyLock<Chunk> = LazyLock::new(|| Chunk::new(vec![0; CHUNK_BYTES]));
 
 /// A byte string of any length. A clone shares all chunks until one side changes them.
@@ -52,17 +52,17 @@ struct Root {
 }
 
 impl ChunkedBytes {
-    /// The empty string.
+    /// Creates an empty string.
     #[must_use]
     pub fn new() -> ChunkedBytes {
         ChunkedBytes::default()
     }
 
-    /// A string of `len` bytes, written chunk by chunk: `write` appends the bytes of the given
+    /// Creates a string of `len` bytes chunk by chunk: `write` appends the bytes of the given
     /// range, which is that of one chunk. O(len).
     ///
     /// # Panics
-    /// If `write` appends more or fewer bytes than asked for.
+    /// If `write` appends more or fewer bytes than requested.
     #[must_use]
     pub fn written(len: usize, mut write: impl FnMut(Range<usize>, &mut Vec<u8>)) -> ChunkedBytes {
         let mut root = Root::default();
@@ -76,27 +76,27 @@ impl ChunkedBytes {
         ChunkedBytes(Shared::new(root))
     }
 
-    /// How many bytes there are. O(1).
+    /// Returns the number of bytes. O(1).
     #[inline]
     #[must_use]
     pub fn len(&self) -> usize {
         self.0.len
     }
 
-    /// Whether there are none.
+    /// Returns true if the string is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Whether one is a clone of the other and neither was changed since. O(1).
+    /// Returns true if one is an unchanged clone of the other. O(1).
     #[must_use]
     pub fn is_same(&self, other: &ChunkedBytes) -> bool {
         Shared::ptr_eq(&self.0, &other.0)
     }
 
-    /// The chunk that byte `at` lies in, and the place of its first byte. `None` behind the end.
-    /// O(1).
+    /// Returns the chunk that contains byte `at`, and the offset of the chunk's first byte. `None`
+    /// after the end. O(1).
     #[inline]
     #[must_use]
     pub fn chunk_of(&self, at: usize) -> Option<(&Chunk, usize)> {
@@ -105,15 +105,15 @@ impl ChunkedBytes {
         (at < self.len()).then_some((chunk, number * CHUNK_BYTES))
     }
 
-    /// The byte at `at`. O(1).
+    /// Returns the byte at `at`. O(1).
     #[inline]
     #[must_use]
     pub fn byte(&self, at: usize) -> Option<u8> {
         self.chunk_of(at).map(|(chunk, start)| chunk[at - start])
     }
 
-    /// The chunks that hold the bytes of `range`, and which bytes of each. What lies behind the end
-    /// is left out. O(1) per chunk.
+    /// Returns the chunks that hold the bytes of `range`, and the range within each. Offsets after
+    /// the end are ignored. O(1) per chunk.
     pub fn parts(
         &self,
         range: Range<usize>,
@@ -128,12 +128,12 @@ impl ChunkedBytes {
         })
     }
 
-    /// The bytes of `range`, piece by piece. What lies behind the end is left out.
+    /// Returns the bytes of `range`, piece by piece. Offsets after the end are ignored.
     pub fn pieces(&self, range: Range<usize>) -> impl Iterator<Item = &[u8]> + Clone {
         self.parts(range).map(|(chunk, part)| &chunk[part])
     }
 
-    /// The bytes of `range` in one piece. O(bytes).
+    /// Copies the bytes of `range` into one vector. O(bytes).
     #[must_use]
     pub fn copy_of(&self, range: Range<usize>) -> Vec<u8> {
         let len = range.end.min(self.len()).saturating_sub(range.start);
@@ -142,13 +142,13 @@ impl ChunkedBytes {
         bytes
     }
 
-    /// All bytes in one piece. O(len).
+    /// Copies all bytes into one vector. O(len).
     #[must_use]
     pub fn to_vec(&self) -> Vec<u8> {
         self.copy_of(0..self.len())
     }
 
-    /// Appends `bytes`. O(bytes), amortised; and the last chunk if a clone has it too.
+    /// Appends `bytes`. Amortised O(bytes), plus a copy of the last chunk if a clone shares it.
     pub fn append(&mut self, bytes: &[u8]) {
         if bytes.is_empty() {
             return;
@@ -166,8 +166,8 @@ impl ChunkedBytes {
         }
     }
 
-    /// Makes the string at least `len` bytes long, by zeros. O(chunks), without memory for the
-    /// chunks that become zeros as a whole.
+    /// Extends the string to at least `len` bytes with zeros. O(chunks). Whole chunks of zeros take
+    /// no memory.
     pub fn extend_to(&mut self, len: usize) {
         if len <= self.len() {
             return;
@@ -188,11 +188,11 @@ impl ChunkedBytes {
         }
     }
 
-    /// The bytes of the chunk that holds byte `at`, to be changed, and the place of its first byte.
-    /// O(1); O(chunk) if a clone has it too.
+    /// Returns the chunk that contains byte `at` for writing, and the offset of its first byte.
+    /// O(1); O(chunk) if a clone shares it.
     ///
     /// # Panics
-    /// If `at` lies behind the end.
+    /// If `at` lies after the end.
     pub fn chunk_mut(&mut self, at: usize) -> (&mut [u8], usize) {
         assert!(at < self.len(), "byte {at} of a string of {} bytes", self.len());
         let root = Shared::make_mut(&mut self.0);
@@ -200,10 +200,10 @@ impl ChunkedBytes {
         (chunk, at - at % CHUNK_BYTES)
     }
 
-    /// Writes `bytes` over those from `at` on, which must be there. O(bytes), and a chunk or two.
+    /// Overwrites existing bytes from `at` on with `bytes`. O(bytes), plus one or two chunks.
     ///
     /// # Panics
-    /// If they would reach behind the end.
+    /// If the range extends beyond the end.
     pub fn write_at(&mut self, mut at: usize, mut bytes: &[u8]) {
         while !bytes.is_empty() {
             let (chunk, start) = self.chunk_mut(at);
@@ -215,7 +215,8 @@ impl ChunkedBytes {
         }
     }
 
-    /// Bytes of memory, chunks that clones have too included, shared zeros not. O(chunks).
+    /// Returns the memory in bytes. Chunks that clones share are included, the shared zeros are
+    /// not. O(chunks).
     #[must_use]
     pub fn allocated_bytes(&self) -> usize {
         let counters = 2 * size_of::<usize>();
@@ -272,18 +273,18 @@ impl PartialEq for ChunkedBytes {
 impl Eq for ChunkedBytes {}
 
 impl Root {
-    /// Bytes that fit into the last chunk.
+    /// Returns how many bytes still fit into the last chunk.
     fn room(&self) -> usize {
         self.len.next_multiple_of(CHUNK_BYTES) - self.len
     }
 
-    /// The chunk that byte `at` lies in, which must be there.
+    /// Returns the chunk that contains byte `at`, which must exist.
     fn chunk_mut(&mut self, at: usize) -> &mut Chunk {
         let number = at / CHUNK_BYTES;
         &mut Shared::make_mut(&mut self.branches[number / BRANCH_CHUNKS])[number % BRANCH_CHUNKS]
     }
 
-    /// Appends a chunk; the last one is full.
+    /// Appends a chunk. The last one must be full.
     fn push(&mut self, chunk: Chunk) {
         debug_assert_eq!(self.room(), 0);
         self.len += chunk.len();
@@ -294,7 +295,7 @@ impl Root {
     }
 }
 
-/// Makes room for `more` bytes in a chunk: twice what is there, at most a whole chunk.
+/// Makes room for `more` bytes in a chunk: doubles it, up to the size of a whole chunk.
 fn reserve(chunk: &mut Vec<u8>, more: usize) {
     let needed = chunk.len() + more;
     if needed > chunk.capacity() {
@@ -311,7 +312,7 @@ mod tests {
         (0..len).map(|at| (at * 31 % 251) as u8).collect()
     }
 
-    /// Random changes of a string and of clones of it, beside plain vectors.
+    /// Random changes of a string and its clones, compared with plain vectors.
     #[test]
     fn it_is_what_a_vector_is_and_clones_stay_as_they_were() {
         let mut state = 7u64;

@@ -1,8 +1,8 @@
-//! Which decimal texts are integers: those that an integer would be written as, and no others.
+//! Decides which decimal texts are integers: only those that formatting an integer would produce.
 
-/// Reads a whole decimal integer: optional `-`, no `+`, no leading zero, no blank; `None` if the
-/// bytes are anything else or out of range. This decides what is stored as an integer, so that
-/// "007" and "+7" stay strings. O(length).
+/// Parses a whole decimal integer: optional `-`, no `+`, no leading zero, no whitespace. Returns
+/// `None` if the bytes are anything else or out of range. This function decides which strings are
+/// stored as integers, so "007" and "+7" stay strings. O(length).
 #[inline]
 #[must_use]
 pub fn parse_i64(bytes: &[u8]) -> Option<i64> {
@@ -27,7 +27,7 @@ pub fn parse_i64(bytes: &[u8]) -> Option<i64> {
     if negative { 0i64.checked_sub_unsigned(magnitude) } else { i64::try_from(magnitude).ok() }
 }
 
-/// How many bytes the decimal form of `number` has.
+/// Returns the length of the decimal form of `number` in bytes.
 #[inline]
 #[must_use]
 pub fn decimal_len(number: i64) -> usize {

@@ -1,5 +1,4 @@
-//! Work on a stack of its own, which can be left in the middle and gone on with later, whoever
-//! called whom on the way there.
+//! Work on a stack of its own, which can be paused and continued later, at any depth of calls.
 //!
 //! ```text
 //!  owner: run(input) ──> body ──> … ──> pause()        owner: go_on() ──> returns from pause() …
@@ -7,9 +6,9 @@
 //! ```
 //!
 //! Invariants
-//!  1. `pause` leaves the stack that it is called on: it does so only while the innermost fiber
-//!     that runs on this thread is its own, of which there is one.
-//!  2. What lies on a stack that was left in the middle is never dropped but by going on.
+//!  1. `pause` leaves the stack on which it is called. It does so only if the innermost fiber that
+//!     runs on this thread is its own. There is only one innermost fiber.
+//!  2. The frames on a paused stack are never dropped except by continuing the fiber.
 
 use crate::lent::LentFn;
 use corosensei::stack::DefaultStack;
@@ -19,34 +18,34 @@ use std::io;
 use std::rc::Rc;
 
 thread_local! {
-    /// The innermost fiber that runs; null for none.
+    /// The innermost running fiber; null if there is none.
     static CURRENT: Cell<*const Pauser> = const { Cell::new(std::ptr::null()) };
 }
 
-/// How a run ended, if it did.
+/// The outcome of a run.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Step<O> {
     Done(O),
-    /// [`Fiber::go_on`] goes on with it.
+    /// The body has paused; [`Fiber::go_on`] continues it.
     Paused,
 }
 
-/// Leaves the work of one fiber, from wherever in it.
+/// Pauses one fiber, from any depth within its work.
 pub struct Pauser {
     leave: LentFn<()>,
 }
 
-/// A body with a stack of its own, run for one input after the other.
+/// A body with a stack of its own, which runs for one input after another.
 pub struct Fiber<I: 'static, O: 'static> {
-    /// Takes an input to begin with, or nothing to go on; `None` between two runs ends it.
+    /// Takes an input to start with, or nothing to continue. `None` between two runs ends it.
     coroutine: Option<Coroutine<Option<I>, Option<O>, ()>>,
     pauser: Rc<Pauser>,
     is_paused: bool,
 }
 
 impl Pauser {
-    /// Returns when the fiber goes on. False at once where this is not called by
-    /// what the fiber runs.
+    /// Pauses the fiber and returns when it continues. Returns false at once if the caller is not
+    /// running on this fiber.
     pub fn pause(&self) -> bool {
         // 1.
         if !std::ptr::eq(CURRENT.get(), self) {
@@ -57,11 +56,11 @@ impl Pauser {
 }
 
 impl<I: 'static, O: 'static> Fiber<I, O> {
-    /// A fiber with a stack of so many bytes, of which the system gives those that are touched.
-    /// `make` makes the body, which it may give the means to pause.
+    /// Creates a fiber with a stack of `stack_bytes` bytes; the system backs only the touched pages with
+    /// memory. `make` creates the body, and can give it the pauser.
     ///
     /// # Errors
-    /// If the system has no memory for the stack.
+    /// Fails if the system has no memory for the stack.
     pub fn new<B: FnMut(I) -> O + 'static>(
         stack_bytes: usize,
         make: impl FnOnce(&Rc<Pauser>) -> B,
@@ -80,13 +79,13 @@ impl<I: 'static, O: 'static> Fiber<I, O> {
         Ok(Fiber { coroutine: Some(coroutine), pauser, is_paused: false })
     }
 
-    /// Runs the body for an input. Not while it is paused.
+    /// Runs the body for an input. The fiber must not be paused.
     pub fn run(&mut self, input: I) -> Step<O> {
         assert!(!self.is_paused, "a fiber does one thing at a time");
         self.resume(Some(input))
     }
 
-    /// Goes on where the body paused.
+    /// Continues the body after a pause.
     pub fn go_on(&mut self) -> Step<O> {
         assert!(self.is_paused, "nothing is to be gone on with");
         self.resume(None)
@@ -96,7 +95,7 @@ impl<I: 'static, O: 'static> Fiber<I, O> {
         self.is_paused
     }
 
-    /// What the body pauses with.
+    /// Returns the pauser of the body.
     pub const fn pauser(&self) -> &Rc<Pauser> {
         &self.pauser
     }
@@ -122,7 +121,7 @@ impl<I: 'static, O: 'static> Drop for Fiber<I, O> {
     fn drop(&mut self) {
         let Some(mut coroutine) = self.coroutine.take() else { return };
         if self.is_paused {
-            // 2: the stack may hold frames of foreign code, which nobody can take down.
+            // 2: the stack may hold frames of foreign code, which cannot be unwound.
             std::mem::forget(coroutine);
         } else if coroutine.started() && !coroutine.done() {
             coroutine.resume(None);
@@ -130,7 +129,7 @@ impl<I: 'static, O: 'static> Drop for Fiber<I, O> {
     }
 }
 
-/// Restores who was running, also when a panic passes.
+/// Restores the previously running fiber, also during a panic.
 struct Back(*const Pauser);
 
 impl Drop for Back {
@@ -171,7 +170,7 @@ mod tests {
         }
     }
 
-    /// Each pauses itself only, also where one runs within the other.
+    /// Each pauser pauses only its own fiber, also if one fiber runs within another.
     #[test]
     fn a_fiber_within_another_pauses_alone() {
         let make = |outer: &Rc<Pauser>| {
@@ -193,7 +192,7 @@ mod tests {
         assert_eq!(fiber.go_on(), Step::Done(Step::Done((false, true))));
     }
 
-    /// What a body holds is dropped with a fiber that is not paused, whether it ever ran or not.
+    /// Dropping a fiber that is not paused drops what its body owns, even if the body never ran.
     #[test]
     fn a_fiber_that_has_nothing_under_way_is_dropped_whole() {
         struct Counted(Rc<Cell<u32>>);

@@ -1,5 +1,5 @@
-//! Interpreters that turn bytes into operations and compare with a plain model: the bodies of the
-//! fuzz targets, and of tests that feed them random bytes. They panic on a difference.
+//! Interpreters that turn bytes into operations and compare the result with a plain model. They are
+//! the bodies of the fuzz targets, and of tests with random bytes. They panic on a difference.
 
 use crate::entry::{Entry, INLINE_LEN_MAX, ValueRef};
 use crate::hyperloglog::{self, Form, Mark, REGISTERS};
@@ -9,7 +9,7 @@ use crate::lzf;
 use crate::table::Table;
 use std::collections::{BTreeSet, HashMap, HashSet};
 
-/// Takes numbers off the front of the input; zero when it has ended.
+/// Takes numbers from the front of the input; zero at its end.
 struct Input<'a>(&'a [u8]);
 
 impl Input<'_> {
@@ -28,10 +28,10 @@ impl Input<'_> {
     }
 }
 
-/// The key's hash: the fuzzer chooses position bits through the key itself.
+/// The hash of a key. The fuzzer chooses position bits through the key itself.
 fn hash_of(key: u16) -> u64 {
     let [low, high] = key.to_le_bytes();
-    // Many keys share a position, and positions lie in clusters.
+    // Many keys share a position, and positions form clusters.
     u64::from(high) << 56 | u64::from(low & 0x0f) << 40
 }
 
@@ -51,14 +51,14 @@ fn entry(key: u16, value: u16) -> Entry<u16> {
     }
 }
 
-/// A scan under way: what it has seen, and what was there all the time.
+/// A scan in progress: the keys that it has visited, and the keys that have existed all the time.
 struct Scan {
     cursor: u32,
     seen: HashSet<Vec<u8>>,
     throughout: HashSet<u16>,
 }
 
-/// A table against `HashMap`, with a scan running through all changes. O(input).
+/// Compares a table with `HashMap`, with a scan running through all changes. O(input).
 pub fn fuzz_table(data: &[u8]) {
     let mut input = Input(data);
     let mut table = Table::<u16>::new();
@@ -110,7 +110,8 @@ pub fn fuzz_table(data: &[u8]) {
     }
 }
 
-/// Carries a scan on, or begins one; at its end everything that stayed must have been seen.
+/// Continues a scan, or begins one. At its end, every key that existed all the time must have been
+/// visited.
 fn step(scan: Option<Scan>, table: &Table<u16>, model: &HashMap<u16, u16>) -> Option<Scan> {
     let mut scan = scan.unwrap_or_else(|| Scan {
         cursor: 0,
@@ -129,7 +130,7 @@ fn step(scan: Option<Scan>, table: &Table<u16>, model: &HashMap<u16, u16>) -> Op
     None
 }
 
-/// What an entry should hold, and an object that fills all the room there is and owns something.
+/// The expected content of an entry, and an object that fills all the room and owns memory.
 #[derive(Debug, PartialEq)]
 enum Held {
     Bytes(Vec<u8>),
@@ -137,7 +138,8 @@ enum Held {
     Object((Box<u64>, [u64; 2])),
 }
 
-/// An entry against a key, a value and a deadline kept apart. O(input * value length).
+/// Compares an entry with a key, a value and a deadline that are stored separately. O(input * value
+/// length).
 pub fn fuzz_entry(data: &[u8]) {
     let mut input = Input(data);
     let mut key = vec![b'k'; usize::from(input.word() % 600)];
@@ -192,8 +194,8 @@ pub fn fuzz_entry(data: &[u8]) {
     }
 }
 
-/// Bytes that claim to be a HyperLogLog: whatever they are, nothing panics, what is refused stays
-/// as it was, and what is accepted keeps its registers through additions and conversion. O(input).
+/// Interprets arbitrary bytes as a HyperLogLog. Nothing panics. Rejected bytes stay unchanged.
+/// Accepted ones keep their registers through additions and conversion. O(input).
 pub fn fuzz_hyperloglog(data: &[u8]) {
     let (element, body) = data.split_at(data.len().min(4));
     let whole = data.starts_with(b"HYLL");
@@ -224,8 +226,8 @@ pub fn fuzz_hyperloglog(data: &[u8]) {
     assert!(after == registers);
 }
 
-/// Bytes that may be an integer set; if they are, it is changed by operations taken from the same
-/// bytes and compared with a tree. O(input²).
+/// Interprets bytes as an integer set. If they are valid, the set is changed by operations from the
+/// same bytes and compared with a tree. O(input²).
 pub fn fuzz_intset(data: &[u8]) {
     let Ok(mut set) = IntSet::from_bytes(data.to_vec()) else { return };
     let mut model: BTreeSet<i64> = set.iter().collect();
@@ -249,8 +251,8 @@ pub fn fuzz_intset(data: &[u8]) {
     assert!(set.iter().eq(model));
 }
 
-/// Foreign bytes as a listpack: what `validate` accepts is walked both ways, searched and changed,
-/// and stays well-formed. O(input) but for the changes.
+/// Interprets bytes as a listpack. If `validate` accepts them, the listpack is walked in both
+/// directions, searched and changed, and stays well-formed. O(input) except for the changes.
 pub fn fuzz_listpack(data: &[u8]) {
     let mut met = Vec::new();
     let checked = Checked::new(data, |at, element| {
@@ -284,8 +286,8 @@ pub fn fuzz_listpack(data: &[u8]) {
     list.check();
 }
 
-/// Foreign bytes as an LZF block, and as content to compress: both are read back. The first two
-/// bytes say how long the block claims its content to be.
+/// Interprets bytes as an LZF block, and as content to compress; both are read back. The first two
+/// bytes are the claimed length of the content.
 pub fn fuzz_lzf(data: &[u8]) {
     let mut input = Input(data);
     let len = usize::from(input.word());

@@ -1,26 +1,27 @@
-//! Geohash: places on Earth as 52-bit numbers whose order keeps neighbours together.
+//! Geohash: points on Earth as 52-bit numbers whose order keeps neighbours together.
 //!
-//! Longitude and latitude are halved in turn; bit pairs from the top say in which quarter the place
-//! lies. A *cell* of step n is what 2n bits leave open: half the Earth wide at step 1, about 0.6 m
-//! at step 26. All places of a cell have consecutive numbers, so a cell is a range of scores.
+//! Longitude and latitude are halved in turn. The bit pairs, from the top, select the quarter in
+//! which the point lies. A *cell* of step n is the area that the first 2n bits select: half the
+//! Earth wide at step 1, about 0.6 m at step 26. All points of a cell have consecutive numbers, so
+//! a cell is a range of scores.
 //!
 //! ```text
 //!  longitude  -180 ... 180    lon bits   1   0   1        odd positions
 //!  latitude    -85 ...  85    lat bits     0   1   1      even positions   ->  cell 100111, step 3
 //! ```
 //!
-//! A search is answered by the cell of its centre and its eight neighbours, at the finest step
-//! whose cells are large enough. The formulas, their order of evaluation included, are those that
-//! GEO commands of Redis use, since their results are compared with == by users.
+//! A search looks at the cell of its centre and its eight neighbours, at the finest step whose
+//! cells are large enough. The formulas, including their order of evaluation, are those of Redis's
+//! GEO commands, since users compare the results with ==.
 
 use std::cmp::Ordering;
 use std::f64::consts::PI;
 use std::ops::RangeInclusive;
 
-/// Degrees that can be numbered (the square of the web Mercator projection).
+/// Maximum degrees that can be encoded (the square of the web Mercator projection).
 pub const LONGITUDE_MAX: f64 = 180.0;
 pub const LATITUDE_MAX: f64 = 85.051_128_78;
-/// Bits of one coordinate in a whole number.
+/// Number of bits per coordinate in a full number.
 pub const STEP_MAX: u32 = 26;
 
 const EARTH_RADIUS_M: f64 = 6_372_797.560_856;
@@ -28,7 +29,7 @@ const EARTH_RADIUS_M: f64 = 6_372_797.560_856;
 const MERCATOR_MAX_M: f64 = 20_037_726.37;
 const RADIANS_PER_DEGREE: f64 = PI / 180.0;
 
-/// A place: degrees east and north.
+/// A point: degrees east and north.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Point {
     pub longitude: f64,
@@ -42,7 +43,7 @@ pub struct Cell {
     step: u32,
 }
 
-/// The outline of something, in degrees.
+/// A bounding box in degrees.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Bounds {
     west: f64,
@@ -51,7 +52,7 @@ struct Bounds {
     north: f64,
 }
 
-/// Degrees that the numbers span, as half-widths.
+/// The range of degrees that the numbers cover, as half-widths.
 #[derive(Clone, Copy)]
 struct Grid {
     longitude: f64,
@@ -59,7 +60,7 @@ struct Grid {
 }
 
 const GRID: Grid = Grid { longitude: LONGITUDE_MAX, latitude: LATITUDE_MAX };
-/// What the textual form is made from.
+/// The grid for the textual form.
 const TEXT_GRID: Grid = Grid { longitude: 180.0, latitude: 90.0 };
 
 impl Grid {
@@ -105,20 +106,20 @@ fn gather(bits: u64) -> u32 {
 }
 
 impl Point {
-    /// Whether the place can be numbered.
+    /// Returns true if the point can be encoded.
     #[must_use]
     pub fn is_valid(self) -> bool {
         (-LONGITUDE_MAX..=LONGITUDE_MAX).contains(&self.longitude)
             && (-LATITUDE_MAX..=LATITUDE_MAX).contains(&self.latitude)
     }
 
-    /// The number of a valid place: 52 bits.
+    /// Returns the number of a valid point: 52 bits.
     #[must_use]
     pub fn number(self) -> u64 {
         GRID.cell(self, STEP_MAX).first()
     }
 
-    /// The middle of what a number stands for.
+    /// Returns the centre of the cell that a number represents.
     #[must_use]
     pub fn of_number(number: u64) -> Point {
         let bounds = GRID.bounds(Cell { bits: number, step: STEP_MAX });
@@ -129,7 +130,8 @@ impl Point {
         }
     }
 
-    /// The eleven letters by which geohash sites know the place; the last is always `0`.
+    /// Returns the eleven characters of the textual geohash of the point; the last one is always
+    /// `0`.
     #[must_use]
     pub fn text(self) -> [u8; 11] {
         const LETTERS: &[u8; 32] = b"0123456789bcdefghjkmnpqrstuvwxyz";
@@ -141,7 +143,7 @@ impl Point {
         text
     }
 
-    /// Metres along the great circle (haversine).
+    /// Returns the great-circle distance in metres (haversine).
     #[must_use]
     pub fn distance_m(self, to: Point) -> f64 {
         let radians = |degrees: f64| degrees * RADIANS_PER_DEGREE;
@@ -161,22 +163,23 @@ fn latitude_distance_m(a: f64, b: f64) -> f64 {
 }
 
 impl Cell {
-    /// The least number in the cell.
+    /// Returns the lowest number in the cell.
     #[must_use]
     pub fn first(self) -> u64 {
         self.bits << (2 * (STEP_MAX - self.step))
     }
 
-    /// One more than the greatest number in the cell.
+    /// Returns one more than the highest number in the cell.
     #[must_use]
     pub fn end(self) -> u64 {
         (self.bits + 1) << (2 * (STEP_MAX - self.step))
     }
 
-    /// The cell so many columns to the east and rows to the north; the grid wraps around.
+    /// Returns the cell `east` columns to the east and `north` rows to the north; the grid wraps
+    /// around.
     fn neighbour(self, east: i32, north: i32) -> Cell {
         let mask = ((1u64 << self.step) - 1) as u32;
-        // A centre on the very edge lies one beyond the last row or column, and as in Redis stays
+        // A centre on the very edge lies one beyond the last row or column. As in Redis, it stays
         // there unless it is moved.
         let moved = |bits: u64, by: i32| match gather(bits) {
             at if by == 0 => spread(at),
@@ -186,13 +189,13 @@ impl Cell {
     }
 }
 
-/// What is searched, in metres around a centre.
+/// The searched area, in metres around a centre.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Shape {
     Circle {
         radius_m: f64,
     },
-    /// Its sides run along parallels and meridians.
+    /// The sides run along parallels and meridians.
     Box {
         width_m: f64,
         height_m: f64,
@@ -200,13 +203,13 @@ pub enum Shape {
 }
 
 impl Shape {
-    /// The distance of `point` from `centre` if it lies within.
+    /// Returns the distance of `point` from `centre` if it lies within the shape.
     #[must_use]
     pub fn distance_within(self, centre: Point, point: Point) -> Option<f64> {
         match self {
             Shape::Circle { radius_m } => {
                 let distance = centre.distance_m(point);
-                // A distance that is no number is within, as in Redis.
+                // A NaN distance counts as within, as in Redis.
                 let beyond = distance.partial_cmp(&radius_m) == Some(Ordering::Greater);
                 (!beyond).then_some(distance)
             }
@@ -223,7 +226,7 @@ impl Shape {
         }
     }
 
-    /// The shape around its centre, ready to look at many places.
+    /// Prepares the shape around its centre to test many points.
     #[must_use]
     pub fn around(self, centre: Point) -> Around {
         let everything = 0..=u32::MAX;
@@ -232,10 +235,12 @@ impl Shape {
         Around { shape: self, centre, columns, rows }
     }
 
-    /// Columns and rows of the finest grid beyond which nothing lies within the shape; `None` if it
-    /// is so large, so near to a pole or to the 180th meridian that this is not worth reckoning.
+    /// Returns the columns and rows of the finest grid outside of which no point is within the
+    /// shape. `None` if the shape is too large, or too near to a pole or to the 180th meridian, for
+    /// this to be worthwhile.
     fn frame(self, centre: Point) -> Option<(RangeInclusive<u32>, RangeInclusive<u32>)> {
-        // A place is refused only if it is clearly too far: rounding errors are far smaller.
+        // Reject a point only if it is clearly too far: rounding errors are far smaller than this
+        // margin.
         let reach = |degrees: f64| degrees * (1.0 + 1e-6) + 1e-5;
         let (width, height) = self.halves_m();
         if !(width <= FRAME_MAX_M && height <= FRAME_MAX_M && centre.is_valid()) {
@@ -246,8 +251,8 @@ impl Shape {
         if edge > 89.0 {
             return None;
         }
-        // The haversine of a distance is at least that of the longitudes times the cosines of both
-        // latitudes, which are no less than at the edge.
+        // The haversine of a distance is at least the haversine of the longitudes times the cosines
+        // of both latitudes, which are at least that at the edge.
         let least = (edge * RADIANS_PER_DEGREE).cos();
         let own = match self {
             Shape::Circle { .. } => (centre.latitude * RADIANS_PER_DEGREE).cos(),
@@ -262,7 +267,7 @@ impl Shape {
             return None;
         }
         let part = |at: f64, half: f64| (at + half) / (half + half) * f64::from(1u32 << STEP_MAX);
-        // Casts stop at 0.
+        // Casts saturate at 0.
         let parts = |at: f64, reach: f64, half: f64| {
             part(at - reach, half) as u32..=part(at + reach, half) as u32 + 1
         };
@@ -272,7 +277,7 @@ impl Shape {
         ))
     }
 
-    /// Half of width and height.
+    /// Returns half of the width and the height.
     fn halves_m(self) -> (f64, f64) {
         match self {
             Shape::Circle { radius_m } => (radius_m, radius_m),
@@ -280,7 +285,7 @@ impl Shape {
         }
     }
 
-    /// Centre to the farthest point.
+    /// Returns the distance from the centre to the farthest point.
     fn reach_m(self) -> f64 {
         match self {
             Shape::Circle { radius_m } => radius_m,
@@ -294,7 +299,7 @@ impl Shape {
         let (width, height) = self.halves_m();
         let degrees = |radians: f64| radians / RADIANS_PER_DEGREE;
         let latitude = degrees(height / EARTH_RADIUS_M);
-        // Meridians are closest on the side of the pole.
+        // Meridians are closest together on the side of the pole.
         let edge = if centre.latitude < 0.0 {
             centre.latitude - latitude
         } else {
@@ -309,8 +314,8 @@ impl Shape {
         }
     }
 
-    /// The cells that together hold all places within, in the order in which Redis looks at them;
-    /// some may be the same when the shape spans much of the Earth.
+    /// Returns the cells that together contain all points within the shape, in the order in which
+    /// Redis visits them. Some may be the same if the shape spans much of the Earth.
     #[must_use]
     pub fn cells(self, centre: Point) -> Vec<Cell> {
         let wanted = self.bounds(centre);
@@ -321,7 +326,7 @@ impl Shape {
             cell = GRID.cell(centre, step);
         }
         let own = GRID.bounds(cell);
-        // Columns and rows that the shape does not reach are left out.
+        // Leave out columns and rows that the shape does not reach.
         let prune = step >= 2;
         let useless = |east: i32, north: i32| {
             prune
@@ -336,7 +341,7 @@ impl Shape {
         for (east, north) in AROUND {
             if !useless(east, north) {
                 let next = cell.neighbour(east, north);
-                // Only beside one another: that is how Redis leaves repetitions out.
+                // Only adjacent repetitions are skipped, as in Redis.
                 if cells.len() < 2 || cells.last() != Some(&next) {
                     cells.push(next);
                 }
@@ -354,18 +359,18 @@ const FRAME_MAX_M: f64 = 1_000_000.0;
 pub struct Around {
     shape: Shape,
     centre: Point,
-    /// In the finest grid; what lies elsewhere is not within.
+    /// Ranges in the finest grid; points outside of them are not within the shape.
     columns: RangeInclusive<u32>,
     rows: RangeInclusive<u32>,
 }
 
 impl Around {
-    /// The distance of the place that `number` stands for if it lies within: what
-    /// [`Shape::distance_within`] says, mostly without trigonometry if it does not.
+    /// Returns the distance of the point that `number` represents if it lies within the shape. Same
+    /// result as [`Shape::distance_within`], but mostly without trigonometry for points outside.
     #[inline]
     #[must_use]
     pub fn distance_of_number(&self, number: u64) -> Option<f64> {
-        // Numbers of more than 52 bits stand for places at the edge.
+        // Numbers of more than 52 bits represent points at the edge.
         let last = (1 << STEP_MAX) - 1;
         let (x, y) = (gather(number >> 1).min(last), gather(number).min(last));
         if !self.columns.contains(&x) || !self.rows.contains(&y) {
@@ -375,7 +380,7 @@ impl Around {
     }
 }
 
-/// Whether the neighbours of a cell reach as far as the bounds.
+/// Returns true if the neighbours of a cell reach as far as the bounds.
 fn is_covered(cell: Cell, wanted: &Bounds) -> bool {
     let bounds = |east, north| GRID.bounds(cell.neighbour(east, north));
     bounds(0, 1).north >= wanted.north
@@ -384,7 +389,7 @@ fn is_covered(cell: Cell, wanted: &Bounds) -> bool {
         && bounds(-1, 0).west <= wanted.west
 }
 
-/// The finest step whose cells are about as large as the reach.
+/// Returns the finest step whose cells are about as large as the reach.
 fn step_for(reach_m: f64, latitude: f64) -> u32 {
     if reach_m == 0.0 {
         return STEP_MAX;
@@ -395,7 +400,7 @@ fn step_for(reach_m: f64, latitude: f64) -> u32 {
         reach *= 2.0;
         step += 1;
     }
-    // Two coarser, so that most shapes fit into the nine cells.
+    // Two steps coarser, so that most shapes fit into the nine cells.
     step -= 2;
     // Cells get narrow towards the poles.
     if latitude.abs() > 66.0 {
@@ -488,7 +493,7 @@ mod tests {
             } else {
                 Shape::Box { width_m: 2.0 * radius_m, height_m: radius_m * 2.0 * unit() }
             };
-            // Most on the edge, where a frame that is too narrow would be seen.
+            // Most points lie on the edge, where a frame that is too narrow would show.
             let degrees = radius_m / 111_000.0;
             let (east, north) = (unit() * 2.0 - 1.0, unit() * 2.0 - 1.0);
             let narrow = (centre.latitude * RADIANS_PER_DEGREE).cos();
@@ -500,7 +505,7 @@ mod tests {
             let around = shape.around(centre);
             framed += usize::from(around.rows != (0..=u32::MAX));
             let plain = shape.distance_within(centre, Point::of_number(number));
-            // What the cells do not reach is not looked at, so it may differ only beyond them.
+            // Points outside of the cells are not tested, so results may differ only beyond them.
             assert_eq!(around.distance_of_number(number), plain, "{centre:?} {shape:?} {number}");
             within += usize::from(plain.is_some());
         }

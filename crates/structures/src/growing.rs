@@ -1,9 +1,9 @@
-//! Long byte strings that grow without being copied: their memory is mapped of its own, and when it
-//! has to lie elsewhere the kernel moves the pages, not the bytes. More is mapped than is filled,
-//! but the machine backs with memory what was written, page by page.
+//! Long byte strings that grow without being copied. Each has a memory mapping of its own. If the
+//! mapping has to move, the kernel moves its pages, not the bytes. The mapping is larger than its
+//! content, but the kernel backs only written pages with memory.
 //!
-//! Where there is no such system call (other systems than Linux, Miri) none can be made, and the
-//! caller keeps its bytes in a `Vec`.
+//! On systems without this system call (all except Linux, and Miri), no such string can be created,
+//! and the caller keeps its bytes in a `Vec`.
 //!
 //! Invariants (SAFETY notes cite them)
 //!  1. `start` is the beginning of a private anonymous mapping of `mapped` bytes, readable and
@@ -15,7 +15,7 @@ use crate::alloc::count_outside;
 use std::ops::Deref;
 use std::ptr::NonNull;
 
-/// Memory is counted by pages of this size, the smallest that systems have.
+/// Memory is counted in pages of this size, the smallest of any system.
 const PAGE: usize = 4096;
 /// From this length on the kernel may use huge pages: then at most an eighth lies beyond the end.
 const HUGE_MIN: usize = 16 << 20;
@@ -29,7 +29,7 @@ pub struct GrowingBytes {
 }
 
 impl GrowingBytes {
-    /// A copy of `bytes`. `None` if the system has no such memory. O(bytes).
+    /// Copies `bytes` into a new mapping. `None` if the system refuses the memory. O(bytes).
     #[must_use]
     pub fn new(bytes: &[u8]) -> Option<GrowingBytes> {
         let mapped = bytes.len().checked_mul(2)?.max(1).checked_next_multiple_of(PAGE)?;
@@ -39,8 +39,8 @@ impl GrowingBytes {
         Some(new)
     }
 
-    /// Adds bytes at the end. False, with nothing added, if the system refuses the memory.
-    /// O(bytes); where it has to move, O(length / page size) besides.
+    /// Appends bytes. Returns false, with nothing appended, if the system refuses the memory.
+    /// O(bytes), plus O(length / page size) if the mapping moves.
     #[must_use]
     pub fn append(&mut self, bytes: &[u8]) -> bool {
         let Some(len) = self.len.checked_add(bytes.len()) else { return false };
@@ -61,13 +61,13 @@ impl GrowingBytes {
         true
     }
 
-    /// Bytes of memory that it takes.
+    /// Returns the memory in bytes.
     #[must_use]
     pub fn memory(&self) -> usize {
         self.len.next_multiple_of(PAGE)
     }
 
-    /// Writes behind the end, where there is room.
+    /// Writes after the end, where there is room.
     fn fill(&mut self, bytes: &[u8]) {
         assert!(bytes.len() <= self.mapped - self.len, "room was made");
         let before = self.memory();
@@ -102,21 +102,21 @@ impl Drop for GrowingBytes {
 mod system {
     use std::ptr::{NonNull, null_mut};
 
-    /// A new mapping, of which nothing is backed by memory.
+    /// Creates a mapping that is not backed by memory yet.
     pub(super) fn map(bytes: usize) -> Option<NonNull<u8>> {
         let access = libc::PROT_READ | libc::PROT_WRITE;
         let kind = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
         // SAFETY: a mapping at an address of the kernel's choice touches nothing that exists.
         let start = unsafe { libc::mmap(null_mut(), bytes, access, kind, -1, 0) };
         let start = (start != libc::MAP_FAILED).then(|| NonNull::new(start.cast::<u8>()))??;
-        // SAFETY: advice about our own mapping, which changes nothing that can be read.
+        // SAFETY: advice about our own mapping, which does not change its content.
         unsafe { libc::madvise(start.as_ptr().cast(), bytes, libc::MADV_NOHUGEPAGE) };
         Some(start)
     }
 
-    /// The same mapping with another length, perhaps elsewhere; on failure it stays as it was.
+    /// Changes the length of a mapping, which may move it. On failure it stays unchanged.
     pub(super) fn remap(start: NonNull<u8>, from: usize, to: usize) -> Option<NonNull<u8>> {
-        // SAFETY: invariant 1 of the caller: nobody else knows the old address.
+        // SAFETY: invariant 1 of the caller: nothing else knows the old address.
         let moved = unsafe { libc::mremap(start.as_ptr().cast(), from, to, libc::MREMAP_MAYMOVE) };
         (moved != libc::MAP_FAILED).then(|| NonNull::new(moved.cast::<u8>()))?
     }
@@ -127,7 +127,7 @@ mod system {
     }
 
     pub(super) fn unmap(start: NonNull<u8>, bytes: usize) {
-        // SAFETY: invariant 1 of the caller, whose last act this is.
+        // SAFETY: invariant 1 of the caller, which does not use the mapping after this.
         unsafe { libc::munmap(start.as_ptr().cast(), bytes) };
     }
 }

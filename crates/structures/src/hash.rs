@@ -1,9 +1,10 @@
-//! SipHash-1-3 over one byte slice: the hash of every table key. And a quick hash for small tables
-//! that one command makes for itself.
+//! SipHash-1-3 over one byte slice: the hash of every table key. Also a quick hash for small tables
+//! that exist during one command.
 //!
-//! Keyed with 128 bits drawn at start, so that a client cannot choose keys that collide. It agrees
-//! with `std`'s `SipHasher13` fed by a single `write(bytes)`; specialised here because the
-//! streaming interface of `Hasher` costs more than the hash itself for keys of 16 bytes.
+//! The hash is keyed with 128 random bits, so that a client cannot choose keys that collide. It
+//! agrees with `std`'s `SipHasher13` after a single `write(bytes)`. This implementation is
+//! specialised because the streaming interface of `Hasher` costs more than the hash itself for keys
+//! of 16 bytes.
 
 /// The secret of a keyed hash.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -13,7 +14,7 @@ pub struct HashKey {
 }
 
 impl HashKey {
-    /// The SipHash-1-3 value of `bytes`. O(length).
+    /// Returns the SipHash-1-3 of `bytes`. O(length).
     #[inline]
     #[must_use]
     pub fn hash(&self, bytes: &[u8]) -> u64 {
@@ -28,9 +29,9 @@ impl HashKey {
         s.finish()
     }
 
-    /// Another keyed hash, for short bytes several times as quick: products folded to their halves'
-    /// difference. Nobody has shown that it withstands who studies its values, so it is for tables
-    /// whose size is bounded. O(length).
+    /// Returns another keyed hash, several times as fast for short inputs: products whose halves
+    /// are folded together. It is not known to withstand an attacker who can observe its values, so
+    /// it is only for tables of bounded size. O(length).
     #[inline]
     #[must_use]
     pub fn quick(&self, bytes: &[u8]) -> u64 {
@@ -42,7 +43,7 @@ impl HashKey {
                     let [low, high] = [&pair[..8], &pair[8..]].map(whole_word);
                     folded = fold(low ^ folded, high ^ self.k1);
                 }
-                // What is left, and as much before it as makes whole words.
+                // Takes the rest, and enough bytes before it to get whole words.
                 match bytes.last_chunk::<16>() {
                     Some(end) => [&end[..8], &end[8..]].map(whole_word),
                     None => [u64::from_le_bytes(*first), u64::from_le_bytes(*last)],
@@ -68,7 +69,7 @@ fn whole_word(bytes: &[u8]) -> u64 {
     bytes.first_chunk().map_or(0, |word| u64::from_le_bytes(*word))
 }
 
-/// The last 0 to 7 bytes as a little-endian number, without a loop over bytes.
+/// Returns the last 0 to 7 bytes as a little-endian number, without a loop over bytes.
 #[inline(always)]
 fn tail_word(tail: &[u8]) -> u64 {
     let n = tail.len();
@@ -170,7 +171,7 @@ mod tests {
                     *count += ((whole ^ other) >> bit & 1) as u32;
                 }
             }
-            // With hundreds of coins thrown, none shows the same side three times in four.
+            // In hundreds of coin tosses, no coin shows the same side three times in four.
             let all = len as u32 * 8;
             let even = |count: &u32| (all / 4..=all * 3 / 4).contains(count);
             assert!(len < 30 || flipped.iter().all(even), "length {len}: {flipped:?}");

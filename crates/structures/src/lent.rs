@@ -1,28 +1,28 @@
-//! A place where a value is lent for a while: code that cannot be handed a reference, such as a
-//! function that an interpreter keeps, finds it there while its owner waits.
+//! A cell that lends a value for a limited time. Code that cannot be passed a reference, such as a
+//! function that an interpreter keeps, finds the value in the cell while its owner waits.
 //!
 //! ```text
 //!  owner: lend(&mut value, || run)          callback, somewhere below run: with(|value| …)
 //! ```
 //!
 //! Invariants
-//!  1. The pointer is present only while [`Lent::lend`] runs, which holds the exclusive borrow that
-//!     it was made from and does not use it.
+//!  1. The pointer is present only while [`Lent::lend`] runs, which holds the exclusive borrow from
+//!     which the pointer was made, and does not use it.
 //!  2. It is absent while [`Lent::with`] has made a reference of it, so there is one at a time.
-//!  3. `Cell` and `NonNull` keep the place on one thread, where 1 and 2 follow from
+//!  3. `Cell` and `NonNull` keep the cell on one thread, where 1 and 2 follow from
 //!     the order of calls.
-//!  4. What a function borrows outlives the call of [`LentFn::lend`] that has its reference, and
-//!     only while that runs the pointer is present.
+//!  4. Everything that a function borrows outlives the call of [`LentFn::lend`] that has its
+//!     reference, and the pointer is present only while that call runs.
 
 use std::cell::Cell;
 use std::ptr::NonNull;
 
-/// A place for one borrowed value. O(1) everywhere.
+/// A cell for one borrowed value. O(1) everywhere.
 #[derive(Debug)]
 pub struct Lent<T>(Cell<Option<NonNull<T>>>);
 
 impl<T> Lent<T> {
-    /// A place with nothing in it.
+    /// Creates an empty cell.
     pub const fn nothing() -> Lent<T> {
         Lent(Cell::new(None))
     }
@@ -35,22 +35,22 @@ impl<T> Lent<T> {
         during()
     }
 
-    /// Shows what is lent; `None` if nothing is, or if it is being shown already.
+    /// Calls `action` with the lent value; `None` if nothing is lent, or if it is already in use.
     #[inline]
     pub fn with<R>(&self, action: impl FnOnce(&mut T) -> R) -> Option<R> {
         let mut pointer = self.0.take()?;
         let _back = PutBack { place: &self.0, pointer: Some(pointer) };
-        // SAFETY: 1, 2: made from a borrow that is still held and not used meanwhile, and there is
-        // no other reference of it until `_back` is dropped, after `action`.
+        // SAFETY: 1, 2: made from a borrow that is still held and not used in the meantime, and
+        // there is no other reference of it until `_back` is dropped, after `action`.
         Some(action(unsafe { pointer.as_mut() }))
     }
 }
 
-/// A place for one borrowed function, whatever it borrows itself. O(1) everywhere.
+/// A cell for one borrowed function, which may borrow itself. O(1) everywhere.
 pub struct LentFn<R>(Cell<Option<NonNull<dyn Fn() -> R>>>);
 
 impl<R> LentFn<R> {
-    /// A place with nothing in it.
+    /// Creates an empty cell.
     pub const fn nothing() -> LentFn<R> {
         LentFn(Cell::new(None))
     }
@@ -59,22 +59,22 @@ impl<R> LentFn<R> {
     #[inline]
     pub fn lend<D>(&self, function: &(dyn Fn() -> R + '_), during: impl FnOnce() -> D) -> D {
         let pointer: NonNull<dyn Fn() -> R + '_> = NonNull::from(function);
-        // SAFETY: 4: the types differ in the lifetime of what is borrowed only, and none is
-        // promised to whoever calls the function.
+        // SAFETY: 4: the types differ only in the lifetime of what is borrowed, and no caller of
+        // the function is promised any lifetime.
         let pointer: NonNull<dyn Fn() -> R> = unsafe { std::mem::transmute(pointer) };
         let before = self.0.replace(Some(pointer));
         let _back = PutBack { place: &self.0, pointer: before };
         during()
     }
 
-    /// What the function that is lent returns; `None` if there is none.
+    /// Calls the lent function and returns its result; `None` if there is no function.
     pub fn call(&self) -> Option<R> {
         // SAFETY: 4: made from a reference that is still held; shared ones may be many.
         self.0.get().map(|pointer| unsafe { pointer.as_ref() }())
     }
 }
 
-/// Restores the place, also when a panic passes.
+/// Restores the cell, also during a panic.
 struct PutBack<'a, T: ?Sized> {
     place: &'a Cell<Option<NonNull<T>>>,
     pointer: Option<NonNull<T>>,

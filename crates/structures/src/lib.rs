@@ -2,36 +2,35 @@
 //!
 //! | module | content |
 //! |---|---|
-//! | [`hash`], [`crc16`] | the keyed hash of the tables; the checksum that maps keys to slots |
-//! | [`entry`] | one key with its value, deadline and access clock in one allocation |
+//! | [`hash`] | the keyed hash of the tables |
+//! | [`entry`] | one key with its value, expiry time and access clock in one allocation |
 //! | [`table`] | the hash table of a slot: 64-byte buckets, incremental growth, stateless scan |
 //! | [`segments`] | a map of byte strings in shared segments, for large hashes and sets |
 //! | [`slot`] | a table behind a one-byte lock, with lock-free prefetching |
-//! | [`prefetch`] | asks for cache lines that will be read soon |
+//! | [`prefetch`] | prefetches cache lines that will be read soon |
 //! | [`reclaim`] | frees replaced bucket arrays once no prefetch can still read them |
 //! | [`intset`] | a sorted array of integers: small sets of numbers |
-//! | [`chunked`], [`chunk`] | long byte strings in shared chunks; one of them, and who refers to it |
+//! | [`chunked`], [`chunk`] | long byte strings in shared chunks; one chunk and its references |
 //! | [`growing`] | bytes that arrive in pieces, never copied as they grow |
-//! | [`bits`], [`hyperloglog`] | what bitmaps and cardinality estimators do to byte strings |
-//! | [`alloc`] | counts what the global allocator hands out |
+//! | [`bits`], [`hyperloglog`] | the operations of bitmaps and cardinality estimators on byte strings |
+//! | [`alloc`] | counts the memory of the global allocator |
 //! | [`listpack`] | many small elements in one allocation, in Redis's byte format |
-//! | [`lzf`] | compression of small blocks, as dumps and inner list nodes use it |
+//! | [`lzf`] | compression of small blocks, as in dumps and inner list nodes |
 //! | [`sequence`], [`quicklist`] | long lists: a shared tree of parts; listpacks as its parts |
 //! | [`ordered`] | members in the order of their scores: B+tree with ranks and a hashed index |
-//! | [`stream`] | blocks of entries by ID, and the groups that read them |
+//! | [`stream`] | blocks of entries by ID, and the consumer groups that read them |
 //! | [`places`] | an index that lives as long as one command |
 //! | [`poison`] | locks whose holder has panicked |
-//! | [`fiber`], [`lent`] | work on a stack of its own; a place where a value is lent for a while |
-//! | [`wheel`], [`slab`], [`list`] | timers, generational ids, index lists; all safe code |
+//! | [`fiber`], [`lent`] | work on a separate stack; a cell that lends a value for a limited time |
+//! | [`wheel`], [`slab`], [`list`] | timers, generational ids, index lists; all in safe code |
 //!
-//! This is one of the two crates that may contain `unsafe`; every block names the numbered
-//! invariant of its file's head that makes it sound.
+//! Only this crate and the reactor may contain `unsafe`. Each block cites the numbered invariant at
+//! the head of its file that makes it sound.
 
 pub mod alloc;
 pub mod bits;
 pub mod chunk;
 pub mod chunked;
-pub mod crc16;
 pub mod decimal;
 pub mod entry;
 pub mod fiber;

@@ -1,10 +1,11 @@
-//! List: a queue whose members can leave from the middle in O(1), by the id they got on joining.
+//! List: a queue whose members can be removed from the middle in O(1), by the id that they got when
+//! they were added.
 //!
-//! For queues in order of arrival that a member may leave early: blocked clients of a key, sessions
-//! to be closed, sessions with output. An id belongs to the list that gave it.
+//! Used for queues in order of arrival that a member may leave early: the blocked clients of a key,
+//! sessions to be closed, sessions with output. An id is valid only for the list that issued it.
 //!
 //! Invariants (`check` verifies both)
-//!  1. From `front` by `next` and from `back` by `previous` all nodes are met, in opposite orders.
+//!  1. From `front` by `next` and from `back` by `previous` all nodes are reached, in opposite orders.
 //!  2. The list is empty exactly if `front` and `back` are `None`.
 
 use crate::slab::{Id, Slab};
@@ -16,7 +17,7 @@ struct Node<T> {
     value: T,
 }
 
-/// A doubly linked list over slab ids. All operations but walking are O(1).
+/// A doubly linked list over slab ids. All operations except walking are O(1).
 #[derive(Debug)]
 pub struct List<T> {
     nodes: Slab<Node<T>>,
@@ -31,13 +32,13 @@ impl<T> Default for List<T> {
 }
 
 impl<T> List<T> {
-    /// An empty list; allocates nothing.
+    /// Creates an empty list; allocates nothing.
     #[must_use]
     pub const fn new() -> Self {
         Self { nodes: Slab::new(), front: None, back: None }
     }
 
-    /// Adds a value behind all others.
+    /// Appends a value.
     pub fn push_back(&mut self, value: T) -> Id {
         let previous = self.back;
         let id = self.nodes.insert(Node { previous, next: None, value });
@@ -49,7 +50,7 @@ impl<T> List<T> {
         id
     }
 
-    /// Takes the value of `id` out, wherever it stands; `None` if it has gone already.
+    /// Removes the value of `id` at any position; `None` if it was already removed.
     pub fn remove(&mut self, id: Id) -> Option<T> {
         let Node { previous, next, value } = self.nodes.remove(id)?;
         match previous.and_then(|before| self.nodes.get_mut(before)) {
@@ -63,24 +64,24 @@ impl<T> List<T> {
         Some(value)
     }
 
-    /// Takes the oldest value out.
+    /// Removes the oldest value.
     pub fn pop_front(&mut self) -> Option<T> {
         self.remove(self.front?)
     }
 
-    /// The oldest value.
+    /// Returns the oldest value.
     #[must_use]
     pub fn front(&self) -> Option<(Id, &T)> {
         self.iter().next()
     }
 
-    /// The value of `id`, if it is still there.
+    /// Returns the value of `id` if it still exists.
     #[must_use]
     pub fn get(&self, id: Id) -> Option<&T> {
         self.nodes.get(id).map(|node| &node.value)
     }
 
-    /// The value of `id` for change, if it is still there.
+    /// Returns the value of `id` for changes if it still exists.
     pub fn get_mut(&mut self, id: Id) -> Option<&mut T> {
         self.nodes.get_mut(id).map(|node| &mut node.value)
     }
@@ -95,13 +96,13 @@ impl<T> List<T> {
         self.nodes.is_empty()
     }
 
-    /// The id behind `id`, for walks during which the list changes.
+    /// Returns the id after `id`, for walks during which the list changes.
     #[must_use]
     pub fn after(&self, id: Id) -> Option<Id> {
         self.nodes.get(id)?.next
     }
 
-    /// All values in order of arrival.
+    /// Returns all values in order of arrival.
     pub fn iter(&self) -> impl Iterator<Item = (Id, &T)> {
         std::iter::successors(self.front, |&id| self.after(id))
             .filter_map(|id| Some((id, self.get(id)?)))

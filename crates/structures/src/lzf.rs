@@ -1,32 +1,34 @@
-//! LZF: fast compression of small blocks, as RDB strings and inner list nodes use it.
+//! LZF: fast compression of small blocks, as used for RDB strings and inner list nodes.
 //!
-//! A block is a run of instructions, each led by a control byte:
+//! A block is a sequence of instructions, each of which begins with a control byte:
 //! ```text
 //!  000lllll                     copy the next l + 1 bytes (1 to 32)
 //!  lllooooo oooooooo            repeat l + 2 bytes (3 to 8) from o + 1 bytes back in the output
 //!  111ooooo llllllll oooooooo   the same with l + 9 bytes (9 to 264)
 //! ```
-//! `o` has 13 bits, high ones first; a repetition may overlap what it writes. A block does not say
-//! how long its content is: whoever stores it stores that too.
+//! `o` has 13 bits, high ones first. A repetition may overlap its own output. A block does not
+//! contain the length of its content, so that length is stored separately.
 //!
-//! Decompression trusts nothing. Before it takes much memory it adds up what the instructions would
-//! write, and whether that is the length the block came with.
+//! Decompression does not trust the block. Before it allocates much memory, it adds up the output
+//! of all instructions and compares the sum with the expected length.
 
 use crate::malformed::Malformed;
 use std::ops::Range;
 
-/// Bytes copied by one instruction, at most.
+/// Maximum number of bytes that one instruction copies.
 const LITERAL_MAX: usize = 1 << 5;
-/// Bytes repeated by one instruction, at most.
+/// Maximum number of bytes that one instruction repeats.
 const REPEAT_MAX: usize = 264;
-/// Repetitions reach back this far, at most.
+/// Maximum distance that a repetition reaches back.
 const DISTANCE_MAX: usize = 1 << 13;
 
-/// Appends `input`, compressed, to `out` and returns the number of bytes; `None`, with `out` as it
-/// was, if they would be more than `len_max` or `input` is 4 GiB or longer. O(input).
+/// Compresses `input`, appends the result to `out`, and returns its number of bytes. Returns
+/// `None`, with `out` unchanged, if the result would exceed `len_max` bytes or `input` has 4 GiB or
+/// more. O(input).
 pub fn compress(input: &[u8], len_max: usize, out: &mut Vec<u8>) -> Option<usize> {
     u32::try_from(input.len()).ok()?;
-    // As many places as a repetition can reach, but no more than there are: they are cleared first.
+    // As many slots as a repetition can reach, but no more than there are bytes: the slots are
+    // cleared first.
     match input.len() {
         0..=256 => compress_with::<8>(&mut [0; 1 << 8], input, len_max, out),
         257..=1024 => compress_with::<10>(&mut [0; 1 << 10], input, len_max, out),
@@ -35,8 +37,8 @@ pub fn compress(input: &[u8], len_max: usize, out: &mut Vec<u8>) -> Option<usize
     }
 }
 
-/// `places` remembers where three bytes were seen last, by their hash of `LOG` bits: the low bits
-/// of the place. What is found there is looked at, so it may be anything.
+/// `places` stores where three bytes were last seen, indexed by their hash of `LOG` bits: the low
+/// bits of the offset. An offset is verified before use, so stale values are harmless.
 fn compress_with<const LOG: u32>(
     places: &mut [u16],
     input: &[u8],
@@ -45,7 +47,7 @@ fn compress_with<const LOG: u32>(
 ) -> Option<usize> {
     const { assert!(DISTANCE_MAX < 1 << 16, "distances are known from the low bits of places") };
     let start = out.len();
-    // A whole instruction may be written before the limit is looked at.
+    // A whole instruction may be written before the limit is checked.
     out.reserve(len_max.min(input.len()) + LITERAL_MAX + 4);
     let (mut at, mut copied) = (0, 0);
     while let Some(three) = three_at(input, at) {
@@ -66,7 +68,7 @@ fn compress_with<const LOG: u32>(
         }
         at += len;
         copied = at;
-        // Remember the last places passed over; all of them would cost more than they find.
+        // Store only the last skipped offsets; storing all of them would cost more than it finds.
         for passed in [at - 2, at - 1] {
             if let Some(three) = three_at(input, passed) {
                 places[slot::<LOG>(three)] = passed as u16;
@@ -82,20 +84,20 @@ fn compress_with<const LOG: u32>(
     Some(len)
 }
 
-/// The three bytes at `at` as a number; `None` unless one more is behind them.
+/// Returns the three bytes at `at` as a number; `None` unless one more byte follows.
 #[inline]
 fn three_at(input: &[u8], at: usize) -> Option<u32> {
     let four = input.get(at..)?.first_chunk()?;
     Some(u32::from_le_bytes(*four) & 0x00ff_ffff)
 }
 
-/// Where the place of three bytes is remembered.
+/// Returns the slot for the offset of three bytes.
 #[inline]
 fn slot<const LOG: u32>(three: u32) -> usize {
     (three.wrapping_mul(0x9e37_79b1) >> (32 - LOG)) as usize
 }
 
-/// How many bytes at the front of both are the same, looking at no more than `most`.
+/// Returns the length of the common prefix, up to `most`.
 #[inline]
 fn same(one: &[u8], two: &[u8], most: usize) -> usize {
     let len = one.len().min(two.len()).min(most);
@@ -112,14 +114,14 @@ fn same(one: &[u8], two: &[u8], most: usize) -> usize {
     equal + one[equal..].iter().zip(&two[equal..]).take_while(|(one, two)| one == two).count()
 }
 
-/// Writes instructions that copy a part of the input, mostly a short one.
+/// Writes instructions that copy a part of the input, usually a short one.
 #[inline]
 fn copy_few(input: &[u8], part: Range<usize>, out: &mut Vec<u8>) {
     let len = part.len();
     match input[part.start..].first_chunk::<8>() {
         _ if len == 0 => {}
         Some(&[a, b, c, d, e, f, g, h]) if len <= 8 => {
-            // Eight bytes are copied sooner than found out how many there are to copy.
+            // Copying eight bytes is faster than determining how many there are to copy.
             let end = out.len() + 1 + len;
             out.extend_from_slice(&[len as u8 - 1, a, b, c, d, e, f, g, h]);
             out.truncate(end);
@@ -146,9 +148,9 @@ fn repeat(distance: usize, len: usize, out: &mut Vec<u8>) {
     }
 }
 
-/// One step of a block.
+/// A single instruction of a block.
 enum Instruction {
-    /// Copy as many bytes of the input.
+    /// Copy this many bytes of the input.
     Copy(usize),
     Repeat {
         distance: usize,
@@ -156,7 +158,7 @@ enum Instruction {
     },
 }
 
-/// The instruction that starts `rest`, and how many bytes it takes before what it copies.
+/// Returns the instruction at the start of `rest`, and its length without the bytes that it copies.
 #[inline]
 fn instruction(rest: &[u8]) -> Option<(Instruction, usize)> {
     let distance = |high: u8, low: u8| usize::from(u16::from_be_bytes([high & 0x1f, low])) + 1;
@@ -174,10 +176,11 @@ fn instruction(rest: &[u8]) -> Option<(Instruction, usize)> {
     })
 }
 
-/// Whether `block` is well-formed and its content has `len` bytes. O(block); takes no memory.
+/// Checks that `block` is well-formed and that its content has `len` bytes. O(block); allocates
+/// nothing.
 ///
 /// # Errors
-/// With the first instruction that is cut off, reaches before the start, or writes too much.
+/// Returns the first instruction that is cut off, reaches before the start, or writes too much.
 pub fn validate(block: &[u8], len: usize) -> Result<(), Malformed> {
     let (mut at, mut written) = (0, 0usize);
     let fail = |offset, what| Err(Malformed { offset, what });
@@ -206,15 +209,15 @@ pub fn validate(block: &[u8], len: usize) -> Result<(), Malformed> {
     if written == len { Ok(()) } else { fail(at, "an LZF block is shorter than it says") }
 }
 
-/// A block whose content is said to be no more than this many times its bytes is not looked at before
-/// there is memory for the content.
+/// If the claimed content is at most this many times the block's size, memory is allocated without
+/// validating the block first.
 pub(crate) const TRUSTED_FACTOR: usize = 8;
 
-/// Appends the content of `block`, which has `len` bytes, to `out`. O(len); takes no more memory than
-/// eight times the block unless that is well-formed and of that length.
+/// Appends the content of `block`, which has `len` bytes, to `out`. O(len). Allocates at most eight
+/// times the block's size, unless the block is well-formed and has that length.
 ///
 /// # Errors
-/// As [`validate`]; `out` is unchanged then.
+/// As [`validate`]; `out` is then unchanged.
 pub fn decompress(block: &[u8], len: usize, out: &mut Vec<u8>) -> Result<(), Malformed> {
     if len / TRUSTED_FACTOR > block.len() {
         validate(block, len)?;
@@ -226,16 +229,16 @@ pub fn decompress(block: &[u8], len: usize, out: &mut Vec<u8>) -> Result<(), Mal
     out.resize(start + len, 0);
     if expand(block, &mut out[start..]).is_none() {
         out.truncate(start);
-        // It knows what is wrong.
+        // Finds the fault.
         validate(block, len)?;
         return Err(Malformed { offset: 0, what: "an LZF block cannot be expanded" });
     }
     Ok(())
 }
 
-/// The content of `block`, which has `len` bytes, in `room`: what that held before is of no interest,
-/// and it is not cleared. Otherwise as [`decompress`]; several contents one after another take the
-/// room of the longest.
+/// Writes the content of `block`, which has `len` bytes, into `room`, whose old content is
+/// overwritten. Otherwise like [`decompress`]. Several contents in turn take the memory of the
+/// longest.
 ///
 /// # Errors
 /// As [`validate`].
@@ -254,7 +257,8 @@ pub fn decompress_in<'r>(
     Ok(&room[..len])
 }
 
-/// Writes the content of `block`; `None` if that is malformed or of another length.
+/// Writes the content of `block`; `None` if the block is malformed or its content has another
+/// length.
 fn expand(block: &[u8], out: &mut [u8]) -> Option<()> {
     let (mut at, mut written) = (0, 0);
     while at < block.len() {
@@ -275,8 +279,8 @@ fn expand(block: &[u8], out: &mut [u8]) -> Option<()> {
     (written == out.len()).then_some(())
 }
 
-/// Copies the first `len` bytes of `from`, of which there are [`LITERAL_MAX`] at most. Where there is
-/// room for so many all are copied: what is too much the next instructions replace.
+/// Copies the first `len` bytes of `from`, at most [`LITERAL_MAX`]. If there is room, always copies
+/// [`LITERAL_MAX`] bytes: the next instructions overwrite the excess.
 #[inline]
 fn copy_out(from: &[u8], to: &mut [u8], len: usize) -> Option<()> {
     match (from.first_chunk::<LITERAL_MAX>(), to.first_chunk_mut::<LITERAL_MAX>()) {
@@ -286,7 +290,7 @@ fn copy_out(from: &[u8], to: &mut [u8], len: usize) -> Option<()> {
     Some(())
 }
 
-/// Repeats in `out[at..]` the `len` bytes that begin `distance` before; likewise.
+/// Repeats, at `out[at..]`, the `len` bytes that begin `distance` bytes earlier; also with excess.
 #[inline]
 fn repeat_out(out: &mut [u8], at: usize, distance: usize, len: usize) -> Option<()> {
     let from = at.checked_sub(distance)?;
@@ -296,7 +300,7 @@ fn repeat_out(out: &mut [u8], at: usize, distance: usize, len: usize) -> Option<
         return Some(());
     }
     out.get(at..at + len)?;
-    // An overlapping repetition doubles what is there to repeat with each round.
+    // An overlapping repetition doubles the available bytes with each round.
     let mut done = 0;
     while done < len {
         let part = (len - done).min(distance + done);
@@ -337,7 +341,7 @@ mod tests {
         len
     }
 
-    /// A run that is looked at to its end for each of its repeats would take minutes here.
+    /// A block whose repeats were each checked to their end would take minutes here.
     #[test]
     fn long_runs_take_linear_time() {
         let len = if cfg!(miri) { 4096 } else { 8 << 20 };

@@ -1,11 +1,11 @@
-//! The error of every reader of foreign bytes in this crate: what is wrong, and where.
+//! The error of all readers of foreign bytes in this crate: the fault and its offset.
 
-/// Bytes from outside that break their format's rules.
+/// Foreign bytes that violate the rules of their format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Malformed {
-    /// Where reading stopped, in bytes from the start of the format.
+    /// Where reading stopped, in bytes from the start of the data.
     pub offset: usize,
-    /// The rule that is broken, as a phrase.
+    /// The violated rule, as a phrase.
     pub what: &'static str,
 }
 

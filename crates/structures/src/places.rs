@@ -1,25 +1,25 @@
-//! An index over a list of elements, for as long as one command runs: from the hash of an element
-//! to its place in the list.
+//! An index over a list of elements that lives as long as one command: from the hash of an element
+//! to its position in the list.
 //!
-//! Open addressing with linear probing, at most half full. A word has the upper half of a hash and,
-//! below it, a place and one; where to begin is decided by the lowest bits of that half, so that
-//! growing needs no hashes. The list itself is the caller's,
-//! who says which element is the wanted one.
+//! Open addressing with linear probing, at most half full. A word holds the upper half of a hash
+//! and, below it, a position plus one. The lowest bits of the upper half determine where a probe
+//! begins, so growing does not need the full hashes. The list itself belongs to the caller, who
+//! decides which element matches.
 
 use crate::hash::HashKey;
 use crate::listpack::Item;
 
-/// Bits of a word for a place and one.
+/// Number of bits of a word for a position plus one.
 const PLACE_BITS: u32 = 32;
 
-/// Up to so many elements are known by their quick hashes: whoever finds out how to make those
-/// collide gains little among so few.
+/// Up to this number of elements, quick hashes are used: an attacker who makes those collide gains
+/// little among so few elements.
 const QUICK_MAX: usize = 512;
 
-/// Places by hash. Nothing is ever taken out.
+/// Positions by hash. Entries are never removed.
 #[derive(Debug, Clone)]
 pub struct Places {
-    /// 0 is empty. Their number is a power of two.
+    /// 0 is empty. The length is a power of two.
     words: Vec<u64>,
     len: usize,
     key: HashKey,
@@ -27,15 +27,15 @@ pub struct Places {
 }
 
 impl Places {
-    /// Without any; ready for `expected` of them, and there will be no more than `len_max`.
-    /// O(expected).
+    /// Creates an empty index with room for `expected` elements; it will never have more than
+    /// `len_max`. O(expected).
     #[must_use]
     pub fn new(key: HashKey, expected: usize, len_max: usize) -> Places {
         let words = vec![0; (expected * 2).next_power_of_two().max(2)];
         Places { words, len: 0, key, quick: len_max <= QUICK_MAX }
     }
 
-    /// The hash under which an element's place is noted; it must be canonical.
+    /// Returns the hash under which an element's position is stored. The element must be canonical.
     #[inline]
     #[must_use]
     pub fn hash(&self, element: Item<'_>) -> u64 {
@@ -50,7 +50,8 @@ impl Places {
         if self.quick { self.key.quick(bytes) } else { self.key.hash(bytes) }
     }
 
-    /// The place noted under this hash that `is` says yes to. O(1) expected, if hashes are spread.
+    /// Returns the position stored under this hash for which `is` returns true. O(1) expected if
+    /// hashes are evenly distributed.
     #[inline]
     pub fn find(&self, hash: u64, mut is: impl FnMut(usize) -> bool) -> Option<usize> {
         let mask = self.words.len() - 1;
@@ -70,10 +71,10 @@ impl Places {
         }
     }
 
-    /// Notes a place. Amortised O(1).
+    /// Stores a position. Amortised O(1).
     ///
     /// # Panics
-    /// If the place does not fit into 32 bits.
+    /// If the position does not fit into 32 bits.
     #[inline]
     pub fn insert(&mut self, hash: u64, place: usize) {
         let low = u32::try_from(place + 1).expect("lists are shorter");

@@ -1,13 +1,13 @@
-//! Locks whose holder has panicked are taken as if it had not.
+//! Treats a lock whose holder has panicked like any other lock.
 //!
-//! A panic is a defect, and ends a release build before anybody comes to such a lock. In a debug
-//! build a second panic, in whoever comes next, would only hide the first.
+//! A panic is a defect. In a release build it ends the process before another thread can take the
+//! lock. In a debug build, a second panic in the next thread would only hide the first one.
 
 use std::sync::{LockResult, PoisonError};
 
-/// What asking for a lock gives, whether or not a holder of it has panicked.
+/// Takes the result of a lock operation, even if a holder of the lock has panicked.
 pub trait EvenPoisoned {
-    /// What holds the lock, or what waiting with it gives.
+    /// The lock guard, or the result of waiting with it.
     type Held;
 
     fn even_poisoned(self) -> Self::Held;

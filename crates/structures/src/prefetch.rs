@@ -1,7 +1,7 @@
-//! Asks the processor for cache lines, without reading them.
+//! Prefetches cache lines without reading them.
 //!
-//! What is public asks for what other crates keep, by address: that needs neither a lock nor
-//! anything there.
+//! The public function takes an address of any crate's memory. It needs neither a lock nor valid
+//! memory there.
 
 /// Hints that the line at `address` will be read soon. Any address is allowed, mapped or not:
 /// the instruction never faults and reads nothing the program could observe.
@@ -10,13 +10,13 @@ pub fn prefetch<T>(address: *const T) {
     #[cfg(all(target_arch = "x86_64", not(miri)))]
     {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        // SAFETY: SSE is part of x86-64, and a prefetch has no architectural
-        // effect whatever the address.
+        // SAFETY: SSE is part of x86-64, and a prefetch has no architectural effect for any
+        // address.
         unsafe { _mm_prefetch::<_MM_HINT_T0>(address.cast()) }
     }
     #[cfg(all(target_arch = "aarch64", not(miri)))]
     {
-        // SAFETY: PRFM has no architectural effect whatever the address.
+        // SAFETY: PRFM has no architectural effect for any address.
         unsafe {
             std::arch::asm!("prfm pldl1keep, [{0}]", in(reg) address,
                 options(nostack, preserves_flags, readonly));
@@ -28,10 +28,10 @@ pub fn prefetch<T>(address: *const T) {
     }
 }
 
-/// What a cache line holds, in bytes.
+/// Size of a cache line in bytes.
 const LINE: usize = 64;
 
-/// Asks for the lines of a value of which the address is known, but nothing was read yet.
+/// Prefetches the lines of a value whose address is known, before anything of it is read.
 #[inline(always)]
 pub fn prefetch_value<T>(value: *const T) {
     let start: *const u8 = value.cast();
@@ -41,7 +41,7 @@ pub fn prefetch_value<T>(value: *const T) {
     prefetch(start.wrapping_add(size_of::<T>().saturating_sub(1)));
 }
 
-/// Asks for the first lines of a slice, at most `max`.
+/// Prefetches the first lines of a slice, at most `max`.
 #[inline(always)]
 pub(crate) fn prefetch_slice<T>(slice: &[T], max: usize) {
     let start: *const u8 = slice.as_ptr().cast();

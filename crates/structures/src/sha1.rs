@@ -1,12 +1,12 @@
-//! SHA-1 (FIPS 180-4), for names and digests that clients compare: not for secrets.
+//! SHA-1 (FIPS 180-4), for names and digests that clients compare. Not for secrets.
 
-/// Bytes of a digest.
+/// Length of a digest in bytes.
 pub const DIGEST_LEN: usize = 20;
 
 const BLOCK_LEN: usize = 64;
 const INITIAL: [u32; 5] = [0x6745_2301, 0xEFCD_AB89, 0x98BA_DCFE, 0x1032_5476, 0xC3D2_E1F0];
 
-/// The SHA-1 digest of `data`. O(len).
+/// Returns the SHA-1 digest of `data`. O(len).
 #[must_use]
 pub fn sha1(data: &[u8]) -> [u8; DIGEST_LEN] {
     let mut state = INITIAL;
@@ -14,7 +14,7 @@ pub fn sha1(data: &[u8]) -> [u8; DIGEST_LEN] {
     for block in &mut blocks {
         compress(&mut state, block);
     }
-    // The rest, a set bit, zeros, and the length in bits: one block or two.
+    // The rest, one set bit, zeros, and the length in bits: one block or two.
     let rest = blocks.remainder();
     let mut tail = [0u8; 2 * BLOCK_LEN];
     tail[..rest.len()].copy_from_slice(rest);
@@ -82,7 +82,7 @@ mod tests {
 
     #[test]
     fn every_length_of_the_last_block_is_padded() {
-        // 64 equal bytes, and one less and more: from another implementation.
+        // 64 equal bytes, one fewer and one more: from another implementation.
         assert_eq!(hex(&[b'a'; 55]), "c1c8bbdc22796e28c0e15163d20899b65621d65a");
         assert_eq!(hex(&[b'a'; 56]), "c2db330f6083854c99d4b5bfb6e8f29f201be699");
         assert_eq!(hex(&[b'a'; 64]), "0098ba824b5c16427bd7a1122a5a442a25ec644d");

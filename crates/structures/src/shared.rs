@@ -1,8 +1,8 @@
 //! A value that clones share until one of them is changed.
 //!
-//! What an `Arc` is, without weak references: since nobody can make one, a count of one says at
-//! once that nobody else has the value, and a change in place costs a load. `Arc::make_mut` has to
-//! exchange the count and put it back, and the trees of this crate ask on every level.
+//! Like `Arc`, but without weak references. Therefore a count of one alone shows that the value is
+//! not shared, and a change in place costs one load. `Arc::make_mut` has to exchange the count and
+//! put it back, and the trees of this crate need this on every level.
 //!
 //! Invariant
 //!  1. The `Arc` never leaves this file, so there is no weak reference to its value.
@@ -12,19 +12,19 @@ use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::{Ordering, fence};
 
-/// A value behind a counter, to be changed in place when the counter is one.
+/// A value behind a counter, which can be changed in place if the counter is one.
 #[derive(Default)]
 pub struct Shared<T>(Arc<T>);
 
 impl<T> Shared<T> {
-    /// A value that nobody shares yet.
+    /// Creates a value that is not shared yet.
     #[inline]
     #[must_use]
     pub fn new(value: T) -> Shared<T> {
         Shared(Arc::new(value))
     }
 
-    /// Whether both are the same value, not only equal ones.
+    /// Returns true if both are the same value, not merely equal ones.
     #[must_use]
     pub fn ptr_eq(this: &Shared<T>, other: &Shared<T>) -> bool {
         Arc::ptr_eq(&this.0, &other.0)
@@ -32,16 +32,17 @@ impl<T> Shared<T> {
 }
 
 impl<T: Clone> Shared<T> {
-    /// The value to change, copied before if somebody else has it too.
+    /// Returns the value for changes. It is copied first if it is shared.
     #[inline]
     pub fn make_mut(this: &mut Shared<T>) -> &mut T {
         if Arc::strong_count(&this.0) != 1 {
             this.part();
         }
-        // What others did with the value before they let go of it comes before what is done now.
+        // Everything that other owners did with the value before they dropped it happens before
+        // this point.
         fence(Ordering::Acquire);
         // SAFETY: the count is one, and `this` is that one and borrowed for as long as the result;
-        // by 1 there is no weak reference from which another could come meanwhile.
+        // by 1 there is no weak reference that could create another one in the meantime.
         unsafe { &mut *Arc::as_ptr(&this.0).cast_mut() }
     }
 
@@ -51,7 +52,7 @@ impl<T: Clone> Shared<T> {
         self.0 = Arc::new(T::clone(&self.0));
     }
 
-    /// The value itself, copied if somebody else has it too.
+    /// Returns the value itself, or a copy if it is shared.
     #[must_use]
     pub fn unwrap_or_clone(this: Shared<T>) -> T {
         Arc::unwrap_or_clone(this.0)

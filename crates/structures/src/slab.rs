@@ -1,15 +1,15 @@
-//! Slab: values in one vector, found by an index that says whether it is still meant.
+//! Slab: values in one vector, accessed by an id that detects whether its value still exists.
 //!
-//! An [`Id`] is an index with the generation the place had when the value was put there; removing
-//! the value advances the generation, so an id kept too long finds nothing instead of somebody
-//! else's value. (A place must be reused 2^32 times before an old id is mistaken.)
+//! An [`Id`] is an index together with the generation that the entry had when the value was
+//! inserted. Removing the value increments the generation, so a stale id finds nothing instead of
+//! another value. (An entry must be reused 2^32 times before an old id matches again.)
 //!
 //! Invariants (`check` verifies each)
-//!  1. `live` lists the indices of occupied places, each once;
-//!     an occupied place knows its rank there.
-//!  2. `free` lists all other places, each once.
+//!  1. `live` lists the indices of occupied entries, each once;
+//!     an occupied entry knows its rank there.
+//!  2. `free` lists all other entries, each once.
 
-/// Names a value in a [`Slab`]; 64 bits, as event loops like to carry them.
+/// Names a value in a [`Slab`]: 64 bits, as event loops can carry them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Id {
     pub index: u32,
@@ -17,13 +17,13 @@ pub struct Id {
 }
 
 impl Id {
-    /// Generation above, index below.
+    /// Returns the generation in the upper half, the index in the lower half.
     #[must_use]
     pub fn to_u64(self) -> u64 {
         u64::from(self.generation) << 32 | u64::from(self.index)
     }
 
-    /// The inverse of [`Id::to_u64`].
+    /// Reverses [`Id::to_u64`].
     #[must_use]
     pub fn from_u64(id: u64) -> Self {
         Self { index: id as u32, generation: (id >> 32) as u32 }
@@ -52,7 +52,7 @@ impl<T> Default for Slab<T> {
 }
 
 impl<T> Slab<T> {
-    /// An empty slab; allocates nothing.
+    /// Creates an empty slab; allocates nothing.
     #[must_use]
     pub const fn new() -> Self {
         Self { places: vec![], live: vec![], free: vec![] }
@@ -63,7 +63,7 @@ impl<T> Slab<T> {
         self.insert_with(|_| value)
     }
 
-    /// Adds the value that `make` builds knowing its id.
+    /// Adds the value that `make` builds from its id.
     pub fn insert_with(&mut self, make: impl FnOnce(Id) -> T) -> Id {
         let index = self.free.last().copied().unwrap_or(self.places.len() as u32);
         let generation = self.places.get(index as usize).map_or(0, |place| place.generation);
@@ -79,7 +79,7 @@ impl<T> Slab<T> {
         id
     }
 
-    /// Takes the value out; `None` if it has gone already.
+    /// Removes the value; `None` if it was already removed.
     pub fn remove(&mut self, id: Id) -> Option<T> {
         let place = self.places.get_mut(id.index as usize)?;
         if place.generation != id.generation {
@@ -97,7 +97,7 @@ impl<T> Slab<T> {
         Some(value)
     }
 
-    /// The value, if it is still there.
+    /// Returns the value if it still exists.
     #[inline]
     #[must_use]
     pub fn get(&self, id: Id) -> Option<&T> {
@@ -106,7 +106,7 @@ impl<T> Slab<T> {
         (place.generation == id.generation).then_some(value)
     }
 
-    /// The value for change, if it is still there.
+    /// Returns the value for changes if it still exists.
     #[inline]
     pub fn get_mut(&mut self, id: Id) -> Option<&mut T> {
         let place = self.places.get_mut(id.index as usize)?;
@@ -114,7 +114,7 @@ impl<T> Slab<T> {
         (place.generation == id.generation).then_some(value)
     }
 
-    /// Whether the value is still there.
+    /// Returns true if the value still exists.
     #[must_use]
     pub fn contains(&self, id: Id) -> bool {
         self.get(id).is_some()
@@ -130,15 +130,15 @@ impl<T> Slab<T> {
         self.live.is_empty()
     }
 
-    /// The id at `rank` in the order of walking, for rounds that stop and go on. Removing a value
-    /// puts the last one in its rank.
+    /// Returns the id at `rank` in the order of walking, for walks that stop and continue. Removing
+    /// a value moves the last one to its rank.
     #[must_use]
     pub fn id_at(&self, rank: usize) -> Option<Id> {
         let index = *self.live.get(rank)?;
         Some(Id { index, generation: self.places[index as usize].generation })
     }
 
-    /// All values with their ids, in no useful order.
+    /// Returns all values with their ids, in no particular order.
     pub fn iter(&self) -> impl Iterator<Item = (Id, &T)> {
         self.live.iter().filter_map(|&index| {
             let place = &self.places[index as usize];
@@ -147,7 +147,7 @@ impl<T> Slab<T> {
         })
     }
 
-    /// Calls `visit` with every value for change.
+    /// Calls `visit` with every value for changes.
     pub fn for_each_mut(&mut self, mut visit: impl FnMut(Id, &mut T)) {
         for &index in &self.live {
             let place = &mut self.places[index as usize];
@@ -157,7 +157,7 @@ impl<T> Slab<T> {
         }
     }
 
-    /// Verifies the invariants. O(places).
+    /// Verifies the invariants. O(entries).
     pub fn check(&self) {
         assert_eq!(self.live.len() + self.free.len(), self.places.len(), "1, 2: every place once");
         for (rank, &index) in self.live.iter().enumerate() {

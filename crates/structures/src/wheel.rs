@@ -1,9 +1,9 @@
 //! Timer wheel: many deadlines in milliseconds, each added and cancelled in O(1).
 //!
-//! Six levels of 64 slots; a slot of level n spans 64^n ms. A timer stands on the level of the
-//! highest digit (base 64) in which its deadline differs from the wheel's time, and moves down when
-//! the time reaches its slot, at most five times in its life. Later than 63 slots of the top level
-//! (2.1 years) it stands in the farthest slot and is looked at again there.
+//! Six levels of 64 slots; a slot of level n spans 64^n ms. A timer is on the level of the highest
+//! digit (base 64) in which its deadline differs from the wheel's time. It moves down when the time
+//! reaches its slot, at most five times in its life. A timer later than 63 slots of the top level
+//! (2.1 years) goes to the farthest slot, and is placed again from there.
 //!
 //! ```text
 //!  level 5 ... level 1: | 64 ms | 64 ms | ... |   level 0: | 1 ms | 1 ms | ... |
@@ -11,15 +11,15 @@
 //!
 //! Invariants (`check` verifies each)
 //!  1. Bit s of `occupied[level]` says that the slot's list is not empty.
-//!  2. Every timer is linked in the slot `home` says, between its neighbours.
-//!  3. The time `elapsed` never goes back; no occupied slot begins before it but the current ones.
+//!  2. Every timer is linked in the slot that `home` returns, between its neighbours.
+//!  3. The time `elapsed` never goes back; no occupied slot begins before it except the current ones.
 
 use crate::slab::{Id, Slab};
 
 const LEVELS: usize = 6;
 const SLOTS: usize = 64;
 const DIGIT_BITS: u32 = 6;
-/// The longest way ahead a timer is placed: the slot behind it would be the current one again.
+/// The longest time ahead at which a timer is placed: the next slot would be the current one again.
 const AHEAD_MAX_MS: u64 = 63 << (DIGIT_BITS * 5);
 
 #[derive(Debug)]
@@ -37,7 +37,7 @@ struct Ends {
     last: Option<Id>,
 }
 
-/// Timers with a value each. Time is the caller's, in ms from any origin.
+/// Timers with a value each. The caller defines the time, in ms from any origin.
 #[derive(Debug)]
 pub struct Wheel<T> {
     elapsed_ms: u64,
@@ -47,7 +47,7 @@ pub struct Wheel<T> {
 }
 
 impl<T> Wheel<T> {
-    /// An empty wheel whose time is `now_ms`.
+    /// Creates an empty wheel whose time is `now_ms`.
     #[must_use]
     pub fn new(now_ms: u64) -> Self {
         Self {
@@ -58,7 +58,7 @@ impl<T> Wheel<T> {
         }
     }
 
-    /// Adds a timer; one whose deadline has passed fires at the next `advance`. O(1).
+    /// Adds a timer. If its deadline has passed, it fires at the next `advance`. O(1).
     pub fn insert(&mut self, deadline_ms: u64, value: T) -> Id {
         let timer = Timer { deadline_ms, home: 0, previous: None, next: None, value };
         let id = self.timers.insert(timer);
@@ -66,13 +66,13 @@ impl<T> Wheel<T> {
         id
     }
 
-    /// Takes a timer out; `None` if it has fired or was cancelled. O(1).
+    /// Removes a timer; `None` if it has fired or was cancelled. O(1).
     pub fn cancel(&mut self, id: Id) -> Option<T> {
         self.unlink(id)?;
         self.timers.remove(id).map(|timer| timer.value)
     }
 
-    /// Gives a timer another deadline; false if it is gone. O(1).
+    /// Changes the deadline of a timer. Returns false if it does not exist any more. O(1).
     pub fn reset(&mut self, id: Id, deadline_ms: u64) -> bool {
         if self.unlink(id).is_none() {
             return false;
@@ -91,9 +91,9 @@ impl<T> Wheel<T> {
         }
     }
 
-    /// Takes one timer with a deadline up to `now_ms` out, earlier ones first; `None` once there
-    /// is none, and then the wheel's time is `now_ms`. For callers that add timers meanwhile, or
-    /// bound their work.
+    /// Removes one timer with a deadline up to `now_ms`, earlier ones first. Returns `None` if
+    /// there is none; the wheel's time is then `now_ms`. For callers that add timers during the
+    /// loop, or bound their work.
     pub fn pop_expired(&mut self, now_ms: u64) -> Option<T> {
         loop {
             let Some((home, begin_ms)) = self.earliest().filter(|&(_, ms)| ms <= now_ms) else {
@@ -111,8 +111,8 @@ impl<T> Wheel<T> {
         }
     }
 
-    /// When to call `advance` next: not later than the earliest deadline, earlier by less than the
-    /// span of its slot. `None` without timers. O(levels).
+    /// Returns when to call `advance` next: not later than the earliest deadline, and earlier by
+    /// less than the span of its slot. `None` without timers. O(levels).
     #[inline]
     #[must_use]
     pub fn next_ms(&self) -> Option<u64> {
@@ -132,10 +132,11 @@ impl<T> Wheel<T> {
         self.timers.is_empty()
     }
 
-    /// The first occupied slot in the order of time, and when it begins (or now, if it has begun).
+    /// Returns the first occupied slot in the order of time, and its start (or now, if it has
+    /// begun).
     fn earliest(&self) -> Option<(usize, u64)> {
-        // All levels are asked: a slot that has begun may still hold timers to be moved down, which
-        // come before those already on a lower level.
+        // All levels are compared: a slot that has begun may still hold timers to be moved down,
+        // which come before those already on a lower level.
         let occupied = (0..LEVELS).filter(|&level| self.occupied[level] != 0);
         let begins = occupied.map(|level| {
             let shift = DIGIT_BITS * level as u32;

@@ -5,7 +5,7 @@ use super::{Brisk, Redis};
 use brisk_persist::rdb::Value;
 use brisk_persist::rdb::strings::Strings;
 use brisk_persist::rdb::value::{
-    HashValue, ListNode, SetValue, SortedSetValue, Stream, StringValue,
+    HashValue, ListNode, SetValue, SortedSetValue, StreamValue, StringValue,
 };
 use brisk_structures::listpack::{Item, ListPack};
 
@@ -202,7 +202,7 @@ impl<'a> Walk<'a> {
                     self.pair(field, value);
                 }
             }
-            HashValue::PackedDeadlines(list) => {
+            HashValue::PackedExpiry(list) => {
                 let mut items = list.iter();
                 while let (Some(field), Some(value)) = (items.next(), items.next()) {
                     let deadline = items.next();
@@ -211,7 +211,7 @@ impl<'a> Walk<'a> {
                 }
             }
             HashValue::Fields(texts) => self.fields(texts),
-            HashValue::FieldsDeadlines(texts, deadlines) => {
+            HashValue::FieldsExpiry(texts, deadlines) => {
                 self.fields(texts);
                 let with = deadlines.iter().flatten().count() as u64;
                 self.shape.packed += with * packed_entry(Item::Int(i64::MAX));
@@ -293,7 +293,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    fn stream(&mut self, stream: &Stream) {
+    fn stream(&mut self, stream: &StreamValue) {
         self.shape.elements = stream.len;
         for block in &stream.blocks {
             let bytes = block.entries.bytes() as u64;

@@ -14,9 +14,9 @@ use crate::analysis::Analysis;
 use crate::progress::{Progress, Unit};
 use brisk_persist::aof::manifest::MANIFEST_BYTES_MAX;
 use brisk_persist::aof::{
-    AofReader, Command, EventKind, Manifest, ManifestFile, NotRdb, has_preamble,
+    AofCommand, AofEventKind, AofReader, Manifest, ManifestFile, NotRdb, has_preamble,
 };
-use brisk_persist::rdb::{Event, RdbReader};
+use brisk_persist::rdb::{RdbEvent, RdbReader};
 use std::fs::{self, File};
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
@@ -188,13 +188,13 @@ impl Run<'_> {
         let mut db = 0;
         loop {
             match reader.next_event() {
-                Ok(Some(Event::SelectDb(number))) => db = number,
-                Ok(Some(Event::Entry(entry))) if touched.has(&entry.key) => {
+                Ok(Some(RdbEvent::SelectDb(number))) => db = number,
+                Ok(Some(RdbEvent::Entry(entry))) if touched.has(&entry.key) => {
                     if !replay.restore(db, &entry) {
                         rdb::add(db, &entry, self.analysis);
                     }
                 }
-                Ok(Some(Event::Entry(entry))) => rdb::add(db, &entry, self.analysis),
+                Ok(Some(RdbEvent::Entry(entry))) => rdb::add(db, &entry, self.analysis),
                 Ok(Some(event)) => rdb::other(db, event, self.analysis),
                 Ok(None) => return Ok(()),
                 Err(error) => {
@@ -225,7 +225,7 @@ fn end_of_base(part: &Part) -> Result<u64, SourceError> {
 
 /// A command and where it ends.
 pub(super) struct Placed<'a> {
-    pub(super) command: Command<'a>,
+    pub(super) command: AofCommand<'a>,
     pub(super) end: u64,
 }
 
@@ -244,7 +244,7 @@ fn commands(part: &Part, mut each: impl FnMut(Placed<'_>)) -> Result<(), Reason>
     loop {
         match reader.next_event() {
             Ok(Some(event)) => {
-                if let EventKind::Command(command) = event.kind {
+                if let AofEventKind::Command(command) = event.kind {
                     each(Placed { command, end: event.end });
                 }
             }

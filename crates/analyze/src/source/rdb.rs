@@ -6,7 +6,7 @@ use crate::pattern::shown;
 use crate::progress::{Progress, Unit};
 use crate::record::{Encoding, Kind, Record, kind_of};
 use brisk_persist::LoadError;
-use brisk_persist::rdb::{Checksum, Entry, Event, Notes, Part, RdbReader};
+use brisk_persist::rdb::{Checksum, FilePart, KeyMetadata, RdbEntry, RdbEvent, RdbReader};
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
@@ -57,8 +57,8 @@ pub fn read(
     let fault = loop {
         let whole_until = reader.position();
         match reader.next_event() {
-            Ok(Some(Event::SelectDb(number))) => db = number,
-            Ok(Some(Event::Entry(entry))) => add(db, &entry, analysis),
+            Ok(Some(RdbEvent::SelectDb(number))) => db = number,
+            Ok(Some(RdbEvent::Entry(entry))) => add(db, &entry, analysis),
             Ok(Some(event)) => other(db, event, analysis),
             Ok(None) => break None,
             Err(error) => break Some(told(&reader, &error, whole_until)),
@@ -75,21 +75,27 @@ pub(super) fn entries(source: impl Read, analysis: &mut Analysis) {
     let mut db = 0;
     while let Ok(Some(event)) = reader.next_event() {
         match event {
-            Event::SelectDb(number) => db = number,
-            Event::Entry(entry) => add(db, &entry, analysis),
+            RdbEvent::SelectDb(number) => db = number,
+            RdbEvent::Entry(entry) => add(db, &entry, analysis),
             _ => {}
         }
     }
 }
 
 /// Takes an entry in.
-pub(super) fn add(db: u64, entry: &Entry, analysis: &mut Analysis) {
+pub(super) fn add(db: u64, entry: &RdbEntry, analysis: &mut Analysis) {
     let (kind, encoding) = kind_of(&entry.value);
-    let record = record(db, &entry.key, kind, encoding, entry.notes);
+    let record = record(db, &entry.key, kind, encoding, entry.metadata);
     analysis.add(&Record { value: Some(&entry.value), ..record });
 }
 
-fn record(db: u64, key: &[u8], kind: Kind, encoding: Encoding, notes: Notes) -> Record<'_> {
+fn record(
+    db: u64,
+    key: &[u8],
+    kind: Kind,
+    encoding: Encoding,
+    metadata: KeyMetadata,
+) -> Record<'_> {
     Record {
         db,
         key,
@@ -97,22 +103,28 @@ fn record(db: u64, key: &[u8], kind: Kind, encoding: Encoding, notes: Notes) -> 
         encoding,
         value: None,
         elements: None,
-        deadline_ms: notes.deadline_ms,
-        idle_seconds: notes.idle_seconds,
-        frequency: notes.frequency,
+        deadline_ms: metadata.expire_at_ms,
+        idle_seconds: metadata.idle_seconds,
+        frequency: metadata.frequency,
         said_bytes: None,
     }
 }
 
 /// What is no key with a value.
-pub(super) fn other(db: u64, event: Event, analysis: &mut Analysis) {
+pub(super) fn other(db: u64, event: RdbEvent, analysis: &mut Analysis) {
     match event {
-        Event::Aux { name, value } => note(&name, &value, analysis),
-        Event::ModuleValue { key, .. } => {
-            analysis.add(&record(db, &key, Kind::Module, Encoding::Unknown, Notes::default()));
+        RdbEvent::Aux { name, value } => note(&name, &value, analysis),
+        RdbEvent::ModuleValue { key, .. } => {
+            analysis.add(&record(
+                db,
+                &key,
+                Kind::Module,
+                Encoding::Unknown,
+                KeyMetadata::default(),
+            ));
         }
-        Event::EmptyValue { .. } => analysis.facts.passed_over += 1,
-        Event::End(Checksum::None) => {
+        RdbEvent::EmptyValue { .. } => analysis.facts.passed_over += 1,
+        RdbEvent::End(Checksum::None) => {
             analysis.facts.notes.push("the file has no checksum".to_owned());
         }
         _ => {}
@@ -141,11 +153,11 @@ fn note(name: &[u8], value: &[u8], analysis: &mut Analysis) {
 
 /// What went wrong, where, and what the figures are worth then.
 fn told<R: Read>(reader: &RdbReader<R>, error: &LoadError, whole_until: u64) -> String {
-    let place = reader.place();
+    let place = reader.context();
     let key = place.key.map(|key| format!(", in the value of key {}", shown(key)));
     let key = key.unwrap_or_default();
     match (error, place.part) {
-        (LoadError::Checksum { .. }, _) | (_, Part::Checksum) => {
+        (LoadError::Checksum { .. }, _) | (_, FilePart::Checksum) => {
             format!("{error}: all keys were read, but some byte is not what was written")
         }
         _ => format!("{error}{key}; the figures are of the keys before byte {whole_until}"),

@@ -14,8 +14,8 @@ use brisk_engine::random::Random;
 use brisk_engine::{
     DbIndex, DbNumber, Env, Reply, ReplyBuffer, UnixMs, commands, keyspec, snapshot,
 };
-use brisk_persist::aof::Command;
-use brisk_persist::rdb::{Entry, RdbWriter, VERSION_FIELD_TTL, dump};
+use brisk_persist::aof::AofCommand;
+use brisk_persist::rdb::{RdbEntry, RdbWriter, VERSION_FIELD_TTL, dump};
 use brisk_resp::request::encode;
 use brisk_resp::{Limits, Protocol, RequestDecoder, Spans, Step};
 use std::collections::{HashMap, HashSet};
@@ -92,7 +92,7 @@ impl Default for Touched {
 impl Touched {
     /// Notes the keys of a command.
     pub(super) fn add(&mut self, placed: &Placed<'_>) {
-        let words: Vec<&[u8]> = placed.command.words().collect();
+        let words: Vec<&[u8]> = placed.command.args().collect();
         let name = placed.command.name();
         if is_one_of(name, &NAME_DATABASES) {
             let numbers =
@@ -158,10 +158,10 @@ impl Replay {
     }
 
     /// Takes a key of the base in; false if its database is none of those that commands name.
-    pub(super) fn restore(&mut self, db: u64, entry: &Entry) -> bool {
+    pub(super) fn restore(&mut self, db: u64, entry: &RdbEntry) -> bool {
         let Some(db) = DbIndex::checked(db, self.keyspace.database_count()) else { return false };
         let payload = dump::write(&entry.value);
-        let deadline = entry.notes.deadline_ms.unwrap_or(0).max(0).to_string();
+        let deadline = entry.metadata.expire_at_ms.unwrap_or(0).max(0).to_string();
         let before = std::mem::replace(&mut self.db, db);
         let words: [&[u8]; 6] =
             [b"RESTORE", &entry.key, deadline.as_bytes(), &payload, b"REPLACE", b"ABSTTL"];
@@ -172,8 +172,8 @@ impl Replay {
 
     /// Executes a command.
     pub(super) fn execute(&mut self, placed: &Placed<'_>) {
-        let command: &Command<'_> = &placed.command;
-        let words: Vec<&[u8]> = command.words().collect();
+        let command: &AofCommand<'_> = &placed.command;
+        let words: Vec<&[u8]> = command.args().collect();
         match command.name() {
             name if name.eq_ignore_ascii_case(b"select") => {
                 let number = words.get(1).and_then(|word| str::from_utf8(word).ok()?.parse().ok());
@@ -189,7 +189,7 @@ impl Replay {
         }
     }
 
-    fn leave_out(&mut self, command: &Command<'_>) {
+    fn leave_out(&mut self, command: &AofCommand<'_>) {
         self.left_out += 1;
         let name = || crate::pattern::shown(command.name());
         self.first_left_out.get_or_insert_with(name);

@@ -11,7 +11,7 @@
 use super::SourceError;
 use crate::analysis::Analysis;
 use crate::record::{Encoding, Kind, Record};
-use brisk_persist::aof::{AofReader, EventKind};
+use brisk_persist::aof::{AofEventKind, AofReader};
 use brisk_persist::rdb::dump;
 use brisk_resp::request::encode;
 use std::fs::{File, OpenOptions};
@@ -118,13 +118,13 @@ fn read(
     let mut step: Vec<Found> = Vec::new();
     // A step that was not written to its end is done again, so any fault behind the last one is none.
     while let Ok(Some(event)) = reader.next_event() {
-        let EventKind::Command(command) = event.kind else { continue };
+        let AofEventKind::Command(command) = event.kind else { continue };
         match command.name() {
             b"ANALYZE" if whole == 0 => {
-                if command.word(1) != Some(FORM) {
+                if command.arg(1) != Some(FORM) {
                     return Err("was written by another version of analyze".to_owned());
                 }
-                if command.word(2) != Some(run_id.as_bytes()) {
+                if command.arg(2) != Some(run_id.as_bytes()) {
                     let text = "belongs to another server, or to this one before it was restarted: \
                                 its place means nothing here";
                     return Err(text.to_owned());
@@ -133,13 +133,13 @@ fn read(
             }
             _ if whole == 0 => break,
             b"KEY" => {
-                let words: Vec<&[u8]> = command.words().collect();
+                let words: Vec<&[u8]> = command.args().collect();
                 step.push(Found::decode(&words).ok_or("holds a broken record")?);
             }
             b"STEP" => {
                 step.drain(..).for_each(|found| found.add_to(analysis));
-                let db = command.word(1).and_then(number).ok_or("holds a broken step")?;
-                place = Some(Place { db, cursor: command.word(2).unwrap_or(b"0").to_vec() });
+                let db = command.arg(1).and_then(number).ok_or("holds a broken step")?;
+                place = Some(Place { db, cursor: command.arg(2).unwrap_or(b"0").to_vec() });
                 whole = event.end;
             }
             _ => return Err("holds something else".to_owned()),

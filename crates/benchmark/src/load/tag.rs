@@ -1,6 +1,6 @@
 //! Hash tags of cluster keys: `{tag}` in a command becomes a tag whose slot the addressed node serves.
 
-use brisk_structures::crc16::key_slot;
+use brisk_resp::slot::key_slot;
 
 /// The placeholder of a hash tag, in cluster mode.
 pub const TAG_WORD: &str = "{tag}";

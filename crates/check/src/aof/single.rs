@@ -3,7 +3,9 @@
 use super::{Repair, Terminal, agrees};
 use crate::rdb;
 use crate::report::{Stop, reason, shown};
-use brisk_persist::aof::{AofError, AofReader, Command, Event, EventKind, Fault, FaultKind};
+use brisk_persist::aof::{
+    AofCommand, AofError, AofEvent, AofEventKind, AofReader, Fault, FaultKind,
+};
 use std::ffi::OsStr;
 use std::fs::{File, OpenOptions};
 use std::io::{Result as IoResult, Seek, Write};
@@ -50,12 +52,12 @@ struct Progress {
 }
 
 impl Progress {
-    fn note(&mut self, command: Command<'_>) {
+    fn note(&mut self, command: AofCommand<'_>) {
         self.line += 1 + 2 * command.len() as u64;
         self.commands += 1;
         for (word, last) in [(0, &mut self.last.0), (1, &mut self.last.1)] {
             last.clear();
-            last.extend_from_slice(command.word(word).unwrap_or_default());
+            last.extend_from_slice(command.arg(word).unwrap_or_default());
         }
     }
 }
@@ -154,20 +156,20 @@ impl Single<'_> {
                     progress.whole_until = error.whole_until().unwrap_or(progress.whole_until);
                     return Ok(End::Fault(Some(error)));
                 }
-                Ok(Some(Event { kind, .. })) => match (kind, self.repair.until) {
-                    (EventKind::Command(command), _) => progress.note(command),
-                    (EventKind::Timestamp(seconds), until) => {
+                Ok(Some(AofEvent { kind, .. })) => match (kind, self.repair.until) {
+                    (AofEventKind::Command(command), _) => progress.note(command),
+                    (AofEventKind::Timestamp(seconds), until) => {
                         if until.is_some_and(|until| seconds > until) {
                             // A transaction that is open has to go as a whole.
                             return Ok(End::Later(progress.whole_until));
                         }
                         progress.timestamp = Some(seconds);
                     }
-                    (EventKind::Annotation(line), Some(_)) if line.starts_with(b"#TS:") => {
+                    (AofEventKind::Annotation(line), Some(_)) if line.starts_with(b"#TS:") => {
                         writeln!(out, "Invalid timestamp annotation")?;
                         return Err(Stop::Told);
                     }
-                    (EventKind::Annotation(_) | EventKind::Batch { .. }, _) => {}
+                    (AofEventKind::Annotation(_) | AofEventKind::Batch { .. }, _) => {}
                 },
             }
             progress.read_until = reader.position();
@@ -210,7 +212,7 @@ impl Single<'_> {
             let (name, key) = (shown(&progress.last.0), shown(&progress.last.1));
             writeln!(out, "[info] The last command that could be read: {name} {key}")?;
         }
-        if let AofError::Damaged { behind: Some(behind), .. } = error {
+        if let AofError::Damaged { next_valid: Some(behind), .. } = error {
             let line = "this is damage, not a lost end, and cutting loses what is whole there.";
             writeln!(out, "[info] A whole batch or command follows at byte {behind}: {line}")?;
         }

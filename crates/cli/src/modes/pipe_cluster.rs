@@ -15,7 +15,7 @@ use crate::session::{Loudness, Session};
 use brisk_resp::Value;
 use brisk_resp::reply::decode::{ReplyDecoder, ReplyLimits, ReplyStep};
 use brisk_resp::request::{Limits, RequestDecoder, Spans, Step, encode};
-use brisk_structures::crc16::key_slot;
+use brisk_resp::slot::key_slot;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::collections::{HashMap, VecDeque};
 use std::io::{self, Read, Write};

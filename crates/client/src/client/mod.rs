@@ -14,10 +14,10 @@ pub(crate) mod node;
 pub(crate) mod sentinel;
 
 pub(crate) use attached::Ends;
+pub(crate) use brisk_resp::slot::key_slot;
 pub use builder::{Budget, Builder, Lanes};
 pub(crate) use cluster::Cluster;
 pub use cluster::read_from::ReadFrom;
-pub(crate) use cluster::slot::key_slot;
 
 use crate::command::sealed::Target;
 use crate::command::{Command, Replay, Way};

@@ -1,10 +1,10 @@
-//! What a client may hold and send. The settings and their directives.
+//! Limits of clients. The settings and their directives.
 
 use crate::directive::{Directive, INT_MAX, Kind, LONG_MAX, SIZE_MAX, field};
 use crate::special;
 use crate::value::{MemoryShare, OutputLimit};
 
-/// What a client may hold and send.
+/// Limits of clients.
 #[derive(Clone, Default, PartialEq)]
 pub struct Clients {
     /// `maxclients`.

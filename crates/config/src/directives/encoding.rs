@@ -1,8 +1,8 @@
-//! Up to which size a value keeps its compact encoding. The settings and their directives.
+//! The maximum sizes of compact encodings. The settings and their directives.
 
 use crate::directive::{Directive, INT_MAX, LONG_MAX, SIZE_MAX, field};
 
-/// Up to which size a value keeps its compact encoding.
+/// The maximum sizes of compact encodings.
 #[derive(Clone, Default, PartialEq)]
 pub struct Encoding {
     /// `hash-max-listpack-entries`.

@@ -1,5 +1,5 @@
 //! The table of directives, by theme. A theme's file holds the struct of its settings and the rows
-//! that name, type and default them: a new setting is one field and one row, in one file.
+//! with their names, types and defaults. So a new setting is one field and one row, in one file.
 
 pub mod clients;
 pub mod cluster;
@@ -15,10 +15,10 @@ pub mod tls;
 
 use super::directive::Directive;
 
-/// A part of the table, under the heading that it has in the configuration file.
+/// A part of the table, with its heading in the configuration file.
 #[derive(Clone, Copy)]
 pub struct Theme {
-    /// What its directives have in common.
+    /// The common subject of its directives.
     pub title: &'static str,
     /// Its directives.
     pub rows: &'static [Directive],
@@ -43,7 +43,7 @@ pub const THEMES: [Theme; 15] = [
     Theme { title: "Advanced", rows: process::ADVANCED },
 ];
 
-/// A row without a sentence about it does not compile.
+/// A row without a description does not compile.
 const _: () = {
     let mut theme = 0;
     while theme < THEMES.len() {
@@ -61,13 +61,13 @@ pub fn all() -> impl Iterator<Item = &'static Directive> {
     THEMES.into_iter().flat_map(|theme| theme.rows)
 }
 
-/// How many edits may separate a mistyped name from the intended one, and how many letters a name needs
-/// per edit: short names are too similar to one another.
+/// Maximum number of edits between a mistyped name and the intended one, and the number of letters
+/// that a name needs per edit: short names are too similar to one another.
 const EDITS_MAX: usize = 2;
 const LETTERS_PER_EDIT: usize = 4;
 
-/// The known name closest to an unknown one, if one is close enough. Case, and `_` for `-`, are
-/// ignored. O(directives) for names no longer than the directives' names.
+/// Returns the known name that is closest to an unknown one, if one is close enough. Ignores case,
+/// and treats `_` as `-`. O(directives) for names that are no longer than the directives' names.
 pub(super) fn nearest(unknown: &[u8]) -> Option<&'static str> {
     let unknown: Vec<u8> = unknown
         .iter()
@@ -83,7 +83,7 @@ pub(super) fn nearest(unknown: &[u8]) -> Option<&'static str> {
         .map(|(_, name)| name)
 }
 
-/// Edit distance: letters inserted, deleted, replaced, or swapped with the next one.
+/// Returns the edit distance: letters inserted, deleted, replaced, or swapped with the next one.
 fn edits(one: &[u8], other: &[u8]) -> usize {
     let mut before: Vec<usize> = Vec::new();
     let mut row: Vec<usize> = (0..=other.len()).collect();
@@ -102,7 +102,7 @@ fn edits(one: &[u8], other: &[u8]) -> usize {
     row[other.len()]
 }
 
-/// The directive of this name or alias, in any case of letters. O(directives).
+/// Returns the directive with this name or alias, ignoring case. O(directives).
 pub fn find(name: &[u8]) -> Option<&'static Directive> {
     all().find(|row| row.names().any(|known| known.as_bytes().eq_ignore_ascii_case(name)))
 }

@@ -1,11 +1,11 @@
-//! Where the server listens and how it treats sockets. The settings and their directives.
+//! Listening addresses and socket options. The settings and their directives.
 
 use crate::choice::IoBackend;
 use crate::directive::{Directive, INT_MAX, Kind, choice, field};
 use crate::special;
 use crate::value::Text;
 
-/// Where the server listens and how it treats sockets.
+/// Listening addresses and socket options.
 #[derive(Clone, Default, PartialEq)]
 pub struct Network {
     /// `bind`.
@@ -55,20 +55,20 @@ pub struct Network {
 }
 
 impl Network {
-    /// Whether there is an admin lane: a worker of its own for operators' connections.
+    /// Returns true if there is an admin lane: a separate worker for operators' connections.
     pub fn has_admin_lane(&self) -> bool {
         self.admin_port > 0 || !self.admin_unixsocket.is_empty()
     }
 
-    /// Whether requests by HTTP come encrypted.
+    /// Returns true if HTTP requests are encrypted.
     pub fn has_encrypted_http(&self) -> bool {
         self.http_port > 0 && self.http_tls
     }
 }
 
 pub(super) const DIRECTIVES: &[Directive] = &[
-    // Redis listens everywhere and lets protected mode refuse;
-    // here the network is opened on purpose.
+    // Redis listens on all addresses, and protected mode rejects remote clients. Here, listening on
+    // the network is an explicit choice.
     Directive::new("bind", "127.0.0.1 -::1", Kind::Many(special::BIND)).about(
         "Addresses to listen on, at most 16; * is every IPv4 address, ::* every IPv6 \
              one. A - before an address allows it to be missing.",

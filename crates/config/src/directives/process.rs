@@ -88,7 +88,7 @@ pub struct Process {
     pub aof_rewrite_cpulist: Text,
     /// `bgsave-cpulist`.
     pub bgsave_cpulist: Text,
-    /// The words of each `loadmodule` line, without `loadmodule`.
+    /// The arguments of each `loadmodule` line, without `loadmodule`.
     pub modules: Vec<Vec<Text>>,
 }
 
@@ -268,7 +268,7 @@ pub(super) const ADVANCED: &[Directive] = &[
         .about("Milliseconds after which a watchdog would log what the server is busy with.")
         .hidden()
         .ignored(),
-    // Steered things that are gone; one argument is taken and forgotten.
+    // Directives of removed features; one argument is accepted and ignored.
     Directive::file_only("list-max-ziplist-entries", forget)
         .about("Read and forgotten: list-max-listpack-size took its place.")
         .immutable()

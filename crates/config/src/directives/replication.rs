@@ -181,7 +181,8 @@ pub(super) const DIRECTIVES: &[Directive] = &[
     )
     .about("Leave eviction to the primary.")
     .alias("slave-ignore-maxmemory"),
-    // Valkey's, whose replicas take a dataset and the stream by one connection if it is not offered.
+    // From Valkey. Its replicas load a dataset and the stream over one connection if this is not
+    // offered.
     Directive::switch(
         "dual-channel-replication-enabled",
         "no",

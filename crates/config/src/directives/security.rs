@@ -1,4 +1,4 @@
-//! Who may do what. The settings and their directives.
+//! Authentication and permissions. The settings and their directives.
 
 use crate::Config;
 use crate::choice::{Protection, PubsubDefault, SanitizeDump};
@@ -6,7 +6,7 @@ use crate::directive::{BAD_DIRECTIVE, Directive, LONG_MAX, LineJudge, choice, fi
 use crate::special;
 use crate::value::{Refusal, Rename, Text};
 
-/// Who may do what.
+/// Authentication and permissions.
 #[derive(Clone, Default, PartialEq)]
 pub struct Security {
     /// `requirepass`.
@@ -27,12 +27,12 @@ pub struct Security {
     pub sanitize_dump_payload: SanitizeDump,
     /// `rename-command` lines, in order.
     pub renames: Vec<Rename>,
-    /// The words of each `user` line, without `user`.
+    /// The arguments of each `user` line, without `user`.
     pub users: Vec<Vec<Text>>,
 }
 
 impl Security {
-    /// What `rename-command` asks for: names and new names.
+    /// Returns the names and new names of all `rename-command` lines.
     pub fn renamed_commands(&self) -> Vec<(String, String)> {
         let text = |text: &Text| text.to_string_lossy().into_owned();
         self.renames.iter().map(|rename| (text(&rename.command), text(&rename.to))).collect()
@@ -83,7 +83,8 @@ pub(super) const DIRECTIVES: &[Directive] = &[
         .immutable(),
 ];
 
-/// Most `rename-command` lines: more than there are commands. Each is judged with all before it.
+/// Maximum number of `rename-command` lines: more than there are commands. Each one is checked
+/// together with all earlier ones.
 const RENAMES_MAX: usize = 512;
 
 fn rename_command(
@@ -100,8 +101,8 @@ fn rename_command(
     judge.renamed_commands(&config.security.renamed_commands())
 }
 
-/// Keeps the line. Its users are made when the whole configuration is known; what can be seen to be
-/// wrong before is an error here, so that the message names the line.
+/// Stores the line. The users are created when the whole configuration is known. Faults that can be
+/// detected earlier are errors here, so that the message names the line.
 fn user(config: &mut Config, words: &[Vec<u8>], judge: &dyn LineJudge) -> Result<(), Refusal> {
     let [name, rules @ ..] = words else { return Err(BAD_DIRECTIVE.into()) };
     let known = |user: &Vec<Text>| user.first().is_some_and(|known| known.as_bytes() == name);

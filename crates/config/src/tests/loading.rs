@@ -1,9 +1,9 @@
-//! Files and options at the start: what is refused in which words, and what is read.
+//! Files and options at startup: error texts, and what is read.
 
 use super::*;
 use crate::fuzzing::Lenient;
 
-/// What redis-server prints after the banner of a fatal configuration error.
+/// Returns what redis-server prints after the banner of a fatal configuration error.
 fn redis_refuses(arguments: &[&str], stdin: &str) -> Option<String> {
     let child = Command::new("redis-server")
         .args(arguments)
@@ -149,7 +149,7 @@ fn includes_take_patterns_and_end_when_they_nest_too_deep() {
     let base = dir.path("").to_str().unwrap().to_owned();
     let store = load_text(&format!("include {base}a?.inc\ninclude {base}none*.inc\n")).unwrap();
     assert_eq!((get(&store, "timeout"), get(&store, "hz")), ("7".into(), "20".into()));
-    // After `dir`, relative names are looked up there.
+    // After `dir`, relative names are looked up in that directory.
     let store = load_text(&format!("dir {base}\ninclude a[2].inc\n")).unwrap();
     assert_eq!(get(&store, "hz"), "20");
 

@@ -1,5 +1,5 @@
-//! The configuration as a whole: against the reference values, against a running redis-server, and
-//! read back after being written.
+//! Compares the whole configuration with the reference values and with a running redis-server, and
+//! reads it back after writing it.
 
 use crate::fuzzing::Lenient;
 use std::ffi::OsString;
@@ -44,7 +44,7 @@ fn set(store: &mut Store, pairs: &[(&str, &str)]) -> Result<Vec<&'static str>, S
     store.set(&pairs, ANYONE, &mut |_, _| Ok(())).map_err(|error| error.to_string())
 }
 
-/// A redis-server of the test's own.
+/// A redis-server that belongs to the test.
 struct Redis {
     child: Child,
     stream: TcpStream,
@@ -52,7 +52,7 @@ struct Redis {
 }
 
 impl Redis {
-    /// Starts one on a free port; `None` where no redis-server is installed.
+    /// Starts one on a free port; `None` if no redis-server is installed.
     fn start() -> Option<Self> {
         let dir = TempDir::new();
         let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
@@ -78,7 +78,7 @@ impl Redis {
         }
     }
 
-    /// A store with the settings the server was started with.
+    /// Returns a store with the settings with which the server was started.
     fn twin(&self) -> Store {
         let mut store = Store::new(Config::default(), None);
         store.adopt(|config| {
@@ -168,7 +168,7 @@ fn patterns_match_what_redis_matches() {
         let pattern =
             proptest::strategy::ValueTree::current(&pattern.new_tree(&mut runner).unwrap());
         if pattern == b"*" {
-            continue; // KEYS takes this one for "all" without matching
+            continue; // KEYS treats this one as "all" without matching
         }
         redis.send(&[b"KEYS", &pattern]);
         let mut theirs: Vec<_> = redis.array().into_iter().map(String::into_bytes).collect();
@@ -180,10 +180,10 @@ fn patterns_match_what_redis_matches() {
     }
 }
 
-/// Names whose default is meant to differ from Redis, with the reason.
+/// Names whose default differs from Redis on purpose, with the reason.
 const DIFFERENT: [(&str, &str); 1] = [("io-threads", "one worker per core")];
 
-/// What the comparing server was started with.
+/// The settings with which the other server was started.
 const GIVEN: [&str; 3] = ["port", "bind", "save"];
 
 #[test]
@@ -252,7 +252,7 @@ fn config_get_star_has_every_name_of_redis_and_hides_what_redis_hides() {
     }
 }
 
-/// Sets the same on both; the answers and the values afterwards must be the same.
+/// Sets the same on both; the replies and the values afterwards must be equal.
 fn compare(redis: &mut Redis, ours: &mut Store, pairs: &[(&str, &str)]) {
     let theirs = redis.set(pairs);
     assert_eq!(set(ours, pairs).map(drop), theirs, "{pairs:?}");
@@ -268,7 +268,7 @@ fn compare(redis: &mut Redis, ours: &mut Store, pairs: &[(&str, &str)]) {
 fn every_setting_answers_odd_values_as_redis_does() {
     let Some(mut redis) = Redis::start() else { return };
     let mut ours = redis.twin();
-    // Depends on the machine or on Redis's own build, or differs on purpose (see `DIFFERENT`).
+    // Depends on the machine or on Redis's build, or differs on purpose (see `DIFFERENT`).
     let skipped =
         ["port", "bind", "maxclients", "activedefrag", "io-threads", "threads", "tls-port"];
     let values = [
@@ -411,8 +411,8 @@ fn a_refused_change_leaves_everything_as_it_was() {
     assert_eq!(changed, Ok(vec!["timeout"]));
 }
 
-/// The number of workers that the machine chose is not written to the file as if it
-/// had been asked for.
+/// The number of workers that the machine determined is not written to the file as if it had been
+/// configured.
 #[test]
 fn to_set_what_is_fixed_to_what_is_shown_changes_nothing() {
     let dir = TempDir::new();
@@ -440,7 +440,7 @@ fn protected_directives_follow_enable_protected_configs() {
     }
 }
 
-/// The text of all sources in a directory and below, but for `except`.
+/// Returns the text of all sources in a directory and below, except `except`.
 fn sources(dir: &Path, except: &str) -> String {
     let mut text = String::new();
     for entry in std::fs::read_dir(dir).unwrap() {
@@ -454,7 +454,7 @@ fn sources(dir: &Path, except: &str) -> String {
     text
 }
 
-/// The field that follows the first `c.theme.` or `!(theme.`, if that comes before `end`.
+/// Returns the field after the first `c.theme.` or `!(theme.`, if it comes before `end`.
 fn field_in<'t>(text: &'t str, end: &str) -> Option<&'t str> {
     let text = text.split(end).next()?;
     let themes = [
@@ -476,11 +476,11 @@ fn field_in<'t>(text: &'t str, end: &str) -> Option<&'t str> {
     text[at..].split(|c| !is_of_name(c)).next()
 }
 
-/// A row that nobody reads is planned, or ignored. Rows without a field of their own
-/// are not looked at.
+/// A row whose field is never read must be planned or ignored. Rows without a field of their own
+/// are not checked.
 #[test]
 fn what_is_in_force_is_read_by_somebody() {
-    // They are read within the configuration.
+    // These are read within the configuration.
     const EXCEPT: [&str; 2] = ["dir", "enable-protected-configs"];
     const READERS: [&str; 4] = ["net", "node", "observe", "server"];
     let crates = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();

@@ -1,4 +1,4 @@
-//! CONFIG REWRITE, and that what is written reads back.
+//! CONFIG REWRITE, and reading the result back.
 
 use super::*;
 use crate::fuzzing::Lenient;
@@ -36,8 +36,8 @@ fn rewrite_keeps_comments_and_order_and_appends_what_is_new() {
     assert_eq!(std::fs::read_dir(dir.path("")).unwrap().count(), 1, "no temporary file is left");
 }
 
-/// A main file that includes another one, after a load, a change and a rewrite: the settings before and
-/// after the next start, and the main file.
+/// A main file that includes another one, after a load, a change and a rewrite: the settings before
+/// and after the next start, and the main file.
 struct WithInclude {
     dir: TempDir,
     main: std::path::PathBuf,
@@ -73,7 +73,7 @@ impl WithInclude {
         if !changes.is_empty() {
             set(&mut store, changes).unwrap();
         }
-        // A second rewrite changes nothing, nor does a start in between.
+        // A second rewrite changes nothing, and neither does a start in between.
         for _ in 0..2 {
             for _ in 0..2 {
                 store.rewrite(&[], Added::Changed).unwrap();
@@ -101,7 +101,8 @@ fn rewrite_leaves_out_what_an_included_file_sets() {
     );
 }
 
-/// Values from an included file that have changed, also to the default, are set after the `include`.
+/// Values from an included file that have changed, also those changed to the default, are set after
+/// the `include`.
 #[test]
 fn rewrite_overrides_what_an_included_file_sets() {
     let limits = "client-output-buffer-limit normal 0 0 0\n\
@@ -170,7 +171,7 @@ fn rewrite_overrides_what_an_included_file_sets() {
     }
 }
 
-/// A replica that was promoted does not follow again after the next start.
+/// A promoted replica does not follow its primary again after the next start.
 #[test]
 fn rewrite_takes_back_a_primary_that_an_included_file_names() {
     let files = WithInclude::new("include INC\n", "replicaof 127.0.0.1 6379\n");
@@ -219,7 +220,7 @@ fn rewrite_without_a_file_or_a_folder_says_so() {
     assert_eq!(text, "ERR Rewriting config file: No such file or directory");
 }
 
-/// A value that the row might take.
+/// A value that the row might accept.
 fn candidate(row: &directive::Directive, number: i64, text: &[u8]) -> Vec<u8> {
     match row.kind {
         Kind::Switch(_) => if number % 2 == 0 { "yes" } else { "no" }.into(),

@@ -1,6 +1,6 @@
 //! Identifiers of places and times: databases, slots, keys with their hash, times, tickets.
 
-use brisk_structures::crc16::key_slot;
+use brisk_resp::slot::key_slot;
 use brisk_structures::hash::HashKey;
 
 /// Slots per database; fixed by the cluster protocol.

@@ -11,7 +11,7 @@ use crate::keyspace::{
 };
 use crate::types::dump::entry_of;
 use crate::types::string;
-use brisk_persist::rdb::{Block, BlockEntry, Content, Notes};
+use brisk_persist::rdb::{BlockEntry, EntryContent, KeyMetadata, RdbBlock};
 use brisk_structures::reclaim;
 use std::borrow::Cow;
 use std::collections::VecDeque;
@@ -112,7 +112,7 @@ impl<'a> Loader<'a> {
     pub fn load(
         &mut self,
         db: DbIndex,
-        block: &Block,
+        block: &RdbBlock,
         mut reached: impl FnMut(u64, u64),
     ) -> Result<(), (LoadFailure, u64)> {
         let mut entries = block.entries();
@@ -160,15 +160,15 @@ impl<'a> Loader<'a> {
         db: DbIndex,
         entry: BlockEntry<'b>,
     ) -> Result<Option<Built<'b>>, LoadFailure> {
-        let BlockEntry { key, content, notes } = entry;
-        if matches!(content, Content::Empty) {
+        let BlockEntry { key, content, metadata } = entry;
+        if matches!(content, EntryContent::Empty) {
             self.loaded.empty += 1;
             if self.empty_keys.len() < EMPTY_KEYS_MAX {
                 self.empty_keys.push(key.into());
             }
             return Ok(None);
         }
-        if has_expired(&notes, self.env.horizon()) {
+        if has_expired(&metadata, self.env.horizon()) {
             self.loaded.expired += 1;
             self.loaded.gone.push(db, &key, self.gone_bytes_max);
             return Ok(None);
@@ -176,18 +176,18 @@ impl<'a> Loader<'a> {
         let Key { slot, hash, .. } = self.keyspace.hasher().key(&key);
         self.keyspace.database(db).slot(slot).prefetch();
         let entry = match content {
-            Content::Bytes(bytes) => Some(string::new_entry(&key, &bytes)),
-            Content::Value(value) => entry_of(&key, value, &self.env.settings.limits),
-            Content::Empty => None,
+            EntryContent::Bytes(bytes) => Some(string::new_entry(&key, &bytes)),
+            EntryContent::Value(value) => entry_of(&key, value, &self.env.settings.limits),
+            EntryContent::Empty => None,
         };
         let Some(mut entry) = entry else { return Err(LoadFailure::Value(shown(&key))) };
         let (env, policy) = (self.env, self.env.settings.eviction);
-        entry.set_deadline(notes.deadline_ms.map(i64::cast_unsigned));
-        entry.set_clock(match notes {
-            Notes { idle_seconds: Some(seconds), .. } if !policy.is_lfu() => {
+        entry.set_deadline(metadata.expire_at_ms.map(i64::cast_unsigned));
+        entry.set_clock(match metadata {
+            KeyMetadata { idle_seconds: Some(seconds), .. } if !policy.is_lfu() => {
                 evict::clock_idle_for(env, seconds)
             }
-            Notes { frequency: Some(uses), .. } if policy.is_lfu() => {
+            KeyMetadata { frequency: Some(uses), .. } if policy.is_lfu() => {
                 evict::clock_of_frequency(env, uses)
             }
             _ => evict::initial_clock(env),
@@ -250,8 +250,8 @@ fn shown(key: &[u8]) -> String {
     String::from_utf8_lossy(key).into_owned()
 }
 
-fn has_expired(notes: &Notes, now: UnixMs) -> bool {
-    notes.deadline_ms.is_some_and(|at| at <= now.0.cast_signed())
+fn has_expired(metadata: &KeyMetadata, now: UnixMs) -> bool {
+    metadata.expire_at_ms.is_some_and(|at| at <= now.0.cast_signed())
 }
 
 /// Loads a whole file that was just written.
@@ -262,20 +262,20 @@ pub(crate) fn load_file(
     file: &[u8],
     duplicate: Duplicate,
 ) -> (LoadSummary, AwaitedKeys) {
-    use brisk_persist::rdb::{Event, Piece, Splitter};
-    let mut splitter = Splitter::new(file).expect("it was just written");
+    use brisk_persist::rdb::{RdbEvent, RdbPiece, RdbSplitter};
+    let mut splitter = RdbSplitter::new(file).expect("it was just written");
     let mut loader = Loader::new(keyspace, env, duplicate);
     let mut db = DbIndex::default();
     while let Some(piece) = splitter.next_piece().expect("it was just written") {
         match piece {
-            Piece::Entries(block) => {
+            RdbPiece::Entries(block) => {
                 loader.load(db, &block, |_, _| {}).expect("it was just written");
             }
-            Piece::Section(Event::SelectDb(number)) => {
+            RdbPiece::Section(RdbEvent::SelectDb(number)) => {
                 db = DbIndex::checked(number, keyspace.database_count())
                     .expect("it was just written");
             }
-            Piece::Section(_) => {}
+            RdbPiece::Section(_) => {}
         }
     }
     loader.finish()

@@ -5,7 +5,7 @@ use crate::env::Env;
 use crate::keyspace::{DbIndex, EntryRef, Keys, Keyspace, notes};
 use brisk_persist::LoadError;
 use brisk_persist::rdb::{
-    Event, RdbReader, RdbWriter, VERSION, VERSION_FIELD_TTL, version_of_kind,
+    RdbEvent, RdbReader, RdbWriter, VERSION, VERSION_FIELD_TTL, version_of_kind,
 };
 use std::io::{self, Read, Write};
 use std::ops::ControlFlow;
@@ -183,10 +183,10 @@ pub fn verify<R: Read>(
     let mut functions = Vec::new();
     while let Some(event) = reader.next_event()? {
         match event {
-            Event::SelectDb(number) => {
+            RdbEvent::SelectDb(number) => {
                 database(number, databases)?;
             }
-            Event::Function(source) => functions.push(source),
+            RdbEvent::Function(source) => functions.push(source),
             _ => {}
         }
     }

@@ -3,7 +3,7 @@
 //!
 //! ```text
 //!            entries by blocks of 256 KiB            ┌─► decode, build, insert ──┐
-//!  file ──► Splitter ──────────────────────► Queue ──┼─► decode, build, insert ──┼─► keyspace
+//!  file ──► RdbSplitter ──────────────────────► Queue ──┼─► decode, build, insert ──┼─► keyspace
 //!      checksum; where entries end                   └─► ...      slot locks     ┘
 //! ```
 //!
@@ -23,7 +23,7 @@ use brisk_engine::random::Random;
 use brisk_engine::snapshot::{Duplicate, ExpiredKeys, LoadFailure, LoadSummary, database};
 use brisk_engine::{DbIndex, DbNumber, Env, Keyspace, Settings, UnixMs};
 use brisk_observe::log::Log;
-use brisk_persist::rdb::{Checksum, Event, Piece, Splitter};
+use brisk_persist::rdb::{Checksum, RdbEvent, RdbPiece, RdbSplitter};
 use brisk_reactor::unix_ms;
 use brisk_structures::reclaim::{self, Participant};
 use std::fs::File;
@@ -222,7 +222,7 @@ fn load_reader<R: Read>(
     (reader, total): (R, Option<u64>),
 ) -> Result<Beside, Failed> {
     let progress = &shared.snapshots.loading;
-    let splitter = Splitter::new(reader).map_err(|error| (error.into(), 0))?;
+    let splitter = RdbSplitter::new(reader).map_err(|error| (error.into(), 0))?;
     progress.note_bytes(splitter.position());
     let checks_sum = config.persistence.rdbchecksum && !how.settings.skips_checksums;
     let mut splitter = if checks_sum { splitter } else { splitter.ignore_checksum() };
@@ -234,12 +234,12 @@ fn load_reader<R: Read>(
     let mut beside = Beside::default();
     let Beside { functions, lineage, .. } = &mut beside;
     let other = |event| match event {
-        Event::Aux { name, value } => {
+        RdbEvent::Aux { name, value } => {
             tell_of(&name, &value, &shared.log, progress);
             lineage.note(&name, &value);
         }
-        Event::Function(source) => functions.push(source),
-        Event::End(Checksum::None) => shared
+        RdbEvent::Function(source) => functions.push(source),
+        RdbEvent::End(Checksum::None) => shared
             .log
             .notice(format_args!("RDB file was saved with checksum disabled: no check performed.")),
         _ => {}
@@ -272,8 +272,8 @@ fn by_threads<R: Read>(
     shared: &Shared,
     how: &How<'_>,
     threads: usize,
-    (splitter, total): (&mut Splitter<R>, Option<u64>),
-    other: impl FnMut(Event),
+    (splitter, total): (&mut RdbSplitter<R>, Option<u64>),
+    other: impl FnMut(RdbEvent),
 ) -> Done {
     let queue = Queue::default();
     scope(|scope| {
@@ -311,8 +311,8 @@ fn by_threads<R: Read>(
 fn split<R: Read>(
     shared: &Shared,
     queue: &Queue,
-    (splitter, total): (&mut Splitter<R>, Option<u64>),
-    mut other: impl FnMut(Event),
+    (splitter, total): (&mut RdbSplitter<R>, Option<u64>),
+    mut other: impl FnMut(RdbEvent),
 ) -> Result<(), Failed> {
     let mut db = DbIndex::default();
     let mut expected = 0;
@@ -320,23 +320,23 @@ fn split<R: Read>(
         let before = splitter.position();
         let piece = splitter.next_piece().map_err(|error| (error.into(), splitter.position()))?;
         match piece {
-            Some(Piece::Entries(block)) => {
+            Some(RdbPiece::Entries(block)) => {
                 if !queue.put(Part { db, expected, block }) {
                     return Ok(());
                 }
                 continue;
             }
-            Some(Piece::Section(Event::SelectDb(number))) => {
+            Some(RdbPiece::Section(RdbEvent::SelectDb(number))) => {
                 db = database(number, shared.keyspace.database_count())
                     .map_err(|failure| (failure, splitter.position()))?;
                 expected = 0;
             }
             // Not more than the rest of the file can have, whatever it says.
-            Some(Piece::Section(Event::ResizeDb { keys, .. })) => {
+            Some(RdbPiece::Section(RdbEvent::ResizeDb { keys, .. })) => {
                 let rest = total.map(|total| total.saturating_sub(splitter.position()));
                 expected = keys.min(rest.map_or(EXPECTED_MAX, |rest| rest / ENTRY_BYTES_MIN));
             }
-            Some(Piece::Section(event)) => other(event),
+            Some(RdbPiece::Section(event)) => other(event),
             None => return Ok(()),
         }
         shared.snapshots.loading.note_bytes(splitter.position() - before);

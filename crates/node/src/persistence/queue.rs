@@ -1,7 +1,7 @@
 //! The way of a file's blocks from the thread that reads it to those that load them, in order.
 
 use brisk_engine::DbIndex;
-use brisk_persist::rdb::Block;
+use brisk_persist::rdb::RdbBlock;
 use brisk_structures::poison::EvenPoisoned;
 use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex};
@@ -15,7 +15,7 @@ pub(super) struct Part {
     pub(super) db: DbIndex,
     /// How many keys it is said to have in the whole file.
     pub(super) expected: u64,
-    pub(super) block: Block,
+    pub(super) block: RdbBlock,
 }
 
 /// Blocks that wait to be loaded.
@@ -82,7 +82,7 @@ impl Queue {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use brisk_persist::rdb::{Piece, Splitter};
+    use brisk_persist::rdb::{RdbPiece, RdbSplitter};
 
     fn database(number: usize) -> DbIndex {
         DbIndex::checked(number, 16).expect("there are sixteen")
@@ -91,9 +91,9 @@ mod tests {
     fn part(db: usize, value_bytes: usize) -> Part {
         let len = (value_bytes as u32).to_be_bytes();
         let file = [&b"REDIS0010\0\x01k\x80"[..], &len, &vec![b'v'; value_bytes]].concat();
-        let mut splitter = Splitter::new(&file[..]).expect("a header");
+        let mut splitter = RdbSplitter::new(&file[..]).expect("a header");
         match splitter.next_piece() {
-            Ok(Some(Piece::Entries(block))) => Part { db: database(db), expected: 0, block },
+            Ok(Some(RdbPiece::Entries(block))) => Part { db: database(db), expected: 0, block },
             other => panic!("{other:?}"),
         }
     }

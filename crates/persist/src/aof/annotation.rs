@@ -1,21 +1,22 @@
-//! The lines that begin with `#`.
+//! Annotations: the lines that begin with `#`.
 
-/// No line is longer, its end included; servers would take the rest for something else.
+/// Maximum length of an annotation, including its line end. Servers would parse the rest of a
+/// longer line as something else.
 pub(super) const LINE_BYTES_MAX: usize = 1023;
 
 const TIMESTAMP: &[u8] = b"#TS:";
 pub(super) const BATCH: &[u8] = b"#B:";
 
-/// What a line says.
+/// The content of an annotation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Annotation {
     /// Unix time in seconds.
     Timestamp(i64),
     Batch(BatchLine),
-    /// A line that begins as that of a batch and does not go on so.
+    /// A line that begins like the line of a batch but does not continue like one.
     BrokenBatch,
-    /// The same of a timestamp, or no text: what a lost page leaves of a line and what is behind it.
-    /// Other servers pass over it.
+    /// A broken timestamp, or a line that is not text. A lost page can leave a line of this kind,
+    /// made of two fragments. Other servers ignore it.
     Garbled,
     Other,
 }
@@ -24,24 +25,24 @@ pub(super) enum Annotation {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct BatchLine {
     pub(super) ticket: u64,
-    /// How many bytes behind the line belong to the batch.
+    /// Number of bytes after the line that belong to the batch.
     pub(super) bytes: u64,
     /// CRC32C (Castagnoli) of those bytes.
     pub(super) crc: u32,
-    /// How many bytes before the line were not known to be on the disk when it was written; all before
-    /// those were. `None` if it does not say.
+    /// Number of bytes before the line that may not have been on the disk when the line was
+    /// written. All bytes before those were. `None` if the line has no such field.
     pub(super) unsynced: Option<u64>,
 }
 
 impl BatchLine {
-    /// Up to where the file was on the disk when this line was written at `position`, as far as it says:
-    /// what does not say is taken for the last of all.
+    /// Returns the offset up to which the file was on the disk when this line was written at
+    /// `position`. A line without the field counts as written after everything was on the disk.
     pub(super) fn synced_until(self, position: u64) -> u64 {
         self.unsynced.map_or(u64::MAX, |unsynced| position.saturating_sub(unsynced))
     }
 }
 
-/// Reads a line, given with its end. O(line).
+/// Parses a line, including its line end. O(line).
 pub(super) fn parse(line: &[u8]) -> Annotation {
     if let Some(number) = line.strip_prefix(TIMESTAMP) {
         let text = number.strip_suffix(b"\r\n").and_then(|text| str::from_utf8(text).ok());
@@ -75,14 +76,14 @@ fn batch_line(fields: &[u8]) -> Option<BatchLine> {
     Some(BatchLine { ticket: number(ticket)?, bytes: number(bytes)?, crc, unsynced })
 }
 
-/// Appends a timestamp's line.
+/// Appends the line of a timestamp.
 pub(super) fn put_timestamp(out: &mut Vec<u8>, unix_seconds: i64) {
     out.extend_from_slice(TIMESTAMP);
     out.extend_from_slice(itoa::Buffer::new().format(unix_seconds).as_bytes());
     out.extend_from_slice(b"\r\n");
 }
 
-/// Appends a batch's line.
+/// Appends the line of a batch.
 pub(super) fn put_batch(out: &mut Vec<u8>, line: BatchLine) {
     let mut digits = itoa::Buffer::new();
     out.extend_from_slice(BATCH);
@@ -124,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn other_lines_are_told_apart_from_broken_ones() {
+    fn other_lines_are_distinguished_from_broken_ones() {
         for line in [&b"#ts:12\r\n"[..], b"#\r\n", b"# x\n"] {
             assert_eq!(parse(line), Annotation::Other, "{line:?}");
         }

@@ -1,132 +1,131 @@
-//! Cutting commands out of bytes that arrive in pieces.
+//! Parses commands from bytes that arrive in pieces.
 
 use super::fault::FaultKind;
 
-/// More words than servers count in a command.
-const WORDS_MAX: u64 = i32::MAX as u64;
-/// Digits of a number; a string of so many bytes does not exist.
+/// Maximum number of arguments of a command, as in Redis.
+const ARGS_MAX: u64 = i32::MAX as u64;
+/// Maximum number of digits in a length. No string is longer than that.
 const DIGITS_MAX: usize = 18;
 
-/// A command as it stands in the file.
+/// A command as it is encoded in the file.
 #[derive(Debug, Clone, Copy)]
-pub struct Command<'a> {
+pub struct AofCommand<'a> {
     bytes: &'a [u8],
-    words: &'a [Word],
+    args: &'a [ArgumentSpan],
 }
 
-impl<'a> Command<'a> {
-    /// How many words there are, its name counted: at least one.
+impl<'a> AofCommand<'a> {
+    /// Returns the number of arguments, including the name: at least one.
     #[must_use]
     #[expect(clippy::len_without_is_empty, reason = "a command has a name")]
     pub fn len(&self) -> usize {
-        self.words.len()
+        self.args.len()
     }
 
-    /// The word at `index`, the name being the first. O(1).
+    /// Returns the argument at `index`; the name has index 0. O(1).
     #[must_use]
-    pub fn word(&self, index: usize) -> Option<&'a [u8]> {
-        self.words.get(index).map(|word| word.of(self.bytes))
+    pub fn arg(&self, index: usize) -> Option<&'a [u8]> {
+        self.args.get(index).map(|arg| arg.of(self.bytes))
     }
 
-    /// All words, the name first.
-    pub fn words(&self) -> impl ExactSizeIterator<Item = &'a [u8]> + Clone + use<'a> {
+    /// Returns all arguments, the name first.
+    pub fn args(&self) -> impl ExactSizeIterator<Item = &'a [u8]> + Clone + use<'a> {
         let bytes = self.bytes;
-        self.words.iter().map(move |word| word.of(bytes))
+        self.args.iter().map(move |arg| arg.of(bytes))
     }
 
-    /// The name. O(1).
+    /// Returns the name. O(1).
     #[must_use]
     pub fn name(&self) -> &'a [u8] {
-        self.word(0).unwrap_or_default()
+        self.arg(0).unwrap_or_default()
     }
 
-    /// The command as it is encoded, so that it can be passed on without being taken apart.
+    /// Returns the encoded command, so that it can be passed on without parsing it again.
     #[must_use]
     pub fn bytes(&self) -> &'a [u8] {
         self.bytes
     }
 }
 
-/// Where a word lies, from the command's first byte.
+/// The position of an argument, relative to the command's first byte.
 #[derive(Debug, Clone, Copy)]
-struct Word {
+struct ArgumentSpan {
     start: usize,
     len: usize,
 }
 
-impl Word {
+impl ArgumentSpan {
     fn of(self, bytes: &[u8]) -> &[u8] {
         bytes.get(self.start..self.start + self.len).unwrap_or_default()
     }
 }
 
-/// Where in a command the cutter is. It is given the command from its first byte each time, and
-/// goes on where it was.
+/// A parser that continues where it stopped. Each call gets the command from its first byte.
 #[derive(Debug, Default)]
-pub(super) struct Cutter {
-    words: Vec<Word>,
-    /// The line or string that comes next, from the command's first byte.
+pub(super) struct CommandParser {
+    args: Vec<ArgumentSpan>,
+    /// Offset of the next line or string, relative to the command's first byte.
     at: usize,
-    /// Lines and strings that are whole.
+    /// Number of complete lines and strings.
     lines: u64,
-    /// Words that are still to come, if the first line has been read.
-    words_left: Option<u64>,
-    /// The length of the string that comes next; else a line comes next.
+    /// Number of arguments that are still missing, once the first line has been read.
+    args_left: Option<u64>,
+    /// Length of the next string; `None` if a line comes next.
     string: Option<usize>,
 }
 
-/// How far a command has come.
+/// The progress of a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Step {
-    /// It has this many bytes.
+pub(super) enum ParseStep {
+    /// The command is complete and has this many bytes.
     Whole(usize),
-    /// It has at least this many bytes, more than there are.
+    /// The command has at least this many bytes, more than are available.
     Needs(usize),
 }
 
-impl Cutter {
-    /// Memory for words that is kept from command to command.
-    const WORDS_KEPT_MAX: usize = 1 << 12;
+impl CommandParser {
+    /// Maximum capacity for arguments that is kept from command to command.
+    const ARGS_KEPT_MAX: usize = 1 << 12;
 
-    /// Begins a command.
+    /// Starts a new command.
     pub(super) fn reset(&mut self) {
-        if self.words.capacity() > Self::WORDS_KEPT_MAX {
-            self.words = Vec::new();
+        if self.args.capacity() > Self::ARGS_KEPT_MAX {
+            self.args = Vec::new();
         }
-        self.words.clear();
-        (self.at, self.lines, self.words_left, self.string) = (0, 0, None, None);
+        self.args.clear();
+        (self.at, self.lines, self.args_left, self.string) = (0, 0, None, None);
     }
 
-    /// Goes on with a command of which `bytes` have come, or more than it. O(new words).
-    pub(super) fn go_on(&mut self, bytes: &[u8]) -> Result<Step, FaultKind> {
+    /// Continues with a command of which at least a part is in `bytes`. O(new arguments).
+    pub(super) fn advance(&mut self, bytes: &[u8]) -> Result<ParseStep, FaultKind> {
         loop {
             if let Some(len) = self.string {
                 let end = self.at.saturating_add(len);
                 match bytes.get(end..).unwrap_or_default() {
                     [b'\r', b'\n', ..] => {}
-                    [] | [_] => return Ok(Step::Needs(end.saturating_add(2))),
+                    [] | [_] => return Ok(ParseStep::Needs(end.saturating_add(2))),
                     [first, second, ..] => return Err(FaultKind::NoNewline([*first, *second])),
                 }
-                self.words.push(Word { start: self.at, len });
+                self.args.push(ArgumentSpan { start: self.at, len });
                 (self.at, self.string) = (end + 2, None);
                 self.lines += 1;
             }
-            let prefix = if self.words_left.is_some() { b'$' } else { b'*' };
-            if self.words_left == Some(0) {
-                return Ok(Step::Whole(self.at));
+            let prefix = if self.args_left.is_some() { b'$' } else { b'*' };
+            if self.args_left == Some(0) {
+                return Ok(ParseStep::Whole(self.at));
             }
             let Some((number, len)) =
                 number_line(bytes.get(self.at..).unwrap_or_default(), prefix)?
             else {
-                return Ok(Step::Needs(bytes.len() + 1));
+                return Ok(ParseStep::Needs(bytes.len() + 1));
             };
-            match self.words_left {
-                None if number == 0 => return Err(FaultKind::NoWords),
-                None if number > WORDS_MAX => return Err(FaultKind::TooLarge),
-                None => self.words_left = Some(number),
+            match self.args_left {
+                None if number == 0 => return Err(FaultKind::NoArguments),
+                None if number > ARGS_MAX => return Err(FaultKind::TooLarge),
+                None => self.args_left = Some(number),
                 Some(left) => {
                     self.string = Some(usize::try_from(number).map_err(|_| FaultKind::TooLarge)?);
-                    self.words_left = Some(left - 1);
+                    self.args_left = Some(left - 1);
                 }
             }
             self.at += len;
@@ -134,14 +133,14 @@ impl Cutter {
         }
     }
 
-    /// Where the line or string begins that is not whole, from the command's first byte, and how
-    /// many are whole before it.
-    pub(super) fn place(&self) -> (usize, u64) {
+    /// Returns the offset of the first incomplete line or string, relative to the command's first
+    /// byte, and the number of complete ones before it.
+    pub(super) fn incomplete_at(&self) -> (usize, u64) {
         (self.at, self.lines)
     }
 
-    /// What is wrong if nothing follows these bytes of a command that needs more.
-    pub(super) fn shortage(&self, bytes: &[u8]) -> FaultKind {
+    /// Returns the fault of an incomplete command if nothing follows these bytes.
+    pub(super) fn missing_part(&self, bytes: &[u8]) -> FaultKind {
         let got = bytes.len().saturating_sub(self.at) as u64;
         match self.string {
             Some(len) => FaultKind::ShortString { wanted: len as u64 + 2, got },
@@ -150,18 +149,18 @@ impl Cutter {
         }
     }
 
-    /// Where the name of a whole command begins, from the command's first byte.
+    /// Returns the offset of a complete command's name, relative to the command's first byte.
     pub(super) fn name_start(&self) -> usize {
-        self.words.first().map_or(0, |name| name.start)
+        self.args.first().map_or(0, |name| name.start)
     }
 
-    /// The command that is whole.
-    pub(super) fn command<'a>(&'a self, bytes: &'a [u8]) -> Command<'a> {
-        Command { bytes, words: &self.words }
+    /// Returns the complete command.
+    pub(super) fn command<'a>(&'a self, bytes: &'a [u8]) -> AofCommand<'a> {
+        AofCommand { bytes, args: &self.args }
     }
 }
 
-/// The number of a line, and the line's length; `None` if the line is not all there.
+/// Returns the number in a line and the line's length; `None` if the line is incomplete.
 fn number_line(line: &[u8], prefix: u8) -> Result<Option<(u64, usize)>, FaultKind> {
     match line.first() {
         None => return Ok(None),
@@ -187,34 +186,37 @@ fn number_line(line: &[u8], prefix: u8) -> Result<Option<(u64, usize)>, FaultKin
 mod tests {
     use super::*;
 
-    fn cut(bytes: &[u8]) -> Result<Step, FaultKind> {
-        Cutter::default().go_on(bytes)
+    fn cut(bytes: &[u8]) -> Result<ParseStep, FaultKind> {
+        CommandParser::default().advance(bytes)
     }
 
     #[test]
     fn a_command_is_the_same_however_its_bytes_arrive() {
         let bytes = b"*3\r\n$3\r\nSET\r\n$0\r\n\r\n$4\r\na\r\nb\r\n*1\r\n";
         let whole = bytes.len() - 4;
-        let mut cutter = Cutter::default();
+        let mut parser = CommandParser::default();
         for end in 0..whole {
-            let step = cutter.go_on(&bytes[..end]).unwrap();
-            assert!(matches!(step, Step::Needs(needs) if needs > end && needs <= whole), "{end}");
+            let step = parser.advance(&bytes[..end]).unwrap();
+            assert!(
+                matches!(step, ParseStep::Needs(needs) if needs > end && needs <= whole),
+                "{end}"
+            );
         }
-        assert_eq!(cutter.go_on(bytes), Ok(Step::Whole(whole)));
-        assert_eq!(cutter.place(), (whole, 7));
-        let command = cutter.command(&bytes[..whole]);
-        let words: Vec<&[u8]> = command.words().collect();
-        assert_eq!(words, [&b"SET"[..], b"", b"a\r\nb"]);
-        assert_eq!((command.len(), command.word(1), command.word(3)), (3, Some(&b""[..]), None));
-        cutter.reset();
-        assert_eq!(cutter.go_on(b"*1\r\n$4\r\nPING\r\n"), Ok(Step::Whole(14)));
+        assert_eq!(parser.advance(bytes), Ok(ParseStep::Whole(whole)));
+        assert_eq!(parser.incomplete_at(), (whole, 7));
+        let command = parser.command(&bytes[..whole]);
+        let args: Vec<&[u8]> = command.args().collect();
+        assert_eq!(args, [&b"SET"[..], b"", b"a\r\nb"]);
+        assert_eq!((command.len(), command.arg(1), command.arg(3)), (3, Some(&b""[..]), None));
+        parser.reset();
+        assert_eq!(parser.advance(b"*1\r\n$4\r\nPING\r\n"), Ok(ParseStep::Whole(14)));
     }
 
     #[test]
-    fn broken_lines_are_told() {
-        use FaultKind::{NoNewline, NoWords, Prefix, TooLarge};
+    fn broken_lines_are_reported() {
+        use FaultKind::{NoArguments, NoNewline, Prefix, TooLarge};
         for (bytes, fault) in [
-            (&b"*0\r\n"[..], NoWords),
+            (&b"*0\r\n"[..], NoArguments),
             (b"*x\r\n", NoNewline(*b"x\r")),
             (b"*\r\n", NoNewline(*b"\r\n")),
             (b"*-1\r\n", NoNewline(*b"-1")),
@@ -230,12 +232,12 @@ mod tests {
 
     #[test]
     fn lengths_take_no_memory_before_the_bytes_have_come() {
-        let mut cutter = Cutter::default();
+        let mut parser = CommandParser::default();
         let bytes = b"*2147483647\r\n$123456789012345678\r\nab";
         let needs = b"*2147483647\r\n$123456789012345678\r\n".len() + 123_456_789_012_345_680;
-        assert_eq!(cutter.go_on(bytes), Ok(Step::Needs(needs)));
-        assert_eq!(cutter.words.capacity(), 0);
-        let shortage = FaultKind::ShortString { wanted: 123_456_789_012_345_680, got: 2 };
-        assert_eq!(cutter.shortage(bytes), shortage);
+        assert_eq!(parser.advance(bytes), Ok(ParseStep::Needs(needs)));
+        assert_eq!(parser.args.capacity(), 0);
+        let missing_part = FaultKind::ShortString { wanted: 123_456_789_012_345_680, got: 2 };
+        assert_eq!(parser.missing_part(bytes), missing_part);
     }
 }

@@ -1,4 +1,4 @@
-//! The manifest of an append-only file: which files there are, and in which order they are loaded.
+//! The manifest of an append-only file: the list of files, in the order in which they are loaded.
 //!
 //! ```text
 //!  file appendonly.aof.2.base.rdb seq 2 type b      at most one base, loaded first
@@ -6,14 +6,14 @@
 //!  file appendonly.aof.5.incr.aof seq 5 type i      increments, by ascending number
 //! ```
 //! A line consists of key-value pairs, in any order, and ends with a newline. Names with special
-//! characters are quoted as in configuration files. A line that begins with `#` is a comment. Redis 8
-//! adds `startoffset` and `endoffset`, the position of an increment in the replication stream; both are
-//! parsed and ignored.
+//! characters are quoted as in configuration files. A line that begins with `#` is a comment. Redis
+//! 8 adds `startoffset` and `endoffset`, the position of an increment in the replication stream.
+//! Both are parsed and ignored.
 //!
 //! Anything else is an error, even where Redis ignores it: a damaged line must not drop a file.
 //!
-//! A [`Manifest`] is a value: whoever changes the files changes a copy, writes that to the disk, and
-//! only then takes it for the truth.
+//! A [`Manifest`] is a value. Code that changes the files changes a copy, writes the copy to the
+//! disk, and only then replaces the original.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -22,21 +22,21 @@ use std::path::{Path, PathBuf};
 /// Size limit of a manifest. Servers write a few lines; readers read one byte more to detect a longer
 /// file.
 pub const MANIFEST_BYTES_MAX: usize = 16 << 20;
-/// Bytes of a line, its end included.
+/// Maximum length of a line in bytes, including its newline.
 const LINE_BYTES_MAX: usize = 1024;
 /// Suffix of the name of a base that is an RDB file.
 const RDB_BASE_ENDING: &[u8] = b".base.rdb";
-/// Numbers of files that are read: enough above it is left for those to come.
+/// Highest file number that is accepted. Enough numbers remain above it for new files.
 const SEQ_MAX: i64 = i64::MAX / 2;
 
-/// What a file is for.
+/// The role of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FileKind {
-    /// The dataset at some moment.
+    /// A snapshot of the dataset.
     Base,
-    /// Replaced by a newer base; nobody reads it any more.
+    /// Replaced by a newer base and no longer read.
     History,
-    /// Commands since the base, or since the increment before.
+    /// Commands since the base, or since the previous increment.
     Increment,
 }
 
@@ -50,12 +50,12 @@ impl FileKind {
     }
 }
 
-/// How a base is written.
+/// The format of a base.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BaseFormat {
-    /// As an RDB file: `aof-use-rdb-preamble yes`.
+    /// An RDB file: `aof-use-rdb-preamble yes`.
     Rdb,
-    /// As commands.
+    /// Commands.
     Commands,
 }
 
@@ -64,21 +64,21 @@ pub enum BaseFormat {
 pub struct ManifestFile {
     /// A name, not a path.
     pub name: Vec<u8>,
-    /// Counts the bases, or the increments.
+    /// The sequence number among the bases, or among the increments.
     pub seq: i64,
     pub kind: FileKind,
 }
 
 impl ManifestFile {
-    /// Where the file lies if the manifest lies in `directory`.
+    /// Returns the path of the file if the manifest lies in `directory`.
     #[must_use]
     pub fn path_in(&self, directory: &Path) -> PathBuf {
         directory.join(OsStr::from_bytes(&self.name))
     }
 
-    /// Whether the file has to begin with an RDB file, according to its name. No RDB file is empty, so
-    /// an empty file of this name has lost its content. Other files may be empty: a base of commands if
-    /// the dataset was, an increment until the first write.
+    /// Returns true if the file must begin with an RDB file, according to its name. No RDB file is
+    /// empty, so an empty file with this name has lost its content. Other files may be empty: a
+    /// base of commands if the dataset was empty, an increment until the first write.
     #[must_use]
     pub fn is_named_rdb(&self) -> bool {
         self.kind == FileKind::Base && self.name.ends_with(RDB_BASE_ENDING)
@@ -91,7 +91,7 @@ pub struct Manifest {
     base: Option<ManifestFile>,
     history: Vec<ManifestFile>,
     increments: Vec<ManifestFile>,
-    /// The numbers given last.
+    /// The highest numbers that were assigned so far.
     base_seq: i64,
     increment_seq: i64,
 }
@@ -111,16 +111,18 @@ fn found(bytes: u64) -> String {
     }
 }
 
-/// Why a manifest cannot be read. The text is the one that servers log.
+/// Why a manifest cannot be read. Where Redis rejects the manifest too, the text is the one that
+/// Redis logs.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{kind}")]
 pub struct ManifestError {
-    /// The number of the line, from 1, and the line without blanks around it, if it is about one.
+    /// The line number, starting with 1, and the line without surrounding whitespace, if the error
+    /// concerns one line.
     pub line: Option<(usize, Vec<u8>)>,
     pub kind: ManifestErrorKind,
 }
 
-/// What can be wrong with a manifest.
+/// The kinds of faults in a manifest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ManifestErrorKind {
     #[error("Found an empty AOF manifest")]
@@ -156,7 +158,7 @@ pub enum ManifestErrorKind {
 }
 
 impl ManifestError {
-    /// The error text, with the line that it is about.
+    /// Returns the error text, including the line that it concerns.
     #[must_use]
     pub fn with_line(&self) -> String {
         match &self.line {
@@ -166,42 +168,47 @@ impl ManifestError {
     }
 }
 
-/// The name of the manifest of an append-only file with the name `appendfilename`.
+/// Returns the name of the manifest of an append-only file that is named `appendfilename`.
 #[must_use]
 pub fn manifest_name(appendfilename: &[u8]) -> Vec<u8> {
     [appendfilename, b".manifest"].concat()
 }
 
-/// The name under which a manifest is written before it replaces the old one.
+/// Returns the name under which a manifest is written before it replaces the old one.
 #[must_use]
 pub fn temporary_manifest_name(appendfilename: &[u8]) -> Vec<u8> {
     [b"temp-", appendfilename, b".manifest"].concat()
 }
 
 impl Manifest {
-    /// No files yet.
+    /// Creates a manifest without files.
     #[must_use]
     pub fn new() -> Manifest {
         Manifest::default()
     }
 
-    /// The manifest after a single file of before version 7, `appendfilename`, has been moved into
-    /// the directory as it is: it becomes the base.
+    /// Returns the manifest after an upgrade from before Redis 7: the single file `appendfilename`
+    /// was moved into the directory unchanged and becomes the base.
     #[must_use]
     pub fn upgraded(appendfilename: &[u8]) -> Manifest {
         let base = ManifestFile { name: appendfilename.to_vec(), seq: 1, kind: FileKind::Base };
         Manifest { base: Some(base), base_seq: 1, ..Manifest::default() }
     }
 
-    /// Reads a manifest. O(text · increments).
+    /// Parses a manifest. O(text · increments).
     ///
     /// # Errors
-    /// The manifest is faulty; the error has Redis's text where Redis rejects it too. Stricter than
-    /// Redis, which ignores unknown keys and uses the last of two equal keys. A line has each key once
-    /// and no other keys, numbers and types have nothing after them, all lines end with a newline, no
-    /// byte is zero, no loaded file is listed twice, and the files form a dataset. The names `.` and
-    /// `..` count as paths, and the largest numbers are rejected because no number would be left for
-    /// new files.
+    /// Fails if the manifest is faulty. Where Redis rejects the manifest too, the error has Redis's
+    /// text. This parser is stricter than Redis, which ignores unknown keys and uses the last of
+    /// two equal keys. It requires that:
+    ///
+    /// - a line has each key at most once, and no other keys;
+    /// - numbers and types have nothing after them;
+    /// - all lines end with a newline, and no byte is zero;
+    /// - no loaded file is listed twice, and the files form a dataset.
+    ///
+    /// The names `.` and `..` count as paths. The highest numbers are rejected because no number
+    /// would be left for new files.
     pub fn parse(text: &[u8]) -> Result<Manifest, ManifestError> {
         let whole = |kind| ManifestError { line: None, kind };
         let mut manifest = Manifest::new();
@@ -231,7 +238,7 @@ impl Manifest {
         }
         match (&manifest.base, manifest.increments.first()) {
             (None, None) => Err(whole(ManifestErrorKind::NothingToLoad)),
-            // A rewrite that gives higher numbers to increments also creates a base.
+            // A rewrite that assigns higher numbers to increments also creates a base.
             (None, Some(first)) if first.seq != 1 => Err(whole(ManifestErrorKind::NoBase)),
             _ => Ok(manifest),
         }
@@ -261,7 +268,7 @@ impl Manifest {
         Ok(())
     }
 
-    /// The manifest as text: the base, history, increments. O(names).
+    /// Formats the manifest as text: the base, the history, the increments. O(names).
     #[must_use]
     pub fn format(&self) -> Vec<u8> {
         let mut text = Vec::new();
@@ -281,25 +288,25 @@ impl Manifest {
         self.base.as_ref()
     }
 
-    /// By ascending number; the last one is being written.
+    /// Returns the increments by ascending number. The server writes to the last one.
     #[must_use]
     pub fn increments(&self) -> &[ManifestFile] {
         &self.increments
     }
 
-    /// What was replaced and not removed yet.
+    /// Returns the files that were replaced but not removed yet.
     #[must_use]
     pub fn history(&self) -> &[ManifestFile] {
         &self.history
     }
 
-    /// The files that make the dataset, in the order in which they are loaded. Only the last one
-    /// may lack its end.
+    /// Returns the files of the dataset, in the order in which they are loaded. Only the last one
+    /// may be truncated.
     pub fn files_to_load(&self) -> impl Iterator<Item = &ManifestFile> {
         self.base.iter().chain(&self.increments)
     }
 
-    /// Adds the increment that is written next, and gives it.
+    /// Adds the next increment to write to, and returns it.
     pub fn new_increment(&mut self, appendfilename: &[u8]) -> &ManifestFile {
         let name_of = |seq: i64| [appendfilename, format!(".{seq}.incr.aof").as_bytes()].concat();
         let name;
@@ -310,8 +317,8 @@ impl Manifest {
         &self.increments[at]
     }
 
-    /// Puts a new base in the place of the old one, which becomes history, and gives it. The
-    /// increments that it contains are then [retired](Manifest::retire_increments).
+    /// Replaces the base, moves the old one to the history, and returns the new one. The caller
+    /// then [retires](Manifest::retire_increments) the increments that the new base contains.
     pub fn replace_base(&mut self, appendfilename: &[u8], format: BaseFormat) -> &ManifestFile {
         if let Some(old) = self.base.take() {
             self.history.insert(0, ManifestFile { kind: FileKind::History, ..old });
@@ -326,7 +333,8 @@ impl Manifest {
         self.base.insert(ManifestFile { name, seq: self.base_seq, kind: FileKind::Base })
     }
 
-    /// The next number after `last` whose name no loaded file has, and that name. O(files²).
+    /// Returns the next number after `last` whose name no loaded file has, and that name.
+    /// O(files²).
     fn unused(&self, last: i64, name_of: impl Fn(i64) -> Vec<u8>) -> (i64, Vec<u8>) {
         let mut seq = last.saturating_add(1);
         loop {
@@ -342,7 +350,7 @@ impl Manifest {
         self.files_to_load().any(|file| file.name == name)
     }
 
-    /// Makes history of all increments but the last `kept`: a new base contains them.
+    /// Moves all increments except the last `kept` to the history: a new base contains them.
     pub fn retire_increments(&mut self, kept: usize) {
         let retired = self.increments.len().saturating_sub(kept);
         let retired = self.increments.drain(..retired);
@@ -350,8 +358,8 @@ impl Manifest {
         self.history.splice(..0, retired);
     }
 
-    /// Forgets the history, and gives the files to be removed. One that is still in use by its name
-    /// is not among them. O(files²), of which there are few.
+    /// Clears the history and returns the files to remove. A file whose name is still in use is not
+    /// among them. O(files²), for a handful of files.
     pub fn take_history(&mut self) -> Vec<ManifestFile> {
         let mut history = std::mem::take(&mut self.history);
         history.retain(|old| !self.is_loaded(&old.name));
@@ -359,7 +367,7 @@ impl Manifest {
     }
 }
 
-/// Pieces that end with a line's end, or after as many bytes as a line may have.
+/// Splits the text after each newline, or after the maximum length of a line.
 fn lines(text: &[u8]) -> impl Iterator<Item = &[u8]> {
     let mut rest = text;
     std::iter::from_fn(move || {
@@ -378,7 +386,7 @@ fn trim(line: &[u8]) -> &[u8] {
     &line[start..end]
 }
 
-/// The keys of a line, in the order of their bits in `seen`.
+/// The keys of a line, in the order of `values`.
 const KEYS: [&[u8]; 5] = [b"file", b"seq", b"type", b"startoffset", b"endoffset"];
 
 fn file_of(line: &[u8]) -> Result<ManifestFile, ManifestErrorKind> {
@@ -424,13 +432,13 @@ fn file_of(line: &[u8]) -> Result<ManifestFile, ManifestErrorKind> {
     Ok(ManifestFile { name: name.to_vec(), seq, kind })
 }
 
-/// A text that consists of decimal digits only.
+/// Parses a text that consists of decimal digits only.
 fn decimal(text: &[u8]) -> Option<i64> {
     let is_number = text.iter().all(u8::is_ascii_digit);
     str::from_utf8(text).ok().filter(|_| is_number)?.parse().ok()
 }
 
-/// Appends a name, quoted if it would not be read as one word otherwise.
+/// Appends a name. The name is quoted if it would not be read as one argument otherwise.
 fn put_name(out: &mut Vec<u8>, name: &[u8]) {
     let plain = |byte: &u8| byte.is_ascii_graphic() && !matches!(byte, b'\\' | b'"' | b'\'');
     if name.iter().all(plain) && !name.is_empty() {
@@ -487,9 +495,9 @@ mod tests {
         assert_eq!(manifest.format(), b"file b seq 3 type b\nfile a seq 3 type i\n");
     }
 
-    /// Redis 8 writes these keys where it has recorded the offsets.
+    /// Redis 8 writes these keys if it has recorded the offsets.
     #[test]
-    fn places_in_the_replication_stream_are_read() {
+    fn offsets_in_the_replication_stream_are_accepted() {
         let text = b"file b seq 1 type b\nfile a seq 1 type i startoffset 0 endoffset 4711\n\
                      file c seq 2 type i startoffset 4711\n";
         let manifest = Manifest::parse(text).unwrap();
@@ -502,7 +510,7 @@ mod tests {
 
     /// If ignored, as Redis 7.0 does, each of these drops a file or loads it twice.
     #[test]
-    fn what_is_not_exactly_a_line_is_an_error() {
+    fn a_line_with_anything_unexpected_is_an_error() {
         use ManifestErrorKind::*;
         for (text, expected) in [
             (&b"file a seq 1 type b\tfile i seq 1 type i\n"[..], RepeatedKey),
@@ -543,11 +551,11 @@ mod tests {
         assert_eq!(Manifest::parse(&text).unwrap_err().kind, TooLong);
     }
 
-    /// Changes each byte in turn: the files must be the same, or there must be an error. A comment hides
-    /// a line, and a digit, a letter of a name or a type may change into another one; then the numbers
-    /// or the files differ.
+    /// Changes each byte in turn: either the files stay the same, or there is an error. Other
+    /// changes are not detected: a comment sign hides a line, and a digit, a letter of a name or a
+    /// type may become another one. Then the numbers or the files differ.
     #[test]
-    fn no_blank_and_no_newline_can_be_replaced_unseen() {
+    fn every_replaced_space_or_newline_is_detected() {
         let text = b"file a.1.base.rdb seq 1 type b\nfile a.1.incr.aof seq 1 type i\n";
         let whole = Manifest::parse(text).unwrap();
         for at in (0..text.len()).filter(|at| text[*at].is_ascii_whitespace()) {
@@ -565,9 +573,9 @@ mod tests {
         }
     }
 
-    /// The texts, and which text belongs to what, are those of a server of 7.0.
+    /// The texts, and the assignment of texts to faults, are those of Redis 7.0.
     #[test]
-    fn faults_are_told_in_the_words_of_servers() {
+    fn faults_have_the_error_texts_of_redis() {
         let format = "Invalid AOF manifest file format";
         let long = [&b"file a seq 1 type b x "[..], &[b'y'; 1002], b"\n"].concat();
         for (text, expected) in [
@@ -609,7 +617,7 @@ mod tests {
         assert!(Manifest::parse(&text).is_ok());
     }
 
-    /// The names and their order are those that a server of 7.0 leaves behind.
+    /// The names and their order are those that Redis 7.0 leaves behind.
     #[test]
     fn a_rewrite_replaces_the_base_and_what_it_contains() {
         let mut manifest = Manifest::new();
@@ -639,7 +647,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_in_use_is_never_given_to_be_removed() {
+    fn a_file_in_use_is_never_removed() {
         let text = b"file a seq 1 type b\nfile a seq 1 type h\nfile b seq 1 type h\n";
         let mut manifest = Manifest::parse(text).unwrap();
         assert_eq!(names(&manifest.take_history()), ["b"]);

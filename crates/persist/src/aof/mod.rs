@@ -1,29 +1,29 @@
-//! The append-only file: a snapshot and the commands since, in files that a manifest lists.
+//! The append-only file: a snapshot and the commands since then, in files that a manifest lists.
 //!
 //! ```text
-//!  appendonlydir/appendonly.aof.manifest       which files there are, in which order
-//!                appendonly.aof.2.base.rdb     the dataset at some moment: an RDB file, or commands
+//!  appendonlydir/appendonly.aof.manifest       list of the files, in the order of loading
+//!                appendonly.aof.2.base.rdb     a snapshot of the dataset: an RDB file, or commands
 //!                appendonly.aof.5.incr.aof     commands since then
-//!                appendonly.aof.6.incr.aof     commands since the file before was closed
+//!                appendonly.aof.6.incr.aof     commands since the previous file was closed
 //! ```
-//! A file of commands is read from its beginning, or from the end of an RDB file that stands first
-//! in it (the preamble of a single file from before version 7):
+//! A file of commands is read from its beginning. If it begins with an RDB file (the preamble of a
+//! single file from before Redis 7), it is read from the end of that RDB file:
 //! ```text
 //!  *3 $3 SET $1 k $1 v       a command: an array of bulk strings, as clients send it
-//!  #TS:1700000000            what follows was executed in this second (Unix time) or later
-//!  #B:812:92:9fb24a1e        a batch: last ticket, bytes that belong to it, their CRC32C in hex
-//!  #anything                 passed over
+//!  #TS:1700000000            the following commands ran in this second (Unix time) or later
+//!  #B:812:92:9fb24a1e        a batch: last ticket, its number of bytes, their CRC32C in hex
+//!  #anything                 ignored
 //! ```
-//! each line and each string ended by CR LF. Lines with `#` are annotations: servers from version 7
-//! pass over those they do not know, so files with batches can be loaded by them.
+//! Each line and each string ends with CR LF. Lines with `#` are annotations. Servers since Redis 7
+//! ignore unknown annotations, so they can load files with batches.
 //!
-//! Rules for batches, which [`writer`] keeps and [`AofReader`] demands
-//!  1. A batch stands behind its line, whole commands and nothing else: no annotations.
-//!  2. A transaction (MULTI to EXEC) lies in one batch, so a file may be cut at any batch's line.
+//! Rules for batches, which [`writer`] follows and [`AofReader`] checks
+//!  1. A batch follows its line and holds only whole commands: no annotations.
+//!  2. A transaction (MULTI to EXEC) lies in one batch, so a file may be truncated at any batch's line.
 //!  3. Commands may stand outside of batches: another server may have continued the file.
 //!
-//! - [`manifest`]: the manifest, and what becomes of its files.
-//! - [`AofReader`]: a file of commands as [`Event`]s, and how it ends.
+//! - [`manifest`]: the manifest, and the changes of its list of files.
+//! - [`AofReader`]: a file of commands as [`AofEvent`]s, and how it ends.
 //! - [`rebuild`]: a snapshot as commands.
 //! - [`writer`]: commands and annotations as bytes.
 
@@ -36,7 +36,7 @@ pub mod rebuild;
 mod tail;
 pub mod writer;
 
-pub use command::Command;
+pub use command::AofCommand;
 pub use fault::{AofError, Fault, FaultKind};
 pub use manifest::{BaseFormat, FileKind, Manifest, ManifestError, ManifestFile, NotRdb};
-pub use reader::{AofReader, Event, EventKind, has_preamble};
+pub use reader::{AofEvent, AofEventKind, AofReader, has_preamble};

@@ -1,52 +1,54 @@
-//! What stands behind a batch that is not whole: nothing, or something that was written later.
+//! Looks for valid data after a batch that is not whole: something that proves the batch was
+//! complete once.
 //!
-//! Every line that could be that of a batch is tried, wherever it stands: the line that cannot be
-//! trusted says where its batch ends. A whole batch counts if its line says that what is not whole was
-//! on the disk by then, or does not say. Otherwise both were under way when the power was lost, and the
-//! disk has taken the later one first.
+//! The search tries every line that could be the line of a batch, wherever it stands: the faulty
+//! line cannot be trusted to say where its batch ends. A whole batch is a proof if its line says
+//! that the faulty bytes were on the disk by then, or does not say. Otherwise both were in flight
+//! when the power was lost, and the disk has written the later one first.
 //!
-//! Commands count where no line claims them for a batch: another server has continued the file. That
-//! appends behind a batch, or where it has cut one. So they follow, one by one, from behind a line or
-//! the end of a batch. Behind a hole they are what is left of a batch whose line was lost.
+//! Commands are a proof if no line claims them for a batch: another server has continued the file.
+//! That server appends after a batch, or where it has truncated one. So its commands follow one
+//! after another, starting after a line or at the end of a batch. Commands after a hole are the
+//! rest of a batch whose line was lost.
 
 use super::annotation::{self, Annotation, BATCH, LINE_BYTES_MAX};
-use super::command::{Cutter, Step};
+use super::command::{CommandParser, ParseStep};
 use super::writer::crc32c;
 use std::io::{ErrorKind, Read, Result as IoResult, Seek, SeekFrom};
 
-/// Bytes looked at together. A command larger than half of them is not found.
+/// Size of the search window in bytes. A command larger than half a window is not found.
 const WINDOW_BYTES: usize = 1 << 20;
-/// Bytes summed at a time.
+/// Number of bytes that are checksummed at a time.
 const SUM_BYTES: usize = 64 << 10;
-/// Bytes may be summed this many times the bytes there are, and so many more. A file that was made
-/// for it could have each of its lines claim all the others.
+/// Bound on the bytes to checksum: this many times the bytes of the rest of the file, plus
+/// [`SUM_BYTES_MIN`]. In a crafted file, each line could claim all the others.
 const SUMS_PER_BYTE: u64 = 4;
 const SUM_BYTES_MIN: u64 = 64 << 20;
 
-/// A batch, or line, that is not whole.
+/// A batch or line that is not whole.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Doubtful {
-    /// Where it begins.
+pub(super) struct SuspectBatch {
+    /// Its offset.
     pub(super) at: u64,
-    /// Where to look for what follows: the beginning of a line.
+    /// Where to look for later data: the beginning of a line.
     pub(super) from: u64,
-    /// Where it says that its batch ends, if it says so.
+    /// The end of its batch according to its line, if it has a readable line.
     pub(super) claimed: Option<u64>,
 }
 
-/// Where behind `doubtful` something stands that was written when `doubtful` was on the disk, or by
-/// another server. If that takes too much work, the place where it was given up: nobody may conclude
-/// then that nothing is there. O(bytes behind it).
-pub(super) fn proof_behind<R: Read + Seek>(
+/// Returns the offset of data after `suspect` that was written when `suspect` was on the disk, or
+/// by another server. If the search takes too much work, returns the offset where it gave up: the
+/// caller must not conclude then that nothing follows. O(bytes after it).
+pub(super) fn find_proof_after<R: Read + Seek>(
     source: &mut R,
-    doubtful: Doubtful,
+    suspect: SuspectBatch,
 ) -> IoResult<Option<u64>> {
-    let Doubtful { at: doubtful, from, claimed } = doubtful;
+    let SuspectBatch { at: suspect, from, claimed } = suspect;
     let end = source.seek(SeekFrom::End(0))?;
     let mut work = end.saturating_sub(from) * SUMS_PER_BYTE + SUM_BYTES_MIN;
-    // Where the next command would stand that another server has appended.
+    // Offset of the next command that another server would have appended.
     let mut run = claimed.map(|_| from);
-    let mut claimed = claimed.unwrap_or(doubtful);
+    let mut claimed = claimed.unwrap_or(suspect);
     let mut window = vec![0; WINDOW_BYTES];
     let mut sums = vec![0; SUM_BYTES];
     let mut base = from;
@@ -58,7 +60,7 @@ pub(super) fn proof_behind<R: Read + Seek>(
         let looked_at = if last { len } else { len / 2 };
         for at in 0..looked_at {
             let position = base + at as u64;
-            // A line also begins where the end of the one before was lost.
+            // A line also begins where the end of the previous one was lost.
             let begins = std::mem::replace(&mut line_begins, window[at] == b'\n');
             if !begins && position != claimed && !window[at..len].starts_with(BATCH) {
                 continue;
@@ -68,24 +70,26 @@ pub(super) fn proof_behind<R: Read + Seek>(
                 b'#' => {
                     let line = &window[at..len.min(at + LINE_BYTES_MAX)];
                     let line = up_to_newline(line);
-                    let behind = position + line.len() as u64;
+                    let line_end = position + line.len() as u64;
                     let parsed = annotation::parse(line);
                     if let Annotation::Batch(line) = parsed {
-                        source.seek(SeekFrom::Start(behind))?;
+                        source.seek(SeekFrom::Start(line_end))?;
                         let (got, crc) = checksum(source, line.bytes.min(work), &mut sums)?;
                         work -= got;
                         let is_whole = got == line.bytes && crc == line.crc;
-                        if work == 0 || (is_whole && line.synced_until(position) > doubtful) {
+                        if work == 0 || (is_whole && line.synced_until(position) > suspect) {
                             return Ok(Some(position));
                         }
-                        claimed = claimed.max(behind.saturating_add(line.bytes));
-                        run = Some(behind);
+                        claimed = claimed.max(line_end.saturating_add(line.bytes));
+                        run = Some(line_end);
                     } else if is_next && is_text(parsed) && line.ends_with(b"\n") {
-                        run = Some(behind);
+                        run = Some(line_end);
                     }
                 }
                 b'*' if is_next => {
-                    if let Ok(Step::Whole(bytes)) = Cutter::default().go_on(&window[at..len]) {
+                    if let Ok(ParseStep::Whole(bytes)) =
+                        CommandParser::default().advance(&window[at..len])
+                    {
                         let end = position + bytes as u64;
                         if end > claimed {
                             return Ok(Some(position));
@@ -103,7 +107,7 @@ pub(super) fn proof_behind<R: Read + Seek>(
     }
 }
 
-/// Whether another server has written this line, or passes over it.
+/// Returns true if another server could have written this line, or ignores it.
 fn is_text(line: Annotation) -> bool {
     matches!(line, Annotation::Timestamp(_) | Annotation::Other)
 }
@@ -113,7 +117,7 @@ fn up_to_newline(line: &[u8]) -> &[u8] {
     &line[..len]
 }
 
-/// The checksum of the next `len` bytes, or of as many as there are, and their number.
+/// Returns the number and the checksum of the next `len` bytes, or of those that are left.
 pub(super) fn checksum<R: Read>(
     source: &mut R,
     len: u64,
@@ -132,7 +136,7 @@ pub(super) fn checksum<R: Read>(
     }
 }
 
-/// Fills the buffer, or as much of it as there are bytes; gives their number.
+/// Fills the buffer as far as there are bytes, and returns their number.
 fn read_up_to<R: Read>(source: &mut R, buffer: &mut [u8]) -> IoResult<usize> {
     let mut filled = 0;
     while filled < buffer.len() {

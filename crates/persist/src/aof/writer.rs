@@ -1,32 +1,34 @@
-//! Commands and annotations as bytes, appended to a buffer.
+//! Appends commands and annotations to a buffer.
 //!
-//! Whoever writes a file keeps the rules for batches of [`super`]: annotations stand between
-//! batches, a transaction lies in one of them.
+//! The caller must follow the rules for batches of [`super`]: annotations stand between batches,
+//! and a transaction lies in one batch.
 
 use super::annotation::{self, BatchLine};
 
-/// Bytes that the line of a batch takes at most.
+/// Maximum length of a batch's line in bytes.
 pub const BATCH_LINE_BYTES_MAX: usize = "#B:".len() + 20 + 1 + 20 + 1 + 8 + 1 + 20 + 2;
 
 /// Appends a command. O(bytes).
-pub fn command<W: AsRef<[u8]>>(out: &mut Vec<u8>, words: &[W]) {
-    brisk_resp::request::encode(out, words);
+pub fn command<W: AsRef<[u8]>>(out: &mut Vec<u8>, args: &[W]) {
+    brisk_resp::request::encode(out, args);
 }
 
-/// Appends the note that what follows was executed in this second or later. O(1).
+/// Appends a timestamp: the following commands ran in this second or later. O(1).
 pub fn timestamp(out: &mut Vec<u8>, unix_seconds: i64) {
     annotation::put_timestamp(out, unix_seconds);
 }
 
-/// Appends the line that stands before a batch: its commands as `bytes`, the ticket of the last of
-/// them. The batch itself is not appended, so that it can be written from where it lies. O(bytes).
+/// Appends the line of a batch. `bytes` are the commands of the batch, `last_ticket` is the ticket
+/// of the last one. The batch itself is not appended, so that it can be written without a copy.
+/// O(bytes).
 pub fn batch_line(out: &mut Vec<u8>, last_ticket: u64, bytes: &[u8]) {
     annotation::put_batch(out, line_of(last_ticket, bytes, None));
 }
 
-/// The same in a file that goes on: the line says too how many bytes before it may not be on the disk yet.
-/// So a reader can tell what a loss of power took from damage of what was safe.
-pub fn batch_line_behind(out: &mut Vec<u8>, unsynced: u64, last_ticket: u64, bytes: &[u8]) {
+/// Like [`batch_line`], for a file that continues: the line also records how many bytes before it
+/// may not be on the disk yet. With this number, a reader can distinguish the effect of a power
+/// loss from damage of data that was safe.
+pub fn batch_line_with_unsynced(out: &mut Vec<u8>, unsynced: u64, last_ticket: u64, bytes: &[u8]) {
     annotation::put_batch(out, line_of(last_ticket, bytes, Some(unsynced)));
 }
 
@@ -34,8 +36,8 @@ fn line_of(ticket: u64, bytes: &[u8], unsynced: Option<u64>) -> BatchLine {
     BatchLine { ticket, bytes: bytes.len() as u64, crc: crc32c(0, bytes), unsynced }
 }
 
-/// The checksum (CRC-32C, Castagnoli) of what had the checksum `crc` (0 for nothing), followed by
-/// `bytes`. O(bytes), by the processor's own instruction where it has one.
+/// Returns the checksum (CRC-32C, Castagnoli) of some data followed by `bytes`, where `crc` is the
+/// checksum of that data (0 for none). O(bytes), with the CPU's own instruction if it has one.
 #[must_use]
 pub fn crc32c(crc: u32, bytes: &[u8]) -> u32 {
     crc32c::crc32c_append(crc, bytes)

@@ -1,60 +1,61 @@
-//! Listpacks in the strings of a file: looked at where they stand, or where they were expanded, each
-//! byte once, and copied into memory of their own only when all is well.
+//! Listpacks in the strings of a file. They are validated in the input or in the decompression
+//! buffer, each byte once, and copied into memory of their own only if they are valid.
 //!
-//! Elements that have to differ go into a small table of where they stand, which knows nothing of
-//! their texts but a part of a hash. Many elements are left to [`super::unique`]: there the hash has to
-//! withstand whoever chooses them.
+//! Elements that must be distinct go into a small table of their offsets, with a part of each hash
+//! but not the texts. For many elements, [`super::unique`] is used instead: its hash has to
+//! withstand an attacker who chooses the elements.
 
 use super::input::Input;
-use super::primitive::{Decoder, Form, SCRATCH_BYTES_MAX};
+use super::primitive::{Decoder, SCRATCH_BYTES_MAX, StringEncoding};
 use crate::error::LoadError;
 use brisk_structures::hash::HashKey;
 use brisk_structures::listpack::{Checked, Item, ListPack, count_said, element_at};
 use brisk_structures::lzf;
 
-/// So many elements that have to differ are compared here, at most: with two places for each the table
-/// takes 16 KiB, and elements that all collide half a million comparisons.
-const DIFFERENT_MAX: usize = 1024;
-const PLACES_MIN: usize = 16;
-/// No entry of a listpack has less bytes.
+/// Maximum number of distinct elements that are compared here. With two slots per element the table
+/// takes 16 KiB. If all elements collide, it takes half a million comparisons.
+const DISTINCT_MAX: usize = 1024;
+const SLOTS_MIN: usize = 16;
+/// Minimum size of a listpack entry.
 const ENTRY_BYTES_MIN: usize = 2;
 
-/// Which elements of a listpack have to differ from each other.
+/// The elements of a listpack that must be distinct.
 #[derive(Clone, Copy)]
-pub(super) struct Different {
-    /// The first of each so many elements.
+pub(super) struct DistinctRule {
+    /// The first of every `step` elements must be distinct.
     pub(super) step: usize,
-    /// What to say if two of them are the same.
+    /// The fault to report for a duplicate.
     pub(super) fault: &'static str,
 }
 
-/// Elements of a listpack that were met. Kept from value to value for its memory.
+/// A hash table of listpack elements. Kept from value to value to reuse its memory.
 #[derive(Default)]
-pub(super) struct Seen {
-    /// A power of two of places: where an element stands, with the high half of its hash; zero is free,
-    /// as no element stands at byte 0.
-    places: Vec<u64>,
+pub(super) struct DistinctTable {
+    /// A power of two of slots. A slot holds the offset of an element and the upper half of its
+    /// hash. Zero means free, since no element begins at byte 0.
+    slots: Vec<u64>,
     mask: usize,
-    /// How many more find a place.
+    /// How many more elements the table takes.
     left: usize,
 }
 
-impl Seen {
-    /// Forgets all, and makes room for so many.
+impl DistinctTable {
+    /// Clears the table and makes room for `count` elements.
     fn begin(&mut self, count: usize) {
-        let places = (count * 2).next_power_of_two().max(PLACES_MIN);
-        if self.places.len() < places {
-            self.places.resize(places, 0);
+        let slots = (count * 2).next_power_of_two().max(SLOTS_MIN);
+        if self.slots.len() < slots {
+            self.slots.resize(slots, 0);
         }
-        self.places[..places].fill(0);
-        (self.mask, self.left) = (places - 1, count);
+        self.slots[..slots].fill(0);
+        (self.mask, self.left) = (slots - 1, count);
     }
 
-    /// Adds the element that stands at byte `at`; false if there is one like it.
+    /// Adds the element at byte `at`. Returns false if it is a duplicate.
     #[inline]
     fn add(&mut self, key: &HashKey, bytes: &[u8], at: usize, element: Item<'_>) -> bool {
         if self.left == 0 {
-            // More than the listpack says it has, which is found at its end.
+            // There are more elements than the header says, which the end of the validation
+            // detects.
             return true;
         }
         self.left -= 1;
@@ -64,9 +65,9 @@ impl Seen {
             Item::Str(text) => key.quick(text),
         };
         let tag = hash & !u64::from(u32::MAX);
-        let mut place = hash as usize & self.mask;
+        let mut slot = hash as usize & self.mask;
         loop {
-            let taken = self.places[place];
+            let taken = self.slots[slot];
             if taken == 0 {
                 break;
             }
@@ -74,53 +75,56 @@ impl Seen {
             if is_like && element_at(bytes, taken as u32 as usize) == Some(element) {
                 return false;
             }
-            place = (place + 1) & self.mask;
+            slot = (slot + 1) & self.mask;
         }
         // Listpacks are shorter than 4 GiB.
-        self.places[place] = tag | u64::from(at as u32);
+        self.slots[slot] = tag | u64::from(at as u32);
         true
     }
 }
 
 impl<I: Input> Decoder<I> {
-    /// A listpack in a string. O(bytes).
-    pub(super) fn listpack(&mut self, different: Option<Different>) -> Result<ListPack, LoadError> {
-        self.listpack_where(different, |_, _, _| Ok(()))
+    /// Reads a listpack that is stored as a string. O(bytes).
+    pub(super) fn listpack(
+        &mut self,
+        distinct: Option<DistinctRule>,
+    ) -> Result<ListPack, LoadError> {
+        self.listpack_where(distinct, |_, _, _| Ok(()))
     }
 
-    /// The same; `each` hears of each element, at which byte of which bytes it stands, and may find
-    /// fault with it.
+    /// Like [`Self::listpack`], and calls `each` with the bytes, the offset and the value of every
+    /// element. `each` may return a fault.
     pub(super) fn listpack_where(
         &mut self,
-        different: Option<Different>,
+        distinct: Option<DistinctRule>,
         each: impl FnMut(&[u8], usize, Item<'_>) -> Result<(), &'static str>,
     ) -> Result<ListPack, LoadError> {
-        let form = self.form()?;
+        let encoding = self.string_encoding()?;
         let key = self.unique.key();
-        let Decoder { input, block, content, seen, .. } = self;
+        let Decoder { input, block, content, table, .. } = self;
         let mut unseen = false;
         let look = |bytes: &[u8]| -> Result<ListPack, &'static str> {
-            let few = different.and_then(|which| {
-                // It is not believed beyond what the bytes can hold.
+            let few = distinct.and_then(|which| {
+                // Do not trust the count beyond what the bytes can hold.
                 let count = usize::from(count_said(bytes)?).min(bytes.len() / ENTRY_BYTES_MIN);
                 let count = count.div_ceil(which.step);
-                (count <= DIFFERENT_MAX).then_some((which, count))
+                (count <= DISTINCT_MAX).then_some((which, count))
             });
-            unseen = different.is_some() && few.is_none();
-            look_at(bytes, &key, seen, few, each).map(ListPack::copy_of)
+            unseen = distinct.is_some() && few.is_none();
+            validate(bytes, &key, table, few, each).map(ListPack::copy_of)
         };
-        let found = match form {
-            Form::Raw { len } => look(input.bytes(len, content)?),
-            Form::Lzf { block_len, len } => {
+        let found = match encoding {
+            StringEncoding::Raw { len } => look(input.bytes(len, content)?),
+            StringEncoding::Lzf { block_len, len } => {
                 let packed = input.bytes(block_len, block)?;
-                // It takes memory only if the block has so much content.
+                // Memory is used only if the block really has that much content.
                 let len = usize::try_from(len).unwrap_or(usize::MAX);
                 match lzf::decompress_in(packed, len, content) {
                     Ok(bytes) => look(bytes),
                     Err(error) => Err(error.what),
                 }
             }
-            Form::Int(_) => Err("a number stands where a listpack should"),
+            StringEncoding::Int(_) => Err("found a number instead of a listpack"),
         };
         for room in [block, content] {
             if room.capacity() > SCRATCH_BYTES_MAX {
@@ -128,31 +132,31 @@ impl<I: Input> Decoder<I> {
             }
         }
         let list = found.map_err(|what| self.malformed(what))?;
-        if unseen && let Some(Different { step, fault }) = different {
-            self.demand_unique_texts(list.iter().step_by(step), fault)?;
+        if unseen && let Some(DistinctRule { step, fault }) = distinct {
+            self.require_unique_texts(list.iter().step_by(step), fault)?;
         }
         Ok(list)
     }
 }
 
-/// Walks once over the bytes of a listpack. `few` are the elements that must differ and how many there
-/// are said to be.
-fn look_at<'b>(
+/// Validates the bytes of a listpack in one pass. `few` is the rule for distinct elements, and
+/// their number according to the header.
+fn validate<'b>(
     bytes: &'b [u8],
     key: &HashKey,
-    seen: &mut Seen,
-    few: Option<(Different, usize)>,
+    table: &mut DistinctTable,
+    few: Option<(DistinctRule, usize)>,
     mut each: impl FnMut(&[u8], usize, Item<'_>) -> Result<(), &'static str>,
 ) -> Result<Checked<'b>, &'static str> {
     let checked = match few {
         None => Checked::new(bytes, |at, element| each(bytes, at, element)),
-        Some((Different { step, fault }, count)) => {
-            seen.begin(count);
+        Some((DistinctRule { step, fault }, count)) => {
+            table.begin(count);
             let mut until = 0;
             Checked::new(bytes, |at, element| {
                 if until == 0 {
                     until = step;
-                    if !seen.add(key, bytes, at, element) {
+                    if !table.add(key, bytes, at, element) {
                         return Err(fault);
                     }
                 }
@@ -175,19 +179,19 @@ mod tests {
         let len = (list.bytes() as u32).to_be_bytes();
         let string = [&[0x80][..], &len, list.as_bytes()].concat();
         let mut decoder = Decoder::new(SliceInput::new(&string), 10);
-        let different = Some(Different { step, fault: FAULT });
-        let found = decoder.listpack(different);
+        let distinct = Some(DistinctRule { step, fault: FAULT });
+        let found = decoder.listpack(distinct);
         found.map_err(|error| error.to_string())
     }
 
     #[test]
     fn duplicates_are_found_however_many_elements_there_are() {
-        for count in [1, 7, 8, 9, 128, DIFFERENT_MAX, DIFFERENT_MAX + 1, 70_000] {
+        for count in [1, 7, 8, 9, 128, DISTINCT_MAX, DISTINCT_MAX + 1, 70_000] {
             let mut list = ListPack::new();
             for number in 0..count {
                 list.push_back(format!("element {number}").as_bytes());
             }
-            let loaded_list = loaded(&list, 1).expect("all are different");
+            let loaded_list = loaded(&list, 1).expect("all are distinct");
             assert_eq!(loaded_list.as_bytes(), list.as_bytes());
             list.push_back(format!("element {}", count / 2).as_bytes());
             let error = loaded(&list, 1).expect_err("one is there twice");
@@ -215,7 +219,8 @@ mod tests {
         assert!(loaded(&list, 1).is_err());
     }
 
-    /// The table is made for as many as the header says; all are looked at before that is found wrong.
+    /// The table is sized by the header. All elements are visited before the count is found to be
+    /// wrong.
     #[test]
     fn more_elements_than_the_header_says_are_an_error() {
         let mut list = ListPack::new();
@@ -227,8 +232,8 @@ mod tests {
             bytes[4..6].copy_from_slice(&u16::to_le_bytes(count));
             let string = [&[0x80][..], &(bytes.len() as u32).to_be_bytes(), &bytes].concat();
             let mut decoder = Decoder::new(SliceInput::new(&string), 10);
-            let different = Some(Different { step: 1, fault: FAULT });
-            assert!(decoder.listpack(different).is_err(), "{count}");
+            let distinct = Some(DistinctRule { step: 1, fault: FAULT });
+            assert!(decoder.listpack(distinct).is_err(), "{count}");
         }
     }
 }

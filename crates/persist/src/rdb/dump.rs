@@ -1,5 +1,5 @@
-//! DUMP payloads: one value between its type and a footer of version and checksum. FUNCTION DUMP
-//! has the same footer, behind libraries instead of a value.
+//! DUMP payloads: the type and the content of one value, followed by a footer of version and
+//! checksum. FUNCTION DUMP has the same footer after function libraries instead of a value.
 
 use super::encode::{Encoder, kind_of, version_of};
 use super::input::{Input, SliceInput};
@@ -10,8 +10,7 @@ use super::{VERSION, is_readable, opcode};
 use crate::crc64::crc64;
 use crate::error::LoadError;
 
-/// The part before the footer, and the version, of a payload that is as it was written.
-/// O(payload).
+/// Checks a payload and returns the part before the footer, and the version. O(payload).
 ///
 /// # Errors
 /// [`LoadError::Footer`].
@@ -25,10 +24,10 @@ pub fn open(payload: &[u8]) -> Result<(&[u8], u32), LoadError> {
     }
 }
 
-/// The same whatever the checksum is. O(1).
+/// Like [`open`], without comparing the checksum. O(1).
 ///
 /// # Errors
-/// [`LoadError::Footer`] for a version that cannot be read.
+/// [`LoadError::Footer`] if the version is not supported.
 pub fn open_unchecked(payload: &[u8]) -> Result<(&[u8], u32), LoadError> {
     let (summed, _) = payload.split_last_chunk::<8>().ok_or(LoadError::Footer)?;
     let (body, version) = summed.split_last_chunk::<2>().ok_or(LoadError::Footer)?;
@@ -36,19 +35,19 @@ pub fn open_unchecked(payload: &[u8]) -> Result<(&[u8], u32), LoadError> {
     if is_readable(version) { Ok((body, version)) } else { Err(LoadError::Footer) }
 }
 
-/// The value of a DUMP payload. O(payload and content of its LZF blocks).
+/// Decodes the value of a DUMP payload. O(payload and content of its LZF blocks).
 ///
 /// # Errors
-/// [`LoadError::Footer`], or what is wrong with the value.
+/// [`LoadError::Footer`], or the fault of the value.
 pub fn read(payload: &[u8]) -> Result<Value, LoadError> {
     let (body, version) = open(payload)?;
     read_body(body, version)
 }
 
-/// The value of a payload without its footer. O(as [`read`]).
+/// Decodes the value of a payload without its footer. O(as [`read`]).
 ///
 /// # Errors
-/// What is wrong with the value.
+/// Returns the fault of the value.
 pub fn read_body(body: &[u8], version: u32) -> Result<Value, LoadError> {
     let mut decoder = Decoder::new(SliceInput::new(body), version);
     let kind = decoder.input.byte()?;
@@ -61,10 +60,10 @@ pub fn read_body(body: &[u8], version: u32) -> Result<Value, LoadError> {
     }
 }
 
-/// The sources of the libraries in a FUNCTION DUMP payload, in order. O(as [`read`]).
+/// Decodes the sources of the libraries in a FUNCTION DUMP payload, in order. O(as [`read`]).
 ///
 /// # Errors
-/// [`LoadError::Footer`], or what is wrong with the libraries.
+/// [`LoadError::Footer`], or the fault of a library.
 pub fn read_functions(payload: &[u8]) -> Result<Strings, LoadError> {
     let (body, version) = open(payload)?;
     let mut decoder = Decoder::new(SliceInput::new(body), version);
@@ -82,14 +81,14 @@ pub fn read_functions(payload: &[u8]) -> Result<Strings, LoadError> {
     Ok(libraries)
 }
 
-/// Puts the footer behind a payload that holds a type and a value. O(payload).
+/// Appends the footer to a payload that holds a type and a value. O(payload).
 pub fn finish(payload: &mut Vec<u8>, version: u32) {
     payload.extend_from_slice(&(version as u16).to_le_bytes());
     let checksum = crc64(0, payload);
     payload.extend_from_slice(&checksum.to_le_bytes());
 }
 
-/// The payload of a value, in the lowest version that has its type. O(value).
+/// Encodes a value as a payload, in the lowest version that has its type. O(value).
 #[must_use]
 pub fn write(value: &Value) -> Vec<u8> {
     let mut encoder = Encoder::new(Vec::new());
@@ -100,7 +99,8 @@ pub fn write(value: &Value) -> Vec<u8> {
     payload
 }
 
-/// The payload of FUNCTION DUMP: the libraries with these sources, in this order. O(sources).
+/// Encodes the payload of FUNCTION DUMP: the libraries with these sources, in this order.
+/// O(sources).
 #[must_use]
 pub fn write_functions<'a>(sources: impl IntoIterator<Item = &'a [u8]>) -> Vec<u8> {
     let mut encoder = Encoder::new(Vec::new());

@@ -1,22 +1,24 @@
-//! From values and their parts to bytes, as servers of version 7.0 write them.
+//! Encodes values and their parts as Redis 7.0 does.
 //!
-//! [`Encoder::value`] writes whole values. A keyspace with structures of its own uses the verbs
-//! below it, in the order of [`kind`]'s type; nothing has to be collected first:
+//! [`Encoder::value`] writes whole values. A keyspace with structures of its own calls the methods
+//! for the parts, in the order that the type ([`kind`]) requires. Nothing has to be collected
+//! first:
 //!
 //! - string: [`Encoder::string`] or [`Encoder::int`].
 //! - `HASH_LISTPACK`, `ZSET_LISTPACK`, `SET_INTSET`: [`Encoder::string`] of the compact bytes.
 //! - `SET`: length, members. `HASH`: length, then field and value each. `ZSET_2`: length, then
 //!   member and [`Encoder::double`] each.
 //! - `LIST_QUICKLIST_2`: length, then [`Encoder::packed_node`] or [`Encoder::plain_node`] each.
-//! - `HASH_METADATA`: see [`Encoder::fields_deadlines`].
+//! - `HASH_METADATA`: see [`Encoder::fields_with_expiry`].
 //! - `STREAM_LISTPACKS_2`: see `stream` here; blocks' ids are strings of 16 bytes.
 
 use super::kind;
 use super::opcode;
-use super::reader::Notes;
+use super::reader::KeyMetadata;
 use super::strings::Strings;
 use super::value::{
-    Group, HashValue, ListNode, SetValue, SortedSetValue, Stream, StreamId, StringValue, Value,
+    HashValue, ListNode, SetValue, SortedSetValue, StreamGroup, StreamId, StreamValue, StringValue,
+    Value,
 };
 use super::{VERSION, VERSION_FIELD_TTL};
 use brisk_structures::decimal::parse_i64;
@@ -24,17 +26,18 @@ use brisk_structures::listpack::ListPack;
 use brisk_structures::lzf;
 use std::num::NonZeroU64;
 
-/// Strings up to this length may be integers that have a form of their own.
+/// Strings up to this length may be encoded as integers.
 const INT_LEN_MAX: usize = 11;
 /// Strings up to this length are never compressed.
 const UNCOMPRESSED_MAX: usize = 20;
-/// What compression must save, in bytes: its form has two lengths instead of one.
+/// Minimum number of bytes that compression must save: a compressed string has two lengths instead
+/// of one.
 const SAVING_MIN: usize = 4;
-/// Elements that are no nodes yet are packed into nodes of about this many bytes, the default of
+/// Elements without a node are packed into nodes of about this many bytes, the default of
 /// `list-max-listpack-size`.
 const NODE_BYTES: usize = 8 << 10;
 
-/// Where encoded bytes go. It may fail later: whoever made it asks it.
+/// Receives encoded bytes. A sink cannot report errors here; its creator checks them later.
 pub trait Sink {
     fn put(&mut self, bytes: &[u8]);
 }
@@ -58,7 +61,8 @@ impl<S: Sink> Encoder<S> {
         Encoder { sink, compresses: true, block: Vec::new() }
     }
 
-    /// Whether strings are compressed when that saves something; they are unless told.
+    /// Turns the compression of strings on or off. It is on by default, and applies if it saves
+    /// bytes.
     pub fn set_compression(&mut self, on: bool) {
         self.compresses = on;
     }
@@ -71,29 +75,29 @@ impl<S: Sink> Encoder<S> {
         &mut self.sink
     }
 
-    /// What stands before a value of type `kind` in a file: the key, and what is noted about it.
-    pub fn begin_entry(&mut self, kind: u8, key: &[u8], notes: Notes) {
-        if let Some(deadline) = notes.deadline_ms {
+    /// Writes the part before a value of type `kind`: the key's metadata, the type and the key.
+    pub fn begin_entry(&mut self, kind: u8, key: &[u8], metadata: KeyMetadata) {
+        if let Some(expire_time) = metadata.expire_at_ms {
             self.kind(opcode::EXPIRE_TIME_MS);
-            self.milliseconds(deadline);
+            self.milliseconds(expire_time);
         }
-        if let Some(seconds) = notes.idle_seconds {
+        if let Some(seconds) = metadata.idle_seconds {
             self.kind(opcode::IDLE);
             self.length(seconds);
         }
-        if let Some(frequency) = notes.frequency {
+        if let Some(frequency) = metadata.frequency {
             self.sink.put(&[opcode::FREQ, frequency]);
         }
         self.kind(kind);
         self.string(key);
     }
 
-    /// A type of [`kind`] or an opcode.
+    /// Writes a type of [`kind`] or an opcode.
     pub fn kind(&mut self, kind: u8) {
         self.sink.put(&[kind]);
     }
 
-    /// A length or other unsigned number.
+    /// Writes a length or another unsigned number.
     pub fn length(&mut self, length: u64) {
         if length < 1 << 6 {
             self.sink.put(&[length as u8]);
@@ -108,7 +112,7 @@ impl<S: Sink> Encoder<S> {
         }
     }
 
-    /// A string in its shortest form. O(length).
+    /// Writes a string in its shortest encoding. O(length).
     pub fn string(&mut self, string: &[u8]) {
         if string.len() <= INT_LEN_MAX {
             if let Some(number) = parse_i64(string).and_then(|n| i32::try_from(n).ok()) {
@@ -132,7 +136,7 @@ impl<S: Sink> Encoder<S> {
         self.sink.put(string);
     }
 
-    /// A string that is there as an LZF block; its content has `len` bytes.
+    /// Writes a string that is already compressed with LZF. Its content has `len` bytes.
     pub fn lzf_string(&mut self, block: &[u8], len: usize) {
         self.sink.put(&[0xc3]);
         self.length(block.len() as u64);
@@ -140,7 +144,7 @@ impl<S: Sink> Encoder<S> {
         self.sink.put(block);
     }
 
-    /// The string that is the decimal form of `number`.
+    /// Writes the decimal form of `number` as a string.
     pub fn int(&mut self, number: i64) {
         match i32::try_from(number) {
             Ok(number) => self.small_int(number),
@@ -164,24 +168,24 @@ impl<S: Sink> Encoder<S> {
         self.sink.put(&number.to_le_bytes());
     }
 
-    /// A time or span.
+    /// Writes a time or a duration in milliseconds.
     pub fn milliseconds(&mut self, time: i64) {
         self.sink.put(&time.to_le_bytes());
     }
 
-    /// A list node that is a listpack.
+    /// Writes a list node that is a listpack.
     pub fn packed_node(&mut self, listpack: &[u8]) {
         self.length(2);
         self.string(listpack);
     }
 
-    /// A list node that is one element.
+    /// Writes a list node that is a single element.
     pub fn plain_node(&mut self, element: &[u8]) {
         self.length(1);
         self.string(element);
     }
 
-    /// The value, without its type: that is [`kind_of`]. O(value).
+    /// Writes the value without its type, which is [`kind_of`]. O(value).
     pub fn value(&mut self, value: &Value) {
         match value {
             Value::String(StringValue::Bytes(bytes)) => self.string(bytes),
@@ -223,7 +227,7 @@ impl<S: Sink> Encoder<S> {
                 match part {
                     ListNode::Packed(pack) => self.packed_node(pack.as_bytes()),
                     ListNode::Plain(element) => self.plain_node(element),
-                    // What was packed holds none of these.
+                    // Packed nodes are never of this variant.
                     ListNode::Elements(_) => {}
                 }
             }
@@ -244,7 +248,7 @@ impl<S: Sink> Encoder<S> {
         }
     }
 
-    /// Elements of a listpack, each as a string, if `wanted` says so of their index.
+    /// Writes the elements of a listpack whose index is `wanted`, each as a string.
     fn elements(&mut self, packed: &ListPack, wanted: impl Fn(usize) -> bool) {
         let mut digits = itoa::Buffer::new();
         for (_, item) in packed.iter().enumerate().filter(|(index, _)| wanted(*index)) {
@@ -255,7 +259,7 @@ impl<S: Sink> Encoder<S> {
     fn hash(&mut self, hash: &HashValue) {
         match hash {
             HashValue::Packed(packed) => self.string(packed.as_bytes()),
-            HashValue::PackedDeadlines(packed) => match earliest(packed) {
+            HashValue::PackedExpiry(packed) => match earliest(packed) {
                 Some(earliest) => {
                     self.milliseconds(earliest.get().cast_signed());
                     self.string(packed.as_bytes());
@@ -269,20 +273,20 @@ impl<S: Sink> Encoder<S> {
                 self.length(fields.len() as u64 / 2);
                 fields.iter().for_each(|text| self.string(text));
             }
-            HashValue::FieldsDeadlines(fields, deadlines) => {
-                let Some(earliest) = deadlines.iter().flatten().min() else {
-                    self.length(deadlines.len() as u64);
+            HashValue::FieldsExpiry(fields, expire_times) => {
+                let Some(earliest) = expire_times.iter().flatten().min() else {
+                    self.length(expire_times.len() as u64);
                     return fields.iter().for_each(|text| self.string(text));
                 };
-                let all = fields.pairs().zip(deadlines).map(|((f, v), ms)| (f, v, *ms));
-                self.fields_deadlines(deadlines.len() as u64, *earliest, all);
+                let all = fields.pairs().zip(expire_times).map(|((f, v), ms)| (f, v, *ms));
+                self.fields_with_expiry(expire_times.len() as u64, *earliest, all);
             }
         }
     }
 
-    /// A `HASH_METADATA`: `len` fields with value and deadline,
-    /// the earliest of which is `earliest`.
-    pub fn fields_deadlines<'a>(
+    /// Writes a `HASH_METADATA`: `len` fields with value and expiry time. `earliest` is the
+    /// earliest of these times.
+    pub fn fields_with_expiry<'a>(
         &mut self,
         len: u64,
         earliest: NonZeroU64,
@@ -290,15 +294,15 @@ impl<S: Sink> Encoder<S> {
     ) {
         self.milliseconds(earliest.get().cast_signed());
         self.length(len);
-        for (field, value, deadline) in fields {
-            // Told relative to the earliest, which is 1; 0 means none.
-            self.length(deadline.map_or(0, |ms| ms.get().saturating_sub(earliest.get()) + 1));
+        for (field, value, expire_time) in fields {
+            // Relative to the earliest time, which is 1; 0 means none.
+            self.length(expire_time.map_or(0, |ms| ms.get().saturating_sub(earliest.get()) + 1));
             self.string(field);
             self.string(value);
         }
     }
 
-    fn stream(&mut self, stream: &Stream) {
+    fn stream(&mut self, stream: &StreamValue) {
         self.length(stream.blocks.len() as u64);
         for block in &stream.blocks {
             self.raw_string(&block.id.to_bytes());
@@ -315,18 +319,18 @@ impl<S: Sink> Encoder<S> {
         }
     }
 
-    /// A stream id as two lengths.
+    /// Writes a stream id as two lengths.
     pub fn stream_id(&mut self, id: StreamId) {
         self.length(id.ms);
         self.length(id.seq);
     }
 
-    /// A stream id as 16 bytes, without a length.
+    /// Writes a stream id as 16 bytes, without a length.
     pub fn packed_stream_id(&mut self, id: StreamId) {
         self.sink.put(&id.to_bytes());
     }
 
-    fn group(&mut self, group: &Group<'_>) {
+    fn group(&mut self, group: &StreamGroup<'_>) {
         self.string(group.name);
         self.stream_id(group.last_id);
         self.length(group.entries_read.unwrap_or(u64::MAX));
@@ -336,7 +340,7 @@ impl<S: Sink> Encoder<S> {
             self.milliseconds(entry.delivered_ms);
             self.length(entry.deliveries);
         }
-        // Sorted by owner, and still by id for each.
+        // Sorted by owner, and by id for each owner.
         let mut owned: Vec<_> = group.pending.iter().map(|e| (e.consumer, e.id)).collect();
         owned.sort();
         let mut owned = owned.as_slice();
@@ -355,17 +359,17 @@ impl<S: Sink> Encoder<S> {
     }
 }
 
-/// The type that [`Encoder::value`] writes a value as.
+/// Returns the type with which [`Encoder::value`] writes a value.
 #[must_use]
 pub fn kind_of(value: &Value) -> u8 {
     match value {
         Value::String(_) => kind::STRING,
         Value::List(_) => kind::LIST_QUICKLIST_2,
         Value::Set(SetValue::Ints(_)) => kind::SET_INTSET,
-        // Packed sets came with version 11.
+        // Packed sets exist since version 11.
         Value::Set(SetValue::Packed(_) | SetValue::Members(_)) => kind::SET,
         Value::Hash(HashValue::Packed(_)) => kind::HASH_LISTPACK,
-        Value::Hash(HashValue::PackedDeadlines(packed)) => {
+        Value::Hash(HashValue::PackedExpiry(packed)) => {
             if earliest(packed).is_some() {
                 kind::HASH_LISTPACK_EX
             } else {
@@ -373,8 +377,8 @@ pub fn kind_of(value: &Value) -> u8 {
             }
         }
         Value::Hash(HashValue::Fields(_)) => kind::HASH,
-        Value::Hash(HashValue::FieldsDeadlines(_, deadlines)) => {
-            if deadlines.iter().any(Option::is_some) { kind::HASH_METADATA } else { kind::HASH }
+        Value::Hash(HashValue::FieldsExpiry(_, expire_times)) => {
+            if expire_times.iter().any(Option::is_some) { kind::HASH_METADATA } else { kind::HASH }
         }
         Value::SortedSet(SortedSetValue::Packed(_)) => kind::ZSET_LISTPACK,
         Value::SortedSet(SortedSetValue::Members(..)) => kind::ZSET_2,
@@ -382,13 +386,13 @@ pub fn kind_of(value: &Value) -> u8 {
     }
 }
 
-/// The lowest version that has the type of [`kind_of`].
+/// Returns the lowest version that has the type of [`kind_of`].
 #[must_use]
 pub fn version_of(value: &Value) -> u32 {
     version_of_kind(kind_of(value))
 }
 
-/// The lowest version of those written that has a type.
+/// Returns the lowest version that has a type. Only versions that this crate writes count.
 #[must_use]
 pub fn version_of_kind(kind: u8) -> u32 {
     match kind {
@@ -397,12 +401,13 @@ pub fn version_of_kind(kind: u8) -> u32 {
     }
 }
 
-/// The first deadline of a packed hash: they are in order, and fields without one are last.
+/// Returns the earliest expiry time of a packed hash: the times are in order, and fields without
+/// one come last.
 fn earliest(packed: &ListPack) -> Option<NonZeroU64> {
     packed.get(2)?.int().and_then(|ms| NonZeroU64::new(u64::try_from(ms).ok()?))
 }
 
-/// List nodes that hold `elements`.
+/// Packs elements into list nodes.
 fn pack(elements: &Strings) -> Vec<ListNode> {
     let mut nodes = Vec::new();
     let mut node = ListPack::new();

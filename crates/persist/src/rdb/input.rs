@@ -1,22 +1,23 @@
-//! Where bytes come from: a slice, or a reader of which nothing is known.
+//! The source of bytes: a slice, or a reader.
 //!
-//! Lengths that were read are not trusted: memory for bytes grows as they come.
+//! Lengths in the data are not trusted: memory grows only with the bytes that arrive.
 
 use crate::crc64::crc64;
 use crate::error::LoadError;
 use std::io::{ErrorKind, Read};
 
-/// Bytes asked from a reader at a time.
+/// Number of bytes that are requested from a reader at a time.
 const BUFFER_BYTES: usize = 64 << 10;
 
 pub(super) trait Input {
-    /// Bytes taken so far.
+    /// Returns the number of bytes taken so far.
     fn position(&self) -> u64;
     fn fill_exactly(&mut self, out: &mut [u8]) -> Result<(), LoadError>;
-    /// Appends the next `len` bytes to `out`, which grows by no more than twice what comes.
+    /// Appends the next `len` bytes to `out`, which grows to at most twice the bytes that arrive.
     fn append(&mut self, len: u64, out: &mut Vec<u8>) -> Result<(), LoadError>;
     fn skip(&mut self, len: u64) -> Result<(), LoadError>;
-    /// The next `len` bytes: where they stand, or in `room`.
+    /// Returns the next `len` bytes, borrowed from the input if possible, otherwise copied into
+    /// `room`.
     fn bytes<'b>(&'b mut self, len: u64, room: &'b mut Vec<u8>) -> Result<&'b [u8], LoadError>;
 
     fn array<const N: usize>(&mut self) -> Result<[u8; N], LoadError> {
@@ -31,7 +32,7 @@ pub(super) trait Input {
     }
 }
 
-/// Bytes that are all there.
+/// An input whose bytes are all in memory.
 pub(super) struct SliceInput<'a> {
     bytes: &'a [u8],
     at: usize,
@@ -44,12 +45,12 @@ impl<'a> SliceInput<'a> {
         Self::part(bytes, 0)
     }
 
-    /// A part of a file that begins at `base` there.
+    /// Creates an input for a part of a file that begins at `base`.
     pub(super) fn part(bytes: &'a [u8], base: u64) -> Self {
         Self { bytes, at: 0, base }
     }
 
-    /// How many bytes were taken.
+    /// Returns the number of bytes taken.
     pub(super) fn taken(&self) -> usize {
         self.at
     }
@@ -96,16 +97,16 @@ impl Input for SliceInput<'_> {
     }
 }
 
-/// A reader with a buffer, which makes the checksum of what is taken from it.
+/// A buffered reader that computes the checksum of the bytes taken from it.
 pub(super) struct StreamInput<R> {
     reader: R,
     buffer: Box<[u8]>,
-    /// What is taken next, and where the bytes in the buffer end.
+    /// The next byte to take, and the end of the data, both as indices into the buffer.
     at: usize,
     end: usize,
     /// Position of the buffer's first byte.
     base: u64,
-    /// The checksum of all before `summed` in the buffer.
+    /// The checksum of everything before index `summed` of the buffer.
     crc: u64,
     summed: usize,
 }
@@ -116,19 +117,19 @@ impl<R: Read> StreamInput<R> {
         Self { reader, buffer, at: 0, end: 0, base: 0, crc: 0, summed: 0 }
     }
 
-    /// The checksum of everything taken so far.
+    /// Returns the checksum of everything taken so far.
     pub(super) fn checksum(&mut self) -> u64 {
         self.crc = crc64(self.crc, &self.buffer[self.summed..self.at]);
         self.summed = self.at;
         self.crc
     }
 
-    /// The bytes read but not taken, and the reader that goes on behind them.
+    /// Returns the bytes that were read but not taken, and the reader, which continues after them.
     pub(super) fn into_rest(self) -> (Vec<u8>, R) {
         (self.buffer[self.at..self.end].to_vec(), self.reader)
     }
 
-    /// Up to `len` bytes of the buffer, at least one.
+    /// Takes up to `len` bytes from the buffer, at least one.
     fn some(&mut self, len: u64) -> Result<&[u8], LoadError> {
         if self.at == self.end {
             self.checksum();
@@ -137,7 +138,7 @@ impl<R: Read> StreamInput<R> {
             self.end = loop {
                 match self.reader.read(&mut self.buffer) {
                     Ok(0) => return Err(LoadError::Truncated { offset: self.base }),
-                    // A reader that claims more than there is room for is not believed.
+                    // Do not trust a reader that claims more bytes than there is room for.
                     Ok(read) => break read.min(self.buffer.len()),
                     Err(error) if error.kind() == ErrorKind::Interrupted => {}
                     Err(error) => return Err(error.into()),

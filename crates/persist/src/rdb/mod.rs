@@ -5,9 +5,9 @@
 //!  entry: type: u8   key: string   value, as the type says
 //!  dump:  type: u8   value         version: u16 LE   checksum: u64 LE of all before it
 //! ```
-//! Files have a checksum since version 5; zero means that none was made. An opcode is a byte of 243
-//! or more ([`opcode`]) with arguments of its own; expiry time, idle time and frequency stand
-//! before the entry they belong to.
+//! Files have a checksum since version 5; zero means that the writer computed none. An opcode is a
+//! byte of 243 or more ([`opcode`]) with arguments of its own. Expiry time, idle time and access
+//! frequency precede the entry that they belong to.
 //!
 //! Lengths and strings
 //! ```text
@@ -21,15 +21,17 @@
 //! All other strings are a length and that many bytes. Millisecond times and binary doubles are
 //! little-endian.
 //!
-//! What is read is checked for structure and meaning: no duplicates, no odd pairs, scores in order
-//! and numbers, stream ids ascending, counts exact, pending entries each with one owner. Memory
-//! stays below about ten times the bytes read plus ten times what LZF blocks really contain.
+//! The decoder checks structure and meaning: no duplicates, no incomplete pairs, scores that are
+//! numbers and in order, ascending stream ids, exact counts, exactly one owner for each pending
+//! entry. Memory stays below about ten times the bytes read plus ten times the real content of LZF
+//! blocks.
 //!
-//! - [`RdbReader`]: a whole file as [`Event`]s.
-//! - [`Splitter`]: a whole file in [`Block`]s of entries, which other threads decode.
-//! - [`dump`]: DUMP payloads, in and out.
-//! - [`RdbWriter`]: a whole file; [`Encoder`]: its values and those of payloads.
-//! - [`value`]: the values in between.
+//! - [`RdbReader`]: reads a whole file as [`RdbEvent`]s.
+//! - [`RdbSplitter`]: splits a whole file into [`RdbBlock`]s of entries, which other threads
+//!   decode.
+//! - [`dump`]: reads and writes DUMP payloads.
+//! - [`RdbWriter`]: writes a whole file; [`Encoder`]: writes values of files and payloads.
+//! - [`value`]: the decoded values.
 
 mod block;
 mod compact;
@@ -48,24 +50,24 @@ mod writer;
 mod ziplist;
 mod zipmap;
 
-pub use block::{Block, BlockEntry, Content, Entries};
+pub use block::{BlockEntries, BlockEntry, EntryContent, RdbBlock};
 pub use encode::{Encoder, Sink, kind_of, version_of, version_of_kind};
-pub use reader::{Checksum, Entry, Event, Notes, Part, Place, RdbReader};
-pub use split::{Piece, Splitter};
+pub use reader::{Checksum, FilePart, KeyMetadata, RdbEntry, RdbEvent, RdbReader, ReadContext};
+pub use split::{RdbPiece, RdbSplitter};
 pub use strings::Strings;
 pub use value::Value;
 pub use writer::{FileSink, RdbWriter};
 
-/// The version written: what servers of 7.0 and every later one read.
+/// The version that is written. All servers since Redis 7.0 read it.
 pub const VERSION: u32 = 10;
-/// The version of hashes whose fields have a time to live: servers of 7.4 and later read it.
+/// The version for hashes whose fields have a TTL. Servers since Redis 7.4 read it.
 pub const VERSION_FIELD_TTL: u32 = 12;
-/// The newest version of the Redis line that can be read.
+/// The newest Redis version of the format that can be read.
 pub const VERSION_MAX: u32 = 12;
-/// The version of the Valkey line that can be read; it has one value type of its own.
+/// The Valkey version of the format that can be read. It has one value type of its own.
 pub const VERSION_VALKEY: u32 = 80;
 
-/// Whether a file or payload of `version` can be read.
+/// Returns true if a file or payload of `version` can be read.
 #[must_use]
 pub fn is_readable(version: u32) -> bool {
     matches!(version, 1..=VERSION_MAX | VERSION_VALKEY)
@@ -76,10 +78,10 @@ pub mod kind {
     pub const STRING: u8 = 0;
     pub const LIST: u8 = 1;
     pub const SET: u8 = 2;
-    /// Scores as text.
+    /// Scores are text.
     pub const ZSET: u8 = 3;
     pub const HASH: u8 = 4;
-    /// Scores as binary doubles.
+    /// Scores are binary doubles.
     pub const ZSET_2: u8 = 5;
     pub const MODULE_PRE_GA: u8 = 6;
     pub const MODULE_2: u8 = 7;
@@ -96,7 +98,8 @@ pub mod kind {
     pub const STREAM_LISTPACKS_2: u8 = 19;
     pub const SET_LISTPACK: u8 = 20;
     pub const STREAM_LISTPACKS_3: u8 = 21;
-    /// In version 80: each field with a time. Below: the unreleased form of [`HASH_METADATA`].
+    /// In version 80: each field has an expiry time. In lower versions: the unreleased form of
+    /// [`HASH_METADATA`].
     pub const HASH_2: u8 = 22;
     pub const HASH_LISTPACK_EX_PRE_GA: u8 = 23;
     pub const HASH_METADATA: u8 = 24;

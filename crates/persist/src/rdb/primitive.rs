@@ -1,35 +1,35 @@
-//! Lengths, strings and numbers.
+//! Decodes lengths, strings and numbers.
 
-use super::compact::Seen;
+use super::compact::DistinctTable;
 use super::input::Input;
 use super::strings::Strings;
-use super::unique::Unique;
+use super::unique::UniquenessCheck;
 use super::value::StringValue;
 use crate::error::LoadError;
 use brisk_structures::decimal::decimal_len;
 use brisk_structures::lzf;
 
-/// A buffer kept from value to value is given back when it is larger than this.
+/// A buffer that is kept from value to value is freed if it is larger than this.
 pub(super) const SCRATCH_BYTES_MAX: usize = 1 << 20;
 
-/// Reads the parts of values from `input`. It is at the byte it says in errors.
+/// Decodes values from `input`. Errors report the position of the input.
 pub(super) struct Decoder<I> {
     pub(super) input: I,
-    /// The file's or payload's: one value type depends on it.
+    /// The version of the file or payload. One value type depends on it.
     pub(super) version: u32,
     /// Compressed bytes before they are decompressed.
     pub(super) block: Vec<u8>,
-    /// What they were decompressed to, if that is only looked at.
+    /// Decompressed bytes that are only validated or copied.
     pub(super) content: Vec<u8>,
-    pub(super) seen: Seen,
-    /// Texts of compact elements whose uniqueness is in question.
+    pub(super) table: DistinctTable,
+    /// Texts of elements whose uniqueness is being checked.
     texts: Strings,
-    pub(super) unique: Unique,
+    pub(super) unique: UniquenessCheck,
 }
 
-/// How a string is written.
+/// The encoding of a string.
 #[derive(Clone, Copy)]
-pub(super) enum Form {
+pub(super) enum StringEncoding {
     Raw { len: u64 },
     Int(i64),
     Lzf { block_len: u64, len: u64 },
@@ -42,9 +42,9 @@ impl<I: Input> Decoder<I> {
             version,
             block: Vec::new(),
             content: Vec::new(),
-            seen: Seen::default(),
+            table: DistinctTable::default(),
             texts: Strings::new(),
-            unique: Unique::new(),
+            unique: UniquenessCheck::new(),
         }
     }
 
@@ -52,8 +52,8 @@ impl<I: Input> Decoder<I> {
         LoadError::Malformed { offset: self.input.position(), what }
     }
 
-    /// `Err` with the form if a string's special form stands here.
-    fn length_or_form(&mut self) -> Result<Result<u64, u8>, LoadError> {
+    /// Reads a length, or returns `Err` with the encoding if a special string encoding was found.
+    fn length_or_encoding(&mut self) -> Result<Result<u64, u8>, LoadError> {
         let first = self.input.byte()?;
         Ok(match first >> 6 {
             0 => Ok(u64::from(first)),
@@ -67,37 +67,41 @@ impl<I: Input> Decoder<I> {
         })
     }
 
-    /// A length or other unsigned number.
+    /// Reads a length or another unsigned number.
     pub(super) fn length(&mut self) -> Result<u64, LoadError> {
-        match self.length_or_form()? {
+        match self.length_or_encoding()? {
             Ok(length) => Ok(length),
-            Err(_) => Err(self.malformed("a string's encoding stands where a length should")),
+            Err(_) => Err(self.malformed("found a string encoding instead of a length")),
         }
     }
 
-    pub(super) fn form(&mut self) -> Result<Form, LoadError> {
-        Ok(match self.length_or_form()? {
-            Ok(len) => Form::Raw { len },
-            Err(0) => Form::Int(i64::from(i8::from_le_bytes(self.input.array()?))),
-            Err(1) => Form::Int(i64::from(i16::from_le_bytes(self.input.array()?))),
-            Err(2) => Form::Int(i64::from(i32::from_le_bytes(self.input.array()?))),
-            Err(3) => Form::Lzf { block_len: self.length()?, len: self.length()? },
+    pub(super) fn string_encoding(&mut self) -> Result<StringEncoding, LoadError> {
+        Ok(match self.length_or_encoding()? {
+            Ok(len) => StringEncoding::Raw { len },
+            Err(0) => StringEncoding::Int(i64::from(i8::from_le_bytes(self.input.array()?))),
+            Err(1) => StringEncoding::Int(i64::from(i16::from_le_bytes(self.input.array()?))),
+            Err(2) => StringEncoding::Int(i64::from(i32::from_le_bytes(self.input.array()?))),
+            Err(3) => StringEncoding::Lzf { block_len: self.length()?, len: self.length()? },
             Err(_) => return Err(self.malformed("unknown string encoding")),
         })
     }
 
-    /// Appends a string of this form to `out`.
-    pub(super) fn append(&mut self, form: Form, out: &mut Vec<u8>) -> Result<(), LoadError> {
-        match form {
-            Form::Raw { len } => self.input.append(len, out),
-            Form::Int(number) => {
+    /// Appends a string with this encoding to `out`.
+    pub(super) fn append(
+        &mut self,
+        encoding: StringEncoding,
+        out: &mut Vec<u8>,
+    ) -> Result<(), LoadError> {
+        match encoding {
+            StringEncoding::Raw { len } => self.input.append(len, out),
+            StringEncoding::Int(number) => {
                 out.extend_from_slice(itoa::Buffer::new().format(number).as_bytes());
                 Ok(())
             }
-            Form::Lzf { block_len, len } => {
+            StringEncoding::Lzf { block_len, len } => {
                 self.block.shrink_to(SCRATCH_BYTES_MAX);
                 let block = self.input.bytes(block_len, &mut self.block)?;
-                // It takes memory only if the block has so much content.
+                // Memory is used only if the block really has that much content.
                 let len = usize::try_from(len).unwrap_or(usize::MAX);
                 let done = lzf::decompress(block, len, out);
                 done.map_err(|error| self.malformed(error.what))
@@ -106,46 +110,49 @@ impl<I: Input> Decoder<I> {
     }
 
     pub(super) fn string(&mut self) -> Result<Vec<u8>, LoadError> {
-        let form = self.form()?;
+        let encoding = self.string_encoding()?;
         let mut out = Vec::new();
-        self.append(form, &mut out)?;
+        self.append(encoding, &mut out)?;
         Ok(out)
     }
 
-    /// A string value: integers stay what they are.
+    /// Reads a string value. Integers stay integers.
     pub(super) fn string_value(&mut self) -> Result<StringValue, LoadError> {
-        match self.form()? {
-            Form::Int(number) => Ok(StringValue::Int(number)),
-            form => {
+        match self.string_encoding()? {
+            StringEncoding::Int(number) => Ok(StringValue::Int(number)),
+            encoding => {
                 let mut out = Vec::new();
-                self.append(form, &mut out)?;
+                self.append(encoding, &mut out)?;
                 Ok(StringValue::Bytes(out))
             }
         }
     }
 
     pub(super) fn string_onto(&mut self, strings: &mut Strings) -> Result<(), LoadError> {
-        let form = self.form()?;
-        let len = match form {
-            Form::Raw { len } | Form::Lzf { len, .. } => len,
-            Form::Int(number) => decimal_len(number) as u64,
+        let encoding = self.string_encoding()?;
+        let len = match encoding {
+            StringEncoding::Raw { len } | StringEncoding::Lzf { len, .. } => len,
+            StringEncoding::Int(number) => decimal_len(number) as u64,
         };
-        self.append(form, strings.push_with(len))
+        self.append(encoding, strings.push_with(len))
     }
 
     pub(super) fn skip_string(&mut self) -> Result<(), LoadError> {
-        match self.form()? {
-            Form::Raw { len } | Form::Lzf { block_len: len, .. } => self.input.skip(len),
-            Form::Int(_) => Ok(()),
+        match self.string_encoding()? {
+            StringEncoding::Raw { len } | StringEncoding::Lzf { block_len: len, .. } => {
+                self.input.skip(len)
+            }
+            StringEncoding::Int(_) => Ok(()),
         }
     }
 
-    /// A double in binary.
+    /// Reads a binary double.
     pub(super) fn double(&mut self) -> Result<f64, LoadError> {
         Ok(f64::from_le_bytes(self.input.array()?))
     }
 
-    /// A double as text behind one byte that is its length, or one of three values without text.
+    /// Reads a double in text form: a length byte and the text, or a byte that stands for one of
+    /// three values without text.
     pub(super) fn text_double(&mut self) -> Result<f64, LoadError> {
         let mut text = [0; 255];
         match self.input.byte()? {
@@ -160,13 +167,13 @@ impl<I: Input> Decoder<I> {
         }
     }
 
-    /// A time or span in milliseconds.
+    /// Reads a time or a duration in milliseconds.
     pub(super) fn milliseconds(&mut self) -> Result<i64, LoadError> {
         Ok(i64::from_le_bytes(self.input.array()?))
     }
 
-    /// Fails unless every `step`th string is different from the others.
-    pub(super) fn demand_unique(
+    /// Fails unless every `step`th string differs from the others.
+    pub(super) fn require_unique(
         &mut self,
         strings: &Strings,
         step: usize,
@@ -175,8 +182,8 @@ impl<I: Input> Decoder<I> {
         if self.unique.all(strings, step) { Ok(()) } else { Err(self.malformed(what)) }
     }
 
-    /// Fails unless the texts are different from each other.
-    pub(super) fn demand_unique_texts<'a>(
+    /// Fails unless all texts differ.
+    pub(super) fn require_unique_texts<'a>(
         &mut self,
         texts: impl Iterator<Item = brisk_structures::listpack::Item<'a>>,
         what: &'static str,
@@ -195,7 +202,7 @@ impl<I: Input> Decoder<I> {
     }
 }
 
-/// A decimal number as servers write scores, "inf" and "nan" among them.
+/// Parses a decimal number as servers write scores, including "inf" and "nan".
 pub(super) fn parse_double(text: &[u8]) -> Option<f64> {
     std::str::from_utf8(text).ok()?.trim_ascii().parse().ok()
 }

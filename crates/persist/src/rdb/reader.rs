@@ -1,4 +1,4 @@
-//! A whole RDB file as a stream of events.
+//! Reads a whole RDB file as a stream of events.
 
 use super::input::{Input, StreamInput};
 use super::primitive::Decoder;
@@ -10,79 +10,79 @@ use std::io::Read;
 /// Files of this version and later end with a checksum.
 pub(super) const CHECKSUM_SINCE: u32 = 5;
 
-/// What stands in a file.
+/// The items of a file.
 #[derive(Debug)]
-pub enum Event {
-    /// A note about the file, as `redis-ver` or `repl-id`.
+pub enum RdbEvent {
+    /// A metadata field of the file, for example `redis-ver` or `repl-id`.
     Aux {
         name: Vec<u8>,
         value: Vec<u8>,
     },
-    /// Which database the following entries are in.
+    /// The database of the following entries.
     SelectDb(u64),
-    /// How many keys, and how many of them with a deadline, the database has.
+    /// The number of keys in the database, and how many of them have an expiry time.
     ResizeDb {
         keys: u64,
         expires: u64,
     },
-    /// The same of a slot.
+    /// The same numbers for a slot.
     SlotInfo {
         slot: u64,
         keys: u64,
         expires: u64,
     },
-    /// The source of a library of functions.
+    /// The source of a function library.
     Function(Vec<u8>),
-    /// What a module stored; only from [`RdbReader::skip_modules`].
+    /// Data that a module stored; only returned with [`RdbReader::skip_modules`].
     ModuleAux {
         module: String,
     },
-    /// A module's value; only from [`RdbReader::skip_modules`].
+    /// A module's value; only returned with [`RdbReader::skip_modules`].
     ModuleValue {
         key: Vec<u8>,
         module: String,
     },
-    Entry(Entry),
-    /// A collection without elements. Servers pass it over when they load a file.
+    Entry(RdbEntry),
+    /// A collection without elements. Servers skip it when they load a file.
     EmptyValue {
         key: Vec<u8>,
     },
-    /// Nothing follows.
+    /// The end of the file.
     End(Checksum),
 }
 
-/// A key with its value and what was noted about it.
+/// A key with its value and metadata.
 #[derive(Debug)]
-pub struct Entry {
+pub struct RdbEntry {
     pub key: Vec<u8>,
     pub value: Value,
-    pub notes: Notes,
+    pub metadata: KeyMetadata,
 }
 
-/// What may stand before a key.
+/// The metadata that may precede a key.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Notes {
-    /// Unix time in ms.
-    pub deadline_ms: Option<i64>,
+pub struct KeyMetadata {
+    /// Expiry time: Unix time in ms.
+    pub expire_at_ms: Option<i64>,
     pub idle_seconds: Option<u64>,
-    /// The access counter of LFU.
+    /// The access counter for LFU eviction.
     pub frequency: Option<u8>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Checksum {
     Verified,
-    /// Not compared, because the reader was told so.
+    /// Not compared, at the caller's request.
     Ignored,
-    /// The file has none: it is too old, or its writer was told so.
+    /// The file has no checksum: its version is too old, or checksums were turned off.
     None,
 }
 
-/// What a reader was at, for a report of what it could not read.
+/// The item that a reader was reading, to report an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Place<'a> {
-    pub part: Part,
-    /// The type of the entry, if it is one that was read.
+pub struct ReadContext<'a> {
+    pub part: FilePart,
+    /// The type of the entry, if its type byte was read.
     pub kind: Option<u8>,
     /// The key of the value that could not be read.
     pub key: Option<&'a [u8]>,
@@ -90,10 +90,10 @@ pub struct Place<'a> {
 
 /// The parts of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Part {
+pub enum FilePart {
     /// A type or opcode.
     Kind,
-    Deadline,
+    ExpireTime,
     /// A database's number or sizes.
     Database,
     Aux,
@@ -104,40 +104,40 @@ pub enum Part {
     Checksum,
 }
 
-/// Reads a file from any reader; it has a buffer of its own.
+/// Reads a file from any reader. It has a buffer of its own.
 pub struct RdbReader<R> {
     decoder: Decoder<StreamInput<R>>,
     skips_modules: bool,
     ignores_checksum: bool,
     ended: bool,
-    /// What [`RdbReader::place`] tells.
-    part: Part,
+    /// The fields that [`RdbReader::context`] returns.
+    part: FilePart,
     kind: Option<u8>,
     unread_key: Option<Vec<u8>>,
 }
 
-impl Part {
-    /// What follows a type or an opcode.
-    fn behind(code: u8) -> Part {
+impl FilePart {
+    /// Returns the part that follows a type or an opcode.
+    fn after(code: u8) -> FilePart {
         match code {
-            opcode::EXPIRE_TIME | opcode::EXPIRE_TIME_MS => Part::Deadline,
-            opcode::AUX => Part::Aux,
-            opcode::FUNCTION_2 | opcode::FUNCTION_PRE_GA => Part::Function,
-            opcode::MODULE_AUX => Part::ModuleAux,
-            opcode::EOF => Part::Checksum,
+            opcode::EXPIRE_TIME | opcode::EXPIRE_TIME_MS => FilePart::ExpireTime,
+            opcode::AUX => FilePart::Aux,
+            opcode::FUNCTION_2 | opcode::FUNCTION_PRE_GA => FilePart::Function,
+            opcode::MODULE_AUX => FilePart::ModuleAux,
+            opcode::EOF => FilePart::Checksum,
             opcode::SLOT_IMPORT | opcode::SLOT_INFO | opcode::RESIZE_DB | opcode::SELECT_DB => {
-                Part::Database
+                FilePart::Database
             }
-            _ => Part::Kind,
+            _ => FilePart::Kind,
         }
     }
 }
 
 impl<R: Read> RdbReader<R> {
-    /// Reads the header.
+    /// Creates a reader and reads the header.
     ///
     /// # Errors
-    /// If this is no RDB file, or of a version that cannot be read.
+    /// Fails if this is not an RDB file, or if its version cannot be read.
     pub fn new(reader: R) -> Result<Self, LoadError> {
         let mut input = StreamInput::new(reader);
         let version = version_of_header(input.array()?)?;
@@ -147,13 +147,13 @@ impl<R: Read> RdbReader<R> {
             skips_modules: false,
             ignores_checksum: false,
             ended: false,
-            part: Part::Kind,
+            part: FilePart::Kind,
             kind: None,
             unread_key: None,
         })
     }
 
-    /// Passes over what modules left instead of failing with its name.
+    /// Skips the data of modules instead of failing with the module's name.
     #[must_use]
     pub fn skip_modules(mut self) -> Self {
         self.skips_modules = true;
@@ -167,68 +167,69 @@ impl<R: Read> RdbReader<R> {
         self
     }
 
-    /// The file's version.
+    /// Returns the file's version.
     #[must_use]
     pub fn version(&self) -> u32 {
         self.decoder.version
     }
 
-    /// Bytes of the file read so far, for a report of progress.
+    /// Returns the number of bytes read so far, for progress reports.
     #[must_use]
     pub fn position(&self) -> u64 {
         self.decoder.input.position()
     }
 
-    /// What was being read when an error came.
+    /// Returns what the reader was reading when an error occurred.
     #[must_use]
-    pub fn place(&self) -> Place<'_> {
-        Place { part: self.part, kind: self.kind, key: self.unread_key.as_deref() }
+    pub fn context(&self) -> ReadContext<'_> {
+        ReadContext { part: self.part, kind: self.kind, key: self.unread_key.as_deref() }
     }
 
-    /// What was read beyond the end of the file, and the reader, which goes on behind that.
+    /// Returns the bytes that were read after the end of the file, and the reader, which continues
+    /// after them.
     #[must_use]
     pub fn into_rest(self) -> (Vec<u8>, R) {
         self.decoder.input.into_rest()
     }
 
-    /// What comes next; `None` behind the end. O(its bytes).
+    /// Returns the next event; `None` after the end. O(its bytes).
     ///
     /// # Errors
-    /// As [`LoadError`] says. The reader is of no more use then.
-    pub fn next_event(&mut self) -> Result<Option<Event>, LoadError> {
+    /// See [`LoadError`]. The reader must not be used after an error.
+    pub fn next_event(&mut self) -> Result<Option<RdbEvent>, LoadError> {
         if self.ended {
             return Ok(None);
         }
-        let mut notes = Notes::default();
+        let mut metadata = KeyMetadata::default();
         self.kind = None;
         loop {
-            self.part = Part::Kind;
+            self.part = FilePart::Kind;
             let code = self.decoder.input.byte()?;
-            self.part = Part::behind(code);
+            self.part = FilePart::after(code);
             let decoder = &mut self.decoder;
             let event = match code {
-                code if decoder.note(code, &mut notes)? => continue,
-                opcode::EOF => Event::End(self.end()?),
+                code if decoder.read_metadata(code, &mut metadata)? => continue,
+                opcode::EOF => RdbEvent::End(self.end()?),
                 code @ opcode::SLOT_IMPORT.. => match decoder.section(code, self.skips_modules)? {
                     Some(event) => event,
                     None => continue,
                 },
-                kind => self.entry(kind, notes)?,
+                kind => self.entry(kind, metadata)?,
             };
             return Ok(Some(event));
         }
     }
 
-    fn entry(&mut self, kind: u8, notes: Notes) -> Result<Event, LoadError> {
-        self.decoder.demand_known(kind)?;
-        (self.part, self.kind) = (Part::Key, Some(kind));
+    fn entry(&mut self, kind: u8, metadata: KeyMetadata) -> Result<RdbEvent, LoadError> {
+        self.decoder.require_known(kind)?;
+        (self.part, self.kind) = (FilePart::Key, Some(kind));
         let key = self.decoder.string()?;
-        self.part = Part::Value;
+        self.part = FilePart::Value;
         match self.decoder.value(kind) {
-            Ok(value) => Ok(Event::Entry(Entry { key, value, notes })),
-            Err(LoadError::Empty) => Ok(Event::EmptyValue { key }),
+            Ok(value) => Ok(RdbEvent::Entry(RdbEntry { key, value, metadata })),
+            Err(LoadError::Empty) => Ok(RdbEvent::EmptyValue { key }),
             Err(LoadError::UnsupportedModule { module, .. }) if self.skips_modules => {
-                Ok(Event::ModuleValue { key, module })
+                Ok(RdbEvent::ModuleValue { key, module })
             }
             Err(error) => {
                 self.unread_key = Some(key);
@@ -248,10 +249,10 @@ impl<R: Read> RdbReader<R> {
     }
 }
 
-/// Bytes that a file begins with.
+/// Length of the header in bytes.
 pub(super) const HEADER_BYTES: usize = 9;
 
-/// The version that a file says it has.
+/// Returns the version in a file's header.
 pub(super) fn version_of_header(header: [u8; HEADER_BYTES]) -> Result<u32, LoadError> {
     let digits = header
         .strip_prefix(b"REDIS")
@@ -262,7 +263,7 @@ pub(super) fn version_of_header(header: [u8; HEADER_BYTES]) -> Result<u32, LoadE
     if is_readable(version) { Ok(version) } else { Err(LoadError::UnsupportedVersion(version)) }
 }
 
-/// Whether the checksum at a file's end is that of its bytes.
+/// Compares the checksum at the end of a file with the computed one.
 pub(super) fn compared(
     stored: u64,
     computed: u64,
@@ -277,25 +278,29 @@ pub(super) fn compared(
 }
 
 impl<I: Input> Decoder<I> {
-    /// Reads what `code` notes about the next key; false if it is no note.
+    /// Reads the metadata that follows `code`. Returns false if `code` does not introduce metadata.
     #[inline]
-    pub(super) fn note(&mut self, code: u8, notes: &mut Notes) -> Result<bool, LoadError> {
+    pub(super) fn read_metadata(
+        &mut self,
+        code: u8,
+        metadata: &mut KeyMetadata,
+    ) -> Result<bool, LoadError> {
         match code {
             opcode::EXPIRE_TIME => {
                 let seconds = i32::from_le_bytes(self.input.array()?);
-                notes.deadline_ms = Some(i64::from(seconds) * 1000);
+                metadata.expire_at_ms = Some(i64::from(seconds) * 1000);
             }
-            opcode::EXPIRE_TIME_MS => notes.deadline_ms = Some(self.milliseconds()?),
-            opcode::IDLE => notes.idle_seconds = Some(self.length()?),
-            opcode::FREQ => notes.frequency = Some(self.input.byte()?),
+            opcode::EXPIRE_TIME_MS => metadata.expire_at_ms = Some(self.milliseconds()?),
+            opcode::IDLE => metadata.idle_seconds = Some(self.length()?),
+            opcode::FREQ => metadata.frequency = Some(self.input.byte()?),
             _ => return Ok(false),
         }
         Ok(true)
     }
 
-    /// Fails unless the byte that was just taken is a type of values.
+    /// Fails unless the byte that was just read is a value type.
     #[inline]
-    pub(super) fn demand_known(&self, kind: u8) -> Result<(), LoadError> {
+    pub(super) fn require_known(&self, kind: u8) -> Result<(), LoadError> {
         if kind > super::kind::HASH_LISTPACK_EX {
             let offset = self.input.position() - 1;
             return Err(LoadError::UnknownType { offset, code: kind });
@@ -303,24 +308,26 @@ impl<I: Input> Decoder<I> {
         Ok(())
     }
 
-    /// What an opcode that belongs to no key stands for, but for the end of the file; `None` if for
-    /// nothing that anybody is told of.
+    /// Reads the item after an opcode that belongs to no key, except the end of the file. Returns
+    /// `None` for items that are not reported.
     pub(super) fn section(
         &mut self,
         code: u8,
         skips_modules: bool,
-    ) -> Result<Option<Event>, LoadError> {
+    ) -> Result<Option<RdbEvent>, LoadError> {
         Ok(Some(match code {
-            opcode::AUX => Event::Aux { name: self.string()?, value: self.string()? },
-            opcode::SELECT_DB => Event::SelectDb(self.length()?),
-            opcode::RESIZE_DB => Event::ResizeDb { keys: self.length()?, expires: self.length()? },
-            opcode::SLOT_INFO => Event::SlotInfo {
+            opcode::AUX => RdbEvent::Aux { name: self.string()?, value: self.string()? },
+            opcode::SELECT_DB => RdbEvent::SelectDb(self.length()?),
+            opcode::RESIZE_DB => {
+                RdbEvent::ResizeDb { keys: self.length()?, expires: self.length()? }
+            }
+            opcode::SLOT_INFO => RdbEvent::SlotInfo {
                 slot: self.length()?,
                 keys: self.length()?,
                 expires: self.length()?,
             },
             opcode::SLOT_IMPORT => {
-                // An import of slots under way elsewhere: its name and its ranges.
+                // A slot import that was in progress: its name and its ranges.
                 self.skip_string()?;
                 for _ in 0..self.length()? {
                     self.length()?;
@@ -328,18 +335,18 @@ impl<I: Input> Decoder<I> {
                 }
                 return Ok(None);
             }
-            opcode::FUNCTION_2 => Event::Function(self.string()?),
+            opcode::FUNCTION_2 => RdbEvent::Function(self.string()?),
             opcode::FUNCTION_PRE_GA => {
                 let offset = self.input.position();
                 return Err(LoadError::PreRelease { offset, what: "a library of functions" });
             }
             opcode::MODULE_AUX => match self.module_aux()? {
                 LoadError::UnsupportedModule { module, .. } if skips_modules => {
-                    Event::ModuleAux { module }
+                    RdbEvent::ModuleAux { module }
                 }
                 error => return Err(error),
             },
-            _ => return Err(self.malformed("the file's end stands where a section should")),
+            _ => return Err(self.malformed("found the end of the file instead of a section")),
         }))
     }
 }

@@ -1,54 +1,55 @@
-//! Where entries end: values passed over by their lengths, with nothing built and little checked.
+//! Finds the ends of entries: values are skipped by their lengths, without building them and with
+//! few checks.
 
 use super::input::{Input, SliceInput};
 use super::kind;
 use super::primitive::Decoder;
-use super::reader::Notes;
+use super::reader::KeyMetadata;
 use super::{VERSION_VALKEY, opcode};
 use crate::error::LoadError;
 
-/// Scores as text that have no text behind them: not a number, and the infinities.
+/// Scores in text form that have no text: not-a-number and the infinities.
 const TEXTLESS_SCORES_MIN: u8 = 253;
 
 /// Why [`Decoder::skip_entries`] stopped.
-pub(super) enum Stop {
-    /// There are enough.
+pub(super) enum SkipEnd {
+    /// The entries have enough bytes.
     Enough,
-    /// Something that is no entry stands behind them.
+    /// Another item than an entry follows.
     Section,
-    /// What stands behind them cannot be passed over, or not with the bytes that are there.
+    /// The next entry cannot be skipped, or not with the available bytes.
     Failed(LoadError),
 }
 
 impl Decoder<SliceInput<'_>> {
-    /// Passes over whole entries until they have `enough` bytes; how many bytes they have. O(1) for
-    /// each string.
-    pub(super) fn skip_entries(&mut self, enough: usize) -> (usize, Stop) {
+    /// Skips whole entries until they have `enough` bytes, and returns how many bytes they have.
+    /// O(1) for each string.
+    pub(super) fn skip_entries(&mut self, enough: usize) -> (usize, SkipEnd) {
         loop {
             let whole = self.input.taken();
             if whole >= enough {
-                return (whole, Stop::Enough);
+                return (whole, SkipEnd::Enough);
             }
             match self.skip_entry() {
                 Ok(true) => {}
-                Ok(false) => return (whole, Stop::Section),
-                Err(error) => return (whole, Stop::Failed(error)),
+                Ok(false) => return (whole, SkipEnd::Section),
+                Err(error) => return (whole, SkipEnd::Failed(error)),
             }
         }
     }
 
-    /// Passes over an entry and what is noted about it; false if something else stands here.
+    /// Skips an entry and its metadata. Returns false if the next item is not an entry.
     fn skip_entry(&mut self) -> Result<bool, LoadError> {
-        let mut notes = Notes::default();
+        let mut metadata = KeyMetadata::default();
         loop {
             let code = self.input.byte()?;
-            if self.note(code, &mut notes)? {
+            if self.read_metadata(code, &mut metadata)? {
                 continue;
             }
             if code >= opcode::SLOT_IMPORT {
                 return Ok(false);
             }
-            self.demand_known(code)?;
+            self.require_known(code)?;
             self.skip_string()?;
             self.skip_value(code)?;
             return Ok(true);
@@ -109,7 +110,7 @@ impl Decoder<SliceInput<'_>> {
             kind::STREAM_LISTPACKS | kind::STREAM_LISTPACKS_2 | kind::STREAM_LISTPACKS_3 => {
                 self.skip_stream(kind)
             }
-            // What is left cannot be loaded; it says why.
+            // The remaining types cannot be loaded; decoding returns the reason.
             _ => self.value(kind).map(drop),
         }
     }
@@ -129,14 +130,14 @@ impl Decoder<SliceInput<'_>> {
             own.skip_string()?;
             own.skip_string()
         })?;
-        // The length and the last id; later also the first id, the greatest deleted one, and how
-        // many entries were ever added.
+        // The length and the last id. Later types also have the first id, the highest deleted id,
+        // and the number of entries ever added.
         self.skip_lengths(if kind == kind::STREAM_LISTPACKS { 3 } else { 8 })?;
         self.skip_each(|own| {
             own.skip_string()?;
             own.skip_lengths(if kind == kind::STREAM_LISTPACKS { 2 } else { 3 })?;
             own.skip_each(|own| {
-                // An id and when it was delivered; how often.
+                // The id and the delivery time, then the delivery count.
                 own.input.skip(16 + 8)?;
                 own.skip_lengths(1)
             })?;

@@ -1,53 +1,55 @@
-//! A whole RDB file in blocks of entries. Only where they end is found out here, which takes a
-//! small part of the time that building their values does: that is left to other threads.
+//! Splits a whole RDB file into blocks of entries. This file only finds the ends of entries, which
+//! takes a small part of the time for building their values. Other threads build the values.
 
-use super::block::Block;
+use super::block::RdbBlock;
 use super::input::{Input, SliceInput};
 use super::opcode;
 use super::primitive::Decoder;
-use super::reader::{CHECKSUM_SINCE, Event, HEADER_BYTES, Notes, compared, version_of_header};
-use super::skip::Stop;
+use super::reader::{
+    CHECKSUM_SINCE, HEADER_BYTES, KeyMetadata, RdbEvent, compared, version_of_header,
+};
+use super::skip::SkipEnd;
 use crate::crc64::crc64;
 use crate::error::LoadError;
 use std::io::Read;
 
-/// A block is given out when its entries have so many bytes; the last entry may be of any size.
+/// A block ends when its entries have this many bytes. The last entry may have any size.
 const BLOCK_BYTES: usize = 256 << 10;
-/// Bytes asked from the reader at a time, at least. For an entry that is longer it is as much as
-/// there is of it: memory grows to twice what came.
+/// Minimum number of bytes that are requested from the reader at a time. For a longer entry, the
+/// splitter requests as many bytes as it already has: memory grows to twice the bytes that arrived.
 const READ_BYTES: usize = 256 << 10;
 
-/// What comes next in a file.
+/// A part of a file.
 #[derive(Debug)]
-pub enum Piece {
-    /// What is no entry: nothing of it is in a block.
-    Section(Event),
+pub enum RdbPiece {
+    /// An item that is not an entry, and not part of a block.
+    Section(RdbEvent),
     /// Entries of one database.
-    Entries(Block),
+    Entries(RdbBlock),
 }
 
-/// Reads a file and splits it; makes the checksum.
-pub struct Splitter<R> {
+/// Reads a file, splits it, and computes the checksum.
+pub struct RdbSplitter<R> {
     reader: R,
     version: u32,
     ignores_checksum: bool,
     ended: bool,
-    /// What was read; the bytes before `at` were given out.
+    /// The bytes that were read. Those before `at` were already returned.
     buffer: Vec<u8>,
     at: usize,
     /// Position of the buffer's first byte.
     base: u64,
-    /// The checksum of all that was given out.
+    /// The checksum of everything returned so far.
     crc: u64,
 }
 
-impl<R: Read> Splitter<R> {
-    /// Reads the header.
+impl<R: Read> RdbSplitter<R> {
+    /// Creates a splitter and reads the header.
     ///
     /// # Errors
-    /// If this is no RDB file, or of a version that cannot be read.
+    /// Fails if this is not an RDB file, or if its version cannot be read.
     pub fn new(reader: R) -> Result<Self, LoadError> {
-        let mut splitter = Splitter {
+        let mut splitter = RdbSplitter {
             reader,
             version: 0,
             ignores_checksum: false,
@@ -69,18 +71,18 @@ impl<R: Read> Splitter<R> {
         self
     }
 
-    /// Bytes of the file given out so far.
+    /// Returns the number of bytes of the file returned so far.
     #[must_use]
     pub fn position(&self) -> u64 {
         self.base + self.at as u64
     }
 
-    /// What comes next; `None` behind the end. O(its bytes).
+    /// Returns the next piece; `None` after the end. O(its bytes).
     ///
     /// # Errors
-    /// As [`LoadError`] says, when all entries before were given out. The splitter is of no more
-    /// use then.
-    pub fn next_piece(&mut self) -> Result<Option<Piece>, LoadError> {
+    /// See [`LoadError`]. All entries before the fault were returned by then. The splitter must not
+    /// be used after an error.
+    pub fn next_piece(&mut self) -> Result<Option<RdbPiece>, LoadError> {
         if self.ended {
             return Ok(None);
         }
@@ -90,13 +92,15 @@ impl<R: Read> Splitter<R> {
                 Decoder::new(SliceInput::part(&self.buffer[self.at..], base), self.version);
             let (whole, stop) = decoder.skip_entries(BLOCK_BYTES);
             match stop {
-                _ if whole >= BLOCK_BYTES => return Ok(Some(Piece::Entries(self.cut(whole)))),
-                Stop::Failed(LoadError::Truncated { .. }) if self.read_more()? => {}
-                _ if whole > 0 => return Ok(Some(Piece::Entries(self.cut(whole)))),
-                Stop::Failed(error) => return Err(error),
-                Stop::Enough | Stop::Section => {
+                _ if whole >= BLOCK_BYTES => {
+                    return Ok(Some(RdbPiece::Entries(self.take_block(whole))));
+                }
+                SkipEnd::Failed(LoadError::Truncated { .. }) if self.read_more()? => {}
+                _ if whole > 0 => return Ok(Some(RdbPiece::Entries(self.take_block(whole)))),
+                SkipEnd::Failed(error) => return Err(error),
+                SkipEnd::Enough | SkipEnd::Section => {
                     if let Some(event) = self.section()? {
-                        return Ok(Some(Piece::Section(event)));
+                        return Ok(Some(RdbPiece::Section(event)));
                     }
                 }
             }
@@ -104,7 +108,7 @@ impl<R: Read> Splitter<R> {
     }
 
     /// Takes whole entries out of the buffer.
-    fn cut(&mut self, len: usize) -> Block {
+    fn take_block(&mut self, len: usize) -> RdbBlock {
         let end = self.at + len;
         self.crc = crc64(self.crc, &self.buffer[self.at..end]);
         let mut rest = Vec::with_capacity(self.buffer.len() - end + READ_BYTES);
@@ -114,16 +118,16 @@ impl<R: Read> Splitter<R> {
         let mut bytes = std::mem::replace(&mut self.buffer, rest);
         bytes.truncate(end);
         let start = std::mem::take(&mut self.at);
-        Block::new(bytes, start, base + start as u64, self.version)
+        RdbBlock::new(bytes, start, base + start as u64, self.version)
     }
 
-    /// What stands between entries; `None` if it is nothing to tell of.
-    fn section(&mut self) -> Result<Option<Event>, LoadError> {
+    /// Reads an item between entries. Returns `None` for items that are not reported.
+    fn section(&mut self) -> Result<Option<RdbEvent>, LoadError> {
         let event = self.parse(|decoder| {
-            // What was noted belongs to no key.
+            // Metadata here belongs to no key.
             let code = loop {
                 let code = decoder.input.byte()?;
-                if !decoder.note(code, &mut Notes::default())? {
+                if !decoder.read_metadata(code, &mut KeyMetadata::default())? {
                     break code;
                 }
             };
@@ -138,10 +142,12 @@ impl<R: Read> Splitter<R> {
             ..CHECKSUM_SINCE => 0,
             _ => u64::from_le_bytes(self.parse(|decoder| decoder.input.array())?),
         };
-        compared(stored, computed, self.ignores_checksum).map(|checksum| Some(Event::End(checksum)))
+        compared(stored, computed, self.ignores_checksum)
+            .map(|checksum| Some(RdbEvent::End(checksum)))
     }
 
-    /// Has `parse` take something from the front of the buffer, with as much there as it needs.
+    /// Runs `parse` at the front of the buffer, and reads more until it has the bytes that it
+    /// needs.
     fn parse<T>(
         &mut self,
         parse: impl Fn(&mut Decoder<SliceInput<'_>>) -> Result<T, LoadError>,
@@ -162,7 +168,7 @@ impl<R: Read> Splitter<R> {
         }
     }
 
-    /// Reads what follows the buffer; false at the end.
+    /// Reads more bytes into the buffer. Returns false at the end of the file.
     fn read_more(&mut self) -> Result<bool, LoadError> {
         self.base += self.at as u64;
         self.buffer.drain(..std::mem::take(&mut self.at));

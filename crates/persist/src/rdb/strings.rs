@@ -1,9 +1,9 @@
 //! A sequence of byte strings in one allocation.
 //!
-//! Each string stands behind its length (7 bits per byte, low ones first), so that a million short
-//! elements take little more memory than their bytes in the file did.
+//! Each string follows its length (7 bits per byte, low ones first). So a million short elements
+//! take little more memory than their bytes in the file.
 
-/// Byte strings one after another.
+/// Byte strings, one after another.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Strings {
     bytes: Vec<u8>,
@@ -16,7 +16,7 @@ impl Strings {
         Strings::default()
     }
 
-    /// How many strings there are. O(1).
+    /// Returns the number of strings. O(1).
     #[must_use]
     pub fn len(&self) -> usize {
         self.len
@@ -27,7 +27,7 @@ impl Strings {
         self.len == 0
     }
 
-    /// Bytes the allocation takes.
+    /// Returns the number of allocated bytes.
     #[must_use]
     pub fn allocated_bytes(&self) -> usize {
         self.bytes.capacity()
@@ -37,8 +37,8 @@ impl Strings {
         self.push_with(string.len() as u64).extend_from_slice(string);
     }
 
-    /// Begins a string of `len` bytes, which the caller appends to what this returns. A caller that
-    /// appends something else must drop the whole sequence.
+    /// Begins a string of `len` bytes, which the caller appends to the returned vector. A caller
+    /// that appends something else must drop the whole sequence.
     pub(super) fn push_with(&mut self, len: u64) -> &mut Vec<u8> {
         let mut left = len;
         while left >= 0x80 {
@@ -55,19 +55,20 @@ impl Strings {
         self.len = 0;
     }
 
-    /// All strings, in the order they came.
+    /// Returns an iterator over all strings, in order.
     #[must_use]
     pub fn iter(&self) -> Iter<'_> {
         Iter { strings: self, at: 0 }
     }
 
-    /// The strings by twos; one left over is not seen.
+    /// Returns the strings in pairs. A remaining single string is not returned.
     pub fn pairs(&self) -> impl Iterator<Item = (&[u8], &[u8])> + Clone {
         let mut iter = self.iter();
         std::iter::from_fn(move || Some((iter.next()?, iter.next()?)))
     }
 
-    /// The string that begins at `at` (see [`Iter::offset`]), and where the next one does.
+    /// Returns the string at the offset `at` (see [`Iter::offset`]), and the offset of the next
+    /// one.
     pub(super) fn at(&self, at: usize) -> Option<(&[u8], usize)> {
         let mut len = 0;
         let mut shift = 0;
@@ -105,7 +106,7 @@ impl<'a> IntoIterator for &'a Strings {
     }
 }
 
-/// Strings of a sequence, from the front.
+/// Iterator over the strings of a sequence.
 #[derive(Debug, Clone)]
 pub struct Iter<'a> {
     strings: &'a Strings,
@@ -113,7 +114,7 @@ pub struct Iter<'a> {
 }
 
 impl Iter<'_> {
-    /// Where the next string begins.
+    /// Returns the offset of the next string.
     pub(super) fn offset(&self) -> usize {
         self.at
     }

@@ -1,42 +1,43 @@
-//! Whether the strings of a sequence differ from each other.
+//! Checks that the strings of a sequence are distinct.
 //!
-//! An open-addressed table of where they begin, hashed with a random key, so that nobody can choose
-//! strings that collide. Places have five bytes: for short strings the table
-//! must not outweigh them.
+//! The check uses an open-addressed table of string offsets. The hash has a random key, so that an
+//! attacker cannot choose strings that collide. Offsets take five bytes: for short strings the
+//! table must not be larger than the strings.
 
 use super::strings::Strings;
 use brisk_structures::hash::HashKey;
 use std::hash::{BuildHasher, RandomState};
 
-type Place = [u8; 5];
-/// Sequences longer than this (1 TiB) are not looked at.
-const PLACE_MAX: u64 = (1 << 40) - 1;
+type PackedOffset = [u8; 5];
+/// Longer sequences (1 TiB) are not checked and count as duplicates.
+const OFFSET_MAX: u64 = (1 << 40) - 1;
 const SLOTS_MIN: usize = 16;
-/// A larger table is made anew for the next sequence instead of being cleared.
+/// A larger table is freed before the next sequence instead of being cleared.
 const SLOTS_KEPT_MAX: usize = 1024;
 
-/// The table, kept from value to value for its memory.
-pub(super) struct Unique {
+/// The table, kept from value to value to reuse its memory.
+pub(super) struct UniquenessCheck {
     key: HashKey,
-    /// One more than where a string begins; zero is free. A power of two, at most
-    /// 7/8 taken.
-    slots: Vec<Place>,
+    /// A slot holds the offset of a string plus one; zero is free. The length is a power of two, at
+    /// most 7/8 of which are in use.
+    slots: Vec<PackedOffset>,
     len: usize,
 }
 
-impl Unique {
-    pub(super) fn new() -> Unique {
+impl UniquenessCheck {
+    pub(super) fn new() -> UniquenessCheck {
         let random = RandomState::new();
         let key = HashKey { k0: random.hash_one(0), k1: random.hash_one(1) };
-        Unique { key, slots: Vec::new(), len: 0 }
+        UniquenessCheck { key, slots: Vec::new(), len: 0 }
     }
 
-    /// A secret of this reader.
+    /// Returns the random hash key of this reader.
     pub(super) fn key(&self) -> HashKey {
         self.key
     }
 
-    /// Whether the first, `step + 1`st, ... strings are all different. O(bytes of those strings).
+    /// Returns true if the first, `step + 1`st, ... strings are all distinct. O(bytes of those
+    /// strings).
     pub(super) fn all(&mut self, strings: &Strings, step: usize) -> bool {
         if self.slots.len() > SLOTS_KEPT_MAX {
             self.slots = Vec::new();
@@ -60,13 +61,14 @@ impl Unique {
 
     fn insert(&mut self, strings: &Strings, at: usize, string: &[u8]) -> bool {
         let slots = self.slots.len();
-        // Few strings meet as few others as possible; many are not to take so much memory.
+        // A small table stays sparse to keep probes short. A large one is filled further to save
+        // memory.
         let room = if slots < SLOTS_KEPT_MAX { slots / 2 } else { slots / 8 * 7 };
         if self.len >= room {
             self.grow(strings);
         }
-        let place = at as u64 + 1;
-        if place > PLACE_MAX {
+        let offset_plus_1 = at as u64 + 1;
+        if offset_plus_1 > OFFSET_MAX {
             return false;
         }
         let mask = self.slots.len() - 1;
@@ -77,7 +79,7 @@ impl Unique {
             }
             slot = (slot + 1) & mask;
         }
-        self.slots[slot] = place_of(place);
+        self.slots[slot] = packed(offset_plus_1);
         self.len += 1;
         true
     }
@@ -85,34 +87,34 @@ impl Unique {
     fn grow(&mut self, strings: &Strings) {
         let slots = (self.slots.len() * 2).max(SLOTS_MIN);
         let old = std::mem::replace(&mut self.slots, vec![[0; 5]; slots]);
-        for place in old {
-            if let Some((string, _)) = offset(place).and_then(|at| strings.at(at)) {
+        for offset_plus_1 in old {
+            if let Some((string, _)) = offset(offset_plus_1).and_then(|at| strings.at(at)) {
                 let mut slot = self.key.hash(string) as usize & (slots - 1);
                 while self.slots[slot] != [0; 5] {
                     slot = (slot + 1) & (slots - 1);
                 }
-                self.slots[slot] = place;
+                self.slots[slot] = offset_plus_1;
             }
         }
     }
 }
 
-fn place_of(place: u64) -> Place {
-    let [a, b, c, d, e, ..] = place.to_le_bytes();
+fn packed(offset_plus_1: u64) -> PackedOffset {
+    let [a, b, c, d, e, ..] = offset_plus_1.to_le_bytes();
     [a, b, c, d, e]
 }
 
-fn offset([a, b, c, d, e]: Place) -> Option<usize> {
+fn offset([a, b, c, d, e]: PackedOffset) -> Option<usize> {
     u64::from_le_bytes([a, b, c, d, e, 0, 0, 0]).checked_sub(1).map(|at| at as usize)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Strings, Unique};
+    use super::{Strings, UniquenessCheck};
 
     #[test]
     fn duplicates_are_found_wherever_they_stand() {
-        let mut unique = Unique::new();
+        let mut unique = UniquenessCheck::new();
         for count in [1, 2, 15, 16, 17, 1000] {
             let mut strings: Strings = (0..count).map(|n| format!("element {n}")).collect();
             assert!(unique.all(&strings, 1));

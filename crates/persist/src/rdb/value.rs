@@ -1,7 +1,7 @@
-//! Values between bytes and keyspace: what a reader gives out, and what a writer takes.
+//! Values as readers return them and writers take them, independent of the keyspace.
 //!
-//! Compact encodings are the structures the engine keeps, validated: they can be taken over as they
-//! are. Everything else is plain sequences.
+//! Compact encodings are the validated structures that the engine uses, so the engine can take them
+//! unchanged. All other values are plain sequences.
 
 use super::strings::{self, Strings};
 use brisk_structures::intset::IntSet;
@@ -9,7 +9,7 @@ use brisk_structures::listpack::ListPack;
 pub use brisk_structures::stream::StreamId;
 use std::num::NonZeroU64;
 
-/// A value of any type. Collections have elements; only streams may have none.
+/// A value of any type. Collections have at least one element; only streams may be empty.
 #[derive(Debug, Clone)]
 pub enum Value {
     String(StringValue),
@@ -17,11 +17,11 @@ pub enum Value {
     Set(SetValue),
     Hash(HashValue),
     SortedSet(SortedSetValue),
-    Stream(Box<Stream>),
+    Stream(Box<StreamValue>),
 }
 
 impl Value {
-    /// The type's name as TYPE says it.
+    /// Returns the name of the type, as TYPE reports it.
     #[must_use]
     pub fn type_name(&self) -> &'static str {
         match self {
@@ -42,7 +42,7 @@ pub enum StringValue {
     Int(i64),
 }
 
-/// A stretch of a list, from left to right.
+/// A contiguous part of a list, from left to right.
 #[derive(Debug, Clone)]
 pub enum ListNode {
     Packed(ListPack),
@@ -51,7 +51,7 @@ pub enum ListNode {
     Plain(Vec<u8>),
 }
 
-/// Members are unique.
+/// A set. Members are unique.
 #[derive(Debug, Clone)]
 pub enum SetValue {
     Ints(IntSet),
@@ -59,35 +59,35 @@ pub enum SetValue {
     Members(Strings),
 }
 
-/// Fields are unique.
+/// A hash. Fields are unique.
 #[derive(Debug, Clone)]
 pub enum HashValue {
-    /// Field and value by turns.
+    /// Alternating fields and values.
     Packed(ListPack),
-    /// Field, value, deadline by turns, in order of the deadline (Unix time in ms, 0 for none),
-    /// those without one last.
-    PackedDeadlines(ListPack),
-    /// Field and value by turns.
+    /// Field, value and expiry time (Unix time in ms, 0 for none) in turn, in order of the expiry
+    /// time. Fields without one come last.
+    PackedExpiry(ListPack),
+    /// Alternating fields and values.
     Fields(Strings),
-    /// The same, with a deadline (Unix time in ms) or none for each pair.
-    FieldsDeadlines(Strings, Vec<Option<NonZeroU64>>),
+    /// Alternating fields and values, and for each pair an expiry time (Unix time in ms) or none.
+    FieldsExpiry(Strings, Vec<Option<NonZeroU64>>),
 }
 
-/// Members are unique, scores numbers.
+/// A sorted set. Members are unique, and no score is NaN.
 #[derive(Debug, Clone)]
 pub enum SortedSetValue {
-    /// Member and score by turns, in ascending order of score, then member.
+    /// Alternating members and scores, in ascending order of score, then member.
     Packed(ListPack),
     /// In no particular order.
     Members(Strings, Vec<f64>),
 }
 
-/// A run of entries whose ids are told relative to `id`. The listpack has the layout of Redis:
+/// A run of entries whose ids are relative to `id`. The listpack has the layout of Redis:
 /// ```text
 ///  live  deleted  n  n field names  0
 ///  then per entry:  flags  ms  seq  [n' n' field names unless flags has 2]  values  count
 /// ```
-/// Flag 1 marks a deleted entry; `count` is how many elements the entry has before it.
+/// Flag 1 marks a deleted entry. `count` is the number of preceding elements of the entry.
 #[derive(Debug, Clone)]
 pub struct StreamBlock {
     pub id: StreamId,
@@ -96,12 +96,12 @@ pub struct StreamBlock {
 
 /// A stream: blocks with ascending ids, and consumer groups.
 #[derive(Debug, Clone, Default)]
-pub struct Stream {
-    /// None is without live entries.
+pub struct StreamValue {
+    /// Every block has live entries.
     pub blocks: Vec<StreamBlock>,
-    /// Live entries of all blocks.
+    /// Number of live entries in all blocks.
     pub len: u64,
-    /// The id of the first live entry, zero if there is none.
+    /// The id of the first live entry; zero if there is none.
     pub first_id: StreamId,
     pub last_id: StreamId,
     pub max_deleted_id: StreamId,
@@ -109,11 +109,11 @@ pub struct Stream {
     pub(super) groups: Vec<GroupEnds>,
     /// The name of each group, followed by those of its consumers.
     pub(super) names: Strings,
-    pub(super) consumers: Vec<Consumer>,
-    pub(super) pending: Vec<Pending>,
+    pub(super) consumers: Vec<StreamConsumer>,
+    pub(super) pending: Vec<PendingEntry>,
 }
 
-/// A group, with where its part of the stream's consumers and pending entries ends.
+/// A group, with the ends of its ranges of the stream's consumers and pending entries.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct GroupEnds {
     pub(super) last_id: StreamId,
@@ -122,7 +122,7 @@ pub(super) struct GroupEnds {
     pub(super) pending_end: u32,
 }
 
-/// A number below `u64::MAX`, so that an optional one takes no more room.
+/// A number below `u64::MAX`, so that an `Option` of it takes no more memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct NonMax(NonZeroU64);
 
@@ -137,46 +137,46 @@ impl NonMax {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Consumer {
+pub struct StreamConsumer {
     /// Unix times in ms; negative means never.
     pub seen_ms: i64,
     pub active_ms: i64,
 }
 
-/// An entry delivered and not acknowledged.
+/// An entry that was delivered and not acknowledged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Pending {
+pub struct PendingEntry {
     pub id: StreamId,
     /// Unix time in ms.
     pub delivered_ms: i64,
     pub deliveries: u64,
-    /// Which of the group's consumers has it.
+    /// Index of the group's consumer that owns the entry.
     pub consumer: u32,
 }
 
-/// A consumer group of a [`Stream`].
+/// A consumer group of a [`StreamValue`].
 #[derive(Debug, Clone)]
-pub struct Group<'a> {
+pub struct StreamGroup<'a> {
     pub name: &'a [u8],
     pub last_id: StreamId,
-    /// `None` if it cannot be told.
+    /// `None` if the number is unknown.
     pub entries_read: Option<u64>,
     /// In ascending order of ids.
-    pub pending: &'a [Pending],
-    pub consumers: &'a [Consumer],
+    pub pending: &'a [PendingEntry],
+    pub consumers: &'a [StreamConsumer],
     names: strings::Iter<'a>,
 }
 
-impl<'a> Group<'a> {
-    /// Each consumer's name, in the order of `consumers`. Names are unique in a group.
+impl<'a> StreamGroup<'a> {
+    /// Returns the consumers' names, in the order of `consumers`. Names are unique within a group.
     pub fn consumer_names(&self) -> impl Iterator<Item = &'a [u8]> + Clone + use<'a> {
         self.names.clone().take(self.consumers.len())
     }
 }
 
-impl Stream {
-    /// The consumer groups. Names are unique. O(1) for each step and consumer.
-    pub fn groups(&self) -> impl Iterator<Item = Group<'_>> {
+impl StreamValue {
+    /// Returns the consumer groups. Names are unique. O(1) for each step and consumer.
+    pub fn groups(&self) -> impl Iterator<Item = StreamGroup<'_>> {
         let mut names = self.names.iter();
         let (mut consumers_start, mut pending_start) = (0, 0);
         self.groups.iter().map_while(move |ends| {
@@ -185,7 +185,7 @@ impl Stream {
             let pending = self.pending.get(pending_start..ends.pending_end as usize)?;
             consumers_start = ends.consumers_end as usize;
             pending_start = ends.pending_end as usize;
-            let group = Group {
+            let group = StreamGroup {
                 name,
                 last_id: ends.last_id,
                 entries_read: ends.entries_read.map(NonMax::number),

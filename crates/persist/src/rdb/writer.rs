@@ -1,25 +1,25 @@
-//! A whole RDB file, written to anything.
+//! Writes a whole RDB file to any writer.
 
 use super::encode::{Encoder, Sink, kind_of};
 use super::opcode;
-use super::reader::Notes;
+use super::reader::KeyMetadata;
 use super::value::Value;
 use crate::crc64::crc64;
 use std::io::{self, Write};
 
-/// Bytes collected before they are written.
+/// Number of bytes that are buffered before they are written.
 const BUFFER_BYTES: usize = 64 << 10;
 
-/// Writes a file part by part. The first error of the writer below is kept, and what follows is
-/// dropped; [`RdbWriter::check`] and [`RdbWriter::finish`] tell it.
+/// Writes a file item by item. The first error of the underlying writer is kept, and later output
+/// is dropped. [`RdbWriter::check`] and [`RdbWriter::finish`] return the error.
 #[derive(Debug)]
 pub struct RdbWriter<W: Write> {
     encoder: Encoder<FileSink<W>>,
     checksum: bool,
 }
 
-/// Buffers, sums and counts what is written. Dropping it unfinished loses the buffer, on purpose:
-/// a file without end must not look whole.
+/// Buffers, checksums and counts the output. Dropping an unfinished sink drops its buffer on
+/// purpose: an incomplete file must not look complete.
 #[derive(Debug)]
 pub struct FileSink<W: Write> {
     writer: W,
@@ -52,8 +52,8 @@ impl<W: Write> Sink for FileSink<W> {
 }
 
 impl<W: Write> RdbWriter<W> {
-    /// Writes the header of a file of `version`: [`VERSION`](super::VERSION), or
-    /// [`VERSION_FIELD_TTL`](super::VERSION_FIELD_TTL) if hashes with deadlines will follow.
+    /// Creates a writer and writes the header of a file of `version`: [`VERSION`](super::VERSION),
+    /// or [`VERSION_FIELD_TTL`](super::VERSION_FIELD_TTL) if hashes with expiry times will follow.
     pub fn new(writer: W, version: u32) -> Self {
         let buffer = Vec::with_capacity(BUFFER_BYTES);
         let sink = FileSink { writer, buffer, crc: 0, bytes: 0, error: None };
@@ -69,77 +69,82 @@ impl<W: Write> RdbWriter<W> {
         self
     }
 
-    /// Leaves strings as they are: `rdbcompression no`.
+    /// Leaves strings uncompressed: `rdbcompression no`.
     #[must_use]
     pub fn without_compression(mut self) -> Self {
         self.encoder.set_compression(false);
         self
     }
 
-    /// A note about the file.
+    /// Writes a metadata field of the file.
     pub fn aux(&mut self, name: &str, value: &[u8]) {
         self.encoder.kind(opcode::AUX);
         self.encoder.string(name.as_bytes());
         self.encoder.string(value);
     }
 
-    /// The source of a library of functions.
+    /// Writes the source of a function library.
     pub fn function(&mut self, source: &[u8]) {
         self.encoder.kind(opcode::FUNCTION_2);
         self.encoder.string(source);
     }
 
-    /// The database of the following entries.
+    /// Writes the database of the following entries.
     pub fn select_db(&mut self, db: u64) {
         self.encoder.kind(opcode::SELECT_DB);
         self.encoder.length(db);
     }
 
-    /// How many keys, and how many of them with a deadline, the database has.
+    /// Writes the number of keys in the database, and how many of them have an expiry time.
     pub fn resize_db(&mut self, keys: u64, expires: u64) {
         self.encoder.kind(opcode::RESIZE_DB);
         self.encoder.length(keys);
         self.encoder.length(expires);
     }
 
-    /// A key with its value. O(value).
-    pub fn entry(&mut self, key: &[u8], notes: Notes, value: &Value) {
-        self.begin_entry(kind_of(value), key, notes).value(value);
+    /// Writes a key with its value. O(value).
+    pub fn entry(&mut self, key: &[u8], metadata: KeyMetadata, value: &Value) {
+        self.begin_entry(kind_of(value), key, metadata).value(value);
     }
 
-    /// A key whose value, of type `kind`, is then written to the encoder.
-    pub fn begin_entry(&mut self, kind: u8, key: &[u8], notes: Notes) -> &mut Encoder<FileSink<W>> {
-        self.encoder.begin_entry(kind, key, notes);
+    /// Begins a key whose value, of type `kind`, the caller then writes to the encoder.
+    pub fn begin_entry(
+        &mut self,
+        kind: u8,
+        key: &[u8],
+        metadata: KeyMetadata,
+    ) -> &mut Encoder<FileSink<W>> {
+        self.encoder.begin_entry(kind, key, metadata);
         &mut self.encoder
     }
 
-    /// Entries that were encoded elsewhere, each begun by [`Encoder::begin_entry`].
+    /// Writes entries that were encoded elsewhere, each begun by [`Encoder::begin_entry`].
     pub fn encoded(&mut self, entries: &[u8]) {
         self.encoder.sink().put(entries);
     }
 
-    /// Bytes of the file so far.
+    /// Returns the number of bytes written so far.
     #[must_use]
     pub fn bytes(&mut self) -> u64 {
         self.encoder.sink().bytes
     }
 
-    /// Whether all went well so far, so that a snapshot can be given up early.
+    /// Checks for an error so far, so that the caller can abandon a snapshot early.
     ///
     /// # Errors
-    /// The first error of the writer, once.
+    /// Returns the first error of the writer, once.
     pub fn check(&mut self) -> io::Result<()> {
         self.encoder.sink().error.take().map_or(Ok(()), |error| {
-            // Nothing that follows may make the file look whole.
+            // Later output must not make the file look complete.
             self.encoder.sink().error = Some(error.kind().into());
             Err(error)
         })
     }
 
-    /// Ends the file, and gives the writer back, flushed.
+    /// Ends the file, and returns the writer after flushing it.
     ///
     /// # Errors
-    /// The first error of the writer: the file is not whole then.
+    /// Returns the first error of the writer; the file is then incomplete.
     pub fn finish(mut self) -> io::Result<W> {
         self.encoder.kind(opcode::EOF);
         let sink = self.encoder.sink();

@@ -1,12 +1,12 @@
-//! Ziplist: the compact list of versions before 10. Read only.
+//! Ziplist: the compact list of RDB versions before 10. Read only.
 //!
 //! ```text
 //!  bytes: u32   last entry's offset: u32   count: u16 (65535 = many)   entries   0xFF
-//!  entry: length of the one before (1 byte, or 0xFE and u32)   encoding   string or integer
+//!  entry: length of the previous entry (1 byte, or 0xFE and u32)   encoding   string or integer
 //! ```
-//! Encodings (lengths big-endian, integers little-endian): `00` 6 bits, `01` 14 bits, `10` and the
-//! next 4 bytes are lengths of strings; C0, D0, E0, F0, FE are integers of 16, 32, 64, 24 and 8
-//! bits; F1 to FD are the numbers 0 to 12.
+//! Encodings (lengths are big-endian, integers little-endian): `00` (6 bits), `01` (14 bits), and
+//! `10` (the next 4 bytes) are lengths of strings. C0, D0, E0, F0, FE are integers of 16, 32, 64,
+//! 24 and 8 bits. F1 to FD are the numbers 0 to 12.
 
 use super::strings::Strings;
 
@@ -14,8 +14,8 @@ const HEADER: usize = 10;
 const END: u8 = 0xff;
 const COUNT_UNKNOWN: u16 = u16::MAX;
 
-/// What an entry holds, and how many bytes encoding and content take.
-enum Content<'a> {
+/// The content of an entry.
+enum ZiplistItem<'a> {
     Str(&'a [u8]),
     Int(i64),
 }
@@ -23,7 +23,7 @@ enum Content<'a> {
 /// Appends the elements of a ziplist to `out`. O(bytes).
 ///
 /// # Errors
-/// With the first rule of the format that is broken.
+/// Returns the first rule of the format that is violated.
 pub(super) fn read(bytes: &[u8], out: &mut Strings) -> Result<(), &'static str> {
     let (tail, count) = header(bytes).ok_or("a ziplist's header does not fit its bytes")?;
     let body = &bytes[..bytes.len() - 1];
@@ -40,8 +40,8 @@ pub(super) fn read(bytes: &[u8], out: &mut Strings) -> Result<(), &'static str> 
         let (content, len) =
             entry.get(skip..).and_then(content).ok_or("a ziplist entry is cut off")?;
         match content {
-            Content::Str(text) => out.push(text),
-            Content::Int(number) => out.push(itoa::Buffer::new().format(number).as_bytes()),
+            ZiplistItem::Str(text) => out.push(text),
+            ZiplistItem::Int(number) => out.push(itoa::Buffer::new().format(number).as_bytes()),
         }
         before = skip + len;
         at += before;
@@ -56,7 +56,8 @@ pub(super) fn read(bytes: &[u8], out: &mut Strings) -> Result<(), &'static str> 
     Ok(())
 }
 
-/// Offset of the last entry and count, if the length is right and the last byte is the end.
+/// Returns the offset of the last entry and the count, if the length is right and the last byte is
+/// the end mark.
 fn header(bytes: &[u8]) -> Option<(usize, u16)> {
     let (total, rest) = bytes.split_first_chunk::<4>()?;
     let (tail, rest) = rest.split_first_chunk::<4>()?;
@@ -73,12 +74,12 @@ fn previous_len(entry: &[u8]) -> Option<(usize, usize)> {
     }
 }
 
-fn content(bytes: &[u8]) -> Option<(Content<'_>, usize)> {
+fn content(bytes: &[u8]) -> Option<(ZiplistItem<'_>, usize)> {
     let text = |head: usize, len: usize| {
         let end = head.checked_add(len)?;
-        Some((Content::Str(bytes.get(head..end)?), end))
+        Some((ZiplistItem::Str(bytes.get(head..end)?), end))
     };
-    let int = |number: i64, len| Some((Content::Int(number), len));
+    let int = |number: i64, len| Some((ZiplistItem::Int(number), len));
     match *bytes {
         [len @ 0..=0x3f, ..] => text(1, usize::from(len)),
         [high @ 0x40..=0x7f, low, ..] => {
@@ -88,7 +89,7 @@ fn content(bytes: &[u8]) -> Option<(Content<'_>, usize)> {
         [0xc0, a, b, ..] => int(i64::from(i16::from_le_bytes([a, b])), 3),
         [0xd0, a, b, c, d, ..] => int(i64::from(i32::from_le_bytes([a, b, c, d])), 5),
         [0xe0, a, b, c, d, e, f, g, h, ..] => int(i64::from_le_bytes([a, b, c, d, e, f, g, h]), 9),
-        // Shifted down from the high end, so that the sign comes along.
+        // Shift down from the upper end, to extend the sign.
         [0xf0, a, b, c, ..] => int(i64::from(i32::from_le_bytes([0, a, b, c]) >> 8), 4),
         [0xfe, a, ..] => int(i64::from(i8::from_le_bytes([a])), 2),
         [small @ 0xf1..=0xfd, ..] => int(i64::from(small) - 0xf1, 1),
@@ -100,7 +101,7 @@ fn content(bytes: &[u8]) -> Option<(Content<'_>, usize)> {
 mod tests {
     use super::*;
 
-    /// A ziplist of raw entries (encoding and content), with right lengths.
+    /// Builds a ziplist of raw entries (encoding and content) with correct lengths.
     fn ziplist(entries: &[&[u8]]) -> Vec<u8> {
         let mut body = vec![];
         let (mut before, mut tail) = (0, HEADER);
@@ -166,13 +167,14 @@ mod tests {
     }
 
     #[test]
-    fn broken_ziplists_are_refused() {
+    fn broken_ziplists_are_rejected() {
         let good = ziplist(&[b"\x02hi", b"\xf5", b"\x03abc"]);
         assert!(elements(&good).is_ok());
         for cut in 0..good.len() {
             assert!(elements(&good[..cut]).is_err());
         }
-        // Every byte but the text's matters: another value breaks a rule or changes an element.
+        // Every byte except those of the text matters: another value breaks a rule or changes an
+        // element.
         let read = elements(&good).unwrap();
         for at in 0..good.len() {
             let mut bad = good.clone();

@@ -1,4 +1,4 @@
-//! Zipmap: the small hash of versions before 4. Read only.
+//! Zipmap: the small hash of RDB versions before 4. Read only.
 //!
 //! ```text
 //!  count: u8 (254 = many)   { length  field  length  free: u8  value  free bytes }   0xFF
@@ -10,10 +10,10 @@ use super::strings::Strings;
 const END: u8 = 0xff;
 const BIG: u8 = 0xfe;
 
-/// Appends fields and values by turns to `out`. O(bytes).
+/// Appends alternating fields and values to `out`. O(bytes).
 ///
 /// # Errors
-/// With the rule of the format that is broken.
+/// Returns the first rule of the format that is violated.
 pub(super) fn read(bytes: &[u8], out: &mut Strings) -> Result<(), &'static str> {
     let (&count, mut rest) = bytes.split_first().ok_or("a zipmap has no bytes")?;
     let before = out.len();
@@ -57,14 +57,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn fields_and_values_are_read_and_free_bytes_passed_over() {
+    fn fields_and_values_are_read_and_free_bytes_skipped() {
         let mut out = Strings::new();
         read(b"\x02\x01a\x02\x01xy?\xfe\x01\x00\x00\x00b\x00\x00\xff", &mut out).unwrap();
         assert_eq!(out.iter().collect::<Vec<_>>(), [&b"a"[..], b"xy", b"b", b""]);
     }
 
     #[test]
-    fn broken_zipmaps_are_refused() {
+    fn broken_zipmaps_are_rejected() {
         for bad in [
             &b""[..],
             b"\x01",

@@ -1,14 +1,14 @@
-//! DEBUG DIGEST-VALUE of the values this crate reads: what a real server computes
+//! DEBUG DIGEST-VALUE of the values that this crate reads: the digest that a real server computes
 //! for the same data.
 
 use brisk_persist::rdb::Value;
 use brisk_persist::rdb::value::{
-    HashValue, ListNode, SetValue, SortedSetValue, Stream, StreamBlock, StreamId, StringValue,
+    HashValue, ListNode, SetValue, SortedSetValue, StreamBlock, StreamId, StreamValue, StringValue,
 };
 use brisk_structures::listpack::{Item, ListPack};
 use brisk_structures::sha1::sha1;
 
-/// Adds without order (`xor`) and with order (`mix`), as servers do.
+/// Adds data without order (`xor`) and with order (`mix`), as servers do.
 #[derive(Default)]
 struct Digest([u8; 20]);
 
@@ -24,7 +24,7 @@ impl Digest {
         self.0 = sha1(&self.0);
     }
 
-    /// Xors parts that belong together, and a mark if one is given.
+    /// Adds the parts of one element, and a mark if there is one, without order.
     fn xor_parts(&mut self, parts: [&[u8]; 2], mark: Option<&[u8]>) {
         let mut element = Digest::default();
         parts.iter().for_each(|part| element.mix(part));
@@ -35,7 +35,7 @@ impl Digest {
     }
 }
 
-/// The digest of a value, with or without a deadline, as 40 hexadecimal digits.
+/// Returns the digest of a value, with or without an expiry time, as 40 hexadecimal digits.
 pub(crate) fn of(value: &Value, expires: bool) -> String {
     let mut digest = Digest::default();
     let number: u32 = match value {
@@ -58,8 +58,8 @@ pub(crate) fn of(value: &Value, expires: bool) -> String {
             }
         }
         Value::Hash(_) => {
-            for (field, text, deadline) in fields(value) {
-                let mark = deadline.map(|_| &b"!!hexpire!!"[..]);
+            for (field, text, expire_time) in fields(value) {
+                let mark = expire_time.map(|_| &b"!!hexpire!!"[..]);
                 digest.xor_parts([&field, &text], mark);
             }
         }
@@ -100,26 +100,26 @@ pub(crate) fn elements(value: &Value) -> Vec<Vec<u8>> {
     }
 }
 
-/// Fields with value and deadline.
+/// Fields with value and expiry time.
 pub(crate) fn fields(value: &Value) -> Vec<(Vec<u8>, Vec<u8>, Option<u64>)> {
     let Value::Hash(hash) = value else { panic!("no hash: {value:?}") };
     match hash {
         HashValue::Packed(pack) => {
             texts(pack).chunks(2).map(|pair| (pair[0].clone(), pair[1].clone(), None)).collect()
         }
-        HashValue::PackedDeadlines(pack) => texts(pack)
+        HashValue::PackedExpiry(pack) => texts(pack)
             .chunks(3)
             .map(|three| {
-                let deadline: u64 = String::from_utf8_lossy(&three[2]).parse().unwrap();
-                (three[0].clone(), three[1].clone(), (deadline != 0).then_some(deadline))
+                let expire_time: u64 = String::from_utf8_lossy(&three[2]).parse().unwrap();
+                (three[0].clone(), three[1].clone(), (expire_time != 0).then_some(expire_time))
             })
             .collect(),
         HashValue::Fields(all) => {
             all.pairs().map(|(field, text)| (field.to_vec(), text.to_vec(), None)).collect()
         }
-        HashValue::FieldsDeadlines(all, deadlines) => all
+        HashValue::FieldsExpiry(all, expire_times) => all
             .pairs()
-            .zip(deadlines)
+            .zip(expire_times)
             .map(|((field, text), ms)| (field.to_vec(), text.to_vec(), ms.map(u64::from)))
             .collect(),
     }
@@ -139,14 +139,14 @@ pub(crate) fn scored(value: &Value) -> Vec<(Vec<u8>, f64)> {
     }
 }
 
-/// Live entries: id, then field and value by turns.
-pub(crate) fn entries(stream: &Stream) -> Vec<(StreamId, Vec<Vec<u8>>)> {
+/// Live entries: the id, then alternating fields and values.
+pub(crate) fn entries(stream: &StreamValue) -> Vec<(StreamId, Vec<Vec<u8>>)> {
     stream.blocks.iter().flat_map(block_entries).collect()
 }
 
 fn block_entries(block: &StreamBlock) -> Vec<(StreamId, Vec<Vec<u8>>)> {
     let items: Vec<Item<'_>> = block.entries.iter().collect();
-    let int = |at: usize| items[at].int().expect("a number stands here");
+    let int = |at: usize| items[at].int().expect("expected a number");
     let fields = int(2) as usize;
     let mut at = 3 + fields + 1;
     let mut all = vec![];

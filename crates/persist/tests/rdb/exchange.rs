@@ -1,7 +1,8 @@
-//! What a real server writes is read, and what is written it reads: equal by its own digest. (I5)
+//! This crate reads what a real server writes, and the server reads what this crate writes. The
+//! server's own digests must be equal. (I5)
 
 use crate::digest;
-use brisk_persist::rdb::{Entry, Event, RdbReader, RdbWriter, VERSION, Value, dump};
+use brisk_persist::rdb::{RdbEntry, RdbEvent, RdbReader, RdbWriter, VERSION, Value, dump};
 use brisk_testkit::conn::Conn;
 use brisk_testkit::random::Random;
 use brisk_testkit::reply::Reply;
@@ -19,7 +20,7 @@ fn server() -> Server {
         .start()
 }
 
-/// Words around the borders of what strings are written as.
+/// Strings around the limits between string encodings.
 fn word(random: &mut Random) -> Vec<u8> {
     match random.below(9) {
         0 => vec![],
@@ -40,7 +41,7 @@ fn id(random: &mut Random) -> Vec<u8> {
     format!("{}-{}", random.below(40), random.below(5)).into_bytes()
 }
 
-/// Commands that make, change and spoil values of all types under a few keys.
+/// Commands that create and change values of all types under a few keys.
 fn command(random: &mut Random) -> Vec<Vec<u8>> {
     let number = random.below(4);
     let key = |kind: &str| format!("{kind}:{number}").into_bytes();
@@ -167,7 +168,7 @@ fn libraries_go_from_a_real_server_and_back() {
     assert_eq!(conn.cmd("FUNCTION LIST").elements().len(), 2);
 }
 
-fn read_file(file: &[u8]) -> Vec<Event> {
+fn read_file(file: &[u8]) -> Vec<RdbEvent> {
     let mut reader = RdbReader::new(file).unwrap();
     let mut events = vec![];
     while let Some(event) = reader.next_event().unwrap() {
@@ -176,19 +177,21 @@ fn read_file(file: &[u8]) -> Vec<Event> {
     events
 }
 
-fn write_file(events: &[Event], checksum: bool) -> Vec<u8> {
+fn write_file(events: &[RdbEvent], checksum: bool) -> Vec<u8> {
     let mut writer = RdbWriter::new(Vec::new(), VERSION);
     if !checksum {
         writer = writer.without_checksum().without_compression();
     }
     for event in events {
         match event {
-            Event::Aux { name, value } => writer.aux(&String::from_utf8_lossy(name), value),
-            Event::SelectDb(db) => writer.select_db(*db),
-            Event::ResizeDb { keys, expires } => writer.resize_db(*keys, *expires),
-            Event::Function(source) => writer.function(source),
-            Event::Entry(Entry { key, value, notes }) => writer.entry(key, *notes, value),
-            Event::End(_) => {}
+            RdbEvent::Aux { name, value } => writer.aux(&String::from_utf8_lossy(name), value),
+            RdbEvent::SelectDb(db) => writer.select_db(*db),
+            RdbEvent::ResizeDb { keys, expires } => writer.resize_db(*keys, *expires),
+            RdbEvent::Function(source) => writer.function(source),
+            RdbEvent::Entry(RdbEntry { key, value, metadata }) => {
+                writer.entry(key, *metadata, value)
+            }
+            RdbEvent::End(_) => {}
             other => panic!("a real server does not write {other:?}"),
         }
     }

@@ -1,18 +1,18 @@
-//! Files written by servers of all times load as their manifests say, or are refused. (I5)
+//! Files written by old and new servers load as their manifests say, or are rejected. (I5)
 
 use crate::{digest, fixture_files};
 use brisk_persist::LoadError;
-use brisk_persist::rdb::value::{Stream, StreamId};
-use brisk_persist::rdb::{Checksum, Entry, Event, RdbReader, Value, dump};
+use brisk_persist::rdb::value::{StreamId, StreamValue};
+use brisk_persist::rdb::{Checksum, RdbEntry, RdbEvent, RdbReader, Value, dump};
 use serde_json::Value as Json;
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::path::Path;
 
-/// What a file holds.
+/// The content of a file.
 #[derive(Default)]
 struct Loaded {
-    entries: BTreeMap<(u64, Vec<u8>), Entry>,
+    entries: BTreeMap<(u64, Vec<u8>), RdbEntry>,
     functions: Vec<String>,
     checksum: Option<Checksum>,
 }
@@ -23,15 +23,15 @@ fn load(path: &Path) -> Result<Loaded, LoadError> {
     let mut db = 0;
     while let Some(event) = reader.next_event()? {
         match event {
-            Event::SelectDb(number) => db = number,
-            Event::Entry(entry) => {
+            RdbEvent::SelectDb(number) => db = number,
+            RdbEvent::Entry(entry) => {
                 let old = loaded.entries.insert((db, entry.key.clone()), entry);
                 assert!(old.is_none(), "no file has a key twice");
             }
-            Event::Function(source) => {
+            RdbEvent::Function(source) => {
                 loaded.functions.push(String::from_utf8(source).unwrap());
             }
-            Event::End(checksum) => loaded.checksum = Some(checksum),
+            RdbEvent::End(checksum) => loaded.checksum = Some(checksum),
             _ => {}
         }
     }
@@ -44,7 +44,7 @@ fn manifest(path: &Path) -> Json {
     serde_json::from_slice(&text).expect("manifests are JSON")
 }
 
-/// Strings of manifests are bytes as latin-1 characters.
+/// Strings in manifests are bytes, encoded as Latin-1 characters.
 fn bytes(text: &str) -> Vec<u8> {
     text.chars().map(|c| u8::try_from(u32::from(c)).expect("latin-1")).collect()
 }
@@ -54,23 +54,23 @@ fn latin1(bytes: &[u8]) -> Json {
 }
 
 #[test]
-fn every_file_loads_or_is_refused_as_its_manifest_says() {
+fn every_file_loads_or_is_rejected_as_its_manifest_says() {
     let files = fixture_files();
     assert!(files.len() > 50);
-    let mut refused = 0;
+    let mut rejected = 0;
     for path in files {
         let name = path.file_name().unwrap().to_string_lossy().into_owned();
         let manifest = manifest(&path);
         let loaded = load(&path);
         if manifest["loads"] == false {
-            assert!(loaded.is_err(), "{name} must be refused");
-            refused += 1;
+            assert!(loaded.is_err(), "{name} must be rejected");
+            rejected += 1;
             continue;
         }
         let loaded = loaded.unwrap_or_else(|error| panic!("{name}: {error}"));
         compare(&name, &manifest, loaded);
     }
-    assert_eq!(refused, 3);
+    assert_eq!(rejected, 3);
 }
 
 fn compare(name: &str, manifest: &Json, mut loaded: Loaded) {
@@ -91,15 +91,15 @@ fn compare(name: &str, manifest: &Json, mut loaded: Loaded) {
         }
     }
     for (db, keys) in manifest["expired_keys"].as_object().into_iter().flatten() {
-        for (key, deadline) in keys.as_object().unwrap() {
+        for (key, expire_time) in keys.as_object().unwrap() {
             let gone = loaded.entries.remove(&(db.parse().unwrap(), bytes(key))).unwrap();
-            assert_eq!(gone.notes.deadline_ms, deadline.as_i64());
+            assert_eq!(gone.metadata.expire_at_ms, expire_time.as_i64());
         }
     }
-    // What is left had expired when the manifest was made.
+    // The remaining keys had expired when the manifest was made.
     let made_at = manifest["made_at_ms"].as_i64().unwrap_or(0);
     for ((db, key), entry) in loaded.entries {
-        let expired = entry.notes.deadline_ms.is_some_and(|deadline| deadline < made_at);
+        let expired = entry.metadata.expire_at_ms.is_some_and(|expire_time| expire_time < made_at);
         assert!(expired, "{name}: db {db} should not have {}", latin1(&key));
     }
     let mut functions: Vec<&str> = manifest["functions"]
@@ -117,19 +117,22 @@ fn compare(name: &str, manifest: &Json, mut loaded: Loaded) {
     }
 }
 
-fn compare_entry(what: &str, described: &Json, entry: &Entry) {
+fn compare_entry(what: &str, described: &Json, entry: &RdbEntry) {
     let value = &entry.value;
     assert_eq!(value.type_name(), described["type"], "{what}");
-    assert_eq!(entry.notes.deadline_ms, described["pexpiretime"].as_i64(), "{what}");
+    assert_eq!(entry.metadata.expire_at_ms, described["pexpiretime"].as_i64(), "{what}");
     if let Some(frequency) = described["freq"].as_u64() {
-        // The manifest was made after loading: counters had decayed, and grown by being looked at.
-        let noted = entry.notes.frequency.map(u64::from);
+        // The manifest was made after loading: counters had decayed, and the inspection had
+        // increased them.
+        let noted = entry.metadata.frequency.map(u64::from);
         assert!(noted.is_some_and(|noted| noted.abs_diff(frequency) < 4), "{what}");
     }
-    // How long a key was idle when the manifest was made is not what the file says.
-    assert_eq!(entry.notes.idle_seconds.is_some(), described["idle"].is_u64(), "{what}");
-    let expires = entry.notes.deadline_ms.is_some();
-    // Later servers have another text for a fractional score in the digest; elements are compared.
+    // The idle time in the manifest was taken later than that in the file, so only its presence is
+    // compared.
+    assert_eq!(entry.metadata.idle_seconds.is_some(), described["idle"].is_u64(), "{what}");
+    let expires = entry.metadata.expire_at_ms.is_some();
+    // Later servers format a fractional score differently in the digest. The elements are compared
+    // instead.
     let fractional = matches!(value, Value::SortedSet(_))
         && digest::scored(value).iter().any(|(_, score)| score.fract() != 0.0);
     assert!(digest::of(value, expires) == described["digest"] || fractional, "{what}");
@@ -140,10 +143,10 @@ fn compare_entry(what: &str, described: &Json, entry: &Entry) {
         let dumped = dump::read(&unhex(hex)).unwrap_or_else(|e| panic!("{what}: {e}"));
         assert_eq!(digest::of(&dumped, false), plain, "{what}: DUMP payload");
     }
-    for (field, deadline) in described["field_pexpiretime"].as_object().into_iter().flatten() {
+    for (field, expire_time) in described["field_pexpiretime"].as_object().into_iter().flatten() {
         let all = digest::fields(value);
         let (_, _, found) = all.iter().find(|(name, _, _)| *name == bytes(field)).unwrap();
-        assert_eq!(*found, deadline.as_u64(), "{what}: {field}");
+        assert_eq!(*found, expire_time.as_u64(), "{what}: {field}");
     }
     match value {
         Value::Stream(stream) => {
@@ -155,7 +158,7 @@ fn compare_entry(what: &str, described: &Json, entry: &Entry) {
     }
 }
 
-/// Values that the manifest holds in full; of long ones the digest has told enough.
+/// Compares values that the manifest holds in full. For long values the digest is enough.
 fn compare_elements(what: &str, expected: &Json, value: &Value) {
     let found: Vec<Json> = match (expected, value) {
         (Json::Array(_), Value::List(_) | Value::Set(_)) => {
@@ -196,9 +199,9 @@ fn id(id: StreamId) -> String {
     format!("{}-{}", id.ms, id.seq)
 }
 
-fn compare_stream(what: &str, expected: &Json, stream: &Stream) {
+fn compare_stream(what: &str, expected: &Json, stream: &StreamValue) {
     let Some(len) = expected["length"].as_u64() else {
-        return; // Too long for the manifest to hold it.
+        return; // The value is too long for the manifest.
     };
     assert_eq!(stream.len, len, "{what}");
     assert_eq!(id(stream.last_id), expected["last-generated-id"], "{what}");

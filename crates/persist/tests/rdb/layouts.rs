@@ -1,9 +1,9 @@
-//! Payloads and files written by hand: layouts that no fixture has, and values that mean nothing.
+//! Handwritten payloads and files: layouts that no fixture has, and invalid values.
 
 use crate::{digest, fixture_files};
 use brisk_persist::LoadError;
 use brisk_persist::rdb::value::{HashValue, ListNode, SortedSetValue, StringValue};
-use brisk_persist::rdb::{Checksum, Encoder, Event, RdbReader, RdbWriter, Value, dump};
+use brisk_persist::rdb::{Checksum, Encoder, RdbEvent, RdbReader, RdbWriter, Value, dump};
 use brisk_structures::alloc::peak_bytes;
 use brisk_structures::listpack::{Item, ListPack};
 use std::fs::File;
@@ -16,7 +16,7 @@ fn pack(words: &str) -> Vec<u8> {
     pack.into_bytes()
 }
 
-/// A payload's body: its type and what `write` puts behind it.
+/// Returns a payload's body: its type, followed by the output of `write`.
 fn body(kind: u8, write: impl FnOnce(&mut Encoder<Vec<u8>>)) -> Vec<u8> {
     let mut encoder = Encoder::new(Vec::new());
     encoder.kind(kind);
@@ -35,7 +35,7 @@ fn hex(text: &str) -> Vec<u8> {
 }
 
 #[track_caller]
-fn refused(body: &[u8], version: u32) -> String {
+fn rejected(body: &[u8], version: u32) -> String {
     match dump::read_body(body, version) {
         Ok(value) => panic!("read as {value:?}"),
         Err(error) => error.to_string(),
@@ -45,14 +45,14 @@ fn refused(body: &[u8], version: u32) -> String {
 type Field = (Vec<u8>, Vec<u8>, Option<u64>);
 
 #[test]
-fn field_deadlines_are_read_in_every_layout() {
+fn field_expiry_times_are_read_in_every_layout() {
     let expected: Vec<Field> =
         vec![(b"a".to_vec(), b"1".to_vec(), Some(1005)), (b"b".to_vec(), b"2".to_vec(), None)];
     let texts = [(1005u64, "a", "1"), (0, "b", "2")];
     let metadata_pre_ga = body(22, |encoder| {
         encoder.length(2);
-        for (deadline, field, text) in texts {
-            encoder.length(deadline);
+        for (expire_time, field, text) in texts {
+            encoder.length(expire_time);
             encoder.string(field.as_bytes());
             encoder.string(text.as_bytes());
         }
@@ -60,18 +60,18 @@ fn field_deadlines_are_read_in_every_layout() {
     let metadata = body(24, |encoder| {
         encoder.milliseconds(1000);
         encoder.length(2);
-        for (deadline, field, text) in texts {
-            encoder.length(if deadline == 0 { 0 } else { deadline - 1000 + 1 });
+        for (expire_time, field, text) in texts {
+            encoder.length(if expire_time == 0 { 0 } else { expire_time - 1000 + 1 });
             encoder.string(field.as_bytes());
             encoder.string(text.as_bytes());
         }
     });
     let valkey = body(22, |encoder| {
         encoder.length(2);
-        for (deadline, field, text) in texts {
+        for (expire_time, field, text) in texts {
             encoder.string(field.as_bytes());
             encoder.string(text.as_bytes());
-            encoder.milliseconds(if deadline == 0 { -1 } else { deadline as i64 });
+            encoder.milliseconds(if expire_time == 0 { -1 } else { expire_time as i64 });
         }
     });
     let listpack_pre_ga = packed(23, "a 1 1005 b 2 0");
@@ -91,25 +91,25 @@ fn field_deadlines_are_read_in_every_layout() {
 }
 
 #[test]
-fn packed_deadlines_out_of_order_come_out_one_by_one() {
+fn packed_expiry_times_out_of_order_are_returned_one_by_one() {
     let value = dump::read_body(&packed(23, "b 2 0 a 1 1005"), 12).unwrap();
-    assert!(matches!(&value, Value::Hash(HashValue::FieldsDeadlines(..))));
+    assert!(matches!(&value, Value::Hash(HashValue::FieldsExpiry(..))));
     let fields = digest::fields(&value);
     assert_eq!((fields[0].2, fields[1].2), (None, Some(1005)));
     for bad in ["a 1", "a 1 x", "a 1 -5", "a 1 5 a 2 6"] {
-        refused(&packed(23, bad), 12);
+        rejected(&packed(23, bad), 12);
     }
 }
 
 #[test]
-fn hashes_without_deadlines_are_written_as_all_servers_read_them() {
+fn hashes_without_expiry_times_are_written_for_all_servers() {
     let value = dump::read_body(&packed(23, "a 1 0 b 2 0"), 12).unwrap();
     let payload = dump::write(&value);
     assert_eq!((payload[0], dump::open(&payload).unwrap().1), (4, 10));
 }
 
 #[test]
-fn values_that_mean_nothing_are_refused() {
+fn invalid_values_are_rejected() {
     let twice = |kind: u8, count: u64, texts: &[&str]| {
         body(kind, |encoder| {
             encoder.length(count);
@@ -151,14 +151,14 @@ fn values_that_mean_nothing_are_refused() {
         (hex("02 00"), "the value has no elements"),
         (hex(""), "the data ends at byte 0"),
     ] {
-        let error = refused(&body, 12);
+        let error = rejected(&body, 12);
         assert!(error.contains(text), "{body:02x?}: {error}");
     }
 }
 
 #[test]
-fn stream_groups_that_contradict_themselves_are_refused() {
-    // An empty stream that has had one entry, then groups.
+fn inconsistent_stream_groups_are_rejected() {
+    // An empty stream that once had one entry, then groups.
     let head = "13 00 00 05 00 00 00 05 00 01";
     let entry = "00000000000000010000000000000001";
     let pending = format!("{entry} 0000000000000000 01");
@@ -190,7 +190,7 @@ fn stream_groups_that_contradict_themselves_are_refused() {
         let error = read(&groups).expect_err(text).to_string();
         assert!(error.contains(text), "{groups}: {error}");
     }
-    let longer = refused(&hex("13 00 01 05 00 00 00 05 00 01 00"), 10);
+    let longer = rejected(&hex("13 00 01 05 00 00 00 05 00 01 00"), 10);
     assert!(longer.contains("length is not that of its entries"), "{longer}");
 }
 
@@ -206,7 +206,7 @@ fn dense_values_take_memory_in_proportion() {
             }
         })
     };
-    let deadlines = body(24, |encoder| {
+    let expire_times = body(24, |encoder| {
         encoder.milliseconds(1);
         encoder.length(65_536);
         for n in 0..65_536 {
@@ -241,7 +241,7 @@ fn dense_values_take_memory_in_proportion() {
         members(4, &|encoder| encoder.length(0)),
         members(3, &|encoder| encoder.kind(255)),
         members(5, &|encoder| encoder.double(1.5)),
-        deadlines,
+        expire_times,
         empty_list,
         plain_nodes,
         packed_nodes,
@@ -299,22 +299,22 @@ fn every_opcode_is_read() {
     .concat();
     let mut reader = RdbReader::new(file.as_slice()).unwrap();
     let mut next = || reader.next_event().unwrap();
-    assert!(matches!(next(), Some(Event::SelectDb(2))));
-    assert!(matches!(next(), Some(Event::SlotInfo { slot: 512, keys: 3, expires: 1 })));
-    assert!(matches!(next(), Some(Event::ResizeDb { keys: 3, expires: 1 })));
-    let Some(Event::Entry(entry)) = next() else { panic!("an entry stands here") };
+    assert!(matches!(next(), Some(RdbEvent::SelectDb(2))));
+    assert!(matches!(next(), Some(RdbEvent::SlotInfo { slot: 512, keys: 3, expires: 1 })));
+    assert!(matches!(next(), Some(RdbEvent::ResizeDb { keys: 3, expires: 1 })));
+    let Some(RdbEvent::Entry(entry)) = next() else { panic!("expected an entry") };
     assert_eq!(
-        (entry.notes.deadline_ms, entry.notes.idle_seconds),
+        (entry.metadata.expire_at_ms, entry.metadata.idle_seconds),
         (Some(2_147_483_647_000), Some(7))
     );
-    assert!(matches!(next(), Some(Event::EmptyValue { key }) if key == b"e"));
-    assert!(matches!(next(), Some(Event::End(Checksum::None))));
+    assert!(matches!(next(), Some(RdbEvent::EmptyValue { key }) if key == b"e"));
+    assert!(matches!(next(), Some(RdbEvent::End(Checksum::None))));
     assert!(next().is_none());
     assert_eq!(reader.into_rest().0, b"rest");
 }
 
 #[test]
-fn files_with_a_wrong_checksum_are_refused_unless_it_is_ignored() {
+fn files_with_a_wrong_checksum_are_rejected_unless_it_is_ignored() {
     let mut writer = RdbWriter::new(Vec::new(), 10);
     writer.aux("redis-ver", b"7.0.15");
     let mut file = writer.finish().unwrap();
@@ -327,11 +327,11 @@ fn files_with_a_wrong_checksum_are_refused_unless_it_is_ignored() {
     let error = end(RdbReader::new(file.as_slice()).unwrap());
     assert!(matches!(error, Err(LoadError::Checksum { .. })));
     let ignored = end(RdbReader::new(file.as_slice()).unwrap().ignore_checksum());
-    assert!(matches!(ignored, Ok(Some(Event::End(Checksum::Ignored)))));
+    assert!(matches!(ignored, Ok(Some(RdbEvent::End(Checksum::Ignored)))));
 }
 
 #[test]
-fn modules_are_named_and_passed_over_if_asked() {
+fn modules_are_named_and_skipped_on_request() {
     for (name, module) in
         [("redis_40_with_module", "ReJSON-RL"), ("redis_60_with_module_aux", "test__rdb")]
     {
@@ -347,7 +347,7 @@ fn modules_are_named_and_passed_over_if_asked() {
         let mut lenient = open().skip_modules();
         let mut found = String::new();
         while let Some(event) = lenient.next_event().unwrap() {
-            if let Event::ModuleValue { module, .. } | Event::ModuleAux { module } = event {
+            if let RdbEvent::ModuleValue { module, .. } | RdbEvent::ModuleAux { module } = event {
                 found = module;
             }
         }
@@ -356,7 +356,7 @@ fn modules_are_named_and_passed_over_if_asked() {
 }
 
 #[test]
-fn compact_forms_are_handed_over_as_they_are() {
+fn compact_encodings_are_returned_unchanged() {
     let value = dump::read_body(&packed(17, "a 1 b 1 c 2.5"), 10).unwrap();
     let Value::SortedSet(SortedSetValue::Packed(found)) = value else { panic!("{value:?}") };
     assert_eq!(found.as_bytes(), pack("a 1 b 1 c 2.5"));

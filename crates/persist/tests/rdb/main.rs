@@ -1,4 +1,4 @@
-//! RDB files and DUMP payloads: read, written, spoilt, and exchanged with a real server.
+//! RDB files and DUMP payloads: read, written, corrupted, and exchanged with a real server.
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that goes wrong")]
 
 mod digest;
@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 #[global_allocator]
 static ALLOCATOR: Peak<System> = Peak(System);
 
-/// All RDB files of the fixtures, or of the folder that `RDB_FIXTURES` names.
+/// Returns all RDB files of the fixtures, or of the directory in `RDB_FIXTURES`.
 fn fixture_files() -> Vec<PathBuf> {
     let root = std::env::var_os("RDB_FIXTURES").map_or_else(
         || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/rdb"),

@@ -1,23 +1,24 @@
-//! Payloads and files with bytes changed: no panic, no hang, and memory in proportion. (I5)
+//! Payloads and files with changed bytes: no panic, no hang, and memory in proportion to the input.
+//! (I5)
 //!
-//! `MUTATIONS` says how many are tried instead of [`MUTATIONS`].
+//! The environment variable `MUTATIONS` replaces the number [`MUTATIONS`].
 
 use crate::{digest, fixture_files};
 use brisk_persist::fuzzing::{fuzz_dump, fuzz_file};
-use brisk_persist::rdb::{Encoder, Event, RdbReader, Value, dump, kind_of};
+use brisk_persist::rdb::{Encoder, RdbEvent, RdbReader, Value, dump, kind_of};
 use brisk_structures::alloc::peak_bytes;
 use brisk_testkit::random::Random;
 use std::collections::BTreeMap;
 use std::fs;
 
 const MUTATIONS: usize = 100_000;
-/// Payloads to be changed are at most as long.
+/// Maximum size of the payloads to change.
 const SEED_BYTES_MAX: usize = 2_000;
-/// Memory may be this many times the bytes of a payload ...
+/// Memory may be this many times the size of a payload ...
 const FACTOR: usize = 10;
-/// ... and this much more, for what does not depend on it.
+/// ... plus this many bytes, for memory that does not depend on the payload.
 const CONSTANT: usize = 512;
-/// No LZF block has more content than this many times its bytes.
+/// The content of an LZF block has at most this many times the block's size.
 const LZF_FACTOR: usize = 88;
 
 fn mutations() -> usize {
@@ -28,13 +29,13 @@ fn fixtures() -> Vec<Vec<u8>> {
     fixture_files().iter().map(|path| fs::read(path).unwrap()).collect()
 }
 
-/// Type and value of every kind that fixtures hold, without footer, behind a version.
+/// Values of every type in the fixtures: the version, the type and the value, without a footer.
 fn seeds(compressed: bool) -> Vec<Vec<u8>> {
     let mut by_kind: BTreeMap<u8, Vec<Vec<u8>>> = BTreeMap::new();
     for file in fixtures() {
         let mut reader = RdbReader::new(file.as_slice()).unwrap().skip_modules();
         while let Ok(Some(event)) = reader.next_event() {
-            let Event::Entry(entry) = event else { continue };
+            let RdbEvent::Entry(entry) = event else { continue };
             for seed in layouts(&entry.value, compressed) {
                 let kind = seed[1];
                 let known = by_kind.entry(kind).or_default();
@@ -47,7 +48,7 @@ fn seeds(compressed: bool) -> Vec<Vec<u8>> {
     by_kind.into_values().flatten().collect()
 }
 
-/// The value as it is written now, and in older layouts of its type.
+/// Encodes the value with its current layout, and with older layouts of its type.
 fn layouts(value: &Value, compressed: bool) -> Vec<Vec<u8>> {
     let start = |version: u8, kind: u8| {
         let mut encoder = Encoder::new(vec![version]);
@@ -77,7 +78,8 @@ fn layouts(value: &Value, compressed: bool) -> Vec<Vec<u8>> {
             encoder.length(scored.len() as u64);
             for (member, score) in scored {
                 encoder.string(&member);
-                // Its length in one byte, as this layout has it, is what a short string has too.
+                // This layout has a length of one byte, which is also the encoding of a short
+                // length.
                 let text = format!("{score:e}");
                 encoder.length(text.len() as u64);
                 text.bytes().for_each(|byte| encoder.kind(byte));
@@ -147,8 +149,8 @@ fn payloads_with_changed_bytes_take_memory_in_proportion() {
         }
         fuzz_dump(&seed);
     }
-    // Changes in texts do no harm, most others do.
-    assert!(good > bad / 20 && bad > good / 20, "{good} read, {bad} refused");
+    // Changes in texts are harmless; most others are not.
+    assert!(good > bad / 20 && bad > good / 20, "{good} read, {bad} rejected");
 }
 
 #[test]
@@ -164,7 +166,7 @@ fn compressed_payloads_with_changed_bytes_take_no_more_than_their_content() {
 }
 
 #[test]
-fn files_with_changed_bytes_are_read_or_refused() {
+fn files_with_changed_bytes_are_read_or_rejected() {
     let mut files = fixtures();
     files.retain(|file| file.len() <= SEED_BYTES_MAX);
     assert!(files.len() > 30);
@@ -178,7 +180,7 @@ fn files_with_changed_bytes_are_read_or_refused() {
 
 #[test]
 fn announced_lengths_take_no_memory() {
-    // A length of 2^56 in every place that has one.
+    // A length of 2^56 at every position that has one.
     let huge = b"\x81\x01\x00\x00\x00\x00\x00\x00\x00";
     for kind in 0..=25 {
         for before in

@@ -5,13 +5,13 @@ use brisk_persist::LoadError;
 use brisk_persist::fuzzing::fuzz_file;
 use brisk_persist::rdb::value::StringValue;
 use brisk_persist::rdb::{
-    Block, Checksum, Event, Piece, RdbReader, RdbWriter, Splitter, VERSION, Value,
+    Checksum, RdbBlock, RdbEvent, RdbPiece, RdbReader, RdbSplitter, RdbWriter, VERSION, Value,
 };
 use brisk_structures::alloc::peak_bytes;
 use std::fs::{self, File};
 use std::io::Read;
 
-/// Gives out a few bytes at a time.
+/// Returns a few bytes at a time.
 struct Slow<'a>(&'a [u8], usize);
 
 impl Read for Slow<'_> {
@@ -21,7 +21,7 @@ impl Read for Slow<'_> {
     }
 }
 
-/// A file with so many strings of a length.
+/// Returns a file with `count` strings of length `len`.
 fn strings(count: usize, len: usize) -> Vec<u8> {
     let mut out = RdbWriter::new(Vec::new(), VERSION).without_compression();
     out.select_db(0);
@@ -32,10 +32,10 @@ fn strings(count: usize, len: usize) -> Vec<u8> {
     out.finish().unwrap()
 }
 
-fn blocks(splitter: &mut Splitter<impl Read>) -> Result<Vec<Block>, LoadError> {
+fn blocks(splitter: &mut RdbSplitter<impl Read>) -> Result<Vec<RdbBlock>, LoadError> {
     let mut blocks = Vec::new();
     while let Some(piece) = splitter.next_piece()? {
-        if let Piece::Entries(block) = piece {
+        if let RdbPiece::Entries(block) = piece {
             blocks.push(block);
         }
     }
@@ -53,11 +53,11 @@ fn every_fixture_reads_the_same_by_blocks() {
 fn sections_and_blocks_come_in_order_to_the_last_byte() {
     for path in fixture_files() {
         let mut reader = RdbReader::new(File::open(&path).unwrap()).unwrap();
-        let mut splitter = Splitter::new(File::open(&path).unwrap()).unwrap();
+        let mut splitter = RdbSplitter::new(File::open(&path).unwrap()).unwrap();
         let mut sections = Vec::new();
         let whole = loop {
             match reader.next_event() {
-                Ok(Some(Event::Entry(_) | Event::EmptyValue { .. })) => {}
+                Ok(Some(RdbEvent::Entry(_) | RdbEvent::EmptyValue { .. })) => {}
                 Ok(Some(event)) => sections.push(format!("{event:?}")),
                 other => break other.map(drop).map_err(|error| error.to_string()),
             }
@@ -65,8 +65,8 @@ fn sections_and_blocks_come_in_order_to_the_last_byte() {
         let mut split = Vec::new();
         let by_blocks = loop {
             match splitter.next_piece() {
-                Ok(Some(Piece::Section(event))) => split.push(format!("{event:?}")),
-                Ok(Some(Piece::Entries(_))) => {}
+                Ok(Some(RdbPiece::Section(event))) => split.push(format!("{event:?}")),
+                Ok(Some(RdbPiece::Entries(_))) => {}
                 other => break other.map(drop).map_err(|error| error.to_string()),
             }
         };
@@ -82,7 +82,7 @@ fn sections_and_blocks_come_in_order_to_the_last_byte() {
 fn blocks_are_of_a_size_whatever_the_reader_gives() {
     let file = strings(20_000, 100);
     for step in [1, 7, 4096, usize::MAX] {
-        let mut splitter = Splitter::new(Slow(&file, step)).unwrap();
+        let mut splitter = RdbSplitter::new(Slow(&file, step)).unwrap();
         let mut next = None;
         let blocks = blocks(&mut splitter).unwrap();
         for block in &blocks {
@@ -99,14 +99,14 @@ fn blocks_are_of_a_size_whatever_the_reader_gives() {
 fn the_checksum_is_that_of_all_bytes() {
     let good = strings(10_000, 100);
     let end = |file: &[u8]| {
-        let mut splitter = Splitter::new(file).unwrap();
+        let mut splitter = RdbSplitter::new(file).unwrap();
         let mut last = None;
         while let Some(piece) = splitter.next_piece()? {
             last = Some(piece);
         }
         Ok::<_, LoadError>(last)
     };
-    assert!(matches!(end(&good), Ok(Some(Piece::Section(Event::End(Checksum::Verified))))));
+    assert!(matches!(end(&good), Ok(Some(RdbPiece::Section(RdbEvent::End(Checksum::Verified))))));
     for at in (20..good.len()).step_by(good.len() / 50) {
         let mut bad = good.clone();
         bad[at] ^= 1;
@@ -121,14 +121,14 @@ fn the_checksum_is_that_of_all_bytes() {
 
 #[test]
 fn announced_lengths_take_no_memory() {
-    // A length of 2^56 in every place that has one.
+    // A length of 2^56 at every position that has one.
     let huge = b"\x81\x01\x00\x00\x00\x00\x00\x00\x00";
     for kind in 0..=25 {
         for before in [&b""[..], b"\x01", b"\x01\x01", b"\x01\x02", b"\x01\x01a"] {
             for after in [&b""[..], b"\x01a\x01b", b"\xc3\x05\x00a\xe0\xff\x00"] {
                 let file = [b"REDIS0012", &[kind][..], b"\x01k", before, huge, after].concat();
                 let (result, peak) = peak_bytes(|| {
-                    let mut splitter = Splitter::new(&file[..])?;
+                    let mut splitter = RdbSplitter::new(&file[..])?;
                     for block in blocks(&mut splitter)? {
                         let mut entries = block.entries();
                         while entries.next_entry()?.is_some() {}
@@ -145,7 +145,7 @@ fn announced_lengths_take_no_memory() {
 #[test]
 fn an_entry_takes_no_more_than_twice_its_bytes() {
     let file = strings(1, 40 << 20);
-    let (blocks, peak) = peak_bytes(|| blocks(&mut Splitter::new(&file[..]).unwrap()).unwrap());
+    let (blocks, peak) = peak_bytes(|| blocks(&mut RdbSplitter::new(&file[..]).unwrap()).unwrap());
     assert_eq!(blocks.len(), 1);
     assert!(peak < file.len() * 2 + (1 << 20), "{peak}");
 }

@@ -1,19 +1,19 @@
-//! The receive buffers a ring chooses from: memory, and the ring of free buffers shared with the
-//! kernel.
+//! The receive buffers of a ring: their memory, and the ring of free buffers that is shared with
+//! the kernel.
 //!
 //! Invariants (SAFETY notes cite them by number)
-//!  1. Both mappings live until the ring is closed and the kernel has no receive under way, or for
-//!     ever (`leak`).
+//!  1. Both mappings live until the ring is closed and the kernel has no receive in progress, or
+//!     forever (`leak`).
 //!  2. A buffer is either provided (the kernel may write it, we never touch it) or ours: from the
 //!     completion that named it until `give_back`. `filled` is called only in between, and its
 //!     slice ends before `give_back` (borrow checker).
-//!  3. `id < COUNT` and `len <= BYTES` for every buffer the kernel names; both are checked before
-//!     memory is touched.
-//!  4. Only this thread writes entries and the tail; the kernel reads entries before the tail it
-//!     has loaded.
+//!  3. `id < COUNT` and `len <= BYTES` for every buffer that the kernel names. Both are checked
+//!     before memory is touched.
+//!  4. Only this thread writes entries and the tail. The kernel reads only entries before the tail
+//!     that it has loaded.
 //!
-//! Few buffers are provided at first: the kernel uses them in turn, and a small set stays in the
-//! cache. Whenever they run out the set is doubled.
+//! Only a few buffers are provided at first: the kernel uses them in turn, and a small set stays in
+//! the cache. Whenever the buffers run out, the set is doubled.
 
 use io_uring::{IoUring, types::BufRingEntry};
 use std::io;
@@ -22,12 +22,12 @@ use std::sync::atomic::{AtomicU16, Ordering};
 
 /// Size of one buffer: a pipeline of a hundred small commands fits.
 pub(super) const BYTES: usize = 16 * 1024;
-/// Entries of the ring (a power of two), and so the most buffers: 16 MiB, of which only what was
-/// used is resident.
+/// Number of entries of the ring (a power of two), and so the maximum number of buffers. They take
+/// 16 MiB, of which only the used part is resident.
 const COUNT: u16 = 1024;
-/// Buffers provided at first: 1 MiB.
+/// Number of buffers provided at first: 1 MiB.
 const COUNT_FIRST: u16 = 64;
-/// The buffer group's name within the ring.
+/// The number of the buffer group within the ring.
 pub(super) const GROUP: u16 = 0;
 
 #[derive(Debug)]
@@ -54,7 +54,7 @@ impl Mapping {
 impl Drop for Mapping {
     fn drop(&mut self) {
         if !self.leak {
-            // SAFETY: invariant 1: this is our mapping, and nobody uses it any more.
+            // SAFETY: invariant 1: this is our mapping, and nothing uses it any more.
             unsafe { libc::munmap(self.start.as_ptr().cast(), self.len) };
         }
     }
@@ -91,12 +91,12 @@ impl Buffers {
         self.provided = until;
     }
 
-    /// Doubles the set, up to its limit.
+    /// Doubles the set of buffers, up to its limit.
     pub(super) fn grow(&mut self) {
         self.provide(self.provided);
     }
 
-    /// The received bytes in a buffer that a completion named.
+    /// Returns the received bytes in a buffer that a completion named.
     pub(super) fn filled(&self, id: u16, len: usize) -> &[u8] {
         assert!(id < COUNT && len <= BYTES, "invariant 3");
         // SAFETY: invariants 2 and 3: inside the mapping, and ours to read for as long as `self` is
@@ -111,8 +111,8 @@ impl Buffers {
     pub(super) fn give_back(&mut self, id: u16) {
         assert!(id < COUNT, "invariant 3");
         let slot = usize::from(self.tail & (COUNT - 1));
-        // SAFETY: invariants 1 and 4: inside the mapping, and behind the tail the kernel has seen.
-        // The tail itself lies in a field of entry 0 that the setters do not touch.
+        // SAFETY: invariants 1 and 4: inside the mapping, and not before the tail that the kernel
+        // has loaded. The tail itself lies in a field of entry 0 that the setters do not touch.
         unsafe {
             let entry = &mut *self.entries.start.cast::<BufRingEntry>().as_ptr().add(slot);
             entry.set_addr(self.memory.start.as_ptr().add(usize::from(id) * BYTES) as u64);
@@ -124,7 +124,7 @@ impl Buffers {
         self.unpublished = true;
     }
 
-    /// Shows the kernel what was given back.
+    /// Makes the returned buffers visible to the kernel.
     pub(super) fn publish(&mut self) {
         if !std::mem::take(&mut self.unpublished) {
             return;
@@ -137,7 +137,7 @@ impl Buffers {
         }
     }
 
-    /// Gives the memory up without unmapping it: the kernel may still write there.
+    /// Leaks the memory instead of unmapping it: the kernel may still write there.
     pub(super) fn leak(&mut self) {
         self.entries.leak = true;
         self.memory.leak = true;

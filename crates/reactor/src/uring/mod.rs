@@ -1,27 +1,28 @@
-//! The io_uring back end: receives into provided buffers, polls of listeners, sends queued at the
-//! end of the round, one `io_uring_enter` per round for everything.
+//! The io_uring back end: receives into provided buffers, polls listeners, and queues sends at the
+//! end of the round. One `io_uring_enter` per round submits everything.
 //!
 //! ```text
-//!  user datum:  kind: 4 bits | generation: 32 bits | index: 28 bits
-//!  a connection's operations: at most one receive, one send, one poll (for a hang-up while paused)
+//!  user data:  kind: 4 bits | generation: 32 bits | index: 28 bits
+//!  operations of a connection: at most one receive, one send, one poll (for a hang-up while paused)
 //! ```
 //!
-//! A receive is for one buffer and is started again when that was delivered. A multishot receive
-//! would go on by itself and, during a pause, until its cancellation is carried out: more than a
-//! megabyte was met. So what is held of a connection whose reading is paused, to be delivered on
-//! resumption, is one buffer at most. A pause that has told of a hang-up, and a peer that has
-//! finished, are not watched further: a later reset shows at the next send.
+//! A receive fills one buffer and is started again after that buffer was delivered. A multishot
+//! receive would continue by itself, even during a pause, until its cancellation is complete.
+//! Measurements found more than a megabyte received that way. With single receives, at most one
+//! buffer is held for a connection whose reading is paused; it is delivered when reading resumes.
+//! After a reported hang-up during a pause, and after a peer has finished, the connection is not
+//! watched further. A later reset shows at the next send.
 //!
 //! Invariants (SAFETY notes cite them by number; `busy` and `release` check 2)
-//!  1. The memory of a send stays where it is until its completion: it belongs to `sending`, which
-//!     nobody touches while `send_busy`, and whose buffers are on the heap (a `Vec`, or behind an
-//!     `Arc` that `sending` holds). The message header and pieces of a gathered send are boxed
-//!     beside it.
-//!  2. A slot is freed for reuse, and its descriptor closed, only when none of its operations is
-//!     under way. So a completion never meets a later connection; the generation in the user datum
-//!     is checked besides.
-//!  3. Before memory the kernel may use is freed, all operations have completed, or the memory is
-//!     leaked (`Drop`).
+//!  1. The memory of a send does not move until its completion. It belongs to `sending`, which nothing
+//!     touches while `send_busy`, and whose buffers are on the heap (a `Vec`, or data behind an
+//!     `Arc` that `sending` holds). The message header and the pieces of a gathered send are boxed
+//!     next to it.
+//!  2. A slot is freed for reuse, and its descriptor closed, only when none of its operations is in
+//!     progress. So a completion never refers to a later connection. The generation in the user
+//!     data is checked as well.
+//!  3. Before memory that the kernel may use is freed, all operations have completed. Otherwise the
+//!     memory is leaked (`Drop`).
 
 mod buffers;
 mod transfer;
@@ -41,12 +42,12 @@ use std::os::fd::{AsFd, AsRawFd};
 use std::time::Duration;
 use transfer::Operations;
 
-/// Submission entries; more operations than that in a round take a further `io_uring_enter`.
+/// Number of submission entries. A round with more operations needs another `io_uring_enter`.
 const SUBMISSIONS: u32 = 1024;
-/// Completions the ring holds before the kernel has to queue them aside, and so the most handled in
-/// a round.
+/// Number of completions that the ring holds before the kernel has to queue them separately. Also
+/// the maximum number handled in one round.
 const COMPLETIONS: u32 = 8192;
-/// How often `Drop` looks for the last completions, 10 ms apart.
+/// How often `Drop` waits for the last completions, 10 ms each time.
 const DROP_WAITS_MAX: u32 = 100;
 
 const KIND_IGNORED: u64 = 0;
@@ -61,17 +62,18 @@ fn datum(kind: u64, generation: u32, index: u32) -> u64 {
 }
 
 pub(crate) struct Uring {
-    /// First, so that it is closed before any memory goes.
+    /// First field, so that the ring is closed before any memory is freed.
     ring: IoUring,
     buffers: Buffers,
     operations: Vec<Operations>,
     queue: VecDeque<squeue::Entry>,
     completions: Vec<(u64, i32, u32)>,
-    /// Per listener, changed whenever accepting stops, so that late completions are recognised.
+    /// A number per listener that changes whenever accepting stops, so that late completions are
+    /// recognised.
     accepting: Vec<u32>,
-    /// Whether the kernel can wait for several completions for a time and for one after it.
-    gathers: bool,
-    /// Operations queued whose last completion has not come.
+    /// True if the kernel can wait a bounded time for several completions, and after that for one.
+    can_coalesce: bool,
+    /// Number of queued operations whose last completion has not arrived.
     under_way: usize,
 }
 
@@ -81,10 +83,10 @@ impl std::fmt::Debug for Uring {
     }
 }
 
-/// Completions that are enough to stop gathering.
-const GATHERED: usize = 16;
-/// A wait without end ends for a moment so often when requests gather.
-const GATHER_TIMEOUT: Duration = Duration::from_secs(1);
+/// A coalescing wait ends early when this many completions have arrived.
+const COALESCED_COMPLETIONS: usize = 16;
+/// Maximum length of a coalescing wait that has no timeout of its own.
+const COALESCING_TIMEOUT: Duration = Duration::from_secs(1);
 
 fn make_ring(submissions: u32, completions: u32) -> io::Result<(IoUring, Buffers)> {
     let ring = IoUring::builder()
@@ -99,11 +101,11 @@ fn make_ring(submissions: u32, completions: u32) -> io::Result<(IoUring, Buffers
     Ok((ring, buffers))
 }
 
-/// Whether this kernel lets this process use io_uring as the back end needs it (Linux 6.1, and no
-/// seccomp rule against it).
+/// Checks whether this process can use io_uring as the back end needs it: Linux 6.1, and no seccomp
+/// rule against it.
 ///
 /// # Errors
-/// The reason why not, for the log.
+/// Returns the reason, for the log, if io_uring is not available.
 pub fn uring_available() -> Result<(), String> {
     make_ring(8, 16).map(drop).map_err(|error| format!("io_uring is not usable: {error}"))
 }
@@ -111,7 +113,7 @@ pub fn uring_available() -> Result<(), String> {
 impl Uring {
     pub(crate) fn new(io: &Control) -> io::Result<Self> {
         let (ring, buffers) = make_ring(SUBMISSIONS, COMPLETIONS)?;
-        let gathers = ring.params().is_feature_min_timeout();
+        let can_coalesce = ring.params().is_feature_min_timeout();
         let mut uring = Self {
             ring,
             buffers,
@@ -120,7 +122,7 @@ impl Uring {
             completions: Vec::new(),
             accepting: Vec::new(),
             under_way: 0,
-            gathers,
+            can_coalesce,
         };
         uring.watch_waker(io);
         Ok(uring)
@@ -132,7 +134,7 @@ impl Uring {
         self.start(poll.build().user_data(datum(KIND_WAKER, 0, 0)));
     }
 
-    /// Queues an operation whose completion will be waited for.
+    /// Queues an operation whose completion is counted.
     fn start(&mut self, entry: squeue::Entry) {
         self.under_way += 1;
         self.queue.push_back(entry);
@@ -144,28 +146,29 @@ impl Uring {
         self.queue.push_back(entry.flags(quiet).user_data(datum(KIND_IGNORED, 0, 0)));
     }
 
-    /// Gives the kernel what is queued, without waiting for anything.
+    /// Submits the queued operations, without waiting for anything.
     pub(crate) fn submit_queue(&mut self, io: &mut Control) {
-        // What it does not take now it never will.
+        // The ring is about to be dropped: an entry that the kernel does not take now is lost.
         let _ = self.push_queue(io);
         let _ = self.ring.submit();
     }
 
-    /// Moves what is queued into the ring; false if the kernel will not take all before completions
-    /// are taken.
+    /// Moves the queued entries into the ring. Returns false if the kernel takes the rest only
+    /// after completions have been read.
     fn push_queue(&mut self, io: &mut Control) -> io::Result<bool> {
         let (submitter, mut submissions, _) = self.ring.split();
         while let Some(entry) = self.queue.front() {
-            // SAFETY: invariants 1 and 3: whatever the entry points to stays until its completion.
+            // SAFETY: invariants 1 and 3: everything that the entry points to stays valid until its
+            // completion.
             if unsafe { submissions.push(entry) }.is_ok() {
                 self.queue.pop_front();
                 continue;
             }
-            submissions.sync(); // shows the entries to the kernel
+            submissions.sync(); // makes the entries visible to the kernel
             io.counters.waits += 1;
             match submitter.submit() {
                 Ok(0) => return Ok(false),
-                Ok(_) => submissions.sync(), // shows the room they left
+                Ok(_) => submissions.sync(), // sees the room that the kernel has freed
                 Err(error) if may_try_again(&error) => return Ok(false),
                 Err(error) => return Err(error),
             }
@@ -181,29 +184,30 @@ impl Uring {
         &mut self.operations[index as usize]
     }
 
-    /// Waits for several completions as long as `gather`, and for one as long as `timeout`.
+    /// Waits for several completions for at most `gather`, and then for one completion for at most
+    /// `timeout`.
     fn wait_for_several(&self, gather: Duration, timeout: Duration) -> io::Result<usize> {
         let limit = Timespec::from(timeout);
         let gather_us = u32::try_from(gather.as_micros()).unwrap_or(u32::MAX);
         let args = SubmitArgs::new().timespec(&limit).min_wait_usec(gather_us);
-        self.ring.submitter().submit_with_args(GATHERED, &args)
+        self.ring.submitter().submit_with_args(COALESCED_COMPLETIONS, &args)
     }
 
-    /// The token of a completion's connection, if that is still open.
-    fn live(&mut self, io: &Control, index: u32, generation: u32) -> Option<Token> {
+    /// Returns the token of a completion's connection if the connection is still open.
+    fn open_token(&mut self, io: &Control, index: u32, generation: u32) -> Option<Token> {
         assert_eq!(self.operations(index).generation, generation, "invariant 2");
         let token = Token::new(index, generation);
         io.is_open(token).then_some(token)
     }
 
-    fn begin(&mut self, token: Token, index: u32) {
+    fn reset_operations(&mut self, token: Token, index: u32) {
         let operations = self.operations(index);
         assert!(!operations.busy(), "invariant 2");
         let generation = token.generation();
         *operations = Operations { generation, more_waits: true, ..Operations::default() };
     }
 
-    /// A listener was found ready; the accept calls follow at the end of the round.
+    /// Records that a listener is ready. The accept calls follow at the end of the round.
     fn listener_ready(&self, io: &mut Control, (listener, round): (u32, u32)) {
         if self.accepting.get(listener as usize) == Some(&round) {
             io.ready_listeners.push(listener);
@@ -217,16 +221,17 @@ fn may_try_again(error: &io::Error) -> bool {
 }
 
 impl Backend for Uring {
-    // The ring waits by itself; on a non-blocking socket it would report instead of waiting.
+    // The ring waits by itself. On a non-blocking socket it would return an error instead of
+    // waiting.
     const NONBLOCKING: bool = false;
 
     fn start_accepting(&mut self, io: &mut Control, listener: u32) -> io::Result<()> {
-        let Some(Some(listening)) = io.listeners.get(listener as usize) else { return Ok(()) };
+        let Some(Some(state)) = io.listeners.get(listener as usize) else { return Ok(()) };
         if self.accepting.len() <= listener as usize {
             self.accepting.resize(listener as usize + 1, 0);
         }
-        let fd = Fd(listening.listener.as_fd().as_raw_fd());
-        // Workers that share a Unix listener are woken one at a time.
+        let fd = Fd(state.listener.as_fd().as_raw_fd());
+        // The kernel wakes one of the workers that share a Unix listener.
         let events = libc::POLLIN as u32 | libc::EPOLLEXCLUSIVE as u32;
         let entry = opcode::PollAdd::new(fd, events).build();
         let round = self.accepting[listener as usize];
@@ -234,14 +239,14 @@ impl Backend for Uring {
         Ok(())
     }
 
-    fn go_on_accepting(&mut self, io: &mut Control, listener: u32) -> io::Result<()> {
-        // The poll told once; a new one tells at once if connections are left.
+    fn continue_accepting(&mut self, io: &mut Control, listener: u32) -> io::Result<()> {
+        // The poll reported once. A new one reports at once if connections are left.
         self.start_accepting(io, listener)
     }
 
     fn opened(&mut self, io: &mut Control, token: Token) {
         let index = io.slab_index(token);
-        self.begin(token, index);
+        self.reset_operations(token, index);
         io.slab.slot(index).registered = true;
     }
 
@@ -250,7 +255,8 @@ impl Backend for Uring {
             let accept = datum(KIND_ACCEPT, *round, listener);
             *round = round.wrapping_add(1);
             self.cancel(CancelBuilder::user_data(accept));
-            // At once: the caller is about to take the descriptor away, and queued entries name it.
+            // Submit at once: the caller is about to remove the descriptor, and queued entries
+            // refer to it.
             if self.push_queue(io).is_ok() {
                 let _ = self.ring.submit();
             }
@@ -263,9 +269,9 @@ impl Backend for Uring {
         let all_pushed = self.push_queue(io)?;
         let timeout = if all_pushed { timeout } else { Some(Duration::ZERO) };
         io.counters.waits += 1;
-        let gather = if self.gathers { io.gathering(since, timeout) } else { None };
+        let gather = if self.can_coalesce { io.coalescing_sleep(since, timeout) } else { None };
         let done = match (gather, timeout) {
-            (Some(time), _) => self.wait_for_several(time, timeout.unwrap_or(GATHER_TIMEOUT)),
+            (Some(time), _) => self.wait_for_several(time, timeout.unwrap_or(COALESCING_TIMEOUT)),
             (None, None) => self.ring.submit_and_wait(1),
             (None, Some(timeout)) => {
                 let limit = Timespec::from(timeout);
@@ -287,10 +293,10 @@ impl Backend for Uring {
 
     fn dispatch<H: Handler>(&mut self, io: &mut Control, handler: &mut H) {
         let mut completions = std::mem::take(&mut self.completions);
-        for (word, result, flags) in completions.drain(..) {
-            let kind = word >> 60;
+        for (data, result, flags) in completions.drain(..) {
+            let kind = data >> 60;
             #[expect(clippy::cast_possible_truncation, reason = "the fields are taken apart")]
-            let (index, generation) = ((word & 0xfff_ffff) as u32, (word >> 28) as u32);
+            let (index, generation) = ((data & 0xfff_ffff) as u32, (data >> 28) as u32);
             let more = cqueue::more(flags);
             if kind != KIND_IGNORED && !more {
                 self.under_way -= 1;
@@ -316,7 +322,7 @@ impl Backend for Uring {
                 let _ = SockRef::from(&fd).set_nonblocking(false);
             }
         }
-        self.catch_up(io, handler, index);
+        self.deliver_held(io, handler, index);
         if io.slab.slot(index).doomed.is_none() {
             self.send(io, index);
         }
@@ -344,7 +350,7 @@ impl Backend for Uring {
 }
 
 impl Drop for Uring {
-    /// Ends all operations; memory the kernel might still use is leaked (invariant 3).
+    /// Ends all operations. Memory that the kernel might still use is leaked (invariant 3).
     fn drop(&mut self) {
         for _ in 0..DROP_WAITS_MAX {
             while let Some(entry) = self.queue.front() {

@@ -1,5 +1,5 @@
-//! What a ring does for one connection: receives, sends, and polls for a hang-up. The invariants
-//! that SAFETY notes name are those of the parent module.
+//! The operations of one connection: receives, sends, and polls for a hang-up. SAFETY notes refer
+//! to the invariants of the parent module.
 
 use super::{KIND_POLL, KIND_RECEIVE, KIND_SEND, Uring, buffers, datum};
 use crate::control::Control;
@@ -12,9 +12,9 @@ use smallvec::SmallVec;
 use std::io::IoSlice;
 use std::os::fd::{AsRawFd, OwnedFd};
 
-/// Pieces in one gathered send.
+/// Maximum number of pieces in one gathered send.
 const PIECES_MAX: usize = 64;
-/// Flag of a receive: wait for the socket to become readable before the first try
+/// Flag of a receive: wait until the socket is readable before the first attempt
 /// (IORING_RECVSEND_POLL_FIRST).
 const POLL_FIRST: u16 = 1;
 
@@ -24,22 +24,22 @@ pub(super) struct Message {
     pieces: [libc::iovec; PIECES_MAX],
 }
 
-/// The ring's side of a connection.
+/// The ring's state of a connection.
 #[derive(Default)]
 pub(super) struct Operations {
     pub(super) generation: u32,
     pub(super) receiving: bool,
-    /// Bytes are likely to be there: the last receive left some, or the connection is new.
+    /// True if bytes are probably available: the last receive left some, or the connection is new.
     pub(super) more_waits: bool,
     pub(super) send_busy: bool,
     pub(super) polling: bool,
-    /// The receive met the end while the handler could not be told.
+    /// True if a receive found the end of the stream while the handler could not be notified.
     pub(super) ended: bool,
     /// Bytes that arrived while reading was paused.
     pub(super) held: Vec<u8>,
     pub(super) sending: Output,
     pub(super) message: Option<Box<Message>>,
-    /// The descriptor of a connection that was told closed while operations are under way.
+    /// The descriptor of a connection that was reported as closed while operations are in progress.
     pub(super) retired: Option<OwnedFd>,
 }
 
@@ -58,12 +58,12 @@ impl Uring {
         (result, flags): (i32, u32),
     ) {
         io.counters.receives += 1;
-        let token = self.live(io, index, generation);
+        let token = self.open_token(io, index, generation);
         let operations = &mut self.operations[index as usize];
         operations.receiving = false;
         operations.more_waits = cqueue::sock_nonempty(flags);
         if let Some(token) = token {
-            io.touch(token); // to start it again, if it is wanted
+            io.touch(token); // starts it again, if the connection reads
         }
         if let Some(id) = cqueue::buffer_select(flags) {
             if let (Some(token), Ok(len)) = (token, usize::try_from(result)) {
@@ -89,7 +89,7 @@ impl Uring {
 
     pub(super) fn sent(&mut self, io: &mut Control, (index, generation): (u32, u32), result: i32) {
         io.counters.sends += 1;
-        let token = self.live(io, index, generation);
+        let token = self.open_token(io, index, generation);
         let operations = &mut self.operations[index as usize];
         operations.send_busy = false;
         match usize::try_from(result) {
@@ -127,7 +127,7 @@ impl Uring {
         (index, generation): (u32, u32),
         result: i32,
     ) {
-        let token = self.live(io, index, generation);
+        let token = self.open_token(io, index, generation);
         self.operations[index as usize].polling = false;
         if let Some(token) = token {
             io.touch(token);
@@ -145,18 +145,18 @@ impl Uring {
         self.release_if_done(io, index);
     }
 
-    /// Ends the retirement of a slot whose last operation is over (invariant 2).
+    /// Frees a retired slot after its last operation has completed (invariant 2).
     pub(super) fn release_if_done(&mut self, io: &mut Control, index: u32) {
         let operations = &mut self.operations[index as usize];
         if operations.retired.is_some() && !operations.busy() {
-            operations.retired = None; // closes
+            operations.retired = None; // closes the descriptor
             operations.message = None;
             io.recycle(operations.sending.take_buffer());
             io.slab.free(index);
         }
     }
 
-    /// Starts a send of what is queued, or of what the last one left.
+    /// Starts a send of the queued output, or of the rest of the last send.
     pub(super) fn send(&mut self, io: &mut Control, index: u32) {
         let slot = io.slab.slot(index);
         let generation = slot.generation;
@@ -186,7 +186,7 @@ impl Uring {
         self.start(entry.user_data(datum(KIND_SEND, generation, index)));
     }
 
-    /// Starts a receive, or watches for a hang-up, as the connection now wants.
+    /// Starts a receive, or a poll for a hang-up, depending on the connection's state.
     pub(super) fn watch(&mut self, io: &mut Control, index: u32) {
         let slot = io.slab.slot(index);
         let (reads, hang_up) = (slot.reads(), slot.watches_hang_up());
@@ -196,7 +196,7 @@ impl Uring {
         let operations = &mut self.operations[index as usize];
         if reads && !operations.receiving && !operations.ended {
             operations.receiving = true;
-            // Usually the peer waits for the reply now: a try would find nothing.
+            // Usually the peer waits for the reply now, so an attempt would find nothing.
             let ioprio = if operations.more_waits { 0 } else { POLL_FIRST };
             let len = buffers::BYTES as u32;
             let entry = opcode::Recv::new(fd, std::ptr::null_mut(), len)
@@ -214,8 +214,14 @@ impl Uring {
         }
     }
 
-    /// Delivers what was held, and the end if it was met, to a connection that reads.
-    pub(super) fn catch_up<H: Handler>(&mut self, io: &mut Control, handler: &mut H, index: u32) {
+    /// Delivers the held bytes, and the end of the stream if it was found, to a connection that
+    /// reads again.
+    pub(super) fn deliver_held<H: Handler>(
+        &mut self,
+        io: &mut Control,
+        handler: &mut H,
+        index: u32,
+    ) {
         let token = io.slab.token(index);
         let operations = &mut self.operations[index as usize];
         if !operations.held.is_empty() && io.slab.slot(index).reads() {
@@ -230,8 +236,8 @@ impl Uring {
     }
 }
 
-/// Hands received bytes on, or keeps them if reading is paused, or drops them if the connection is
-/// being closed.
+/// Passes received bytes to the handler. Holds them if reading is paused, and drops them if the
+/// connection is closing.
 fn deliver<H: Handler>(
     io: &mut Control,
     handler: &mut H,
@@ -247,13 +253,13 @@ fn deliver<H: Handler>(
         held.extend_from_slice(bytes);
         io.touch(token);
     } else {
-        io.pace.note(&mut connection.last_receive);
+        io.coalescing.record_receive(&mut connection.last_receive);
         handler.received(io, token, bytes);
     }
 }
 
-/// Fills the boxed message with the first pieces of `output`; the pointer holds as long as box and
-/// output do.
+/// Fills the boxed message with the first pieces of `output`. The pointer is valid as long as the
+/// box and the output are.
 fn gather(output: &Output, message: &mut Option<Box<Message>>) -> *const libc::msghdr {
     let mut slices: SmallVec<[IoSlice<'_>; PIECES_MAX]> = SmallVec::new();
     output.gather(&mut slices);

@@ -1,13 +1,14 @@
-//! A line-speaking server on a reactor in a thread of its own, to be talked to over real sockets.
+//! A server that reads lines, on a reactor in a thread of its own. Tests talk to it over real
+//! sockets.
 //!
-//! Lines it knows: `echo X`, `copy N` and `share N` (N bytes of reply), `quit` (answers and closes
-//! with a flush), `drop` (closes at once), `pause` (stops reading until the server is woken),
-//! `hold N` and `release N` (stop and resume reading the Nth connection accepted), `block` (does
-//! nothing at all until the test says so), `stale` (uses every token it ever saw closed).
+//! Supported lines: `echo X`, `copy N` and `share N` (N bytes of reply), `quit` (replies and closes
+//! with a flush), `drop` (closes at once), `pause` (stops reading until the server is woken), `hold
+//! N` and `release N` (stop and resume reading the Nth accepted connection), `block` (does nothing
+//! until the test unblocks it), `stale` (uses the token of every closed connection).
 
 use brisk_reactor::{
-    Accept, BackendChoice, Close, CloseReason, Config, Control, Counters, Handler, Listener,
-    Reactor, TcpOptions, Token, Waker,
+    Accept, BackendChoice, Close, CloseReason, Control, Handler, Listener, Reactor, ReactorConfig,
+    ReactorCounters, TcpOptions, Token, Waker,
 };
 use std::net::{SocketAddr, TcpStream};
 use std::os::unix::net::UnixStream;
@@ -19,9 +20,9 @@ use std::time::{Duration, Instant};
 
 pub(crate) const LINGER: Duration = Duration::from_millis(300);
 
-/// What the test can see of the server.
+/// The server's state that the test can see.
 #[derive(Default)]
-pub(crate) struct Seen {
+pub(crate) struct Observed {
     pub(crate) stop: AtomicBool,
     pub(crate) resume: AtomicBool,
     pub(crate) blocked: AtomicBool,
@@ -38,7 +39,7 @@ pub(crate) struct Seen {
 }
 
 pub(crate) struct LineServer {
-    seen: Arc<Seen>,
+    observed: Arc<Observed>,
     shared: Arc<Vec<u8>>,
     refuse_above: usize,
     input: Vec<Vec<u8>>,
@@ -58,7 +59,7 @@ impl LineServer {
         input.drain(..used);
         self.input[token.index()] = input;
         io.send(token);
-        self.seen.unsent.store(io.unsent(token), Ordering::SeqCst);
+        self.observed.unsent.store(io.unsent(token), Ordering::SeqCst);
     }
 
     fn run(&mut self, io: &mut Control, token: Token, line: &str) {
@@ -88,7 +89,7 @@ impl LineServer {
             "pause" => {
                 io.pause_reading(token);
                 self.paused.push(token);
-                self.seen.paused.fetch_add(1, Ordering::SeqCst);
+                self.observed.paused.fetch_add(1, Ordering::SeqCst);
             }
             "hold" => io.pause_reading(self.accepted[rest.parse::<usize>().unwrap()]),
             "release" => io.resume_reading(self.accepted[rest.parse::<usize>().unwrap()]),
@@ -98,13 +99,13 @@ impl LineServer {
                 io.output(token).extend_from_slice(format!("{sleeps}\n").as_bytes());
             }
             "block" => {
-                self.seen.blocked.store(true, Ordering::SeqCst);
-                wait_until("unblocked", || self.seen.unblock.load(Ordering::SeqCst));
+                self.observed.blocked.store(true, Ordering::SeqCst);
+                wait_until("unblocked", || self.observed.unblock.load(Ordering::SeqCst));
             }
             "stale" => {
-                for (gone, _) in self.seen.closed.lock().unwrap().iter() {
+                for (gone, _) in self.observed.closed.lock().unwrap().iter() {
                     assert!(!io.is_open(*gone) && io.fd(*gone).is_none());
-                    io.output(*gone).extend_from_slice(b"to nobody");
+                    io.output(*gone).extend_from_slice(b"discarded");
                     assert_eq!(io.unsent(*gone), 0);
                     io.send(*gone);
                     io.pause_reading(*gone);
@@ -128,42 +129,42 @@ impl Handler for LineServer {
         if io.connection_count() > self.refuse_above {
             return Accept::Refuse(b"-ERR max number of clients reached\r\n".into());
         }
-        self.seen.peers.lock().unwrap().push(io.peer_addr(token).to_string());
+        self.observed.peers.lock().unwrap().push(io.peer_addr(token).to_string());
         if self.input.len() <= token.index() {
             self.input.resize(token.index() + 1, Vec::new());
         }
         assert!(self.input[token.index()].is_empty());
         self.accepted.push(token);
-        self.seen.open.fetch_add(1, Ordering::SeqCst);
+        self.observed.open.fetch_add(1, Ordering::SeqCst);
         Accept::Keep
     }
 
     fn received(&mut self, io: &mut Control, token: Token, bytes: &[u8]) {
         assert!(!io.is_paused(token), "nothing arrives while paused");
-        self.seen.received_bytes.fetch_add(bytes.len(), Ordering::SeqCst);
+        self.observed.received_bytes.fetch_add(bytes.len(), Ordering::SeqCst);
         self.input[token.index()].extend_from_slice(bytes);
         self.run_lines(io, token);
     }
 
     fn hung_up(&mut self, _: &mut Control, _: Token) {
-        self.seen.hung_up.fetch_add(1, Ordering::SeqCst);
+        self.observed.hung_up.fetch_add(1, Ordering::SeqCst);
     }
 
     fn closed(&mut self, io: &mut Control, token: Token, reason: CloseReason) {
         assert!(!io.is_open(token));
         self.input[token.index()] = Vec::new();
-        self.seen.closed.lock().unwrap().push((token, reason));
-        self.seen.open.fetch_sub(1, Ordering::SeqCst);
+        self.observed.closed.lock().unwrap().push((token, reason));
+        self.observed.open.fetch_sub(1, Ordering::SeqCst);
     }
 
     fn drained(&mut self, io: &mut Control, token: Token) {
         assert_eq!(io.unsent(token), 0);
-        self.seen.drained.fetch_add(1, Ordering::SeqCst);
+        self.observed.drained.fetch_add(1, Ordering::SeqCst);
     }
 
     fn woken(&mut self, io: &mut Control) {
-        self.seen.wakes.fetch_add(1, Ordering::SeqCst);
-        if self.seen.resume.swap(false, Ordering::SeqCst) {
+        self.observed.wakes.fetch_add(1, Ordering::SeqCst);
+        if self.observed.resume.swap(false, Ordering::SeqCst) {
             for token in self.paused.drain(..) {
                 io.resume_reading(token);
             }
@@ -172,12 +173,12 @@ impl Handler for LineServer {
 }
 
 pub(crate) struct Server {
-    pub(crate) seen: Arc<Seen>,
+    pub(crate) observed: Arc<Observed>,
     pub(crate) shared: Arc<Vec<u8>>,
     pub(crate) address: SocketAddr,
     pub(crate) path: PathBuf,
     pub(crate) waker: Waker,
-    thread: Option<JoinHandle<Counters>>,
+    thread: Option<JoinHandle<ReactorCounters>>,
 }
 
 #[derive(Clone, Copy)]
@@ -192,33 +193,33 @@ pub(crate) fn start(options: Options) -> Server {
     let number = NUMBER.fetch_add(1, Ordering::SeqCst);
     let name = format!("brisk-reactor-{}-{number}.sock", std::process::id());
     let path = std::env::temp_dir().join(name);
-    let seen = Arc::new(Seen::default());
+    let observed = Arc::new(Observed::default());
     let shared: Arc<Vec<u8>> = Arc::new((0..20_000_000).map(pattern).collect());
     let (report, started) = std::sync::mpsc::channel();
-    let (its_seen, its_shared, its_path) = (seen.clone(), shared.clone(), path.clone());
+    let (its_observed, its_shared, its_path) = (observed.clone(), shared.clone(), path.clone());
     let thread = std::thread::spawn(move || {
-        let mut reactor = Reactor::new(&Config { backend: options.backend }).unwrap();
+        let mut reactor = Reactor::new(&ReactorConfig { backend: options.backend }).unwrap();
         let tcp = TcpOptions { keepalive_s: options.keepalive_s, ..TcpOptions::default() };
         let listener = Listener::tcp(([127, 0, 0, 1], 0).into(), &tcp).unwrap();
         reactor.listen(Listener::unix(&its_path, Some(0o700), 64).unwrap()).unwrap();
-        // Only now has the path its permissions, too.
+        // Report only now, when the path has its permissions too.
         report.send((listener.local_addr().unwrap(), reactor.waker())).unwrap();
         reactor.listen(listener).unwrap();
         let mut handler = LineServer {
-            seen: its_seen.clone(),
+            observed: its_observed.clone(),
             shared: its_shared,
             refuse_above: options.refuse_above,
             input: Vec::new(),
             paused: Vec::new(),
             accepted: Vec::new(),
         };
-        while !its_seen.stop.load(Ordering::SeqCst) {
+        while !its_observed.stop.load(Ordering::SeqCst) {
             reactor.poll(&mut handler, Some(Duration::from_secs(5))).unwrap();
         }
         *reactor.io().counters()
     });
     let (address, waker) = started.recv().unwrap();
-    Server { seen, shared, address, path, waker, thread: Some(thread) }
+    Server { observed, shared, address, path, waker, thread: Some(thread) }
 }
 
 impl Server {
@@ -236,27 +237,27 @@ impl Server {
     }
 
     pub(crate) fn resume(&self) {
-        self.seen.resume.store(true, Ordering::SeqCst);
+        self.observed.resume.store(true, Ordering::SeqCst);
         self.waker.wake();
     }
 
     pub(crate) fn wait_for_open(&self, count: usize) {
         wait_until("connections are as many as expected", || {
-            self.seen.open.load(Ordering::SeqCst) == count
+            self.observed.open.load(Ordering::SeqCst) == count
         });
     }
 
     pub(crate) fn reasons(&self) -> Vec<CloseReason> {
-        self.seen.closed.lock().unwrap().iter().map(|(_, reason)| *reason).collect()
+        self.observed.closed.lock().unwrap().iter().map(|(_, reason)| *reason).collect()
     }
 
-    /// Ends the server's thread and returns its reactor's counters.
-    pub(crate) fn stop(mut self) -> Counters {
+    /// Stops the server's thread and returns its reactor's counters.
+    pub(crate) fn stop(mut self) -> ReactorCounters {
         self.end().unwrap()
     }
 
-    fn end(&mut self) -> Option<Counters> {
-        self.seen.stop.store(true, Ordering::SeqCst);
+    fn end(&mut self) -> Option<ReactorCounters> {
+        self.observed.stop.store(true, Ordering::SeqCst);
         self.waker.wake();
         let counters = self.thread.take().map(|thread| thread.join().unwrap());
         let _ = std::fs::remove_file(Path::new(&self.path));
@@ -272,16 +273,17 @@ impl Drop for Server {
     }
 }
 
-/// Waits for a condition, checking it again and again, with a deadline.
+/// Polls a condition until it holds, and panics at a deadline.
 pub(crate) fn wait_until(what: &str, condition: impl Fn() -> bool) {
     let deadline = Instant::now() + Duration::from_secs(20);
     while !condition() {
-        assert!(Instant::now() < deadline, "in vain: {what}");
+        assert!(Instant::now() < deadline, "timed out: {what}");
         std::thread::yield_now();
     }
 }
 
-/// Says that a part of the running test is skipped, in the form of the testkit's function of this name.
+/// Reports that a part of the running test is skipped, in the format of the testkit's function of
+/// this name.
 pub(crate) fn skipped(reason: &str) {
     use std::io::Write as _;
     let thread = std::thread::current();
@@ -289,7 +291,7 @@ pub(crate) fn skipped(reason: &str) {
     let _ = std::io::stderr().write_all(line.as_bytes());
 }
 
-/// Runs the test once per back end this machine offers.
+/// Runs the test once for each back end that this machine supports.
 pub(crate) fn each_backend(test: impl Fn(Server)) {
     each_backend_with(usize::MAX, 300, test);
 }

@@ -1,8 +1,8 @@
-//! Writing replies: free functions that append to an output buffer.
+//! Encodes replies: free functions that append to an output buffer.
 //!
-//! Where the two protocol versions differ, the function takes the [`Protocol`] and is right in
-//! both, so callers say what they mean (a map, a null) and never ask which version it is.
-//! Aggregates are a header followed by that many elements, written by the caller.
+//! Where the two protocol versions differ, the function takes the [`Protocol`] and writes the right
+//! form for both. So callers express what they mean (a map, a null) and never check the version. An
+//! aggregate is a header followed by its elements, which the caller writes.
 
 use memchr::memchr2;
 
@@ -15,19 +15,19 @@ pub const PONG: &[u8] = b"+PONG\r\n";
 /// `+QUEUED`
 pub const QUEUED: &[u8] = b"+QUEUED\r\n";
 
-/// Room for any header: kind, 20 characters, line end; with a bulk's own line end.
+/// Room for any header: type, 20 characters, line end; also for a bulk string's own line end.
 const HEADER_BYTES_MAX: usize = 25;
 
 /// The kinds of aggregate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Aggregate {
-    /// `n` elements in order.
+    /// `n` elements, in order.
     Array,
-    /// `n` pairs, so `2n` elements follow; in RESP2 an array of `2n`.
+    /// `n` pairs, so `2n` elements follow; an array of `2n` in RESP2.
     Map,
-    /// `n` elements without order; in RESP2 an array.
+    /// `n` elements without an order; an array in RESP2.
     Set,
-    /// `n` elements, not an answer to a request; in RESP2 an array.
+    /// `n` elements that are not the reply to a request; an array in RESP2.
     Push,
 }
 
@@ -36,7 +36,7 @@ pub fn simple(out: &mut Vec<u8>, text: &[u8]) {
     line(out, b'+', text);
 }
 
-/// `+text`, of a text that is known to have no line end inside.
+/// `+text`, for a text that is known to contain no line end.
 #[inline]
 pub fn word(out: &mut Vec<u8>, text: &'static str) {
     debug_assert!(memchr2(b'\r', b'\n', text.as_bytes()).is_none());
@@ -78,12 +78,12 @@ fn other_bulk(out: &mut Vec<u8>, bytes: &[u8]) {
     out.extend_from_slice(b"\r\n");
 }
 
-/// Longest text that is written by copies of known length.
+/// Maximum length of a text that is written with copies of constant length.
 const SHORT_MAX: usize = 32;
-/// What a text of that length takes, and some bytes to spare.
+/// Room for a text of that length, with some bytes to spare.
 const SHORT_ROOM: usize = 40;
 
-/// The headers of short texts, with what follows zero.
+/// The headers of short texts, padded with zeros.
 const HEADERS: [[u8; 8]; SHORT_MAX + 1] = {
     let mut headers = [[0; 8]; SHORT_MAX + 1];
     let mut len = 0;
@@ -98,9 +98,9 @@ const HEADERS: [[u8; 8]; SHORT_MAX + 1] = {
     headers
 };
 
-/// Most strings are so short that looking for room and finding out how long a copy is, for each
-/// part anew, costs more than the bytes. So the room is made once, and the text goes there in two
-/// copies of known length, of which the second covers part of the first.
+/// Most strings are so short that reserving room and computing copy lengths for each part costs
+/// more than the bytes. So this function reserves once, and writes the text with two copies of
+/// constant length, of which the second overlaps the first.
 fn short_bulk(out: &mut Vec<u8>, bytes: &[u8]) {
     let (start, len) = (out.len(), bytes.len());
     out.extend_from_slice(&[0; SHORT_ROOM]);
@@ -128,13 +128,13 @@ fn twice<const N: usize>(room: &mut [u8], bytes: &[u8]) {
     }
 }
 
-/// An integer as a bulk string, as GET answers a counter.
+/// An integer as a bulk string, for example the reply of GET for a counter.
 #[inline]
 pub fn bulk_integer(out: &mut Vec<u8>, value: i64) {
     bulk(out, itoa::Buffer::new().format(value).as_bytes());
 }
 
-/// "No such value": `$-1`, or `_` in RESP3.
+/// A null for a missing value: `$-1`, or `_` in RESP3.
 #[inline]
 pub fn null(out: &mut Vec<u8>, protocol: Protocol) {
     out.extend_from_slice(match protocol {
@@ -143,7 +143,7 @@ pub fn null(out: &mut Vec<u8>, protocol: Protocol) {
     });
 }
 
-/// "No such list": `*-1`, or `_` in RESP3.
+/// A null for a missing list: `*-1`, or `_` in RESP3.
 #[inline]
 pub fn null_array(out: &mut Vec<u8>, protocol: Protocol) {
     out.extend_from_slice(match protocol {
@@ -152,31 +152,31 @@ pub fn null_array(out: &mut Vec<u8>, protocol: Protocol) {
     });
 }
 
-/// Header of an array of `count` elements.
+/// The header of an array of `count` elements.
 #[inline]
 pub fn array(out: &mut Vec<u8>, count: usize) {
     number(out, b'*', count as u64);
 }
 
-/// Header of a map; `pairs` keys and values follow alternately.
+/// The header of a map; `pairs` keys and values follow alternately.
 #[inline]
 pub fn map(out: &mut Vec<u8>, protocol: Protocol, pairs: usize) {
     aggregate(out, protocol, Aggregate::Map, pairs);
 }
 
-/// Header of a set of `count` elements.
+/// The header of a set of `count` elements.
 #[inline]
 pub fn set(out: &mut Vec<u8>, protocol: Protocol, count: usize) {
     aggregate(out, protocol, Aggregate::Set, count);
 }
 
-/// Header of a push message of `count` elements.
+/// The header of a push message of `count` elements.
 #[inline]
 pub fn push(out: &mut Vec<u8>, protocol: Protocol, count: usize) {
     aggregate(out, protocol, Aggregate::Push, count);
 }
 
-/// Header of any aggregate.
+/// The header of any aggregate.
 #[inline]
 pub fn aggregate(out: &mut Vec<u8>, protocol: Protocol, kind: Aggregate, count: usize) {
     let count = count as u64;
@@ -189,9 +189,8 @@ pub fn aggregate(out: &mut Vec<u8>, protocol: Protocol, kind: Aggregate, count: 
     }
 }
 
-/// Puts an aggregate's header before the elements that were written from `at` on, for when their
-/// number is known only afterwards. O(bytes written since).
-/// An `at` beyond the end counts as the end.
+/// Inserts an aggregate's header before the elements that were written since `at`, for a count that
+/// is known only afterwards. O(bytes written since). An `at` beyond the end counts as the end.
 pub fn insert_aggregate(
     out: &mut Vec<u8>,
     at: usize,
@@ -205,8 +204,8 @@ pub fn insert_aggregate(
     out[at.min(end)..].rotate_right(header);
 }
 
-/// Header of attributes, `pairs` of which follow, then the reply they belong to. RESP2 has none:
-/// nothing is written, and `false` tells the caller to leave out the pairs.
+/// The header of attributes: `pairs` pairs follow, then the reply that they describe. RESP2 has no
+/// attributes: nothing is written, and the result `false` tells the caller to leave out the pairs.
 #[must_use]
 pub fn attribute(out: &mut Vec<u8>, protocol: Protocol, pairs: usize) -> bool {
     let known = protocol == Protocol::Resp3;
@@ -216,11 +215,11 @@ pub fn attribute(out: &mut Vec<u8>, protocol: Protocol, pairs: usize) -> bool {
     known
 }
 
-/// A double with 17 significant digits (as Redis 7.0): `,text`, in RESP2 a bulk string.
+/// A double with 17 significant digits (as in Redis 7.0): `,text`, or a bulk string in RESP2.
 pub fn double(out: &mut Vec<u8>, protocol: Protocol, value: f64) {
     match protocol {
         Protocol::Resp2 => {
-            // A double's text is at most 24 bytes, and 1 to 24 take one or two digits.
+            // A double's text has at most 24 bytes, so its length has one or two digits.
             let at = out.len();
             format_double::append(out, value);
             let len = out.len() - at;
@@ -241,7 +240,7 @@ pub fn double_text(out: &mut Vec<u8>, value: f64) {
     format_double::append(out, value);
 }
 
-/// `#t` or `#f`, in RESP2 `:1` or `:0`.
+/// `#t` or `#f`, or `:1` or `:0` in RESP2.
 #[inline]
 pub fn boolean(out: &mut Vec<u8>, protocol: Protocol, value: bool) {
     out.extend_from_slice(match (protocol, value) {
@@ -252,7 +251,7 @@ pub fn boolean(out: &mut Vec<u8>, protocol: Protocol, value: bool) {
     });
 }
 
-/// An integer of any size, given as its digits: `(digits`, in RESP2 a bulk string.
+/// An integer of any size, given as its digits: `(digits`, or a bulk string in RESP2.
 pub fn big_number(out: &mut Vec<u8>, protocol: Protocol, digits: &[u8]) {
     match protocol {
         Protocol::Resp2 => bulk(out, digits),
@@ -260,7 +259,7 @@ pub fn big_number(out: &mut Vec<u8>, protocol: Protocol, digits: &[u8]) {
     }
 }
 
-/// Text for people, with a three-letter format (`txt`, `mkd`); in RESP2 a bulk string.
+/// Text for humans, with a three-letter format (`txt`, `mkd`); a bulk string in RESP2.
 pub fn verbatim(out: &mut Vec<u8>, protocol: Protocol, format: [u8; 3], text: &[u8]) {
     if protocol == Protocol::Resp2 {
         return bulk(out, text);
@@ -273,8 +272,8 @@ pub fn verbatim(out: &mut Vec<u8>, protocol: Protocol, format: [u8; 3], text: &[
     out.extend_from_slice(b"\r\n");
 }
 
-/// `<kind>value\r\n`. Lengths and counts are nearly always short, so up to three digits are written
-/// as arrays of known size, which compile to one or two stores.
+/// `<type>value\r\n`. Lengths and counts are nearly always short, so numbers of up to three digits
+/// are written as arrays of constant size, which compile to one or two stores.
 #[inline]
 fn number(out: &mut Vec<u8>, kind: u8, value: u64) {
     let digit = |unit: u64| b'0' + (value / unit % 10) as u8;
@@ -297,7 +296,7 @@ fn line(out: &mut Vec<u8>, kind: u8, text: &[u8]) {
     out.push(kind);
     let start = out.len();
     out.extend_from_slice(text);
-    // A line end inside would end the reply, and what follows would be read as another one.
+    // A line end inside would end the reply, and the rest would be read as another one.
     if memchr2(b'\r', b'\n', text).is_some() {
         for byte in &mut out[start..] {
             if matches!(byte, b'\r' | b'\n') {

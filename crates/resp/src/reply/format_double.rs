@@ -1,15 +1,15 @@
-//! Doubles in the text form of Redis 7.0: C's `%.17g`.
+//! Formats doubles as Redis 7.0 does: C's `%.17g`.
 
 use std::io::Write;
 
-/// Longest text: sign, 17 digits, point, `e-324`.
+/// Maximum length of the text: sign, 17 digits, point, `e-324`.
 const TEXT_BYTES_MAX: usize = 24;
 /// Integers below this have at most 17 digits, so `%.17g` shows them without an exponent.
 const PLAIN_INTEGER_BOUND: f64 = 1e17;
-/// Significant digits.
+/// Number of significant digits.
 const DIGITS: usize = 17;
 
-/// Appends `value` with 17 significant digits, trailing zeros dropped; `inf`, `-inf`, `nan`,
+/// Appends `value` with 17 significant digits, without trailing zeros; or `inf`, `-inf`, `nan`,
 /// `-nan`.
 pub(super) fn append(out: &mut Vec<u8>, value: f64) {
     if value.is_nan() {
@@ -28,9 +28,9 @@ pub(super) fn append(out: &mut Vec<u8>, value: f64) {
     append_scientific(out, value.abs());
 }
 
-/// `value` is finite and not negative.
+/// `value` must be finite and not negative.
 fn append_scientific(out: &mut Vec<u8>, value: f64) {
-    // "d.dddddddddddddddde[-]x": exactly rounded, in a buffer that surely holds it.
+    // "d.dddddddddddddddde[-]x": correctly rounded, in a buffer that is always large enough.
     let mut text = [0u8; TEXT_BYTES_MAX + 8];
     let mut unused = &mut text[..];
     let room = unused.len();
@@ -51,7 +51,7 @@ fn append_scientific(out: &mut Vec<u8>, value: f64) {
     let digits = &digits[..kept];
 
     match exponent {
-        // Fits: 17 digits at most before the point.
+        // At most 17 digits before the point.
         0..=16 => {
             let whole = exponent as usize + 1;
             let (before, after) = digits.split_at(whole.min(kept));

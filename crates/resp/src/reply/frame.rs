@@ -1,60 +1,62 @@
-//! Finding the end of a reply in bytes that come in pieces, without making anything of it.
+//! Finds the end of a reply in bytes that arrive in pieces, without decoding it.
 //!
-//! A client that has the whole reply in one piece of memory can hand it to whoever asked, and there it is
-//! read where it lies ([`super::read`]). So the caller keeps the bytes of the reply until it is whole, and
-//! the scanner remembers how far it has come: each byte is looked at once, in however many pieces it
-//! comes, and those of strings not at all.
+//! A client that has a complete reply in one piece of memory can pass it to its caller, which reads
+//! it in place ([`super::read`]). So the caller keeps the bytes of the reply until it is complete,
+//! and the scanner remembers its position. Each byte is scanned once, in however many pieces it
+//! arrives, and the content of strings is not scanned at all.
 //!
-//! Of nested values only their number is kept: how deep they are nested is the concern of who reads them.
+//! The scanner only counts nested values. The reader checks how deeply they are nested.
 
 use super::decode::{ReplyError, ReplyLimits};
 use super::token::{LineSearch, Open, Token, token};
 
-/// What [`FrameScanner::scan`] found.
+/// The result of [`FrameScanner::scan`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scan {
-    /// The reply has so many bytes.
+    /// The reply is complete and has this many bytes.
     Whole(usize),
-    /// At least so many bytes are missing; claimed by the peer, so to be capped.
+    /// At least this many bytes are missing. The peer claims this number, so cap it before
+    /// reserving memory.
     Incomplete(usize),
 }
 
-/// Finds where replies end.
+/// Finds the ends of replies.
 #[derive(Debug, Default)]
 pub struct FrameScanner {
     limits: ReplyLimits,
-    /// Bytes of this reply that were looked at.
+    /// Number of bytes of this reply that were scanned.
     at: usize,
-    /// Values of this reply that have yet to come, besides the one that is being read.
+    /// Number of values of this reply that are still to come after the current one.
     remaining: u64,
-    /// Length of the string that is awaited.
+    /// Length of the string that is expected next.
     body: Option<usize>,
     line: LineSearch,
 }
 
 impl FrameScanner {
-    /// A scanner at a reply's start; allocates nothing, ever.
+    /// Creates a scanner at the start of a reply; never allocates anything.
     #[must_use]
     pub fn new(limits: ReplyLimits) -> Self {
         Self { limits, ..Self::default() }
     }
 
-    /// Forgets an incomplete reply.
+    /// Drops an incomplete reply.
     pub fn reset(&mut self) {
         *self = Self::new(self.limits);
     }
 
-    /// True between two replies.
+    /// Returns true between two replies.
     #[must_use]
     pub fn is_idle(&self) -> bool {
         self.at == 0 && self.line.is_idle()
     }
 
-    /// Looks on. `input` begins with the first byte of the reply, each time. O(bytes that were not looked
-    /// at before), and O(1) for a string of any length.
+    /// Continues scanning. `input` begins with the first byte of the reply in every call. O(new
+    /// bytes), and O(1) for a string of any length.
     ///
     /// # Errors
-    /// The bytes are no reply or exceed the limits; the scanner is as new, the connection of no use.
+    /// The bytes are not a reply or exceed the limits. The scanner is reset, and the connection
+    /// must not be used any more.
     #[inline]
     pub fn scan(&mut self, input: &[u8]) -> Result<Scan, ReplyError> {
         let found = self.look(input);
@@ -88,7 +90,7 @@ impl FrameScanner {
                         self.body = Some(len);
                         continue;
                     }
-                    // The value that they describe comes behind the attributes.
+                    // The described value follows the attributes.
                     Token::Open(Open::Attributes, count) => {
                         self.remaining = self.remaining.saturating_add(count);
                         continue;
@@ -111,7 +113,7 @@ mod tests {
     use crate::reply::decode::{ReplyDecoder, ReplyStep};
     use proptest::prelude::*;
 
-    /// What the decoder takes for a reply, of any kind, nested.
+    /// Generates replies of all types, nested, that the decoder accepts.
     fn replies() -> impl Strategy<Value = Vec<u8>> {
         let text = "[a-z ]{0,12}";
         let leaf = prop_oneof![
@@ -191,7 +193,7 @@ mod tests {
                 Ok(ReplyStep::Incomplete { .. }) => {
                     prop_assert!(matches!(scanned, Ok(Scan::Incomplete(_))));
                 }
-                // The format of a verbatim string is looked at by who reads it.
+                // The reader checks the format of a verbatim string.
                 Err(ReplyError::Malformed(b'=')) => {}
                 Err(error) => prop_assert_eq!(scanned, Err(error)),
             }

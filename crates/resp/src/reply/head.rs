@@ -1,29 +1,32 @@
-//! What a reply begins with: for who does not wait until a large one is whole, but takes it piece by piece.
+//! The first line of a reply, for callers that consume large replies piece by piece instead of
+//! waiting for all of it.
 
 use super::decode::{ReplyError, ReplyLimits};
 use super::token::{Blob, LineSearch, Open, Token, token};
 
-/// What the first line of a reply says.
+/// The meaning of a reply's first line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Head {
-    /// `$length`: so many bytes follow, and a line end.
+    /// `$length`: this many bytes follow, and a line end.
     Bulk(usize),
-    /// `*count`, `~count` or `%pairs`: so many values follow, keys and values of a map each for itself.
+    /// `*count`, `~count` or `%pairs`: this many values follow; keys and values of a map count
+    /// separately.
     Values(u64),
-    /// `|pairs`: so many values follow, and then the reply that they describe.
+    /// `|pairs`: this many values follow, and then the reply that they describe.
     Attributes(u64),
-    /// `>count`: so many values follow, which are no reply.
+    /// `>count`: this many values follow, which are not a reply.
     Push(u64),
-    /// Any of the nulls.
+    /// Any of the null types.
     Null,
-    /// What is short as a rule: read it whole ([`super::frame`]).
+    /// A type that is usually short: read it as a whole ([`super::frame`]).
     Other,
 }
 
-/// The head of a reply, and the bytes of its line; `None` if the line is not whole. O(bytes of the line).
+/// Returns the head of a reply and the length of its line; `None` if the line is incomplete.
+/// O(bytes of the line).
 ///
 /// # Errors
-/// As [`super::frame::FrameScanner::scan`]; the connection is of no use then.
+/// As [`super::frame::FrameScanner::scan`]; the connection must not be used after an error.
 pub fn head(input: &[u8], limits: &ReplyLimits) -> Result<Option<(Head, usize)>, ReplyError> {
     let Some(end) = LineSearch::default().end(input, limits)? else { return Ok(None) };
     let head = match token(&input[..end], limits)? {

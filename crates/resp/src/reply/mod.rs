@@ -1,12 +1,12 @@
-//! Replies: written by the server ([`encode`]), read by clients and tests.
+//! Replies: encoded by the server ([`encode`]), decoded by clients and tests.
 //!
-//! | part | what it is |
+//! | part | what it does |
 //! |---|---|
-//! | [`encode`] | writing them |
-//! | [`decode`] | reading them into values, as they come |
-//! | [`frame`] | finding where one ends, as they come; nothing is made of it |
-//! | [`head`] | what one begins with, for who takes a large one piece by piece |
-//! | [`read`] | reading a whole one where it lies, part by part |
+//! | [`encode`] | encodes replies |
+//! | [`decode`] | decodes replies into values, incrementally |
+//! | [`frame`] | finds the end of a reply incrementally, without decoding it |
+//! | [`head`] | parses the first line, to consume large replies piece by piece |
+//! | [`read`] | reads a complete reply in place, part by part |
 //! | [`value`] | a reply in memory |
 
 pub mod decode;
@@ -18,10 +18,10 @@ pub mod read;
 mod token;
 pub mod value;
 
-/// The protocol version a connection speaks (`HELLO`).
+/// The protocol version of a connection (`HELLO`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Protocol {
-    /// Version 2: what a connection starts with.
+    /// Version 2, with which every connection starts.
     #[default]
     Resp2,
     /// Version 3: typed maps, sets, doubles, booleans, pushes.

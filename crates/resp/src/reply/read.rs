@@ -1,13 +1,13 @@
-//! Reading a whole reply where it lies: a cursor that hands out its parts one after the other, borrowed.
+//! Reads a complete reply in place: a cursor that returns its parts one after another, borrowed.
 //!
-//! Whoever asked knows what the reply may be, so nothing is built in between: an array of a thousand
-//! strings is an [`Part::Array`] and then a thousand [`Part::Bulk`], each a slice of the input.
+//! The caller knows which replies to expect, so no values are built: an array of a thousand strings
+//! is one [`Part::Array`] and then a thousand [`Part::Bulk`], each a slice of the input.
 
 use super::decode::{ReplyDecoder, ReplyError, ReplyLimits, ReplyStep};
 use super::token::{Blob, LineSearch, Open, Token, token, verbatim};
 use super::value::Value;
 
-/// One part of a reply: a scalar, or the head of what contains others.
+/// One part of a reply: a scalar, or the head of an aggregate.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Part<'a> {
     /// `+text`
@@ -18,7 +18,7 @@ pub enum Part<'a> {
     Integer(i64),
     /// `$length`
     Bulk(&'a [u8]),
-    /// Any of the nulls.
+    /// Any of the null types.
     Null,
     /// `,text`
     Double(f64),
@@ -33,18 +33,18 @@ pub enum Part<'a> {
         /// The text without the format.
         text: &'a [u8],
     },
-    /// So many values follow.
+    /// This many values follow.
     Array(u64),
-    /// So many pairs follow, key before value.
+    /// This many pairs follow, key before value.
     Map(u64),
-    /// So many values follow.
+    /// This many values follow.
     Set(u64),
-    /// So many values follow.
+    /// This many values follow.
     Push(u64),
 }
 
 impl<'a> Part<'a> {
-    /// The bytes of a string of any kind, or `None` for other parts and errors.
+    /// Returns the bytes of a string of any type; `None` for other parts and errors.
     #[must_use]
     pub fn as_bytes(&self) -> Option<&'a [u8]> {
         match *self {
@@ -53,7 +53,8 @@ impl<'a> Part<'a> {
         }
     }
 
-    /// How many values follow, keys and values of a map each for itself; 0 for scalars.
+    /// Returns the number of values that follow; keys and values of a map count separately. 0 for
+    /// scalars.
     #[must_use]
     pub fn len_within(&self) -> u64 {
         match *self {
@@ -64,14 +65,14 @@ impl<'a> Part<'a> {
     }
 }
 
-/// A cursor in the bytes of whole replies.
+/// A cursor over the bytes of complete replies.
 #[derive(Clone, Debug)]
 pub struct ReplyReader<'a> {
     bytes: &'a [u8],
     at: usize,
 }
 
-/// Bytes of replies have been scanned, and were held to the limits then.
+/// The bytes have already been scanned, and the limits were checked then.
 const NO_LIMITS: ReplyLimits = ReplyLimits {
     depth_max: usize::MAX,
     line_bytes_max: usize::MAX,
@@ -79,32 +80,32 @@ const NO_LIMITS: ReplyLimits = ReplyLimits {
     elements_max: u64::MAX,
 };
 
-/// The bytes end amid a reply. It cannot be if they were scanned.
+/// The bytes end within a reply. This cannot happen if they were scanned.
 const CUT_OFF: ReplyError = ReplyError::UnterminatedBulk;
 
 impl<'a> ReplyReader<'a> {
-    /// A cursor at the first of these replies.
+    /// Creates a cursor at the first reply.
     #[must_use]
     pub fn new(bytes: &'a [u8]) -> Self {
         Self { bytes, at: 0 }
     }
 
-    /// Whether nothing is left.
+    /// Returns true if nothing is left.
     #[must_use]
     pub fn is_at_end(&self) -> bool {
         self.at >= self.bytes.len()
     }
 
-    /// What has not been read.
+    /// Returns the unread bytes.
     #[must_use]
     pub fn rest(&self) -> &'a [u8] {
         self.bytes.get(self.at..).unwrap_or_default()
     }
 
-    /// The next part; attributes are passed over. O(bytes of its line).
+    /// Returns the next part; attributes are skipped. O(bytes of its line).
     ///
     /// # Errors
-    /// The bytes are no reply, or end amid one.
+    /// The bytes are not a reply, or end within one.
     #[inline]
     pub fn part(&mut self) -> Result<Part<'a>, ReplyError> {
         loop {
@@ -145,7 +146,7 @@ impl<'a> ReplyReader<'a> {
         }
     }
 
-    /// The next part, which stays the next one.
+    /// Returns the next part without consuming it.
     ///
     /// # Errors
     /// As [`ReplyReader::part`].
@@ -153,7 +154,7 @@ impl<'a> ReplyReader<'a> {
         self.clone().part()
     }
 
-    /// Passes over one value with all that it contains. O(its parts).
+    /// Skips one value with everything it contains. O(its parts).
     ///
     /// # Errors
     /// As [`ReplyReader::part`].
@@ -164,13 +165,13 @@ impl<'a> ReplyReader<'a> {
     fn skip_values(&mut self, count: u64) -> Result<(), ReplyError> {
         let mut remaining = count;
         while remaining > 0 {
-            // Parts and not recursion: values may be nested as deep as the peer likes.
+            // A loop instead of recursion: the peer may nest values to any depth.
             remaining = (remaining - 1).saturating_add(self.token_within()?);
         }
         Ok(())
     }
 
-    /// Passes over one line and its string; how many values more there are to pass over for it.
+    /// Skips one line and its string, and returns how many more values to skip for it.
     fn token_within(&mut self) -> Result<u64, ReplyError> {
         let rest = self.rest();
         let end = LineSearch::default().end(rest, &NO_LIMITS)?.ok_or(CUT_OFF)?;
@@ -189,10 +190,11 @@ impl<'a> ReplyReader<'a> {
         })
     }
 
-    /// The next value with all that it contains, built. O(bytes).
+    /// Decodes the next value with everything it contains. O(bytes).
     ///
     /// # Errors
-    /// As [`ReplyReader::part`], and for what is nested deeper than [`ReplyLimits`] allow by default.
+    /// As [`ReplyReader::part`], and for values that are nested deeper than the default
+    /// [`ReplyLimits`].
     pub fn value(&mut self) -> Result<Value, ReplyError> {
         match ReplyDecoder::new(ReplyLimits::default()).decode(self.rest())? {
             ReplyStep::Value { consumed, value } => {

@@ -1,11 +1,11 @@
-//! One token of a reply: what a line says, before anything is made of it. What is read beside this reads
-//! lines here and nowhere else.
+//! One token of a reply: the meaning of a line, before a value is built. All readers in this
+//! directory parse lines with this file.
 
 use super::decode::{ReplyError, ReplyLimits};
 use crate::number::canonical_i64;
 use memchr::memchr;
 
-/// What a line says.
+/// The meaning of a line.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Token<'a> {
     Simple(&'a [u8]),
@@ -16,13 +16,13 @@ pub(super) enum Token<'a> {
     BigNumber(&'a [u8]),
     Null,
     NullArray,
-    /// So many bytes and a line end follow.
+    /// This many bytes and a line end follow.
     Body(Blob, usize),
-    /// So many values follow; of maps and attributes these are keys and values.
+    /// This many values follow; for maps and attributes these are keys and values.
     Open(Open, u64),
 }
 
-/// A string whose length is told first.
+/// A string whose length comes first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Blob {
     Bulk,
@@ -30,24 +30,24 @@ pub(super) enum Blob {
     Verbatim,
 }
 
-/// What begins with the number of its values.
+/// An aggregate, whose number of values comes first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Open {
     Array,
     Map,
     Set,
     Push,
-    /// Pairs that describe the value behind them.
+    /// Pairs that describe the following value.
     Attributes,
 }
 
-/// Reads a line without its end. O(bytes).
+/// Parses a line without its end. O(bytes).
 ///
 /// # Errors
-/// [`ReplyError`] for what is no line of the protocol, or claims more than the limits allow.
+/// [`ReplyError`] for a line that is not valid, or that exceeds the limits.
 #[inline]
 pub(super) fn token<'a>(line: &'a [u8], limits: &ReplyLimits) -> Result<Token<'a>, ReplyError> {
-    // An empty line is as wrong as its first byte, the '\r'.
+    // An empty line is reported with its first byte, '\r'.
     let (&kind, text) = line.split_first().ok_or(ReplyError::UnknownType(b'\r'))?;
     let malformed = ReplyError::Malformed(kind);
     Ok(match (kind, text) {
@@ -89,7 +89,7 @@ fn length(kind: u8, digits: &[u8], max: u64) -> Result<u64, ReplyError> {
     if len > max { Err(ReplyError::TooLong) } else { Ok(len) }
 }
 
-/// The format and the text of a verbatim string.
+/// Returns the format and the text of a verbatim string.
 pub(super) fn verbatim(bytes: &[u8]) -> Result<([u8; 3], &[u8]), ReplyError> {
     match bytes {
         &[a, b, c, b':', ref text @ ..] => Ok(([a, b, c], text)),
@@ -97,13 +97,13 @@ pub(super) fn verbatim(bytes: &[u8]) -> Result<([u8; 3], &[u8]), ReplyError> {
     }
 }
 
-/// Reads a decimal with optional fraction and exponent, `inf`, `-inf`, `nan` or `-nan`.
+/// Parses a decimal with optional fraction and exponent, `inf`, `-inf`, `nan` or `-nan`.
 fn double(text: &[u8]) -> Option<f64> {
     match text {
         b"inf" => Some(f64::INFINITY),
         b"-inf" => Some(f64::NEG_INFINITY),
         b"nan" | b"-nan" => Some(f64::NAN),
-        // Of words, Rust would also read "infinity" and the like.
+        // Rust would also accept "infinity" and the like.
         _ if text
             .iter()
             .all(|byte| matches!(byte, b'0'..=b'9' | b'+' | b'-' | b'.' | b'e' | b'E')) =>
@@ -122,27 +122,27 @@ fn is_integer(text: &[u8]) -> bool {
     !digits.is_empty() && digits.iter().all(u8::is_ascii_digit)
 }
 
-/// Looks for the end of a line that comes in pieces; no byte is looked at twice.
+/// Searches for the end of a line that arrives in pieces, without searching any byte twice.
 #[derive(Debug, Default)]
 pub(super) struct LineSearch {
-    /// Bytes of the unread line known to hold no line end.
+    /// Number of bytes of the unread line that are known to contain no line end.
     searched: usize,
 }
 
 impl LineSearch {
-    /// True before anything of a line was seen in vain.
+    /// Returns true if no incomplete line was searched so far.
     pub(super) fn is_idle(&self) -> bool {
         self.searched == 0
     }
 
-    /// The offset of the `\r\n` of the line that `input` begins with, if it is there.
+    /// Returns the offset of the `\r\n` of the line at the start of `input`, if it has arrived.
     #[inline]
     pub(super) fn end(
         &mut self,
         input: &[u8],
         limits: &ReplyLimits,
     ) -> Result<Option<usize>, ReplyError> {
-        // A caller that gives fewer bytes than before has them searched from the start.
+        // If a caller passes fewer bytes than before, the search starts over.
         let mut from = if self.searched <= input.len() { self.searched } else { 0 };
         while let Some(found) = memchr(b'\r', &input[from..]) {
             from += found;

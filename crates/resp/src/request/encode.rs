@@ -1,16 +1,16 @@
-//! Requests as a client writes them: what the decoder beside this reads.
+//! Encodes requests as a client does. The decoder in this directory reads them.
 
 use crate::reply::encode::{array, bulk};
 
-/// Appends the request of these words: an array of bulk strings. O(bytes), and nothing that `out`
-/// holds already is looked at.
+/// Appends the request with these arguments: an array of bulk strings. O(bytes). The previous
+/// content of `out` is not read.
 pub fn encode<W: AsRef<[u8]>>(out: &mut Vec<u8>, words: &[W]) {
     array(out, words.len());
     words.iter().for_each(|word| bulk(out, word.as_ref()));
 }
 
-/// Whether `bytes` are exactly the request that [`encode`] writes. `words` are the arguments that the decoder
-/// found in them; the decoder also accepts other forms. O(arguments).
+/// Returns true if `bytes` are exactly the request that [`encode`] writes. `words` are the
+/// arguments that the decoder found in them; the decoder also accepts other forms. O(arguments).
 #[must_use]
 pub fn is_encoded<'w>(bytes: &[u8], words: impl ExactSizeIterator<Item = &'w [u8]>) -> bool {
     let Some(mut rest) = behind_header(bytes, b'*', words.len()) else { return false };
@@ -24,7 +24,7 @@ pub fn is_encoded<'w>(bytes: &[u8], words: impl ExactSizeIterator<Item = &'w [u8
     rest.is_empty()
 }
 
-/// The bytes after a header of this kind and number, if `bytes` begin with that header.
+/// Returns the bytes after a header of this type and number, if `bytes` begin with that header.
 fn behind_header(bytes: &[u8], kind: u8, number: usize) -> Option<&[u8]> {
     let digits = bytes.strip_prefix(&[kind])?;
     digits.strip_prefix(itoa::Buffer::new().format(number).as_bytes())?.strip_prefix(b"\r\n")

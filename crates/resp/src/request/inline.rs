@@ -1,19 +1,20 @@
-//! Inline requests: one line split at blanks, with shell-like quotes.
+//! Inline requests: one line that is split at blanks, with shell-like quotes.
 //!
-//! - `"…"` knows `\n \r \t \b \a \xHH`; any other escaped byte stands for itself.
-//! - `'…'` knows `\'` only.
-//! - Quotes may start inside a word (`a"b c"` is `ab c`), but a closing quote ends it: a blank or
-//!   the end of the line must follow.
-//! - Blanks before a word are space and `\t \n \v \f \r`; a word without quotes ends only at space,
-//!   `\t`, `\n` or `\r`. That Redis knows two sets of blanks is an accident clients can see.
+//! - `"…"` supports `\n \r \t \b \a \xHH`; any other escaped byte stands for itself.
+//! - `'…'` supports only `\'`.
+//! - Quotes may start inside an argument (`a"b c"` is `ab c`), but a closing quote ends it: a blank
+//!   or the end of the line must follow.
+//! - Blanks before an argument are space and `\t \n \v \f \r`. An argument without quotes ends only
+//!   at space, `\t`, `\n` or `\r`. Redis has these two sets of blanks by accident, but clients can
+//!   see the difference.
 
 use super::{Span, Spans, UNESCAPED};
 use crate::error::ProtocolError;
 
-/// Splits a line (without its end) and appends its words; gives their number. O(line).
+/// Splits a line (without its end), appends its arguments and returns their number. O(line).
 ///
 /// # Errors
-/// `UnbalancedQuotes`; `args` is then as before.
+/// `UnbalancedQuotes`; `args` is then unchanged.
 pub(super) fn split(line: &[u8], args: &mut Spans) -> Result<usize, ProtocolError> {
     let marks = (args.list.len(), args.unescaped.len());
     let mut at = 0;
@@ -39,8 +40,8 @@ pub(super) fn split(line: &[u8], args: &mut Spans) -> Result<usize, ProtocolErro
     Ok(args.list.len() - marks.0)
 }
 
-/// Appends the quoted text that starts at `text[0]`; gives its length with both quotes, or `None`
-/// if it is not closed or the close is followed by something.
+/// Appends the quoted text that starts at `text[0]`, and returns its length with both quotes.
+/// Returns `None` if it is not closed or if the closing quote is followed by something.
 fn unquote(text: &[u8], out: &mut Vec<u8>) -> Option<usize> {
     let quote = *text.first()?;
     let mut at = 1;
@@ -83,7 +84,7 @@ fn escape(byte: u8) -> u8 {
     }
 }
 
-/// The value of a hexadecimal digit.
+/// Returns the value of a hexadecimal digit.
 fn hex(digit: u8) -> u8 {
     match digit {
         b'0'..=b'9' => digit - b'0',

@@ -1,10 +1,10 @@
 //! Requests as the server receives them: RESP arrays of bulk strings, and inline lines. [`encode`]
 //! writes them, as clients and replication streams do.
 //!
-//! The caller holds a connection's unread bytes in one slice whose first byte is a request's first
-//! byte, and calls [`RequestDecoder::decode`] until it says [`Step::Incomplete`]. Arguments come
-//! out as [`Span`]s of that slice; nothing is copied, except inline arguments with quotes, whose
-//! unescaped form is kept in [`Spans`] beside the list.
+//! The caller keeps a connection's unread bytes in one slice that begins with a request, and calls
+//! [`RequestDecoder::decode`] until it returns [`Step::Incomplete`]. Arguments are returned as
+//! [`Span`]s of that slice. Nothing is copied, except inline arguments with quotes, whose unescaped
+//! form is stored in [`Spans`].
 //!
 //! ```text
 //!  *2\r\n $3\r\nGET\r\n $3\r\nkey\r\n  *1\r\n $4\r\nPI
@@ -18,17 +18,17 @@
 //!     `*0` and `*-n` are empty requests.
 //!  2. The byte after a header's `\r` and the two after an argument are skipped, whatever they are.
 //!  3. A header's end is the first `\r`, a line's the first `\n`; a NUL byte hides everything after
-//!     it, so such a line never ends and runs into limit 4.
-//!  4. The end must stand among the first `inline_bytes_max + 1` bytes. Redis applies this per
-//!     network read, so whether a longer line that arrives at once passes depends on timing there;
-//!     here the answer is always the one given when bytes arrive singly.
+//!     it, so such a line never ends and exceeds limit 4.
+//!  4. The end must be among the first `inline_bytes_max + 1` bytes. Redis applies this per
+//!     network read, so a longer line that arrives at once may pass there, depending on timing.
+//!     Here the result is always the same as if the bytes had arrived one by one.
 //!
-//! The answer never depends on how the bytes were cut into reads. An incomplete request is not
-//! parsed again from its start: its place and spans are kept in the decoder (a small one is parsed
-//! again, see `REPARSE_BYTES_MAX`), so the whole is O(bytes) however it arrives.
+//! The result never depends on the sizes of the reads. An incomplete request is not parsed again
+//! from its start: the decoder keeps its position and spans (a small request is parsed again, see
+//! `REPARSE_BYTES_MAX`). So the total work is O(bytes) however the bytes arrive.
 //!
-//! Memory: spans are recorded only for arguments whose bytes are there, 16 bytes for at least 6
-//! bytes of input; hence what bounds the caller's input buffer bounds this too.
+//! Memory: spans are recorded only for arguments that have arrived: 16 bytes for at least 6 bytes
+//! of input. So the bound of the caller's input buffer bounds them too.
 
 mod encode;
 mod inline;
@@ -42,29 +42,30 @@ use memchr::memchr2;
 use crate::error::ProtocolError;
 use crate::number::canonical_i64;
 
-/// Spans of an incomplete request that memory is reserved for at a time, at least.
+/// Minimum number of spans of an incomplete request for which memory is reserved at a time.
 const FOUND_MIN: usize = 16;
-/// Room for so many spans is kept from one incomplete request to the next.
+/// Capacity for spans that is kept from one incomplete request to the next.
 const FOUND_KEPT_MAX: usize = 64;
 
-/// Arguments a client may send before it has authenticated.
+/// Maximum number of arguments before a client has authenticated.
 const UNAUTHENTICATED_ARGUMENTS_MAX: i64 = 10;
-/// Bytes per argument a client may send before it has authenticated.
+/// Maximum size of an argument in bytes before a client has authenticated.
 const UNAUTHENTICATED_BULK_BYTES_MAX: u64 = 16 * 1024;
-/// An incomplete request not longer than this leaves no state behind and is parsed again when more
-/// arrives. Most requests cut by the end of a read are this short, and state costs an allocation.
+/// An incomplete request of up to this length leaves no state and is parsed again when more
+/// arrives. Most requests that are cut by the end of a read are this short, and state costs an
+/// allocation.
 const REPARSE_BYTES_MAX: usize = 256;
-/// Headers with more digits than this leave the fast path. Nine digits cannot overflow.
+/// Headers with more digits than this use the slow path. Nine digits cannot overflow.
 const SHORT_DIGITS_MAX: usize = 9;
-/// The least value `Limits::inline_bytes_max` can have: any header of the fast path passes.
+/// Minimum value of `Limits::inline_bytes_max`: any header of the fast path passes.
 const INLINE_BYTES_MAX_LEAST: usize = 16;
-/// The fewest bytes an argument takes on the wire: `$0\r\n\r\n`.
+/// Minimum size of an argument on the wire: `$0\r\n\r\n`.
 const ARGUMENT_BYTES_MIN: usize = 6;
 
 const _: () = assert!(SHORT_DIGITS_MAX + 1 < INLINE_BYTES_MAX_LEAST && SHORT_DIGITS_MAX <= 9);
 
-/// The words of a line that is written as inline requests are, with the same quotes; `None` if
-/// quotes do not close or text follows a closing quote. O(line).
+/// Splits a line into arguments with the quoting rules of inline requests. Returns `None` if a
+/// quote is not closed or text follows a closing quote. O(line).
 #[must_use]
 pub fn split_words(line: &[u8]) -> Option<Vec<Vec<u8>>> {
     let mut spans = Spans::new();
@@ -72,17 +73,18 @@ pub fn split_words(line: &[u8]) -> Option<Vec<Vec<u8>>> {
     Some(spans.as_slice().iter().map(|span| spans.bytes(line, *span).to_vec()).collect())
 }
 
-/// What a connection may send at the moment.
+/// The limits of a connection's requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Longest argument in bytes (`proto-max-bulk-len`); `u64::MAX` for the link to a primary.
+    /// Maximum length of an argument in bytes (`proto-max-bulk-len`); `u64::MAX` for the link to a
+    /// primary.
     pub bulk_bytes_max: u64,
-    /// Most arguments of one request. Redis 7: `i32::MAX`; before 7: 1,048,576.
+    /// Maximum number of arguments of a request. Redis 7: `i32::MAX`; before 7: 1,048,576.
     pub multibulk_max: i64,
-    /// Longest inline request and longest header, in bytes; at least 16. Redis: 64 KiB.
+    /// Maximum length of an inline request or header in bytes; at least 16. Redis: 64 KiB.
     pub inline_bytes_max: usize,
-    /// False while the connection still has to authenticate:
-    /// at most 10 arguments of at most 16 KiB.
+    /// False while the connection has not authenticated yet: at most 10 arguments of at most 16
+    /// KiB.
     pub authenticated: bool,
 }
 
@@ -98,7 +100,7 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// The longest argument that passes now.
+    /// Returns the current maximum length of an argument.
     #[inline]
     fn bulk_bytes_now(&self) -> u64 {
         if self.authenticated {
@@ -108,7 +110,7 @@ impl Limits {
         }
     }
 
-    /// The most arguments that pass now.
+    /// Returns the current maximum number of arguments.
     #[inline]
     fn arguments_now(&self) -> i64 {
         if self.authenticated {
@@ -119,7 +121,7 @@ impl Limits {
     }
 }
 
-/// Where an argument's bytes are; [`Spans::bytes`] fetches them.
+/// The position of an argument's bytes; [`Spans::bytes`] returns them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Span {
     /// Offset in the input, or in the unescaped bytes if `UNESCAPED` is set.
@@ -127,11 +129,11 @@ pub struct Span {
     len: usize,
 }
 
-/// Set in `Span::start` when the span refers to `Spans::unescaped`. Slices never reach this length.
+/// Set in `Span::start` if the span refers to `Spans::unescaped`. No slice is this long.
 const UNESCAPED: usize = 1 << (usize::BITS - 1);
 
 impl Span {
-    /// Length of the argument in bytes.
+    /// Returns the length of the argument in bytes.
     #[inline]
     #[must_use]
     #[expect(clippy::len_without_is_empty, reason = "a span is a place, not a container")]
@@ -139,8 +141,8 @@ impl Span {
         self.len
     }
 
-    /// Offset from the request's first byte; `None` if the argument was unescaped and is no slice
-    /// of the input.
+    /// Returns the offset from the request's first byte; `None` if the argument was unescaped and
+    /// is not a slice of the input.
     #[inline]
     #[must_use]
     pub fn offset(self) -> Option<usize> {
@@ -148,8 +150,8 @@ impl Span {
     }
 }
 
-/// Arguments of the requests decoded since the last [`clear`](Self::clear),
-/// one request after the other.
+/// The arguments of the requests decoded since the last [`clear`](Self::clear), one request after
+/// another.
 #[derive(Debug, Default)]
 pub struct Spans {
     list: Vec<Span>,
@@ -158,21 +160,21 @@ pub struct Spans {
 }
 
 impl Spans {
-    /// An empty list; allocates nothing.
+    /// Creates an empty list; allocates nothing.
     #[must_use]
     pub const fn new() -> Self {
         Self { list: Vec::new(), unescaped: Vec::new() }
     }
 
-    /// Forgets all arguments, keeping the memory. Call once per batch of requests.
+    /// Removes all arguments and keeps the memory. Call it once per batch of requests.
     #[inline]
     pub fn clear(&mut self) {
         self.list.clear();
         self.unescaped.clear();
     }
 
-    /// Gives back memory beyond `arguments_max` arguments (and as many unescaped bytes), so that
-    /// one huge request does not stay paid for.
+    /// Frees memory beyond `arguments_max` arguments (and as many unescaped bytes), so that one
+    /// huge request does not keep its memory.
     #[inline]
     pub fn shrink(&mut self, arguments_max: usize) {
         if self.list.capacity() > arguments_max || self.unescaped.capacity() > arguments_max {
@@ -181,21 +183,21 @@ impl Spans {
         }
     }
 
-    /// All arguments in order of arrival.
+    /// Returns all arguments in order of arrival.
     #[inline]
     #[must_use]
     pub fn as_slice(&self) -> &[Span] {
         &self.list
     }
 
-    /// Number of arguments.
+    /// Returns the number of arguments.
     #[inline]
     #[must_use]
     pub fn len(&self) -> usize {
         self.list.len()
     }
 
-    /// True if there is no argument.
+    /// Returns true if there are no arguments.
     #[inline]
     #[must_use]
     pub fn is_empty(&self) -> bool {
@@ -203,14 +205,14 @@ impl Spans {
     }
 
     /// Adds an argument of `len` bytes that begins at byte `start` of the input, for requests that
-    /// are put together rather than decoded.
+    /// are not decoded from a connection.
     pub fn push(&mut self, start: usize, len: usize) {
         self.list.push(Span { start: start & !UNESCAPED, len });
     }
 
-    /// The bytes of an argument. `input` starts where it started in the `decode` call that gave the
-    /// span; a span that does not belong to it gives an empty or a wrong slice, never a panic.
-    /// O(1).
+    /// Returns the bytes of an argument. `input` must start where it started in the `decode` call
+    /// that returned the span. A span that does not belong to it gives an empty or a wrong slice,
+    /// never a panic. O(1).
     #[inline]
     #[must_use]
     pub fn bytes<'a>(&'a self, input: &'a [u8], span: Span) -> &'a [u8] {
@@ -223,41 +225,41 @@ impl Spans {
     }
 }
 
-/// What one call of [`RequestDecoder::decode`] found.
+/// The result of one call of [`RequestDecoder::decode`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// A whole request: its `argc` spans (at least one) were appended,
-    /// and it took `consumed` bytes.
+    /// A complete request: its `argc` spans (at least one) were appended, and it has `consumed`
+    /// bytes.
     Request {
-        /// Bytes of the request.
+        /// Number of bytes of the request.
         consumed: usize,
-        /// Number of arguments, the command's name included.
+        /// Number of arguments, including the command's name.
         argc: usize,
     },
-    /// The request does not end here; nothing was appended and nothing is consumed. Call again with
-    /// the same bytes and more behind them.
+    /// The request is incomplete; nothing was appended and nothing is consumed. Call again with the
+    /// same bytes and more after them.
     Incomplete {
-        /// At least this many bytes are missing. A client can claim as much as the limits allow: a
-        /// hint for reserving, to be capped.
+        /// At least this many bytes are missing. A client can claim as much as the limits allow, so
+        /// cap this number before reserving memory.
         need_hint: usize,
     },
-    /// `*0`, `*-1` or a blank line: nothing to run, nothing to answer.
+    /// `*0`, `*-1` or a blank line: nothing to run, and no reply.
     Empty {
-        /// Bytes to skip.
+        /// Number of bytes to skip.
         consumed: usize,
     },
 }
 
-/// Cuts requests out of one connection's bytes. Holds state only within an incomplete request.
+/// Decodes the requests of one connection. Holds state only within an incomplete request.
 #[derive(Debug, Default)]
 pub struct RequestDecoder {
-    /// Bytes of the current request already understood; 0 if nothing is kept.
+    /// Number of bytes of the current request that are already parsed; 0 if there is no state.
     at: usize,
-    /// Bytes behind `at` known to hold no line end.
+    /// Number of bytes after `at` that are known to contain no line end.
     searched: usize,
-    /// Arguments still to come, if the count has been read.
+    /// Number of arguments still to come, if the count has been read.
     remaining: usize,
-    /// Length of the argument whose body is awaited at `at`.
+    /// Length of the argument whose body is expected at `at`.
     body: Option<usize>,
     /// Arguments found so far.
     found: Vec<Span>,
@@ -272,40 +274,40 @@ enum Line {
 }
 
 impl RequestDecoder {
-    /// A decoder at a request's start; allocates nothing.
+    /// Creates a decoder at the start of a request; allocates nothing.
     #[must_use]
     pub const fn new() -> Self {
         Self { at: 0, searched: 0, remaining: 0, body: None, found: Vec::new() }
     }
 
-    /// How many bytes of an incomplete request are understood: its arguments so far, with their
-    /// headers and that of the next. 0 if it is short enough to be read again.
+    /// Returns how many bytes of an incomplete request are parsed: its arguments so far, with their
+    /// headers and that of the next. 0 if it is short enough to be parsed again.
     #[must_use]
     pub const fn understood(&self) -> usize {
         self.at
     }
 
-    /// Bytes of memory it takes besides itself: those of an incomplete request's spans. O(1).
+    /// Returns the memory of an incomplete request's spans in bytes. O(1).
     #[must_use]
     pub const fn heap_bytes(&self) -> usize {
         self.found.capacity() * size_of::<Span>()
     }
 
-    /// Forgets an incomplete request, for use with another connection.
+    /// Drops an incomplete request, for use with another connection.
     pub fn reset(&mut self) {
         *self = Self::new();
     }
 
-    /// Reads the request that starts at `input[0]` and appends its arguments to `args`.
+    /// Decodes the request at the start of `input`, and appends its arguments to `args`.
     ///
-    /// While it answers `Incomplete`, each call must give the same bytes again, with or without
-    /// more behind them. O(new bytes) amortised; a complete request with plain headers costs a few
+    /// After [`Step::Incomplete`], the next call must pass the same bytes again, with or without
+    /// more after them. O(new bytes) amortised. A complete request with plain headers costs a few
     /// comparisons per argument.
     ///
     /// # Errors
-    /// The bytes are no request or exceed `limits`; there is no way to find the next request, so
-    /// the connection has to be closed. `args` is as before, the decoder as new.
-    // Always, since a call costs a short request a few percent of all that is done for it.
+    /// The bytes are not a request or exceed `limits`. The start of the next request is unknown, so
+    /// the connection must be closed. `args` is unchanged, and the decoder is reset.
+    // Always inlined: a call costs a short request a few percent of its total time.
     #[inline(always)]
     pub fn decode(
         &mut self,
@@ -324,8 +326,8 @@ impl RequestDecoder {
         self.decode_any(input, limits, args)
     }
 
-    /// The hot path: all arguments are there and have short canonical headers. Hands over to
-    /// `decode_any` at the first argument of which that is not so.
+    /// The fast path: all arguments have arrived and have short canonical headers. Continues in
+    /// `decode_any` at the first argument for which this is not so.
     #[inline(always)]
     fn decode_plain(
         &mut self,
@@ -370,7 +372,7 @@ impl RequestDecoder {
         self.decode_any(input, limits, args)
     }
 
-    /// Everything else: resumed, odd or inline requests.
+    /// Everything else: resumed, unusual or inline requests.
     #[inline(never)]
     fn decode_any(
         &mut self,
@@ -379,8 +381,8 @@ impl RequestDecoder {
         args: &mut Spans,
     ) -> Result<Step, ProtocolError> {
         if input.len() < self.at + self.searched {
-            // Not the same bytes as before: the contract is broken,
-            // so start over rather than panic.
+            // Not the same bytes as before: the caller violated the contract, so start over instead
+            // of panicking.
             self.reset();
         }
         let step = match input.first() {
@@ -428,14 +430,14 @@ impl RequestDecoder {
                     len
                 }
             };
-            // At most usize::MAX, as `bulk_len` has seen to: the sum may only saturate.
+            // At most usize::MAX, as `bulk_len` has checked; only the sum may saturate.
             let missing = len.saturating_add(2).saturating_sub(input.len() - self.at);
             if missing > 0 {
                 return Ok(Step::Incomplete { need_hint: missing });
             }
             if self.found.len() == self.found.capacity() {
-                // A quarter more, not twice as much: who sends the rest of it
-                // late holds this memory.
+                // Grow by a quarter instead of doubling: a client that sends the rest late keeps
+                // this memory in use.
                 self.found.reserve_exact((self.found.len() / 4).max(FOUND_MIN));
             }
             self.found.push(Span { start: self.at, len });
@@ -469,13 +471,13 @@ impl RequestDecoder {
         Ok(if argc == 0 { Step::Empty { consumed } } else { Step::Request { consumed, argc } })
     }
 
-    /// Everything before `at` is understood.
+    /// Marks everything before `at` as parsed.
     fn pass(&mut self, at: usize) {
         self.at = at;
         self.searched = 0;
     }
 
-    /// Looks for the end of the line at `self.at`, by rules 3 and 4 of the file head.
+    /// Searches for the end of the line at `self.at`, by rules 3 and 4 of the file head.
     fn line_end(&mut self, mark: u8, input: &[u8], limits: &Limits) -> Line {
         let bytes_max = limits.inline_bytes_max.max(INLINE_BYTES_MAX_LEAST);
         let line = &input[self.at..];
@@ -485,7 +487,7 @@ impl RequestDecoder {
             Some(stop) if line[stop] == mark && stop <= bytes_max => {
                 return Line::EndsAt(self.at + stop);
             }
-            // A NUL is found again at once by the next call.
+            // The next call finds the NUL again at once.
             Some(stop) => self.searched = stop,
             None => self.searched = line.len(),
         }
@@ -493,7 +495,7 @@ impl RequestDecoder {
     }
 }
 
-/// The count after `*`, with "nothing to run" as 0.
+/// Parses the count after `*`; "nothing to run" is 0.
 fn argument_count(digits: &[u8], limits: &Limits) -> Result<usize, ProtocolError> {
     let count = canonical_i64(digits)
         .filter(|&count| count <= limits.multibulk_max)
@@ -504,7 +506,7 @@ fn argument_count(digits: &[u8], limits: &Limits) -> Result<usize, ProtocolError
     usize::try_from(count.max(0)).map_err(|_| ProtocolError::InvalidMultibulkLength)
 }
 
-/// The length in an argument's header, given without its line end.
+/// Parses the length in an argument's header, given without its line end.
 fn bulk_len(header: &[u8], limits: &Limits) -> Result<usize, ProtocolError> {
     let digits = match header {
         [b'$', digits @ ..] => digits,
@@ -521,8 +523,8 @@ fn bulk_len(header: &[u8], limits: &Limits) -> Result<usize, ProtocolError> {
     usize::try_from(len).map_err(|_| ProtocolError::InvalidBulkLength)
 }
 
-/// Reads `<MARK>digits\r?` if it is all there and has at most `SHORT_DIGITS_MAX` digits; gives the
-/// number and what follows. `None` means "not plain", not "wrong".
+/// Parses `<MARK>digits\r?` if it is complete and has at most `SHORT_DIGITS_MAX` digits, and
+/// returns the number and the rest. `None` means "not in this simple form", not "invalid".
 #[inline(always)]
 fn short_header<const MARK: u8>(input: &[u8]) -> Option<(usize, &[u8])> {
     let [mark, first, second, _, rest @ ..] = input else { return None };
@@ -533,11 +535,11 @@ fn short_header<const MARK: u8>(input: &[u8]) -> Option<(usize, &[u8])> {
     if *second == b'\r' {
         return Some((value, rest));
     }
-    // A leading zero is for the slow path to refuse.
+    // The slow path rejects a leading zero.
     if value == 0 { None } else { longer_header(value, &input[2..]) }
 }
 
-/// The rest of a header of two digits or more.
+/// Parses the rest of a header of two digits or more.
 #[inline]
 fn longer_header(mut value: usize, input: &[u8]) -> Option<(usize, &[u8])> {
     for (at, &byte) in input.iter().enumerate().take(SHORT_DIGITS_MAX) {

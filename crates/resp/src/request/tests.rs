@@ -1,11 +1,11 @@
-//! Requests against a real server's answers, and against themselves cut into pieces.
+//! Compares requests with a real server's replies, and with themselves cut into pieces.
 
 use super::*;
 use crate::notation::plain;
 
 type Requests = Vec<Vec<Vec<u8>>>;
 
-/// Everything in `stream`, given to one decoder in pieces that end at `cuts` and at the end.
+/// Decodes everything in `stream` with one decoder, in pieces that end at `cuts` and at the end.
 fn decode_in_pieces(
     stream: &[u8],
     cuts: &[usize],
@@ -45,7 +45,7 @@ fn decode_in_pieces(
     (requests, None)
 }
 
-/// As much of a server as the reference needs: PING, ECHO, and the errors for anything else.
+/// The part of a server that the reference needs: PING, ECHO, and the errors for anything else.
 fn answer(request: &[Vec<u8>], out: &mut Vec<u8>) {
     let mut bulk = |bytes: &[u8]| {
         out.extend_from_slice(format!("${}\r\n", bytes.len()).as_bytes());

@@ -482,7 +482,7 @@ fn set_up(
     backend: BackendChoice,
     seed: u64,
 ) -> Result<(Worker, Reactor), String> {
-    let mut reactor = Reactor::new(&brisk_reactor::Config { backend })
+    let mut reactor = Reactor::new(&brisk_reactor::ReactorConfig { backend })
         .map_err(|error| format!("no event loop: {error}"))?;
     shared.process.set_backend(reactor.backend_name());
     shared.mailboxes[id].connect(reactor.waker());
@@ -523,7 +523,7 @@ fn work(shared: &Shared, mut worker: Worker, mut reactor: Reactor, log: &Log) {
     }
     shared.quiesce.leave(id);
     // Whoever sees its connection end may start another server in this place.
-    reactor.leave();
+    reactor.abandon();
 }
 
 /// Writes into the log what each thread does: asked for by SIGALRM, without stopping anybody.

@@ -11,7 +11,7 @@ use brisk_config::choice::Supervised;
 use brisk_config::value::Text;
 use brisk_config::{Store, os_reason};
 use brisk_observe::log::Log;
-use brisk_reactor::{Forked, fork_alone};
+use brisk_reactor::{ForkResult, fork_single_threaded};
 use brisk_structures::alloc;
 use rustix::process::{Signal, getpid, kill_process, setsid};
 use rustix::stdio::{dup2_stderr, dup2_stdin, dup2_stdout};
@@ -69,7 +69,7 @@ impl Service {
         let background = process.daemonize && !service.is_supervised;
         if background {
             let failed = |error| format!("Can't go to the background: {}", os_reason(&error));
-            if go_to_background().map_err(failed)? == Forked::Parent {
+            if go_to_background().map_err(failed)? == ForkResult::Parent {
                 return Ok(None);
             }
         }
@@ -183,16 +183,16 @@ impl Systemd {
 
 /// Goes on as a copy without a terminal. The log goes on to a file, if one is named; what is told
 /// on the standard streams from now on is lost.
-fn go_to_background() -> io::Result<Forked> {
+fn go_to_background() -> io::Result<ForkResult> {
     // The allocator's thread; it comes back when the settings are put in force.
     alloc::purge_in_background(false);
-    if fork_alone()? == Forked::Parent {
-        return Ok(Forked::Parent);
+    if fork_single_threaded()? == ForkResult::Parent {
+        return Ok(ForkResult::Parent);
     }
     setsid()?;
     let null = File::options().read(true).write(true).open("/dev/null")?;
     dup2_stdin(&null)?;
     dup2_stdout(&null)?;
     dup2_stderr(&null)?;
-    Ok(Forked::Child)
+    Ok(ForkResult::Child)
 }

@@ -29,8 +29,8 @@ use brisk_config::system::HTTP_CONNECTIONS_MAX;
 use brisk_net::tls::TlsStream;
 use brisk_node::core::shared::Shared;
 use brisk_reactor::{
-    Accept, BackendChoice, Close, CloseReason, Config, Control, Handler, Listener, Reactor, Token,
-    Waker, unix_ms,
+    Accept, BackendChoice, Close, CloseReason, Control, Handler, Listener, Reactor, ReactorConfig,
+    Token, Waker, unix_ms,
 };
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -96,7 +96,7 @@ impl Http {
 }
 
 fn set_up(listeners: Vec<Listener>, backend: BackendChoice) -> std::io::Result<Reactor> {
-    let mut reactor = Reactor::new(&Config { backend })?;
+    let mut reactor = Reactor::new(&ReactorConfig { backend })?;
     for listener in listeners {
         reactor.listen(listener)?;
     }

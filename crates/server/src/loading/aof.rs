@@ -18,7 +18,7 @@ use brisk_node::persistence::loading;
 use brisk_node::persistence::snapshot::Unreadable;
 use brisk_node::script::libraries::Policy;
 use brisk_persist::aof::{
-    AofError, AofReader, EventKind, FileKind, Manifest, ManifestFile, NotRdb, has_preamble,
+    AofError, AofEventKind, AofReader, FileKind, Manifest, ManifestFile, NotRdb, has_preamble,
 };
 use std::io::{Read, Seek};
 use std::ops::Range;
@@ -250,7 +250,7 @@ fn execute<T: Target>(
     let ended = loop {
         match reader.next_event() {
             Ok(Some(event)) => {
-                if let EventKind::Command(command) = event.kind {
+                if let AofEventKind::Command(command) = event.kind {
                     commands.extend_from_slice(command.bytes());
                 }
             }

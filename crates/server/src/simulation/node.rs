@@ -173,7 +173,8 @@ impl Machine {
         let ids = (history::new_id(&mut random), history::new_id(&mut random));
         let store = Store::new(configure(index, dir, start), None);
         let shared = assemble(&log, store, 1, false, table(), (hasher, ids));
-        let reactor = Reactor::new(&brisk_reactor::Config::default()).expect("an event loop");
+        let reactor =
+            Reactor::new(&brisk_reactor::ReactorConfig::default()).expect("an event loop");
         let participant = Participant::register().expect("not too many");
         let core = Core::new(shared, 0, random.below(1 << 32));
         brisk_engine::keyspace::on_slot_wait(move || shared.quiesce.checkpoint(0));

@@ -18,7 +18,7 @@ use brisk_node::replication::{follow, spilling, synchronise};
 use brisk_node::script::run;
 use brisk_observe::stats::WorkerStats;
 use brisk_reactor::unix_ms;
-use brisk_reactor::{Close, Control, Counters, Token};
+use brisk_reactor::{Close, Control, ReactorCounters, Token};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -76,7 +76,7 @@ pub struct Cron {
     /// Where the walk over sessions stands.
     session_cursor: usize,
     /// The event loop's counters that INFO has seen.
-    published: Counters,
+    published: ReactorCounters,
     commands: Rate,
     input: Rate,
     output: Rate,
@@ -208,7 +208,7 @@ impl Cron {
     /// Adds the traffic since the last call to where INFO finds it: after each round, so that a
     /// client finds its own requests counted.
     #[inline]
-    pub fn publish_traffic(&mut self, stats: &WorkerStats, now: &Counters) {
+    pub fn publish_traffic(&mut self, stats: &WorkerStats, now: &ReactorCounters) {
         let last = &mut self.published;
         stats.bytes_in.add(now.bytes_in - last.bytes_in);
         stats.bytes_out.add(now.bytes_out - last.bytes_out);
@@ -428,9 +428,9 @@ fn next_multiple(now: u64, period: u64) -> u64 {
 }
 
 /// Adds what the event loop counted since `last` to where INFO finds it.
-fn publish_loop_figures(worker: &Worker, io: &Control, last: &mut Counters) {
+fn publish_loop_figures(worker: &Worker, io: &Control, last: &mut ReactorCounters) {
     let (stats, clock, now) = (worker.core.stats(), worker.core.clock, *io.counters());
-    let ns = |of: fn(&Counters) -> u64| clock.ns(of(&now)) - clock.ns(of(last));
+    let ns = |of: fn(&ReactorCounters) -> u64| clock.ns(of(&now)) - clock.ns(of(last));
     stats.accept_ns.add(ns(|counters| counters.ticks_accept));
     stats.read_ns.add(ns(|counters| counters.ticks_receive));
     stats.write_ns.add(ns(|counters| counters.ticks_send));

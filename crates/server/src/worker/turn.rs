@@ -21,7 +21,7 @@ use brisk_node::run::dispatch;
 use brisk_node::run::dispatch::Flow;
 use brisk_node::run::gate;
 use brisk_node::tracking::session;
-use brisk_reactor::{Close, Control, Shared, Token};
+use brisk_reactor::{Close, Control, SharedBytes, Token};
 use brisk_resp::Limits;
 use brisk_structures::reclaim::Participant;
 use std::sync::atomic::Ordering;
@@ -511,7 +511,7 @@ impl Worker {
                 |bytes| output.borrow_mut().extend_from_slice(bytes),
                 |data, range| match data {
                     ReplyBytes::Chunk(bytes) => {
-                        output.borrow_mut().push_shared(Shared::Counted(bytes), range);
+                        output.borrow_mut().push_shared(SharedBytes::Counted(bytes), range);
                     }
                     ReplyBytes::Own(bytes) => output.borrow_mut().push_shared(bytes, range),
                 },

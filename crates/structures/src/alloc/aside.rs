@@ -1,18 +1,18 @@
-//! Memory that is set aside: taken by work that is under way and given back at its end, so that who
-//! makes room for the limit of memory does not count it.
+//! Memory that is set aside: work in progress has allocated it and will free it at the end.
+//! Eviction for `maxmemory` does not count this memory.
 //!
-//! A thread that begins such work notes where its counter stands ([`AsideMeter::begin`]); what it
-//! has allocated since is set aside. At the end that is a number ([`SetAside`]),
-//! which goes with what was made.
+//! A thread that begins such work records the current value of its counter ([`AsideMeter::begin`]).
+//! Everything that it allocates from then on is set aside. At the end, the amount becomes a number
+//! ([`SetAside`]) that is stored with the result.
 
 use super::{COUNTERS, THREADS, THREADS_MAX, index};
 use std::marker::PhantomData;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// The sum of all [`SetAside`].
+/// The sum of all [`SetAside`] values.
 static SET_ASIDE: AtomicU64 = AtomicU64::new(0);
 
-/// The work of one thread, from its beginning to its end.
+/// Measures the work of one thread, from its beginning to its end.
 #[derive(Debug)]
 pub struct AsideMeter {
     index: usize,
@@ -20,8 +20,9 @@ pub struct AsideMeter {
 }
 
 impl AsideMeter {
-    /// Sets aside what this thread allocates from now on, unless it shares its counter with others.
-    /// One at a time per thread: a second would begin anew.
+    /// Sets aside the memory that this thread allocates from now on. Has no effect if the thread
+    /// shares its counter with others. Only one per thread at a time: a second one would restart
+    /// the measurement.
     #[must_use]
     pub fn begin() -> AsideMeter {
         let index = index();
@@ -33,7 +34,8 @@ impl AsideMeter {
         AsideMeter { index, not_send: PhantomData }
     }
 
-    /// What is still allocated of it stays set aside until the result is dropped.
+    /// Ends the measurement. The memory that is still allocated stays set aside until the result is
+    /// dropped.
     #[must_use]
     pub fn end(self) -> SetAside {
         SetAside::of(measured(self.index))
@@ -46,12 +48,12 @@ impl Drop for AsideMeter {
     }
 }
 
-/// So many bytes that are set aside, until it is dropped.
+/// A number of bytes that are set aside until this value is dropped.
 #[derive(Debug, Default)]
 pub struct SetAside(u64);
 
 impl SetAside {
-    /// Of memory whose size is known.
+    /// Sets aside memory whose size is known.
     #[must_use]
     pub fn of(bytes: u64) -> SetAside {
         SET_ASIDE.fetch_add(bytes, Relaxed);
@@ -65,14 +67,14 @@ impl SetAside {
         self.0 = bytes;
     }
 
-    /// Both together.
+    /// Returns the sum of both.
     #[must_use]
     pub fn and(mut self, mut other: SetAside) -> SetAside {
         self.0 += std::mem::take(&mut other.0);
         self
     }
 
-    /// How many bytes.
+    /// Returns the number of bytes.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.0
@@ -85,7 +87,7 @@ impl Drop for SetAside {
     }
 }
 
-/// Bytes that are set aside now. O(threads so far)
+/// Returns the number of bytes that are currently set aside. O(threads so far).
 #[must_use]
 pub fn bytes_set_aside() -> u64 {
     let used = THREADS.load(Relaxed).min(THREADS_MAX);
@@ -93,14 +95,14 @@ pub fn bytes_set_aside() -> u64 {
     SET_ASIDE.load(Relaxed).saturating_add(under_way)
 }
 
-/// What the thread with this counter has set aside and not given back.
+/// Returns the bytes that the thread with this counter has set aside and not freed.
 fn measured(index: usize) -> u64 {
     let counter = &COUNTERS[index];
     if !counter.is_aside.load(Relaxed) {
         return 0;
     }
     let taken = counter.bytes.load(Relaxed).wrapping_sub(counter.aside_from.load(Relaxed));
-    // It may have freed more than it took.
+    // The thread may have freed more than it allocated.
     if taken > i64::MAX as u64 { 0 } else { taken }
 }
 
@@ -108,7 +110,7 @@ fn measured(index: usize) -> u64 {
 mod tests {
     use super::{AsideMeter, SetAside, bytes_set_aside};
 
-    /// Nothing else in these tests is set aside.
+    /// No other test in this crate sets memory aside.
     #[test]
     fn what_a_thread_takes_for_its_work_is_set_aside_until_its_result_is_dropped() {
         const BIG: usize = 1 << 30;
@@ -124,7 +126,7 @@ mod tests {
         assert!(ABOUT.contains(&set_aside.bytes()) && bytes_set_aside() == set_aside.bytes());
         drop((result, set_aside));
         assert_eq!(bytes_set_aside(), 0);
-        // What had been there before is no part of it.
+        // Earlier allocations are not part of the measurement.
         let work = AsideMeter::begin();
         drop(before);
         assert_eq!(bytes_set_aside(), 0);

@@ -1,26 +1,28 @@
-//! Huge pages of memory that has small ones; on Linux.
+//! Converts memory from small to huge pages, on Linux.
 
 use std::ops::Range;
 use std::ptr::without_provenance_mut;
 
-/// Bytes of a huge page.
+/// Size of a huge page in bytes.
 const HUGE: usize = 2 << 20;
 
-/// Has the kernel make huge pages at once of memory that the allocator wants in such, as far as it
-/// can (Linux 6.1 and later); else it does so by and by. `mappings` is what `/proc/self/smaps`
-/// tells. Where less than half of a huge page would be used, it is not made: it would take what the
-/// allocator has just given back. Takes about a millisecond per huge page, in which accesses to
-/// that one wait.
+/// Makes the kernel collapse memory into huge pages at once, where the allocator has requested them
+/// (Linux 6.1 and later). Otherwise the kernel does it gradually. `mappings` is the content of
+/// `/proc/self/smaps`.
+///
+/// A huge page is not created if less than half of it would be used: it would take back memory that
+/// the allocator has just released. Each huge page takes about a millisecond, during which accesses
+/// to it wait.
 pub fn make_huge_pages(mappings: &str) {
     for start in places_worth_it(mappings) {
         let start = without_provenance_mut(start);
         // SAFETY: this advice changes where pages lie and nothing that can be read or written,
-        // whatever is mapped there by now; failure is harmless.
+        // whatever is mapped there now; failure is harmless.
         unsafe { libc::madvise(start, HUGE, libc::MADV_COLLAPSE) };
     }
 }
 
-/// Where huge pages were asked for and at least half of one would be used.
+/// Returns the addresses where huge pages were requested and at least half of one would be used.
 fn places_worth_it(mappings: &str) -> impl Iterator<Item = usize> {
     let places = |range: Range<usize>| {
         let whole = move |start: &usize| range.end - start >= HUGE;
@@ -29,24 +31,24 @@ fn places_worth_it(mappings: &str) -> impl Iterator<Item = usize> {
     wanted_huge(mappings).flat_map(places).filter(|start| resident_bytes(*start) >= HUGE / 2)
 }
 
-/// How many bytes of the place for a huge page at `start` have memory behind them; 0 if nothing is
-/// mapped there any more.
+/// Returns how many bytes of the huge page at `start` are backed by memory; 0 if nothing is mapped
+/// there any more.
 fn resident_bytes(start: usize) -> usize {
-    /// The smallest pages that a system has.
+    /// The smallest page size of any system.
     const PAGE_MIN: usize = 4096;
     let mut pages = [0u8; HUGE / PAGE_MIN];
-    // SAFETY: there is a byte for each page of the range, since none is smaller; what is mapped at
-    // `start` is looked at by the kernel alone.
+    // SAFETY: there is a byte for each page of the range, since no page is smaller. Only the kernel
+    // looks at what is mapped at `start`.
     let result =
         unsafe { libc::mincore(without_provenance_mut(start), HUGE, pages.as_mut_ptr().cast()) };
-    // SAFETY: asks for a number.
+    // SAFETY: this call only returns a number.
     let page_bytes = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
     let resident = pages.iter().filter(|page| **page & 1 != 0).count();
     if result == 0 { resident * usize::try_from(page_bytes).unwrap_or(PAGE_MIN) } else { 0 }
 }
 
-/// The addresses that huge pages were asked for, in a text of this form: a
-/// line with the addresses, lines with figures, and one with flags, of which `hg` says so.
+/// Returns the address ranges for which huge pages were requested. The text has a line with the
+/// addresses, lines with counters, and a line with flags, where `hg` marks a request.
 fn wanted_huge(mappings: &str) -> impl Iterator<Item = Range<usize>> {
     let mut last = None;
     mappings.lines().filter_map(move |line| {
@@ -72,25 +74,25 @@ mod tests {
                         VmFlags: rd ex mr mw me \nodd line\nVmFlags: hg\n\
                         b000-c000 rw-p 0 0:0 0\nVmFlags: hg rd\n";
         assert_eq!(wanted_huge(mappings).collect::<Vec<_>>(), [0x7f00..0x7f80, 0xb000..0xc000]);
-        // Of this process: nothing that it has is lost.
+        // Uses the mappings of this process: no data is lost.
         let bytes = vec![7u8; 4 << 20];
         super::make_huge_pages(&std::fs::read_to_string("/proc/self/smaps").unwrap());
         assert!(bytes.iter().all(|byte| *byte == 7));
     }
 
-    /// Pages that were given back stay given back.
+    /// Released pages stay released.
     #[test]
     fn huge_pages_are_worth_it_where_much_is_used() {
         const PAGE: usize = 4096;
         let (length, access) = (4 * HUGE, libc::PROT_READ | libc::PROT_WRITE);
         let kind = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
-        // SAFETY: a new mapping wherever the kernel likes; ended below.
+        // SAFETY: a new mapping at an address of the kernel's choice; unmapped below.
         let mapping =
             unsafe { libc::mmap(std::ptr::null_mut(), length, access, kind, -1, 0) }.cast::<u8>();
         let skipped = mapping.align_offset(HUGE);
         assert!(skipped < HUGE, "not mapped");
-        // SAFETY: two huge pages' places from the first boundary on are within the four mapped.
-        // They are written first at one byte of the one and at each page of the other.
+        // SAFETY: two huge pages that start at the first boundary lie within the four mapped. One
+        // byte of the first page and each small page of the second are written first.
         let (little, much) = unsafe {
             let little = mapping.add(skipped);
             libc::madvise(mapping.cast(), length, libc::MADV_NOHUGEPAGE);
@@ -101,7 +103,7 @@ mod tests {
         };
         let mappings = format!("{little:x}-{:x} rw-p 0 0:0 0\nVmFlags: rd wr hg\n", much + HUGE);
         assert_eq!(places_worth_it(&mappings).collect::<Vec<_>>(), [much]);
-        // SAFETY: the mapping made above; nothing refers to it any more.
+        // SAFETY: the mapping from above; nothing refers to it any more.
         unsafe { libc::munmap(mapping.cast(), length) };
     }
 }

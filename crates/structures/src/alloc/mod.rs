@@ -1,15 +1,17 @@
-//! Counting allocator: knows how many bytes are allocated, at the cost of two plain stores.
+//! A counting allocator: it knows how many bytes are allocated, at the cost of two plain stores per
+//! call.
 //!
-//! Every thread counts on cache lines of its own, without atomic read-modify-write; sums are made
-//! when someone asks. A thread that frees what another allocated goes negative by itself, the sum
-//! is right. Bytes are counted as the size classes they take ([`size_class`]), which is what
-//! `used_memory` means. A sum made while others allocate is as old as its oldest part.
+//! Every thread counts on its own cache lines, without atomic read-modify-write operations. Sums
+//! are computed on request. If a thread frees memory that another has allocated, its counter
+//! becomes negative, but the sum is right. Allocations are counted with the size of their size
+//! class ([`size_class`]), which is the meaning of `used_memory`. A sum that is computed while
+//! others allocate is as old as its oldest part.
 //!
 //! Invariants (SAFETY notes cite them)
 //!  1. Every call is passed on to the inner allocator unchanged; counting touches no memory of the
 //!     allocation and never allocates.
-//!  2. Counter `i` below [`THREADS_MAX`] is written by the one thread that drew `i`; the last one
-//!     is shared by all threads that came later or are going, and updated atomically.
+//!  2. Counter `i` below [`THREADS_MAX`] is written only by the one thread that took index `i`. All
+//!     threads that came later or are exiting share the last counter, and update it atomically.
 
 mod aside;
 #[cfg(all(target_os = "linux", not(miri)))]
@@ -30,15 +32,15 @@ use std::alloc::{GlobalAlloc, Layout};
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
 
-/// Threads with counters of their own; those after them share one.
+/// Number of threads that have counters of their own. Later threads share one.
 pub const THREADS_MAX: usize = 256;
 
 #[repr(align(128))]
 struct Counter {
-    /// Modulo 2^64: parts may be negative.
+    /// Modulo 2^64: single counters may be negative.
     bytes: AtomicU64,
     allocations: AtomicU64,
-    /// Where `bytes` stood when the thread began work that is under way; see `aside.rs`.
+    /// The value of `bytes` when the thread began its work in progress; see `aside.rs`.
     aside_from: AtomicU64,
     is_aside: AtomicBool,
 }
@@ -92,17 +94,17 @@ fn count(bytes: u64, allocations: u64) {
     }
 }
 
-/// Counts memory that this crate has from the system and not from the allocator.
+/// Counts memory that this crate gets from the system instead of the allocator.
 pub(crate) fn count_outside(bytes: u64) {
     count(bytes, 0);
 }
 
-/// Above this jemalloc 5.3.1 hands out whole pages instead of four sizes to each doubling. (Where
-/// it takes pages for larger, a little less is counted than is taken.)
+/// Above this size, jemalloc 5.3.1 allocates whole pages instead of four size classes per doubling.
+/// Where it uses pages for larger sizes only, slightly less is counted than is allocated.
 const CLASSES_MAX: usize = 16 * 1024;
 const PAGE: usize = 4096;
 
-/// What an allocation of `layout` counts as.
+/// Returns the size that an allocation of `layout` counts as.
 #[inline(always)]
 fn taken(layout: Layout) -> u64 {
     let size = layout.size();
@@ -112,60 +114,62 @@ fn taken(layout: Layout) -> u64 {
     taken as u64
 }
 
-/// Bytes allocated now, in size classes, by all threads. O(threads so far, at most
-/// [`THREADS_MAX`]): cheap enough to be asked before each command.
+/// Returns the bytes that all threads have allocated, in size classes. O(threads so far, at most
+/// [`THREADS_MAX`]), which is cheap enough for each command.
 #[must_use]
 pub fn allocated() -> u64 {
     let used = THREADS.load(Relaxed).min(THREADS_MAX);
     let own = COUNTERS[..used].iter().chain(&COUNTERS[THREADS_MAX..]);
     let sum = own.fold(0, |sum: u64, c| sum.wrapping_add(c.bytes.load(Relaxed)));
-    // Reading while a block moves between threads may miss its allocation and see its end.
+    // If a block moves between threads during this loop, its allocation may be missed and its end
+    // counted.
     if sum > i64::MAX as u64 { 0 } else { sum }
 }
 
-/// What only Linux can do.
+/// Functions that exist only on Linux.
 #[cfg(not(all(target_os = "linux", not(miri))))]
 pub fn make_huge_pages(_mappings: &str) {}
 
-/// Bytes that the allocator has from the system, in whole pages, without its own book-keeping.
+/// Memory that the allocator has from the system, in whole pages, without its own metadata.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Held {
-    /// In pages that have something in use.
+    /// Bytes in pages that are at least partly in use.
     pub active: u64,
-    /// In those, and in pages kept for later that the system may still back with memory.
+    /// Bytes in those pages, and in unused pages that the system may still back with memory.
     pub resident: u64,
 }
 
-/// What only jemalloc can tell: nothing.
+/// Only jemalloc has this information: returns `None`.
 #[cfg(not(feature = "jemalloc"))]
 pub fn held() -> Option<Held> {
     None
 }
 
-/// What only jemalloc can do: false.
+/// Only jemalloc supports this: returns false.
 #[cfg(not(feature = "jemalloc"))]
 pub fn purge_in_background(_on: bool) -> bool {
     false
 }
 
-/// What only jemalloc can do: false.
+/// Only jemalloc supports this: returns false.
 #[cfg(not(feature = "jemalloc"))]
 pub fn purge() -> bool {
     false
 }
 
-/// How many allocations this thread has made so far: the difference over a piece of code shows
-/// what it allocates. Only growing; shared among threads after the first [`THREADS_MAX`].
+/// Returns how many allocations this thread has made so far. The difference over a piece of code
+/// shows what it allocates. The number only grows. Threads after the first [`THREADS_MAX`] share
+/// it.
 #[must_use]
 pub fn thread_allocations() -> u64 {
     COUNTERS[index()].allocations.load(Relaxed)
 }
 
-/// A global allocator that counts what it passes on to `A`.
+/// A global allocator that counts the calls that it passes on to `A`.
 #[derive(Debug, Default)]
 pub struct Counting<A>(pub A);
 
-// SAFETY: 1: the inner allocator fulfils the contract, and gets every call as it came.
+// SAFETY: 1: the inner allocator fulfils the contract, and gets every call unchanged.
 unsafe impl<A: GlobalAlloc> GlobalAlloc for Counting<A> {
     #[inline]
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
@@ -249,7 +253,7 @@ mod tests {
 
     #[test]
     fn bytes_freed_by_other_threads_leave_the_sum() {
-        // Other tests allocate meanwhile, but nothing near this size.
+        // Other tests allocate at the same time, but far less than this size.
         const BIG: usize = 1 << 30;
         let before = allocated();
         let big = Vec::<u8>::with_capacity(BIG);

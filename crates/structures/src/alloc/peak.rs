@@ -1,4 +1,4 @@
-//! How much memory a piece of code takes at most: for tests of limits.
+//! Measures the peak memory of a piece of code, for tests of limits.
 //!
 //! Invariants (SAFETY notes cite them)
 //!  1. Every call is passed on to the inner allocator unchanged; counting touches no memory of the
@@ -8,17 +8,18 @@ use std::alloc::{GlobalAlloc, Layout};
 use std::cell::Cell;
 
 thread_local! {
-    /// Bytes this thread has allocated and not freed: below zero if it frees those of others.
+    /// Bytes that this thread has allocated and not freed; negative if it frees memory of other
+    /// threads.
     static NOW: Cell<isize> = const { Cell::new(0) };
     static HIGHEST: Cell<isize> = const { Cell::new(0) };
 }
 
-/// A global allocator that knows what each thread has at most of `A`'s memory.
+/// A global allocator that records each thread's peak use of `A`.
 #[derive(Debug, Default)]
 pub struct Peak<A>(pub A);
 
-/// What `run` returns, and by how many bytes the memory of this thread was larger meanwhile than
-/// before, at most. Zero unless [`Peak`] is the global allocator.
+/// Returns the result of `run`, and by how many bytes the memory of this thread grew at most during
+/// the call. Zero unless [`Peak`] is the global allocator.
 pub fn peak_bytes<T>(run: impl FnOnce() -> T) -> (T, usize) {
     let before = NOW.get();
     HIGHEST.set(before);
@@ -27,14 +28,14 @@ pub fn peak_bytes<T>(run: impl FnOnce() -> T) -> (T, usize) {
 }
 
 fn count(bytes: isize) {
-    // A thread that is going has given up its variables.
+    // An exiting thread has already dropped its thread-local variables.
     let _ = NOW.try_with(|now| {
         now.set(now.get().wrapping_add(bytes));
         let _ = HIGHEST.try_with(|highest| highest.set(highest.get().max(now.get())));
     });
 }
 
-// SAFETY: 1: the inner allocator fulfils the contract, and gets every call as it came.
+// SAFETY: 1: the inner allocator fulfils the contract, and gets every call unchanged.
 unsafe impl<A: GlobalAlloc> GlobalAlloc for Peak<A> {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count(layout.size().cast_signed());

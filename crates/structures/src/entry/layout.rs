@@ -1,5 +1,5 @@
-//! Where the parts of an entry stand in its allocation: the header, what follows from it, and the
-//! size class that is the capacity. The picture and the invariants are in the parent module.
+//! The layout of an entry within its allocation: the header, the offsets that follow from it, and
+//! the size class that is the capacity. The diagram and the invariants are in the parent module.
 
 use std::sync::atomic::AtomicU32;
 
@@ -7,24 +7,25 @@ pub(super) const HEADER: usize = 8;
 pub(super) const ALIGN: usize = 8;
 pub(super) const LONG_KEY: usize = 255;
 const WORD: usize = 8;
-/// Room for an object, whatever it takes of it.
+/// Room for an object, even if the object is smaller.
 pub(super) const OBJECT_LEN: usize = 3 * WORD;
 
-/// Where a key begins at most, unless it is a long one.
+/// Maximum offset of a key, except for a long key.
 pub(crate) const KEY_AT_MAX: usize = HEADER + WORD + OBJECT_LEN;
 
-/// Flags of the header: whether there is a deadline, one word, and above it the value's form, as
-/// the number of words that it takes before the key. So the flags say where the key is without a
-/// branch; it is why all objects have the same room.
+/// Flags of the header. The lowest bit says that there is a deadline, which takes one word. The
+/// bits above are the form of the value, as the number of words that it takes before the key. So
+/// the flags give the offset of the key without a branch, which is why all objects have the same
+/// room.
 pub(super) const DEADLINE: u8 = 1;
 pub(super) const INT: u8 = 1 << 1;
 pub(super) const OBJECT: u8 = ((OBJECT_LEN / WORD) as u8) << 1;
-/// The bits of the form; without any of them the value is inline bytes.
+/// The bits of the form. If none is set, the value is inline bytes.
 pub(super) const FORM: u8 = !DEADLINE;
 const _: () = assert!(INT != OBJECT && OBJECT_LEN.is_multiple_of(WORD));
 
-/// The size an allocation of `bytes` really takes: the classes of jemalloc, which are 8, multiples
-/// of 16 up to 128, then four per doubling.
+/// Returns the real size of an allocation of `bytes` bytes: the size classes of jemalloc, which are
+/// 8, multiples of 16 up to 128, then four per doubling.
 #[inline]
 #[must_use]
 pub const fn size_class(bytes: usize) -> usize {
@@ -40,12 +41,12 @@ pub const fn size_class(bytes: usize) -> usize {
 
 #[repr(C, align(8))]
 pub(super) struct Header {
-    /// Kind in the low byte, access clock above.
+    /// The kind in the low byte, the access clock above.
     pub(super) kind_clock: AtomicU32,
     pub(super) shape: Shape,
 }
 
-/// What decides the layout; four bytes read as one.
+/// The header fields that determine the layout: four bytes, read as one.
 #[repr(C, align(4))]
 #[derive(Clone, Copy)]
 pub(super) struct Shape {
@@ -55,26 +56,26 @@ pub(super) struct Shape {
 }
 
 impl Shape {
-    /// Bytes before the key, without the long key length.
+    /// Returns the number of bytes before the key, without the long key length.
     #[inline(always)]
     pub(super) fn prefix(self) -> usize {
         self.form_at() + self.form_len()
     }
 
-    /// Where the integer or the object stands.
+    /// Returns the offset of the integer or the object.
     #[inline(always)]
     pub(super) fn form_at(self) -> usize {
         HEADER + usize::from(self.flags & DEADLINE) * WORD
     }
 
-    /// Bytes of the integer or of the room for an object; 0 for inline bytes.
+    /// Returns the bytes of the integer or of the room for an object; 0 for inline bytes.
     #[inline(always)]
     pub(super) fn form_len(self) -> usize {
         usize::from(self.flags >> 1) * WORD
     }
 }
 
-/// Offsets that follow from a shape and the true key length.
+/// The offsets that follow from a shape and the full key length.
 #[derive(Clone, Copy)]
 pub(super) struct Geometry {
     pub(super) key_at: usize,

@@ -1,4 +1,4 @@
-//! Entry: a key, its value, its deadline and its access clock in one allocation.
+//! Entry: a key, its value, its expiry time (deadline) and its access clock in one allocation.
 //!
 //! ```text
 //!  byte 0     1..3           4        5              6..7
@@ -13,13 +13,13 @@
 //! +------------------------------------------------------------+
 //! ```
 //!
-//! `kind` belongs to the caller (type and encoding); the clock's 24 bits too. No capacity is
-//! stored: the allocation's size is the size class of what the header describes, so a value may
-//! change in place whenever the class stays the same. Objects move with their entry.
+//! `kind` belongs to the caller (type and encoding), and so do the clock's 24 bits. No capacity is
+//! stored: the size of the allocation is the size class of what the header describes. So a value
+//! can change in place whenever the class stays the same. Objects move with their entry.
 //!
 //! Invariants (`check` verifies 1-4; SAFETY notes cite them by number)
 //!  1. `pointer` is the start of a live allocation of `size_class(geometry.total)` bytes, aligned
-//!     to 8, owned by this `Entry` alone; all `geometry.total` bytes of it are initialised, but for
+//!     to 8, owned by this `Entry` alone. All `geometry.total` bytes of it are initialised, except
 //!     those that V leaves free of the room for objects.
 //!  2. The header's `shape` and the long key length describe that allocation; they change only
 //!     through `&mut self` or in the constructor.
@@ -44,9 +44,9 @@ use std::mem::{ManuallyDrop, MaybeUninit};
 use std::ptr::{self, NonNull};
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
-/// The longest key: 512 MiB, the protocol's limit for any string.
+/// Maximum length of a key: 512 MiB, the protocol's limit for any string.
 pub const KEY_LEN_MAX: usize = 512 << 20;
-/// The longest value kept as inline bytes.
+/// Maximum length of a value that is stored as inline bytes.
 pub const INLINE_LEN_MAX: usize = u16::MAX as usize;
 /// The access clock counts modulo 2^24.
 pub const CLOCK_MASK: u32 = 0x00ff_ffff;
@@ -95,13 +95,12 @@ fn inline_len(len: usize) -> u16 {
 }
 
 impl<V> Entry<V> {
-    /// An entry whose value is `value`, at most [`INLINE_LEN_MAX`] bytes (panics above).
-    /// O(lengths).
+    /// Creates an entry whose value is `value`. Panics above [`INLINE_LEN_MAX`] bytes. O(lengths).
     #[inline]
     #[must_use]
     pub fn new_bytes(key: &[u8], kind: u8, value: &[u8]) -> Self {
         let entry = Self::with_shape(key, kind, 0, inline_len(value.len()));
-        // SAFETY: with_shape allocated room for the value behind the key (1).
+        // SAFETY: with_shape allocated room for the value after the key (1).
         unsafe {
             let at = entry.pointer.as_ptr().add(entry.geometry().value_at());
             ptr::copy_nonoverlapping(value.as_ptr(), at, value.len());
@@ -109,7 +108,7 @@ impl<V> Entry<V> {
         entry
     }
 
-    /// An entry whose value is an integer.
+    /// Creates an entry whose value is an integer.
     #[must_use]
     pub fn new_int(key: &[u8], kind: u8, value: i64) -> Self {
         let mut entry = Self::with_shape(key, kind, INT, 0);
@@ -117,8 +116,8 @@ impl<V> Entry<V> {
         entry
     }
 
-    /// An entry whose value is `value`, of at most 24 bytes with an alignment of at most 8 (else it
-    /// does not compile).
+    /// Creates an entry whose value is the object `value`, of at most 24 bytes with an alignment of
+    /// at most 8. Larger objects do not compile.
     #[must_use]
     pub fn new_object(key: &[u8], kind: u8, value: V) -> Self {
         let mut entry = Entry::with_shape(key, kind, OBJECT, 0);
@@ -126,8 +125,8 @@ impl<V> Entry<V> {
         entry
     }
 
-    /// Allocates, writes header and key; the caller initialises what belongs to the form at once,
-    /// without a panic between.
+    /// Allocates an entry and writes header and key. The caller must initialise the part of the
+    /// form at once, without a panic in between.
     #[inline]
     fn with_shape(key: &[u8], kind: u8, flags: u8, inline_len: u16) -> Self {
         assert!(key.len() <= KEY_LEN_MAX, "keys are limited to {KEY_LEN_MAX} bytes");
@@ -170,11 +169,11 @@ impl<V> Entry<V> {
 
     #[cold]
     fn long_key_len(&self, shape: Shape) -> usize {
-        // SAFETY: 2 and 4: key_len = 255 says that a u32 stands behind the prefix.
+        // SAFETY: 2 and 4: key_len = 255 says that a u32 follows the prefix.
         unsafe { self.pointer.as_ptr().add(shape.prefix()).cast::<u32>().read() as usize }
     }
 
-    /// The key.
+    /// Returns the key.
     #[inline(always)]
     #[must_use]
     pub fn key(&self) -> &[u8] {
@@ -183,7 +182,7 @@ impl<V> Entry<V> {
         unsafe { std::slice::from_raw_parts(self.pointer.as_ptr().add(key_at), key_len) }
     }
 
-    /// The caller's type and encoding byte.
+    /// Returns the caller's type and encoding byte.
     #[inline(always)]
     #[must_use]
     pub fn kind(&self) -> u8 {
@@ -197,7 +196,7 @@ impl<V> Entry<V> {
         word.store(word.load(Relaxed) & !0xff | u32::from(kind), Relaxed);
     }
 
-    /// The access clock, 24 bits whose meaning is the caller's (LRU time or LFU counter).
+    /// Returns the access clock: 24 bits whose meaning is the caller's (LRU time or LFU counter).
     #[inline(always)]
     #[must_use]
     pub fn clock(&self) -> u32 {
@@ -211,7 +210,7 @@ impl<V> Entry<V> {
         word.store(word.load(Relaxed) & 0xff | clock << 8, Relaxed);
     }
 
-    /// The value.
+    /// Returns the value.
     #[inline(always)]
     #[must_use]
     pub fn value(&self) -> ValueRef<'_, V> {
@@ -232,11 +231,11 @@ impl<V> Entry<V> {
     fn inline_bytes(&self) -> &[u8] {
         let at = self.geometry().value_at();
         let len = usize::from(self.shape().inline_len);
-        // SAFETY: 1 and 2: inline_len initialised bytes stand behind the key.
+        // SAFETY: 1 and 2: inline_len initialised bytes follow the key.
         unsafe { std::slice::from_raw_parts(self.pointer.as_ptr().add(at), len) }
     }
 
-    /// The inline bytes for change in place; `None` for integers and objects.
+    /// Returns the inline bytes for changes in place; `None` for integers and objects.
     #[inline]
     pub fn bytes_mut(&mut self) -> Option<&mut [u8]> {
         let shape = self.shape();
@@ -249,10 +248,10 @@ impl<V> Entry<V> {
         Some(unsafe { std::slice::from_raw_parts_mut(self.pointer.as_ptr().add(at), len) })
     }
 
-    /// The object for change; `None` for bytes and integers.
+    /// Returns the object for changes; `None` for bytes and integers.
     #[inline]
     pub fn object_mut(&mut self) -> Option<&mut V> {
-        // SAFETY: 3: a live V of this entry's own; &mut self makes the borrow exclusive.
+        // SAFETY: 3: a live V that this entry owns; &mut self makes the borrow exclusive.
         self.is_object().then(|| unsafe { &mut *self.form(self.shape()).cast::<V>() })
     }
 
@@ -261,20 +260,20 @@ impl<V> Entry<V> {
         self.shape().flags & FORM == OBJECT
     }
 
-    /// Where the integer or the object is.
+    /// Returns the address of the integer or the object.
     #[inline(always)]
     fn form(&self, shape: Shape) -> *mut u8 {
-        // SAFETY: 2: what stands before the key lies inside the allocation, whatever the form.
+        // SAFETY: 2: everything before the key lies inside the allocation, whatever the form.
         unsafe { self.pointer.as_ptr().add(shape.form_at()) }
     }
 
-    /// Makes the value `value`, in place if the size class allows; drops an object.
-    /// Panics above [`INLINE_LEN_MAX`] bytes. O(key + value) at worst.
+    /// Sets the value to `value`, in place if the size class allows; drops an object. Panics above
+    /// [`INLINE_LEN_MAX`] bytes. O(key + value) at worst.
     #[inline]
     pub fn set_bytes(&mut self, value: &[u8]) {
         let shape = self.shape();
         if shape.flags & FORM == 0 && usize::from(shape.inline_len) == value.len() {
-            // The commonest write of all: same length, nothing to move.
+            // The most common write: same length, nothing to move.
             if let Some(bytes) = self.bytes_mut() {
                 bytes.copy_from_slice(value);
             }
@@ -291,8 +290,8 @@ impl<V> Entry<V> {
         drop(old);
     }
 
-    /// Makes the value `new_len` bytes long, keeping what there is and zero-filling growth. An
-    /// integer or object is dropped and counts as empty. Panics above [`INLINE_LEN_MAX`].
+    /// Changes the length of the value to `new_len`, keeps existing bytes and fills new ones with
+    /// zeros. An integer or object is dropped and counts as empty. Panics above [`INLINE_LEN_MAX`].
     pub fn resize_bytes(&mut self, new_len: usize) {
         let kept = usize::from(self.shape().inline_len);
         let old = self.reform(0, inline_len(new_len), true);
@@ -304,7 +303,7 @@ impl<V> Entry<V> {
         drop(old);
     }
 
-    /// Makes the value an integer; drops an object. O(key) if the form changes.
+    /// Sets the value to an integer; drops an object. O(key) if the form changes.
     pub fn set_int(&mut self, value: i64) {
         let old = match self.shape().flags & FORM {
             INT => None,
@@ -314,7 +313,7 @@ impl<V> Entry<V> {
         drop(old);
     }
 
-    /// Makes the value an object; drops an earlier one. O(key) if the form changes.
+    /// Sets the value to an object; drops an earlier one. O(key) if the form changes.
     pub fn set_object(&mut self, value: V) {
         if let Some(object) = self.object_mut() {
             *object = value;
@@ -325,36 +324,37 @@ impl<V> Entry<V> {
         self.write_object(value);
     }
 
-    /// As `reshape` with the form `form`, which is not that of objects if there is one. It is taken
-    /// out, for the caller to drop when the entry is whole again: what the new form wants has to be
-    /// written at once, without a panic between.
+    /// Like `reshape`, with the form `form`. If there is an object, `form` must not be that of
+    /// objects. The object is returned, and the caller drops it when the entry is complete again:
+    /// the part of the new form must be written at once, without a panic in between.
     #[inline]
     fn reform(&mut self, form: u8, inline_len: u16, keep_value: bool) -> Option<V> {
         let shape = self.shape();
         let old = self.is_object().then(|| {
             debug_assert!(form != OBJECT);
-            // SAFETY: 3: a live V. Until `reshape` is over it is the entry's, also if that should
-            // unwind, and this copy is never dropped; then the entry has lost it, since its form
-            // is another one.
+            // SAFETY: 3: a live V. Until `reshape` has returned, the entry owns it, also if
+            // `reshape` unwinds, and this copy is never dropped. After that the entry does not own
+            // it any more, since its form is another one.
             ManuallyDrop::new(unsafe { self.form(shape).cast::<V>().read() })
         });
         self.reshape(shape.flags & DEADLINE | form, inline_len, keep_value);
         old.map(ManuallyDrop::into_inner)
     }
 
-    /// When the key expires, in Unix milliseconds; one bit test when it does not.
+    /// Returns when the key expires, in Unix milliseconds. If it never expires, this is one bit
+    /// test.
     #[inline(always)]
     #[must_use]
     pub fn deadline(&self) -> Option<u64> {
         if self.shape().flags & DEADLINE == 0 {
             return None;
         }
-        // SAFETY: 2: the flag says that the deadline stands behind the header.
+        // SAFETY: 2: the flag says that the deadline follows the header.
         Some(unsafe { self.pointer.as_ptr().add(HEADER).cast::<u64>().read() })
     }
 
-    /// Sets or removes the deadline, moving key and value by 8 bytes if its presence changes.
-    /// O(key + inline value) then.
+    /// Sets or removes the expiry time. If its presence changes, key and value move by 8 bytes.
+    /// O(key + inline value) in that case.
     pub fn set_deadline(&mut self, deadline: Option<u64>) {
         let shape = self.shape();
         let flag = if deadline.is_some() { DEADLINE } else { 0 };
@@ -367,14 +367,16 @@ impl<V> Entry<V> {
         }
     }
 
-    /// Bytes of the entry's own allocation, rounded to its size class, without what an object owns.
+    /// Returns the bytes of the entry's own allocation, rounded to its size class, without memory
+    /// that an object owns.
     #[inline]
     #[must_use]
     pub fn allocated_bytes(&self) -> usize {
         self.geometry().capacity()
     }
 
-    /// Gives the entry another key; value, deadline, kind and clock stay. O(key + inline value).
+    /// Returns an entry with another key and the same value, expiry time, kind and clock. O(key +
+    /// inline value).
     #[must_use]
     pub fn with_key(self, new_key: &[u8]) -> Self {
         let shape = self.shape();
@@ -382,9 +384,9 @@ impl<V> Entry<V> {
         let old = ManuallyDrop::new(self);
         renamed.set_clock(old.clock());
         let (from, to) = (old.pointer.as_ptr(), renamed.pointer.as_ptr());
-        // SAFETY: deadline and form stand in the same place in both, and the inline values behind
-        // their keys (1, 2). An object has moved then: the old entry is not dropped, only its
-        // allocation is freed, with the size that it was made with.
+        // SAFETY: deadline and form have the same offset in both entries, and the inline values
+        // follow their keys (1, 2). An object has moved then: the old entry is not dropped, only
+        // its allocation is freed, with the size with which it was allocated.
         unsafe {
             ptr::copy_nonoverlapping(from.add(HEADER), to.add(HEADER), shape.prefix() - HEADER);
             let (at, new_at) = (old.geometry().value_at(), renamed.geometry().value_at());
@@ -395,10 +397,10 @@ impl<V> Entry<V> {
         renamed
     }
 
-    /// Changes which optional parts there are and how long the inline value is, keeping key,
-    /// deadline and form where old and new have the same, and with `keep_value` the common part of
-    /// an inline value. New parts are uninitialised: the caller writes them at once. An object that
-    /// the new form has no room for is forgotten. O(key + inline value).
+    /// Changes which optional parts exist and the length of the inline value. Keeps the key, and
+    /// the deadline and the form if both old and new shape have them. With `keep_value`, keeps the
+    /// common part of an inline value. New parts are uninitialised: the caller must write them at
+    /// once. An object for which the new form has no room is forgotten. O(key + inline value).
     fn reshape(&mut self, flags: u8, inline_len: u16, keep_value: bool) {
         let old_shape = self.shape();
         let old = self.geometry();
@@ -408,10 +410,10 @@ impl<V> Entry<V> {
         let mut form = MaybeUninit::<[u8; OBJECT_LEN]>::uninit();
         let form_len = if flags & FORM == old_shape.flags & FORM { shape.form_len() } else { 0 };
         let kept_value = if keep_value { old_shape.inline_len.min(inline_len) } else { 0 };
-        let moved = old.key_len + usize::from(kept_value); // the value stands right behind the key
+        let moved = old.key_len + usize::from(kept_value); // the value directly follows the key
         // SAFETY: both ranges lie inside their allocations (1); `copy` allows them to overlap. The
-        // form, of at most OBJECT_LEN bytes, is put aside meanwhile, since the key may come to lie
-        // on it. The old allocation is freed with the size it was made with, and not used again.
+        // form, of at most OBJECT_LEN bytes, is saved first, since the key may overwrite it. The
+        // old allocation is freed with the size with which it was allocated, and not used again.
         unsafe {
             ptr::copy_nonoverlapping(self.form(old_shape), form.as_mut_ptr().cast(), form_len);
             if old.capacity() == new.capacity() {
@@ -444,7 +446,7 @@ impl<V> Entry<V> {
     fn write_int(&mut self, value: i64) {
         let shape = self.shape();
         debug_assert!(shape.flags & FORM == INT);
-        // SAFETY: 2: INT says that there is room for an integer.
+        // SAFETY: 2: the form INT has room for an integer.
         unsafe { self.form(shape).cast::<i64>().write(value) }
     }
 
@@ -452,11 +454,11 @@ impl<V> Entry<V> {
         const { assert!(size_of::<V>() <= OBJECT_LEN && align_of::<V>() <= ALIGN) };
         let shape = self.shape();
         debug_assert!(shape.flags & FORM == OBJECT);
-        // SAFETY: 2: OBJECT says that there is room for a V; 1: it is aligned as V wants.
+        // SAFETY: 2: the form OBJECT has room for a V; 1: it is aligned as V requires.
         unsafe { self.form(shape).cast::<V>().write(value) }
     }
 
-    /// Gives up ownership; only `from_raw` may take it again.
+    /// Releases ownership. Only `from_raw` may take it back.
     #[inline(always)]
     pub(crate) fn into_raw(self) -> NonNull<u8> {
         let pointer = self.pointer;
@@ -465,8 +467,8 @@ impl<V> Entry<V> {
     }
 
     /// # Safety
-    /// `pointer` came from `into_raw` of an `Entry<V>`, and the caller sees to it that of all
-    /// entries made from it only one is dropped or used for change.
+    /// `pointer` came from `into_raw` of an `Entry<V>`. Of all entries made from it, the caller
+    /// drops only one and changes only one.
     #[inline(always)]
     pub(crate) unsafe fn from_raw(pointer: NonNull<u8>) -> Self {
         Self { pointer, owns: PhantomData }
@@ -477,7 +479,7 @@ impl<V> Entry<V> {
         self.pointer
     }
 
-    /// Verifies invariants 1 to 4 as far as they can be seen from inside.
+    /// Verifies invariants 1 to 4 as far as they can be checked from inside.
     pub fn check(&self) {
         let shape = self.shape();
         assert_eq!(self.pointer.addr().get() % ALIGN, 0, "1: alignment");
@@ -505,7 +507,7 @@ unsafe fn write_key_len(pointer: NonNull<u8>, geometry: Geometry) {
 impl<V> Drop for Entry<V> {
     #[inline]
     fn drop(&mut self) {
-        // SAFETY: 3: a live V, which nobody reads again in its place.
+        // SAFETY: 3: a live V, which nothing reads again at this address.
         let object =
             self.is_object().then(|| unsafe { self.form(self.shape()).cast::<V>().read() });
         // SAFETY: 1: allocated with this capacity and owned by us; nothing uses it afterwards.

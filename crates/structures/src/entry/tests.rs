@@ -1,4 +1,4 @@
-//! Every form of value against a plain model, with keys and values of awkward lengths.
+//! Compares every form of value with a plain model, with keys and values of awkward lengths.
 
 use super::{CLOCK_MASK, Entry, INLINE_LEN_MAX, ValueRef, size_class};
 use crate::table::{EntryMut, Table};
@@ -6,7 +6,7 @@ use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 
-/// Fills all the room that objects have, and owns something.
+/// Fills all the room of an object, and owns memory.
 type Full = (Box<str>, u64);
 type Text = Entry<Full>;
 
@@ -76,7 +76,7 @@ fn clock_and_kind_do_not_disturb_each_other() {
     assert_eq!((entry.kind(), entry.clock()), (255, 1));
 }
 
-/// What an entry should hold.
+/// The expected content of an entry.
 #[derive(Clone, Debug, PartialEq)]
 enum Model {
     Bytes(Vec<u8>),
@@ -227,7 +227,7 @@ fn an_object_stays_what_it_is_when_a_refused_value_panics() {
     assert_eq!(drops.get(), 1);
 }
 
-/// Panics when it is dropped if it is armed.
+/// Panics on drop if armed.
 struct Armed(bool);
 
 impl Drop for Armed {

@@ -1,9 +1,9 @@
-//! The dense form: registers of six bits one behind the other, low bits first. All of them at once
-//! are read and written eight at a time: eight registers are six bytes.
+//! The dense form: consecutive registers of six bits, low bits first. Bulk operations read and
+//! write eight registers at a time, which are six bytes.
 
 use super::Registers;
 
-/// Shows all registers, eight at a time, a byte each.
+/// Visits all registers, eight at a time, one byte each.
 #[inline]
 pub(super) fn each(packed: &[u8], mut visit: impl FnMut(u64)) {
     for &[a, b, c, d, e, f] in packed.as_chunks::<6>().0 {
@@ -11,7 +11,7 @@ pub(super) fn each(packed: &[u8], mut visit: impl FnMut(u64)) {
     }
 }
 
-/// Raises `into` to the registers where those are higher.
+/// Raises the registers in `into` to those in `packed` where those are higher.
 pub(super) fn merge(packed: &[u8], into: &mut Registers) {
     let mut eights = into.as_chunks_mut::<8>().0.iter_mut();
     each(packed, |values| {
@@ -20,11 +20,11 @@ pub(super) fn merge(packed: &[u8], into: &mut Registers) {
     });
 }
 
-/// The greater of each two bytes, none of which has its highest bit set.
+/// Returns the higher of each two bytes. No byte may have its highest bit set.
 #[inline]
 fn greater(a: u64, b: u64) -> u64 {
     const HIGH: u64 = 0x8080_8080_8080_8080;
-    // Where a is not less, the high bit survives, and becomes seven lower ones.
+    // If a is not less, the high bit remains set and becomes seven lower bits.
     let not_less = ((a | HIGH) - b) & HIGH;
     let mask = not_less - (not_less >> 7);
     b ^ (a ^ b) & mask
@@ -39,7 +39,7 @@ pub(super) fn write(packed: &mut [u8], registers: &Registers) {
     }
 }
 
-/// Puts each six of 48 bits into a byte of its own.
+/// Spreads each group of six of 48 bits into a byte of its own.
 #[inline]
 fn spread(bits: u64) -> u64 {
     let x = bits & 0x00ff_ffff | (bits & 0xffff_ff00_0000) << 8;

@@ -1,12 +1,12 @@
-//! From the registers to the count: the estimator of Otmar Ertl, "New cardinality estimation
-//! algorithms for HyperLogLog sketches" (2017), which needs no table of corrections.
+//! Estimates the count from the registers, with the estimator of Otmar Ertl, "New cardinality
+//! estimation algorithms for HyperLogLog sketches" (2017), which needs no table of corrections.
 
 use super::{REGISTERS, TAIL_BITS};
 
 /// 1 / (2 ln 2).
 const ALPHA: f64 = 0.721_347_520_444_481_7;
 
-/// The estimate for registers of which `histogram[v]` have the value `v`.
+/// Returns the estimate if `histogram[v]` registers have the value `v`.
 pub(super) fn estimate(histogram: &[u32; 64]) -> u64 {
     let m = REGISTERS as f64;
     let full = f64::from(histogram[TAIL_BITS as usize + 1]);
@@ -19,7 +19,7 @@ pub(super) fn estimate(histogram: &[u32; 64]) -> u64 {
     (ALPHA * m * m / z).round() as u64
 }
 
-/// Corrects for registers that are zero: x + sum of `x^(2^k) * 2^(k-1)`.
+/// The correction for registers that are zero: x + sum of `x^(2^k) * 2^(k-1)`.
 fn sigma(x: f64) -> f64 {
     if x == 1.0 {
         return f64::INFINITY;
@@ -36,7 +36,7 @@ fn sigma(x: f64) -> f64 {
     }
 }
 
-/// Corrects for registers that are full.
+/// The correction for registers that are full.
 fn tau(x: f64) -> f64 {
     if x == 0.0 || x == 1.0 {
         return 0.0;

@@ -1,7 +1,7 @@
-//! HyperLogLog: how many different elements were seen, within 0.81 %, in at most 12 KiB.
+//! HyperLogLog: estimates the number of different elements within 0.81 %, in at most 12 KiB.
 //!
-//! The bytes are Redis's own format, since clients read and write them as strings; what we write
-//! is, byte for byte, what Redis writes after the same calls.
+//! The bytes are in Redis's own format, since clients read and write them as strings. The result of
+//! each operation is the same as that of Redis, byte for byte.
 //!
 //! ```text
 //!  "HYLL"  encoding  3 unused   cached count, 8 bytes LE        registers
@@ -16,8 +16,8 @@
 //!           1vvvvvxx                x + 1 registers are v + 1           (VAL)
 //! ```
 //!
-//! Bytes may come from anywhere: every walk checks where it is, and a sparse form that does not
-//! cover the registers is [`Corrupt`]. Nothing here panics on them.
+//! The bytes may come from anywhere. Every walk checks its position, and a sparse form that does
+//! not cover the registers is [`Corrupt`]. Nothing here panics on invalid bytes.
 //!
 //! Costs: dense add O(1), sparse add O(bytes), count O(registers).
 
@@ -28,10 +28,10 @@ mod sparse;
 use estimate::estimate;
 use sparse::{Opcodes, Run};
 
-/// Registers; the low 14 bits of an element's hash choose one.
+/// Number of registers. The low 14 bits of an element's hash select one.
 pub const REGISTERS: usize = 1 << INDEX_BITS;
 const INDEX_BITS: u32 = 14;
-/// The other bits of the hash: a register holds at most one more than their number.
+/// Number of the other bits of the hash. A register holds at most one more than this number.
 const TAIL_BITS: u32 = 64 - INDEX_BITS;
 const REGISTER_BITS: usize = 6;
 const HEADER_LEN: usize = 16;
@@ -39,13 +39,13 @@ const DENSE_LEN: usize = HEADER_LEN + REGISTERS * REGISTER_BITS / 8;
 const MAGIC: &[u8] = b"HYLL";
 const ENCODING_AT: usize = 4;
 const COUNT_AT: usize = 8;
-/// The seed Redis hashes elements with; the registers depend on it.
+/// The seed with which Redis hashes elements; the registers depend on it.
 const SEED: u64 = 0xadc8_3b19;
 
-/// The registers of several HyperLogLogs taken together: the highest of each.
+/// The registers of several HyperLogLogs combined: the highest value of each.
 pub type Registers = [u8; REGISTERS];
 
-/// The sparse form does not say what each of the registers is.
+/// The sparse form does not cover exactly all registers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Corrupt;
 
@@ -55,7 +55,7 @@ pub enum Form {
     Sparse,
 }
 
-/// The form of a HyperLogLog; `None` if the bytes are none.
+/// Returns the form of a HyperLogLog; `None` if the bytes are not one.
 pub fn form(bytes: &[u8]) -> Option<Form> {
     if bytes.len() < HEADER_LEN || !bytes.starts_with(MAGIC) {
         return None;
@@ -67,7 +67,7 @@ pub fn form(bytes: &[u8]) -> Option<Form> {
     }
 }
 
-/// One that has seen nothing.
+/// Creates a HyperLogLog without elements.
 pub fn empty() -> Vec<u8> {
     let mut bytes = header(Form::Sparse);
     sparse::push_zeros(&mut bytes, REGISTERS);
@@ -84,7 +84,7 @@ fn header(form: Form) -> Vec<u8> {
     bytes
 }
 
-/// What an element does: register `index` becomes at least `rank`.
+/// The effect of an element: register `index` becomes at least `rank`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Mark {
     pub index: usize,
@@ -100,7 +100,7 @@ impl Mark {
     }
 }
 
-/// Whether the mark would change anything. The bytes must have a [`form`].
+/// Returns true if the mark would change anything. The bytes must have a [`form`].
 pub fn would_change(bytes: &[u8], mark: Mark) -> Result<bool, Corrupt> {
     match form(bytes) {
         Some(Form::Dense) => Ok(register(&bytes[HEADER_LEN..], mark.index) < mark.rank),
@@ -109,7 +109,7 @@ pub fn would_change(bytes: &[u8], mark: Mark) -> Result<bool, Corrupt> {
     }
 }
 
-/// Applies a mark to the dense form; whether it changed anything.
+/// Applies a mark to the dense form. Returns true if it changed anything.
 pub fn mark_dense(bytes: &mut [u8], mark: Mark) -> bool {
     let registers = &mut bytes[HEADER_LEN..];
     let changed = register(registers, mark.index) < mark.rank;
@@ -119,9 +119,9 @@ pub fn mark_dense(bytes: &mut [u8], mark: Mark) -> bool {
     changed
 }
 
-/// Applies a mark to either form, which may become dense: when the sparse one would have more than
-/// `sparse_bytes_max` bytes, header included, or cannot express the rank. Whether it changed
-/// anything. On an error the bytes are as they were.
+/// Applies a mark to either form. Converts to the dense form if the sparse one would exceed
+/// `sparse_bytes_max` bytes, including the header, or cannot express the rank. Returns true if the
+/// mark changed anything. On an error the bytes stay unchanged.
 pub fn mark(bytes: &mut Vec<u8>, mark: Mark, sparse_bytes_max: usize) -> Result<bool, Corrupt> {
     if !would_change(bytes, mark)? {
         return Ok(false);
@@ -137,7 +137,7 @@ pub fn mark(bytes: &mut Vec<u8>, mark: Mark, sparse_bytes_max: usize) -> Result<
     Ok(mark_dense(bytes, mark))
 }
 
-/// Converts to the dense form. On an error the bytes are as they were.
+/// Converts to the dense form. On an error the bytes stay unchanged.
 pub fn make_dense(bytes: &mut Vec<u8>) -> Result<(), Corrupt> {
     if form(bytes) == Some(Form::Dense) {
         return Ok(());
@@ -155,7 +155,8 @@ pub fn make_dense(bytes: &mut Vec<u8>) -> Result<(), Corrupt> {
     Ok(())
 }
 
-/// Shows `visit` the runs of equal registers of the sparse form, which must cover all of them.
+/// Calls `visit` with the runs of equal registers of the sparse form, which must cover all
+/// registers.
 fn each_run(opcodes: &[u8], mut visit: impl FnMut(usize, Run)) -> Result<(), Corrupt> {
     let mut first = 0;
     for (_, run) in Opcodes::new(opcodes) {
@@ -169,7 +170,7 @@ fn each_run(opcodes: &[u8], mut visit: impl FnMut(usize, Run)) -> Result<(), Cor
     if first == REGISTERS { Ok(()) } else { Err(Corrupt) }
 }
 
-/// Raises `into` to the registers of `bytes` where those are higher.
+/// Raises the registers in `into` to those of `bytes` where those are higher.
 pub fn merge(bytes: &[u8], into: &mut Registers) -> Result<(), Corrupt> {
     match form(bytes) {
         Some(Form::Dense) => {
@@ -185,8 +186,8 @@ pub fn merge(bytes: &[u8], into: &mut Registers) -> Result<(), Corrupt> {
     }
 }
 
-/// The dense form with these registers, and what else `bytes` say, which must have a [`form`].
-/// O(registers).
+/// Returns the dense form with these registers and the other header fields of `bytes`, which must
+/// have a [`form`]. O(registers).
 pub fn with_registers(bytes: &[u8], registers: &Registers) -> Vec<u8> {
     let mut all = Vec::with_capacity(DENSE_LEN);
     all.extend_from_slice(&header(Form::Dense)[..=ENCODING_AT]);
@@ -196,7 +197,7 @@ pub fn with_registers(bytes: &[u8], registers: &Registers) -> Vec<u8> {
     all
 }
 
-/// How many different elements were seen, about.
+/// Returns the estimated number of different elements.
 pub fn count(bytes: &[u8]) -> Result<u64, Corrupt> {
     let mut histogram = [0u32; 64];
     match form(bytes) {
@@ -213,14 +214,14 @@ pub fn count(bytes: &[u8]) -> Result<u64, Corrupt> {
     Ok(estimate(&histogram))
 }
 
-/// The same for registers.
+/// Returns the estimate for registers.
 pub fn count_registers(registers: &Registers) -> u64 {
     let mut histogram = [0u32; 64];
     registers.iter().for_each(|value| histogram[usize::from(*value & 63)] += 1);
     estimate(&histogram)
 }
 
-/// The count as it was last computed, unless elements were added since.
+/// Returns the last computed count, unless elements were added since then.
 pub fn cached_count(bytes: &[u8]) -> Option<u64> {
     let count = u64::from_le_bytes(bytes[COUNT_AT..HEADER_LEN].try_into().ok()?);
     (count >> 63 == 0).then_some(count)
@@ -231,12 +232,12 @@ pub fn cache_count(bytes: &mut [u8], count: u64) {
     bytes[COUNT_AT..HEADER_LEN].copy_from_slice(&count.to_le_bytes());
 }
 
-/// Says that the cached count is out of date.
+/// Marks the cached count as out of date.
 pub fn outdate(bytes: &mut [u8]) {
     bytes[HEADER_LEN - 1] |= 1 << 7;
 }
 
-/// Register `index` of the dense form.
+/// Returns register `index` of the dense form.
 fn register(registers: &[u8], index: usize) -> u8 {
     let (at, shift) = (index * REGISTER_BITS / 8, index * REGISTER_BITS % 8);
     let next = registers.get(at + 1).copied().unwrap_or(0);
@@ -253,7 +254,8 @@ fn set_register(registers: &mut [u8], index: usize, value: u8) {
     }
 }
 
-/// The sparse form as text: `z:N` and `Z:N` for N zero registers, `v:V,N` for N registers of V.
+/// Returns the sparse form as text: `z:N` and `Z:N` for N zero registers, `v:V,N` for N registers
+/// of V.
 pub fn describe(bytes: &[u8]) -> Result<String, Corrupt> {
     let words: Result<Vec<String>, Corrupt> = Opcodes::new(&bytes[HEADER_LEN..])
         .map(|(opcode, run)| {
@@ -268,8 +270,8 @@ pub fn describe(bytes: &[u8]) -> Result<String, Corrupt> {
     Ok(words?.join(" "))
 }
 
-/// Whether both forms agree on some thousand elements, and their count is near the truth; what is
-/// wrong if not. Takes milliseconds.
+/// Checks that both forms agree on a few thousand elements and that their count is accurate;
+/// returns the difference otherwise. Takes milliseconds.
 pub fn self_test() -> Result<(), String> {
     const ELEMENTS: u64 = 20_000;
     let (mut sparse, mut dense) = (empty(), empty());

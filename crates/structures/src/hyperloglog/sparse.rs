@@ -1,15 +1,15 @@
-//! The sparse form: runs of equal registers, and how one register is changed among them.
+//! The sparse form: runs of equal registers, and changes of single registers.
 
 use super::{Corrupt, Mark, REGISTERS};
 
-/// Longest runs and the highest value the opcodes can express.
+/// The longest runs and the highest value that the opcodes can express.
 const ZERO_MAX: usize = 64;
 const XZERO_MAX: usize = 1 << 14;
 const VAL_MAX: usize = 4;
 const VALUE_MAX: u8 = 32;
 
-/// How many opcodes are looked at for neighbours to join after a change. The change touches three
-/// at most, and the one before them.
+/// Number of opcodes that are checked for joinable neighbours after a change. The change touches at
+/// most three, and the one before them.
 const JOIN_MAX: usize = 5;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,14 +36,14 @@ impl Opcode {
     }
 }
 
-/// Neighbouring registers of one value.
+/// Consecutive registers with the same value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Run {
     pub(super) value: u8,
     pub(super) len: usize,
 }
 
-/// Walks over opcodes; an error if the last is cut off.
+/// An iterator over opcodes. Returns an error if the last one is cut off.
 pub(super) struct Opcodes<'a>(&'a [u8]);
 
 impl<'a> Opcodes<'a> {
@@ -75,7 +75,7 @@ impl Iterator for Opcodes<'_> {
     }
 }
 
-/// Adds the opcodes of `len` zero registers.
+/// Appends the opcodes of `len` zero registers.
 pub(super) fn push_zeros(bytes: &mut Vec<u8>, len: usize) {
     debug_assert!(len <= XZERO_MAX);
     match len.checked_sub(1) {
@@ -97,11 +97,11 @@ fn val(value: u8, len: usize) -> u8 {
     0x80 | (value - 1) << 2 | (len - 1) as u8
 }
 
-/// Where a register stands.
+/// The position of a register.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Found {
     pub(super) value: u8,
-    /// The opcode before, for joining.
+    /// The previous opcode, for joining.
     before: Option<usize>,
     at: usize,
     opcode: Opcode,
@@ -110,7 +110,7 @@ pub(super) struct Found {
     first: usize,
 }
 
-/// Looks for the run that holds register `index`.
+/// Finds the run that contains register `index`.
 pub(super) fn find(opcodes: &[u8], index: usize) -> Result<Found, Corrupt> {
     let (mut first, mut at, mut before) = (0, 0, None);
     for (opcode, run) in Opcodes::new(opcodes) {
@@ -126,8 +126,8 @@ pub(super) fn find(opcodes: &[u8], index: usize) -> Result<Found, Corrupt> {
 }
 
 /// Sets a register whose value is lower than the mark's rank, in the sparse form that starts at
-/// byte `start`. False, with nothing changed, if that form cannot express it or would exceed
-/// `bytes_max`.
+/// byte `start`. Returns false, with nothing changed, if that form cannot express it or would
+/// exceed `bytes_max`.
 pub(super) fn set(
     bytes: &mut Vec<u8>,
     start: usize,
@@ -157,7 +157,7 @@ pub(super) fn set(
     Ok(true)
 }
 
-/// Joins neighbouring runs of one value, from `at` on.
+/// Joins adjacent runs with the same value, from `at` on.
 fn join(bytes: &mut Vec<u8>, mut at: usize) {
     for _ in 0..JOIN_MAX {
         let Some(&byte) = bytes.get(at) else { return };

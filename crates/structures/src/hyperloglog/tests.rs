@@ -1,10 +1,10 @@
-//! HyperLogLogs against a model of their registers, and bytes that are none.
+//! Compares HyperLogLogs with a model of their registers, and tests invalid bytes.
 
 use super::*;
 
 const SPARSE_MAX: usize = 3000;
 
-/// A HyperLogLog with a model of its registers beside it.
+/// A HyperLogLog, together with a model of its registers.
 struct Model {
     bytes: Vec<u8>,
     registers: Box<Registers>,
@@ -66,7 +66,7 @@ fn merging_keeps_the_higher_of_two_registers() {
     merge(&two.bytes, &mut registers).unwrap();
     let higher = one.registers.iter().zip(*two.registers).map(|(a, b)| b.max(*a));
     assert!(higher.eq(registers));
-    // The highest value a register can hold, everywhere.
+    // The highest value that a register can hold, everywhere.
     let full = with_registers(&one.bytes, &[63; REGISTERS]);
     assert!(full[HEADER_LEN..].iter().all(|byte| *byte == 0xff));
     merge(&full, &mut registers).unwrap();

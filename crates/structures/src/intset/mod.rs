@@ -1,8 +1,8 @@
-//! Integer set: integers in ascending order in one allocation, all of the width that the widest
-//! one ever added needs.
+//! Integer set: integers in ascending order in one allocation. All have the width that the widest
+//! integer ever added needs.
 //!
-//! Small sets of numbers are kept so. The bytes are Redis's own format, since RDB files and DUMP
-//! payloads contain them verbatim; everything is little-endian.
+//! Small sets of integers use this encoding. The bytes are in Redis's own format, since RDB files
+//! and DUMP payloads contain them verbatim. Everything is little-endian.
 //!
 //! ```text
 //!  width: u32    length: u32     items: signed integers of `width` bytes, strictly ascending
@@ -16,27 +16,28 @@
 //!  2. Items are strictly ascending.
 //!  3. There are at most [`LEN_MAX`] items.
 //!
-//! The width never shrinks: items removed may leave a set wider than it would have to be, here and
-//! elsewhere, so bytes from outside may be too.
+//! The width never shrinks. After removals, a set may be wider than necessary, and so may sets from
+//! other servers.
 //!
-//! Costs: find O(log n); insert and remove O(bytes after the item), a new width O(n). All of it is
-//! safe code: the searches run over arrays of one width, so the compiler drops their bounds checks.
+//! Costs: find O(log n); insert and remove O(bytes after the item); a new width O(n). All of it is
+//! safe code: the searches run over arrays of one width, so the compiler removes their bounds
+//! checks.
 
 use crate::Malformed;
 use std::fmt;
 
 const HEADER: usize = 8;
 
-/// Most items a set can have: their bytes fit in 33 bits, as Redis demands.
+/// Maximum number of items in a set: their bytes fit in 33 bits, as Redis requires.
 pub const LEN_MAX: usize = 1 << 30;
 
-/// Integers in ascending order. See the module's head.
+/// Integers in ascending order. See the head of the module.
 #[derive(Clone, PartialEq, Eq)]
 pub struct IntSet {
     bytes: Vec<u8>,
 }
 
-/// The bytes an integer needs.
+/// Returns the number of bytes that an integer needs.
 const fn width_of(value: i64) -> usize {
     if value >= i16::MIN as i64 && value <= i16::MAX as i64 {
         2
@@ -72,7 +73,7 @@ impl Items<'_> {
         }
     }
 
-    /// The place of `value`, or where it belongs.
+    /// Returns the index of `value`, or the index at which to insert it.
     fn search(&self, value: i64) -> Result<usize, usize> {
         match self {
             Items::Two(items) => {
@@ -87,7 +88,7 @@ impl Items<'_> {
         }
     }
 
-    /// The first item that is not above the one before.
+    /// Returns the first item that is not greater than the previous one.
     fn first_out_of_order(&self) -> Option<usize> {
         fn first<const W: usize>(items: &[[u8; W]], number: fn([u8; W]) -> i64) -> Option<usize> {
             let pairs = items.iter().zip(items.iter().skip(1));
@@ -109,12 +110,12 @@ impl Default for IntSet {
 }
 
 impl IntSet {
-    /// A set without items.
+    /// Creates an empty set.
     pub fn new() -> IntSet {
         IntSet::with_capacity(0, 0)
     }
 
-    /// A set without items, with room for so many as large as `widest`.
+    /// Creates an empty set with room for `items` items as wide as `widest`.
     pub fn with_capacity(items: usize, widest: i64) -> IntSet {
         let width = width_of(widest);
         let mut bytes = Vec::with_capacity(HEADER + items.min(LEN_MAX) * width);
@@ -123,29 +124,29 @@ impl IntSet {
         IntSet { bytes }
     }
 
-    /// A set out of foreign bytes, which are kept as they are. O(n).
+    /// Creates a set from foreign bytes, which are kept unchanged. O(n).
     ///
     /// # Errors
-    /// If they break an invariant or hold no items, which is never written.
+    /// Fails if the bytes violate an invariant, or hold no items, which servers never write.
     pub fn from_bytes(bytes: Vec<u8>) -> Result<IntSet, Malformed> {
         validate(&bytes)?;
         Ok(IntSet { bytes })
     }
 
-    /// The set as it is written to files.
+    /// Returns the bytes as written to files.
     #[inline]
     pub fn as_bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// Bytes the allocation takes.
+    /// Returns the allocated bytes.
     pub fn allocated_bytes(&self) -> usize {
         self.bytes.capacity()
     }
 
     #[inline]
     fn width(&self) -> usize {
-        // Invariant 1: the first byte tells all.
+        // Invariant 1: the first byte determines the width.
         usize::from(self.bytes[0])
     }
 
@@ -157,7 +158,8 @@ impl IntSet {
     #[inline]
     pub fn len(&self) -> usize {
         let body = self.bytes.len() - HEADER;
-        // A shift: division by an unknown width would be the dearest part of a small operation.
+        // A shift: a division by an unknown width would be the most expensive part of a small
+        // operation.
         body >> self.width().trailing_zeros()
     }
 
@@ -166,7 +168,7 @@ impl IntSet {
         self.bytes.len() == HEADER
     }
 
-    /// The item at `index` in ascending order. O(1).
+    /// Returns the item at `index` in ascending order. O(1).
     #[inline]
     pub fn get(&self, index: usize) -> Option<i64> {
         self.items().get(index)
@@ -182,7 +184,7 @@ impl IntSet {
         self.get(self.len().checked_sub(1)?)
     }
 
-    /// All items in ascending order.
+    /// Returns all items in ascending order.
     pub fn iter(&self) -> Iter<'_> {
         Iter { items: self.items(), range: 0..self.len() }
     }
@@ -192,12 +194,12 @@ impl IntSet {
         width_of(value) <= self.width() && self.items().search(value).is_ok()
     }
 
-    /// The place of `value` in ascending order.
+    /// Returns the index of `value` in ascending order.
     pub fn position(&self, value: i64) -> Option<usize> {
         if width_of(value) > self.width() { None } else { self.items().search(value).ok() }
     }
 
-    /// Adds `value`; false if it was there. Panics beyond [`LEN_MAX`] items.
+    /// Adds `value`. Returns false if it already exists. Panics beyond [`LEN_MAX`] items.
     pub fn insert(&mut self, value: i64) -> bool {
         let (width, len) = (self.width(), self.len());
         assert!(len < LEN_MAX, "callers convert long before");
@@ -205,7 +207,7 @@ impl IntSet {
             self.widen(value);
             return true;
         }
-        // Numbers often come in ascending order, and results are built so.
+        // Numbers often arrive in ascending order, and results are built that way.
         let at = if self.max().is_none_or(|max| max < value) {
             len
         } else {
@@ -224,7 +226,7 @@ impl IntSet {
         true
     }
 
-    /// Removes `value`; false if it was not there.
+    /// Removes `value`. Returns false if it does not exist.
     pub fn remove(&mut self, value: i64) -> bool {
         match self.position(value) {
             Some(at) => {
@@ -235,7 +237,7 @@ impl IntSet {
         }
     }
 
-    /// Removes the item at `index` in ascending order, if there is one, and returns it.
+    /// Removes the item at `index` in ascending order, and returns it if it exists.
     pub fn remove_at(&mut self, index: usize) -> Option<i64> {
         let value = self.get(index)?;
         let (width, len) = (self.width(), self.len());
@@ -247,7 +249,8 @@ impl IntSet {
         Some(value)
     }
 
-    /// Keeps the items for which `keep`, called in ascending order with their index, says so. O(n).
+    /// Keeps the items for which `keep` returns true. It is called in ascending order with their
+    /// index. O(n).
     pub fn retain(&mut self, mut keep: impl FnMut(usize, i64) -> bool) {
         let (width, len) = (self.width(), self.len());
         let mut kept = 0;
@@ -272,8 +275,8 @@ impl IntSet {
         assert!(self.len() <= LEN_MAX, "3: too long");
     }
 
-    /// Gives all items the width of `value`, which is wider than they are and therefore below or
-    /// above all of them, and adds it.
+    /// Widens all items to the width of `value`, which is wider and therefore below or above all of
+    /// them, and adds it.
     fn widen(&mut self, value: i64) {
         let len = self.len();
         let mut wide = IntSet::with_capacity(len + 1, value);
@@ -295,8 +298,8 @@ impl IntSet {
         self.bytes[4..HEADER].copy_from_slice(&(len as u32).to_le_bytes());
     }
 
-    /// Makes room for one more item. A set that grows by doubling would waste half its memory; an
-    /// eighth more than needed keeps appending linear.
+    /// Makes room for one more item. Doubling would waste half the memory; an eighth more than
+    /// needed keeps appending linear.
     fn reserve(&mut self, width: usize) {
         if self.bytes.len() + width > self.bytes.capacity() {
             self.bytes.reserve_exact((self.bytes.len() / 8).max(width));
@@ -317,10 +320,10 @@ fn stored_len(bytes: &[u8]) -> usize {
     u32::from_le_bytes([bytes[4], bytes[5], bytes[6], bytes[7]]) as usize
 }
 
-/// Whether foreign bytes are an integer set with at least one item. O(n).
+/// Checks that foreign bytes are an integer set with at least one item. O(n).
 ///
 /// # Errors
-/// With the first rule that is broken.
+/// Returns the first rule that is violated.
 pub fn validate(bytes: &[u8]) -> Result<(), Malformed> {
     let malformed = |offset, what| Err(Malformed { offset, what });
     let Some((header, body)) = bytes.split_at_checked(HEADER) else {

@@ -1,9 +1,9 @@
-//! The integer set beside `BTreeSet`, and bytes that are none.
+//! Compares the integer set with `BTreeSet`, and tests invalid bytes.
 
 use super::{IntSet, validate};
 use std::collections::BTreeSet;
 
-/// Numbers from a fixed seed.
+/// Generates numbers from a fixed seed.
 struct Numbers(u64);
 
 impl Numbers {
@@ -12,7 +12,7 @@ impl Numbers {
         (self.0 >> 33) % bound
     }
 
-    /// An integer of up to `bits` bits, of either sign, mostly near others.
+    /// Returns an integer of up to `bits` bits, of either sign, mostly close to others.
     fn integer(&mut self, bits: u64) -> i64 {
         let magnitude = (self.below(40) as i64) << self.below(bits.max(7) - 6);
         match self.below(40) {
@@ -39,7 +39,7 @@ fn random_operations_do_what_a_tree_does() {
     let (rounds, steps) = if cfg!(miri) { (3, 100) } else { (30, 2_000) };
     let mut numbers = Numbers(42);
     for round in 0..rounds {
-        // Width 2 for long, then 4, then 8, so that all widths see all operations.
+        // Width 2 for long, then 4, then 8, so that all operations run with every width.
         let bits = [15, 31, 64][round % 3];
         let (mut set, mut model) = (IntSet::new(), BTreeSet::new());
         for _ in 0..steps {
@@ -98,7 +98,7 @@ fn bytes_are_those_that_redis_writes() {
 fn malformed_bytes_are_refused() {
     let cases: &[(&[u8], Option<usize>)] = &[
         (b"\x02\0\0\0\x02\0\0\0\xfb\xff\x03\0", None),
-        // Wider than need be, as removals leave it.
+        // Wider than necessary, as after removals.
         (b"\x08\0\0\0\x01\0\0\0\x01\0\0\0\0\0\0\0", None),
         (b"", Some(0)),
         (b"\x02\0\0\0\x02\0\0", Some(7)),

@@ -1,5 +1,5 @@
-//! The bytes of a listpack: as a vector has them, but with room before them as well, so that
-//! neither end has to move the others to grow or to shrink.
+//! The buffer of a listpack: like a vector of bytes, but with free room before the bytes as well,
+//! so that neither end has to move the others to grow or shrink.
 //!
 //! ```text
 //!  |<------------- one allocation -------------->|
@@ -9,47 +9,48 @@
 //!              ^ start                           ^ start + room
 //! ```
 //!
-//! Room is found at one end only once it is needed there: the bytes move then, and most of what is
-//! free comes to lie at that end. So adding and removing at one end is amortised O(length of that),
-//! whatever end it is; but at most [`FRONT_MAX`] bytes are free at the front,
-//! so that one move pays for no more.
+//! The buffer makes room at one end only when it is needed there. The bytes move then, and most of
+//! the free room goes to that end. So adding and removing at either end is amortised O(length of
+//! the change). At most [`FRONT_MAX`] bytes are free at the front, so that one move pays for no
+//! more.
 //!
-//! Sixteen bytes with room for an enum around it: every short list, hash and sorted set has one in
-//! its entry. So the capacity is kept as the number of its size class.
+//! The struct has sixteen bytes and a niche for an enum around it: every short list, hash and
+//! sorted set has one in its entry. Therefore the capacity is stored as the number of its size
+//! class.
 //!
 //! Invariants
 //!  1. `start - front` begins an allocation of `class.capacity()` bytes, laid out as that of a
 //!     vector of bytes, which is this buffer's own; a capacity of 0 has none.
-//!  2. `front + len <= class.capacity()`, and the first `len` bytes behind `start` are initialised.
+//!  2. `front + len <= class.capacity()`, and the first `len` bytes from `start` on are initialised.
 
 use std::alloc::{Layout, handle_alloc_error, realloc};
 use std::mem::ManuallyDrop;
 use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
 
-/// Of what is free, so much stays at the end where it was not needed: a part of this many.
+/// When the bytes move, this fraction (one in N) of the free room stays at the other end.
 const LEFT_BEHIND: usize = 4;
-/// The most that is kept free before the bytes. Listpacks are seldom as long.
+/// Maximum free room before the bytes. Few listpacks are this long.
 const FRONT_MAX: usize = u16::MAX as usize;
-/// The largest size class whose sizes fit in 32 bits.
+/// The largest size class that fits in 32 bits.
 const MOST: usize = 7 << 29;
 
-/// The number of a size at which common allocators hand out memory: 0, multiples of 16 up to 128,
-/// then four per doubling.
+/// The number of a size class: 0, multiples of 16 up to 128, then four per doubling. Common
+/// allocators use these classes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Class(u8);
 
 impl Class {
-    /// How many classes are multiples of 16.
+    /// Number of classes that are multiples of 16.
     const SIXTEENS: u8 = 8;
 
-    /// The least class with room for so many bytes, which are less than 4 GiB.
+    /// Returns the lowest class with room for `bytes`, which must be less than 4 GiB.
     #[inline]
     fn of(bytes: usize) -> Class {
         if bytes <= 16 * usize::from(Self::SIXTEENS) {
             return Class(bytes.div_ceil(16) as u8);
         }
-        // The doubling, and how many of its quarters are needed: 1 to 4.
+        // The doubling, and how many quarters of it are needed: 1 to 4.
         let doubling = (bytes - 1).ilog2() - 7;
         let quarters = (bytes - (128 << doubling)).div_ceil(32 << doubling) as u32;
         Class((doubling * 4 + quarters) as u8 + Self::SIXTEENS)
@@ -65,14 +66,14 @@ impl Class {
     }
 }
 
-/// The size at which common allocators hand out memory for so many bytes,
-/// which are less than 4 GiB.
+/// Returns the size that common allocators allocate for `bytes`, which must be less than 4 GiB.
 #[inline]
 pub(super) fn size_class(bytes: usize) -> usize {
     Class::of(bytes).capacity()
 }
 
-/// Has one value, hence 255 that enums around the buffer may use: they need no word of their own.
+/// A type with one value, so that enums around the buffer have 255 niche values and need no extra
+/// word.
 #[derive(Debug, Clone, Copy)]
 #[repr(u8)]
 enum Only {
@@ -94,8 +95,8 @@ unsafe impl Send for Buffer {}
 unsafe impl Sync for Buffer {}
 
 impl Buffer {
-    /// Takes a vector over. O(length) if its capacity is no size class. Panics above [`MOST`],
-    /// which is far beyond what listpacks may have.
+    /// Creates a buffer from a vector. O(length) if its capacity is not a size class. Panics above
+    /// [`MOST`], which is far beyond any listpack.
     pub(super) fn of(mut vector: Vec<u8>) -> Buffer {
         if vector.capacity() > MOST {
             vector.shrink_to_fit();
@@ -109,16 +110,16 @@ impl Buffer {
         let capacity = class.capacity();
         if capacity != had {
             let layout = |bytes| Layout::array::<u8>(bytes).expect("at most MOST bytes");
-            // SAFETY: the vector's allocation, with the layout that it promises; it is not empty,
-            // since an empty one's capacity is a class. The vector is not dropped.
+            // SAFETY: the vector's allocation, with the layout that a vector guarantees. It is not
+            // empty, since the capacity of an empty vector is a class. The vector is not dropped.
             let moved = unsafe { realloc(start.as_ptr(), layout(had), capacity) };
             start = NonNull::new(moved).unwrap_or_else(|| handle_alloc_error(layout(capacity)));
         }
-        // 1: the allocation has the class's capacity now. 2 is what a vector promises.
+        // 1: the allocation now has the class's capacity. 2 is a guarantee of vectors.
         Buffer { start, len: vector.len() as u32, front: 0, class, _only: Only::Value }
     }
 
-    /// The bytes as a vector. O(length) if there is room before them.
+    /// Returns the bytes as a vector. O(length) if there is room before them.
     pub(super) fn into_vec(self) -> Vec<u8> {
         let own = ManuallyDrop::new(self);
         let begin = own.begin();
@@ -127,13 +128,13 @@ impl Buffer {
             // and what is read is initialised.
             unsafe { std::ptr::copy(own.start.as_ptr(), begin, own.len()) };
         }
-        // SAFETY: by 1 the allocation is that of a vector of this capacity, and nobody frees it
+        // SAFETY: by 1 the allocation is that of a vector of this capacity, and nothing frees it
         // again, since `own` is not dropped; its first bytes are initialised.
         unsafe { Vec::from_raw_parts(begin, own.len(), own.capacity()) }
     }
 
     fn begin(&self) -> *mut u8 {
-        // SAFETY: by 1 so much of the allocation lies before.
+        // SAFETY: by 1 this many bytes of the allocation lie before `start`.
         unsafe { self.start.as_ptr().sub(usize::from(self.front)) }
     }
 
@@ -147,13 +148,13 @@ impl Buffer {
         self.class.capacity()
     }
 
-    /// What there is from the first byte on, free or not.
+    /// Returns the capacity from the first byte on, including used bytes.
     #[inline]
     fn room(&self) -> usize {
         self.capacity() - usize::from(self.front)
     }
 
-    /// Makes room for `added` bytes behind the others.
+    /// Makes room for `added` bytes after the others.
     #[inline]
     pub(super) fn reserve(&mut self, added: usize) {
         if added > self.room() - self.len() {
@@ -169,8 +170,8 @@ impl Buffer {
         }
     }
 
-    /// Moves the bytes within their allocation, or into a larger one, so that `added` more fit at
-    /// an end.
+    /// Moves the bytes within their allocation, or into a larger one, so that `added` more bytes
+    /// fit at one end.
     #[cold]
     #[inline(never)]
     fn make_room(&mut self, added: usize, at_front: bool) {
@@ -178,7 +179,7 @@ impl Buffer {
         assert!(wanted <= MOST, "buffers of listpacks stay below 3.5 GiB");
         let own = std::mem::replace(self, Buffer::of(Vec::new()));
         let len = own.len();
-        // What fits barely would have to be moved again at once.
+        // Bytes that barely fit would soon have to be moved again.
         let fits = own.capacity() >= wanted + wanted / 64;
         let mut vector = own.into_vec();
         if !fits && at_front {
@@ -195,7 +196,7 @@ impl Buffer {
         }
     }
 
-    /// Moves the bytes of a buffer without room before them by so much.
+    /// Moves the bytes of a buffer that has no room before them by `by` bytes.
     fn shift(&mut self, by: usize) {
         assert!(self.front == 0 && by <= self.capacity() - self.len() && by <= FRONT_MAX);
         let start = self.start.as_ptr();
@@ -208,22 +209,22 @@ impl Buffer {
         self.front = by as u16;
     }
 
-    /// Puts `parts` behind the first `head` bytes, which move to the front; the others stay, unless
-    /// the parts are longer than what is ever free there.
+    /// Inserts `parts` after the first `head` bytes, which move to the front. The other bytes stay,
+    /// unless the parts are longer than the maximum free room at the front.
     #[inline]
     pub(super) fn insert_behind<const N: usize>(&mut self, head: usize, parts: [&[u8]; N]) {
         assert!(head <= self.len());
         let added = parts.iter().map(|part| part.len()).sum();
         if added > FRONT_MAX {
-            // A copy, so that the array of the common case need not lie in memory.
+            // A copy, so that the array of the common case can stay in registers.
             let parts = parts.map(|part| part);
             self.insert_moving_others(head, &parts, added);
             return;
         }
         self.reserve_front(added);
-        // SAFETY: there are `added` bytes of the allocation before `start` now, hence also before
-        // what was there behind the head; head and parts together fill the gap and the head's old
-        // place, so 2 holds. The parts lie elsewhere, as `self` is borrowed for a change.
+        // SAFETY: `added` bytes of the allocation lie before `start` now, and so also before the
+        // bytes that followed the head. Head and parts together fill the gap and the head's old
+        // bytes, so 2 holds. The parts lie elsewhere, as `self` is borrowed for a change.
         unsafe {
             let start = self.start.as_ptr().sub(added);
             std::ptr::copy(self.start.as_ptr(), start, head);
@@ -253,8 +254,8 @@ impl Buffer {
         }
     }
 
-    /// Takes the `count` bytes behind the first `head` out; these move, the others stay, unless
-    /// more would be free at the front than ever is.
+    /// Removes the `count` bytes after the first `head` bytes. The head moves and the others stay,
+    /// unless that would exceed the maximum free room at the front.
     #[inline]
     pub(super) fn remove_behind(&mut self, head: usize, count: usize) {
         assert!(head <= self.len() && count <= self.len() - head);
@@ -272,7 +273,7 @@ impl Buffer {
         self.len -= count as u32;
     }
 
-    /// Leaves nothing free at the front, so that the next move is as far away as it can be.
+    /// Moves all free room to the end, so that the next move is as far away as possible.
     #[cold]
     #[inline(never)]
     fn remove_moving_others(&mut self, head: usize, count: usize) {
@@ -282,12 +283,12 @@ impl Buffer {
         *self = Buffer::of(vector);
     }
 
-    /// Adds `parts` behind the last byte.
+    /// Appends `parts`.
     #[inline]
     pub(super) fn append<const N: usize>(&mut self, parts: [&[u8]; N]) {
         let added = parts.iter().map(|part| part.len()).sum();
         self.reserve(added);
-        // SAFETY: there is room for `added` bytes behind `len`, which the parts fill; they lie
+        // SAFETY: there is room for `added` bytes after `len`, which the parts fill; they lie
         // elsewhere, as `self` is borrowed for a change.
         unsafe {
             let mut to = self.start.as_ptr().add(self.len());
@@ -299,21 +300,21 @@ impl Buffer {
         self.len += added as u32;
     }
 
-    /// Adds `added` zeros behind the last byte.
+    /// Appends `added` zeros.
     pub(super) fn append_zeros(&mut self, added: usize) {
         self.reserve(added);
-        // SAFETY: there is room for so many bytes behind `len`.
+        // SAFETY: there is room for `added` bytes after `len`.
         unsafe { self.start.as_ptr().add(self.len()).write_bytes(0, added) };
         self.len += added as u32;
     }
 
-    /// Leaves the first `len` bytes.
+    /// Keeps only the first `len` bytes.
     #[inline]
     pub(super) fn truncate(&mut self, len: usize) {
         self.len = self.len.min(u32::try_from(len).unwrap_or(u32::MAX));
     }
 
-    /// Gives memory back until `capacity` bytes are left, or what the bytes need.
+    /// Frees memory until `capacity` bytes are left, or as many as the bytes need.
     pub(super) fn shrink_to(&mut self, capacity: usize) {
         let mut vector = std::mem::replace(self, Buffer::of(Vec::new())).into_vec();
         vector.shrink_to(size_class(capacity.max(vector.len())));
@@ -349,8 +350,8 @@ impl Clone for Buffer {
 
 impl Drop for Buffer {
     fn drop(&mut self) {
-        // SAFETY: by 1 the allocation is that of a vector of this capacity;
-        // nobody uses it any more.
+        // SAFETY: by 1 the allocation is that of a vector of this capacity; nothing uses it any
+        // more.
         drop(unsafe { Vec::from_raw_parts(self.begin(), 0, self.capacity()) });
     }
 }

@@ -1,4 +1,5 @@
-//! The bytes of one listpack entry: encoding, data and back length; and the check of foreign bytes.
+//! The encoding of a listpack entry: head, data and back length; and the validation of foreign
+//! bytes.
 //!
 //! ```text
 //!  first byte  then                      data
@@ -14,19 +15,19 @@
 use super::Item;
 use crate::malformed::Malformed;
 
-/// Total length and count.
+/// The total length and the count.
 pub(super) const HEADER_LEN: usize = 6;
-/// The byte behind the last entry.
+/// The byte after the last entry.
 pub(super) const END: u8 = 0xff;
-/// The first byte of a string of less than [`SHORT_MAX`] bytes, whose length is in its low bits;
-/// lower ones are small integers.
+/// The first byte of a string of less than [`SHORT_MAX`] bytes, whose length is in its low bits.
+/// Lower first bytes are small integers.
 pub(super) const SHORT: u8 = 0x80;
 pub(super) const SHORT_MAX: usize = 64;
-/// The count that means "walk to know".
+/// The count that means "unknown: walk to count".
 pub(super) const COUNT_UNKNOWN: u16 = u16::MAX;
 
-/// How many bytes the back length of an entry takes whose encoding and data have `len` bytes. The
-/// highest value of two, three and four bytes each takes one byte more; so it is in the format.
+/// Returns the size of the back length for an entry whose encoding and data have `len` bytes. The
+/// highest values with two, three and four bytes take one byte more; the format requires that.
 #[inline]
 pub(super) fn back_len_size(len: usize) -> usize {
     match len {
@@ -38,8 +39,8 @@ pub(super) fn back_len_size(len: usize) -> usize {
     }
 }
 
-/// The length of encoding and data of the entry that starts `rest`; `None` if no entry starts there
-/// or its length is cut off. The data itself need not be there.
+/// Returns the length of encoding and data of the entry at the start of `rest`. Returns `None` if
+/// no entry starts there or its length is cut off. The data itself need not be complete.
 #[inline]
 pub(super) fn encoded_len(rest: &[u8]) -> Option<usize> {
     match *rest {
@@ -60,18 +61,19 @@ pub(super) fn encoded_len(rest: &[u8]) -> Option<usize> {
     }
 }
 
-/// The element of the entry that starts `rest`; `None` if no whole entry starts there.
+/// Returns the element of the entry at the start of `rest`; `None` if no complete entry starts
+/// there.
 ///
-/// Always inlined: a call returns the element in memory, written in two halves and copied as a whole.
-/// The copy then waits until both writes have left the processor's store buffer. ZCOUNT of 100 members
-/// took 1.26 times as long with equal instructions.
+/// Always inlined: a call would return the element in memory, written in two halves and copied as a
+/// whole. The copy would wait until both writes have left the CPU's store buffer. ZCOUNT of 100
+/// members took 1.26 times as long with the same number of instructions.
 #[inline(always)]
 pub(super) fn item(rest: &[u8]) -> Option<Item<'_>> {
     Some(match *rest {
         [first @ 0..=0x7f, ..] => Item::Int(i64::from(first)),
         [first @ 0x80..=0xbf, ref data @ ..] => Item::Str(data.get(..usize::from(first & 0x3f))?),
         [first @ 0xc0..=0xdf, low, ..] => {
-            // The sign bit of thirteen moves to the top and back.
+            // The highest of the thirteen bits, the sign, moves to the top and back.
             let bits = i16::from_be_bytes([first, low]) << 3;
             Item::Int(i64::from(bits >> 3))
         }
@@ -87,8 +89,8 @@ pub(super) fn item(rest: &[u8]) -> Option<Item<'_>> {
     })
 }
 
-/// The back length that ends before `end`: what the entry there has of encoding and data. `None` if
-/// it does not begin within five bytes.
+/// Returns the back length that ends before `end`, which is the length of the entry's encoding and
+/// data. Returns `None` if it does not begin within five bytes.
 #[inline]
 pub(super) fn back_len(bytes: &[u8], end: usize) -> Option<usize> {
     let mut len = 0usize;
@@ -102,7 +104,7 @@ pub(super) fn back_len(bytes: &[u8], end: usize) -> Option<usize> {
     None
 }
 
-/// An entry ready to be written.
+/// An entry that is ready to be written.
 pub(super) struct Encoded<'a> {
     head: [u8; 9],
     head_len: usize,
@@ -124,20 +126,20 @@ impl<'a> Encoded<'a> {
         let mut back = [0; 5];
         let mut rest = len;
         for place in (0..back_len).rev() {
-            // All bytes but the leftmost say that more stand to their left.
+            // All bytes except the leftmost say that there are more to their left.
             back[place] = (rest & 0x7f) as u8 | if place == 0 { 0 } else { 0x80 };
             rest >>= 7;
         }
         Encoded { head, head_len, data, back, back_len }
     }
 
-    /// The whole entry's length, back length included.
+    /// Returns the length of the whole entry, including the back length.
     #[inline]
     pub(super) fn len(&self) -> usize {
         self.head_len + self.data.len() + self.back_len
     }
 
-    /// The entry's bytes.
+    /// Returns the entry's bytes.
     #[inline]
     pub(super) fn parts(&self) -> [&[u8]; 3] {
         [&self.head[..self.head_len], self.data, &self.back[..self.back_len]]
@@ -154,7 +156,7 @@ impl<'a> Encoded<'a> {
     }
 }
 
-/// Writes an integer in its shortest encoding and returns how many bytes it took.
+/// Writes an integer in its shortest encoding, and returns the number of bytes.
 #[inline]
 fn encode_int(head: &mut [u8; 9], number: i64) -> usize {
     let le = number.to_le_bytes();
@@ -178,7 +180,7 @@ fn encode_int(head: &mut [u8; 9], number: i64) -> usize {
     1 + len
 }
 
-/// Writes a string's length and returns how many bytes it took.
+/// Writes a string's length, and returns the number of bytes.
 #[inline]
 fn encode_str_len(head: &mut [u8; 9], len: usize) -> usize {
     match len {
@@ -192,7 +194,7 @@ fn encode_str_len(head: &mut [u8; 9], len: usize) -> usize {
             2
         }
         _ => {
-            // Longer strings do not get here: the whole listpack has at most `BYTES_MAX`.
+            // Longer strings cannot occur: the whole listpack has at most `BYTES_MAX` bytes.
             let len = u32::try_from(len).expect("strings are shorter than a listpack may be");
             head[0] = 0xf0;
             head[1..5].copy_from_slice(&len.to_le_bytes());
@@ -201,8 +203,9 @@ fn encode_str_len(head: &mut [u8; 9], len: usize) -> usize {
     }
 }
 
-/// Whether `bytes` are a well-formed listpack, every entry looked at; `each` hears where each element
-/// stands and may find fault with it. O(bytes); reads nothing outside, and never panics.
+/// Checks that `bytes` are a well-formed listpack, by visiting every entry. Calls `each` with the
+/// offset of each element, which may return a fault. O(bytes). Reads nothing outside of `bytes`,
+/// and never panics.
 #[inline]
 pub(super) fn validate_each<'b>(
     bytes: &'b [u8],
@@ -226,7 +229,7 @@ pub(super) fn validate_each<'b>(
     }
 }
 
-/// Where the end byte stands, and how many entries there are said to be.
+/// Returns the offset of the end byte, and the number of entries in the header.
 fn header(bytes: &[u8]) -> Result<(usize, u16), Malformed> {
     let fail = |offset, what| Err(Malformed { offset, what });
     let &[a, b, c, d, e, f, .., last] = bytes else {
@@ -245,8 +248,8 @@ fn header(bytes: &[u8]) -> Result<(usize, u16), Malformed> {
     Ok((end, u16::from_le_bytes([e, f])))
 }
 
-/// What is met most: the element of a well-formed entry that is a short string, and where the next one
-/// begins. It has a back length of one byte.
+/// The most common case: returns the element of a well-formed entry that is a short string, and the
+/// offset of the next entry. Its back length has one byte.
 #[inline]
 fn short_entry(bytes: &[u8], at: usize, end: usize) -> Option<(Item<'_>, usize)> {
     let first @ SHORT..0xc0 = bytes[at] else { return None };
@@ -255,7 +258,7 @@ fn short_entry(bytes: &[u8], at: usize, end: usize) -> Option<(Item<'_>, usize)>
     is_whole.then(|| (Item::Str(&bytes[at + 1..back]), back + 1))
 }
 
-/// The same of any entry.
+/// The same for any entry.
 #[inline(never)]
 fn other_entry(bytes: &[u8], at: usize, end: usize) -> Result<(Item<'_>, usize), Malformed> {
     let fail = |offset, what| Err(Malformed { offset, what });

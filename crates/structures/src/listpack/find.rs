@@ -1,19 +1,22 @@
-//! Finding an element by its text.
+//! Finds an element by its text.
 //!
-//! A walk from entry to entry waits for one byte of each, the one that says how long the entry is.
-//! What is compared besides must not add to that: of a text as long as the wanted one its last
-//! eight bytes are read, since texts that begin alike are met more often than such that end alike.
-//! And where several entries in a row are of one length, the next is taken to be so too: then the
-//! processor goes on there before it has read whether that is true. With lengths that vary such
-//! guesses would cost more than waiting, so they begin only after some that would have been right.
+//! A walk from entry to entry waits for one byte of each: the one that determines the entry's
+//! length. The comparison must not add to that. So for a text with the length of the wanted one,
+//! its last eight bytes are compared first, since texts with equal beginnings are more common than
+//! texts with equal ends.
+//!
+//! If several consecutive entries have the same length, the search assumes that the next one has it
+//! too. The CPU then continues there speculatively before it has read the real length. With varying
+//! lengths these guesses would cost more than waiting, so they begin only after several guesses
+//! would have been right.
 
 use super::codec::{END, SHORT, SHORT_MAX};
 use super::{Item, ListPack, Pos, offset, pos};
 
-/// After so many entries in a row of one length more of them are expected.
+/// After this many consecutive entries of one length, the search expects more of them.
 const RUN_MIN: u32 = 4;
 
-/// The end of a text, to be compared before the rest.
+/// The end of a text, which is compared before the rest.
 #[derive(Clone, Copy)]
 struct Tail {
     word: u64,
@@ -29,8 +32,8 @@ impl Tail {
         Tail { word: u64::from_le_bytes(bytes), mask }
     }
 
-    /// Whether the text that ends before `end` ends so. The header stands before the first text, so
-    /// that eight bytes are there.
+    /// Returns true if the text that ends before `end` has this end. The header precedes the first
+    /// text, so eight bytes always exist.
     #[inline(always)]
     fn ends(self, bytes: &[u8], end: usize) -> bool {
         let last = bytes[..end].last_chunk::<8>();
@@ -39,19 +42,19 @@ impl Tail {
 }
 
 impl ListPack {
-    /// The first entry at or behind `from` whose text is `text`, looking only at every
-    /// `skip + 1`th entry: 1 finds fields and leaves values out.
+    /// Returns the first entry at or after `from` whose text is `text`. Only every `skip + 1`th
+    /// entry is compared: with 1, fields are searched and values are skipped.
     #[inline]
     #[must_use]
     pub fn find(&self, from: Pos, text: &[u8], skip: usize) -> Option<Pos> {
         self.find_counted(from, text, skip).map(|(at, _)| at)
     }
 
-    /// As [`ListPack::find`], and how many entries were looked at before that one.
+    /// Like [`ListPack::find`], and also returns how many entries were compared before that one.
     #[must_use]
     pub fn find_counted(&self, from: Pos, text: &[u8], skip: usize) -> Option<(Pos, usize)> {
         let wanted = Item::of(text);
-        // First bytes of the entry if it is short; the end byte begins none.
+        // The first bytes of the entry if it is short. No entry begins with the end byte.
         let small = match wanted {
             Item::Int(number @ 0..=0x7f) => number as u8,
             _ => END,
@@ -59,7 +62,7 @@ impl ListPack {
         let short = if text.len() < SHORT_MAX { SHORT | text.len() as u8 } else { END };
         let tail = Tail::of(text);
         let entries = &self.bytes[..self.end()];
-        // Foreign bytes may have integers as strings.
+        // Foreign bytes may store integers as strings.
         let is_short = |at: usize, end: usize| {
             tail.ends(entries, end) && (text.len() <= 8 || entries[at + 1..end] == *text)
         };
@@ -102,12 +105,12 @@ impl ListPack {
         None
     }
 
-    /// Whether an entry of a longer encoding has the text, which is that of `wanted`.
+    /// Returns true if an entry with a longer encoding has the text, which is that of `wanted`.
     fn is_other(&self, at: usize, wanted: Item<'_>, text: &[u8]) -> bool {
         match (self.item_at(at), wanted) {
             (Item::Str(own), _) => own == text,
             (Item::Int(own), Item::Int(number)) => own == number,
-            // Text that is no canonical decimal is never stored as an integer.
+            // A text that is not canonical decimal is never stored as an integer.
             (Item::Int(_), Item::Str(_)) => false,
         }
     }

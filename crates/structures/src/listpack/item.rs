@@ -3,7 +3,7 @@
 use crate::decimal::{decimal_len, parse_i64};
 
 /// An element as it is stored. An integer stands for its decimal text: `Int(7)` equals `Str(b"7")`,
-/// since bytes from elsewhere may hold either.
+/// since foreign bytes may contain either.
 #[derive(Debug, Clone, Copy)]
 pub enum Item<'a> {
     Int(i64),
@@ -11,7 +11,7 @@ pub enum Item<'a> {
 }
 
 impl<'a> Item<'a> {
-    /// How `text` is stored: as an integer exactly if it is canonical decimal.
+    /// Returns how `text` is stored: as an integer exactly if it is canonical decimal.
     #[inline]
     #[must_use]
     pub fn of(text: &'a [u8]) -> Item<'a> {
@@ -25,7 +25,8 @@ impl<'a> Item<'a> {
         Item::Str(text)
     }
 
-    /// The form in which [`Item::of`] gives the text: bytes from elsewhere may have another.
+    /// Returns the form that [`Item::of`] would choose for the text. Foreign bytes may have another
+    /// form.
     #[inline]
     #[must_use]
     pub fn canonical(self) -> Item<'a> {
@@ -35,7 +36,7 @@ impl<'a> Item<'a> {
         }
     }
 
-    /// The element's text; `digits` lends the room for an integer's.
+    /// Returns the element's text. `digits` provides the memory for an integer's text.
     #[inline]
     pub fn text<'b>(self, digits: &'b mut itoa::Buffer) -> &'b [u8]
     where
@@ -47,7 +48,7 @@ impl<'a> Item<'a> {
         }
     }
 
-    /// Length of the text in bytes.
+    /// Returns the length of the text in bytes.
     #[inline]
     #[must_use]
     pub fn len(self) -> usize {
@@ -57,14 +58,14 @@ impl<'a> Item<'a> {
         }
     }
 
-    /// Whether the text is empty.
+    /// Returns true if the text is empty.
     #[inline]
     #[must_use]
     pub fn is_empty(self) -> bool {
         matches!(self, Item::Str([]))
     }
 
-    /// The integer that the text is canonical decimal of, however it is stored.
+    /// Returns the integer if the text is canonical decimal, however it is stored.
     #[inline]
     #[must_use]
     pub fn int(self) -> Option<i64> {
@@ -74,19 +75,13 @@ impl<'a> Item<'a> {
         }
     }
 
-    /// Appends the text to `out`.
-    #[inline]
-    pub fn append_to(self, out: &mut Vec<u8>) {
-        out.extend_from_slice(self.text(&mut itoa::Buffer::new()));
-    }
-
-    /// The text in memory of its own.
+    /// Copies the text into a vector.
     #[must_use]
     pub fn to_vec(self) -> Vec<u8> {
         self.text(&mut itoa::Buffer::new()).to_vec()
     }
 
-    /// Whether the text is `text`. Allocates nothing.
+    /// Returns true if the text equals `text`. Allocates nothing.
     #[inline]
     #[must_use]
     pub fn is(self, text: &[u8]) -> bool {

@@ -1,7 +1,7 @@
-//! Listpack: many small strings and integers in one allocation, read in both directions.
+//! Listpack: many small strings and integers in one allocation, readable in both directions.
 //!
 //! Used by small lists, hashes, sets and sorted sets, by list nodes and stream blocks. The bytes
-//! are Redis's own format, since RDB files and DUMP payloads contain them as they are.
+//! are in Redis's own format, since RDB files and DUMP payloads contain them unchanged.
 //!
 //! ```text
 //!  total: u32 LE   count: u16 LE      entry 0                    entry 1        end
@@ -10,22 +10,22 @@
 //! +--------------+--------------+---------------------------+---------------+------+
 //!                                 \_ n bytes __/ \_ value n: 7 bits per byte, read from the right
 //! ```
-//! The encodings are drawn in `listpack/codec.rs`.
+//! `listpack/codec.rs` shows the encodings.
 //!
 //! Invariants (`check` verifies each)
 //!  1. `total` is the length of the bytes; the last is 0xFF, and no entry begins with that byte.
 //!  2. Walking forward by encoded lengths and backward by back lengths visits the same boundaries.
 //!  3. `count` is exact, or 65535, which means "walk to know".
 //!
-//! Integers and lengths are written in their shortest encoding. Bytes from elsewhere need not be
-//! so, hence equality compares elements, never bytes.
+//! Integers and lengths are written in their shortest encoding. Foreign bytes need not be, so
+//! equality compares elements, never bytes.
 //!
 //! Costs: get by index and find O(n); push at either end amortised O(1), delete there O(1); insert
-//! and delete else O(bytes behind). Memory grows by the allocator's size classes, so that no more
-//! is unused than the allocator would waste anyway. Callers keep a listpack small,
-//! and always below [`BYTES_MAX`].
+//! and delete elsewhere O(bytes after the entry). Memory grows in the allocator's size classes, so
+//! no more is unused than the allocator would waste anyway. Callers keep a listpack small, and
+//! always below [`BYTES_MAX`].
 //!
-//! Bytes from outside enter only through [`ListPack::from_bytes`] and [`Checked`], which check 1 to 3.
+//! Foreign bytes enter only through [`ListPack::from_bytes`] and [`Checked`], which check 1 to 3.
 
 mod buffer;
 mod codec;
@@ -43,15 +43,15 @@ use codec::{
 };
 use std::ops::Range;
 
-/// No listpack may become longer than this, as in Redis; callers see to it (see
-/// [`ListPack::has_room`]). 1 GiB.
+/// Maximum size of a listpack, as in Redis: 1 GiB. Callers must not exceed it (see
+/// [`ListPack::has_room`]).
 pub const BYTES_MAX: usize = 1 << 30;
 
 /// The bytes of a listpack without elements.
 const EMPTY: [u8; HEADER_LEN + 1] = [HEADER_LEN as u8 + 1, 0, 0, 0, 0, 0, END];
 
-/// Where an entry stands. Holds until the listpack is changed; a position of another listpack, or
-/// one held over a change, gives a wrong element or a panic.
+/// The position of an entry. Valid until the listpack is changed. A position of another listpack,
+/// or one kept across a change, gives a wrong element or a panic.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Pos(u32);
 
@@ -68,13 +68,13 @@ impl Default for ListPack {
 }
 
 impl ListPack {
-    /// Without elements.
+    /// Creates an empty listpack.
     #[must_use]
     pub fn new() -> ListPack {
         ListPack::with_capacity(0)
     }
 
-    /// Without elements, with memory for entries of `bytes` bytes together.
+    /// Creates an empty listpack with memory for entries of `bytes` bytes in total.
     #[must_use]
     pub fn with_capacity(bytes: usize) -> ListPack {
         let mut own = Vec::with_capacity(size_class(EMPTY.len() + bytes));
@@ -82,16 +82,16 @@ impl ListPack {
         ListPack { bytes: Buffer::of(own) }
     }
 
-    /// Takes foreign bytes over after looking at every one. O(bytes).
+    /// Takes foreign bytes after validating them. O(bytes).
     ///
     /// # Errors
-    /// If they are not a well-formed listpack.
+    /// Fails if they are not a well-formed listpack.
     pub fn from_bytes(bytes: Vec<u8>) -> Result<ListPack, Malformed> {
         validate(&bytes)?;
         Ok(ListPack { bytes: Buffer::of(bytes) })
     }
 
-    /// A copy of foreign bytes that were looked at. O(bytes).
+    /// Copies foreign bytes that were validated. O(bytes).
     #[must_use]
     pub fn copy_of(checked: Checked<'_>) -> ListPack {
         let mut own = Vec::with_capacity(size_class(checked.0.len()));
@@ -99,13 +99,13 @@ impl ListPack {
         ListPack { bytes: Buffer::of(own) }
     }
 
-    /// Takes over bytes that came from [`ListPack::as_bytes`] unchanged.
+    /// Takes bytes that came from [`ListPack::as_bytes`] unchanged.
     pub(crate) fn from_checked(bytes: Vec<u8>) -> ListPack {
         debug_assert_eq!(validate(&bytes), Ok(()));
         ListPack { bytes: Buffer::of(bytes) }
     }
 
-    /// The format's bytes.
+    /// Returns the bytes of the format.
     #[inline]
     #[must_use]
     pub fn as_bytes(&self) -> &[u8] {
@@ -117,29 +117,28 @@ impl ListPack {
         self.bytes.into_vec()
     }
 
-    /// Length of the format's bytes.
+    /// Returns the length of the bytes.
     #[inline]
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.bytes.len()
     }
 
-    /// Memory that the bytes take.
+    /// Returns the memory of the bytes.
     #[must_use]
     pub fn allocated_bytes(&self) -> usize {
         self.bytes.capacity()
     }
 
-    /// Whether entries with texts of `bytes` bytes together could be added. `entries` is their
-    /// number.
+    /// Returns true if `entries` entries with texts of `bytes` bytes in total could be added.
     #[must_use]
     pub fn has_room(&self, entries: usize, bytes: usize) -> bool {
-        // An entry has at most 5 bytes before its text and 5 behind.
+        // An entry has at most 5 bytes before its text and 5 after it.
         let added = entries.saturating_mul(10).saturating_add(bytes);
         self.bytes.len().saturating_add(added) <= BYTES_MAX
     }
 
-    /// How many elements there are. O(1), but O(n) from 65,535 on.
+    /// Returns the number of elements. O(1), but O(n) from 65,535 on.
     #[inline]
     #[must_use]
     pub fn len(&self) -> usize {
@@ -160,21 +159,21 @@ impl ListPack {
         self.bytes.len() == EMPTY.len()
     }
 
-    /// The first entry.
+    /// Returns the first entry.
     #[inline]
     #[must_use]
     pub fn first(&self) -> Option<Pos> {
         (!self.is_empty()).then(|| pos(HEADER_LEN))
     }
 
-    /// The last entry.
+    /// Returns the last entry.
     #[inline]
     #[must_use]
     pub fn last(&self) -> Option<Pos> {
         (!self.is_empty()).then(|| pos(self.before(self.end())))
     }
 
-    /// The entry behind `at`.
+    /// Returns the entry after `at`.
     #[inline]
     #[must_use]
     pub fn next(&self, at: Pos) -> Option<Pos> {
@@ -182,7 +181,7 @@ impl ListPack {
         (next < self.end()).then(|| pos(next))
     }
 
-    /// The entry before `at`.
+    /// Returns the entry before `at`.
     #[inline]
     #[must_use]
     pub fn prev(&self, at: Pos) -> Option<Pos> {
@@ -190,15 +189,15 @@ impl ListPack {
         (at > HEADER_LEN).then(|| pos(self.before(at)))
     }
 
-    /// The element at `at`.
+    /// Returns the element at `at`.
     #[inline]
     #[must_use]
     pub fn item(&self, at: Pos) -> Item<'_> {
         self.item_at(offset(at))
     }
 
-    /// The entry of index `index`; negative ones count from the end, -1 being the last. Walks from
-    /// the nearer end.
+    /// Returns the entry with index `index`. Negative indices count from the end, -1 being the last
+    /// entry. Walks from the nearer end.
     #[must_use]
     pub fn seek(&self, index: i64) -> Option<Pos> {
         let distance = usize::try_from(index.unsigned_abs()).ok()?;
@@ -221,27 +220,27 @@ impl ListPack {
         }
     }
 
-    /// The element of index `index`; negative ones count from the end.
+    /// Returns the element with index `index`; negative indices count from the end.
     #[must_use]
     pub fn get(&self, index: i64) -> Option<Item<'_>> {
         self.seek(index).map(|at| self.item(at))
     }
 
-    /// All elements, from either end.
+    /// Returns all elements, from either end.
     #[inline]
     #[must_use]
     pub fn iter(&self) -> Iter<'_> {
         Iter { list: self, front: HEADER_LEN, back: self.end() }
     }
 
-    /// The elements from `at` to the end.
+    /// Returns the elements from `at` to the end.
     #[inline]
     #[must_use]
     pub fn iter_from(&self, at: Pos) -> Iter<'_> {
         Iter { list: self, front: offset(at), back: self.end() }
     }
 
-    /// The elements of these indices, as far as they are there. Walks from the nearer end.
+    /// Returns the elements with these indices, as far as they exist. Walks from the nearer end.
     #[must_use]
     pub fn iter_range(&self, range: Range<usize>) -> Iter<'_> {
         let len = self.len();
@@ -258,14 +257,14 @@ impl ListPack {
         Iter { list: self, front, back }
     }
 
-    /// Adds an element behind the last. Amortised O(length of the element).
+    /// Appends an element. Amortised O(length of the element).
     #[inline]
     pub fn push_back<'a>(&mut self, element: impl Into<Item<'a>>) {
         let element = element.into();
         if let Item::Str(text) = element
             && text.len() < SHORT_MAX
         {
-            // Head and back length have a byte each.
+            // Head and back length have one byte each.
             let len = text.len() as u8;
             self.bytes.truncate(self.end());
             self.bytes.append([&[SHORT | len], text, &[len + 1, END]]);
@@ -278,7 +277,7 @@ impl ListPack {
         self.changed(1);
     }
 
-    /// Adds an element before the first. Amortised O(length of the element).
+    /// Prepends an element. Amortised O(length of the element).
     #[inline]
     pub fn push_front<'a>(&mut self, element: impl Into<Item<'a>>) {
         let element = element.into();
@@ -293,7 +292,7 @@ impl ListPack {
         self.changed(1);
     }
 
-    /// Adds an element before `at` and returns where it stands.
+    /// Inserts an element before `at`, and returns its position.
     #[inline]
     pub fn insert_before<'a>(&mut self, at: Pos, element: impl Into<Item<'a>>) -> Pos {
         self.put(offset(at), 0, element.into());
@@ -301,7 +300,7 @@ impl ListPack {
         at
     }
 
-    /// Adds an element behind `at` and returns where it stands.
+    /// Inserts an element after `at`, and returns its position.
     #[inline]
     pub fn insert_after<'a>(&mut self, at: Pos, element: impl Into<Item<'a>>) -> Pos {
         let next = self.after(offset(at));
@@ -310,7 +309,7 @@ impl ListPack {
         pos(next)
     }
 
-    /// Puts an element in the place of that at `at`, which stays its position.
+    /// Replaces the element at `at`, which keeps its position.
     #[inline]
     pub fn replace<'a>(&mut self, at: Pos, element: impl Into<Item<'a>>) {
         let at = offset(at);
@@ -318,13 +317,13 @@ impl ListPack {
         self.changed(0);
     }
 
-    /// Takes the entry at `at` out and returns where the one behind stands now.
+    /// Removes the entry at `at`, and returns the position of the next one.
     pub fn delete(&mut self, at: Pos) -> Option<Pos> {
         self.delete_range(at, 1)
     }
 
-    /// Takes `count` entries from `at` on out, or as many as there are, and returns where the one
-    /// behind stands now.
+    /// Removes `count` entries from `at` on, or as many as exist, and returns the position of the
+    /// next one.
     pub fn delete_range(&mut self, at: Pos, count: usize) -> Option<Pos> {
         let (from, end) = (offset(at), self.end());
         let (mut to, mut deleted) = (from, 0);
@@ -345,7 +344,7 @@ impl ListPack {
         (from < self.end()).then_some(at)
     }
 
-    /// Shrinks the memory if a smaller size class would do by far.
+    /// Shrinks the memory if a much smaller size class is enough.
     #[cold]
     fn give_back(&mut self) {
         let class = size_class(self.bytes.len());
@@ -354,7 +353,7 @@ impl ListPack {
         }
     }
 
-    /// Adds all elements of `other` behind the last. O(bytes of `other`).
+    /// Appends all elements of `other`. O(bytes of `other`).
     pub fn append(&mut self, other: &ListPack) {
         let entries = &other.bytes[HEADER_LEN..other.end()];
         self.bytes.truncate(self.end());
@@ -365,7 +364,7 @@ impl ListPack {
         }
     }
 
-    /// Takes all entries out and keeps the memory.
+    /// Removes all entries and keeps the memory.
     pub fn clear(&mut self) {
         self.bytes.truncate(0);
         self.bytes.append([&EMPTY]);
@@ -389,17 +388,17 @@ impl ListPack {
         u16::from_le_bytes([self.bytes[4], self.bytes[5]])
     }
 
-    /// Where the end byte stands.
+    /// Returns the offset of the end byte.
     #[inline]
     fn end(&self) -> usize {
         self.bytes.len() - 1
     }
 
-    /// The offset behind the entry at `at`.
+    /// Returns the offset after the entry at `at`.
     #[inline]
     fn after(&self, at: usize) -> usize {
         match self.bytes[at] {
-            // The two that are met most, with back lengths of one byte.
+            // The two most common cases, with back lengths of one byte.
             0..SHORT => at + 2,
             first @ SHORT..0xc0 => at + 2 + usize::from(first & 0x3f),
             _ => self.after_other(at),
@@ -411,7 +410,7 @@ impl ListPack {
         at + len + back_len_size(len)
     }
 
-    /// The offset of the entry that ends at `end`.
+    /// Returns the offset of the entry that ends at `end`.
     #[inline]
     fn before(&self, end: usize) -> usize {
         let len = back_len(&self.bytes, end).expect("by 2 a back length ends at each boundary");
@@ -449,7 +448,7 @@ impl ListPack {
         entry.write_to(&mut self.bytes[at..at + new]);
     }
 
-    /// Brings the header up to date after the bytes have changed by `added` entries.
+    /// Updates the header after `added` entries have changed the bytes.
     #[inline]
     fn changed(&mut self, added: isize) {
         debug_assert!(self.bytes.len() <= BYTES_MAX, "callers keep listpacks below the limit");
@@ -467,24 +466,25 @@ impl ListPack {
     }
 }
 
-/// Whether `bytes` are a well-formed listpack: lengths, every entry, back lengths, count. O(bytes).
+/// Checks that `bytes` are a well-formed listpack: lengths, every entry, back lengths, count.
+/// O(bytes).
 ///
 /// # Errors
-/// With the first rule that is broken.
+/// Returns the first rule that is violated.
 pub fn validate(bytes: &[u8]) -> Result<(), Malformed> {
     codec::validate_each(bytes, |_, _| Ok(()))
 }
 
-/// Foreign bytes that are a well-formed listpack.
+/// Foreign bytes that were validated as a listpack.
 #[derive(Debug, Clone, Copy)]
 pub struct Checked<'b>(&'b [u8]);
 
 impl<'b> Checked<'b> {
-    /// Looks at every byte, and tells `each` of every element and at which byte it stands: who has
-    /// demands of his own need not walk once more. O(bytes).
+    /// Validates every byte, and calls `each` with the offset and value of every element, so that
+    /// callers with further rules need no second walk. O(bytes).
     ///
     /// # Errors
-    /// With the first rule that is broken, or what `each` found.
+    /// Returns the first rule that is violated, or the fault that `each` returned.
     #[inline]
     pub fn new(
         bytes: &'b [u8],
@@ -494,14 +494,15 @@ impl<'b> Checked<'b> {
     }
 }
 
-/// The element that stands at byte `at` of foreign bytes, if there is one.
+/// Returns the element at byte `at` of foreign bytes, if there is one.
 #[inline]
 #[must_use]
 pub fn element_at(bytes: &[u8], at: usize) -> Option<Item<'_>> {
     codec::item(bytes.get(at..)?)
 }
 
-/// The number of elements that a listpack says it has; `None` if it does not say, or is none.
+/// Returns the number of elements in the header of a listpack; `None` if it is unknown, or if the
+/// bytes are not a listpack.
 #[must_use]
 pub fn count_said(bytes: &[u8]) -> Option<u16> {
     let &[_, _, _, _, low, high, ..] = bytes else { return None };
@@ -536,7 +537,7 @@ pub struct Iter<'a> {
 }
 
 impl<'a> Iter<'a> {
-    /// Where the next element from the front stands.
+    /// Returns the position of the next element from the front.
     #[must_use]
     pub fn pos(&self) -> Option<Pos> {
         (self.front < self.back).then(|| pos(self.front))
@@ -552,7 +553,7 @@ impl<'a> Iter<'a> {
 }
 
 impl<'a> Iter<'a> {
-    /// The next element, which is neither a short string nor a small integer.
+    /// Returns the next element, which is neither a short string nor a small integer.
     #[inline(never)]
     fn next_other(&mut self) -> Item<'a> {
         let item = self.list.item_at(self.front);
@@ -569,7 +570,7 @@ impl<'a> Iterator for Iter<'a> {
         if self.front >= self.back {
             return None;
         }
-        // Most elements are short strings, and most scores and counters small integers.
+        // Most elements are short strings, and most scores and counters are small integers.
         match self.list.bytes[self.front] {
             first @ SHORT..0xc0 => {
                 let (start, len) = (self.front + 1, usize::from(first & 0x3f));
@@ -584,7 +585,7 @@ impl<'a> Iterator for Iter<'a> {
         }
     }
 
-    /// Does not look at what it passes over.
+    /// Does not decode the skipped elements.
     #[inline]
     fn nth(&mut self, count: usize) -> Option<Item<'a>> {
         for _ in 0..count {

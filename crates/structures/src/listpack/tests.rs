@@ -1,8 +1,8 @@
-//! Listpacks against a vector, against bytes of a real server, and against foreign bytes.
+//! Compares listpacks with a vector and with bytes of a real server, and tests foreign bytes.
 
 use super::*;
 
-/// A generator of test input: the same everywhere, from a seed.
+/// Generates test input from a seed, the same everywhere.
 struct Random(u64);
 
 impl Random {
@@ -11,7 +11,7 @@ impl Random {
         (self.0 >> 33) as usize % bound
     }
 
-    /// Every encoding, and the limits between them, often.
+    /// Returns elements of every encoding, often at the limits between encodings.
     fn element(&mut self) -> Vec<u8> {
         let around = self.below(3) as i64 - 1;
         match self.below(8) {
@@ -135,7 +135,7 @@ fn find_agrees_with_looking_at_each_element() {
     let mut random = Random(5);
     for _ in 0..if cfg!(miri) { 5 } else { 300 } {
         let mut elements: Vec<Vec<u8>> = (0..random.below(40)).map(|_| random.element()).collect();
-        // Some that differ in one byte only, at either end and in the middle.
+        // Elements that differ in one byte only, at either end and in the middle.
         for at in 0..elements.len() / 2 {
             let mut other = elements[at].clone();
             let place = random.below(other.len().max(1));
@@ -144,7 +144,7 @@ fn find_agrees_with_looking_at_each_element() {
             }
             elements.push(other);
         }
-        // And rows of one length.
+        // And series of elements of one length.
         for number in 0..random.below(3) * 10 {
             elements.push(format!("row:{number:03}").into_bytes());
         }
@@ -194,7 +194,7 @@ fn bytes_are_those_of_a_real_server() {
     for text in [&b""[..], b"007", b"-0", b"9223372036854775808", b"hello"] {
         list.push_back(text);
     }
-    // From the DUMP payload of a list with these elements, RDB compression off.
+    // From the DUMP payload of a list with these elements, with RDB compression off.
     let expected = concat!(
         "a40000001c00000101017f01c08002dfff02d00002f1ffef03cfff02f1001003f1ff7f03f2008000",
         "04f1008003f2ff7fff04f2ffff7f04f30000800005f200008004f3ffff7fff05f3ffffff7f05f400",
@@ -229,7 +229,7 @@ fn long_strings_have_the_lengths_of_a_real_server() {
 
 #[test]
 fn strings_that_look_like_integers_are_found_in_foreign_bytes() {
-    // "5" as a string, which we would write as an integer; 12-bit length for one byte.
+    // "5" as a string, which we would write as an integer, and a 12-bit length for one byte.
     let bytes = b"\x0e\0\0\0\x02\0\x815\x02\xe0\x01x\x03\xff".to_vec();
     let list = ListPack::from_bytes(bytes).unwrap();
     list.check();
@@ -263,7 +263,7 @@ fn malformed_bytes_are_refused() {
     // 2^32 - 1 bytes of string in a listpack of 13.
     let huge = b"\x0d\0\0\0\x01\0\xf0\xff\xff\xff\xff\x01\xff";
     assert_eq!(validate(huge).unwrap_err().what, "a listpack entry is cut off");
-    // An end byte before the end; a count that is wrong; a back length that is not minimal.
+    // An end byte before the end, a wrong count, and a back length that is not minimal.
     assert!(validate(b"\x09\0\0\0\x01\0\xff\x01\xff").is_err());
     assert!(validate(b"\x09\0\0\0\x02\0\x00\x01\xff").is_err());
     assert!(validate(b"\x0a\0\0\0\x01\0\x00\x00\x81\xff").is_err());

@@ -1,20 +1,21 @@
 //! The index: from a member's hash to the leaf that holds it.
 //!
-//! A trie over 32 hash bits, four at a time. Its segments are arrays of (hash, leaf) in the order
-//! of the hashes, which are spread evenly: a look-up begins where the hash should stand and walks
-//! the few places to where it does. Hash order is also what SCAN walks in: neither growth nor
-//! shrinking changes it. Members of the same hash have an entry each, equal if they share a leaf.
+//! The index is a trie over 32 hash bits, four at a time. Its segments are arrays of (hash, leaf)
+//! in hash order. Hashes are evenly distributed, so a look-up begins at the expected position and
+//! walks the few entries to the real one. SCAN also walks in hash order, which neither growing nor
+//! shrinking changes. Members with the same hash have an entry each; the entries are equal if the
+//! members share a leaf.
 
 use super::room_for;
 use super::table::LeafId;
 use crate::prefetch::prefetch;
 use crate::shared::Shared;
 
-/// Entries of a segment at most (unless all hash bits are used up).
+/// Maximum number of entries in a segment, unless all hash bits are used up.
 const SEGMENT_LEN_MAX: usize = 256;
-/// A branch with so few entries below becomes a segment again.
+/// A branch with at most this many entries below becomes a segment again.
 const COLLAPSE_LEN: usize = 64;
-/// Hash bits decided by a branch, and how many children that makes.
+/// Number of hash bits that a branch uses, and its number of children.
 const BITS: u32 = 4;
 const FANOUT: usize = 1 << BITS;
 
@@ -32,7 +33,7 @@ enum Node {
 
 #[derive(Debug, Clone)]
 struct Branch {
-    /// Entries below.
+    /// Number of entries below.
     len: usize,
     children: [Node; FANOUT],
 }
@@ -47,21 +48,22 @@ impl Default for Index {
     }
 }
 
-/// Which child of a branch `depth` levels below the root.
+/// Returns the child of a branch that is `depth` levels below the root.
 #[inline]
 fn child_of(hash: u32, depth: u32) -> usize {
     (hash << (depth * BITS) >> (32 - BITS)) as usize
 }
 
-/// Where `hash` would stand if the hashes of a segment, `depth` levels below the root, were spread
-/// quite evenly.
+/// Returns the expected position of `hash` in a segment, `depth` levels below the root, if the
+/// hashes were distributed perfectly evenly.
 #[inline]
 fn start(segment: &[Entry], hash: u32, depth: u32) -> usize {
     let below = u64::from(hash.checked_shl(depth * BITS).unwrap_or(0));
     ((below * segment.len() as u64) >> 32) as usize
 }
 
-/// The first entry whose hash is `hash` or more, in a segment `depth` levels below the root.
+/// Returns the first entry whose hash is `hash` or more, in a segment `depth` levels below the
+/// root.
 #[inline]
 fn seek(segment: &[Entry], hash: u32, depth: u32) -> usize {
     let mut at = start(segment, hash, depth);
@@ -75,8 +77,8 @@ fn seek(segment: &[Entry], hash: u32, depth: u32) -> usize {
 }
 
 impl Index {
-    /// The segment where entries with this hash belong, and how many levels below the root. Reads
-    /// the branches above it only.
+    /// Returns the segment for entries with this hash, and its level below the root. Reads only the
+    /// branches above it.
     #[inline]
     pub(super) fn segment_of(&self, hash: u32) -> (&Vec<Entry>, u32) {
         let mut node = &self.0;
@@ -92,14 +94,14 @@ impl Index {
         }
     }
 
-    /// Prefetches the place of the segment of `hash` where a search for it begins.
+    /// Prefetches the part of the segment of `hash` where a search begins.
     #[inline]
     pub(super) fn prefetch(&self, hash: u32) {
         let (segment, depth) = self.segment_of(hash);
         prefetch(segment.as_ptr().wrapping_add(start(segment, hash, depth)));
     }
 
-    /// The leaves of all members with this hash.
+    /// Returns the leaves of all members with this hash.
     #[inline]
     pub(super) fn find(&self, hash: u32) -> impl Iterator<Item = LeafId> {
         let (segment, depth) = self.segment_of(hash);
@@ -135,7 +137,7 @@ impl Index {
         }
     }
 
-    /// Removes an entry, which must be there.
+    /// Removes an entry, which must exist.
     pub(super) fn remove(&mut self, entry: Entry) {
         let mut node = &mut self.0;
         let mut depth = 0;
@@ -168,7 +170,7 @@ impl Index {
         }
     }
 
-    /// Notes that the member of an entry, which must be there, has moved to leaf `to`.
+    /// Records that the member of an entry, which must exist, has moved to leaf `to`.
     pub(super) fn relocate(&mut self, entry: Entry, to: LeafId) {
         let mut node = &mut self.0;
         let mut depth = 0;
@@ -188,7 +190,7 @@ impl Index {
         }
     }
 
-    /// Visits entries in the order of their hashes, from `from` on, until `visit` says stop.
+    /// Visits entries in hash order, from `from` on, until `visit` returns false.
     pub(super) fn walk(&self, from: u32, mut visit: impl FnMut(Entry) -> bool) {
         walk(&self.0, from, 0, &mut visit);
     }
@@ -198,7 +200,7 @@ impl Index {
         allocated(&self.0)
     }
 
-    /// Panics unless entries stand in order where their hashes belong; their number.
+    /// Panics unless entries are in order at the positions of their hashes. Returns their number.
     pub(super) fn check(&self) -> usize {
         check(&self.0, 0, 0)
     }
@@ -210,7 +212,7 @@ fn position(segment: &[Entry], entry: Entry, depth: u32) -> usize {
     from + same.expect("every member of a leaf has its entry in the index")
 }
 
-/// A branch with the entries of a full segment.
+/// Returns a branch with the entries of a full segment.
 fn divide(segment: &[Entry], depth: u32) -> Node {
     let mut rest = segment;
     let children = std::array::from_fn(|child| {

@@ -3,24 +3,25 @@
 use super::room_for;
 use crate::prefetch::prefetch_slice;
 
-/// Members of a leaf at most.
+/// Maximum number of members in a leaf.
 pub(super) const LEAF_LEN_MAX: usize = 64;
-/// Bytes of the members of a leaf with two members or more, so that inserting moves little.
+/// Maximum size in bytes of the members of a leaf that has at least two, so that an insertion moves
+/// little memory.
 pub(super) const LEAF_BYTES_MAX: usize = 4096;
-/// A leaf below both is joined with a neighbour if the two fit well into one.
+/// A leaf below both limits is joined with a neighbour if the two fit well into one.
 const SPARSE_LEN: usize = LEAF_LEN_MAX / 4;
 const SPARSE_BYTES: usize = LEAF_BYTES_MAX / 4;
 
-/// What finds a member and its bytes.
+/// The hash and the position of a member.
 #[derive(Debug, Clone, Copy)]
 struct Mark {
     hash: u32,
-    /// Where its bytes end in the leaf's arena; they begin where those of its forerunner end.
+    /// Offset of the member's end in the leaf's arena. It begins at the end of its predecessor.
     end: u32,
 }
 
-/// Neighbouring members, in order. Scores stand apart from marks because searches read one or the
-/// other, and what they read decides how long they take.
+/// Neighbouring members, in order. Scores are stored apart from marks because a search reads one or
+/// the other, and the memory it reads determines its time.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Leaf {
     scores: Vec<f64>,
@@ -34,7 +35,7 @@ impl Leaf {
         self.scores.len()
     }
 
-    /// Asks for what a search in the leaf reads, of each kind at most so many lines.
+    /// Prefetches the lines that a search in the leaf reads, up to a maximum of each kind.
     #[inline]
     pub(super) fn prefetch(&self, lines: usize) {
         prefetch_slice(&self.marks, lines);
@@ -56,7 +57,7 @@ impl Leaf {
         &self.scores
     }
 
-    /// The hashes of all members.
+    /// Returns the hashes of all members.
     pub(super) fn hashes(&self) -> impl Iterator<Item = u32> {
         self.marks.iter().map(|mark| mark.hash)
     }
@@ -71,10 +72,10 @@ impl Leaf {
         &self.bytes[self.start(at)..self.marks[at].end as usize]
     }
 
-    /// Where `member` stands, found by its hash.
+    /// Returns the index of `member`, found by its hash.
     #[inline]
     pub(super) fn find(&self, hash: u32, member: &[u8]) -> Option<usize> {
-        // By eights, of which all are compared before it is asked whether one was the same.
+        // Eight at a time: all are compared before the code branches on the result.
         let (eights, rest) = self.marks.as_chunks::<8>();
         let is_candidate = |mark: &Mark| mark.hash == hash;
         let has_some = |marks: &[Mark]| marks.iter().fold(false, |any, m| any | is_candidate(m));
@@ -87,7 +88,8 @@ impl Leaf {
         found.or_else(|| within(self.marks.len() - rest.len(), rest))
     }
 
-    /// How many members come before (`score`, `member`), and whether the next is that very one.
+    /// Returns how many members precede (`score`, `member`), and whether the next one is that
+    /// member.
     #[inline]
     pub(super) fn place(&self, score: f64, member: &[u8]) -> (usize, bool) {
         let mut at = self.scores.partition_point(|other| *other < score);
@@ -108,14 +110,14 @@ impl Leaf {
         (at, at < end && self.member(at) == member)
     }
 
-    /// Whether `member` can be added without breaking the bounds.
+    /// Returns true if `member` can be added without exceeding the limits.
     #[inline]
     pub(super) fn has_room(&self, member: &[u8]) -> bool {
         self.len() < LEAF_LEN_MAX
             && (self.len() == 0 || self.bytes.len() + member.len() <= LEAF_BYTES_MAX)
     }
 
-    /// Adds a member at its place.
+    /// Inserts a member at index `at`.
     pub(super) fn insert(&mut self, at: usize, score: f64, hash: u32, member: &[u8]) {
         room_for(&mut self.scores, 1);
         room_for(&mut self.marks, 1);
@@ -132,7 +134,7 @@ impl Leaf {
         self.marks.insert(at, Mark { hash, end: (start + member.len()) as u32 });
     }
 
-    /// Gives the member at `at` another score, which must not change its place.
+    /// Changes the score of the member at `at`, which must not change its position.
     #[inline]
     pub(super) fn set_score(&mut self, at: usize, score: f64) {
         self.scores[at] = score;
@@ -150,7 +152,7 @@ impl Leaf {
         for mark in &mut self.marks[range.start..] {
             mark.end -= (end - start) as u32;
         }
-        // A leaf of which little is left gives memory back.
+        // A leaf with few remaining members frees memory.
         if self.scores.len() * 4 < self.scores.capacity() {
             self.fit();
         }
@@ -162,7 +164,7 @@ impl Leaf {
         self.bytes.shrink_to(self.bytes.len() + 16);
     }
 
-    /// Where to cut the leaf in two so that both halves weigh about the same.
+    /// Returns the index at which to split the leaf into halves of about the same size.
     pub(super) fn middle(&self) -> usize {
         let weight = |at: usize| self.start(at) * LEAF_LEN_MAX / LEAF_BYTES_MAX + at;
         let half = (self.bytes.len() * LEAF_LEN_MAX / LEAF_BYTES_MAX + self.len()) / 2;
@@ -178,7 +180,7 @@ impl Leaf {
         low
     }
 
-    /// Cuts the leaf at `at`: gives back what stands behind.
+    /// Splits the leaf at `at`, and returns the second part.
     pub(super) fn split_off(&mut self, at: usize) -> Leaf {
         let start = self.start(at);
         let mut right = Leaf::default();
@@ -196,18 +198,18 @@ impl Leaf {
         right
     }
 
-    /// Whether the leaf is too small to stand alone.
+    /// Returns true if the leaf is too small to stand alone.
     pub(super) fn is_sparse(&self) -> bool {
         self.len() < SPARSE_LEN && self.bytes.len() < SPARSE_BYTES
     }
 
-    /// Whether the two leaves make a good one, with room to grow.
+    /// Returns true if the two leaves together fit into one, with room to grow.
     pub(super) fn can_join(&self, other: &Leaf) -> bool {
         self.len() + other.len() <= LEAF_LEN_MAX * 3 / 4
             && self.bytes.len() + other.bytes.len() <= LEAF_BYTES_MAX * 3 / 4
     }
 
-    /// Appends the members of `other`, all of which come behind.
+    /// Appends the members of `other`, all of which come after those of this leaf.
     pub(super) fn append(&mut self, other: &Leaf) {
         let start = self.bytes.len() as u32;
         room_for(&mut self.scores, other.len());

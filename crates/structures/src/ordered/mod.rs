@@ -1,4 +1,4 @@
-//! Members in the order of their scores: a B+tree with ranks, and an index from member to place.
+//! Members in the order of their scores: a B+tree with ranks, and an index from member to leaf.
 //!
 //! ```text
 //!  root: slots (first score and bytes, members, leaf) ------ index: trie over the member's hash
@@ -11,21 +11,23 @@
 //!  +------------+-------------------+----------------------+
 //! ```
 //!
-//! A member is stored once, in its leaf, next to its neighbours: walking a range reads memory in
-//! order. The index knows of each member only its hash and its leaf's number (8 bytes), so a leaf
-//! that is split or joined corrects the entries of the members that move: at most 48 look-ups, paid
-//! for by as many insertions or removals. An index of (hash, score) would spare that, but could
-//! not lead SCAN from a hash back to the member among many of the same score; members in an arena
-//! with numbers in the leaves would make every range a walk through scattered memory.
+//! A member is stored once, in its leaf, next to its neighbours, so walking a range reads memory in
+//! order. For each member, the index stores only its hash and its leaf's number (8 bytes). A split
+//! or join corrects the index entries of the members that move: at most 48 look-ups, amortised over
+//! as many insertions or removals.
 //!
-//! Chunks of 16 leaves, inner nodes and index segments are `Shared` and copied when
-//! written while shared: a clone costs three counters and shares everything; the first write after
-//! it copies one pointer per 16 leaves, and what lies on its path.
+//! Alternatives: an index of (hash, score) would not need these corrections, but could not lead
+//! SCAN from a hash back to the member among many of the same score. With members in an arena and
+//! numbers in the leaves, every range would be a walk through scattered memory.
+//!
+//! Chunks of 16 leaves, inner nodes and index segments are `Shared`, and copied when they are
+//! written while shared. A clone increments three counters and shares everything. The first write
+//! after it copies one pointer per 16 leaves, and the nodes on its path.
 //!
 //! Costs: score of a member O(1) (a hash, a short walk in a segment, a scan of a leaf); insert,
-//! remove, rank, place of a bound O(log n) with at most one split or join per level; no step
-//! touches more than a few leaves, segments of at most 256 entries and table chunks of 16 leaves.
-//! Memory at 1,000 members of 10 bytes: 38 bytes each if they come in order, 41 if not.
+//! remove, rank and bounds O(log n) with at most one split or join per level. No step touches more
+//! than a few leaves, segments of at most 256 entries and table chunks of 16 leaves. Memory at
+//! 1,000 members of 10 bytes: 38 bytes each if they are added in order, 41 if not.
 //!
 //! Invariants (`check` verifies each)
 //!  1. Members ascend by (score, bytes) over all leaves; no member occurs twice; no score is NaN.
@@ -53,10 +55,11 @@ use std::ops::Range;
 use table::{LeafId, Leaves};
 use tree::{New, Node, Parts, Prefix, Target};
 
-/// Longest member in bytes: a leaf holds up to three that cannot be parted, and counts in 32 bits.
+/// Maximum length of a member in bytes: a leaf holds up to three that cannot be split, and counts
+/// in 32 bits.
 pub const MEMBER_BYTES_MAX: usize = 1 << 30;
 
-/// Makes room for `extra` elements, and as much more as the allocation gets anyway.
+/// Makes room for `extra` elements, and uses the rest of the allocation's size class.
 pub(in crate::ordered) fn room_for<T>(vector: &mut Vec<T>, extra: usize) {
     let wanted = vector.len() + extra;
     if wanted > vector.capacity() {
@@ -76,7 +79,7 @@ pub struct Ordered {
 }
 
 impl Ordered {
-    /// An empty set. `hash_key` keeps clients from choosing members that collide.
+    /// Creates an empty set. `hash_key` prevents clients from choosing members that collide.
     #[must_use]
     pub fn new(hash_key: HashKey) -> Ordered {
         Ordered {
@@ -88,13 +91,13 @@ impl Ordered {
         }
     }
 
-    /// Whether one is a clone of the other and neither was changed since. O(1).
+    /// Returns true if one is an unchanged clone of the other. O(1).
     #[must_use]
     pub fn is_same(&self, other: &Ordered) -> bool {
         Shared::ptr_eq(&self.root, &other.root) && self.leaves.is_same(&other.leaves)
     }
 
-    /// Number of members.
+    /// Returns the number of members.
     #[inline]
     #[must_use]
     pub fn len(&self) -> usize {
@@ -119,7 +122,7 @@ impl Ordered {
             .find_map(|id| self.leaves.get(id).find(hash, member).map(|at| (id, at)))
     }
 
-    /// The member's score. O(1).
+    /// Returns the member's score. O(1).
     #[inline]
     #[must_use]
     pub fn score(&self, member: &[u8]) -> Option<f64> {
@@ -127,14 +130,14 @@ impl Ordered {
         Some(self.leaves.get(id).score(at))
     }
 
-    /// How many members come before this one, and its score. O(log n).
+    /// Returns the member's rank and its score. O(log n).
     #[must_use]
     pub fn rank(&self, member: &[u8]) -> Option<(usize, f64)> {
         let score = self.score(member)?;
         Some((self.root.rank(&self.leaves, score, member), score))
     }
 
-    /// Adds `member`, or gives it another score; the old score if it was there. O(log n).
+    /// Adds `member`, or changes its score. Returns the old score if the member existed. O(log n).
     ///
     /// # Panics
     /// If the score is not a number, or the member longer than [`MEMBER_BYTES_MAX`].
@@ -153,7 +156,7 @@ impl Ordered {
         if old == score {
             return Some(old);
         }
-        // Between its neighbours in the middle of a leaf nothing else changes.
+        // If the member stays between its neighbours in the middle of a leaf, nothing else changes.
         let scores = leaf.scores();
         let inside = at > 0 && at + 1 < scores.len();
         if inside && scores[at - 1] < score && score < scores[at + 1] {
@@ -187,7 +190,7 @@ impl Ordered {
         removed
     }
 
-    /// Removes `member`; its score if it was there. O(log n).
+    /// Removes `member`, and returns its score if it existed. O(log n).
     pub fn remove(&mut self, member: &[u8]) -> Option<f64> {
         let (id, at) = self.find(self.hash(member), member)?;
         let score = self.leaves.get(id).score(at);
@@ -196,7 +199,7 @@ impl Ordered {
         Some(score)
     }
 
-    /// Removes the members of these ranks. O(log n) per leaf concerned.
+    /// Removes the members with these ranks. O(log n) per affected leaf.
     ///
     /// # Panics
     /// If the range ends beyond the last member.
@@ -214,7 +217,7 @@ impl Ordered {
         }
     }
 
-    /// The member of rank `rank` and its score. O(log n).
+    /// Returns the member with rank `rank` and its score. O(log n).
     #[must_use]
     pub fn by_rank(&self, rank: usize) -> Option<(&[u8], f64)> {
         if rank >= self.len {
@@ -225,19 +228,20 @@ impl Ordered {
         Some((leaf.member(at), leaf.score(at)))
     }
 
-    /// How many members stand at the front for which `before(score, member)` holds; it must hold
-    /// for none behind those. This is how bounds become ranks. O(log n).
+    /// Returns the number of members at the front for which `before(score, member)` is true. It
+    /// must be false for all members after those. This turns bounds into ranks. O(log n).
     pub fn partition(&self, before: impl Fn(f64, Lazy<'_>) -> bool) -> usize {
         self.root.partition(&self.leaves, &before)
     }
 
-    /// How many members have a score less than `score`, or as great if `or_equal`. O(log n).
+    /// Returns how many members have a score less than `score`, or also equal to it if `or_equal`.
+    /// O(log n).
     #[must_use]
     pub fn count_below(&self, score: f64, or_equal: bool) -> usize {
         self.partition(|other, _| if or_equal { other <= score } else { other < score })
     }
 
-    /// The members of these ranks, from either end. O(log n) per leaf.
+    /// Returns the members with these ranks, from either end. O(log n) per leaf.
     ///
     /// # Panics
     /// If the range ends beyond the last member.
@@ -247,7 +251,7 @@ impl Ordered {
         Members { set: self, ranks, front: None, back: None }
     }
 
-    /// The members of these ranks, leaf by leaf.
+    /// Returns the members with these ranks, leaf by leaf.
     ///
     /// # Panics
     /// If the range ends beyond the last member.
@@ -265,15 +269,15 @@ impl Ordered {
         })
     }
 
-    /// All members in order.
+    /// Returns all members in order.
     #[must_use]
     pub fn iter(&self) -> Members<'_> {
         self.range(0..self.len)
     }
 
-    /// Visits about `count` members, in an order that stays the same while others come and go, and
-    /// gives back the cursor to go on with; 0 begins and ends. A member that is there all the time
-    /// is visited at least once, whatever happens to its score. O(count).
+    /// Visits about `count` members, in an order that does not change while others are added or
+    /// removed. Returns the cursor to continue with; 0 begins and ends. A member that exists all
+    /// the time is visited at least once, even if its score changes. O(count).
     pub fn scan(&self, cursor: u64, count: usize, mut visit: impl FnMut(&[u8], f64)) -> u64 {
         let Ok(from) = u32::try_from(cursor) else { return 0 };
         let mut seen = 0;
@@ -300,7 +304,7 @@ impl Ordered {
         next
     }
 
-    /// Bytes of all allocations. O(n / 64).
+    /// Returns the bytes of all allocations. O(n / 64).
     #[must_use]
     pub fn allocated_bytes(&self) -> usize {
         self.root.allocated_bytes() + self.leaves.allocated_bytes() + self.index.allocated_bytes()
@@ -344,14 +348,14 @@ pub struct Run<'a> {
 }
 
 impl<'a> Run<'a> {
-    /// The scores of the run's members.
+    /// Returns the scores of the run's members.
     #[inline]
     #[must_use]
     pub fn scores(&self) -> &'a [f64] {
         &self.leaf.scores()[self.members.clone()]
     }
 
-    /// Member `at` of the run.
+    /// Returns member `at` of the run.
     #[inline]
     #[must_use]
     pub fn member(&self, at: usize) -> &'a [u8] {
@@ -363,11 +367,11 @@ impl<'a> Run<'a> {
 #[derive(Debug, Clone)]
 pub struct Members<'a> {
     set: &'a Ordered,
-    /// What is still to come.
+    /// The ranks that are still to come.
     ranks: Range<usize>,
-    /// The leaf of the next member at this end and its place there.
+    /// The leaf of the next member at this end, and its index there.
     front: Option<(&'a Leaf, usize)>,
-    /// The leaf of the last member at this end and how many of it are still to come.
+    /// The leaf of the last member at this end, and how many of its members are still to come.
     back: Option<(&'a Leaf, usize)>,
 }
 

@@ -1,19 +1,19 @@
-//! Prefetching: of members that are about to be looked up, all lines are prefetched at once, step
-//! by step, so that a group of members waits for the memory as often as one does.
+//! Prefetches members before they are looked up. All lines are prefetched step by step, so that a
+//! group of members waits for memory as often as a single one.
 
 use super::Ordered;
 use super::table::LeafId;
 use super::tree::{Node, Prefix};
 use crate::prefetch::prefetch_value;
 
-/// Members taken together; more would push each other out of the cache.
+/// Number of members in a group. With more, they would evict each other from the cache.
 const GROUP: usize = 16;
-/// With fewer members what is prefetched would mostly be in the cache anyway.
+/// With fewer members, most of the prefetched lines would be in the cache anyway.
 const LEN_MIN: usize = if cfg!(test) { 64 } else { 4096 };
-/// Lines of a leaf's marks, of its scores, and of its members' bytes.
+/// Maximum number of lines of a leaf's marks, of its scores, and of its members' bytes.
 const LEAF_LINES: usize = 8;
 
-/// The way down to where a member with its new score belongs.
+/// The path down to the leaf of a member with its new score.
 #[derive(Clone, Copy)]
 struct Search<'a> {
     score: f64,
@@ -22,9 +22,8 @@ struct Search<'a> {
 }
 
 impl Ordered {
-    /// Prefetches what looking up these members will read, and for what giving them new scores
-    /// will, which `score_of` tells of the member of each index if there are any. Changes nothing.
-    /// O(members).
+    /// Prefetches the memory that looking up these members will read. Also prefetches for new
+    /// scores, which `score_of` returns by index if there are any. Changes nothing. O(members).
     pub fn prefetch(&self, members: &[&[u8]], score_of: impl Fn(usize) -> Option<f64>) {
         if self.len < LEN_MIN {
             return;
@@ -57,7 +56,7 @@ impl Ordered {
         }
     }
 
-    /// The leaves where the new scores belong, which are prefetched.
+    /// Returns the leaves for the new scores, which are prefetched.
     fn homes(
         &self,
         members: &[&[u8]],

@@ -1,5 +1,5 @@
-//! Leaves by number: the numbers are what the tree and the index refer to, so that a leaf copied
-//! for writing stays where both look for it.
+//! Leaves by number. The tree and the index refer to these numbers, so a leaf that is copied for
+//! writing keeps its number in both.
 
 use super::leaf::Leaf;
 use super::room_for;
@@ -9,14 +9,14 @@ use crate::shared::Shared;
 /// A leaf's number.
 pub(super) type LeafId = u32;
 
-/// Leaves per chunk, which is what the first write after a clone copies: some 700 members.
+/// Number of leaves per chunk. The first write after a clone copies one chunk: about 700 members.
 const CHUNK_LEN: usize = 16;
 const NONE: LeafId = LeafId::MAX;
 
 #[derive(Debug, Clone)]
 enum Place {
     Used(Leaf),
-    /// Free, with the number of the next free place or [`NONE`].
+    /// Free, with the number of the next free entry or [`NONE`].
     Free(LeafId),
 }
 
@@ -36,7 +36,7 @@ impl Default for Leaves {
 }
 
 impl Leaves {
-    /// Whether both hold the very same leaves.
+    /// Returns true if both share the same leaves.
     pub(super) fn is_same(&self, other: &Leaves) -> bool {
         Shared::ptr_eq(&self.chunks, &other.chunks)
     }
@@ -49,7 +49,7 @@ impl Leaves {
         }
     }
 
-    /// Prefetches the leaf, without reading it.
+    /// Prefetches the leaf without reading it.
     #[inline]
     pub(super) fn prefetch(&self, id: LeafId) {
         let chunk: *const Place = std::ptr::from_ref(&*self.chunks[id as usize / CHUNK_LEN]).cast();
@@ -83,7 +83,7 @@ impl Leaves {
         id
     }
 
-    /// Adds a chunk whose places are all free.
+    /// Adds a chunk of free entries.
     fn add_chunk(&mut self) {
         let chunks = Shared::make_mut(&mut self.chunks);
         let first = (chunks.len() * CHUNK_LEN) as LeafId;
@@ -98,7 +98,7 @@ impl Leaves {
         self.free = first;
     }
 
-    /// Takes a leaf away.
+    /// Removes a leaf.
     pub(super) fn remove(&mut self, id: LeafId) -> Leaf {
         let free = self.free;
         let place = std::mem::replace(self.place_mut(id), Place::Free(free));

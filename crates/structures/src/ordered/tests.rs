@@ -1,4 +1,4 @@
-//! Sorted sets of members against a plain model, and what their memory comes to.
+//! Compares sorted sets of members with a plain model, and measures their memory.
 
 use super::Ordered;
 use crate::hash::HashKey;
@@ -59,7 +59,8 @@ fn same(set: &Ordered, model: &Model) {
 /// Members with their scores, in order.
 type Pairs = Vec<(Vec<u8>, f64)>;
 
-/// Random operations; members and scores from ranges of these sizes, members padded to `pad`.
+/// Random operations. Members and scores are drawn from ranges of these sizes; members are padded
+/// to `pad` bytes.
 fn compare(seed: u64, steps: usize, members: u64, scores: u64, pad: usize) {
     let mut random = Random(seed);
     let mut set = Ordered::new(KEY);
@@ -202,7 +203,8 @@ fn equal_scores_order_members_by_their_bytes() {
     assert_eq!(set.partition(|_, member| member.bytes() < b"ab".as_slice()), 3);
 }
 
-/// The allocator's size classes counted: what 1,000 members of about ten bytes take, each.
+/// The memory per member of 1,000 members of about ten bytes, including the allocator's size
+/// classes.
 #[test]
 fn members_take_at_most_45_bytes_each_at_a_thousand() {
     for ascending in [true, false] {

@@ -1,4 +1,4 @@
-//! The inner nodes: which leaves there are, in order, and how many members stand below each slot.
+//! The inner nodes: the leaves in order, and the number of members below each slot.
 
 use super::index::{Entry, Index};
 use super::leaf::Leaf;
@@ -8,15 +8,15 @@ use crate::prefetch::prefetch_slice;
 use crate::shared::Shared;
 use std::cmp::Ordering;
 
-/// Slots of an inner node at most.
+/// Maximum number of slots in an inner node.
 const SLOTS_MAX: usize = 64;
-/// A node with fewer is joined with a neighbour if the two fit well into one.
+/// A node with fewer slots is joined with a neighbour if the two fit well into one.
 const SLOTS_SPARSE: usize = SLOTS_MAX / 4;
 /// Cache lines of all scores of a node.
 const SCORE_LINES: usize = SLOTS_MAX * size_of::<f64>() / 64 + 1;
 
-/// The first bytes of a member as numbers that are in order as the members are. Of members that
-/// agree in them the bytes decide.
+/// The first bytes of a member, as numbers that sort like the members. If two prefixes are equal,
+/// the remaining bytes decide.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Prefix([u64; 3]);
 
@@ -28,7 +28,7 @@ impl PartialOrd for Prefix {
 }
 
 impl Ord for Prefix {
-    /// As that of arrays, which is a loop where this is three comparisons.
+    /// Like the comparison of arrays, but with three comparisons instead of a loop.
     #[inline]
     fn cmp(&self, other: &Prefix) -> Ordering {
         let ([a, b, c], [x, y, z]) = (&self.0, &other.0);
@@ -50,30 +50,30 @@ impl Prefix {
     }
 }
 
-/// What an inner node knows of one child, besides the score of its first member.
+/// The data of an inner node about one child, except the score of its first member.
 #[derive(Debug, Clone, Copy)]
 struct Slot {
-    /// How the first member begins: with many of the same score the search would otherwise read
-    /// three lines of a leaf for each slot it looks at.
+    /// The first bytes of the first member. Without them, a search among many equal scores would
+    /// read three lines of a leaf for each slot that it looks at.
     prefix: Prefix,
-    /// Members below it.
+    /// Number of members below it.
     len: usize,
     /// Its first leaf; on the lowest level the child itself.
     first: LeafId,
 }
 
-/// One slot for each child, in order. Scores stand apart because searches read them first, and
-/// mostly nothing else.
+/// One slot for each child, in order. Scores are stored separately because searches read them
+/// first, and usually nothing else.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Node {
     /// The score of the first member below each slot.
     scores: Vec<f64>,
     slots: Vec<Slot>,
-    /// One for each slot, or none on the lowest level, where children are leaves.
+    /// One for each slot; empty on the lowest level, where children are leaves.
     children: Vec<Shared<Node>>,
 }
 
-/// What leaves and index must know when members come, go and move.
+/// The leaves and the index, which must be updated when members are added, removed or moved.
 pub(super) struct Parts<'a> {
     pub(super) leaves: &'a mut Leaves,
     pub(super) index: &'a mut Index,
@@ -88,15 +88,15 @@ pub(super) struct New<'a> {
     pub(super) member: &'a [u8],
 }
 
-/// Where to begin with removing.
+/// The start of a removal.
 #[derive(Clone, Copy)]
 pub(super) enum Target<'a> {
-    /// The member with this score; where it stands in its leaf is known.
+    /// The member with this score; its index in its leaf is known.
     Member(f64, Prefix, &'a [u8], usize),
     Rank(usize),
 }
 
-/// A member whose bytes are looked up only when they decide.
+/// A member whose bytes are looked up only if they decide a comparison.
 pub struct Lazy<'a> {
     leaves: &'a Leaves,
     leaf: LeafId,
@@ -145,7 +145,7 @@ impl Node {
         self.slots.remove(at)
     }
 
-    /// Members below. O(slots).
+    /// Returns the number of members below. O(slots).
     fn len(&self) -> usize {
         self.slots.iter().map(|slot| slot.len).sum()
     }
@@ -154,16 +154,16 @@ impl Node {
         self.children.is_empty()
     }
 
-    /// The slot where (`score`, `member`) is or belongs.
+    /// Returns the slot of (`score`, `member`).
     #[inline]
     fn locate(&self, leaves: &Leaves, score: f64, prefix: Prefix, member: &[u8]) -> usize {
         self.locate_by(score, prefix, |slot| leaves.get(slot.first).member(0) <= member)
     }
 
-    /// The same, calling `not_after` for slots of which score and prefix are the very same.
+    /// The same; calls `not_after` for slots with exactly this score and prefix.
     #[inline]
     fn locate_by(&self, score: f64, prefix: Prefix, not_after: impl Fn(&Slot) -> bool) -> usize {
-        // Below many members of one score there are nodes with nothing else.
+        // Below many members with one score, there are nodes with nothing else.
         let only = self.scores.first() == Some(&score) && self.scores.last() == Some(&score);
         let (lower, same) = if only {
             (0, self.scores.len())
@@ -183,8 +183,8 @@ impl Node {
         (lower + before).saturating_sub(1)
     }
 
-    /// The child where a member of this score that begins so belongs, or the leaf if there are no
-    /// lower nodes: a guess that looks at no leaf.
+    /// Returns the child for a member with this score and prefix, or the leaf on the lowest level.
+    /// This is a guess that reads no leaf.
     #[inline]
     pub(super) fn near(&self, score: f64, prefix: Prefix) -> Result<&Node, Option<LeafId>> {
         let at = self.locate_by(score, prefix, |_| true);
@@ -194,13 +194,13 @@ impl Node {
         }
     }
 
-    /// Prefetches what [`Node::near`] reads first.
+    /// Prefetches the memory that [`Node::near`] reads first.
     #[inline]
     pub(super) fn prefetch(&self) {
         prefetch_slice(&self.scores, SCORE_LINES);
     }
 
-    /// The slot that holds the member of this rank, and the rank within.
+    /// Returns the slot of the member with this rank, and the rank within the slot.
     #[inline]
     fn locate_rank(&self, mut rank: usize) -> (usize, usize) {
         for (i, slot) in self.slots.iter().enumerate() {
@@ -212,7 +212,7 @@ impl Node {
         unreachable!("ranks are below the number of members")
     }
 
-    /// The leaf that holds the member of this rank, and its place there.
+    /// Returns the leaf of the member with this rank, and its index in the leaf.
     #[inline]
     pub(super) fn at_rank(&self, rank: usize) -> (LeafId, usize) {
         let mut node = self;
@@ -226,7 +226,7 @@ impl Node {
         }
     }
 
-    /// How many members come before (`score`, `member`).
+    /// Returns how many members precede (`score`, `member`).
     #[inline]
     pub(super) fn rank(&self, leaves: &Leaves, score: f64, member: &[u8]) -> usize {
         let mut node = self;
@@ -243,8 +243,8 @@ impl Node {
         rank
     }
 
-    /// How many members stand at the front for which `before` holds, if it holds for none behind
-    /// them.
+    /// Returns how many members at the front satisfy `before`, which must be false for all members
+    /// after them.
     pub(super) fn partition(
         &self,
         leaves: &Leaves,
@@ -285,8 +285,8 @@ impl Node {
         rank
     }
 
-    /// Adds a member that is not there; the index hears only of members that move. The leaf where
-    /// it is now, and the right part of this node if it had to be split.
+    /// Adds a member that does not exist; updates the index only for members that move. Returns the
+    /// leaf of the new member, and the right part of this node if it was split.
     pub(super) fn insert(
         &mut self,
         parts: &mut Parts<'_>,
@@ -335,8 +335,8 @@ impl Node {
         (home, grown.filter(|_| full).map(|at| self.split(at)))
     }
 
-    /// The leaf where the new member is, the leaf that now stands behind that of slot `i`, and
-    /// where the member would stand if the leaf had not been split.
+    /// Returns the leaf of the new member, the new leaf after that of slot `i`, if any, and the
+    /// index that the member would have without the split.
     fn insert_into_leaf(
         &mut self,
         i: usize,
@@ -351,11 +351,11 @@ impl Node {
             leaf.insert(at, new.score, new.hash, new.member);
             return (id, None, at);
         }
-        // Members that come in ascending order leave full leaves behind them.
+        // Members that are added in ascending order leave full leaves behind.
         let appending = at == leaf.len() && i + 1 == self.slots.len();
         let cut = if appending || leaf.len() == 1 { at } else { leaf.middle() };
         let mut right = leaf.split_off(cut);
-        // Neither half may stay empty; at 0 the left one would.
+        // Neither half may be empty; at 0 the left one would be.
         let goes_right = at >= cut && cut > 0;
         if goes_right {
             right.insert(at - cut, new.score, new.hash, new.member);
@@ -372,7 +372,7 @@ impl Node {
         (if goes_right { right_id } else { id }, Some(right_id), at)
     }
 
-    /// Cuts off the right part; slot `grown` is the newest.
+    /// Splits off the right part; slot `grown` is the newest.
     fn split(&mut self, grown: usize) -> Node {
         let appending = grown + 1 == self.slots.len();
         let cut = if appending { grown } else { self.slots.len() / 2 };
@@ -380,7 +380,7 @@ impl Node {
         Node { scores: self.scores.split_off(cut), slots: self.slots.split_off(cut), children }
     }
 
-    /// Puts a new root above this one and its right part.
+    /// Creates a new root above this one and its right part.
     pub(super) fn above(left: Shared<Node>, right: Node) -> Node {
         let halves = [Whole::of_node(&left), Whole::of_node(&right)];
         Node {
@@ -390,8 +390,8 @@ impl Node {
         }
     }
 
-    /// Removes the member at `target` and those behind it in the same leaf, `max` at most; from the
-    /// index too if `forget`. How many.
+    /// Removes the member at `target` and at most `max - 1` members after it in the same leaf, also
+    /// from the index if `forget`. Returns how many were removed.
     pub(super) fn remove(
         &mut self,
         parts: &mut Parts<'_>,
@@ -461,7 +461,7 @@ impl Node {
         end - at
     }
 
-    /// Joins the leaf of slot `i` with a neighbour if that makes a good leaf.
+    /// Joins the leaf of slot `i` with a neighbour if the two fit well into one.
     fn join_leaves(&mut self, i: usize, parts: &mut Parts<'_>) {
         let good = |left: usize| {
             let slots = self.slots.get(left..left + 2);
@@ -483,7 +483,7 @@ impl Node {
         self.remove_slot(left + 1);
     }
 
-    /// Joins child `i` with a neighbour if that makes a good node.
+    /// Joins child `i` with a neighbour if the two fit well into one.
     fn join_nodes(&mut self, i: usize) {
         let good = |left: usize| {
             let pair = self.children.get(left..left + 2);
@@ -502,7 +502,7 @@ impl Node {
         into.children.extend_from_slice(&gone.children);
     }
 
-    /// The only child, if the root has no more and so is not needed.
+    /// Returns the only child if the root has just one and so is not needed.
     pub(super) fn only_child(&self) -> Option<Shared<Node>> {
         match &self.children[..] {
             [child] => Some(Shared::clone(child)),
@@ -520,8 +520,8 @@ impl Node {
             + self.children.iter().map(|child| child.allocated_bytes()).sum::<usize>()
     }
 
-    /// Panics unless slots tell the truth about their children and all leaves are equally deep;
-    /// visits the leaves in order and gives back the height.
+    /// Panics unless the slots match their children and all leaves have the same depth. Visits the
+    /// leaves in order, and returns the height.
     pub(super) fn check(&self, leaves: &Leaves, visit: &mut impl FnMut(LeafId)) -> usize {
         assert!(self.slots.len() <= SLOTS_MAX);
         assert_eq!(self.scores.len(), self.slots.len());

@@ -1,10 +1,11 @@
-//! Inserting and replacing in the middle of a quicklist: splitting full nodes, merging small ones.
+//! Inserts and replaces elements in the middle of a quicklist: splits full nodes and merges small
+//! ones.
 
 use super::{End, Node, QuickList, push};
 use crate::sequence::Part;
 
 impl QuickList {
-    /// Adds an element before (`Front`) or behind (`Back`) element `index`, which must exist.
+    /// Inserts an element before (`Front`) or after (`Back`) element `index`, which must exist.
     pub fn insert(&mut self, index: usize, side: End, text: &[u8]) {
         let (place, within) =
             self.nodes.locate(index).expect("callers insert beside elements that exist");
@@ -39,7 +40,7 @@ impl QuickList {
         }
     }
 
-    /// Splits the node before its element `within` and puts the new element between.
+    /// Splits the node before its element `within`, and inserts the new element in between.
     fn insert_splitting(&mut self, place: usize, within: usize, side: End, text: &[u8]) {
         self.split_node(place, within);
         if self.options.is_large(text.len()) {
@@ -47,7 +48,7 @@ impl QuickList {
             self.settle_around(place + 1);
             return;
         }
-        // The half that does not hold the element beside which it is inserted takes it.
+        // The half without the reference element takes the new element.
         let (half, end) =
             if side == End::Front { (place, End::Back) } else { (place + 1, End::Front) };
         self.nodes.update(half, |node| {
@@ -57,7 +58,7 @@ impl QuickList {
         self.merge_around(kept);
     }
 
-    /// Puts an element in the place of element `index`, which must exist.
+    /// Replaces element `index`, which must exist.
     pub fn replace(&mut self, index: usize, text: &[u8]) {
         let (place, within) =
             self.nodes.locate(index).expect("callers replace elements that exist");
@@ -102,7 +103,7 @@ impl QuickList {
         self.settle(place);
     }
 
-    /// Moves the elements of a listpack node from `within` on to a new node behind it.
+    /// Moves the elements of a listpack node from `within` on to a new node after it.
     fn split_node(&mut self, place: usize, within: usize) {
         let right = self.nodes.update(place, |node| {
             let left = node.packed_mut().expect("large elements are not split");
@@ -115,8 +116,8 @@ impl QuickList {
         self.nodes.insert(place + 1, Node::Packed(right));
     }
 
-    /// Merges the nodes about `center` where the limits allow it, in the order in which Redis does:
-    /// the two before, the two behind, then the one before, then the one behind.
+    /// Merges the nodes around `center` where the limits allow it, in Redis's order: the two
+    /// before, the two after, then the one before, then the one after.
     fn merge_around(&mut self, center: usize) {
         let mut center = center;
         if center >= 2 && self.merge(center - 2) {
@@ -130,9 +131,9 @@ impl QuickList {
         self.settle_around(center);
     }
 
-    /// Merges the node behind `place` into that at `place` if both together keep the limits.
+    /// Merges the node after `place` into that at `place` if both together stay within the limits.
     fn merge(&mut self, place: usize) -> bool {
-        // The header and the end byte are there once, then.
+        // The header and the end byte are then needed only once.
         const LISTPACK_OVERHEAD: usize = 7;
         let (Some(left), Some(right)) = (self.nodes.get(place), self.nodes.get(place + 1)) else {
             return false;
@@ -153,7 +154,7 @@ impl QuickList {
         true
     }
 
-    /// Settles all nodes that splitting and merging about `place` may have touched or moved.
+    /// Settles all nodes that splitting and merging around `place` may have changed or moved.
     fn settle_around(&mut self, place: usize) {
         const REACH: usize = 3;
         for place in place.saturating_sub(REACH)..=place + REACH {

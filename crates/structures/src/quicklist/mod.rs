@@ -8,15 +8,15 @@
 //! +----------+  +----------+  +--------------+  +------------+  +----------+
 //!  \_ depth 2: the two nodes at each end are never compressed, those between are _/
 //! ```
-//! Where nodes begin and end follows Redis, since a list goes back to one listpack depending on
-//! it: a node takes elements until it exceeds its limit; a full node in the middle is split, and
+//! The boundaries of nodes follow Redis, since a list converts back to one listpack depending on
+//! them. A node takes elements until it exceeds its limit. A full node in the middle is split, and
 //! small neighbours of the split are merged.
 //!
-//! A clone costs one counter; a change then copies the node and the branches that lead to it.
+//! A clone increments one counter. A change then copies the node and the branches that lead to it.
 //!
 //! Invariants (`check` verifies each)
 //!  1. Those of the sequence and of each listpack; no node is empty.
-//!  2. No node is compressed with fewer than `compress_depth` nodes before it or behind it; with
+//!  2. No node is compressed with fewer than `compress_depth` nodes before it or after it; with
 //!     depth 0 none is.
 //!
 //! Costs: push and pop amortised O(1) plus the depth of the tree, which is 4 for 16 million nodes;
@@ -38,23 +38,24 @@ use node::{Node, View};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-/// Bytes of a node whose limit is a number of elements. As in Redis.
+/// Maximum size in bytes of a node whose limit is a number of elements. As in Redis.
 const COUNTED_BYTES_MAX: usize = 8192;
 
 /// How nodes are filled and compressed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Options {
-    /// Elements of a node if positive (0 counts as 1); -1 to -5 for 4, 8, 16, 32, 64 KiB.
+    /// Maximum number of elements per node if positive (0 counts as 1); -1 to -5 for 4, 8, 16, 32,
+    /// 64 KiB.
     pub fill: i64,
-    /// Nodes at each end that are not compressed; 0 compresses none.
+    /// Number of nodes at each end that are not compressed; 0 compresses none.
     pub compress_depth: usize,
-    /// Elements of this many bytes have nodes of their own; 0 leaves it to `fill`.
+    /// Elements of at least this size in bytes have nodes of their own; 0 lets `fill` decide.
     pub plain_min: usize,
 }
 
 impl Options {
-    /// Bytes and elements that a node may have. One of the two limits counts; the other is the
-    /// largest number.
+    /// Returns the maximum bytes and elements of a node. Only one of the two limits applies; the
+    /// other is the highest number.
     #[must_use]
     pub fn node_limits(&self) -> (usize, usize) {
         match self.fill {
@@ -63,8 +64,8 @@ impl Options {
         }
     }
 
-    /// As [`Options::node_limits`], with the limit on the bytes of a node
-    /// whose elements are counted.
+    /// Like [`Options::node_limits`], including the byte limit of a node whose elements are
+    /// counted.
     #[inline]
     fn limits(&self) -> (usize, usize) {
         match self.node_limits() {
@@ -73,7 +74,7 @@ impl Options {
         }
     }
 
-    /// Whether a node of so many bytes and elements would be too large.
+    /// Returns true if a node of this size would be too large.
     #[inline]
     #[must_use]
     pub fn exceeded(&self, bytes: usize, elements: usize) -> bool {
@@ -81,17 +82,17 @@ impl Options {
         bytes > bytes_max || elements > elements_max
     }
 
-    /// Whether an element of `len` bytes has a node of its own.
+    /// Returns true if an element of `len` bytes has a node of its own.
     #[inline]
     #[must_use]
     pub fn is_large(&self, len: usize) -> bool {
         if self.plain_min == 0 { len > self.limits().0 } else { len >= self.plain_min }
     }
 
-    /// Whether an element of `len` bytes may be added to a listpack of so many bytes and elements.
+    /// Returns true if an element of `len` bytes may be added to a listpack of this size.
     #[inline]
     fn admit(&self, bytes: usize, elements: usize, len: usize) -> bool {
-        // What an entry needs besides its text, taken generously; the figure is Redis's.
+        // A generous estimate of an entry's overhead; the number is Redis's.
         const ENTRY_OVERHEAD: usize = 8;
         !self.is_large(len) && !self.exceeded(bytes + len + ENTRY_OVERHEAD, elements + 1)
     }
@@ -112,19 +113,19 @@ pub struct QuickList {
 }
 
 impl QuickList {
-    /// Without elements.
+    /// Creates an empty list.
     #[must_use]
     pub fn new(options: Options) -> QuickList {
         QuickList { nodes: Sequence::new(), options }
     }
 
-    /// Whether one is a clone of the other and neither was changed since. O(1).
+    /// Returns true if one is an unchanged clone of the other. O(1).
     #[must_use]
     pub fn is_same(&self, other: &QuickList) -> bool {
         self.nodes.is_same(&other.nodes)
     }
 
-    /// The elements of `list` as one node, whatever its size.
+    /// Creates a list with the elements of `list` as one node, whatever its size.
     #[must_use]
     pub fn from_listpack(list: ListPack, options: Options) -> QuickList {
         let mut own = QuickList::new(options);
@@ -132,30 +133,30 @@ impl QuickList {
         own
     }
 
-    /// Adds a whole node behind the last, as dumps bring them. An empty one adds nothing.
+    /// Appends a whole node, as dumps contain it. An empty one adds nothing.
     pub fn append_listpack(&mut self, list: ListPack) {
         if !list.is_empty() {
             self.insert_node(self.nodes.parts(), Node::Packed(list));
         }
     }
 
-    /// Adds one element behind the last, in a node of its own.
+    /// Appends one element in a node of its own.
     pub fn append_plain(&mut self, element: Vec<u8>) {
         self.insert_node(self.nodes.parts(), Node::Plain(Arc::new(element)));
     }
 
-    /// The options it was made with.
+    /// Returns the options of the list.
     #[must_use]
     pub fn options(&self) -> Options {
         self.options
     }
 
-    /// Changes what a large element is, for those that are added from now on.
+    /// Changes the minimum size of a large element, for elements that are added from now on.
     pub fn set_plain_min(&mut self, bytes: usize) {
         self.options.plain_min = bytes;
     }
 
-    /// How many elements there are.
+    /// Returns the number of elements.
     #[inline]
     #[must_use]
     pub fn len(&self) -> usize {
@@ -168,18 +169,18 @@ impl QuickList {
         self.nodes.elements() == 0
     }
 
-    /// The nodes, as dumps write them.
+    /// Returns the nodes, as dumps write them.
     pub fn nodes(&self) -> impl ExactSizeIterator<Item = NodeRef<'_>> {
         self.nodes.iter().map(|node| node.as_dumped())
     }
 
-    /// How many nodes there are.
+    /// Returns the number of nodes.
     #[must_use]
     pub fn node_count(&self) -> usize {
         self.nodes.parts()
     }
 
-    /// The only node, if it is a listpack.
+    /// Returns the only node, if it is a listpack.
     #[must_use]
     pub fn single(&self) -> Option<&ListPack> {
         match (self.nodes.parts(), self.nodes.get(0).map(|node| &**node)) {
@@ -188,7 +189,7 @@ impl QuickList {
         }
     }
 
-    /// Memory of the list in bytes, all of it, even if clones share it. O(nodes).
+    /// Returns the memory of the list in bytes, including parts that clones share. O(nodes).
     #[must_use]
     pub fn allocated_bytes(&self) -> usize {
         let nodes: usize = self.nodes.iter().map(|node| node.allocated_bytes()).sum();
@@ -198,7 +199,7 @@ impl QuickList {
     /// Adds an element at one end. Amortised O(length).
     pub fn push(&mut self, end: End, text: &[u8]) {
         let (front, options) = (end == End::Front, self.options);
-        // Asked before, since a node that clones share is copied when it is to be changed.
+        // Checked before the change, since changing a shared node copies it.
         if let Some(Node::Packed(list)) = self.nodes.end(front)
             && options.admit(list.bytes(), list.len(), text.len())
         {
@@ -215,7 +216,7 @@ impl QuickList {
         self.insert_node(place, self.node_of(text));
     }
 
-    /// Takes the element at one end out, after `visit` has seen it. Amortised O(1).
+    /// Removes the element at one end after `visit` has seen it. Amortised O(1).
     pub fn pop<R>(&mut self, end: End, visit: impl FnOnce(Item<'_>) -> R) -> Option<R> {
         let front = end == End::Front;
         if self.nodes.end(front)?.len() == 1 {
@@ -243,8 +244,8 @@ impl QuickList {
         Some(self.nodes.get(place)?.view().with(index, visit))
     }
 
-    /// Calls `visit` with the elements from `index` on, in the direction from `end` to the other
-    /// end, and their indexes, until it breaks. O(log nodes + elements visited).
+    /// Calls `visit` with the elements from `index` on and their indexes, in the direction from
+    /// `end` to the other end, until it breaks. O(log nodes + elements visited).
     pub fn walk<B>(
         &self,
         index: usize,
@@ -259,7 +260,7 @@ impl QuickList {
                 let flow = visit(index, item);
                 index = match end {
                     End::Front => index + 1,
-                    End::Back => index.wrapping_sub(1), // behind the last visit it is not looked at
+                    End::Back => index.wrapping_sub(1), // not used after the last visit
                 };
                 flow
             };
@@ -304,7 +305,7 @@ impl QuickList {
         if self.options.is_large(text.len()) { Node::plain(text) } else { Node::packed(text) }
     }
 
-    /// Whether an element of `len` bytes may be added to `node`.
+    /// Returns true if an element of `len` bytes may be added to `node`.
     #[inline]
     fn admits(&self, node: &Node, len: usize) -> bool {
         !node.is_plain() && self.options.admit(node.bytes(), node.len(), len)
@@ -321,7 +322,7 @@ impl QuickList {
         self.settle_ends(1);
     }
 
-    /// Compresses or decompresses the node at `place` as its distance from the ends demands.
+    /// Compresses or decompresses the node at `place`, depending on its distance from the ends.
     fn settle(&mut self, place: usize) {
         let (depth, count) = (self.options.compress_depth, self.nodes.parts());
         if depth == 0 {
@@ -336,8 +337,8 @@ impl QuickList {
         }
     }
 
-    /// Settles the nodes whose side of the border may have changed after `changed` nodes have been
-    /// inserted or removed.
+    /// Settles the nodes that may need another state after `changed` nodes have been inserted or
+    /// removed.
     fn settle_ends(&mut self, changed: usize) {
         let (depth, count) = (self.options.compress_depth, self.nodes.parts());
         if depth == 0 {

@@ -6,9 +6,9 @@ use crate::sequence::Part;
 use std::borrow::Cow;
 use std::sync::Arc;
 
-/// Nodes with fewer bytes are not compressed: there is nothing to be saved. As in Redis.
+/// Nodes with fewer bytes are not compressed, since nothing could be saved. As in Redis.
 const COMPRESS_MIN: usize = 48;
-/// Bytes that compression has to save. As in Redis.
+/// Minimum number of bytes that compression must save. As in Redis.
 const SAVED_MIN: usize = 8;
 
 /// Clones of large elements and of compressed nodes share their bytes.
@@ -19,7 +19,7 @@ pub(super) enum Node {
     Compressed { block: Arc<[u8]>, bytes: usize, elements: usize, plain: bool },
 }
 
-/// A node to read, decompressed if need be.
+/// A node for reading, decompressed if necessary.
 pub(super) enum View<'a> {
     Packed(Cow<'a, ListPack>),
     Plain(Cow<'a, [u8]>),
@@ -30,7 +30,7 @@ pub(super) enum View<'a> {
 pub enum NodeRef<'a> {
     Packed(&'a ListPack),
     Plain(&'a [u8]),
-    /// An LZF block of `bytes` bytes of content: a plain element, or a listpack's bytes.
+    /// An LZF block with `bytes` bytes of content: a plain element, or a listpack's bytes.
     Compressed {
         block: &'a [u8],
         bytes: usize,
@@ -39,7 +39,7 @@ pub enum NodeRef<'a> {
 }
 
 impl NodeRef<'_> {
-    /// Bytes of the node's content when it is not compressed.
+    /// Returns the size of the node's uncompressed content.
     #[must_use]
     pub fn uncompressed_bytes(&self) -> usize {
         match self {
@@ -72,7 +72,7 @@ impl Node {
         Node::Packed(list)
     }
 
-    /// Bytes of the content, uncompressed.
+    /// Returns the size of the uncompressed content.
     #[inline]
     pub(super) fn bytes(&self) -> usize {
         match self {
@@ -112,7 +112,7 @@ impl Node {
         }
     }
 
-    /// The node without compression.
+    /// Returns the decompressed node.
     fn decompressed(&self) -> Node {
         let Node::Compressed { block, bytes, plain, .. } = self else { return self.clone() };
         let mut content = Vec::new();
@@ -130,7 +130,7 @@ impl Node {
         }
     }
 
-    /// The node compressed, if that saves enough. O(bytes).
+    /// Returns the compressed node if compression saves enough. O(bytes).
     pub(super) fn compressed(&self) -> Option<Node> {
         let (content, plain) = match self {
             Node::Packed(list) => (list.as_bytes(), false),
@@ -146,7 +146,7 @@ impl Node {
         Some(Node::Compressed { block: block.into(), bytes, elements, plain })
     }
 
-    /// The listpack to change; `None` if the node is one large element.
+    /// Returns the listpack for changes; `None` if the node is one large element.
     pub(super) fn packed_mut(&mut self) -> Option<&mut ListPack> {
         self.decompress();
         match self {
@@ -155,7 +155,7 @@ impl Node {
         }
     }
 
-    /// Memory of the node in bytes, its counters included.
+    /// Returns the memory of the node in bytes, including its counters.
     pub(super) fn allocated_bytes(&self) -> usize {
         let own = 2 * size_of::<usize>() + size_of::<Node>();
         own + match self {
@@ -177,7 +177,7 @@ impl View<'_> {
         }
     }
 
-    /// Whether any element's text is `text`.
+    /// Returns true if any element's text is `text`.
     pub(super) fn contains(&self, text: &[u8]) -> bool {
         match self {
             View::Packed(list) => {

@@ -1,11 +1,11 @@
-//! Removing elements from a quicklist: ranges, and those equal to a text.
+//! Removes elements from a quicklist: ranges, and elements equal to a text.
 
 use super::{End, QuickList, View};
 use crate::listpack::ListPack;
 use crate::sequence::Part;
 
 impl QuickList {
-    /// Takes `count` elements from `index` on out, or as many as there are. O(log nodes) per node.
+    /// Removes `count` elements from `index` on, or as many as exist. O(log nodes) per node.
     pub fn remove_range(&mut self, index: usize, count: usize) {
         let mut left = count.min(self.len().saturating_sub(index));
         let Some((mut place, mut within)) = self.nodes.locate(index) else { return };
@@ -31,8 +31,8 @@ impl QuickList {
         self.settle_ends(before - self.nodes.parts());
     }
 
-    /// Takes the first `limit` elements whose text is `text` out, counted from `end`, and returns
-    /// how many there were. O(bytes).
+    /// Removes the first `limit` elements whose text is `text`, counted from `end`, and returns how
+    /// many there were. O(bytes).
     pub fn remove_matching(&mut self, text: &[u8], limit: usize, end: End) -> usize {
         let before = self.nodes.parts();
         let (mut removed, mut passed) = (0, 0);
@@ -71,7 +71,7 @@ impl QuickList {
     }
 }
 
-/// Takes the first `limit` elements whose text is `text` out of a listpack, counted from `end`, and
+/// Removes the first `limit` elements whose text is `text` from a listpack, counted from `end`, and
 /// returns how many there were. O(bytes) for each.
 pub fn remove_matching(list: &mut ListPack, text: &[u8], limit: usize, end: End) -> usize {
     let mut removed = 0;

@@ -1,4 +1,4 @@
-//! Quicklists against a vector, with small nodes, compression and large elements.
+//! Compares quicklists with a vector, with small nodes, compression and large elements.
 
 use super::*;
 use crate::shared::Shared;
@@ -36,7 +36,7 @@ impl Random {
     }
 }
 
-/// Does one random change to both and compares what it returned.
+/// Makes one random change to both, and compares the results.
 fn change(random: &mut Random, list: &mut QuickList, model: &mut Model) {
     let (element, end) = (random.element(), random.end());
     let index = random.below(model.len().max(1));

@@ -1,39 +1,39 @@
-//! The protocol of reclamation: stamps, announcements, and the oldest announcement.
+//! The reclamation protocol: stamps, announcements, and the oldest announcement.
 //!
-//! A participant's word is 0 when it is offline or unused, else the counter's value at its last
-//! boundary. A stamp is drawn after the unlinking; whoever announces a value of at least the stamp
-//! has seen the unlinking.
+//! A participant's word is 0 when it is offline or unused, otherwise the counter's value at its
+//! last boundary. A stamp is drawn after the unlinking. A participant that announces a value of at
+//! least the stamp has seen the unlinking.
 //!
-//! Why that is enough: a boundary reads the counter with acquire, so a participant whose word
-//! reaches the stamp sees the unlinking and cannot find the array again; it stores its word with
+//! Why this is sufficient: a boundary reads the counter with acquire, so a participant whose word
+//! reaches the stamp sees the unlinking and cannot find the array again. It stores its word with
 //! release and the collector reads it with acquire, so its earlier reads are over. For a thread
-//! coming online both sides put a sequentially consistent fence between their write and their
-//! read: either the collector sees the word (and waits), or the thread sees the unlinking.
+//! coming online, both sides put a sequentially consistent fence between their write and their
+//! read. Either the collector sees the word (and waits), or the thread sees the unlinking.
 
-// The atomics of the module around: `std`'s, or loom's in `reclaim/model.rs`.
+// The atomics of the parent module: `std`'s, or loom's in `reclaim/model.rs`.
 use super::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering, fence};
 
 pub(super) const OFFLINE: u64 = 0;
 /// The counter's first value; above `OFFLINE`.
 pub(super) const FIRST: u64 = 1;
 
-/// One participant's word, on lines of its own since its owner writes it every batch.
+/// One participant's word, on cache lines of its own since its owner writes it every batch.
 #[repr(align(128))]
 pub(super) struct Word {
     pub(super) seen: AtomicU64,
     pub(super) claimed: AtomicBool,
 }
 
-/// The shared state for up to `N` participants.
+/// The shared state of up to `N` participants.
 pub(super) struct Epochs<const N: usize> {
     pub(super) counter: AtomicU64,
-    /// Words from here on were never claimed, so that collecting need not look at them.
+    /// Words from this index on were never claimed, so collecting need not look at them.
     pub(super) claimed_max: AtomicUsize,
     pub(super) words: [Word; N],
 }
 
 impl<const N: usize> Epochs<N> {
-    /// Takes a free word and sets it online; `None` when all are taken. O(N).
+    /// Claims a free word and sets it online; `None` if all are taken. O(N).
     pub(super) fn claim(&self) -> Option<usize> {
         let index = self.words.iter().position(|word| {
             word.claimed.compare_exchange(false, true, Ordering::AcqRel, Ordering::Relaxed).is_ok()
@@ -44,7 +44,7 @@ impl<const N: usize> Epochs<N> {
         Some(index)
     }
 
-    /// Sets the word offline and gives it back.
+    /// Sets the word offline and frees it.
     pub(super) fn release(&self, index: usize) {
         self.offline(index);
         self.words[index].claimed.store(false, Ordering::Release);
@@ -67,12 +67,12 @@ impl<const N: usize> Epochs<N> {
         self.words[index].seen.store(now, Ordering::Release);
     }
 
-    /// The stamp for what the caller has just unlinked.
+    /// Returns the stamp for an array that the caller has just unlinked.
     pub(super) fn stamp(&self) -> u64 {
         self.counter.fetch_add(1, Ordering::AcqRel) + 1
     }
 
-    /// The greatest stamp that every online participant has passed. O(words ever claimed).
+    /// Returns the highest stamp that every online participant has passed. O(words ever claimed).
     pub(super) fn passed_by_all(&self) -> u64 {
         // An acquire load here orders the counter before the words: a stamp drawn later is not
         // covered even if no participant is online.

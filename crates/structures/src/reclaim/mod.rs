@@ -1,21 +1,21 @@
-//! Quiescent-state reclamation: replaced bucket arrays are freed once no prefetch can read them.
+//! Quiescent-state reclamation: frees replaced bucket arrays once no prefetch can read them.
 //!
-//! Prefetch passes read bucket arrays without the slot's lock. A thread that wants to do so
-//! registers as a [`Participant`] and announces batch boundaries, at which it holds no array
-//! pointer it read before. An array that was unlinked under its slot's lock is *retired* with a
-//! stamp from a global counter, and freed once every participant that is online has announced a
-//! boundary later than the stamp. Threads without a participant never prefetch, so nobody waits
-//! for them; they may retire. The protocol itself, free of memory, is in `reclaim/epochs.rs`.
+//! Prefetch passes read bucket arrays without the slot's lock. A thread that does so registers as a
+//! [`Participant`] and announces batch boundaries, at which it holds no array pointer that it read
+//! before. An array that was unlinked under its slot's lock is *retired* with a stamp from a global
+//! counter. It is freed once every online participant has announced a boundary later than the
+//! stamp. Threads without a participant never prefetch, so nothing waits for them; they may retire.
+//! The protocol itself, without memory management, is in `reclaim/epochs.rs`.
 //!
 //! Invariants
-//!  1. What is retired is unreachable for every read that starts after the call, was allocated by
-//!     the global allocator with the given layout, and is freed by nobody else.
+//!  1. A retired allocation is unreachable for every read that starts after the call, was made by
+//!     the global allocator with the given layout, and is freed by no other code.
 //!  2. A participant reads arrays only between a boundary (or `online`) and the next boundary (or
 //!     `offline`), and keeps no pointer across.
 //!  3. Limbo lists are ordered by stamp: they are filled by one thread, or under the orphans' lock.
 //!
 //! Bounds: at most [`PARTICIPANTS_MAX`] participants; a boundary frees at most
-//! [`FREED_PER_BOUNDARY`] arrays; limbo holds what was retired between two boundaries of the
+//! [`FREED_PER_BOUNDARY`] arrays. Limbo holds the arrays retired between two boundaries of the
 //! slowest participant, which must therefore go offline before it waits for anything.
 
 mod epochs;
@@ -32,14 +32,14 @@ use std::rc::Rc;
 use std::sync::atomic::{self, AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard};
 
-/// How many threads may be registered at a time.
+/// Maximum number of threads that are registered at the same time.
 pub const PARTICIPANTS_MAX: usize = 256;
-/// How many arrays one boundary frees at most, so that none stalls a batch for long.
+/// Maximum number of arrays that one boundary frees, so that it does not stall a batch for long.
 pub const FREED_PER_BOUNDARY: usize = 512;
-/// The same in bytes, but for the last of them: the large ones cost most.
+/// The same in bytes, except for the last array: the large ones take longest.
 const FREED_BYTES_PER_BOUNDARY: usize = 2 << 20;
 
-/// An empty list of a thread keeps memory for this many.
+/// Capacity that an empty list of a thread keeps.
 const LIMBO_KEPT: usize = 64;
 
 static EPOCHS: Epochs<PARTICIPANTS_MAX> = Epochs {
@@ -55,14 +55,14 @@ thread_local! {
     static LOCAL: RefCell<Option<Rc<Local>>> = const { RefCell::new(None) };
 }
 
-/// An allocation nobody can find any more.
+/// An unlinked allocation.
 struct Retired {
     pointer: *mut u8,
     layout: Layout,
     stamp: u64,
 }
 
-// SAFETY: by 1 whoever holds it is the only owner of the bytes, which are plain memory.
+// SAFETY: by 1 its holder is the only owner of the bytes, which are plain memory.
 unsafe impl Send for Retired {}
 
 impl Retired {
@@ -72,7 +72,7 @@ impl Retired {
     }
 }
 
-/// What a registered thread keeps.
+/// The state of a registered thread.
 struct Local {
     index: usize,
     online: Cell<bool>,
@@ -106,7 +106,7 @@ impl Local {
             *limbo = VecDeque::new();
         }
         drop(limbo);
-        // One thread at a time looks after the orphans; who finds them taken goes on.
+        // Only one thread at a time collects the orphans; others continue.
         if ORPHAN_COUNT.load(Ordering::Relaxed) != 0
             && let Ok(mut orphans) = ORPHANS.try_lock()
         {
@@ -115,15 +115,15 @@ impl Local {
     }
 }
 
-/// A thread's right to prefetch. Not `Send`: it stands for the thread that registered. Dropping it
-/// hands what it has not freed yet to the other threads.
+/// A thread's permission to prefetch. Not `Send`: it represents the thread that registered.
+/// Dropping it hands its unfreed arrays to the other threads.
 pub struct Participant {
     local: Rc<Local>,
     not_send: PhantomData<*const ()>,
 }
 
 impl Participant {
-    /// Registers the calling thread and sets it online. `None` if the thread is registered already
+    /// Registers the calling thread and sets it online. `None` if the thread is already registered
     /// or [`PARTICIPANTS_MAX`] others are.
     #[must_use]
     pub fn register() -> Option<Self> {
@@ -143,34 +143,35 @@ impl Participant {
         })
     }
 
-    /// The thread is about to prefetch again. Costs a fence.
+    /// Announces that the thread will prefetch again. Costs a fence.
     pub fn online(&self) {
         EPOCHS.online(self.local.index);
         self.local.online.set(true);
     }
 
-    /// The thread prefetches nothing until `online`: call before anything that may wait.
+    /// Announces that the thread prefetches nothing until `online`. Must be called before anything
+    /// that may wait.
     pub fn offline(&self) {
         EPOCHS.offline(self.local.index);
         self.local.online.set(false);
         self.local.collect_if_any();
     }
 
-    /// Whether the thread counts as one that may be prefetching.
+    /// Returns true if the thread counts as one that may be prefetching.
     #[must_use]
     pub fn is_online(&self) -> bool {
         self.local.online.get()
     }
 
-    /// A batch boundary: whatever the thread read before is forgotten. One load and one store when
-    /// there is nothing to free. Must not be called offline.
+    /// A batch boundary: the thread holds no pointers from before. One load and one store if there
+    /// is nothing to free. Must not be called offline.
     #[inline]
     pub fn quiescent(&self) {
         debug_assert!(self.is_online());
         self.local.boundary();
     }
 
-    /// Retired and not yet freed allocations of this thread.
+    /// Returns the number of allocations that this thread has retired and not freed yet.
     #[must_use]
     pub fn limbo_len(&self) -> usize {
         self.local.limbo_len.get()
@@ -180,20 +181,20 @@ impl Participant {
 impl Drop for Participant {
     fn drop(&mut self) {
         EPOCHS.release(self.local.index);
-        // A thread-local that is gone already holds nothing.
+        // If the thread-local is already gone, it holds nothing.
         let _ = LOCAL.try_with(|slot| slot.borrow_mut().take());
         let limbo = std::mem::take(&mut *self.local.limbo.borrow_mut());
         self.local.limbo_len.set(0);
         self.local.limbo_bytes.set(0);
         let mut orphans = orphans();
         orphans.extend(limbo);
-        // Merging two ordered lists: order is what lets collecting stop at the first young one (3).
+        // Merges two ordered lists: the order allows collecting to stop at the first young one (3).
         orphans.make_contiguous().sort_by_key(|retired| retired.stamp);
         collect_orphans(&mut orphans);
     }
 }
 
-/// Frees the front of `limbo` as far as `safe` allows; how many bytes.
+/// Frees the front of `limbo` as far as `safe` allows, and returns the bytes.
 fn free_up_to(limbo: &mut VecDeque<Retired>, safe: u64) -> usize {
     let mut bytes = 0;
     for _ in 0..FREED_PER_BOUNDARY {
@@ -211,8 +212,8 @@ fn free_up_to(limbo: &mut VecDeque<Retired>, safe: u64) -> usize {
     bytes
 }
 
-/// Bytes that the calling thread has retired and not freed yet, with those of the list they stand
-/// in: as good as free, since nothing but batch boundaries are missing. 0 for a thread without a
+/// Returns the bytes that the calling thread has retired and not freed yet, including their list.
+/// They are as good as free: only batch boundaries are missing. 0 for a thread without a
 /// participant, whose arrays are freed by others.
 #[must_use]
 pub fn pending_bytes() -> usize {
@@ -228,16 +229,17 @@ fn local() -> Option<Rc<Local>> {
     LOCAL.try_with(|slot| slot.borrow().clone()).ok().flatten()
 }
 
-/// A batch boundary of the calling thread, amid a command that retires much. The thread must not be
-/// prefetching at the moment. Does nothing for a thread that is no participant, or offline.
+/// A batch boundary of the calling thread within a command that retires much memory. The thread
+/// must not be prefetching at the moment. Does nothing for a thread that is not a participant, or
+/// offline.
 pub fn boundary() {
     if let Some(local) = local().filter(|local| local.online.get()) {
         local.boundary();
     }
 }
 
-/// Runs `wait`, which waits for other threads, with the calling thread offline: who is waited for
-/// may free what it retires. The thread must not be prefetching at the moment.
+/// Runs `wait`, which waits for other threads, with the calling thread offline, so that those
+/// threads can free what they retire. The thread must not be prefetching at the moment.
 pub fn offline_while<R>(wait: impl FnOnce() -> R) -> R {
     let Some(local) = local().filter(|local| local.online.get()) else { return wait() };
     EPOCHS.offline(local.index);

@@ -1,4 +1,4 @@
-//! The protocol of `epochs.rs` in loom's hands: every interleaving and every stale value that the
+//! Tests the protocol of `epochs.rs` with loom: every interleaving and every stale value that the
 //! memory model allows, with two participants.
 //!
 //! Run with `RUSTFLAGS="--cfg loom" cargo test --release -p brisk-structures --lib model`.
@@ -13,8 +13,8 @@ mod epochs;
 
 use epochs::{Epochs, FIRST, OFFLINE, Word};
 
-/// Two arrays, of which `current` names the one that is linked. Freeing is a write that loom
-/// refuses while a read may be going on.
+/// Two arrays; `current` names the linked one. Freeing is a write, which loom rejects while a read
+/// may be in progress.
 struct World {
     epochs: Epochs<2>,
     current: AtomicUsize,
@@ -35,14 +35,14 @@ impl World {
         })
     }
 
-    /// What a prefetch pass does between two boundaries.
+    /// The reads of a prefetch pass between two boundaries.
     fn read(&self) {
         let array = self.current.load(Ordering::Acquire);
         // SAFETY: the protocol under test is what makes this sound; loom reports if it is not.
         self.arrays[array].with(|content| assert_eq!(unsafe { *content }, 7));
     }
 
-    /// Replaces array 0 by array 1 and frees it if all have passed.
+    /// Replaces array 0 with array 1, and frees array 0 if all participants have passed.
     fn replace(&self, boundary: impl Fn()) {
         self.current.store(1, Ordering::Release);
         let stamp = self.epochs.stamp();

@@ -1,5 +1,6 @@
-//! Freed when nobody can read it any more, and not before. The counters are the process's, and
-//! other tests retire arrays meanwhile, so these tests look at their own thread's limbo only.
+//! Arrays are freed when nothing can read them any more, and not before. The counters belong to the
+//! process, and other tests retire arrays at the same time, so these tests check only the limbo of
+//! their own thread.
 
 use super::{FREED_PER_BOUNDARY, Participant, boundary, offline_while, retire};
 use std::alloc::{Layout, alloc};
@@ -8,11 +9,11 @@ use std::time::{Duration, Instant};
 
 fn retire_one() {
     let layout = Layout::new::<[u64; 8]>();
-    // SAFETY: a fresh allocation with this layout, known to nobody else (1).
+    // SAFETY: a new allocation with this layout, known to no other code (1).
     unsafe { retire(alloc(layout), layout) };
 }
 
-/// Time for other tests' threads to pass a boundary, also where they rarely get a processor.
+/// Time for the threads of other tests to pass a boundary, even if they rarely get a CPU.
 const OTHERS_MAX: Duration = Duration::from_secs(30);
 
 /// Announces boundaries until nothing is left, or for as long as other tests' threads may need.
@@ -88,7 +89,7 @@ fn what_an_ending_thread_leaves_is_freed_by_others() {
             (0..5).for_each(|_| retire_one());
         });
     });
-    // Miri reports a leak if nobody frees them.
+    // Miri reports a leak if the arrays are not freed.
     let participant = Participant::register().expect("few threads");
     retire_one();
     assert_eq!(settle(&participant), 0);

@@ -1,4 +1,4 @@
-//! How one entry lies in the arena of a segment.
+//! The encoding of an entry in the arena of a segment.
 //!
 //! ```text
 //!  +------+-----------+-------------+----------+-----------+-------------+
@@ -9,13 +9,13 @@
 //!  value length: 0..=253, or 254 and a u16, or 255 for a value outside
 //! ```
 //!
-//! A key or value of more than [`INLINE_MAX`] bytes lies outside the arena; in its place stands its
-//! number there, a `u16`. Numbers are little-endian.
+//! A key or value of more than [`INLINE_MAX`] bytes is stored outside of the arena. The arena holds
+//! its number there, a `u16`. Numbers are little-endian.
 
-/// Longest key or value that lies in the arena, in bytes.
+/// Maximum length in bytes of a key or value in the arena.
 pub(super) const INLINE_MAX: usize = 512;
 
-/// Most bytes an entry takes besides its key and value.
+/// Maximum size in bytes of an entry without its key and value.
 pub(super) const HEAD_MAX: usize = 13;
 
 const LONG: u8 = 0x80;
@@ -26,12 +26,12 @@ const KEY_OUTSIDE: usize = 0x1fff;
 const VALUE_WORD: u8 = 254;
 const VALUE_OUTSIDE: u8 = 255;
 
-/// Where one part of an entry lies.
+/// The position of a part of an entry.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Part {
     pub(super) start: usize,
     pub(super) len: usize,
-    /// The bytes in the arena are the part's number outside.
+    /// True if the bytes in the arena are the number of a part outside of it.
     pub(super) outside: bool,
 }
 
@@ -46,32 +46,32 @@ impl Part {
     }
 }
 
-/// An entry taken apart.
+/// A decoded entry.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Layout {
     pub(super) key: Part,
     pub(super) value: Option<Part>,
     pub(super) deadline: Option<u64>,
-    /// One past the entry's last byte.
+    /// Offset after the entry's last byte.
     pub(super) end: usize,
 }
 
 impl Layout {
-    /// The key of the entry at `at`, if that is a short key and nothing else.
+    /// Returns the key of the entry at `at`, if the entry is only a short key.
     #[inline(always)]
     pub(super) fn plain_key(arena: &[u8], at: usize) -> Option<&[u8]> {
         Layout::plain_end(arena, at).map(|end| &arena[at + 1..end])
     }
 
-    /// One past the last byte of the entry at `at`, if that is a short key and nothing else.
+    /// Returns the offset after the entry at `at`, if the entry is only a short key.
     #[inline(always)]
     pub(super) fn plain_end(arena: &[u8], at: usize) -> Option<usize> {
         let head = usize::from(arena[at]);
-        // Without a flag the head is the length.
+        // Without a flag, the head is the length.
         (head <= LOW).then_some(at + 1 + head)
     }
 
-    /// Takes the entry at `at` apart.
+    /// Decodes the entry at `at`.
     #[inline]
     pub(super) fn read(arena: &[u8], at: usize) -> Layout {
         let head = arena[at];
@@ -108,7 +108,7 @@ impl Layout {
     }
 }
 
-/// The head of an entry of a key of this length without anything else, if it is one byte.
+/// Returns the head of an entry that is only a key of this length, if the head is one byte.
 #[inline(always)]
 pub(super) fn plain_head(key: usize) -> Option<u8> {
     (key <= LOW).then_some(key as u8)
@@ -121,7 +121,8 @@ pub(super) struct Head {
 }
 
 impl Head {
-    /// For a key and a value of these lengths; what is longer than [`INLINE_MAX`] lies outside.
+    /// Creates the head for a key and a value of these lengths. Parts longer than [`INLINE_MAX`]
+    /// are outside of the arena.
     #[inline]
     pub(super) fn new(key: usize, value: Option<usize>, deadline: Option<u64>) -> Head {
         let mut head = Head { bytes: [0; HEAD_MAX], len: 1 };
@@ -161,7 +162,7 @@ impl Head {
     }
 }
 
-/// Bytes that a key or value of this length takes in the arena, its head apart.
+/// Returns the bytes that a key or value of this length takes in the arena, without its head.
 #[inline(always)]
 pub(super) fn arena_len(len: usize) -> usize {
     if len > INLINE_MAX { 2 } else { len }

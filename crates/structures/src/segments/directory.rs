@@ -1,8 +1,8 @@
-//! A directory: finds the part of a hash space that a hash falls into, by its first bits.
+//! A directory: finds the part of a hash space for a hash by its first bits.
 //!
 //! Parts have prefixes of different lengths. The directory has a slot for every value of the
-//! longest; a part stands in the first slot of its block only, so that nothing but the directory
-//! holds it and a change need not copy it:
+//! longest prefix. A part is stored only in the first slot of its block, so that only the directory
+//! refers to it and a change need not copy it:
 //!
 //! ```text
 //!  slot      000   001   010   011   100   101   110   111
@@ -35,7 +35,7 @@ impl<T: Clone> Directory<T> {
         self.slots.len()
     }
 
-    /// The slot of the part that `rest` falls into: a hash without the bits used before.
+    /// Returns the slot of the part for `rest`: a hash without the bits that were used before.
     #[inline]
     pub(super) fn locate(&self, rest: u64) -> usize {
         if self.bits == 0 {
@@ -48,7 +48,7 @@ impl<T: Clone> Directory<T> {
         at
     }
 
-    /// The part at exactly this slot.
+    /// Returns the part at exactly this slot.
     #[inline(always)]
     pub(super) fn get(&self, at: usize) -> Option<&T> {
         self.slots[at].as_deref()
@@ -59,7 +59,7 @@ impl<T: Clone> Directory<T> {
         self.slots[at].as_deref().expect("invariant 1: `locate` gave the slot")
     }
 
-    /// The part, copied before if somebody else holds it too.
+    /// Returns the part for changes. It is copied first if it is shared.
     #[inline(always)]
     pub(super) fn part_mut(&mut self, at: usize) -> &mut T {
         let part = self.slots[at].as_mut().expect("invariant 1: `locate` gave the slot");
@@ -70,7 +70,7 @@ impl<T: Clone> Directory<T> {
         self.slots.iter().filter_map(Option::as_deref)
     }
 
-    /// All parts, each with its prefix, highest bit first, and the prefix's length.
+    /// Returns all parts, each with its prefix, highest bit first, and the length of the prefix.
     pub(super) fn placed(&self) -> impl Iterator<Item = (u64, u32, &T)> {
         let taken = self.slots.iter().enumerate();
         let taken = taken.filter_map(|(at, slot)| slot.as_deref().map(|part| (at, part)));
@@ -78,14 +78,14 @@ impl<T: Clone> Directory<T> {
         taken.map(move |(at, part)| (prefix(at), self.depth(at), part))
     }
 
-    /// The slots at which parts stand.
+    /// Returns the slots of all parts.
     pub(super) fn places(&self) -> impl Iterator<Item = usize> + use<T> {
         let taken: Vec<usize> =
             (0..self.slots.len()).filter(|&at| self.slots[at].is_some()).collect();
         taken.into_iter()
     }
 
-    /// Slots of the block of the part at `at`.
+    /// Returns the number of slots in the block of the part at `at`.
     #[inline]
     fn block(&self, at: usize) -> usize {
         let mut end = at + 1;
@@ -95,20 +95,20 @@ impl<T: Clone> Directory<T> {
         end - at
     }
 
-    /// Length of the prefix of the part at `at`, in bits.
+    /// Returns the length of the prefix of the part at `at`, in bits.
     #[inline]
     pub(super) fn depth(&self, at: usize) -> u32 {
         if self.bits == 0 { 0 } else { self.bits - self.block(at).trailing_zeros() }
     }
 
-    /// Puts two halves in the place of the part at `at`, which must not be one of the longest.
+    /// Replaces the part at `at` with two halves. Its prefix must be shorter than the longest one.
     pub(super) fn split(&mut self, at: usize, (low, high): (T, T)) {
         let half = self.block(at) / 2;
         self.slots[at] = Some(Shared::new(low));
         self.slots[at + half] = Some(Shared::new(high));
     }
 
-    /// Doubles the slots. O(slots).
+    /// Doubles the number of slots. O(slots).
     pub(super) fn double(&mut self) {
         let old = std::mem::take(&mut self.slots);
         self.slots.reserve_exact(old.len() * 2);
@@ -119,7 +119,7 @@ impl<T: Clone> Directory<T> {
         self.bits += 1;
     }
 
-    /// Halves the slots as often as no part needs them all. O(slots).
+    /// Halves the number of slots as long as no part needs all of them. O(slots).
     pub(super) fn shrink(&mut self) {
         while self.bits > 0 && self.slots.iter().skip(1).step_by(2).all(Option::is_none) {
             let mut odd = true;
@@ -132,8 +132,8 @@ impl<T: Clone> Directory<T> {
         }
     }
 
-    /// The slots of a part and of the other half of what they were split from, in order, if that
-    /// has not been split further.
+    /// Returns the slots of a part and of the other half of their common parent, in order, if that
+    /// half has not been split further.
     pub(super) fn halves(&self, at: usize) -> Option<(usize, usize)> {
         let block = self.block(at);
         if block == self.slots.len() {
@@ -144,13 +144,14 @@ impl<T: Clone> Directory<T> {
         whole.then_some((at.min(other), at.max(other)))
     }
 
-    /// Puts one part in the place of two halves.
+    /// Replaces two halves with one part.
     pub(super) fn merge(&mut self, (low, high): (usize, usize), all: T) {
         self.slots[low] = Some(Shared::new(all));
         self.slots[high] = None;
     }
 
-    /// Two directories over the halves of the space; there must be more than one part.
+    /// Splits the directory into two over the halves of the space. There must be more than one
+    /// part.
     pub(super) fn halve(&self) -> (Directory<T>, Directory<T>) {
         let (low, high) = self.slots.split_at(self.slots.len() / 2);
         let half = |slots: &[Option<Shared<T>>]| {
@@ -161,7 +162,7 @@ impl<T: Clone> Directory<T> {
         (half(low), half(high))
     }
 
-    /// The directory over the space that `low` and `high` are the halves of.
+    /// Joins two directories over the halves of a space.
     pub(super) fn join(low: &Directory<T>, high: &Directory<T>) -> Directory<T> {
         let (mut low, mut high) = (low.clone(), high.clone());
         while low.bits < high.bits {
@@ -175,7 +176,7 @@ impl<T: Clone> Directory<T> {
         low
     }
 
-    /// Whether both hold the very same parts.
+    /// Returns true if both share the same parts.
     pub(super) fn is_same(&self, other: &Directory<T>) -> bool {
         let same = |(a, b): (&Option<Shared<T>>, &Option<Shared<T>>)| match (a, b) {
             (Some(a), Some(b)) => Shared::ptr_eq(a, b),
@@ -189,7 +190,7 @@ impl<T: Clone> Directory<T> {
         self.slots.capacity() * size_of::<Option<Shared<T>>>() + parts
     }
 
-    /// Verifies the invariant of the file head, and that no slots are to spare.
+    /// Verifies the invariant at the head of the file, and that there are no unnecessary slots.
     pub(super) fn check(&self) {
         assert_eq!(self.slots.len(), 1 << self.bits);
         let mut at = 0;

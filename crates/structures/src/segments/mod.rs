@@ -1,29 +1,29 @@
 //! Segments: a map from byte strings to byte strings, of any size, that can be shared.
 //!
-//! For large hashes and sets (whose elements have no value). Elements lie packed in segments of at
-//! most 512, which a directory of two levels finds by the first bits of the key's hash:
+//! Used for large hashes and sets (whose elements have no value). Elements lie packed in segments
+//! of at most 512. A directory of two levels finds a segment by the first bits of the key's hash:
 //!
 //! ```text
 //!  root ──► page (at most 512 slots) ──► segment: index + arena of entries
 //!       └─► page ──► segment, segment, …
 //! ```
 //!
-//! All parts are behind an `Arc`. A clone costs one count per page (about 150,000 elements); a
-//! change of a shared map copies the one page and the one segment it touches. A segment that is
-//! full is split in two, two small halves are merged: no operation works on more than a page of
-//! slots and two segments of elements, whatever the map's size.
+//! All parts are behind an `Arc`. A clone increments one counter per page (about 150,000 elements).
+//! A change of a shared map copies only the page and the segment that it touches. A full segment is
+//! split in two, and two small halves are merged. No operation works on more than a page of slots
+//! and two segments of elements, whatever the size of the map.
 //!
 //! The hash space is ordered: a part's prefix, then the tag within a segment. A scan's cursor is a
-//! position in it, so it stays right whatever splits and merges happen between two steps.
+//! position in this order, so it stays valid across splits and merges between two steps.
 //!
 //! Invariants (`check` verifies these and, file by file, those of the parts)
 //!  1. `len` and the pages' `len` are the sums of the segments' lengths.
 //!  2. A page has at most `1 << PAGE_BITS` slots. Segments hold at most [`SEGMENT_MAX`] elements.
 //!  3. No segment's `soonest` is before that of its page, no page's before that of the map.
 //!
-//! Costs: get, insert, remove O(1), plus a split or merge (up to 512 hashes) once in some hundred;
-//! memory 6 to 12 bytes per element besides the bytes of key and value. Keys and values of more
-//! than 512 bytes have an allocation of their own, which clones share.
+//! Costs: get, insert, remove O(1), plus a split or merge (up to 512 hashes) once in several
+//! hundred operations. Memory: 6 to 12 bytes per element in addition to the bytes of key and value.
+//! Keys and values of more than 512 bytes have an allocation of their own, which clones share.
 
 mod codec;
 mod directory;
@@ -41,20 +41,22 @@ use crate::hash::HashKey;
 use directory::Directory;
 use segment::{Segment, TAG_BITS, tag_of};
 
-/// Most elements of a segment.
+/// Maximum number of elements in a segment.
 pub const SEGMENT_MAX: usize = if cfg!(test) { 16 } else { 512 };
 
-/// Slots of a page, as a power of two. Tests get several pages from a few hundred elements.
+/// Number of slots of a page, as a power of two. Tests get several pages from a few hundred
+/// elements.
 const PAGE_BITS: u32 = if cfg!(test) { 3 } else { 9 };
 
-/// No prefix is longer, so that prefix and tag fit a cursor. Takes 2^36 segments or 512 keys whose
-/// hashes agree in 36 bits, which is out of reach as the hash is keyed.
+/// Maximum length of a prefix, so that prefix and tag fit a cursor. More would take 2^36 segments,
+/// or 512 keys whose hashes agree in 36 bits. That is out of reach, as the hash is keyed.
 const DEPTH_MAX: u32 = CURSOR_BITS - TAG_BITS;
 
-/// Bits of a scan's cursor: small enough for clients whose numbers are doubles.
+/// Number of bits of a scan's cursor: small enough for clients whose numbers are doubles.
 const CURSOR_BITS: u32 = 48;
 
-/// Elements for which `with_capacity` prepares at most: what they take is 4 MB at the worst.
+/// Maximum number of elements for which `with_capacity` prepares the directory, which then takes at
+/// most 4 MB.
 const PREPARED_MAX: usize = 8 << 20;
 
 #[derive(Debug, Clone)]
@@ -73,32 +75,32 @@ pub struct Segments {
     soonest: u64,
 }
 
-/// Where a key belongs.
+/// The position of a key.
 #[derive(Clone, Copy)]
 struct Place {
     page: usize,
     segment: usize,
     tag: u32,
-    /// Bits before the tag.
+    /// Number of bits before the tag.
     depth: u32,
 }
 
-/// The bits of `hash` after the first `depth`.
+/// Returns the bits of `hash` after the first `depth`.
 #[inline(always)]
 fn after(hash: u64, depth: u32) -> u64 {
     hash.checked_shl(depth).unwrap_or(0)
 }
 
 impl Segments {
-    /// An empty map whose keys are hashed with `hash`, which clients must not know.
+    /// Creates an empty map whose keys are hashed with `hash`, which clients must not know.
     #[must_use]
     pub fn new(hash: HashKey) -> Segments {
         let page = Page { segments: Directory::new(Segment::new()), len: 0, soonest: u64::MAX };
         Segments { root: Directory::new(page), len: 0, hash, soonest: u64::MAX }
     }
 
-    /// An empty map whose directory is ready for `len` elements. O(len / 256); what is prepared is
-    /// bounded, so `len` may come from outside.
+    /// Creates an empty map whose directory is ready for `len` elements. O(len / 256). The
+    /// preparation is bounded, so `len` may come from outside.
     #[must_use]
     pub fn with_capacity(hash: HashKey, len: usize) -> Segments {
         let mut map = Segments::new(hash);
@@ -129,13 +131,13 @@ impl Segments {
         }
     }
 
-    /// Whether one is a clone of the other and neither was changed since. O(pages).
+    /// Returns true if one is an unchanged clone of the other. O(pages).
     #[must_use]
     pub fn is_same(&self, other: &Segments) -> bool {
         self.root.is_same(&other.root)
     }
 
-    /// Number of elements. O(1).
+    /// Returns the number of elements. O(1).
     #[inline]
     #[must_use]
     pub fn len(&self) -> usize {
@@ -164,7 +166,7 @@ impl Segments {
         self.root.part(place.page).segments.part(place.segment)
     }
 
-    /// The element of `key`. O(1).
+    /// Returns the element of `key`. O(1).
     #[inline]
     #[must_use]
     pub fn get(&self, key: &[u8]) -> Option<Element<'_>> {
@@ -173,7 +175,7 @@ impl Segments {
         segment.find(place.tag, key).map(|slot| segment.at(slot))
     }
 
-    /// Whether `key` is there. O(1).
+    /// Returns true if `key` exists. O(1).
     #[inline]
     #[must_use]
     pub fn contains(&self, key: &[u8]) -> bool {
@@ -181,7 +183,7 @@ impl Segments {
         self.segment(place).find(place.tag, key).is_some()
     }
 
-    /// Sets value and deadline of `key`. True if the key is new. O(1), or a split.
+    /// Sets the value and the deadline of `key`. Returns true if the key is new. O(1), or a split.
     pub fn insert(&mut self, key: &[u8], value: Option<&[u8]>, deadline: Option<u64>) -> bool {
         let hash = self.hash.hash(key);
         let place = self.place(hash);
@@ -197,8 +199,8 @@ impl Segments {
         }
     }
 
-    /// Adds `key` unless it is there, in which case nothing changes. True if it was added. O(1), or
-    /// a split.
+    /// Adds `key` if it does not exist; otherwise changes nothing. Returns true if it was added.
+    /// O(1), or a split.
     pub fn add(&mut self, key: &[u8], value: Option<&[u8]>) -> bool {
         let hash = self.hash.hash(key);
         let place = self.place(hash);
@@ -209,7 +211,7 @@ impl Segments {
         found.is_err()
     }
 
-    /// Adds a key that is not there, at the slot that `locate` gave.
+    /// Adds a key that does not exist, at the slot that `locate` returned.
     fn insert_at(
         &mut self,
         hash: u64,
@@ -231,7 +233,8 @@ impl Segments {
         self.len += 1;
     }
 
-    /// The segment, to give an element this deadline; the bounds above it are told.
+    /// Returns the segment in order to set this deadline on one of its elements, and updates the
+    /// bounds above it.
     #[inline]
     fn segment_mut(&mut self, place: Place, deadline: Option<u64>) -> &mut Segment {
         let page = self.root.part_mut(place.page);
@@ -242,7 +245,7 @@ impl Segments {
         page.segments.part_mut(place.segment)
     }
 
-    /// Gives `key` another deadline, or none. False if the key is not there. O(1).
+    /// Sets or removes the deadline of `key`. Returns false if the key does not exist. O(1).
     pub fn set_deadline(&mut self, key: &[u8], deadline: Option<u64>) -> bool {
         let place = self.place(self.hash.hash(key));
         let Some(slot) = self.segment(place).find(place.tag, key) else {
@@ -252,12 +255,12 @@ impl Segments {
         true
     }
 
-    /// Removes `key`. False if it is not there. O(1), or a merge.
+    /// Removes `key`. Returns false if it does not exist. O(1), or a merge.
     pub fn remove(&mut self, key: &[u8]) -> bool {
         self.take(key, |_| ()).is_some()
     }
 
-    /// Removes `key` after showing its element to `visit`. O(1), or a merge.
+    /// Removes `key` after passing its element to `visit`. O(1), or a merge.
     pub fn take<R>(&mut self, key: &[u8], visit: impl FnOnce(Element<'_>) -> R) -> Option<R> {
         let place = self.place(self.hash.hash(key));
         let slot = self.segment(place).find(place.tag, key)?;
@@ -273,7 +276,7 @@ impl Segments {
         Some(seen)
     }
 
-    /// Puts two segments in the place of a full one.
+    /// Replaces a full segment with two.
     #[cold]
     fn split(&mut self, mut place: Place) {
         let hash = self.hash;
@@ -298,7 +301,7 @@ impl Segments {
         self.root.split(at, (Page::over(low), Page::over(high)));
     }
 
-    /// Puts one segment in the place of two small halves, and one page in the place of two.
+    /// Replaces two small halves with one segment, and two small pages with one.
     fn merge(&mut self, place: Place) {
         let segments = &mut self.root.part_mut(place.page).segments;
         let mut next = join_segments(segments, place.segment);
@@ -319,7 +322,7 @@ impl Segments {
         self.root.shrink();
     }
 
-    /// Puts one page in the place of two small halves, and returns where.
+    /// Replaces two small halves with one page, and returns its position.
     fn join_pages(&mut self, at: usize) -> Option<usize> {
         let small = |(low, high): &(usize, usize)| {
             [low, high].iter().all(|at| self.root.part(**at).segments.bits() + 2 < PAGE_BITS)
@@ -334,16 +337,17 @@ impl Segments {
         Some(halves.0)
     }
 
-    /// All elements, each once, in the order of the hash space.
+    /// Returns all elements, each once, in the order of the hash space.
     pub fn iter(&self) -> impl Iterator<Item = Element<'_>> {
         let segments = self.root.parts().flat_map(|page| page.segments.parts());
         segments.flat_map(Segment::iter)
     }
 
-    /// One step of a scan: visits the elements of one position from `cursor` on, or none if a
-    /// segment ends before, and returns the cursor of the next step; 0 both starts and ends a scan.
-    /// What is there from the first to the last step is visited at least once, whatever changes
-    /// between steps; without changes exactly once. O(1) expected. Any number is a good cursor.
+    /// Runs one step of a scan: visits the elements of one position from `cursor` on, or none if
+    /// the segment ends first. Returns the cursor of the next step; 0 both starts and ends a scan.
+    /// Elements that exist from the first to the last step are visited at least once, whatever
+    /// changes between steps; without changes exactly once. O(1) expected. Any number is a valid
+    /// cursor.
     pub fn scan<'a>(&'a self, cursor: u64, mut visit: impl FnMut(Element<'a>)) -> u64 {
         let position = cursor << (64 - CURSOR_BITS);
         let place = self.place(position);
@@ -358,13 +362,13 @@ impl Segments {
         (next as u64) >> (64 - CURSOR_BITS)
     }
 
-    /// No deadline is earlier; `None` if there is none. O(1).
+    /// Returns a lower bound of all deadlines; `None` if there are none. O(1).
     #[must_use]
     pub fn soonest(&self) -> Option<u64> {
         (self.soonest != u64::MAX).then_some(self.soonest)
     }
 
-    /// Whether any element has a deadline. O(segments that may have some).
+    /// Returns true if any element has a deadline. O(segments that may have some).
     #[must_use]
     pub fn has_deadlines(&self) -> bool {
         self.root
@@ -373,10 +377,10 @@ impl Segments {
             .any(|page| page.segments.parts().any(|segment| segment.timed() > 0))
     }
 
-    /// Removes elements whose deadline is at most `now`, showing each to `visit` before; stops
-    /// after the segment with which `limit` are reached. True if none is left that is due; without
-    /// having reached `limit` it always is. Looks
-    /// only at segments that have some due: O(pages + slots of pages with some + elements there).
+    /// Removes elements whose deadline is at most `now`, and passes each to `visit` first. Stops
+    /// after the segment in which `limit` is reached. Returns true if no due element is left, which
+    /// is always so if `limit` was not reached. Looks only at segments with due elements: O(pages +
+    /// slots of pages with some + elements there).
     pub fn expire(&mut self, now: u64, limit: usize, mut visit: impl FnMut(Element<'_>)) -> bool {
         let before = self.len;
         let mut soonest = u64::MAX;
@@ -392,7 +396,7 @@ impl Segments {
         self.soonest = soonest;
         if self.len < before {
             for at in self.root.places() {
-                // A page that was joined to its lower half is there no more.
+                // A page that was joined to its lower half does not exist any more.
                 let mut next = self.root.get(at).map(|_| at);
                 while let Some(at) = next {
                     next = self.join_pages(at);
@@ -403,7 +407,7 @@ impl Segments {
         soonest > now
     }
 
-    /// Bytes of memory, this struct itself not included. O(segments).
+    /// Returns the memory in bytes, without this struct itself. O(segments).
     #[must_use]
     pub fn allocated_bytes(&self) -> usize {
         let page = |page: &Page| {
@@ -413,7 +417,7 @@ impl Segments {
         self.root.allocated_bytes() + self.root.parts().map(page).sum::<usize>()
     }
 
-    /// Number of separate allocations, about. O(pages).
+    /// Returns the approximate number of separate allocations. O(pages).
     #[must_use]
     pub fn segment_count(&self) -> usize {
         self.root.parts().map(|page| page.segments.slots()).sum()
@@ -450,7 +454,7 @@ impl Segments {
     }
 }
 
-/// Puts one segment in the place of two small halves, and returns where.
+/// Replaces two small halves with one segment, and returns its position.
 fn join_segments(segments: &mut Directory<Segment>, at: usize) -> Option<usize> {
     let small = |(low, high): &(usize, usize)| {
         segments.part(*low).len() + segments.part(*high).len() <= SEGMENT_MAX / 2
@@ -468,7 +472,7 @@ impl Page {
         Page { segments, len, soonest }
     }
 
-    /// As `Segments::expire`; returns how many went.
+    /// Like `Segments::expire`; returns how many were removed.
     fn expire(&mut self, now: u64, limit: usize, visit: &mut impl FnMut(Element<'_>)) -> usize {
         let before = self.len;
         for at in self.segments.places() {

@@ -1,20 +1,21 @@
-//! Looking up the elements of one map in another: where an element stands tells the first bits of
-//! its key's hash, and those are mostly all that the other map needs to know. Elements come in the
-//! order of their hashes, so the segment of one is mostly that of the next as well.
+//! Looks up the elements of one map in another. The position of an element gives the first bits of
+//! its key's hash, which are usually all that the other map needs. Elements come in hash order, so
+//! consecutive elements usually fall into the same segment.
 
 use super::segment::{Segment, TAG_BITS};
 use super::{Element, Segments, after, tag_of};
 
-/// The first bits of the hash of a key.
+/// The first bits of a key's hash.
 #[derive(Debug, Clone, Copy)]
 pub struct HashStart {
-    /// From the highest bit down; the others are 0.
+    /// From the highest bit down; the other bits are 0.
     bits: u64,
     known: u32,
 }
 
 impl Segments {
-    /// All elements, as [`Segments::iter`] shows them, with what is known of their keys' hashes.
+    /// Returns all elements in the order of [`Segments::iter`], with the known bits of their keys'
+    /// hashes.
     pub fn iter_placed(&self) -> impl Iterator<Item = (HashStart, Element<'_>)> {
         self.root.placed().flat_map(|(page_start, above, page)| {
             page.segments.placed().flat_map(move |(segment_start, below, segment)| {
@@ -28,31 +29,31 @@ impl Segments {
         })
     }
 
-    /// For looking up elements of other maps, which must hash with the same key.
+    /// Creates a look-up for elements of other maps, which must hash with the same key.
     #[must_use]
     pub fn lookup(&self) -> Lookup<'_> {
         Lookup { map: self, segment: None, prefix: 0, depth: 0 }
     }
 }
 
-/// Looks elements of other maps up. See [`Segments::lookup`].
+/// Looks up elements of other maps. See [`Segments::lookup`].
 #[derive(Debug, Clone)]
 pub struct Lookup<'a> {
     map: &'a Segments,
-    /// Where the last one was looked for, with the bits that all hashes there begin with.
+    /// The segment of the last look-up, with the first bits that all hashes there share.
     segment: Option<&'a Segment>,
     prefix: u64,
     depth: u32,
 }
 
 impl<'a> Lookup<'a> {
-    /// The map itself.
+    /// Returns the map.
     #[must_use]
     pub fn map(&self) -> &'a Segments {
         self.map
     }
 
-    /// Whether `key` is there, which an element of another map has that stood at `start`. O(1).
+    /// Returns true if `key` exists. The key is that of an element of another map at `start`. O(1).
     #[inline]
     #[must_use]
     pub fn contains(&mut self, start: HashStart, key: &[u8]) -> bool {
@@ -60,7 +61,7 @@ impl<'a> Lookup<'a> {
         if differs || self.segment.is_none() {
             self.go_to(start);
         }
-        // With fewer bits known neither the segment nor the tag need be the right ones.
+        // With fewer known bits, the segment or the tag might be wrong.
         let Some(segment) = self.segment.filter(|_| self.depth + TAG_BITS <= start.known) else {
             return self.map.contains(key);
         };

@@ -1,20 +1,20 @@
-//! Prefetching: of keys that are about to be looked up, all lines are prefetched at once.
+//! Prefetches all lines of keys before they are looked up.
 //!
-//! A look-up reads a segment's head, then its index, then its arena, each at an address that only
-//! the one before tells. One after the other, every key waits three times for the memory; taken
-//! together, all keys of a group wait three times.
+//! A look-up reads a segment's head, then its index, then its arena. Each address depends on the
+//! previous read. One after another, every key waits three times for memory. As a group, all keys
+//! together wait three times.
 
 use super::segment::Segment;
 use super::{Place, Segments};
 use crate::prefetch::prefetch_value;
 
-/// Keys taken together; more would push each other out of the cache.
+/// Number of keys in a group. With more, they would evict each other from the cache.
 const GROUP: usize = 32;
-/// With fewer elements what is prefetched would mostly be in the cache anyway.
+/// With fewer elements, most of the prefetched lines would be in the cache anyway.
 const LEN_MIN: usize = if cfg!(test) { 64 } else { 4096 };
 
 impl Segments {
-    /// Prefetches what looking up these keys will read. Changes nothing. O(keys).
+    /// Prefetches the memory that looking up these keys will read. Changes nothing. O(keys).
     pub fn prefetch(&self, keys: &[&[u8]]) {
         if self.len < LEN_MIN {
             return;

@@ -1,21 +1,22 @@
-//! Random elements of a map: one, or several distinct ones.
+//! Returns random elements of a map: one, or several distinct ones.
 
 use super::{Element, PAGE_BITS, SEGMENT_MAX, Segments};
 use crate::segments::segment::Segment;
 use std::collections::HashSet;
 
-/// Slots of a directory up to which segments are counted out rather than drawn.
+/// If a directory has at most this many slots, ranks are used instead of drawing a segment.
 const FEW_SLOTS: usize = 16;
 
-/// Draws of a segment before the ranks are counted out.
+/// Maximum number of attempts to draw a segment before ranks are used.
 const DRAWS_MAX: usize = 128;
 
-/// One of so many is drawn by itself; of more, all are passed on the way.
+/// If at most one in this many elements is wanted, each is drawn separately. Otherwise all are
+/// visited in passing.
 const DRAWN_OF_MIN: usize = 16;
 
 impl Segments {
-    /// An element, each as likely as the others; `below(n)` gives a random number below `n`. O(1)
-    /// expected.
+    /// Returns an element, each with the same probability. `below(n)` returns a random number below
+    /// `n`. O(1) expected.
     pub fn random(&self, mut below: impl FnMut(u64) -> u64) -> Option<Element<'_>> {
         if self.is_empty() {
             return None;
@@ -25,7 +26,7 @@ impl Segments {
 
     fn draw(&self, below: &mut impl FnMut(u64) -> u64) -> Option<Element<'_>> {
         if self.root.slots() == 1 && self.root.part(0).segments.slots() <= FEW_SLOTS {
-            // A rank says which segment; within it any way of drawing evenly will do.
+            // The rank selects a segment; within the segment any uniform draw will do.
             let mut rank = below(self.len() as u64) as usize;
             for segment in self.root.part(0).segments.parts() {
                 if rank < segment.len() {
@@ -34,8 +35,8 @@ impl Segments {
                 rank -= segment.len();
             }
         }
-        // A segment is drawn if a page and a slot hit it, and kept with the likelihood that a place
-        // in it is taken: so all places of all segments are equally likely.
+        // A segment is drawn if a page and a slot select it, and kept with the probability that a
+        // place in it is in use. So all places of all segments are equally likely.
         let slots = if self.root.slots() == 1 {
             self.root.part(0).segments.slots()
         } else {
@@ -55,7 +56,7 @@ impl Segments {
         Some(self.nth(below(self.len() as u64)))
     }
 
-    /// The element of this rank in the order of `iter`, which must be below the length.
+    /// Returns the element with this rank in the order of `iter`, which must be below the length.
     /// O(segments).
     fn nth(&self, rank: u64) -> Element<'_> {
         let mut found = None;
@@ -63,7 +64,7 @@ impl Segments {
         found.expect("a rank below the length")
     }
 
-    /// Visits the elements of these ranks, which are in order. O(segments + elements there).
+    /// Visits the elements with these ranks, which are in order. O(segments + elements there).
     fn each_rank<'a>(&'a self, ranks: &[u64], mut visit: impl FnMut(Element<'a>)) {
         let mut ranks = ranks.iter().map(|&rank| rank as usize).peekable();
         let mut start = 0;
@@ -79,8 +80,8 @@ impl Segments {
         }
     }
 
-    /// Visits `count` distinct elements, or all if there are not so many; each choice is equally
-    /// likely, their order is not random. O(count) for one of many, else O(elements).
+    /// Visits `count` distinct elements, or all if there are fewer. Each selection is equally
+    /// likely; the order is not random. O(count) if few of many are wanted, otherwise O(elements).
     pub fn sample<'a>(
         &'a self,
         count: usize,
@@ -99,7 +100,7 @@ impl Segments {
             }
             return;
         }
-        // Floyd's choice of distinct numbers.
+        // Floyd's algorithm for distinct random numbers.
         let len = self.len() as u64;
         let mut chosen = HashSet::with_capacity(count);
         for last in len - count as u64..len {
@@ -113,7 +114,8 @@ impl Segments {
     }
 }
 
-/// Visits the elements of a segment, whose first has the rank `start`, that `ranks` name next.
+/// Visits the elements of a segment that `ranks` names next. Its first element has the rank
+/// `start`.
 fn visit_ranks<'a>(
     segment: &'a Segment,
     start: usize,

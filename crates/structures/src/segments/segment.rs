@@ -9,8 +9,8 @@
 //! ```
 //!
 //! The tag is the 12 bits of the hash that follow the segment's prefix, so the order of the index
-//! is the order of the hash space. A tag's home slot is `tag * homes >> 12`; a word lies at its
-//! home or behind it, without an empty slot in between.
+//! is the order of the hash space. A tag's home slot is `tag * homes >> 12`. A word lies at its
+//! home or after it, without an empty slot in between.
 //!
 //! Invariants (`check`)
 //!  1. Words stand in the order of their tags; none before its home; no empty slot between a word
@@ -30,10 +30,10 @@ pub(super) const TAG_BITS: u32 = 12;
 const OFFSET_BITS: u32 = 32 - TAG_BITS;
 const OFFSET_MASK: u32 = (1 << OFFSET_BITS) - 1;
 const EMPTY: u32 = u32::MAX;
-/// Larger indexes are made for a multiple of so many words, so that a growing segment places its
-/// words anew but once or twice before it is split.
+/// Larger indexes have a multiple of this many words, so that a growing segment rebuilds its index
+/// only once or twice before it is split.
 const INDEX_STEP: usize = if cfg!(test) { 8 } else { 128 };
-/// Holes below this size are not worth a compaction.
+/// If the holes take less than this, a compaction is not worthwhile.
 const HOLES_MIN: usize = 64;
 
 /// One element of a map.
@@ -41,7 +41,7 @@ const HOLES_MIN: usize = 64;
 pub struct Element<'a> {
     pub key: &'a [u8],
     pub value: Option<&'a [u8]>,
-    /// Whatever the caller counts in; the structures know no clock.
+    /// In a unit that the caller defines; the structures know no clock.
     pub deadline: Option<u64>,
 }
 
@@ -57,7 +57,7 @@ pub(super) struct Segment {
     timed: u32,
 }
 
-/// The tag of a hash whose bits before the segment's prefix end have been shifted out.
+/// Returns the tag of a hash from which the bits of the segment's prefix have been shifted out.
 #[inline(always)]
 pub(super) fn tag_of(rest: u64) -> u32 {
     (rest >> (64 - TAG_BITS)) as u32
@@ -73,7 +73,7 @@ fn offset(word: u32) -> usize {
     (word & OFFSET_MASK) as usize
 }
 
-/// The next size that allocators serve without waste: four to each doubling.
+/// Returns the next size that allocators provide without waste: four per doubling.
 fn size_class(bytes: usize) -> usize {
     if bytes <= 64 {
         return bytes.next_multiple_of(16);
@@ -81,7 +81,7 @@ fn size_class(bytes: usize) -> usize {
     bytes.next_multiple_of((bytes - 1).next_power_of_two().max(2) / 8)
 }
 
-/// Sorts words of which few stand behind greater ones, and those closely.
+/// Sorts words of which few follow greater ones, and those closely.
 fn sort_nearly_sorted(words: &mut [u32]) {
     for at in 1..words.len() {
         let word = words[at];
@@ -113,7 +113,7 @@ impl Segment {
         self.count as usize
     }
 
-    /// No deadline is earlier; the maximum if there is none.
+    /// Returns a lower bound of all deadlines; the maximum if there are none.
     pub(super) fn soonest(&self) -> u64 {
         self.soonest
     }
@@ -137,7 +137,7 @@ impl Segment {
         self.outside[part.number(&self.arena)].as_deref().expect("invariant 4")
     }
 
-    /// The key of the entry at an offset.
+    /// Returns the key of the entry at an offset.
     #[inline(always)]
     fn key_at(&self, at: usize) -> &[u8] {
         match Layout::plain_key(&self.arena, at) {
@@ -164,13 +164,13 @@ impl Segment {
         }
     }
 
-    /// The slot of `key`.
+    /// Returns the slot of `key`.
     #[inline]
     pub(super) fn find(&self, wanted: u32, key: &[u8]) -> Option<usize> {
         self.locate(wanted, key).ok()
     }
 
-    /// The slot of `key`, or that at which its word belongs.
+    /// Returns the slot of `key`, or the slot at which to insert its word.
     #[inline]
     pub(super) fn locate(&self, wanted: u32, key: &[u8]) -> Result<usize, usize> {
         let from = self.home(wanted);
@@ -186,11 +186,11 @@ impl Segment {
                 return Ok(from + i);
             }
         }
-        // Only before there is any index: by 1 its last slot is empty.
+        // Only before there is any index: by 1 the last slot of an index is empty.
         Err(from)
     }
 
-    /// Prefetches the word at which a search for this tag begins; reads the segment's head.
+    /// Prefetches the word at which a search for this tag begins. Reads the segment's head.
     #[inline]
     pub(super) fn prefetch_word(&self, wanted: u32) {
         if let Some(word) = self.index.get(self.home(wanted)) {
@@ -198,8 +198,8 @@ impl Segment {
         }
     }
 
-    /// Prefetches the entry that a search for this tag reads first, or for the end of the arena,
-    /// where a new one would lie; reads the index.
+    /// Prefetches the entry that a search for this tag reads first, or the end of the arena, where
+    /// a new entry would go. Reads the index.
     #[inline]
     pub(super) fn prefetch_entry(&self, wanted: u32) {
         let words = self.index.get(self.home(wanted)..).unwrap_or_default();
@@ -208,19 +208,19 @@ impl Segment {
         prefetch(self.arena.as_ptr().wrapping_add(at.map_or(self.arena.len(), offset)));
     }
 
-    /// What is at a slot that `find` gave.
+    /// Returns the element at a slot that `find` returned.
     #[inline]
     pub(super) fn at(&self, slot: usize) -> Element<'_> {
         self.element(self.index[slot])
     }
 
-    /// All elements, in the order of the hash space.
+    /// Returns all elements, in the order of the hash space.
     pub(super) fn iter(&self) -> impl Iterator<Item = Element<'_>> {
         self.words().map(|word| self.element(word))
     }
 
-    /// Visits the elements at these places of [`Segment::iter`], which are in order, and reads no
-    /// others.
+    /// Visits the elements at these positions of [`Segment::iter`], which are in order, and reads
+    /// no others.
     pub(super) fn visit_places<'a>(
         &'a self,
         mut places: impl Iterator<Item = usize>,
@@ -236,7 +236,7 @@ impl Segment {
         }
     }
 
-    /// All elements with their tags.
+    /// Returns all elements with their tags.
     pub(super) fn iter_tagged(&self) -> impl Iterator<Item = (u32, Element<'_>)> {
         self.words().map(|word| (tag(word), self.element(word)))
     }
@@ -245,7 +245,7 @@ impl Segment {
         self.index.iter().copied().filter(|&word| word != EMPTY)
     }
 
-    /// Visits the elements of the first tag from `from` on, which is returned.
+    /// Visits the elements of the first tag from `from` on, and returns that tag.
     pub(super) fn visit_from<'a>(
         &'a self,
         from: u32,
@@ -258,9 +258,9 @@ impl Segment {
         Some(found)
     }
 
-    /// An element, each as likely as the others; there must be one. O(1) expected.
+    /// Returns an element, each with the same probability; there must be one. O(1) expected.
     pub(super) fn random(&self, below: &mut impl FnMut(u64) -> u64) -> Element<'_> {
-        // At least one slot in eight is taken in all but tiny segments.
+        // At least one slot in eight is in use, except in tiny segments.
         for _ in 0..64 {
             let word = self.index[below(self.index.len() as u64) as usize];
             if word != EMPTY {
@@ -271,7 +271,7 @@ impl Segment {
         self.iter().nth(rank).expect("a rank below the count")
     }
 
-    /// Adds a key that is not there, at the slot that `locate` gave.
+    /// Adds a key that does not exist, at the slot that `locate` returned.
     pub(super) fn add(
         &mut self,
         slot: usize,
@@ -317,7 +317,7 @@ impl Segment {
         }
     }
 
-    /// Gives the element at `slot` another value and deadline.
+    /// Changes the value and the deadline of the element at `slot`.
     pub(super) fn replace(&mut self, slot: usize, value: Option<&[u8]>, deadline: Option<u64>) {
         let old = Layout::read(&self.arena, offset(self.index[slot]));
         self.discount_deadline(old.deadline);
@@ -345,7 +345,7 @@ impl Segment {
         self.index[slot] = self.index[slot] & !OFFSET_MASK | at as u32;
     }
 
-    /// Changes an entry where it is, if its head keeps its length and the value does not grow.
+    /// Changes an entry in place, if its head keeps its length and the value does not grow.
     #[inline]
     fn overwrite(&mut self, old: &Layout, value: Option<&[u8]>, deadline: Option<u64>) -> bool {
         let value_head = |len: usize| if len < 254 { 1 } else { 3 };
@@ -373,7 +373,7 @@ impl Segment {
         true
     }
 
-    /// Gives the element at `slot` another deadline; the value stays.
+    /// Changes the deadline of the element at `slot`, and keeps the value.
     pub(super) fn set_deadline(&mut self, slot: usize, deadline: Option<u64>) {
         let old = Layout::read(&self.arena, offset(self.index[slot]));
         if old.deadline == deadline {
@@ -399,7 +399,7 @@ impl Segment {
         self.index[slot] = self.index[slot] & !OFFSET_MASK | at as u32;
     }
 
-    /// Takes the element at `slot` out.
+    /// Removes the element at `slot`.
     pub(super) fn remove(&mut self, slot: usize) {
         let start = offset(self.index[slot]);
         let old = Layout::read(&self.arena, start);
@@ -415,8 +415,8 @@ impl Segment {
         }
     }
 
-    /// Removes the elements with a deadline of at most `now`, showing each to `visit` before, and
-    /// finds the soonest deadline of the others.
+    /// Removes the elements whose deadline is at most `now`, passes each to `visit` first, and
+    /// computes the soonest deadline of the others.
     pub(super) fn expire(&mut self, now: u64, visit: &mut impl FnMut(Element<'_>)) {
         let mut soonest = u64::MAX;
         for slot in (0..self.index.len()).rev() {
@@ -427,7 +427,7 @@ impl Segment {
             match Layout::read(&self.arena, offset(word)).deadline {
                 Some(deadline) if deadline <= now => {
                     visit(self.element(word));
-                    // Moves words of later slots only, and those have been seen.
+                    // This moves only words of later slots, and those have already been visited.
                     self.remove_in_place(slot);
                 }
                 Some(deadline) => soonest = soonest.min(deadline),
@@ -438,7 +438,7 @@ impl Segment {
         self.tidy();
     }
 
-    /// Like `remove`, and neither arena nor index is rebuilt.
+    /// Like `remove`, without rebuilding the arena or the index.
     fn remove_in_place(&mut self, slot: usize) {
         let start = offset(self.index[slot]);
         let old = Layout::read(&self.arena, start);
@@ -487,7 +487,7 @@ impl Segment {
         }
     }
 
-    /// Makes room for `len` bytes at the arena's end. Entries may move, slots do not.
+    /// Makes room for `len` bytes at the end of the arena. Entries may move; slots do not.
     #[inline]
     fn make_room(&mut self, len: usize) {
         let need = self.arena.len() + len;
@@ -506,7 +506,7 @@ impl Segment {
         }
     }
 
-    /// Copies the entries into an arena without holes that has room for `more` bytes.
+    /// Copies the entries to an arena without holes that has room for `more` bytes.
     fn compact(&mut self, more: usize) {
         let live = self.arena.len() - self.dead;
         let mut arena = Vec::with_capacity(size_class(live + more));
@@ -521,8 +521,8 @@ impl Segment {
         self.dead = 0;
     }
 
-    /// Takes an entry of another segment over under a new tag, and returns its word, which is not
-    /// in the index yet.
+    /// Copies an entry of another segment under a new tag, and returns its word, which is not in
+    /// the index yet.
     fn adopt(&mut self, from: &Segment, at: usize, tag: u32) -> u32 {
         let start = self.arena.len();
         if let Some(end) = Layout::plain_end(&from.arena, at) {
@@ -541,7 +541,7 @@ impl Segment {
         tag << OFFSET_BITS | start as u32
     }
 
-    /// The two halves of a segment whose prefix has `depth` bits. O(entries), each key is hashed.
+    /// Splits a segment whose prefix has `depth` bits into halves. O(entries); each key is hashed.
     pub(super) fn split(&self, hash: HashKey, depth: u32) -> (Segment, Segment) {
         let mut bytes = [0; 2];
         let mut rests = Vec::with_capacity(self.len());
@@ -564,7 +564,7 @@ impl Segment {
             let mine = rests.iter().filter(|(rest, _)| rest >> 63 == bit);
             let mut words: Vec<u32> =
                 mine.map(|&(rest, at)| half.adopt(self, at, tag_of(rest << 1))).collect();
-            // They come in the order of their old tags, which have one bit less to tell them by.
+            // The words are in the order of their old tags, which lack one bit.
             sort_nearly_sorted(&mut words);
             half.index_words(&words);
             half
@@ -572,7 +572,7 @@ impl Segment {
         (half(0), half(1))
     }
 
-    /// The segment that `low` and `high` are the halves of. O(entries).
+    /// Merges two halves into one segment. O(entries).
     pub(super) fn merge(low: &Segment, high: &Segment) -> Segment {
         let mut all = Segment::new();
         let bytes = low.arena.len() - low.dead + high.arena.len() - high.dead;
@@ -587,7 +587,7 @@ impl Segment {
         all
     }
 
-    /// Adds a word at the slot that `locate` gave.
+    /// Inserts a word at the slot that `locate` returned.
     #[inline]
     fn add_word(&mut self, mut slot: usize, word: u32) {
         if (self.count + 1) * 8 > self.homes * 7 {
@@ -612,7 +612,7 @@ impl Segment {
         self.shrink_index();
     }
 
-    /// Takes a word out and moves those behind it up to where they belong.
+    /// Removes a word and moves the words after it closer to their homes.
     fn unlink_word(&mut self, slot: usize) {
         let mut end = slot + 1;
         while self.index[end] != EMPTY && self.home(tag(self.index[end])) < end {
@@ -629,7 +629,7 @@ impl Segment {
         }
     }
 
-    /// An index for `count` words, at most 7 in 8 homes taken.
+    /// Creates an index for `count` words, with at most 7 of 8 homes in use.
     #[cold]
     fn rebuild_index(&mut self, count: usize) {
         let old = std::mem::take(&mut self.index);
@@ -637,7 +637,7 @@ impl Segment {
         self.place_words(old.into_iter().filter(|&word| word != EMPTY));
     }
 
-    /// The index of a segment that has none, of words in the order of their tags.
+    /// Creates the index of a segment that has none, from words in the order of their tags.
     fn index_words(&mut self, words: &[u32]) {
         if !words.is_empty() {
             self.prepare_index(words.len());
@@ -646,7 +646,7 @@ impl Segment {
         }
     }
 
-    /// An empty index with room for `count` words.
+    /// Creates an empty index with room for `count` words.
     fn prepare_index(&mut self, count: usize) {
         let count = if count < INDEX_STEP { count } else { count.next_multiple_of(INDEX_STEP) };
         let homes = count + count / 7 + 1;
@@ -677,7 +677,8 @@ impl Segment {
             + outside
     }
 
-    /// Verifies the invariants of the file head; `depth` is the length of the prefix `prefix`.
+    /// Verifies the invariants at the head of the file; `depth` is the length of the prefix
+    /// `prefix`.
     pub(super) fn check(&self, hash: HashKey, depth: u32, prefix: u64) {
         let mut live = 0;
         let mut timed = 0;

@@ -64,7 +64,7 @@ fn assert_equal(map: &Segments, model: &Model) {
     assert_eq!(all, *model);
 }
 
-/// Scans under way: what each has seen, and what was there all the time.
+/// Scans in progress: the elements that each has visited, and those that have existed all the time.
 struct Scan {
     cursor: u64,
     seen: HashSet<Vec<u8>>,

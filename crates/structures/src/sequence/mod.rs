@@ -1,7 +1,8 @@
-//! Sequence: parts in an order, each holding some elements; clones share everything.
+//! Sequence: an ordered list of parts, each of which holds elements. Clones share everything.
 //!
-//! The trunk of long lists. Parts are reached by their place among the parts, or by the index of an
-//! element. A tree of branches with at most [`FANOUT`] children, each counting what is below it:
+//! This is the backbone of long lists. Parts are accessed by their position among the parts, or by
+//! the index of an element. The tree has branches with at most [`FANOUT`] children, and each branch
+//! counts the parts and elements below it:
 //! ```text
 //!                 root: 5 parts, 40 elements
 //!                /                         \
@@ -9,40 +10,40 @@
 //!        /        |        \             /       \
 //!     part 0    part 1    part 2      part 3    part 4
 //! ```
-//! A clone costs one counter. A change copies the branches on the way to the part, and the part, if
-//! anyone else holds them, and nothing else.
+//! A clone increments one counter. A change copies the part and the branches on the path to it if
+//! they are shared, and nothing else.
 //!
 //! Invariants (`check` verifies each)
 //!  1. All leaves have the same depth; no branch is empty but the root of an empty sequence.
 //!  2. Counts of parts and elements are those of what is below.
 //!  3. No branch has more than `FANOUT` children; an inner root has at least two.
 //!
-//! All operations are O(log parts). Branches that became small are joined with a neighbour, and
-//! those filled in order stay full.
+//! All operations are O(log parts). Branches that have become small are joined with a neighbour,
+//! and branches that are filled in order stay full.
 
 #[cfg(test)]
 mod tests;
 
 use crate::shared::Shared;
 
-/// Children of a branch, at most. A copy of a branch stays below 2 KiB. Small in tests, so that
-/// they see deep trees.
+/// Maximum number of children of a branch. A copy of a branch stays below 2 KiB. Small in tests, to
+/// get deep trees.
 const FANOUT: usize = if cfg!(test) { 4 } else { 64 };
 /// Branches with fewer children are joined with a neighbour if both fit into half a branch.
 const SMALL: usize = FANOUT / 4;
 
-/// What a sequence is made of.
+/// The parts of a sequence.
 pub trait Part: Clone {
-    /// How many elements it holds.
+    /// Returns the number of elements.
     fn len(&self) -> usize;
 
-    /// Whether it holds none.
+    /// Returns true if the part has no elements.
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
 }
 
-/// Parts in an order.
+/// An ordered list of parts.
 #[derive(Debug, Clone)]
 pub struct Sequence<T> {
     root: Child<T>,
@@ -86,33 +87,33 @@ impl<T: Part> Default for Sequence<T> {
 }
 
 impl<T: Part> Sequence<T> {
-    /// Whether one is a clone of the other and neither was changed since. O(1).
+    /// Returns true if one is an unchanged clone of the other. O(1).
     #[must_use]
     pub fn is_same(&self, other: &Sequence<T>) -> bool {
         Shared::ptr_eq(&self.root.branch, &other.root.branch)
     }
 
-    /// Without parts.
+    /// Creates an empty sequence.
     #[must_use]
     pub fn new() -> Sequence<T> {
         Sequence { root: Child::leaf(Vec::new()) }
     }
 
-    /// How many parts there are.
+    /// Returns the number of parts.
     #[inline]
     #[must_use]
     pub fn parts(&self) -> usize {
         self.root.parts
     }
 
-    /// How many elements all parts hold.
+    /// Returns the number of elements in all parts.
     #[inline]
     #[must_use]
     pub fn elements(&self) -> usize {
         self.root.elements
     }
 
-    /// The part at `place`.
+    /// Returns the part at `place`.
     #[must_use]
     pub fn get(&self, mut place: usize) -> Option<&Shared<T>> {
         if place >= self.root.parts {
@@ -130,7 +131,8 @@ impl<T: Part> Sequence<T> {
         }
     }
 
-    /// The place of the part that holds element `index`, and the element's index within it.
+    /// Returns the position of the part that holds element `index`, and the element's index within
+    /// it.
     #[must_use]
     pub fn locate(&self, mut index: usize) -> Option<(usize, usize)> {
         if index >= self.root.elements {
@@ -164,7 +166,7 @@ impl<T: Part> Sequence<T> {
         }
     }
 
-    /// The index of the first element of the part at `place`.
+    /// Returns the index of the first element of the part at `place`.
     #[must_use]
     pub fn elements_before(&self, mut place: usize) -> usize {
         let (mut child, mut before) = (&self.root, 0);
@@ -189,7 +191,7 @@ impl<T: Part> Sequence<T> {
         self.root.update(place, change)
     }
 
-    /// The last part, or the first if `front`.
+    /// Returns the last part, or the first if `front`.
     #[inline]
     #[must_use]
     pub fn end(&self, front: bool) -> Option<&T> {
@@ -208,13 +210,13 @@ impl<T: Part> Sequence<T> {
     }
 
     /// Lets `change` edit the last part, or the first if `front`; `None` if there is none. Lists
-    /// change at their ends, so this way is shorter than that of [`Sequence::update`].
+    /// change at their ends, so this path is shorter than that of [`Sequence::update`].
     #[inline]
     pub fn update_end<R>(&mut self, front: bool, change: impl FnOnce(&mut T) -> R) -> Option<R> {
         (self.root.parts > 0).then(|| self.root.update_end(front, change))
     }
 
-    /// Puts a part before that at `place`, or behind the last.
+    /// Inserts a part before the one at `place`, or after the last.
     pub fn insert(&mut self, place: usize, part: T) {
         assert!(place <= self.root.parts, "callers insert between parts");
         let leaf = Leaf { elements: part.len(), part: Shared::new(part) };
@@ -224,7 +226,7 @@ impl<T: Part> Sequence<T> {
         }
     }
 
-    /// Takes the part at `place` out, which must exist.
+    /// Removes the part at `place`, which must exist.
     pub fn remove(&mut self, place: usize) -> Shared<T> {
         assert!(place < self.root.parts, "callers name parts that exist");
         let removed = self.root.remove(place);
@@ -238,17 +240,17 @@ impl<T: Part> Sequence<T> {
         removed
     }
 
-    /// Puts a part behind the last.
+    /// Appends a part.
     pub fn push_back(&mut self, part: T) {
         self.insert(self.root.parts, part);
     }
 
-    /// All parts in order.
+    /// Returns all parts in order.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = &Shared<T>> + ExactSizeIterator {
         (0..self.root.parts).map(|place| self.get(place).expect("by 2 each place has a part"))
     }
 
-    /// Memory of the branches, in bytes, without the parts.
+    /// Returns the memory of the branches, in bytes, without the parts.
     #[must_use]
     pub fn allocated_bytes(&self) -> usize {
         self.root.allocated_bytes()
@@ -260,9 +262,9 @@ impl<T: Part> Sequence<T> {
     }
 }
 
-/// The child that the part at `place` is below, which becomes its place there; there are `parts`
-/// below all children together. `place` may be one behind the last part. Looks at the last child
-/// first, since lists change at their ends.
+/// Returns the child that contains the part at `place`, and changes `place` to the position within
+/// it. `parts` is the total number of parts below all children. `place` may be one after the last
+/// part. The last child is checked first, since lists change at their ends.
 #[inline]
 fn find<T>(children: &[Child<T>], parts: usize, place: &mut usize) -> usize {
     let last = children.len() - 1;
@@ -286,7 +288,7 @@ fn end_mut<C>(children: &mut [C], front: bool) -> &mut C {
     end.expect("by 1 only the root of an empty sequence has no children")
 }
 
-/// Splits a full vector for a new child at `at`: full ones stay full if filled in order.
+/// Splits a full vector for a new child at `at`. Vectors that are filled in order stay full.
 fn split<C>(children: &mut Vec<C>, at: usize, new: C) -> Vec<C> {
     if at == children.len() {
         return vec![new];
@@ -363,7 +365,7 @@ impl<T: Part> Child<T> {
         result
     }
 
-    /// Inserts, and returns what then belongs to the right of this child.
+    /// Inserts a leaf, and returns the part that was split off to the right, if any.
     fn insert(&mut self, mut place: usize, leaf: Leaf<T>) -> Option<Child<T>> {
         let elements = leaf.elements;
         let right = match Shared::make_mut(&mut self.branch) {
@@ -425,7 +427,7 @@ impl<T: Part> Child<T> {
         }
     }
 
-    /// Verifies what is below and returns the depth.
+    /// Verifies everything below, and returns the depth.
     fn check(&self, root: bool, check_part: &impl Fn(&T)) -> usize {
         assert!(self.width() <= FANOUT, "3: too wide");
         match &*self.branch {

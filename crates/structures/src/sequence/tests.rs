@@ -1,4 +1,4 @@
-//! Sequences against a vector of parts.
+//! Compares sequences with a vector of parts.
 
 use super::*;
 

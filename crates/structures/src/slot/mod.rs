@@ -1,4 +1,4 @@
-//! A slot: a table and its payload behind a one-byte lock, one cache line.
+//! A slot: a table and its payload behind a one-byte lock, in one cache line.
 //!
 //! ```text
 //!  0                        24     25      28      32                       64
@@ -7,12 +7,13 @@
 //! +------------------------+------+-------+-------+------------------------+
 //! ```
 //!
-//! The lock is a try-lock with a bounded spin: whoever does not get it parks its batch. Prefetching
-//! needs no lock (see `table.rs`, invariant 4: the thread must be a participant of `reclaim`).
+//! The lock is a try-lock with a bounded spin. A caller that does not get it defers its batch.
+//! Prefetching needs no lock (see `table.rs`, invariant 4: the thread must be a participant of
+//! `reclaim`).
 //!
 //! Invariants (SAFETY notes cite them)
 //!  1. `lock` is 1 exactly while one `SlotGuard` exists (or was leaked). It is set with acquire and
-//!     cleared with release, so whoever has it sees all that earlier holders did.
+//!     cleared with release, so its holder sees everything that earlier holders did.
 //!  2. Table contents, marks, stamp and payload are read and changed only through the guard;
 //!     outside it only the table's prefetch methods run.
 
@@ -35,9 +36,9 @@ const HELD: u8 = 1;
 pub struct Slot<V, M> {
     table: Root<V>,
     lock: AtomicU8,
-    /// Eight bits of payload where they cost no room.
+    /// Eight bits of payload at an offset where they take no extra memory.
     marks: UnsafeCell<u8>,
-    /// A word of payload where it costs no room either.
+    /// A word of payload that takes no extra memory either.
     stamp: UnsafeCell<u32>,
     meta: UnsafeCell<M>,
 }
@@ -52,7 +53,7 @@ impl<V, M: Default> Default for Slot<V, M> {
 }
 
 impl<V, M> Slot<V, M> {
-    /// A slot with an empty table, not locked.
+    /// Creates an unlocked slot with an empty table.
     #[must_use]
     pub fn new(meta: M) -> Self {
         Self {
@@ -64,16 +65,15 @@ impl<V, M> Slot<V, M> {
         }
     }
 
-    /// The lock, if it is free now.
+    /// Takes the lock if it is free now.
     #[inline(always)]
     pub fn try_lock(&self) -> Option<SlotGuard<'_, V, M>> {
-        // No look beforehand: in the usual case the lock is free.
-        // A refused exchange writes nothing.
+        // No check beforehand: usually the lock is free. A failed exchange writes nothing.
         let taken = self.lock.compare_exchange(FREE, HELD, Ordering::Acquire, Ordering::Relaxed);
         taken.is_ok().then(|| SlotGuard { slot: self, not_send: PhantomData })
     }
 
-    /// The lock, if it becomes free within `bound` looks at it.
+    /// Takes the lock if it becomes free within `bound` checks.
     #[inline]
     pub fn lock_spin(&self, bound: u32) -> Option<SlotGuard<'_, V, M>> {
         match self.try_lock() {
@@ -85,7 +85,7 @@ impl<V, M> Slot<V, M> {
     #[cold]
     fn spin(&self, bound: u32) -> Option<SlotGuard<'_, V, M>> {
         for _ in 0..bound {
-            // Looking before trying keeps the line shared among the waiters.
+            // Checking before trying keeps the cache line shared among the waiting threads.
             if !self.is_locked()
                 && let Some(guard) = self.try_lock()
             {
@@ -99,46 +99,47 @@ impl<V, M> Slot<V, M> {
         None
     }
 
-    /// Whether someone has the lock; out of date as soon as it is known.
+    /// Returns true if the lock is held. The answer may be out of date at once.
     #[inline]
     #[must_use]
     pub fn is_locked(&self) -> bool {
         self.lock.load(Ordering::Relaxed) == HELD
     }
 
-    /// The parts, without the lock since nobody else can reach the slot.
+    /// Returns the parts without locking, since no other code can access the slot.
     pub fn get_mut(&mut self) -> (TableMut<'_, V>, &mut M) {
         (TableMut::new(&self.table), self.meta.get_mut())
     }
 
-    /// How many entries there are, without the lock: out of date as soon as it is known.
+    /// Returns the number of entries without the lock. The answer may be out of date at once.
     #[inline]
     #[must_use]
     pub fn len(&self) -> usize {
         TableRef::new(&self.table).len()
     }
 
-    /// Whether there are no entries, without the lock: out of date as soon as it is known.
+    /// Returns true if there are no entries, without the lock. The answer may be out of date at
+    /// once.
     #[inline]
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Asks for the slot's own line: the first of three prefetches.
+    /// Prefetches the slot's own line: the first of three prefetches.
     #[inline(always)]
     pub fn prefetch(&self) {
         prefetch(std::ptr::from_ref(self));
     }
 
-    /// Asks for the bucket of `hash`, without the lock; reads the slot's line.
+    /// Prefetches the bucket of `hash`, without the lock; reads the slot's line.
     #[inline(always)]
     pub fn prefetch_bucket(&self, hash: u64) {
         self.table.prefetch_bucket(hash);
     }
 
-    /// Asks for the entry of `hash`, without the lock; reads the bucket's line. Does nothing while
-    /// `participant` is offline.
+    /// Prefetches the entry of `hash`, without the lock; reads the bucket's line. Does nothing
+    /// while `participant` is offline.
     #[inline(always)]
     pub fn prefetch_entry(&self, hash: u64, participant: &Participant) {
         if participant.is_online() {
@@ -147,27 +148,28 @@ impl<V, M> Slot<V, M> {
     }
 }
 
-/// The slot's lock, and the only way to what it protects; dropping it unlocks. Stays on its thread.
+/// The held lock of a slot, and the only access to the protected data. Dropping it unlocks. It
+/// stays on its thread.
 pub struct SlotGuard<'a, V, M> {
     slot: &'a Slot<V, M>,
     not_send: PhantomData<*mut (V, M)>,
 }
 
 impl<'a, V, M> SlotGuard<'a, V, M> {
-    /// The table, for reading.
+    /// Returns the table for reading.
     #[inline(always)]
     #[must_use]
     pub fn table(&self) -> TableRef<'_, V> {
         TableRef::new(&self.slot.table)
     }
 
-    /// The table, for change.
+    /// Returns the table for changes.
     #[inline(always)]
     pub fn table_mut(&mut self) -> TableMut<'_, V> {
         TableMut::new(&self.slot.table)
     }
 
-    /// The payload.
+    /// Returns the payload.
     #[inline(always)]
     #[must_use]
     pub fn meta(&self) -> &M {
@@ -175,14 +177,15 @@ impl<'a, V, M> SlotGuard<'a, V, M> {
         unsafe { &*self.slot.meta.get() }
     }
 
-    /// The payload, for change.
+    /// Returns the payload for changes.
     #[inline(always)]
     pub fn meta_mut(&mut self) -> &mut M {
         // SAFETY: 2: as in `meta`, borrowed exclusively.
         unsafe { &mut *self.slot.meta.get() }
     }
 
-    /// Eight bits that are the caller's, 0 at first. They stay with the slot, not with its table.
+    /// Returns eight bits that belong to the caller, 0 at first. They stay with the slot, not with
+    /// its table.
     #[inline(always)]
     #[must_use]
     pub fn marks(&self) -> u8 {
@@ -196,7 +199,8 @@ impl<'a, V, M> SlotGuard<'a, V, M> {
         unsafe { *self.slot.marks.get() = marks };
     }
 
-    /// A word that is the caller's, 0 at first. It stays with the slot, not with its table.
+    /// Returns a word that belongs to the caller, 0 at first. It stays with the slot, not with its
+    /// table.
     #[inline(always)]
     #[must_use]
     pub fn stamp(&self) -> u32 {
@@ -210,21 +214,14 @@ impl<'a, V, M> SlotGuard<'a, V, M> {
         unsafe { *self.slot.stamp.get() = stamp };
     }
 
-    /// Table and payload at once.
-    #[inline(always)]
-    pub fn parts_mut(&mut self) -> (TableMut<'_, V>, &mut M) {
-        // SAFETY: 2: as in `meta_mut`; table and payload are different fields.
-        (TableMut::new(&self.slot.table), unsafe { &mut *self.slot.meta.get() })
-    }
-
     /// Moves the whole table out; O(1).
     #[must_use]
     pub fn take_table(&mut self) -> Table<V> {
         self.table_mut().take()
     }
 
-    /// The same lock, held through another reference to the slot: for guards that are lent for a
-    /// shorter time than they live. Panics if it is another slot.
+    /// Returns the same lock as a guard through another reference to the slot, for guards that are
+    /// lent for a shorter time than they live. Panics for another slot.
     #[must_use]
     pub fn through<'b>(self, slot: &'b Slot<V, M>) -> SlotGuard<'b, V, M> {
         assert!(std::ptr::eq(self.slot, slot), "a guard of another slot");
@@ -232,7 +229,7 @@ impl<'a, V, M> SlotGuard<'a, V, M> {
         SlotGuard { slot, not_send: PhantomData }
     }
 
-    /// The slot this guard belongs to.
+    /// Returns the slot of this guard.
     #[inline(always)]
     #[must_use]
     pub fn slot(&self) -> &'a Slot<V, M> {

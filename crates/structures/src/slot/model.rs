@@ -1,4 +1,4 @@
-//! The slot lock in loom's hands. Run as `reclaim/model.rs`.
+//! Tests the slot lock with loom. Run like `reclaim/model.rs`.
 
 use super::Slot;
 use loom::cell::UnsafeCell;
@@ -11,7 +11,7 @@ fn holders_of_the_lock_see_each_others_writes_one_after_the_other() {
         let slot: Arc<Slot<(), UnsafeCell<u32>>> = Arc::new(Slot::new(UnsafeCell::new(0)));
         let add = |slot: &Slot<(), UnsafeCell<u32>>| {
             slot.lock_spin(1).map(|guard| {
-                // SAFETY: the lock is held; loom reports if another holder can be at it.
+                // SAFETY: the lock is held; loom reports if another holder can have access.
                 guard.meta().with_mut(|count| unsafe { *count += 1 });
             })
         };

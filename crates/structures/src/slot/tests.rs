@@ -1,4 +1,4 @@
-//! Locking, and prefetching while another thread changes the table.
+//! Tests locking, and prefetching while another thread changes the table.
 
 use super::Slot;
 use crate::entry::{Entry, ValueRef};

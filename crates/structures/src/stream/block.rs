@@ -1,12 +1,12 @@
-//! A block of a stream: some entries in a listpack, in Redis's format.
+//! A block of a stream: several entries in a listpack, in Redis's format.
 //!
 //! ```text
 //!  master entry:  live  deleted  n  field 1 … field n  0
 //!  entry, fields as in the master: flags  ms  seq            value 1 … value n               count
 //!  entry, other fields:            flags  ms  seq  n  field 1  value 1 … field n  value n    count
 //! ```
-//! `ms` and `seq` are relative to the block's first ID; `count` is the number of elements of the
-//! entry before it, for walking backwards. Deleted entries stay, marked in their flags.
+//! `ms` and `seq` are relative to the block's first ID. `count` is the number of preceding elements
+//! of the entry, for walking backwards. Deleted entries stay, marked in their flags.
 
 use super::id::StreamId;
 use super::tally::Tally;
@@ -18,10 +18,10 @@ use crate::sequence::Part;
 pub(super) const DELETED: i64 = 1;
 pub(super) const SAME_FIELDS: i64 = 2;
 
-/// Elements of an entry besides fields and values: flags, ms, seq.
+/// Number of elements of an entry in addition to fields and values: flags, ms, seq.
 const FIXED: usize = 3;
 
-/// When a block is full. 0 is no limit.
+/// The limits of a block. 0 means no limit.
 #[derive(Debug, Clone, Copy)]
 pub struct BlockLimits {
     pub bytes: usize,
@@ -30,15 +30,15 @@ pub struct BlockLimits {
 
 #[derive(Debug, Clone)]
 pub(super) struct Block {
-    /// The ID that the others are relative to.
+    /// The ID to which the others are relative.
     first: StreamId,
-    /// As the master entry says.
+    /// The number of live entries, as in the master entry.
     live: usize,
     deleted: usize,
-    /// Of the last entry, deleted or not.
+    /// The ID of the last entry, deleted or not.
     last_id: StreamId,
-    /// No live entry stands before this one; `None` if that has not been looked at. A stream that
-    /// is kept short by every XADD would otherwise walk over all that it has deleted.
+    /// No live entry comes before this one; `None` if unknown. Without it, a stream that every XADD
+    /// trims would walk over all deleted entries each time.
     front: Option<Pos>,
     pack: ListPack,
 }
@@ -54,16 +54,16 @@ impl Part for Block {
 pub struct Entry<'a> {
     pub id: StreamId,
     pack: &'a ListPack,
-    /// Where its flags stand.
+    /// The position of its flags.
     at: Pos,
-    /// The first value, or the first field if it has its own.
+    /// The position of the first value, or of the first field if the entry has its own fields.
     body: Pos,
-    /// Fields.
+    /// Number of fields.
     count: usize,
     same_fields: bool,
 }
 
-/// Integers of the format; in bytes that were checked they are where they should be.
+/// Returns an integer of the format; validated bytes have integers at all expected positions.
 fn int(item: Item<'_>) -> i64 {
     item.int().unwrap_or(0)
 }
@@ -73,7 +73,7 @@ fn skip(pack: &ListPack, at: Pos, count: usize) -> Pos {
 }
 
 impl Block {
-    /// A block without entries, for one with this ID and these words to come.
+    /// Creates an empty block for entries from this ID on, with the fields of `words`.
     pub(super) fn new<'w>(
         first: StreamId,
         words: impl ExactSizeIterator<Item = &'w [u8]>,
@@ -87,7 +87,7 @@ impl Block {
         Block { first, live: 0, deleted: 0, last_id: first, front: None, pack }
     }
 
-    /// Takes foreign entries over after looking at every one; `None` if none is live.
+    /// Takes foreign entries after validating each; `None` if no entry is live.
     pub(super) fn from_listpack(
         first: StreamId,
         pack: ListPack,
@@ -98,7 +98,7 @@ impl Block {
         Ok((live > 0).then_some(block))
     }
 
-    /// The entries' bytes, as dumps hold them.
+    /// Returns the bytes of the entries, as dumps contain them.
     pub(super) fn pack(&self) -> &ListPack {
         &self.pack
     }
@@ -126,13 +126,13 @@ impl Block {
             && (limits.entries == 0 || self.live + self.deleted < limits.entries)
     }
 
-    /// The master entry's fields.
+    /// Returns the number of the master entry's fields, and the position of the first.
     fn fields(&self) -> (usize, Pos) {
         let at = skip(&self.pack, self.pack.first().expect("a block has a master entry"), 2);
         (int(self.pack.item(at)) as usize, skip(&self.pack, at, 1))
     }
 
-    /// Where the entries begin.
+    /// Returns the position of the first entry.
     fn body(&self) -> Option<Pos> {
         let (count, fields) = self.fields();
         self.pack.next(skip(&self.pack, fields, count))
@@ -175,10 +175,10 @@ impl Block {
         }
     }
 
-    /// Marks live entries as deleted, in ascending order.
+    /// Marks live entries as deleted. They must be in ascending order.
     pub(super) fn bury(&mut self, entries: &[Pos]) {
-        // From the last on: foreign flags may be written longer than ours, and what stands before a
-        // change keeps its position.
+        // From the last one on: foreign flags may have a longer encoding than ours, and entries
+        // before a change keep their position.
         let bytes = self.pack.bytes();
         for at in entries.iter().rev() {
             let flags = int(self.pack.item(*at)) | DELETED;
@@ -193,19 +193,19 @@ impl Block {
         self.front = self.iter().next().map(|entry| entry.at);
     }
 
-    /// The live entries.
+    /// Returns the live entries.
     pub(super) fn iter(&self) -> BlockIter<'_> {
         let at = self.front.or_else(|| self.body());
         BlockIter { block: self, master_fields: self.fields().0, at }
     }
 
-    /// The live entries, the last first.
+    /// Returns the live entries, the last first.
     pub(super) fn iter_reversed(&self) -> BlockIterReversed<'_> {
         let walk = BlockIter { block: self, master_fields: self.fields().0, at: None };
         BlockIterReversed { walk, end: self.pack.last() }
     }
 
-    /// Where the live entry of this ID stands.
+    /// Returns the position of the live entry with this ID.
     pub(super) fn find(&self, id: StreamId) -> Option<Pos> {
         let entry = self.iter().find(|entry| entry.id >= id)?;
         (entry.id == id).then_some(entry.at)
@@ -231,7 +231,7 @@ impl Block {
     }
 }
 
-/// Walks over the live entries of a block.
+/// An iterator over the live entries of a block.
 #[derive(Debug, Clone)]
 pub(super) struct BlockIter<'a> {
     block: &'a Block,
@@ -240,8 +240,8 @@ pub(super) struct BlockIter<'a> {
 }
 
 impl<'a> BlockIter<'a> {
-    /// The entry that begins at `at`, if it is live, and where the count of its elements stands,
-    /// which ends it.
+    /// Returns the entry that begins at `at`, if it is live, and the position of the element count
+    /// that ends it.
     fn read(&self, at: Pos) -> Option<(Option<Entry<'a>>, Pos)> {
         let pack = &self.block.pack;
         let flags = int(pack.item(at));
@@ -287,12 +287,12 @@ impl<'a> Iterator for BlockIter<'a> {
     }
 }
 
-/// Walks over the live entries of a block from the last to the first: each ends with the number of
-/// its elements, the master entry with 0.
+/// An iterator over the live entries of a block from the last to the first. Each entry ends with
+/// the number of its elements, the master entry with 0.
 #[derive(Debug, Clone)]
 pub(super) struct BlockIterReversed<'a> {
     walk: BlockIter<'a>,
-    /// The count that ends the next entry.
+    /// The position of the count that ends the next entry.
     end: Option<Pos>,
 }
 
@@ -322,7 +322,7 @@ impl<'a> Entry<'a> {
         self.at
     }
 
-    /// How many pairs of a field and a value it has.
+    /// Returns the number of field-value pairs.
     pub fn len(&self) -> usize {
         self.count
     }
@@ -331,11 +331,11 @@ impl<'a> Entry<'a> {
         self.count == 0
     }
 
-    /// Its fields and values.
+    /// Returns the fields and values.
     pub fn pairs(&self) -> impl Iterator<Item = (Item<'a>, Item<'a>)> + use<'a> {
         let (pack, same) = (self.pack, self.same_fields);
         let mut values = pack.iter_from(self.body);
-        // The master entry's fields stand behind its three numbers.
+        // The master entry's fields follow its three numbers.
         let mut fields = pack.iter();
         fields.by_ref().take(FIXED).for_each(drop);
         (0..self.count).map_while(move |_| {

@@ -1,44 +1,44 @@
-//! Groups of consumers: what was delivered to whom and is not yet acknowledged.
+//! Consumer groups: which entries were delivered to which consumer and are not yet acknowledged.
 
 use super::id::StreamId;
 use super::id_map::IdMap;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// What was delivered and not acknowledged.
+/// An entry that was delivered and not acknowledged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Nack {
     /// The consumer's number in the group.
     consumer: u32,
-    /// When it was last delivered.
+    /// Time of the last delivery.
     pub delivered_ms: i64,
-    /// How often.
+    /// Number of deliveries.
     pub count: u64,
 }
 
-/// One who reads in a group's name.
+/// A consumer that reads on behalf of a group.
 #[derive(Debug, Clone)]
 pub struct Consumer {
     pub name: Arc<[u8]>,
-    /// When it last tried to read or claim.
+    /// Time of its last attempt to read or claim.
     pub seen_ms: i64,
-    /// When it last read or claimed something; `None` if never.
+    /// Time of its last successful read or claim; `None` if there was none.
     pub active_ms: Option<i64>,
     pending: IdMap<()>,
 }
 
 impl Consumer {
-    /// The IDs delivered to it and not acknowledged.
+    /// Returns the IDs that were delivered to it and not acknowledged.
     pub fn pending(&self) -> &IdMap<()> {
         &self.pending
     }
 }
 
-/// A group.
+/// A consumer group.
 #[derive(Debug, Clone)]
 pub struct Group {
     pub last_id: StreamId,
-    /// How many entries of the stream lie up to `last_id`, or [`super::ENTRIES_READ_UNKNOWN`].
+    /// Number of entries of the stream up to `last_id`, or [`super::ENTRIES_READ_UNKNOWN`].
     pub entries_read: i64,
     pending: IdMap<Nack>,
     numbers: BTreeMap<Arc<[u8]>, u32>,
@@ -58,12 +58,12 @@ impl Group {
         }
     }
 
-    /// What is pending, by ID.
+    /// Returns the pending entries by ID.
     pub fn pending(&self) -> &IdMap<Nack> {
         &self.pending
     }
 
-    /// The consumers in the order of their names.
+    /// Returns the consumers in the order of their names.
     pub fn consumers(&self) -> impl ExactSizeIterator<Item = &Consumer> {
         self.numbers.values().map(|number| &self.consumers[number])
     }
@@ -76,12 +76,12 @@ impl Group {
         self.consumers.get_mut(self.numbers.get(name)?)
     }
 
-    /// The consumer something is pending for.
+    /// Returns the consumer that owns a pending entry.
     pub fn owner(&self, nack: &Nack) -> &Consumer {
         &self.consumers[&nack.consumer]
     }
 
-    /// Adds a consumer; false if there is one of that name.
+    /// Adds a consumer. Returns false if the name already exists.
     pub fn create_consumer(&mut self, name: &[u8], now_ms: i64) -> bool {
         if self.numbers.contains_key(name) {
             return false;
@@ -96,7 +96,7 @@ impl Group {
         true
     }
 
-    /// Removes a consumer and what is pending for it; how much that was.
+    /// Removes a consumer and its pending entries, and returns the number of those.
     pub fn delete_consumer(&mut self, name: &[u8]) -> Option<usize> {
         let number = self.numbers.remove(name)?;
         let consumer = self.consumers.remove(&number)?;
@@ -106,7 +106,7 @@ impl Group {
         Some(consumer.pending.len())
     }
 
-    /// Makes an entry pending for a consumer, which must exist, whoever had it before.
+    /// Makes an entry pending for a consumer, which must exist, whichever consumer had it before.
     pub fn assign(&mut self, id: StreamId, consumer: &[u8], delivered_ms: i64, count: u64) {
         let Some(&number) = self.numbers.get(consumer) else { return };
         let before = self.pending.get(id).map(|nack| nack.consumer);
@@ -121,7 +121,7 @@ impl Group {
         }
     }
 
-    /// Notes one more delivery to the same consumer.
+    /// Records one more delivery to the same consumer.
     pub fn redeliver(&mut self, id: StreamId, now_ms: i64) {
         self.pending.update(id, |nack| {
             nack.delivered_ms = now_ms;
@@ -129,7 +129,7 @@ impl Group {
         });
     }
 
-    /// What is pending no longer is; false if it was not.
+    /// Acknowledges a pending entry. Returns false if it was not pending.
     pub fn acknowledge(&mut self, id: StreamId) -> bool {
         let Some(nack) = self.pending.remove(id) else { return false };
         self.consumers.get_mut(&nack.consumer).map(|owner| owner.pending.remove(id));

@@ -1,8 +1,8 @@
-//! IDs of entries: a time in milliseconds and a number within it.
+//! IDs of entries: a time in milliseconds and a sequence number within it.
 
 use std::fmt;
 
-/// Ordered by time, then number.
+/// An entry ID, ordered by time, then sequence number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct StreamId {
     pub ms: u64,
@@ -18,20 +18,20 @@ impl StreamId {
         StreamId { ms, seq }
     }
 
-    /// From the 16 big-endian bytes of the dump format.
+    /// Decodes the 16 big-endian bytes of the dump format.
     #[must_use]
     pub fn from_bytes(bytes: [u8; 16]) -> StreamId {
         let both = u128::from_be_bytes(bytes);
         StreamId { ms: (both >> 64) as u64, seq: both as u64 }
     }
 
-    /// The 16 big-endian bytes of the dump format, which order as the IDs do.
+    /// Encodes the ID as the 16 big-endian bytes of the dump format, which sort like the IDs.
     #[must_use]
     pub fn to_bytes(self) -> [u8; 16] {
         (u128::from(self.ms) << 64 | u128::from(self.seq)).to_be_bytes()
     }
 
-    /// The ID behind this one; `None` behind the highest.
+    /// Returns the next ID; `None` after the highest.
     pub fn next(self) -> Option<StreamId> {
         match self.seq.checked_add(1) {
             Some(seq) => Some(StreamId { seq, ..self }),
@@ -39,7 +39,7 @@ impl StreamId {
         }
     }
 
-    /// The ID before this one; `None` before the lowest.
+    /// Returns the previous ID; `None` before the lowest.
     pub fn prev(self) -> Option<StreamId> {
         match self.seq.checked_sub(1) {
             Some(seq) => Some(StreamId { seq, ..self }),

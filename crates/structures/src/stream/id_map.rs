@@ -1,9 +1,9 @@
-//! A map from entry IDs, in their order: what is pending. Clones share everything.
+//! A map ordered by entry IDs, for pending entries. Clones share everything.
 
 use super::id::StreamId;
 use crate::sequence::{Part, Sequence};
 
-/// IDs in one part.
+/// Maximum number of IDs in one part.
 const PART_MAX: usize = if cfg!(test) { 8 } else { 128 };
 
 #[derive(Debug, Clone)]
@@ -15,7 +15,7 @@ impl<V: Clone> Part for Run<V> {
     }
 }
 
-/// Values by ID. All operations O(log n).
+/// Values by ID. All operations are O(log n).
 #[derive(Debug, Clone)]
 pub struct IdMap<V> {
     runs: Sequence<Run<V>>,
@@ -36,7 +36,7 @@ impl<V: Clone> IdMap<V> {
         self.len() == 0
     }
 
-    /// The place of the run in which `id` is or would be; 0 without runs.
+    /// Returns the position of the part for `id`; 0 if there are none.
     fn place_of(&self, id: StreamId) -> usize {
         let starts_by = |place: usize| self.runs.get(place).is_some_and(|run| run.0[0].0 <= id);
         let (mut low, mut high) = (0, self.runs.parts());
@@ -61,13 +61,13 @@ impl<V: Clone> IdMap<V> {
         Some(&self.runs.get(place)?.0[at].1)
     }
 
-    /// Changes a value; `None` if there is none.
+    /// Changes a value; `None` if it does not exist.
     pub fn update<R>(&mut self, id: StreamId, change: impl FnOnce(&mut V) -> R) -> Option<R> {
         let (place, at) = self.locate(id)?;
         Some(self.runs.update(place, |run| change(&mut run.0[at].1)))
     }
 
-    /// Adds a value or replaces it.
+    /// Adds or replaces a value.
     pub fn insert(&mut self, id: StreamId, value: V) {
         let place = self.place_of(id);
         let Some(run) = self.runs.get(place) else {
@@ -99,7 +99,7 @@ impl<V: Clone> IdMap<V> {
         Some(self.runs.update(place, |run| run.0.remove(at).1))
     }
 
-    /// The IDs and values from `start` on.
+    /// Returns the IDs and values from `start` on.
     pub fn iter_from(&self, start: StreamId) -> impl Iterator<Item = (StreamId, &V)> {
         let place = self.place_of(start);
         let runs = (place..self.runs.parts()).filter_map(|place| self.runs.get(place));
@@ -116,7 +116,7 @@ impl<V: Clone> IdMap<V> {
         run.0.last().map(|(id, _)| *id)
     }
 
-    /// Memory that the map takes besides itself. O(1).
+    /// Returns the memory of the map without this struct. O(1).
     pub fn allocated_bytes(&self) -> usize {
         self.runs.allocated_bytes() + self.len() * size_of::<(StreamId, V)>()
     }

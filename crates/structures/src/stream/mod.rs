@@ -1,4 +1,5 @@
-//! Streams: entries of fields and values in the order of their IDs, and groups that read them.
+//! Streams: entries of fields and values in the order of their IDs, and consumer groups that read
+//! them.
 //!
 //! ```text
 //!  sequence of blocks:   [5-0 …]   [9-1 …]   [12-0 …]      a block: its first ID and a listpack of
@@ -6,16 +7,16 @@
 //!  groups:  name -> last delivered ID, pending entries by ID, consumers -> their pending IDs
 //! ```
 //!
-//! A clone shares all blocks and groups; a change copies the one block (or group) it touches. IDs
-//! only grow, so appending is O(1) and looking for an ID O(log blocks + entries of a block).
+//! A clone shares all blocks and groups. A change copies only the block or group that it touches.
+//! IDs only grow, so appending is O(1) and finding an ID is O(log blocks + entries of a block).
 //!
 //! Invariants (`check` verifies each)
-//!  1. IDs ascend within and across blocks, and none is above `last_id`. No block is without live
-//!     entries.
+//!  1. IDs ascend within and across blocks, and none is above `last_id`. Every block has live entries.
 //!  2. `first_id` is that of the first live entry, 0-0 without entries.
-//!  3. A group's pending entries are, together and each once, those of its consumers.
+//!  3. A group's pending entries are exactly those of its consumers, each of which occurs once.
 //!
-//! Blocks are in `block.rs`, groups in `group.rs`. No clock here: times come in.
+//! Blocks are in `block.rs`, groups in `group.rs`. There is no clock here: callers pass times as
+//! arguments.
 
 mod block;
 mod group;
@@ -41,29 +42,29 @@ use block::Block;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// A group's counter of entries read when it cannot be known.
+/// A group's counter of entries read if it is unknown.
 pub const ENTRIES_READ_UNKNOWN: i64 = -1;
 
-/// Entries and groups.
+/// A stream: entries and consumer groups.
 #[derive(Debug, Clone, Default)]
 pub struct Stream {
     entries: Entries,
     groups: BTreeMap<Box<[u8]>, Arc<Group>>,
-    /// The highest ID ever given.
+    /// The highest ID ever assigned.
     pub last_id: StreamId,
     first_id: StreamId,
-    /// The highest ID that was deleted by itself.
+    /// The highest ID that was deleted individually.
     pub max_deleted_id: StreamId,
-    /// How many entries were ever added.
+    /// Number of entries ever added.
     pub entries_added: u64,
 }
 
-/// Which entries at the beginning go.
+/// Which entries at the beginning to remove.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Trim {
-    /// All but the last so many.
+    /// Keep only this many entries, the last ones.
     MaxLen(u64),
-    /// Those below an ID.
+    /// Remove the entries below an ID.
     MinId(StreamId),
 }
 
@@ -73,11 +74,12 @@ impl Stream {
         Stream::default()
     }
 
-    /// A stream of blocks from outside: the ID each is relative to, and its entries in the layout
-    /// of `block.rs`. `last_id` and `entries_added` are the least that these allow. O(elements).
+    /// Creates a stream from foreign blocks: the ID to which each is relative, and its entries in
+    /// the layout of `block.rs`. `last_id` and `entries_added` become the lowest values that the
+    /// blocks allow. O(elements).
     ///
     /// # Errors
-    /// If a block is malformed, or its entries do not come behind those of the block before it.
+    /// Fails if a block is malformed, or if its entries do not follow those of the previous block.
     pub fn from_blocks(
         blocks: impl IntoIterator<Item = (StreamId, ListPack)>,
     ) -> Result<Stream, Malformed> {
@@ -99,12 +101,12 @@ impl Stream {
         Ok(stream)
     }
 
-    /// The blocks, as dumps write them.
+    /// Returns the blocks, as dumps contain them.
     pub fn packed_blocks(&self) -> impl ExactSizeIterator<Item = (StreamId, &ListPack)> {
         self.entries.0.iter().map(|block| (block.first_id(), block.pack()))
     }
 
-    /// How many entries there are.
+    /// Returns the number of entries.
     pub fn len(&self) -> usize {
         self.entries.len()
     }
@@ -113,7 +115,7 @@ impl Stream {
         self.len() == 0
     }
 
-    /// A view of the entries that later changes do not reach. O(1).
+    /// Returns a view of the entries that later changes do not affect. O(1).
     pub fn entries(&self) -> &Entries {
         &self.entries
     }
@@ -122,7 +124,7 @@ impl Stream {
         self.first_id
     }
 
-    /// Adds an entry of fields and values in turn. The ID must be above `last_id`.
+    /// Adds an entry of alternating fields and values. The ID must be above `last_id`.
     pub fn append<'w>(
         &mut self,
         id: StreamId,
@@ -148,7 +150,7 @@ impl Stream {
         }
     }
 
-    /// Deletes an entry; false if there is none of that ID.
+    /// Deletes an entry. Returns false if no entry has that ID.
     pub fn delete(&mut self, id: StreamId) -> bool {
         let Some(place) = self.entries.place_of(id) else { return false };
         let blocks = &mut self.entries.0;
@@ -166,9 +168,9 @@ impl Stream {
         true
     }
 
-    /// Removes entries from the beginning; their number. If `approximate`, only whole blocks go,
-    /// and of those only as many as hold no more than `limit` entries (0: no limit).
-    /// O(blocks removed + entries of one block).
+    /// Removes entries from the beginning, and returns their number. If `approximate`, only whole
+    /// blocks are removed, and in total at most `limit` entries (0: no limit). O(blocks removed +
+    /// entries of one block).
     pub fn trim(&mut self, trim: Trim, approximate: bool, limit: u64) -> u64 {
         let mut removed = 0;
         while let Some(block) = self.entries.0.get(0) {
@@ -219,7 +221,7 @@ impl Stream {
         self.first_id = first.map_or(StreamId::MIN, |entry| entry.id);
     }
 
-    /// The groups in the order of their names.
+    /// Returns the groups in the order of their names.
     pub fn groups(&self) -> impl ExactSizeIterator<Item = (&[u8], &Group)> {
         self.groups.iter().map(|(name, group)| (&**name, &**group))
     }
@@ -232,7 +234,7 @@ impl Stream {
         self.groups.get_mut(name).map(Arc::make_mut)
     }
 
-    /// Adds a group; false if there is one of that name.
+    /// Adds a group. Returns false if the name already exists.
     pub fn create_group(&mut self, name: &[u8], last_id: StreamId, entries_read: i64) -> bool {
         if self.groups.contains_key(name) {
             return false;
@@ -241,17 +243,18 @@ impl Stream {
         true
     }
 
-    /// Removes a group; false if there is none.
+    /// Removes a group. Returns false if it does not exist.
     pub fn destroy_group(&mut self, name: &[u8]) -> bool {
         self.groups.remove(name).is_some()
     }
 
-    /// Whether an entry above or at `id` may have been deleted, which makes counting useless.
+    /// Returns true if an entry at or above `id` may have been deleted, which makes counting
+    /// impossible.
     pub fn has_tombstone_from(&self, id: StreamId) -> bool {
         !self.is_empty() && self.max_deleted_id != StreamId::MIN && id <= self.max_deleted_id
     }
 
-    /// How many entries were ever added up to and with `id`, if that can be known.
+    /// Returns how many entries were ever added up to and including `id`, if that is known.
     pub fn entries_read_at(&self, id: StreamId) -> Option<u64> {
         let added = self.entries_added;
         if added == 0 {
@@ -275,9 +278,9 @@ impl Stream {
         }
     }
 
-    /// How many entries were ever added up to and including the entry `id`, which a group at `last_id`
-    /// with this count reads next; [`ENTRIES_READ_UNKNOWN`] if that cannot be known. The count only
-    /// continues if no entry between the two was deleted or trimmed.
+    /// Returns how many entries were ever added up to and including the entry `id`, which a group
+    /// at `last_id` with this count reads next; [`ENTRIES_READ_UNKNOWN`] if that is unknown. The
+    /// count continues only if no entry between the two was deleted or trimmed.
     pub fn entries_read_behind(&self, last_id: StreamId, read: i64, id: StreamId) -> i64 {
         let is_counted = read != ENTRIES_READ_UNKNOWN
             && last_id >= self.first_id
@@ -291,7 +294,7 @@ impl Stream {
         self.entries_read_at(id).map_or(ENTRIES_READ_UNKNOWN, |read| read as i64)
     }
 
-    /// How many entries a group has not read yet, if that can be known.
+    /// Returns how many entries a group has not read yet, if that is known.
     pub fn lag(&self, group: &Group) -> Option<i64> {
         if self.entries_added == 0 || self.is_empty() {
             return Some(0);
@@ -309,12 +312,12 @@ impl Stream {
         read.map(|read| (self.entries_added as i64).wrapping_sub(read))
     }
 
-    /// How many blocks hold the entries.
+    /// Returns the number of blocks.
     pub fn blocks(&self) -> usize {
         self.entries.0.parts()
     }
 
-    /// How many nodes a radix tree over the blocks' first IDs would have. O(blocks).
+    /// Returns how many nodes a radix tree over the blocks' first IDs would have. O(blocks).
     pub fn radix_nodes(&self) -> usize {
         let key = |block: &Shared<Block>| {
             let StreamId { ms, seq } = block.first_id();
@@ -327,7 +330,7 @@ impl Stream {
         radix_nodes(&keys, 0)
     }
 
-    /// Memory that the value takes besides itself. O(blocks + groups and consumers).
+    /// Returns the memory of the value without this struct. O(blocks + groups and consumers).
     pub fn allocated_bytes(&self) -> usize {
         let groups = self.groups.iter().map(|(name, group)| name.len() + group.allocated_bytes());
         self.entries.0.allocated_bytes()
@@ -350,11 +353,11 @@ impl Stream {
     }
 }
 
-/// How many nodes a compressed radix tree over these keys has, all of one length and ascending:
-/// what Redis tells of its index of blocks, and so do we.
+/// Returns the number of nodes of a compressed radix tree over these ascending keys of equal
+/// length. Redis reports this number for its index of blocks, and so does this server.
 fn radix_nodes(keys: &[[u8; 16]], depth: usize) -> usize {
     let [first, .., last] = keys else {
-        // What is left of a key, and its end; or the root of an empty tree.
+        // The rest of a key, and its end; or the root of an empty tree.
         return 1 + usize::from(keys.len() == 1 && depth < 16);
     };
     let common = first[depth..].iter().zip(&last[depth..]).take_while(|(a, b)| a == b).count();

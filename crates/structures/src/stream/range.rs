@@ -1,10 +1,10 @@
-//! The entries of a stream as a value of their own, and walking over a range of them.
+//! The entries of a stream as a separate value, and iteration over a range of them.
 
 use super::block::{Block, BlockIter, BlockIterReversed, Entry};
 use super::id::StreamId;
 use crate::sequence::Sequence;
 
-/// Entries in the order of their IDs. A clone is O(1) and stays as it is.
+/// Entries in the order of their IDs. A clone is O(1) and does not change.
 #[derive(Debug, Clone, Default)]
 pub struct Entries(pub(super) Sequence<Block>);
 
@@ -17,11 +17,11 @@ impl Entries {
         self.len() == 0
     }
 
-    /// The place of the block in which `id` would be; `None` if it is below all blocks.
+    /// Returns the position of the block for `id`; `None` if `id` is below all blocks.
     pub(super) fn place_of(&self, id: StreamId) -> Option<usize> {
         let starts_by = |place: usize| self.0.get(place).is_some_and(|b| b.first_id() <= id);
         let (mut low, mut high) = (0, self.0.parts());
-        // Most look for what is new.
+        // Most callers look for new entries.
         if high > 0 && starts_by(high - 1) {
             return Some(high - 1);
         }
@@ -32,14 +32,14 @@ impl Entries {
         low.checked_sub(1)
     }
 
-    /// The entries from `start` to `end`, both included, in ascending order.
+    /// Returns the entries from `start` to `end`, both included, in ascending order.
     pub fn range(&self, start: StreamId, end: StreamId) -> Range<'_> {
         let place = self.place_of(start).unwrap_or(0);
         let block = self.0.get(place).map(|block| block.iter());
         Range { entries: self, place, block, start, end }
     }
 
-    /// The same in descending order.
+    /// Returns the same entries in descending order.
     pub fn range_reversed(&self, start: StreamId, end: StreamId) -> ReverseRange<'_> {
         let places = if start > end { 0 } else { self.place_of(end).map_or(0, |place| place + 1) };
         ReverseRange { entries: self, places, block: None, start, end }
@@ -57,7 +57,7 @@ impl Entries {
         self.range_reversed(StreamId::MIN, StreamId::MAX).next()
     }
 
-    /// How many entries lie in a range. O(log blocks + entries of a block).
+    /// Returns the number of entries in a range. O(log blocks + entries of a block).
     pub fn count(&self, start: StreamId, end: StreamId) -> usize {
         if start > end {
             return 0;
@@ -66,7 +66,7 @@ impl Entries {
         up_to_end.saturating_sub(self.rank(start))
     }
 
-    /// How many entries are below `id`.
+    /// Returns the number of entries below `id`.
     fn rank(&self, id: StreamId) -> usize {
         let Some(place) = self.place_of(id) else { return 0 };
         let Some(block) = self.0.get(place) else { return 0 };
@@ -114,7 +114,7 @@ impl<'a> Iterator for Range<'a> {
 #[derive(Debug)]
 pub struct ReverseRange<'a> {
     entries: &'a Entries,
-    /// Blocks still to come are those before this place.
+    /// The remaining blocks are those before this position.
     places: usize,
     block: Option<BlockIterReversed<'a>>,
     start: StreamId,

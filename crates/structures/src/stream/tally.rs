@@ -1,26 +1,26 @@
-//! What the entries of a block add up to: where blocks that come from outside are checked.
+//! Counts the entries of a block, and validates blocks that come from outside.
 
 use super::block::{DELETED, SAME_FIELDS};
 use super::id::StreamId;
 use crate::listpack::{Iter, ListPack};
 use crate::malformed::Malformed;
 
-/// What a block's entries add up to.
+/// The totals of a block's entries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Tally {
     pub live: u64,
     pub deleted: u64,
     pub first_live: Option<StreamId>,
-    /// Of the last entry, deleted or not; the block's own without entries.
+    /// The ID of the last entry, deleted or not; the block's own ID without entries.
     pub last: StreamId,
 }
 
 impl Tally {
-    /// Walks over a block's entries and checks everything about them. `block` is the ID that theirs
-    /// are relative to. O(elements).
+    /// Walks over a block's entries and validates everything about them. `block` is the ID to which
+    /// theirs are relative. O(elements).
     ///
     /// # Errors
-    /// The rule of the layout (see `block.rs`) that is broken.
+    /// Returns the violated rule of the layout (see `block.rs`).
     pub fn of(block: StreamId, entries: &ListPack) -> Result<Tally, Malformed> {
         tally(block, entries).map_err(|what| Malformed { offset: 0, what })
     }
@@ -85,7 +85,8 @@ fn tally(block: StreamId, entries: &ListPack) -> Result<Tally, &'static str> {
     Ok(seen)
 }
 
-/// Passes over `count` elements; `None` if there are not so many, or the count is none of elements.
+/// Skips `count` elements; `None` if there are fewer, or if the count is not a valid number of
+/// elements.
 fn skip(items: &mut Iter<'_>, count: i64) -> Option<()> {
     for _ in 0..u64::try_from(count).ok()? {
         items.next()?;
@@ -113,8 +114,8 @@ mod tests {
 
     #[test]
     fn a_block_is_counted_and_its_ids_are_those_of_its_entries() {
-        // Two fields; an entry with the same, a deleted one, one with a field of its own whose
-        // sequence number is below the block's.
+        // Two fields. One entry with the same fields, a deleted one, and one with a field of its
+        // own whose sequence number is below the block's.
         let words = "2 1 2 a b 0  2 0 0 x y 5  3 0 1 x y 5  0 7 -5 1 c z 6";
         let (first, last) = (StreamId { ms: 10, seq: 5 }, StreamId { ms: 17, seq: 0 });
         assert_eq!(check(words), Ok((2, Some(first), last)));

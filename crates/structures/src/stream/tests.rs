@@ -1,4 +1,4 @@
-//! Streams against trees: random changes, old views, groups.
+//! Compares streams with trees: random changes, old views, groups.
 
 use super::*;
 use std::collections::{BTreeMap, BTreeSet};
@@ -200,7 +200,7 @@ fn deleting_many_entries_of_a_block_with_long_flags_marks_the_right_ones() {
     let long = [0xc1, 0x2c, 0x02];
     assert_eq!(bytes.windows(3).filter(|three| *three == long).count(), 2);
     let bytes: Vec<u8> = {
-        // 300 is 0x012c in 13 bits; 2 in as many bits is 0x0002.
+        // 300 is 0x012c in 13 bits; 2 is 0x0002.
         let mut bytes = bytes;
         while let Some(at) = bytes.windows(3).position(|three| three == long) {
             bytes[at..at + 2].copy_from_slice(&[0xc0, 0x02]);
@@ -216,7 +216,8 @@ fn deleting_many_entries_of_a_block_with_long_flags_marks_the_right_ones() {
     assert_eq!(stream.entries().first().unwrap().id, StreamId::new(6, 0));
 }
 
-/// The counts before a block's entries take a byte more from 128 on, which moves the entries.
+/// From 128 on, the count at the end of a block's entries takes one more byte, which moves the
+/// entries.
 #[test]
 fn trimming_one_by_one_finds_the_first_entry_however_long_the_counts_are() {
     const ONE_BLOCK: BlockLimits = BlockLimits { bytes: 0, entries: 0 };

@@ -1,4 +1,5 @@
-//! An array of buckets as one word: address, and bucket count as mantissa and exponent above it.
+//! An array of buckets in one word: the address, and the bucket count as mantissa and exponent
+//! above it.
 //!
 //! ```text
 //!  63     59 58         48 47                                  0
@@ -7,9 +8,9 @@
 //! +---------+-------------+-------------------------------------+
 //! ```
 //!
-//! One word, so that a prefetching thread always reads an address with the count that belongs to
-//! it. Bucket `i` of `count` holds the positions p with `p * count >> 24 == i`: any count works,
-//! and buckets are in the order of positions.
+//! One word, so that a prefetching thread always reads an address together with its own count.
+//! Bucket `i` of `count` holds the positions p with `p * count >> 24 == i`. Any count works, and
+//! buckets are in the order of positions.
 
 use super::bucket::{ADDRESS_MASK, Bucket, Position};
 use std::alloc::{Layout, alloc_zeroed, handle_alloc_error};
@@ -17,33 +18,33 @@ use std::alloc::{Layout, alloc_zeroed, handle_alloc_error};
 const MANTISSA_SHIFT: u32 = 48;
 const MANTISSA_BITS: u32 = 11;
 const EXPONENT_SHIFT: u32 = MANTISSA_SHIFT + MANTISSA_BITS;
-/// One bucket per position; beyond it only chains grow.
+/// One bucket per position. Beyond that, only chains grow.
 pub(super) const COUNT_MAX: u64 = Position::END as u64;
 
-/// How much of a drained array is given back at a time: 64 pages of 4 KiB.
+/// Amount of a drained array that is released at a time: 64 pages of 4 KiB.
 const RELEASED_CHUNK_BYTES: usize = 256 << 10;
-/// Arrays of fewer chunks are small enough to be freed whole.
+/// Arrays with fewer chunks are small enough to be freed as a whole.
 const RELEASED_CHUNKS_MIN: u64 = 4;
 
 /// Tells the system that the pages inside the chunk at `start` are no longer needed.
 #[cfg(all(target_os = "linux", not(miri)))]
 fn release_pages(start: *mut u8) {
-    // Pages of 64 KiB at most; what the rounding leaves at the edges stays until
-    // the array is freed.
+    // Pages have at most 64 KiB. The parts of pages at the edges stay until the array is freed.
     const PAGE_MAX: usize = 64 << 10;
     let skipped = start.align_offset(PAGE_MAX);
     let length = (RELEASED_CHUNK_BYTES - skipped) / PAGE_MAX * PAGE_MAX;
     // SAFETY: the range lies inside a live array of this table (table.rs, 1), private anonymous
     // memory of the allocator. Its buckets are drained and stay so (2), so dropping the pages
-    // changes no byte that anybody, prefetching threads included, can read. Failure is harmless.
+    // changes no byte that any thread, including prefetching threads, can read. Failure is
+    // harmless.
     unsafe { libc::madvise(start.wrapping_add(skipped).cast(), length, libc::MADV_DONTNEED) };
 }
 
 #[cfg(not(all(target_os = "linux", not(miri))))]
 fn release_pages(_start: *mut u8) {}
 
-/// A copy of the word; null is the array without buckets. Whether the buckets are still there is
-/// the holder's business (`table.rs`, invariants 1 and 4).
+/// A copy of the word; null is the array without buckets. The holder is responsible for the
+/// lifetime of the buckets (`table.rs`, invariants 1 and 4).
 #[derive(Clone, Copy)]
 pub(super) struct Array(pub(super) *mut u8);
 
@@ -83,18 +84,19 @@ impl Array {
         self.0.map_addr(|address| address & ADDRESS_MASK)
     }
 
-    /// Which bucket holds `position`: below `count` unless the array is null.
+    /// Returns the bucket of `position`, which is below `count` unless the array is null.
     #[inline(always)]
     pub(super) fn index(self, position: Position) -> u64 {
         (u64::from(position.0) * self.count()) >> 24
     }
 
-    /// The lowest position of bucket `index`; `Position::END` for `index == count`.
+    /// Returns the lowest position of bucket `index`; `Position::END` for `index == count`.
     pub(super) fn first_position(self, index: u64) -> u32 {
         (index << 24).div_ceil(self.count()) as u32
     }
 
-    /// The address of bucket `index`, without reading anything; near null for the null array.
+    /// Returns the address of bucket `index` without reading anything; near null for the null
+    /// array.
     #[inline(always)]
     pub(super) fn address(self, index: u64) -> *const Bucket {
         self.start().cast::<Bucket>().wrapping_add(index as usize)
@@ -105,13 +107,13 @@ impl Array {
     #[inline(always)]
     pub(super) unsafe fn bucket<'a>(self, index: u64) -> &'a Bucket {
         debug_assert!(index < self.count());
-        // SAFETY: the caller's promise; buckets are atomics, so shared references are all we need.
+        // SAFETY: the caller's promise; buckets are atomics, so shared references are sufficient.
         unsafe { &*self.address(index) }
     }
 
-    /// Gives the memory of the chunks that lie between bucket 0 and `end` and were not yet before
-    /// `begin` back to the system. Their buckets are empty, hence zero, and read as zero after.
-    /// Without this the old array would be freed at the end in one call of milliseconds.
+    /// Releases the memory of the chunks between bucket 0 and `end` that were not yet released up
+    /// to `begin`. Their buckets are empty, and so zero, and read as zero afterwards. Otherwise the
+    /// old array would be freed at the end in one call that takes milliseconds.
     pub(super) fn release_drained(self, begin: u64, end: u64) {
         const BUCKETS_PER_CHUNK: u64 = (RELEASED_CHUNK_BYTES / size_of::<Bucket>()) as u64;
         if self.count() < RELEASED_CHUNKS_MIN * BUCKETS_PER_CHUNK {
@@ -130,8 +132,8 @@ impl Array {
     }
 }
 
-/// The least count not below `count` of the form (4 to 7) << e, or 1 to 3: the size classes of
-/// jemalloc, so that no array wastes what its class would have given anyway.
+/// Returns the lowest count not below `count` of the form (4 to 7) << e, or 1 to 3. These are the
+/// size classes of jemalloc, so that no array wastes memory of its class.
 pub(super) fn size_up(count: u64) -> u64 {
     let count = count.clamp(1, COUNT_MAX);
     if count <= 8 {

@@ -1,4 +1,4 @@
-//! One bucket: a cache line of seven tagged entry pointers, and the chain behind a full one.
+//! One bucket: a cache line of seven tagged entry pointers, and the chain after a full one.
 //!
 //! ```text
 //!  meta (8 bytes)                                    words (7 x 8 bytes)
@@ -8,11 +8,11 @@
 //! state: bits 0-6 = word i holds an entry; bit 7 = word 6 links to an overflow bucket
 //! ```
 //!
-//! A position (24 bits of the hash) is kept as 16 bits in the pointer and 8 in the tag, so moving
+//! A position (24 bits of the hash) is stored as 16 bits in the pointer and 8 in the tag, so moving
 //! and scanning never touch an entry. All fields are relaxed atomics because prefetching threads
 //! read primary buckets without the lock; the lock orders everything else.
 //!
-//! Invariants of a chain (`check_chain` verifies each; the numbers go on from `table.rs`)
+//! Invariants of a chain (`check_chain` verifies each; the numbers continue those of `table.rs`)
 //!  5. Bit i of the state says that word i is an entry's address, owned by the table, with the high
 //!     part of its position above; tag i is the low part. Absent words are null.
 //!  6. Bit 7 says that word 6 is the address of a live overflow bucket allocated by
@@ -33,12 +33,12 @@ const LINK_WORD: usize = 6;
 const ADDRESS_BITS: u32 = 48;
 pub(super) const ADDRESS_MASK: usize = (1 << ADDRESS_BITS) - 1;
 
-/// A place in hash space: 24 bits, the top of the hash.
+/// A position in hash space: the top 24 bits of the hash.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct Position(pub(super) u32);
 
 impl Position {
-    /// One past the last position.
+    /// One more than the last position.
     pub(super) const END: u32 = 1 << 24;
 
     #[inline(always)]
@@ -57,8 +57,8 @@ impl Position {
     }
 }
 
-/// The bits of `meta` that say which tags may equal that of `position`: bit 7 of byte i for word
-/// i. May name a word too many after a true match; the high part of the position decides.
+/// Returns the bits of `meta` for tags that may equal that of `position`: bit 7 of byte i for word
+/// i. May include one wrong word after a true match; the high part of the position decides.
 #[inline(always)]
 fn candidates(meta: u64, position: Position) -> u64 {
     let differing = meta ^ (position.tag() * 0x0001_0101_0101_0101);
@@ -70,7 +70,7 @@ fn pack(entry: *mut u8, position: Position) -> *mut u8 {
     entry.map_addr(|address| address | position.high() << ADDRESS_BITS)
 }
 
-/// The entry's address in a word.
+/// Returns the entry's address in a word.
 #[inline(always)]
 pub(super) fn entry_of(word: *mut u8) -> *mut u8 {
     word.map_addr(|address| address & ADDRESS_MASK)
@@ -87,7 +87,7 @@ pub(super) struct Bucket {
     words: [AtomicPtr<u8>; WORDS],
 }
 
-/// Where an entry stands.
+/// The location of an entry.
 #[derive(Clone, Copy)]
 pub(super) struct Place<'a> {
     pub(super) bucket: &'a Bucket,
@@ -100,7 +100,7 @@ impl Place<'_> {
         entry_of(self.bucket.words[self.index].load(Relaxed))
     }
 
-    /// Puts another entry of the same position here.
+    /// Replaces the entry with another one of the same position.
     #[inline(always)]
     pub(super) fn set_entry(self, entry: *mut u8) {
         let word = &self.bucket.words[self.index];
@@ -121,7 +121,7 @@ impl Bucket {
         }
     }
 
-    /// Frees an overflow bucket. Prefetches never follow links, so nobody else can be reading it.
+    /// Frees an overflow bucket. Prefetches never follow links, so nothing else can be reading it.
     fn free(link: *mut u8) {
         // SAFETY: 6: it was made by `overflow`, and the caller has just unlinked it.
         unsafe { dealloc(link, Self::LAYOUT) };
@@ -132,7 +132,7 @@ impl Bucket {
         if self.meta.load(Relaxed) & LINK == 0 {
             return None;
         }
-        // SAFETY: 6: the link is live; it lives as long as the chain is not changed.
+        // SAFETY: 6: the link is live as long as the chain is not changed.
         Some(unsafe { &*self.words[LINK_WORD].load(Relaxed).cast::<Self>() })
     }
 
@@ -157,34 +157,33 @@ impl Bucket {
         (word, meta >> (8 * i) & 0xff)
     }
 
-    /// Asks for the lines of the entry that `position` most likely means, up to its key, or of the
-    /// overflow bucket.
+    /// Prefetches the lines of the entry that `position` most likely means, up to its key, or of
+    /// the overflow bucket.
     #[inline(always)]
     pub(super) fn prefetch_entry(&self, position: Position) {
         let meta = self.meta.load(Relaxed);
         let found = candidates(meta, position);
         let i = if found != 0 { found.trailing_zeros() as usize / 8 } else { LINK_WORD };
-        // A wrong guess costs a useless hint: the word may even be null or
-        // of another bucket's time.
+        // A wrong guess costs a useless hint: the word may even be null or from an earlier state of
+        // the bucket.
         if found != 0 || meta & LINK != 0 {
             // SAFETY: `candidates` sets bits of bytes 0 to 6 only, so i < WORDS.
             let word = unsafe { self.words.get_unchecked(i) };
             let entry = entry_of(word.load(Relaxed));
             prefetch(entry);
-            // The key may stand on the next line: behind an object,
-            // in every other entry of 48 bytes.
+            // The key may lie on the next line: after an object, in every other entry of 48 bytes.
             prefetch(entry.wrapping_add(KEY_AT_MAX));
         }
     }
 
-    /// Asks for the lines of all entries of this bucket.
+    /// Prefetches the lines of all entries of this bucket.
     pub(super) fn prefetch_all(&self) {
         for word in &self.words {
             prefetch(entry_of(word.load(Relaxed)));
         }
     }
 
-    /// The place in this chain with `position` for which `is_key` holds.
+    /// Returns the location in this chain with `position` for which `is_key` returns true.
     #[inline(always)]
     pub(super) fn find(
         &self,
@@ -238,7 +237,7 @@ impl Bucket {
         Place { bucket: overflow, index: 1 }
     }
 
-    /// Takes the entry at `place` out of the chain that starts here, filling the hole from the
+    /// Removes the entry at `place` from the chain that starts here, and fills the hole from the
     /// chain's last bucket (7).
     pub(super) fn remove(&self, place: Place<'_>) -> *mut u8 {
         let entry = place.entry();
@@ -267,7 +266,7 @@ impl Bucket {
         entry
     }
 
-    /// Calls `f` with position and place of every entry of the chain; `f` must not change it.
+    /// Calls `f` with position and location of every entry of the chain; `f` must not change it.
     #[inline]
     pub(super) fn for_each<'a>(&'a self, mut f: impl FnMut(Position, Place<'a>)) {
         let mut bucket = self;
@@ -288,7 +287,7 @@ impl Bucket {
         }
     }
 
-    /// Empties the chain, frees its overflow buckets, and hands every entry to `f`.
+    /// Empties the chain, frees its overflow buckets, and passes every entry to `f`.
     pub(super) fn drain(&self, mut f: impl FnMut(Position, *mut u8)) {
         self.for_each(|position, place| f(position, place.entry()));
         let mut link = self.take_link();
@@ -312,7 +311,7 @@ impl Bucket {
         }
     }
 
-    /// How many entries the chain holds.
+    /// Returns the number of entries in the chain.
     #[inline]
     pub(super) fn chain_len(&self) -> usize {
         let mut len = 0;
@@ -324,7 +323,7 @@ impl Bucket {
         len
     }
 
-    /// The `n`-th entry of the chain in its present order.
+    /// Returns the `n`-th entry of the chain in its current order.
     pub(super) fn nth(&self, n: usize) -> Option<Place<'_>> {
         let mut at = 0;
         let mut found = None;
@@ -337,7 +336,7 @@ impl Bucket {
         found
     }
 
-    /// How many overflow buckets hang behind this one.
+    /// Returns the number of overflow buckets after this one.
     pub(super) fn overflow_buckets(&self) -> usize {
         std::iter::successors(self.next(), |bucket| bucket.next()).count()
     }

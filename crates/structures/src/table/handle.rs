@@ -2,8 +2,8 @@
 //!
 //! A bucket's word is not an `Entry` (it carries position bits, and is atomic), so the handles hold
 //! a copy of the address. `EntryMut` writes the address back within each call that may have moved
-//! the entry, not on drop: a leaked handle leaves nothing dangling. Neither ever hands out
-//! `&mut Entry`, by which an entry with another key could be swapped in.
+//! the entry, not on drop: a leaked handle leaves nothing dangling. No handle ever returns `&mut
+//! Entry`, through which an entry with another key could be swapped in.
 
 use super::bucket::Place;
 use crate::entry::{Entry, ValueRef};
@@ -27,7 +27,7 @@ impl<V> Clone for EntryRef<'_, V> {
 }
 
 impl<'a, V> From<&'a Entry<V>> for EntryRef<'a, V> {
-    /// An entry that is in no table.
+    /// Creates a handle to an entry that is in no table.
     #[inline]
     fn from(entry: &'a Entry<V>) -> Self {
         // SAFETY: the entry is live and borrowed for 'a.
@@ -37,7 +37,7 @@ impl<'a, V> From<&'a Entry<V>> for EntryRef<'a, V> {
 
 impl<'a, V> EntryRef<'a, V> {
     /// # Safety
-    /// `address` is that of a live entry, not null, which nobody changes for 'a.
+    /// `address` is that of a live entry, not null, which does not change for 'a.
     #[inline(always)]
     pub(super) unsafe fn new(address: *mut u8) -> Self {
         // SAFETY: the caller's promise; ManuallyDrop keeps the copy from freeing anything.
@@ -47,20 +47,20 @@ impl<'a, V> EntryRef<'a, V> {
 
     #[inline(always)]
     fn get(&self) -> &'a Entry<V> {
-        // SAFETY: what Entry's readers return lies in the entry's allocation or belongs to its
-        // object, never to the handle, and both live and stay unchanged for 'a; the handle itself
-        // is only read here. The reference does not leave this type.
+        // SAFETY: everything that Entry's readers return lies in the entry's allocation or belongs
+        // to its object, never to the handle, and both live and stay unchanged for 'a; the handle
+        // itself is only read here. The reference does not leave this type.
         unsafe { &*std::ptr::from_ref::<Entry<V>>(&self.entry) }
     }
 
-    /// The key.
+    /// Returns the key.
     #[inline(always)]
     #[must_use]
     pub fn key(&self) -> &'a [u8] {
         self.get().key()
     }
 
-    /// The value.
+    /// Returns the value.
     #[inline(always)]
     #[must_use]
     pub fn value(&self) -> ValueRef<'a, V> {
@@ -68,7 +68,7 @@ impl<'a, V> EntryRef<'a, V> {
     }
 }
 
-/// Kind, clock, deadline and size.
+/// Gives access to kind, clock, deadline and size.
 impl<V> Deref for EntryRef<'_, V> {
     type Target = Entry<V>;
 
@@ -78,14 +78,14 @@ impl<V> Deref for EntryRef<'_, V> {
     }
 }
 
-/// An entry that only the holder of the handle sees for 'a.
+/// An entry to which only the holder of the handle has access for 'a.
 pub struct EntryMut<'a, V> {
     place: Place<'a>,
     entry: ManuallyDrop<Entry<V>>,
     borrows: PhantomData<&'a mut Entry<V>>,
 }
 
-/// Everything that reads.
+/// Gives access to everything that reads.
 impl<V> Deref for EntryMut<'_, V> {
     type Target = Entry<V>;
 
@@ -95,7 +95,7 @@ impl<V> Deref for EntryMut<'_, V> {
     }
 }
 
-/// Puts a moved entry's new address into its bucket, also when the change panics half-way.
+/// Writes a moved entry's new address to its bucket, also if the change panics half-way.
 struct WriteBack<'h, 'a, V>(&'h mut EntryMut<'a, V>);
 
 impl<V> Drop for WriteBack<'_, '_, V> {
@@ -107,8 +107,8 @@ impl<V> Drop for WriteBack<'_, '_, V> {
 
 impl<'a, V> EntryMut<'a, V> {
     /// # Safety
-    /// `place` holds a live entry that nobody else reads or changes for 'a, in a table that does
-    /// not change either but through this handle.
+    /// `place` holds a live entry that nothing else reads or changes for 'a, in a table that
+    /// changes only through this handle.
     #[inline(always)]
     pub(super) unsafe fn new(place: Place<'a>) -> Self {
         // SAFETY: the caller's promise; ManuallyDrop keeps the copy from freeing anything.
@@ -138,14 +138,6 @@ impl<'a, V> EntryMut<'a, V> {
     #[inline]
     pub fn object_mut(&mut self) -> Option<&mut V> {
         self.entry.object_mut()
-    }
-
-    /// Ends the right to change but keeps the entry in view.
-    #[inline]
-    #[must_use]
-    pub fn into_ref(self) -> EntryRef<'a, V> {
-        // SAFETY: exclusive for 'a, so unchanged for 'a once this handle is gone.
-        unsafe { EntryRef::new(self.entry.raw().as_ptr()) }
     }
 
     /// See [`Entry::set_bytes`].

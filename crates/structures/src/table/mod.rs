@@ -3,24 +3,24 @@
 //!
 //! The caller supplies a 64-bit hash with each key; its top 24 bits are the entry's *position*.
 //! Buckets are in the order of positions (`array.rs`), so both resizing and scanning are walks in
-//! one direction. Up to 1,024 buckets are replaced in one go; above, old and new array stand side
-//! by side and every insert and remove moves a few buckets:
+//! one direction. Arrays of up to 1,024 buckets are replaced at once. Larger ones are replaced step
+//! by step: old and new array exist together, and every insert and remove moves a few buckets:
 //!
 //! ```text
 //!  position 0                      watermark                              2^24
 //!  |------- entries in `current` ------|------- entries in `draining` ------|
 //! ```
 //!
-//! Who may do what. `Root` holds the words. Its private methods that follow pointers need the
-//! table to be held exclusively (for change) or at least unchanged (for reading). That comes from
-//! borrowing a [`Table`], or from the slot guard; [`TableRef`] and [`TableMut`] are the proofs and
-//! exist in no other way. Only the two prefetch methods may run at any time on `&Root`: they read
-//! array words and primary buckets as relaxed atomics, and follow nothing else.
+//! Access rules. `Root` holds the words. Its private methods that follow pointers require that the
+//! table is held exclusively (for changes) or at least unchanged (for reading). Borrowing a
+//! [`Table`], or the slot guard, guarantees this; [`TableRef`] and [`TableMut`] are the proofs and
+//! cannot be created in another way. Only the two prefetch methods may run at any time on `&Root`:
+//! they read array words and primary buckets as relaxed atomics, and follow nothing else.
 //!
 //! Invariants (`check` verifies 2, 3 and, with `bucket.rs`, 5 to 7; SAFETY notes cite them)
 //!  1. `current` and `draining` are null or arrays made by `Array::allocate` that this table owns.
-//!     One that is replaced goes to `reclaim::retire`, never straight back to the allocator.
-//!  2. `draining` is null unless a resize is under way; then `watermark` is the first position of
+//!     A replaced array goes to `reclaim::retire`, never directly back to the allocator.
+//!  2. `draining` is null unless a resize is in progress; then `watermark` is the first position of
 //!     one of its buckets, all entries below it are in `current`, all others in `draining`. An
 //!     entry's bucket is always the one its position says.
 //!  3. `len` is the number of entries; without entries and resize there is no array.
@@ -51,10 +51,11 @@ use std::sync::atomic::{
     Ordering::{Acquire, Relaxed, Release},
 };
 
-/// Positions end here: a scan cursor is below it, and 0 both starts and ends a scan.
+/// The end of the positions. A scan cursor is below it, and 0 both starts and ends a scan.
 pub const SCAN_END: u32 = Position::END;
 
-/// Where a scan meets an entry: with the cursor that is not above it, or it has met it before.
+/// Returns the position of an entry in a scan. A scan whose cursor is above this position has
+/// already visited the entry.
 #[inline]
 #[must_use]
 pub fn scan_position(hash: u64) -> u32 {
@@ -99,7 +100,7 @@ impl<V> Root<V> {
         self.current.store(current.0, Release);
     }
 
-    /// The array that holds entries of `position`.
+    /// Returns the array that holds entries of `position`.
     #[inline(always)]
     fn array_of(&self, position: Position) -> Array {
         let draining = self.draining();
@@ -110,7 +111,7 @@ impl<V> Root<V> {
         }
     }
 
-    /// Asks for the line of the bucket that `hash` falls into; reads only the table's own words.
+    /// Prefetches the bucket for `hash`; reads only the table's own words.
     #[inline(always)]
     pub(crate) fn prefetch_bucket(&self, hash: u64) {
         let position = Position::of_hash(hash);
@@ -118,8 +119,8 @@ impl<V> Root<V> {
         prefetch(array.address(array.index(position)));
     }
 
-    /// Asks for the line of the entry that `hash` most likely means, or of the overflow bucket;
-    /// reads the primary bucket, so it should come some time after `prefetch_bucket`.
+    /// Prefetches the entry that `hash` most likely means, or the overflow bucket. Reads the
+    /// primary bucket, so it should be called some time after `prefetch_bucket`.
     #[inline(always)]
     pub(crate) fn prefetch_entry(&self, hash: u64) {
         let position = Position::of_hash(hash);
@@ -131,14 +132,15 @@ impl<V> Root<V> {
         }
     }
 
-    /// The bucket of `position`; `None` without an array. Needs the table unchanged meanwhile.
+    /// Returns the bucket of `position`; `None` without an array. The table must not change during
+    /// the borrow.
     #[inline(always)]
     fn bucket_of(&self, position: Position) -> Option<&Bucket> {
         let array = self.array_of(position);
         if array.is_null() {
             return None;
         }
-        // SAFETY: 1: live as long as nobody changes the table; the index belongs to its count.
+        // SAFETY: 1: live as long as the table does not change; the index belongs to its count.
         Some(unsafe { array.bucket(array.index(position)) })
     }
 
@@ -147,7 +149,7 @@ impl<V> Root<V> {
         let position = Position::of_hash(hash);
         let bucket = self.bucket_of(position)?;
         let place = bucket.find(position, |entry| {
-            // SAFETY: 5: an entry of this table, live while nobody changes it.
+            // SAFETY: 5: an entry of this table, live as long as the table does not change.
             key_eq(unsafe { EntryRef::<V>::new(entry) }.key(), key)
         })?;
         Some((bucket, place))
@@ -162,7 +164,7 @@ impl<V> Root<V> {
     }
 }
 
-/// Whether two keys are equal: keys up to 16 bytes in two overlapping words, without a call.
+/// Compares two keys: keys of up to 16 bytes in two overlapping words, without a call.
 #[inline(always)]
 fn key_eq(a: &[u8], b: &[u8]) -> bool {
     let n = a.len();
@@ -200,20 +202,20 @@ impl<V> Default for Table<V> {
 }
 
 impl<V> Table<V> {
-    /// An empty table; allocates nothing.
+    /// Creates an empty table; allocates nothing.
     #[must_use]
     pub const fn new() -> Self {
         Self { root: Root::new() }
     }
 
-    /// The operations that read.
+    /// Returns the operations that read.
     #[inline]
     #[must_use]
     pub fn view(&self) -> TableRef<'_, V> {
         TableRef { root: &self.root }
     }
 
-    /// The operations that change.
+    /// Returns the operations that change.
     #[inline]
     pub fn view_mut(&mut self) -> TableMut<'_, V> {
         TableMut { root: &self.root }
@@ -244,13 +246,13 @@ impl<V> Clone for TableRef<'_, V> {
 impl<V> Copy for TableRef<'_, V> {}
 
 impl<'a, V> TableRef<'a, V> {
-    /// For the slot guard: the caller has the lock, and nobody changes the table for 'a.
+    /// For the slot guard: the caller holds the lock, and the table does not change for 'a.
     #[inline(always)]
     pub(crate) fn new(root: &'a Root<V>) -> Self {
         Self { root }
     }
 
-    /// The entry of `key`, whose hash is `hash`. O(1).
+    /// Returns the entry of `key`, whose hash is `hash`. O(1).
     #[inline]
     #[must_use]
     pub fn find(self, hash: u64, key: &[u8]) -> Option<EntryRef<'a, V>> {
@@ -259,19 +261,19 @@ impl<'a, V> TableRef<'a, V> {
         Some(unsafe { EntryRef::new(place.entry()) })
     }
 
-    /// Asks for the bucket of `hash`: worth it some time before `find`.
+    /// Prefetches the bucket of `hash`; useful some time before `find`.
     #[inline(always)]
     pub fn prefetch_bucket(self, hash: u64) {
         self.root.prefetch_bucket(hash);
     }
 
-    /// Asks for the entry of `hash`; reads the bucket.
+    /// Prefetches the entry of `hash`; reads the bucket.
     #[inline(always)]
     pub fn prefetch_entry(self, hash: u64) {
         self.root.prefetch_entry(hash);
     }
 
-    /// How many entries there are. O(1).
+    /// Returns the number of entries. O(1).
     #[inline]
     #[must_use]
     pub fn len(self) -> usize {
@@ -285,34 +287,34 @@ impl<'a, V> TableRef<'a, V> {
     }
 }
 
-/// Proof that nobody else reads or changes the table for 'a (prefetching aside), with the
+/// Proof that nothing else reads or changes the table for 'a (except prefetching), with the
 /// operations that change.
 pub struct TableMut<'a, V> {
     root: &'a Root<V>,
 }
 
 impl<'a, V> TableMut<'a, V> {
-    /// For the slot guard: the caller has the lock for 'a, borrowed for change.
+    /// For the slot guard: the caller holds the lock for 'a, borrowed for changes.
     #[inline(always)]
     pub(crate) fn new(root: &'a Root<V>) -> Self {
         Self { root }
     }
 
-    /// The operations that read.
+    /// Returns the operations that read.
     #[inline]
     #[must_use]
     pub fn as_ref(&self) -> TableRef<'_, V> {
         TableRef { root: self.root }
     }
 
-    /// The entry of `key` for reading. O(1).
+    /// Returns the entry of `key` for reading. O(1).
     #[inline]
     #[must_use]
     pub fn find(&self, hash: u64, key: &[u8]) -> Option<EntryRef<'_, V>> {
         self.as_ref().find(hash, key)
     }
 
-    /// The entry of `key` for change. O(1).
+    /// Returns the entry of `key` for changes. O(1).
     #[inline]
     #[must_use]
     pub fn find_mut(&mut self, hash: u64, key: &[u8]) -> Option<EntryMut<'_, V>> {
@@ -327,7 +329,7 @@ impl<'a, V> TableMut<'a, V> {
     #[must_use]
     pub fn into_find_mut(self, hash: u64, key: &[u8]) -> Option<EntryMut<'a, V>> {
         let (_, place) = self.root.find(hash, key)?;
-        // SAFETY: 5: an entry of this table, which we hold exclusively and give up hereby.
+        // SAFETY: 5: an entry of this table, which we hold exclusively and give up here.
         Some(unsafe { EntryMut::new(place) })
     }
 
@@ -345,8 +347,9 @@ impl<'a, V> TableMut<'a, V> {
         unsafe { EntryMut::new(place) }
     }
 
-    /// Adds `entry` likewise. A table without entries gets an array for `expected` of them at once,
-    /// and need not grow to that size by steps. O(expected) then.
+    /// Adds `entry`, like [`TableMut::insert`]. A table without entries gets an array for
+    /// `expected` entries at once, and need not grow to that size step by step. O(expected) in that
+    /// case.
     #[inline]
     pub fn insert_first_of(
         &mut self,
@@ -358,7 +361,7 @@ impl<'a, V> TableMut<'a, V> {
         self.insert(hash, entry)
     }
 
-    /// Puts `entry` in the place of the one with its key, which is returned, or adds it.
+    /// Replaces the entry with the same key, which is returned, or adds `entry`.
     pub fn replace(&mut self, hash: u64, entry: Entry<V>) -> Option<Entry<V>> {
         let Some((_, place)) = self.root.find(hash, entry.key()) else {
             self.insert(hash, entry);
@@ -369,7 +372,7 @@ impl<'a, V> TableMut<'a, V> {
         Some(owned(old))
     }
 
-    /// Takes the entry of `key` out. O(1), plus a bounded part of a resize.
+    /// Removes the entry of `key`. O(1), plus a bounded part of a resize.
     #[inline]
     pub fn remove(&mut self, hash: u64, key: &[u8]) -> Option<Entry<V>> {
         let (bucket, place) = self.root.find(hash, key)?;
@@ -391,19 +394,19 @@ impl<'a, V> TableMut<'a, V> {
         Table { root }
     }
 
-    /// Makes the bucket array as small as its entries allow: in one go or, for large arrays, as
-    /// the start of a resize that later calls and [`TableMut::resize_step`] carry on.
+    /// Makes the bucket array as small as its entries allow: at once or, for large arrays, by
+    /// starting a resize that later calls and [`TableMut::resize_step`] continue.
     pub fn shrink_to_fit(&mut self) {
         self.root.shrink_to_fit();
     }
 
-    /// Moves at most `buckets` buckets of a resize under way; true if more remain.
+    /// Moves at most `buckets` buckets of a resize in progress. Returns true if more remain.
     pub fn resize_step(&mut self, buckets: u32) -> bool {
         self.root.resize_step(buckets)
     }
 }
 
-/// Gives up ownership to a bucket.
+/// Passes ownership to a bucket.
 #[inline(always)]
 fn address_of<V>(entry: Entry<V>) -> *mut u8 {
     let address = entry.into_raw().as_ptr();
@@ -411,7 +414,7 @@ fn address_of<V>(entry: Entry<V>) -> *mut u8 {
     address
 }
 
-/// Takes back ownership of an entry that was just taken out of its bucket.
+/// Takes back ownership of an entry that was just removed from its bucket.
 #[inline(always)]
 fn owned<V>(address: *mut u8) -> Entry<V> {
     // SAFETY: 5: present words hold addresses of entries the table owned, and this one has left it.

@@ -1,10 +1,11 @@
-//! How many buckets a table has, and moving entries when that changes.
+//! The number of buckets of a table, and moving entries when it changes.
 //!
-//! Counts follow the allocator's size classes, steps of 1.14 to 1.25. That moves an entry about
-//! five times while a table grows to any size, but moving is a walk in step through both arrays and
-//! touches no entry; in return the load stays between 75 and 93 %. Buckets then cost 13.2 to 14.2
-//! bytes per entry, a quarter of them overflowing at 610 entries (`examples/table_cost.rs`). Larger
-//! steps were not measured; a Poisson estimate of bucket loads says that they cost more memory.
+//! Counts follow the allocator's size classes, in steps of 1.14 to 1.25. An entry moves about five
+//! times while a table grows to any size, but moving is a sequential walk through both arrays and
+//! touches no entry. In return, the load stays between 75 and 93 %. Buckets then cost 13.2 to 14.2
+//! bytes per entry, and a quarter of them overflow at 610 entries (`examples/table_cost.rs`).
+//! Larger steps were not measured; a Poisson estimate of bucket loads says that they need more
+//! memory.
 
 use super::Root;
 use super::array::{Array, COUNT_MAX, size_up};
@@ -12,29 +13,30 @@ use super::bucket::Position;
 use crate::reclaim;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// Sixteenths of an entry per bucket at which the array grows: 6.5 of 7.
+/// Load at which the array grows, in sixteenths of an entry per bucket: 6.5 of 7.
 const LOAD_MAX_SIXTEENTHS: u64 = 104;
-/// Below this part of the room the array shrinks, to half load.
+/// The array shrinks to half load if less than one in this many of its entries is in use.
 const SHRINK_BELOW_PART: u64 = 8;
-/// Arrays with more buckets than this are replaced step by step. A bound set by
-/// estimate, not by measurement.
+/// Arrays with more buckets than this are replaced step by step. The bound is estimated, not
+/// measured.
 const ONE_GO_BUCKETS_MAX: u64 = if cfg!(any(test, miri, fuzzing)) { 8 } else { 1024 };
-/// Buckets moved per insert or remove. A growth step of 1.14 leaves room for 0.14 * 6.5 inserts per
-/// old bucket, so already 2 would finish in time.
+/// Number of buckets moved per insert or remove. A growth step of 1.14 leaves room for 0.14 * 6.5
+/// inserts per old bucket, so 2 would already finish in time.
 const BUCKETS_PER_STEP: u32 = 4;
 
-/// Entries that `count` buckets hold before they grow.
+/// Returns the number of entries that `count` buckets hold before they grow.
 fn room(count: u64) -> u64 {
     (count * LOAD_MAX_SIXTEENTHS).div_ceil(16)
 }
 
-/// The least count with room for `len` entries, at least 1.
+/// Returns the lowest count with room for `len` entries, at least 1.
 fn count_for(len: u64) -> u64 {
     size_up(len.saturating_sub(1) * 16 / LOAD_MAX_SIXTEENTHS + 1)
 }
 
 impl<V> Root<V> {
-    /// Before an insert: sees to it that there is an array with room, or on the way to have it.
+    /// Called before an insert: ensures that there is an array with room, or that a resize is in
+    /// progress.
     #[inline]
     pub(super) fn make_room(&self) {
         if !self.draining().is_null() {
@@ -46,7 +48,7 @@ impl<V> Root<V> {
         }
     }
 
-    /// Gets an array with room for `len` entries, at least 1, if there is none yet.
+    /// Allocates an array with room for `len` entries, at least 1, if there is none yet.
     pub(super) fn reserve(&self, len: u64) {
         if self.current().is_null() {
             self.publish(Array::allocate(count_for(len).min(COUNT_MAX)), Array::NULL);
@@ -60,7 +62,7 @@ impl<V> Root<V> {
         }
     }
 
-    /// After a remove: carries on a resize, or starts one if the table has become sparse.
+    /// Called after a remove: continues a resize, or starts one if the table has become sparse.
     #[inline]
     pub(super) fn after_remove(&self) {
         if !self.draining().is_null() {
@@ -86,7 +88,7 @@ impl<V> Root<V> {
     pub(super) fn shrink_to_fit(&self) {
         let len = self.len() as u64;
         if !self.draining().is_null() {
-            return; // a resize is under way already; what is left over is for the next call
+            return; // a resize is in progress; the next call does the rest
         }
         if len == 0 {
             self.free_empty();
@@ -95,7 +97,7 @@ impl<V> Root<V> {
         }
     }
 
-    /// Gives the array of an empty table back.
+    /// Frees the array of an empty table.
     #[cold]
     fn free_empty(&self) {
         debug_assert!(self.draining().is_null() && self.len() == 0);
@@ -106,7 +108,7 @@ impl<V> Root<V> {
         }
     }
 
-    /// Replaces the array: at once if both are small, else by starting to drain it.
+    /// Replaces the array: at once if both are small, otherwise by starting to drain it.
     fn resize(&self, count: u64) {
         let old = self.current();
         let new = Array::allocate(count);
@@ -121,7 +123,7 @@ impl<V> Root<V> {
         }
     }
 
-    /// Moves up to `buckets` buckets to the new array; true if more remain.
+    /// Moves up to `buckets` buckets to the new array. Returns true if more remain.
     pub(super) fn resize_step(&self, buckets: u32) -> bool {
         let old = self.draining();
         if old.is_null() {
@@ -132,7 +134,7 @@ impl<V> Root<V> {
         let first = old.index(Position(self.watermark.load(Relaxed)));
         let end = count.min(first.saturating_add(u64::from(buckets)));
         for index in first..end {
-            // SAFETY: 1: both arrays are live and ours; the indexes belong to their counts.
+            // SAFETY: 1: both arrays are live and ours; the indexes are below their counts.
             unsafe { old.bucket(index) }.drain(|position, entry| {
                 // SAFETY: as above.
                 unsafe { new.bucket(new.index(position)) }.push(position, entry);
@@ -151,7 +153,7 @@ impl<V> Root<V> {
         false
     }
 
-    /// Leaves the memory of an array without entries to reclamation.
+    /// Passes the memory of an array without entries to reclamation.
     pub(super) fn retire(array: Array) {
         // SAFETY: 1: made by Array::allocate with this layout, and unlinked by the caller.
         unsafe { reclaim::retire(array.start(), Array::layout(array.count())) };

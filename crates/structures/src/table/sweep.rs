@@ -1,5 +1,5 @@
-//! Taking entries out bucket by bucket, for sweeps that must be able to stop anywhere; and putting
-//! a whole table in the place of an empty one.
+//! Removes entries bucket by bucket, for sweeps that must be able to stop anywhere; and replaces an
+//! empty table with a full one.
 
 use super::bucket::Position;
 use super::handle::EntryRef;
@@ -8,10 +8,10 @@ use crate::entry::Entry;
 use std::sync::atomic::Ordering::Relaxed;
 
 impl<V> TableMut<'_, V> {
-    /// Takes the wanted entries out of the bucket that holds position `cursor`, hands them to
+    /// Removes the wanted entries from the bucket that holds position `cursor`, passes them to
     /// `sink`, and returns the next cursor; 0 starts, and 0 is returned at the end. Every entry
-    /// that is in the table during a whole walk is offered at least once. O(entries of the bucket),
-    /// plus a bounded part of a resize.
+    /// that exists during a whole walk is offered at least once. O(entries of the bucket), plus a
+    /// bounded part of a resize.
     pub fn extract_at(
         &mut self,
         cursor: u32,
@@ -25,7 +25,7 @@ impl<V> TableMut<'_, V> {
         bucket.prefetch_all();
         let mut removed_any = false;
         let mut n = 0;
-        // A hole is filled from the chain's end, so the place that was emptied is looked at again.
+        // A hole is filled from the chain's end, so the emptied location is checked again.
         while let Some(place) = bucket.nth(n) {
             // SAFETY: 5: an entry of this table, which we hold exclusively.
             if is_wanted(unsafe { EntryRef::new(place.entry()) }) {
@@ -43,10 +43,10 @@ impl<V> TableMut<'_, V> {
         if next == Position::END { 0 } else { next }
     }
 
-    /// Puts `table` here. This table must be empty. O(1).
+    /// Moves `table` here. This table must be empty. O(1).
     pub fn put(&mut self, mut table: Table<V>) {
         assert!(self.as_ref().is_empty(), "put into a table that is not empty");
-        // An empty table may still hold an array; it goes the way of all replaced arrays.
+        // An empty table may still have an array, which is retired like all replaced arrays.
         drop(self.take());
         let other = table.view_mut();
         for (to, from) in

@@ -1,5 +1,5 @@
-//! The table against `std`'s map, `check` after every step, with an array limit of eight buckets so
-//! that growing and shrinking in steps happens all the time.
+//! Compares the table with `std`'s map, with `check` after every step. The array limit is eight
+//! buckets, so that the table grows and shrinks in steps all the time.
 
 use super::{SCAN_END, Table, TableRef};
 use crate::entry::{Entry, ValueRef};
@@ -30,7 +30,7 @@ fn scaled(full: u64, miri: u64) -> u64 {
     if cfg!(miri) { miri } else { full }
 }
 
-/// Of few distinct positions, so that chains grow long and positions are shared.
+/// Hashes with few distinct positions, so that chains grow long and positions are shared.
 fn clustered(key: u64) -> u64 {
     HASH.hash(&key.to_le_bytes()) & 0xf0f0_0f00_0000_0000
 }
@@ -81,7 +81,7 @@ fn random_operations(hash: fn(u64) -> u64, seed: u64) {
     let mut model = HashMap::new();
     let keys = scaled(600, 90);
     for step in 0..scaled(12_000, 500) {
-        // Long spells of mostly inserting and mostly removing make the table swing.
+        // Long phases of mostly inserting and mostly removing make the table size swing.
         let inserting = (step / scaled(1_500, 120)).is_multiple_of(2);
         let key = random.below(keys);
         let bytes = key.to_le_bytes();

@@ -1,4 +1,4 @@
-//! Visiting many entries: scan with a cursor, samples, whole walks, removal in bulk, `check`.
+//! Visits many entries: scan with a cursor, samples, whole walks, removal in bulk, `check`.
 
 use super::array::Array;
 use super::bucket::{Bucket, Place, Position};
@@ -6,16 +6,17 @@ use super::{EntryMut, EntryRef, Root, Table, TableMut, TableRef, owned};
 use crate::entry::Entry;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// Chains up to this length are sampled with equal chances for all their entries.
+/// All entries of chains up to this length have equal chances to be sampled.
 const FAIR_CHAIN_LEN: u64 = 16;
-/// Random buckets tried before a sample takes the next entry it finds.
+/// Number of random buckets to try before a sample takes the next entry that it finds.
 const SAMPLE_TRIES: u32 = 64;
-/// How many buckets a prefetching walk looks ahead: their entries arrive while others are used.
+/// Number of buckets that a prefetching walk looks ahead: their entries arrive while others are
+/// used.
 const LOOK_AHEAD: u64 = 4;
 
 impl<V> Root<V> {
-    /// The bucket that holds position `cursor` now, and the first position behind it that may be
-    /// elsewhere. `None` without an array.
+    /// Returns the bucket that holds position `cursor` now, and the first position after it that
+    /// may be in another one. `None` without an array.
     pub(super) fn bucket_from(&self, cursor: u32) -> Option<(&Bucket, u32)> {
         let position = Position(cursor);
         let draining = self.draining();
@@ -54,8 +55,8 @@ impl<V> Root<V> {
             let bits = next_random(&mut state);
             let (bucket, _) = self.bucket_from((bits >> 40) as u32)?;
             let len = bucket.chain_len() as u64;
-            // A draw among more places than a chain usually has: a short chain is refused more
-            // often, so that its entries are not preferred.
+            // Draws among more locations than a chain usually has: short chains are rejected more
+            // often, so that their entries are not preferred.
             let n = (u64::from(bits as u32) * len.max(FAIR_CHAIN_LEN)) >> 32;
             if n < len {
                 return bucket.nth(n as usize);
@@ -64,7 +65,7 @@ impl<V> Root<V> {
         self.first_from((next_random(&mut state) >> 40) as u32)
     }
 
-    /// The first entry at or behind `cursor`, going round.
+    /// Returns the first entry at or after `cursor`, wrapping around.
     fn first_from(&self, cursor: u32) -> Option<Place<'_>> {
         for start in [cursor, 0] {
             let mut at = start;
@@ -80,7 +81,7 @@ impl<V> Root<V> {
     }
 }
 
-/// The next output of a splitmix64 generator.
+/// Returns the next output of a splitmix64 generator.
 fn next_random(state: &mut u64) -> u64 {
     *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let mut z = *state;
@@ -90,10 +91,10 @@ fn next_random(state: &mut u64) -> u64 {
 }
 
 impl<'a, V> TableRef<'a, V> {
-    /// Visits the entries of the bucket that holds position `cursor` from that position on, and
-    /// returns the next cursor; 0 starts, and 0 is returned at the end. Every entry that is in
-    /// the table during a whole scan is visited exactly once, whatever is inserted, removed or
-    /// resized between the calls. A cursor beyond [`super::SCAN_END`] ends at once.
+    /// Visits the entries of the bucket that holds position `cursor`, from that position on, and
+    /// returns the next cursor; 0 starts, and 0 is returned at the end. Every entry that exists
+    /// during a whole scan is visited exactly once, whatever is inserted, removed or resized
+    /// between the calls. A cursor beyond [`super::SCAN_END`] ends at once.
     pub fn scan(self, cursor: u32, mut visit: impl FnMut(EntryRef<'a, V>)) -> u32 {
         if cursor >= Position::END {
             return 0;
@@ -109,16 +110,17 @@ impl<'a, V> TableRef<'a, V> {
         if next == Position::END { 0 } else { next }
     }
 
-    /// A random entry: each has nearly the same chance if `random` is uniform. During a resize
-    /// entries of the larger array's smaller buckets come up less often, none never. O(1) expected.
+    /// Returns a random entry. All have nearly the same chance if `random` is uniform. During a
+    /// resize, entries of the larger array's smaller buckets are returned less often, but never not
+    /// at all. O(1) expected.
     #[must_use]
     pub fn sample(self, random: u64) -> Option<EntryRef<'a, V>> {
         // SAFETY: 5: an entry of this table, unchanged for 'a.
         self.root.sample(random).map(|place| unsafe { EntryRef::new(place.entry()) })
     }
 
-    /// Visits up to `n` entries that stand together behind a random place, fewer if there are
-    /// fewer. Cheaper than `n` samples, and good enough for choosing a victim. O(n) expected.
+    /// Visits up to `n` consecutive entries from a random location on, fewer if there are fewer.
+    /// Cheaper than `n` samples, and good enough to choose an entry for eviction. O(n) expected.
     pub fn sample_many(self, random: u64, n: usize, mut visit: impl FnMut(EntryRef<'a, V>)) {
         let mut state = random;
         let start = (next_random(&mut state) >> 40) as u32;
@@ -141,7 +143,7 @@ impl<'a, V> TableRef<'a, V> {
         }
     }
 
-    /// Visits every entry, in no useful order. O(len).
+    /// Visits every entry, in no particular order. O(len).
     pub fn for_each(self, mut visit: impl FnMut(EntryRef<'a, V>)) {
         for bucket in self.root.buckets() {
             // SAFETY: 5: an entry of this table, unchanged for 'a.
@@ -149,7 +151,8 @@ impl<'a, V> TableRef<'a, V> {
         }
     }
 
-    /// Like `for_each`, asking for entries some buckets ahead: for sweeps that read every entry.
+    /// Like `for_each`, with prefetching of entries some buckets ahead: for sweeps that read every
+    /// entry.
     pub fn for_each_prefetched(self, mut visit: impl FnMut(EntryRef<'a, V>)) {
         for array in self.root.arrays() {
             let count = array.count();
@@ -169,26 +172,26 @@ impl<'a, V> TableRef<'a, V> {
         }
     }
 
-    /// Bytes of bucket arrays and overflow buckets; entries count their own. O(buckets).
+    /// Returns the bytes of bucket arrays and overflow buckets, without the entries. O(buckets).
     #[must_use]
     pub fn allocated_bytes(self) -> usize {
         let bucket_bytes = size_of::<Bucket>();
         self.root.buckets().map(|bucket| bucket_bytes * (1 + bucket.overflow_buckets())).sum()
     }
 
-    /// How many overflow buckets hang behind full ones. O(buckets).
+    /// Returns the number of overflow buckets. O(buckets).
     #[must_use]
     pub fn overflow_buckets(self) -> usize {
         self.root.buckets().map(Bucket::overflow_buckets).sum()
     }
 
-    /// How many buckets the array in use has. O(1).
+    /// Returns the number of buckets of the current array. O(1).
     #[must_use]
     pub fn bucket_count(self) -> usize {
         self.root.current().count() as usize
     }
 
-    /// Whether a resize is under way. O(1).
+    /// Returns true if a resize is in progress. O(1).
     #[must_use]
     pub fn is_resizing(self) -> bool {
         !self.root.draining().is_null()
@@ -224,7 +227,7 @@ impl<'a, V> TableRef<'a, V> {
 }
 
 impl<V> TableMut<'_, V> {
-    /// Visits every entry for change. O(len).
+    /// Visits every entry for changes. O(len).
     pub fn for_each_mut(&mut self, mut visit: impl FnMut(EntryMut<'_, V>)) {
         for bucket in self.root.buckets() {
             // SAFETY: 5: an entry of this table, which we hold exclusively; each comes once.
@@ -232,7 +235,7 @@ impl<V> TableMut<'_, V> {
         }
     }
 
-    /// Takes out every entry for which `is_wanted` holds and hands it to `sink`. O(len).
+    /// Removes every entry for which `is_wanted` returns true, and passes it to `sink`. O(len).
     pub fn extract_if(
         &mut self,
         mut is_wanted: impl FnMut(EntryRef<'_, V>) -> bool,
@@ -242,8 +245,8 @@ impl<V> TableMut<'_, V> {
         root.resize_step(u32::MAX);
         for bucket in root.buckets() {
             let mut n = 0;
-            // A hole is filled from the chain's end, so the place that was emptied is looked at
-            // again; counting from the front, everything before `n` has been kept.
+            // A hole is filled from the chain's end, so the emptied location is checked again;
+            // counting from the front, everything before `n` has been kept.
             while let Some(place) = bucket.nth(n) {
                 // SAFETY: 5: an entry of this table, which we hold exclusively.
                 if is_wanted(unsafe { EntryRef::new(place.entry()) }) {
@@ -258,13 +261,13 @@ impl<V> TableMut<'_, V> {
         root.after_remove();
     }
 
-    /// Drops every entry for which `keep` does not hold. O(len).
+    /// Drops every entry for which `keep` returns false. O(len).
     pub fn retain(&mut self, mut keep: impl FnMut(EntryRef<'_, V>) -> bool) {
         self.extract_if(|entry| !keep(entry), drop);
     }
 
-    /// Removes everything. O(len); `take` is O(1) and leaves the dropping to
-    /// another time or thread.
+    /// Removes everything. O(len). `take` is O(1) and leaves the dropping to another time or
+    /// thread.
     pub fn clear(&mut self) {
         let removed: Table<V> = self.take();
         drop(removed);

@@ -1,11 +1,11 @@
 //! Which node a slot's commands go to: the map, its shards and their members.
 
-use super::slot::SLOTS;
 use super::topology::{Peer, Topology};
 use crate::address::Address;
 use crate::client::node::Node;
 use crate::error::Result;
 use crate::lane::cell::elsewhere;
+use brisk_resp::slot::SLOTS;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 

@@ -2,7 +2,6 @@
 //!
 //! | part | what it is |
 //! |---|---|
-//! | [`slot`] | the slot of a key |
 //! | [`source`] | who tells of the nodes: also of a primary and its replicas without a cluster |
 //! | [`topology`] | what a node tells of the cluster |
 //! | [`map`] | the nodes of the slots, and the lanes to them |
@@ -19,7 +18,6 @@ pub(crate) mod map;
 pub(crate) mod read_from;
 pub(crate) mod redirect;
 pub(crate) mod refresh;
-pub(crate) mod slot;
 pub(crate) mod source;
 pub(crate) mod split;
 pub(crate) mod spread;
@@ -355,7 +353,7 @@ impl Cluster {
 
     /// The primary that has a key; without a key the one that has the first slot.
     pub(super) fn primary_of(&self, key: Option<&[u8]>) -> Option<Arc<Member>> {
-        self.primary(self.place(key.map(slot::key_slot)))
+        self.primary(self.place(key.map(brisk_resp::slot::key_slot)))
     }
 
     /// All primaries that serve slots, in the order of their first.
@@ -363,7 +361,7 @@ impl Cluster {
         let map = read(&self.map);
         let mut primaries: Vec<Arc<Member>> = Vec::new();
         let mut last = usize::MAX;
-        for slot in (0..slot::SLOTS).filter(|slot| map.serves(*slot)) {
+        for slot in (0..brisk_resp::slot::SLOTS).filter(|slot| map.serves(*slot)) {
             let place = map.place(Some(slot));
             if std::mem::replace(&mut last, place) == place {
                 continue;

@@ -172,7 +172,7 @@ pub(crate) fn target(text: &[u8]) -> Option<(u16, &str, u16)> {
     let slot = words.next()?.parse().ok()?;
     // An address of IPv6 has colons of its own.
     let (host, port) = words.next()?.rsplit_once(':')?;
-    (slot < super::slot::SLOTS).then_some(())?;
+    (slot < brisk_resp::slot::SLOTS).then_some(())?;
     Some((slot, host, port.parse().ok()?))
 }
 

@@ -1,10 +1,10 @@
 //! Commands whose keys are of several slots: six are split by slot, and their replies made one again.
 
-use super::slot::key_slot;
 use crate::error::{Error, IN_PART};
 use crate::request::Request;
 use brisk_resp::reply::encode;
 use brisk_resp::reply::read::{Part, ReplyReader};
+use brisk_resp::slot::key_slot;
 
 /// How the replies to the parts of a command become the reply to the command.
 #[derive(Debug, PartialEq, Eq)]

@@ -1,11 +1,11 @@
 //! Which node serves which slots, as a node says it: the reply to CLUSTER SLOTS, read with distrust.
 
 use super::NODES_MAX;
-use super::slot::SLOTS;
 use crate::address::Address;
 use crate::error::{Error, Kind, Result};
 use crate::reply::Reply;
 use brisk_resp::reply::value::Value;
+use brisk_resp::slot::SLOTS;
 use std::fmt;
 use std::ops::RangeInclusive;
 use std::sync::Arc;

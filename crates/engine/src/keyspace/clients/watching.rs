@@ -17,7 +17,7 @@ use crate::keyspace::key_queues::KeyQueues;
 use crate::keyspace::keys::lock_blocking;
 use crate::keyspace::marks::{OBSERVED, TRACKED, WATCHED};
 use crate::keyspace::{DbIndex, DbSlot, Key, Keys, Keyspace, SlotGuard, SlotId, UnixMs};
-use brisk_structures::crc16::key_slot;
+use brisk_resp::slot::key_slot;
 use brisk_structures::list::List;
 use brisk_structures::slab::Id;
 use std::collections::btree_map::Entry;

@@ -6,7 +6,7 @@ use super::progress::SlotProgress;
 use crate::env::Env;
 use crate::keyspace::{DbIndex, DbSlot, Entry, EntryRef, Key, Keyspace, SlotGuard, SlotId};
 use crate::types::Value;
-use brisk_structures::crc16::key_slot;
+use brisk_resp::slot::key_slot;
 use brisk_structures::entry::ValueRef;
 use std::sync::Arc;
 

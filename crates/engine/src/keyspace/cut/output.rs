@@ -6,7 +6,7 @@ use crate::env::Env;
 use crate::keyspace::{DbIndex, EntryRef, evict};
 use crate::types::Value;
 use crate::types::dump::Dumpable;
-use brisk_persist::rdb::{Encoder, Notes, RdbWriter};
+use brisk_persist::rdb::{Encoder, KeyMetadata, RdbWriter};
 use brisk_structures::poison::EvenPoisoned;
 use std::io::Write;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -26,11 +26,11 @@ const ELEMENTS_COUNTED_MAX: usize = 10_000;
 const ELEMENT_BYTES: usize = 64;
 
 /// The access clock is stored if the eviction policy uses it.
-pub(crate) fn notes(entry: &EntryRef<'_>, env: &Env) -> Notes {
+pub(crate) fn notes(entry: &EntryRef<'_>, env: &Env) -> KeyMetadata {
     let policy = env.settings.eviction;
     let clock = entry.clock();
-    Notes {
-        deadline_ms: entry.deadline().map(|at| at.0.cast_signed()),
+    KeyMetadata {
+        expire_at_ms: entry.deadline().map(|at| at.0.cast_signed()),
         idle_seconds: policy.is_lru().then(|| evict::idle_ms(env, clock) / 1000),
         frequency: policy.is_lfu().then(|| evict::frequency(env, clock) as u8),
     }
@@ -50,7 +50,7 @@ pub(super) enum Emitted {
 /// The writer's input: entries of one database.
 pub(super) enum Piece {
     Encoded { db: DbIndex, keys: u64, bytes: Vec<u8> },
-    Shared { db: DbIndex, key: Box<[u8]>, notes: Notes, value: Value, kept: SharedBytes },
+    Shared { db: DbIndex, key: Box<[u8]>, notes: KeyMetadata, value: Value, kept: SharedBytes },
 }
 
 /// Memory of a shared value.

@@ -6,8 +6,8 @@ use crate::keyspace::cut::Change;
 use crate::keyspace::marks::{CONCERNED, FIELDS_EXPIRE};
 use crate::keyspace::{DbIndex, DbSlot, Entry, Key, Keyspace, SlotGuard, SlotId, StoredMut};
 use crate::types::{Value, ValueKind};
+use brisk_resp::slot::key_slot;
 use brisk_structures::chunked::ChunkedBytes;
-use brisk_structures::crc16::key_slot;
 
 /// Removes an entry from a locked slot and updates the counters.
 pub(in crate::keyspace) fn detach(

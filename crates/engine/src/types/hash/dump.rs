@@ -34,7 +34,7 @@ impl Hash {
                     let deadline = field.deadline.and_then(NonZeroU64::new);
                     (field.key, field.value.unwrap_or_default(), deadline)
                 });
-                encoder.fields_deadlines(table.len() as u64, first, fields);
+                encoder.fields_with_expiry(table.len() as u64, first, fields);
             }
             (Fields::Timed(_) | Fields::Table(_), None) => {
                 encoder.length(self.len() as u64);
@@ -63,12 +63,12 @@ impl Hash {
     pub(in crate::types) fn of_dumped(value: HashValue, limits: &EncodingLimits) -> Hash {
         let mut hash = match value {
             HashValue::Packed(list) => Hash(Fields::Pack(list)),
-            HashValue::PackedDeadlines(list) => timed(list),
+            HashValue::PackedExpiry(list) => timed(list),
             HashValue::Fields(fields) => {
                 let all = fields.pairs().map(|(field, value)| (field, value, None));
                 return Hash::of_fields(fields.len() / 2, all, false, limits);
             }
-            HashValue::FieldsDeadlines(fields, deadlines) => {
+            HashValue::FieldsExpiry(fields, deadlines) => {
                 let all = fields.pairs().zip(&deadlines);
                 let all = all.map(|((field, value), at)| (field, value, at.map(NonZeroU64::get)));
                 return Hash::of_fields(deadlines.len(), all, true, limits);

@@ -1,7 +1,7 @@
 //! Streams in dumps: the blocks unchanged, then the groups with their pending entries.
 
 use super::{Group, Stream, StreamId};
-use brisk_persist::rdb::value::{Group as DumpedGroup, Stream as Dumped};
+use brisk_persist::rdb::value::{StreamGroup as DumpedGroup, StreamValue as Dumped};
 use brisk_persist::rdb::{Encoder, Sink};
 
 pub(in crate::types) fn dump<S: Sink>(stream: &Stream, encoder: &mut Encoder<S>) {

@@ -210,7 +210,7 @@ impl<D: Disk> File<D> {
             self.second = second;
         }
         let unsynced = self.size + head.len() as u64 - self.handle.synced.load(Ordering::SeqCst);
-        encode::batch_line_behind(&mut head, unsynced, ticket, bytes);
+        encode::batch_line_with_unsynced(&mut head, unsynced, ticket, bytes);
         if let Err(error) = self.handle.write_all(&head, bytes) {
             self.is_torn = true;
             // It was not written, so the next batch needs its line again.

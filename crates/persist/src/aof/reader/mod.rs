@@ -1,41 +1,43 @@
-//! A file of commands as a stream of events.
+//! Reads a file of commands as a stream of events.
 //!
 //! How a file may end
-//! - Well: `Ok(None)`.
-//! - [`AofError::Torn`]: the last command, line or batch lacks its end, or the bytes of the last
-//!   batch are not those that were meant to be written. That is what a crash leaves behind.
-//! - [`AofError::OpenMulti`]: commands of a transaction without its EXEC.
-//! - [`AofError::Damaged`]: everything else. A batch that is not as it was written was whole once if
-//!   a batch behind it says so, or another server has continued the file.
+//! - `Ok(None)`: the file is complete.
+//! - [`AofError::Torn`]: the last command, line or batch is incomplete, or the bytes of the last
+//!   batch do not match its checksum. A crash leaves files in this state.
+//! - [`AofError::OpenMulti`]: the file ends with commands of a transaction without its EXEC.
+//! - [`AofError::Damaged`]: everything else. A faulty batch was complete once if a later batch
+//!   proves it, or if another server has continued the file.
 //!
-//! The bytes of a batch are compared with their checksum before any of its commands is given out.
-//! Up to [`BATCH_BUFFERED_MAX`] bytes they are read into the buffer for that. Those of a larger
-//! batch, which holds a large transaction, are read twice; hence the source has to be one that can
-//! seek. Memory is otherwise bounded by the largest command, and grows with the bytes that come,
-//! not with the lengths that announce them.
+//! The bytes of a batch are compared with their checksum before any of its commands is returned.
+//! For this, a batch of up to [`BATCH_BUFFERED_MAX`] bytes is read into the buffer. A larger batch,
+//! which holds a large transaction, is read twice, so the source must support seeking. Otherwise
+//! memory is bounded by the largest command. It grows with the bytes that arrive, not with the
+//! announced lengths.
 //!
-//! Commands lie in the buffer until the next event is asked for. Nothing is copied or allocated for
-//! them; a command across the buffer's end is moved to its beginning first.
+//! Commands stay in the buffer until the next event is requested. Nothing is copied or allocated
+//! for them, except that a command across the buffer's end is first moved to the buffer's
+//! beginning.
 
 use crate::aof::annotation::{self, Annotation, BatchLine, LINE_BYTES_MAX};
-use crate::aof::command::{Command, Cutter, Step};
+use crate::aof::command::{AofCommand, CommandParser, ParseStep};
 use crate::aof::fault::{AofError, Fault, FaultKind};
-use crate::aof::tail::{self, Doubtful};
+use crate::aof::tail::{self, SuspectBatch};
 use crate::aof::writer::crc32c;
 use std::io::{ErrorKind, Read, Result as IoResult, Seek, SeekFrom};
 
-/// Bytes of the buffer, and asked from the source at a time.
+/// Size of the buffer in bytes, and the number of bytes that are requested from the source at a
+/// time.
 const BUFFER_BYTES: usize = 256 << 10;
-/// A larger buffer is given back when what it was for is over. Usual batches are half of it.
+/// A larger buffer is freed after the item that needed it. Usual batches have half this size.
 const BUFFER_KEPT_MAX: usize = 2 << 20;
 /// Batches up to this size are held in memory as a whole.
 const BATCH_BUFFERED_MAX: u64 = 64 << 20;
 
-/// Whether a file begins with an RDB file, which has to be read before its commands. The source
-/// stands at its beginning afterwards.
+/// Returns true if a file begins with an RDB file, which must be read before its commands. The
+/// source is positioned at its beginning afterwards.
 ///
 /// # Errors
-/// Those of the source.
+/// Returns the errors of the source.
 pub fn has_preamble<R: Read + Seek>(source: &mut R) -> IoResult<bool> {
     source.rewind()?;
     let mut start = Vec::new();
@@ -44,30 +46,30 @@ pub fn has_preamble<R: Read + Seek>(source: &mut R) -> IoResult<bool> {
     Ok(start.starts_with(b"REDIS") || start == b"VALKEY")
 }
 
-/// What stands in a file, and where.
+/// An item of a file of commands, and its position.
 #[derive(Debug, Clone, Copy)]
-pub struct Event<'a> {
-    /// Position of its first byte.
+pub struct AofEvent<'a> {
+    /// Offset of its first byte.
     pub start: u64,
-    /// Position behind its last byte.
+    /// Offset after its last byte.
     pub end: u64,
-    pub kind: EventKind<'a>,
+    pub kind: AofEventKind<'a>,
 }
 
-/// What stands in a file of commands.
+/// The items of a file of commands.
 #[derive(Debug, Clone, Copy)]
-pub enum EventKind<'a> {
-    Command(Command<'a>),
-    /// What follows was executed in this second (Unix time) or later.
+pub enum AofEventKind<'a> {
+    Command(AofCommand<'a>),
+    /// The following commands ran in this second (Unix time) or later.
     Timestamp(i64),
-    /// The commands up to `end` belong together, and are as they were written.
+    /// A batch begins. The commands up to `end` belong together, and their checksum is right.
     Batch {
-        /// Of the last transaction in it.
+        /// The ticket of the last transaction in the batch.
         ticket: u64,
-        /// Position behind the batch.
+        /// Offset after the batch.
         end: u64,
     },
-    /// Another line that begins with `#`, its end included.
+    /// Any other line that begins with `#`, including its line end.
     Annotation(&'a [u8]),
 }
 
@@ -76,28 +78,28 @@ pub enum EventKind<'a> {
 pub struct AofReader<R> {
     source: R,
     buffer: Vec<u8>,
-    /// What is taken next, and where the bytes in the buffer end.
+    /// The next byte to parse, and the end of the data, both as indices into the buffer.
     at: usize,
     end: usize,
-    /// Position of the buffer's first byte.
+    /// File offset of the buffer's first byte.
     base: u64,
-    cutter: Cutter,
-    /// Where the batch ends that is being given out.
+    parser: CommandParser,
+    /// End of the current batch.
     batch_end: Option<u64>,
     /// [`BATCH_BUFFERED_MAX`], or less in tests.
     batch_buffered_max: u64,
-    /// Whether a batch was the last that was given out: another one is to be expected.
-    behind_batch: bool,
-    /// Where the transaction begins that is being given out.
+    /// True if a batch was the last item, so that another batch is expected.
+    after_batch: bool,
+    /// Start of the current transaction.
     multi: Option<u64>,
 }
 
 impl<R: Read + Seek> AofReader<R> {
-    /// Reads commands from `position` on: 0, or the end of the RDB file that stands first (see
-    /// [`has_preamble`] and [`RdbReader::position`](crate::rdb::RdbReader::position)).
+    /// Creates a reader that starts at `position`: 0, or the end of the RDB file at the beginning
+    /// (see [`has_preamble`] and [`RdbReader::position`](crate::rdb::RdbReader::position)).
     ///
     /// # Errors
-    /// If the source cannot seek.
+    /// Fails if the source cannot seek.
     pub fn new(mut source: R, position: u64) -> IoResult<Self> {
         source.seek(SeekFrom::Start(position))?;
         Ok(AofReader {
@@ -106,41 +108,41 @@ impl<R: Read + Seek> AofReader<R> {
             at: 0,
             end: 0,
             base: position,
-            cutter: Cutter::default(),
+            parser: CommandParser::default(),
             batch_end: None,
             batch_buffered_max: BATCH_BUFFERED_MAX,
-            behind_batch: false,
+            after_batch: false,
             multi: None,
         })
     }
 
-    /// Bytes of the file up to the next event, for a report of progress.
+    /// Returns the file offset of the next event, for progress reports.
     #[must_use]
     pub fn position(&self) -> u64 {
         self.base + self.at as u64
     }
 
-    /// Up to where the file can be cut without losing anything that was finished: the beginning of
-    /// an open transaction, or the next event.
+    /// Returns the offset at which the file can be truncated without losing anything complete: the
+    /// start of an open transaction, or the next event.
     #[must_use]
     pub fn whole_until(&self) -> u64 {
         self.multi.unwrap_or_else(|| self.position())
     }
 
-    /// What comes next; `None` at the end of a file that is whole. O(its bytes); O(batch) for a
-    /// batch, O(rest of the file) for one that is not whole.
+    /// Returns the next event; `None` at the end of a complete file. O(its bytes); O(batch) for a
+    /// batch, O(rest of the file) for an incomplete one.
     ///
     /// # Errors
-    /// How the file ends otherwise. The reader is of no more use then.
-    pub fn next_event(&mut self) -> Result<Option<Event<'_>>, AofError> {
+    /// Returns the reason if the file ends otherwise. The reader must not be used after that.
+    pub fn next_event(&mut self) -> Result<Option<AofEvent<'_>>, AofError> {
         if self.batch_end.is_some_and(|end| self.position() >= end) {
             if self.multi.is_some() {
                 return Err(self.damaged(FaultKind::BatchInTransaction));
             }
             self.batch_end = None;
-            self.behind_batch = true;
+            self.after_batch = true;
         }
-        self.give_back();
+        self.shrink_buffer();
         if !self.fill(1)? {
             return match self.multi {
                 Some(at) => Err(AofError::OpenMulti { at }),
@@ -152,29 +154,29 @@ impl<R: Read + Seek> AofReader<R> {
             b'#' => self.annotation().map(Some),
             other => {
                 let kind = FaultKind::NotACommand(other);
-                Err(self.doubt(self.fault(kind))?)
+                Err(self.judge_here(self.fault(kind))?)
             }
         }
     }
 
-    fn command(&mut self) -> Result<Event<'_>, AofError> {
-        self.cutter.reset();
+    fn command(&mut self) -> Result<AofEvent<'_>, AofError> {
+        self.parser.reset();
         let len = loop {
-            match self.cutter.go_on(&self.buffer[self.at..self.end]) {
-                Ok(Step::Whole(len)) => break len,
-                Ok(Step::Needs(needs)) if self.fill(needs)? => {}
-                Ok(Step::Needs(_)) if self.batch_end.is_some() => {
+            match self.parser.advance(&self.buffer[self.at..self.end]) {
+                Ok(ParseStep::Whole(len)) => break len,
+                Ok(ParseStep::Needs(needs)) if self.fill(needs)? => {}
+                Ok(ParseStep::Needs(_)) if self.batch_end.is_some() => {
                     return Err(self.damaged(FaultKind::BeyondBatch));
                 }
-                Ok(Step::Needs(_)) => {
-                    let kind = self.cutter.shortage(&self.buffer[self.at..self.end]);
+                Ok(ParseStep::Needs(_)) => {
+                    let kind = self.parser.missing_part(&self.buffer[self.at..self.end]);
                     let fault = self.fault_in_command(kind);
                     return Err(AofError::Torn { at: self.whole_until(), fault });
                 }
-                // Also behind a batch: it was another server that has begun a command there.
+                // This also applies after a batch: another server has begun a command there.
                 Err(kind) => {
                     let (at, fault) = (self.whole_until(), self.fault_in_command(kind));
-                    return Err(AofError::Damaged { at, fault, behind: None });
+                    return Err(AofError::Damaged { at, fault, next_valid: None });
                 }
             }
         };
@@ -183,7 +185,7 @@ impl<R: Read + Seek> AofReader<R> {
             return Err(self.damaged(FaultKind::BeyondBatch));
         }
         let bytes = &self.buffer[self.at..self.at + len];
-        let name = self.cutter.command(bytes).name();
+        let name = self.parser.command(bytes).name();
         if name.eq_ignore_ascii_case(b"multi") {
             if self.multi.is_some() {
                 return Err(self.misplaced(FaultKind::NestedMulti));
@@ -193,60 +195,60 @@ impl<R: Read + Seek> AofReader<R> {
             return Err(self.misplaced(FaultKind::LoneExec));
         }
         self.at += len;
-        self.behind_batch = false;
+        self.after_batch = false;
         let bytes = &self.buffer[self.at - len..self.at];
-        let kind = EventKind::Command(self.cutter.command(bytes));
-        Ok(Event { start, end: start + len as u64, kind })
+        let kind = AofEventKind::Command(self.parser.command(bytes));
+        Ok(AofEvent { start, end: start + len as u64, kind })
     }
 
-    fn annotation(&mut self) -> Result<Event<'_>, AofError> {
+    fn annotation(&mut self) -> Result<AofEvent<'_>, AofError> {
         if self.batch_end.is_some() {
             return Err(self.damaged(FaultKind::AnnotationInBatch));
         }
         let start = self.position();
         let len = match self.line_len()? {
             Ok(len) => len,
-            Err(FaultKind::UnfinishedLine) if !self.behind_batch => {
+            Err(FaultKind::UnfinishedLine) if !self.after_batch => {
                 let (at, fault) = (self.whole_until(), self.fault(FaultKind::UnfinishedLine));
                 return Err(AofError::Torn { at, fault });
             }
-            Err(kind) => return Err(self.doubt(self.fault(kind))?),
+            Err(kind) => return Err(self.judge_here(self.fault(kind))?),
         };
         let end = start + len as u64;
         let parsed = annotation::parse(&self.buffer[self.at..self.at + len]);
         match parsed {
-            Annotation::Garbled if self.behind_batch => {
-                return Err(self.doubt(self.fault(FaultKind::Garbled))?);
+            Annotation::Garbled if self.after_batch => {
+                return Err(self.judge_here(self.fault(FaultKind::Garbled))?);
             }
             Annotation::Timestamp(_) | Annotation::Other | Annotation::Garbled => {}
             Annotation::Batch(_) | Annotation::BrokenBatch if self.multi.is_some() => {
                 return Err(self.damaged(FaultKind::BatchInTransaction));
             }
             Annotation::BrokenBatch => {
-                let doubtful = Doubtful { at: start, from: end, claimed: None };
-                return Err(self.judge(self.fault(FaultKind::BatchLine), doubtful)?);
+                let suspect = SuspectBatch { at: start, from: end, claimed: None };
+                return Err(self.judge(self.fault(FaultKind::BatchLine), suspect)?);
             }
             Annotation::Batch(line) => {
                 let batch_end = end.saturating_add(line.bytes);
                 if let Some(kind) = self.batch_fault(len, line)? {
-                    let doubtful = Doubtful { at: start, from: end, claimed: Some(batch_end) };
-                    return Err(self.judge(self.fault(kind), doubtful)?);
+                    let suspect = SuspectBatch { at: start, from: end, claimed: Some(batch_end) };
+                    return Err(self.judge(self.fault(kind), suspect)?);
                 }
                 self.batch_end = Some(batch_end);
             }
         }
         self.at += len;
         let kind = match parsed {
-            Annotation::Timestamp(seconds) => EventKind::Timestamp(seconds),
+            Annotation::Timestamp(seconds) => AofEventKind::Timestamp(seconds),
             Annotation::Batch(line) => {
-                EventKind::Batch { ticket: line.ticket, end: end + line.bytes }
+                AofEventKind::Batch { ticket: line.ticket, end: end + line.bytes }
             }
-            _ => EventKind::Annotation(&self.buffer[self.at - len..self.at]),
+            _ => AofEventKind::Annotation(&self.buffer[self.at - len..self.at]),
         };
-        Ok(Event { start, end, kind })
+        Ok(AofEvent { start, end, kind })
     }
 
-    /// The length of the line at `at`, or what is wrong with it.
+    /// Returns the length of the line at `at`, or its fault.
     fn line_len(&mut self) -> IoResult<Result<usize, FaultKind>> {
         loop {
             let there = &self.buffer[self.at..self.end];
@@ -263,8 +265,8 @@ impl<R: Read + Seek> AofReader<R> {
         }
     }
 
-    /// What is wrong with the batch whose line, of `len` bytes, stands at `at`. The buffer begins
-    /// with that line afterwards, or still does.
+    /// Checks the batch whose line, of `len` bytes, starts at `at`, and returns its fault. The line
+    /// is in the buffer at `at` afterwards.
     fn batch_fault(&mut self, len: usize, line: BatchLine) -> IoResult<Option<FaultKind>> {
         let wanted = line.bytes;
         let (got, computed) = if wanted <= self.batch_buffered_max {
@@ -277,7 +279,7 @@ impl<R: Read + Seek> AofReader<R> {
             let position = self.position();
             self.source.seek(SeekFrom::Start(position + len as u64))?;
             let summed = tail::checksum(&mut self.source, wanted, &mut self.buffer)?;
-            // The second pass begins at the line again.
+            // The second pass starts at the line again.
             self.source.seek(SeekFrom::Start(position))?;
             (self.base, self.at, self.end) = (position, 0, 0);
             if !self.fill(len)? {
@@ -294,34 +296,35 @@ impl<R: Read + Seek> AofReader<R> {
         })
     }
 
-    /// What to make of something that cannot stand here. Behind a batch, the line of the next may have
+    /// Judges an item that cannot stand here. After a batch, the line of the next batch may have
     /// been lost with a page of the file.
-    fn doubt(&mut self, fault: Fault) -> IoResult<AofError> {
+    fn judge_here(&mut self, fault: Fault) -> IoResult<AofError> {
         let at = self.whole_until();
-        if self.behind_batch {
-            return self.judge(fault, Doubtful { at, from: at, claimed: None });
+        if self.after_batch {
+            return self.judge(fault, SuspectBatch { at, from: at, claimed: None });
         }
-        Ok(AofError::Damaged { at, fault, behind: None })
+        Ok(AofError::Damaged { at, fault, next_valid: None })
     }
 
-    /// Whether the end of the file is missing from here, or the file is damaged.
-    fn judge(&mut self, fault: Fault, doubtful: Doubtful) -> IoResult<AofError> {
+    /// Decides if only the end of the file is missing, or if the file is damaged.
+    fn judge(&mut self, fault: Fault, suspect: SuspectBatch) -> IoResult<AofError> {
         let at = self.whole_until();
-        Ok(match tail::proof_behind(&mut self.source, doubtful)? {
+        Ok(match tail::find_proof_after(&mut self.source, suspect)? {
             None => AofError::Torn { at, fault },
-            behind => AofError::Damaged { at, fault, behind },
+            next_valid => AofError::Damaged { at, fault, next_valid },
         })
     }
 
     fn damaged(&self, kind: FaultKind) -> AofError {
-        AofError::Damaged { at: self.whole_until(), fault: self.fault(kind), behind: None }
+        AofError::Damaged { at: self.whole_until(), fault: self.fault(kind), next_valid: None }
     }
 
-    /// A command whose name must not stand there: its first line and the name's two are read.
+    /// Reports a command whose name is not allowed at this position. Its first line and the two
+    /// lines of the name were read.
     fn misplaced(&self, kind: FaultKind) -> AofError {
-        let offset = self.position() + self.cutter.name_start() as u64;
+        let offset = self.position() + self.parser.name_start() as u64;
         let fault = Fault { offset, lines: 3, kind };
-        AofError::Damaged { at: self.whole_until(), fault, behind: None }
+        AofError::Damaged { at: self.whole_until(), fault, next_valid: None }
     }
 
     fn fault(&self, kind: FaultKind) -> Fault {
@@ -329,12 +332,12 @@ impl<R: Read + Seek> AofReader<R> {
     }
 
     fn fault_in_command(&self, kind: FaultKind) -> Fault {
-        let (place, lines) = self.cutter.place();
-        Fault { offset: self.position() + place as u64, lines, kind }
+        let (offset, lines) = self.parser.incomplete_at();
+        Fault { offset: self.position() + offset as u64, lines, kind }
     }
 
-    /// Reads until `needs` bytes stand at `at`; `false` if the file ends before. The buffer grows
-    /// to no more than twice what has come.
+    /// Reads until `needs` bytes are available at `at`. Returns false if the file ends before that.
+    /// The buffer grows to at most twice the bytes that have arrived.
     fn fill(&mut self, needs: usize) -> IoResult<bool> {
         while self.end - self.at < needs {
             if self.at > 0 && (self.at == self.end || self.end == self.buffer.len()) {
@@ -349,7 +352,7 @@ impl<R: Read + Seek> AofReader<R> {
             let room = self.buffer.len() - self.end;
             match self.source.read(&mut self.buffer[self.end..]) {
                 Ok(0) => return Ok(false),
-                // A reader that claims more than there is room for is not believed.
+                // Do not trust a reader that claims more bytes than there is room for.
                 Ok(read) => self.end += read.min(room),
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) => return Err(error),
@@ -358,8 +361,8 @@ impl<R: Read + Seek> AofReader<R> {
         Ok(true)
     }
 
-    /// Gives memory back that was for something large.
-    fn give_back(&mut self) {
+    /// Frees the memory of a large item.
+    fn shrink_buffer(&mut self) {
         let left = self.at..self.end;
         if self.buffer.len() > BUFFER_KEPT_MAX && left.len() < BUFFER_BYTES {
             let mut buffer = vec![0; BUFFER_BYTES];

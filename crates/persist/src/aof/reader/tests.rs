@@ -1,12 +1,12 @@
-//! How files end: well, torn, within a transaction, damaged.
+//! How files end: complete, torn, within a transaction, damaged.
 
 use super::*;
 use crate::aof::writer;
 use std::io::Cursor;
 
-/// What a test looks at of an event.
+/// The parts of an event that a test compares.
 #[derive(Debug, PartialEq, Eq, Clone)]
-enum Seen {
+enum EventSummary {
     Command(String),
     Timestamp(i64),
     Batch(u64),
@@ -29,7 +29,7 @@ impl<R: Seek> Seek for Slow<R> {
     }
 }
 
-fn read_all<R: Read + Seek>(mut reader: AofReader<R>) -> (Vec<Seen>, Result<(), AofError>) {
+fn read_all<R: Read + Seek>(mut reader: AofReader<R>) -> (Vec<EventSummary>, Result<(), AofError>) {
     let mut seen = Vec::new();
     loop {
         let position = reader.position();
@@ -40,15 +40,15 @@ fn read_all<R: Read + Seek>(mut reader: AofReader<R>) -> (Vec<Seen>, Result<(), 
                 assert_eq!(event.start, position);
                 let end = event.end;
                 seen.push(match event.kind {
-                    EventKind::Command(command) => {
-                        let words: Vec<_> =
-                            command.words().map(|word| word.escape_ascii().to_string()).collect();
-                        Seen::Command(words.join(" "))
+                    AofEventKind::Command(command) => {
+                        let args: Vec<_> =
+                            command.args().map(|arg| arg.escape_ascii().to_string()).collect();
+                        EventSummary::Command(args.join(" "))
                     }
-                    EventKind::Timestamp(seconds) => Seen::Timestamp(seconds),
-                    EventKind::Batch { ticket, .. } => Seen::Batch(ticket),
-                    EventKind::Annotation(line) => {
-                        Seen::Annotation(line.escape_ascii().to_string())
+                    AofEventKind::Timestamp(seconds) => EventSummary::Timestamp(seconds),
+                    AofEventKind::Batch { ticket, .. } => EventSummary::Batch(ticket),
+                    AofEventKind::Annotation(line) => {
+                        EventSummary::Annotation(line.escape_ascii().to_string())
                     }
                 });
                 assert_eq!(reader.position(), end);
@@ -58,7 +58,7 @@ fn read_all<R: Read + Seek>(mut reader: AofReader<R>) -> (Vec<Seen>, Result<(), 
 }
 
 /// Reads a file at once, in small pieces, and with batches read twice: all must agree.
-fn read(file: &[u8]) -> (Vec<Seen>, Result<(), AofError>) {
+fn read(file: &[u8]) -> (Vec<EventSummary>, Result<(), AofError>) {
     let (seen, outcome) = read_all(AofReader::new(Cursor::new(file), 0).unwrap());
     let slow = AofReader::new(Slow(Cursor::new(file), 7), 0).unwrap();
     let mut twice = AofReader::new(Slow(Cursor::new(file), 5), 0).unwrap();
@@ -84,8 +84,8 @@ fn batch(ticket: u64, lines: &[&str]) -> Vec<u8> {
     [out, batch].concat()
 }
 
-fn command(line: &str) -> Seen {
-    Seen::Command(line.to_owned())
+fn command(line: &str) -> EventSummary {
+    EventSummary::Command(line.to_owned())
 }
 
 fn torn_at(file: &[u8]) -> Option<u64> {
@@ -95,10 +95,10 @@ fn torn_at(file: &[u8]) -> Option<u64> {
     }
 }
 
-/// Up to where a damaged file is whole, and where something whole follows.
+/// The offset up to which a damaged file is valid, and the offset of the next valid item.
 fn damaged(file: &[u8]) -> Option<(u64, Option<u64>)> {
     match read(file).1 {
-        Err(AofError::Damaged { at, behind, .. }) => Some((at, behind)),
+        Err(AofError::Damaged { at, next_valid, .. }) => Some((at, next_valid)),
         _ => None,
     }
 }
@@ -119,19 +119,19 @@ fn everything_that_may_stand_in_a_file_is_read() {
     assert_eq!(
         seen,
         [
-            Seen::Timestamp(1_628_217_470),
-            Seen::Annotation("# a remark\\r\\n".into()),
+            EventSummary::Timestamp(1_628_217_470),
+            EventSummary::Annotation("# a remark\\r\\n".into()),
             command("SELECT 0"),
             command("MULTI"),
             command("SET k v"),
             command("EXEC"),
-            Seen::Batch(7),
+            EventSummary::Batch(7),
             command("SET a 1"),
             command("multi"),
             command("SET b 2"),
             command("exec"),
-            Seen::Batch(9),
-            Seen::Annotation("#X:1:2\\n".into()),
+            EventSummary::Batch(9),
+            EventSummary::Annotation("#X:1:2\\n".into()),
             command("DEL a"),
         ]
     );
@@ -173,7 +173,7 @@ fn a_file_cut_in_a_batch_or_its_line_is_whole_up_to_that_line() {
 }
 
 #[test]
-fn what_a_crash_leaves_of_the_last_batch_is_torn() {
+fn a_last_batch_cut_by_a_crash_is_torn() {
     let first = batch(1, &["SET k v"]);
     let last = batch(2, &["SET k 1", "SET k 2", "SET k 3"]);
     let at = Some(first.len() as u64);
@@ -190,21 +190,21 @@ fn what_a_crash_leaves_of_the_last_batch_is_torn() {
 }
 
 #[test]
-fn a_batch_that_is_not_as_written_before_a_whole_one_is_damage() {
+fn a_changed_batch_before_a_whole_one_is_damage() {
     let first = batch(1, &["SET k v", "SET l w"]);
     let line = "#B:1:54:xxxxxxxx\r\n".len();
     let file = [&first[..], &batch(2, &["DEL k"])].concat();
-    // Letters and ticket of the line are covered by nothing.
+    // The letters and the ticket of the line are not covered by the checksum.
     for at in (5..line).chain(line..first.len()) {
         let mut file = file.clone();
         file[at] ^= 0x04;
         let found = damaged(&file).unwrap_or_else(|| panic!("a bit at {at}"));
-        // In a line with another length, commands of the batch itself may be what follows.
-        let (whole, behind) = found;
-        let behind = behind.filter(|behind| *behind <= first.len() as u64);
-        assert!(whole == 0 && behind.is_some(), "a bit at {at}: {found:?}");
+        // If the line has another length, commands of the batch itself may be the next valid item.
+        let (whole, next_valid) = found;
+        let next_valid = next_valid.filter(|next_valid| *next_valid <= first.len() as u64);
+        assert!(whole == 0 && next_valid.is_some(), "a bit at {at}: {found:?}");
         if at >= line {
-            assert_eq!(behind, Some(first.len() as u64), "a bit at {at}");
+            assert_eq!(next_valid, Some(first.len() as u64), "a bit at {at}");
         }
     }
 }
@@ -219,17 +219,17 @@ fn a_bad_batch_before_one_that_is_bad_as_well_is_torn() {
 }
 
 #[test]
-fn commands_of_another_server_behind_a_bad_batch_are_not_lost() {
+fn commands_of_another_server_after_a_bad_batch_are_not_lost() {
     let mut file = batch(1, &["SET k v"]);
     file[25] ^= 1;
-    let behind = file.len() as u64;
+    let next_valid = file.len() as u64;
     file.extend(commands(&["SELECT 0", "SET k v"]));
-    assert_eq!(damaged(&file), Some((0, Some(behind))));
+    assert_eq!(damaged(&file), Some((0, Some(next_valid))));
 }
 
 #[test]
 fn commands_outside_of_batches_follow_redis() {
-    // Zeros at the end are damage there, not a torn tail.
+    // Zeros at the end are damage in this case, not a torn end.
     let file = [commands(&["SET k v"]), vec![0; 10]].concat();
     assert_eq!(damaged(&file), Some((file.len() as u64 - 10, None)));
     for (bad, at) in [
@@ -249,7 +249,7 @@ fn commands_outside_of_batches_follow_redis() {
 }
 
 #[test]
-fn a_transaction_without_its_end_is_told_by_its_beginning() {
+fn an_open_transaction_is_reported_with_its_start() {
     let before = commands(&["SET a 1"]);
     let at = before.len() as u64;
     let file = [before, commands(&["MULTI", "SET b 2"])].concat();
@@ -262,7 +262,7 @@ fn a_transaction_without_its_end_is_told_by_its_beginning() {
 }
 
 #[test]
-fn the_rules_for_batches_are_demanded() {
+fn the_rules_for_batches_are_enforced() {
     let in_batch = |content: &[u8]| {
         let mut out = Vec::new();
         writer::batch_line(&mut out, 1, content);
@@ -298,7 +298,7 @@ fn commands_and_batches_larger_than_any_buffer_are_read() {
     let lens: Vec<usize> = seen
         .iter()
         .map(|seen| match seen {
-            Seen::Command(line) => line.len(),
+            EventSummary::Command(line) => line.len(),
             _ => 0,
         })
         .collect();
@@ -309,17 +309,17 @@ fn commands_and_batches_larger_than_any_buffer_are_read() {
 }
 
 #[test]
-fn what_follows_a_bad_batch_is_found_however_far_away_it_is() {
+fn valid_data_after_a_bad_batch_is_found_at_any_distance() {
     let line = format!("SET k {}", "v".repeat(3 << 20));
     let mut bad = batch(1, &[&line, "PING", &line]);
     bad[1000] ^= 1;
-    let behind = bad.len() as u64;
+    let next_valid = bad.len() as u64;
     let outcome = |file: &[u8]| {
         let error = read_all(AofReader::new(Cursor::new(file), 0).unwrap()).1.unwrap_err();
         (
             error.truncate_at(),
             error.whole_until(),
-            matches!(error, AofError::Damaged { behind: Some(at), .. } if at == behind),
+            matches!(error, AofError::Damaged { next_valid: Some(at), .. } if at == next_valid),
         )
     };
     assert_eq!(outcome(&bad), (Some(0), Some(0), false));
@@ -330,7 +330,7 @@ fn what_follows_a_bad_batch_is_found_however_far_away_it_is() {
 }
 
 #[test]
-fn a_length_that_was_announced_takes_no_memory() {
+fn an_announced_length_takes_no_memory() {
     for file in [
         &b"*1\r\n$500000000000\r\nabc"[..],
         b"*2000000000\r\n$0\r\n\r\n",
@@ -347,9 +347,9 @@ fn a_length_that_was_announced_takes_no_memory() {
 fn lines_that_claim_one_another_do_not_take_long() {
     let line = b"#B:1:99999999:00000000\r\n";
     let file = line.repeat(100_000);
-    // Nobody knows, so nothing is cut.
+    // The search gives up, so nothing may be truncated.
     let outcome = read_all(AofReader::new(Cursor::new(&file), 0).unwrap()).1;
-    assert!(matches!(outcome, Err(AofError::Damaged { at: 0, behind: Some(_), .. })));
+    assert!(matches!(outcome, Err(AofError::Damaged { at: 0, next_valid: Some(_), .. })));
 }
 
 #[test]
@@ -363,23 +363,23 @@ fn commands_begin_where_the_caller_says() {
     assert!(!has_preamble(&mut Cursor::new(b"*1\r\n$4\r\nREDIS")).unwrap());
 }
 
-/// Batches as a server writes them that goes on: with how many bytes before each are not on the disk.
-fn going_on(batches: &[(u64, &str)]) -> (Vec<u8>, Vec<usize>) {
+/// Batches as a server writes them to an increment, with the number of unsynced bytes before each.
+fn continuing_file(batches: &[(u64, &str)]) -> (Vec<u8>, Vec<usize>) {
     let (mut file, mut starts) = (Vec::new(), Vec::new());
     for (ticket, (unsynced, line)) in batches.iter().enumerate() {
         starts.push(file.len());
         let batch = commands(&[line, "DEL k"]);
-        writer::batch_line_behind(&mut file, *unsynced, ticket as u64, &batch);
+        writer::batch_line_with_unsynced(&mut file, *unsynced, ticket as u64, &batch);
         file.extend_from_slice(&batch);
     }
     (file, starts)
 }
 
 #[test]
-fn a_whole_batch_behind_a_bad_one_is_damage_only_if_the_bad_one_was_on_the_disk() {
+fn a_whole_batch_after_a_bad_one_is_damage_only_if_the_bad_one_was_on_the_disk() {
     const LEN: u64 = 67;
     let line = "SET k v";
-    let (file, starts) = going_on(&[(0, line), (0, line), (0, line)]);
+    let (file, starts) = continuing_file(&[(0, line), (0, line), (0, line)]);
     let len = starts[1];
     assert_eq!(len as u64, LEN);
     for at in starts[1] + 20..starts[2] {
@@ -387,21 +387,22 @@ fn a_whole_batch_behind_a_bad_one_is_damage_only_if_the_bad_one_was_on_the_disk(
         file[at] ^= 0x20;
         assert_eq!(damaged(&file), Some((len as u64, Some(starts[2] as u64))), "{at}");
     }
-    let (file, starts) = going_on(&[(0, line), (0, line), (LEN, line), (2 * LEN + 1, line)]);
+    let (file, starts) = continuing_file(&[(0, line), (0, line), (LEN, line), (2 * LEN + 1, line)]);
     for (from, to) in [(starts[1], starts[2]), (starts[1] + 3, starts[2] - 3), (0, starts[1])] {
         for lost in [0, 0xff] {
             let mut file = file.clone();
             file[from..to].fill(lost);
             let (is_torn, at) = (torn_at(&file).is_some(), damaged(&file));
-            // Of the first batch nobody has said anything when the file begins with what is lost.
+            // If the file begins with the lost bytes, no line says whether the first batch was on
+            // the disk.
             assert_eq!(is_torn, from > 0, "{from} to {to}: {at:?}");
         }
     }
 }
 
 #[test]
-fn what_is_left_of_a_batch_without_its_line_is_no_other_server() {
-    let (mut file, starts) = going_on(&[(0, "SET a 1"), (0, "SET b 2"), (0, "SET c 3")]);
+fn the_rest_of_a_batch_without_its_line_is_not_another_server() {
+    let (mut file, starts) = continuing_file(&[(0, "SET a 1"), (0, "SET b 2"), (0, "SET c 3")]);
     let second = starts[1];
     file.truncate(starts[2]);
     // The line and a part of the first command.
@@ -410,15 +411,15 @@ fn what_is_left_of_a_batch_without_its_line_is_no_other_server() {
         file[second..second + len].fill(0);
         assert_eq!(torn_at(&file), Some(second as u64), "{len}");
     }
-    // Amid a line, which goes on to the next end of a line then.
+    // The hole begins within a line, which then extends to the next line end.
     let mut file = [&file[..second], b"#TS:1700000000\r\n", &file[second..]].concat();
     file[second + 6..second + 40].fill(0);
     assert_eq!(torn_at(&file), Some(second as u64));
 }
 
 #[test]
-fn a_server_that_has_cut_a_batch_and_gone_on_is_not_lost() {
-    let (mut file, starts) = going_on(&[(0, "SET a 1"), (0, "SET b 2")]);
+fn commands_of_a_server_that_truncated_a_batch_are_not_lost() {
+    let (mut file, starts) = continuing_file(&[(0, "SET a 1"), (0, "SET b 2")]);
     let second = starts[1];
     file.truncate(file.len() - "*2\r\n$3\r\nDEL\r\n$1\r\nk\r\n".len());
     file.extend(commands(&["SELECT 0"]));

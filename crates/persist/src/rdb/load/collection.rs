@@ -1,7 +1,7 @@
-//! Lists, sets, hashes and sorted sets in all their forms.
+//! Decodes lists, sets, hashes and sorted sets in all their encodings.
 
 use crate::error::LoadError;
-use crate::rdb::compact::Different;
+use crate::rdb::compact::DistinctRule;
 use crate::rdb::input::Input;
 use crate::rdb::primitive::{Decoder, parse_double};
 use crate::rdb::strings::Strings;
@@ -11,16 +11,16 @@ use brisk_structures::intset::IntSet;
 use brisk_structures::listpack::{Item, ListPack, element_at};
 use std::num::NonZeroU64;
 
-/// How quicklist nodes say what they hold.
+/// The kinds of quicklist nodes.
 const CONTAINER_PLAIN: u64 = 1;
 const CONTAINER_PACKED: u64 = 2;
 
-/// A plain list node shorter than this is kept among others: on its own it would take several times
-/// the memory it took in the file.
+/// A plain list node shorter than this is stored together with others. A node of its own would take
+/// several times its size in the file.
 const PLAIN_BYTES_MIN: usize = 64;
 
-/// Greatest Unix time in milliseconds that a deadline may be.
-const DEADLINE_MAX: u64 = i64::MAX as u64;
+/// Highest Unix time in milliseconds that is valid as an expiry time.
+const EXPIRE_TIME_MAX: u64 = i64::MAX as u64;
 
 const DUPLICATE_FIELD: &str = "a hash has a field twice";
 const DUPLICATE_MEMBER: &str = "a set has a member twice";
@@ -56,7 +56,7 @@ impl<I: Input> Decoder<I> {
             }
             CONTAINER_PACKED => {
                 let node = self.listpack(None)?;
-                // Nodes without elements are passed over, as servers do.
+                // Nodes without elements are skipped, as servers do.
                 if !node.is_empty() {
                     list.push(ListNode::Packed(node));
                 }
@@ -76,8 +76,8 @@ impl<I: Input> Decoder<I> {
         for _ in 0..self.length()? {
             self.string_onto(&mut members)?;
         }
-        demand_some(members.len())?;
-        self.demand_unique(&members, 1, DUPLICATE_MEMBER)?;
+        require_elements(members.len())?;
+        self.require_unique(&members, 1, DUPLICATE_MEMBER)?;
         Ok(SetValue::Members(members))
     }
 
@@ -87,8 +87,8 @@ impl<I: Input> Decoder<I> {
     }
 
     pub(super) fn set_listpack(&mut self) -> Result<ListPack, LoadError> {
-        let members = self.listpack(Some(Different { step: 1, fault: DUPLICATE_MEMBER }))?;
-        demand_some(members.len())?;
+        let members = self.listpack(Some(DistinctRule { step: 1, fault: DUPLICATE_MEMBER }))?;
+        require_elements(members.len())?;
         Ok(members)
     }
 
@@ -109,96 +109,97 @@ impl<I: Input> Decoder<I> {
         } else {
             self.ziplist_onto(&mut fields)?;
         }
-        self.demand_multiple(fields.len(), 2)?;
+        self.require_multiple(fields.len(), 2)?;
         self.unique_fields(fields)
     }
 
     fn unique_fields(&mut self, fields: Strings) -> Result<HashValue, LoadError> {
-        demand_some(fields.len())?;
-        self.demand_unique(&fields, 2, DUPLICATE_FIELD)?;
+        require_elements(fields.len())?;
+        self.require_unique(&fields, 2, DUPLICATE_FIELD)?;
         Ok(HashValue::Fields(fields))
     }
 
     pub(super) fn hash_listpack(&mut self) -> Result<ListPack, LoadError> {
-        let fields = self.listpack(Some(Different { step: 2, fault: DUPLICATE_FIELD }))?;
+        let fields = self.listpack(Some(DistinctRule { step: 2, fault: DUPLICATE_FIELD }))?;
         let len = fields.len();
-        demand_some(len)?;
-        self.demand_multiple(len, 2)?;
+        require_elements(len)?;
+        self.require_multiple(len, 2)?;
         Ok(fields)
     }
 
-    /// A listpack of field, value and deadline. If the deadlines are not in order, the fields come
-    /// out one by one.
-    pub(super) fn hash_listpack_deadlines(&mut self, kind: u8) -> Result<HashValue, LoadError> {
+    /// Reads a listpack of field, value and expiry time. If the times are not in order, the fields
+    /// are returned one by one.
+    pub(super) fn hash_listpack_with_expiry(&mut self, kind: u8) -> Result<HashValue, LoadError> {
         if kind == kind::HASH_LISTPACK_EX {
-            // The earliest deadline, which the listpack has too.
+            // The earliest expiry time, which the listpack contains too.
             self.milliseconds()?;
         }
-        let packed = self.listpack(Some(Different { step: 3, fault: DUPLICATE_FIELD }))?;
+        let packed = self.listpack(Some(DistinctRule { step: 3, fault: DUPLICATE_FIELD }))?;
         let len = packed.len();
-        demand_some(len)?;
-        self.demand_multiple(len, 3)?;
+        require_elements(len)?;
+        self.require_multiple(len, 3)?;
         let mut before = 1;
         let mut in_order = true;
         for item in packed.iter().skip(2).step_by(3) {
-            let deadline = match item {
+            let expire_time = match item {
                 Item::Int(number @ 0..) => number as u64,
-                _ => return Err(self.malformed("a field's deadline is no time")),
+                _ => return Err(self.malformed("a field's expiry time is not valid")),
             };
-            // None is last, as if it were the greatest.
-            let rank = if deadline == 0 { u64::MAX } else { deadline };
+            // Fields without an expiry time come last, as if they had the highest one.
+            let rank = if expire_time == 0 { u64::MAX } else { expire_time };
             in_order &= before <= rank;
             before = rank;
         }
         if in_order {
-            return Ok(HashValue::PackedDeadlines(packed));
+            return Ok(HashValue::PackedExpiry(packed));
         }
-        let (mut fields, mut deadlines) = (Strings::new(), Vec::new());
+        let (mut fields, mut expire_times) = (Strings::new(), Vec::new());
         for (index, item) in packed.iter().enumerate() {
             if index % 3 == 2 {
-                deadlines.push(item.int().and_then(|ms| NonZeroU64::new(ms.cast_unsigned())));
+                expire_times.push(item.int().and_then(|ms| NonZeroU64::new(ms.cast_unsigned())));
             } else {
                 fields.push(item.text(&mut itoa::Buffer::new()));
             }
         }
-        Ok(HashValue::FieldsDeadlines(fields, deadlines))
+        Ok(HashValue::FieldsExpiry(fields, expire_times))
     }
 
-    /// Fields with a deadline each, in one of three layouts.
-    pub(super) fn fields_deadlines(&mut self, kind: u8) -> Result<HashValue, LoadError> {
+    /// Reads fields with an expiry time each, in one of three layouts.
+    pub(super) fn fields_with_expiry(&mut self, kind: u8) -> Result<HashValue, LoadError> {
         let times_after = kind == kind::HASH_2 && self.version == VERSION_VALKEY;
         let earliest = match kind {
             kind::HASH_METADATA => self.milliseconds()?.cast_unsigned(),
             _ => 0,
         };
-        if earliest > DEADLINE_MAX {
-            return Err(self.malformed("a field's deadline is no time"));
+        if earliest > EXPIRE_TIME_MAX {
+            return Err(self.malformed("a field's expiry time is not valid"));
         }
-        let (mut fields, mut deadlines) = (Strings::new(), Vec::new());
+        let (mut fields, mut expire_times) = (Strings::new(), Vec::new());
         for _ in 0..self.length()? {
-            let mut deadline = if times_after { 0 } else { self.length()? };
-            if kind == kind::HASH_METADATA && deadline != 0 {
-                // Relative to the earliest, which itself is 1.
-                deadline = earliest.saturating_add(deadline - 1);
+            let mut expire_time = if times_after { 0 } else { self.length()? };
+            if kind == kind::HASH_METADATA && expire_time != 0 {
+                // Relative to the earliest time, which itself is 1.
+                expire_time = earliest.saturating_add(expire_time - 1);
             }
             self.string_onto(&mut fields)?;
             self.string_onto(&mut fields)?;
             if times_after {
-                deadline = match self.milliseconds()? {
+                expire_time = match self.milliseconds()? {
                     -1 => 0,
-                    // A time that cannot be said apart from none; long past, like the next.
+                    // 0 would mean "none". The field has long expired, and 1 ms later makes no
+                    // difference.
                     0 => 1,
                     time => time.cast_unsigned(),
                 };
             }
-            if deadline > DEADLINE_MAX {
-                return Err(self.malformed("a field's deadline is no time"));
+            if expire_time > EXPIRE_TIME_MAX {
+                return Err(self.malformed("a field's expiry time is not valid"));
             }
-            deadlines.push(NonZeroU64::new(deadline));
+            expire_times.push(NonZeroU64::new(expire_time));
         }
-        demand_some(fields.len())?;
-        self.demand_unique(&fields, 2, DUPLICATE_FIELD)?;
-        Ok(HashValue::FieldsDeadlines(fields, deadlines))
+        require_elements(fields.len())?;
+        self.require_unique(&fields, 2, DUPLICATE_FIELD)?;
+        Ok(HashValue::FieldsExpiry(fields, expire_times))
     }
 
     pub(super) fn scored_members(&mut self, kind: u8) -> Result<SortedSetValue, LoadError> {
@@ -214,7 +215,7 @@ impl<I: Input> Decoder<I> {
     pub(super) fn scored_ziplist(&mut self) -> Result<SortedSetValue, LoadError> {
         let mut pairs = Strings::new();
         self.ziplist_onto(&mut pairs)?;
-        self.demand_multiple(pairs.len(), 2)?;
+        self.require_multiple(pairs.len(), 2)?;
         let (mut members, mut scores) = (Strings::new(), Vec::new());
         for (member, score) in pairs.pairs() {
             members.push(member);
@@ -228,19 +229,20 @@ impl<I: Input> Decoder<I> {
         members: Strings,
         scores: Vec<f64>,
     ) -> Result<SortedSetValue, LoadError> {
-        demand_some(scores.len())?;
-        self.demand_unique(&members, 1, DUPLICATE_SCORED)?;
+        require_elements(scores.len())?;
+        self.require_unique(&members, 1, DUPLICATE_SCORED)?;
         Ok(SortedSetValue::Members(members, scores))
     }
 
     pub(super) fn scored_listpack(&mut self) -> Result<ListPack, LoadError> {
-        let mut order = Order::default();
-        let different = Different { step: 2, fault: DUPLICATE_SCORED };
-        let packed = self
-            .listpack_where(Some(different), |bytes, at, element| order.hear(bytes, at, element))?;
+        let mut order = OrderCheck::default();
+        let distinct = DistinctRule { step: 2, fault: DUPLICATE_SCORED };
+        let packed = self.listpack_where(Some(distinct), |bytes, at, element| {
+            order.check_next(bytes, at, element)
+        })?;
         let len = packed.len();
-        demand_some(len)?;
-        self.demand_multiple(len, 2)?;
+        require_elements(len)?;
+        self.require_multiple(len, 2)?;
         Ok(packed)
     }
 
@@ -248,7 +250,7 @@ impl<I: Input> Decoder<I> {
         if score.is_nan() { Err(self.malformed(NO_NUMBER)) } else { Ok(score) }
     }
 
-    fn demand_multiple(&self, len: usize, of: usize) -> Result<(), LoadError> {
+    fn require_multiple(&self, len: usize, of: usize) -> Result<(), LoadError> {
         if len.is_multiple_of(of) {
             Ok(())
         } else {
@@ -257,7 +259,7 @@ impl<I: Input> Decoder<I> {
     }
 }
 
-/// A list under way: nodes, and elements behind them that are no node yet.
+/// A list under construction: complete nodes, and elements after them that are not yet a node.
 #[derive(Default)]
 struct ListBuilder {
     nodes: Vec<ListNode>,
@@ -278,27 +280,32 @@ impl ListBuilder {
 
     fn finish(mut self) -> Result<Vec<ListNode>, LoadError> {
         self.flush();
-        demand_some(self.nodes.len())?;
+        require_elements(self.nodes.len())?;
         Ok(self.nodes)
     }
 }
 
-fn demand_some(len: usize) -> Result<(), LoadError> {
+fn require_elements(len: usize) -> Result<(), LoadError> {
     if len == 0 { Err(LoadError::Empty) } else { Ok(()) }
 }
 
-/// Whether members and scores by turns are in the order of a sorted set.
+/// Checks that alternating members and scores are in the order of a sorted set.
 #[derive(Default)]
-struct Order {
-    /// Where the member stands whose score comes next.
+struct OrderCheck {
+    /// Offset of the member whose score comes next.
     member: Option<usize>,
-    /// The pair before: where its member stands, and its score.
+    /// The previous pair: the offset of its member, and its score.
     before: Option<(usize, f64)>,
 }
 
-impl Order {
+impl OrderCheck {
     #[inline]
-    fn hear(&mut self, bytes: &[u8], at: usize, element: Item<'_>) -> Result<(), &'static str> {
+    fn check_next(
+        &mut self,
+        bytes: &[u8],
+        at: usize,
+        element: Item<'_>,
+    ) -> Result<(), &'static str> {
         let Some(member) = self.member.take() else {
             self.member = Some(at);
             return Ok(());
@@ -320,7 +327,7 @@ impl Order {
     }
 }
 
-/// Whether the text of the element at `one` is less than that at `other`.
+/// Returns true if the text of the element at `one` is less than that of the element at `other`.
 fn is_less(bytes: &[u8], one: usize, other: usize) -> bool {
     let (mut digits, mut more) = (itoa::Buffer::new(), itoa::Buffer::new());
     let one = element_at(bytes, one).map(|element| element.text(&mut digits));

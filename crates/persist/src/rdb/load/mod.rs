@@ -1,4 +1,4 @@
-//! From a value's type byte to the value.
+//! Decodes a value, given its type byte.
 
 mod collection;
 mod module;
@@ -11,11 +11,11 @@ use super::value::{HashValue, SetValue, SortedSetValue, Value};
 use crate::error::LoadError;
 
 impl<I: Input> Decoder<I> {
-    /// The value of type `kind` that stands here. O(its bytes).
+    /// Decodes a value of type `kind`. O(its bytes).
     ///
     /// # Errors
-    /// [`LoadError::Empty`] leaves the decoder behind the value; after any other it is of no more
-    /// use.
+    /// After [`LoadError::Empty`] the decoder is positioned after the value. After any other error
+    /// it must not be used.
     pub(super) fn value(&mut self, kind: u8) -> Result<Value, LoadError> {
         self.value_of_kind(kind).map_err(|error| match error {
             LoadError::Malformed { offset, what } => {
@@ -38,9 +38,9 @@ impl<I: Input> Decoder<I> {
             kind::HASH_ZIPMAP | kind::HASH_ZIPLIST => Value::Hash(self.compact_fields(kind)?),
             kind::HASH_LISTPACK => Value::Hash(HashValue::Packed(self.hash_listpack()?)),
             kind::HASH_LISTPACK_EX | kind::HASH_LISTPACK_EX_PRE_GA => {
-                Value::Hash(self.hash_listpack_deadlines(kind)?)
+                Value::Hash(self.hash_listpack_with_expiry(kind)?)
             }
-            kind::HASH_2 | kind::HASH_METADATA => Value::Hash(self.fields_deadlines(kind)?),
+            kind::HASH_2 | kind::HASH_METADATA => Value::Hash(self.fields_with_expiry(kind)?),
             kind::ZSET | kind::ZSET_2 => Value::SortedSet(self.scored_members(kind)?),
             kind::ZSET_ZIPLIST => Value::SortedSet(self.scored_ziplist()?),
             kind::ZSET_LISTPACK => {
@@ -62,7 +62,7 @@ impl<I: Input> Decoder<I> {
     }
 }
 
-/// What a value of type `kind` is stored as.
+/// Returns the name of the encoding of type `kind`, as used in error texts.
 const fn stored_as(kind: u8) -> &'static str {
     match kind {
         kind::STRING => "String",

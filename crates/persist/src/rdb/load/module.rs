@@ -1,10 +1,10 @@
-//! What modules leave in files: passed over by its structure, so that it can be named.
+//! Skips the data of modules, whose structure is known, and returns the module's name.
 
 use crate::error::LoadError;
 use crate::rdb::input::Input;
 use crate::rdb::primitive::Decoder;
 
-/// Parts of module data, each led by its number.
+/// Parts of module data. Each part begins with its number.
 mod part {
     pub(super) const END: u64 = 0;
     pub(super) const SIGNED: u64 = 1;
@@ -14,14 +14,15 @@ mod part {
     pub(super) const STRING: u64 = 5;
 }
 
-/// A module type's name is nine of these, six bits each, above ten bits of version.
+/// A module type's name has nine of these characters, six bits each. The ten lowest bits of its id
+/// are the version.
 const NAME_CHARACTERS: &[u8; 64] =
     b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 const VERSION_BITS: u32 = 10;
 const NAME_LEN: u32 = 9;
 
 impl<I: Input> Decoder<I> {
-    /// Passes over a module's value; what comes out names it.
+    /// Skips a module's value, and returns an error that names the module.
     pub(super) fn module_value(&mut self) -> Result<LoadError, LoadError> {
         let offset = self.input.position();
         let module = module_name(self.length()?);
@@ -29,11 +30,11 @@ impl<I: Input> Decoder<I> {
         Ok(LoadError::UnsupportedModule { offset, module })
     }
 
-    /// Passes over what a module stores beside the keyspace.
+    /// Skips the data that a module stores outside of the keyspace.
     pub(in crate::rdb) fn module_aux(&mut self) -> Result<LoadError, LoadError> {
         let offset = self.input.position();
         let module = module_name(self.length()?);
-        // When to load it: a part of its own before the others.
+        // The first part says when to load the data.
         if self.length()? != part::UNSIGNED {
             return Err(self.malformed("a module's data does not say when to load it"));
         }

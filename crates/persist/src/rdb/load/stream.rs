@@ -1,19 +1,21 @@
-//! Streams: blocks of entries, then consumer groups with what they have not acknowledged.
+//! Decodes streams: blocks of entries, then consumer groups with their pending entries.
 
 use crate::error::LoadError;
 use crate::rdb::input::Input;
 use crate::rdb::kind;
 use crate::rdb::primitive::Decoder;
 use crate::rdb::strings::Strings;
-use crate::rdb::value::{Consumer, GroupEnds, NonMax, Pending, Stream, StreamBlock, StreamId};
+use crate::rdb::value::{
+    GroupEnds, NonMax, PendingEntry, StreamBlock, StreamConsumer, StreamId, StreamValue,
+};
 use brisk_structures::stream::Tally;
 
-/// A pending entry whose consumer has not been read yet.
+/// Marks a pending entry whose consumer has not been read yet.
 const NO_CONSUMER: u32 = u32::MAX;
 
 impl<I: Input> Decoder<I> {
-    pub(super) fn stream(&mut self, kind: u8) -> Result<Stream, LoadError> {
-        let mut stream = Stream::default();
+    pub(super) fn stream(&mut self, kind: u8) -> Result<StreamValue, LoadError> {
+        let mut stream = StreamValue::default();
         let greatest = self.blocks(&mut stream)?;
         if self.length()? != stream.len {
             return Err(self.malformed("a stream's length is not that of its entries"));
@@ -25,7 +27,7 @@ impl<I: Input> Decoder<I> {
         if kind == kind::STREAM_LISTPACKS {
             stream.entries_added = stream.len;
         } else {
-            // The first id is that of the first entry, which is known.
+            // The first id is known from the entries.
             self.id()?;
             stream.max_deleted_id = self.id()?;
             stream.entries_added = self.length()?;
@@ -40,18 +42,18 @@ impl<I: Input> Decoder<I> {
         Ok(stream)
     }
 
-    /// A stream id of two lengths.
+    /// Reads a stream id that is encoded as two lengths.
     fn id(&mut self) -> Result<StreamId, LoadError> {
         Ok(StreamId { ms: self.length()?, seq: self.length()? })
     }
 
-    /// A stream id of 16 bytes.
+    /// Reads a stream id that is encoded as 16 bytes.
     fn raw_id(&mut self) -> Result<StreamId, LoadError> {
         Ok(StreamId::from_bytes(self.input.array()?))
     }
 
-    /// Reads the blocks, and returns the greatest id in them.
-    fn blocks(&mut self, stream: &mut Stream) -> Result<Option<StreamId>, LoadError> {
+    /// Reads the blocks, and returns the highest id in them.
+    fn blocks(&mut self, stream: &mut StreamValue) -> Result<Option<StreamId>, LoadError> {
         let mut greatest = None;
         for _ in 0..self.length()? {
             let id = self.string()?;
@@ -64,7 +66,7 @@ impl<I: Input> Decoder<I> {
                 return Err(self.malformed("a stream's blocks are not in order"));
             }
             greatest = Some(tally.last);
-            // A block of deleted entries only is nothing that has to be kept.
+            // A block that has only deleted entries need not be kept.
             let Some(first_live) = tally.first_live else {
                 continue;
             };
@@ -77,7 +79,7 @@ impl<I: Input> Decoder<I> {
         Ok(greatest)
     }
 
-    fn group(&mut self, kind: u8, stream: &mut Stream) -> Result<(), LoadError> {
+    fn group(&mut self, kind: u8, stream: &mut StreamValue) -> Result<(), LoadError> {
         self.string_onto(&mut stream.names)?;
         let last_id = self.id()?;
         let entries_read = if kind == kind::STREAM_LISTPACKS {
@@ -87,7 +89,7 @@ impl<I: Input> Decoder<I> {
         };
         let pending_start = stream.pending.len();
         for _ in 0..self.length()? {
-            stream.pending.push(Pending {
+            stream.pending.push(PendingEntry {
                 id: self.raw_id()?,
                 delivered_ms: self.milliseconds()?,
                 deliveries: self.length()?,
@@ -111,7 +113,7 @@ impl<I: Input> Decoder<I> {
             }
             self.consumer(kind, index, stream, pending_start, &mut names)?;
         }
-        self.demand_unique(&names, 1, "Duplicate stream consumer detected")?;
+        self.require_unique(&names, 1, "Duplicate stream consumer detected")?;
         if stream.pending[pending_start..].iter().any(|entry| entry.consumer == NO_CONSUMER) {
             return Err(self.malformed("a pending entry belongs to no consumer"));
         }
@@ -132,7 +134,7 @@ impl<I: Input> Decoder<I> {
         &mut self,
         kind: u8,
         index: u32,
-        stream: &mut Stream,
+        stream: &mut StreamValue,
         pending_start: usize,
         names: &mut Strings,
     ) -> Result<(), LoadError> {
@@ -140,32 +142,32 @@ impl<I: Input> Decoder<I> {
         let seen_ms = self.milliseconds()?;
         let active_ms =
             if kind == kind::STREAM_LISTPACKS_3 { self.milliseconds()? } else { seen_ms };
-        push_sparingly(&mut stream.consumers, Consumer { seen_ms, active_ms });
+        push_sparingly(&mut stream.consumers, StreamConsumer { seen_ms, active_ms });
         for _ in 0..self.length()? {
             let id = self.raw_id()?;
             let pending = &mut stream.pending[pending_start..];
-            let Ok(place) = pending.binary_search_by_key(&id, |entry| entry.id) else {
+            let Ok(position) = pending.binary_search_by_key(&id, |entry| entry.id) else {
                 return Err(self.malformed("a consumer's pending entry is not the group's"));
             };
-            if pending[place].consumer != NO_CONSUMER {
+            if pending[position].consumer != NO_CONSUMER {
                 return Err(self.malformed("a pending entry has two owners"));
             }
-            pending[place].consumer = index;
+            pending[position].consumer = index;
         }
         Ok(())
     }
 
-    fn unique_groups(&mut self, stream: &Stream) -> Result<(), LoadError> {
+    fn unique_groups(&mut self, stream: &StreamValue) -> Result<(), LoadError> {
         if stream.groups_len() < 2 {
             return Ok(());
         }
         let names: Strings = stream.groups().map(|group| group.name).collect();
-        self.demand_unique(&names, 1, "a stream has two groups of one name")
+        self.require_unique(&names, 1, "a stream has two groups of one name")
     }
 }
 
-/// Grows by half, not to the double: groups and consumers take several times the bytes they took in
-/// the file.
+/// Pushes to a vector that grows by half instead of doubling: groups and consumers take several
+/// times their size in the file.
 fn push_sparingly<T>(all: &mut Vec<T>, new: T) {
     if all.len() == all.capacity() {
         all.reserve_exact(all.len() / 2 + 1);
@@ -173,8 +175,9 @@ fn push_sparingly<T>(all: &mut Vec<T>, new: T) {
     all.push(new);
 }
 
-/// How many entries were ever added up to `id`, if it can be told: files of before 7.0 do not say.
-fn entries_before(stream: &Stream, id: StreamId) -> Option<NonMax> {
+/// Returns how many entries were ever added up to `id`, if it can be determined. Files from before
+/// Redis 7.0 do not store this number.
+fn entries_before(stream: &StreamValue, id: StreamId) -> Option<NonMax> {
     let added = stream.entries_added;
     let known = if added == 0 {
         0

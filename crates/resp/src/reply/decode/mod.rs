@@ -1,18 +1,18 @@
-//! Reading replies: a resumable decoder for clients and tests.
+//! Decodes replies: a resumable decoder for clients and tests.
 //!
-//! The caller holds the unread bytes in one slice and drops what each call has consumed, also when
-//! the reply is not complete: nested values are kept in the decoder, only the token at the cut (a
-//! line, or a bulk string with its end) stays in the caller's buffer. So every byte is looked at
-//! once, in however many pieces it comes.
+//! The caller keeps the unread bytes in one slice. It drops the bytes that each call has consumed,
+//! even if the reply is incomplete: the decoder keeps nested values, and only the incomplete token
+//! (a line, or a bulk string with its line end) stays in the caller's buffer. So every byte is
+//! parsed once, in however many pieces it arrives.
 //!
 //! ```text
 //!  *3\r\n :1\r\n *2\r\n $1\r\nx\r\n $5\r\nab           stack: Array, 2 to come, [1]
 //!  \_ consumed, kept as values ___/ \_ stays (body = 5)        Array, 1 to come, ["x"]
 //! ```
 //!
-//! Nothing is allocated by a claimed length: lists grow as elements arrive, a string is copied when
-//! all of it is there. Depth, line length, bulk length and count are limited, since the peer may be
-//! anybody. Streamed RESP3 types (`$?`, `*?`) are refused; no server sends them.
+//! No memory is allocated for a claimed length: lists grow as elements arrive, and a string is
+//! copied when it is complete. Depth, line length, bulk length and count are limited, since the
+//! peer is not trusted. Streamed RESP3 types (`$?`, `*?`) are rejected; no server sends them.
 
 #[cfg(test)]
 mod tests;
@@ -20,17 +20,17 @@ mod tests;
 use super::token::{Blob, LineSearch, Open, Token as Line, token, verbatim};
 use super::value::{Double, Value};
 
-/// What a reply may be.
+/// The limits of a reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReplyLimits {
-    /// Deepest nesting of aggregates; attributes count. A value is shown and dropped recursively,
-    /// so keep it in the hundreds.
+    /// Maximum nesting of aggregates, including attributes. Values are displayed and dropped
+    /// recursively, so keep it in the hundreds.
     pub depth_max: usize,
-    /// Longest line (simple strings, errors, numbers, headers) in bytes.
+    /// Maximum length of a line (simple strings, errors, numbers, headers) in bytes.
     pub line_bytes_max: usize,
-    /// Longest bulk string in bytes.
+    /// Maximum length of a bulk string in bytes.
     pub bulk_bytes_max: u64,
-    /// Most elements of one aggregate, or pairs of a map.
+    /// Maximum number of elements of one aggregate, or of pairs of a map.
     pub elements_max: u64,
 }
 
@@ -45,55 +45,56 @@ impl Default for ReplyLimits {
     }
 }
 
-/// Why bytes are no reply. The stream cannot be read on.
+/// Why bytes are not a reply. The rest of the stream cannot be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ReplyError {
-    /// No reply starts with this byte.
+    /// No reply begins with this byte.
     #[error("unknown reply type byte '{}'", .0.escape_ascii())]
     UnknownType(u8),
-    /// A number, boolean or length that cannot be read.
+    /// A number, boolean or length that cannot be parsed.
     #[error("malformed '{}' reply", .0.escape_ascii())]
     Malformed(u8),
     /// A bulk string is not followed by a line end.
     #[error("bulk string without line end")]
     UnterminatedBulk,
-    /// Beyond [`ReplyLimits`].
+    /// Deeper than [`ReplyLimits`] allow.
     #[error("reply nested too deeply")]
     TooDeep,
-    /// Beyond [`ReplyLimits`].
+    /// Longer than [`ReplyLimits`] allow.
     #[error("reply line too long")]
     TooLongLine,
-    /// Beyond [`ReplyLimits`].
+    /// Longer than [`ReplyLimits`] allow.
     #[error("bulk string or aggregate too long")]
     TooLong,
 }
 
-/// What one call of [`ReplyDecoder::decode`] found.
+/// The result of one call of [`ReplyDecoder::decode`].
 #[derive(Clone, Debug, PartialEq)]
 pub enum ReplyStep {
-    /// A whole reply.
+    /// A complete reply.
     Value {
-        /// Bytes to drop.
+        /// Number of bytes to drop.
         consumed: usize,
         /// The reply.
         value: Value,
     },
-    /// More is needed; drop `consumed` bytes all the same.
+    /// More bytes are needed; drop `consumed` bytes anyway.
     Incomplete {
-        /// Bytes to drop.
+        /// Number of bytes to drop.
         consumed: usize,
-        /// At least this many bytes are missing; claimed by the peer, so to be capped.
+        /// At least this many bytes are missing. The peer claims this number, so cap it before
+        /// reserving memory.
         need_hint: usize,
     },
 }
 
-/// Cuts replies out of one connection's bytes.
+/// Decodes the replies of one connection.
 #[derive(Debug, Default)]
 pub struct ReplyDecoder {
     limits: ReplyLimits,
     /// Open aggregates, outermost first.
     stack: Vec<Frame>,
-    /// Type and length of the bulk string whose body is awaited.
+    /// Type and length of the bulk string whose body is expected next.
     body: Option<(Blob, usize)>,
     line: LineSearch,
 }
@@ -101,7 +102,7 @@ pub struct ReplyDecoder {
 #[derive(Debug)]
 struct Frame {
     kind: Kind,
-    /// Values still to come; at least 1.
+    /// Number of values still to come; at least 1.
     remaining: u64,
     values: Vec<Value>,
 }
@@ -118,7 +119,7 @@ enum Kind {
     Attributed(Vec<(Value, Value)>),
 }
 
-/// What one token means.
+/// The meaning of one token.
 enum Token {
     Value(Value),
     Open(Kind, u64),
@@ -126,28 +127,28 @@ enum Token {
 }
 
 impl ReplyDecoder {
-    /// A decoder at a reply's start; allocates nothing.
+    /// Creates a decoder at the start of a reply; allocates nothing.
     #[must_use]
     pub fn new(limits: ReplyLimits) -> Self {
         Self { limits, ..Self::default() }
     }
 
-    /// Forgets an incomplete reply.
+    /// Drops an incomplete reply.
     pub fn reset(&mut self) {
         *self = Self::new(self.limits);
     }
 
-    /// True between two replies.
+    /// Returns true between two replies.
     #[must_use]
     pub fn is_idle(&self) -> bool {
         self.stack.is_empty() && self.body.is_none() && self.line.is_idle()
     }
 
-    /// Reads on. `input` begins where the last call stopped consuming. O(bytes consumed).
+    /// Continues decoding. `input` begins where the last call stopped consuming. O(bytes consumed).
     ///
     /// # Errors
-    /// The bytes are no reply or exceed the limits; the decoder is as new,
-    /// the connection of no use.
+    /// The bytes are not a reply or exceed the limits. The decoder is reset, and the connection
+    /// must not be used any more.
     pub fn decode(&mut self, input: &[u8]) -> Result<ReplyStep, ReplyError> {
         let step = self.read(input);
         if step.is_err() {
@@ -196,7 +197,7 @@ impl ReplyDecoder {
     }
 
     fn open(&mut self, kind: Kind, remaining: u64) -> Result<Option<Value>, ReplyError> {
-        // Attributes leave a frame behind even when there are none of them.
+        // Attributes add a frame even if there are none.
         if self.stack.len() >= self.limits.depth_max {
             return Err(ReplyError::TooDeep);
         }
@@ -221,7 +222,7 @@ impl ReplyDecoder {
         });
     }
 
-    /// Puts a finished value where it belongs; gives it back if it is the whole reply.
+    /// Adds a complete value to its aggregate; returns it if it is the whole reply.
     fn complete(&mut self, mut value: Value) -> Option<Value> {
         while let Some(frame) = self.stack.last_mut() {
             frame.values.push(value);
@@ -247,7 +248,7 @@ enum Built {
     Attributes(Vec<(Value, Value)>),
 }
 
-/// Makes an aggregate of its values.
+/// Builds an aggregate from its values.
 fn build(kind: Kind, mut values: Vec<Value>) -> Built {
     Built::Value(match kind {
         Kind::Array => Value::Array(values),

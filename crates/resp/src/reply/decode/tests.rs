@@ -1,4 +1,4 @@
-//! Replies as a real server sends and `redis-cli` shows them, limits, and what is refused.
+//! Replies as a real server sends them and `redis-cli` shows them, limits, and invalid replies.
 
 use super::*;
 use crate::notation::plain;

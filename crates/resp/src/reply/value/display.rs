@@ -1,23 +1,23 @@
-//! Replies as `redis-cli` shows them on a terminal, without the last line end.
+//! Displays replies as `redis-cli` does on a terminal, without the last line end.
 //!
-//! Lists number their entries, aligned to the widest number, and a nested list is indented by what
-//! its own number takes: `)` after the number for arrays and pushes, `~` for sets, `#` for maps. A
-//! map's value moves to a line of its own if it has several entries. `redis-cli` 7.0 cannot show
-//! big numbers and attributes; here the first look like doubles,
-//! and of the second only the value is shown.
+//! Lists number their entries, aligned to the widest number, and a nested list is indented by the
+//! width of its own number. The number is followed by `)` for arrays and pushes, `~` for sets, `#`
+//! for maps. A map's value moves to a line of its own if it has several entries. `redis-cli` 7.0
+//! cannot show big numbers and attributes; here big numbers look like doubles, and of attributed
+//! replies only the value is shown.
 
 use std::fmt::{Display, Formatter, Result, Write};
 
 use super::Value;
 
 impl Display for Value {
-    /// O(size × depth). Bytes that are no UTF-8 in lines meant as text become U+FFFD.
+    /// O(size × depth). Bytes that are not UTF-8 in text lines become U+FFFD.
     fn fmt(&self, f: &mut Formatter<'_>) -> Result {
         show(self, f, 0)
     }
 }
 
-/// Shows one value whose later lines are to be indented by `indent`.
+/// Displays one value; its later lines are indented by `indent`.
 fn show(value: &Value, f: &mut Formatter<'_>, indent: usize) -> Result {
     match value {
         Value::Simple(text) | Value::Verbatim { text, .. } => text_of(text, f),
@@ -72,7 +72,7 @@ fn show_map(pairs: &[(Value, Value)], f: &mut Formatter<'_>, indent: usize) -> R
     Ok(())
 }
 
-/// Starts the entry at index `at`; all but the first begin a new line.
+/// Begins the entry at index `at`; all but the first begin a new line.
 fn number(at: usize, width: usize, mark: char, f: &mut Formatter<'_>, indent: usize) -> Result {
     if at > 0 {
         write!(f, "\n{:indent$}", "")?;

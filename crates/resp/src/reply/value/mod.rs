@@ -15,7 +15,8 @@ pub enum Value {
     Bulk(Vec<u8>),
     /// `$-1` or `_`
     Null,
-    /// `*-1`: RESP2's second null. Shown like `Null`, kept apart because it is on the wire.
+    /// `*-1`: RESP2's second null. Displayed like `Null`, but a separate variant because the wire
+    /// form differs.
     NullArray,
     /// `*n`
     Array(Vec<Value>),
@@ -36,18 +37,18 @@ pub enum Value {
     Map(Vec<(Value, Value)>),
     /// `~n`, in order of arrival.
     Set(Vec<Value>),
-    /// `>n`: not the answer to a request.
+    /// `>n`: not the reply to a request.
     Push(Vec<Value>),
-    /// `|n`, then the value it describes.
+    /// `|n`, followed by the value that it describes.
     Attributed {
         /// The attributes in order of arrival.
         attributes: Vec<(Value, Value)>,
-        /// The value proper.
+        /// The described value.
         value: Box<Value>,
     },
 }
 
-/// A double with the digits the server sent, which tell its formatting.
+/// A double with the digits that the server sent, to preserve its formatting.
 #[derive(Clone, Debug)]
 pub struct Double {
     /// The nearest double.
@@ -57,20 +58,20 @@ pub struct Double {
 }
 
 impl PartialEq for Double {
-    /// By text, so that `nan` equals itself.
+    /// Compares the text, so that `nan` equals itself.
     fn eq(&self, other: &Self) -> bool {
         self.text == other.text
     }
 }
 
 impl Value {
-    /// True for both nulls.
+    /// Returns true for both nulls.
     #[must_use]
     pub fn is_null(&self) -> bool {
         matches!(self, Self::Null | Self::NullArray)
     }
 
-    /// The value without its attributes.
+    /// Returns the value without its attributes.
     #[must_use]
     pub fn without_attributes(&self) -> &Self {
         match self {
@@ -79,7 +80,7 @@ impl Value {
         }
     }
 
-    /// The bytes of a string of any kind, or `None` for other types and errors.
+    /// Returns the bytes of a string of any type; `None` for other types and errors.
     #[must_use]
     pub fn as_bytes(&self) -> Option<&[u8]> {
         match self.without_attributes() {
@@ -88,7 +89,7 @@ impl Value {
         }
     }
 
-    /// The text of an error.
+    /// Returns the text of an error.
     #[must_use]
     pub fn as_error(&self) -> Option<&[u8]> {
         match self.without_attributes() {
@@ -97,7 +98,7 @@ impl Value {
         }
     }
 
-    /// The value of an integer reply.
+    /// Returns the value of an integer reply.
     #[must_use]
     pub fn as_integer(&self) -> Option<i64> {
         match self.without_attributes() {
@@ -106,7 +107,7 @@ impl Value {
         }
     }
 
-    /// The elements of an array, set or push.
+    /// Returns the elements of an array, set or push.
     #[must_use]
     pub fn as_slice(&self) -> Option<&[Value]> {
         match self.without_attributes() {

@@ -260,7 +260,7 @@ impl Tracking {
     ) -> Option<Tracked> {
         let mut table = lock(&shard.table);
         let tracked = remove(&mut table)?;
-        let slot = SlotId::new(brisk_structures::crc16::key_slot(&tracked.name));
+        let slot = SlotId::new(brisk_resp::slot::key_slot(&tracked.name));
         self.count_in_part(part_of(slot, tracked.hash), |count| count.saturating_sub(1));
         self.keys.fetch_sub(1, Ordering::Relaxed);
         self.items.fetch_sub(tracked.readers.len(), Ordering::Relaxed);

@@ -16,10 +16,10 @@ use brisk_config::choice::AppendFsync;
 use brisk_config::directives::persistence::Persistence;
 use brisk_engine::keyspace::Ticket;
 use brisk_persist::aof::{
-    AofReader, BaseFormat, EventKind, Manifest, ManifestFile, has_preamble, writer,
+    AofEventKind, AofReader, BaseFormat, Manifest, ManifestFile, has_preamble, writer,
 };
 use brisk_persist::rdb::value::{StringValue, Value};
-use brisk_persist::rdb::{Event, Notes, RdbReader, RdbWriter, VERSION};
+use brisk_persist::rdb::{KeyMetadata, RdbEvent, RdbReader, RdbWriter, VERSION};
 use brisk_structures::poison::EvenPoisoned;
 use brisk_testkit::random::Random;
 use std::io::{self, Write};
@@ -240,7 +240,7 @@ fn write_snapshot(file: impl Write, count: u64) -> io::Result<()> {
     if count > 0 {
         out.select_db(0);
         let value = Value::String(StringValue::Bytes(count.to_string().into_bytes()));
-        out.entry(COUNT, Notes::default(), &value);
+        out.entry(COUNT, KeyMetadata::default(), &value);
     }
     out.finish().map(|_| ())
 }
@@ -274,7 +274,7 @@ fn load_file(
         let damaged = |error| format!("{name}: {error}");
         let mut reader = RdbReader::new(disk.open(path).map_err(about)?).map_err(damaged)?;
         while let Some(event) = reader.next_event().map_err(damaged)? {
-            if let Event::Entry(entry) = event {
+            if let RdbEvent::Entry(entry) = event {
                 let Value::String(StringValue::Bytes(bytes)) = &entry.value else {
                     // Numbers are packed.
                     let Value::String(StringValue::Int(number)) = &entry.value else {
@@ -295,8 +295,8 @@ fn load_file(
         match reader.next_event() {
             Ok(None) => return Ok(()),
             Ok(Some(event)) => {
-                let EventKind::Command(command) = event.kind else { continue };
-                match (command.name(), command.word(2)) {
+                let AofEventKind::Command(command) = event.kind else { continue };
+                match (command.name(), command.arg(2)) {
                     (b"MULTI", _) => is_open = true,
                     (b"EXEC", _) => is_open = false,
                     (b"SELECT", _) => {}

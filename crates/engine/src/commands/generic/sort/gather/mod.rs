@@ -26,7 +26,7 @@ use crate::types::EncodingLimits;
 use crate::types::View;
 use crate::types::list::List;
 use brisk_resp::Protocol;
-use brisk_structures::crc16::key_slot;
+use brisk_resp::slot::key_slot;
 use std::ops::Range;
 
 /// Number of keys looked up in a slot before other threads may lock it.

@@ -1,8 +1,9 @@
-//! CRC16 (XMODEM: polynomial 0x1021, start 0, no reflection) and the slot of a key.
+//! The hash slot of a key: its CRC16 (XMODEM: polynomial 0x1021, start 0, no reflection) modulo
+//! 16,384, as the cluster protocol defines it.
 //!
-//! Eight tables let eight bytes be folded per step; 3 to 4 ns for a key of 16 bytes.
+//! Eight tables fold eight bytes per step: 3 to 4 ns for a key of 16 bytes.
 
-/// How many slots the keyspace has: fixed by the cluster protocol.
+/// The number of hash slots, fixed by the cluster protocol.
 pub const SLOTS: u16 = 16_384;
 
 static TABLES: [[u16; 256]; 8] = tables();
@@ -33,7 +34,7 @@ const fn tables() -> [[u16; 256]; 8] {
     t
 }
 
-/// The CRC16 of `bytes`. O(length).
+/// Returns the CRC16 of `bytes`. O(length).
 #[inline]
 #[must_use]
 pub fn crc16(bytes: &[u8]) -> u16 {
@@ -57,8 +58,8 @@ pub fn crc16(bytes: &[u8]) -> u16 {
     crc
 }
 
-/// The slot of `key`, below [`SLOTS`]: the CRC16 of what stands between the first `{` and the next
-/// `}`, or of the whole key if there is no such pair or nothing between them. O(length).
+/// Returns the hash slot of `key`, below [`SLOTS`]. If the key has a hash tag, only the tag is
+/// hashed: the text between the first `{` and the next `}`, unless it is empty. O(length).
 #[inline]
 #[must_use]
 pub fn key_slot(key: &[u8]) -> u16 {
@@ -103,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_tag_between_the_first_braces_counts() {
+    fn only_a_hash_tag_between_the_first_braces_counts() {
         assert_eq!(key_slot(b"foo"), 12_182); // CLUSTER KEYSLOT foo
         assert_eq!(key_slot(b"{user1000}.following"), key_slot(b"user1000"));
         assert_eq!(key_slot(b"foo{}{bar}"), crc16(b"foo{}{bar}") & 16_383);
