@@ -91,6 +91,7 @@ const NODE: Layers = Layers {
             "script/host",
             "script/invoked",
             "script/run",
+            "script/source",
             "transactions/execute",
         ],
         &["lib"],

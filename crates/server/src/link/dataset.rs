@@ -14,7 +14,6 @@ use super::handshake::{Failure, Reader};
 use super::payload::Payload;
 use super::wire::Wire;
 use super::{ACK_PERIOD, Link};
-use crate::commands::scripting::libraries;
 use crate::loading::aof::forget;
 use brisk_config::choice::DisklessLoad;
 use brisk_config::{Config, os_reason};
@@ -30,6 +29,7 @@ use brisk_node::persistence::loading::{self, Beside, Lineage};
 use brisk_node::replication::follow;
 use brisk_node::replication::history::{self, Ids, Offset};
 use brisk_node::script::libraries::Policy;
+use brisk_node::script::source;
 use brisk_reactor::unix_ms;
 use std::fs::File;
 use std::io::{self, Seek, Write};
@@ -250,7 +250,7 @@ fn swap(
         }
         let sources = functions.iter().map(Vec::as_slice);
         // If they are none nothing has happened.
-        if let Err(error) = libraries::restore_sources(core, sources, Policy::Flush) {
+        if let Err(error) = source::restore(core, sources, Policy::Flush) {
             return Some(Err(error.to_string()));
         }
         leave_history(core.shared);
@@ -302,7 +302,7 @@ fn put_in_force(link: &Link, loaded: Beside, place: Place) -> Result<(), Failure
     let restored = link.on_worker(move |core| {
         core.env.take_awaited(awaited);
         let sources = functions.iter().map(Vec::as_slice);
-        libraries::restore_sources(core, sources, Policy::Flush).map_err(|error| error.to_string())
+        source::restore(core, sources, Policy::Flush).map_err(|error| error.to_string())
     })?;
     restored.map_err(refused_library)?;
     link.when_still(move |core| follow_from(core, &lineage, place.clone()))

@@ -2,7 +2,6 @@
 
 use super::replay::{Replay, Unknown};
 use super::steps::Steps;
-use crate::commands::scripting::libraries;
 use brisk_config::os_reason;
 use brisk_engine::DbIndex;
 use brisk_engine::effect::Hooks;
@@ -17,6 +16,7 @@ use brisk_node::persistence::disk::{Disk, System};
 use brisk_node::persistence::loading;
 use brisk_node::persistence::snapshot::Unreadable;
 use brisk_node::script::libraries::Policy;
+use brisk_node::script::source;
 use brisk_persist::aof::{
     AofError, AofReader, EventKind, FileKind, Manifest, ManifestFile, NotRdb, has_preamble,
 };
@@ -131,7 +131,7 @@ impl Target for Again<'_> {
 
     fn restore(&mut self, sources: Vec<Vec<u8>>) -> Result<(), String> {
         let sources = sources.iter().map(Vec::as_slice);
-        let restored = libraries::restore_sources(self.core, sources, Policy::Append);
+        let restored = source::restore(self.core, sources, Policy::Append);
         restored.map_err(|error| error.to_string())
     }
 
@@ -157,7 +157,7 @@ pub(crate) fn forget(core: &mut Core) {
     keys.invalidate_all();
     keys.close_without_effects();
     // None stays, so none can be refused.
-    let _ = libraries::restore_sources(core, std::iter::empty(), Policy::Flush);
+    let _ = source::restore(core, std::iter::empty(), Policy::Flush);
 }
 
 fn load_files<T: Target>(

@@ -2,11 +2,11 @@
 //! answers its clients meanwhile (mostly that the dataset is being loaded).
 
 use super::replay::{Replay, Unknown};
-use crate::commands::scripting::libraries;
 use brisk_node::core::Core;
 use brisk_node::core::shared::Shared;
 use brisk_node::persistence::aof::rewrite;
 use brisk_node::script::libraries::Policy;
+use brisk_node::script::source;
 use brisk_persist::aof::Manifest;
 use brisk_structures::reclaim::Participant;
 use std::ops::Range;
@@ -161,7 +161,7 @@ impl Loading {
         match step {
             Step::Restore(sources, done) => {
                 let sources = sources.iter().map(Vec::as_slice);
-                let restored = libraries::restore_sources(core, sources, Policy::Append);
+                let restored = source::restore(core, sources, Policy::Append);
                 let _ = done.send(restored.map_err(|error| error.to_string()));
             }
             Step::Execute(commands, part) => {

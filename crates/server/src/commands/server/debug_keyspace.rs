@@ -1,6 +1,5 @@
 //! Those subcommands of DEBUG that look at keys, or make some.
 
-use crate::commands::scripting::libraries;
 use crate::loading::aof;
 use brisk_engine::digest::Digest;
 use brisk_engine::keyspace::{EntryRef, Keys, Overwrite, evict};
@@ -11,6 +10,7 @@ use brisk_engine::{Args, CommandError, DbIndex, Outcome, Result, exec};
 use brisk_node::core::call::Call;
 use brisk_node::persistence::{loading, snapshot};
 use brisk_node::script::libraries::Policy;
+use brisk_node::script::source;
 use brisk_structures::quicklist::{Options, QuickList};
 use std::fmt::Write;
 use std::ops::ControlFlow;
@@ -115,8 +115,7 @@ pub(super) fn reload(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome
     };
     let loaded = snapshot::verify(call.core).map_err(|failure| failure.to_string());
     let loaded = loaded.and_then(|functions| {
-        let restored =
-            libraries::restore_sources(call.core, functions.iter().map(Vec::as_slice), policy);
+        let restored = source::restore(call.core, functions.iter().map(Vec::as_slice), policy);
         restored.map_err(|error| error.to_string())?;
         let core = &*call.core;
         let keyspace = &core.shared.keyspace;
