@@ -14,7 +14,6 @@
 
 use super::outside::Instant;
 use super::transaction::{Search, encoded, selects, selects_missing, without_missing_databases};
-use crate::loading::stand_in;
 use brisk_engine::command::InMulti;
 use brisk_engine::table::Row;
 use brisk_engine::{Args, ReplyBuffer};
@@ -25,6 +24,7 @@ use brisk_node::core::shared::Shared;
 use brisk_node::replication::incoming::News;
 use brisk_node::run::batch::{Batch, Look, REQUESTS_MAX, Request, Stop};
 use brisk_node::run::dispatch::{self, Flow};
+use brisk_node::run::stand_in;
 use brisk_node::run::{release, repeated};
 use brisk_reactor::PeerAddr;
 use brisk_resp::{Limits, request};

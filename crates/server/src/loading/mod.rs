@@ -9,9 +9,7 @@
 //! | `aof` | which files, and what becomes of damaged ones |
 //! | `steps` | what loading leaves to a worker, between its rounds |
 //! | `replay` | commands of a file, executed |
-//! | `stand_in` | the session that executes them |
 
 pub mod aof;
 mod replay;
-pub(crate) mod stand_in;
 pub mod steps;

@@ -1,6 +1,5 @@
 //! The commands of an append-only file, executed as those of a client that waits for no reply.
 
-use super::stand_in;
 use brisk_engine::UnixMs;
 use brisk_engine::{DbNumber, ReplyBuffer};
 use brisk_node::core::Core;
@@ -9,6 +8,7 @@ use brisk_node::persistence::loading;
 use brisk_node::run::batch::{Batch, Look, REQUESTS_MAX};
 use brisk_node::run::dispatch::{self, Flow};
 use brisk_node::run::release;
+use brisk_node::run::stand_in;
 use brisk_reactor::{PeerAddr, unix_ms};
 use brisk_resp::Limits;
 use brisk_structures::reclaim::Participant;

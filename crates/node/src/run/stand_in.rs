@@ -1,16 +1,16 @@
 //! A session for commands that were executed before, by this server or by its primary: nobody waits for
 //! their replies.
 
-use brisk_node::clients::ClientRecord;
-use brisk_node::clients::address::Address;
-use brisk_node::core::Core;
-use brisk_node::core::session::Session;
-use brisk_node::script::run;
+use crate::clients::ClientRecord;
+use crate::clients::address::Address;
+use crate::core::Core;
+use crate::core::session::Session;
+use crate::script::run;
 use brisk_reactor::{PeerAddr, Token, unix_ms};
 use std::sync::Arc;
 
 /// One that may do everything. Monitors are shown that its commands come from `peer`.
-pub(crate) fn session(core: &Core, peer: PeerAddr) -> Session {
+pub fn session(core: &Core, peer: PeerAddr) -> Session {
     let is_unix = peer == PeerAddr::Unix;
     let address = || Address::Socket(peer);
     let record = ClientRecord::new(
@@ -27,7 +27,7 @@ pub(crate) fn session(core: &Core, peer: PeerAddr) -> Session {
 }
 
 /// The same for a client that is known.
-pub(crate) fn session_of(core: &Core, record: Arc<ClientRecord>) -> Session {
+pub fn session_of(core: &Core, record: Arc<ClientRecord>) -> Session {
     let mut session = Session::new(record, core.shared.accounts.default_account());
     (session.authenticated, session.restricted) = (true, false);
     session
@@ -36,7 +36,7 @@ pub(crate) fn session_of(core: &Core, record: Arc<ClientRecord>) -> Session {
 /// Runs a script of it to its end that takes long. No other command is computed elsewhere for a session that
 /// nobody waits for.
 #[cold]
-pub(crate) fn end_script(core: &mut Core, session: &mut Session) {
+pub fn end_script(core: &mut Core, session: &mut Session) {
     while core.scripts.parked.is_some() {
         core.shared.quiesce.checkpoint(core.id);
         // Nobody waits for the answer.
