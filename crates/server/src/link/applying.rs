@@ -24,7 +24,7 @@ use brisk_node::core::shared::Shared;
 use brisk_node::replication::incoming::News;
 use brisk_node::run::batch::{Batch, Look, REQUESTS_MAX, Request, Stop};
 use brisk_node::run::dispatch::{self, Flow};
-use brisk_node::run::stand_in;
+use brisk_node::run::trusted_session;
 use brisk_node::run::{release, repeated};
 use brisk_reactor::PeerAddr;
 use brisk_resp::{Limits, request};
@@ -260,7 +260,7 @@ impl Applier {
                     session.decoder.reset();
                     return Some(Progress::until_over(stall));
                 }
-                Flow::Elsewhere => stand_in::end_script(core, session),
+                Flow::Elsewhere => trusted_session::finish_script(core, session),
                 _ => {}
             }
             *at = end;
@@ -338,8 +338,8 @@ fn new_session(core: &Core) -> Session {
         Some(PeerAddr::Tcp(SocketAddr::new(ip, primary.port)))
     });
     let mut session = match core.shared.replication.primary.client() {
-        Some(client) => stand_in::session_of(core, client),
-        None => stand_in::session(core, peer.unwrap_or(PeerAddr::Unknown)),
+        Some(client) => trusted_session::with_record(core, client),
+        None => trusted_session::new(core, peer.unwrap_or(PeerAddr::Unknown)),
     };
     session.record.set(flag::PRIMARY, true);
     session.is_primary = true;

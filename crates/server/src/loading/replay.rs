@@ -8,7 +8,7 @@ use brisk_node::persistence::loading;
 use brisk_node::run::batch::{Batch, Look, REQUESTS_MAX};
 use brisk_node::run::dispatch::{self, Flow};
 use brisk_node::run::release;
-use brisk_node::run::stand_in;
+use brisk_node::run::trusted_session;
 use brisk_reactor::{PeerAddr, unix_ms};
 use brisk_resp::Limits;
 use brisk_structures::reclaim::Participant;
@@ -65,7 +65,7 @@ pub(super) struct Replay {
 
 /// The file is the server's own, so no access rules apply.
 fn new_session(core: &Core) -> Session {
-    let mut session = stand_in::session(core, PeerAddr::Unix);
+    let mut session = trusted_session::new(core, PeerAddr::Unix);
     session.is_replay = true;
     session
 }
@@ -157,7 +157,7 @@ impl Replay {
                 match dispatch::dispatch(core, session, batch, &request, data, replies) {
                     // Nobody else uses keys: what is busy is so for a moment.
                     Flow::Later(_) => std::thread::yield_now(),
-                    Flow::Elsewhere => break stand_in::end_script(core, session),
+                    Flow::Elsewhere => break trusted_session::finish_script(core, session),
                     _ => break,
                 }
             }

@@ -25,7 +25,7 @@ use brisk_node::replication::history::{self, Ids};
 use brisk_node::replication::replica::Stage;
 use brisk_node::run::batch::{Batch, Look as Prefetch};
 use brisk_node::run::dispatch;
-use brisk_node::run::stand_in;
+use brisk_node::run::trusted_session;
 use brisk_observe::log::{Level, Log};
 use brisk_reactor::{Accept, Handler, PeerAddr, Reactor};
 use brisk_structures::poison::EvenPoisoned;
@@ -177,7 +177,7 @@ impl Machine {
         let participant = Participant::register().expect("not too many");
         let core = Core::new(shared, 0, random.below(1 << 32));
         brisk_engine::keyspace::while_waiting(move || shared.quiesce.checkpoint(0));
-        let reader = stand_in::session(&core, PeerAddr::Unix);
+        let reader = trusted_session::new(&core, PeerAddr::Unix);
         let mut worker = Worker::new(core, participant, Vec::new());
         let (steps, inbox) = steps::pair(shared);
         worker.loading = Some(Loading::new(inbox));

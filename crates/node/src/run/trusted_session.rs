@@ -1,5 +1,4 @@
-//! A session for commands that were executed before, by this server or by its primary: nobody waits for
-//! their replies.
+//! Sessions for commands that this server or its primary executed before. Their replies are not read.
 
 use crate::clients::ClientRecord;
 use crate::clients::address::Address;
@@ -9,8 +8,8 @@ use crate::script::run;
 use brisk_reactor::{PeerAddr, Token, unix_ms};
 use std::sync::Arc;
 
-/// One that may do everything. Monitors are shown that its commands come from `peer`.
-pub fn session(core: &Core, peer: PeerAddr) -> Session {
+/// A session that may run every command. MONITOR shows `peer` as the address of its commands.
+pub fn new(core: &Core, peer: PeerAddr) -> Session {
     let is_unix = peer == PeerAddr::Unix;
     let address = || Address::Socket(peer);
     let record = ClientRecord::new(
@@ -23,23 +22,23 @@ pub fn session(core: &Core, peer: PeerAddr) -> Session {
         (address(), address()),
         unix_ms(),
     );
-    session_of(core, Arc::new(record))
+    with_record(core, Arc::new(record))
 }
 
-/// The same for a client that is known.
-pub fn session_of(core: &Core, record: Arc<ClientRecord>) -> Session {
+/// A session that may run every command, for a client that has a record.
+pub fn with_record(core: &Core, record: Arc<ClientRecord>) -> Session {
     let mut session = Session::new(record, core.shared.accounts.default_account());
     (session.authenticated, session.restricted) = (true, false);
     session
 }
 
-/// Runs a script of it to its end that takes long. No other command is computed elsewhere for a session that
-/// nobody waits for.
+/// Runs a suspended script of `session` to its end. Only scripts are suspended: no long command of this kind
+/// of session moves to another thread.
 #[cold]
-pub fn end_script(core: &mut Core, session: &mut Session) {
+pub fn finish_script(core: &mut Core, session: &mut Session) {
     while core.scripts.parked.is_some() {
         core.shared.quiesce.checkpoint(core.id);
-        // Nobody waits for the answer.
+        // The reply is not read.
         let _ = run::go_on_with_script(core, Some(&mut *session));
         core.free_garbage();
     }
