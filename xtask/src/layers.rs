@@ -94,20 +94,22 @@ const NODE: Layers = Layers {
             "script/source",
             "transactions/execute",
         ],
+        // Commands of a file are executed.
+        &["persistence/loading/aof", "persistence/loading/replay", "persistence/loading/steps"],
         &["lib"],
     ],
 };
 
 const SERVER: Layers = Layers {
     sources: "crates/server/src",
-    // FUNCTION LOAD and what loads files share how libraries are checked, and DEBUG loads files. REPLICAOF
-    // begins the link, which puts libraries of the primary in force.
+    // REPLICAOF begins the link.
     // Of the simulation, what stands in for the system is below the link, which uses it in tests.
     order: &[
         &["info", "simulation/outside", "simulation/strand"],
         &["http"],
         &["doctor"],
-        &["commands", "loading", "link"],
+        &["link"],
+        &["commands"],
         &["worker"],
         &["boot"],
         &["simulation"],

@@ -1,11 +1,10 @@
 //! The dataset that was saved, loaded while workers answer that it is being loaded.
 
 use crate::link::role;
-use crate::loading::aof;
-use crate::loading::steps::Steps;
 use brisk_engine::snapshot::LoadFailure;
 use brisk_node::core::shared::{Shared, armed};
-use brisk_node::persistence::loading;
+use brisk_node::persistence::loading::steps::Steps;
+use brisk_node::persistence::loading::{aof, rdb};
 use brisk_node::persistence::snapshot::Unreadable;
 use brisk_persist::LoadError;
 use std::time::Instant;
@@ -30,7 +29,7 @@ pub(crate) fn load(shared: &'static Shared, steps: &Steps) -> Result<(), String>
 
 fn load_snapshot(shared: &'static Shared, steps: &Steps) -> Result<(), String> {
     let began = Instant::now();
-    match loading::load_at_start(shared) {
+    match rdb::load_at_start(shared) {
         Ok(loaded) => {
             steps
                 .restore(loaded.functions)

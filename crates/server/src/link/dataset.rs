@@ -14,7 +14,6 @@ use super::handshake::{Failure, Reader};
 use super::payload::Payload;
 use super::wire::Wire;
 use super::{ACK_PERIOD, Link};
-use crate::loading::aof::forget;
 use brisk_config::choice::DisklessLoad;
 use brisk_config::{Config, os_reason};
 use brisk_engine::effect::Hooks;
@@ -25,7 +24,8 @@ use brisk_node::core::Core;
 use brisk_node::core::shared::{Shared, armed};
 use brisk_node::persistence::aof::rewrite;
 use brisk_node::persistence::disk;
-use brisk_node::persistence::loading::{self, Beside, Lineage};
+use brisk_node::persistence::loading::aof::forget;
+use brisk_node::persistence::loading::rdb::{self, Beside, Lineage};
 use brisk_node::replication::follow;
 use brisk_node::replication::history::{self, Ids, Offset};
 use brisk_node::script::libraries::Policy;
@@ -135,7 +135,7 @@ fn load_payload(
     let upper = link.shared.primary_words().upper;
     log.notice(format_args!("{upper} <-> REPLICA sync: Loading DB in memory"));
     let total = payload.total();
-    let loaded = loading::load_stream(link.shared, &mut *payload, total, keyspace);
+    let loaded = rdb::load_stream(link.shared, &mut *payload, total, keyspace);
     let loaded = match loaded {
         Ok(loaded) => payload.finish().map(|()| loaded),
         Err(error) => {
@@ -280,7 +280,7 @@ fn load_beside(link: &Link, wire: &Wire, file: File) -> Result<Beside, Failure> 
     shared.log.notice(format_args!("{upper} <-> REPLICA sync: Loading DB in memory"));
     let (done, is_done) = sync_channel(1);
     let load = move || {
-        let _ = done.send(loading::load_received(shared, file));
+        let _ = done.send(rdb::load_received(shared, file));
     };
     let thread = std::thread::Builder::new().name("brisk-load".to_owned()).spawn(load);
     thread.map_err(Failure::Io)?;

@@ -7,7 +7,7 @@ use brisk_engine::snapshot::Gone;
 use brisk_node::core::Core;
 use brisk_node::core::mailbox::{Message, Unblocked};
 use brisk_node::core::shared::Shared;
-use brisk_node::persistence::loading::Lineage;
+use brisk_node::persistence::loading::rdb::Lineage;
 use brisk_node::replication::follow;
 use brisk_node::replication::history::{self, Former, Ids, Offset};
 use brisk_reactor::unix_ms;

@@ -1,6 +1,5 @@
 //! Those subcommands of DEBUG that look at keys, or make some.
 
-use crate::loading::aof;
 use brisk_engine::digest::Digest;
 use brisk_engine::keyspace::{EntryRef, Keys, Overwrite, evict};
 use brisk_engine::number::parse_i64;
@@ -8,7 +7,8 @@ use brisk_engine::snapshot::Duplicate;
 use brisk_engine::types::list::List;
 use brisk_engine::{Args, CommandError, DbIndex, Outcome, Result, exec};
 use brisk_node::core::call::Call;
-use brisk_node::persistence::{loading, snapshot};
+use brisk_node::persistence::loading::{aof, rdb};
+use brisk_node::persistence::snapshot;
 use brisk_node::script::libraries::Policy;
 use brisk_node::script::source;
 use brisk_structures::quicklist::{Options, QuickList};
@@ -127,7 +127,7 @@ pub(super) fn reload(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome
             keys.invalidate_all();
         }
         keys.close_without_effects();
-        loading::reload(core, duplicate).map_err(|failure| failure.to_string())
+        rdb::reload(core, duplicate).map_err(|failure| failure.to_string())
     });
     drop(quiesced);
     let log = &call.core.shared.log;

@@ -2,21 +2,21 @@
 
 use super::replay::{Replay, Unknown};
 use super::steps::Steps;
+use crate::core::Core;
+use crate::core::shared::Shared;
+use crate::persistence::aof::ending::{self, FIX};
+use crate::persistence::aof::home::Home;
+use crate::persistence::aof::lock;
+use crate::persistence::aof::rewrite;
+use crate::persistence::disk::{Disk, System};
+use crate::persistence::loading::rdb;
+use crate::persistence::snapshot::Unreadable;
+use crate::script::libraries::Policy;
+use crate::script::source;
 use brisk_config::os_reason;
 use brisk_engine::DbIndex;
 use brisk_engine::effect::Hooks;
 use brisk_engine::keyspace::Keys;
-use brisk_node::core::Core;
-use brisk_node::core::shared::Shared;
-use brisk_node::persistence::aof::ending::{self, FIX};
-use brisk_node::persistence::aof::home::Home;
-use brisk_node::persistence::aof::lock;
-use brisk_node::persistence::aof::rewrite;
-use brisk_node::persistence::disk::{Disk, System};
-use brisk_node::persistence::loading;
-use brisk_node::persistence::snapshot::Unreadable;
-use brisk_node::script::libraries::Policy;
-use brisk_node::script::source;
 use brisk_persist::aof::{
     AofError, AofReader, EventKind, FileKind, Manifest, ManifestFile, NotRdb, has_preamble,
 };
@@ -102,7 +102,7 @@ struct AtStart<'a> {
 
 impl Target for AtStart<'_> {
     fn load_base(&mut self, path: &Path) -> Result<(u64, Vec<Vec<u8>>), Unreadable> {
-        loading::load_base_at_start(self.shared, path)
+        rdb::load_base_at_start(self.shared, path)
     }
 
     fn restore(&mut self, sources: Vec<Vec<u8>>) -> Result<(), String> {
@@ -126,7 +126,7 @@ struct Again<'a> {
 
 impl Target for Again<'_> {
     fn load_base(&mut self, path: &Path) -> Result<(u64, Vec<Vec<u8>>), Unreadable> {
-        loading::load_base(self.core, path)
+        rdb::load_base(self.core, path)
     }
 
     fn restore(&mut self, sources: Vec<Vec<u8>>) -> Result<(), String> {
@@ -148,7 +148,7 @@ impl Target for Again<'_> {
 
 /// Nothing is in the dataset any more, of which neither replicas nor the append-only file hear. All other
 /// workers stand still.
-pub(crate) fn forget(core: &mut Core) {
+pub fn forget(core: &mut Core) {
     let keyspace = &core.shared.keyspace;
     let mut keys = Keys::unlocked(keyspace, &core.env, DbIndex::FIRST);
     for db in keyspace.databases() {

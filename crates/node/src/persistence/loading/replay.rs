@@ -1,14 +1,14 @@
 //! The commands of an append-only file, executed as those of a client that waits for no reply.
 
+use crate::core::Core;
+use crate::core::session::Session;
+use crate::persistence::loading::rdb;
+use crate::run::batch::{Batch, Look, REQUESTS_MAX};
+use crate::run::dispatch::{self, Flow};
+use crate::run::release;
+use crate::run::trusted_session;
 use brisk_engine::UnixMs;
 use brisk_engine::{DbNumber, ReplyBuffer};
-use brisk_node::core::Core;
-use brisk_node::core::session::Session;
-use brisk_node::persistence::loading;
-use brisk_node::run::batch::{Batch, Look, REQUESTS_MAX};
-use brisk_node::run::dispatch::{self, Flow};
-use brisk_node::run::release;
-use brisk_node::run::trusted_session;
 use brisk_reactor::{PeerAddr, unix_ms};
 use brisk_resp::Limits;
 use brisk_structures::reclaim::Participant;
@@ -101,7 +101,7 @@ impl Replay {
         core.env.begin_replay();
         core.is_loading = true;
         // One command after the other waits.
-        let delays = loading::delays(core.shared);
+        let delays = rdb::delays(core.shared);
         let most = if delays { 1 } else { REQUESTS_MAX };
         let mut done = Ok(());
         while self.at < self.commands.len() && done.is_ok() {
@@ -111,7 +111,7 @@ impl Replay {
                 participant.quiescent();
             }
             if delays {
-                loading::delay(core.shared);
+                rdb::delay(core.shared);
             }
             if until.is_some_and(|until| Instant::now() >= until) {
                 break;

@@ -2,11 +2,11 @@
 //! answers its clients meanwhile (mostly that the dataset is being loaded).
 
 use super::replay::{Replay, Unknown};
-use brisk_node::core::Core;
-use brisk_node::core::shared::Shared;
-use brisk_node::persistence::aof::rewrite;
-use brisk_node::script::libraries::Policy;
-use brisk_node::script::source;
+use crate::core::Core;
+use crate::core::shared::Shared;
+use crate::persistence::aof::rewrite;
+use crate::script::libraries::Policy;
+use crate::script::source;
 use brisk_persist::aof::Manifest;
 use brisk_structures::reclaim::Participant;
 use std::ops::Range;

@@ -11,11 +11,11 @@
 //! ([`crate::core::shared::armed::LOADING`]), later all workers stand still.
 
 use super::queue::{Part, Queue};
-use super::snapshot::{RECEIVED, Source, Unreadable};
-use super::state::Loading;
 use crate::core::Core;
 use crate::core::settings_in_force;
 use crate::core::shared::Shared;
+use crate::persistence::snapshot::{RECEIVED, Source, Unreadable};
+use crate::persistence::state::Loading;
 use crate::replication::history::{self, Offset};
 use brisk_config::Config;
 use brisk_engine::loader::{Awaited, Loader};
