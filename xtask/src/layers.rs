@@ -95,7 +95,12 @@ const NODE: Layers = Layers {
             "transactions/execute",
         ],
         // Commands of a file are executed.
-        &["persistence/loading/aof", "persistence/loading/replay", "persistence/loading/steps"],
+        &[
+            "persistence/loading/aof",
+            "persistence/loading/discard",
+            "persistence/loading/replay",
+            "persistence/loading/steps",
+        ],
         &["lib"],
     ],
 };

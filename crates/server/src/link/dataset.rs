@@ -24,7 +24,7 @@ use brisk_node::core::Core;
 use brisk_node::core::shared::{Shared, armed};
 use brisk_node::persistence::aof::rewrite;
 use brisk_node::persistence::disk;
-use brisk_node::persistence::loading::aof::forget;
+use brisk_node::persistence::loading::discard::discard_dataset;
 use brisk_node::persistence::loading::rdb::{self, Beside, Lineage};
 use brisk_node::replication::follow;
 use brisk_node::replication::history::{self, Ids, Offset};
@@ -204,7 +204,7 @@ fn empty(link: &Link) -> Result<Vec<Garbage>, Failure> {
         leave_history(core.shared);
         core.shared.arm(armed::LOADING, true);
         core.shared.keyspace.forget_own_deadlines();
-        forget(core);
+        discard_dataset(core);
         let garbage = match core.shared.config().replication.replica_lazy_flush {
             true => Vec::new(),
             false => std::mem::take(&mut *core.env.garbage.borrow_mut()),
@@ -335,7 +335,7 @@ fn open(core: &Core) {
 /// It could not be loaded: there is none, and it is nobody's.
 fn give_up(link: &Link) -> Result<(), Failure> {
     link.when_still(|core| {
-        forget(core);
+        discard_dataset(core);
         let id = history::new_id(&mut core.env.random.borrow_mut());
         core.shared.replication.history.begin_anew(id);
         open(core);

@@ -18,7 +18,7 @@ use brisk_node::core::call::ServerHandler;
 use brisk_node::core::mailbox::Message;
 use brisk_node::core::session::Session;
 use brisk_node::core::shared::Shared;
-use brisk_node::persistence::loading::steps::{self, Loading};
+use brisk_node::persistence::loading::steps::{self, WorkerLoading};
 use brisk_node::replication::failover::Phase;
 use brisk_node::replication::feed::Member;
 use brisk_node::replication::history::{self, Ids};
@@ -180,7 +180,7 @@ impl Machine {
         let reader = trusted_session::new(&core, PeerAddr::Unix);
         let mut worker = Worker::new(core, participant, Vec::new());
         let (steps, inbox) = steps::pair(shared);
-        worker.loading = Some(Loading::new(inbox));
+        worker.loading = Some(WorkerLoading::new(inbox));
         worker.resumed();
         worker.waiting();
         group.spawn(move || load::load(shared, &steps).expect("a sound snapshot"));

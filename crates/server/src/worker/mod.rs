@@ -48,7 +48,7 @@ use brisk_node::core::Core;
 use brisk_node::core::long::Outcome;
 use brisk_node::core::mailbox::Message;
 use brisk_node::core::session::{Session, Stall};
-use brisk_node::persistence::loading::steps::{Loading, Progress};
+use brisk_node::persistence::loading::steps::{LoadingProgress, WorkerLoading};
 use brisk_node::pubsub::Mail;
 use brisk_node::pubsub::publish;
 use brisk_node::run::batch::Batch;
@@ -107,7 +107,7 @@ pub struct Worker {
     /// The configuration whose settings the loop has.
     loop_generation: Option<u64>,
     /// What loading the dataset leaves to this worker, until it is loaded.
-    pub loading: Option<Loading>,
+    pub loading: Option<WorkerLoading>,
     /// Executes what comes from the primary: on the first worker, once something has come.
     applier: Option<Box<Applier>>,
     /// Messages that change the listeners, which only the loop around the worker can do.
@@ -183,7 +183,7 @@ impl Worker {
             }
         }
         self.go_on_with_script(io);
-        let loads = self.loading.is_some() && self.go_on_loading() == Progress::More;
+        let loads = self.loading.is_some() && self.go_on_loading() == LoadingProgress::More;
         let applied = self.go_on_applying();
         if !self.core.ended_watches.is_empty() {
             self.go_on_with_leftovers();
@@ -225,10 +225,10 @@ impl Worker {
 
     /// Does for a while what loading the dataset leaves to this worker.
     #[cold]
-    pub fn go_on_loading(&mut self) -> Progress {
-        let Some(loading) = &mut self.loading else { return Progress::Over };
+    pub fn go_on_loading(&mut self) -> LoadingProgress {
+        let Some(loading) = &mut self.loading else { return LoadingProgress::Over };
         let progress = loading.go_on(&mut self.core, &self.participant);
-        if progress == Progress::Over {
+        if progress == LoadingProgress::Over {
             self.loading = None;
         }
         progress

@@ -9,10 +9,12 @@
 //! | `rdb` | a snapshot on its way into the keyspace, by several threads |
 //! | `queue` | the way from the thread that reads to those that load |
 //! | `aof` | the append-only file: which files, and what becomes of damaged ones |
-//! | `steps` | what loading leaves to a worker, between its rounds |
-//! | `replay` | commands of a file, executed |
+//! | `steps` | the steps of loading that a worker executes between its rounds |
+//! | `discard` | removes the present dataset |
+//! | `replay` | executes commands of a file |
 
 pub mod aof;
+pub mod discard;
 mod queue;
 pub mod rdb;
 mod replay;

@@ -1,4 +1,4 @@
-//! The commands of an append-only file, executed as those of a client that waits for no reply.
+//! Executes the commands of an append-only file as those of a client whose replies are not read.
 
 use crate::core::Core;
 use crate::core::session::Session;
@@ -17,33 +17,33 @@ use std::time::Instant;
 
 /// A command of a file that cannot be executed again.
 #[derive(Debug)]
-pub(super) struct Unknown {
-    pub what: What,
-    /// Where in the file it stands before.
+pub(super) struct ReplayError {
+    pub what: Unreplayable,
+    /// The end of the part of the file that contains the command.
     pub position: u64,
 }
 
-/// Why it cannot be executed again.
+/// Reasons why a command cannot be executed again.
 #[derive(Debug)]
-pub(super) enum What {
+pub(super) enum Unreplayable {
     /// This server does not know a command of this name.
     Command(String),
     /// This server has no such database. Skipped commands would be lost with the next rewrite.
     Database { number: u32, count: u32 },
 }
 
-impl Unknown {
-    /// For the log.
+impl ReplayError {
+    /// The text for the log.
     pub(super) fn text(&self, file: &str) -> String {
         let before = self.position;
         match &self.what {
-            What::Command(name) => format!(
+            Unreplayable::Command(name) => format!(
                 "Unknown command '{name}' reading the append only file {file}, before byte {before}"
             ),
-            What::Database { number: u32::MAX, .. } => format!(
+            Unreplayable::Database { number: u32::MAX, .. } => format!(
                 "The append only file {file} selects what is no database before byte {before}"
             ),
-            What::Database { number, count } => format!(
+            Unreplayable::Database { number, count } => format!(
                 "The append only file {file} selects database {number} before byte {before}, and this server \
                  has {count}: raise `databases`"
             ),
@@ -51,15 +51,15 @@ impl Unknown {
     }
 }
 
-/// A client that the file stands for.
+/// The state of replaying a file: its session, and commands that are not executed yet.
 pub(super) struct Replay {
     session: Session,
     batch: Batch,
     replies: ReplyBuffer,
-    /// Whole commands, from `at` on not executed yet.
+    /// Complete commands. Those from `at` on are not executed yet.
     commands: Vec<u8>,
     at: usize,
-    /// The part of the file that they are.
+    /// The part of the file that contains them.
     part: Range<u64>,
 }
 
@@ -82,25 +82,26 @@ impl Replay {
         }
     }
 
-    /// Takes all commands of a part of the file. All before were executed.
+    /// Takes all commands of a part of the file. All earlier commands were executed.
     pub(super) fn take(&mut self, commands: Vec<u8>, part: Range<u64>) {
         (self.commands, self.at, self.part) = (commands, 0, part);
     }
 
-    /// Executes what was taken, or at `until` what has been reached of it; whether that is all. O(that).
+    /// Executes the commands that were taken, until all are executed or `until` has passed. Returns true if
+    /// all are executed. O(commands).
     ///
     /// # Errors
-    /// A command is not known; those before were executed.
+    /// A command is unknown. Earlier commands were executed.
     pub(super) fn go_on(
         &mut self,
         core: &mut Core,
         participant: Option<&Participant>,
         until: Option<Instant>,
-    ) -> Result<bool, Unknown> {
-        // What a file tells of was not past its deadline then.
+    ) -> Result<bool, ReplayError> {
+        // When the commands were written, the keys they use had not expired.
         core.env.begin_replay();
         core.is_loading = true;
-        // One command after the other waits.
+        // With a configured delay, each command is followed by a pause.
         let delays = rdb::delays(core.shared);
         let most = if delays { 1 } else { REQUESTS_MAX };
         let mut done = Ok(());
@@ -122,21 +123,20 @@ impl Replay {
         done.map(|()| self.at >= self.commands.len())
     }
 
-    /// The file has ended: a transaction that was not finished has not happened. The next one begins in
-    /// database 0.
+    /// Ends a file and drops its unfinished transaction. The next file begins in database 0.
     pub(super) fn end_file(&mut self, core: &mut Core) {
         // The file may contain SUBSCRIBE; such a subscription has no receiver.
         release::release(core, &mut self.session);
         self.session = new_session(core);
     }
 
-    /// Executes a batch of so many commands at most.
+    /// Executes a batch of at most `most` commands.
     fn execute_some(
         &mut self,
         core: &mut Core,
         participant: Option<&Participant>,
         most: usize,
-    ) -> Result<(), Unknown> {
+    ) -> Result<(), ReplayError> {
         let Replay { session, batch, replies, commands, at, part } = self;
         let shared = core.shared;
         let data = &commands[*at..];
@@ -146,16 +146,16 @@ impl Replay {
             database: shared.keyspace.database(session.db),
             participant,
         };
-        // The reader has found it whole, whatever the limits are today.
+        // The reader has found the command complete, so present limits do not apply.
         let limits = Limits { bulk_bytes_max: u64::MAX, authenticated: true, ..core.limits };
         let (len, _) = batch.fill(data, most, &mut session.decoder, &limits, &look);
-        let unknown = |what: What| Unknown { what, position: part.end };
+        let unknown = |what: Unreplayable| ReplayError { what, position: part.end };
         for at in 0..batch.len() {
             let request = *batch.request(at);
             shared.quiesce.checkpoint(core.id);
             loop {
                 match dispatch::dispatch(core, session, batch, &request, data, replies) {
-                    // Nobody else uses keys: what is busy is so for a moment.
+                    // No other command uses keys now, so a busy slot is free again within a moment.
                     Flow::Later(_) => std::thread::yield_now(),
                     Flow::Elsewhere => break trusted_session::finish_script(core, session),
                     _ => break,
@@ -164,23 +164,23 @@ impl Replay {
             if request.row.is_none() {
                 let name = batch.args(data, &request);
                 let name = String::from_utf8_lossy(name.word(0)).into_owned();
-                return Err(unknown(What::Command(name)));
+                return Err(unknown(Unreplayable::Command(name)));
             }
             // A transaction may have selected an existing database after the missing one.
             if let Some(DbNumber(number)) = session.first_lacked {
                 let count = shared.keyspace.database_count();
-                return Err(unknown(What::Database { number, count }));
+                return Err(unknown(Unreplayable::Database { number, count }));
             }
             replies.clear();
         }
         core.ran = 0;
         *at += len;
-        // At the end also what is no command.
+        // The last batch counts bytes between commands, too.
         let rest = if *at < commands.len() { 0 } else { part.end - part.start - *at as u64 };
         shared.snapshots.loading.note_bytes(len as u64 + rest);
         if len == 0 {
             // Not a request after all: the reader and the decoder disagree.
-            return Err(unknown(What::Command("?".to_owned())));
+            return Err(unknown(Unreplayable::Command("?".to_owned())));
         }
         Ok(())
     }
