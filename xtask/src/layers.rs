@@ -107,10 +107,8 @@ const NODE: Layers = Layers {
 
 const SERVER: Layers = Layers {
     sources: "crates/server/src",
-    // REPLICAOF begins the link.
-    // Of the simulation, what stands in for the system is below the link, which uses it in tests.
     order: &[
-        &["info", "simulation/outside", "simulation/strand"],
+        &["info"],
         &["http"],
         &["doctor"],
         &["link"],

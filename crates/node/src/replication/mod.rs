@@ -14,6 +14,7 @@
 //! | `follow` | how sessions begin and cease to follow |
 //! | `synchronise` | snapshots for replicas are begun and written |
 //! | `primary` | of a replica: how far the way to its primary has come |
+//! | `environment` | the operating system as the way to a primary uses it |
 //! | `incoming` | the stream of the primary, received and not executed yet |
 //! | `failover` | handing over to a replica |
 //! | `comparison` | comparisons with replicas: what is said and found |
@@ -26,6 +27,7 @@ pub mod acks;
 pub mod backlog;
 pub mod compare;
 pub mod comparison;
+pub mod environment;
 pub mod failover;
 pub mod feed;
 pub mod follow;
@@ -42,6 +44,7 @@ pub mod transfer;
 
 use self::comparison::Comparison;
 use self::comparison::observed::Observed;
+use self::environment::{Environment, SystemEnvironment};
 use self::failover::Failover;
 use self::feed::{Feed, Member};
 use self::history::History;
@@ -57,7 +60,7 @@ use brisk_engine::Keyspace;
 use brisk_engine::keyspace::Journal;
 use brisk_structures::poison::EvenPoisoned;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 
 /// The state of replication that all workers share.
 pub struct Replication {
@@ -72,6 +75,8 @@ pub struct Replication {
     pub comparison: Comparison,
     /// Of a replica: what it has found of that so far.
     pub observed: Mutex<Observed>,
+    /// The environment of a simulation.
+    environment: OnceLock<Box<dyn Environment>>,
     /// The snapshot for replicas that is being written.
     writing: Mutex<Option<Arc<Transfer>>>,
     /// For those who look often.
@@ -97,6 +102,7 @@ impl Replication {
             failover: Failover::default(),
             comparison: Comparison::default(),
             observed: Mutex::default(),
+            environment: OnceLock::new(),
             writing,
             is_writing,
             streams_badly: AtomicBool::new(false),
@@ -108,6 +114,16 @@ impl Replication {
         self.feed.set_backlog_bytes(config.replication.repl_backlog_size);
         let limit = config.clients.output_limits[ClientClass::Replica as usize];
         self.feed.set_memory_bytes_max(memory_bytes_max(limit.hard_bytes, limit.soft_bytes));
+    }
+
+    /// The environment of the thread that follows a primary.
+    pub fn environment(&self) -> &dyn Environment {
+        self.environment.get().map_or(&SystemEnvironment, |simulated| &**simulated)
+    }
+
+    /// Sets the environment of a simulation, before an upstream is started.
+    pub fn set_environment(&self, environment: Box<dyn Environment>) {
+        assert!(self.environment.set(environment).is_ok(), "the environment is set once");
     }
 
     /// What this server has of which history: its name, and so many bytes.

@@ -12,7 +12,6 @@
 //! A transaction is begun when all of it has arrived, so that it is in memory once. The append-only file gets
 //! only executed commands, in the one form that its readers accept; the stream is relayed byte for byte.
 
-use super::outside::Instant;
 use super::transaction::{Search, encoded, selects, selects_missing, without_missing_databases};
 use brisk_engine::command::InMulti;
 use brisk_engine::table::Row;
@@ -21,6 +20,7 @@ use brisk_node::clients::flag;
 use brisk_node::core::Core;
 use brisk_node::core::session::{Session, Stall};
 use brisk_node::core::shared::Shared;
+use brisk_node::replication::environment::Moment;
 use brisk_node::replication::incoming::News;
 use brisk_node::run::batch::{Batch, Look, REQUESTS_MAX, Request, Stop};
 use brisk_node::run::dispatch::{self, Flow};
@@ -102,9 +102,9 @@ impl Applier {
 
     /// Executes what has come, for a while.
     pub fn go_on(&mut self, core: &mut Core, participant: &Participant) -> Progress {
-        let until = Instant::now() + SLICE;
+        let until = Moment::now() + SLICE;
         let mut progress = Progress::More;
-        while progress == Progress::More && Instant::now() < until {
+        while progress == Progress::More && Moment::now() < until {
             progress = self.step(core, participant);
         }
         progress

@@ -1,11 +1,11 @@
 //! What a replica and its primary tell one another before the dataset or the stream comes.
 
-use super::outside::Instant;
 use super::wire::{RECEIVED_MAX, Wire};
 use brisk_config::Config;
 use brisk_engine::PrimaryWords;
 use brisk_node::core::shared::Shared;
 use brisk_node::replication::comparison::marker::CAPABILITY;
+use brisk_node::replication::environment::Moment;
 use brisk_node::replication::history::{Offset, is_id};
 use brisk_node::replication::primary::{Phase, Primary};
 use brisk_reactor::unix_ms;
@@ -42,7 +42,7 @@ pub(super) struct Reader<'a> {
     wire: &'a Wire,
     shared: &'a Shared,
     generation: u64,
-    heard: Instant,
+    heard: Moment,
     received: Vec<u8>,
     at: usize,
     /// What is received into, of [`RECEIVED_MAX`] bytes unless it was handed on.
@@ -52,7 +52,7 @@ pub(super) struct Reader<'a> {
 impl<'a> Reader<'a> {
     /// Of a connection that is given up when nothing comes for `repl-timeout`.
     pub(super) fn new(wire: &'a Wire, shared: &'a Shared, generation: u64) -> Reader<'a> {
-        let (received, heard) = (Vec::new(), Instant::now());
+        let (received, heard) = (Vec::new(), Moment::now());
         Reader { wire, shared, generation, heard, received, at: 0, buffer: Vec::new() }
     }
 
@@ -105,7 +105,7 @@ impl<'a> Reader<'a> {
             Ok(0) if self.primary().generation() != self.generation => Err(Failure::Unwanted),
             Ok(0) => Err(io::Error::from(ErrorKind::UnexpectedEof).into()),
             Ok(len) => {
-                self.heard = Instant::now();
+                self.heard = Moment::now();
                 self.primary().note_io(unix_ms());
                 Ok(len)
             }

@@ -19,14 +19,12 @@
 //! | `dataset` | a full copy, received and loaded |
 //! | `applying` | the stream, executed by the first worker |
 //! | `transaction` | where a transaction of the stream ends; forms of requests |
-//! | `outside` | time, threads and sockets, which a simulation replaces |
 
 pub mod applying;
 mod dataset;
 pub mod failover;
 mod handshake;
 mod listed;
-mod outside;
 mod payload;
 pub mod role;
 mod transaction;
@@ -34,7 +32,6 @@ mod wire;
 
 use self::handshake::{Failure, Next, Reader};
 use self::listed::{Listed, Name};
-use self::outside::{Instant, sync_channel, thread};
 use self::wire::Wire;
 use brisk_config::Config;
 use brisk_config::value::PrimaryAddress;
@@ -44,6 +41,7 @@ use brisk_node::clients::ClientRecord;
 use brisk_node::core::Core;
 use brisk_node::core::mailbox::{Message, Work};
 use brisk_node::core::shared::Shared;
+use brisk_node::replication::environment::{Environment, Moment, receive};
 use brisk_node::replication::failover::Phase as FailoverPhase;
 use brisk_node::replication::follow;
 use brisk_node::replication::primary::{Phase, Primary};
@@ -52,7 +50,7 @@ use brisk_resp::request;
 use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::mpsc::RecvTimeoutError;
+use std::sync::mpsc::{RecvTimeoutError, sync_channel};
 use std::time::Duration;
 
 /// The delays before the next connection: the longest one, and the one after the first failure.
@@ -90,7 +88,7 @@ const SMALL_PART_BYTES_MAX: usize = 16 << 10;
 pub fn start(shared: &'static Shared, generation: u64) {
     let run =
         move || Link { shared, generation, name: Name::default(), copies: Copies::default() }.run();
-    if let Err(error) = thread::Builder::new().name("brisk-link".to_owned()).spawn(run) {
+    if let Err(error) = shared.replication.environment().spawn("brisk-link", Box::new(run)) {
         shared.log.warning(format_args!("Can't follow the primary, no thread: {error}"));
     }
 }
@@ -142,6 +140,10 @@ impl Link {
         &self.shared.replication.primary
     }
 
+    fn environment(&self) -> &'static dyn Environment {
+        self.shared.replication.environment()
+    }
+
     fn is_wanted(&self) -> bool {
         self.primary().generation() == self.generation && !self.shared.shutdown.is_asked()
     }
@@ -151,7 +153,7 @@ impl Link {
         while self.is_wanted() {
             let config = self.shared.config();
             let Some(address) = config.replication.replicaof.clone() else { return };
-            let began = Instant::now();
+            let began = Moment::now();
             self.copies.begin_connection();
             let ended = self.connect(&config, &address);
             let phase = self.primary().phase();
@@ -186,10 +188,10 @@ impl Link {
             };
             let until = match self.copies.delay(usual) {
                 RECONNECT if phase == Phase::Connected => began + RECONNECT,
-                delay => Instant::now() + delay,
+                delay => Moment::now() + delay,
             };
-            while self.is_wanted() && Instant::now() < until {
-                thread::park_timeout(LOOK_AGAIN);
+            while self.is_wanted() && Moment::now() < until {
+                self.environment().sleep(LOOK_AGAIN);
             }
         }
     }
@@ -207,7 +209,12 @@ impl Link {
         log.notice(format_args!("Connecting to {} {host}:{}", words.upper, address.port));
         self.set_phase(Phase::Connecting)?;
         let source = config.network.bind_source_addr.to_string_lossy().parse().ok();
-        let wire = Wire::open((&host, address.port), source, handshake::silence_max(config))?;
+        let wire = Wire::open(
+            self.environment(),
+            (&host, address.port),
+            source,
+            handshake::silence_max(config),
+        )?;
         let wire = if config.tls.replication { encrypt(config, wire)? } else { wire };
         wire.set_patience(ACK_PERIOD)?;
         log.notice(format_args!("{} <-> REPLICA sync started", words.upper));
@@ -274,7 +281,8 @@ impl Link {
 
     /// Waits until what came by the connection before was executed.
     fn finish_stream(&self) -> Result<(), Failure> {
-        while !outside::wait_for_end(&self.primary().stream, LOOK_AGAIN) {
+        let stream = &self.primary().stream;
+        while !self.environment().wait(LOOK_AGAIN, &mut |most| stream.wait_for_end(most)) {
             if !self.is_wanted() {
                 return Err(Failure::Unwanted);
             }
@@ -309,10 +317,11 @@ impl Link {
 
     /// Hands the stream to the worker until the connection ends.
     fn follow(&self, reader: &mut Reader<'_>, client: &ClientRecord) -> Result<(), Failure> {
-        let (shared, primary) = (self.shared, self.primary());
+        let (shared, primary, environment) = (self.shared, self.primary(), self.environment());
+        let stream = &primary.stream;
         primary.note_read(shared.replication.history.offset(shared.keyspace.journal().end()));
         acknowledge(shared);
-        let mut told = Instant::now();
+        let mut told = Moment::now();
         let (began, mut pace) = (told, Pace::default());
         loop {
             let part = reader.next()?;
@@ -322,17 +331,17 @@ impl Link {
                 client.last_active_ms.store(unix_ms(), Ordering::Relaxed);
                 let gathers = pace.gathers(part.len(), began.elapsed());
                 primary.note_read(primary.read_offset().saturating_add(part.len() as u64));
-                while !outside::wait_for_room(&primary.stream, ACK_PERIOD) {
+                while !environment.wait(ACK_PERIOD, &mut |most| stream.wait_for_room(most)) {
                     if !self.is_wanted() {
                         return Err(Failure::Unwanted);
                     }
                     acknowledge(shared);
                 }
-                if primary.stream.push(part, unix_ms(), || self.is_wanted()) {
+                if stream.push(part, unix_ms(), || self.is_wanted()) {
                     shared.mailboxes[0].wake();
                 }
                 if gathers {
-                    thread::park_timeout(GATHER);
+                    self.environment().sleep(GATHER);
                 }
             }
             if told.elapsed() >= ACK_PERIOD {
@@ -341,9 +350,9 @@ impl Link {
                 }
                 // What has just come is worth telling too: the PINGs of a primary may come as often as
                 // this, each of them right before, and it would never hear that they were executed.
-                outside::wait_for_end(&primary.stream, ACK_PATIENCE);
+                environment.wait(ACK_PATIENCE, &mut |most| stream.wait_for_end(most));
                 acknowledge(shared);
-                told = Instant::now();
+                told = Moment::now();
             }
         }
     }
@@ -381,7 +390,7 @@ impl Link {
             })??;
             match done {
                 Some(done) => return Ok(done),
-                None => thread::park_timeout(LOOK_AGAIN),
+                None => self.environment().sleep(LOOK_AGAIN),
             }
         }
     }
@@ -440,7 +449,7 @@ fn on_worker<T: Send + 'static>(
     };
     shared.mailboxes[0].send(Message::Run(Work(Box::new(work))));
     loop {
-        match is_done.recv_timeout(LOOK_AGAIN) {
+        match receive(shared.replication.environment(), &is_done, LOOK_AGAIN) {
             Ok(done) => return Some(done),
             Err(RecvTimeoutError::Timeout) if !shared.shutdown.is_asked() => {}
             Err(_) => return None,

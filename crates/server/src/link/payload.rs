@@ -4,9 +4,9 @@
 //! nothing but the dataset; nobody is told that it is whole before the mark has been seen.
 
 use super::handshake::{Failure, Reader};
-use super::outside::Instant;
 use super::{ACK_PERIOD, Link};
 use brisk_engine::PrimaryWords;
+use brisk_node::replication::environment::Moment;
 use brisk_reactor::unix_ms;
 use std::io::{self, Read};
 
@@ -32,7 +32,7 @@ pub(super) struct Payload<'r, 'a> {
     /// What came and was not read, from `at` on.
     part: Vec<u8>,
     at: usize,
-    told: Instant,
+    told: Moment,
     /// Why no more can be read.
     failure: Option<Failure>,
 }
@@ -55,7 +55,7 @@ impl<'r, 'a> Payload<'r, 'a> {
         };
         let upper = primary.upper;
         link.shared.log.notice(format_args!("{upper} <-> REPLICA sync: receiving {what}"));
-        let (held, part, told) = (Vec::new(), Vec::new(), Instant::now());
+        let (held, part, told) = (Vec::new(), Vec::new(), Moment::now());
         let payload =
             Payload { link, reader, end, came: 0, held, part, at: 0, told, failure: None };
         let total = payload.total();
@@ -143,7 +143,7 @@ impl Read for Payload<'_, '_> {
         while self.at == self.part.len() {
             if self.told.elapsed() >= ACK_PERIOD {
                 self.reader.show_life();
-                self.told = Instant::now();
+                self.told = Moment::now();
             }
             match self.next() {
                 Ok(Some(part)) => (self.part, self.at) = (part, 0),

@@ -1,13 +1,13 @@
 //! The connection to the primary: bytes there and back, encrypted or not.
 
-use super::outside::{TcpStream, connect_from};
+use brisk_node::replication::environment::{Environment, Socket};
 use brisk_node::replication::primary::Connection;
 use brisk_structures::poison::EvenPoisoned;
 use rustix::io::Errno;
 use rustix::net::SendFlags;
 use rustls::ClientConnection;
 use std::io::{self, ErrorKind, Read, Write};
-use std::net::{IpAddr, Shutdown, SocketAddr, ToSocketAddrs};
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::os::fd::{AsFd, AsRawFd};
 use std::sync::Mutex;
 use std::time::Duration;
@@ -20,7 +20,7 @@ const WAITING_BYTES_MAX: usize = 4 << 20;
 
 /// A connection that one thread reads, and any may say something on.
 pub(super) struct Wire {
-    socket: TcpStream,
+    socket: Box<dyn Socket>,
     /// Whoever writes has it, so that requests do not mingle.
     out: Mutex<Out>,
     has_tls: bool,
@@ -56,21 +56,16 @@ impl Out {
 impl Wire {
     /// Connects to the first address of `host` that takes it, from the address `source` if there is one.
     pub(super) fn open(
+        environment: &dyn Environment,
         (host, port): (&str, u16),
         source: Option<IpAddr>,
         timeout: Duration,
     ) -> io::Result<Wire> {
         let mut failure = io::Error::from(ErrorKind::AddrNotAvailable);
         for at in (host, port).to_socket_addrs()? {
-            let connected = match source.filter(|source| source.is_ipv4() == at.is_ipv4()) {
-                Some(source) => connect_from(source, at, timeout),
-                None => TcpStream::connect_timeout(&at, timeout),
-            };
-            match connected {
-                Ok(socket) => {
-                    socket.set_nodelay(true)?;
-                    return Ok(Wire { socket, out: Mutex::default(), has_tls: false });
-                }
+            let source = source.filter(|source| source.is_ipv4() == at.is_ipv4());
+            match environment.connect(at, source, timeout) {
+                Ok(socket) => return Ok(Wire { socket, out: Mutex::default(), has_tls: false }),
                 Err(error) => failure = error,
             }
         }
@@ -98,22 +93,21 @@ impl Wire {
 
     /// How long a read waits, and a write.
     pub(super) fn set_patience(&self, patience: Duration) -> io::Result<()> {
-        self.socket.set_write_timeout(Some(patience))?;
-        self.socket.set_read_timeout(Some(patience))
+        self.socket.set_timeout(patience)
     }
 
     /// Bytes that have come, at least one unless the primary has closed. [`ErrorKind::WouldBlock`] if none
     /// came in time.
     pub(super) fn read(&self, into: &mut [u8]) -> io::Result<usize> {
         if !self.has_tls {
-            return (&self.socket).read(into).map_err(as_late);
+            return self.socket.read(into).map_err(as_late);
         }
         loop {
             if let Some(read) = self.read_decrypted(into)? {
                 return Ok(read);
             }
             let mut sealed = [0; 16 << 10];
-            let len = (&self.socket).read(&mut sealed).map_err(as_late)?;
+            let len = self.socket.read(&mut sealed).map_err(as_late)?;
             if len == 0 {
                 return Ok(0);
             }
@@ -147,7 +141,7 @@ impl Wire {
     pub(super) fn write(&self, bytes: &[u8]) -> io::Result<()> {
         let mut out = self.out.lock().even_poisoned();
         if out.tls.is_none() && out.waiting.is_empty() {
-            return (&self.socket).write_all(bytes);
+            return self.socket.write_all(bytes);
         }
         out.push(bytes)?;
         self.send_all(&mut out)
@@ -157,7 +151,7 @@ impl Wire {
     fn send_all(&self, out: &mut Out) -> io::Result<()> {
         out.push(&[])?;
         while !out.waiting.is_empty() {
-            let sent = (&self.socket).write(&out.waiting)?;
+            let sent = self.socket.write(&out.waiting)?;
             if sent == 0 {
                 return Err(ErrorKind::WriteZero.into());
             }
@@ -216,7 +210,7 @@ impl Connection for Wire {
 
     fn close(&self) {
         // It may be closed already.
-        let _ = self.socket.shutdown(Shutdown::Both);
+        let _ = self.socket.shutdown();
     }
 }
 

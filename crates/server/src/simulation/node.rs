@@ -1,8 +1,8 @@
 //! A server of the simulation: a real worker with its event loop, on a strand of its own. Its connections
 //! end at the simulation.
 
+use super::environment::{FIRST_PORT, SimulatedEnvironment};
 use super::model::{DATABASES, LISTS, keys, strings};
-use super::outside::FIRST_PORT;
 use super::strand::{Group, Strand, Wait, pause};
 use crate::boot::{assemble, load};
 use crate::commands;
@@ -173,6 +173,8 @@ impl Machine {
         let ids = (history::new_id(&mut random), history::new_id(&mut random));
         let store = Store::new(configure(index, dir, start), None);
         let shared = assemble(&log, store, 1, false, table(), (hasher, ids));
+        let environment = SimulatedEnvironment(Arc::clone(group));
+        shared.replication.set_environment(Box::new(environment));
         let reactor = Reactor::new(&brisk_reactor::Config::default()).expect("an event loop");
         let participant = Participant::register().expect("not too many");
         let core = Core::new(shared, 0, random.below(1 << 32));
