@@ -101,6 +101,8 @@ const NODE: Layers = Layers {
             "persistence/loading/replay",
             "persistence/loading/steps",
         ],
+        // A primary that hands over becomes a replica, and the way to the new primary may make it one again.
+        &["replication/handover", "replication/role", "replication/upstream"],
         &["lib"],
     ],
 };
@@ -111,7 +113,6 @@ const SERVER: Layers = Layers {
         &["info"],
         &["http"],
         &["doctor"],
-        &["link"],
         &["commands"],
         &["worker"],
         &["boot"],

@@ -19,7 +19,6 @@ pub mod commands;
 mod doctor;
 mod http;
 pub mod info;
-pub mod link;
 // An optimised reactor takes its time from the system unless the feature is on.
 #[cfg(test)]
 #[cfg(any(debug_assertions, feature = "simulated-time"))]

@@ -16,7 +16,9 @@
 //! | `primary` | of a replica: how far the way to its primary has come |
 //! | `environment` | the operating system as the way to a primary uses it |
 //! | `incoming` | the stream of the primary, received and not executed yet |
-//! | `failover` | handing over to a replica |
+//! | `role` | from primary to replica and back |
+//! | `upstream` | the way to a primary: its thread, and the stream that the first worker executes |
+//! | `failover`, `handover` | FAILOVER: its state; what is done |
 //! | `comparison` | comparisons with replicas: what is said and found |
 //! | `compare` | comparisons with replicas: what is done |
 //! | `migration` | MIGRATE's connections to other servers |
@@ -31,16 +33,19 @@ pub mod environment;
 pub mod failover;
 pub mod feed;
 pub mod follow;
+pub mod handover;
 pub mod history;
 pub mod incoming;
 mod marks;
 pub mod pipe;
 pub mod primary;
 pub mod replica;
+pub mod role;
 pub mod spill;
 pub mod spilling;
 pub mod synchronise;
 pub mod transfer;
+pub mod upstream;
 
 use self::comparison::Comparison;
 use self::comparison::observed::Observed;

@@ -1,11 +1,11 @@
 //! The dataset that was saved, loaded while workers answer that it is being loaded.
 
-use crate::link::role;
 use brisk_engine::snapshot::LoadFailure;
 use brisk_node::core::shared::{Shared, armed};
 use brisk_node::persistence::loading::steps::LoadingSteps;
 use brisk_node::persistence::loading::{aof, rdb};
 use brisk_node::persistence::snapshot::Unreadable;
+use brisk_node::replication::role;
 use brisk_persist::LoadError;
 use std::time::Instant;
 

@@ -4,7 +4,6 @@
 //! Expiry goes on between rounds in slices of [`EXPIRE_SLICE_NS`] as long as there is work, and
 //! takes at most a quarter of the worker's time (more with `active-expire-effort`).
 
-use crate::link::failover;
 use crate::worker::Worker;
 use brisk_engine::keyspace::expire::{Sweeper, Swept};
 use brisk_engine::keyspace::{ClockWalker, CutWalker, Walked};
@@ -14,6 +13,7 @@ use brisk_node::core::session::Stall;
 use brisk_node::persistence::aof::rewrite;
 use brisk_node::persistence::{bgsave, ending};
 use brisk_node::replication::compare::{Compared, Comparer};
+use brisk_node::replication::handover;
 use brisk_node::replication::{follow, spilling, synchronise};
 use brisk_node::script::run;
 use brisk_observe::stats::WorkerStats;
@@ -180,7 +180,7 @@ impl Cron {
             run::forget_flushed(&mut worker.core);
             self.keep_synchronising(worker, io, now);
             if self.samples_server {
-                failover::go_on(&mut worker.core);
+                handover::go_on(&mut worker.core);
                 rewrite::begin_if_due(&worker.core);
                 bgsave::begin_if_due(&worker.core);
                 // Last: whoever asks for snapshots again and again would else keep the others off.

@@ -40,7 +40,6 @@ mod waiting;
 
 use self::staging::Staged;
 pub use self::turn::append;
-use crate::link::applying::{self, Applier};
 use crate::worker::cron::Cron;
 use brisk_engine::ReplyBuffer;
 use brisk_net::listeners::Purpose;
@@ -51,6 +50,7 @@ use brisk_node::core::session::{Session, Stall};
 use brisk_node::persistence::loading::steps::{LoadingProgress, WorkerLoading};
 use brisk_node::pubsub::Mail;
 use brisk_node::pubsub::publish;
+use brisk_node::replication::upstream::applying::{self, Applier};
 use brisk_node::run::batch::Batch;
 use brisk_node::transactions::execute;
 use brisk_reactor::unix_ms;

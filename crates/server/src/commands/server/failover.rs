@@ -1,10 +1,10 @@
 //! FAILOVER: this server, a primary, hands over to one of its replicas.
 
-use crate::link::failover;
 use brisk_engine::command::{Arg, Flags, Group, Scope, Spec};
 use brisk_engine::{Args, CommandError, Outcome, Result};
 use brisk_node::core::call::{Call, Command};
 use brisk_node::replication::failover::{Attempt, Phase};
+use brisk_node::replication::handover;
 use brisk_node::replication::replica::Stage;
 
 #[derive(Default)]
@@ -55,7 +55,7 @@ fn failover(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
         if !is_going_on {
             return error("ERR No failover in progress.");
         }
-        failover::abort(core, "Failover manually aborted");
+        handover::abort(core, "Failover manually aborted");
         return Ok(call.reply.ok());
     }
     if is_going_on {
@@ -74,14 +74,14 @@ fn failover(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
         );
     }
     if let Some((host, port)) = &options.target {
-        let Some(member) = members.iter().find(|one| failover::is_at(one, host, *port)) else {
+        let Some(member) = members.iter().find(|one| handover::is_at(one, host, *port)) else {
             return error("ERR FAILOVER target HOST and PORT is not a replica.");
         };
         if member.attachment.stage() != Stage::Online {
             return error("ERR FAILOVER target replica is not online.");
         }
     }
-    failover::begin(
+    handover::begin(
         core,
         Attempt {
             phase: Phase::WaitsForSync,

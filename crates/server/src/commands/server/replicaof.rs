@@ -1,12 +1,12 @@
 //! REPLICAOF: this server follows another one, or none any more.
 
-use crate::link::role;
 use brisk_config::value::{PrimaryAddress, Text};
 use brisk_engine::command::{Arg, Deprecated, Flags, Group, Scope, Spec};
 use brisk_engine::{Args, CommandError, Outcome, Result};
 use brisk_node::core::call::{Call, Command};
 use brisk_node::core::client_lines;
 use brisk_node::replication::failover::Phase;
+use brisk_node::replication::role;
 
 fn replicaof(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     let (host, port) = (args.bytes()?, args.bytes()?);

@@ -3,7 +3,6 @@
 //! It gets what it lacks of the history that it has the beginning of, if that is kept; else the dataset.
 //! From then on it gets every change.
 
-use crate::link::{self, role};
 use brisk_engine::command::{Arg, Flags, Group, InMulti, Spec};
 use brisk_engine::number::parse_i64;
 use brisk_engine::{Args, CommandError, Outcome, Result};
@@ -14,6 +13,7 @@ use brisk_node::replication::comparison::report;
 use brisk_node::replication::failover::Phase;
 use brisk_node::replication::replica::Filter;
 use brisk_node::replication::{compare, follow, synchronise};
+use brisk_node::replication::{role, upstream};
 use brisk_resp::request::split_words;
 use std::sync::atomic::Ordering;
 
@@ -255,7 +255,7 @@ fn replconf(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
             args.bytes()?;
             if call.session.is_primary {
                 // This request itself is not counted yet.
-                link::acknowledge(call.core.shared);
+                upstream::acknowledge(call.core.shared);
             }
             return Ok(Outcome::Replied);
         } else if is("rdb-only") {

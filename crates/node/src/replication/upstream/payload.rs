@@ -5,8 +5,8 @@
 
 use super::handshake::{Failure, Reader};
 use super::{ACK_PERIOD, Link};
+use crate::replication::environment::Moment;
 use brisk_engine::PrimaryWords;
-use brisk_node::replication::environment::Moment;
 use brisk_reactor::unix_ms;
 use std::io::{self, Read};
 

@@ -1,13 +1,13 @@
 //! A primary hands over to one of its replicas: what is done until that has happened.
 
 use super::role;
+use crate::core::Core;
+use crate::core::pause::Hold;
+use crate::core::shared::Shared;
+use crate::replication::failover::{Attempt, Phase};
+use crate::replication::feed::Member;
+use crate::replication::replica::Stage;
 use brisk_config::value::{PrimaryAddress, Text};
-use brisk_node::core::Core;
-use brisk_node::core::pause::Hold;
-use brisk_node::core::shared::Shared;
-use brisk_node::replication::failover::{Attempt, Phase};
-use brisk_node::replication::feed::Member;
-use brisk_node::replication::replica::Stage;
 use brisk_reactor::unix_ms;
 
 /// Begins one. All other workers stand still.

@@ -1,15 +1,15 @@
 //! From primary to replica and back. All other workers stand still.
 
-use super::{on_worker, start};
+use super::upstream::{on_worker, start};
+use crate::core::Core;
+use crate::core::mailbox::{Message, Unblocked};
+use crate::core::shared::Shared;
+use crate::persistence::loading::rdb::Lineage;
+use crate::replication::follow;
+use crate::replication::history::{self, Former, Ids, Offset};
 use brisk_config::value::PrimaryAddress;
 use brisk_engine::effect::Hooks;
 use brisk_engine::snapshot::Gone;
-use brisk_node::core::Core;
-use brisk_node::core::mailbox::{Message, Unblocked};
-use brisk_node::core::shared::Shared;
-use brisk_node::persistence::loading::rdb::Lineage;
-use brisk_node::replication::follow;
-use brisk_node::replication::history::{self, Former, Ids, Offset};
 use brisk_reactor::unix_ms;
 
 /// This server follows that primary from now on. What it has stays until the primary has sent something

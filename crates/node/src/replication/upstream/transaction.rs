@@ -1,9 +1,9 @@
 //! Requests of the primary's stream: the end of a transaction, and the form for the append-only file.
 
+use crate::core::shared::Shared;
+use crate::run::repeated;
 use brisk_engine::keyspace::DbIndex;
 use brisk_engine::table::Row;
-use brisk_node::core::shared::Shared;
-use brisk_node::run::repeated;
 use brisk_resp::Limits;
 use brisk_resp::request;
 use brisk_resp::request::{RequestDecoder, Spans, Step};

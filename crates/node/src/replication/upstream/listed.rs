@@ -1,9 +1,9 @@
 //! The connection to the primary as a client of this server: a line of CLIENT LIST.
 
 use super::wire::Wire;
-use brisk_node::clients::address::Address;
-use brisk_node::clients::{ClientRecord, flag};
-use brisk_node::core::shared::Shared;
+use crate::clients::address::Address;
+use crate::clients::{ClientRecord, flag};
+use crate::core::shared::Shared;
 use brisk_reactor::{PeerAddr, Token, unix_ms};
 use std::cell::Cell;
 use std::io;

@@ -13,19 +13,19 @@
 //! only executed commands, in the one form that its readers accept; the stream is relayed byte for byte.
 
 use super::transaction::{Search, encoded, selects, selects_missing, without_missing_databases};
+use crate::clients::flag;
+use crate::core::Core;
+use crate::core::session::{Session, Stall};
+use crate::core::shared::Shared;
+use crate::replication::environment::Moment;
+use crate::replication::incoming::News;
+use crate::run::batch::{Batch, Look, REQUESTS_MAX, Request, Stop};
+use crate::run::dispatch::{self, Flow};
+use crate::run::trusted_session;
+use crate::run::{release, repeated};
 use brisk_engine::command::InMulti;
 use brisk_engine::table::Row;
 use brisk_engine::{Args, ReplyBuffer};
-use brisk_node::clients::flag;
-use brisk_node::core::Core;
-use brisk_node::core::session::{Session, Stall};
-use brisk_node::core::shared::Shared;
-use brisk_node::replication::environment::Moment;
-use brisk_node::replication::incoming::News;
-use brisk_node::run::batch::{Batch, Look, REQUESTS_MAX, Request, Stop};
-use brisk_node::run::dispatch::{self, Flow};
-use brisk_node::run::trusted_session;
-use brisk_node::run::{release, repeated};
 use brisk_reactor::PeerAddr;
 use brisk_resp::{Limits, request};
 use brisk_structures::reclaim::Participant;

@@ -10,8 +10,6 @@
 //!
 //! | part | about |
 //! |---|---|
-//! | `role` | from primary to replica and back |
-//! | `failover` | handing over to a replica |
 //! | `wire` | the connection |
 //! | `listed` | the connection as a client of this server |
 //! | `handshake` | what both tell one another |
@@ -22,29 +20,27 @@
 
 pub mod applying;
 mod dataset;
-pub mod failover;
 mod handshake;
 mod listed;
 mod payload;
-pub mod role;
 mod transaction;
 mod wire;
 
 use self::handshake::{Failure, Next, Reader};
 use self::listed::{Listed, Name};
 use self::wire::Wire;
+use crate::clients::ClientRecord;
+use crate::core::Core;
+use crate::core::mailbox::{Message, Work};
+use crate::core::shared::Shared;
+use crate::replication::environment::{Environment, Moment, receive};
+use crate::replication::failover::Phase as FailoverPhase;
+use crate::replication::primary::{Phase, Primary};
+use crate::replication::{follow, handover};
 use brisk_config::Config;
 use brisk_config::value::PrimaryAddress;
 use brisk_engine::effect::Hooks;
 use brisk_net::tls::outgoing;
-use brisk_node::clients::ClientRecord;
-use brisk_node::core::Core;
-use brisk_node::core::mailbox::{Message, Work};
-use brisk_node::core::shared::Shared;
-use brisk_node::replication::environment::{Environment, Moment, receive};
-use brisk_node::replication::failover::Phase as FailoverPhase;
-use brisk_node::replication::follow;
-use brisk_node::replication::primary::{Phase, Primary};
 use brisk_reactor::unix_ms;
 use brisk_resp::request;
 use std::cell::Cell;
@@ -235,10 +231,10 @@ impl Link {
         let next = handshake::ask_for_stream(&mut reader, (&id, offset), takes_over);
         if takes_over {
             match &next {
-                Ok(Next::Full { .. } | Next::Partial { .. }) => failover::end(self.shared),
+                Ok(Next::Full { .. } | Next::Partial { .. }) => handover::end(self.shared),
                 Ok(Next::Later(_)) | Err(Failure::Refused(_)) => {
                     let why = "Failover target rejected psync request";
-                    return self.when_still(move |core| failover::abort(core, why));
+                    return self.when_still(move |core| handover::abort(core, why));
                 }
                 Err(_) => {}
             }
@@ -438,7 +434,7 @@ fn encrypt(config: &Config, wire: Wire) -> Result<Wire, Failure> {
 }
 
 /// Has the first worker do something, and waits for it; `None` if the server ends.
-fn on_worker<T: Send + 'static>(
+pub(super) fn on_worker<T: Send + 'static>(
     shared: &Shared,
     work: impl FnOnce(&mut Core) -> T + Send + 'static,
 ) -> Option<T> {

@@ -1,13 +1,13 @@
 //! What a replica and its primary tell one another before the dataset or the stream comes.
 
 use super::wire::{RECEIVED_MAX, Wire};
+use crate::core::shared::Shared;
+use crate::replication::comparison::marker::CAPABILITY;
+use crate::replication::environment::Moment;
+use crate::replication::history::{Offset, is_id};
+use crate::replication::primary::{Phase, Primary};
 use brisk_config::Config;
 use brisk_engine::PrimaryWords;
-use brisk_node::core::shared::Shared;
-use brisk_node::replication::comparison::marker::CAPABILITY;
-use brisk_node::replication::environment::Moment;
-use brisk_node::replication::history::{Offset, is_id};
-use brisk_node::replication::primary::{Phase, Primary};
 use brisk_reactor::unix_ms;
 use brisk_resp::request;
 use std::io::{self, ErrorKind};
