@@ -59,7 +59,7 @@ const NODE: Layers = Layers {
             "persistence/aof/lock",
             "persistence/aof/unlogged",
         ],
-        &["replication"],
+        &["replication", "replication/upstream/received", "replication/upstream/state"],
         &["script"],
         &["transactions"],
         // A worker keeps its interpreters and the script that it has put aside;

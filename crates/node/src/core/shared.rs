@@ -14,7 +14,7 @@ use crate::monitor::Monitors;
 use crate::persistence::aof::state::Aof;
 use crate::persistence::state::Snapshots;
 use crate::pubsub::Registry;
-use crate::replication::primary::Phase;
+use crate::replication::upstream::state::Phase;
 use crate::replication::{Replication, needs_good};
 use crate::script::slow::SlowScript;
 use crate::tracking::Prefixes;

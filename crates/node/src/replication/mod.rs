@@ -13,9 +13,7 @@
 //! | `acks` | WAIT and WAITAOF: what is acknowledged |
 //! | `follow` | how sessions begin and cease to follow |
 //! | `synchronise` | snapshots for replicas are begun and written |
-//! | `primary` | of a replica: how far the way to its primary has come |
 //! | `environment` | the operating system as the way to a primary uses it |
-//! | `incoming` | the stream of the primary, received and not executed yet |
 //! | `role` | from primary to replica and back |
 //! | `upstream` | the way to a primary: its thread, and the stream that the first worker executes |
 //! | `failover`, `handover` | FAILOVER: its state; what is done |
@@ -35,10 +33,8 @@ pub mod feed;
 pub mod follow;
 pub mod handover;
 pub mod history;
-pub mod incoming;
 mod marks;
 pub mod pipe;
-pub mod primary;
 pub mod replica;
 pub mod role;
 pub mod spill;
@@ -53,10 +49,10 @@ use self::environment::{Environment, SystemEnvironment};
 use self::failover::Failover;
 use self::feed::{Feed, Member};
 use self::history::History;
-use self::primary::Primary;
 use self::replica::Replica;
 use self::spill::memory_bytes_max;
 use self::transfer::Transfer;
+use self::upstream::state::Primary;
 use crate::persistence::state::Underway;
 use brisk_config::Config;
 use brisk_config::directives::replication::Replication as Settings;

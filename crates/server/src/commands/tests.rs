@@ -12,7 +12,7 @@ use brisk_node::core::process::Process;
 use brisk_node::core::session::Session;
 use brisk_node::core::settings::Settings;
 use brisk_node::core::shared::{Shared, armed};
-use brisk_node::replication::primary::Phase;
+use brisk_node::replication::upstream::state::Phase;
 use brisk_node::run::batch::{Batch, Look};
 use brisk_node::run::dispatch::{self, Flow};
 use brisk_node::run::gate;

@@ -5,8 +5,8 @@ use brisk_config::value::PrimaryAddress;
 use brisk_engine::Dialect;
 use brisk_node::replication::feed::Member;
 use brisk_node::replication::needs_good;
-use brisk_node::replication::primary::Phase;
 use brisk_node::replication::replica::Stage;
+use brisk_node::replication::upstream::state::Phase;
 use brisk_observe::text::Text;
 
 /// What is shown for a history that there is not.

@@ -18,7 +18,7 @@ use crate::core::Core;
 use crate::core::session::{Session, Stall};
 use crate::core::shared::Shared;
 use crate::replication::environment::Moment;
-use crate::replication::incoming::News;
+use crate::replication::upstream::received::News;
 use crate::run::batch::{Batch, Look, REQUESTS_MAX, Request, Stop};
 use crate::run::dispatch::{self, Flow};
 use crate::run::trusted_session;

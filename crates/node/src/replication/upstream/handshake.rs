@@ -5,7 +5,7 @@ use crate::core::shared::Shared;
 use crate::replication::comparison::marker::CAPABILITY;
 use crate::replication::environment::Moment;
 use crate::replication::history::{Offset, is_id};
-use crate::replication::primary::{Phase, Primary};
+use crate::replication::upstream::state::{Phase, Primary};
 use brisk_config::Config;
 use brisk_engine::PrimaryWords;
 use brisk_reactor::unix_ms;

@@ -10,6 +10,8 @@
 //!
 //! | part | about |
 //! |---|---|
+//! | `state` | how far the way to the primary has come, for all threads |
+//! | `received` | the stream, received and not executed yet |
 //! | `wire` | the connection |
 //! | `listed` | the connection as a client of this server |
 //! | `handshake` | what both tell one another |
@@ -23,6 +25,8 @@ mod dataset;
 mod handshake;
 mod listed;
 mod payload;
+pub mod received;
+pub mod state;
 mod transaction;
 mod wire;
 
@@ -35,7 +39,7 @@ use crate::core::mailbox::{Message, Work};
 use crate::core::shared::Shared;
 use crate::replication::environment::{Environment, Moment, receive};
 use crate::replication::failover::Phase as FailoverPhase;
-use crate::replication::primary::{Phase, Primary};
+use crate::replication::upstream::state::{Phase, Primary};
 use crate::replication::{follow, handover};
 use brisk_config::Config;
 use brisk_config::value::PrimaryAddress;

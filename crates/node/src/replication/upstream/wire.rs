@@ -1,7 +1,7 @@
 //! The connection to the primary: bytes there and back, encrypted or not.
 
 use crate::replication::environment::{Environment, Socket};
-use crate::replication::primary::Connection;
+use crate::replication::upstream::state::Connection;
 use brisk_structures::poison::EvenPoisoned;
 use rustix::io::Errno;
 use rustix::net::SendFlags;

@@ -3,7 +3,7 @@
 //! Who the primary is the settings say (`replicaof`); that there is one shows in
 //! [`crate::core::shared::armed::REPLICA`].
 
-use super::incoming::Stream;
+use super::received::Stream;
 use crate::clients::ClientRecord;
 use brisk_engine::keyspace::DbNumber;
 use brisk_structures::poison::EvenPoisoned;
