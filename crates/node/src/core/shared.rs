@@ -14,7 +14,7 @@ use crate::monitor::Monitors;
 use crate::persistence::aof::state::Aof;
 use crate::persistence::state::Snapshots;
 use crate::pubsub::Registry;
-use crate::replication::upstream::state::Phase;
+use crate::replication::upstream::state::{Upstream, UpstreamPhase};
 use crate::replication::{Replication, needs_good};
 use crate::script::slow::SlowScript;
 use crate::tracking::Prefixes;
@@ -247,10 +247,15 @@ impl Shared {
         }
     }
 
-    /// The way to the primary with this number has come to another phase; whether it is still the one that
-    /// is gone.
-    pub fn enter_phase(&self, generation: u64, phase: Phase, now_ms: u64) -> bool {
-        let is_wanted = self.replication.primary.set_phase(generation, phase, now_ms);
+    /// Notes the phase of an upstream, if the present generation is still `generation`. Returns true if so.
+    pub fn enter_phase(
+        &self,
+        upstream: &Upstream,
+        generation: u64,
+        phase: UpstreamPhase,
+        now_ms: u64,
+    ) -> bool {
+        let is_wanted = upstream.set_phase(generation, phase, now_ms);
         self.arm_stale();
         is_wanted
     }
@@ -263,7 +268,7 @@ impl Shared {
             let replication = &config.replication;
             replication.replicaof.is_some()
                 && !replication.replica_serve_stale_data
-                && !self.replication.primary.is_up()
+                && !self.replication.upstream.is_up()
         };
         let mut stale = is_stale();
         self.arm(armed::STALE, stale);

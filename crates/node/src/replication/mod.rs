@@ -52,7 +52,7 @@ use self::history::History;
 use self::replica::Replica;
 use self::spill::memory_bytes_max;
 use self::transfer::Transfer;
-use self::upstream::state::Primary;
+use self::upstream::state::Upstream;
 use crate::persistence::state::Underway;
 use brisk_config::Config;
 use brisk_config::directives::replication::Replication as Settings;
@@ -69,8 +69,8 @@ pub struct Replication {
     pub feed: Feed,
     /// What it is called to others.
     pub history: History,
-    /// Of a replica: the way to its primary.
-    pub primary: Primary,
+    /// The primary that this server follows.
+    pub upstream: Arc<Upstream>,
     pub failover: Failover,
     /// Of a primary: whether its replicas hold the same.
     pub comparison: Comparison,
@@ -99,7 +99,7 @@ impl Replication {
         Replication {
             feed: Feed::new(workers),
             history: History::new(id),
-            primary: Primary::default(),
+            upstream: Arc::default(),
             failover: Failover::default(),
             comparison: Comparison::default(),
             observed: Mutex::default(),

@@ -11,6 +11,7 @@ use brisk_config::value::PrimaryAddress;
 use brisk_engine::effect::Hooks;
 use brisk_engine::snapshot::Gone;
 use brisk_reactor::unix_ms;
+use std::sync::Arc;
 
 /// This server follows that primary from now on. What it has stays until the primary has sent something
 /// else; if both are of one history it goes on from there.
@@ -28,7 +29,7 @@ pub fn become_replica(core: &mut Core, primary: PrimaryAddress) {
     if !was_replica {
         unblock_all(shared);
     }
-    start(shared, replication.primary.leave());
+    start(shared, Arc::clone(&replication.upstream), replication.upstream.leave());
     shared.arm_stale();
     // What runs in the same transaction finds it so.
     core.refresh_config();
@@ -40,7 +41,7 @@ pub fn become_primary(core: &mut Core) {
     shared.pump(core.id);
     let journal = shared.keyspace.journal();
     let replication = &shared.replication;
-    replication.primary.leave();
+    replication.upstream.leave();
     journal.set_relayed(false);
     let offset = replication.history.offset(journal.end());
     let id = history::new_id(&mut core.env.random.borrow_mut());
@@ -89,7 +90,7 @@ pub fn inherit(shared: &'static Shared, lineage: &Lineage, gone: Gone) {
             false => Ids { id: own, former: Some(Former { id, end: offset.get() }) },
         };
         replication.history.adopt(ids, offset, end);
-        replication.primary.set_stream_db(db);
+        replication.upstream.set_stream_db(db);
         replication.feed.begin_backlog(end, unix_ms());
         core.env.hooks.set(Hooks::PROPAGATE, true);
         if !core.shared.is_replica() {
@@ -120,6 +121,8 @@ fn tell_of_gone(core: &Core, offset: Offset, gone: &Gone) {
 /// At the start: a replica by its settings, when its own dataset is loaded.
 pub fn begin(shared: &'static Shared) {
     if shared.is_replica() {
-        start(shared, shared.replication.primary.generation());
+        let upstream = Arc::clone(&shared.replication.upstream);
+        let generation = upstream.generation();
+        start(shared, upstream, generation);
     }
 }

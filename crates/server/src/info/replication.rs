@@ -6,7 +6,7 @@ use brisk_engine::Dialect;
 use brisk_node::replication::feed::Member;
 use brisk_node::replication::needs_good;
 use brisk_node::replication::replica::Stage;
-use brisk_node::replication::upstream::state::Phase;
+use brisk_node::replication::upstream::state::UpstreamPhase;
 use brisk_observe::text::Text;
 
 /// What is shown for a history that there is not.
@@ -25,16 +25,16 @@ pub(super) fn write(view: &View<'_>, text: &mut Text) {
 /// The way to the primary, and what this replica says of itself.
 fn of_primary(view: &View<'_>, address: &PrimaryAddress, text: &mut Text) {
     let (shared, config) = (view.shared, &view.config.replication);
-    let primary = &shared.replication.primary;
+    let primary = &shared.replication.upstream;
     let (phase, down_since) = (primary.phase(), primary.down_since_ms());
-    let is_up = phase == Phase::Connected;
+    let is_up = phase == UpstreamPhase::Connected;
     let seconds_since = |moment_ms: u64| view.now_ms.saturating_sub(moment_ms) / 1000;
     text.word("master_host", &address.host.to_string_lossy());
     text.number("master_port", u64::from(address.port));
     text.word("master_link_status", if is_up { "up" } else { "down" });
     let heard = is_up.then(|| seconds_since(primary.last_io_ms()).cast_signed());
     text.signed("master_last_io_seconds_ago", heard.unwrap_or(-1));
-    text.number("master_sync_in_progress", u64::from(phase == Phase::Sync));
+    text.number("master_sync_in_progress", u64::from(phase == UpstreamPhase::Sync));
     // Without a stream ever, both are 1 in Redis.
     let (read, applied) = match primary.has_been_up() {
         true => (primary.read_offset(), shared.replication.applied(shared.keyspace.journal())),
@@ -42,7 +42,7 @@ fn of_primary(view: &View<'_>, address: &PrimaryAddress, text: &mut Text) {
     };
     text.number("slave_read_repl_offset", read);
     text.number("slave_repl_offset", applied);
-    if phase == Phase::Sync {
+    if phase == UpstreamPhase::Sync {
         let incoming = primary.incoming();
         let total = incoming.total.unwrap_or(0);
         text.number("master_sync_total_bytes", total);
@@ -105,7 +105,7 @@ fn of_history(view: &View<'_>, text: &mut Text) {
     text.word("master_replid2", former.map_or(NO_ID, |former| former.id.as_str()));
     let kept = replication.feed.kept();
     // Behind the look at what is kept: so it has come at least as far.
-    let follows = view.shared.is_replica() && replication.primary.has_been_up();
+    let follows = view.shared.is_replica() && replication.upstream.has_been_up();
     let end = if follows { replication.applied(journal) } else { replication.offset(journal) };
     text.number("master_repl_offset", end);
     // The first byte that is not shared, counted from 1.

@@ -279,7 +279,7 @@ impl Machine {
             offset,
             kept,
             is_replica: shared.is_replica(),
-            is_up: replication.primary.is_up(),
+            is_up: replication.upstream.is_up(),
             is_loading,
             fails_over: replication.failover.phase() != Phase::None,
             acked: members.iter().map(|member| (member.port, member.acked)).collect(),

@@ -50,7 +50,8 @@ use brisk_node::core::session::{Session, Stall};
 use brisk_node::persistence::loading::steps::{LoadingProgress, WorkerLoading};
 use brisk_node::pubsub::Mail;
 use brisk_node::pubsub::publish;
-use brisk_node::replication::upstream::applying::{self, Applier};
+use brisk_node::replication::upstream::applying::{Applier, ApplyProgress};
+use brisk_node::replication::upstream::state::Upstream;
 use brisk_node::run::batch::Batch;
 use brisk_node::transactions::execute;
 use brisk_reactor::unix_ms;
@@ -58,6 +59,7 @@ use brisk_reactor::{Control, Token};
 use brisk_structures::reclaim::Participant;
 use brisk_structures::wheel::Wheel;
 use std::collections::{HashSet, VecDeque};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// How long a closing connection waits for its client to take the last replies.
@@ -108,7 +110,9 @@ pub struct Worker {
     loop_generation: Option<u64>,
     /// What loading the dataset leaves to this worker, until it is loaded.
     pub loading: Option<WorkerLoading>,
-    /// Executes what comes from the primary: on the first worker, once something has come.
+    /// The primary of this server.
+    upstream: Arc<Upstream>,
+    /// Executes the stream of the primary: on the first worker, after a part of it has arrived.
     applier: Option<Box<Applier>>,
     /// Messages that change the listeners, which only the loop around the worker can do.
     pub listening: Vec<Message>,
@@ -119,6 +123,7 @@ impl Worker {
         let sweepers = core.shared.serving_workers();
         Worker {
             cron: Box::new(Cron::new(core.id, sweepers)),
+            upstream: Arc::clone(&core.shared.replication.upstream),
             core,
             batch: Box::default(),
             staged: Staged::default(),
@@ -211,12 +216,11 @@ impl Worker {
 
     /// Executes for a while what has come from the primary.
     #[inline]
-    fn go_on_applying(&mut self) -> applying::Progress {
-        let stream = &self.core.shared.replication.primary.stream;
-        if self.core.id != 0 || !stream.has_news() {
-            return applying::Progress::Nothing;
+    fn go_on_applying(&mut self) -> ApplyProgress {
+        if self.core.id != 0 || !self.upstream.stream.is_ready() {
+            return ApplyProgress::Nothing;
         }
-        let new = || Box::new(Applier::new(&self.core));
+        let new = || Box::new(Applier::new(&self.core, Arc::clone(&self.upstream)));
         let mut applier = self.applier.take().unwrap_or_else(new);
         let progress = applier.go_on(&mut self.core, &self.participant);
         self.applier = Some(applier);

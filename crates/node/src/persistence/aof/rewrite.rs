@@ -193,7 +193,7 @@ fn begin_alone(core: &Core) -> Result<()> {
         if shared.is_replica() {
             // The stream is another server's, which names no database for our sake.
             // Commands for a missing database are not in the file, so it needs no SELECT for them.
-            if let Some(db) = shared.keyspace.db(shared.replication.primary.stream_db()) {
+            if let Some(db) = shared.keyspace.db(shared.replication.upstream.stream_db()) {
                 file.begin_in(db);
             }
         }

@@ -12,13 +12,14 @@
 //! A transaction is begun when all of it has arrived, so that it is in memory once. The append-only file gets
 //! only executed commands, in the one form that its readers accept; the stream is relayed byte for byte.
 
+use super::state::Upstream;
 use super::transaction::{Search, encoded, selects, selects_missing, without_missing_databases};
 use crate::clients::flag;
 use crate::core::Core;
 use crate::core::session::{Session, Stall};
 use crate::core::shared::Shared;
 use crate::replication::environment::Moment;
-use crate::replication::upstream::received::News;
+use crate::replication::upstream::received::StreamEvent;
 use crate::run::batch::{Batch, Look, REQUESTS_MAX, Request, Stop};
 use crate::run::dispatch::{self, Flow};
 use crate::run::trusted_session;
@@ -30,6 +31,7 @@ use brisk_reactor::PeerAddr;
 use brisk_resp::{Limits, request};
 use brisk_structures::reclaim::Participant;
 use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -42,6 +44,7 @@ const INPUT_KEPT_MAX: usize = 1 << 20;
 
 /// The primary, as a client of this server.
 pub struct Applier {
+    upstream: Arc<Upstream>,
     session: Session,
     batch: Batch,
     replies: ReplyBuffer,
@@ -61,7 +64,7 @@ pub struct Applier {
 
 /// What is left to be done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Progress {
+pub enum ApplyProgress {
     More,
     /// A command has to wait.
     Later,
@@ -69,25 +72,26 @@ pub enum Progress {
     Nothing,
 }
 
-impl Progress {
-    fn until_over(stall: Stall) -> Progress {
-        if stall == Stall::NextRound { Progress::More } else { Progress::Later }
+impl ApplyProgress {
+    fn until_over(stall: Stall) -> ApplyProgress {
+        if stall == Stall::NextRound { ApplyProgress::More } else { ApplyProgress::Later }
     }
 
     /// How long the worker may sleep.
     pub fn wait(self) -> Duration {
         match self {
-            Progress::More => Duration::ZERO,
-            Progress::Later => WAIT,
-            Progress::Nothing => Duration::MAX,
+            ApplyProgress::More => Duration::ZERO,
+            ApplyProgress::Later => WAIT,
+            ApplyProgress::Nothing => Duration::MAX,
         }
     }
 }
 
 impl Applier {
-    pub fn new(core: &Core) -> Applier {
+    pub fn new(core: &Core, upstream: Arc<Upstream>) -> Applier {
         Applier {
-            session: new_session(core),
+            session: new_session(core, &upstream),
+            upstream,
             batch: Batch::default(),
             replies: ReplyBuffer::new(),
             number: u64::MAX,
@@ -101,44 +105,43 @@ impl Applier {
     }
 
     /// Executes what has come, for a while.
-    pub fn go_on(&mut self, core: &mut Core, participant: &Participant) -> Progress {
+    pub fn go_on(&mut self, core: &mut Core, participant: &Participant) -> ApplyProgress {
         let until = Moment::now() + SLICE;
-        let mut progress = Progress::More;
-        while progress == Progress::More && Moment::now() < until {
+        let mut progress = ApplyProgress::More;
+        while progress == ApplyProgress::More && Moment::now() < until {
             progress = self.step(core, participant);
         }
         progress
     }
 
-    fn step(&mut self, core: &mut Core, participant: &Participant) -> Progress {
-        let shared = core.shared;
+    fn step(&mut self, core: &mut Core, participant: &Participant) -> ApplyProgress {
         // Not before a look at the number: it may have ended.
-        let is_present = self.number == shared.replication.primary.stream.number();
+        let is_present = self.number == self.upstream.stream.number();
         if is_present
             && self.at < self.input.len()
             && let Some(progress) = self.execute_some(core, participant)
         {
             return progress;
         }
-        match shared.replication.primary.stream.take(self.number) {
-            News::Part(_) if self.is_broken => {}
-            News::Part(part) if self.input.is_empty() => self.input = part,
-            News::Part(part) => self.input.extend_from_slice(&part),
-            News::Begins(number) => self.begin(core, number),
-            News::Ends => {
+        match self.upstream.stream.take(self.number) {
+            StreamEvent::Part(_) if self.is_broken => {}
+            StreamEvent::Part(part) if self.input.is_empty() => self.input = part,
+            StreamEvent::Part(part) => self.input.extend_from_slice(&part),
+            StreamEvent::Begins(number) => self.begin(core, number),
+            StreamEvent::Ends => {
                 self.end_session(core);
                 (self.at, self.sealed, self.is_broken) = (0, 0, true);
                 self.input = Vec::new();
             }
-            News::Nothing => return Progress::Nothing,
+            StreamEvent::Nothing => return ApplyProgress::Nothing,
         }
-        Progress::More
+        ApplyProgress::More
     }
 
     /// Another stream has begun: what is left of the last one is nothing any more.
     fn begin(&mut self, core: &mut Core, number: u64) {
         self.end_session(core);
-        let number_of_db = core.shared.replication.primary.stream_db();
+        let number_of_db = self.upstream.stream_db();
         match core.shared.keyspace.db(number_of_db) {
             Some(db) => self.session.select(db),
             None => {
@@ -161,12 +164,16 @@ impl Applier {
     /// have registered.
     fn end_session(&mut self, core: &mut Core) {
         release::release(core, &mut self.session);
-        self.session = new_session(core);
+        self.session = new_session(core, &self.upstream);
         (self.is_encoded, self.search) = (true, Search::default());
     }
 
     /// Executes a batch; `None` if there is no whole command.
-    fn execute_some(&mut self, core: &mut Core, participant: &Participant) -> Option<Progress> {
+    fn execute_some(
+        &mut self,
+        core: &mut Core,
+        participant: &Participant,
+    ) -> Option<ApplyProgress> {
         if self.search.is_on() && !self.find_end(core) {
             return None;
         }
@@ -192,7 +199,7 @@ impl Applier {
             (self.at, self.sealed) = (self.at - self.sealed, 0);
         }
         let goes_on = self.at != begin || self.input.is_empty() || self.search.is_on();
-        stopped.or(goes_on.then_some(Progress::More))
+        stopped.or(goes_on.then_some(ApplyProgress::More))
     }
 
     /// Whether all of the next transaction has arrived.
@@ -204,12 +211,16 @@ impl Applier {
     }
 
     /// Executes what a batch holds of the input; what to do next if that was not all of it.
-    fn execute_batch(&mut self, core: &mut Core, participant: &Participant) -> Option<Progress> {
-        let Applier { session, batch, replies, number, input, at, sealed, .. } = self;
+    fn execute_batch(
+        &mut self,
+        core: &mut Core,
+        participant: &Participant,
+    ) -> Option<ApplyProgress> {
+        let Applier { upstream, session, batch, replies, number, input, at, sealed, .. } = self;
         let (is_encoded, search, is_broken) =
             (&mut self.is_encoded, &mut self.search, &mut self.is_broken);
         let shared = core.shared;
-        let (primary, journal) = (&shared.replication.primary, shared.keyspace.journal());
+        let journal = shared.keyspace.journal();
         let begin = *at;
         let data = &input[begin..];
         let look = Look {
@@ -223,9 +234,9 @@ impl Applier {
         for in_batch in 0..batch.len() {
             let request = *batch.request(in_batch);
             shared.quiesce.checkpoint(core.id);
-            if primary.stream.number() != *number {
+            if upstream.stream.number() != *number {
                 // There is another primary, or none.
-                return Some(Progress::More);
+                return Some(ApplyProgress::More);
             }
             let was_in_transaction = session.in_transaction();
             if !was_in_transaction && begins_transaction(&request) {
@@ -258,7 +269,7 @@ impl Applier {
                     core.env.aftermath.borrow_mut().end_relay(journal, None);
                     // It may stand within a request that follows.
                     session.decoder.reset();
-                    return Some(Progress::until_over(stall));
+                    return Some(ApplyProgress::until_over(stall));
                 }
                 Flow::Elsewhere => trusted_session::finish_script(core, session),
                 _ => {}
@@ -272,7 +283,7 @@ impl Applier {
             core.env.aftermath.borrow_mut().end_relay(journal, done);
             if is_done {
                 (*sealed, *is_encoded) = (end, true);
-                primary.set_stream_db(session.selected());
+                upstream.set_stream_db(session.selected());
             }
         }
         // Lines without a word are nothing to execute, but bytes of the stream. The file must not have them.
@@ -280,7 +291,7 @@ impl Applier {
         *at = begin + len;
         if let Stop::Broken(error) = stop {
             shared.log.warning(format_args!("Protocol error from the primary: {error}"));
-            primary.disconnect(primary.generation());
+            upstream.disconnect(upstream.generation());
             // Nobody knows where the next command begins: the stream goes on by another connection.
             input.clear();
             *search = Search::default();
@@ -331,13 +342,13 @@ fn run(
     flow
 }
 
-fn new_session(core: &Core) -> Session {
+fn new_session(core: &Core, upstream: &Upstream) -> Session {
     let settings = core.shared.config();
     let peer = settings.replication.replicaof.as_ref().and_then(|primary| {
         let ip = primary.host.to_string_lossy().parse::<IpAddr>().ok()?;
         Some(PeerAddr::Tcp(SocketAddr::new(ip, primary.port)))
     });
-    let mut session = match core.shared.replication.primary.client() {
+    let mut session = match upstream.client() {
         Some(client) => trusted_session::with_record(core, client),
         None => trusted_session::new(core, peer.unwrap_or(PeerAddr::Unknown)),
     };

@@ -12,8 +12,9 @@
 
 use super::handshake::{Failure, Reader};
 use super::payload::Payload;
+use super::state::Upstream;
 use super::wire::Wire;
-use super::{ACK_PERIOD, Link};
+use super::{ACK_PERIOD, UpstreamThread};
 use crate::core::Core;
 use crate::core::shared::{Shared, armed};
 use crate::persistence::aof::rewrite;
@@ -45,17 +46,19 @@ type Place = (String, Offset);
 
 /// Takes the dataset in, as of `place`.
 pub(super) fn take(
-    link: &Link,
+    thread: &UpstreamThread,
     config: &Config,
     wire: &Wire,
     reader: &mut Reader<'_>,
     place: Place,
 ) -> Result<(), Failure> {
-    let shared = link.shared;
+    let shared = thread.shared;
     match config.replication.repl_diskless_load {
-        DisklessLoad::SwapDb => load_and_swap(link, reader, place)?,
-        DisklessLoad::OnEmptyDb if is_empty(shared) => load_as_it_comes(link, wire, reader, place)?,
-        _ => load_from_file(link, config, wire, reader, place)?,
+        DisklessLoad::SwapDb => load_and_swap(thread, reader, place)?,
+        DisklessLoad::OnEmptyDb if is_empty(shared) => {
+            load_as_it_comes(thread, wire, reader, place)?
+        }
+        _ => load_from_file(thread, config, wire, reader, place)?,
     }
     let upper = shared.primary_words().upper;
     shared.log.notice(format_args!("{upper} <-> REPLICA sync: Finished with success"));
@@ -68,56 +71,61 @@ fn is_empty(shared: &Shared) -> bool {
 }
 
 fn load_from_file(
-    link: &Link,
+    thread: &UpstreamThread,
     config: &Config,
     wire: &Wire,
     reader: &mut Reader<'_>,
     place: Place,
 ) -> Result<(), Failure> {
-    let log = &link.shared.log;
-    let file = receive(link, config, reader)?;
-    make_room(link, wire)?;
-    let loaded = load_beside(link, wire, file).and_then(|loaded| put_in_force(link, loaded, place));
+    let log = &thread.shared.log;
+    let file = receive(thread, config, reader)?;
+    make_room(thread, wire)?;
+    let loaded =
+        load_beside(thread, wire, file).and_then(|loaded| put_in_force(thread, loaded, place));
     if let Err(failure) = loaded {
-        let upper = link.shared.primary_words().upper;
+        let upper = thread.shared.primary_words().upper;
         log.warning(format_args!("Failed trying to load the {upper} synchronization DB from disk"));
-        give_up(link)?;
+        give_up(thread)?;
         return Err(failure);
     }
     Ok(())
 }
 
 fn load_as_it_comes(
-    link: &Link,
+    thread: &UpstreamThread,
     wire: &Wire,
     reader: &mut Reader<'_>,
     place: Place,
 ) -> Result<(), Failure> {
-    let mut payload = Payload::begin(link, reader, "parser")?;
+    let mut payload = Payload::begin(thread, reader, "parser")?;
     // It may have got keys since, and libraries it may have anyway.
-    make_room(link, wire)?;
-    let loaded = load_payload(link, &mut payload, &link.shared.keyspace);
-    if let Err(failure) = loaded.and_then(|loaded| put_in_force(link, loaded, place)) {
-        give_up(link)?;
+    make_room(thread, wire)?;
+    let loaded = load_payload(thread, &mut payload, &thread.shared.keyspace);
+    if let Err(failure) = loaded.and_then(|loaded| put_in_force(thread, loaded, place)) {
+        give_up(thread)?;
         return Err(failure);
     }
     Ok(())
 }
 
-fn load_and_swap(link: &Link, reader: &mut Reader<'_>, place: Place) -> Result<(), Failure> {
-    let shared = link.shared;
-    let mut payload = Payload::begin(link, reader, "parser")?;
+fn load_and_swap(
+    thread: &UpstreamThread,
+    reader: &mut Reader<'_>,
+    place: Place,
+) -> Result<(), Failure> {
+    let shared = thread.shared;
+    let mut payload = Payload::begin(thread, reader, "parser")?;
     let ours = &shared.keyspace;
     let beside = Arc::new(Keyspace::new(ours.database_count(), ours.hasher().clone()));
     // Then what is there is an older state of the same data. Other data nobody is told of any more.
     let is_same_history = shared.replication.history.ids().id == place.0;
     let bit = if is_same_history { armed::ASYNC_LOADING } else { armed::LOADING };
-    link.when_still(move |core| core.shared.arm(bit, true))?;
-    let loaded = load_payload(link, &mut payload, &beside);
-    let swapped = loaded.and_then(|loaded| swap(link, loaded, Arc::clone(&beside), place));
+    thread.when_still(move |core| core.shared.arm(bit, true))?;
+    let loaded = load_payload(thread, &mut payload, &beside);
+    let swapped = loaded.and_then(|loaded| swap(thread, loaded, Arc::clone(&beside), place));
     if swapped.is_err() {
         let log = &shared.log;
-        let upper = link.shared.primary_words().upper;
+        let upper = thread.shared.primary_words().upper;
         log.notice(format_args!("{upper} <-> REPLICA sync: Discarding temporary DB in background"));
     }
     // Whatever has become of it, and also if nobody wants it any more.
@@ -127,15 +135,15 @@ fn load_and_swap(link: &Link, reader: &mut Reader<'_>, place: Place) -> Result<(
 
 /// Loads what comes, up to what says that this was all.
 fn load_payload(
-    link: &Link,
+    thread: &UpstreamThread,
     payload: &mut Payload<'_, '_>,
     keyspace: &Keyspace,
 ) -> Result<Beside, Failure> {
-    let log = &link.shared.log;
-    let upper = link.shared.primary_words().upper;
+    let log = &thread.shared.log;
+    let upper = thread.shared.primary_words().upper;
     log.notice(format_args!("{upper} <-> REPLICA sync: Loading DB in memory"));
     let total = payload.total();
-    let loaded = rdb::load_stream(link.shared, &mut *payload, total, keyspace);
+    let loaded = rdb::load_stream(thread.shared, &mut *payload, total, keyspace);
     let loaded = match loaded {
         Ok(loaded) => payload.finish().map(|()| loaded),
         Err(error) => {
@@ -144,7 +152,7 @@ fn load_payload(
         }
     };
     if loaded.is_err() {
-        let upper = link.shared.primary_words().upper;
+        let upper = thread.shared.primary_words().upper;
         log.warning(format_args!(
             "Failed trying to load the {upper} synchronization DB from socket, check server logs."
         ));
@@ -152,9 +160,13 @@ fn load_payload(
     loaded
 }
 
-fn receive(link: &Link, config: &Config, reader: &mut Reader<'_>) -> Result<File, Failure> {
-    let mut payload = Payload::begin(link, reader, "disk")?;
-    let upper = link.shared.primary_words().upper;
+fn receive(
+    thread: &UpstreamThread,
+    config: &Config,
+    reader: &mut Reader<'_>,
+) -> Result<File, Failure> {
+    let mut payload = Payload::begin(thread, reader, "disk")?;
+    let upper = thread.shared.primary_words().upper;
     let cannot = |error: io::Error| {
         let reason = os_reason(&error);
         Failure::Refused(format!(
@@ -162,7 +174,7 @@ fn receive(link: &Link, config: &Config, reader: &mut Reader<'_>) -> Result<File
              synchronization: {reason}"
         ))
     };
-    let name = format!("temp-link-{}.rdb", std::process::id());
+    let name = format!("temp-thread-{}.rdb", std::process::id());
     let mut file = disk::nameless(config.process.dir.as_path(), &name).map_err(cannot)?;
     let mut unsynced = 0;
     while let Some(part) = payload.next()? {
@@ -179,12 +191,12 @@ fn receive(link: &Link, config: &Config, reader: &mut Reader<'_>) -> Result<File
 
 /// Nothing is there any more, and who asks is told that the dataset is being loaded. The memory is free
 /// before anything is loaded, unless `replica-lazy-flush` is on.
-fn make_room(link: &Link, wire: &Wire) -> Result<(), Failure> {
-    let log = &link.shared.log;
-    let upper = link.shared.primary_words().upper;
+fn make_room(thread: &UpstreamThread, wire: &Wire) -> Result<(), Failure> {
+    let log = &thread.shared.log;
+    let upper = thread.shared.primary_words().upper;
     log.notice(format_args!("{upper} <-> REPLICA sync: Flushing old data"));
     let mut told = Instant::now();
-    for thing in empty(link)? {
+    for thing in empty(thread)? {
         drop(thing);
         if told.elapsed() >= ACK_PERIOD {
             // If it is gone the stream will tell.
@@ -196,8 +208,8 @@ fn make_room(link: &Link, wire: &Wire) -> Result<(), Failure> {
 }
 
 /// Empties the dataset, and gives what is still to be freed.
-fn empty(link: &Link) -> Result<Vec<Garbage>, Failure> {
-    link.when(|core| {
+fn empty(thread: &UpstreamThread) -> Result<Vec<Garbage>, Failure> {
+    thread.when(|core| {
         if !end_snapshots(core.shared) {
             return None;
         }
@@ -235,16 +247,17 @@ fn leave_history(shared: &Shared) {
 
 /// What was loaded beside takes the place of what is there.
 fn swap(
-    link: &Link,
+    thread: &UpstreamThread,
     loaded: Beside,
     beside: Arc<Keyspace>,
     (id, offset): Place,
 ) -> Result<(), Failure> {
-    let log = &link.shared.log;
-    let upper = link.shared.primary_words().upper;
+    let log = &thread.shared.log;
+    let upper = thread.shared.primary_words().upper;
     log.notice(format_args!("{upper} <-> REPLICA sync: Swapping active DB with loaded DB"));
     let Beside { functions, lineage, .. } = loaded;
-    let swapped = link.when(move |core| {
+    let upstream = Arc::clone(&thread.upstream);
+    let swapped = thread.when(move |core| {
         if !end_snapshots(core.shared) {
             return None;
         }
@@ -260,11 +273,11 @@ fn swap(
         keys.invalidate_all();
         keys.close_without_effects();
         core.free_garbage();
-        follow_from(core, &lineage, (id.clone(), offset));
+        follow_from(core, &upstream, &lineage, (id.clone(), offset));
         Some(Ok(()))
     })?;
     swapped.map_err(refused_library)?;
-    let upper = link.shared.primary_words().upper;
+    let upper = thread.shared.primary_words().upper;
     log.notice(format_args!("{upper} <-> REPLICA sync: Discarding old DB in background"));
     Ok(())
 }
@@ -274,8 +287,8 @@ fn refused_library(why: String) -> Failure {
 }
 
 /// Loads the file on a thread beside this one, which shows the primary meanwhile that it lives.
-fn load_beside(link: &Link, wire: &Wire, file: File) -> Result<Beside, Failure> {
-    let shared = link.shared;
+fn load_beside(thread: &UpstreamThread, wire: &Wire, file: File) -> Result<Beside, Failure> {
+    let shared = thread.shared;
     let upper = shared.primary_words().upper;
     shared.log.notice(format_args!("{upper} <-> REPLICA sync: Loading DB in memory"));
     let (done, is_done) = sync_channel(1);
@@ -297,19 +310,20 @@ fn load_beside(link: &Link, wire: &Wire, file: File) -> Result<Beside, Failure> 
 }
 
 /// The loaded dataset is the one that this server follows the primary with.
-fn put_in_force(link: &Link, loaded: Beside, place: Place) -> Result<(), Failure> {
+fn put_in_force(thread: &UpstreamThread, loaded: Beside, place: Place) -> Result<(), Failure> {
     let Beside { functions, awaited, lineage, .. } = loaded;
-    let restored = link.on_worker(move |core| {
+    let restored = thread.on_worker(move |core| {
         core.env.take_awaited(awaited);
         let sources = functions.iter().map(Vec::as_slice);
         source::restore(core, sources, Policy::Flush).map_err(|error| error.to_string())
     })?;
     restored.map_err(refused_library)?;
-    link.when_still(move |core| follow_from(core, &lineage, place.clone()))
+    let upstream = Arc::clone(&thread.upstream);
+    thread.when_still(move |core| follow_from(core, &upstream, &lineage, place.clone()))
 }
 
 /// The dataset is that of this place, and what follows it is executed. All other workers stand still.
-fn follow_from(core: &Core, lineage: &Lineage, (id, offset): Place) {
+fn follow_from(core: &Core, upstream: &Upstream, lineage: &Lineage, (id, offset): Place) {
     let (shared, journal) = (core.shared, core.shared.keyspace.journal());
     let replication = &shared.replication;
     // What is left of the history before is for nobody who follows.
@@ -317,8 +331,8 @@ fn follow_from(core: &Core, lineage: &Lineage, (id, offset): Place) {
     replication.history.adopt(Ids { id, former: None }, offset, journal.end());
     replication.feed.begin_backlog(journal.end(), unix_ms());
     core.env.hooks.set(Hooks::PROPAGATE, true);
-    replication.primary.set_stream_db(lineage.db.unwrap_or_default());
-    replication.primary.stream.begin();
+    upstream.set_stream_db(lineage.db.unwrap_or_default());
+    upstream.stream.begin();
     open(core);
 }
 
@@ -333,8 +347,8 @@ fn open(core: &Core) {
 }
 
 /// It could not be loaded: there is none, and it is nobody's.
-fn give_up(link: &Link) -> Result<(), Failure> {
-    link.when_still(|core| {
+fn give_up(thread: &UpstreamThread) -> Result<(), Failure> {
+    thread.when_still(|core| {
         discard_dataset(core);
         let id = history::new_id(&mut core.env.random.borrow_mut());
         core.shared.replication.history.begin_anew(id);

@@ -1,11 +1,12 @@
 //! What a replica and its primary tell one another before the dataset or the stream comes.
 
+use super::UpstreamThread;
 use super::wire::{RECEIVED_MAX, Wire};
 use crate::core::shared::Shared;
 use crate::replication::comparison::marker::CAPABILITY;
 use crate::replication::environment::Moment;
 use crate::replication::history::{Offset, is_id};
-use crate::replication::upstream::state::{Phase, Primary};
+use crate::replication::upstream::state::{Upstream, UpstreamPhase};
 use brisk_config::Config;
 use brisk_engine::PrimaryWords;
 use brisk_reactor::unix_ms;
@@ -41,6 +42,7 @@ pub(super) fn silence_max(config: &Config) -> Duration {
 pub(super) struct Reader<'a> {
     wire: &'a Wire,
     shared: &'a Shared,
+    upstream: &'a Upstream,
     generation: u64,
     heard: Moment,
     received: Vec<u8>,
@@ -51,21 +53,18 @@ pub(super) struct Reader<'a> {
 
 impl<'a> Reader<'a> {
     /// Of a connection that is given up when nothing comes for `repl-timeout`.
-    pub(super) fn new(wire: &'a Wire, shared: &'a Shared, generation: u64) -> Reader<'a> {
-        let (received, heard) = (Vec::new(), Moment::now());
-        Reader { wire, shared, generation, heard, received, at: 0, buffer: Vec::new() }
-    }
-
-    fn primary(&self) -> &'a Primary {
-        &self.shared.replication.primary
+    pub(super) fn new(wire: &'a Wire, thread: &'a UpstreamThread) -> Reader<'a> {
+        let UpstreamThread { shared, upstream, generation, .. } = thread;
+        let (generation, received, heard) = (*generation, Vec::new(), Moment::now());
+        Reader { wire, shared, upstream, generation, heard, received, at: 0, buffer: Vec::new() }
     }
 
     /// Nothing has come for too long.
     fn timeout(&self) -> Failure {
         let who = self.shared.primary_words().upper;
-        Failure::Refused(match self.primary().phase() {
-            Phase::Connected => format!("{who} timeout: no data nor PING received..."),
-            Phase::Sync => format!(
+        Failure::Refused(match self.upstream.phase() {
+            UpstreamPhase::Connected => format!("{who} timeout: no data nor PING received..."),
+            UpstreamPhase::Sync => format!(
                 "Timeout receiving bulk data from {who}... If the problem persists try to set the \
                  'repl-timeout' parameter to a larger value."
             ),
@@ -98,15 +97,15 @@ impl<'a> Reader<'a> {
     }
 
     fn read(&mut self, into: &mut [u8]) -> Result<usize, Failure> {
-        if self.primary().generation() != self.generation {
+        if self.upstream.generation() != self.generation {
             return Err(Failure::Unwanted);
         }
         match self.wire.read(into) {
-            Ok(0) if self.primary().generation() != self.generation => Err(Failure::Unwanted),
+            Ok(0) if self.upstream.generation() != self.generation => Err(Failure::Unwanted),
             Ok(0) => Err(io::Error::from(ErrorKind::UnexpectedEof).into()),
             Ok(len) => {
                 self.heard = Moment::now();
-                self.primary().note_io(unix_ms());
+                self.upstream.note_io(unix_ms());
                 Ok(len)
             }
             Err(error) if error.kind() == ErrorKind::WouldBlock => {
@@ -228,7 +227,7 @@ pub(super) fn introduce(reader: &mut Reader<'_>, config: &Config) -> Result<(), 
             return Err(refused(&what, &answer));
         }
     }
-    reader.primary().set_compares(reader.generation, compares);
+    reader.upstream.set_compares(reader.generation, compares);
     Ok(())
 }
 

@@ -39,7 +39,7 @@ use crate::core::mailbox::{Message, Work};
 use crate::core::shared::Shared;
 use crate::replication::environment::{Environment, Moment, receive};
 use crate::replication::failover::Phase as FailoverPhase;
-use crate::replication::upstream::state::{Phase, Primary};
+use crate::replication::upstream::state::{Upstream, UpstreamPhase};
 use crate::replication::{follow, handover};
 use brisk_config::Config;
 use brisk_config::value::PrimaryAddress;
@@ -85,17 +85,19 @@ const SMALL_PART_BYTES_MAX: usize = 16 << 10;
 
 /// Starts the thread that follows the primary which the settings name, for as long as the way there has
 /// this number.
-pub fn start(shared: &'static Shared, generation: u64) {
-    let run =
-        move || Link { shared, generation, name: Name::default(), copies: Copies::default() }.run();
+pub fn start(shared: &'static Shared, upstream: Arc<Upstream>, generation: u64) {
+    let (name, copies) = (Name::default(), Copies::default());
+    let thread = UpstreamThread { shared, upstream, generation, name, copies };
+    let run = move || thread.run();
     if let Err(error) = shared.replication.environment().spawn("brisk-link", Box::new(run)) {
         shared.log.warning(format_args!("Can't follow the primary, no thread: {error}"));
     }
 }
 
 /// One way to one primary, over as many connections as it takes.
-struct Link {
+pub(super) struct UpstreamThread {
     shared: &'static Shared,
+    upstream: Arc<Upstream>,
     generation: u64,
     name: Name,
     copies: Copies,
@@ -135,17 +137,13 @@ impl Copies {
     }
 }
 
-impl Link {
-    fn primary(&self) -> &'static Primary {
-        &self.shared.replication.primary
-    }
-
+impl UpstreamThread {
     fn environment(&self) -> &'static dyn Environment {
         self.shared.replication.environment()
     }
 
     fn is_wanted(&self) -> bool {
-        self.primary().generation() == self.generation && !self.shared.shutdown.is_asked()
+        self.upstream.generation() == self.generation && !self.shared.shutdown.is_asked()
     }
 
     fn run(&self) {
@@ -156,17 +154,17 @@ impl Link {
             let began = Moment::now();
             self.copies.begin_connection();
             let ended = self.connect(&config, &address);
-            let phase = self.primary().phase();
+            let phase = self.upstream.phase();
             let log = &self.shared.log;
             if !self.is_wanted() {
                 return;
             }
-            self.primary().disconnect(self.generation);
+            self.upstream.disconnect(self.generation);
             // Subscriptions and other state of the primary's session end with the connection.
-            if phase == Phase::Connected && self.primary().stream.end(|| self.is_wanted()) {
+            if phase == UpstreamPhase::Connected && self.upstream.stream.end(|| self.is_wanted()) {
                 self.shared.mailboxes[0].wake();
             }
-            if self.set_phase(Phase::Connect).is_err() {
+            if self.set_phase(UpstreamPhase::Connect).is_err() {
                 return;
             }
             match ended {
@@ -179,15 +177,15 @@ impl Link {
                 Err(Failure::Refused(why)) => log.warning(format_args!("{why}")),
                 Ok(()) => {}
             }
-            failures = if phase == Phase::Connected { 0 } else { failures + 1 };
+            failures = if phase == UpstreamPhase::Connected { 0 } else { failures + 1 };
             let usual = match phase {
-                Phase::Connected => RECONNECT,
+                UpstreamPhase::Connected => RECONNECT,
                 // The primary has begun a snapshot for this connection: that must not happen often.
-                Phase::Sync => RETRY,
+                UpstreamPhase::Sync => RETRY,
                 _ => retry_after(failures),
             };
             let until = match self.copies.delay(usual) {
-                RECONNECT if phase == Phase::Connected => began + RECONNECT,
+                RECONNECT if phase == UpstreamPhase::Connected => began + RECONNECT,
                 delay => Moment::now() + delay,
             };
             while self.is_wanted() && Moment::now() < until {
@@ -196,18 +194,18 @@ impl Link {
         }
     }
 
-    fn set_phase(&self, phase: Phase) -> Result<(), Failure> {
-        let is_wanted = self.shared.enter_phase(self.generation, phase, unix_ms());
+    fn set_phase(&self, phase: UpstreamPhase) -> Result<(), Failure> {
+        let is_wanted = self.shared.enter_phase(&self.upstream, self.generation, phase, unix_ms());
         is_wanted.then_some(()).ok_or(Failure::Unwanted)
     }
 
     /// One connection, from its beginning to its end.
     fn connect(&self, config: &Config, address: &PrimaryAddress) -> Result<(), Failure> {
-        let (log, primary) = (&self.shared.log, self.primary());
+        let (log, upstream) = (&self.shared.log, &*self.upstream);
         let host = address.host.to_string_lossy();
         let words = self.shared.primary_words();
         log.notice(format_args!("Connecting to {} {host}:{}", words.upper, address.port));
-        self.set_phase(Phase::Connecting)?;
+        self.set_phase(UpstreamPhase::Connecting)?;
         let source = config.network.bind_source_addr.to_string_lossy().parse().ok();
         let wire = Wire::open(
             self.environment(),
@@ -219,11 +217,11 @@ impl Link {
         wire.set_patience(ACK_PERIOD)?;
         log.notice(format_args!("{} <-> REPLICA sync started", words.upper));
         let wire = Arc::new(wire);
-        if !primary.connect(self.generation, Arc::clone(&wire) as _) {
+        if !upstream.connect(self.generation, Arc::clone(&wire) as _) {
             return Err(Failure::Unwanted);
         }
-        self.set_phase(Phase::Handshake)?;
-        let mut reader = Reader::new(&wire, self.shared, self.generation);
+        self.set_phase(UpstreamPhase::Handshake)?;
+        let mut reader = Reader::new(&wire, self);
         handshake::introduce(&mut reader, config)?;
         self.finish_stream()?;
         let (id, offset) = self.shared.replication.position(&self.shared.keyspace);
@@ -248,7 +246,7 @@ impl Link {
                 let (primary, number) = (words.lower, offset.get());
                 log.notice(format_args!("Full resync from {primary}: {id}:{number}"));
                 self.copies.note_copy();
-                self.set_phase(Phase::Sync)?;
+                self.set_phase(UpstreamPhase::Sync)?;
                 self.name.forget();
                 self.become_client(&wire)?;
                 dataset::take(self, config, &wire, &mut reader, (id, offset))?;
@@ -267,21 +265,21 @@ impl Link {
                 return Err(Failure::Refused(text));
             }
         }
-        let client = primary.client().ok_or(Failure::Unwanted)?;
+        let client = upstream.client().ok_or(Failure::Unwanted)?;
         let _listed = Listed::new(self.shared, Arc::clone(&client));
-        self.set_phase(Phase::Connected)?;
+        self.set_phase(UpstreamPhase::Connected)?;
         self.follow(&mut reader, &client)
     }
 
     /// What is executed from the next stream on comes from this connection.
     fn become_client(&self, wire: &Wire) -> Result<(), Failure> {
-        self.primary().set_client(self.generation, self.name.record(self.shared, wire)?);
+        self.upstream.set_client(self.generation, self.name.record(self.shared, wire)?);
         Ok(())
     }
 
     /// Waits until what came by the connection before was executed.
     fn finish_stream(&self) -> Result<(), Failure> {
-        let stream = &self.primary().stream;
+        let stream = &self.upstream.stream;
         while !self.environment().wait(LOOK_AGAIN, &mut |most| stream.wait_for_end(most)) {
             if !self.is_wanted() {
                 return Err(Failure::Unwanted);
@@ -292,7 +290,7 @@ impl Link {
 
     /// The stream goes on where it ended; the history may be called `id` from there.
     fn go_on_from(&self, id: Option<String>, offset: u64) -> Result<(), Failure> {
-        let generation = self.generation;
+        let (upstream, generation) = (Arc::clone(&self.upstream), self.generation);
         self.when_still(move |core| {
             let replication = &core.shared.replication;
             let present = replication.history.ids().id;
@@ -307,20 +305,20 @@ impl Link {
                 replication.feed.begin_backlog(core.shared.keyspace.journal().end(), unix_ms());
             }
             core.env.hooks.set(Hooks::PROPAGATE, true);
-            replication.primary.stream.begin();
+            upstream.stream.begin();
             let end = core.shared.keyspace.journal().end();
-            replication.primary.note_read(replication.history.offset(end));
+            upstream.note_read(replication.history.offset(end));
             // Here and not by the link's thread, which gets to it later: the link is up.
-            core.shared.enter_phase(generation, Phase::Connected, unix_ms());
+            core.shared.enter_phase(&upstream, generation, UpstreamPhase::Connected, unix_ms());
         })
     }
 
     /// Hands the stream to the worker until the connection ends.
     fn follow(&self, reader: &mut Reader<'_>, client: &ClientRecord) -> Result<(), Failure> {
-        let (shared, primary, environment) = (self.shared, self.primary(), self.environment());
-        let stream = &primary.stream;
-        primary.note_read(shared.replication.history.offset(shared.keyspace.journal().end()));
-        acknowledge(shared);
+        let (shared, upstream, environment) = (self.shared, &*self.upstream, self.environment());
+        let stream = &upstream.stream;
+        upstream.note_read(shared.replication.history.offset(shared.keyspace.journal().end()));
+        acknowledge(shared, upstream);
         let mut told = Moment::now();
         let (began, mut pace) = (told, Pace::default());
         loop {
@@ -330,12 +328,12 @@ impl Link {
                 client.bytes_in.fetch_add(part.len() as u64, Ordering::Relaxed);
                 client.last_active_ms.store(unix_ms(), Ordering::Relaxed);
                 let gathers = pace.gathers(part.len(), began.elapsed());
-                primary.note_read(primary.read_offset().saturating_add(part.len() as u64));
+                upstream.note_read(upstream.read_offset().saturating_add(part.len() as u64));
                 while !environment.wait(ACK_PERIOD, &mut |most| stream.wait_for_room(most)) {
                     if !self.is_wanted() {
                         return Err(Failure::Unwanted);
                     }
-                    acknowledge(shared);
+                    acknowledge(shared, upstream);
                 }
                 if stream.push(part, unix_ms(), || self.is_wanted()) {
                     shared.mailboxes[0].wake();
@@ -351,7 +349,7 @@ impl Link {
                 // What has just come is worth telling too: the PINGs of a primary may come as often as
                 // this, each of them right before, and it would never hear that they were executed.
                 environment.wait(ACK_PATIENCE, &mut |most| stream.wait_for_end(most));
-                acknowledge(shared);
+                acknowledge(shared, upstream);
                 told = Moment::now();
             }
         }
@@ -380,10 +378,10 @@ impl Link {
     ) -> Result<T, Failure> {
         let (work, generation) = (Arc::new(work), self.generation);
         loop {
-            let work = Arc::clone(&work);
+            let (work, upstream) = (Arc::clone(&work), Arc::clone(&self.upstream));
             let done = self.on_worker(move |core| {
                 let Ok(_still) = core.stop_others() else { return Ok(None) };
-                if core.shared.replication.primary.generation() != generation {
+                if upstream.generation() != generation {
                     return Err(Failure::Unwanted);
                 }
                 Ok(work(core))
@@ -458,7 +456,7 @@ pub(super) fn on_worker<T: Send + 'static>(
 }
 
 /// Tells the primary how far this server has come, and how far its append-only file.
-pub fn acknowledge(shared: &Shared) {
+pub fn acknowledge(shared: &Shared, upstream: &Upstream) {
     let (history, end) = (&shared.replication.history, shared.keyspace.journal().end());
     let offset = history.offset(end).to_string();
     let mut bytes = Vec::new();
@@ -469,7 +467,7 @@ pub fn acknowledge(shared: &Shared) {
         }
         None => request::encode(&mut bytes, &["REPLCONF", "ACK", &offset]),
     }
-    shared.replication.primary.send(&bytes);
+    upstream.send(&bytes);
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@
 //! nothing but the dataset; nobody is told that it is whole before the mark has been seen.
 
 use super::handshake::{Failure, Reader};
-use super::{ACK_PERIOD, Link};
+use super::{ACK_PERIOD, UpstreamThread};
 use crate::replication::environment::Moment;
 use brisk_engine::PrimaryWords;
 use brisk_reactor::unix_ms;
@@ -22,7 +22,7 @@ enum End {
 
 /// One of them. Reading it shows the primary meanwhile that this replica lives.
 pub(super) struct Payload<'r, 'a> {
-    link: &'r Link,
+    thread: &'r UpstreamThread,
     reader: &'r mut Reader<'a>,
     end: End,
     /// Bytes that came, the mark included.
@@ -43,23 +43,23 @@ impl<'r, 'a> Payload<'r, 'a> {
     /// # Errors
     /// The primary sends something else, or nothing.
     pub(super) fn begin(
-        link: &'r Link,
+        thread: &'r UpstreamThread,
         reader: &'r mut Reader<'a>,
         to: &str,
     ) -> Result<Payload<'r, 'a>, Failure> {
-        let primary = link.shared.primary_words();
+        let primary = thread.shared.primary_words();
         let end = end_of(&reader.line()?, primary)?;
         let what = match &end {
             End::Length(bytes) => format!("{bytes} bytes from {} to {to}", primary.lower),
             End::Mark(_) => format!("streamed RDB from {} with EOF to {to}", primary.lower),
         };
         let upper = primary.upper;
-        link.shared.log.notice(format_args!("{upper} <-> REPLICA sync: receiving {what}"));
+        thread.shared.log.notice(format_args!("{upper} <-> REPLICA sync: receiving {what}"));
         let (held, part, told) = (Vec::new(), Vec::new(), Moment::now());
         let payload =
-            Payload { link, reader, end, came: 0, held, part, at: 0, told, failure: None };
+            Payload { thread, reader, end, came: 0, held, part, at: 0, told, failure: None };
         let total = payload.total();
-        link.primary().note_incoming(|incoming| incoming.total = total);
+        thread.upstream.note_incoming(|incoming| incoming.total = total);
         Ok(payload)
     }
 
@@ -101,7 +101,7 @@ impl<'r, 'a> Payload<'r, 'a> {
                 bytes = self.held.drain(..whole).collect();
             }
         }
-        self.link.primary().note_incoming(|incoming| {
+        self.thread.upstream.note_incoming(|incoming| {
             (incoming.read, incoming.last_ms) = (self.came, unix_ms());
         });
         Ok(Some(bytes))

@@ -12,13 +12,13 @@ const WAITING_BYTES_MAX: usize = 8 << 20;
 
 /// What was received and not executed.
 #[derive(Default)]
-pub struct Stream {
+pub struct ReceivedStream {
     waiting: Mutex<Waiting>,
     changed: Condvar,
     /// Which stream it is: grows when another begins.
     number: AtomicU64,
     /// There is something for the worker.
-    has_news: AtomicBool,
+    is_ready: AtomicBool,
 }
 
 #[derive(Default)]
@@ -39,7 +39,7 @@ impl Waiting {
 }
 
 /// Something for the worker.
-pub enum News {
+pub enum StreamEvent {
     /// Behind what it got before.
     Part(Vec<u8>),
     /// Another stream has begun: what it has of the one before is nothing any more.
@@ -49,13 +49,13 @@ pub enum News {
     Nothing,
 }
 
-impl Stream {
+impl ReceivedStream {
     /// Another stream begins: what was received is dropped.
     pub fn begin(&self) {
         let mut waiting = self.waiting.lock().even_poisoned();
         *waiting = Waiting::default();
         self.number.fetch_add(1, Ordering::SeqCst);
-        self.has_news.store(true, Ordering::Release);
+        self.is_ready.store(true, Ordering::Release);
         self.changed.notify_all();
     }
 
@@ -67,8 +67,8 @@ impl Stream {
 
     /// Whether there is something for the worker.
     #[inline]
-    pub fn has_news(&self) -> bool {
-        self.has_news.load(Ordering::Relaxed)
+    pub fn is_ready(&self) -> bool {
+        self.is_ready.load(Ordering::Relaxed)
     }
 
     /// Adds what was received, if `is_wanted`; whether the worker has to be woken.
@@ -80,7 +80,7 @@ impl Stream {
         waiting.bytes += part.len();
         waiting.parts.push_back((part, now_ms));
         // Until it has found nothing the worker does not sleep.
-        !self.has_news.swap(true, Ordering::Release)
+        !self.is_ready.swap(true, Ordering::Release)
     }
 
     /// Reports that the connection of the present stream is closed, if `is_wanted`: no more parts follow.
@@ -91,7 +91,7 @@ impl Stream {
             return false;
         }
         waiting.is_over = true;
-        !self.has_news.swap(true, Ordering::Release)
+        !self.is_ready.swap(true, Ordering::Release)
     }
 
     /// Waits until there is room for more, at most so long; whether there is.
@@ -116,11 +116,11 @@ impl Stream {
     }
 
     /// The next part for a worker that has executed what it can of those before, of the stream `number`.
-    pub fn take(&self, number: u64) -> News {
+    pub fn take(&self, number: u64) -> StreamEvent {
         let mut waiting = self.waiting.lock().even_poisoned();
         let present = self.number();
         if present != number {
-            return News::Begins(present);
+            return StreamEvent::Begins(present);
         }
         match waiting.parts.pop_front() {
             Some((part, came_ms)) => {
@@ -128,18 +128,18 @@ impl Stream {
                 // What is left of the part before is a command that goes on in this one.
                 waiting.executes_since_ms = Some(came_ms);
                 self.changed.notify_all();
-                News::Part(part)
+                StreamEvent::Part(part)
             }
             None if std::mem::take(&mut waiting.is_over) => {
                 waiting.executes_since_ms = None;
                 self.changed.notify_all();
-                News::Ends
+                StreamEvent::Ends
             }
             None => {
                 waiting.executes_since_ms = None;
-                self.has_news.store(false, Ordering::Release);
+                self.is_ready.store(false, Ordering::Release);
                 self.changed.notify_all();
-                News::Nothing
+                StreamEvent::Nothing
             }
         }
     }
@@ -151,31 +151,31 @@ mod tests {
 
     #[test]
     fn parts_come_in_order_and_not_those_of_a_stream_that_ended() {
-        let stream = Stream::default();
+        let stream = ReceivedStream::default();
         let number = stream.number();
-        assert!(stream.push(b"one".to_vec(), 7, || true) && stream.has_news());
+        assert!(stream.push(b"one".to_vec(), 7, || true) && stream.is_ready());
         assert!(!stream.push(b"two".to_vec(), 9, || true));
         assert!(!stream.push(b"of nobody".to_vec(), 9, || false));
         assert_eq!(stream.oldest_ms(), Some(7));
-        assert!(matches!(stream.take(number), News::Part(part) if part == b"one"));
+        assert!(matches!(stream.take(number), StreamEvent::Part(part) if part == b"one"));
         assert_eq!(stream.oldest_ms(), Some(7));
         assert!(!stream.wait_for_end(Duration::ZERO));
-        assert!(matches!(stream.take(number), News::Part(part) if part == b"two"));
+        assert!(matches!(stream.take(number), StreamEvent::Part(part) if part == b"two"));
         assert!(!stream.wait_for_end(Duration::ZERO));
         assert_eq!(stream.oldest_ms(), Some(9));
-        assert!(matches!(stream.take(number), News::Nothing) && !stream.has_news());
+        assert!(matches!(stream.take(number), StreamEvent::Nothing) && !stream.is_ready());
         assert_eq!(stream.oldest_ms(), None);
         assert!(stream.wait_for_end(Duration::ZERO));
         stream.push(b"last".to_vec(), 9, || true);
         assert!(!stream.end(|| false) && !stream.end(|| true));
-        assert!(matches!(stream.take(number), News::Part(part) if part == b"last"));
-        assert!(matches!(stream.take(number), News::Ends));
-        assert!(matches!(stream.take(number), News::Nothing));
+        assert!(matches!(stream.take(number), StreamEvent::Part(part) if part == b"last"));
+        assert!(matches!(stream.take(number), StreamEvent::Ends));
+        assert!(matches!(stream.take(number), StreamEvent::Nothing));
         stream.push(b"lost".to_vec(), 9, || true);
         stream.end(|| true);
         stream.begin();
-        let News::Begins(next) = stream.take(number) else { panic!("it goes on") };
-        assert!(next > number && matches!(stream.take(next), News::Nothing));
+        let StreamEvent::Begins(next) = stream.take(number) else { panic!("it goes on") };
+        assert!(next > number && matches!(stream.take(next), StreamEvent::Nothing));
         stream.push(vec![0; WAITING_BYTES_MAX + 1], 9, || true);
         assert!(!stream.wait_for_room(Duration::ZERO));
     }

@@ -3,7 +3,7 @@
 //! Who the primary is the settings say (`replicaof`); that there is one shows in
 //! [`crate::core::shared::armed::REPLICA`].
 
-use super::received::Stream;
+use super::received::ReceivedStream;
 use crate::clients::ClientRecord;
 use brisk_engine::keyspace::DbNumber;
 use brisk_structures::poison::EvenPoisoned;
@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 /// The connection to the primary, for those who have something to say there.
-pub trait Connection: Send + Sync {
+pub trait UpstreamConnection: Send + Sync {
     /// Sends a short request without waiting: if the primary does not read for long, the connection is
     /// closed.
     fn send(&self, request: &[u8]);
@@ -25,7 +25,7 @@ pub trait Connection: Send + Sync {
 /// How far the way to the primary has come, in the words of ROLE.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
-pub enum Phase {
+pub enum UpstreamPhase {
     /// There is no connection; one is to be made.
     Connect,
     /// One is being made.
@@ -38,21 +38,21 @@ pub enum Phase {
     Connected,
 }
 
-impl Phase {
+impl UpstreamPhase {
     pub fn word(self) -> &'static str {
         match self {
-            Phase::Connect => "connect",
-            Phase::Connecting => "connecting",
-            Phase::Handshake => "handshake",
-            Phase::Sync => "sync",
-            Phase::Connected => "connected",
+            UpstreamPhase::Connect => "connect",
+            UpstreamPhase::Connecting => "connecting",
+            UpstreamPhase::Handshake => "handshake",
+            UpstreamPhase::Sync => "sync",
+            UpstreamPhase::Connected => "connected",
         }
     }
 }
 
 /// A dataset on its way from the primary, in bytes.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Incoming {
+pub struct IncomingDataset {
     /// `None` if the primary does not know before its end.
     pub total: Option<u64>,
     pub read: u64,
@@ -61,7 +61,7 @@ pub struct Incoming {
 }
 
 /// What all workers can see of it.
-pub struct Primary {
+pub struct Upstream {
     phase: AtomicU8,
     /// When the last byte came from it, in Unix ms.
     last_io_ms: AtomicU64,
@@ -69,10 +69,10 @@ pub struct Primary {
     down_since_ms: AtomicU64,
     /// Bytes of the stream that were received, as an offset.
     read_offset: AtomicU64,
-    incoming: Mutex<Incoming>,
+    incoming: Mutex<IncomingDataset>,
     /// Grows with each other primary, and when there is none any more.
     generation: AtomicU64,
-    connection: Mutex<Option<Arc<dyn Connection>>>,
+    connection: Mutex<Option<Arc<dyn UpstreamConnection>>>,
     /// The connection that the stream comes by, as a client of this server.
     client: Mutex<Option<Arc<ClientRecord>>>,
     /// The database that the executed part of the stream selected last. This server may not have it.
@@ -80,7 +80,7 @@ pub struct Primary {
     /// It understands what this server finds when both are compared.
     compares: AtomicBool,
     /// What was received and not executed yet.
-    pub stream: Stream,
+    pub stream: ReceivedStream,
     /// When the log was told last that its commands cannot be written to the disk, in Unix ms.
     warned_ms: AtomicU64,
 }
@@ -88,10 +88,10 @@ pub struct Primary {
 /// Time between two lines in the log about that.
 const WARNED_PERIOD_MS: u64 = 10_000;
 
-impl Default for Primary {
-    fn default() -> Primary {
-        Primary {
-            phase: AtomicU8::new(Phase::Connect as u8),
+impl Default for Upstream {
+    fn default() -> Upstream {
+        Upstream {
+            phase: AtomicU8::new(UpstreamPhase::Connect as u8),
             last_io_ms: AtomicU64::new(0),
             down_since_ms: AtomicU64::new(0),
             read_offset: AtomicU64::new(0),
@@ -101,27 +101,27 @@ impl Default for Primary {
             client: Mutex::default(),
             stream_db: AtomicU32::new(0),
             compares: AtomicBool::new(false),
-            stream: Stream::default(),
+            stream: ReceivedStream::default(),
             warned_ms: AtomicU64::new(0),
         }
     }
 }
 
-impl Primary {
-    pub fn phase(&self) -> Phase {
+impl Upstream {
+    pub fn phase(&self) -> UpstreamPhase {
         match self.phase.load(Ordering::Relaxed) {
-            0 => Phase::Connect,
-            1 => Phase::Connecting,
-            2 => Phase::Handshake,
-            3 => Phase::Sync,
-            _ => Phase::Connected,
+            0 => UpstreamPhase::Connect,
+            1 => UpstreamPhase::Connecting,
+            2 => UpstreamPhase::Handshake,
+            3 => UpstreamPhase::Sync,
+            _ => UpstreamPhase::Connected,
         }
     }
 
     /// Whether the stream comes.
     #[inline]
     pub fn is_up(&self) -> bool {
-        self.phase() == Phase::Connected
+        self.phase() == UpstreamPhase::Connected
     }
 
     /// Whether there is a stream, or was one.
@@ -131,18 +131,18 @@ impl Primary {
 
     /// The way with this number has come to another phase, if it is still the one that is gone; whether
     /// it is.
-    pub fn set_phase(&self, generation: u64, phase: Phase, now_ms: u64) -> bool {
+    pub fn set_phase(&self, generation: u64, phase: UpstreamPhase, now_ms: u64) -> bool {
         // Whoever names another primary meanwhile waits, and has the last word.
         let _place = self.connection.lock().even_poisoned();
         if generation != self.generation() {
             return false;
         }
         let before = self.phase.swap(phase as u8, Ordering::SeqCst);
-        if before == Phase::Connected as u8 && phase != Phase::Connected {
+        if before == UpstreamPhase::Connected as u8 && phase != UpstreamPhase::Connected {
             self.down_since_ms.store(now_ms, Ordering::Relaxed);
         }
-        if phase == Phase::Sync {
-            *self.incoming.lock().even_poisoned() = Incoming::default();
+        if phase == UpstreamPhase::Sync {
+            *self.incoming.lock().even_poisoned() = IncomingDataset::default();
         }
         true
     }
@@ -157,7 +157,7 @@ impl Primary {
         if let Some(connection) = place.take() {
             connection.close();
         }
-        self.phase.store(Phase::Connect as u8, Ordering::SeqCst);
+        self.phase.store(UpstreamPhase::Connect as u8, Ordering::SeqCst);
         drop(place);
         if let Some(client) = self.client.lock().even_poisoned().take() {
             client.killed.store(true, Ordering::Relaxed);
@@ -175,7 +175,7 @@ impl Primary {
 
     /// This is the connection from now on, if the way with this number is still the one that is gone;
     /// whether it is.
-    pub fn connect(&self, generation: u64, connection: Arc<dyn Connection>) -> bool {
+    pub fn connect(&self, generation: u64, connection: Arc<dyn UpstreamConnection>) -> bool {
         let mut place = self.connection.lock().even_poisoned();
         let is_wanted = generation == self.generation();
         if is_wanted {
@@ -276,11 +276,11 @@ impl Primary {
     }
 
     /// The dataset that is on its way.
-    pub fn incoming(&self) -> Incoming {
+    pub fn incoming(&self) -> IncomingDataset {
         *self.incoming.lock().even_poisoned()
     }
 
-    pub fn note_incoming(&self, change: impl FnOnce(&mut Incoming)) {
+    pub fn note_incoming(&self, change: impl FnOnce(&mut IncomingDataset)) {
         change(&mut self.incoming.lock().even_poisoned());
     }
 }

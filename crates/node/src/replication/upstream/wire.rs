@@ -1,7 +1,7 @@
 //! The connection to the primary: bytes there and back, encrypted or not.
 
 use crate::replication::environment::{Environment, Socket};
-use crate::replication::upstream::state::Connection;
+use crate::replication::upstream::state::UpstreamConnection;
 use brisk_structures::poison::EvenPoisoned;
 use rustix::io::Errno;
 use rustix::net::SendFlags;
@@ -197,7 +197,7 @@ impl Wire {
     }
 }
 
-impl Connection for Wire {
+impl UpstreamConnection for Wire {
     fn send(&self, request: &[u8]) {
         if !self.send_or_keep(request) {
             self.close();

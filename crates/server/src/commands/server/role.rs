@@ -17,7 +17,7 @@ fn role(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
 /// A replica, its primary, how far the way there has come, and its place in the stream.
 fn replica(call: &mut Call<'_>, address: &PrimaryAddress) -> Outcome {
     let shared = call.core.shared;
-    let primary = &shared.replication.primary;
+    let primary = &shared.replication.upstream;
     call.reply.array(5);
     call.reply.bulk(b"slave");
     call.reply.bulk(address.host.as_bytes());

@@ -165,7 +165,7 @@ fn is_to_answer(call: &Call<'_>) -> Result<bool> {
     if shared.replication.failover.phase() != Phase::None {
         return Err(CommandError::text(FAILS_OVER));
     }
-    if shared.is_replica() && !shared.replication.primary.is_up() {
+    if shared.is_replica() && !shared.replication.upstream.is_up() {
         return Err(CommandError::text(NO_PRIMARY));
     }
     let replica = call.session.replica.as_ref();
@@ -255,7 +255,8 @@ fn replconf(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
             args.bytes()?;
             if call.session.is_primary {
                 // This request itself is not counted yet.
-                upstream::acknowledge(call.core.shared);
+                let shared = call.core.shared;
+                upstream::acknowledge(shared, &shared.replication.upstream);
             }
             return Ok(Outcome::Replied);
         } else if is("rdb-only") {
