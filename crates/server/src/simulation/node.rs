@@ -19,7 +19,7 @@ use brisk_node::core::mailbox::Message;
 use brisk_node::core::session::Session;
 use brisk_node::core::shared::Shared;
 use brisk_node::persistence::loading::steps::{self, WorkerLoading};
-use brisk_node::replication::failover::Phase;
+use brisk_node::replication::failover::FailoverPhase;
 use brisk_node::replication::feed::Member;
 use brisk_node::replication::history::{self, Ids};
 use brisk_node::replication::replica::Stage;
@@ -281,7 +281,7 @@ impl Machine {
             is_replica: shared.is_replica(),
             is_up: replication.upstream.is_up(),
             is_loading,
-            fails_over: replication.failover.phase() != Phase::None,
+            fails_over: replication.failover.phase() != FailoverPhase::None,
             acked: members.iter().map(|member| (member.port, member.acked)).collect(),
             shown,
             deadlines,

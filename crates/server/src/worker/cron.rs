@@ -180,7 +180,7 @@ impl Cron {
             run::forget_flushed(&mut worker.core);
             self.keep_synchronising(worker, io, now);
             if self.samples_server {
-                handover::go_on(&mut worker.core);
+                handover::check(&mut worker.core);
                 rewrite::begin_if_due(&worker.core);
                 bgsave::begin_if_due(&worker.core);
                 // Last: whoever asks for snapshots again and again would else keep the others off.

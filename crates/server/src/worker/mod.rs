@@ -222,7 +222,7 @@ impl Worker {
         }
         let new = || Box::new(Applier::new(&self.core, Arc::clone(&self.upstream)));
         let mut applier = self.applier.take().unwrap_or_else(new);
-        let progress = applier.go_on(&mut self.core, &self.participant);
+        let progress = applier.execute(&mut self.core, &self.participant);
         self.applier = Some(applier);
         progress
     }

@@ -1,19 +1,20 @@
-//! The stream of the primary, executed by the first worker as the commands of a client that waits for no
-//! reply.
+//! The first worker executes the stream of the primary as the commands of a client whose replies are not read.
 //!
 //! ```text
 //!  parts ─► input ─ cut a batch ─ dispatch each ─┬─ a change: the bytes of its transaction go into the
 //!             ▲                                  │  journal while its slots are held
-//!             └─ what is not whole stays         └─ none: they go there behind it
+//!             └─ incomplete requests stay        └─ no change: they go there afterwards
 //! ```
 //!
-//! A transaction is MULTI to EXEC: its bytes become part of this server's stream when EXEC has run, so the
-//! place that this server has come to is never inside of one. A connection that breaks there goes on at MULTI.
-//! A transaction is begun when all of it has arrived, so that it is in memory once. The append-only file gets
-//! only executed commands, in the one form that its readers accept; the stream is relayed byte for byte.
+//! A transaction is MULTI to EXEC. Its bytes become part of this server's stream when EXEC has run, so this
+//! server's offset is never inside a transaction. After a lost connection, the stream continues at MULTI. A
+//! transaction begins when all of it has arrived, so it is in memory once. The append-only file gets only
+//! executed commands, in the one form that its readers accept. The stream is relayed byte for byte.
 
 use super::state::Upstream;
-use super::transaction::{Search, encoded, selects, selects_missing, without_missing_databases};
+use super::transaction::{
+    TransactionSearch, encoded, selects, selects_missing, without_missing_databases,
+};
 use crate::clients::flag;
 use crate::core::Core;
 use crate::core::session::{Session, Stall};
@@ -35,40 +36,40 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-/// How long the worker executes before it turns to its clients.
+/// The worker executes for this time, then serves its clients.
 const SLICE: Duration = Duration::from_millis(1);
-/// Until the next look at a command that has to wait for a while.
+/// The delay before a command that has to wait is tried again.
 const WAIT: Duration = Duration::from_millis(1);
-/// Memory for input that is kept when the input is empty.
+/// Memory that an empty input keeps.
 const INPUT_KEPT_MAX: usize = 1 << 20;
 
-/// The primary, as a client of this server.
+/// The primary as a client of this server.
 pub struct Applier {
     upstream: Arc<Upstream>,
     session: Session,
     batch: Batch,
     replies: ReplyBuffer,
-    /// Which stream it is.
+    /// The number of the stream.
     number: u64,
-    /// What came, of which the first `at` bytes were executed or queued, and the first `sealed` are part
-    /// of this server's stream.
+    /// Received bytes. The first `at` bytes were executed or queued, and the first `sealed` bytes are part of
+    /// this server's stream.
     input: Vec<u8>,
     at: usize,
     sealed: usize,
-    /// All requests after the first `sealed` bytes were in the form of the append-only file.
+    /// True if all requests after the first `sealed` bytes were in the form of the append-only file.
     is_encoded: bool,
-    search: Search,
-    /// The stream is faulty, or its connection is closed: the rest of it is dropped.
+    search: TransactionSearch,
+    /// The stream is invalid, or its connection is closed. The rest of the stream is dropped.
     is_broken: bool,
 }
 
-/// What is left to be done.
+/// The state of the stream after a slice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ApplyProgress {
     More,
     /// A command has to wait.
     Later,
-    /// Nothing before something comes.
+    /// No part is present.
     Nothing,
 }
 
@@ -77,7 +78,7 @@ impl ApplyProgress {
         if stall == Stall::NextRound { ApplyProgress::More } else { ApplyProgress::Later }
     }
 
-    /// How long the worker may sleep.
+    /// The time for which the worker may sleep.
     pub fn wait(self) -> Duration {
         match self {
             ApplyProgress::More => Duration::ZERO,
@@ -99,13 +100,13 @@ impl Applier {
             at: 0,
             sealed: 0,
             is_encoded: true,
-            search: Search::default(),
+            search: TransactionSearch::default(),
             is_broken: false,
         }
     }
 
-    /// Executes what has come, for a while.
-    pub fn go_on(&mut self, core: &mut Core, participant: &Participant) -> ApplyProgress {
+    /// Executes received commands for a slice of time.
+    pub fn execute(&mut self, core: &mut Core, participant: &Participant) -> ApplyProgress {
         let until = Moment::now() + SLICE;
         let mut progress = ApplyProgress::More;
         while progress == ApplyProgress::More && Moment::now() < until {
@@ -115,7 +116,7 @@ impl Applier {
     }
 
     fn step(&mut self, core: &mut Core, participant: &Participant) -> ApplyProgress {
-        // Not before a look at the number: it may have ended.
+        // The stream may have ended, so its number is compared first.
         let is_present = self.number == self.upstream.stream.number();
         if is_present
             && self.at < self.input.len()
@@ -138,7 +139,7 @@ impl Applier {
         ApplyProgress::More
     }
 
-    /// Another stream has begun: what is left of the last one is nothing any more.
+    /// Begins another stream and drops the rest of the last one.
     fn begin(&mut self, core: &mut Core, number: u64) {
         self.end_session(core);
         let number_of_db = self.upstream.stream_db();
@@ -156,19 +157,19 @@ impl Applier {
         }
         (self.number, self.at, self.sealed, self.is_broken) = (number, 0, 0, false);
         self.input = Vec::new();
-        // What was begun to be compared does not end any more.
+        // A comparison that has begun will not end.
         core.shared.replication.forget_observed();
     }
 
-    /// Ends the session of a connection: drops its unfinished transaction, and releases all that its commands
-    /// have registered.
+    /// Ends the session of a connection. Its unfinished transaction and everything that its commands have
+    /// registered are dropped.
     fn end_session(&mut self, core: &mut Core) {
         release::release(core, &mut self.session);
         self.session = new_session(core, &self.upstream);
-        (self.is_encoded, self.search) = (true, Search::default());
+        (self.is_encoded, self.search) = (true, TransactionSearch::default());
     }
 
-    /// Executes a batch; `None` if there is no whole command.
+    /// Executes a batch. Returns `None` if there is no complete command.
     fn execute_some(
         &mut self,
         core: &mut Core,
@@ -202,15 +203,15 @@ impl Applier {
         stopped.or(goes_on.then_some(ApplyProgress::More))
     }
 
-    /// Whether all of the next transaction has arrived.
+    /// Returns true if all of the next transaction has arrived.
     fn find_end(&mut self, core: &Core) -> bool {
         // The transaction is now at the start of the input.
         self.input.drain(..self.sealed);
         (self.at, self.sealed) = (0, 0);
-        self.search.go_on(&mut self.input, &limits_of_stream(core), core.shared)
+        self.search.advance(&mut self.input, &limits_of_stream(core), core.shared)
     }
 
-    /// Executes what a batch holds of the input; what to do next if that was not all of it.
+    /// Executes the commands of a batch. Returns the next step unless the whole batch was executed.
     fn execute_batch(
         &mut self,
         core: &mut Core,
@@ -235,14 +236,14 @@ impl Applier {
             let request = *batch.request(in_batch);
             shared.quiesce.checkpoint(core.id);
             if upstream.stream.number() != *number {
-                // There is another primary, or none.
+                // This server has another primary by now, or none.
                 return Some(ApplyProgress::More);
             }
             let was_in_transaction = session.in_transaction();
             if !was_in_transaction && begins_transaction(&request) {
                 let ends = (in_batch + 1..batch.len()).any(|at| executes(batch.request(at)));
                 if !(search.take_found() || ends) {
-                    // The transaction is begun when all of it has arrived.
+                    // The transaction begins when all of it has arrived.
                     search.begin();
                     session.decoder.reset();
                     return None;
@@ -267,7 +268,7 @@ impl Applier {
             match flow {
                 Flow::Later(stall) => {
                     core.env.aftermath.borrow_mut().end_relay(journal, None);
-                    // It may stand within a request that follows.
+                    // The decoder may have read a part of a later request.
                     session.decoder.reset();
                     return Some(ApplyProgress::until_over(stall));
                 }
@@ -286,15 +287,15 @@ impl Applier {
                 upstream.set_stream_db(session.selected());
             }
         }
-        // Lines without a word are nothing to execute, but bytes of the stream. The file must not have them.
+        // Empty lines are bytes of the stream, but contain no command. They must not reach the file.
         *is_encoded &= *at == begin + len;
         *at = begin + len;
         if let Stop::Broken(error) = stop {
             shared.log.warning(format_args!("Protocol error from the primary: {error}"));
             upstream.disconnect(upstream.generation());
-            // Nobody knows where the next command begins: the stream goes on by another connection.
+            // The beginning of the next command is unknown, so the stream continues over another connection.
             input.clear();
-            *search = Search::default();
+            *search = TransactionSearch::default();
             (*at, *sealed, *is_broken) = (0, 0, true);
         }
         None
@@ -315,7 +316,7 @@ fn executes(request: &Request) -> bool {
     request.row.is_some_and(|row| row.spec.in_multi == InMulti::Executes)
 }
 
-/// Whether the append-only file may have a request as it was sent.
+/// True if the append-only file may contain a request as it was sent.
 fn is_for_file(shared: &Shared, request: &Request, args: &Args<'_>, sent: &[u8]) -> bool {
     request::is_encoded(sent, args.words())
         && !(request.row.is_some_and(selects)

@@ -1,14 +1,14 @@
-//! A full copy: received, and put in the place of what was there.
+//! A full copy of the primary's dataset: it is received and replaces the present dataset.
 //!
-//! | `repl-diskless-load` | while it comes | if it does not come whole |
+//! | `repl-diskless-load` | while it is received | if it is incomplete |
 //! |---|---|---|
-//! | `disabled` | goes into a nameless file; what was there stays and is served | nothing has happened |
-//! | `on-empty-db`, nothing there | is loaded | nothing is there |
-//! | `swapdb` | is loaded beside what was there, which is served if it is of the same history | nothing has happened |
+//! | `disabled` | is written to a nameless file; the present dataset is served | the present dataset stays |
+//! | `on-empty-db`, no keys present | is loaded | the dataset is empty |
+//! | `swapdb` | is loaded into a second keyspace; the present one may be served | the present dataset stays |
 //!
-//! A file is whole before anything is thrown away. Then the dataset is emptied while all workers stand
-//! still, and loaded while they answer that it is being loaded. What was loaded beside takes the other's
-//! place while all stand still, so everybody sees one or the other.
+//! With `swapdb`, the present dataset is served if it has the same history. A file is complete before anything is discarded. Then the dataset is emptied while all workers are
+//! quiesced, and loaded while they reply LOADING. A second keyspace replaces the first while all workers are
+//! quiesced, so every command sees one of the two.
 
 use super::handshake::{Failure, Reader};
 use super::payload::Payload;
@@ -38,27 +38,27 @@ use std::sync::Arc;
 use std::sync::mpsc::{RecvTimeoutError, sync_channel};
 use std::time::Instant;
 
-/// What came is put on the disk each so many bytes: the system would else do it all at once.
-const SYNC_EACH: u64 = 8 << 20;
+/// The file is synchronised after each of these parts. Otherwise the system would write all of it at once.
+const SYNC_BYTES: u64 = 8 << 20;
 
-/// The place of the dataset: so many bytes of this history.
-type Place = (String, Offset);
+/// The position of the dataset: the id of a history and an offset.
+type Position = (String, Offset);
 
-/// Takes the dataset in, as of `place`.
-pub(super) fn take(
+/// Receives the dataset of this position and puts it in force.
+pub(super) fn receive(
     thread: &UpstreamThread,
     config: &Config,
     wire: &Wire,
     reader: &mut Reader<'_>,
-    place: Place,
+    position: Position,
 ) -> Result<(), Failure> {
     let shared = thread.shared;
     match config.replication.repl_diskless_load {
-        DisklessLoad::SwapDb => load_and_swap(thread, reader, place)?,
+        DisklessLoad::SwapDb => load_and_swap(thread, reader, position)?,
         DisklessLoad::OnEmptyDb if is_empty(shared) => {
-            load_as_it_comes(thread, wire, reader, place)?
+            load_as_it_comes(thread, wire, reader, position)?
         }
-        _ => load_from_file(thread, config, wire, reader, place)?,
+        _ => load_from_file(thread, config, wire, reader, position)?,
     }
     let upper = shared.primary_words().upper;
     shared.log.notice(format_args!("{upper} <-> REPLICA sync: Finished with success"));
@@ -75,17 +75,17 @@ fn load_from_file(
     config: &Config,
     wire: &Wire,
     reader: &mut Reader<'_>,
-    place: Place,
+    position: Position,
 ) -> Result<(), Failure> {
     let log = &thread.shared.log;
-    let file = receive(thread, config, reader)?;
-    make_room(thread, wire)?;
+    let file = receive_file(thread, config, reader)?;
+    discard_present(thread, wire)?;
     let loaded =
-        load_beside(thread, wire, file).and_then(|loaded| put_in_force(thread, loaded, place));
+        load_beside(thread, wire, file).and_then(|loaded| put_in_force(thread, loaded, position));
     if let Err(failure) = loaded {
         let upper = thread.shared.primary_words().upper;
         log.warning(format_args!("Failed trying to load the {upper} synchronization DB from disk"));
-        give_up(thread)?;
+        discard_failed(thread)?;
         return Err(failure);
     }
     Ok(())
@@ -95,14 +95,14 @@ fn load_as_it_comes(
     thread: &UpstreamThread,
     wire: &Wire,
     reader: &mut Reader<'_>,
-    place: Place,
+    position: Position,
 ) -> Result<(), Failure> {
     let mut payload = Payload::begin(thread, reader, "parser")?;
-    // It may have got keys since, and libraries it may have anyway.
-    make_room(thread, wire)?;
+    // The dataset may have got keys in the meantime, and it may contain libraries.
+    discard_present(thread, wire)?;
     let loaded = load_payload(thread, &mut payload, &thread.shared.keyspace);
-    if let Err(failure) = loaded.and_then(|loaded| put_in_force(thread, loaded, place)) {
-        give_up(thread)?;
+    if let Err(failure) = loaded.and_then(|loaded| put_in_force(thread, loaded, position)) {
+        discard_failed(thread)?;
         return Err(failure);
     }
     Ok(())
@@ -111,29 +111,29 @@ fn load_as_it_comes(
 fn load_and_swap(
     thread: &UpstreamThread,
     reader: &mut Reader<'_>,
-    place: Place,
+    position: Position,
 ) -> Result<(), Failure> {
     let shared = thread.shared;
     let mut payload = Payload::begin(thread, reader, "parser")?;
     let ours = &shared.keyspace;
     let beside = Arc::new(Keyspace::new(ours.database_count(), ours.hasher().clone()));
-    // Then what is there is an older state of the same data. Other data nobody is told of any more.
-    let is_same_history = shared.replication.history.ids().id == place.0;
+    // With the same history, the present dataset is an older state of the same data and is served.
+    let is_same_history = shared.replication.history.ids().id == position.0;
     let bit = if is_same_history { armed::ASYNC_LOADING } else { armed::LOADING };
-    thread.when_still(move |core| core.shared.arm(bit, true))?;
+    thread.when_quiesced(move |core| core.shared.arm(bit, true))?;
     let loaded = load_payload(thread, &mut payload, &beside);
-    let swapped = loaded.and_then(|loaded| swap(thread, loaded, Arc::clone(&beside), place));
+    let swapped = loaded.and_then(|loaded| swap(thread, loaded, Arc::clone(&beside), position));
     if swapped.is_err() {
         let log = &shared.log;
         let upper = thread.shared.primary_words().upper;
         log.notice(format_args!("{upper} <-> REPLICA sync: Discarding temporary DB in background"));
     }
-    // Whatever has become of it, and also if nobody wants it any more.
+    // Loading is over in any case, also after an error.
     shared.arm(bit, false);
     swapped
 }
 
-/// Loads what comes, up to what says that this was all.
+/// Loads the dataset while it is received, up to its length or mark.
 fn load_payload(
     thread: &UpstreamThread,
     payload: &mut Payload<'_, '_>,
@@ -160,7 +160,7 @@ fn load_payload(
     loaded
 }
 
-fn receive(
+fn receive_file(
     thread: &UpstreamThread,
     config: &Config,
     reader: &mut Reader<'_>,
@@ -180,7 +180,7 @@ fn receive(
     while let Some(part) = payload.next()? {
         file.write_all(&part).map_err(cannot)?;
         unsynced += part.len() as u64;
-        if unsynced >= SYNC_EACH {
+        if unsynced >= SYNC_BYTES {
             file.sync_data().map_err(cannot)?;
             unsynced = 0;
         }
@@ -189,25 +189,25 @@ fn receive(
     Ok(file)
 }
 
-/// Nothing is there any more, and who asks is told that the dataset is being loaded. The memory is free
-/// before anything is loaded, unless `replica-lazy-flush` is on.
-fn make_room(thread: &UpstreamThread, wire: &Wire) -> Result<(), Failure> {
+/// Discards the dataset. Commands get the error LOADING from here on. The memory is free before loading
+/// begins, unless `replica-lazy-flush` is on.
+fn discard_present(thread: &UpstreamThread, wire: &Wire) -> Result<(), Failure> {
     let log = &thread.shared.log;
     let upper = thread.shared.primary_words().upper;
     log.notice(format_args!("{upper} <-> REPLICA sync: Flushing old data"));
-    let mut told = Instant::now();
-    for thing in empty(thread)? {
-        drop(thing);
-        if told.elapsed() >= ACK_PERIOD {
-            // If it is gone the stream will tell.
+    let mut last_sign_of_life = Instant::now();
+    for garbage in empty(thread)? {
+        drop(garbage);
+        if last_sign_of_life.elapsed() >= ACK_PERIOD {
+            // If the connection is lost, the next read fails.
             let _ = wire.write(b"\n");
-            told = Instant::now();
+            last_sign_of_life = Instant::now();
         }
     }
     Ok(())
 }
 
-/// Empties the dataset, and gives what is still to be freed.
+/// Empties the dataset and returns what is still to be freed.
 fn empty(thread: &UpstreamThread) -> Result<Vec<Garbage>, Failure> {
     thread.when(|core| {
         if !end_snapshots(core.shared) {
@@ -226,8 +226,7 @@ fn empty(thread: &UpstreamThread) -> Result<Vec<Garbage>, Failure> {
     })
 }
 
-/// Has snapshots that are being written end before what follows, which is another history; whether there
-/// are none.
+/// Ends snapshots that are being written, since another history follows. Returns true if none is left.
 fn end_snapshots(shared: &Shared) -> bool {
     let is_written = shared.keyspace.is_emitting() || rewrite::is_running(shared);
     if is_written {
@@ -238,19 +237,20 @@ fn end_snapshots(shared: &Shared) -> bool {
     !is_written
 }
 
-/// Neither the append-only file nor any replica gets more of what this server had.
+/// Ends the present history: the append-only file is closed, replicas are disconnected, and the backlog is
+/// dropped.
 fn leave_history(shared: &Shared) {
     rewrite::close(shared);
     follow::disconnect_all(shared);
     shared.replication.feed.forget_backlog();
 }
 
-/// What was loaded beside takes the place of what is there.
+/// Replaces the keyspace by the one that was loaded beside it.
 fn swap(
     thread: &UpstreamThread,
     loaded: Beside,
     beside: Arc<Keyspace>,
-    (id, offset): Place,
+    (id, offset): Position,
 ) -> Result<(), Failure> {
     let log = &thread.shared.log;
     let upper = thread.shared.primary_words().upper;
@@ -262,7 +262,7 @@ fn swap(
             return None;
         }
         let sources = functions.iter().map(Vec::as_slice);
-        // If they are none nothing has happened.
+        // If a library is rejected, nothing has changed yet.
         if let Err(error) = source::restore(core, sources, Policy::Flush) {
             return Some(Err(error.to_string()));
         }
@@ -286,7 +286,7 @@ fn refused_library(why: String) -> Failure {
     Failure::Refused(format!("A library of functions: {why}"))
 }
 
-/// Loads the file on a thread beside this one, which shows the primary meanwhile that it lives.
+/// Loads the file on a second thread, while this one shows the primary that the replica is alive.
 fn load_beside(thread: &UpstreamThread, wire: &Wire, file: File) -> Result<Beside, Failure> {
     let shared = thread.shared;
     let upper = shared.primary_words().upper;
@@ -301,7 +301,7 @@ fn load_beside(thread: &UpstreamThread, wire: &Wire, file: File) -> Result<Besid
         match is_done.recv_timeout(ACK_PERIOD) {
             Ok(loaded) => return loaded.map_err(|error| Failure::Refused(error.to_string())),
             Err(RecvTimeoutError::Timeout) => {
-                // If it is gone the stream will tell.
+                // If the connection is lost, the next read fails.
                 let _ = wire.write(b"\n");
             }
             Err(RecvTimeoutError::Disconnected) => return Err(Failure::Unwanted),
@@ -309,8 +309,12 @@ fn load_beside(thread: &UpstreamThread, wire: &Wire, file: File) -> Result<Besid
     }
 }
 
-/// The loaded dataset is the one that this server follows the primary with.
-fn put_in_force(thread: &UpstreamThread, loaded: Beside, place: Place) -> Result<(), Failure> {
+/// Makes the loaded dataset the one with which this server follows the primary.
+fn put_in_force(
+    thread: &UpstreamThread,
+    loaded: Beside,
+    position: Position,
+) -> Result<(), Failure> {
     let Beside { functions, awaited, lineage, .. } = loaded;
     let restored = thread.on_worker(move |core| {
         core.env.take_awaited(awaited);
@@ -319,25 +323,26 @@ fn put_in_force(thread: &UpstreamThread, loaded: Beside, place: Place) -> Result
     })?;
     restored.map_err(refused_library)?;
     let upstream = Arc::clone(&thread.upstream);
-    thread.when_still(move |core| follow_from(core, &upstream, &lineage, place.clone()))
+    thread.when_quiesced(move |core| follow_from(core, &upstream, &lineage, position.clone()))
 }
 
-/// The dataset is that of this place, and what follows it is executed. All other workers stand still.
-fn follow_from(core: &Core, upstream: &Upstream, lineage: &Lineage, (id, offset): Place) {
+/// Sets the position of the dataset and begins to execute the stream after it. All other workers are
+/// quiesced.
+fn follow_from(core: &Core, upstream: &Upstream, lineage: &Lineage, (id, offset): Position) {
     let (shared, journal) = (core.shared, core.shared.keyspace.journal());
     let replication = &shared.replication;
-    // What is left of the history before is for nobody who follows.
+    // The rest of the previous history is not for replicas of the next one.
     shared.pump(core.id);
     replication.history.adopt(Ids { id, former: None }, offset, journal.end());
     replication.feed.begin_backlog(journal.end(), unix_ms());
     core.env.hooks.set(Hooks::PROPAGATE, true);
     upstream.set_stream_db(lineage.db.unwrap_or_default());
     upstream.stream.begin();
-    open(core);
+    end_loading(core);
 }
 
-/// The dataset can be used again.
-fn open(core: &Core) {
+/// Makes the dataset usable again.
+fn end_loading(core: &Core) {
     let shared = core.shared;
     if shared.config().persistence.appendonly {
         shared.aof.schedule_rewrite();
@@ -346,12 +351,12 @@ fn open(core: &Core) {
     shared.arm(armed::LOADING | armed::ASYNC_LOADING, false);
 }
 
-/// It could not be loaded: there is none, and it is nobody's.
-fn give_up(thread: &UpstreamThread) -> Result<(), Failure> {
-    thread.when_still(|core| {
+/// Discards a dataset that could not be loaded. The empty dataset has a history of its own.
+fn discard_failed(thread: &UpstreamThread) -> Result<(), Failure> {
+    thread.when_quiesced(|core| {
         discard_dataset(core);
         let id = history::new_id(&mut core.env.random.borrow_mut());
         core.shared.replication.history.begin_anew(id);
-        open(core);
+        end_loading(core);
     })
 }

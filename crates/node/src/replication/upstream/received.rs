@@ -6,51 +6,52 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex};
 use std::time::Duration;
 
-/// Bytes that are received before the worker takes them, at most, beside one part: what is not received
-/// waits in the output of the primary, which counts it.
+/// The most bytes that wait for the worker, in addition to one part. Further bytes wait in the output of the
+/// primary, whose limits count them.
 const WAITING_BYTES_MAX: usize = 8 << 20;
 
-/// What was received and not executed.
+/// Parts of the stream that were received and not executed.
 #[derive(Default)]
 pub struct ReceivedStream {
     waiting: Mutex<Waiting>,
     changed: Condvar,
-    /// Which stream it is: grows when another begins.
+    /// The number of the stream. It grows when another begins.
     number: AtomicU64,
-    /// There is something for the worker.
+    /// There is an event for the worker.
     is_ready: AtomicBool,
 }
 
 #[derive(Default)]
 struct Waiting {
-    /// With the moments in which they came, in Unix ms.
+    /// Parts with their times of arrival, in Unix ms.
     parts: VecDeque<(Vec<u8>, u64)>,
     bytes: usize,
-    /// When the first part came that the worker has taken and not executed; `None` if it has executed all.
-    executes_since_ms: Option<u64>,
+    /// The arrival of the first part that the worker has taken and not executed. `None` if it has executed
+    /// all.
+    executing_since_ms: Option<u64>,
     /// The connection is closed, and the worker has not been notified yet.
     is_over: bool,
 }
 
 impl Waiting {
     fn oldest_ms(&self) -> Option<u64> {
-        self.executes_since_ms.or_else(|| Some(self.parts.front()?.1))
+        self.executing_since_ms.or_else(|| Some(self.parts.front()?.1))
     }
 }
 
-/// Something for the worker.
+/// An event for the worker.
 pub enum StreamEvent {
-    /// Behind what it got before.
+    /// The next bytes.
     Part(Vec<u8>),
-    /// Another stream has begun: what it has of the one before is nothing any more.
+    /// Another stream has begun. The worker drops the rest of the previous one.
     Begins(u64),
-    /// The connection is closed, and all parts that it sent were taken.
+    /// The connection is closed, and all its parts were taken.
     Ends,
     Nothing,
 }
 
 impl ReceivedStream {
-    /// Another stream begins: what was received is dropped.
+    /// Begins another stream and drops all parts.
     pub fn begin(&self) {
         let mut waiting = self.waiting.lock().even_poisoned();
         *waiting = Waiting::default();
@@ -59,19 +60,19 @@ impl ReceivedStream {
         self.changed.notify_all();
     }
 
-    /// Which stream it is: what is executed must be of this one.
+    /// The number of the stream. Only its commands may be executed.
     #[inline]
     pub fn number(&self) -> u64 {
         self.number.load(Ordering::Relaxed)
     }
 
-    /// Whether there is something for the worker.
+    /// True if there is an event for the worker.
     #[inline]
     pub fn is_ready(&self) -> bool {
         self.is_ready.load(Ordering::Relaxed)
     }
 
-    /// Adds what was received, if `is_wanted`; whether the worker has to be woken.
+    /// Adds a part, if `is_wanted`. Returns true if the worker has to be woken.
     pub fn push(&self, part: Vec<u8>, now_ms: u64, is_wanted: impl FnOnce() -> bool) -> bool {
         let mut waiting = self.waiting.lock().even_poisoned();
         if !is_wanted() {
@@ -79,12 +80,12 @@ impl ReceivedStream {
         }
         waiting.bytes += part.len();
         waiting.parts.push_back((part, now_ms));
-        // Until it has found nothing the worker does not sleep.
+        // The worker does not sleep before it has found no event.
         !self.is_ready.swap(true, Ordering::Release)
     }
 
-    /// Reports that the connection of the present stream is closed, if `is_wanted`: no more parts follow.
-    /// Returns whether the worker has to be woken.
+    /// Reports that the connection of the present stream is closed, if `is_wanted`. No more parts follow.
+    /// Returns true if the worker has to be woken.
     pub fn end(&self, is_wanted: impl FnOnce() -> bool) -> bool {
         let mut waiting = self.waiting.lock().even_poisoned();
         if !is_wanted() {
@@ -94,7 +95,7 @@ impl ReceivedStream {
         !self.is_ready.swap(true, Ordering::Release)
     }
 
-    /// Waits until there is room for more, at most so long; whether there is.
+    /// Waits until there is room for more, up to `most`. Returns true if there is.
     pub fn wait_for_room(&self, most: Duration) -> bool {
         let waiting = self.waiting.lock().even_poisoned();
         let is_full = |waiting: &mut Waiting| waiting.bytes > WAITING_BYTES_MAX;
@@ -102,7 +103,7 @@ impl ReceivedStream {
         !is_full(&mut waited.even_poisoned().0)
     }
 
-    /// Waits until everything was executed, at most so long; whether it was.
+    /// Waits until all parts are executed, up to `most`. Returns true if they are.
     pub fn wait_for_end(&self, most: Duration) -> bool {
         let waiting = self.waiting.lock().even_poisoned();
         let goes_on = |waiting: &mut Waiting| waiting.oldest_ms().is_some();
@@ -110,12 +111,13 @@ impl ReceivedStream {
         !goes_on(&mut waited.even_poisoned().0)
     }
 
-    /// When the oldest came of what was not executed, in Unix ms; `None` if all was.
+    /// The arrival of the oldest part that is not executed, in Unix ms. `None` if all are.
     pub fn oldest_ms(&self) -> Option<u64> {
         self.waiting.lock().even_poisoned().oldest_ms()
     }
 
-    /// The next part for a worker that has executed what it can of those before, of the stream `number`.
+    /// The next event for a worker that executes the stream `number` and has executed all complete commands of
+    /// earlier parts.
     pub fn take(&self, number: u64) -> StreamEvent {
         let mut waiting = self.waiting.lock().even_poisoned();
         let present = self.number();
@@ -123,20 +125,20 @@ impl ReceivedStream {
             return StreamEvent::Begins(present);
         }
         match waiting.parts.pop_front() {
-            Some((part, came_ms)) => {
+            Some((part, arrived_ms)) => {
                 waiting.bytes -= part.len();
-                // What is left of the part before is a command that goes on in this one.
-                waiting.executes_since_ms = Some(came_ms);
+                // The rest of the previous part is a command that continues in this one.
+                waiting.executing_since_ms = Some(arrived_ms);
                 self.changed.notify_all();
                 StreamEvent::Part(part)
             }
             None if std::mem::take(&mut waiting.is_over) => {
-                waiting.executes_since_ms = None;
+                waiting.executing_since_ms = None;
                 self.changed.notify_all();
                 StreamEvent::Ends
             }
             None => {
-                waiting.executes_since_ms = None;
+                waiting.executing_since_ms = None;
                 self.is_ready.store(false, Ordering::Release);
                 self.changed.notify_all();
                 StreamEvent::Nothing
@@ -150,7 +152,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn parts_come_in_order_and_not_those_of_a_stream_that_ended() {
+    fn parts_arrive_in_order_and_those_of_an_ended_stream_do_not() {
         let stream = ReceivedStream::default();
         let number = stream.number();
         assert!(stream.push(b"one".to_vec(), 7, || true) && stream.is_ready());

@@ -1,7 +1,7 @@
-//! The primary of this server, if it is a replica: how far the way there has come.
+//! The state of an upstream, a primary that this server follows: phase, connection and offsets.
 //!
-//! Who the primary is the settings say (`replicaof`); that there is one shows in
-//! [`crate::core::shared::armed::REPLICA`].
+//! The setting `replicaof` names the primary of this server. [`crate::core::shared::armed::REPLICA`] is set
+//! while there is one.
 
 use super::received::ReceivedStream;
 use crate::clients::ClientRecord;
@@ -10,31 +10,30 @@ use brisk_structures::poison::EvenPoisoned;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-/// The connection to the primary, for those who have something to say there.
+/// The connection to the primary, for threads that send requests to it.
 pub trait UpstreamConnection: Send + Sync {
-    /// Sends a short request without waiting: if the primary does not read for long, the connection is
-    /// closed.
+    /// Sends a short request without waiting. If the primary has not read for long, the connection is closed.
     fn send(&self, request: &[u8]);
-    /// Sends a request of any length without waiting, and what the primary does not take of it at once by
-    /// and by. False, and nothing, if too much waits for that already.
+    /// Sends a request of any length without waiting. Bytes that the kernel does not take at once are kept and
+    /// sent later. Returns false and sends nothing if too many bytes wait already.
     fn offer(&self, request: &[u8]) -> bool;
-    /// Nothing more comes by it.
+    /// Closes the connection.
     fn close(&self);
 }
 
-/// How far the way to the primary has come, in the words of ROLE.
+/// The phase of an upstream, in the terms of ROLE.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum UpstreamPhase {
-    /// There is no connection; one is to be made.
+    /// Not connected. The next attempt follows.
     Connect,
-    /// One is being made.
+    /// A connection is being established.
     Connecting,
-    /// Both tell of themselves.
+    /// The servers exchange their capabilities.
     Handshake,
-    /// The dataset comes.
+    /// The dataset is being received.
     Sync,
-    /// The stream comes.
+    /// The stream is being received.
     Connected,
 }
 
@@ -50,42 +49,42 @@ impl UpstreamPhase {
     }
 }
 
-/// A dataset on its way from the primary, in bytes.
+/// Progress of receiving a dataset, in bytes.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct IncomingDataset {
-    /// `None` if the primary does not know before its end.
+    /// `None` if the primary does not know the length before the end.
     pub total: Option<u64>,
     pub read: u64,
-    /// When the last of it came, in Unix ms.
+    /// The arrival of the last bytes, in Unix ms.
     pub last_ms: u64,
 }
 
-/// What all workers can see of it.
+/// The state of an upstream, shared by its thread, the applier and all workers.
 pub struct Upstream {
     phase: AtomicU8,
-    /// When the last byte came from it, in Unix ms.
+    /// The arrival of the last byte, in Unix ms.
     last_io_ms: AtomicU64,
-    /// Since when there is no stream, in Unix ms; 0 if there never was.
+    /// The end of the last stream, in Unix ms; 0 before the first stream.
     down_since_ms: AtomicU64,
-    /// Bytes of the stream that were received, as an offset.
+    /// The offset up to which the stream was received.
     read_offset: AtomicU64,
     incoming: Mutex<IncomingDataset>,
-    /// Grows with each other primary, and when there is none any more.
+    /// Grows with each change of the primary.
     generation: AtomicU64,
     connection: Mutex<Option<Arc<dyn UpstreamConnection>>>,
-    /// The connection that the stream comes by, as a client of this server.
+    /// The connection of the stream, as a client of this server.
     client: Mutex<Option<Arc<ClientRecord>>>,
-    /// The database that the executed part of the stream selected last. This server may not have it.
+    /// The database that the executed part of the stream selected last. It may not exist on this server.
     stream_db: AtomicU32,
-    /// It understands what this server finds when both are compared.
+    /// The primary supports comparisons.
     compares: AtomicBool,
-    /// What was received and not executed yet.
+    /// Parts of the stream that are not executed yet.
     pub stream: ReceivedStream,
-    /// When the log was told last that its commands cannot be written to the disk, in Unix ms.
+    /// The time of the last warning that commands of the stream cannot be written to the disk, in Unix ms.
     warned_ms: AtomicU64,
 }
 
-/// Time between two lines in the log about that.
+/// The time between two of these warnings.
 const WARNED_PERIOD_MS: u64 = 10_000;
 
 impl Default for Upstream {
@@ -118,22 +117,21 @@ impl Upstream {
         }
     }
 
-    /// Whether the stream comes.
+    /// True while the stream is being received.
     #[inline]
     pub fn is_up(&self) -> bool {
         self.phase() == UpstreamPhase::Connected
     }
 
-    /// Whether there is a stream, or was one.
+    /// True if there is or was a stream.
     pub fn has_been_up(&self) -> bool {
         self.is_up() || self.down_since_ms().is_some()
     }
 
-    /// The way with this number has come to another phase, if it is still the one that is gone; whether
-    /// it is.
+    /// Sets the phase, if the present generation is `generation`. Returns true if so.
     pub fn set_phase(&self, generation: u64, phase: UpstreamPhase, now_ms: u64) -> bool {
-        // Whoever names another primary meanwhile waits, and has the last word.
-        let _place = self.connection.lock().even_poisoned();
+        // A thread that changes the primary at the same time waits for this lock and wins.
+        let _connection = self.connection.lock().even_poisoned();
         if generation != self.generation() {
             return false;
         }
@@ -147,18 +145,18 @@ impl Upstream {
         true
     }
 
-    /// There is another primary, or none: what came of this one and was not executed is dropped, and the
-    /// way there closed. Only while all other workers stand still. The number of the way to the next.
+    /// Ends the present generation, since the primary changes: parts that are not executed are dropped, and
+    /// the connection is closed. Returns the next generation. All other workers are quiesced.
     pub fn leave(&self) -> u64 {
-        // In this order: nobody adds to the stream who has not seen it.
+        // The generation changes first, so no thread adds a part of the previous generation.
         let generation = self.generation.fetch_add(1, Ordering::SeqCst) + 1;
         self.stream.begin();
-        let mut place = self.connection.lock().even_poisoned();
-        if let Some(connection) = place.take() {
+        let mut present = self.connection.lock().even_poisoned();
+        if let Some(connection) = present.take() {
             connection.close();
         }
         self.phase.store(UpstreamPhase::Connect as u8, Ordering::SeqCst);
-        drop(place);
+        drop(present);
         if let Some(client) = self.client.lock().even_poisoned().take() {
             client.killed.store(true, Ordering::Relaxed);
         }
@@ -167,46 +165,44 @@ impl Upstream {
         generation
     }
 
-    /// The number of the way to the present primary.
+    /// The present generation.
     #[inline]
     pub fn generation(&self) -> u64 {
         self.generation.load(Ordering::SeqCst)
     }
 
-    /// This is the connection from now on, if the way with this number is still the one that is gone;
-    /// whether it is.
+    /// Sets the connection, if the present generation is `generation`. Returns true if so.
     pub fn connect(&self, generation: u64, connection: Arc<dyn UpstreamConnection>) -> bool {
-        let mut place = self.connection.lock().even_poisoned();
+        let mut present = self.connection.lock().even_poisoned();
         let is_wanted = generation == self.generation();
         if is_wanted {
-            *place = Some(connection);
+            *present = Some(connection);
         }
         is_wanted
     }
 
-    /// The connection of the way with this number is closed; another one may be made.
+    /// Closes the connection, if the present generation is `generation`.
     pub fn disconnect(&self, generation: u64) {
-        let mut place = self.connection.lock().even_poisoned();
-        if let Some(connection) = place.take_if(|_| generation == self.generation()) {
+        let mut present = self.connection.lock().even_poisoned();
+        if let Some(connection) = present.take_if(|_| generation == self.generation()) {
             connection.close();
         }
     }
 
-    /// The connection that the stream comes by, or came by last, as a client of this server.
+    /// The connection of the present or last stream, as a client of this server.
     pub fn client(&self) -> Option<Arc<ClientRecord>> {
         self.client.lock().even_poisoned().clone()
     }
 
-    /// The next stream comes by this connection, if the way with this number is still the one that is gone.
+    /// Sets the client of the next stream, if the present generation is `generation`.
     pub fn set_client(&self, generation: u64, client: Arc<ClientRecord>) {
-        let mut place = self.client.lock().even_poisoned();
+        let mut present = self.client.lock().even_poisoned();
         if generation == self.generation() {
-            *place = Some(client);
+            *present = Some(client);
         }
     }
 
-    /// Whether it understands what this server finds when both are compared. It said so when the present
-    /// connection began.
+    /// True if the primary has announced during the handshake that it supports comparisons.
     pub fn compares(&self) -> bool {
         self.compares.load(Ordering::Relaxed)
     }
@@ -218,7 +214,7 @@ impl Upstream {
         }
     }
 
-    /// Says something to the primary, if there is a connection.
+    /// Sends a short request to the primary, if there is a connection.
     pub fn send(&self, request: &[u8]) {
         let connection = self.connection.lock().even_poisoned().clone();
         if let Some(connection) = connection {
@@ -226,14 +222,14 @@ impl Upstream {
         }
     }
 
-    /// Says something longer to the primary, if there is a connection. False if that does not read: then
-    /// it is not told.
+    /// Sends a request of any length to the primary, if there is a connection. Returns false and sends nothing
+    /// if the primary does not read.
     pub fn offer(&self, request: &[u8]) -> bool {
         let connection = self.connection.lock().even_poisoned().clone();
         connection.is_none_or(|connection| connection.offer(request))
     }
 
-    /// The number of the database that the executed part of the stream selected last.
+    /// The database that the executed part of the stream selected last.
     pub fn stream_db(&self) -> DbNumber {
         DbNumber(self.stream_db.load(Ordering::Relaxed))
     }
@@ -242,7 +238,7 @@ impl Upstream {
         self.stream_db.store(db.0, Ordering::Relaxed);
     }
 
-    /// Whether it is time to tell the log that its commands cannot be written to the disk.
+    /// Returns true if it is time to log again that commands of the stream cannot be written to the disk.
     pub fn warns_of_disk(&self, now_ms: u64) -> bool {
         let warned = self.warned_ms.load(Ordering::Relaxed);
         let is_due = now_ms.saturating_sub(warned) >= WARNED_PERIOD_MS;
@@ -252,7 +248,7 @@ impl Upstream {
         is_due
     }
 
-    /// When the last byte came, in Unix ms.
+    /// The arrival of the last byte, in Unix ms.
     pub fn last_io_ms(&self) -> u64 {
         self.last_io_ms.load(Ordering::Relaxed)
     }
@@ -261,12 +257,12 @@ impl Upstream {
         self.last_io_ms.store(now_ms, Ordering::Relaxed);
     }
 
-    /// Since when there is no stream, in Unix ms; `None` if there never was.
+    /// The end of the last stream, in Unix ms. `None` before the first stream.
     pub fn down_since_ms(&self) -> Option<u64> {
         Some(self.down_since_ms.load(Ordering::Relaxed)).filter(|since| *since > 0)
     }
 
-    /// Up to which offset the stream was received, executed or not.
+    /// The offset up to which the stream was received, executed or not.
     pub fn read_offset(&self) -> u64 {
         self.read_offset.load(Ordering::Relaxed)
     }
@@ -275,7 +271,7 @@ impl Upstream {
         self.read_offset.store(offset, Ordering::Relaxed);
     }
 
-    /// The dataset that is on its way.
+    /// The progress of the dataset that is being received.
     pub fn incoming(&self) -> IncomingDataset {
         *self.incoming.lock().even_poisoned()
     }

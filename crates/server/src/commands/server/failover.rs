@@ -3,7 +3,7 @@
 use brisk_engine::command::{Arg, Flags, Group, Scope, Spec};
 use brisk_engine::{Args, CommandError, Outcome, Result};
 use brisk_node::core::call::{Call, Command};
-use brisk_node::replication::failover::{Attempt, Phase};
+use brisk_node::replication::failover::{FailoverAttempt, FailoverPhase};
 use brisk_node::replication::handover;
 use brisk_node::replication::replica::Stage;
 
@@ -50,7 +50,7 @@ fn failover(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     let core = &mut *call.core;
     let (shared, replication) = (core.shared, &core.shared.replication);
     let options = read(args)?;
-    let is_going_on = replication.failover.phase() != Phase::None;
+    let is_going_on = replication.failover.phase() != FailoverPhase::None;
     if options.aborts {
         if !is_going_on {
             return error("ERR No failover in progress.");
@@ -83,8 +83,8 @@ fn failover(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     }
     handover::begin(
         core,
-        Attempt {
-            phase: Phase::WaitsForSync,
+        FailoverAttempt {
+            phase: FailoverPhase::WaitsForSync,
             target: options.target,
             until_ms: options.timeout_ms.map(|timeout| now_ms.saturating_add(timeout)),
             is_forced: options.is_forced,

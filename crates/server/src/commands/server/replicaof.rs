@@ -5,7 +5,7 @@ use brisk_engine::command::{Arg, Deprecated, Flags, Group, Scope, Spec};
 use brisk_engine::{Args, CommandError, Outcome, Result};
 use brisk_node::core::call::{Call, Command};
 use brisk_node::core::client_lines;
-use brisk_node::replication::failover::Phase;
+use brisk_node::replication::failover::FailoverPhase;
 use brisk_node::replication::role;
 
 fn replicaof(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
@@ -13,7 +13,7 @@ fn replicaof(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     let core = &mut *call.core;
     let shared = core.shared;
     let client = client_lines::describe(core, call.session, args, Some(call.row));
-    if shared.replication.failover.phase() != Phase::None {
+    if shared.replication.failover.phase() != FailoverPhase::None {
         return Err(CommandError::text("ERR REPLICAOF not allowed while failing over."));
     }
     if host.eq_ignore_ascii_case(b"no") && port.eq_ignore_ascii_case(b"one") {

@@ -10,7 +10,7 @@ use brisk_node::clients::flag;
 use brisk_node::core::call::{Call, Command};
 use brisk_node::replication::comparison::marker::CAPABILITY;
 use brisk_node::replication::comparison::report;
-use brisk_node::replication::failover::Phase;
+use brisk_node::replication::failover::FailoverPhase;
 use brisk_node::replication::replica::Filter;
 use brisk_node::replication::{compare, follow, synchronise};
 use brisk_node::replication::{role, upstream};
@@ -162,7 +162,7 @@ fn is_to_answer(call: &Call<'_>) -> Result<bool> {
         return Ok(false);
     }
     let (shared, addr) = (call.core.shared, call.session.record.addr.clone());
-    if shared.replication.failover.phase() != Phase::None {
+    if shared.replication.failover.phase() != FailoverPhase::None {
         return Err(CommandError::text(FAILS_OVER));
     }
     if shared.is_replica() && !shared.replication.upstream.is_up() {
