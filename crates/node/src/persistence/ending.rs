@@ -23,7 +23,7 @@ use crate::core::pause::Hold;
 use crate::core::shared::Shared;
 use crate::core::shutdown::Waiting;
 use crate::replication::acks::ASK;
-use crate::replication::feed::Member;
+use crate::replication::stream::Member;
 use brisk_config::Config;
 use brisk_config::choice::ShutdownMode;
 use brisk_engine::keyspace::Ticket;

@@ -184,8 +184,8 @@ impl AckWait {
 mod tests {
     use super::*;
     use crate::clients::testing::record;
-    use crate::replication::feed::Member;
     use crate::replication::replica::{Attachment, Stage};
+    use crate::replication::stream::Member;
     use std::sync::Arc;
 
     #[test]

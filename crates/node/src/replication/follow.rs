@@ -2,9 +2,9 @@
 //! snapshot is begun in `synchronise`.
 
 use super::acks::Asked;
-use super::feed::Member;
 use super::history::new_id;
 use super::replica::{Attachment, Follower, Stage};
+use super::stream::Member;
 use crate::clients::flag;
 use crate::core::Core;
 use crate::core::mailbox::Message;

@@ -5,8 +5,8 @@ use crate::core::Core;
 use crate::core::pause::Hold;
 use crate::core::shared::Shared;
 use crate::replication::failover::{FailoverAttempt, FailoverPhase};
-use crate::replication::feed::Member;
 use crate::replication::replica::Stage;
+use crate::replication::stream::Member;
 use brisk_config::value::{PrimaryAddress, Text};
 use brisk_reactor::unix_ms;
 

@@ -4,7 +4,7 @@
 //! | file | about |
 //! |---|---|
 //! | `history` | what the stream is called, and its places to others |
-//! | `feed` | transactions come in by ticket, bytes go out in order |
+//! | `stream` | transactions come in by ticket, bytes go out in order |
 //! | `backlog` | the latest part of the stream, held once for all who read it |
 //! | `marks` | when which part of it was made |
 //! | `spill`, `spilling` | the oldest part of the stream, in a file |
@@ -29,7 +29,6 @@ pub mod compare;
 pub mod comparison;
 pub mod environment;
 pub mod failover;
-pub mod feed;
 pub mod follow;
 pub mod handover;
 pub mod history;
@@ -39,6 +38,7 @@ pub mod replica;
 pub mod role;
 pub mod spill;
 pub mod spilling;
+pub mod stream;
 pub mod synchronise;
 pub mod transfer;
 pub mod upstream;
@@ -47,10 +47,10 @@ use self::comparison::Comparison;
 use self::comparison::observed::Observed;
 use self::environment::{Environment, SystemEnvironment};
 use self::failover::Failover;
-use self::feed::{Feed, Member};
 use self::history::History;
 use self::replica::Replica;
 use self::spill::memory_bytes_max;
+use self::stream::{Feed, Member};
 use self::transfer::Transfer;
 use self::upstream::state::Upstream;
 use crate::persistence::state::Underway;

@@ -19,10 +19,10 @@
 //! All replicas that wait share the next cut. There is one cut at a time: while another is being
 //! written, for BGSAVE, the append-only file or other replicas, they wait for its end.
 
-use super::feed::Member;
 use super::history::new_id;
 use super::pipe::{Pipe, PipeWriter};
 use super::replica::{Filter, Stage};
+use super::stream::Member;
 use super::transfer::{Outcome, Payload, Transfer};
 use crate::core::Core;
 use crate::core::mailbox::Message;

@@ -3,9 +3,9 @@
 use super::View;
 use brisk_config::value::PrimaryAddress;
 use brisk_engine::Dialect;
-use brisk_node::replication::feed::Member;
 use brisk_node::replication::needs_good;
 use brisk_node::replication::replica::Stage;
+use brisk_node::replication::stream::Member;
 use brisk_node::replication::upstream::state::UpstreamPhase;
 use brisk_observe::text::Text;
 

@@ -17,7 +17,7 @@ pub mod replica;
 use super::comparison::marker::Marker;
 use super::comparison::report::Report;
 use super::comparison::{Difference, Finding, Found};
-use super::feed::Member;
+use super::stream::Member;
 use crate::core::Core;
 use crate::core::long::yield_to_workers;
 use crate::core::shared::{Shared, armed};
