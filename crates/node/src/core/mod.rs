@@ -372,7 +372,7 @@ impl Core {
         let freed = shared.background.pending_bytes().saturating_add(ended_watches);
         let underway = shared.snapshots.underway().or_else(|| shared.replication.underway());
         let snapshot = underway.map_or(0, |now| now.bytes);
-        let waiting = shared.replication.feed.buffered().saturating_add(freed);
+        let waiting = shared.replication.stream.buffered().saturating_add(freed);
         let waiting = waiting.saturating_add(snapshot);
         let waiting = waiting.saturating_add(shared.aof.buffered());
         brisk_observe::memory::above(max.saturating_add(waiting), self.total_limit)
@@ -578,7 +578,7 @@ impl Core {
             // The snapshot may be as large as it is.
             unsent -= replica.snapshot_unsent;
             let behind =
-                replica.attachment.as_ref().map(|one| replication.feed.counted_behind(one));
+                replica.progress.as_ref().map(|one| replication.stream.counted_behind(one));
             unsent += behind.unwrap_or(0);
             // Who may go on with all of the backlog would else be closed for that.
             if hard_bytes > 0 {

@@ -444,7 +444,7 @@ impl Shared {
 
     /// Hands what transactions of all workers have left in the journal to the append-only file and the
     /// replicas. `worker` is who calls.
-    pub fn pump(&self, worker: usize) {
+    pub fn dispatch_changes(&self, worker: usize) {
         let journal = self.keyspace.journal();
         if !journal.has_news() {
             return;
@@ -455,7 +455,7 @@ impl Shared {
                 self.mailboxes[other].wake();
             }
         };
-        self.replication.feed.pump(journal, &self.aof, wake);
+        self.replication.stream.pump(journal, &self.aof, wake);
         if self.aof.is_congested() {
             self.arm(armed::LOG_CONGESTION, true);
         }

@@ -30,8 +30,8 @@ pub struct Acknowledged {
     pub count: usize,
     /// Who waits so long, and no reply leaves, is told so and disconnected; `None`: never.
     pub timeout_ms: Option<u64>,
-    /// The feed's, when it was asked: in another nothing is promised.
-    pub era: u64,
+    /// The stream's, when it was asked: in another nothing is promised.
+    pub ack_epoch: u64,
 }
 
 /// What a session has asked its replies to wait for.
@@ -84,7 +84,7 @@ fn strictest(now: Option<Acknowledged>, before: Option<Acknowledged>) -> Option<
         count: one.count.max(other.count),
         timeout_ms: one.timeout_ms,
         // The earlier: if it is over, what was promised in it cannot be kept.
-        era: one.era.min(other.era),
+        ack_epoch: one.ack_epoch.min(other.ack_epoch),
     })
 }
 
@@ -163,18 +163,19 @@ impl AckWait {
         let shown = replication.history.offset(self.shown);
         // Offsets wrap around together with the difference between them and tickets.
         let has = |offset: u64| shown.wrapping_sub(offset).cast_signed() <= 0;
-        let feed = &replication.feed;
+        let stream = &replication.stream;
         match self.wanted {
             Wanted::Comparison(_) => Reached { local: false, replicas: 0 },
             Wanted::Replicas(_) => Reached {
                 local: false,
-                replicas: feed
-                    .count(|member| member.is_online() && member.has_acked && has(member.acked)),
+                replicas: stream.count(|replica| {
+                    replica.is_online() && replica.has_acked && has(replica.acked)
+                }),
             },
             Wanted::Disks { .. } => Reached {
                 local: aof.is_durable(self.shown),
-                replicas: feed
-                    .count(|member| member.is_online() && member.acked_durable.is_some_and(has)),
+                replicas: stream
+                    .count(|replica| replica.is_online() && replica.acked_durable.is_some_and(has)),
             },
         }
     }
@@ -184,13 +185,13 @@ impl AckWait {
 mod tests {
     use super::*;
     use crate::clients::testing::record;
-    use crate::replication::replica::{Attachment, Stage};
-    use crate::replication::stream::Member;
+    use crate::replication::replica::{ReplicaProgress, ReplicaStage};
+    use crate::replication::stream::ReplicaHandle;
     use std::sync::Arc;
 
     #[test]
     fn what_was_asked_before_counts_until_all_replies_of_then_have_left() {
-        let by = |count, era| Some(Acknowledged { count, timeout_ms: None, era });
+        let by = |count, ack_epoch| Some(Acknowledged { count, timeout_ms: None, ack_epoch });
         let mut asked = Asked::default();
         assert_eq!((asked.level(Level::Log), asked.replicas()), (Level::Log, None));
         asked.change(Durability { level: Some(Level::Disk), replicas: None }, Level::Log);
@@ -206,13 +207,13 @@ mod tests {
     #[test]
     fn a_replica_that_has_not_acknowledged_anything_has_nothing() {
         let (replication, aof) = (Replication::new(1, "i".repeat(40)), Aof::new(1));
-        let (client, attachment) = (record(1, 0), Arc::<Attachment>::default());
-        attachment.set_stage(Stage::Online);
-        replication.feed.attach(Member::new(Arc::clone(&client), attachment, 0));
+        let (client, progress) = (record(1, 0), Arc::<ReplicaProgress>::default());
+        progress.set_stage(ReplicaStage::Online);
+        replication.stream.attach(ReplicaHandle::new(Arc::clone(&client), progress, 0));
         // Written before there was a stream: its dataset may still be on its way.
         let wait = AckWait { shown: Ticket(0), wanted: Wanted::Replicas(1) };
         assert!(!wait.is_over(&replication, &aof).expect("no file is waited for"));
-        replication.feed.acknowledge(&client, (0, Some(Ticket(0))), None, 1);
+        replication.stream.acknowledge(&client, (0, Some(Ticket(0))), None, 1);
         assert!(wait.is_over(&replication, &aof).expect("no file is waited for"));
     }
 }

@@ -5,8 +5,8 @@ use crate::core::Core;
 use crate::core::pause::Hold;
 use crate::core::shared::Shared;
 use crate::replication::failover::{FailoverAttempt, FailoverPhase};
-use crate::replication::replica::Stage;
-use crate::replication::stream::Member;
+use crate::replication::replica::ReplicaStage;
+use crate::replication::stream::ReplicaHandle;
 use brisk_config::value::{PrimaryAddress, Text};
 use brisk_reactor::unix_ms;
 
@@ -54,21 +54,21 @@ pub fn check(core: &mut Core) {
 fn synchronised(shared: &Shared, attempt: &FailoverAttempt) -> Option<(String, u16)> {
     let end = shared.keyspace.journal().end();
     let offset = shared.replication.history.offset(end);
-    let members = shared.replication.feed.members();
-    let has_all = |member: &&Member| {
-        member.attachment.stage() == Stage::Online
-            && member.filter.is_none()
-            && member.has_acked
-            && member.acked == offset
-            && attempt.target.as_ref().is_none_or(|(host, port)| is_at(member, host, *port))
+    let replicas = shared.replication.stream.replicas();
+    let has_all = |replica: &&ReplicaHandle| {
+        replica.progress.stage() == ReplicaStage::Online
+            && replica.filter.is_none()
+            && replica.has_acked
+            && replica.acked == offset
+            && attempt.target.as_ref().is_none_or(|(host, port)| is_at(replica, host, *port))
     };
-    let member = members.iter().find(has_all)?;
-    Some((member.ip?.to_string(), member.port))
+    let replica = replicas.iter().find(has_all)?;
+    Some((replica.ip?.to_string(), replica.port))
 }
 
 /// True if the replica has announced this address.
-pub fn is_at(member: &Member, host: &str, port: u16) -> bool {
-    member.port == port && member.ip.is_some_and(|ip| ip.to_string() == host)
+pub fn is_at(replica: &ReplicaHandle, host: &str, port: u16) -> bool {
+    replica.port == port && replica.ip.is_some_and(|ip| ip.to_string() == host)
 }
 
 fn hand_over(core: &mut Core, attempt: FailoverAttempt, (host, port): (String, u16)) {

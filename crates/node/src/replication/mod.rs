@@ -50,7 +50,7 @@ use self::failover::Failover;
 use self::history::History;
 use self::replica::Replica;
 use self::spill::memory_bytes_max;
-use self::stream::{Feed, Member};
+use self::stream::{ReplicaHandle, ReplicationStream};
 use self::transfer::Transfer;
 use self::upstream::state::Upstream;
 use crate::persistence::state::Underway;
@@ -66,7 +66,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 /// The state of replication that all workers share.
 pub struct Replication {
     /// The changes of all workers in one order.
-    pub feed: Feed,
+    pub stream: ReplicationStream,
     /// What it is called to others.
     pub history: History,
     /// The primary that this server follows.
@@ -97,7 +97,7 @@ impl Replication {
     pub fn new(workers: usize, id: String) -> Replication {
         let (writing, is_writing) = (Mutex::default(), AtomicBool::new(false));
         Replication {
-            feed: Feed::new(workers),
+            stream: ReplicationStream::new(workers),
             history: History::new(id),
             upstream: Arc::default(),
             failover: Failover::default(),
@@ -112,9 +112,9 @@ impl Replication {
 
     /// The settings have changed.
     pub fn adopt(&self, config: &Config) {
-        self.feed.set_backlog_bytes(config.replication.repl_backlog_size);
+        self.stream.set_backlog_bytes(config.replication.repl_backlog_size);
         let limit = config.clients.output_limits[ClientClass::Replica as usize];
-        self.feed.set_memory_bytes_max(memory_bytes_max(limit.hard_bytes, limit.soft_bytes));
+        self.stream.set_memory_bytes_max(memory_bytes_max(limit.hard_bytes, limit.soft_bytes));
     }
 
     /// The environment of the thread that follows a primary.
@@ -142,13 +142,13 @@ impl Replication {
     pub fn note_held(&self, replica: &mut Replica, bytes: u64) {
         let before = std::mem::replace(&mut replica.held, bytes);
         if bytes != before {
-            self.feed.note_held(bytes.cast_signed() - before.cast_signed());
+            self.stream.note_held(bytes.cast_signed() - before.cast_signed());
         }
     }
 
     /// The offset that the history has come to; 0 while it was never anybody's but this server's.
     pub fn offset(&self, journal: &Journal) -> u64 {
-        if self.feed.had_backlog() { self.history.offset(journal.end()) } else { 0 }
+        if self.stream.had_backlog() { self.history.offset(journal.end()) } else { 0 }
     }
 
     /// Whether fewer replicas follow closely than commands that write need
@@ -161,9 +161,10 @@ impl Replication {
     /// How many replicas were heard of within `min-replicas-max-lag`. O(replicas).
     pub fn count_good(&self, settings: &Settings, now_ms: u64) -> u64 {
         let lag_max = settings.min_replicas_max_lag_s.cast_unsigned();
-        let is_good =
-            |one: &Member| one.is_online() && one.filter.is_none() && one.lag_s(now_ms) <= lag_max;
-        self.feed.count(is_good)
+        let is_good = |one: &ReplicaHandle| {
+            one.is_online() && one.filter.is_none() && one.lag_s(now_ms) <= lag_max
+        };
+        self.stream.count(is_good)
     }
 
     /// What was found of a comparison that does not end any more goes, with the thread that looks at it.

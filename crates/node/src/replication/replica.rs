@@ -14,7 +14,7 @@ pub struct Replica {
     pub port: u16,
     pub ip: Option<IpAddr>,
     /// `None` for a session that has only told of itself.
-    pub attachment: Option<Arc<Attachment>>,
+    pub progress: Option<Arc<ReplicaProgress>>,
     /// It tells how far it has come, about once a second: it asked by PSYNC.
     pub acknowledges: bool,
     /// Among its replies is the one that the stream follows. Nothing else is answered to it.
@@ -37,45 +37,46 @@ pub struct Replica {
     /// It said that it understands comparisons.
     pub compares: bool,
     /// The parts of the dataset that it requested.
-    pub filter: Option<Filter>,
+    pub filter: Option<ReplicaFilter>,
     /// Bytes that are held for it besides the stream, as all replicas' sum has them.
     pub(super) held: u64,
 }
 
 /// The parts of the dataset that a replica wants (`REPLCONF rdb-filter-only`). Keys are not among them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Filter {
+pub struct ReplicaFilter {
     /// The libraries of functions.
     pub functions: bool,
 }
 
-impl Filter {
+impl ReplicaFilter {
     /// All filters.
-    pub const ALL: [Filter; 2] = [Filter { functions: false }, Filter { functions: true }];
+    pub const ALL: [ReplicaFilter; 2] =
+        [ReplicaFilter { functions: false }, ReplicaFilter { functions: true }];
 }
 
 impl Replica {
     /// Whether it asked for the stream.
     pub fn follows(&self) -> bool {
-        self.attachment.is_some()
+        self.progress.is_some()
     }
 
     /// So many bytes of its output have not been taken by the kernel.
     pub fn note_unsent(&mut self, unsent: u64) {
         self.stream_unsent = self.stream_unsent.min(unsent);
         self.snapshot_unsent = self.snapshot_unsent.min(unsent - self.stream_unsent);
-        if let Some(attachment) = &self.attachment
-            && let Some(handed) = attachment.handed()
+        if let Some(progress) = &self.progress
+            && let Some(handed) = progress.handed()
         {
-            attachment.sent.store(handed - self.stream_unsent, Ordering::Relaxed);
+            progress.sent.store(handed - self.stream_unsent, Ordering::Relaxed);
         }
     }
 
     /// Whether its silence for long means that it is gone.
     pub fn is_to_be_heard(&self) -> bool {
-        self.attachment.as_ref().is_some_and(|attachment| {
-            let is_online = attachment.stage() == Stage::Online;
-            is_online && (self.acknowledges || attachment.awaits_ack())
+        self.progress.as_ref().is_some_and(|progress| {
+            let is_online = progress.stage() == ReplicaStage::Online;
+            is_online && (self.acknowledges || progress.awaits_ack())
         })
     }
 }
@@ -83,7 +84,7 @@ impl Replica {
 /// How far a replica has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
-pub enum Stage {
+pub enum ReplicaStage {
     /// Its snapshot is not begun, or not written to its end.
     Waits,
     /// Its snapshot is being sent.
@@ -92,19 +93,19 @@ pub enum Stage {
     Online,
 }
 
-impl Stage {
+impl ReplicaStage {
     /// As INFO and the log name it.
     pub fn word(self) -> &'static str {
         match self {
-            Stage::Waits => "wait_bgsave",
-            Stage::GetsSnapshot => "send_bulk",
-            Stage::Online => "online",
+            ReplicaStage::Waits => "wait_bgsave",
+            ReplicaStage::GetsSnapshot => "send_bulk",
+            ReplicaStage::Online => "online",
         }
     }
 }
 
 /// A replica's part in the stream, for its worker and for who makes snapshots.
-pub struct Attachment {
+pub struct ReplicaProgress {
     stage: AtomicU8,
     /// The place up to which its output was handed the stream; [`NOT_YET`] before its snapshot is begun.
     handed: AtomicU64,
@@ -122,10 +123,10 @@ pub struct Attachment {
 
 const NOT_YET: u64 = u64::MAX;
 
-impl Default for Attachment {
-    fn default() -> Attachment {
-        Attachment {
-            stage: AtomicU8::new(Stage::Waits as u8),
+impl Default for ReplicaProgress {
+    fn default() -> ReplicaProgress {
+        ReplicaProgress {
+            stage: AtomicU8::new(ReplicaStage::Waits as u8),
             handed: AtomicU64::new(NOT_YET),
             sent: AtomicU64::new(NOT_YET),
             awaits_ack: AtomicBool::new(false),
@@ -135,7 +136,7 @@ impl Default for Attachment {
     }
 }
 
-impl Attachment {
+impl ReplicaProgress {
     /// Whether it has a place in the stream: its snapshot is begun, or it needs none.
     #[inline]
     pub fn has_place(&self) -> bool {
@@ -165,15 +166,15 @@ impl Attachment {
         self.handed.store(place, Ordering::Relaxed);
     }
 
-    pub fn stage(&self) -> Stage {
+    pub fn stage(&self) -> ReplicaStage {
         match self.stage.load(Ordering::Relaxed) {
-            stage if stage == Stage::Waits as u8 => Stage::Waits,
-            stage if stage == Stage::GetsSnapshot as u8 => Stage::GetsSnapshot,
-            _ => Stage::Online,
+            stage if stage == ReplicaStage::Waits as u8 => ReplicaStage::Waits,
+            stage if stage == ReplicaStage::GetsSnapshot as u8 => ReplicaStage::GetsSnapshot,
+            _ => ReplicaStage::Online,
         }
     }
 
-    pub fn set_stage(&self, stage: Stage) {
+    pub fn set_stage(&self, stage: ReplicaStage) {
         self.stage.store(stage as u8, Ordering::Relaxed);
     }
 
@@ -227,5 +228,5 @@ impl Attachment {
 #[derive(Clone)]
 pub struct Follower {
     pub token: Token,
-    pub attachment: Arc<Attachment>,
+    pub progress: Arc<ReplicaProgress>,
 }

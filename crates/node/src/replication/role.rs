@@ -17,13 +17,13 @@ use std::sync::Arc;
 /// have the same history, the stream continues at this server's offset.
 pub fn become_replica(core: &mut Core, primary: PrimaryAddress) {
     let shared = core.shared;
-    shared.pump(core.id);
+    shared.dispatch_changes(core.id);
     let was_replica = shared.is_replica();
     set_primary(shared, Some(primary));
     shared.keyspace.journal().set_relayed(true);
     let replication = &shared.replication;
     // Changes that replicas have acknowledged may be lost now, and with them those that clients wait for.
-    replication.feed.end_era();
+    replication.stream.end_ack_epoch();
     // The replicas of this server stay. They are disconnected if it gets another dataset or history id.
     if !was_replica {
         unblock_all(shared);
@@ -38,7 +38,7 @@ pub fn become_replica(core: &mut Core, primary: PrimaryAddress) {
 /// with it.
 pub fn become_primary(core: &mut Core) {
     let shared = core.shared;
-    shared.pump(core.id);
+    shared.dispatch_changes(core.id);
     let journal = shared.keyspace.journal();
     let replication = &shared.replication;
     replication.upstream.leave();
@@ -91,7 +91,7 @@ pub fn inherit(shared: &'static Shared, lineage: &Lineage, gone: Gone) {
         };
         replication.history.adopt(ids, offset, end);
         replication.upstream.set_stream_db(db);
-        replication.feed.begin_backlog(end, unix_ms());
+        replication.stream.begin_backlog(end, unix_ms());
         core.env.hooks.set(Hooks::PROPAGATE, true);
         if !core.shared.is_replica() {
             propagate_gone(core, offset, &gone);
@@ -114,7 +114,7 @@ fn propagate_gone(core: &Core, offset: Offset, gone: &Gone) {
         for (db, key) in keys {
             shared.keyspace.propagate_beside(&core.env, *db, &[word, key]);
         }
-        shared.pump(core.id);
+        shared.dispatch_changes(core.id);
     }
 }
 

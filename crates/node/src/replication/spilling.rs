@@ -23,33 +23,33 @@ const FREE_SHARE: u64 = 20;
 
 /// While replicas are being synchronised, has a thread move what memory is not to hold.
 pub fn begin_if_due(shared: &'static Shared) {
-    let feed = &shared.replication.feed;
-    if !feed.begin_spilling() {
+    let stream = &shared.replication.stream;
+    if !stream.begin_spilling() {
         return;
     }
     let run = move || {
-        while let Some(next) = feed.next_move() {
+        while let Some(next) = stream.next_move() {
             let Some(job) = next else {
                 park_timeout(LOOK_AGAIN);
                 continue;
             };
             match carry_out(shared, &job) {
-                Ok(file) => feed.end_move(&job, file),
+                Ok(file) => stream.end_move(&job, file),
                 Err(error) => {
                     let reason = os_reason(&error);
                     shared.log.warning(format_args!(
                         "Can't hold the stream for replicas in a file: {reason}. \
                          client-output-buffer-limit counts all that they were not sent"
                     ));
-                    feed.give_up_spilling();
+                    stream.give_up_spilling();
                 }
             }
         }
-        feed.end_spilling();
+        stream.end_spilling();
     };
     if let Err(error) = Builder::new().name("brisk-spill".to_owned()).spawn(run) {
         shared.log.warning(format_args!("Can't hold the stream in a file, no thread: {error}"));
-        feed.end_spilling();
+        stream.end_spilling();
     }
 }
 

@@ -15,14 +15,14 @@
 //! a place in it; its worker takes from there what its connection has room for.
 //!
 //! For a server that becomes a replica, or another one's: what was kept stands for another history, so
-//! while all stand still it is [`Feed::begin_backlog`] with the place from which the stream is the new
+//! while all stand still it is [`ReplicationStream::begin_backlog`] with the place from which the stream is the new
 //! primary's, and those who followed are disconnected before (`follow::disconnect_all`). A replica keeps
 //! a backlog for as long as it is one, also without followers, so that it can be promoted.
 
 use super::acks::REPLICAS_MAX;
 use super::backlog::{BLOCK_BYTES_MAX, Backlog, Piece};
 use super::marks::Marks;
-use super::replica::{Attachment, Filter, Stage};
+use super::replica::{ReplicaFilter, ReplicaProgress, ReplicaStage};
 use super::spill::{MOVED_BYTES, Move, Spilled};
 use super::transfer::Transfer;
 use crate::clients::ClientRecord;
@@ -38,9 +38,9 @@ use std::thread::Thread;
 
 /// A session that follows the stream, or waits for a snapshot to begin with.
 #[derive(Clone)]
-pub struct Member {
+pub struct ReplicaHandle {
     pub client: Arc<ClientRecord>,
-    pub attachment: Arc<Attachment>,
+    pub progress: Arc<ReplicaProgress>,
     pub ip: Option<IpAddr>,
     /// What it says it listens on; 0 if it said nothing.
     pub port: u16,
@@ -52,7 +52,7 @@ pub struct Member {
     /// It understands comparisons.
     pub compares: bool,
     /// The replica wants only these parts of the dataset, and no keys.
-    pub filter: Option<Filter>,
+    pub filter: Option<ReplicaFilter>,
     /// The offset it acknowledged last, and when, in Unix ms; 0 before. It begins to count as heard of
     /// when its snapshot was sent.
     pub acked: u64,
@@ -66,12 +66,16 @@ pub struct Member {
     pub acked_durable: Option<u64>,
 }
 
-impl Member {
+impl ReplicaHandle {
     /// Of this connection nothing is known yet but since when it is there.
-    pub fn new(client: Arc<ClientRecord>, attachment: Arc<Attachment>, now_ms: u64) -> Member {
-        Member {
+    pub fn new(
+        client: Arc<ClientRecord>,
+        progress: Arc<ReplicaProgress>,
+        now_ms: u64,
+    ) -> ReplicaHandle {
+        ReplicaHandle {
             client,
-            attachment,
+            progress,
             ip: None,
             port: 0,
             since_ms: now_ms,
@@ -92,7 +96,7 @@ impl Member {
     }
 
     /// Whether both are connections of one server, by where it says that it listens.
-    fn is_same_as(&self, other: &Member) -> bool {
+    fn is_same_as(&self, other: &ReplicaHandle) -> bool {
         self.port > 0 && (self.ip, self.port) == (other.ip, other.port)
     }
 
@@ -102,13 +106,13 @@ impl Member {
     }
 
     /// Whether the replica waits for a snapshot with the parts that it wants.
-    pub fn waits_for(&self, filter: Option<Filter>) -> bool {
-        !self.attachment.has_place() && self.filter == filter
+    pub fn waits_for(&self, filter: Option<ReplicaFilter>) -> bool {
+        !self.progress.has_place() && self.filter == filter
     }
 
     /// Whether the stream goes on to it.
     pub fn is_online(&self) -> bool {
-        self.attachment.stage() == Stage::Online
+        self.progress.stage() == ReplicaStage::Online
     }
 }
 
@@ -121,7 +125,7 @@ pub fn name_of(ip: Option<IpAddr>, port: u16, client: &ClientRecord) -> String {
 }
 
 /// The stream of the server.
-pub struct Feed {
+pub struct ReplicationStream {
     state: Mutex<State>,
     /// Of each worker: its replicas have something to take, or to be looked at for what they have not.
     news: Box<[AtomicBool]>,
@@ -153,12 +157,12 @@ pub struct Feed {
     /// The places that at least one, two … replicas have acknowledged; 0 if there are not so many.
     acknowledged: [AtomicU64; REPLICAS_MAX],
     /// Grows when what replicas acknowledge tells nothing any more of what was shown before.
-    era: AtomicU64,
+    ack_epoch: AtomicU64,
 }
 
 #[derive(Default)]
 struct State {
-    members: Vec<Member>,
+    replicas: Vec<ReplicaHandle>,
     backlog: Backlog,
     /// Of the backlog, and of what replicas have not acknowledged.
     marks: Marks,
@@ -166,19 +170,19 @@ struct State {
     spilled: Option<Spilled>,
     /// Who moves it there.
     spiller: Option<Thread>,
-    /// Buffers of [`Feed::pump`], empty between two calls: the next part of the stream and its edits.
+    /// Buffers of [`ReplicationStream::pump`], empty between two calls: the next part of the stream and its edits.
     bytes: Vec<u8>,
     edits: Vec<Edit>,
 }
 
 impl State {
-    fn find(&mut self, client: &ClientRecord) -> Option<&mut Member> {
-        self.members.iter_mut().find(|member| member.client.id == client.id)
+    fn find(&mut self, client: &ClientRecord) -> Option<&mut ReplicaHandle> {
+        self.replicas.iter_mut().find(|replica| replica.client.id == client.id)
     }
 
     /// Whether a replica has not caught up since its full synchronisation began, or with the file.
     fn has_catching_up(&self) -> bool {
-        self.members.iter().any(|member| member.attachment.catches_up())
+        self.replicas.iter().any(|replica| replica.progress.catches_up())
     }
 
     /// The first place that is held, in the file or in memory.
@@ -189,7 +193,7 @@ impl State {
 
     /// The first place that a replica may still need.
     fn needed_from(&self) -> u64 {
-        let sent = self.members.iter().filter_map(|member| member.attachment.sent());
+        let sent = self.replicas.iter().filter_map(|replica| replica.progress.sent());
         sent.min().unwrap_or(u64::MAX)
     }
 }
@@ -203,10 +207,10 @@ pub struct Kept {
     pub bytes: u64,
 }
 
-impl Feed {
+impl ReplicationStream {
     /// A stream without replicas for `workers` workers.
-    pub fn new(workers: usize) -> Feed {
-        Feed {
+    pub fn new(workers: usize) -> ReplicationStream {
+        ReplicationStream {
             state: Mutex::default(),
             news: (0..workers).map(|_| AtomicBool::new(false)).collect(),
             replicas: AtomicUsize::new(0),
@@ -224,7 +228,7 @@ impl Feed {
             alone_since_ms: AtomicU64::new(0),
             held: AtomicI64::new(0),
             acknowledged: std::array::from_fn(|_| AtomicU64::new(0)),
-            era: AtomicU64::new(0),
+            ack_epoch: AtomicU64::new(0),
         }
     }
 
@@ -317,7 +321,7 @@ impl Feed {
 
     /// The stream is kept from this place on, and nothing of what was before: who has not taken that is
     /// disconnected when its worker finds out. Only while all other workers stand still, behind
-    /// [`Feed::pump`], and with the place at the journal's end.
+    /// [`ReplicationStream::pump`], and with the place at the journal's end.
     pub fn begin_backlog(&self, place: Ticket, now_ms: u64) {
         let mut state = lock(&self.state);
         state.backlog = Backlog::beginning_at(place.0);
@@ -338,19 +342,19 @@ impl Feed {
         state.spilled = None;
         self.has_backlog.store(false, Ordering::Relaxed);
         self.publish(&state);
-        self.end_era();
+        self.end_ack_epoch();
     }
 
     /// What replicas acknowledge from now on does not count for what clients were shown before: the stream
     /// is not kept any more, or is another server's. Only while all other workers stand still.
-    pub fn end_era(&self) {
-        self.era.fetch_add(1, Ordering::SeqCst);
+    pub fn end_ack_epoch(&self) {
+        self.ack_epoch.fetch_add(1, Ordering::SeqCst);
     }
 
     /// In which acknowledgements count.
     #[inline]
-    pub fn era(&self) -> u64 {
-        self.era.load(Ordering::Relaxed)
+    pub fn ack_epoch(&self) -> u64 {
+        self.ack_epoch.load(Ordering::Relaxed)
     }
 
     /// Up to where at least so many replicas, 1 to [`REPLICAS_MAX`], have acknowledged the stream. O(1).
@@ -360,37 +364,37 @@ impl Feed {
     }
 
     /// A session asks for a snapshot and for what follows it.
-    pub fn attach(&self, member: Member) {
+    pub fn attach(&self, replica: ReplicaHandle) {
         let mut state = lock(&self.state);
-        state.members.push(member);
+        state.replicas.push(replica);
         self.count_members(&state);
     }
 
     /// A session has everything before this place: it goes on from there, and how many bytes it lacks is
-    /// returned. `None` if what it lacks is not kept; it is no member then.
-    pub(super) fn resume(&self, mut member: Member, place: Ticket) -> Option<u64> {
+    /// returned. `None` if what it lacks is not kept; it is no replica then.
+    pub(super) fn resume(&self, mut replica: ReplicaHandle, place: Ticket) -> Option<u64> {
         let mut state = lock(&self.state);
         if !self.has_backlog() || !(state.first()..=state.backlog.end()).contains(&place.0) {
             return None;
         }
-        member.attachment.begin_at(place.0);
+        replica.progress.begin_at(place.0);
         if place.0 < state.backlog.first() {
             // What it lacks is in the file, so it does not count for its limit.
-            member.attachment.set_catches_up(true);
+            replica.progress.set_catches_up(true);
         }
-        member.attachment.set_stage(Stage::Online);
-        member.acked_place = Some(place);
-        self.news[member.client.worker].store(true, Ordering::Release);
-        state.members.push(member);
+        replica.progress.set_stage(ReplicaStage::Online);
+        replica.acked_place = Some(place);
+        self.news[replica.client.worker].store(true, Ordering::Release);
+        state.replicas.push(replica);
         self.count_members(&state);
         Some(state.backlog.end() - place.0)
     }
 
     /// Attaches the sessions that wait for the content of this snapshot; they follow the stream from
-    /// here on. Only while all other workers are quiesced, and after [`Feed::pump`].
+    /// here on. Only while all other workers are quiesced, and after [`ReplicationStream::pump`].
     pub(super) fn join(
         &self,
-        (transfer, filter): (&Arc<Transfer>, Option<Filter>),
+        (transfer, filter): (&Arc<Transfer>, Option<ReplicaFilter>),
         journal: &Journal,
         now_ms: u64,
     ) {
@@ -401,8 +405,8 @@ impl Feed {
         self.cannot_spill.store(false, Ordering::Relaxed);
         let state = lock(&self.state);
         journal.name_database();
-        for member in state.members.iter().filter(|member| member.waits_for(filter)) {
-            member.attachment.join(transfer, member.client.worker);
+        for replica in state.replicas.iter().filter(|replica| replica.waits_for(filter)) {
+            replica.progress.join(transfer, replica.client.worker);
         }
         self.count_members(&state);
     }
@@ -410,8 +414,8 @@ impl Feed {
     /// A session is gone.
     pub fn detach(&self, client: &ClientRecord, now_ms: u64) {
         let mut state = lock(&self.state);
-        state.members.retain(|member| member.client.id != client.id);
-        if state.members.is_empty() {
+        state.replicas.retain(|replica| replica.client.id != client.id);
+        if state.replicas.is_empty() {
             self.alone_since_ms.store(now_ms, Ordering::Relaxed);
         }
         self.count_members(&state);
@@ -419,10 +423,10 @@ impl Feed {
     }
 
     fn count_members(&self, state: &State) {
-        let follows = |member: &&Member| member.attachment.has_place();
-        let replicas = state.members.iter().filter(follows).count();
+        let follows = |replica: &&ReplicaHandle| replica.progress.has_place();
+        let replicas = state.replicas.iter().filter(follows).count();
         self.replicas.store(replicas, Ordering::Relaxed);
-        self.waiting.store(state.members.len() - replicas, Ordering::Relaxed);
+        self.waiting.store(state.replicas.len() - replicas, Ordering::Relaxed);
         self.count_acknowledged(state);
     }
 
@@ -430,11 +434,11 @@ impl Feed {
     fn count_acknowledged(&self, state: &State) {
         // One that came back while its last connection still seems to be there is one copy only: what counts
         // is the latest connection.
-        let is_latest = |(at, one): &(usize, &Member)| {
-            !state.members[at + 1..].iter().any(|other| one.is_same_as(other))
+        let is_latest = |(at, one): &(usize, &ReplicaHandle)| {
+            !state.replicas[at + 1..].iter().any(|other| one.is_same_as(other))
         };
-        let latest = state.members.iter().enumerate().filter(is_latest).map(|(_, one)| one);
-        let online = latest.filter(|member| member.is_online() && member.filter.is_none());
+        let latest = state.replicas.iter().enumerate().filter(is_latest).map(|(_, one)| one);
+        let online = latest.filter(|replica| replica.is_online() && replica.filter.is_none());
         let mut places: Vec<u64> = online.filter_map(|one| Some(one.acked_place?.0)).collect();
         places.sort_unstable_by(|one, other| other.cmp(one));
         for (at, acknowledged) in self.acknowledged.iter().enumerate() {
@@ -445,8 +449,8 @@ impl Feed {
     /// A session has its snapshot.
     pub(super) fn note_online(&self, client: &ClientRecord, now_ms: u64) {
         let mut state = lock(&self.state);
-        if let Some(member) = state.find(client) {
-            member.acked_ms = now_ms;
+        if let Some(replica) = state.find(client) {
+            replica.acked_ms = now_ms;
         }
     }
 
@@ -460,15 +464,15 @@ impl Feed {
         now_ms: u64,
     ) {
         let mut state = lock(&self.state);
-        if let Some(member) = state.find(client) {
-            (member.acked, member.acked_ms) = (offset, now_ms);
-            member.has_acked = true;
-            member.acked_durable = durable.or(member.acked_durable);
+        if let Some(replica) = state.find(client) {
+            (replica.acked, replica.acked_ms) = (offset, now_ms);
+            replica.has_acked = true;
+            replica.acked_durable = durable.or(replica.acked_durable);
             // Offsets before this server's start have no position; offsets beyond the stream are not
             // credible.
             let end = Ticket(self.end.load(Ordering::Relaxed));
-            member.acked_place = place.filter(|place| *place <= end);
-            if member.attachment.set_awaits_ack(false) {
+            replica.acked_place = place.filter(|place| *place <= end);
+            if replica.progress.set_awaits_ack(false) {
                 self.news[client.worker].store(true, Ordering::Release);
             }
             self.count_acknowledged(&state);
@@ -476,13 +480,13 @@ impl Feed {
     }
 
     /// How many of the sessions that follow are such. O(their number).
-    pub fn count(&self, is_such: impl Fn(&Member) -> bool) -> u64 {
-        lock(&self.state).members.iter().filter(|member| is_such(member)).count() as u64
+    pub fn count(&self, is_such: impl Fn(&ReplicaHandle) -> bool) -> u64 {
+        lock(&self.state).replicas.iter().filter(|replica| is_such(replica)).count() as u64
     }
 
     /// The sessions that follow. O(their number).
-    pub fn members(&self) -> Vec<Member> {
-        lock(&self.state).members.clone()
+    pub fn replicas(&self) -> Vec<ReplicaHandle> {
+        lock(&self.state).replicas.clone()
     }
 
     /// Hands what is new in the journal to who reads the stream; `wake` is called for each worker whose
@@ -531,7 +535,7 @@ impl Feed {
             let needed_from = state.needed_from();
             state.backlog.trim(wanted, needed_from, came);
         }
-        let acked = state.members.iter().map(|member| member.acked_place.unwrap_or_default().0);
+        let acked = state.replicas.iter().map(|replica| replica.acked_place.unwrap_or_default().0);
         let first = state.backlog.first();
         state.marks.trim(acked.min().unwrap_or(first).min(first));
         self.publish(state);
@@ -554,8 +558,8 @@ impl Feed {
 
     /// Has all workers with replicas look at them.
     fn announce(&self, state: &State, mut wake: impl FnMut(usize)) {
-        for member in state.members.iter().filter(|member| member.attachment.has_place()) {
-            let worker = member.client.worker;
+        for replica in state.replicas.iter().filter(|replica| replica.progress.has_place()) {
+            let worker = replica.client.worker;
             if !self.news[worker].swap(true, Ordering::AcqRel) {
                 wake(worker);
             }
@@ -578,12 +582,12 @@ impl Feed {
     /// more.
     pub fn take(
         &self,
-        attachment: &Attachment,
+        progress: &ReplicaProgress,
         until: Ticket,
         most: usize,
         into: &mut Vec<Piece>,
     ) -> Option<u64> {
-        let from = attachment.handed()?;
+        let from = progress.handed()?;
         let state = lock(&self.state);
         let spilled = state.spilled.as_ref().filter(|spilled| from < spilled.end());
         let end = if let Some(spilled) = spilled {
@@ -595,19 +599,19 @@ impl Feed {
         } else {
             state.backlog.take(from, until.0, most, into)?
         };
-        attachment.hand(end);
+        progress.hand(end);
         Some(end - from)
     }
 
     /// How many bytes of the stream a replica lacks, of those that it will get. O(1).
-    pub fn behind(&self, attachment: &Attachment) -> u64 {
-        attachment.sent().map_or(0, |sent| self.end.load(Ordering::Acquire).saturating_sub(sent))
+    pub fn behind(&self, progress: &ReplicaProgress) -> u64 {
+        progress.sent().map_or(0, |sent| self.end.load(Ordering::Acquire).saturating_sub(sent))
     }
 
     /// For how long the oldest of what a replica has not acknowledged has been there, in ms; `None` while it
     /// has acknowledged nothing. O(log time).
-    pub fn behind_ms(&self, member: &Member, now_ms: u64) -> Option<u64> {
-        let place = member.acked_place.filter(|_| member.is_online())?.0;
+    pub fn behind_ms(&self, replica: &ReplicaHandle, now_ms: u64) -> Option<u64> {
+        let place = replica.acked_place.filter(|_| replica.is_online())?.0;
         let state = lock(&self.state);
         if place >= state.backlog.end() {
             return Some(0);
@@ -618,14 +622,14 @@ impl Feed {
     /// The same, as far as `client-output-buffer-limit` counts it: for a replica that is being synchronised
     /// the stream goes into a file if that can be, so that it need not begin again; then only what is in
     /// memory beyond `repl-backlog-size` counts. Asked by its worker. O(1).
-    pub fn counted_behind(&self, attachment: &Attachment) -> u64 {
-        let behind = self.behind(attachment);
-        if !attachment.catches_up() {
+    pub fn counted_behind(&self, progress: &ReplicaProgress) -> u64 {
+        let behind = self.behind(progress);
+        if !progress.catches_up() {
             return behind;
         }
         let most = self.memory_bytes_max.load(Ordering::Relaxed);
-        if attachment.stage() == Stage::Online && behind <= most {
-            attachment.set_catches_up(false);
+        if progress.stage() == ReplicaStage::Online && behind <= most {
+            progress.set_catches_up(false);
         }
         if self.cannot_spill.load(Ordering::Relaxed) {
             return behind;
@@ -666,11 +670,11 @@ impl Feed {
             return Some(None);
         }
         let first = state.backlog.first();
-        let needs = |member: &Member| {
-            let sent = member.attachment.sent();
-            member.attachment.catches_up() && sent.is_some_and(|sent| sent <= first)
+        let needs = |replica: &ReplicaHandle| {
+            let sent = replica.progress.sent();
+            replica.progress.catches_up() && sent.is_some_and(|sent| sent <= first)
         };
-        let is_needed = state.members.iter().any(needs);
+        let is_needed = state.replicas.iter().any(needs);
         let wanted = self.wanted_bytes.load(Ordering::Relaxed);
         let blocks = if is_needed { state.backlog.front(MOVED_BYTES, wanted) } else { vec![] };
         let is_empty = blocks.is_empty();
@@ -692,9 +696,9 @@ impl Feed {
     }
 
     /// Whether there is more of the stream than a replica was handed. O(1).
-    pub fn has_more(&self, attachment: &Attachment) -> bool {
+    pub fn has_more(&self, progress: &ReplicaProgress) -> bool {
         let has_more = |handed| handed < self.end.load(Ordering::Acquire);
-        attachment.handed().is_some_and(has_more) && !attachment.awaits_ack()
+        progress.handed().is_some_and(has_more) && !progress.awaits_ack()
     }
 }
 
@@ -712,18 +716,18 @@ mod tests {
     use brisk_engine::Keyspace;
     use brisk_engine::keyspace::{Cut, CutOptions, KeyHasher};
 
-    fn member(client: u64, worker: usize) -> Member {
-        Member::new(record(client, worker), Arc::default(), 0)
+    fn replica(client: u64, worker: usize) -> ReplicaHandle {
+        ReplicaHandle::new(record(client, worker), Arc::default(), 0)
     }
 
-    impl Feed {
+    impl ReplicationStream {
         fn stream_bytes(&self) -> u64 {
             self.kept_bytes.load(Ordering::Relaxed)
         }
     }
 
     struct World {
-        feed: Feed,
+        stream: ReplicationStream,
         aof: Aof,
         keyspace: Keyspace,
         journal: Journal,
@@ -732,16 +736,16 @@ mod tests {
     impl World {
         fn new() -> World {
             let keyspace = Keyspace::new(1, KeyHasher::seeded(1, 2));
-            let (feed, aof) = (Feed::new(2), Aof::new(2));
-            feed.set_backlog_bytes(50_000);
-            World { feed, aof, keyspace, journal: Journal::default() }
+            let (stream, aof) = (ReplicationStream::new(2), Aof::new(2));
+            stream.set_backlog_bytes(50_000);
+            World { stream, aof, keyspace, journal: Journal::default() }
         }
 
         /// The workers that are woken.
         fn pump(&self, text: &[u8]) -> Vec<usize> {
             let mut woken = Vec::new();
             self.journal.append_request(text);
-            self.feed.pump(&self.journal, &self.aof, |worker| woken.push(worker));
+            self.stream.pump(&self.journal, &self.aof, |worker| woken.push(worker));
             woken
         }
 
@@ -754,21 +758,21 @@ mod tests {
         /// Those that wait follow from here on.
         fn join(&self) -> Arc<Transfer> {
             let transfer = Arc::new(Transfer::new(self.cut(), self.journal.end().0, None));
-            self.feed.join((&transfer, None), &self.journal, 1);
+            self.stream.join((&transfer, None), &self.journal, 1);
             self.keyspace.end_cut(transfer.cut().unwrap());
             transfer
         }
 
-        fn attach(&self, client: u64, worker: usize) -> Arc<Attachment> {
-            let member = member(client, worker);
-            let attachment = Arc::clone(&member.attachment);
-            self.feed.attach(member);
-            attachment
+        fn attach(&self, client: u64, worker: usize) -> Arc<ReplicaProgress> {
+            let replica = replica(client, worker);
+            let progress = Arc::clone(&replica.progress);
+            self.stream.attach(replica);
+            progress
         }
 
-        fn take(&self, attachment: &Attachment, most: usize) -> Option<Vec<u8>> {
+        fn take(&self, progress: &ReplicaProgress, most: usize) -> Option<Vec<u8>> {
             let mut pieces = Vec::new();
-            self.feed.take(attachment, Ticket(u64::MAX), most, &mut pieces)?;
+            self.stream.take(progress, Ticket(u64::MAX), most, &mut pieces)?;
             Some(pieces.iter().flat_map(Piece::as_slice).copied().collect())
         }
     }
@@ -776,152 +780,152 @@ mod tests {
     #[test]
     fn what_is_in_the_journal_is_for_replicas_from_their_snapshots_on() {
         let world = World::new();
-        let feed = &world.feed;
+        let stream = &world.stream;
         assert!(world.pump(b"nobody follows").is_empty());
         let first = world.attach(1, 1);
-        assert!(world.pump(b"one waits").is_empty() && feed.has_waiting());
-        assert!(feed.replica_count() == 0 && !feed.has_backlog());
+        assert!(world.pump(b"one waits").is_empty() && stream.has_waiting());
+        assert!(stream.replica_count() == 0 && !stream.has_backlog());
         assert_eq!(world.take(&first, 100), None);
         let transfer = world.join();
-        assert!(feed.replica_count() == 1 && !feed.has_waiting() && feed.has_backlog());
+        assert!(stream.replica_count() == 1 && !stream.has_waiting() && stream.has_backlog());
         assert_eq!((first.handed(), first.sent()), (Some(23), Some(23)));
         world.attach(2, 0);
         assert_eq!(world.pump(b"one"), [1]);
-        assert!(world.pump(b"two").is_empty() && feed.behind(&first) == 6);
-        feed.begin_look(1);
+        assert!(world.pump(b"two").is_empty() && stream.behind(&first) == 6);
+        stream.begin_look(1);
         assert_eq!(world.take(&first, 100), Some(b"onetwo".to_vec()));
-        assert!(!feed.has_more(&first) && feed.behind(&first) == 6, "nothing was sent");
-        assert!(!feed.is_waiting(1) && !feed.is_waiting(0));
-        feed.detach(&record(1, 1), 5);
-        feed.detach(&record(2, 0), 7);
-        assert_eq!(feed.alone_since_ms(), Some(7));
+        assert!(!stream.has_more(&first) && stream.behind(&first) == 6, "nothing was sent");
+        assert!(!stream.is_waiting(1) && !stream.is_waiting(0));
+        stream.detach(&record(1, 1), 5);
+        stream.detach(&record(2, 0), 7);
+        assert_eq!(stream.alone_since_ms(), Some(7));
         // Nobody writes on for who is gone.
         first.leave();
         assert!(transfer.cut().unwrap().is_over());
         // What comes is kept for its return.
         assert!(world.pump(b"three").is_empty());
-        assert_eq!(feed.kept(), Some(Kept { first: Ticket(23), bytes: 11 }));
+        assert_eq!(stream.kept(), Some(Kept { first: Ticket(23), bytes: 11 }));
     }
 
     #[test]
     fn who_comes_back_goes_on_where_it_was_if_that_is_kept() {
         let world = World::new();
-        let feed = &world.feed;
-        assert_eq!(feed.resume(member(1, 0), Ticket(0)), None);
+        let stream = &world.stream;
+        assert_eq!(stream.resume(replica(1, 0), Ticket(0)), None);
         world.pump(b"before");
-        feed.begin_backlog(world.journal.end(), 1);
-        assert_eq!(feed.resume(member(1, 0), Ticket(5)), None);
-        assert_eq!(feed.resume(member(1, 0), Ticket(7)), None);
-        assert_eq!(feed.resume(member(1, 0), Ticket(6)), Some(0));
-        assert!(feed.is_waiting(0) && feed.members()[0].is_online());
+        stream.begin_backlog(world.journal.end(), 1);
+        assert_eq!(stream.resume(replica(1, 0), Ticket(5)), None);
+        assert_eq!(stream.resume(replica(1, 0), Ticket(7)), None);
+        assert_eq!(stream.resume(replica(1, 0), Ticket(6)), Some(0));
+        assert!(stream.is_waiting(0) && stream.replicas()[0].is_online());
         world.pump(b"behind");
-        let second = member(2, 1);
-        let attachment = Arc::clone(&second.attachment);
-        assert_eq!(feed.resume(second, Ticket(8)), Some(4));
-        assert_eq!(world.take(&attachment, 100), Some(b"hind".to_vec()));
+        let second = replica(2, 1);
+        let progress = Arc::clone(&second.progress);
+        assert_eq!(stream.resume(second, Ticket(8)), Some(4));
+        assert_eq!(world.take(&progress, 100), Some(b"hind".to_vec()));
         // Another history: what they have not taken is not there any more.
-        let late = Arc::clone(&feed.members()[0].attachment);
-        feed.begin_backlog(world.journal.end(), 2);
+        let late = Arc::clone(&stream.replicas()[0].progress);
+        stream.begin_backlog(world.journal.end(), 2);
         assert_eq!(world.take(&late, 100), None);
-        assert_eq!(world.take(&attachment, 100), Some(vec![]));
-        feed.forget_backlog();
-        assert!(feed.kept().is_none() && feed.resume(member(3, 0), Ticket(12)).is_none());
-        assert!(world.pump(b"not kept").is_empty() && feed.stream_bytes() == 0);
+        assert_eq!(world.take(&progress, 100), Some(vec![]));
+        stream.forget_backlog();
+        assert!(stream.kept().is_none() && stream.resume(replica(3, 0), Ticket(12)).is_none());
+        assert!(world.pump(b"not kept").is_empty() && stream.stream_bytes() == 0);
     }
 
     #[test]
     fn who_comes_back_goes_on_in_the_file_while_another_needs_it() {
         let world = World::new();
-        let feed = &world.feed;
-        feed.set_memory_bytes_max(100_000);
+        let stream = &world.stream;
+        stream.set_memory_bytes_max(100_000);
         let slow = world.attach(1, 0);
         world.join();
         for n in 0..100u8 {
             world.pump(&[n; 10_000]);
         }
         let dir = std::env::temp_dir();
-        let name = format!("brisk-feed-{}", std::process::id());
+        let name = format!("brisk-stream-{}", std::process::id());
         let file = Arc::new(crate::persistence::disk::nameless(&dir, &name).unwrap());
-        while let Some(Some(moved)) = feed.next_move() {
+        while let Some(Some(moved)) = stream.next_move() {
             let mut at = moved.file().map_or(0, |(_, at)| at);
             for bytes in moved.blocks() {
                 std::os::unix::fs::FileExt::write_all_at(&*file, bytes, at).unwrap();
                 at += bytes.len() as u64;
             }
-            feed.end_move(&moved, Arc::clone(&file));
+            stream.end_move(&moved, Arc::clone(&file));
         }
-        assert!(feed.spilled_bytes() > 800_000 && feed.stream_bytes() < 200_000);
-        assert_eq!(feed.kept(), Some(Kept { first: Ticket(0), bytes: 1_000_000 }));
-        let second = member(2, 1);
-        let attachment = Arc::clone(&second.attachment);
+        assert!(stream.spilled_bytes() > 800_000 && stream.stream_bytes() < 200_000);
+        assert_eq!(stream.kept(), Some(Kept { first: Ticket(0), bytes: 1_000_000 }));
+        let second = replica(2, 1);
+        let progress = Arc::clone(&second.progress);
         // Within a transaction, as a link that was cut leaves it.
-        assert_eq!(feed.resume(second, Ticket(123_456)), Some(1_000_000 - 123_456));
+        assert_eq!(stream.resume(second, Ticket(123_456)), Some(1_000_000 - 123_456));
         // What is in the file does not count for its limit.
-        assert!(feed.counted_behind(&attachment) < 200_000);
+        assert!(stream.counted_behind(&progress) < 200_000);
         let mut at = 123_456;
-        while feed.has_more(&attachment) {
-            for byte in world.take(&attachment, 1000).unwrap() {
+        while stream.has_more(&progress) {
+            for byte in world.take(&progress, 1000).unwrap() {
                 assert_eq!(u64::from(byte), at / 10_000);
                 at += 1;
             }
         }
         assert_eq!(at, 1_000_000);
-        attachment.begin_at(at);
-        feed.counted_behind(&attachment);
-        assert!(!attachment.catches_up() && slow.catches_up());
+        progress.begin_at(at);
+        stream.counted_behind(&progress);
+        assert!(!progress.catches_up() && slow.catches_up());
         // As soon as nobody needs it, it is gone, and nobody can come back to it.
         slow.begin_at(at);
-        feed.trim();
-        assert_eq!(feed.spilled_bytes(), 0);
-        assert_eq!(feed.resume(member(3, 0), Ticket(123_456)), None);
+        stream.trim();
+        assert_eq!(stream.spilled_bytes(), 0);
+        assert_eq!(stream.resume(replica(3, 0), Ticket(123_456)), None);
     }
 
     #[test]
     fn the_slowest_decides_how_much_is_held_whatever_their_number() {
         let world = World::new();
-        let feed = &world.feed;
+        let stream = &world.stream;
         let slow: Vec<_> = (0..10).map(|client| world.attach(client, 0)).collect();
         world.join();
         for _ in 0..100 {
             world.pump(&[b'x'; 10_000]);
         }
-        assert_eq!((feed.stream_bytes(), feed.buffered()), (1_000_000, 950_000));
+        assert_eq!((stream.stream_bytes(), stream.buffered()), (1_000_000, 950_000));
         // All but one have been sent nearly everything.
         for one in &slow[1..] {
             one.begin_at(990_000);
         }
-        feed.trim();
-        assert_eq!(feed.stream_bytes(), 1_000_000);
+        stream.trim();
+        assert_eq!(stream.stream_bytes(), 1_000_000);
         slow[0].begin_at(500_000);
-        feed.trim();
-        assert_eq!(feed.stream_bytes(), 500_000);
+        stream.trim();
+        assert_eq!(stream.stream_bytes(), 500_000);
         slow[0].begin_at(990_000);
-        feed.trim();
-        assert_eq!((feed.stream_bytes(), feed.buffered()), (50_000, 0));
+        stream.trim();
+        assert_eq!((stream.stream_bytes(), stream.buffered()), (50_000, 0));
         // A lowered size is in force with the next part.
-        feed.set_backlog_bytes(16_384);
+        stream.set_backlog_bytes(16_384);
         slow.iter().for_each(|one| one.begin_at(1_000_000));
         world.pump(b"x");
-        assert_eq!(feed.stream_bytes(), 20_001);
+        assert_eq!(stream.stream_bytes(), 20_001);
     }
 
     #[test]
     fn what_a_slow_one_left_is_dropped_by_and_by_and_counts_for_nobody() {
         let world = World::new();
-        let feed = &world.feed;
+        let stream = &world.stream;
         world.attach(1, 0);
         world.join();
         for _ in 0..600 {
             world.pump(&[b'x'; 20_000]);
         }
-        feed.detach(&record(1, 0), 1);
-        let left = feed.stream_bytes();
+        stream.detach(&record(1, 0), 1);
+        let left = stream.stream_bytes();
         assert!(left > 50_000, "it takes more than one step");
-        assert_eq!(feed.buffered(), left - 50_000 - BLOCK_BYTES_MAX as u64);
-        while feed.buffered() > 0 {
-            let before = feed.stream_bytes();
-            feed.trim();
-            assert!(feed.stream_bytes() < before);
+        assert_eq!(stream.buffered(), left - 50_000 - BLOCK_BYTES_MAX as u64);
+        while stream.buffered() > 0 {
+            let before = stream.stream_bytes();
+            stream.trim();
+            assert!(stream.stream_bytes() < before);
         }
     }
 }

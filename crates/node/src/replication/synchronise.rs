@@ -21,8 +21,8 @@
 
 use super::history::new_id;
 use super::pipe::{Pipe, PipeWriter};
-use super::replica::{Filter, Stage};
-use super::stream::Member;
+use super::replica::{ReplicaFilter, ReplicaStage};
+use super::stream::ReplicaHandle;
 use super::transfer::{Outcome, Payload, Transfer};
 use crate::core::Core;
 use crate::core::mailbox::Message;
@@ -49,8 +49,8 @@ const KEYS_LOOKED_AT_MAX: usize = 10_000;
 /// [`brisk_engine::CommandError::SlotBusy`] while a script takes long. They go on waiting.
 pub fn begin_if_possible(core: &Core) -> CommandResult<()> {
     let shared = core.shared;
-    let feed = &shared.replication.feed;
-    if !feed.has_waiting() || shared.is_loading() || shared.shutdown.is_asked() {
+    let stream = &shared.replication.stream;
+    if !stream.has_waiting() || shared.is_loading() || shared.shutdown.is_asked() {
         return Ok(());
     }
     begin_without_keys(core)?;
@@ -62,7 +62,7 @@ pub fn begin_if_possible(core: &Core) -> CommandResult<()> {
     }
     let config = Arc::clone(&core.config);
     let quiesced = core.stop_others()?;
-    if feed.count(|member| member.waits_for(None)) == 0 {
+    if stream.count(|replica| replica.waits_for(None)) == 0 {
         // They left while this worker waited for stillness, or have been served.
         return Ok(());
     }
@@ -74,7 +74,7 @@ pub fn begin_if_possible(core: &Core) -> CommandResult<()> {
     // While this worker waited for the others to quiesce, another cut or the loading of a dataset may
     // have started.
     let Ok(cut) = bgsave::begin_cut(core, options) else { return Ok(()) };
-    shared.pump(core.id);
+    shared.dispatch_changes(core.id);
     let journal = shared.keyspace.journal();
     core.env.hooks.set(Hooks::PROPAGATE, true);
     let pipe = streams(shared, &core.config.replication).then(|| {
@@ -83,7 +83,7 @@ pub fn begin_if_possible(core: &Core) -> CommandResult<()> {
     });
     let target = if pipe.is_some() { "replicas sockets" } else { "disk" };
     let transfer = Arc::new(Transfer::new(Arc::clone(&cut), journal.end().0, pipe));
-    feed.join((&transfer, None), journal, brisk_reactor::unix_ms());
+    stream.join((&transfer, None), journal, brisk_reactor::unix_ms());
     shared.replication.begin_writing(&transfer);
     drop(quiesced);
     shared.log.notice(format_args!("Starting BGSAVE for SYNC with target: {target}"));
@@ -103,9 +103,9 @@ pub fn begin_if_possible(core: &Core) -> CommandResult<()> {
 /// As for [`begin_if_possible`].
 fn begin_without_keys(core: &Core) -> CommandResult<()> {
     let shared = core.shared;
-    let feed = &shared.replication.feed;
-    for filter in Filter::ALL {
-        let waits = || feed.count(|member| member.waits_for(Some(filter))) > 0;
+    let stream = &shared.replication.stream;
+    for filter in ReplicaFilter::ALL {
+        let waits = || stream.count(|replica| replica.waits_for(Some(filter))) > 0;
         if !waits() {
             continue;
         }
@@ -114,12 +114,12 @@ fn begin_without_keys(core: &Core) -> CommandResult<()> {
             continue;
         }
         let head = Head::now(core, VERSION).without_keys(filter.functions);
-        shared.pump(core.id);
+        shared.dispatch_changes(core.id);
         let journal = shared.keyspace.journal();
         core.env.hooks.set(Hooks::PROPAGATE, true);
         let pipe = Pipe::new(new_id(&mut core.env.random.borrow_mut()));
         let transfer = Arc::new(Transfer::without_keys(journal.end().0, pipe));
-        feed.join((&transfer, Some(filter)), journal, brisk_reactor::unix_ms());
+        stream.join((&transfer, Some(filter)), journal, brisk_reactor::unix_ms());
         drop(quiesced);
         shared.log.notice(format_args!("Starting BGSAVE for SYNC with target: replicas sockets"));
         let own = Arc::clone(&transfer);
@@ -154,9 +154,9 @@ fn write_without_keys(shared: &Shared, head: &Head, transfer: &Transfer) {
 /// Whether the replicas that wait are sent the snapshot while it is written. O(replicas).
 fn streams(shared: &Shared, settings: &Settings) -> bool {
     let replication = &shared.replication;
-    let wants_file = |one: &Member| one.waits_for(None) && !one.takes_unknown_length;
+    let wants_file = |one: &ReplicaHandle| one.waits_for(None) && !one.takes_unknown_length;
     settings.repl_diskless_sync
-        && replication.feed.count(wants_file) == 0
+        && replication.stream.count(wants_file) == 0
         && !replication.streams_badly.swap(false, Ordering::Relaxed)
 }
 
@@ -165,15 +165,15 @@ fn streams(shared: &Shared, settings: &Settings) -> bool {
 fn is_due(shared: &Shared, settings: &Settings, now_ms: u64) -> bool {
     let delay_ms = settings.repl_diskless_sync_delay_s.max(0).cast_unsigned().saturating_mul(1000);
     let enough = settings.repl_diskless_sync_max_replicas.max(0).cast_unsigned();
-    let is_waiting = |member: &Member| member.waits_for(None);
-    let feed = &shared.replication.feed;
-    let hurries = |member: &Member| {
-        is_waiting(member)
+    let is_waiting = |replica: &ReplicaHandle| replica.waits_for(None);
+    let stream = &shared.replication.stream;
+    let hurries = |replica: &ReplicaHandle| {
+        is_waiting(replica)
             && (!settings.repl_diskless_sync
-                || !member.takes_unknown_length
-                || now_ms.saturating_sub(member.since_ms) >= delay_ms)
+                || !replica.takes_unknown_length
+                || now_ms.saturating_sub(replica.since_ms) >= delay_ms)
     };
-    feed.count(hurries) > 0 || (enough > 0 && feed.count(is_waiting) >= enough)
+    stream.count(hurries) > 0 || (enough > 0 && stream.count(is_waiting) >= enough)
 }
 
 /// The same for the timers of one worker.
@@ -235,11 +235,11 @@ fn end(shared: &Shared, transfer: &Transfer, cut: &Cut, outcome: Outcome) {
 fn tell_workers(shared: &Shared) {
     let mut workers: Vec<usize> = shared
         .replication
-        .feed
-        .members()
+        .stream
+        .replicas()
         .into_iter()
-        .filter(|member| member.attachment.stage() != Stage::Online)
-        .map(|member| member.client.worker)
+        .filter(|replica| replica.progress.stage() != ReplicaStage::Online)
+        .map(|replica| replica.client.worker)
         .collect();
     workers.sort_unstable();
     workers.dedup();

@@ -64,7 +64,7 @@ pub(super) fn write(view: &View<'_>, text: &mut Text) {
     text.number("requests_per_batch_max", max.unwrap_or(0));
     let congestions = view.shared.observe.figures.congestions.load(Ordering::Relaxed);
     text.number("pubsub_congestions", congestions);
-    text.number("repl_stream_on_disk", view.shared.replication.feed.spilled_bytes());
+    text.number("repl_stream_on_disk", view.shared.replication.stream.spilled_bytes());
     text.number("clients_output_bytes", view.shared.output_bytes());
     if let Some(durable) = view.shared.aof.durable() {
         // Looked at later, so that it is not before what is on the disk.
@@ -97,7 +97,7 @@ pub(super) fn write(view: &View<'_>, text: &mut Text) {
 /// has been there. -1 is not known.
 fn replication(view: &View<'_>, text: &mut Text) {
     let (shared, now_ms) = (view.shared, view.now_ms);
-    let feed = &shared.replication.feed;
+    let stream = &shared.replication.stream;
     let seconds = |ms: Option<u64>| ms.map_or(-1, |ms| (ms / 1000).cast_signed());
     if shared.is_replica() {
         let primary = &shared.replication.upstream;
@@ -109,9 +109,9 @@ fn replication(view: &View<'_>, text: &mut Text) {
         let behind = since.map(|since| now_ms.saturating_sub(since));
         text.signed("behind_primary_seconds", seconds(behind));
     }
-    for (number, replica) in feed.members().iter().enumerate() {
+    for (number, replica) in stream.replicas().iter().enumerate() {
         let ip = replica.ip.map(|ip| ip.to_string()).unwrap_or_default();
-        let behind = seconds(feed.behind_ms(replica, now_ms));
+        let behind = seconds(stream.behind_ms(replica, now_ms));
         text.word(
             &format!("replica{number}"),
             &format!("ip={ip},port={},behind_seconds={behind}", replica.port),

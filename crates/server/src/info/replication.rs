@@ -4,8 +4,8 @@ use super::View;
 use brisk_config::value::PrimaryAddress;
 use brisk_engine::Dialect;
 use brisk_node::replication::needs_good;
-use brisk_node::replication::replica::Stage;
-use brisk_node::replication::stream::Member;
+use brisk_node::replication::replica::ReplicaStage;
+use brisk_node::replication::stream::ReplicaHandle;
 use brisk_node::replication::upstream::state::UpstreamPhase;
 use brisk_observe::text::Text;
 
@@ -65,10 +65,10 @@ fn of_primary(view: &View<'_>, address: &PrimaryAddress, text: &mut Text) {
 
 /// Those that follow this server.
 fn of_replicas(view: &View<'_>, text: &mut Text) {
-    let replicas = view.shared.replication.feed.members();
-    let lag = |replica: &Member| match replica.attachment.stage() {
-        Stage::Online => view.now_ms.saturating_sub(replica.acked_ms) / 1000,
-        Stage::Waits | Stage::GetsSnapshot => 0,
+    let replicas = view.shared.replication.stream.replicas();
+    let lag = |replica: &ReplicaHandle| match replica.progress.stage() {
+        ReplicaStage::Online => view.now_ms.saturating_sub(replica.acked_ms) / 1000,
+        ReplicaStage::Waits | ReplicaStage::GetsSnapshot => 0,
     };
     text.number("connected_slaves", replicas.len() as u64);
     let settings = &view.config.replication;
@@ -78,7 +78,7 @@ fn of_replicas(view: &View<'_>, text: &mut Text) {
     }
     for (number, replica) in replicas.iter().enumerate() {
         let ip = replica.ip.map(|ip| ip.to_string()).unwrap_or_default();
-        let state = replica.attachment.stage().word();
+        let state = replica.progress.stage().word();
         text.word(
             &format!("slave{number}"),
             &format!(
@@ -103,7 +103,7 @@ fn of_history(view: &View<'_>, text: &mut Text) {
     text.word("master_failover_state", replication.failover.word());
     text.word("master_replid", &ids.id);
     text.word("master_replid2", former.map_or(NO_ID, |former| former.id.as_str()));
-    let kept = replication.feed.kept();
+    let kept = replication.stream.kept();
     // Behind the look at what is kept: so it has come at least as far.
     let follows = view.shared.is_replica() && replication.upstream.has_been_up();
     let end = if follows { replication.applied(journal) } else { replication.offset(journal) };

@@ -21,8 +21,8 @@ use brisk_node::core::shared::Shared;
 use brisk_node::persistence::loading::steps::{self, WorkerLoading};
 use brisk_node::replication::failover::FailoverPhase;
 use brisk_node::replication::history::{self, Ids};
-use brisk_node::replication::replica::Stage;
-use brisk_node::replication::stream::Member;
+use brisk_node::replication::replica::ReplicaStage;
+use brisk_node::replication::stream::ReplicaHandle;
 use brisk_node::run::batch::{Batch, Look as Prefetch};
 use brisk_node::run::dispatch;
 use brisk_node::run::trusted_session;
@@ -240,26 +240,26 @@ impl Machine {
 
     /// Whether there is a snapshot that its replicas have not been told of.
     fn has_written(&self) -> bool {
-        let waits = |member: &Member| {
-            let attachment = &member.attachment;
-            attachment.stage() == Stage::Waits && attachment.transfer().is_some()
+        let waits = |replica: &ReplicaHandle| {
+            let progress = &replica.progress;
+            progress.stage() == ReplicaStage::Waits && progress.transfer().is_some()
         };
-        self.shared.replication.feed.count(waits) > 0
+        self.shared.replication.stream.count(waits) > 0
     }
 
     fn is_writing(&self) -> bool {
         let replication = &self.shared.replication;
-        let is_amid = |member: &Member| {
-            let transfer = member.attachment.transfer();
+        let is_amid = |replica: &ReplicaHandle| {
+            let transfer = replica.progress.transfer();
             transfer.is_some_and(|transfer| transfer.outcome().is_none())
         };
-        replication.is_writing() || replication.feed.count(is_amid) > 0
+        replication.is_writing() || replication.stream.count(is_amid) > 0
     }
 
     pub(super) fn look(&mut self, rereads: bool) -> Look {
         let (shared, replication) = (self.shared, &self.shared.replication);
         let (id, offset) = replication.position(&shared.keyspace);
-        let kept = replication.feed.kept().map(|kept| {
+        let kept = replication.stream.kept().map(|kept| {
             let first = replication.history.offset(kept.first);
             (first, first.wrapping_add(kept.bytes))
         });
@@ -273,7 +273,7 @@ impl Machine {
         if is_read {
             self.read_at = at;
         }
-        let members = replication.feed.members();
+        let replicas = replication.stream.replicas();
         Look {
             ids: replication.history.ids(),
             offset,
@@ -282,7 +282,7 @@ impl Machine {
             is_up: replication.upstream.is_up(),
             is_loading,
             fails_over: replication.failover.phase() != FailoverPhase::None,
-            acked: members.iter().map(|member| (member.port, member.acked)).collect(),
+            acked: replicas.iter().map(|replica| (replica.port, replica.acked)).collect(),
             shown,
             deadlines,
         }

@@ -12,7 +12,7 @@ use brisk_node::core::session::Session;
 use brisk_node::persistence::aof::state::Level;
 use brisk_node::persistence::aof::wait;
 use brisk_node::replication::backlog::Piece;
-use brisk_node::replication::replica::Stage;
+use brisk_node::replication::replica::ReplicaStage;
 use brisk_reactor::{Close, Control, Token};
 
 /// Bytes of the stream in the output of a replica that it has not taken, at most: a transaction more.
@@ -34,11 +34,11 @@ impl Worker {
     /// behind.
     #[cold]
     pub(super) fn deliver_stream(&mut self, io: &mut Control) {
-        self.core.shared.replication.feed.begin_look(self.core.id);
+        self.core.shared.replication.stream.begin_look(self.core.id);
         let followers = std::mem::take(&mut self.core.followers);
         let mut waits = false;
         for follower in &followers {
-            if follower.attachment.stage() == Stage::Online {
+            if follower.progress.stage() == ReplicaStage::Online {
                 waits |= self.feed_replica(io, follower.token) == Fed::WaitsForFile;
             } else {
                 self.check_replica(io, follower.token);
@@ -61,8 +61,8 @@ impl Worker {
         let Some(session) = self.session_at(token.index()).filter(|one| one.token == token) else {
             return;
         };
-        let replica = session.replica.as_ref().and_then(|replica| replica.attachment.as_ref());
-        if replica.is_some_and(|attachment| attachment.stage() == Stage::Online) {
+        let replica = session.replica.as_ref().and_then(|replica| replica.progress.as_ref());
+        if replica.is_some_and(|progress| progress.stage() == ReplicaStage::Online) {
             self.feed_replica(io, token);
         }
     }
@@ -96,15 +96,15 @@ impl Worker {
         let Some(session) = session.filter(|session| session.token == token) else {
             return Fed::Enough;
         };
-        let attachment = session.replica.as_ref().and_then(|replica| replica.attachment.clone());
-        let Some(attachment) = attachment.filter(|_| !session.is_closing()) else {
+        let progress = session.replica.as_ref().and_then(|replica| replica.progress.clone());
+        let Some(progress) = progress.filter(|_| !session.is_closing()) else {
             return Fed::Enough;
         };
-        let feed = &core.shared.replication.feed;
+        let stream = &core.shared.replication.stream;
         let mut is_fed = false;
         let mut pieces = Vec::new();
         let mut fed = Fed::Enough;
-        while feed.has_more(&attachment) {
+        while stream.has_more(&progress) {
             if has_replies_left(session) {
                 // They come first: among them may be the answer that the stream follows.
                 if !session.unlogged.is_empty() {
@@ -117,7 +117,7 @@ impl Worker {
                 break;
             }
             let until = reached_by(core, session, waited);
-            match feed.take(&attachment, until, AHEAD_BYTES_MAX, &mut pieces) {
+            match stream.take(&progress, until, AHEAD_BYTES_MAX, &mut pieces) {
                 Some(0) => {
                     fed = Fed::WaitsForFile;
                     break;

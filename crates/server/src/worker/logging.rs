@@ -43,16 +43,16 @@ impl Worker {
     #[cold]
     fn commit_appended(&mut self, io: &mut Control) {
         let (shared, id) = (self.core.shared, self.core.id);
-        if self.core.asks_replicas.take() && shared.replication.feed.replica_count() > 0 {
+        if self.core.asks_replicas.take() && shared.replication.stream.replica_count() > 0 {
             // Behind all that this round's output shows.
             shared.keyspace.journal().append_request(ASK);
         }
-        shared.pump(id);
+        shared.dispatch_changes(id);
         if shared.aof.is_on() && shared.aof.has_pending() {
             self.write_pending();
         }
         // Behind the write: often there is nothing left to wait for.
-        if shared.replication.feed.is_waiting(id) {
+        if shared.replication.stream.is_waiting(id) {
             self.deliver_stream(io);
         }
         if !self.has_waiting_replies() {
@@ -185,7 +185,7 @@ impl Worker {
         if self.replies.has_shared() && session.unlogged.is_empty() {
             // Large: rather written now than copied.
             let shared = self.core.shared;
-            shared.pump(self.core.id);
+            shared.dispatch_changes(self.core.id);
             shared.aof.write_now(shared, self.core.id);
             if !wait::must_wait(&self.core, session, shown) {
                 return false;

@@ -12,7 +12,7 @@ use brisk_node::core::session::{Session, Stall};
 use brisk_node::persistence::aof::wait;
 use brisk_node::replication::follow;
 use brisk_node::replication::pipe::{Next, Pipe};
-use brisk_node::replication::replica::{Attachment, Stage};
+use brisk_node::replication::replica::{ReplicaProgress, ReplicaStage};
 use brisk_node::replication::transfer::{Outcome, Payload, Transfer};
 use brisk_reactor::{Close, Control, SHARED_BYTES_MIN, Token, unix_ms};
 use rustix::net::sockopt::set_tcp_nodelay;
@@ -41,7 +41,7 @@ impl Worker {
 
     fn waiting_replicas(&self) -> Vec<Token> {
         let followers = self.core.followers.iter();
-        let waits = followers.filter(|follower| follower.attachment.stage() != Stage::Online);
+        let waits = followers.filter(|follower| follower.progress.stage() != ReplicaStage::Online);
         waits.map(|follower| follower.token).collect()
     }
 
@@ -80,8 +80,8 @@ impl Worker {
                 follow::note_synchronised(core, session);
                 let (log, addr) = (&core.shared.log, &session.record.addr);
                 let replica = session.replica.as_ref();
-                let attachment = replica.and_then(|replica| replica.attachment.as_ref());
-                if attachment.is_some_and(|attachment| attachment.awaits_ack()) {
+                let progress = replica.and_then(|replica| replica.progress.as_ref());
+                if progress.is_some_and(|progress| progress.awaits_ack()) {
                     log.notice(format_args!(
                         "Streamed replica resync with replica {addr} (socket) succeeded. Waiting for \
                          REPLCONF ACK from replica to enable streaming"
@@ -108,9 +108,9 @@ fn step(core: &Core, io: &mut Control, session: &mut Session) -> Step {
     if has_replies_left(session) {
         return Step::Wait;
     }
-    let attachment = session.replica.as_ref().and_then(|replica| replica.attachment.clone());
-    let Some(attachment) = attachment else { return Step::Wait };
-    let Some(transfer) = attachment.transfer() else { return Step::Wait };
+    let progress = session.replica.as_ref().and_then(|replica| replica.progress.clone());
+    let Some(progress) = progress else { return Step::Wait };
+    let Some(transfer) = progress.transfer() else { return Step::Wait };
     tell_place(core, io, session, &transfer);
     match (transfer.outcome(), transfer.pipe()) {
         (Some(Outcome::Failed), _) => {
@@ -118,9 +118,9 @@ fn step(core: &Core, io: &mut Control, session: &mut Session) -> Step {
             log.warning(format_args!("SYNC failed. BGSAVE child returned an error"));
             Step::Close
         }
-        (_, Some(pipe)) => send_written(core, io, session, (&attachment, &transfer, pipe)),
+        (_, Some(pipe)) => send_written(core, io, session, (&progress, &transfer, pipe)),
         (Some(Outcome::File(payload)), None) => {
-            send(core, io, session, (&attachment, &transfer, payload))
+            send(core, io, session, (&progress, &transfer, payload))
         }
         _ => Step::Wait,
     }
@@ -140,7 +140,7 @@ fn tell_place(core: &Core, io: &mut Control, session: &mut Session, transfer: &T
 /// though there was something to take.
 fn holds_up(core: &Core, unsent: usize, session: &mut Session) -> bool {
     let Some(replica) = &mut session.replica else { return false };
-    let transfer = replica.attachment.as_ref().and_then(|attachment| attachment.transfer());
+    let transfer = replica.progress.as_ref().and_then(|progress| progress.transfer());
     let is_streamed = transfer.is_some_and(|transfer| transfer.pipe().is_some());
     let Some(sent) = replica.snapshot_sent.filter(|_| is_streamed) else { return false };
     let (taken, now_ms) = (sent - replica.snapshot_unsent.min(unsent as u64), unix_ms());
@@ -199,13 +199,13 @@ fn send(
     core: &Core,
     io: &mut Control,
     session: &mut Session,
-    (attachment, transfer, payload): (&Attachment, &Transfer, &Payload),
+    (progress, transfer, payload): (&ReplicaProgress, &Transfer, &Payload),
 ) -> Step {
     let head = format!("${}\r\n", payload.bytes());
     if !begin(core, io, session, transfer.from, &head) {
         return Step::Wait;
     }
-    attachment.set_stage(Stage::GetsSnapshot);
+    progress.set_stage(ReplicaStage::GetsSnapshot);
     while let Some(sent) = room(io, session) {
         if sent == payload.bytes() {
             return Step::Synchronised;
@@ -230,14 +230,14 @@ fn send_written(
     core: &Core,
     io: &mut Control,
     session: &mut Session,
-    (attachment, transfer, pipe): (&Attachment, &Transfer, &Pipe),
+    (progress, transfer, pipe): (&ReplicaProgress, &Transfer, &Pipe),
 ) -> Step {
     let head = format!("$EOF:{}\r\n", pipe.mark());
     if !begin(core, io, session, transfer.from, &head) {
         return Step::Wait;
     }
     while room(io, session).is_some() {
-        match attachment.next_block() {
+        match progress.next_block() {
             Next::Block(block) => {
                 note_sent(session, block.len());
                 put_shared(io, session, block);

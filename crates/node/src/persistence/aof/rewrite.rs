@@ -185,7 +185,7 @@ fn begin_alone(core: &Core) -> Result<()> {
     let began = Instant::now();
     let options = bgsave::options(&config, brisk_observe::memory::used());
     let cut = bgsave::begin_cut(core, options)?;
-    shared.pump(core.id);
+    shared.dispatch_changes(core.id);
     let journal = shared.keyspace.journal();
     // The first command in the new file says in which database.
     journal.name_database();
@@ -413,7 +413,7 @@ pub fn close(shared: &Shared) {
         return;
     }
     // Whose worker the caller is does not matter: one is woken for nothing.
-    shared.pump(usize::MAX);
+    shared.dispatch_changes(usize::MAX);
     if let Err(error) = aof.flush(shared) {
         let reason = os_reason(&error);
         shared.log.warning(format_args!("The append-only file could not be written: {reason}"));

@@ -57,7 +57,7 @@ pub fn load_again(core: &mut Core) -> Result<(), String> {
         return Err("an append-only file rewrite is about to end".to_owned());
     }
     if shared.aof.is_on() {
-        shared.pump(core.id);
+        shared.dispatch_changes(core.id);
         shared.aof.flush(shared).map_err(|error| os_reason(&error))?;
     }
     let home = Home::of(&core.config);

@@ -74,7 +74,7 @@ pub fn reload(core: &Core, duplicate: Duplicate) -> Result<(), Unreadable> {
         keyspace: &core.shared.keyspace,
         settings: core.env.settings.clone(),
         now: core.env.now(),
-        keeps_expired: core.shared.is_replica() || core.shared.replication.feed.has_backlog(),
+        keeps_expired: core.shared.is_replica() || core.shared.replication.stream.has_backlog(),
         gone_bytes_max: 0,
         duplicate,
     };

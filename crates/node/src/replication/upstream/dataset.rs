@@ -242,7 +242,7 @@ fn end_snapshots(shared: &Shared) -> bool {
 fn leave_history(shared: &Shared) {
     rewrite::close(shared);
     follow::disconnect_all(shared);
-    shared.replication.feed.forget_backlog();
+    shared.replication.stream.forget_backlog();
 }
 
 /// Replaces the keyspace by the one that was loaded beside it.
@@ -332,9 +332,9 @@ fn follow_from(core: &Core, upstream: &Upstream, lineage: &Lineage, (id, offset)
     let (shared, journal) = (core.shared, core.shared.keyspace.journal());
     let replication = &shared.replication;
     // The rest of the previous history is not for replicas of the next one.
-    shared.pump(core.id);
+    shared.dispatch_changes(core.id);
     replication.history.adopt(Ids { id, former: None }, offset, journal.end());
-    replication.feed.begin_backlog(journal.end(), unix_ms());
+    replication.stream.begin_backlog(journal.end(), unix_ms());
     core.env.hooks.set(Hooks::PROPAGATE, true);
     upstream.set_stream_db(lineage.db.unwrap_or_default());
     upstream.stream.begin();

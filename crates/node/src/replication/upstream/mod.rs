@@ -305,9 +305,9 @@ impl UpstreamThread {
                 replication.history.rename(id.clone(), offset);
                 follow::disconnect_all(core.shared);
             }
-            if !replication.feed.has_backlog() {
-                core.shared.pump(core.id);
-                replication.feed.begin_backlog(core.shared.keyspace.journal().end(), unix_ms());
+            if !replication.stream.has_backlog() {
+                core.shared.dispatch_changes(core.id);
+                replication.stream.begin_backlog(core.shared.keyspace.journal().end(), unix_ms());
             }
             core.env.hooks.set(Hooks::PROPAGATE, true);
             upstream.stream.begin();

@@ -5,7 +5,7 @@ use brisk_engine::{Args, CommandError, Outcome, Result};
 use brisk_node::core::call::{Call, Command};
 use brisk_node::replication::failover::{FailoverAttempt, FailoverPhase};
 use brisk_node::replication::handover;
-use brisk_node::replication::replica::Stage;
+use brisk_node::replication::replica::ReplicaStage;
 
 #[derive(Default)]
 struct Options {
@@ -64,7 +64,7 @@ fn failover(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     if shared.is_replica() {
         return error("ERR FAILOVER is not valid when server is a replica.");
     }
-    let members = replication.feed.members();
+    let members = replication.stream.replicas();
     if members.is_empty() {
         return error("ERR FAILOVER requires connected replicas.");
     }
@@ -77,7 +77,7 @@ fn failover(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
         let Some(member) = members.iter().find(|one| handover::is_at(one, host, *port)) else {
             return error("ERR FAILOVER target HOST and PORT is not a replica.");
         };
-        if member.attachment.stage() != Stage::Online {
+        if member.progress.stage() != ReplicaStage::Online {
             return error("ERR FAILOVER target replica is not online.");
         }
     }

@@ -11,7 +11,7 @@ use brisk_node::core::call::{Call, Command};
 use brisk_node::replication::comparison::marker::CAPABILITY;
 use brisk_node::replication::comparison::report;
 use brisk_node::replication::failover::FailoverPhase;
-use brisk_node::replication::replica::Filter;
+use brisk_node::replication::replica::ReplicaFilter;
 use brisk_node::replication::{compare, follow, synchronise};
 use brisk_node::replication::{role, upstream};
 use brisk_resp::request::split_words;
@@ -242,7 +242,7 @@ fn replconf(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
                 let durable = durable.and_then(|place| u64::try_from(place).ok());
                 let client = &call.session.record;
                 let place = shared.replication.history.place(offset);
-                shared.replication.feed.acknowledge(client, (offset, place), durable, now);
+                shared.replication.stream.acknowledge(client, (offset, place), durable, now);
                 // Perhaps it was not heard of for long.
                 shared.arm_few_replicas(&call.core.config.replication);
                 shared.aof.wake_waiting(shared, Some(id));
@@ -284,7 +284,7 @@ fn filter(call: &mut Call<'_>, parts: &[u8]) -> Result<()> {
     let parts = split_words(parts)
         .ok_or_else(|| CommandError::text("ERR Missing rdb-filter-only values"))?;
     let replica = call.session.replica.get_or_insert_default();
-    let filter = replica.filter.insert(Filter { functions: false });
+    let filter = replica.filter.insert(ReplicaFilter { functions: false });
     for part in parts {
         if !part.eq_ignore_ascii_case(b"functions") {
             let before = "ERR Unsupported rdb-filter-only option: ";
