@@ -1,5 +1,6 @@
 //! What all workers share: one value for each feature.
 
+use super::changes::ChangeDispatcher;
 use super::debug_switches::DebugSwitches;
 use super::mailbox::{Mailbox, Message};
 use super::pause::{Hold, Pause, Paused};
@@ -102,6 +103,7 @@ pub struct Shared {
     /// Prefixes of keys that clients want to hear of.
     pub tracking: Prefixes,
     pub replication: Replication,
+    changes: ChangeDispatcher,
     pub snapshots: Snapshots,
     /// The append-only file.
     pub aof: Aof,
@@ -190,6 +192,7 @@ impl Shared {
             pubsub: Registry::new(workers),
             tracking: Prefixes::new(workers),
             replication,
+            changes: ChangeDispatcher::default(),
             snapshots,
             aof: Aof::new(workers),
             scripts: Default::default(),
@@ -442,20 +445,20 @@ impl Shared {
         }
     }
 
-    /// Hands what transactions of all workers have left in the journal to the append-only file and the
-    /// replicas. `worker` is who calls.
+    /// Hands the changes of all workers from the journal to the append-only file and the replicas. `worker` is
+    /// the calling worker.
     pub fn dispatch_changes(&self, worker: usize) {
         let journal = self.keyspace.journal();
         if !journal.has_news() {
             return;
         }
-        // Its own replicas the worker looks at right after.
+        // The calling worker checks its own replicas right after this.
         let wake = |other: usize| {
             if other != worker {
                 self.mailboxes[other].wake();
             }
         };
-        self.replication.stream.pump(journal, &self.aof, wake);
+        self.changes.dispatch(journal, &self.aof, &self.replication, wake);
         if self.aof.is_congested() {
             self.arm(armed::LOG_CONGESTION, true);
         }

@@ -23,7 +23,7 @@ use crate::core::pause::Hold;
 use crate::core::shared::Shared;
 use crate::core::shutdown::Waiting;
 use crate::replication::acks::ASK;
-use crate::replication::stream::ReplicaHandle;
+use crate::replication::replicas::ReplicaHandle;
 use brisk_config::Config;
 use brisk_config::choice::ShutdownMode;
 use brisk_engine::keyspace::Ticket;
@@ -46,8 +46,7 @@ pub fn saves(config: &Config, how: ShutdownMode) -> bool {
 
 /// Whether a worker has something to do before the server ends.
 pub fn concerns_workers(shared: &Shared, how: ShutdownMode) -> bool {
-    let stream = &shared.replication.stream;
-    writes_files(shared, how) || stream.replica_count() > 0 || stream.has_waiting()
+    writes_files(shared, how) || shared.replication.replicas.is_any()
 }
 
 /// Whether anything is written to the disk before the server exits.
@@ -73,8 +72,7 @@ pub fn begin(core: &Core, how: ShutdownMode) -> Result<Begun> {
     // Only a signal can have planned it.
     let was_planned = shared.shutdown.is_planned();
     let timeout_s = core.config.process.shutdown_timeout_s.max(0).unsigned_abs();
-    let stream = &shared.replication.stream;
-    let has_replicas = stream.replica_count() > 0 || stream.has_waiting();
+    let has_replicas = shared.replication.replicas.is_any();
     if how.now || timeout_s == 0 || !has_replicas || shared.is_loading() {
         end(core, how, || was_planned && !shared.shutdown.is_planned())?;
         return Ok(Begun::Ends);
@@ -205,7 +203,7 @@ fn has_caught_up(core: &Core, requests: bool) -> bool {
     }
     // A replica that wanted only a part of the dataset keeps no copy.
     let lacks = |replica: &ReplicaHandle| replica.filter.is_none() && !has(replica, waiting.target);
-    shared.replication.stream.count(lacks) == 0
+    shared.replication.replicas.count(lacks) == 0
 }
 
 /// Whether a replica has acknowledged the stream up to this offset.
@@ -217,7 +215,7 @@ fn has(replica: &ReplicaHandle, place: Ticket) -> bool {
 /// request itself need not be acknowledged.
 fn request_acks(core: &Core) {
     let shared = core.shared;
-    if shared.replication.stream.replica_count() > 0 {
+    if shared.replication.replicas.following() > 0 {
         // A slow script may append to the stream at any moment, so the position comes from the journal.
         let request = shared.keyspace.journal().append_request(ASK);
         shared.shutdown.note_request(request);
@@ -234,7 +232,7 @@ fn report_replicas(core: &Core) {
         None => shared.keyspace.journal().end(),
     };
     let (offset, now_ms) = (shared.replication.history.offset(place), unix_ms());
-    let replicas = shared.replication.stream.replicas();
+    let replicas = shared.replication.replicas.list();
     let mut in_sync = 0;
     for replica in &replicas {
         if has(replica, place) {
@@ -271,7 +269,7 @@ fn end(core: &Core, how: ShutdownMode, called_off: impl Fn() -> bool) -> Result<
     if bgsave::is_saving(shared) {
         shared.log.warning(format_args!("There is a child saving an .rdb. Killing it!"));
         shared.snapshots.give_up();
-        shared.replication.give_up("the server is about to end");
+        shared.replication.snapshots.give_up("the server is about to end");
     }
     // While the dataset is being loaded, the file has all of it.
     if !shared.is_loading() && writes_files(shared, how) {

@@ -30,7 +30,7 @@ pub struct Acknowledged {
     pub count: usize,
     /// Who waits so long, and no reply leaves, is told so and disconnected; `None`: never.
     pub timeout_ms: Option<u64>,
-    /// The stream's, when it was asked: in another nothing is promised.
+    /// The epoch of acknowledgements when the client requested it. In another epoch nothing is promised.
     pub ack_epoch: u64,
 }
 
@@ -163,18 +163,18 @@ impl AckWait {
         let shown = replication.history.offset(self.shown);
         // Offsets wrap around together with the difference between them and tickets.
         let has = |offset: u64| shown.wrapping_sub(offset).cast_signed() <= 0;
-        let stream = &replication.stream;
+        let replicas = &replication.replicas;
         match self.wanted {
             Wanted::Comparison(_) => Reached { local: false, replicas: 0 },
             Wanted::Replicas(_) => Reached {
                 local: false,
-                replicas: stream.count(|replica| {
+                replicas: replicas.count(|replica| {
                     replica.is_online() && replica.has_acked && has(replica.acked)
                 }),
             },
             Wanted::Disks { .. } => Reached {
                 local: aof.is_durable(self.shown),
-                replicas: stream
+                replicas: replicas
                     .count(|replica| replica.is_online() && replica.acked_durable.is_some_and(has)),
             },
         }
@@ -186,7 +186,7 @@ mod tests {
     use super::*;
     use crate::clients::testing::record;
     use crate::replication::replica::{ReplicaProgress, ReplicaStage};
-    use crate::replication::stream::ReplicaHandle;
+    use crate::replication::replicas::ReplicaHandle;
     use std::sync::Arc;
 
     #[test]
@@ -209,11 +209,11 @@ mod tests {
         let (replication, aof) = (Replication::new(1, "i".repeat(40)), Aof::new(1));
         let (client, progress) = (record(1, 0), Arc::<ReplicaProgress>::default());
         progress.set_stage(ReplicaStage::Online);
-        replication.stream.attach(ReplicaHandle::new(Arc::clone(&client), progress, 0));
+        replication.replicas.attach(ReplicaHandle::new(Arc::clone(&client), progress, 0));
         // Written before there was a stream: its dataset may still be on its way.
         let wait = AckWait { shown: Ticket(0), wanted: Wanted::Replicas(1) };
         assert!(!wait.is_over(&replication, &aof).expect("no file is waited for"));
-        replication.stream.acknowledge(&client, (0, Some(Ticket(0))), None, 1);
+        replication.acknowledge(&client, (0, Some(Ticket(0))), None, 1);
         assert!(wait.is_over(&replication, &aof).expect("no file is waited for"));
     }
 }

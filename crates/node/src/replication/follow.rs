@@ -4,7 +4,7 @@
 use super::acks::Asked;
 use super::history::new_id;
 use super::replica::{Follower, ReplicaProgress, ReplicaStage};
-use super::stream::ReplicaHandle;
+use super::replicas::ReplicaHandle;
 use crate::clients::flag;
 use crate::core::Core;
 use crate::core::mailbox::Message;
@@ -22,7 +22,7 @@ pub fn attach_replica(core: &mut Core, session: &mut Session, acknowledges: bool
     let replica = make_handle(core, session, acknowledges);
     session.record.set(flag::REPLICA | flag::SYNCHRONISES, true);
     let follower = Follower { token: session.token, progress: Arc::clone(&replica.progress) };
-    core.shared.replication.stream.attach(replica);
+    core.shared.replication.replicas.attach(replica);
     core.followers.push(follower);
 }
 
@@ -34,7 +34,7 @@ pub fn resume_replica(core: &mut Core, session: &mut Session, place: Ticket) -> 
     shared.dispatch_changes(core.id);
     let replica = make_handle(core, session, true);
     let follower = Follower { token: session.token, progress: Arc::clone(&replica.progress) };
-    let Some(lacking) = shared.replication.stream.resume(replica, place) else {
+    let Some(lacking) = shared.replication.resume(replica, place) else {
         if let Some(replica) = &mut session.replica {
             replica.progress = None;
         }
@@ -72,8 +72,8 @@ fn make_handle(core: &Core, session: &mut Session, acknowledges: bool) -> Replic
 /// possible.
 pub fn begin_stream(core: &Core) -> Result<()> {
     let shared = core.shared;
-    let stream = &shared.replication.stream;
-    if stream.has_backlog() {
+    let replication = &shared.replication;
+    if replication.stream.has_backlog() {
         return Ok(());
     }
     if core.unit.is_some() {
@@ -82,9 +82,9 @@ pub fn begin_stream(core: &Core) -> Result<()> {
         ));
     }
     let _still = core.stop_others()?;
-    if !stream.has_backlog() && !shared.is_replica() {
+    if !replication.stream.has_backlog() && !shared.is_replica() {
         shared.dispatch_changes(core.id);
-        stream.begin_backlog(shared.keyspace.journal().end(), brisk_reactor::unix_ms());
+        replication.begin_backlog(shared.keyspace.journal().end(), brisk_reactor::unix_ms());
         core.env.hooks.set(Hooks::PROPAGATE, true);
     }
     Ok(())
@@ -103,7 +103,7 @@ pub fn note_synchronised(core: &Core, session: &mut Session) {
     // What it has to say begins here.
     let now_ms = brisk_reactor::unix_ms();
     session.record.last_active_ms.store(now_ms, Ordering::Relaxed);
-    core.shared.replication.stream.note_online(&session.record, now_ms);
+    core.shared.replication.replicas.note_online(&session.record, now_ms);
     core.shared.arm_few_replicas(&core.config.replication);
 }
 
@@ -114,7 +114,7 @@ pub fn detach_replica(core: &mut Core, session: &mut Session) {
     let replication = &core.shared.replication;
     replication.note_held(replica, 0);
     core.followers.retain(|follower| follower.token != session.token);
-    replication.stream.detach(&session.record, brisk_reactor::unix_ms());
+    replication.detach(&session.record, brisk_reactor::unix_ms());
     progress.leave();
     core.shared.arm_few_replicas(&core.config.replication);
 }
@@ -122,7 +122,7 @@ pub fn detach_replica(core: &mut Core, session: &mut Session) {
 /// Closes the connections of all replicas: what they have is not this server's history any more. It takes
 /// effect when their workers find the message.
 pub fn disconnect_all(shared: &Shared) {
-    for replica in shared.replication.stream.replicas() {
+    for replica in shared.replication.replicas.list() {
         let record = &replica.client;
         // Nothing more is executed for it, wherever its worker stands.
         record.set(flag::CLOSE_ASAP, true);
@@ -142,7 +142,7 @@ pub fn disarm_feed(core: &mut Core) {
         let is_kept = ttl_s == 0 || shared.is_replica();
         let now_ms = brisk_reactor::unix_ms();
         let alone_s =
-            replication.stream.alone_since_ms().map(|since| now_ms.saturating_sub(since) / 1000);
+            replication.replicas.alone_since_ms().map(|since| now_ms.saturating_sub(since) / 1000);
         replication.stream.has_backlog() && !is_kept && alone_s.is_some_and(|alone| alone > ttl_s)
     };
     let is_idle = || {
@@ -157,7 +157,7 @@ pub fn disarm_feed(core: &mut Core) {
     let Ok(quiesced) = core.stop_others() else { return };
     if is_forgotten() {
         shared.dispatch_changes(core.id);
-        replication.stream.forget_backlog();
+        replication.forget_backlog();
         // Who comes back with an offset of before would be sent what follows another dataset.
         replication.history.begin_anew(new_id(&mut core.env.random.borrow_mut()));
         shared.log.notice(format_args!(

@@ -6,7 +6,7 @@ use crate::core::pause::Hold;
 use crate::core::shared::Shared;
 use crate::replication::failover::{FailoverAttempt, FailoverPhase};
 use crate::replication::replica::ReplicaStage;
-use crate::replication::stream::ReplicaHandle;
+use crate::replication::replicas::ReplicaHandle;
 use brisk_config::value::{PrimaryAddress, Text};
 use brisk_reactor::unix_ms;
 
@@ -54,7 +54,7 @@ pub fn check(core: &mut Core) {
 fn synchronised(shared: &Shared, attempt: &FailoverAttempt) -> Option<(String, u16)> {
     let end = shared.keyspace.journal().end();
     let offset = shared.replication.history.offset(end);
-    let replicas = shared.replication.stream.replicas();
+    let replicas = shared.replication.replicas.list();
     let has_all = |replica: &&ReplicaHandle| {
         replica.progress.stage() == ReplicaStage::Online
             && replica.filter.is_none()

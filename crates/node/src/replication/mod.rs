@@ -4,7 +4,9 @@
 //! | file | about |
 //! |---|---|
 //! | `history` | what the stream is called, and its places to others |
-//! | `stream` | transactions come in by ticket, bytes go out in order |
+//! | `stream` | the changes of all workers in one order, kept for replicas |
+//! | `replicas` | the replicas of this server, and what they have acknowledged |
+//! | `snapshots` | the snapshot for replicas that is being written |
 //! | `backlog` | the latest part of the stream, held once for all who read it |
 //! | `marks` | when which part of it was made |
 //! | `spill`, `spilling` | the oldest part of the stream, in a file |
@@ -35,7 +37,9 @@ pub mod history;
 mod marks;
 pub mod pipe;
 pub mod replica;
+pub mod replicas;
 pub mod role;
+pub mod snapshots;
 pub mod spill;
 pub mod spilling;
 pub mod stream;
@@ -48,25 +52,33 @@ use self::comparison::observed::Observed;
 use self::environment::{Environment, SystemEnvironment};
 use self::failover::Failover;
 use self::history::History;
-use self::replica::Replica;
+use self::replica::ReplicaStage;
+use self::replica::{Replica, ReplicaFilter};
+use self::replicas::{ReplicaHandle, Replicas, has_catching_up};
+use self::snapshots::ReplicaSnapshots;
+use self::spill::Move;
 use self::spill::memory_bytes_max;
-use self::stream::{ReplicaHandle, ReplicationStream};
+use self::stream::ReplicationStream;
 use self::transfer::Transfer;
 use self::upstream::state::Upstream;
-use crate::persistence::state::Underway;
+use crate::clients::ClientRecord;
 use brisk_config::Config;
 use brisk_config::directives::replication::Replication as Settings;
 use brisk_config::value::ClientClass;
 use brisk_engine::Keyspace;
-use brisk_engine::keyspace::Journal;
+use brisk_engine::keyspace::{Journal, Ticket};
 use brisk_structures::poison::EvenPoisoned;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::fs::File;
 use std::sync::{Arc, Mutex, OnceLock};
 
 /// The state of replication that all workers share.
 pub struct Replication {
     /// The changes of all workers in one order.
     pub stream: ReplicationStream,
+    /// The servers that follow this one.
+    pub replicas: Replicas,
+    /// Snapshots for replicas.
+    pub snapshots: ReplicaSnapshots,
     /// What it is called to others.
     pub history: History,
     /// The primary that this server follows.
@@ -78,13 +90,6 @@ pub struct Replication {
     pub observed: Mutex<Observed>,
     /// The environment of a simulation.
     environment: OnceLock<Box<dyn Environment>>,
-    /// The snapshot for replicas that is being written.
-    writing: Mutex<Option<Arc<Transfer>>>,
-    /// For those who look often.
-    is_writing: AtomicBool,
-    /// The last one that was sent while it was written took too much memory: the next goes by way of a
-    /// file.
-    streams_badly: AtomicBool,
 }
 
 /// Whether the settings ask for replicas that follow closely.
@@ -95,18 +100,16 @@ pub fn needs_good(settings: &Settings) -> bool {
 impl Replication {
     /// Without a replica, for so many workers.
     pub fn new(workers: usize, id: String) -> Replication {
-        let (writing, is_writing) = (Mutex::default(), AtomicBool::new(false));
         Replication {
-            stream: ReplicationStream::new(workers),
+            stream: ReplicationStream::default(),
+            replicas: Replicas::new(workers),
+            snapshots: ReplicaSnapshots::default(),
             history: History::new(id),
             upstream: Arc::default(),
             failover: Failover::default(),
             comparison: Comparison::default(),
             observed: Mutex::default(),
             environment: OnceLock::new(),
-            writing,
-            is_writing,
-            streams_badly: AtomicBool::new(false),
         }
     }
 
@@ -142,7 +145,7 @@ impl Replication {
     pub fn note_held(&self, replica: &mut Replica, bytes: u64) {
         let before = std::mem::replace(&mut replica.held, bytes);
         if bytes != before {
-            self.stream.note_held(bytes.cast_signed() - before.cast_signed());
+            self.replicas.note_held(bytes.cast_signed() - before.cast_signed());
         }
     }
 
@@ -164,7 +167,7 @@ impl Replication {
         let is_good = |one: &ReplicaHandle| {
             one.is_online() && one.filter.is_none() && one.lag_s(now_ms) <= lag_max
         };
-        self.stream.count(is_good)
+        self.replicas.count(is_good)
     }
 
     /// What was found of a comparison that does not end any more goes, with the thread that looks at it.
@@ -172,38 +175,111 @@ impl Replication {
         *self.observed.lock().even_poisoned() = Observed::default();
     }
 
-    /// Whether a snapshot for replicas is being written.
-    #[inline]
-    pub fn is_writing(&self) -> bool {
-        self.is_writing.load(Ordering::Relaxed)
+    /// Keeps the stream from this position on, and nothing of what was before: a replica that has not taken all
+    /// of that is disconnected by its worker. The position is the end of the journal after
+    /// [`crate::core::shared::Shared::dispatch_changes`]. All other workers are quiesced.
+    pub fn begin_backlog(&self, place: Ticket, now_ms: u64) {
+        let list = self.replicas.lock();
+        self.replicas.note_alone(now_ms);
+        self.stream.begin(place, &list);
+        self.replicas.announce(&list, |_| {});
     }
 
-    /// What there is to say of that snapshot.
-    pub fn underway(&self) -> Option<Underway> {
-        if !self.is_writing() {
-            return None;
+    /// Drops the stream and keeps none. The caller renames the history before the dataset changes. All other
+    /// workers are quiesced.
+    pub fn forget_backlog(&self) {
+        self.stream.forget(&self.replicas.lock());
+        self.replicas.end_ack_epoch();
+    }
+
+    /// Appends the next part of the stream, which begins at `from`. `wake` is called for each worker whose
+    /// replicas have something to take.
+    pub(crate) fn append(&self, from: Ticket, bytes: &[u8], now_ms: u64, wake: impl FnMut(usize)) {
+        let list = self.replicas.lock();
+        self.stream.append(from, bytes, now_ms, &list);
+        self.replicas.announce(&list, wake);
+    }
+
+    /// Adds a replica that has everything before this position. Returns the number of bytes that it lacks, or
+    /// `None` if the stream does not keep all of them. The replica is not added then.
+    fn resume(&self, mut replica: ReplicaHandle, place: Ticket) -> Option<u64> {
+        let mut list = self.replicas.lock();
+        let lacking = self.stream.resume(&replica.progress, place)?;
+        replica.progress.set_stage(ReplicaStage::Online);
+        replica.acked_place = Some(place);
+        self.replicas.add_online(&mut list, replica);
+        Some(lacking)
+    }
+
+    /// Attaches the replicas that wait for the content of this snapshot. They follow the stream from here on.
+    /// The journal is dispatched, and all other workers are quiesced.
+    fn join(
+        &self,
+        (transfer, filter): (&Arc<Transfer>, Option<ReplicaFilter>),
+        journal: &Journal,
+        now_ms: u64,
+    ) {
+        debug_assert!(!journal.has_news(), "earlier changes are not for them");
+        if !self.stream.has_backlog() {
+            self.begin_backlog(journal.end(), now_ms);
         }
-        self.writing.lock().even_poisoned().as_ref().map(|transfer| transfer.underway())
+        self.stream.allow_spilling();
+        let list = self.replicas.lock();
+        journal.name_database();
+        for replica in list.iter().filter(|replica| replica.waits_for(filter)) {
+            replica.progress.join(transfer, replica.client.worker);
+        }
+        self.replicas.update_counts(&list);
     }
 
-    /// Has that snapshot end, and closes its replicas.
-    pub fn give_up(&self, reason: &str) {
-        if let Some(cut) = self.writing.lock().even_poisoned().as_ref().and_then(|now| now.cut()) {
-            cut.give_up(reason);
+    /// Removes the replica of this client.
+    fn detach(&self, client: &ClientRecord, now_ms: u64) {
+        self.replicas.remove(client, now_ms);
+        self.stream.trim(&self.replicas.lock());
+    }
+
+    /// Notes an acknowledgement of a replica: an offset, its position, and the offset up to which its append-only
+    /// file is durable, if it has one.
+    pub fn acknowledge(
+        &self,
+        client: &ClientRecord,
+        (offset, place): (u64, Option<Ticket>),
+        durable: Option<u64>,
+        now_ms: u64,
+    ) {
+        let end = self.stream.end();
+        self.replicas.acknowledge(client, (offset, place), durable, (end, now_ms));
+    }
+
+    /// Drops the part of the stream that replicas have received in the meantime.
+    pub fn trim_stream(&self) {
+        if self.stream.excess() > 0 || self.stream.spilled_bytes() > 0 {
+            self.stream.trim(&self.replicas.lock());
         }
     }
 
-    fn begin_writing(&self, transfer: &Arc<Transfer>) {
-        let mut writing = self.writing.lock().even_poisoned();
-        *writing = Some(Arc::clone(transfer));
-        self.is_writing.store(true, Ordering::SeqCst);
+    /// Bytes of memory in use because replicas have not received them. Of the stream, bytes beyond
+    /// `repl-backlog-size` count. O(1).
+    pub fn buffered(&self) -> u64 {
+        self.replicas.held_bytes() + self.stream.excess()
     }
 
-    /// Another one may have been begun since its cut has ended.
-    fn end_writing(&self, transfer: &Transfer) {
-        let mut writing = self.writing.lock().even_poisoned();
-        if writing.take_if(|writing| std::ptr::eq(&raw const **writing, transfer)).is_some() {
-            self.is_writing.store(false, Ordering::SeqCst);
-        }
+    /// Returns true if the caller has to move the oldest part of the stream to a file.
+    fn begin_spilling(&self) -> bool {
+        self.replicas.following() > 0
+            && self.stream.begin_spilling(|| has_catching_up(&self.replicas.lock()))
+    }
+
+    /// As [`ReplicationStream::next_move`].
+    fn next_move(&self) -> Option<Option<Move>> {
+        self.stream.next_move(&self.replicas.lock())
+    }
+
+    /// As [`ReplicationStream::end_move`].
+    fn end_move(&self, moved: &Move, file: Arc<File>) {
+        self.stream.end_move(moved, file, &self.replicas.lock());
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -23,7 +23,7 @@ pub fn become_replica(core: &mut Core, primary: PrimaryAddress) {
     shared.keyspace.journal().set_relayed(true);
     let replication = &shared.replication;
     // Changes that replicas have acknowledged may be lost now, and with them those that clients wait for.
-    replication.stream.end_ack_epoch();
+    replication.replicas.end_ack_epoch();
     // The replicas of this server stay. They are disconnected if it gets another dataset or history id.
     if !was_replica {
         unblock_all(shared);
@@ -91,7 +91,7 @@ pub fn inherit(shared: &'static Shared, lineage: &Lineage, gone: Gone) {
         };
         replication.history.adopt(ids, offset, end);
         replication.upstream.set_stream_db(db);
-        replication.stream.begin_backlog(end, unix_ms());
+        replication.begin_backlog(end, unix_ms());
         core.env.hooks.set(Hooks::PROPAGATE, true);
         if !core.shared.is_replica() {
             propagate_gone(core, offset, &gone);

@@ -23,18 +23,19 @@ const FREE_SHARE: u64 = 20;
 
 /// While replicas are being synchronised, has a thread move what memory is not to hold.
 pub fn begin_if_due(shared: &'static Shared) {
-    let stream = &shared.replication.stream;
-    if !stream.begin_spilling() {
+    let replication = &shared.replication;
+    let stream = &replication.stream;
+    if !replication.begin_spilling() {
         return;
     }
     let run = move || {
-        while let Some(next) = stream.next_move() {
+        while let Some(next) = replication.next_move() {
             let Some(job) = next else {
                 park_timeout(LOOK_AGAIN);
                 continue;
             };
             match carry_out(shared, &job) {
-                Ok(file) => stream.end_move(&job, file),
+                Ok(file) => replication.end_move(&job, file),
                 Err(error) => {
                     let reason = os_reason(&error);
                     shared.log.warning(format_args!(

@@ -22,7 +22,7 @@
 use super::history::new_id;
 use super::pipe::{Pipe, PipeWriter};
 use super::replica::{ReplicaFilter, ReplicaStage};
-use super::stream::ReplicaHandle;
+use super::replicas::ReplicaHandle;
 use super::transfer::{Outcome, Payload, Transfer};
 use crate::core::Core;
 use crate::core::mailbox::Message;
@@ -36,7 +36,6 @@ use brisk_engine::effect::Hooks;
 use brisk_engine::keyspace::Cut;
 use brisk_persist::rdb::VERSION;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 /// Keys that are looked at while everybody stands still, for what the file's version has to be, at most:
 /// about a millisecond by estimate. None if no field of a hash ever had a deadline.
@@ -49,8 +48,8 @@ const KEYS_LOOKED_AT_MAX: usize = 10_000;
 /// [`brisk_engine::CommandError::SlotBusy`] while a script takes long. They go on waiting.
 pub fn begin_if_possible(core: &Core) -> CommandResult<()> {
     let shared = core.shared;
-    let stream = &shared.replication.stream;
-    if !stream.has_waiting() || shared.is_loading() || shared.shutdown.is_asked() {
+    let replicas = &shared.replication.replicas;
+    if !replicas.has_waiting() || shared.is_loading() || shared.shutdown.is_asked() {
         return Ok(());
     }
     begin_without_keys(core)?;
@@ -62,7 +61,7 @@ pub fn begin_if_possible(core: &Core) -> CommandResult<()> {
     }
     let config = Arc::clone(&core.config);
     let quiesced = core.stop_others()?;
-    if stream.count(|replica| replica.waits_for(None)) == 0 {
+    if replicas.count(|replica| replica.waits_for(None)) == 0 {
         // They left while this worker waited for stillness, or have been served.
         return Ok(());
     }
@@ -83,8 +82,8 @@ pub fn begin_if_possible(core: &Core) -> CommandResult<()> {
     });
     let target = if pipe.is_some() { "replicas sockets" } else { "disk" };
     let transfer = Arc::new(Transfer::new(Arc::clone(&cut), journal.end().0, pipe));
-    stream.join((&transfer, None), journal, brisk_reactor::unix_ms());
-    shared.replication.begin_writing(&transfer);
+    shared.replication.join((&transfer, None), journal, brisk_reactor::unix_ms());
+    shared.replication.snapshots.begin(&transfer);
     drop(quiesced);
     shared.log.notice(format_args!("Starting BGSAVE for SYNC with target: {target}"));
     let (own, own_cut) = (Arc::clone(&transfer), Arc::clone(&cut));
@@ -103,9 +102,9 @@ pub fn begin_if_possible(core: &Core) -> CommandResult<()> {
 /// As for [`begin_if_possible`].
 fn begin_without_keys(core: &Core) -> CommandResult<()> {
     let shared = core.shared;
-    let stream = &shared.replication.stream;
+    let replicas = &shared.replication.replicas;
     for filter in ReplicaFilter::ALL {
-        let waits = || stream.count(|replica| replica.waits_for(Some(filter))) > 0;
+        let waits = || replicas.count(|replica| replica.waits_for(Some(filter))) > 0;
         if !waits() {
             continue;
         }
@@ -119,7 +118,7 @@ fn begin_without_keys(core: &Core) -> CommandResult<()> {
         core.env.hooks.set(Hooks::PROPAGATE, true);
         let pipe = Pipe::new(new_id(&mut core.env.random.borrow_mut()));
         let transfer = Arc::new(Transfer::without_keys(journal.end().0, pipe));
-        stream.join((&transfer, Some(filter)), journal, brisk_reactor::unix_ms());
+        shared.replication.join((&transfer, Some(filter)), journal, brisk_reactor::unix_ms());
         drop(quiesced);
         shared.log.notice(format_args!("Starting BGSAVE for SYNC with target: replicas sockets"));
         let own = Arc::clone(&transfer);
@@ -156,8 +155,8 @@ fn streams(shared: &Shared, settings: &Settings) -> bool {
     let replication = &shared.replication;
     let wants_file = |one: &ReplicaHandle| one.waits_for(None) && !one.takes_unknown_length;
     settings.repl_diskless_sync
-        && replication.stream.count(wants_file) == 0
-        && !replication.streams_badly.swap(false, Ordering::Relaxed)
+        && replication.replicas.count(wants_file) == 0
+        && !replication.snapshots.take_needs_file()
 }
 
 /// Whether a snapshot is to be begun for those that wait: one of them does not wait for others to come, or
@@ -166,14 +165,14 @@ fn is_due(shared: &Shared, settings: &Settings, now_ms: u64) -> bool {
     let delay_ms = settings.repl_diskless_sync_delay_s.max(0).cast_unsigned().saturating_mul(1000);
     let enough = settings.repl_diskless_sync_max_replicas.max(0).cast_unsigned();
     let is_waiting = |replica: &ReplicaHandle| replica.waits_for(None);
-    let stream = &shared.replication.stream;
+    let replicas = &shared.replication.replicas;
     let hurries = |replica: &ReplicaHandle| {
         is_waiting(replica)
             && (!settings.repl_diskless_sync
                 || !replica.takes_unknown_length
                 || now_ms.saturating_sub(replica.since_ms) >= delay_ms)
     };
-    stream.count(hurries) > 0 || (enough > 0 && stream.count(is_waiting) >= enough)
+    replicas.count(hurries) > 0 || (enough > 0 && replicas.count(is_waiting) >= enough)
 }
 
 /// The same for the timers of one worker.
@@ -204,7 +203,7 @@ fn write(shared: &Shared, (config, head): (&Config, &Head), transfer: &Transfer,
         }
     }
     if written.is_err() && transfer.pipe().is_some() && cut.ran_full() {
-        shared.replication.streams_badly.store(true, Ordering::Relaxed);
+        shared.replication.snapshots.require_file();
     }
     end(shared, transfer, cut, written.unwrap_or(Outcome::Failed));
     tell_workers(shared);
@@ -227,7 +226,7 @@ fn write_to(
 
 fn end(shared: &Shared, transfer: &Transfer, cut: &Cut, outcome: Outcome) {
     shared.keyspace.end_cut(cut);
-    shared.replication.end_writing(transfer);
+    shared.replication.snapshots.end(transfer);
     transfer.end(outcome);
 }
 
@@ -235,8 +234,8 @@ fn end(shared: &Shared, transfer: &Transfer, cut: &Cut, outcome: Outcome) {
 fn tell_workers(shared: &Shared) {
     let mut workers: Vec<usize> = shared
         .replication
-        .stream
-        .replicas()
+        .replicas
+        .list()
         .into_iter()
         .filter(|replica| replica.progress.stage() != ReplicaStage::Online)
         .map(|replica| replica.client.worker)

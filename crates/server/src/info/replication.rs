@@ -5,7 +5,7 @@ use brisk_config::value::PrimaryAddress;
 use brisk_engine::Dialect;
 use brisk_node::replication::needs_good;
 use brisk_node::replication::replica::ReplicaStage;
-use brisk_node::replication::stream::ReplicaHandle;
+use brisk_node::replication::replicas::ReplicaHandle;
 use brisk_node::replication::upstream::state::UpstreamPhase;
 use brisk_observe::text::Text;
 
@@ -65,7 +65,7 @@ fn of_primary(view: &View<'_>, address: &PrimaryAddress, text: &mut Text) {
 
 /// Those that follow this server.
 fn of_replicas(view: &View<'_>, text: &mut Text) {
-    let replicas = view.shared.replication.stream.replicas();
+    let replicas = view.shared.replication.replicas.list();
     let lag = |replica: &ReplicaHandle| match replica.progress.stage() {
         ReplicaStage::Online => view.now_ms.saturating_sub(replica.acked_ms) / 1000,
         ReplicaStage::Waits | ReplicaStage::GetsSnapshot => 0,

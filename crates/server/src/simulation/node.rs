@@ -22,7 +22,7 @@ use brisk_node::persistence::loading::steps::{self, WorkerLoading};
 use brisk_node::replication::failover::FailoverPhase;
 use brisk_node::replication::history::{self, Ids};
 use brisk_node::replication::replica::ReplicaStage;
-use brisk_node::replication::stream::ReplicaHandle;
+use brisk_node::replication::replicas::ReplicaHandle;
 use brisk_node::run::batch::{Batch, Look as Prefetch};
 use brisk_node::run::dispatch;
 use brisk_node::run::trusted_session;
@@ -244,7 +244,7 @@ impl Machine {
             let progress = &replica.progress;
             progress.stage() == ReplicaStage::Waits && progress.transfer().is_some()
         };
-        self.shared.replication.stream.count(waits) > 0
+        self.shared.replication.replicas.count(waits) > 0
     }
 
     fn is_writing(&self) -> bool {
@@ -253,7 +253,7 @@ impl Machine {
             let transfer = replica.progress.transfer();
             transfer.is_some_and(|transfer| transfer.outcome().is_none())
         };
-        replication.is_writing() || replication.stream.count(is_amid) > 0
+        replication.snapshots.is_writing() || replication.replicas.count(is_amid) > 0
     }
 
     pub(super) fn look(&mut self, rereads: bool) -> Look {
@@ -273,7 +273,7 @@ impl Machine {
         if is_read {
             self.read_at = at;
         }
-        let replicas = replication.stream.replicas();
+        let replicas = replication.replicas.list();
         Look {
             ids: replication.history.ids(),
             offset,

@@ -233,14 +233,14 @@ impl Cron {
     /// Tells replicas that the server lives, and stops collecting for those that are gone.
     fn keep_replicas(&mut self, worker: &mut Worker, now: u64) {
         let shared = worker.core.shared;
-        shared.replication.stream.trim();
+        shared.replication.trim_stream();
         spilling::begin_if_due(shared);
         shared.arm_few_replicas(&worker.core.config.replication);
         follow::disarm_feed(&mut worker.core);
         let period_s = worker.core.config.replication.repl_ping_replica_period_s.max(1) as u64;
         // Looked at anew each time: the setting may have become shorter.
         let is_due = now.saturating_sub(self.pinged) >= period_s * 1_000_000_000;
-        if is_due && shared.replication.stream.replica_count() > 0 {
+        if is_due && shared.replication.replicas.following() > 0 {
             if self.pinged != 0 {
                 let mut ping = Vec::new();
                 brisk_resp::request::encode(&mut ping, &["PING"]);

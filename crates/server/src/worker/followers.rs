@@ -34,7 +34,7 @@ impl Worker {
     /// behind.
     #[cold]
     pub(super) fn deliver_stream(&mut self, io: &mut Control) {
-        self.core.shared.replication.stream.begin_look(self.core.id);
+        self.core.shared.replication.replicas.clear_ready(self.core.id);
         let followers = std::mem::take(&mut self.core.followers);
         let mut waits = false;
         for follower in &followers {

@@ -43,7 +43,7 @@ impl Worker {
     #[cold]
     fn commit_appended(&mut self, io: &mut Control) {
         let (shared, id) = (self.core.shared, self.core.id);
-        if self.core.asks_replicas.take() && shared.replication.stream.replica_count() > 0 {
+        if self.core.asks_replicas.take() && shared.replication.replicas.following() > 0 {
             // Behind all that this round's output shows.
             shared.keyspace.journal().append_request(ASK);
         }
@@ -52,7 +52,7 @@ impl Worker {
             self.write_pending();
         }
         // Behind the write: often there is nothing left to wait for.
-        if shared.replication.stream.is_waiting(id) {
+        if shared.replication.replicas.is_ready(id) {
             self.deliver_stream(io);
         }
         if !self.has_waiting_replies() {

@@ -1,7 +1,7 @@
 //! The append-only file: the stream of changes on the disk, and replies that wait for it.
 //!
 //! ```text
-//!  journal ── pump ── push ─► pending ─┬─ a worker, at the end of its round ─┐
+//!  journal ─ dispatch ─ push ─► pending ─┬─ a worker, at the end of its round ─┐
 //!                                      └─ the thread, if a write may take long ┴─► write ─► written
 //!                                                         fdatasync, by the policy ───────► durable
 //! ```

@@ -17,7 +17,7 @@ pub mod replica;
 use super::comparison::marker::Marker;
 use super::comparison::report::Report;
 use super::comparison::{Difference, Finding, Found};
-use super::stream::ReplicaHandle;
+use super::replicas::ReplicaHandle;
 use crate::core::Core;
 use crate::core::long::yield_to_workers;
 use crate::core::shared::{Shared, armed};
@@ -180,7 +180,7 @@ fn end(core: &Core, finding: Finding, heals: bool) -> Compared {
 
 /// Whether a replica follows that can compare.
 fn has_comparable(shared: &Shared) -> bool {
-    shared.replication.stream.count(is_comparable) > 0
+    shared.replication.replicas.count(is_comparable) > 0
 }
 
 fn is_comparable(replica: &ReplicaHandle) -> bool {
@@ -189,7 +189,7 @@ fn is_comparable(replica: &ReplicaHandle) -> bool {
 
 /// Their names. One whose last connection was not found to be gone yet is one all the same.
 fn comparable(shared: &Shared) -> BTreeSet<String> {
-    let replicas = shared.replication.stream.replicas();
+    let replicas = shared.replication.replicas.list();
     replicas.iter().filter(|one| is_comparable(one)).map(ReplicaHandle::name).collect()
 }
 

@@ -9,7 +9,7 @@ use crate::replication::comparison::Difference;
 use crate::replication::comparison::marker::Marker;
 use crate::replication::comparison::observed::{Item, Observed, digest_large};
 use crate::replication::comparison::report::Report;
-use crate::replication::stream;
+use crate::replication::replicas;
 use brisk_engine::compare::{self, Lens, Seen};
 use brisk_engine::keyspace::{DbNumber, SlotId};
 use brisk_engine::{CommandError, Result};
@@ -172,7 +172,7 @@ pub fn hear(core: &Core, session: &Session, text: &[u8]) {
     let Some(report) = Report::read(text) else { return };
     let replication = &core.shared.replication;
     let ip = replica.ip.or_else(|| session.record.addr.tcp().map(|addr| addr.ip()));
-    let own_name = stream::name_of(ip, replica.port, &session.record);
+    let own_name = replicas::name_of(ip, replica.port, &session.record);
     // Whatever it says of others stands behind its own name: it can speak for nobody else.
     let who = match &report.who {
         None => own_name,

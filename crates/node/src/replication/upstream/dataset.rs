@@ -231,7 +231,7 @@ fn end_snapshots(shared: &Shared) -> bool {
     let is_written = shared.keyspace.is_emitting() || rewrite::is_running(shared);
     if is_written {
         shared.snapshots.abandon();
-        shared.replication.give_up("another dataset takes the place of this one");
+        shared.replication.snapshots.give_up("another dataset takes the place of this one");
         rewrite::give_up(shared, "another dataset takes the place of this one");
     }
     !is_written
@@ -242,7 +242,7 @@ fn end_snapshots(shared: &Shared) -> bool {
 fn leave_history(shared: &Shared) {
     rewrite::close(shared);
     follow::disconnect_all(shared);
-    shared.replication.stream.forget_backlog();
+    shared.replication.forget_backlog();
 }
 
 /// Replaces the keyspace by the one that was loaded beside it.
@@ -334,7 +334,7 @@ fn follow_from(core: &Core, upstream: &Upstream, lineage: &Lineage, (id, offset)
     // The rest of the previous history is not for replicas of the next one.
     shared.dispatch_changes(core.id);
     replication.history.adopt(Ids { id, former: None }, offset, journal.end());
-    replication.stream.begin_backlog(journal.end(), unix_ms());
+    replication.begin_backlog(journal.end(), unix_ms());
     core.env.hooks.set(Hooks::PROPAGATE, true);
     upstream.set_stream_db(lineage.db.unwrap_or_default());
     upstream.stream.begin();

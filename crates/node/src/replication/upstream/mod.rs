@@ -307,7 +307,7 @@ impl UpstreamThread {
             }
             if !replication.stream.has_backlog() {
                 core.shared.dispatch_changes(core.id);
-                replication.stream.begin_backlog(core.shared.keyspace.journal().end(), unix_ms());
+                replication.begin_backlog(core.shared.keyspace.journal().end(), unix_ms());
             }
             core.env.hooks.set(Hooks::PROPAGATE, true);
             upstream.stream.begin();

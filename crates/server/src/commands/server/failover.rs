@@ -64,7 +64,7 @@ fn failover(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     if shared.is_replica() {
         return error("ERR FAILOVER is not valid when server is a replica.");
     }
-    let members = replication.stream.replicas();
+    let members = replication.replicas.list();
     if members.is_empty() {
         return error("ERR FAILOVER requires connected replicas.");
     }

@@ -34,7 +34,7 @@ fn primary_with_replicas(call: &mut Call<'_>) -> Outcome {
     let replication = &call.core.shared.replication;
     let offset = replication.offset(call.core.shared.keyspace.journal());
     call.reply.integer(offset.cast_signed());
-    let mut replicas = replication.stream.replicas();
+    let mut replicas = replication.replicas.list();
     replicas.retain(|one| one.ip.is_some() && one.progress.stage() == ReplicaStage::Online);
     let mut outcome = call.reply.array(replicas.len());
     for replica in replicas {

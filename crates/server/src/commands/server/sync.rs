@@ -242,7 +242,7 @@ fn replconf(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
                 let durable = durable.and_then(|place| u64::try_from(place).ok());
                 let client = &call.session.record;
                 let place = shared.replication.history.place(offset);
-                shared.replication.stream.acknowledge(client, (offset, place), durable, now);
+                shared.replication.acknowledge(client, (offset, place), durable, now);
                 // Perhaps it was not heard of for long.
                 shared.arm_few_replicas(&call.core.config.replication);
                 shared.aof.wake_waiting(shared, Some(id));

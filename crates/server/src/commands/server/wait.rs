@@ -63,7 +63,7 @@ fn begin(call: &mut Call<'_>, args: &Args<'_>, wanted: Wanted, timeout_ms: u64) 
     let waiter = shared.keyspace.waiter_without_keys(call.client(), command, request, deadline_ms);
     call.core.env.begin_wait(waiter);
     call.session.acks = Some(wait);
-    if wait.wants_replicas() && shared.replication.stream.replica_count() > 0 {
+    if wait.wants_replicas() && shared.replication.replicas.following() > 0 {
         shared.keyspace.journal().append_request(ASK);
     }
     Ok(Outcome::Waiting)

@@ -178,7 +178,7 @@ fn acknowledged(call: &Call<'_>, args: &mut Args<'_>) -> Result<Option<Acknowled
             "ERR CLIENT DURABILITY REPLICAS cannot be used with replica instances, nor during loading",
         ));
     }
-    let ack_epoch = shared.replication.stream.ack_epoch();
+    let ack_epoch = shared.replication.replicas.ack_epoch();
     Ok(Some(Acknowledged { count, timeout_ms, ack_epoch }))
 }
 
