@@ -1,7 +1,7 @@
-//! Sessions that follow the stream: how they begin and cease to, and what is kept when none does. Their
-//! snapshot is begun in `synchronise`.
+//! Sessions begin and cease to follow the stream. The backlog is freed if there is no replica for long. Their
+//! snapshots begin in `synchronise`.
 
-use super::acks::Asked;
+use super::acks::RequestedDurability;
 use super::history::new_id;
 use super::replica::{Follower, ReplicaProgress, ReplicaStage};
 use super::replicas::ReplicaHandle;
@@ -16,8 +16,7 @@ use brisk_engine::{CommandError, Result};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// Makes a session a replica that waits for a snapshot. Nothing but the snapshot leaves for it until
-/// it has that.
+/// Makes a session a replica that waits for a snapshot. Until it has the snapshot, it is sent nothing else.
 pub fn attach_replica(core: &mut Core, session: &mut Session, acknowledges: bool) {
     let replica = make_handle(core, session, acknowledges);
     session.record.set(flag::REPLICA | flag::SYNCHRONISES, true);
@@ -26,11 +25,11 @@ pub fn attach_replica(core: &mut Core, session: &mut Session, acknowledges: bool
     core.followers.push(follower);
 }
 
-/// Makes a session a replica that has everything up to a place in the stream, if what it lacks is kept.
-/// How many bytes that are. The stream follows the reply.
+/// Makes a session a replica that has everything up to a position in the stream. Returns the number of bytes
+/// that it lacks, or `None` if the stream does not keep all of them. The stream follows the reply.
 pub fn resume_replica(core: &mut Core, session: &mut Session, place: Ticket) -> Option<u64> {
     let shared = core.shared;
-    // What was appended by now is a part of the history as well.
+    // Changes in the journal are a part of the history as well.
     shared.dispatch_changes(core.id);
     let replica = make_handle(core, session, true);
     let follower = Follower { token: session.token, progress: Arc::clone(&replica.progress) };
@@ -53,8 +52,8 @@ fn make_handle(core: &Core, session: &mut Session, acknowledges: bool) -> Replic
     let replica = session.replica.get_or_insert_default();
     replica.progress = Some(Arc::clone(&progress));
     replica.acknowledges = acknowledges;
-    // The stream waits for the file only: else it would wait for itself.
-    session.asked = Asked::default();
+    // The stream waits for the append-only file only. Otherwise it would wait for itself.
+    session.asked = RequestedDurability::default();
     ReplicaHandle {
         ip: replica.ip.or(peer),
         port: replica.port,
@@ -65,11 +64,10 @@ fn make_handle(core: &Core, session: &mut Session, acknowledges: bool) -> Replic
     }
 }
 
-/// Has the stream kept though no replica has come yet, so that a client can wait for one.
+/// Keeps the stream before the first replica, so that a client can wait for one.
 ///
 /// # Errors
-/// [`brisk_engine::CommandError::SlotBusy`] while a script takes long; within a transaction it is not
-/// possible.
+/// [`brisk_engine::CommandError::SlotBusy`] while a slow script runs. Within a transaction it is not possible.
 pub fn begin_stream(core: &Core) -> Result<()> {
     let shared = core.shared;
     let replication = &shared.replication;
@@ -90,7 +88,7 @@ pub fn begin_stream(core: &Core) -> Result<()> {
     Ok(())
 }
 
-/// All of its snapshot is in a replica's output: the stream follows.
+/// Notes that a replica's output contains its whole snapshot. The stream follows.
 pub fn note_synchronised(core: &Core, session: &mut Session) {
     let Some(replica) = &mut session.replica else { return };
     replica.is_answered = false;
@@ -100,14 +98,14 @@ pub fn note_synchronised(core: &Core, session: &mut Session) {
     progress.leave();
     progress.set_stage(ReplicaStage::Online);
     session.record.set(flag::SYNCHRONISES, false);
-    // What it has to say begins here.
+    // The time of its silence counts from here.
     let now_ms = brisk_reactor::unix_ms();
     session.record.last_active_ms.store(now_ms, Ordering::Relaxed);
     core.shared.replication.replicas.note_online(&session.record, now_ms);
     core.shared.arm_few_replicas(&core.config.replication);
 }
 
-/// A session that is gone follows no more.
+/// Removes a session that is gone from the replicas.
 pub fn detach_replica(core: &mut Core, session: &mut Session) {
     let Some(replica) = &mut session.replica else { return };
     let Some(progress) = replica.progress.take() else { return };
@@ -119,21 +117,20 @@ pub fn detach_replica(core: &mut Core, session: &mut Session) {
     core.shared.arm_few_replicas(&core.config.replication);
 }
 
-/// Closes the connections of all replicas: what they have is not this server's history any more. It takes
-/// effect when their workers find the message.
+/// Closes the connections of all replicas, since they no longer have this server's history. The connections
+/// are closed when their workers receive the message.
 pub fn disconnect_all(shared: &Shared) {
     for replica in shared.replication.replicas.list() {
         let record = &replica.client;
-        // Nothing more is executed for it, wherever its worker stands.
+        // Its worker executes no more of its commands.
         record.set(flag::CLOSE_ASAP, true);
         let (token, id) = (record.token, record.id);
         shared.mailboxes[record.worker].send(Message::Kill { token, id });
     }
 }
 
-/// Frees the backlog if no replica has come for long, and stops collecting effects if nobody wants them
-/// any more.
-pub fn disarm_feed(core: &mut Core) {
+/// Frees the backlog if there was no replica for long, and stops to collect effects if there is no reader.
+pub fn disarm_propagation(core: &mut Core) {
     let shared = core.shared;
     let hooks = &core.env.hooks;
     let replication = &shared.replication;
@@ -153,12 +150,12 @@ pub fn disarm_feed(core: &mut Core) {
     if !is_forgotten() && !is_idle() {
         return;
     }
-    // While a script takes long it is put off.
+    // While a slow script runs, it is postponed.
     let Ok(quiesced) = core.stop_others() else { return };
     if is_forgotten() {
         shared.dispatch_changes(core.id);
         replication.forget_backlog();
-        // Who comes back with an offset of before would be sent what follows another dataset.
+        // A replica with an earlier offset would otherwise receive the stream of another dataset.
         replication.history.begin_anew(new_id(&mut core.env.random.borrow_mut()));
         shared.log.notice(format_args!(
             "Replication backlog freed after {ttl_s} seconds without connected replicas."

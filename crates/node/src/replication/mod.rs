@@ -1,26 +1,25 @@
-//! The stream of effects that replicas follow: what transactions of all workers changed, in one
-//! order.
+//! Replication: the stream of changes, the replicas that follow it, and the primary that this server follows.
 //!
 //! | file | about |
 //! |---|---|
-//! | `history` | what the stream is called, and its places to others |
+//! | `history` | the ids of the stream, and its offsets |
 //! | `stream` | the changes of all workers in one order, kept for replicas |
 //! | `replicas` | the replicas of this server, and what they have acknowledged |
 //! | `snapshots` | the snapshot for replicas that is being written |
-//! | `backlog` | the latest part of the stream, held once for all who read it |
-//! | `marks` | when which part of it was made |
+//! | `backlog` | the latest part of the stream, held once for all replicas |
+//! | `marks` | the times at which parts of the stream were appended |
 //! | `spill`, `spilling` | the oldest part of the stream, in a file |
-//! | `replica` | what is known of a session that follows |
-//! | `transfer`, `pipe` | the snapshot that replicas begin with; one that is sent while it is written |
-//! | `acks` | WAIT and WAITAOF: what is acknowledged |
-//! | `follow` | how sessions begin and cease to follow |
-//! | `synchronise` | snapshots for replicas are begun and written |
-//! | `environment` | the operating system as the way to a primary uses it |
-//! | `role` | from primary to replica and back |
-//! | `upstream` | the way to a primary: its thread, and the stream that the first worker executes |
-//! | `failover`, `handover` | FAILOVER: its state; what is done |
-//! | `comparison` | comparisons with replicas: what is said and found |
-//! | `compare` | comparisons with replicas: what is done |
+//! | `replica` | the state of a session that is a replica |
+//! | `transfer`, `pipe` | a snapshot for replicas; one that is sent while it is written |
+//! | `acks` | WAIT, WAITAOF and CLIENT DURABILITY |
+//! | `follow` | sessions begin and cease to follow |
+//! | `synchronise` | begins and writes snapshots for replicas |
+//! | `environment` | the operating system, as the thread of an upstream uses it |
+//! | `role` | changes between primary and replica |
+//! | `upstream` | the primary that this server follows: the thread, and the stream that the first worker executes |
+//! | `failover`, `handover` | FAILOVER: its state; its actions |
+//! | `comparison` | comparisons with replicas: their messages and results |
+//! | `compare` | comparisons with replicas: their actions |
 //! | `migration` | MIGRATE's connections to other servers |
 
 pub mod migration;
@@ -53,13 +52,13 @@ use self::environment::{Environment, SystemEnvironment};
 use self::failover::Failover;
 use self::history::History;
 use self::replica::ReplicaStage;
-use self::replica::{Replica, ReplicaFilter};
+use self::replica::{ReplicaFilter, ReplicaSession};
 use self::replicas::{ReplicaHandle, Replicas, has_catching_up};
 use self::snapshots::ReplicaSnapshots;
 use self::spill::Move;
 use self::spill::memory_bytes_max;
 use self::stream::ReplicationStream;
-use self::transfer::Transfer;
+use self::transfer::SnapshotTransfer;
 use self::upstream::state::Upstream;
 use crate::clients::ClientRecord;
 use brisk_config::Config;
@@ -79,26 +78,26 @@ pub struct Replication {
     pub replicas: Replicas,
     /// Snapshots for replicas.
     pub snapshots: ReplicaSnapshots,
-    /// What it is called to others.
+    /// The ids of the stream, and its offsets.
     pub history: History,
     /// The primary that this server follows.
     pub upstream: Arc<Upstream>,
     pub failover: Failover,
-    /// Of a primary: whether its replicas hold the same.
+    /// Comparisons of this primary with its replicas.
     pub comparison: Comparison,
-    /// Of a replica: what it has found of that so far.
+    /// Results of the comparison on this replica so far.
     pub observed: Mutex<Observed>,
     /// The environment of a simulation.
     environment: OnceLock<Box<dyn Environment>>,
 }
 
-/// Whether the settings ask for replicas that follow closely.
+/// True if the settings require replicas with a small lag.
 pub fn needs_good(settings: &Settings) -> bool {
     settings.min_replicas_to_write > 0 && settings.min_replicas_max_lag_s > 0
 }
 
 impl Replication {
-    /// Without a replica, for so many workers.
+    /// No replicas, for this number of workers.
     pub fn new(workers: usize, id: String) -> Replication {
         Replication {
             stream: ReplicationStream::default(),
@@ -113,7 +112,7 @@ impl Replication {
         }
     }
 
-    /// The settings have changed.
+    /// Takes over changed settings.
     pub fn adopt(&self, config: &Config) {
         self.stream.set_backlog_bytes(config.replication.repl_backlog_size);
         let limit = config.clients.output_limits[ClientClass::Replica as usize];
@@ -130,38 +129,38 @@ impl Replication {
         assert!(self.environment.set(environment).is_ok(), "the environment is set once");
     }
 
-    /// What this server has of which history: its name, and so many bytes.
+    /// The id of the history and this server's offset.
     pub fn position(&self, keyspace: &Keyspace) -> (String, u64) {
         (self.history.ids().id, self.history.offset(keyspace.journal().end()))
     }
 
-    /// Of a replica: up to which offset of its primary's stream it has executed. What it has executed is in
-    /// its own stream, which its replicas get.
+    /// The offset up to which this replica has executed its primary's stream. The executed part is in its own
+    /// stream, for its own replicas.
     pub fn applied(&self, journal: &Journal) -> u64 {
         self.history.offset(journal.end())
     }
 
-    /// So many bytes wait to be sent to a replica: they count for no limit of the dataset.
-    pub fn note_held(&self, replica: &mut Replica, bytes: u64) {
+    /// Notes the bytes that wait to be sent to a replica. They count for no limit of the dataset.
+    pub fn note_held(&self, replica: &mut ReplicaSession, bytes: u64) {
         let before = std::mem::replace(&mut replica.held, bytes);
         if bytes != before {
             self.replicas.note_held(bytes.cast_signed() - before.cast_signed());
         }
     }
 
-    /// The offset that the history has come to; 0 while it was never anybody's but this server's.
+    /// The offset of the history; 0 if no other server ever followed it.
     pub fn offset(&self, journal: &Journal) -> u64 {
         if self.stream.had_backlog() { self.history.offset(journal.end()) } else { 0 }
     }
 
-    /// Whether fewer replicas follow closely than commands that write need
-    /// (`min-replicas-to-write`). O(replicas), and nothing if none are needed.
+    /// True if fewer replicas have a small lag than writes require (`min-replicas-to-write`). O(replicas), or
+    /// O(1) if none are required.
     pub fn has_few_good(&self, settings: &Settings, now_ms: u64) -> bool {
         let needed = settings.min_replicas_to_write;
         needs_good(settings) && self.count_good(settings, now_ms) < needed.cast_unsigned()
     }
 
-    /// How many replicas were heard of within `min-replicas-max-lag`. O(replicas).
+    /// The number of replicas that acknowledged within `min-replicas-max-lag`. O(replicas).
     pub fn count_good(&self, settings: &Settings, now_ms: u64) -> u64 {
         let lag_max = settings.min_replicas_max_lag_s.cast_unsigned();
         let is_good = |one: &ReplicaHandle| {
@@ -170,7 +169,7 @@ impl Replication {
         self.replicas.count(is_good)
     }
 
-    /// What was found of a comparison that does not end any more goes, with the thread that looks at it.
+    /// Drops the results of a comparison that will not end, and its thread.
     pub fn forget_observed(&self) {
         *self.observed.lock().even_poisoned() = Observed::default();
     }
@@ -215,7 +214,7 @@ impl Replication {
     /// The journal is dispatched, and all other workers are quiesced.
     fn join(
         &self,
-        (transfer, filter): (&Arc<Transfer>, Option<ReplicaFilter>),
+        (transfer, filter): (&Arc<SnapshotTransfer>, Option<ReplicaFilter>),
         journal: &Journal,
         now_ms: u64,
     ) {

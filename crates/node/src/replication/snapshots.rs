@@ -1,6 +1,6 @@
 //! The snapshot for replicas that is being written, if any.
 
-use super::transfer::Transfer;
+use super::transfer::SnapshotTransfer;
 use crate::persistence::state::Underway;
 use brisk_structures::poison::EvenPoisoned;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 /// The state of snapshots for replicas. One is written at a time.
 #[derive(Default)]
 pub struct ReplicaSnapshots {
-    present: Mutex<Option<Arc<Transfer>>>,
+    present: Mutex<Option<Arc<SnapshotTransfer>>>,
     /// True while `present` has a value, for threads that check it often.
     is_writing: AtomicBool,
     /// The last snapshot that was sent while it was written took too much memory.
@@ -38,14 +38,14 @@ impl ReplicaSnapshots {
         }
     }
 
-    pub(super) fn begin(&self, transfer: &Arc<Transfer>) {
+    pub(super) fn begin(&self, transfer: &Arc<SnapshotTransfer>) {
         let mut present = self.present.lock().even_poisoned();
         *present = Some(Arc::clone(transfer));
         self.is_writing.store(true, Ordering::SeqCst);
     }
 
     /// Notes the end of a snapshot. Another one may have begun after the end of its cut.
-    pub(super) fn end(&self, transfer: &Transfer) {
+    pub(super) fn end(&self, transfer: &SnapshotTransfer) {
         let mut present = self.present.lock().even_poisoned();
         if present.take_if(|present| std::ptr::eq(&raw const **present, transfer)).is_some() {
             self.is_writing.store(false, Ordering::SeqCst);

@@ -17,7 +17,7 @@
 //! Functions that depend on the positions of replicas get the list of replicas, so a thread that needs both
 //! locks takes that of the list first.
 
-use super::backlog::{BLOCK_BYTES_MAX, Backlog, Piece};
+use super::backlog::{BLOCK_BYTES_MAX, Backlog, StreamPiece};
 use super::marks::Marks;
 use super::replica::{ReplicaProgress, ReplicaStage};
 use super::replicas::{ReplicaHandle, acknowledged_from, has_catching_up, needed_from};
@@ -274,7 +274,7 @@ impl ReplicationStream {
         progress: &ReplicaProgress,
         until: Ticket,
         most: usize,
-        into: &mut Vec<Piece>,
+        into: &mut Vec<StreamPiece>,
     ) -> Option<u64> {
         let from = progress.handed()?;
         let state = self.lock();
@@ -311,7 +311,7 @@ impl ReplicationStream {
         if place >= state.backlog.end() {
             return Some(0);
         }
-        Some(now_ms.saturating_sub(state.marks.made_ms(place)?))
+        Some(now_ms.saturating_sub(state.marks.appended_ms(place)?))
     }
 
     /// The number of bytes that a replica lacks, as `client-output-buffer-limit` counts them. For a replica that

@@ -1,6 +1,6 @@
 //! Tests of the stream and the replicas together.
 
-use super::backlog::{BLOCK_BYTES_MAX, Piece};
+use super::backlog::{BLOCK_BYTES_MAX, StreamPiece};
 use super::replica::ReplicaProgress;
 use super::stream::Kept;
 use super::*;
@@ -53,8 +53,8 @@ impl World {
     }
 
     /// Replicas that wait follow from here on.
-    fn join(&self) -> Arc<Transfer> {
-        let transfer = Arc::new(Transfer::new(self.cut(), self.journal.end().0, None));
+    fn join(&self) -> Arc<SnapshotTransfer> {
+        let transfer = Arc::new(SnapshotTransfer::new(self.cut(), self.journal.end().0, None));
         self.replication.join((&transfer, None), &self.journal, 1);
         self.keyspace.end_cut(transfer.cut().unwrap());
         transfer
@@ -70,7 +70,7 @@ impl World {
     fn take(&self, progress: &ReplicaProgress, most: usize) -> Option<Vec<u8>> {
         let mut pieces = Vec::new();
         self.replication.stream.take(progress, Ticket(u64::MAX), most, &mut pieces)?;
-        Some(pieces.iter().flat_map(Piece::as_slice).copied().collect())
+        Some(pieces.iter().flat_map(StreamPiece::as_slice).copied().collect())
     }
 }
 

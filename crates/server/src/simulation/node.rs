@@ -20,7 +20,7 @@ use brisk_node::core::session::Session;
 use brisk_node::core::shared::Shared;
 use brisk_node::persistence::loading::steps::{self, WorkerLoading};
 use brisk_node::replication::failover::FailoverPhase;
-use brisk_node::replication::history::{self, Ids};
+use brisk_node::replication::history::{self, HistoryIds};
 use brisk_node::replication::replica::ReplicaStage;
 use brisk_node::replication::replicas::ReplicaHandle;
 use brisk_node::run::batch::{Batch, Look as Prefetch};
@@ -78,7 +78,7 @@ pub(super) struct Machine {
 /// What can be seen of it.
 #[derive(Debug, Clone)]
 pub(super) struct Look {
-    pub(super) ids: Ids,
+    pub(super) ids: HistoryIds,
     pub(super) offset: u64,
     /// The offset of the first byte of the backlog, and where it ends.
     pub(super) kept: Option<(u64, u64)>,

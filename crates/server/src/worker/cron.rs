@@ -236,7 +236,7 @@ impl Cron {
         shared.replication.trim_stream();
         spilling::begin_if_due(shared);
         shared.arm_few_replicas(&worker.core.config.replication);
-        follow::disarm_feed(&mut worker.core);
+        follow::disarm_propagation(&mut worker.core);
         let period_s = worker.core.config.replication.repl_ping_replica_period_s.max(1) as u64;
         // Looked at anew each time: the setting may have become shorter.
         let is_due = now.saturating_sub(self.pinged) >= period_s * 1_000_000_000;
@@ -388,7 +388,8 @@ impl Cron {
             let exempt = session.record.has(spared) || session.stall == Stall::Elsewhere;
             let shaking = session.tls.as_ref().is_some_and(|stream| stream.is_handshaking());
             let late = shaking && now.saturating_sub(session.record.created_ms) > HANDSHAKE_MS_MAX;
-            let replica = session.replica.as_ref().is_some_and(|replica| replica.is_to_be_heard());
+            let replica =
+                session.replica.as_ref().is_some_and(|replica| replica.must_acknowledge());
             let lost = replica && idle > repl_timeout_ms;
             if late || lost || (timeout_ms > 0 && idle > timeout_ms && !exempt) {
                 io.close(token, Close::Now);

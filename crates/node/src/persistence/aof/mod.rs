@@ -2,8 +2,8 @@
 //!
 //! ```text
 //!  journal ─ dispatch ─ push ─► pending ─┬─ a worker, at the end of its round ─┐
-//!                                      └─ the thread, if a write may take long ┴─► write ─► written
-//!                                                         fdatasync, by the policy ───────► durable
+//!                                        └─ the thread, if a write may take long ┴─► write ─► written
+//!                                                           fdatasync, by the policy ───────► durable
 //! ```
 //!
 //! *Written* and *durable* are places in the stream ([`brisk_engine::keyspace::Ticket`]). A reply shows

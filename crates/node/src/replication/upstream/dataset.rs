@@ -22,7 +22,7 @@ use crate::persistence::disk;
 use crate::persistence::loading::discard::discard_dataset;
 use crate::persistence::loading::rdb::{self, Beside, Lineage};
 use crate::replication::follow;
-use crate::replication::history::{self, Ids, Offset};
+use crate::replication::history::{self, HistoryIds, Offset};
 use crate::script::libraries::Policy;
 use crate::script::source;
 use brisk_config::choice::DisklessLoad;
@@ -333,7 +333,7 @@ fn follow_from(core: &Core, upstream: &Upstream, lineage: &Lineage, (id, offset)
     let replication = &shared.replication;
     // The rest of the previous history is not for replicas of the next one.
     shared.dispatch_changes(core.id);
-    replication.history.adopt(Ids { id, former: None }, offset, journal.end());
+    replication.history.adopt(HistoryIds { id, former: None }, offset, journal.end());
     replication.begin_backlog(journal.end(), unix_ms());
     core.env.hooks.set(Hooks::PROPAGATE, true);
     upstream.set_stream_db(lineage.db.unwrap_or_default());
