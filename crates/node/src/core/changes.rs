@@ -4,6 +4,8 @@
 //! dispatches at the end of its round. Nothing is appended while there is no reader:
 //! [`brisk_engine::effect::Hooks::PROPAGATE`] is set with the first reader, while all workers are quiesced, and
 //! cleared some time after the last one is gone.
+//!
+//! Only workers dispatch, so none is in the middle of a dispatch while all are quiesced.
 
 use crate::persistence::aof::state::Aof;
 use crate::replication::Replication;
