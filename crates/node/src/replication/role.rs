@@ -19,7 +19,7 @@ pub fn become_replica(core: &mut Core, primary: PrimaryAddress) {
     let shared = core.shared;
     shared.dispatch_changes(core.id);
     let was_replica = shared.is_replica();
-    set_primary(shared, Some(primary));
+    set_primary(shared, Some(primary.clone()));
     shared.keyspace.journal().set_relayed(true);
     let replication = &shared.replication;
     // Changes that replicas have acknowledged may be lost now, and with them those that clients wait for.
@@ -28,7 +28,9 @@ pub fn become_replica(core: &mut Core, primary: PrimaryAddress) {
     if !was_replica {
         unblock_all(shared);
     }
-    start(shared, Arc::clone(&replication.upstream), replication.upstream.leave());
+    let upstream = Arc::clone(&replication.upstream);
+    let generation = upstream.leave();
+    start(shared, upstream, primary, generation);
     shared.arm_stale();
     // Later commands of the same transaction see the new role.
     core.refresh_config();
@@ -120,9 +122,10 @@ fn propagate_gone(core: &Core, offset: Offset, gone: &Gone) {
 
 /// Starts to follow the primary of the settings after the server's own dataset is loaded.
 pub fn begin(shared: &'static Shared) {
-    if shared.is_replica() {
-        let upstream = Arc::clone(&shared.replication.upstream);
-        let generation = upstream.generation();
-        start(shared, upstream, generation);
+    let upstream = Arc::clone(&shared.replication.upstream);
+    // Before the address: if that changes in between, the generation is over.
+    let generation = upstream.generation();
+    if let Some(primary) = shared.config().replication.replicaof.clone() {
+        start(shared, upstream, primary, generation);
     }
 }

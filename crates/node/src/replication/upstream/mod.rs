@@ -86,11 +86,16 @@ const GATHER: Duration = Duration::from_micros(200);
 /// A larger part is not gathered.
 const SMALL_PART_BYTES_MAX: usize = 16 << 10;
 
-/// Starts the thread that follows the primary of the settings. The thread ends when the upstream's generation
-/// is no longer `generation`.
-pub fn start(shared: &'static Shared, upstream: Arc<Upstream>, generation: u64) {
+/// Starts the thread that follows the primary at `address`. The thread ends when the upstream's generation is no
+/// longer `generation`.
+pub fn start(
+    shared: &'static Shared,
+    upstream: Arc<Upstream>,
+    address: PrimaryAddress,
+    generation: u64,
+) {
     let (identity, copies) = (ClientIdentity::default(), Copies::default());
-    let thread = UpstreamThread { shared, upstream, generation, identity, copies };
+    let thread = UpstreamThread { shared, upstream, address, generation, identity, copies };
     let run = move || thread.run();
     if let Err(error) = shared.replication.environment().spawn("brisk-link", Box::new(run)) {
         shared.log.warning(format_args!("Can't follow the primary, no thread: {error}"));
@@ -101,6 +106,7 @@ pub fn start(shared: &'static Shared, upstream: Arc<Upstream>, generation: u64) 
 pub(super) struct UpstreamThread {
     shared: &'static Shared,
     upstream: Arc<Upstream>,
+    address: PrimaryAddress,
     generation: u64,
     identity: ClientIdentity,
     copies: Copies,
@@ -153,10 +159,9 @@ impl UpstreamThread {
         let mut failures = 0;
         while self.is_wanted() {
             let config = self.shared.config();
-            let Some(address) = config.replication.replicaof.clone() else { return };
             let began = Moment::now();
             self.copies.begin_connection();
-            let ended = self.connect(&config, &address);
+            let ended = self.connect(&config);
             let phase = self.upstream.phase();
             let log = &self.shared.log;
             if !self.is_wanted() {
@@ -203,8 +208,8 @@ impl UpstreamThread {
     }
 
     /// Runs one connection until it ends.
-    fn connect(&self, config: &Config, address: &PrimaryAddress) -> Result<(), Failure> {
-        let (log, upstream) = (&self.shared.log, &*self.upstream);
+    fn connect(&self, config: &Config) -> Result<(), Failure> {
+        let (log, upstream, address) = (&self.shared.log, &*self.upstream, &self.address);
         let host = address.host.to_string_lossy();
         let words = self.shared.primary_words();
         log.notice(format_args!("Connecting to {} {host}:{}", words.upper, address.port));
