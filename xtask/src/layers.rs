@@ -59,7 +59,7 @@ const NODE: Layers = Layers {
             "persistence/aof/lock",
             "persistence/aof/unlogged",
         ],
-        &["replication"],
+        &["replication", "replication/upstream/received", "replication/upstream/state"],
         &["script"],
         &["transactions"],
         // A worker keeps its interpreters and the script that it has put aside;
@@ -91,22 +91,29 @@ const NODE: Layers = Layers {
             "script/host",
             "script/invoked",
             "script/run",
+            "script/source",
             "transactions/execute",
         ],
+        // Commands of a file are executed.
+        &[
+            "persistence/loading/aof",
+            "persistence/loading/discard",
+            "persistence/loading/replay",
+            "persistence/loading/steps",
+        ],
+        // A primary that hands over becomes a replica, and the way to the new primary may make it one again.
+        &["replication/handover", "replication/role", "replication/upstream"],
         &["lib"],
     ],
 };
 
 const SERVER: Layers = Layers {
     sources: "crates/server/src",
-    // FUNCTION LOAD and what loads files share how libraries are checked, and DEBUG loads files. REPLICAOF
-    // begins the link, which puts libraries of the primary in force.
-    // Of the simulation, what stands in for the system is below the link, which uses it in tests.
     order: &[
-        &["info", "simulation/outside", "simulation/strand"],
+        &["info"],
         &["http"],
         &["doctor"],
-        &["commands", "loading", "link"],
+        &["commands"],
         &["worker"],
         &["boot"],
         &["simulation"],

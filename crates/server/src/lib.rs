@@ -8,7 +8,6 @@
 //! | `boot` | start to stop: arguments, listeners, signals, service managers, changed settings |
 //! | `worker` | the event loop's side: rounds, turns, sessions that wait, timers |
 //! | `commands` | commands that need a session or the server |
-//! | `loading` | the dataset from the append-only file |
 //! | `info` | what INFO shows |
 //! | `doctor` | checks of the machine and the configuration |
 //! | `http` | the same for monitoring: `/metrics`, `/health`, `/ready` |
@@ -20,8 +19,6 @@ pub mod commands;
 mod doctor;
 mod http;
 pub mod info;
-pub mod link;
-pub mod loading;
 // An optimised reactor takes its time from the system unless the feature is on.
 #[cfg(test)]
 #[cfg(any(debug_assertions, feature = "simulated-time"))]

@@ -65,7 +65,7 @@ impl Usage {
             resident,
             holding: Holding::ask(allocated, resident),
             clients: of_clients(shared),
-            stream: shared.replication.feed.stream_memory(),
+            stream: shared.replication.stream.memory(),
             keys: databases.iter().map(|(db, _)| shared.keyspace.key_count(*db)).sum(),
             databases,
         })

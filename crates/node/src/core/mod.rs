@@ -13,6 +13,7 @@
 
 pub mod background;
 pub mod call;
+pub mod changes;
 pub mod client_lines;
 pub mod debug_switches;
 pub mod input;
@@ -370,9 +371,10 @@ impl Core {
         let shared = self.shared;
         let ended_watches = shared.keyspace.ended_watch_bytes() as u64;
         let freed = shared.background.pending_bytes().saturating_add(ended_watches);
-        let underway = shared.snapshots.underway().or_else(|| shared.replication.underway());
+        let underway =
+            shared.snapshots.underway().or_else(|| shared.replication.snapshots.underway());
         let snapshot = underway.map_or(0, |now| now.bytes);
-        let waiting = shared.replication.feed.buffered().saturating_add(freed);
+        let waiting = shared.replication.buffered().saturating_add(freed);
         let waiting = waiting.saturating_add(snapshot);
         let waiting = waiting.saturating_add(shared.aof.buffered());
         brisk_observe::memory::above(max.saturating_add(waiting), self.total_limit)
@@ -578,7 +580,7 @@ impl Core {
             // The snapshot may be as large as it is.
             unsent -= replica.snapshot_unsent;
             let behind =
-                replica.attachment.as_ref().map(|one| replication.feed.counted_behind(one));
+                replica.progress.as_ref().map(|one| replication.stream.counted_behind(one));
             unsent += behind.unwrap_or(0);
             // Who may go on with all of the backlog would else be closed for that.
             if hard_bytes > 0 {

@@ -5,8 +5,8 @@ use crate::clients::{ClientRecord, Traffic, flag};
 use crate::core::input::Input;
 use crate::persistence::aof::unlogged::Unlogged;
 use crate::pubsub::{Space, Subscriptions};
-use crate::replication::acks::{AckWait, Asked};
-use crate::replication::replica::Replica;
+use crate::replication::acks::{AckWait, RequestedDurability};
+use crate::replication::replica::ReplicaSession;
 use crate::tracking::{Mode, Tracker};
 use crate::transactions::Transaction;
 use brisk_acl::User;
@@ -162,7 +162,7 @@ pub struct Session {
     /// It stands for the primary of this server: its commands were executed there.
     pub is_primary: bool,
     /// What it asked its replies to wait for.
-    pub asked: Asked,
+    pub asked: RequestedDurability,
     /// What it listens to.
     pub subscriptions: Subscriptions,
     /// It listens to something.
@@ -185,7 +185,7 @@ pub struct Session {
     /// Encryption, if the connection has it.
     pub tls: Option<Box<TlsStream>>,
     /// What it said by REPLCONF, and whether it follows the stream.
-    pub replica: Option<Box<Replica>>,
+    pub replica: Option<Box<ReplicaSession>>,
     /// The peer has shut its sending side.
     pub finished: bool,
     /// Unsent output was above the soft limit of its class since this moment, in Unix ms.
@@ -233,7 +233,7 @@ impl Session {
             pushed: 0,
             lacks_invalidations: false,
             left_ms: None,
-            asked: Asked::default(),
+            asked: RequestedDurability::default(),
             ran_nothing: false,
             is_replay: false,
             is_primary: false,

@@ -1,5 +1,6 @@
 //! What all workers share: one value for each feature.
 
+use super::changes::ChangeDispatcher;
 use super::debug_switches::DebugSwitches;
 use super::mailbox::{Mailbox, Message};
 use super::pause::{Hold, Pause, Paused};
@@ -14,7 +15,7 @@ use crate::monitor::Monitors;
 use crate::persistence::aof::state::Aof;
 use crate::persistence::state::Snapshots;
 use crate::pubsub::Registry;
-use crate::replication::primary::Phase;
+use crate::replication::upstream::state::{Upstream, UpstreamPhase};
 use crate::replication::{Replication, needs_good};
 use crate::script::slow::SlowScript;
 use crate::tracking::Prefixes;
@@ -102,6 +103,7 @@ pub struct Shared {
     /// Prefixes of keys that clients want to hear of.
     pub tracking: Prefixes,
     pub replication: Replication,
+    changes: ChangeDispatcher,
     pub snapshots: Snapshots,
     /// The append-only file.
     pub aof: Aof,
@@ -190,6 +192,7 @@ impl Shared {
             pubsub: Registry::new(workers),
             tracking: Prefixes::new(workers),
             replication,
+            changes: ChangeDispatcher::default(),
             snapshots,
             aof: Aof::new(workers),
             scripts: Default::default(),
@@ -247,10 +250,15 @@ impl Shared {
         }
     }
 
-    /// The way to the primary with this number has come to another phase; whether it is still the one that
-    /// is gone.
-    pub fn enter_phase(&self, generation: u64, phase: Phase, now_ms: u64) -> bool {
-        let is_wanted = self.replication.primary.set_phase(generation, phase, now_ms);
+    /// Notes the phase of an upstream, if the present generation is still `generation`. Returns true if so.
+    pub fn enter_phase(
+        &self,
+        upstream: &Upstream,
+        generation: u64,
+        phase: UpstreamPhase,
+        now_ms: u64,
+    ) -> bool {
+        let is_wanted = upstream.set_phase(generation, phase, now_ms);
         self.arm_stale();
         is_wanted
     }
@@ -263,7 +271,7 @@ impl Shared {
             let replication = &config.replication;
             replication.replicaof.is_some()
                 && !replication.replica_serve_stale_data
-                && !self.replication.primary.is_up()
+                && !self.replication.upstream.is_up()
         };
         let mut stale = is_stale();
         self.arm(armed::STALE, stale);
@@ -437,20 +445,20 @@ impl Shared {
         }
     }
 
-    /// Hands what transactions of all workers have left in the journal to the append-only file and the
-    /// replicas. `worker` is who calls.
-    pub fn pump(&self, worker: usize) {
+    /// Hands the changes of all workers from the journal to the append-only file and the replicas. `worker` is
+    /// the calling worker.
+    pub fn dispatch_changes(&self, worker: usize) {
         let journal = self.keyspace.journal();
         if !journal.has_news() {
             return;
         }
-        // Its own replicas the worker looks at right after.
+        // The calling worker checks its own replicas right after this.
         let wake = |other: usize| {
             if other != worker {
                 self.mailboxes[other].wake();
             }
         };
-        self.replication.feed.pump(journal, &self.aof, wake);
+        self.changes.dispatch(journal, &self.aof, &self.replication, wake);
         if self.aof.is_congested() {
             self.arm(armed::LOG_CONGESTION, true);
         }

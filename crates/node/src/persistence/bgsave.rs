@@ -67,7 +67,7 @@ pub fn ask(core: &Core, later: bool) -> Result<Asked> {
 
 /// Whether a snapshot is being taken, be it for replicas: to Redis it is the same.
 pub fn is_saving(shared: &Shared) -> bool {
-    shared.snapshots.is_running() || shared.replication.is_writing()
+    shared.snapshots.is_running() || shared.replication.snapshots.is_writing()
 }
 
 /// A snapshot is being taken.

@@ -23,7 +23,7 @@ use crate::core::pause::Hold;
 use crate::core::shared::Shared;
 use crate::core::shutdown::Waiting;
 use crate::replication::acks::ASK;
-use crate::replication::feed::Member;
+use crate::replication::replicas::ReplicaHandle;
 use brisk_config::Config;
 use brisk_config::choice::ShutdownMode;
 use brisk_engine::keyspace::Ticket;
@@ -46,8 +46,7 @@ pub fn saves(config: &Config, how: ShutdownMode) -> bool {
 
 /// Whether a worker has something to do before the server ends.
 pub fn concerns_workers(shared: &Shared, how: ShutdownMode) -> bool {
-    let feed = &shared.replication.feed;
-    writes_files(shared, how) || feed.replica_count() > 0 || feed.has_waiting()
+    writes_files(shared, how) || shared.replication.replicas.is_any()
 }
 
 /// Whether anything is written to the disk before the server exits.
@@ -73,8 +72,7 @@ pub fn begin(core: &Core, how: ShutdownMode) -> Result<Begun> {
     // Only a signal can have planned it.
     let was_planned = shared.shutdown.is_planned();
     let timeout_s = core.config.process.shutdown_timeout_s.max(0).unsigned_abs();
-    let feed = &shared.replication.feed;
-    let has_replicas = feed.replica_count() > 0 || feed.has_waiting();
+    let has_replicas = shared.replication.replicas.is_any();
     if how.now || timeout_s == 0 || !has_replicas || shared.is_loading() {
         end(core, how, || was_planned && !shared.shutdown.is_planned())?;
         return Ok(Begun::Ends);
@@ -90,7 +88,7 @@ pub fn begin(core: &Core, how: ShutdownMode) -> Result<Begun> {
             return Ok(Begun::Waits);
         }
         shared.hold_writes(Hold::Shutdown);
-        shared.pump(core.id);
+        shared.dispatch_changes(core.id);
         let end = shared.keyspace.journal().end();
         shared.shutdown.wait_for_replicas(Waiting { how, until_ms, target: end, end });
     }
@@ -192,7 +190,7 @@ fn has_caught_up_for_good(core: &Core, requests: bool) -> bool {
 /// `requests`, replicas are requested to acknowledge again if more was appended since. O(replicas).
 fn has_caught_up(core: &Core, requests: bool) -> bool {
     let shared = core.shared;
-    shared.pump(core.id);
+    shared.dispatch_changes(core.id);
     let end = shared.keyspace.journal().end();
     let Some(waiting) = shared.shutdown.waiting() else { return false };
     if end != waiting.end {
@@ -204,53 +202,53 @@ fn has_caught_up(core: &Core, requests: bool) -> bool {
         return false;
     }
     // A replica that wanted only a part of the dataset keeps no copy.
-    let lacks = |member: &Member| member.filter.is_none() && !has(member, waiting.target);
-    shared.replication.feed.count(lacks) == 0
+    let lacks = |replica: &ReplicaHandle| replica.filter.is_none() && !has(replica, waiting.target);
+    shared.replication.replicas.count(lacks) == 0
 }
 
 /// Whether a replica has acknowledged the stream up to this offset.
-fn has(member: &Member, place: Ticket) -> bool {
-    member.has_acked && member.acked_place.is_some_and(|acked| acked >= place)
+fn has(replica: &ReplicaHandle, place: Ticket) -> bool {
+    replica.has_acked && replica.acked_place.is_some_and(|acked| acked >= place)
 }
 
 /// Requests an immediate acknowledgement from replicas; replicas of a replica send one once a second. The
 /// request itself need not be acknowledged.
 fn request_acks(core: &Core) {
     let shared = core.shared;
-    if shared.replication.feed.replica_count() > 0 {
+    if shared.replication.replicas.following() > 0 {
         // A slow script may append to the stream at any moment, so the position comes from the journal.
         let request = shared.keyspace.journal().append_request(ASK);
         shared.shutdown.note_request(request);
-        shared.pump(core.id);
+        shared.dispatch_changes(core.id);
     }
 }
 
 /// Logs the replicas that lag behind the server.
 fn report_replicas(core: &Core) {
     let shared = core.shared;
-    shared.pump(core.id);
+    shared.dispatch_changes(core.id);
     let place = match shared.shutdown.waiting() {
         Some(waiting) => waiting.target,
         None => shared.keyspace.journal().end(),
     };
     let (offset, now_ms) = (shared.replication.history.offset(place), unix_ms());
-    let members = shared.replication.feed.members();
+    let replicas = shared.replication.replicas.list();
     let mut in_sync = 0;
-    for member in &members {
-        if has(member, place) {
+    for replica in &replicas {
+        if has(replica, place) {
             in_sync += 1;
             continue;
         }
-        let lag_s = if member.is_online() { member.lag_s(now_ms) } else { 0 };
+        let lag_s = if replica.is_online() { replica.lag_s(now_ms) } else { 0 };
         shared.log.warning(format_args!(
             "Lagging replica {} reported offset {} behind master, lag={lag_s}, state={}.",
-            member.name(),
-            offset.wrapping_sub(member.acked).cast_signed(),
-            member.attachment.stage().word()
+            replica.name(),
+            offset.wrapping_sub(replica.acked).cast_signed(),
+            replica.progress.stage().word()
         ));
     }
-    if !members.is_empty() {
-        let count = members.len();
+    if !replicas.is_empty() {
+        let count = replicas.len();
         shared
             .log
             .notice(format_args!("{in_sync} of {count} replicas are in sync when shutting down."));
@@ -271,7 +269,7 @@ fn end(core: &Core, how: ShutdownMode, called_off: impl Fn() -> bool) -> Result<
     if bgsave::is_saving(shared) {
         shared.log.warning(format_args!("There is a child saving an .rdb. Killing it!"));
         shared.snapshots.give_up();
-        shared.replication.give_up("the server is about to end");
+        shared.replication.snapshots.give_up("the server is about to end");
     }
     // While the dataset is being loaded, the file has all of it.
     if !shared.is_loading() && writes_files(shared, how) {
@@ -297,7 +295,7 @@ fn end(core: &Core, how: ShutdownMode, called_off: impl Fn() -> bool) -> Result<
         }
         if shared.aof.is_on() {
             shared.log.notice(format_args!("Calling fsync() on the AOF file."));
-            shared.pump(core.id);
+            shared.dispatch_changes(core.id);
             if let Err(error) = shared.aof.flush(shared) {
                 let log = &shared.log;
                 log.warning(format_args!("The AOF file could not be written: {error}"));

@@ -12,8 +12,7 @@
 //! | `bgsave` | snapshots that are taken while commands go on |
 //! | `snapshot` | the dataset as an RDB file |
 //! | `aof` | the append-only file, and replies that wait for it |
-//! | `loading` | a snapshot on its way into the keyspace, by several threads |
-//! | `queue` | the way from the thread that reads to those that load |
+//! | `loading` | the dataset from files |
 //! | `replace` | a file that is replaced as a whole, or stays what it was |
 //! | `disk` | what is needed of a file system, so that tests can have it fail |
 //! | `simulated` | for tests: a disk that fails and loses power |
@@ -25,7 +24,6 @@ pub mod bgsave;
 pub mod disk;
 pub mod ending;
 pub mod loading;
-mod queue;
 pub mod replace;
 #[cfg(test)]
 mod simulated;

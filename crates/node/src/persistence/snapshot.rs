@@ -170,10 +170,10 @@ impl Head {
     /// All other workers stand still.
     pub(crate) fn now(core: &Core, version: u32) -> Head {
         let (shared, replication) = (core.shared, &core.shared.replication);
-        let lineage = replication.feed.has_backlog().then(|| {
+        let lineage = replication.stream.has_backlog().then(|| {
             let (id, offset) = replication.position(&shared.keyspace);
             let db = match shared.is_replica() {
-                true => replication.primary.stream_db(),
+                true => replication.upstream.stream_db(),
                 // Who goes on from here is told the database if none was named.
                 false => shared.keyspace.journal().database().unwrap_or_default().into(),
             };

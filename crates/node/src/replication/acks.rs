@@ -1,49 +1,49 @@
-//! What a session was shown is acknowledged by replicas, or on the disk: it waits for that by WAIT and
-//! WAITAOF, or all its replies do (CLIENT DURABILITY).
+//! Sessions wait until changes are acknowledged by replicas or durable on the disk: by WAIT and WAITAOF, or with
+//! all replies (CLIENT DURABILITY).
 
 use super::Replication;
 use crate::persistence::aof::state::{Aof, Level};
 use brisk_engine::keyspace::Ticket;
 use brisk_engine::{CommandError, Outcome, Reply};
 
-/// What a replica is sent so that it tells at once how far it has come.
+/// The request by which a replica acknowledges its offset at once.
 pub const ASK: &[u8] = b"*3\r\n$8\r\nREPLCONF\r\n$6\r\nGETACK\r\n$1\r\n*\r\n";
 
-/// So many replicas a client can have its replies wait for, at most.
+/// The most replicas that replies of a client can wait for.
 pub const REPLICAS_MAX: usize = 16;
 
 const NO_FILE: &str = "ERR WAITAOF cannot be used when numlocal is set but appendonly is disabled.";
 
-/// How far changes must have come before a session is shown them.
+/// The condition under which a session is shown changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Durability {
-    /// In this server; `None` for what the settings say.
+    /// The level on this server. `None` for the level of the settings.
     pub level: Option<Level>,
-    /// Besides, in others.
+    /// In addition, acknowledgements of other servers.
     pub replicas: Option<Acknowledged>,
 }
 
-/// By replicas.
+/// Acknowledgements of replicas.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Acknowledged {
-    /// By so many: from 1 to [`REPLICAS_MAX`].
+    /// The number of replicas, from 1 to [`REPLICAS_MAX`].
     pub count: usize,
-    /// Who waits so long, and no reply leaves, is told so and disconnected; `None`: never.
+    /// If no reply has left for this time, the client gets an error and is disconnected. `None`: never.
     pub timeout_ms: Option<u64>,
-    /// The feed's, when it was asked: in another nothing is promised.
-    pub era: u64,
+    /// The epoch of acknowledgements when the client requested it. In another epoch nothing is promised.
+    pub ack_epoch: u64,
 }
 
-/// What a session has asked its replies to wait for.
+/// The durability that a session has requested for its replies.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Asked {
+pub struct RequestedDurability {
     now: Durability,
-    /// What it had asked before counts for replies of then that have not left.
+    /// The previous request. It applies to earlier replies that have not left.
     before: Option<Durability>,
 }
 
-impl Asked {
-    /// Asks for something else; `usual` is what the settings say.
+impl RequestedDurability {
+    /// Requests another durability. `usual` is the level of the settings.
     pub fn change(&mut self, wanted: Durability, usual: Level) {
         if self.now != Durability::default() || self.before.is_some() {
             let level = Some(self.level(usual));
@@ -52,13 +52,13 @@ impl Asked {
         self.now = wanted;
     }
 
-    /// All replies of before have left.
+    /// Notes that all earlier replies have left.
     #[inline]
     pub fn forget_before(&mut self) {
         self.before = None;
     }
 
-    /// How far changes must have come in this server.
+    /// The level that changes must have reached on this server.
     #[inline]
     pub fn level(&self, usual: Level) -> Level {
         let now = self.now.level.unwrap_or(usual);
@@ -68,7 +68,7 @@ impl Asked {
         }
     }
 
-    /// Which replicas must have acknowledged them, if any.
+    /// The acknowledgements that changes must have, if any.
     #[inline]
     pub fn replicas(&self) -> Option<Acknowledged> {
         match &self.before {
@@ -83,47 +83,47 @@ fn strictest(now: Option<Acknowledged>, before: Option<Acknowledged>) -> Option<
     Some(Acknowledged {
         count: one.count.max(other.count),
         timeout_ms: one.timeout_ms,
-        // The earlier: if it is over, what was promised in it cannot be kept.
-        era: one.era.min(other.era),
+        // The earlier epoch: if it has ended, its promise cannot be kept.
+        ack_epoch: one.ack_epoch.min(other.ack_epoch),
     })
 }
 
-/// What a session waits for.
+/// The condition that a session waits for.
 #[derive(Debug, Clone, Copy)]
-pub enum Wanted {
-    /// So many replicas have it.
+pub enum AckCondition {
+    /// This number of replicas have acknowledged.
     Replicas(u64),
-    /// It is on this server's disk, if `local`, and on that of so many replicas.
+    /// The change is on this server's disk, if `local`, and on the disks of this number of replicas.
     Disks { local: bool, replicas: u64 },
-    /// The comparison with this number is over.
+    /// The comparison with this number has ended.
     Comparison(u64),
 }
 
 /// The wait of a session.
 #[derive(Debug, Clone, Copy)]
 pub struct AckWait {
-    /// Up to where in the stream.
+    /// The position of the stream that it was shown.
     pub shown: Ticket,
-    pub wanted: Wanted,
+    pub wanted: AckCondition,
 }
 
-/// How far it has come.
+/// The present state of a wait.
 struct Reached {
     local: bool,
     replicas: u64,
 }
 
 impl AckWait {
-    /// Whether there is no need to wait. O(replicas).
+    /// True if the condition is met. O(replicas).
     ///
     /// # Errors
-    /// What is waited for cannot come: there is no append-only file.
+    /// The condition cannot be met, since there is no append-only file.
     pub fn is_over(&self, replication: &Replication, aof: &Aof) -> Result<bool, CommandError> {
         let reached = || self.reached(replication, aof);
         match self.wanted {
-            Wanted::Comparison(number) => Ok(replication.comparison.ended() >= number),
-            Wanted::Replicas(wanted) => Ok(reached().replicas >= wanted),
-            Wanted::Disks { local, replicas } => {
+            AckCondition::Comparison(number) => Ok(replication.comparison.ended() >= number),
+            AckCondition::Replicas(wanted) => Ok(reached().replicas >= wanted),
+            AckCondition::Disks { local, replicas } => {
                 if local && !aof.is_on() {
                     return Err(CommandError::text(NO_FILE));
                 }
@@ -133,26 +133,28 @@ impl AckWait {
         }
     }
 
-    /// Whether this server's disk is waited for.
+    /// True if it waits for this server's disk.
     pub fn wants_disk(&self) -> bool {
-        matches!(self.wanted, Wanted::Disks { local: true, .. })
+        matches!(self.wanted, AckCondition::Disks { local: true, .. })
     }
 
-    /// Whether replicas are waited for.
+    /// True if it waits for replicas.
     pub fn wants_replicas(&self) -> bool {
         match self.wanted {
-            Wanted::Replicas(wanted) | Wanted::Disks { replicas: wanted, .. } => wanted > 0,
-            Wanted::Comparison(_) => false,
+            AckCondition::Replicas(wanted) | AckCondition::Disks { replicas: wanted, .. } => {
+                wanted > 0
+            }
+            AckCondition::Comparison(_) => false,
         }
     }
 
-    /// Says how far it has come, whether that is enough or not. O(replicas).
+    /// Replies with the present state, whether the condition is met or not. O(replicas).
     pub fn answer(&self, replication: &Replication, aof: &Aof, reply: &mut Reply<'_>) -> Outcome {
-        if let Wanted::Comparison(_) = self.wanted {
+        if let AckCondition::Comparison(_) = self.wanted {
             return replication.comparison.answer(reply);
         }
         let reached = self.reached(replication, aof);
-        if let Wanted::Disks { .. } = self.wanted {
+        if let AckCondition::Disks { .. } = self.wanted {
             reply.array(2);
             reply.integer(i64::from(reached.local));
         }
@@ -163,18 +165,19 @@ impl AckWait {
         let shown = replication.history.offset(self.shown);
         // Offsets wrap around together with the difference between them and tickets.
         let has = |offset: u64| shown.wrapping_sub(offset).cast_signed() <= 0;
-        let feed = &replication.feed;
+        let replicas = &replication.replicas;
         match self.wanted {
-            Wanted::Comparison(_) => Reached { local: false, replicas: 0 },
-            Wanted::Replicas(_) => Reached {
+            AckCondition::Comparison(_) => Reached { local: false, replicas: 0 },
+            AckCondition::Replicas(_) => Reached {
                 local: false,
-                replicas: feed
-                    .count(|member| member.is_online() && member.has_acked && has(member.acked)),
+                replicas: replicas.count(|replica| {
+                    replica.is_online() && replica.has_acked && has(replica.acked)
+                }),
             },
-            Wanted::Disks { .. } => Reached {
+            AckCondition::Disks { .. } => Reached {
                 local: aof.is_durable(self.shown),
-                replicas: feed
-                    .count(|member| member.is_online() && member.acked_durable.is_some_and(has)),
+                replicas: replicas
+                    .count(|replica| replica.is_online() && replica.acked_durable.is_some_and(has)),
             },
         }
     }
@@ -184,14 +187,14 @@ impl AckWait {
 mod tests {
     use super::*;
     use crate::clients::testing::record;
-    use crate::replication::feed::Member;
-    use crate::replication::replica::{Attachment, Stage};
+    use crate::replication::replica::{ReplicaProgress, ReplicaStage};
+    use crate::replication::replicas::ReplicaHandle;
     use std::sync::Arc;
 
     #[test]
-    fn what_was_asked_before_counts_until_all_replies_of_then_have_left() {
-        let by = |count, era| Some(Acknowledged { count, timeout_ms: None, era });
-        let mut asked = Asked::default();
+    fn a_previous_request_applies_until_all_earlier_replies_have_left() {
+        let by = |count, ack_epoch| Some(Acknowledged { count, timeout_ms: None, ack_epoch });
+        let mut asked = RequestedDurability::default();
         assert_eq!((asked.level(Level::Log), asked.replicas()), (Level::Log, None));
         asked.change(Durability { level: Some(Level::Disk), replicas: None }, Level::Log);
         asked.change(Durability { level: Some(Level::Memory), replicas: by(2, 7) }, Level::Log);
@@ -206,13 +209,13 @@ mod tests {
     #[test]
     fn a_replica_that_has_not_acknowledged_anything_has_nothing() {
         let (replication, aof) = (Replication::new(1, "i".repeat(40)), Aof::new(1));
-        let (client, attachment) = (record(1, 0), Arc::<Attachment>::default());
-        attachment.set_stage(Stage::Online);
-        replication.feed.attach(Member::new(Arc::clone(&client), attachment, 0));
+        let (client, progress) = (record(1, 0), Arc::<ReplicaProgress>::default());
+        progress.set_stage(ReplicaStage::Online);
+        replication.replicas.attach(ReplicaHandle::new(Arc::clone(&client), progress, 0));
         // Written before there was a stream: its dataset may still be on its way.
-        let wait = AckWait { shown: Ticket(0), wanted: Wanted::Replicas(1) };
+        let wait = AckWait { shown: Ticket(0), wanted: AckCondition::Replicas(1) };
         assert!(!wait.is_over(&replication, &aof).expect("no file is waited for"));
-        replication.feed.acknowledge(&client, (0, Some(Ticket(0))), None, 1);
+        replication.acknowledge(&client, (0, Some(Ticket(0))), None, 1);
         assert!(wait.is_over(&replication, &aof).expect("no file is waited for"));
     }
 }

@@ -1,5 +1,5 @@
-//! The latest part of the stream, held once for all who read it: replicas that follow, replicas whose
-//! snapshot is still on its way, and those that come back.
+//! The latest part of the stream, held once for all replicas: those that follow, those whose snapshot is being
+//! sent, and those that return.
 //!
 //! ```text
 //!   first                                                                    end
@@ -7,26 +7,26 @@
 //!    ^ slowest replica        ^ another                    |<-- wanted_bytes -->|
 //! ```
 //!
-//! A replica is a place in it. So the slowest decides how much is held, and the others cost nothing more.
-//! A block that is sent is referred to, not copied; only the last one grows, while nobody refers to it.
+//! A replica is a position in the backlog. The slowest replica decides how much is held, and the others cost no
+//! more memory. Output refers to a block and does not copy it. Only the last block grows, while no output refers
+//! to it.
 //!
 //! Invariants (`check` verifies each)
 //!  1. Blocks are not empty, follow one another without a gap, and the last ends at `end`.
 //!  2. `bytes` is the sum of their lengths.
-//!  3. A block that [`Block::ends_unit`] ends where transactions do: what is handed out ends there, unless
-//!     the append-only file has less. So nothing else that a replica is sent comes between two halves of
-//!     a command.
+//!  3. A block with [`Block::ends_unit`] ends where a transaction ends. Bytes are handed out up to there, unless
+//!     the append-only file has fewer. So no other output of a replica comes between two halves of a command.
 
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// The last block grows up to so many bytes: a stream of small changes does not cost a block for each.
+/// The last block grows up to this size, so that small changes share a block.
 const TAIL_BYTES_MAX: usize = 16 * 1024;
-/// No block is larger: one that is only partly wanted is held whole.
+/// The largest size of a block. A block is held whole even if only a part of it is needed.
 pub(super) const BLOCK_BYTES_MAX: usize = 64 * 1024;
-/// Blocks that are dropped at once, at most, besides as many as have come: `repl-backlog-size` may
-/// have been lowered by much.
+/// The most blocks that are dropped at once, in addition to the number that was added. After
+/// `repl-backlog-size` was lowered there may be many.
 const DROPPED_BLOCKS_MAX: usize = 256;
 
 /// A part of the stream.
@@ -34,7 +34,7 @@ const DROPPED_BLOCKS_MAX: usize = 256;
 struct Block {
     from: u64,
     bytes: Arc<Vec<u8>>,
-    /// No command goes on behind it.
+    /// No command continues in the next block.
     ends_unit: bool,
 }
 
@@ -44,14 +44,14 @@ impl Block {
     }
 }
 
-/// Bytes to be sent.
+/// A piece of the stream that is to be sent.
 #[derive(Debug, Clone)]
-pub struct Piece {
+pub struct StreamPiece {
     pub bytes: Arc<Vec<u8>>,
     pub range: Range<usize>,
 }
 
-impl Piece {
+impl StreamPiece {
     pub fn as_slice(&self) -> &[u8] {
         &self.bytes[self.range.clone()]
     }
@@ -66,17 +66,17 @@ pub(super) struct Backlog {
 }
 
 impl Backlog {
-    /// An empty one, of a stream that has come so far.
+    /// An empty backlog at this position of the stream.
     pub(super) fn beginning_at(place: u64) -> Backlog {
         Backlog { blocks: VecDeque::new(), bytes: 0, end: place }
     }
 
-    /// The place of the first byte that is held; the end if there is none.
+    /// The position of the first byte that is held, or the end if there is none.
     pub(super) fn first(&self) -> u64 {
         self.blocks.front().map_or(self.end, |block| block.from)
     }
 
-    /// The place behind the last byte.
+    /// The position after the last byte.
     pub(super) fn end(&self) -> u64 {
         self.end
     }
@@ -86,29 +86,29 @@ impl Backlog {
         self.bytes
     }
 
-    /// Whether who stands at a place can go on from there.
+    /// True if a replica at this position can resume.
     pub(super) fn reaches(&self, place: u64) -> bool {
         (self.first()..=self.end).contains(&place)
     }
 
-    /// Whole transactions have come. Amortised O(bytes).
-    pub(super) fn append(&mut self, news: &[u8]) {
-        self.bytes += news.len() as u64;
+    /// Appends whole transactions. Amortised O(bytes).
+    pub(super) fn append(&mut self, added: &[u8]) {
+        self.bytes += added.len() as u64;
         if let Some(tail) = self.blocks.back_mut()
-            && tail.bytes.len() + news.len() <= TAIL_BYTES_MAX
+            && tail.bytes.len() + added.len() <= TAIL_BYTES_MAX
             && let Some(own) = Arc::get_mut(&mut tail.bytes)
         {
-            let (len, room) = (own.len() + news.len(), own.capacity());
+            let (len, room) = (own.len() + added.len(), own.capacity());
             if len > room {
-                // As a vector grows by itself, but not beyond what the block may have: of a stream of small
-                // changes a third would be room for nothing.
+                // As a vector grows, but not beyond the largest size of the block. Otherwise a third of the
+                // memory for small changes would be unused.
                 own.reserve_exact((2 * room).clamp(len, TAIL_BYTES_MAX) - own.len());
             }
-            own.extend_from_slice(news);
-            self.end += news.len() as u64;
+            own.extend_from_slice(added);
+            self.end += added.len() as u64;
             return;
         }
-        for part in news.chunks(BLOCK_BYTES_MAX) {
+        for part in added.chunks(BLOCK_BYTES_MAX) {
             let bytes = Arc::new(part.to_vec());
             self.blocks.push_back(Block { from: self.end, bytes, ends_unit: false });
             self.end += part.len() as u64;
@@ -118,10 +118,10 @@ impl Backlog {
         }
     }
 
-    /// Drops blocks from the front that are not `needed_from` anybody, as long as `wanted` bytes are left.
+    /// Drops blocks that end before `needed_from` from the front, as long as `wanted` bytes are left.
     /// O(blocks dropped).
-    pub(super) fn trim(&mut self, wanted: u64, needed_from: u64, came: usize) {
-        for _ in 0..DROPPED_BLOCKS_MAX + came / BLOCK_BYTES_MAX {
+    pub(super) fn trim(&mut self, wanted: u64, needed_from: u64, added: usize) {
+        for _ in 0..DROPPED_BLOCKS_MAX + added / BLOCK_BYTES_MAX {
             let Some(front) = self.blocks.front() else { return };
             let left = self.bytes - front.bytes.len() as u64;
             if left < wanted || front.end() > needed_from {
@@ -132,8 +132,8 @@ impl Backlog {
         }
     }
 
-    /// Blocks of the front, whole transactions together, of about `most` bytes, if the rest still has
-    /// `wanted`; without the last block, which grows. O(blocks).
+    /// Blocks at the front with about `most` bytes, which are whole transactions together, if the rest still has
+    /// `wanted` bytes. The last block is left out, since it grows. O(blocks).
     pub(super) fn front(&self, most: usize, wanted: u64) -> Vec<(Arc<Vec<u8>>, bool)> {
         let (mut found, mut bytes, mut whole) = (Vec::new(), 0, 0);
         for block in self.blocks.range(..self.blocks.len().saturating_sub(1)) {
@@ -153,22 +153,21 @@ impl Backlog {
         found
     }
 
-    /// Drops so many blocks from the front. O(their number).
+    /// Drops `count` blocks from the front. O(count).
     pub(super) fn drop_front(&mut self, count: usize) {
         for block in self.blocks.drain(..count) {
             self.bytes -= block.bytes.len() as u64;
         }
     }
 
-    /// Adds what stands from `from` on and before `until`, up to the first end of a transaction behind
-    /// `most` bytes. Returns the place behind it; `None` if what stands there is not held any more.
-    /// O(log blocks + pieces).
+    /// Adds the bytes from `from` on and before `until`, up to the first end of a transaction after `most` bytes.
+    /// Returns the position after them, or `None` if the bytes are not held any more. O(log blocks + pieces).
     pub(super) fn take(
         &self,
         from: u64,
         until: u64,
         most: usize,
-        into: &mut Vec<Piece>,
+        into: &mut Vec<StreamPiece>,
     ) -> Option<u64> {
         if !self.reaches(from) {
             return None;
@@ -183,7 +182,7 @@ impl Backlog {
             // Within a block, so they fit.
             let range = (at - block.from) as usize..(end - block.from) as usize;
             taken += range.len();
-            into.push(Piece { bytes: Arc::clone(&block.bytes), range });
+            into.push(StreamPiece { bytes: Arc::clone(&block.bytes), range });
             at = end;
             if at < block.end() || (taken >= most && block.ends_unit) {
                 break;
@@ -209,18 +208,18 @@ mod tests {
             assert_eq!(self.bytes, self.end - self.first());
         }
 
-        /// What is taken, in one piece, and the place behind it.
+        /// The bytes that are taken, in one piece, and the position after them.
         fn taken(&self, from: u64, until: u64, most: usize) -> Option<(Vec<u8>, u64)> {
             let mut pieces = Vec::new();
             let end = self.take(from, until, most, &mut pieces)?;
-            let bytes: Vec<u8> = pieces.iter().flat_map(Piece::as_slice).copied().collect();
+            let bytes: Vec<u8> = pieces.iter().flat_map(StreamPiece::as_slice).copied().collect();
             assert_eq!(end, from + bytes.len() as u64);
             Some((bytes, end))
         }
     }
 
     #[test]
-    fn small_changes_share_a_block_until_somebody_refers_to_it() {
+    fn small_changes_share_a_block_until_output_refers_to_it() {
         let mut backlog = Backlog::beginning_at(100);
         for _ in 0..100 {
             backlog.append(&[b'x'; 100]);
@@ -248,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_taken_ends_with_a_transaction_or_where_the_file_does() {
+    fn taken_bytes_end_with_a_transaction_or_where_the_file_ends() {
         let mut backlog = Backlog::beginning_at(0);
         let unit: Vec<u8> = (0..200_000u32).map(|n| n as u8).collect();
         backlog.append(&unit);
@@ -283,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn blocks_are_dropped_that_nobody_needs_and_that_are_not_wanted() {
+    fn blocks_that_are_not_needed_are_dropped_down_to_the_wanted_size() {
         let mut backlog = Backlog::beginning_at(7);
         for _ in 0..10 {
             backlog.append(&[b'x'; 20_000]);

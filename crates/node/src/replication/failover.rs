@@ -1,59 +1,58 @@
-//! FAILOVER: a primary hands over to a replica that has everything. Its state; what is done with it is the
-//! link's.
+//! FAILOVER: a primary hands over to a replica that has everything. This is its state; `handover` acts on it.
 //!
 //! ```text
-//!  FAILOVER ── writes wait ── a replica has acknowledged all ── PSYNC … FAILOVER, as its replica ── over
-//!                   │ time is up                                     │ refused
-//!                   └─ over, or as if it had all if forced           └─ a primary as before
+//!  FAILOVER ── writes wait ── a replica has acknowledged all ── PSYNC … FAILOVER, as its replica ── done
+//!                   │ timeout                                        │ rejected
+//!                   └─ aborted, or done anyway with FORCE            └─ a primary as before
 //! ```
 
 use brisk_structures::poison::EvenPoisoned;
 use std::sync::Mutex;
 
-/// How far it has come, in the words of INFO.
+/// The phase of a failover, in the terms of INFO.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Phase {
+pub enum FailoverPhase {
     None,
     /// No replica has everything yet.
     WaitsForSync,
-    /// The replica is asked to take over.
+    /// The replica was requested to take over.
     InProgress,
 }
 
 /// A failover.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Attempt {
-    pub phase: Phase,
-    /// Where the replica that is to take over listens; any that has everything if `None`.
+pub struct FailoverAttempt {
+    pub phase: FailoverPhase,
+    /// The address of the replica that takes over. If `None`, any replica that has everything can.
     pub target: Option<(String, u16)>,
-    /// When it is given up, or forced, in Unix ms; `None` if never.
+    /// When the failover is aborted or forced, in Unix ms. `None` if there is no timeout.
     pub until_ms: Option<u64>,
-    /// The target takes over when time is up though it may not have everything.
+    /// The target takes over after the timeout even if it does not have everything.
     pub is_forced: bool,
 }
 
-/// The failover that goes on, if any.
+/// The failover that is in progress, if any.
 #[derive(Debug, Default)]
-pub struct Failover(Mutex<Option<Attempt>>);
+pub struct Failover(Mutex<Option<FailoverAttempt>>);
 
 impl Failover {
-    pub fn attempt(&self) -> Option<Attempt> {
+    pub fn attempt(&self) -> Option<FailoverAttempt> {
         self.0.lock().even_poisoned().clone()
     }
 
-    pub fn phase(&self) -> Phase {
-        self.0.lock().even_poisoned().as_ref().map_or(Phase::None, |attempt| attempt.phase)
+    pub fn phase(&self) -> FailoverPhase {
+        self.0.lock().even_poisoned().as_ref().map_or(FailoverPhase::None, |attempt| attempt.phase)
     }
 
     pub fn word(&self) -> &'static str {
         match self.phase() {
-            Phase::None => "no-failover",
-            Phase::WaitsForSync => "waiting-for-sync",
-            Phase::InProgress => "failover-in-progress",
+            FailoverPhase::None => "no-failover",
+            FailoverPhase::WaitsForSync => "waiting-for-sync",
+            FailoverPhase::InProgress => "failover-in-progress",
         }
     }
 
-    pub fn set(&self, attempt: Option<Attempt>) {
+    pub fn set(&self, attempt: Option<FailoverAttempt>) {
         *self.0.lock().even_poisoned() = attempt;
     }
 }

@@ -1,10 +1,10 @@
-//! Sessions that follow the stream: how they begin and cease to, and what is kept when none does. Their
-//! snapshot is begun in `synchronise`.
+//! Sessions begin and cease to follow the stream. The backlog is freed if there is no replica for long. Their
+//! snapshots begin in `synchronise`.
 
-use super::acks::Asked;
-use super::feed::Member;
+use super::acks::RequestedDurability;
 use super::history::new_id;
-use super::replica::{Attachment, Follower, Stage};
+use super::replica::{Follower, ReplicaProgress, ReplicaStage};
+use super::replicas::ReplicaHandle;
 use crate::clients::flag;
 use crate::core::Core;
 use crate::core::mailbox::Message;
@@ -16,27 +16,26 @@ use brisk_engine::{CommandError, Result};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// Makes a session a replica that waits for a snapshot. Nothing but the snapshot leaves for it until
-/// it has that.
+/// Makes a session a replica that waits for a snapshot. Until it has the snapshot, it is sent nothing else.
 pub fn attach_replica(core: &mut Core, session: &mut Session, acknowledges: bool) {
-    let member = make_member(core, session, acknowledges);
+    let replica = make_handle(core, session, acknowledges);
     session.record.set(flag::REPLICA | flag::SYNCHRONISES, true);
-    let follower = Follower { token: session.token, attachment: Arc::clone(&member.attachment) };
-    core.shared.replication.feed.attach(member);
+    let follower = Follower { token: session.token, progress: Arc::clone(&replica.progress) };
+    core.shared.replication.replicas.attach(replica);
     core.followers.push(follower);
 }
 
-/// Makes a session a replica that has everything up to a place in the stream, if what it lacks is kept.
-/// How many bytes that are. The stream follows the reply.
+/// Makes a session a replica that has everything up to a position in the stream. Returns the number of bytes
+/// that it lacks, or `None` if the stream does not keep all of them. The stream follows the reply.
 pub fn resume_replica(core: &mut Core, session: &mut Session, place: Ticket) -> Option<u64> {
     let shared = core.shared;
-    // What was appended by now is a part of the history as well.
-    shared.pump(core.id);
-    let member = make_member(core, session, true);
-    let follower = Follower { token: session.token, attachment: Arc::clone(&member.attachment) };
-    let Some(lacking) = shared.replication.feed.resume(member, place) else {
+    // Changes in the journal are a part of the history as well.
+    shared.dispatch_changes(core.id);
+    let replica = make_handle(core, session, true);
+    let follower = Follower { token: session.token, progress: Arc::clone(&replica.progress) };
+    let Some(lacking) = shared.replication.resume(replica, place) else {
         if let Some(replica) = &mut session.replica {
-            replica.attachment = None;
+            replica.progress = None;
         }
         return None;
     };
@@ -46,34 +45,33 @@ pub fn resume_replica(core: &mut Core, session: &mut Session, place: Ticket) -> 
     Some(lacking)
 }
 
-fn make_member(core: &Core, session: &mut Session, acknowledges: bool) -> Member {
-    let attachment = Arc::new(Attachment::default());
+fn make_handle(core: &Core, session: &mut Session, acknowledges: bool) -> ReplicaHandle {
+    let progress = Arc::new(ReplicaProgress::default());
     let peer = session.record.addr.tcp().map(|address| address.ip());
     let now_ms = core.env.now().0;
     let replica = session.replica.get_or_insert_default();
-    replica.attachment = Some(Arc::clone(&attachment));
+    replica.progress = Some(Arc::clone(&progress));
     replica.acknowledges = acknowledges;
-    // The stream waits for the file only: else it would wait for itself.
-    session.asked = Asked::default();
-    Member {
+    // The stream waits for the append-only file only. Otherwise it would wait for itself.
+    session.asked = RequestedDurability::default();
+    ReplicaHandle {
         ip: replica.ip.or(peer),
         port: replica.port,
         takes_unknown_length: replica.takes_unknown_length,
         compares: replica.compares,
         filter: replica.filter,
-        ..Member::new(Arc::clone(&session.record), attachment, now_ms)
+        ..ReplicaHandle::new(Arc::clone(&session.record), progress, now_ms)
     }
 }
 
-/// Has the stream kept though no replica has come yet, so that a client can wait for one.
+/// Keeps the stream before the first replica, so that a client can wait for one.
 ///
 /// # Errors
-/// [`brisk_engine::CommandError::SlotBusy`] while a script takes long; within a transaction it is not
-/// possible.
+/// [`brisk_engine::CommandError::SlotBusy`] while a slow script runs. Within a transaction it is not possible.
 pub fn begin_stream(core: &Core) -> Result<()> {
     let shared = core.shared;
-    let feed = &shared.replication.feed;
-    if feed.has_backlog() {
+    let replication = &shared.replication;
+    if replication.stream.has_backlog() {
         return Ok(());
     }
     if core.unit.is_some() {
@@ -82,58 +80,57 @@ pub fn begin_stream(core: &Core) -> Result<()> {
         ));
     }
     let _still = core.stop_others()?;
-    if !feed.has_backlog() && !shared.is_replica() {
-        shared.pump(core.id);
-        feed.begin_backlog(shared.keyspace.journal().end(), brisk_reactor::unix_ms());
+    if !replication.stream.has_backlog() && !shared.is_replica() {
+        shared.dispatch_changes(core.id);
+        replication.begin_backlog(shared.keyspace.journal().end(), brisk_reactor::unix_ms());
         core.env.hooks.set(Hooks::PROPAGATE, true);
     }
     Ok(())
 }
 
-/// All of its snapshot is in a replica's output: the stream follows.
+/// Notes that a replica's output contains its whole snapshot. The stream follows.
 pub fn note_synchronised(core: &Core, session: &mut Session) {
     let Some(replica) = &mut session.replica else { return };
     replica.is_answered = false;
-    let Some(attachment) = &replica.attachment else { return };
-    let is_streamed = attachment.transfer().is_some_and(|transfer| transfer.pipe().is_some());
-    attachment.set_awaits_ack(is_streamed);
-    attachment.leave();
-    attachment.set_stage(Stage::Online);
+    let Some(progress) = &replica.progress else { return };
+    let is_streamed = progress.transfer().is_some_and(|transfer| transfer.pipe().is_some());
+    progress.set_awaits_ack(is_streamed);
+    progress.leave();
+    progress.set_stage(ReplicaStage::Online);
     session.record.set(flag::SYNCHRONISES, false);
-    // What it has to say begins here.
+    // The time of its silence counts from here.
     let now_ms = brisk_reactor::unix_ms();
     session.record.last_active_ms.store(now_ms, Ordering::Relaxed);
-    core.shared.replication.feed.note_online(&session.record, now_ms);
+    core.shared.replication.replicas.note_online(&session.record, now_ms);
     core.shared.arm_few_replicas(&core.config.replication);
 }
 
-/// A session that is gone follows no more.
+/// Removes a session that is gone from the replicas.
 pub fn detach_replica(core: &mut Core, session: &mut Session) {
     let Some(replica) = &mut session.replica else { return };
-    let Some(attachment) = replica.attachment.take() else { return };
+    let Some(progress) = replica.progress.take() else { return };
     let replication = &core.shared.replication;
     replication.note_held(replica, 0);
     core.followers.retain(|follower| follower.token != session.token);
-    replication.feed.detach(&session.record, brisk_reactor::unix_ms());
-    attachment.leave();
+    replication.detach(&session.record, brisk_reactor::unix_ms());
+    progress.leave();
     core.shared.arm_few_replicas(&core.config.replication);
 }
 
-/// Closes the connections of all replicas: what they have is not this server's history any more. It takes
-/// effect when their workers find the message.
+/// Closes the connections of all replicas, since they no longer have this server's history. The connections
+/// are closed when their workers receive the message.
 pub fn disconnect_all(shared: &Shared) {
-    for member in shared.replication.feed.members() {
-        let record = &member.client;
-        // Nothing more is executed for it, wherever its worker stands.
+    for replica in shared.replication.replicas.list() {
+        let record = &replica.client;
+        // Its worker executes no more of its commands.
         record.set(flag::CLOSE_ASAP, true);
         let (token, id) = (record.token, record.id);
         shared.mailboxes[record.worker].send(Message::Kill { token, id });
     }
 }
 
-/// Frees the backlog if no replica has come for long, and stops collecting effects if nobody wants them
-/// any more.
-pub fn disarm_feed(core: &mut Core) {
+/// Frees the backlog if there was no replica for long, and stops to collect effects if there is no reader.
+pub fn disarm_propagation(core: &mut Core) {
     let shared = core.shared;
     let hooks = &core.env.hooks;
     let replication = &shared.replication;
@@ -142,23 +139,23 @@ pub fn disarm_feed(core: &mut Core) {
         let is_kept = ttl_s == 0 || shared.is_replica();
         let now_ms = brisk_reactor::unix_ms();
         let alone_s =
-            replication.feed.alone_since_ms().map(|since| now_ms.saturating_sub(since) / 1000);
-        replication.feed.has_backlog() && !is_kept && alone_s.is_some_and(|alone| alone > ttl_s)
+            replication.replicas.alone_since_ms().map(|since| now_ms.saturating_sub(since) / 1000);
+        replication.stream.has_backlog() && !is_kept && alone_s.is_some_and(|alone| alone > ttl_s)
     };
     let is_idle = || {
         hooks.get().contains(Hooks::PROPAGATE)
-            && !replication.feed.has_backlog()
+            && !replication.stream.has_backlog()
             && !shared.aof.is_on()
     };
     if !is_forgotten() && !is_idle() {
         return;
     }
-    // While a script takes long it is put off.
+    // While a slow script runs, it is postponed.
     let Ok(quiesced) = core.stop_others() else { return };
     if is_forgotten() {
-        shared.pump(core.id);
-        replication.feed.forget_backlog();
-        // Who comes back with an offset of before would be sent what follows another dataset.
+        shared.dispatch_changes(core.id);
+        replication.forget_backlog();
+        // A replica with an earlier offset would otherwise receive the stream of another dataset.
         replication.history.begin_anew(new_id(&mut core.env.random.borrow_mut()));
         shared.log.notice(format_args!(
             "Replication backlog freed after {ttl_s} seconds without connected replicas."

@@ -1,9 +1,9 @@
-//! Which history of the dataset the stream belongs to, and what others may go on from.
+//! The history of the dataset that the stream belongs to. It decides which replicas may resume.
 //!
-//! A history has a name of 40 hexadecimal digits, and a place in it is an *offset*: so many bytes of its
-//! stream. A replica's offsets are its primary's, so that what it knows is of use with every server that
-//! follows the same one. Within the server places are tickets, which only grow, whatever history it goes
-//! over to; both differ by a number that changes when it does.
+//! A history has an id of 40 hexadecimal digits. A position in it is an *offset*, a number of bytes of its
+//! stream. A replica uses the offsets of its primary, so its offset is valid with every server that follows the
+//! same primary. Within the server positions are tickets, which only grow, even if the history changes. The
+//! difference between offset and ticket changes with the history.
 
 use brisk_engine::keyspace::Ticket;
 use brisk_engine::random::Random;
@@ -42,33 +42,33 @@ impl Offset {
     }
 }
 
-/// Digits of a name.
+/// Digits of an id.
 pub const ID_LEN: usize = 40;
 
-/// What the stream is called.
+/// The ids of the history, and the offset of its stream.
 pub struct History {
-    ids: Mutex<Ids>,
+    ids: Mutex<HistoryIds>,
     /// Offset minus ticket. Both stay far below their maximum, so sums cannot overflow.
     shift: AtomicI64,
 }
 
-/// The names that this server answers to.
+/// The ids for which this server lets replicas resume.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Ids {
+pub struct HistoryIds {
     pub id: String,
-    /// What it was called before, and up to where both are the same.
-    pub former: Option<Former>,
+    /// The history that this one continues.
+    pub former: Option<FormerHistory>,
 }
 
-/// A history that this one began as.
+/// A history with which the present one shares its beginning.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Former {
+pub struct FormerHistory {
     pub id: String,
-    /// The offset behind the last byte that they share.
+    /// The offset after the last byte that they share.
     pub end: u64,
 }
 
-/// A name that nobody has.
+/// A new random id.
 pub fn new_id(random: &mut Random) -> String {
     let mut digits = String::with_capacity(ID_LEN);
     while digits.len() < ID_LEN {
@@ -77,60 +77,61 @@ pub fn new_id(random: &mut Random) -> String {
     digits
 }
 
-/// Whether a word can be the name of a history.
+/// True if `word` has the form of an id.
 pub fn is_id(word: &[u8]) -> bool {
     word.len() == ID_LEN && word.iter().all(u8::is_ascii_hexdigit)
 }
 
 impl History {
-    /// A new one.
+    /// A new history.
     pub fn new(id: String) -> History {
-        History { ids: Mutex::new(Ids { id, former: None }), shift: AtomicI64::new(0) }
+        History { ids: Mutex::new(HistoryIds { id, former: None }), shift: AtomicI64::new(0) }
     }
 
-    pub fn ids(&self) -> Ids {
+    pub fn ids(&self) -> HistoryIds {
         self.ids.lock().even_poisoned().clone()
     }
 
-    /// The offset of a place in the stream.
+    /// The offset of a position in the stream.
     #[inline]
     pub fn offset(&self, place: Ticket) -> u64 {
         place.0.saturating_add_signed(self.shift.load(Ordering::Relaxed))
     }
 
-    /// The position of an offset in the stream; `None` for offsets before this server's start.
+    /// The position of an offset in the stream. `None` for offsets before this server's start.
     #[inline]
     pub fn place(&self, offset: u64) -> Option<Ticket> {
         let place = i128::from(offset) - i128::from(self.shift.load(Ordering::Relaxed));
         u64::try_from(place).ok().map(Ticket)
     }
 
-    /// Whether who has the first `offset` bytes of the history `id` has the same as this server had
+    /// True if a server with the first `offset` bytes of the history `id` has the dataset that this server had
     /// there.
     pub fn shares(&self, id: &[u8], offset: u64) -> bool {
         let ids = self.ids.lock().even_poisoned();
-        let is_former =
-            |former: &Former| former.id.as_bytes().eq_ignore_ascii_case(id) && offset <= former.end;
+        let is_former = |former: &FormerHistory| {
+            former.id.as_bytes().eq_ignore_ascii_case(id) && offset <= former.end
+        };
         ids.id.as_bytes().eq_ignore_ascii_case(id) || ids.former.as_ref().is_some_and(is_former)
     }
 
-    /// What was kept of the stream is gone, so nobody may go on from before: it gets a name that nobody
-    /// knows. Only while all other workers stand still.
+    /// Begins a history with a new id, since the stream was dropped. No replica can resume. All other workers
+    /// are quiesced.
     pub fn begin_anew(&self, id: String) {
-        *self.ids.lock().even_poisoned() = Ids { id, former: None };
+        *self.ids.lock().even_poisoned() = HistoryIds { id, former: None };
     }
 
-    /// From the offset `end` on it is called `id`: this server is a primary now, or its primary has
-    /// become one. Only while all other workers stand still.
+    /// Changes the id at the offset `end`: this server is a primary now, or its primary has become one. All other
+    /// workers are quiesced.
     pub fn rename(&self, id: String, end: u64) {
         let mut ids = self.ids.lock().even_poisoned();
         let former = std::mem::replace(&mut ids.id, id);
-        ids.former = Some(Former { id: former, end });
+        ids.former = Some(FormerHistory { id: former, end });
     }
 
-    /// It is another one now, which has come to `offset` where this server's stream is at `place`. Only
-    /// while all other workers stand still.
-    pub fn adopt(&self, ids: Ids, offset: Offset, place: Ticket) {
+    /// Takes over another history. Its `offset` is at `place` in this server's stream. All other workers are
+    /// quiesced.
+    pub fn adopt(&self, ids: HistoryIds, offset: Offset, place: Ticket) {
         *self.ids.lock().even_poisoned() = ids;
         let shift = offset.get().cast_signed().saturating_sub_unsigned(place.0);
         self.shift.store(shift, Ordering::SeqCst);
@@ -142,10 +143,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_history_is_shared_up_to_where_it_got_another_name() {
+    fn a_history_is_shared_up_to_the_offset_of_its_new_id() {
         let history = History::new("a".repeat(ID_LEN));
         let offset = Offset::checked(1_000_000).unwrap();
-        history.adopt(Ids { id: "b".repeat(ID_LEN), former: None }, offset, Ticket(70));
+        history.adopt(HistoryIds { id: "b".repeat(ID_LEN), former: None }, offset, Ticket(70));
         assert_eq!(history.offset(Ticket(75)), 1_000_005);
         assert_eq!(history.place(1_000_005), Some(Ticket(75)));
         assert_eq!((history.place(999_929), history.place(999_930)), (None, Some(Ticket(0))));
@@ -177,7 +178,7 @@ mod tests {
             assert_eq!(Offset::read(bad.as_bytes()), None, "{bad}");
         }
         let largest = Offset::checked(Offset::MAX).unwrap();
-        history.adopt(Ids { id: "b".repeat(ID_LEN), former: None }, largest, Ticket(9));
+        history.adopt(HistoryIds { id: "b".repeat(ID_LEN), former: None }, largest, Ticket(9));
         assert_eq!(history.offset(Ticket(10)), Offset::MAX + 1);
         // Replicas may request any offset.
         assert_eq!(history.place(Offset::MAX + 1), Some(Ticket(10)));

@@ -1,23 +1,25 @@
-//! The stream of effects that replicas follow: what transactions of all workers changed, in one
-//! order.
+//! Replication: the stream of changes, the replicas that follow it, and the primary that this server follows.
 //!
 //! | file | about |
 //! |---|---|
-//! | `history` | what the stream is called, and its places to others |
-//! | `feed` | transactions come in by ticket, bytes go out in order |
-//! | `backlog` | the latest part of the stream, held once for all who read it |
-//! | `marks` | when which part of it was made |
+//! | `history` | the ids of the stream, and its offsets |
+//! | `stream` | the changes of all workers in one order, kept for replicas |
+//! | `replicas` | the replicas of this server, and what they have acknowledged |
+//! | `snapshots` | the snapshot for replicas that is being written |
+//! | `backlog` | the latest part of the stream, held once for all replicas |
+//! | `marks` | the times at which parts of the stream were appended |
 //! | `spill`, `spilling` | the oldest part of the stream, in a file |
-//! | `replica` | what is known of a session that follows |
-//! | `transfer`, `pipe` | the snapshot that replicas begin with; one that is sent while it is written |
-//! | `acks` | WAIT and WAITAOF: what is acknowledged |
-//! | `follow` | how sessions begin and cease to follow |
-//! | `synchronise` | snapshots for replicas are begun and written |
-//! | `primary` | of a replica: how far the way to its primary has come |
-//! | `incoming` | the stream of the primary, received and not executed yet |
-//! | `failover` | handing over to a replica |
-//! | `comparison` | comparisons with replicas: what is said and found |
-//! | `compare` | comparisons with replicas: what is done |
+//! | `replica` | the state of a session that is a replica |
+//! | `transfer`, `pipe` | a snapshot for replicas; one that is sent while it is written |
+//! | `acks` | WAIT, WAITAOF and CLIENT DURABILITY |
+//! | `follow` | sessions begin and cease to follow |
+//! | `synchronise` | begins and writes snapshots for replicas |
+//! | `environment` | the operating system, as the thread of an upstream uses it |
+//! | `role` | changes between primary and replica |
+//! | `upstream` | the primary that this server follows: the thread, and the stream that the first worker executes |
+//! | `failover`, `handover` | FAILOVER: its state; its actions |
+//! | `comparison` | comparisons with replicas: their messages and results |
+//! | `compare` | comparisons with replicas: their actions |
 //! | `migration` | MIGRATE's connections to other servers |
 
 pub mod migration;
@@ -26,166 +28,257 @@ pub mod acks;
 pub mod backlog;
 pub mod compare;
 pub mod comparison;
+pub mod environment;
 pub mod failover;
-pub mod feed;
 pub mod follow;
+pub mod handover;
 pub mod history;
-pub mod incoming;
 mod marks;
 pub mod pipe;
-pub mod primary;
 pub mod replica;
+pub mod replicas;
+pub mod role;
+pub mod snapshots;
 pub mod spill;
 pub mod spilling;
+pub mod stream;
 pub mod synchronise;
 pub mod transfer;
+pub mod upstream;
 
 use self::comparison::Comparison;
 use self::comparison::observed::Observed;
+use self::environment::{Environment, SystemEnvironment};
 use self::failover::Failover;
-use self::feed::{Feed, Member};
 use self::history::History;
-use self::primary::Primary;
-use self::replica::Replica;
+use self::replica::ReplicaStage;
+use self::replica::{ReplicaFilter, ReplicaSession};
+use self::replicas::{ReplicaHandle, Replicas, has_catching_up};
+use self::snapshots::ReplicaSnapshots;
+use self::spill::Move;
 use self::spill::memory_bytes_max;
-use self::transfer::Transfer;
-use crate::persistence::state::Underway;
+use self::stream::ReplicationStream;
+use self::transfer::SnapshotTransfer;
+use self::upstream::state::Upstream;
+use crate::clients::ClientRecord;
 use brisk_config::Config;
 use brisk_config::directives::replication::Replication as Settings;
 use brisk_config::value::ClientClass;
 use brisk_engine::Keyspace;
-use brisk_engine::keyspace::Journal;
+use brisk_engine::keyspace::{Journal, Ticket};
 use brisk_structures::poison::EvenPoisoned;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
+use std::fs::File;
+use std::sync::{Arc, Mutex, OnceLock};
 
 /// The state of replication that all workers share.
 pub struct Replication {
     /// The changes of all workers in one order.
-    pub feed: Feed,
-    /// What it is called to others.
+    pub stream: ReplicationStream,
+    /// The servers that follow this one.
+    pub replicas: Replicas,
+    /// Snapshots for replicas.
+    pub snapshots: ReplicaSnapshots,
+    /// The ids of the stream, and its offsets.
     pub history: History,
-    /// Of a replica: the way to its primary.
-    pub primary: Primary,
+    /// The primary that this server follows.
+    pub upstream: Arc<Upstream>,
     pub failover: Failover,
-    /// Of a primary: whether its replicas hold the same.
+    /// Comparisons of this primary with its replicas.
     pub comparison: Comparison,
-    /// Of a replica: what it has found of that so far.
+    /// Results of the comparison on this replica so far.
     pub observed: Mutex<Observed>,
-    /// The snapshot for replicas that is being written.
-    writing: Mutex<Option<Arc<Transfer>>>,
-    /// For those who look often.
-    is_writing: AtomicBool,
-    /// The last one that was sent while it was written took too much memory: the next goes by way of a
-    /// file.
-    streams_badly: AtomicBool,
+    /// The environment of a simulation.
+    environment: OnceLock<Box<dyn Environment>>,
 }
 
-/// Whether the settings ask for replicas that follow closely.
+/// True if the settings require replicas with a small lag.
 pub fn needs_good(settings: &Settings) -> bool {
     settings.min_replicas_to_write > 0 && settings.min_replicas_max_lag_s > 0
 }
 
 impl Replication {
-    /// Without a replica, for so many workers.
+    /// No replicas, for this number of workers.
     pub fn new(workers: usize, id: String) -> Replication {
-        let (writing, is_writing) = (Mutex::default(), AtomicBool::new(false));
         Replication {
-            feed: Feed::new(workers),
+            stream: ReplicationStream::default(),
+            replicas: Replicas::new(workers),
+            snapshots: ReplicaSnapshots::default(),
             history: History::new(id),
-            primary: Primary::default(),
+            upstream: Arc::default(),
             failover: Failover::default(),
             comparison: Comparison::default(),
             observed: Mutex::default(),
-            writing,
-            is_writing,
-            streams_badly: AtomicBool::new(false),
+            environment: OnceLock::new(),
         }
     }
 
-    /// The settings have changed.
+    /// Takes over changed settings.
     pub fn adopt(&self, config: &Config) {
-        self.feed.set_backlog_bytes(config.replication.repl_backlog_size);
+        self.stream.set_backlog_bytes(config.replication.repl_backlog_size);
         let limit = config.clients.output_limits[ClientClass::Replica as usize];
-        self.feed.set_memory_bytes_max(memory_bytes_max(limit.hard_bytes, limit.soft_bytes));
+        self.stream.set_memory_bytes_max(memory_bytes_max(limit.hard_bytes, limit.soft_bytes));
     }
 
-    /// What this server has of which history: its name, and so many bytes.
+    /// The environment of the thread that follows a primary.
+    pub fn environment(&self) -> &dyn Environment {
+        self.environment.get().map_or(&SystemEnvironment, |simulated| &**simulated)
+    }
+
+    /// Sets the environment of a simulation, before an upstream is started.
+    pub fn set_environment(&self, environment: Box<dyn Environment>) {
+        assert!(self.environment.set(environment).is_ok(), "the environment is set once");
+    }
+
+    /// The id of the history and this server's offset.
     pub fn position(&self, keyspace: &Keyspace) -> (String, u64) {
         (self.history.ids().id, self.history.offset(keyspace.journal().end()))
     }
 
-    /// Of a replica: up to which offset of its primary's stream it has executed. What it has executed is in
-    /// its own stream, which its replicas get.
+    /// The offset up to which this replica has executed its primary's stream. The executed part is in its own
+    /// stream, for its own replicas.
     pub fn applied(&self, journal: &Journal) -> u64 {
         self.history.offset(journal.end())
     }
 
-    /// So many bytes wait to be sent to a replica: they count for no limit of the dataset.
-    pub fn note_held(&self, replica: &mut Replica, bytes: u64) {
+    /// Notes the bytes that wait to be sent to a replica. They count for no limit of the dataset.
+    pub fn note_held(&self, replica: &mut ReplicaSession, bytes: u64) {
         let before = std::mem::replace(&mut replica.held, bytes);
         if bytes != before {
-            self.feed.note_held(bytes.cast_signed() - before.cast_signed());
+            self.replicas.note_held(bytes.cast_signed() - before.cast_signed());
         }
     }
 
-    /// The offset that the history has come to; 0 while it was never anybody's but this server's.
+    /// The offset of the history; 0 if no other server ever followed it.
     pub fn offset(&self, journal: &Journal) -> u64 {
-        if self.feed.had_backlog() { self.history.offset(journal.end()) } else { 0 }
+        if self.stream.had_backlog() { self.history.offset(journal.end()) } else { 0 }
     }
 
-    /// Whether fewer replicas follow closely than commands that write need
-    /// (`min-replicas-to-write`). O(replicas), and nothing if none are needed.
+    /// True if fewer replicas have a small lag than writes require (`min-replicas-to-write`). O(replicas), or
+    /// O(1) if none are required.
     pub fn has_few_good(&self, settings: &Settings, now_ms: u64) -> bool {
         let needed = settings.min_replicas_to_write;
         needs_good(settings) && self.count_good(settings, now_ms) < needed.cast_unsigned()
     }
 
-    /// How many replicas were heard of within `min-replicas-max-lag`. O(replicas).
+    /// The number of replicas that acknowledged within `min-replicas-max-lag`. O(replicas).
     pub fn count_good(&self, settings: &Settings, now_ms: u64) -> u64 {
         let lag_max = settings.min_replicas_max_lag_s.cast_unsigned();
-        let is_good =
-            |one: &Member| one.is_online() && one.filter.is_none() && one.lag_s(now_ms) <= lag_max;
-        self.feed.count(is_good)
+        let is_good = |one: &ReplicaHandle| {
+            one.is_online() && one.filter.is_none() && one.lag_s(now_ms) <= lag_max
+        };
+        self.replicas.count(is_good)
     }
 
-    /// What was found of a comparison that does not end any more goes, with the thread that looks at it.
+    /// Drops the results of a comparison that will not end, and its thread.
     pub fn forget_observed(&self) {
         *self.observed.lock().even_poisoned() = Observed::default();
     }
 
-    /// Whether a snapshot for replicas is being written.
-    #[inline]
-    pub fn is_writing(&self) -> bool {
-        self.is_writing.load(Ordering::Relaxed)
+    /// Keeps the stream from this position on, and nothing of what was before: a replica that has not taken all
+    /// of that is disconnected by its worker. The position is the end of the journal after
+    /// [`crate::core::shared::Shared::dispatch_changes`]. All other workers are quiesced.
+    pub fn begin_backlog(&self, place: Ticket, now_ms: u64) {
+        let list = self.replicas.lock();
+        self.replicas.note_alone(now_ms);
+        self.stream.begin(place, &list);
+        self.replicas.announce(&list, |_| {});
     }
 
-    /// What there is to say of that snapshot.
-    pub fn underway(&self) -> Option<Underway> {
-        if !self.is_writing() {
-            return None;
+    /// Drops the stream and keeps none. The caller renames the history before the dataset changes. All other
+    /// workers are quiesced.
+    pub fn forget_backlog(&self) {
+        self.stream.forget(&self.replicas.lock());
+        self.replicas.end_ack_epoch();
+    }
+
+    /// Appends the next part of the stream, which begins at `from`. `wake` is called for each worker whose
+    /// replicas have something to take.
+    pub(crate) fn append(&self, from: Ticket, bytes: &[u8], now_ms: u64, wake: impl FnMut(usize)) {
+        let list = self.replicas.lock();
+        self.stream.append(from, bytes, now_ms, &list);
+        self.replicas.announce(&list, wake);
+    }
+
+    /// Adds a replica that has everything before this position. Returns the number of bytes that it lacks, or
+    /// `None` if the stream does not keep all of them. The replica is not added then.
+    fn resume(&self, mut replica: ReplicaHandle, place: Ticket) -> Option<u64> {
+        let mut list = self.replicas.lock();
+        let lacking = self.stream.resume(&replica.progress, place)?;
+        replica.progress.set_stage(ReplicaStage::Online);
+        replica.acked_place = Some(place);
+        self.replicas.add_online(&mut list, replica);
+        Some(lacking)
+    }
+
+    /// Attaches the replicas that wait for the content of this snapshot. They follow the stream from here on.
+    /// The journal is dispatched, and all other workers are quiesced.
+    fn join(
+        &self,
+        (transfer, filter): (&Arc<SnapshotTransfer>, Option<ReplicaFilter>),
+        journal: &Journal,
+        now_ms: u64,
+    ) {
+        debug_assert!(!journal.has_news(), "earlier changes are not for them");
+        if !self.stream.has_backlog() {
+            self.begin_backlog(journal.end(), now_ms);
         }
-        self.writing.lock().even_poisoned().as_ref().map(|transfer| transfer.underway())
+        self.stream.allow_spilling();
+        let list = self.replicas.lock();
+        journal.name_database();
+        for replica in list.iter().filter(|replica| replica.waits_for(filter)) {
+            replica.progress.join(transfer, replica.client.worker);
+        }
+        self.replicas.update_counts(&list);
     }
 
-    /// Has that snapshot end, and closes its replicas.
-    pub fn give_up(&self, reason: &str) {
-        if let Some(cut) = self.writing.lock().even_poisoned().as_ref().and_then(|now| now.cut()) {
-            cut.give_up(reason);
+    /// Removes the replica of this client.
+    fn detach(&self, client: &ClientRecord, now_ms: u64) {
+        self.replicas.remove(client, now_ms);
+        self.stream.trim(&self.replicas.lock());
+    }
+
+    /// Notes an acknowledgement of a replica: an offset, its position, and the offset up to which its append-only
+    /// file is durable, if it has one.
+    pub fn acknowledge(
+        &self,
+        client: &ClientRecord,
+        (offset, place): (u64, Option<Ticket>),
+        durable: Option<u64>,
+        now_ms: u64,
+    ) {
+        let end = self.stream.end();
+        self.replicas.acknowledge(client, (offset, place), durable, (end, now_ms));
+    }
+
+    /// Drops the part of the stream that replicas have received in the meantime.
+    pub fn trim_stream(&self) {
+        if self.stream.excess() > 0 || self.stream.spilled_bytes() > 0 {
+            self.stream.trim(&self.replicas.lock());
         }
     }
 
-    fn begin_writing(&self, transfer: &Arc<Transfer>) {
-        let mut writing = self.writing.lock().even_poisoned();
-        *writing = Some(Arc::clone(transfer));
-        self.is_writing.store(true, Ordering::SeqCst);
+    /// Bytes of memory in use because replicas have not received them. Of the stream, bytes beyond
+    /// `repl-backlog-size` count. O(1).
+    pub fn buffered(&self) -> u64 {
+        self.replicas.held_bytes() + self.stream.excess()
     }
 
-    /// Another one may have been begun since its cut has ended.
-    fn end_writing(&self, transfer: &Transfer) {
-        let mut writing = self.writing.lock().even_poisoned();
-        if writing.take_if(|writing| std::ptr::eq(&raw const **writing, transfer)).is_some() {
-            self.is_writing.store(false, Ordering::SeqCst);
-        }
+    /// Returns true if the caller has to move the oldest part of the stream to a file.
+    fn begin_spilling(&self) -> bool {
+        self.replicas.following() > 0
+            && self.stream.begin_spilling(|| has_catching_up(&self.replicas.lock()))
+    }
+
+    /// As [`ReplicationStream::next_move`].
+    fn next_move(&self) -> Option<Option<Move>> {
+        self.stream.next_move(&self.replicas.lock())
+    }
+
+    /// As [`ReplicationStream::end_move`].
+    fn end_move(&self, moved: &Move, file: Arc<File>) {
+        self.stream.end_move(moved, file, &self.replicas.lock());
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,16 +1,16 @@
-//! A snapshot on its way to replicas while it is written: blocks that all of them share.
+//! A snapshot that is sent to replicas while it is written: blocks that all replicas share.
 //!
 //! ```text
 //!   brisk-sync ──► block ─ block ─ block ─ block
 //!                  ^ slowest replica       ^ another
 //! ```
 //!
-//! No more than [`HELD_BYTES_MAX`] are held: the writer waits until the slowest replica has taken a block.
-//! Who takes none for long is dropped by its worker, so that the others go on.
+//! At most [`HELD_BYTES_MAX`] bytes are held. Then the writer waits until the slowest replica has taken a block.
+//! The worker of a replica that takes none for long closes it, so that the others continue.
 //!
 //! Invariants (`check` verifies each)
 //!  1. `bytes` is the sum of the blocks' lengths.
-//!  2. No reader is before the first block, or behind the last.
+//!  2. No reader is before the first block or after the last.
 //!  3. When there are readers, one of them has not taken the first block.
 
 use brisk_structures::poison::EvenPoisoned;
@@ -19,29 +19,29 @@ use std::io::{self, Write};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
-/// Bytes that are written and not taken by all, at most: a block more.
+/// The most bytes that are written and not taken by all readers, plus one block.
 pub const HELD_BYTES_MAX: usize = 8 << 20;
-/// A block has so many bytes; the last has less.
+/// The size of a block. The last block is smaller.
 const BLOCK_BYTES: usize = 128 << 10;
-/// How long the writer waits before it looks whether anybody wants what it writes.
+/// How often a waiting writer checks that there are readers.
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
 
-/// What there is for a reader.
+/// The next block for a reader, if any.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Next {
+pub enum PipeRead {
     Block(Arc<Vec<u8>>),
-    /// More will be written; the reader's worker is woken then.
+    /// More will be written. The reader's worker is woken then.
     NotYet,
-    /// It has all.
+    /// The reader has taken all blocks.
     End,
 }
 
-/// One of them.
-pub struct Pipe {
-    /// What its readers are told that marks the end.
+/// A snapshot that several replicas read while it is written.
+pub struct SnapshotPipe {
+    /// The mark that follows the snapshot.
     mark: String,
     state: Mutex<State>,
-    /// A block was taken by all, or a reader is gone.
+    /// All readers have taken a block, or a reader is gone.
     changed: Condvar,
 }
 
@@ -54,7 +54,7 @@ struct State {
     readers: Vec<Reader>,
     /// The number of the next reader.
     next_reader: u64,
-    /// Nothing more will come.
+    /// No more blocks follow.
     is_whole: bool,
 }
 
@@ -62,14 +62,15 @@ struct State {
 struct Reader {
     number: u64,
     worker: usize,
-    /// The number of the block that it takes next.
+    /// The number of the next block that it takes.
     next: u64,
-    /// It found none.
+    /// It found no block.
     waits: bool,
 }
 
 impl State {
-    fn drop_what_all_have(&mut self) {
+    /// Drops blocks that all readers have taken.
+    fn drop_taken(&mut self) {
         let needed = self.readers.iter().map(|reader| reader.next).min().unwrap_or(u64::MAX);
         while self.first < needed
             && let Some(block) = self.blocks.pop_front()
@@ -88,17 +89,17 @@ impl State {
     }
 }
 
-impl Pipe {
-    /// Without readers. The mark must be one that the snapshot does not have in it.
-    pub fn new(mark: String) -> Pipe {
-        Pipe { mark, state: Mutex::default(), changed: Condvar::new() }
+impl SnapshotPipe {
+    /// A pipe without readers. The snapshot must not contain the mark.
+    pub fn new(mark: String) -> SnapshotPipe {
+        SnapshotPipe { mark, state: Mutex::default(), changed: Condvar::new() }
     }
 
     pub fn mark(&self) -> &str {
         &self.mark
     }
 
-    /// A reader of this worker wants all of it; its number. Only before anything is written.
+    /// Adds a reader of this worker and returns its number. Called before the first block is written.
     pub(super) fn join(&self, worker: usize) -> u64 {
         let mut state = self.state.lock().even_poisoned();
         let number = state.next_reader;
@@ -107,39 +108,39 @@ impl Pipe {
         number
     }
 
-    /// It wants no more.
+    /// Removes a reader.
     pub(super) fn leave(&self, number: u64) {
         let mut state = self.state.lock().even_poisoned();
         state.readers.retain(|reader| reader.number != number);
-        state.drop_what_all_have();
+        state.drop_taken();
         self.changed.notify_all();
     }
 
     /// The next block for a reader. O(readers).
-    pub(super) fn take(&self, number: u64) -> Next {
+    pub(super) fn take(&self, number: u64) -> PipeRead {
         let mut guard = self.state.lock().even_poisoned();
         let state = &mut *guard;
         let Some(reader) = state.readers.iter_mut().find(|reader| reader.number == number) else {
-            return Next::End;
+            return PipeRead::End;
         };
         // Within the list, so it fits.
         let Some(block) = state.blocks.get((reader.next - state.first) as usize) else {
             reader.waits = !state.is_whole;
-            return if state.is_whole { Next::End } else { Next::NotYet };
+            return if state.is_whole { PipeRead::End } else { PipeRead::NotYet };
         };
         reader.next += 1;
         let block = Arc::clone(block);
-        state.drop_what_all_have();
+        state.drop_taken();
         self.changed.notify_all();
-        Next::Block(block)
+        PipeRead::Block(block)
     }
 
-    /// Bytes of memory that it takes.
+    /// Bytes of memory in use.
     pub fn bytes(&self) -> u64 {
         self.state.lock().even_poisoned().bytes as u64
     }
 
-    /// Adds a block when there is room for it; the workers of readers that waited for one.
+    /// Adds a block when there is room for it. Returns the workers of readers that waited for one.
     fn put(&self, block: Vec<u8>, is_over: &dyn Fn() -> bool) -> io::Result<Vec<usize>> {
         let mut state = self.state.lock().even_poisoned();
         while state.bytes >= HELD_BYTES_MAX {
@@ -152,12 +153,12 @@ impl Pipe {
         }
         state.bytes += block.len();
         state.blocks.push_back(Arc::new(block));
-        // Nobody may read at all by now.
-        state.drop_what_all_have();
+        // There may be no reader any more.
+        state.drop_taken();
         Ok(state.take_waiting())
     }
 
-    /// It was written to its end; the workers of readers that wait.
+    /// Notes that the snapshot is complete. Returns the workers of readers that wait.
     pub(super) fn finish(&self) -> Vec<usize> {
         let mut state = self.state.lock().even_poisoned();
         state.is_whole = true;
@@ -165,19 +166,19 @@ impl Pipe {
     }
 }
 
-/// What is written goes into the pipe by blocks.
+/// Writes to the pipe in blocks.
 pub(super) struct PipeWriter<'p> {
-    pipe: &'p Pipe,
+    pipe: &'p SnapshotPipe,
     buffer: Vec<u8>,
-    /// Nobody wants what is written.
+    /// Returns true if there is no reader any more.
     is_over: &'p dyn Fn() -> bool,
-    /// Has a worker look at its replicas.
+    /// Notifies a worker of a block for its replicas.
     wake: &'p dyn Fn(usize),
 }
 
 impl<'p> PipeWriter<'p> {
     pub(super) fn new(
-        pipe: &'p Pipe,
+        pipe: &'p SnapshotPipe,
         is_over: &'p dyn Fn() -> bool,
         wake: &'p dyn Fn(usize),
     ) -> PipeWriter<'p> {
@@ -209,7 +210,7 @@ mod tests {
     use super::*;
     use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-    impl Pipe {
+    impl SnapshotPipe {
         fn check(&self) {
             let state = self.state.lock().even_poisoned();
             assert_eq!(state.bytes, state.blocks.iter().map(|block| block.len()).sum::<usize>());
@@ -223,8 +224,8 @@ mod tests {
         }
     }
 
-    fn pipe() -> Pipe {
-        Pipe::new("mark".to_owned())
+    fn pipe() -> SnapshotPipe {
+        SnapshotPipe::new("mark".to_owned())
     }
 
     #[test]
@@ -247,7 +248,7 @@ mod tests {
                 let mut at = 0;
                 loop {
                     match pipe.take(number) {
-                        Next::Block(block) => {
+                        PipeRead::Block(block) => {
                             let is_next = |(n, byte): (usize, &u8)| *byte == (at + n) as u8;
                             assert!(block.iter().enumerate().all(is_next));
                             at += block.len();
@@ -255,8 +256,8 @@ mod tests {
                             assert!(number == 1 || ahead <= HELD_BYTES_MAX + 2 * BLOCK_BYTES);
                             pipe.check();
                         }
-                        Next::NotYet => std::thread::yield_now(),
-                        Next::End => break at,
+                        PipeRead::NotYet => std::thread::yield_now(),
+                        PipeRead::End => break at,
                     }
                 }
             };
@@ -275,10 +276,10 @@ mod tests {
         let mut count = 0;
         while pipe.bytes() < HELD_BYTES_MAX as u64 {
             pipe.put(block(), &|| false).unwrap();
-            assert!(matches!(pipe.take(numbers[0]), Next::Block(_)));
+            assert!(matches!(pipe.take(numbers[0]), PipeRead::Block(_)));
             count += 1;
         }
-        assert_eq!(pipe.take(numbers[0]), Next::NotYet);
+        assert_eq!(pipe.take(numbers[0]), PipeRead::NotYet);
         let is_left = AtomicBool::new(false);
         std::thread::scope(|scope| {
             scope.spawn(|| {
@@ -289,11 +290,11 @@ mod tests {
             pipe.leave(numbers[1]);
         });
         assert_eq!(pipe.bytes(), BLOCK_BYTES as u64);
-        assert!(count > 1 && matches!(pipe.take(numbers[0]), Next::Block(_)));
+        assert!(count > 1 && matches!(pipe.take(numbers[0]), PipeRead::Block(_)));
         pipe.check();
-        assert_eq!(pipe.take(numbers[0]), Next::NotYet);
+        assert_eq!(pipe.take(numbers[0]), PipeRead::NotYet);
         assert_eq!(pipe.finish(), [0]);
-        assert_eq!(pipe.take(numbers[0]), Next::End);
+        assert_eq!(pipe.take(numbers[0]), PipeRead::End);
     }
 
     #[test]

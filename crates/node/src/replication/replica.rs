@@ -1,131 +1,131 @@
-//! What is known of a session that is a replica: by its own worker, and by all others.
+//! The state of a session that is a replica: for its own worker, and for all others.
 
-use super::pipe::Next;
-use super::transfer::Transfer;
+use super::pipe::PipeRead;
+use super::transfer::SnapshotTransfer;
 use brisk_reactor::Token;
 use brisk_structures::poison::EvenPoisoned;
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-/// What a session said of itself by REPLCONF, and how far it has come as a replica.
+/// What a session has announced by REPLCONF, and its progress as a replica. For its own worker.
 #[derive(Default)]
-pub struct Replica {
+pub struct ReplicaSession {
     pub port: u16,
     pub ip: Option<IpAddr>,
-    /// `None` for a session that has only told of itself.
-    pub attachment: Option<Arc<Attachment>>,
-    /// It tells how far it has come, about once a second: it asked by PSYNC.
+    /// `None` for a session that has only announced itself.
+    pub progress: Option<Arc<ReplicaProgress>>,
+    /// It acknowledges its offset about once a second, since it used PSYNC.
     pub acknowledges: bool,
-    /// Among its replies is the one that the stream follows. Nothing else is answered to it.
+    /// Its output contains the reply after which the stream follows. It gets no other reply.
     pub is_answered: bool,
-    /// It was told where in the stream its snapshot ends.
-    pub told_place: bool,
-    /// Bytes of the snapshot that are in its output or were sent; `None` before the first.
+    /// It has received the position at which its snapshot ends.
+    pub has_position: bool,
+    /// Bytes of the snapshot that are in its output or were sent. `None` before the first.
     pub snapshot_sent: Option<u64>,
-    /// Bytes of its output that are the snapshot's: no limit counts them.
+    /// Bytes of the snapshot in its output. No limit counts them.
     pub snapshot_unsent: u64,
-    /// Bytes of its output that are the stream's, behind those: the backlog holds them.
+    /// Bytes of the stream in its output, after those of the snapshot. The backlog holds them.
     pub stream_unsent: u64,
-    /// Bytes of a snapshot that is sent while it is written that the kernel had taken, and since when it
+    /// For a snapshot that is sent while it is written: the bytes that the kernel had taken, and since when it
     /// has taken no more, in Unix ms.
     pub taken: (u64, u64),
-    /// It said `capa psync2`: it wants to know the name of the history that it goes on with.
+    /// It announced `capa psync2`: it wants the id of the history with which it continues.
     pub wants_id: bool,
-    /// It said `capa eof`.
+    /// It announced `capa eof`.
     pub takes_unknown_length: bool,
-    /// It said that it understands comparisons.
+    /// It announced that it supports comparisons.
     pub compares: bool,
     /// The parts of the dataset that it requested.
-    pub filter: Option<Filter>,
-    /// Bytes that are held for it besides the stream, as all replicas' sum has them.
+    pub filter: Option<ReplicaFilter>,
+    /// Bytes that are held for it in addition to the stream, as counted in the sum of all replicas.
     pub(super) held: u64,
 }
 
 /// The parts of the dataset that a replica wants (`REPLCONF rdb-filter-only`). Keys are not among them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Filter {
+pub struct ReplicaFilter {
     /// The libraries of functions.
     pub functions: bool,
 }
 
-impl Filter {
+impl ReplicaFilter {
     /// All filters.
-    pub const ALL: [Filter; 2] = [Filter { functions: false }, Filter { functions: true }];
+    pub const ALL: [ReplicaFilter; 2] =
+        [ReplicaFilter { functions: false }, ReplicaFilter { functions: true }];
 }
 
-impl Replica {
-    /// Whether it asked for the stream.
+impl ReplicaSession {
+    /// True if it requested the stream.
     pub fn follows(&self) -> bool {
-        self.attachment.is_some()
+        self.progress.is_some()
     }
 
-    /// So many bytes of its output have not been taken by the kernel.
+    /// Notes the bytes of its output that the kernel has not taken.
     pub fn note_unsent(&mut self, unsent: u64) {
         self.stream_unsent = self.stream_unsent.min(unsent);
         self.snapshot_unsent = self.snapshot_unsent.min(unsent - self.stream_unsent);
-        if let Some(attachment) = &self.attachment
-            && let Some(handed) = attachment.handed()
+        if let Some(progress) = &self.progress
+            && let Some(handed) = progress.handed()
         {
-            attachment.sent.store(handed - self.stream_unsent, Ordering::Relaxed);
+            progress.sent.store(handed - self.stream_unsent, Ordering::Relaxed);
         }
     }
 
-    /// Whether its silence for long means that it is gone.
-    pub fn is_to_be_heard(&self) -> bool {
-        self.attachment.as_ref().is_some_and(|attachment| {
-            let is_online = attachment.stage() == Stage::Online;
-            is_online && (self.acknowledges || attachment.awaits_ack())
+    /// True if it counts as lost after a long silence.
+    pub fn must_acknowledge(&self) -> bool {
+        self.progress.as_ref().is_some_and(|progress| {
+            let is_online = progress.stage() == ReplicaStage::Online;
+            is_online && (self.acknowledges || progress.awaits_ack())
         })
     }
 }
 
-/// How far a replica has come.
+/// The stage of a replica.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
-pub enum Stage {
-    /// Its snapshot is not begun, or not written to its end.
+pub enum ReplicaStage {
+    /// Its snapshot has not begun, or is not complete.
     Waits,
     /// Its snapshot is being sent.
     GetsSnapshot,
-    /// It has the snapshot, or will, and the stream goes on to it.
+    /// It has the snapshot, or needs none, and receives the stream.
     Online,
 }
 
-impl Stage {
-    /// As INFO and the log name it.
+impl ReplicaStage {
+    /// Its name in INFO and in the log.
     pub fn word(self) -> &'static str {
         match self {
-            Stage::Waits => "wait_bgsave",
-            Stage::GetsSnapshot => "send_bulk",
-            Stage::Online => "online",
+            ReplicaStage::Waits => "wait_bgsave",
+            ReplicaStage::GetsSnapshot => "send_bulk",
+            ReplicaStage::Online => "online",
         }
     }
 }
 
-/// A replica's part in the stream, for its worker and for who makes snapshots.
-pub struct Attachment {
+/// The progress of a replica, for its worker, the stream, and the thread that writes snapshots.
+pub struct ReplicaProgress {
     stage: AtomicU8,
-    /// The place up to which its output was handed the stream; [`NOT_YET`] before its snapshot is begun.
+    /// The position up to which its output was handed the stream; [`NOT_YET`] before its snapshot has begun.
     handed: AtomicU64,
-    /// The place up to which the kernel has taken that: what is behind it is kept. Likewise.
+    /// The position up to which the kernel has taken the stream, or [`NOT_YET`]. Later bytes are kept.
     sent: AtomicU64,
-    /// The stream does not follow before it has acknowledged its snapshot, of whose end it knows only by a
-    /// mark.
+    /// The stream follows only after it has acknowledged its snapshot, which ended with a mark.
     awaits_ack: AtomicBool,
-    /// It has not caught up since its full synchronisation began, or since it came back and lacked what was in
-    /// the file: what it was not sent is in no limit, as long as it may go into a file.
+    /// It has not caught up since its full synchronisation began, or since it resumed in the spill file. Its
+    /// missing bytes count for no limit as long as they may spill to a file.
     catches_up: AtomicBool,
-    /// And its number among the replicas of that.
-    transfer: Mutex<Option<(Arc<Transfer>, u64)>>,
+    /// Its snapshot, and its number among the replicas of that.
+    transfer: Mutex<Option<(Arc<SnapshotTransfer>, u64)>>,
 }
 
 const NOT_YET: u64 = u64::MAX;
 
-impl Default for Attachment {
-    fn default() -> Attachment {
-        Attachment {
-            stage: AtomicU8::new(Stage::Waits as u8),
+impl Default for ReplicaProgress {
+    fn default() -> ReplicaProgress {
+        ReplicaProgress {
+            stage: AtomicU8::new(ReplicaStage::Waits as u8),
             handed: AtomicU64::new(NOT_YET),
             sent: AtomicU64::new(NOT_YET),
             awaits_ack: AtomicBool::new(false),
@@ -135,66 +135,66 @@ impl Default for Attachment {
     }
 }
 
-impl Attachment {
-    /// Whether it has a place in the stream: its snapshot is begun, or it needs none.
+impl ReplicaProgress {
+    /// True if it has a position in the stream: its snapshot has begun, or it needs none.
     #[inline]
     pub fn has_place(&self) -> bool {
         self.handed().is_some()
     }
 
-    /// The place up to which its output was handed the stream, if it has one.
+    /// The position up to which its output was handed the stream, if it has one.
     #[inline]
     pub fn handed(&self) -> Option<u64> {
         Some(self.handed.load(Ordering::Relaxed)).filter(|place| *place != NOT_YET)
     }
 
-    /// The place up to which it was sent the stream, as far as its worker knows.
+    /// The position up to which it was sent the stream, as far as its worker knows.
     #[inline]
     pub fn sent(&self) -> Option<u64> {
         Some(self.sent.load(Ordering::Relaxed)).filter(|place| *place != NOT_YET)
     }
 
-    /// Its output has the stream up to this place. Only its worker says so.
+    /// Sets the position up to which its output has the stream. Called only by its worker.
     pub(super) fn hand(&self, place: u64) {
         self.handed.store(place, Ordering::Relaxed);
     }
 
-    /// It has, or gets by its snapshot, what stands before this place.
+    /// Sets its first position. It has all earlier changes, or receives them in its snapshot.
     pub(super) fn begin_at(&self, place: u64) {
         self.sent.store(place, Ordering::Relaxed);
         self.handed.store(place, Ordering::Relaxed);
     }
 
-    pub fn stage(&self) -> Stage {
+    pub fn stage(&self) -> ReplicaStage {
         match self.stage.load(Ordering::Relaxed) {
-            stage if stage == Stage::Waits as u8 => Stage::Waits,
-            stage if stage == Stage::GetsSnapshot as u8 => Stage::GetsSnapshot,
-            _ => Stage::Online,
+            stage if stage == ReplicaStage::Waits as u8 => ReplicaStage::Waits,
+            stage if stage == ReplicaStage::GetsSnapshot as u8 => ReplicaStage::GetsSnapshot,
+            _ => ReplicaStage::Online,
         }
     }
 
-    pub fn set_stage(&self, stage: Stage) {
+    pub fn set_stage(&self, stage: ReplicaStage) {
         self.stage.store(stage as u8, Ordering::Relaxed);
     }
 
-    /// Its snapshot, from its beginning until it was sent.
-    pub fn transfer(&self) -> Option<Arc<Transfer>> {
+    /// Its snapshot, from the beginning until it was sent.
+    pub fn transfer(&self) -> Option<Arc<SnapshotTransfer>> {
         self.transfer.lock().even_poisoned().as_ref().map(|(transfer, _)| Arc::clone(transfer))
     }
 
-    /// What there is of a snapshot that is sent while it is written.
-    pub fn next_block(&self) -> Next {
+    /// The next block of a snapshot that is sent while it is written.
+    pub fn next_block(&self) -> PipeRead {
         let transfer = self.transfer.lock().even_poisoned();
-        transfer.as_ref().map_or(Next::End, |(transfer, number)| transfer.next(*number))
+        transfer.as_ref().map_or(PipeRead::End, |(transfer, number)| transfer.next(*number))
     }
 
-    /// Whether the stream has to wait until the replica has acknowledged its snapshot.
+    /// True if the stream has to wait until the replica has acknowledged its snapshot.
     #[inline]
     pub fn awaits_ack(&self) -> bool {
         self.awaits_ack.load(Ordering::Relaxed)
     }
 
-    /// Whether it has not caught up with what is, or may be, in the file.
+    /// True if it has not caught up with the part of the stream that is or may be in the spill file.
     pub(super) fn catches_up(&self) -> bool {
         self.catches_up.load(Ordering::Relaxed)
     }
@@ -207,15 +207,15 @@ impl Attachment {
         self.awaits_ack.swap(on, Ordering::Relaxed)
     }
 
-    /// This is its snapshot, and it is of that worker. Only while all workers stand still.
-    pub(super) fn join(&self, transfer: &Arc<Transfer>, worker: usize) {
+    /// Begins to follow with this snapshot, on this worker. All workers are quiesced.
+    pub(super) fn join(&self, transfer: &Arc<SnapshotTransfer>, worker: usize) {
         let number = transfer.join(worker);
         *self.transfer.lock().even_poisoned() = Some((Arc::clone(transfer), number));
         self.set_catches_up(true);
         self.begin_at(transfer.from);
     }
 
-    /// It has its snapshot, or is gone.
+    /// Ends its part in the snapshot: it has the snapshot, or is gone.
     pub(super) fn leave(&self) {
         if let Some((transfer, number)) = self.transfer.lock().even_poisoned().take() {
             transfer.leave(number);
@@ -227,5 +227,5 @@ impl Attachment {
 #[derive(Clone)]
 pub struct Follower {
     pub token: Token,
-    pub attachment: Arc<Attachment>,
+    pub progress: Arc<ReplicaProgress>,
 }

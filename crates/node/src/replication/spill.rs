@@ -1,43 +1,43 @@
-//! The oldest part of the stream in a file: what replicas whose full synchronisation is under way have not
-//! been sent, and memory is not to hold.
+//! The oldest part of the stream in a file, for replicas whose full synchronisation is in progress.
 //!
 //! ```text
 //!   |---------- in the file ----------|-- block --|-- block --|-- block --|-- block --|
 //!   ^ from        ^ a replica         ^ end: the backlog begins                  end of the stream
 //! ```
 //!
-//! A snapshot may take long to send, and all that is changed meanwhile is to follow it. Without the file it
-//! would fill the memory, or exceed `client-output-buffer-limit` and have the replica begin again, as
-//! often as it comes. So the stream of a replica does not count for that limit from the cut on until the
-//! replica has caught up, as long as there is room for the file; then it counts as any other's.
+//! A snapshot may take long to send, and all changes in the meantime must follow it. Without the file they would
+//! fill the memory, or exceed `client-output-buffer-limit`, and the replica would begin again each time. From the
+//! cut until a replica has caught up, its missing bytes do not count for that limit, as long as there is room
+//! for the file. Then they count as for any replica.
 //!
-//! A thread (`brisk-spill`, see `spilling`), which lives as long as such replicas do, moves blocks from the backlog's front to
-//! the file's end whenever memory has too many. The workers of the replicas read them back. Who comes back
-//! while the file is there goes on in it. It has no name, and is gone when all who need it have read it.
+//! A thread (`brisk-spill`, see `spilling`) runs while there are replicas of this kind. Whenever memory has too
+//! many blocks, it moves some from the front of the backlog to the end of the file. The workers of the replicas
+//! read them back. Replicas that return can resume in the file. The file has no name, and is gone when no
+//! replica needs it any more.
 
-use super::backlog::Piece;
+use super::backlog::StreamPiece;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
-/// Bytes of blocks that are moved at once: a transaction more.
+/// Bytes of blocks that are moved at once, plus one transaction.
 pub(super) const MOVED_BYTES: usize = 4 << 20;
-/// Ends of transactions are noted at least so far from each other: about what a replica is handed at once.
+/// The smallest distance between noted ends of transactions: about the bytes that a replica is handed at once.
 const ENDS_APART: u64 = 128 << 10;
 
 /// The file.
 pub(super) struct Spilled {
     file: Arc<File>,
-    /// The place of its first byte.
+    /// The position of its first byte.
     from: u64,
-    /// The place behind its last: a transaction ends there.
+    /// The position after its last byte. A transaction ends there.
     end: u64,
-    /// Some of the places where transactions end.
+    /// Some of the positions where transactions end.
     ends: Vec<u64>,
 }
 
-/// Blocks of the backlog's front that are to be moved: whole transactions together.
+/// Blocks at the front of the backlog that are to be moved. Together they are whole transactions.
 pub(super) struct Move {
     /// `None` if there is no file yet.
     file: Option<(Arc<File>, u64)>,
@@ -46,12 +46,12 @@ pub(super) struct Move {
 }
 
 impl Move {
-    /// How many blocks.
+    /// The number of blocks.
     pub(super) fn len(&self) -> usize {
         self.blocks.len()
     }
 
-    /// The file, and how long it is, if there is one.
+    /// The file and its length, if there is one.
     pub(super) fn file(&self) -> Option<(Arc<File>, u64)> {
         self.file.clone()
     }
@@ -60,13 +60,13 @@ impl Move {
         self.blocks.iter().map(|(bytes, _)| bytes.as_slice())
     }
 
-    /// The place that they begin at.
+    /// The position at which they begin.
     pub(super) fn from(&self) -> u64 {
         self.from
     }
 }
 
-/// What a replica is sent next of the file.
+/// The next part of the file for a replica.
 pub(super) struct Part {
     file: Arc<File>,
     at: u64,
@@ -74,10 +74,10 @@ pub(super) struct Part {
 }
 
 impl Part {
-    pub(super) fn read(&self) -> io::Result<Piece> {
+    pub(super) fn read(&self) -> io::Result<StreamPiece> {
         let mut bytes = vec![0; self.len];
         self.file.read_exact_at(&mut bytes, self.at)?;
-        Ok(Piece { bytes: Arc::new(bytes), range: 0..self.len })
+        Ok(StreamPiece { bytes: Arc::new(bytes), range: 0..self.len })
     }
 }
 
@@ -94,18 +94,18 @@ impl Spilled {
         self.end - self.from
     }
 
-    /// What stands from `from` on and before `until`, up to an end of a transaction behind about `most`
-    /// bytes; the place behind it. `None` if the file begins later. O(log ends).
+    /// The bytes from `from` on and before `until`, up to an end of a transaction after about `most` bytes, and
+    /// the position after them. `None` if the file begins later. O(log ends).
     pub(super) fn part(&self, from: u64, until: u64, most: usize) -> Option<(Part, u64)> {
         let at = from.checked_sub(self.from)?;
         let next = self.ends.partition_point(|end| *end < from.saturating_add(most as u64));
         let end = self.ends.get(next).copied().unwrap_or(self.end).min(until).max(from);
-        // A block at least fits into memory, as it has come from there.
+        // The part fits into memory, since it was there before.
         let len = (end - from) as usize;
         Some((Part { file: Arc::clone(&self.file), at, len }, end))
     }
 
-    /// Blocks that begin at the place `from` are to be moved behind what is there.
+    /// A move of blocks that begin at `from` to the end of the file.
     pub(super) fn begin_move(
         spilled: Option<&Spilled>,
         from: u64,
@@ -115,7 +115,7 @@ impl Spilled {
         Move { file, from, blocks }
     }
 
-    /// They have been moved to the file.
+    /// Notes that the blocks are in the file.
     pub(super) fn note_moved(spilled: &mut Option<Spilled>, moved: &Move, file: Arc<File>) {
         let from = moved.from;
         let spilled =
@@ -130,8 +130,8 @@ impl Spilled {
     }
 }
 
-/// Bytes of the stream in memory beyond `repl-backlog-size`, from which on it goes to the file: half of the
-/// least of the limits that replicas have, so that who has caught up so far is within them.
+/// Bytes in memory beyond `repl-backlog-size` at which the stream spills to the file: half of the lowest limit
+/// of replicas, so that a replica that has caught up is within its limits.
 pub fn memory_bytes_max(hard_bytes: u64, soft_bytes: u64) -> u64 {
     /// Without limits.
     const USUAL: u64 = 64 << 20;

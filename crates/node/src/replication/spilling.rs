@@ -1,4 +1,4 @@
-//! The thread that moves the oldest part of the stream to a file: see `spill`.
+//! The thread that moves the oldest part of the stream to a file. See `spill`.
 
 use super::spill::Move;
 use crate::core::shared::Shared;
@@ -12,44 +12,45 @@ use std::sync::Arc;
 use std::thread::{Builder, park_timeout};
 use std::time::Duration;
 
-/// How long the thread waits before it looks whether anybody needs it: it is woken when there is work.
+/// How often the thread checks that a replica needs it. It is also woken when there is work.
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
-/// Bytes of the stream in the file, at most.
+/// The largest size of the file.
 const FILE_BYTES_MAX: u64 = 64 << 30;
-/// The file leaves a twentieth of the disk free, but no more than this: the append-only file needs it
-/// more. Of a large disk a twentieth alone would be tens of gigabytes, and many a full one has less.
+/// The file leaves a twentieth of the disk free, but at most this: the append-only file needs the space more. A
+/// twentieth of a large disk alone would be tens of gigabytes, and disks often have less left.
 const FREE_BYTES: u64 = 1 << 30;
 const FREE_SHARE: u64 = 20;
 
-/// While replicas are being synchronised, has a thread move what memory is not to hold.
+/// Starts the thread if replicas are being synchronised and it does not run.
 pub fn begin_if_due(shared: &'static Shared) {
-    let feed = &shared.replication.feed;
-    if !feed.begin_spilling() {
+    let replication = &shared.replication;
+    let stream = &replication.stream;
+    if !replication.begin_spilling() {
         return;
     }
     let run = move || {
-        while let Some(next) = feed.next_move() {
+        while let Some(next) = replication.next_move() {
             let Some(job) = next else {
                 park_timeout(LOOK_AGAIN);
                 continue;
             };
             match carry_out(shared, &job) {
-                Ok(file) => feed.end_move(&job, file),
+                Ok(file) => replication.end_move(&job, file),
                 Err(error) => {
                     let reason = os_reason(&error);
                     shared.log.warning(format_args!(
                         "Can't hold the stream for replicas in a file: {reason}. \
                          client-output-buffer-limit counts all that they were not sent"
                     ));
-                    feed.give_up_spilling();
+                    stream.give_up_spilling();
                 }
             }
         }
-        feed.end_spilling();
+        stream.end_spilling();
     };
     if let Err(error) = Builder::new().name("brisk-spill".to_owned()).spawn(run) {
         shared.log.warning(format_args!("Can't hold the stream in a file, no thread: {error}"));
-        feed.end_spilling();
+        stream.end_spilling();
     }
 }
 
@@ -79,7 +80,7 @@ fn carry_out(shared: &Shared, job: &Move) -> io::Result<Arc<File>> {
     Ok(file)
 }
 
-/// Whether the disk has what the file is to leave to others.
+/// True if the disk has more free space than the file must leave.
 fn leaves_room(disk: &StatVfs) -> bool {
     let bytes = |blocks: u64| blocks.saturating_mul(disk.f_frsize);
     bytes(disk.f_bavail) >= FREE_BYTES.min(bytes(disk.f_blocks) / FREE_SHARE)

@@ -1,8 +1,8 @@
 //! The dataset of one moment on its way to the replicas that requested it. A cut is written to a file,
-//! and then the file is sent; or the cut is written to a [`Pipe`], from which replicas receive it at the
+//! and then the file is sent; or the cut is written to a [`SnapshotPipe`], from which replicas receive it at the
 //! same time. Some replicas request a snapshot without keys, which needs no cut.
 
-use super::pipe::{Next, Pipe};
+use super::pipe::{PipeRead, SnapshotPipe};
 use crate::persistence::state::Underway;
 use brisk_engine::keyspace::Cut;
 use std::fs::File;
@@ -12,49 +12,49 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
-/// One of them. Its replicas share it.
-pub struct Transfer {
-    /// The place of the cut in the stream: what follows is not in the file.
+/// A snapshot for replicas, which share it.
+pub struct SnapshotTransfer {
+    /// The position of the cut in the stream. The snapshot contains earlier changes only.
     pub from: u64,
     /// `None` if no keys are sent.
     cut: Option<Arc<Cut>>,
     began: Instant,
-    /// How many replicas have not got it all.
+    /// The number of replicas that have not received all of it.
     wanted: AtomicUsize,
-    /// Where it is written to, if not to a file.
-    pipe: Option<Pipe>,
-    outcome: OnceLock<Outcome>,
+    /// The pipe to which it is written, unless it goes to a file.
+    pipe: Option<SnapshotPipe>,
+    outcome: OnceLock<TransferOutcome>,
 }
 
-/// What came of writing it.
-pub enum Outcome {
+/// The result of writing a snapshot.
+pub enum TransferOutcome {
     Failed,
-    File(Payload),
-    /// All of it is in the pipe.
+    File(SnapshotFile),
+    /// The pipe contains all of it.
     Streamed,
 }
 
-/// A file that is written to its end, and has no name any more: it is gone with the last who reads it.
-pub struct Payload {
+/// A complete file without a name. It is gone with its last reader.
+pub struct SnapshotFile {
     file: File,
     bytes: u64,
 }
 
-impl Payload {
-    pub fn new(file: File) -> io::Result<Payload> {
+impl SnapshotFile {
+    pub fn new(file: File) -> io::Result<SnapshotFile> {
         let bytes = file.metadata()?.len();
-        Ok(Payload { file, bytes })
+        Ok(SnapshotFile { file, bytes })
     }
 
-    /// How long it is.
+    /// The length of the file.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// What stands from `at` on, `most` bytes of it unless it ends before.
+    /// Reads `most` bytes from `at` on, or those up to the end.
     ///
     /// # Errors
-    /// It cannot be read, or is shorter than it was.
+    /// The file cannot be read, or is shorter than before.
     pub fn read(&self, at: u64, most: usize) -> io::Result<Vec<u8>> {
         let left = self.bytes.saturating_sub(at);
         let len = usize::try_from(left).map_or(most, |left| left.min(most));
@@ -64,24 +64,24 @@ impl Payload {
     }
 }
 
-impl Transfer {
-    /// Of a cut that was made just now.
-    pub fn new(cut: Arc<Cut>, from: u64, pipe: Option<Pipe>) -> Transfer {
-        Transfer::begun(Some(cut), from, pipe)
+impl SnapshotTransfer {
+    /// A transfer of a new cut.
+    pub fn new(cut: Arc<Cut>, from: u64, pipe: Option<SnapshotPipe>) -> SnapshotTransfer {
+        SnapshotTransfer::begun(Some(cut), from, pipe)
     }
 
     /// A transfer of the present dataset without its keys.
-    pub fn without_keys(from: u64, pipe: Pipe) -> Transfer {
-        Transfer::begun(None, from, Some(pipe))
+    pub fn without_keys(from: u64, pipe: SnapshotPipe) -> SnapshotTransfer {
+        SnapshotTransfer::begun(None, from, Some(pipe))
     }
 
-    fn begun(cut: Option<Arc<Cut>>, from: u64, pipe: Option<Pipe>) -> Transfer {
+    fn begun(cut: Option<Arc<Cut>>, from: u64, pipe: Option<SnapshotPipe>) -> SnapshotTransfer {
         let (wanted, outcome) = (AtomicUsize::new(0), OnceLock::new());
-        Transfer { from, cut, began: Instant::now(), wanted, pipe, outcome }
+        SnapshotTransfer { from, cut, began: Instant::now(), wanted, pipe, outcome }
     }
 
-    /// From where its replicas get it while it is written.
-    pub fn pipe(&self) -> Option<&Pipe> {
+    /// The pipe from which its replicas receive it while it is written.
+    pub fn pipe(&self) -> Option<&SnapshotPipe> {
         self.pipe.as_ref()
     }
 
@@ -90,18 +90,18 @@ impl Transfer {
         self.cut.as_ref()
     }
 
-    /// A replica of this worker wants it; its number.
+    /// Adds a replica of this worker and returns its number.
     pub(super) fn join(&self, worker: usize) -> u64 {
         self.wanted.fetch_add(1, Ordering::SeqCst);
         self.pipe.as_ref().map_or(0, |pipe| pipe.join(worker))
     }
 
-    /// What there is in the pipe for a replica.
-    pub(super) fn next(&self, number: u64) -> Next {
-        self.pipe.as_ref().map_or(Next::NotYet, |pipe| pipe.take(number))
+    /// The next block in the pipe for a replica.
+    pub(super) fn next(&self, number: u64) -> PipeRead {
+        self.pipe.as_ref().map_or(PipeRead::NotYet, |pipe| pipe.take(number))
     }
 
-    /// A replica has it, or is gone. Nobody writes what nobody wants.
+    /// Removes a replica that has the snapshot or is gone. Writing ends with the last one.
     pub(super) fn leave(&self, number: u64) {
         if let Some(pipe) = &self.pipe {
             pipe.leave(number);
@@ -118,25 +118,25 @@ impl Transfer {
         self.wanted.load(Ordering::SeqCst) > 0
     }
 
-    /// It was written, or that failed.
-    pub(super) fn end(&self, outcome: Outcome) {
-        // There is one thread that writes it.
+    /// Sets the result of writing.
+    pub(super) fn end(&self, outcome: TransferOutcome) {
+        // One thread writes the snapshot, so the result is set once.
         let _ = self.outcome.set(outcome);
     }
 
-    /// What came of writing it, when that has ended.
-    pub fn outcome(&self) -> Option<&Outcome> {
+    /// The result of writing, after it has ended.
+    pub fn outcome(&self) -> Option<&TransferOutcome> {
         self.outcome.get()
     }
 
-    /// What there is to say of it while it is being written.
+    /// The progress of writing.
     pub fn underway(&self) -> Underway {
         let of_cut = |of: fn(&Cut) -> u64| self.cut.as_ref().map_or(0, |cut| of(cut));
         Underway {
             seconds: self.began.elapsed().as_secs(),
             keys: of_cut(Cut::keys),
             keys_written: of_cut(Cut::keys_written),
-            bytes: of_cut(Cut::bytes) + self.pipe.as_ref().map_or(0, Pipe::bytes),
+            bytes: of_cut(Cut::bytes) + self.pipe.as_ref().map_or(0, SnapshotPipe::bytes),
         }
     }
 }

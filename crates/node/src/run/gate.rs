@@ -8,7 +8,7 @@ use crate::core::pause::Paused;
 use crate::core::session::{Session, Stall};
 use crate::core::shared::armed;
 use crate::persistence::bgsave;
-use crate::replication::failover::Phase as FailoverPhase;
+use crate::replication::failover::FailoverPhase;
 use crate::run::permission;
 use crate::run::repeated;
 use brisk_config::choice::Protection;

@@ -8,6 +8,7 @@
 //! | `permission` | whether a session may run a command |
 //! | `release` | releases everything that a session has registered when it ends |
 //! | `repeated` | commands of the primary, or of a file, that fail |
+//! | `trusted_session` | sessions for commands of a file or of the primary |
 //! | `long`, `waiting` | commands that other threads compute; commands that waited for keys |
 
 pub mod batch;
@@ -17,4 +18,5 @@ pub mod long;
 pub mod permission;
 pub mod release;
 pub mod repeated;
+pub mod trusted_session;
 pub mod waiting;

@@ -220,7 +220,7 @@ pub fn close_client(core: &mut Core, record: &ClientRecord) -> bool {
     }
     if record.has(flag::PRIMARY) {
         // A thread has it, which connects anew.
-        let primary = &core.shared.replication.primary;
+        let primary = &core.shared.replication.upstream;
         primary.disconnect(primary.generation());
         return true;
     }

@@ -100,7 +100,7 @@ pub(crate) fn note_unwritten(core: &Core) {
                    replica-ignore-disk-write-errors is off";
         end_process(core, why);
     }
-    if core.shared.replication.primary.warns_of_disk(core.env.now().0) {
+    if core.shared.replication.upstream.warns_of_disk(core.env.now().0) {
         core.shared.log.warning(format_args!(
             "Replica is applying a command even though it is unable to write to disk."
         ));

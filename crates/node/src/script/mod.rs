@@ -18,6 +18,7 @@
 //! | `calls` | a command that a script calls |
 //! | `run` | a script from EVAL to its reply |
 //! | `invoked` | which script or function a command runs, and its flags |
+//! | `source` | libraries of functions from their source code |
 //! | `slow` | scripts that take long: who must keep away, who may be killed |
 //!
 //! docs/design/scripts.md says why.
@@ -33,6 +34,7 @@ pub mod machine;
 pub mod run;
 mod runner;
 pub mod slow;
+pub mod source;
 
 pub use eval_interpreter::CompiledScript;
 pub use function_interpreter::FunctionInterpreter;

@@ -1,12 +1,11 @@
 //! The dataset that was saved, loaded while workers answer that it is being loaded.
 
-use crate::link::role;
-use crate::loading::aof;
-use crate::loading::steps::Steps;
 use brisk_engine::snapshot::LoadFailure;
 use brisk_node::core::shared::{Shared, armed};
-use brisk_node::persistence::loading;
+use brisk_node::persistence::loading::steps::LoadingSteps;
+use brisk_node::persistence::loading::{aof, rdb};
 use brisk_node::persistence::snapshot::Unreadable;
+use brisk_node::replication::role;
 use brisk_persist::LoadError;
 use std::time::Instant;
 
@@ -15,7 +14,7 @@ use std::time::Instant;
 ///
 /// # Errors
 /// It cannot be loaded: what is wrong, where, and what to do. The file is left alone.
-pub(crate) fn load(shared: &'static Shared, steps: &Steps) -> Result<(), String> {
+pub(crate) fn load(shared: &'static Shared, steps: &LoadingSteps) -> Result<(), String> {
     if shared.config().persistence.appendonly {
         aof::load(shared, steps)?;
     } else {
@@ -28,9 +27,9 @@ pub(crate) fn load(shared: &'static Shared, steps: &Steps) -> Result<(), String>
     Ok(())
 }
 
-fn load_snapshot(shared: &'static Shared, steps: &Steps) -> Result<(), String> {
+fn load_snapshot(shared: &'static Shared, steps: &LoadingSteps) -> Result<(), String> {
     let began = Instant::now();
-    match loading::load_at_start(shared) {
+    match rdb::load_at_start(shared) {
         Ok(loaded) => {
             steps
                 .restore(loaded.functions)

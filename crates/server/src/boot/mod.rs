@@ -14,7 +14,6 @@ use crate::boot::service::Service;
 use crate::commands;
 use crate::doctor;
 use crate::http::Http;
-use crate::loading::steps::{self, Inbox, Loading, Progress, Steps};
 use crate::worker::Worker;
 use brisk_acl::{self as acl, SetError, User, Vocabulary};
 use brisk_config::args::{self, Invocation};
@@ -31,6 +30,9 @@ use brisk_node::core::call::ServerHandler;
 use brisk_node::core::process::Process;
 use brisk_node::core::settings::Settings;
 use brisk_node::core::shared::{Shared, armed};
+use brisk_node::persistence::loading::steps::{
+    self, LoadingProgress, LoadingSteps, StepsInbox, WorkerLoading,
+};
 use brisk_node::persistence::{ending, snapshot};
 use brisk_observe::log::{Log, Role};
 use brisk_observe::version::{BRISK_VERSION, REDIS_VERSION};
@@ -259,7 +261,7 @@ fn backend_choice(config: &Config) -> BackendChoice {
 fn load_beside(
     shared: &'static Shared,
     service: &Arc<Service>,
-    steps: Steps,
+    steps: LoadingSteps,
 ) -> Result<(), String> {
     let service = Arc::clone(service);
     let load = move || match load::load(shared, &steps) {
@@ -418,7 +420,7 @@ fn start_workers(
     shared: &'static Shared,
     config: &Config,
     listeners: Vec<Listeners>,
-    (inbox, log): (Inbox, &Arc<Log>),
+    (inbox, log): (StepsInbox, &Arc<Log>),
 ) -> Result<Vec<std::thread::JoinHandle<()>>, String> {
     let backend = backend_choice(config);
     let mut threads = Vec::new();
@@ -441,7 +443,7 @@ fn start_workers(
                 Ok((mut worker, reactor)) => {
                     let _ = ready.send(Ok(()));
                     gate.wait();
-                    worker.loading = inbox.map(Loading::new);
+                    worker.loading = inbox.map(WorkerLoading::new);
                     wait_for_data(&mut worker);
                     work(shared, worker, reactor, &log);
                 }
@@ -469,7 +471,7 @@ fn wait_for_data(worker: &mut Worker) {
         shared.quiesce.enter(id);
         let progress = worker.go_on_loading();
         shared.quiesce.leave(id);
-        if progress != Progress::More {
+        if progress != LoadingProgress::More {
             std::thread::park_timeout(Duration::from_millis(1));
         }
     }

@@ -3,7 +3,7 @@
 mod cluster;
 mod connection;
 mod pubsub;
-pub(crate) mod scripting;
+mod scripting;
 mod server;
 #[cfg(test)]
 mod tests;

@@ -12,7 +12,7 @@ use brisk_node::core::process::Process;
 use brisk_node::core::session::Session;
 use brisk_node::core::settings::Settings;
 use brisk_node::core::shared::{Shared, armed};
-use brisk_node::replication::primary::Phase;
+use brisk_node::replication::upstream::state::UpstreamPhase;
 use brisk_node::run::batch::{Batch, Look};
 use brisk_node::run::dispatch::{self, Flow};
 use brisk_node::run::gate;
@@ -58,13 +58,14 @@ impl Node {
             config.replication.replicaof = Some(PrimaryAddress { host, port: 6379 });
             change(config);
         });
-        node.enter(Phase::Connected);
+        node.enter(UpstreamPhase::Connected);
         node
     }
 
-    fn enter(&self, phase: Phase) {
+    fn enter(&self, phase: UpstreamPhase) {
         let shared = self.core.shared;
-        assert!(shared.enter_phase(shared.replication.primary.generation(), phase, unix_ms()));
+        let upstream = &shared.replication.upstream;
+        assert!(shared.enter_phase(upstream, upstream.generation(), phase, unix_ms()));
     }
 
     /// As CONFIG SET would.
@@ -198,7 +199,7 @@ fn a_replica_that_does_not_hear_from_its_primary_may_tell_nothing_of_its_data() 
     let mut client = node.session();
     node.check(&mut client, &[("GET k", "$-1\r\n"), ("PING", "+PONG\r\n")]);
     node.check(&mut client, &[("MULTI", "+OK\r\n"), ("GET k", "+QUEUED\r\n")]);
-    node.enter(Phase::Connect);
+    node.enter(UpstreamPhase::Connect);
     let refused = MASTERDOWN.replacen('-', "-EXECABORT Transaction discarded because of: ", 1);
     node.check(
         &mut client,
@@ -228,7 +229,7 @@ fn a_replica_that_does_not_hear_from_its_primary_may_tell_nothing_of_its_data() 
     node.configure(|config| config.replication.replica_serve_stale_data = true);
     node.check(&mut client, &[("GET k", "$-1\r\n")]);
     node.configure(|config| config.replication.replica_serve_stale_data = false);
-    node.enter(Phase::Connected);
+    node.enter(UpstreamPhase::Connected);
     node.check(&mut client, &[("GET k", "$-1\r\n")]);
 }
 
@@ -268,7 +269,7 @@ fn what_the_primary_sends_is_refused_nothing_and_waits_for_a_slow_script() {
     });
     let mut primary = node.primary();
     node.core.shared.arm(armed::FEW_REPLICAS, true);
-    node.enter(Phase::Sync);
+    node.enter(UpstreamPhase::Sync);
     node.check(&mut primary, &[("SET k 1", "+OK\r\n"), ("BLPOP l 0", "*-1\r\n")]);
     node.core.shared.arm(armed::BUSY, true);
     assert_eq!(node.ask(&mut primary, &["PING"]), None);
@@ -353,7 +354,7 @@ fn a_replica_says_whose_it_is_and_how_far_it_has_come() {
         format!("*5\r\n$5\r\nslave\r\n$7\r\nprimary\r\n:6379\r\n${len}\r\n{phase}\r\n:{offset}\r\n")
     };
     node.check(&mut client, &[("ROLE", &role("connected", "0"))]);
-    node.enter(Phase::Connecting);
+    node.enter(UpstreamPhase::Connecting);
     node.check(&mut client, &[("ROLE", &role("connecting", "-1"))]);
     assert!(node.log().is_empty());
     node.core.shared.log.notice(format_args!("a line"));
@@ -364,13 +365,13 @@ fn a_replica_says_whose_it_is_and_how_far_it_has_come() {
 fn a_way_that_was_left_for_another_primary_changes_nothing_any_more() {
     let node = Node::replica(|_| ());
     let shared = node.core.shared;
-    let primary = &shared.replication.primary;
+    let primary = &shared.replication.upstream;
     let former = primary.generation();
     primary.leave();
-    for phase in [Phase::Handshake, Phase::Sync, Phase::Connected] {
-        assert!(!shared.enter_phase(former, phase, unix_ms()));
-        assert_eq!(primary.phase(), Phase::Connect);
+    for phase in [UpstreamPhase::Handshake, UpstreamPhase::Sync, UpstreamPhase::Connected] {
+        assert!(!shared.enter_phase(primary, former, phase, unix_ms()));
+        assert_eq!(primary.phase(), UpstreamPhase::Connect);
     }
-    node.enter(Phase::Connected);
+    node.enter(UpstreamPhase::Connected);
     assert!(primary.is_up());
 }

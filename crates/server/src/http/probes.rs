@@ -15,7 +15,7 @@ pub(super) fn unready(shared: &Shared) -> Option<&'static str> {
     if shared.is_loading() {
         return Some("loading the dataset");
     }
-    if shared.is_replica() && !shared.replication.primary.is_up() {
+    if shared.is_replica() && !shared.replication.upstream.is_up() {
         return Some("no link to the primary");
     }
     let config = shared.config();

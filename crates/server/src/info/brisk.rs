@@ -64,7 +64,7 @@ pub(super) fn write(view: &View<'_>, text: &mut Text) {
     text.number("requests_per_batch_max", max.unwrap_or(0));
     let congestions = view.shared.observe.figures.congestions.load(Ordering::Relaxed);
     text.number("pubsub_congestions", congestions);
-    text.number("repl_stream_on_disk", view.shared.replication.feed.spilled_bytes());
+    text.number("repl_stream_on_disk", view.shared.replication.stream.spilled_bytes());
     text.number("clients_output_bytes", view.shared.output_bytes());
     if let Some(durable) = view.shared.aof.durable() {
         // Looked at later, so that it is not before what is on the disk.
@@ -76,7 +76,7 @@ pub(super) fn write(view: &View<'_>, text: &mut Text) {
         view.shared.observe.figures.input_total_limit_disconnections.load(Ordering::Relaxed);
     text.number("client_input_total_limit_disconnections", closed);
     let snapshots = &view.shared.snapshots;
-    let underway = snapshots.underway().or_else(|| view.shared.replication.underway());
+    let underway = snapshots.underway().or_else(|| view.shared.replication.snapshots.underway());
     text.number("snapshot_bytes", underway.map_or(0, |now| now.bytes));
     text.number("snapshot_cut_us", snapshots.last_cut_us());
     replication(view, text);
@@ -97,10 +97,10 @@ pub(super) fn write(view: &View<'_>, text: &mut Text) {
 /// has been there. -1 is not known.
 fn replication(view: &View<'_>, text: &mut Text) {
     let (shared, now_ms) = (view.shared, view.now_ms);
-    let feed = &shared.replication.feed;
+    let replication = &shared.replication;
     let seconds = |ms: Option<u64>| ms.map_or(-1, |ms| (ms / 1000).cast_signed());
     if shared.is_replica() {
-        let primary = &shared.replication.primary;
+        let primary = &shared.replication.upstream;
         let since = if primary.is_up() {
             primary.stream.oldest_ms().or(Some(now_ms))
         } else {
@@ -109,9 +109,9 @@ fn replication(view: &View<'_>, text: &mut Text) {
         let behind = since.map(|since| now_ms.saturating_sub(since));
         text.signed("behind_primary_seconds", seconds(behind));
     }
-    for (number, replica) in feed.members().iter().enumerate() {
+    for (number, replica) in replication.replicas.list().iter().enumerate() {
         let ip = replica.ip.map(|ip| ip.to_string()).unwrap_or_default();
-        let behind = seconds(feed.behind_ms(replica, now_ms));
+        let behind = seconds(replication.stream.behind_ms(replica, now_ms));
         text.word(
             &format!("replica{number}"),
             &format!("ip={ip},port={},behind_seconds={behind}", replica.port),

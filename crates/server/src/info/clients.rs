@@ -12,7 +12,7 @@ pub(super) fn write(view: &View<'_>, text: &mut Text) {
     let input = stats().map(|stats| stats.recent_input.get(seconds)).max().unwrap_or(0);
     let output = stats().map(|stats| stats.recent_output.get(seconds)).max().unwrap_or(0);
     // Replicas are no clients here, as in Redis.
-    let replicas = view.shared.replication.feed.replica_count() as u64;
+    let replicas = view.shared.replication.replicas.following() as u64;
     text.number("connected_clients", view.shared.clients.count().saturating_sub(replicas));
     text.number("cluster_connections", 0);
     text.signed("maxclients", view.config.clients.maxclients);

@@ -20,7 +20,7 @@ pub(super) fn write(view: &View<'_>, text: &mut Text) {
     let peak = figures.peak_memory.fetch_max(used, Ordering::Relaxed).max(used);
     let startup = figures.startup_memory.load(Ordering::Relaxed);
     let clients = brisk_node::core::memory::of_clients(view.shared);
-    let (backlog, beyond) = view.shared.replication.feed.stream_memory();
+    let (backlog, beyond) = view.shared.replication.stream.memory();
     let overhead = startup + clients + tables(view) + backlog + beyond;
     let dataset = used.saturating_sub(overhead);
     let beyond_startup = used.saturating_sub(startup).max(1);
@@ -53,7 +53,7 @@ pub(super) fn write(view: &View<'_>, text: &mut Text) {
     text.human("maxmemory_human", max);
     text.word("maxmemory_policy", view.config.memory.maxmemory_policy.word());
     fragmentation(&holding, text);
-    let not_evicted = view.shared.replication.feed.buffered()
+    let not_evicted = view.shared.replication.buffered()
         + view.shared.aof.buffered()
         + brisk_observe::memory::not_counted_for_eviction(output_total_limit(view.config));
     text.number("mem_not_counted_for_evict", not_evicted);
@@ -72,7 +72,7 @@ pub(super) fn write(view: &View<'_>, text: &mut Text) {
 
 /// Bytes of sessions that are replicas, without what is held of the stream for all. O(replicas).
 fn of_replicas(view: &View<'_>) -> u64 {
-    let members = view.shared.replication.feed.members();
+    let members = view.shared.replication.replicas.list();
     members.iter().map(|member| member.client.weight.bytes()).sum()
 }
 

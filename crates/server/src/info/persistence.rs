@@ -13,7 +13,7 @@ pub(super) fn write(view: &View<'_>, text: &mut Text) {
     text.number("loading", u64::from(shared.is_loading()));
     text.number("async_loading", u64::from(shared.is_loading_beside()));
     // To Redis a snapshot for replicas is one as any other.
-    let underway = saved.underway().or_else(|| shared.replication.underway());
+    let underway = saved.underway().or_else(|| shared.replication.snapshots.underway());
     let now = underway.unwrap_or_default();
     // There are no pages that are copied on write: this is what a snapshot takes besides the dataset.
     let peak = saved.underway().map_or(now.bytes, |_| saved.last_peak_bytes());

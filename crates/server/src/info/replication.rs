@@ -3,10 +3,10 @@
 use super::View;
 use brisk_config::value::PrimaryAddress;
 use brisk_engine::Dialect;
-use brisk_node::replication::feed::Member;
 use brisk_node::replication::needs_good;
-use brisk_node::replication::primary::Phase;
-use brisk_node::replication::replica::Stage;
+use brisk_node::replication::replica::ReplicaStage;
+use brisk_node::replication::replicas::ReplicaHandle;
+use brisk_node::replication::upstream::state::UpstreamPhase;
 use brisk_observe::text::Text;
 
 /// What is shown for a history that there is not.
@@ -25,16 +25,16 @@ pub(super) fn write(view: &View<'_>, text: &mut Text) {
 /// The way to the primary, and what this replica says of itself.
 fn of_primary(view: &View<'_>, address: &PrimaryAddress, text: &mut Text) {
     let (shared, config) = (view.shared, &view.config.replication);
-    let primary = &shared.replication.primary;
+    let primary = &shared.replication.upstream;
     let (phase, down_since) = (primary.phase(), primary.down_since_ms());
-    let is_up = phase == Phase::Connected;
+    let is_up = phase == UpstreamPhase::Connected;
     let seconds_since = |moment_ms: u64| view.now_ms.saturating_sub(moment_ms) / 1000;
     text.word("master_host", &address.host.to_string_lossy());
     text.number("master_port", u64::from(address.port));
     text.word("master_link_status", if is_up { "up" } else { "down" });
     let heard = is_up.then(|| seconds_since(primary.last_io_ms()).cast_signed());
     text.signed("master_last_io_seconds_ago", heard.unwrap_or(-1));
-    text.number("master_sync_in_progress", u64::from(phase == Phase::Sync));
+    text.number("master_sync_in_progress", u64::from(phase == UpstreamPhase::Sync));
     // Without a stream ever, both are 1 in Redis.
     let (read, applied) = match primary.has_been_up() {
         true => (primary.read_offset(), shared.replication.applied(shared.keyspace.journal())),
@@ -42,7 +42,7 @@ fn of_primary(view: &View<'_>, address: &PrimaryAddress, text: &mut Text) {
     };
     text.number("slave_read_repl_offset", read);
     text.number("slave_repl_offset", applied);
-    if phase == Phase::Sync {
+    if phase == UpstreamPhase::Sync {
         let incoming = primary.incoming();
         let total = incoming.total.unwrap_or(0);
         text.number("master_sync_total_bytes", total);
@@ -65,10 +65,10 @@ fn of_primary(view: &View<'_>, address: &PrimaryAddress, text: &mut Text) {
 
 /// Those that follow this server.
 fn of_replicas(view: &View<'_>, text: &mut Text) {
-    let replicas = view.shared.replication.feed.members();
-    let lag = |replica: &Member| match replica.attachment.stage() {
-        Stage::Online => view.now_ms.saturating_sub(replica.acked_ms) / 1000,
-        Stage::Waits | Stage::GetsSnapshot => 0,
+    let replicas = view.shared.replication.replicas.list();
+    let lag = |replica: &ReplicaHandle| match replica.progress.stage() {
+        ReplicaStage::Online => view.now_ms.saturating_sub(replica.acked_ms) / 1000,
+        ReplicaStage::Waits | ReplicaStage::GetsSnapshot => 0,
     };
     text.number("connected_slaves", replicas.len() as u64);
     let settings = &view.config.replication;
@@ -78,7 +78,7 @@ fn of_replicas(view: &View<'_>, text: &mut Text) {
     }
     for (number, replica) in replicas.iter().enumerate() {
         let ip = replica.ip.map(|ip| ip.to_string()).unwrap_or_default();
-        let state = replica.attachment.stage().word();
+        let state = replica.progress.stage().word();
         text.word(
             &format!("slave{number}"),
             &format!(
@@ -103,9 +103,9 @@ fn of_history(view: &View<'_>, text: &mut Text) {
     text.word("master_failover_state", replication.failover.word());
     text.word("master_replid", &ids.id);
     text.word("master_replid2", former.map_or(NO_ID, |former| former.id.as_str()));
-    let kept = replication.feed.kept();
+    let kept = replication.stream.kept();
     // Behind the look at what is kept: so it has come at least as far.
-    let follows = view.shared.is_replica() && replication.primary.has_been_up();
+    let follows = view.shared.is_replica() && replication.upstream.has_been_up();
     let end = if follows { replication.applied(journal) } else { replication.offset(journal) };
     text.number("master_repl_offset", end);
     // The first byte that is not shared, counted from 1.

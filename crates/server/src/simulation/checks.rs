@@ -4,7 +4,7 @@ use super::model::{Dataset, Model};
 use super::network::Asked;
 use super::node::{Look, port};
 use super::world::Seen;
-use brisk_node::replication::history::Former;
+use brisk_node::replication::history::FormerHistory;
 use std::collections::HashMap;
 use std::rc::Rc;
 
@@ -91,7 +91,7 @@ pub(super) fn due(model: &Model, look: &Look, asked: &Asked) -> Due {
     let Ok(offset) = u64::try_from(asked.first - 1) else { return Due::Not };
     // A former name counts up to where this server heard of the new one.
     let is_former =
-        |former: &Former| !asked.takes_over && former.id == asked.id && offset <= former.end;
+        |former: &FormerHistory| !asked.takes_over && former.id == asked.id && offset <= former.end;
     let is_known = look.ids.id == asked.id || look.ids.former.as_ref().is_some_and(is_former);
     let is_kept = look.kept.is_some_and(|(first, _)| (first..=look.offset).contains(&offset));
     let is_same = model.is_shared(&asked.id, &look.ids.id, offset);

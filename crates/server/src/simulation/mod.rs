@@ -18,7 +18,7 @@
 //! | `model` | datasets and histories, as they have to be |
 //! | `node`, `client` | a server; who asks it |
 //! | `network` | bytes between servers |
-//! | `strand`, `outside` | threads, time and connections of a link |
+//! | `strand`, `environment` | threads of which one runs at a time; the environment of an upstream |
 //! | `trace` | what has happened |
 //!
 //! `BRISK_REPLICATION_SEED=17` repeats run 17, and `BRISK_REPLICATION_RUNS=1000000` makes so many. Runs are
@@ -27,10 +27,10 @@
 
 mod checks;
 mod client;
+mod environment;
 mod model;
 mod network;
 mod node;
-pub(crate) mod outside;
 mod strand;
 mod trace;
 mod world;

@@ -1,13 +1,11 @@
 //! A server of the simulation: a real worker with its event loop, on a strand of its own. Its connections
 //! end at the simulation.
 
+use super::environment::{FIRST_PORT, SimulatedEnvironment};
 use super::model::{DATABASES, LISTS, keys, strings};
-use super::outside::FIRST_PORT;
 use super::strand::{Group, Strand, Wait, pause};
 use crate::boot::{assemble, load};
 use crate::commands;
-use crate::loading::stand_in;
-use crate::loading::steps::{self, Loading};
 use crate::worker::Worker;
 use brisk_config::value::{PrimaryAddress, Text};
 use brisk_config::{Config, Store};
@@ -20,12 +18,14 @@ use brisk_node::core::call::ServerHandler;
 use brisk_node::core::mailbox::Message;
 use brisk_node::core::session::Session;
 use brisk_node::core::shared::Shared;
-use brisk_node::replication::failover::Phase;
-use brisk_node::replication::feed::Member;
-use brisk_node::replication::history::{self, Ids};
-use brisk_node::replication::replica::Stage;
+use brisk_node::persistence::loading::steps::{self, WorkerLoading};
+use brisk_node::replication::failover::FailoverPhase;
+use brisk_node::replication::history::{self, HistoryIds};
+use brisk_node::replication::replica::ReplicaStage;
+use brisk_node::replication::replicas::ReplicaHandle;
 use brisk_node::run::batch::{Batch, Look as Prefetch};
 use brisk_node::run::dispatch;
+use brisk_node::run::trusted_session;
 use brisk_observe::log::{Level, Log};
 use brisk_reactor::{Accept, Handler, PeerAddr, Reactor};
 use brisk_structures::poison::EvenPoisoned;
@@ -78,7 +78,7 @@ pub(super) struct Machine {
 /// What can be seen of it.
 #[derive(Debug, Clone)]
 pub(super) struct Look {
-    pub(super) ids: Ids,
+    pub(super) ids: HistoryIds,
     pub(super) offset: u64,
     /// The offset of the first byte of the backlog, and where it ends.
     pub(super) kept: Option<(u64, u64)>,
@@ -173,15 +173,17 @@ impl Machine {
         let ids = (history::new_id(&mut random), history::new_id(&mut random));
         let store = Store::new(configure(index, dir, start), None);
         let shared = assemble(&log, store, 1, false, table(), (hasher, ids));
+        let environment = SimulatedEnvironment(Arc::clone(group));
+        shared.replication.set_environment(Box::new(environment));
         let reactor =
             Reactor::new(&brisk_reactor::ReactorConfig::default()).expect("an event loop");
         let participant = Participant::register().expect("not too many");
         let core = Core::new(shared, 0, random.below(1 << 32));
         brisk_engine::keyspace::on_slot_wait(move || shared.quiesce.checkpoint(0));
-        let reader = stand_in::session(&core, PeerAddr::Unix);
+        let reader = trusted_session::new(&core, PeerAddr::Unix);
         let mut worker = Worker::new(core, participant, Vec::new());
         let (steps, inbox) = steps::pair(shared);
-        worker.loading = Some(Loading::new(inbox));
+        worker.loading = Some(WorkerLoading::new(inbox));
         worker.resumed();
         worker.waiting();
         group.spawn(move || load::load(shared, &steps).expect("a sound snapshot"));
@@ -239,26 +241,26 @@ impl Machine {
 
     /// Whether there is a snapshot that its replicas have not been told of.
     fn has_written(&self) -> bool {
-        let waits = |member: &Member| {
-            let attachment = &member.attachment;
-            attachment.stage() == Stage::Waits && attachment.transfer().is_some()
+        let waits = |replica: &ReplicaHandle| {
+            let progress = &replica.progress;
+            progress.stage() == ReplicaStage::Waits && progress.transfer().is_some()
         };
-        self.shared.replication.feed.count(waits) > 0
+        self.shared.replication.replicas.count(waits) > 0
     }
 
     fn is_writing(&self) -> bool {
         let replication = &self.shared.replication;
-        let is_amid = |member: &Member| {
-            let transfer = member.attachment.transfer();
+        let is_amid = |replica: &ReplicaHandle| {
+            let transfer = replica.progress.transfer();
             transfer.is_some_and(|transfer| transfer.outcome().is_none())
         };
-        replication.is_writing() || replication.feed.count(is_amid) > 0
+        replication.snapshots.is_writing() || replication.replicas.count(is_amid) > 0
     }
 
     pub(super) fn look(&mut self, rereads: bool) -> Look {
         let (shared, replication) = (self.shared, &self.shared.replication);
         let (id, offset) = replication.position(&shared.keyspace);
-        let kept = replication.feed.kept().map(|kept| {
+        let kept = replication.stream.kept().map(|kept| {
             let first = replication.history.offset(kept.first);
             (first, first.wrapping_add(kept.bytes))
         });
@@ -272,16 +274,16 @@ impl Machine {
         if is_read {
             self.read_at = at;
         }
-        let members = replication.feed.members();
+        let replicas = replication.replicas.list();
         Look {
             ids: replication.history.ids(),
             offset,
             kept,
             is_replica: shared.is_replica(),
-            is_up: replication.primary.is_up(),
+            is_up: replication.upstream.is_up(),
             is_loading,
-            fails_over: replication.failover.phase() != Phase::None,
-            acked: members.iter().map(|member| (member.port, member.acked)).collect(),
+            fails_over: replication.failover.phase() != FailoverPhase::None,
+            acked: replicas.iter().map(|replica| (replica.port, replica.acked)).collect(),
             shown,
             deadlines,
         }

@@ -73,18 +73,12 @@ pub(super) struct Dial {
 }
 
 thread_local! {
-    static CURRENT: RefCell<Option<(Arc<Strand>, Arc<Group>)>> = const { RefCell::new(None) };
-}
-
-/// The server whose strand this is.
-pub(super) fn group() -> Option<Arc<Group>> {
-    CURRENT.with_borrow(|current| current.as_ref().map(|(_, group)| Arc::clone(group)))
+    static CURRENT: RefCell<Option<Arc<Strand>>> = const { RefCell::new(None) };
 }
 
 /// Hands over to the simulation until there is what is waited for.
 pub(super) fn pause(wait: Wait) {
-    let current = CURRENT.with_borrow(|current| current.as_ref().map(|(own, _)| Arc::clone(own)));
-    let strand = current.expect("only strands wait");
+    let strand = CURRENT.with_borrow(Clone::clone).expect("only strands wait");
     *strand.turn.lock().even_poisoned() = Turn::Waits(wait);
     strand.changed.notify_all();
     let mut turn = strand.turn.lock().even_poisoned();
@@ -107,13 +101,13 @@ impl Group {
     }
 
     /// A strand that begins when it is resumed first.
-    pub(super) fn spawn(self: &Arc<Group>, run: impl FnOnce() + Send + 'static) -> Arc<Strand> {
+    pub(super) fn spawn(&self, run: impl FnOnce() + Send + 'static) -> Arc<Strand> {
         let turn = Mutex::new(Turn::Waits(Wait { until_ms: None, signal: None }));
         let is_killed = AtomicBool::new(false);
         let strand = Arc::new(Strand { turn, changed: Condvar::new(), is_killed });
-        let (own, group) = (Arc::clone(&strand), Arc::clone(self));
+        let own = Arc::clone(&strand);
         let body = move || {
-            CURRENT.set(Some((Arc::clone(&own), group)));
+            CURRENT.set(Some(Arc::clone(&own)));
             let ran = catch_unwind(AssertUnwindSafe(|| {
                 own.begin();
                 run();

@@ -4,7 +4,6 @@
 //! Expiry goes on between rounds in slices of [`EXPIRE_SLICE_NS`] as long as there is work, and
 //! takes at most a quarter of the worker's time (more with `active-expire-effort`).
 
-use crate::link::failover;
 use crate::worker::Worker;
 use brisk_engine::keyspace::expire::{SweepOutcome, Sweeper};
 use brisk_engine::keyspace::{ClockWalker, CutWalker, WalkOutcome};
@@ -14,6 +13,7 @@ use brisk_node::core::session::Stall;
 use brisk_node::persistence::aof::rewrite;
 use brisk_node::persistence::{bgsave, ending};
 use brisk_node::replication::compare::{Compared, Comparer};
+use brisk_node::replication::handover;
 use brisk_node::replication::{follow, spilling, synchronise};
 use brisk_node::script::run;
 use brisk_observe::stats::WorkerStats;
@@ -180,7 +180,7 @@ impl Cron {
             run::forget_flushed(&mut worker.core);
             self.keep_synchronising(worker, io, now);
             if self.samples_server {
-                failover::go_on(&mut worker.core);
+                handover::check(&mut worker.core);
                 rewrite::begin_if_due(&worker.core);
                 bgsave::begin_if_due(&worker.core);
                 // Last: whoever asks for snapshots again and again would else keep the others off.
@@ -233,19 +233,19 @@ impl Cron {
     /// Tells replicas that the server lives, and stops collecting for those that are gone.
     fn keep_replicas(&mut self, worker: &mut Worker, now: u64) {
         let shared = worker.core.shared;
-        shared.replication.feed.trim();
+        shared.replication.trim_stream();
         spilling::begin_if_due(shared);
         shared.arm_few_replicas(&worker.core.config.replication);
-        follow::disarm_feed(&mut worker.core);
+        follow::disarm_propagation(&mut worker.core);
         let period_s = worker.core.config.replication.repl_ping_replica_period_s.max(1) as u64;
         // Looked at anew each time: the setting may have become shorter.
         let is_due = now.saturating_sub(self.pinged) >= period_s * 1_000_000_000;
-        if is_due && shared.replication.feed.replica_count() > 0 {
+        if is_due && shared.replication.replicas.following() > 0 {
             if self.pinged != 0 {
                 let mut ping = Vec::new();
                 brisk_resp::request::encode(&mut ping, &["PING"]);
                 shared.keyspace.journal().append_request(&ping);
-                shared.pump(worker.core.id);
+                shared.dispatch_changes(worker.core.id);
             }
             self.pinged = now;
         }
@@ -388,7 +388,8 @@ impl Cron {
             let exempt = session.record.has(spared) || session.stall == Stall::Elsewhere;
             let shaking = session.tls.as_ref().is_some_and(|stream| stream.is_handshaking());
             let late = shaking && now.saturating_sub(session.record.created_ms) > HANDSHAKE_MS_MAX;
-            let replica = session.replica.as_ref().is_some_and(|replica| replica.is_to_be_heard());
+            let replica =
+                session.replica.as_ref().is_some_and(|replica| replica.must_acknowledge());
             let lost = replica && idle > repl_timeout_ms;
             if late || lost || (timeout_ms > 0 && idle > timeout_ms && !exempt) {
                 io.close(token, Close::Now);

@@ -145,7 +145,7 @@ impl Handler for Worker {
         self.synchronise_one(io, token);
         self.go_on(io, token, Stall::Output);
         self.make_up_invalidations(io, token);
-        self.go_on_feeding(io, token);
+        self.continue_stream(io, token);
         self.end_of_turns(io);
     }
 

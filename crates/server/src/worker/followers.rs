@@ -1,7 +1,7 @@
-//! The stream on its way into the output of this worker's replicas.
+//! Sends the stream to this worker's replicas.
 //!
-//! Between turns, each gets what its connection has room for. Of what it has not got it has no copy: that is
-//! in the backlog, which knows its place.
+//! Between turns, each replica gets as much as its connection has room for. The rest is not copied: it stays in
+//! the backlog.
 
 use super::logging::reached_by;
 use super::synchronising::has_replies_left;
@@ -11,35 +11,33 @@ use brisk_node::core::client_lines;
 use brisk_node::core::session::Session;
 use brisk_node::persistence::aof::state::Level;
 use brisk_node::persistence::aof::wait;
-use brisk_node::replication::backlog::Piece;
-use brisk_node::replication::replica::Stage;
+use brisk_node::replication::backlog::StreamPiece;
+use brisk_node::replication::replica::ReplicaStage;
 use brisk_reactor::{Close, Control, Token};
 
-/// Bytes of the stream in the output of a replica that it has not taken, at most: a transaction more.
-/// Small changes are copied into it, so this is what a replica that does not read costs besides its
-/// share of the backlog.
+/// The most bytes of the stream in the output of a replica, plus one transaction. Small changes are copied into
+/// the output, so this is the memory for a replica that does not read, in addition to the backlog.
 const AHEAD_BYTES_MAX: usize = 256 << 10;
 
-/// What became of a replica's part of the stream.
+/// The result of sending the stream to a replica.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Fed {
-    /// It has all, or as much as it takes for now.
+enum StreamSent {
+    /// It has everything, or as much as it takes for now.
     Enough,
     /// It waits until more of it is in the append-only file.
     WaitsForFile,
 }
 
 impl Worker {
-    /// Hands what has come of the stream to this worker's replicas, and closes those that are too far
-    /// behind.
+    /// Hands new parts of the stream to this worker's replicas, and closes those that lag too far behind.
     #[cold]
     pub(super) fn deliver_stream(&mut self, io: &mut Control) {
-        self.core.shared.replication.feed.begin_look(self.core.id);
+        self.core.shared.replication.replicas.clear_ready(self.core.id);
         let followers = std::mem::take(&mut self.core.followers);
         let mut waits = false;
         for follower in &followers {
-            if follower.attachment.stage() == Stage::Online {
-                waits |= self.feed_replica(io, follower.token) == Fed::WaitsForFile;
+            if follower.progress.stage() == ReplicaStage::Online {
+                waits |= self.send_stream(io, follower.token) == StreamSent::WaitsForFile;
             } else {
                 self.check_replica(io, follower.token);
             }
@@ -50,27 +48,26 @@ impl Worker {
         }
     }
 
-    /// Whether replicas wait until more of the stream is in the append-only file.
+    /// True if replicas wait until more of the stream is in the append-only file.
     #[inline]
     pub(super) fn stream_waits(&self) -> bool {
         self.stream_waits_since.is_some()
     }
 
-    /// Goes on with a session if it is a replica that the stream goes to.
-    pub(super) fn go_on_feeding(&mut self, io: &mut Control, token: Token) {
+    /// Sends more of the stream to a session if it is a replica that receives it.
+    pub(super) fn continue_stream(&mut self, io: &mut Control, token: Token) {
         let Some(session) = self.session_at(token.index()).filter(|one| one.token == token) else {
             return;
         };
-        let replica = session.replica.as_ref().and_then(|replica| replica.attachment.as_ref());
-        if replica.is_some_and(|attachment| attachment.stage() == Stage::Online) {
-            self.feed_replica(io, token);
+        let replica = session.replica.as_ref().and_then(|replica| replica.progress.as_ref());
+        if replica.is_some_and(|progress| progress.stage() == ReplicaStage::Online) {
+            self.send_stream(io, token);
         }
     }
 
-    /// Within the stream a reply would be taken for a part of it: whoever follows and has something answered
-    /// to it is closed.
+    /// Closes a replica that would get a reply. Within the stream the reply would count as a part of it.
     #[cold]
-    pub(super) fn refuse_to_answer(&mut self, session: &mut Session) {
+    pub(super) fn reject_reply(&mut self, session: &mut Session) {
         let Some(replica) = session.replica.as_mut().filter(|replica| replica.follows()) else {
             return;
         };
@@ -89,26 +86,26 @@ impl Worker {
         session.close_at_once();
     }
 
-    fn feed_replica(&mut self, io: &mut Control, token: Token) -> Fed {
+    fn send_stream(&mut self, io: &mut Control, token: Token) -> StreamSent {
         let now = self.core.clock.ns(self.core.clock.ticks());
         let waited = now.saturating_sub(self.stream_waits_since.unwrap_or(now));
         let (core, session) = self.core_and_session(token.index());
         let Some(session) = session.filter(|session| session.token == token) else {
-            return Fed::Enough;
+            return StreamSent::Enough;
         };
-        let attachment = session.replica.as_ref().and_then(|replica| replica.attachment.clone());
-        let Some(attachment) = attachment.filter(|_| !session.is_closing()) else {
-            return Fed::Enough;
+        let progress = session.replica.as_ref().and_then(|replica| replica.progress.clone());
+        let Some(progress) = progress.filter(|_| !session.is_closing()) else {
+            return StreamSent::Enough;
         };
-        let feed = &core.shared.replication.feed;
-        let mut is_fed = false;
+        let stream = &core.shared.replication.stream;
+        let mut has_sent = false;
         let mut pieces = Vec::new();
-        let mut fed = Fed::Enough;
-        while feed.has_more(&attachment) {
+        let mut sent = StreamSent::Enough;
+        while stream.has_more(&progress) {
             if has_replies_left(session) {
-                // They come first: among them may be the answer that the stream follows.
+                // Replies come first. One of them may be the reply after which the stream follows.
                 if !session.unlogged.is_empty() {
-                    fed = Fed::WaitsForFile;
+                    sent = StreamSent::WaitsForFile;
                 }
                 break;
             }
@@ -117,9 +114,9 @@ impl Worker {
                 break;
             }
             let until = reached_by(core, session, waited);
-            match feed.take(&attachment, until, AHEAD_BYTES_MAX, &mut pieces) {
+            match stream.take(&progress, until, AHEAD_BYTES_MAX, &mut pieces) {
                 Some(0) => {
-                    fed = Fed::WaitsForFile;
+                    sent = StreamSent::WaitsForFile;
                     break;
                 }
                 Some(bytes) => push(io, session, bytes, &mut pieces),
@@ -129,24 +126,24 @@ impl Worker {
                         session.record.addr
                     ));
                     io.close(token, Close::Now);
-                    return Fed::Enough;
+                    return StreamSent::Enough;
                 }
             }
-            is_fed = true;
+            has_sent = true;
         }
-        if fed == Fed::WaitsForFile {
+        if sent == StreamSent::WaitsForFile {
             let level = wait::level(core, session);
             if level == Level::Disk {
                 core.shared.aof.hasten(level);
             }
-            // Some of it has come: the disk is not stuck.
+            // If some of it was sent, the disk is not stuck.
             self.stream_waits_since = match self.stream_waits_since {
-                Some(since) if !is_fed => Some(since),
+                Some(since) if !has_sent => Some(since),
                 _ => Some(now),
             };
         }
         self.check_replica(io, token);
-        fed
+        sent
     }
 
     /// Closes a replica that does not read.
@@ -165,14 +162,14 @@ impl Worker {
             io.close(token, Close::Now);
         }
         core.publish_output(unsent, session);
-        // What it was sent of the stream it gets between its turns.
+        // The stream is sent between its turns, so its traffic is published here.
         session.publish_traffic();
         core.weigh(io.output_memory(token), session);
     }
 }
 
-/// Puts so many bytes of the stream behind what is in the output.
-fn push(io: &mut Control, session: &mut Session, bytes: u64, pieces: &mut Vec<Piece>) {
+/// Adds a part of the stream to the output.
+fn push(io: &mut Control, session: &mut Session, bytes: u64, pieces: &mut Vec<StreamPiece>) {
     session.traffic.bytes_out += bytes;
     let output = io.output(session.token);
     for piece in pieces.drain(..) {

@@ -1,5 +1,5 @@
-//! The end of a round with an append-only file or replicas: what was changed is written and sent, and output
-//! that waited for that leaves.
+//! The end of a round with an append-only file or replicas: changes are written and sent, and output that waited
+//! for that leaves.
 
 use super::Worker;
 use super::turn::close_flushed;
@@ -18,22 +18,22 @@ use brisk_node::run::dispatch;
 use brisk_reactor::Control;
 use std::time::Duration;
 
-/// Output waits no longer than this for a write that is stuck behind the disk. What it shows is then in
-/// memory only, which is counted. Not with `always`, nor for who asked for the disk, nor while a
-/// rewrite begins another file: that ends.
+/// Output waits no longer than this for a write that the disk blocks. Its changes are then in memory only, which
+/// is counted. The limit does not apply with `always`, to clients that requested durability on disk, or while a
+/// rewrite begins another file, since that ends.
 const WRITE_WAIT_NS_MAX: u64 = 100_000_000;
-/// What a client is told whose replies have waited for replicas as long as it lets them.
+/// The error for a client whose replies have waited for replicas for its timeout.
 const NOT_ACKNOWLEDGED: &str =
     "UNBLOCKED too few replicas have acknowledged what was written, it may be lost";
-/// How often output that waits is looked at, if nothing else comes.
+/// How often waiting output is checked, if no other event occurs.
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
 
 impl Worker {
-    /// Hands what was changed to replicas, has it written, and sends what waited for that. Between
-    /// turns.
+    /// Hands changes to replicas, writes them to the append-only file, and sends output that waited for that.
+    /// Called between turns.
     #[inline]
     pub(super) fn commit(&mut self, io: &mut Control) {
-        // Nothing is appended to the journal while nobody reads it.
+        // Nothing is appended to the journal while it has no reader.
         let is_read = self.core.env.hooks.get().contains(Hooks::PROPAGATE);
         if is_read || self.has_waiting_replies() {
             self.commit_appended(io);
@@ -43,22 +43,22 @@ impl Worker {
     #[cold]
     fn commit_appended(&mut self, io: &mut Control) {
         let (shared, id) = (self.core.shared, self.core.id);
-        if self.core.asks_replicas.take() && shared.replication.feed.replica_count() > 0 {
-            // Behind all that this round's output shows.
+        if self.core.asks_replicas.take() && shared.replication.replicas.following() > 0 {
+            // After all changes that this round's output shows.
             shared.keyspace.journal().append_request(ASK);
         }
-        shared.pump(id);
+        shared.dispatch_changes(id);
         if shared.aof.is_on() && shared.aof.has_pending() {
             self.write_pending();
         }
-        // Behind the write: often there is nothing left to wait for.
-        if shared.replication.feed.is_waiting(id) {
+        // After the write, often nothing is left to wait for.
+        if shared.replication.replicas.is_ready(id) {
             self.deliver_stream(io);
         }
         if !self.has_waiting_replies() {
             return;
         }
-        // In this order: what is reached behind the look wakes this worker.
+        // The flag is set first, so that progress after the check wakes this worker.
         shared.aof.set_waiting(id, true);
         self.send_logged(io);
         if self.stream_waits() {
@@ -68,12 +68,12 @@ impl Worker {
         shared.aof.set_waiting(id, self.has_waiting_replies());
     }
 
-    /// Has what is pending written: by this worker, by who has the file, or by the thread.
+    /// Writes pending changes: this worker does it, the worker that holds the file, or the thread.
     fn write_pending(&self) {
         let (shared, id) = (self.core.shared, self.core.id);
         let mut written = shared.aof.write_now(shared, id);
         if written == Written::OthersWrite && self.has_waiting_replies() {
-            // Who has the file may be done before it sees that this worker waits.
+            // The worker that holds the file may finish before it sees that this one waits.
             shared.aof.set_waiting(id, true);
             written = shared.aof.write_now(shared, id);
             if written == Written::OthersWrite {
@@ -85,14 +85,14 @@ impl Worker {
         }
     }
 
-    /// Whether replies, or parts of the stream, wait for the file or for replicas.
+    /// True if replies or parts of the stream wait for the file or for replicas.
     fn has_waiting_replies(&self) -> bool {
         !self.core.unlogged.borrow().is_empty()
             || !self.awaits_acks.is_empty()
             || self.stream_waits()
     }
 
-    /// How long this worker may sleep with output that waits.
+    /// The time for which this worker may sleep while output waits.
     pub(super) fn logging_wait(&self) -> Duration {
         if self.has_waiting_replies() { LOOK_AGAIN } else { Duration::MAX }
     }
@@ -123,7 +123,7 @@ impl Worker {
         let level = wait::level(core, session);
         let now = core.clock.ns(core.clock.ticks());
         let waited = now.saturating_sub(session.unlogged.since_ns());
-        // The file may be well, and what waits wait for replicas.
+        // The output may wait for replicas only.
         let lacks_file = session.unlogged.first() > Some(aof.reached(level));
         let file = if lacks_file { reached_by(core, session, waited) } else { aof.reached(level) };
         let reached = file.min(wait::acknowledged(core, session));
@@ -149,8 +149,8 @@ impl Worker {
         }
     }
 
-    /// What waits is dropped: nobody knows what becomes of what it tells. The client is told so, and
-    /// disconnected, since the other replies that it waits for will not come either.
+    /// Drops waiting output, since the fate of its changes is unknown. The client gets an error and is
+    /// disconnected, since its other replies will not be sent either.
     fn give_up_waiting(&self, io: &mut Control, session: &mut Session, text: &'static str) {
         let error = CommandError::text(text);
         dispatch::count_error(&self.core, &error);
@@ -169,8 +169,8 @@ impl Worker {
         close_flushed(io, session);
     }
 
-    /// Notes what the replies of this turn show, and keeps them back if that is not where it has to be.
-    /// True if so.
+    /// Notes the position that the replies of this turn show, and keeps them back if it has not been reached.
+    /// Returns true if so.
     #[cold]
     pub(super) fn keep_replies(&mut self, session: &mut Session) -> bool {
         let shown = self.core.env.take_shown();
@@ -183,9 +183,9 @@ impl Worker {
             return false;
         }
         if self.replies.has_shared() && session.unlogged.is_empty() {
-            // Large: rather written now than copied.
+            // Large replies: writing now costs less than copying them.
             let shared = self.core.shared;
-            shared.pump(self.core.id);
+            shared.dispatch_changes(self.core.id);
             shared.aof.write_now(shared, self.core.id);
             if !wait::must_wait(&self.core, session, shown) {
                 return false;
@@ -203,7 +203,7 @@ impl Worker {
         true
     }
 
-    /// Whether a session's output is kept back, so that its connection stays open until it has left.
+    /// Returns true if output is kept back. The connection then closes after the output has left.
     pub(super) fn closes_later(io: &mut Control, session: &mut Session) -> bool {
         if session.unlogged.is_empty() {
             return false;
@@ -214,7 +214,7 @@ impl Worker {
     }
 }
 
-/// Up to where a session may be sent what the stream has, or shows, when that has waited for so long.
+/// The position up to which a session may be sent the stream, or output, after it has waited for this time.
 pub(super) fn reached_by(core: &Core, session: &Session, waited_ns: u64) -> Ticket {
     let aof = &core.shared.aof;
     if !aof.is_on() {

@@ -40,8 +40,6 @@ mod waiting;
 
 use self::staging::Staged;
 pub use self::turn::append;
-use crate::link::applying::{self, Applier};
-use crate::loading::steps::{Loading, Progress};
 use crate::worker::cron::Cron;
 use brisk_engine::ReplyBuffer;
 use brisk_net::listeners::Purpose;
@@ -49,8 +47,11 @@ use brisk_node::core::Core;
 use brisk_node::core::long::Outcome;
 use brisk_node::core::mailbox::Message;
 use brisk_node::core::session::{Session, Stall};
+use brisk_node::persistence::loading::steps::{LoadingProgress, WorkerLoading};
 use brisk_node::pubsub::Mail;
 use brisk_node::pubsub::publish;
+use brisk_node::replication::upstream::applying::{Applier, ApplyProgress};
+use brisk_node::replication::upstream::state::Upstream;
 use brisk_node::run::batch::Batch;
 use brisk_node::transactions::execute;
 use brisk_reactor::unix_ms;
@@ -58,6 +59,7 @@ use brisk_reactor::{Control, Token};
 use brisk_structures::reclaim::Participant;
 use brisk_structures::wheel::Wheel;
 use std::collections::{HashSet, VecDeque};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// How long a closing connection waits for its client to take the last replies.
@@ -107,8 +109,10 @@ pub struct Worker {
     /// The configuration whose settings the loop has.
     loop_generation: Option<u64>,
     /// What loading the dataset leaves to this worker, until it is loaded.
-    pub loading: Option<Loading>,
-    /// Executes what comes from the primary: on the first worker, once something has come.
+    pub loading: Option<WorkerLoading>,
+    /// The primary of this server.
+    upstream: Arc<Upstream>,
+    /// Executes the stream of the primary: on the first worker, after a part of it has arrived.
     applier: Option<Box<Applier>>,
     /// Messages that change the listeners, which only the loop around the worker can do.
     pub listening: Vec<Message>,
@@ -119,6 +123,7 @@ impl Worker {
         let sweepers = core.shared.serving_workers();
         Worker {
             cron: Box::new(Cron::new(core.id, sweepers)),
+            upstream: Arc::clone(&core.shared.replication.upstream),
             core,
             batch: Box::default(),
             staged: Staged::default(),
@@ -183,7 +188,7 @@ impl Worker {
             }
         }
         self.go_on_with_script(io);
-        let loads = self.loading.is_some() && self.go_on_loading() == Progress::More;
+        let loads = self.loading.is_some() && self.go_on_loading() == LoadingProgress::More;
         let applied = self.go_on_applying();
         if !self.core.ended_watches.is_empty() {
             self.go_on_with_leftovers();
@@ -211,24 +216,23 @@ impl Worker {
 
     /// Executes for a while what has come from the primary.
     #[inline]
-    fn go_on_applying(&mut self) -> applying::Progress {
-        let stream = &self.core.shared.replication.primary.stream;
-        if self.core.id != 0 || !stream.has_news() {
-            return applying::Progress::Nothing;
+    fn go_on_applying(&mut self) -> ApplyProgress {
+        if self.core.id != 0 || !self.upstream.stream.is_ready() {
+            return ApplyProgress::Nothing;
         }
-        let new = || Box::new(Applier::new(&self.core));
+        let new = || Box::new(Applier::new(&self.core, Arc::clone(&self.upstream)));
         let mut applier = self.applier.take().unwrap_or_else(new);
-        let progress = applier.go_on(&mut self.core, &self.participant);
+        let progress = applier.execute(&mut self.core, &self.participant);
         self.applier = Some(applier);
         progress
     }
 
     /// Does for a while what loading the dataset leaves to this worker.
     #[cold]
-    pub fn go_on_loading(&mut self) -> Progress {
-        let Some(loading) = &mut self.loading else { return Progress::Over };
+    pub fn go_on_loading(&mut self) -> LoadingProgress {
+        let Some(loading) = &mut self.loading else { return LoadingProgress::Over };
         let progress = loading.go_on(&mut self.core, &self.participant);
-        if progress == Progress::Over {
+        if progress == LoadingProgress::Over {
             self.loading = None;
         }
         progress

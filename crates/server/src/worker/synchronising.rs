@@ -1,9 +1,7 @@
-//! The snapshots that replicas begin with, on their way into the output: where they end in the stream,
-//! then the file, or what is written of it by now, as the replica takes it, then what came meanwhile, of
-//! which the backlog has the stream.
+//! Sends snapshots to replicas: the position in the stream, then the file, or its part that is written by now, as
+//! the replica takes it. The stream since the cut follows from the backlog.
 //!
-//! Until then nothing else is put into a replica's output (see `Session::holds_messages`), and it executes
-//! nothing.
+//! Until then a replica's output gets nothing else (see `Session::holds_messages`), and its commands wait.
 
 use super::{Worker, append};
 use brisk_engine::keyspace::Ticket;
@@ -11,28 +9,28 @@ use brisk_node::core::Core;
 use brisk_node::core::session::{Session, Stall};
 use brisk_node::persistence::aof::wait;
 use brisk_node::replication::follow;
-use brisk_node::replication::pipe::{Next, Pipe};
-use brisk_node::replication::replica::{Attachment, Stage};
-use brisk_node::replication::transfer::{Outcome, Payload, Transfer};
+use brisk_node::replication::pipe::{PipeRead, SnapshotPipe};
+use brisk_node::replication::replica::{ReplicaProgress, ReplicaStage};
+use brisk_node::replication::transfer::{SnapshotFile, SnapshotTransfer, TransferOutcome};
 use brisk_reactor::{Close, Control, SHARED_BYTES_MIN, Token, unix_ms};
 use rustix::net::sockopt::set_tcp_nodelay;
 use std::sync::Arc;
 
-/// Bytes of a snapshot that are read from its file at once.
+/// The bytes of a snapshot that are read from its file at once.
 const PIECE_BYTES: usize = 256 << 10;
-/// Bytes of a snapshot in the output of a replica that it has not taken, at most: a piece more.
+/// The most bytes of a snapshot in the output of a replica, plus one piece.
 const AHEAD_BYTES_MAX: usize = 1 << 20;
 
-/// What there is to do for a replica.
+/// The next step for a replica.
 enum Step {
     Wait,
-    /// The connection is of no use any more.
+    /// The connection cannot be used any more.
     Close,
     Synchronised,
 }
 
 impl Worker {
-    /// Goes on with all replicas that have not got their snapshot.
+    /// Continues with all replicas that do not have their snapshot.
     pub(super) fn synchronise(&mut self, io: &mut Control) {
         for token in self.waiting_replicas() {
             self.synchronise_one(io, token);
@@ -41,17 +39,17 @@ impl Worker {
 
     fn waiting_replicas(&self) -> Vec<Token> {
         let followers = self.core.followers.iter();
-        let waits = followers.filter(|follower| follower.attachment.stage() != Stage::Online);
+        let waits = followers.filter(|follower| follower.progress.stage() != ReplicaStage::Online);
         waits.map(|follower| follower.token).collect()
     }
 
-    /// Shows replicas without a snapshot that the server lives, which is no part of the stream, and closes
-    /// those that hold up the writer of theirs.
+    /// Shows replicas without a snapshot that the server is alive, which is no part of the stream, and closes
+    /// those that block the writer of their snapshot.
     pub(super) fn keep_waiting_replicas(&mut self, io: &mut Control) {
         for token in self.waiting_replicas() {
             let (core, session) = self.core_and_session(token.index());
             let Some(session) = session else { continue };
-            if session.token == token && holds_up(core, io.unsent(token), session) {
+            if session.token == token && blocks_writer(core, io.unsent(token), session) {
                 let addr = &session.record.addr;
                 let log = &core.shared.log;
                 log.warning(format_args!("Disconnecting timedout replica (full sync): {addr}"));
@@ -66,7 +64,7 @@ impl Worker {
         }
     }
 
-    /// Goes on with a session if it is a replica that has not got its snapshot.
+    /// Continues with a session if it is a replica that does not have its snapshot.
     pub(super) fn synchronise_one(&mut self, io: &mut Control, token: Token) {
         let (core, session) = self.core_and_session(token.index());
         let Some(session) = session else { return };
@@ -80,8 +78,8 @@ impl Worker {
                 follow::note_synchronised(core, session);
                 let (log, addr) = (&core.shared.log, &session.record.addr);
                 let replica = session.replica.as_ref();
-                let attachment = replica.and_then(|replica| replica.attachment.as_ref());
-                if attachment.is_some_and(|attachment| attachment.awaits_ack()) {
+                let progress = replica.and_then(|replica| replica.progress.as_ref());
+                if progress.is_some_and(|progress| progress.awaits_ack()) {
                     log.notice(format_args!(
                         "Streamed replica resync with replica {addr} (socket) succeeded. Waiting for \
                          REPLCONF ACK from replica to enable streaming"
@@ -91,7 +89,7 @@ impl Worker {
                 }
                 let held = std::mem::take(&mut session.held);
                 put_held(core, io, session, held);
-                self.go_on_feeding(io, token);
+                self.continue_stream(io, token);
                 self.core.read_clocks();
                 self.go_on(io, token, Stall::Synchronises);
             }
@@ -99,7 +97,7 @@ impl Worker {
     }
 }
 
-/// Whether replies to what a session executed before have not reached its output.
+/// True if replies to earlier commands have not reached the output.
 pub(super) fn has_replies_left(session: &Session) -> bool {
     session.stream.is_some() || !session.unlogged.is_empty()
 }
@@ -108,39 +106,44 @@ fn step(core: &Core, io: &mut Control, session: &mut Session) -> Step {
     if has_replies_left(session) {
         return Step::Wait;
     }
-    let attachment = session.replica.as_ref().and_then(|replica| replica.attachment.clone());
-    let Some(attachment) = attachment else { return Step::Wait };
-    let Some(transfer) = attachment.transfer() else { return Step::Wait };
-    tell_place(core, io, session, &transfer);
+    let progress = session.replica.as_ref().and_then(|replica| replica.progress.clone());
+    let Some(progress) = progress else { return Step::Wait };
+    let Some(transfer) = progress.transfer() else { return Step::Wait };
+    send_position(core, io, session, &transfer);
     match (transfer.outcome(), transfer.pipe()) {
-        (Some(Outcome::Failed), _) => {
+        (Some(TransferOutcome::Failed), _) => {
             let log = &core.shared.log;
             log.warning(format_args!("SYNC failed. BGSAVE child returned an error"));
             Step::Close
         }
-        (_, Some(pipe)) => send_written(core, io, session, (&attachment, &transfer, pipe)),
-        (Some(Outcome::File(payload)), None) => {
-            send(core, io, session, (&attachment, &transfer, payload))
+        (_, Some(pipe)) => send_written(core, io, session, (&progress, &transfer, pipe)),
+        (Some(TransferOutcome::File(payload)), None) => {
+            send(core, io, session, (&progress, &transfer, payload))
         }
         _ => Step::Wait,
     }
 }
 
-/// Who asked by PSYNC is told the place in the stream that its snapshot ends at, once it is known.
-fn tell_place(core: &Core, io: &mut Control, session: &mut Session, transfer: &Transfer) {
+/// Sends a replica that used PSYNC the position at which its snapshot ends, once.
+fn send_position(
+    core: &Core,
+    io: &mut Control,
+    session: &mut Session,
+    transfer: &SnapshotTransfer,
+) {
     let Some(replica) = &mut session.replica else { return };
-    if !std::mem::replace(&mut replica.told_place, true) && replica.acknowledges {
+    if !std::mem::replace(&mut replica.has_position, true) && replica.acknowledges {
         let history = &core.shared.replication.history;
         let (id, offset) = (history.ids().id, history.offset(Ticket(transfer.from)));
         put(io, session, format!("+FULLRESYNC {id} {offset}\r\n").as_bytes());
     }
 }
 
-/// Whether a replica has taken nothing for `repl-timeout` of a snapshot that is sent while it is written,
-/// though there was something to take.
-fn holds_up(core: &Core, unsent: usize, session: &mut Session) -> bool {
+/// True if a replica has taken nothing for `repl-timeout` of a snapshot that is sent while it is written, though
+/// bytes were available.
+fn blocks_writer(core: &Core, unsent: usize, session: &mut Session) -> bool {
     let Some(replica) = &mut session.replica else { return false };
-    let transfer = replica.attachment.as_ref().and_then(|attachment| attachment.transfer());
+    let transfer = replica.progress.as_ref().and_then(|progress| progress.transfer());
     let is_streamed = transfer.is_some_and(|transfer| transfer.pipe().is_some());
     let Some(sent) = replica.snapshot_sent.filter(|_| is_streamed) else { return false };
     let (taken, now_ms) = (sent - replica.snapshot_unsent.min(unsent as u64), unix_ms());
@@ -151,20 +154,20 @@ fn holds_up(core: &Core, unsent: usize, session: &mut Session) -> bool {
     now_ms.saturating_sub(replica.taken.1) > timeout_ms
 }
 
-/// Begins to send the snapshot, if that was not done; whether it is begun.
+/// Begins to send the snapshot, if that was not done. Returns true if it has begun.
 fn begin(core: &Core, io: &mut Control, session: &mut Session, from: u64, head: &str) -> bool {
     let sent = |session: &Session| session.replica.as_ref()?.snapshot_sent;
     if sent(session).is_some() {
         return true;
     }
     if wait::must_wait(core, session, Ticket(from)) {
-        // As any other reply it shows only what is in the append-only file. The timers look again.
+        // As any reply it shows only changes in the append-only file. The timers try again.
         return false;
     }
     if core.config.replication.repl_disable_tcp_nodelay
         && let Some(socket) = io.fd(session.token)
     {
-        // A Unix socket has no such thing.
+        // A Unix socket does not have this option.
         let _ = set_tcp_nodelay(socket, false);
     }
     put(io, session, head.as_bytes());
@@ -175,7 +178,7 @@ fn begin(core: &Core, io: &mut Control, session: &mut Session, from: u64, head: 
     true
 }
 
-/// How much of the snapshot was sent, if the replica takes more now.
+/// The bytes of the snapshot that were sent, if the replica takes more now.
 fn room(io: &mut Control, session: &mut Session) -> Option<u64> {
     let unsent = io.unsent(session.token);
     let replica = session.replica.as_mut()?;
@@ -199,13 +202,13 @@ fn send(
     core: &Core,
     io: &mut Control,
     session: &mut Session,
-    (attachment, transfer, payload): (&Attachment, &Transfer, &Payload),
+    (progress, transfer, payload): (&ReplicaProgress, &SnapshotTransfer, &SnapshotFile),
 ) -> Step {
     let head = format!("${}\r\n", payload.bytes());
     if !begin(core, io, session, transfer.from, &head) {
         return Step::Wait;
     }
-    attachment.set_stage(Stage::GetsSnapshot);
+    progress.set_stage(ReplicaStage::GetsSnapshot);
     while let Some(sent) = room(io, session) {
         if sent == payload.bytes() {
             return Step::Synchronised;
@@ -224,26 +227,25 @@ fn send(
     Step::Wait
 }
 
-/// Sends as much of what is written of the snapshot as the replica takes, and its mark at the end. To
-/// others it waits until all is written, as in Redis.
+/// Sends as much of the written part of the snapshot as the replica takes, and the mark at the end.
 fn send_written(
     core: &Core,
     io: &mut Control,
     session: &mut Session,
-    (attachment, transfer, pipe): (&Attachment, &Transfer, &Pipe),
+    (progress, transfer, pipe): (&ReplicaProgress, &SnapshotTransfer, &SnapshotPipe),
 ) -> Step {
     let head = format!("$EOF:{}\r\n", pipe.mark());
     if !begin(core, io, session, transfer.from, &head) {
         return Step::Wait;
     }
     while room(io, session).is_some() {
-        match attachment.next_block() {
-            Next::Block(block) => {
+        match progress.next_block() {
+            PipeRead::Block(block) => {
                 note_sent(session, block.len());
                 put_shared(io, session, block);
             }
-            Next::NotYet => return Step::Wait,
-            Next::End => {
+            PipeRead::NotYet => return Step::Wait,
+            PipeRead::End => {
                 note_sent(session, pipe.mark().len());
                 put(io, session, pipe.mark().as_bytes());
                 return Step::Synchronised;
@@ -253,7 +255,7 @@ fn send_written(
     Step::Wait
 }
 
-/// Puts bytes behind what is in the output.
+/// Adds bytes to the output.
 fn put(io: &mut Control, session: &mut Session, bytes: &[u8]) {
     session.traffic.bytes_out += bytes.len() as u64;
     let output = io.output(session.token);
@@ -264,7 +266,7 @@ fn put(io: &mut Control, session: &mut Session, bytes: &[u8]) {
     io.send(session.token);
 }
 
-/// The same; many are not copied.
+/// As [`put`], without a copy if the bytes are many.
 fn put_owned(io: &mut Control, session: &mut Session, bytes: Vec<u8>) {
     put_shared(io, session, Arc::new(bytes));
 }
@@ -279,7 +281,7 @@ fn put_shared(io: &mut Control, session: &mut Session, bytes: Arc<Vec<u8>>) {
     io.send(session.token);
 }
 
-/// Messages that came before the snapshot was sent.
+/// Adds messages that arrived before the snapshot was sent.
 fn put_held(core: &Core, io: &mut Control, session: &mut Session, held: Vec<u8>) {
     if held.is_empty() {
         return;

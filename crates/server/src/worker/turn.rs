@@ -492,7 +492,7 @@ impl Worker {
     pub(super) fn flush(&mut self, io: &mut Control, session: &mut Session) {
         let is_logged = self.core.env.hooks.get().contains(Hooks::PROPAGATE);
         if is_logged && session.record.has(flag::REPLICA) {
-            self.refuse_to_answer(session);
+            self.reject_reply(session);
         }
         let is_kept = !session.unlogged.is_empty() || session.asked.replicas().is_some();
         if (is_logged || is_kept) && self.keep_replies(session) {

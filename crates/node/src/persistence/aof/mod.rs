@@ -1,9 +1,9 @@
 //! The append-only file: the stream of changes on the disk, and replies that wait for it.
 //!
 //! ```text
-//!  journal ── pump ── push ─► pending ─┬─ a worker, at the end of its round ─┐
-//!                                      └─ the thread, if a write may take long ┴─► write ─► written
-//!                                                         fdatasync, by the policy ───────► durable
+//!  journal ─ dispatch ─ push ─► pending ─┬─ a worker, at the end of its round ─┐
+//!                                        └─ the thread, if a write may take long ┴─► write ─► written
+//!                                                           fdatasync, by the policy ───────► durable
 //! ```
 //!
 //! *Written* and *durable* are places in the stream ([`brisk_engine::keyspace::Ticket`]). A reply shows

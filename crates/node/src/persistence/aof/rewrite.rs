@@ -185,7 +185,7 @@ fn begin_alone(core: &Core) -> Result<()> {
     let began = Instant::now();
     let options = bgsave::options(&config, brisk_observe::memory::used());
     let cut = bgsave::begin_cut(core, options)?;
-    shared.pump(core.id);
+    shared.dispatch_changes(core.id);
     let journal = shared.keyspace.journal();
     // The first command in the new file says in which database.
     journal.name_database();
@@ -193,7 +193,7 @@ fn begin_alone(core: &Core) -> Result<()> {
         if shared.is_replica() {
             // The stream is another server's, which names no database for our sake.
             // Commands for a missing database are not in the file, so it needs no SELECT for them.
-            if let Some(db) = shared.keyspace.db(shared.replication.primary.stream_db()) {
+            if let Some(db) = shared.keyspace.db(shared.replication.upstream.stream_db()) {
                 file.begin_in(db);
             }
         }
@@ -413,7 +413,7 @@ pub fn close(shared: &Shared) {
         return;
     }
     // Whose worker the caller is does not matter: one is woken for nothing.
-    shared.pump(usize::MAX);
+    shared.dispatch_changes(usize::MAX);
     if let Err(error) = aof.flush(shared) {
         let reason = os_reason(&error);
         shared.log.warning(format_args!("The append-only file could not be written: {reason}"));

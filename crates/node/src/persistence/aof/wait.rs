@@ -24,15 +24,15 @@ fn lacks_replicas(core: &Core, session: &Session, shown: Ticket) -> bool {
 /// Whether what a session asked for cannot come any more: the stream is not the one that its replies
 /// show, since this server was a replica meanwhile, or had none for long.
 pub fn has_ended(core: &Core, session: &Session) -> bool {
-    let era = core.shared.replication.feed.era();
-    session.asked.replicas().is_some_and(|asked| asked.era != era)
+    let ack_epoch = core.shared.replication.replicas.ack_epoch();
+    session.asked.replicas().is_some_and(|asked| asked.ack_epoch != ack_epoch)
 }
 
 /// Up to where as many replicas as the session asked for have acknowledged the stream; everything if it
 /// asked for none.
 pub fn acknowledged(core: &Core, session: &Session) -> Ticket {
-    let feed = &core.shared.replication.feed;
-    let by = session.asked.replicas().map(|asked| feed.acknowledged_by(asked.count));
+    let replicas = &core.shared.replication.replicas;
+    let by = session.asked.replicas().map(|asked| replicas.acknowledged_by(asked.count));
     by.unwrap_or(Ticket(u64::MAX))
 }
 

@@ -17,7 +17,7 @@ pub mod replica;
 use super::comparison::marker::Marker;
 use super::comparison::report::Report;
 use super::comparison::{Difference, Finding, Found};
-use super::feed::Member;
+use super::replicas::ReplicaHandle;
 use crate::core::Core;
 use crate::core::long::yield_to_workers;
 use crate::core::shared::{Shared, armed};
@@ -180,17 +180,17 @@ fn end(core: &Core, finding: Finding, heals: bool) -> Compared {
 
 /// Whether a replica follows that can compare.
 fn has_comparable(shared: &Shared) -> bool {
-    shared.replication.feed.count(is_comparable) > 0
+    shared.replication.replicas.count(is_comparable) > 0
 }
 
-fn is_comparable(member: &Member) -> bool {
-    member.compares && member.is_online()
+fn is_comparable(replica: &ReplicaHandle) -> bool {
+    replica.compares && replica.is_online()
 }
 
 /// Their names. One whose last connection was not found to be gone yet is one all the same.
 fn comparable(shared: &Shared) -> BTreeSet<String> {
-    let members = shared.replication.feed.members();
-    members.iter().filter(|one| is_comparable(one)).map(Member::name).collect()
+    let replicas = shared.replication.replicas.list();
+    replicas.iter().filter(|one| is_comparable(one)).map(ReplicaHandle::name).collect()
 }
 
 impl Work {

@@ -9,7 +9,7 @@ use crate::replication::comparison::Difference;
 use crate::replication::comparison::marker::Marker;
 use crate::replication::comparison::observed::{Item, Observed, digest_large};
 use crate::replication::comparison::report::Report;
-use crate::replication::feed;
+use crate::replication::replicas;
 use brisk_engine::compare::{self, DigestContext, SlotDigest};
 use brisk_engine::keyspace::{DbNumber, SlotId};
 use brisk_engine::{CommandError, Result};
@@ -46,7 +46,7 @@ fn obey(core: &Core, session: &Session, marker: Marker) {
     }
     let replication = &core.shared.replication;
     // Whoever does not hear what is found is not told, and it need not be found.
-    if !session.is_primary || !replication.primary.compares() {
+    if !session.is_primary || !replication.upstream.compares() {
         return;
     }
     let mut observed = replication.observed.lock().even_poisoned();
@@ -156,7 +156,7 @@ fn finish(core: &Core, mut observed: Observed, databases: &[DbNumber]) {
 
 /// Tells the primary what was found.
 fn tell(shared: &Shared, report: &Report) {
-    if !shared.replication.primary.offer(&report.request()) {
+    if !shared.replication.upstream.offer(&report.request()) {
         shared.log.warning(format_args!(
             "The primary is not told what a comparison has found here, for it has not read for long what \
              this server says: it takes this server for silent."
@@ -172,7 +172,7 @@ pub fn hear(core: &Core, session: &Session, text: &[u8]) {
     let Some(report) = Report::read(text) else { return };
     let replication = &core.shared.replication;
     let ip = replica.ip.or_else(|| session.record.addr.tcp().map(|addr| addr.ip()));
-    let own_name = feed::name_of(ip, replica.port, &session.record);
+    let own_name = replicas::name_of(ip, replica.port, &session.record);
     // Whatever it says of others stands behind its own name: it can speak for nobody else.
     let who = match &report.who {
         None => own_name,
@@ -180,7 +180,7 @@ pub fn hear(core: &Core, session: &Session, text: &[u8]) {
     };
     if !core.shared.is_replica() {
         replication.comparison.tell(&who, report);
-    } else if replication.primary.compares() {
+    } else if replication.upstream.compares() {
         tell(core.shared, &Report { who: Some(who), ..report });
     }
 }

@@ -2,72 +2,18 @@
 
 use brisk_engine::env::Garbage;
 use brisk_engine::{Args, CommandError, Outcome, Result, glob};
-use brisk_node::core::Core;
 use brisk_node::core::call::{Call, Command};
-use brisk_node::core::shared::Shared;
-use brisk_node::script::FunctionInterpreter;
-use brisk_node::script::libraries::{Function, Library, Policy};
+use brisk_node::script::libraries::{Library, Policy};
 use brisk_node::script::machine::error_with;
-use brisk_node::script::run;
 use brisk_node::script::slow::SlowScript;
+use brisk_node::script::{run, source};
 use brisk_persist::LoadError;
 use brisk_persist::rdb::dump;
-use brisk_script::Registered;
-use brisk_script::header::{self, FLAGS, LibraryHeader};
+use brisk_script::header::FLAGS;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 /// The rows are in `function`.
 pub(super) const COMMANDS: &[Command] = &[];
-
-/// The worker's function interpreter, unless it is in use.
-fn interpreter(core: &mut Core) -> Result<&mut FunctionInterpreter> {
-    if core.scripts.parked.is_some() {
-        return Err(run::parked_error(core));
-    }
-    core.scripts.interpreters.functions()
-}
-
-/// The header of a library that can be loaded.
-fn header_of(code: &[u8]) -> Result<LibraryHeader> {
-    let fail = |text: Vec<u8>| error_with(b"ERR ", &text);
-    let header = header::of_library(code).map_err(fail)?;
-    if !header.engine.eq_ignore_ascii_case(b"lua") {
-        return Err(fail([b"Engine '", &header.engine[..], b"' not found"].concat()));
-    }
-    Ok(header)
-}
-
-/// Compiles and runs the code of a library. It is not in force yet.
-fn make(
-    shared: &Shared,
-    interpreter: &FunctionInterpreter,
-    header: LibraryHeader,
-    code: &[u8],
-) -> Result<(Library, Vec<Registered>)> {
-    let registered =
-        interpreter.run_library(code, header.len).map_err(|text| error_with(b"ERR ", &text))?;
-    if registered.is_empty() {
-        return Err(CommandError::text("ERR No functions registered"));
-    }
-    let functions = registered.iter().map(|function| {
-        Arc::new(Function {
-            name: function.name.clone(),
-            description: function.description.clone(),
-            flags: function.flags,
-            uses_undeclared_keys: AtomicBool::new(false),
-            acts: AtomicBool::new(false),
-        })
-    });
-    let library = Library {
-        id: shared.libraries.new_id(),
-        name: header.name,
-        code: code.into(),
-        header_len: header.len,
-        functions: functions.collect(),
-    };
-    Ok((library, registered))
-}
 
 pub(super) fn load(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     let mut replace = false;
@@ -78,20 +24,7 @@ pub(super) fn load(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> 
         replace = true;
     }
     let code = args.bytes().map_err(|_| CommandError::text("ERR Function code is missing"))?;
-    let header = header_of(code)?;
-    let shared = call.core.shared;
-    if !replace && shared.libraries.now().libraries.contains_key(&header.name) {
-        return Err(error_with(
-            b"ERR Library '",
-            &[&header.name[..], b"' already exists"].concat(),
-        ));
-    }
-    let interpreter = interpreter(call.core)?;
-    let (library, registered) = make(shared, interpreter, header, code)?;
-    let (id, name) = (library.id, library.name.clone());
-    shared.libraries.load(library, replace).map_err(|text| error_with(b"ERR ", &text))?;
-    interpreter.keep(id, registered);
-    run::forget_flushed(call.core);
+    let name = source::load(call.core, code, replace)?;
     call.core.stats().changes.add(1);
     Ok(call.reply.bulk(&name))
 }
@@ -119,46 +52,9 @@ pub(super) fn restore(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcom
             _ => "ERR failed loading the given functions payload",
         })
     })?;
-    restore_sources(call.core, sources.iter(), policy)?;
+    source::restore(call.core, sources.iter(), policy)?;
     call.core.stats().changes.add(1);
     Ok(call.reply.ok())
-}
-
-/// Puts libraries in force that are given by their code.
-pub(crate) fn restore_sources<'a>(
-    core: &mut Core,
-    sources: impl Iterator<Item = &'a [u8]>,
-    policy: Policy,
-) -> Result<()> {
-    let shared = core.shared;
-    let mut sources = sources.peekable();
-    if sources.peek().is_none() {
-        // Most servers have none, and need no interpreter to have none again.
-        let restored = shared.libraries.restore(&[], policy);
-        restored.map_err(|text| error_with(b"ERR ", &text))?;
-        run::forget_flushed(core);
-        return Ok(());
-    }
-    let interpreter = interpreter(core)?;
-    let mut libraries: Vec<Arc<Library>> = Vec::new();
-    let mut functions = Vec::new();
-    for code in sources {
-        let (library, registered) = make(shared, interpreter, header_of(code)?, code)?;
-        let same = |known: &Arc<Library>| known.name == library.name;
-        if libraries.iter().any(same) {
-            let text = [b"Library '", &library.name[..], b"' already exists"].concat();
-            return Err(error_with(b"ERR ", &text));
-        }
-        functions.push((library.id, registered));
-        libraries.push(Arc::new(library));
-    }
-    let restored = shared.libraries.restore(&libraries, policy);
-    restored.map_err(|text| error_with(b"ERR ", &text))?;
-    for (id, registered) in functions {
-        interpreter.keep(id, registered);
-    }
-    run::forget_flushed(core);
-    Ok(())
 }
 
 pub(super) fn dump(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {

@@ -3,7 +3,7 @@
 
 mod eval;
 mod function;
-pub(crate) mod libraries;
+mod libraries;
 mod script;
 
 use brisk_engine::command::{Categories, Flags, Group, Spec};

@@ -1,7 +1,5 @@
 //! Those subcommands of DEBUG that look at keys, or make some.
 
-use crate::commands::scripting::libraries;
-use crate::loading::aof;
 use brisk_engine::digest::Digest;
 use brisk_engine::keyspace::{EntryRef, Keys, Overwrite, evict};
 use brisk_engine::number::parse_i64;
@@ -9,8 +7,10 @@ use brisk_engine::snapshot::Duplicate;
 use brisk_engine::types::list::List;
 use brisk_engine::{Args, CommandError, DbIndex, Outcome, Result, exec};
 use brisk_node::core::call::Call;
-use brisk_node::persistence::{loading, snapshot};
+use brisk_node::persistence::loading::{aof, rdb};
+use brisk_node::persistence::snapshot;
 use brisk_node::script::libraries::Policy;
+use brisk_node::script::source;
 use brisk_structures::quicklist::{Options, QuickList};
 use std::fmt::Write;
 use std::ops::ControlFlow;
@@ -115,8 +115,7 @@ pub(super) fn reload(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome
     };
     let loaded = snapshot::verify(call.core).map_err(|failure| failure.to_string());
     let loaded = loaded.and_then(|functions| {
-        let restored =
-            libraries::restore_sources(call.core, functions.iter().map(Vec::as_slice), policy);
+        let restored = source::restore(call.core, functions.iter().map(Vec::as_slice), policy);
         restored.map_err(|error| error.to_string())?;
         let core = &*call.core;
         let keyspace = &core.shared.keyspace;
@@ -128,7 +127,7 @@ pub(super) fn reload(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome
             keys.invalidate_all();
         }
         keys.close_without_effects();
-        loading::reload(core, duplicate).map_err(|failure| failure.to_string())
+        rdb::reload(core, duplicate).map_err(|failure| failure.to_string())
     });
     drop(quiesced);
     let log = &call.core.shared.log;

@@ -1,11 +1,11 @@
 //! FAILOVER: this server, a primary, hands over to one of its replicas.
 
-use crate::link::failover;
 use brisk_engine::command::{Arg, Flags, Group, Scope, Spec};
 use brisk_engine::{Args, CommandError, Outcome, Result};
 use brisk_node::core::call::{Call, Command};
-use brisk_node::replication::failover::{Attempt, Phase};
-use brisk_node::replication::replica::Stage;
+use brisk_node::replication::failover::{FailoverAttempt, FailoverPhase};
+use brisk_node::replication::handover;
+use brisk_node::replication::replica::ReplicaStage;
 
 #[derive(Default)]
 struct Options {
@@ -50,12 +50,12 @@ fn failover(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     let core = &mut *call.core;
     let (shared, replication) = (core.shared, &core.shared.replication);
     let options = read(args)?;
-    let is_going_on = replication.failover.phase() != Phase::None;
+    let is_going_on = replication.failover.phase() != FailoverPhase::None;
     if options.aborts {
         if !is_going_on {
             return error("ERR No failover in progress.");
         }
-        failover::abort(core, "Failover manually aborted");
+        handover::abort(core, "Failover manually aborted");
         return Ok(call.reply.ok());
     }
     if is_going_on {
@@ -64,7 +64,7 @@ fn failover(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     if shared.is_replica() {
         return error("ERR FAILOVER is not valid when server is a replica.");
     }
-    let members = replication.feed.members();
+    let members = replication.replicas.list();
     if members.is_empty() {
         return error("ERR FAILOVER requires connected replicas.");
     }
@@ -74,17 +74,17 @@ fn failover(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
         );
     }
     if let Some((host, port)) = &options.target {
-        let Some(member) = members.iter().find(|one| failover::is_at(one, host, *port)) else {
+        let Some(member) = members.iter().find(|one| handover::is_at(one, host, *port)) else {
             return error("ERR FAILOVER target HOST and PORT is not a replica.");
         };
-        if member.attachment.stage() != Stage::Online {
+        if member.progress.stage() != ReplicaStage::Online {
             return error("ERR FAILOVER target replica is not online.");
         }
     }
-    failover::begin(
+    handover::begin(
         core,
-        Attempt {
-            phase: Phase::WaitsForSync,
+        FailoverAttempt {
+            phase: FailoverPhase::WaitsForSync,
             target: options.target,
             until_ms: options.timeout_ms.map(|timeout| now_ms.saturating_add(timeout)),
             is_forced: options.is_forced,

@@ -1,19 +1,19 @@
 //! REPLICAOF: this server follows another one, or none any more.
 
-use crate::link::role;
 use brisk_config::value::{PrimaryAddress, Text};
 use brisk_engine::command::{Arg, Deprecated, Flags, Group, Scope, Spec};
 use brisk_engine::{Args, CommandError, Outcome, Result};
 use brisk_node::core::call::{Call, Command};
 use brisk_node::core::client_lines;
-use brisk_node::replication::failover::Phase;
+use brisk_node::replication::failover::FailoverPhase;
+use brisk_node::replication::role;
 
 fn replicaof(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     let (host, port) = (args.bytes()?, args.bytes()?);
     let core = &mut *call.core;
     let shared = core.shared;
     let client = client_lines::describe(core, call.session, args, Some(call.row));
-    if shared.replication.failover.phase() != Phase::None {
+    if shared.replication.failover.phase() != FailoverPhase::None {
         return Err(CommandError::text("ERR REPLICAOF not allowed while failing over."));
     }
     if host.eq_ignore_ascii_case(b"no") && port.eq_ignore_ascii_case(b"one") {

@@ -3,7 +3,7 @@
 use brisk_engine::command::{Arg, Flags, Group, InMulti, Spec};
 use brisk_engine::{Args, CommandError, Outcome, Result};
 use brisk_node::core::call::{Call, Command};
-use brisk_node::replication::acks::{AckWait, Wanted};
+use brisk_node::replication::acks::{AckCondition, AckWait};
 
 const HELP: &[&str] = &[
     "COMPARE [HEAL]",
@@ -30,7 +30,7 @@ fn compare(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     let waiter = shared.keyspace.waiter_without_keys(call.client(), command, request, None);
     call.core.env.begin_wait(waiter);
     let shown = call.session.shown.max(call.core.env.shown());
-    call.session.acks = Some(AckWait { shown, wanted: Wanted::Comparison(number) });
+    call.session.acks = Some(AckWait { shown, wanted: AckCondition::Comparison(number) });
     Ok(Outcome::Waiting)
 }
 

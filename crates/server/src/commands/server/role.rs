@@ -4,7 +4,7 @@ use brisk_config::value::PrimaryAddress;
 use brisk_engine::command::{Categories, Flags, Group, Spec};
 use brisk_engine::{Args, Outcome, Result};
 use brisk_node::core::call::{Call, Command};
-use brisk_node::replication::replica::Stage;
+use brisk_node::replication::replica::ReplicaStage;
 
 fn role(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
     let primary = call.core.config.replication.replicaof.clone();
@@ -17,7 +17,7 @@ fn role(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
 /// A replica, its primary, how far the way there has come, and its place in the stream.
 fn replica(call: &mut Call<'_>, address: &PrimaryAddress) -> Outcome {
     let shared = call.core.shared;
-    let primary = &shared.replication.primary;
+    let primary = &shared.replication.upstream;
     call.reply.array(5);
     call.reply.bulk(b"slave");
     call.reply.bulk(address.host.as_bytes());
@@ -34,8 +34,8 @@ fn primary_with_replicas(call: &mut Call<'_>) -> Outcome {
     let replication = &call.core.shared.replication;
     let offset = replication.offset(call.core.shared.keyspace.journal());
     call.reply.integer(offset.cast_signed());
-    let mut replicas = replication.feed.members();
-    replicas.retain(|one| one.ip.is_some() && one.attachment.stage() == Stage::Online);
+    let mut replicas = replication.replicas.list();
+    replicas.retain(|one| one.ip.is_some() && one.progress.stage() == ReplicaStage::Online);
     let mut outcome = call.reply.array(replicas.len());
     for replica in replicas {
         call.reply.array(3);

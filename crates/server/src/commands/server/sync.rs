@@ -3,7 +3,6 @@
 //! It gets what it lacks of the history that it has the beginning of, if that is kept; else the dataset.
 //! From then on it gets every change.
 
-use crate::link::{self, role};
 use brisk_engine::command::{Arg, Flags, Group, InMulti, Spec};
 use brisk_engine::number::parse_i64;
 use brisk_engine::{Args, CommandError, Outcome, Result};
@@ -11,9 +10,10 @@ use brisk_node::clients::flag;
 use brisk_node::core::call::{Call, Command};
 use brisk_node::replication::comparison::marker::CAPABILITY;
 use brisk_node::replication::comparison::report;
-use brisk_node::replication::failover::Phase;
-use brisk_node::replication::replica::Filter;
+use brisk_node::replication::failover::FailoverPhase;
+use brisk_node::replication::replica::ReplicaFilter;
 use brisk_node::replication::{compare, follow, synchronise};
+use brisk_node::replication::{role, upstream};
 use brisk_resp::request::split_words;
 use std::sync::atomic::Ordering;
 
@@ -162,10 +162,10 @@ fn is_to_answer(call: &Call<'_>) -> Result<bool> {
         return Ok(false);
     }
     let (shared, addr) = (call.core.shared, call.session.record.addr.clone());
-    if shared.replication.failover.phase() != Phase::None {
+    if shared.replication.failover.phase() != FailoverPhase::None {
         return Err(CommandError::text(FAILS_OVER));
     }
-    if shared.is_replica() && !shared.replication.primary.is_up() {
+    if shared.is_replica() && !shared.replication.upstream.is_up() {
         return Err(CommandError::text(NO_PRIMARY));
     }
     let replica = call.session.replica.as_ref();
@@ -242,7 +242,7 @@ fn replconf(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
                 let durable = durable.and_then(|place| u64::try_from(place).ok());
                 let client = &call.session.record;
                 let place = shared.replication.history.place(offset);
-                shared.replication.feed.acknowledge(client, (offset, place), durable, now);
+                shared.replication.acknowledge(client, (offset, place), durable, now);
                 // Perhaps it was not heard of for long.
                 shared.arm_few_replicas(&call.core.config.replication);
                 shared.aof.wake_waiting(shared, Some(id));
@@ -255,7 +255,8 @@ fn replconf(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
             args.bytes()?;
             if call.session.is_primary {
                 // This request itself is not counted yet.
-                link::acknowledge(call.core.shared);
+                let shared = call.core.shared;
+                upstream::acknowledge(shared, &shared.replication.upstream);
             }
             return Ok(Outcome::Replied);
         } else if is("rdb-only") {
@@ -283,7 +284,7 @@ fn filter(call: &mut Call<'_>, parts: &[u8]) -> Result<()> {
     let parts = split_words(parts)
         .ok_or_else(|| CommandError::text("ERR Missing rdb-filter-only values"))?;
     let replica = call.session.replica.get_or_insert_default();
-    let filter = replica.filter.insert(Filter { functions: false });
+    let filter = replica.filter.insert(ReplicaFilter { functions: false });
     for part in parts {
         if !part.eq_ignore_ascii_case(b"functions") {
             let before = "ERR Unsupported rdb-filter-only option: ";

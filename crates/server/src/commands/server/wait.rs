@@ -3,7 +3,7 @@
 use brisk_engine::command::{Arg, Categories, Flags, Group, Spec};
 use brisk_engine::{Args, CommandError, Outcome, Result, UnixMs};
 use brisk_node::core::call::{Call, Command};
-use brisk_node::replication::acks::{ASK, AckWait, Wanted};
+use brisk_node::replication::acks::{ASK, AckCondition, AckWait};
 
 fn wait(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     if call.core.shared.is_replica() {
@@ -16,7 +16,7 @@ fn wait(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     let replicas = args.integer()?;
     let timeout = timeout_ms(args, call.now())?;
     // No replica is as good as a negative number of them.
-    begin(call, args, Wanted::Replicas(u64::try_from(replicas).unwrap_or(0)), timeout)
+    begin(call, args, AckCondition::Replicas(u64::try_from(replicas).unwrap_or(0)), timeout)
 }
 
 fn wait_for_files(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
@@ -36,7 +36,7 @@ fn wait_for_files(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
              are just local and are not propagated.",
         ));
     }
-    begin(call, args, Wanted::Disks { local, replicas }, timeout)
+    begin(call, args, AckCondition::Disks { local, replicas }, timeout)
 }
 
 /// Milliseconds; 0 is for ever.
@@ -49,7 +49,12 @@ fn timeout_ms(args: &mut Args<'_>, now: UnixMs) -> Result<u64> {
     until.map(|_| timeout).ok_or_else(|| CommandError::text("ERR timeout is out of range"))
 }
 
-fn begin(call: &mut Call<'_>, args: &Args<'_>, wanted: Wanted, timeout_ms: u64) -> Result<Outcome> {
+fn begin(
+    call: &mut Call<'_>,
+    args: &Args<'_>,
+    wanted: AckCondition,
+    timeout_ms: u64,
+) -> Result<Outcome> {
     let shared = call.core.shared;
     let shown = call.session.shown.max(call.core.env.shown());
     let wait = AckWait { shown, wanted };
@@ -63,7 +68,7 @@ fn begin(call: &mut Call<'_>, args: &Args<'_>, wanted: Wanted, timeout_ms: u64) 
     let waiter = shared.keyspace.waiter_without_keys(call.client(), command, request, deadline_ms);
     call.core.env.begin_wait(waiter);
     call.session.acks = Some(wait);
-    if wait.wants_replicas() && shared.replication.feed.replica_count() > 0 {
+    if wait.wants_replicas() && shared.replication.replicas.following() > 0 {
         shared.keyspace.journal().append_request(ASK);
     }
     Ok(Outcome::Waiting)

@@ -178,8 +178,8 @@ fn acknowledged(call: &Call<'_>, args: &mut Args<'_>) -> Result<Option<Acknowled
             "ERR CLIENT DURABILITY REPLICAS cannot be used with replica instances, nor during loading",
         ));
     }
-    let era = shared.replication.feed.era();
-    Ok(Some(Acknowledged { count, timeout_ms, era }))
+    let ack_epoch = shared.replication.replicas.ack_epoch();
+    Ok(Some(Acknowledged { count, timeout_ms, ack_epoch }))
 }
 
 pub(super) const NO_TOUCH: Command = Command {

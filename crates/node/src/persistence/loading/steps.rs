@@ -1,144 +1,145 @@
-//! What loading the dataset leaves to a worker: it goes on with it between two rounds, so that it
-//! answers its clients meanwhile (mostly that the dataset is being loaded).
+//! The steps of loading that a worker executes. It does so between two rounds, so that it replies to its
+//! clients in the meantime (mostly with the error LOADING).
 
-use super::replay::{Replay, Unknown};
-use crate::commands::scripting::libraries;
-use brisk_node::core::Core;
-use brisk_node::core::shared::Shared;
-use brisk_node::persistence::aof::rewrite;
-use brisk_node::script::libraries::Policy;
+use super::replay::{Replay, ReplayError};
+use crate::core::Core;
+use crate::core::shared::Shared;
+use crate::persistence::aof::rewrite;
+use crate::script::libraries::Policy;
+use crate::script::source;
 use brisk_persist::aof::Manifest;
 use brisk_structures::reclaim::Participant;
 use std::ops::Range;
 use std::sync::mpsc::{self, Receiver, Sender, SyncSender, TryRecvError, sync_channel};
 use std::time::{Duration, Instant};
 
-/// Steps that wait for the worker, at most.
+/// Largest number of steps that wait for the worker.
 const STEPS_MAX: usize = 16;
-/// Commands of so many bytes are waited for, so that not many of them wait.
+/// The loader waits until the worker has executed a part of this size, so that few large parts wait.
 const LARGE_BYTES: usize = 1 << 20;
-/// How long the worker is loading before it turns to its clients.
+/// The worker loads for this time, then serves its clients.
 const SLICE: Duration = Duration::from_millis(2);
 
-/// How a step ended that the loader waits for: in words for the log.
+/// Reports the end of a step that the loader waits for, an error as a text for the log.
 type Done = SyncSender<Result<(), String>>;
 
 enum Step {
-    /// Put libraries of functions in force.
+    /// Load libraries of functions.
     Restore(Vec<Vec<u8>>, Done),
     /// Execute all commands of a part of a file.
     Execute(Vec<u8>, Range<u64>),
-    /// Say that all before is done.
+    /// Report that all earlier steps are done.
     Reach(Done),
     EndFile,
-    /// All files are loaded, which this manifest names: go on writing.
+    /// Begin to append to the files of this manifest, which are all loaded.
     Open(Option<Manifest>, Done),
 }
 
 /// The loader's end.
-pub struct Steps {
+pub struct LoadingSteps {
     steps: SyncSender<Step>,
-    unknown: Receiver<Unknown>,
+    unknown: Receiver<ReplayError>,
     shared: &'static Shared,
 }
 
 /// The worker's end.
-pub struct Inbox {
+pub struct StepsInbox {
     steps: Receiver<Step>,
-    unknown: Sender<Unknown>,
+    unknown: Sender<ReplayError>,
 }
 
 /// The worker's part in loading.
-pub struct Loading {
-    inbox: Inbox,
+pub struct WorkerLoading {
+    inbox: StepsInbox,
     replay: Option<Replay>,
-    /// There are commands that are not executed yet.
+    /// Commands of the last part have not been executed yet.
     is_executing: bool,
 }
 
-/// Whether there is more to be done.
+/// The state of loading after a slice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Progress {
+pub enum LoadingProgress {
     More,
-    /// Nothing at the moment; the worker is woken.
+    /// No step is present. The loader wakes the worker when it sends one.
     Waits,
-    /// Nothing any more.
+    /// The loader has finished.
     Over,
 }
 
-/// Both ends, for a loader and the first worker.
-pub fn pair(shared: &'static Shared) -> (Steps, Inbox) {
+/// Creates both ends, for a loader and the first worker.
+pub fn pair(shared: &'static Shared) -> (LoadingSteps, StepsInbox) {
     let (steps, inbox) = sync_channel(STEPS_MAX);
     let (tells_unknown, unknown) = mpsc::channel();
-    (Steps { steps, unknown, shared }, Inbox { steps: inbox, unknown: tells_unknown })
+    (LoadingSteps { steps, unknown, shared }, StepsInbox { steps: inbox, unknown: tells_unknown })
 }
 
-impl Steps {
+impl LoadingSteps {
     fn send(&self, step: Step) {
         // The worker ends only with the server.
         let _ = self.steps.send(step);
         self.shared.mailboxes[0].wake();
     }
 
-    /// Waits for a step.
-    fn ask(&self, step: impl FnOnce(Done) -> Step) -> Result<(), String> {
+    /// Sends a step and waits for its end.
+    fn wait_for(&self, step: impl FnOnce(Done) -> Step) -> Result<(), String> {
         let (done, is_done) = sync_channel(1);
         self.send(step(done));
         is_done.recv().unwrap_or_else(|_| Err("the worker has ended".to_owned()))
     }
 
-    /// Puts libraries of functions in force.
+    /// Loads libraries of functions.
     ///
     /// # Errors
-    /// One cannot be loaded.
+    /// One of the libraries cannot be loaded.
     pub fn restore(&self, sources: Vec<Vec<u8>>) -> Result<(), String> {
-        if sources.is_empty() { Ok(()) } else { self.ask(|done| Step::Restore(sources, done)) }
+        if sources.is_empty() { Ok(()) } else { self.wait_for(|done| Step::Restore(sources, done)) }
     }
 
-    /// Has all commands of a part of a file executed: soon, a large one at once.
+    /// Sends the commands of a part of a file to the worker, and waits for their execution if the part is
+    /// large.
     ///
     /// # Errors
-    /// One of these, or of those before, is not known.
-    pub(super) fn execute(&self, commands: Vec<u8>, part: Range<u64>) -> Result<(), Unknown> {
+    /// One of these commands, or an earlier one, is unknown.
+    pub(super) fn execute(&self, commands: Vec<u8>, part: Range<u64>) -> Result<(), ReplayError> {
         let is_large = commands.len() >= LARGE_BYTES;
         self.send(Step::Execute(commands, part));
         if is_large { self.finish() } else { self.unknown.try_recv().map_or(Ok(()), Err) }
     }
 
     /// Waits until all commands so far are executed.
-    fn finish(&self) -> Result<(), Unknown> {
-        // It does not fail; what does is told beside.
-        let _ = self.ask(Step::Reach);
+    fn finish(&self) -> Result<(), ReplayError> {
+        // This step cannot fail. Errors of commands come through the other channel.
+        let _ = self.wait_for(Step::Reach);
         self.unknown.try_recv().map_or(Ok(()), Err)
     }
 
     /// Ends a file: the next one begins in database 0, and outside of transactions.
     ///
     /// # Errors
-    /// One of its commands is not known.
-    pub(super) fn end_file(&self) -> Result<(), Unknown> {
+    /// One of its commands is unknown.
+    pub(super) fn end_file(&self) -> Result<(), ReplayError> {
         let finished = self.finish();
         self.send(Step::EndFile);
         finished
     }
 
-    /// All files are loaded: has the last one written on, or an empty one if there is none.
+    /// Begins to append to the last file, or to a new one if there is none. All files are loaded.
     ///
     /// # Errors
-    /// It cannot be written.
+    /// The file cannot be written.
     pub(super) fn open(&self, manifest: Option<Manifest>) -> Result<(), String> {
-        self.ask(|done| Step::Open(manifest, done))
+        self.wait_for(|done| Step::Open(manifest, done))
     }
 }
 
-impl Loading {
-    /// On the worker's thread.
-    pub fn new(inbox: Inbox) -> Loading {
-        Loading { inbox, replay: None, is_executing: false }
+impl WorkerLoading {
+    /// To be called on the worker's thread.
+    pub fn new(inbox: StepsInbox) -> WorkerLoading {
+        WorkerLoading { inbox, replay: None, is_executing: false }
     }
 
-    /// Does what there is to do, for a while.
-    pub fn go_on(&mut self, core: &mut Core, participant: &Participant) -> Progress {
+    /// Executes steps until none is left or the slice is used up.
+    pub fn go_on(&mut self, core: &mut Core, participant: &Participant) -> LoadingProgress {
         let until = Instant::now() + SLICE;
         loop {
             if self.is_executing {
@@ -146,22 +147,22 @@ impl Loading {
             } else {
                 match self.inbox.steps.try_recv() {
                     Ok(step) => self.begin(core, step),
-                    Err(TryRecvError::Empty) => return Progress::Waits,
-                    Err(TryRecvError::Disconnected) => return Progress::Over,
+                    Err(TryRecvError::Empty) => return LoadingProgress::Waits,
+                    Err(TryRecvError::Disconnected) => return LoadingProgress::Over,
                 }
             }
             if Instant::now() >= until {
-                return Progress::More;
+                return LoadingProgress::More;
             }
         }
     }
 
     fn begin(&mut self, core: &mut Core, step: Step) {
-        // Who does not wait for an end any more ends with the process.
+        // A loader that no longer waits has ended with the process, so failed sends are ignored.
         match step {
             Step::Restore(sources, done) => {
                 let sources = sources.iter().map(Vec::as_slice);
-                let restored = libraries::restore_sources(core, sources, Policy::Append);
+                let restored = source::restore(core, sources, Policy::Append);
                 let _ = done.send(restored.map_err(|error| error.to_string()));
             }
             Step::Execute(commands, part) => {
@@ -178,7 +179,7 @@ impl Loading {
                 }
             }
             Step::Open(manifest, done) => {
-                // It may have been switched off meanwhile.
+                // CONFIG SET may have disabled the append-only file in the meantime.
                 let is_wanted = core.shared.config().persistence.appendonly;
                 let opened = if is_wanted { rewrite::open(core, manifest) } else { Ok(()) };
                 core.shared.aof.release_unused_locks();

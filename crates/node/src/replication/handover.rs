@@ -1,17 +1,17 @@
-//! A primary hands over to one of its replicas: what is done until that has happened.
+//! FAILOVER: a primary hands over to one of its replicas.
 
 use super::role;
+use crate::core::Core;
+use crate::core::pause::Hold;
+use crate::core::shared::Shared;
+use crate::replication::failover::{FailoverAttempt, FailoverPhase};
+use crate::replication::replica::ReplicaStage;
+use crate::replication::replicas::ReplicaHandle;
 use brisk_config::value::{PrimaryAddress, Text};
-use brisk_node::core::Core;
-use brisk_node::core::pause::Hold;
-use brisk_node::core::shared::Shared;
-use brisk_node::replication::failover::{Attempt, Phase};
-use brisk_node::replication::feed::Member;
-use brisk_node::replication::replica::Stage;
 use brisk_reactor::unix_ms;
 
-/// Begins one. All other workers stand still.
-pub fn begin(core: &Core, attempt: Attempt) {
+/// Begins a failover. All other workers are quiesced.
+pub fn begin(core: &Core, attempt: FailoverAttempt) {
     let shared = core.shared;
     match &attempt.target {
         Some((host, port)) => {
@@ -23,14 +23,15 @@ pub fn begin(core: &Core, attempt: Attempt) {
     shared.hold_writes(Hold::Failover);
 }
 
-/// Hands over if a replica has everything by now, or if time is up. For the timers of one worker.
-pub fn go_on(core: &mut Core) {
+/// Hands over if a replica has everything by now, or if the timeout has passed. Called by the timers of one
+/// worker.
+pub fn check(core: &mut Core) {
     let shared = core.shared;
-    if shared.replication.failover.phase() != Phase::WaitsForSync {
+    if shared.replication.failover.phase() != FailoverPhase::WaitsForSync {
         return;
     }
-    // While a script takes long: at one of the next turns.
-    let Ok(_still) = core.stop_others() else { return };
+    // While a slow script prevents quiescence, one of the next calls hands over.
+    let Ok(_quiesced) = core.stop_others() else { return };
     let Some(attempt) = shared.replication.failover.attempt() else { return };
     let is_late = attempt.until_ms.is_some_and(|until| unix_ms() >= until);
     if let Some((host, port)) = synchronised(shared, &attempt) {
@@ -49,41 +50,41 @@ pub fn go_on(core: &mut Core) {
     }
 }
 
-/// A replica that may take over and has acknowledged everything.
-fn synchronised(shared: &Shared, attempt: &Attempt) -> Option<(String, u16)> {
-    let place = shared.keyspace.journal().end();
-    let offset = shared.replication.history.offset(place);
-    let members = shared.replication.feed.members();
-    let has_all = |member: &&Member| {
-        member.attachment.stage() == Stage::Online
-            && member.filter.is_none()
-            && member.has_acked
-            && member.acked == offset
-            && attempt.target.as_ref().is_none_or(|(host, port)| is_at(member, host, *port))
+/// The address of a replica that may take over and has acknowledged everything.
+fn synchronised(shared: &Shared, attempt: &FailoverAttempt) -> Option<(String, u16)> {
+    let end = shared.keyspace.journal().end();
+    let offset = shared.replication.history.offset(end);
+    let replicas = shared.replication.replicas.list();
+    let has_all = |replica: &&ReplicaHandle| {
+        replica.progress.stage() == ReplicaStage::Online
+            && replica.filter.is_none()
+            && replica.has_acked
+            && replica.acked == offset
+            && attempt.target.as_ref().is_none_or(|(host, port)| is_at(replica, host, *port))
     };
-    let member = members.iter().find(has_all)?;
-    Some((member.ip?.to_string(), member.port))
+    let replica = replicas.iter().find(has_all)?;
+    Some((replica.ip?.to_string(), replica.port))
 }
 
-/// Whether a replica listens there, as it says.
-pub fn is_at(member: &Member, host: &str, port: u16) -> bool {
-    member.port == port && member.ip.is_some_and(|ip| ip.to_string() == host)
+/// True if the replica has announced this address.
+pub fn is_at(replica: &ReplicaHandle, host: &str, port: u16) -> bool {
+    replica.port == port && replica.ip.is_some_and(|ip| ip.to_string() == host)
 }
 
-fn hand_over(core: &mut Core, attempt: Attempt, (host, port): (String, u16)) {
+fn hand_over(core: &mut Core, attempt: FailoverAttempt, (host, port): (String, u16)) {
     let failover = &core.shared.replication.failover;
     let target = Some((host.clone(), port));
-    failover.set(Some(Attempt { phase: Phase::InProgress, target, ..attempt }));
+    failover.set(Some(FailoverAttempt { phase: FailoverPhase::InProgress, target, ..attempt }));
     role::become_replica(core, PrimaryAddress { host: Text::from(host.as_bytes()), port });
 }
 
-/// The replica has taken over.
+/// Ends the failover. Writes continue.
 pub(super) fn end(shared: &Shared) {
     shared.replication.failover.set(None);
     shared.release_writes(Hold::Failover);
 }
 
-/// It is not to be: this server is the primary again. All other workers stand still.
+/// Aborts the failover: this server is the primary again. All other workers are quiesced.
 pub fn abort(core: &mut Core, why: &str) {
     let shared = core.shared;
     let Some(attempt) = shared.replication.failover.attempt() else { return };
@@ -93,7 +94,7 @@ pub fn abort(core: &mut Core, why: &str) {
         }
         None => shared.log.notice(format_args!("Aborting failover. {why}")),
     }
-    if attempt.phase == Phase::InProgress {
+    if attempt.phase == FailoverPhase::InProgress {
         role::become_primary(core);
     }
     end(shared);

@@ -6,72 +6,73 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex};
 use std::time::Duration;
 
-/// Bytes that are received before the worker takes them, at most, beside one part: what is not received
-/// waits in the output of the primary, which counts it.
+/// The most bytes that wait for the worker, in addition to one part. Further bytes wait in the output of the
+/// primary, whose limits count them.
 const WAITING_BYTES_MAX: usize = 8 << 20;
 
-/// What was received and not executed.
+/// Parts of the stream that were received and not executed.
 #[derive(Default)]
-pub struct Stream {
+pub struct ReceivedStream {
     waiting: Mutex<Waiting>,
     changed: Condvar,
-    /// Which stream it is: grows when another begins.
+    /// The number of the stream. It grows when another begins.
     number: AtomicU64,
-    /// There is something for the worker.
-    has_news: AtomicBool,
+    /// There is an event for the worker.
+    is_ready: AtomicBool,
 }
 
 #[derive(Default)]
 struct Waiting {
-    /// With the moments in which they came, in Unix ms.
+    /// Parts with their times of arrival, in Unix ms.
     parts: VecDeque<(Vec<u8>, u64)>,
     bytes: usize,
-    /// When the first part came that the worker has taken and not executed; `None` if it has executed all.
-    executes_since_ms: Option<u64>,
+    /// The arrival of the first part that the worker has taken and not executed. `None` if it has executed
+    /// all.
+    executing_since_ms: Option<u64>,
     /// The connection is closed, and the worker has not been notified yet.
     is_over: bool,
 }
 
 impl Waiting {
     fn oldest_ms(&self) -> Option<u64> {
-        self.executes_since_ms.or_else(|| Some(self.parts.front()?.1))
+        self.executing_since_ms.or_else(|| Some(self.parts.front()?.1))
     }
 }
 
-/// Something for the worker.
-pub enum News {
-    /// Behind what it got before.
+/// An event for the worker.
+pub enum StreamEvent {
+    /// The next bytes.
     Part(Vec<u8>),
-    /// Another stream has begun: what it has of the one before is nothing any more.
+    /// Another stream has begun. The worker drops the rest of the previous one.
     Begins(u64),
-    /// The connection is closed, and all parts that it sent were taken.
+    /// The connection is closed, and all its parts were taken.
     Ends,
     Nothing,
 }
 
-impl Stream {
-    /// Another stream begins: what was received is dropped.
+impl ReceivedStream {
+    /// Begins another stream and drops all parts.
     pub fn begin(&self) {
         let mut waiting = self.waiting.lock().even_poisoned();
         *waiting = Waiting::default();
         self.number.fetch_add(1, Ordering::SeqCst);
-        self.has_news.store(true, Ordering::Release);
+        self.is_ready.store(true, Ordering::Release);
         self.changed.notify_all();
     }
 
-    /// Which stream it is: what is executed must be of this one.
+    /// The number of the stream. Only its commands may be executed.
     #[inline]
     pub fn number(&self) -> u64 {
         self.number.load(Ordering::Relaxed)
     }
 
-    /// Whether there is something for the worker.
+    /// True if there is an event for the worker.
     #[inline]
-    pub fn has_news(&self) -> bool {
-        self.has_news.load(Ordering::Relaxed)
+    pub fn is_ready(&self) -> bool {
+        self.is_ready.load(Ordering::Relaxed)
     }
 
-    /// Adds what was received, if `is_wanted`; whether the worker has to be woken.
+    /// Adds a part, if `is_wanted`. Returns true if the worker has to be woken.
     pub fn push(&self, part: Vec<u8>, now_ms: u64, is_wanted: impl FnOnce() -> bool) -> bool {
         let mut waiting = self.waiting.lock().even_poisoned();
         if !is_wanted() {
@@ -79,22 +80,22 @@ impl Stream {
         }
         waiting.bytes += part.len();
         waiting.parts.push_back((part, now_ms));
-        // Until it has found nothing the worker does not sleep.
-        !self.has_news.swap(true, Ordering::Release)
+        // The worker does not sleep before it has found no event.
+        !self.is_ready.swap(true, Ordering::Release)
     }
 
-    /// Reports that the connection of the present stream is closed, if `is_wanted`: no more parts follow.
-    /// Returns whether the worker has to be woken.
+    /// Reports that the connection of the present stream is closed, if `is_wanted`. No more parts follow.
+    /// Returns true if the worker has to be woken.
     pub fn end(&self, is_wanted: impl FnOnce() -> bool) -> bool {
         let mut waiting = self.waiting.lock().even_poisoned();
         if !is_wanted() {
             return false;
         }
         waiting.is_over = true;
-        !self.has_news.swap(true, Ordering::Release)
+        !self.is_ready.swap(true, Ordering::Release)
     }
 
-    /// Waits until there is room for more, at most so long; whether there is.
+    /// Waits until there is room for more, up to `most`. Returns true if there is.
     pub fn wait_for_room(&self, most: Duration) -> bool {
         let waiting = self.waiting.lock().even_poisoned();
         let is_full = |waiting: &mut Waiting| waiting.bytes > WAITING_BYTES_MAX;
@@ -102,7 +103,7 @@ impl Stream {
         !is_full(&mut waited.even_poisoned().0)
     }
 
-    /// Waits until everything was executed, at most so long; whether it was.
+    /// Waits until all parts are executed, up to `most`. Returns true if they are.
     pub fn wait_for_end(&self, most: Duration) -> bool {
         let waiting = self.waiting.lock().even_poisoned();
         let goes_on = |waiting: &mut Waiting| waiting.oldest_ms().is_some();
@@ -110,36 +111,37 @@ impl Stream {
         !goes_on(&mut waited.even_poisoned().0)
     }
 
-    /// When the oldest came of what was not executed, in Unix ms; `None` if all was.
+    /// The arrival of the oldest part that is not executed, in Unix ms. `None` if all are.
     pub fn oldest_ms(&self) -> Option<u64> {
         self.waiting.lock().even_poisoned().oldest_ms()
     }
 
-    /// The next part for a worker that has executed what it can of those before, of the stream `number`.
-    pub fn take(&self, number: u64) -> News {
+    /// The next event for a worker that executes the stream `number` and has executed all complete commands of
+    /// earlier parts.
+    pub fn take(&self, number: u64) -> StreamEvent {
         let mut waiting = self.waiting.lock().even_poisoned();
         let present = self.number();
         if present != number {
-            return News::Begins(present);
+            return StreamEvent::Begins(present);
         }
         match waiting.parts.pop_front() {
-            Some((part, came_ms)) => {
+            Some((part, arrived_ms)) => {
                 waiting.bytes -= part.len();
-                // What is left of the part before is a command that goes on in this one.
-                waiting.executes_since_ms = Some(came_ms);
+                // The rest of the previous part is a command that continues in this one.
+                waiting.executing_since_ms = Some(arrived_ms);
                 self.changed.notify_all();
-                News::Part(part)
+                StreamEvent::Part(part)
             }
             None if std::mem::take(&mut waiting.is_over) => {
-                waiting.executes_since_ms = None;
+                waiting.executing_since_ms = None;
                 self.changed.notify_all();
-                News::Ends
+                StreamEvent::Ends
             }
             None => {
-                waiting.executes_since_ms = None;
-                self.has_news.store(false, Ordering::Release);
+                waiting.executing_since_ms = None;
+                self.is_ready.store(false, Ordering::Release);
                 self.changed.notify_all();
-                News::Nothing
+                StreamEvent::Nothing
             }
         }
     }
@@ -150,32 +152,32 @@ mod tests {
     use super::*;
 
     #[test]
-    fn parts_come_in_order_and_not_those_of_a_stream_that_ended() {
-        let stream = Stream::default();
+    fn parts_arrive_in_order_and_those_of_an_ended_stream_do_not() {
+        let stream = ReceivedStream::default();
         let number = stream.number();
-        assert!(stream.push(b"one".to_vec(), 7, || true) && stream.has_news());
+        assert!(stream.push(b"one".to_vec(), 7, || true) && stream.is_ready());
         assert!(!stream.push(b"two".to_vec(), 9, || true));
         assert!(!stream.push(b"of nobody".to_vec(), 9, || false));
         assert_eq!(stream.oldest_ms(), Some(7));
-        assert!(matches!(stream.take(number), News::Part(part) if part == b"one"));
+        assert!(matches!(stream.take(number), StreamEvent::Part(part) if part == b"one"));
         assert_eq!(stream.oldest_ms(), Some(7));
         assert!(!stream.wait_for_end(Duration::ZERO));
-        assert!(matches!(stream.take(number), News::Part(part) if part == b"two"));
+        assert!(matches!(stream.take(number), StreamEvent::Part(part) if part == b"two"));
         assert!(!stream.wait_for_end(Duration::ZERO));
         assert_eq!(stream.oldest_ms(), Some(9));
-        assert!(matches!(stream.take(number), News::Nothing) && !stream.has_news());
+        assert!(matches!(stream.take(number), StreamEvent::Nothing) && !stream.is_ready());
         assert_eq!(stream.oldest_ms(), None);
         assert!(stream.wait_for_end(Duration::ZERO));
         stream.push(b"last".to_vec(), 9, || true);
         assert!(!stream.end(|| false) && !stream.end(|| true));
-        assert!(matches!(stream.take(number), News::Part(part) if part == b"last"));
-        assert!(matches!(stream.take(number), News::Ends));
-        assert!(matches!(stream.take(number), News::Nothing));
+        assert!(matches!(stream.take(number), StreamEvent::Part(part) if part == b"last"));
+        assert!(matches!(stream.take(number), StreamEvent::Ends));
+        assert!(matches!(stream.take(number), StreamEvent::Nothing));
         stream.push(b"lost".to_vec(), 9, || true);
         stream.end(|| true);
         stream.begin();
-        let News::Begins(next) = stream.take(number) else { panic!("it goes on") };
-        assert!(next > number && matches!(stream.take(next), News::Nothing));
+        let StreamEvent::Begins(next) = stream.take(number) else { panic!("it goes on") };
+        assert!(next > number && matches!(stream.take(next), StreamEvent::Nothing));
         stream.push(vec![0; WAITING_BYTES_MAX + 1], 9, || true);
         assert!(!stream.wait_for_room(Duration::ZERO));
     }

@@ -1,13 +1,14 @@
-//! What a replica and its primary tell one another before the dataset or the stream comes.
+//! The handshake of a replica with its primary, before the dataset or the stream is sent.
 
-use super::outside::Instant;
+use super::UpstreamThread;
 use super::wire::{RECEIVED_MAX, Wire};
+use crate::core::shared::Shared;
+use crate::replication::comparison::marker::CAPABILITY;
+use crate::replication::environment::Moment;
+use crate::replication::history::{Offset, is_id};
+use crate::replication::upstream::state::{Upstream, UpstreamPhase};
 use brisk_config::Config;
 use brisk_engine::PrimaryWords;
-use brisk_node::core::shared::Shared;
-use brisk_node::replication::comparison::marker::CAPABILITY;
-use brisk_node::replication::history::{Offset, is_id};
-use brisk_node::replication::primary::{Phase, Primary};
 use brisk_reactor::unix_ms;
 use brisk_resp::request;
 use std::io::{self, ErrorKind};
@@ -16,13 +17,13 @@ use std::time::Duration;
 /// The longest line that is read.
 const LINE_BYTES_MAX: usize = 64 * 1024;
 
-/// Why the way to the primary ends.
+/// Reasons why a connection to the primary ends.
 #[derive(Debug)]
 pub(super) enum Failure {
     Io(io::Error),
-    /// In words for the log.
+    /// A text for the log.
     Refused(String),
-    /// There is another primary, or none any more.
+    /// This server has another primary by now, or none.
     Unwanted,
 }
 
@@ -32,40 +33,47 @@ impl From<io::Error> for Failure {
     }
 }
 
-/// How long a primary may be silent.
+/// The time after which a silent primary counts as lost.
 pub(super) fn silence_max(config: &Config) -> Duration {
     Duration::from_secs(config.replication.repl_timeout_s.max(1).unsigned_abs())
 }
 
-/// What is read from the primary, line by line or as it comes.
+/// Reads from the primary, line by line or in parts.
 pub(super) struct Reader<'a> {
     wire: &'a Wire,
     shared: &'a Shared,
+    upstream: &'a Upstream,
     generation: u64,
-    heard: Instant,
+    last_read: Moment,
     received: Vec<u8>,
     at: usize,
-    /// What is received into, of [`RECEIVED_MAX`] bytes unless it was handed on.
+    /// The buffer for the next read, of [`RECEIVED_MAX`] bytes unless the previous one was handed on.
     buffer: Vec<u8>,
 }
 
 impl<'a> Reader<'a> {
-    /// Of a connection that is given up when nothing comes for `repl-timeout`.
-    pub(super) fn new(wire: &'a Wire, shared: &'a Shared, generation: u64) -> Reader<'a> {
-        let (received, heard) = (Vec::new(), Instant::now());
-        Reader { wire, shared, generation, heard, received, at: 0, buffer: Vec::new() }
+    /// Creates a reader that fails if nothing arrives for `repl-timeout`.
+    pub(super) fn new(wire: &'a Wire, thread: &'a UpstreamThread) -> Reader<'a> {
+        let UpstreamThread { shared, upstream, generation, .. } = thread;
+        let (generation, received, last_read) = (*generation, Vec::new(), Moment::now());
+        Reader {
+            wire,
+            shared,
+            upstream,
+            generation,
+            last_read,
+            received,
+            at: 0,
+            buffer: Vec::new(),
+        }
     }
 
-    fn primary(&self) -> &'a Primary {
-        &self.shared.replication.primary
-    }
-
-    /// Nothing has come for too long.
+    /// The failure when nothing has arrived for too long.
     fn timeout(&self) -> Failure {
         let who = self.shared.primary_words().upper;
-        Failure::Refused(match self.primary().phase() {
-            Phase::Connected => format!("{who} timeout: no data nor PING received..."),
-            Phase::Sync => format!(
+        Failure::Refused(match self.upstream.phase() {
+            UpstreamPhase::Connected => format!("{who} timeout: no data nor PING received..."),
+            UpstreamPhase::Sync => format!(
                 "Timeout receiving bulk data from {who}... If the problem persists try to set the \
                  'repl-timeout' parameter to a larger value."
             ),
@@ -73,10 +81,10 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// Bytes that have come, `None` if none did for a while.
+    /// The next bytes, or `None` if none arrived for a while.
     ///
     /// # Errors
-    /// The connection is closed, silent for too long, or not wanted any more.
+    /// The connection is closed, or silent for too long, or the upstream has ended.
     pub(super) fn next(&mut self) -> Result<Option<Vec<u8>>, Failure> {
         if self.at < self.received.len() {
             let rest = self.received.split_off(self.at);
@@ -91,26 +99,26 @@ impl<'a> Reader<'a> {
             bytes.truncate(len);
             return Ok(Some(bytes));
         }
-        // Small parts are many: a buffer for each would be made of new memory, and cleared.
+        // Small parts are frequent, and a new buffer for each would have to be allocated and zeroed.
         let part = bytes[..len].to_vec();
         self.buffer = bytes;
         Ok((len > 0).then_some(part))
     }
 
     fn read(&mut self, into: &mut [u8]) -> Result<usize, Failure> {
-        if self.primary().generation() != self.generation {
+        if self.upstream.generation() != self.generation {
             return Err(Failure::Unwanted);
         }
         match self.wire.read(into) {
-            Ok(0) if self.primary().generation() != self.generation => Err(Failure::Unwanted),
+            Ok(0) if self.upstream.generation() != self.generation => Err(Failure::Unwanted),
             Ok(0) => Err(io::Error::from(ErrorKind::UnexpectedEof).into()),
             Ok(len) => {
-                self.heard = Instant::now();
-                self.primary().note_io(unix_ms());
+                self.last_read = Moment::now();
+                self.upstream.note_io(unix_ms());
                 Ok(len)
             }
             Err(error) if error.kind() == ErrorKind::WouldBlock => {
-                if self.heard.elapsed() > silence_max(&self.shared.config()) {
+                if self.last_read.elapsed() > silence_max(&self.shared.config()) {
                     return Err(self.timeout());
                 }
                 Ok(0)
@@ -119,13 +127,13 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// These bytes were read and are for who reads next.
+    /// Returns bytes that the next read will get.
     pub(super) fn put_back(&mut self, bytes: Vec<u8>) {
-        debug_assert!(self.at == self.received.len(), "they would come before others");
+        debug_assert!(self.at == self.received.len(), "they would come before other bytes");
         (self.received, self.at) = (bytes, 0);
     }
 
-    /// The next line, without its end. Empty ones show only that the primary lives.
+    /// The next line, without its end. Empty lines only show that the primary is alive, and are skipped.
     pub(super) fn line(&mut self) -> Result<Vec<u8>, Failure> {
         loop {
             let rest = &self.received[self.at..];
@@ -148,18 +156,18 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Shows the primary that this replica lives. If that is gone what is read next will tell.
+    /// Shows the primary that this replica is alive. If the connection is lost, the next read fails.
     pub(super) fn show_life(&self) {
         let _ = self.wire.write(b"\n");
     }
 
-    /// Sends what the primary has not taken yet of what this server says, as far as it takes it.
+    /// Sends bytes that wait, as many as the kernel takes.
     pub(super) fn send_waiting(&self) -> Result<(), Failure> {
         Ok(self.wire.send_waiting()?)
     }
 
-    /// Sends a request and reads the line that answers it.
-    fn ask(&mut self, words: &[&[u8]]) -> Result<Vec<u8>, Failure> {
+    /// Sends a request and reads its reply, a line.
+    fn request(&mut self, words: &[&[u8]]) -> Result<Vec<u8>, Failure> {
         let mut bytes = Vec::new();
         request::encode(&mut bytes, words);
         self.wire.write(&bytes)?;
@@ -167,18 +175,21 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// What comes next.
+/// The primary's reply to PSYNC: what it sends next.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Next {
-    /// The dataset, as of this place in this history, then the stream.
+pub(super) enum PsyncReply {
+    /// The dataset at this offset of this history, then the stream.
     Full { id: String, offset: Offset },
-    /// The stream from where this server is. The history may have another name by now.
+    /// The stream from this server's offset on. The history may have another id by now.
     Partial { id: Option<String> },
-    /// Nothing for now.
+    /// Nothing. PSYNC may succeed later, says this reply.
     Later(String),
 }
 
-/// Tells of this server; what the primary has against that.
+/// Introduces this server to the primary.
+///
+/// # Errors
+/// The connection ends, or the primary rejects this server.
 pub(super) fn introduce(reader: &mut Reader<'_>, config: &Config) -> Result<(), Failure> {
     let settings = &config.replication;
     let (user, password) = (settings.masteruser.as_bytes(), settings.masterauth.as_bytes());
@@ -193,11 +204,11 @@ pub(super) fn introduce(reader: &mut Reader<'_>, config: &Config) -> Result<(), 
     if !announced.is_empty() {
         requests.push(vec![b"REPLCONF", b"ip-address", announced]);
     }
-    // Those that a primary does not know it passes over.
+    // A primary ignores capabilities that it does not know.
     let own = CAPABILITY.as_bytes();
     requests.push(vec![b"REPLCONF", b"capa", b"eof", b"capa", b"psync2", b"capa", own]);
-    // All at once: each answer that is waited for keeps this replica from being one for that long, and what
-    // its former primary has sent by then it may have to be sent again as a whole.
+    // All requests are sent at once. Each wait for a reply would delay PSYNC, and if the former primary sends
+    // more of its stream by then, this replica may need a full copy.
     let mut bytes = Vec::new();
     for words in &requests {
         request::encode(&mut bytes, words);
@@ -206,33 +217,33 @@ pub(super) fn introduce(reader: &mut Reader<'_>, config: &Config) -> Result<(), 
     let mut compares = false;
     let primary = reader.shared.primary_words();
     for words in &requests {
-        let answer = reader.line()?;
-        let denies = |word: &[u8]| answer.starts_with(word);
+        let reply = reader.line()?;
+        let denies = |word: &[u8]| reply.starts_with(word);
         if words[0] == b"PING" {
             let wants_password = denies(b"-NOAUTH") || denies(b"-ERR operation not permitted");
-            // A primary that cannot save especially needs replicas. A Redis replica does not follow it.
-            let lives = denies(b"+") || denies(b"-MISCONF");
-            if !lives && !wants_password && !denies(b"-NOPERM") {
+            // A primary that cannot save needs replicas most. A Redis replica does not follow it.
+            let is_alive = denies(b"+") || denies(b"-MISCONF");
+            if !is_alive && !wants_password && !denies(b"-NOPERM") {
                 let what = format!("Error reply to PING from {}", primary.lower);
-                return Err(refused(&what, &answer));
+                return Err(refused(&what, &reply));
             }
             continue;
         }
-        compares |= answer.strip_prefix(b"+OK ") == Some(own);
+        compares |= reply.strip_prefix(b"+OK ") == Some(own);
         if words[0] == b"AUTH" && denies(b"-") {
-            return Err(refused(&format!("Unable to AUTH to {}", primary.upper), &answer));
+            return Err(refused(&format!("Unable to AUTH to {}", primary.upper), &reply));
         }
-        // Older servers do not know all of what it tells, which is no matter.
+        // Older servers reject options that they do not know. That is harmless.
         if denies(b"-NOAUTH") || denies(b"-NOPERM") {
             let what = format!("{} refused to hear of this replica", primary.title);
-            return Err(refused(&what, &answer));
+            return Err(refused(&what, &reply));
         }
     }
-    reader.primary().set_compares(reader.generation, compares);
+    reader.upstream.set_compares(reader.generation, compares);
     Ok(())
 }
 
-/// The port that clients of this replica are to use.
+/// The port that clients should use for this replica.
 pub(super) fn announced_port(config: &Config) -> i64 {
     match config.replication.replica_announce_port {
         0 if config.tls.replication && config.tls.port > 0 => config.tls.port,
@@ -241,76 +252,76 @@ pub(super) fn announced_port(config: &Config) -> i64 {
     }
 }
 
-/// Asks for what follows `offset` bytes of the history `id`.
-pub(super) fn ask_for_stream(
+/// Requests the stream after `offset` bytes of the history `id`.
+pub(super) fn request_stream(
     reader: &mut Reader<'_>,
     (id, offset): (&str, u64),
     takes_over: bool,
-) -> Result<Next, Failure> {
+) -> Result<PsyncReply, Failure> {
     let next = (offset + 1).to_string();
     let mut words: Vec<&[u8]> = vec![b"PSYNC", id.as_bytes(), next.as_bytes()];
     if takes_over {
         words.push(b"FAILOVER");
     }
-    let answer = reader.ask(&words)?;
-    understand(&answer, reader.shared.primary_words())
+    let reply = reader.request(&words)?;
+    parse_reply(&reply, reader.shared.primary_words())
 }
 
-fn understand(answer: &[u8], primary: PrimaryWords) -> Result<Next, Failure> {
+fn parse_reply(reply: &[u8], primary: PrimaryWords) -> Result<PsyncReply, Failure> {
     let words: Vec<&[u8]> =
-        answer.split(|byte| *byte == b' ').filter(|word| !word.is_empty()).collect();
+        reply.split(|byte| *byte == b' ').filter(|word| !word.is_empty()).collect();
     match words[..] {
         [b"+FULLRESYNC", id, offset] if is_id(id) => {
             let number = std::str::from_utf8(offset).ok().and_then(|text| text.parse::<u64>().ok());
             let what = format!("{} replied with wrong +FULLRESYNC syntax", primary.title);
-            let wrong = || refused(&what, answer);
+            let wrong = || refused(&what, reply);
             let offset = Offset::checked(number.ok_or_else(wrong)?).ok_or_else(|| {
                 let (title, most) = (primary.title, Offset::MAX);
                 let what =
                     format!("{title} replied with an offset above {most}, it cannot be followed");
-                refused(&what, answer)
+                refused(&what, reply)
             })?;
-            Ok(Next::Full { id: String::from_utf8_lossy(id).into_owned(), offset })
+            Ok(PsyncReply::Full { id: String::from_utf8_lossy(id).into_owned(), offset })
         }
-        [b"+CONTINUE"] => Ok(Next::Partial { id: None }),
+        [b"+CONTINUE"] => Ok(PsyncReply::Partial { id: None }),
         [b"+CONTINUE", id] if is_id(id) => {
-            Ok(Next::Partial { id: Some(String::from_utf8_lossy(id).into_owned()) })
+            Ok(PsyncReply::Partial { id: Some(String::from_utf8_lossy(id).into_owned()) })
         }
         [b"-NOMASTERLINK" | b"-LOADING", ..] => {
-            Ok(Next::Later(String::from_utf8_lossy(answer).into_owned()))
+            Ok(PsyncReply::Later(String::from_utf8_lossy(reply).into_owned()))
         }
-        _ => Err(refused(&format!("Unexpected reply to PSYNC from {}", primary.lower), answer)),
+        _ => Err(refused(&format!("Unexpected reply to PSYNC from {}", primary.lower), reply)),
     }
 }
 
-fn refused(what: &str, answer: &[u8]) -> Failure {
-    Failure::Refused(format!("{what}: '{}'", String::from_utf8_lossy(answer)))
+fn refused(what: &str, reply: &[u8]) -> Failure {
+    Failure::Refused(format!("{what}: '{}'", String::from_utf8_lossy(reply)))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn answered(answer: &[u8]) -> Result<Next, Failure> {
-        understand(answer, brisk_engine::Dialect::Redis.primary_words())
+    fn parsed(reply: &[u8]) -> Result<PsyncReply, Failure> {
+        parse_reply(reply, brisk_engine::Dialect::Redis.primary_words())
     }
 
     #[test]
-    fn answers_to_psync_are_read_strictly() {
+    fn replies_to_psync_are_parsed_strictly() {
         let id = "0123456789abcdef0123456789abcdef01234567";
-        let full = answered(format!("+FULLRESYNC {id} 17").as_bytes()).expect("understood");
+        let full = parsed(format!("+FULLRESYNC {id} 17").as_bytes()).expect("understood");
         let offset = Offset::checked(17).expect("a small one");
-        assert_eq!(full, Next::Full { id: id.to_owned(), offset });
-        assert_eq!(answered(b"+CONTINUE").expect("understood"), Next::Partial { id: None });
-        let renamed = answered(format!("+CONTINUE {id}").as_bytes()).expect("understood");
-        assert_eq!(renamed, Next::Partial { id: Some(id.to_owned()) });
-        assert!(matches!(answered(b"-LOADING x"), Ok(Next::Later(_))));
+        assert_eq!(full, PsyncReply::Full { id: id.to_owned(), offset });
+        assert_eq!(parsed(b"+CONTINUE").expect("understood"), PsyncReply::Partial { id: None });
+        let renamed = parsed(format!("+CONTINUE {id}").as_bytes()).expect("understood");
+        assert_eq!(renamed, PsyncReply::Partial { id: Some(id.to_owned()) });
+        assert!(matches!(parsed(b"-LOADING x"), Ok(PsyncReply::Later(_))));
         for bad in ["+FULLRESYNC", "+FULLRESYNC abc 1", "+FULLRESYNC ? -1", "-ERR", "+CONTINUE x"] {
-            assert!(matches!(answered(bad.as_bytes()), Err(Failure::Refused(_))), "{bad}");
+            assert!(matches!(parsed(bad.as_bytes()), Err(Failure::Refused(_))), "{bad}");
         }
         for bad in ["-1", "4611686018427387905", "9223372036854775807", "18446744073709551616"] {
-            let answer = format!("+FULLRESYNC {id} {bad}");
-            assert!(matches!(answered(answer.as_bytes()), Err(Failure::Refused(_))), "{bad}");
+            let reply = format!("+FULLRESYNC {id} {bad}");
+            assert!(matches!(parsed(reply.as_bytes()), Err(Failure::Refused(_))), "{bad}");
         }
     }
 }

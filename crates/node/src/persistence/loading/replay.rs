@@ -1,14 +1,14 @@
-//! The commands of an append-only file, executed as those of a client that waits for no reply.
+//! Executes the commands of an append-only file as those of a client whose replies are not read.
 
-use super::stand_in;
+use crate::core::Core;
+use crate::core::session::Session;
+use crate::persistence::loading::rdb;
+use crate::run::batch::{Batch, Look, REQUESTS_MAX};
+use crate::run::dispatch::{self, Flow};
+use crate::run::release;
+use crate::run::trusted_session;
 use brisk_engine::UnixMs;
 use brisk_engine::{DbNumber, ReplyBuffer};
-use brisk_node::core::Core;
-use brisk_node::core::session::Session;
-use brisk_node::persistence::loading;
-use brisk_node::run::batch::{Batch, Look, REQUESTS_MAX};
-use brisk_node::run::dispatch::{self, Flow};
-use brisk_node::run::release;
 use brisk_reactor::{PeerAddr, unix_ms};
 use brisk_resp::Limits;
 use brisk_structures::reclaim::Participant;
@@ -17,33 +17,33 @@ use std::time::Instant;
 
 /// A command of a file that cannot be executed again.
 #[derive(Debug)]
-pub(super) struct Unknown {
-    pub what: What,
-    /// Where in the file it stands before.
+pub(super) struct ReplayError {
+    pub what: Unreplayable,
+    /// The end of the part of the file that contains the command.
     pub position: u64,
 }
 
-/// Why it cannot be executed again.
+/// Reasons why a command cannot be executed again.
 #[derive(Debug)]
-pub(super) enum What {
+pub(super) enum Unreplayable {
     /// This server does not know a command of this name.
     Command(String),
     /// This server has no such database. Skipped commands would be lost with the next rewrite.
     Database { number: u32, count: u32 },
 }
 
-impl Unknown {
-    /// For the log.
+impl ReplayError {
+    /// The text for the log.
     pub(super) fn text(&self, file: &str) -> String {
         let before = self.position;
         match &self.what {
-            What::Command(name) => format!(
+            Unreplayable::Command(name) => format!(
                 "Unknown command '{name}' reading the append only file {file}, before byte {before}"
             ),
-            What::Database { number: u32::MAX, .. } => format!(
+            Unreplayable::Database { number: u32::MAX, .. } => format!(
                 "The append only file {file} selects what is no database before byte {before}"
             ),
-            What::Database { number, count } => format!(
+            Unreplayable::Database { number, count } => format!(
                 "The append only file {file} selects database {number} before byte {before}, and this server \
                  has {count}: raise `databases`"
             ),
@@ -51,21 +51,21 @@ impl Unknown {
     }
 }
 
-/// A client that the file stands for.
+/// The state of replaying a file: its session, and commands that are not executed yet.
 pub(super) struct Replay {
     session: Session,
     batch: Batch,
     replies: ReplyBuffer,
-    /// Whole commands, from `at` on not executed yet.
+    /// Complete commands. Those from `at` on are not executed yet.
     commands: Vec<u8>,
     at: usize,
-    /// The part of the file that they are.
+    /// The part of the file that contains them.
     part: Range<u64>,
 }
 
 /// The file is the server's own, so no access rules apply.
 fn new_session(core: &Core) -> Session {
-    let mut session = stand_in::session(core, PeerAddr::Unix);
+    let mut session = trusted_session::new(core, PeerAddr::Unix);
     session.is_replay = true;
     session
 }
@@ -82,26 +82,27 @@ impl Replay {
         }
     }
 
-    /// Takes all commands of a part of the file. All before were executed.
+    /// Takes all commands of a part of the file. All earlier commands were executed.
     pub(super) fn take(&mut self, commands: Vec<u8>, part: Range<u64>) {
         (self.commands, self.at, self.part) = (commands, 0, part);
     }
 
-    /// Executes what was taken, or at `until` what has been reached of it; whether that is all. O(that).
+    /// Executes the commands that were taken, until all are executed or `until` has passed. Returns true if
+    /// all are executed. O(commands).
     ///
     /// # Errors
-    /// A command is not known; those before were executed.
+    /// A command is unknown. Earlier commands were executed.
     pub(super) fn go_on(
         &mut self,
         core: &mut Core,
         participant: Option<&Participant>,
         until: Option<Instant>,
-    ) -> Result<bool, Unknown> {
-        // What a file tells of was not past its deadline then.
+    ) -> Result<bool, ReplayError> {
+        // When the commands were written, the keys they use had not expired.
         core.env.begin_replay();
         core.is_loading = true;
-        // One command after the other waits.
-        let delays = loading::delays(core.shared);
+        // With a configured delay, each command is followed by a pause.
+        let delays = rdb::delays(core.shared);
         let most = if delays { 1 } else { REQUESTS_MAX };
         let mut done = Ok(());
         while self.at < self.commands.len() && done.is_ok() {
@@ -111,7 +112,7 @@ impl Replay {
                 participant.quiescent();
             }
             if delays {
-                loading::delay(core.shared);
+                rdb::delay(core.shared);
             }
             if until.is_some_and(|until| Instant::now() >= until) {
                 break;
@@ -122,21 +123,20 @@ impl Replay {
         done.map(|()| self.at >= self.commands.len())
     }
 
-    /// The file has ended: a transaction that was not finished has not happened. The next one begins in
-    /// database 0.
+    /// Ends a file and drops its unfinished transaction. The next file begins in database 0.
     pub(super) fn end_file(&mut self, core: &mut Core) {
         // The file may contain SUBSCRIBE; such a subscription has no receiver.
         release::release(core, &mut self.session);
         self.session = new_session(core);
     }
 
-    /// Executes a batch of so many commands at most.
+    /// Executes a batch of at most `most` commands.
     fn execute_some(
         &mut self,
         core: &mut Core,
         participant: Option<&Participant>,
         most: usize,
-    ) -> Result<(), Unknown> {
+    ) -> Result<(), ReplayError> {
         let Replay { session, batch, replies, commands, at, part } = self;
         let shared = core.shared;
         let data = &commands[*at..];
@@ -146,41 +146,41 @@ impl Replay {
             database: shared.keyspace.database(session.db),
             participant,
         };
-        // The reader has found it whole, whatever the limits are today.
+        // The reader has found the command complete, so present limits do not apply.
         let limits = Limits { bulk_bytes_max: u64::MAX, authenticated: true, ..core.limits };
         let (len, _) = batch.fill(data, most, &mut session.decoder, &limits, &look);
-        let unknown = |what: What| Unknown { what, position: part.end };
+        let unknown = |what: Unreplayable| ReplayError { what, position: part.end };
         for at in 0..batch.len() {
             let request = *batch.request(at);
             shared.quiesce.checkpoint(core.id);
             loop {
                 match dispatch::dispatch(core, session, batch, &request, data, replies) {
-                    // Nobody else uses keys: what is busy is so for a moment.
+                    // No other command uses keys now, so a busy slot is free again within a moment.
                     Flow::Later(_) => std::thread::yield_now(),
-                    Flow::Elsewhere => break stand_in::end_script(core, session),
+                    Flow::Elsewhere => break trusted_session::finish_script(core, session),
                     _ => break,
                 }
             }
             if request.row.is_none() {
                 let name = batch.args(data, &request);
                 let name = String::from_utf8_lossy(name.argument(0)).into_owned();
-                return Err(unknown(What::Command(name)));
+                return Err(unknown(Unreplayable::Command(name)));
             }
             // A transaction may have selected an existing database after the missing one.
             if let Some(DbNumber(number)) = session.first_lacked {
                 let count = shared.keyspace.database_count();
-                return Err(unknown(What::Database { number, count }));
+                return Err(unknown(Unreplayable::Database { number, count }));
             }
             replies.clear();
         }
         core.ran = 0;
         *at += len;
-        // At the end also what is no command.
+        // The last batch counts bytes between commands, too.
         let rest = if *at < commands.len() { 0 } else { part.end - part.start - *at as u64 };
         shared.snapshots.loading.note_bytes(len as u64 + rest);
         if len == 0 {
             // Not a request after all: the reader and the decoder disagree.
-            return Err(unknown(What::Command("?".to_owned())));
+            return Err(unknown(Unreplayable::Command("?".to_owned())));
         }
         Ok(())
     }

@@ -1,32 +1,32 @@
 //! The connection to the primary as a client of this server: a line of CLIENT LIST.
 
 use super::wire::Wire;
-use brisk_node::clients::address::Address;
-use brisk_node::clients::{ClientRecord, flag};
-use brisk_node::core::shared::Shared;
+use crate::clients::address::Address;
+use crate::clients::{ClientRecord, flag};
+use crate::core::shared::Shared;
 use brisk_reactor::{PeerAddr, Token, unix_ms};
 use std::cell::Cell;
 use std::io;
 use std::sync::Arc;
 
-/// Under which id it is known, and since when, in Unix ms: the same as long as the stream goes on, over as
-/// many connections as it takes.
+/// The id of the client and the time of its first connection, in Unix ms. They stay the same as long as the
+/// stream continues, over any number of connections.
 #[derive(Debug, Default)]
-pub(super) struct Name(Cell<Option<(u64, u64)>>);
+pub(super) struct ClientIdentity(Cell<Option<(u64, u64)>>);
 
-impl Name {
-    /// Another stream begins.
+impl ClientIdentity {
+    /// Notes that another stream begins: the next connection gets another identity.
     pub(super) fn forget(&self) {
         self.0.set(None);
     }
 
-    /// This connection by that name. It is not listed yet.
+    /// The record of this connection. CLIENT LIST does not show it yet.
     pub(super) fn record(&self, shared: &Shared, wire: &Wire) -> io::Result<Arc<ClientRecord>> {
         let (id, since_ms) = self.0.get().unwrap_or_else(|| (shared.clients.next_id(), unix_ms()));
         self.0.set(Some((id, since_ms)));
         let [peer, own] = wire.ends()?.map(PeerAddr::Tcp);
         let addresses = (Address::Socket(peer), Address::Socket(own));
-        // It belongs to the first worker, which executes what comes by it, and to none of its sessions.
+        // It belongs to the first worker, which executes the stream, and to none of its sessions.
         let token = Token::from_u64(u64::MAX);
         let record =
             ClientRecord::new(id, 0, token, wire.fd(), peer.is_local(), false, addresses, since_ms);
@@ -35,22 +35,22 @@ impl Name {
     }
 }
 
-/// As long as it lives others find the client.
-pub(super) struct Listed {
+/// Shows the client to CLIENT LIST and other commands until it is dropped.
+pub(super) struct ListedClient {
     shared: &'static Shared,
     record: Arc<ClientRecord>,
 }
 
-impl Listed {
-    pub(super) fn new(shared: &'static Shared, record: Arc<ClientRecord>) -> Listed {
-        // It is counted, and refused by no limit.
+impl ListedClient {
+    pub(super) fn new(shared: &'static Shared, record: Arc<ClientRecord>) -> ListedClient {
+        // It counts as a client, but `maxclients` does not reject it.
         shared.clients.admit(false, i64::MAX.cast_unsigned());
         shared.clients.add(Arc::clone(&record));
-        Listed { shared, record }
+        ListedClient { shared, record }
     }
 }
 
-impl Drop for Listed {
+impl Drop for ListedClient {
     fn drop(&mut self) {
         self.shared.clients.remove(&self.record);
     }

@@ -11,11 +11,11 @@
 //! ([`crate::core::shared::armed::LOADING`]), later all workers stand still.
 
 use super::queue::{Part, Queue};
-use super::snapshot::{RECEIVED, Source, Unreadable};
-use super::state::Loading;
 use crate::core::Core;
 use crate::core::settings_in_force;
 use crate::core::shared::Shared;
+use crate::persistence::snapshot::{RECEIVED, Source, Unreadable};
+use crate::persistence::state::Loading;
 use crate::replication::history::{self, Offset};
 use brisk_config::Config;
 use brisk_engine::loader::{AwaitedKeys, Loader};
@@ -74,7 +74,7 @@ pub fn reload(core: &Core, duplicate: Duplicate) -> Result<(), Unreadable> {
         keyspace: &core.shared.keyspace,
         settings: core.env.settings.clone(),
         now: core.env.now(),
-        keeps_expired: core.shared.is_replica() || core.shared.replication.feed.has_backlog(),
+        keeps_expired: core.shared.is_replica() || core.shared.replication.stream.has_backlog(),
         gone_bytes_max: 0,
         duplicate,
     };

@@ -1,46 +1,49 @@
-//! From primary to replica and back. All other workers stand still.
+//! Changes of the role between primary and replica. All other workers are quiesced.
 
-use super::{on_worker, start};
+use super::upstream::{on_worker, start};
+use crate::core::Core;
+use crate::core::mailbox::{Message, Unblocked};
+use crate::core::shared::Shared;
+use crate::persistence::loading::rdb::Lineage;
+use crate::replication::follow;
+use crate::replication::history::{self, FormerHistory, HistoryIds, Offset};
 use brisk_config::value::PrimaryAddress;
 use brisk_engine::effect::Hooks;
 use brisk_engine::snapshot::ExpiredKeys;
-use brisk_node::core::Core;
-use brisk_node::core::mailbox::{Message, Unblocked};
-use brisk_node::core::shared::Shared;
-use brisk_node::persistence::loading::Lineage;
-use brisk_node::replication::follow;
-use brisk_node::replication::history::{self, Former, Ids, Offset};
 use brisk_reactor::unix_ms;
+use std::sync::Arc;
 
-/// This server follows that primary from now on. What it has stays until the primary has sent something
-/// else; if both are of one history it goes on from there.
+/// Makes this server a replica of `primary`. Its dataset stays until the primary sends another one. If both
+/// have the same history, the stream continues at this server's offset.
 pub fn become_replica(core: &mut Core, primary: PrimaryAddress) {
     let shared = core.shared;
-    shared.pump(core.id);
+    shared.dispatch_changes(core.id);
     let was_replica = shared.is_replica();
-    set_primary(shared, Some(primary));
+    set_primary(shared, Some(primary.clone()));
     shared.keyspace.journal().set_relayed(true);
     let replication = &shared.replication;
-    // What replicas have acknowledged so far may be lost now, with what clients wait for.
-    replication.feed.end_era();
-    // Its own replicas stay: they go on if this server can, and are sent away when it gets another dataset, or
-    // another name for the history.
+    // Changes that replicas have acknowledged may be lost now, and with them those that clients wait for.
+    replication.replicas.end_ack_epoch();
+    // The replicas of this server stay. They are disconnected if it gets another dataset or history id.
     if !was_replica {
         unblock_all(shared);
     }
-    start(shared, replication.primary.leave());
+    let upstream = Arc::clone(&replication.upstream);
+    let generation = upstream.leave();
+    start(shared, upstream, primary, generation);
     shared.arm_stale();
-    // What runs in the same transaction finds it so.
+    // Later commands of the same transaction see the new role.
     core.refresh_config();
 }
 
-/// This server is a primary from now on, with what it has. Who followed the same one can go on here.
+/// Makes this server a primary with its present dataset. Replicas of the same former primary can continue
+/// with it.
 pub fn become_primary(core: &mut Core) {
     let shared = core.shared;
-    shared.pump(core.id);
+    shared.dispatch_changes(core.id);
     let journal = shared.keyspace.journal();
     let replication = &shared.replication;
-    replication.primary.leave();
+    replication.upstream.leave();
     journal.set_relayed(false);
     let offset = replication.history.offset(journal.end());
     let id = history::new_id(&mut core.env.random.borrow_mut());
@@ -51,7 +54,7 @@ pub fn become_primary(core: &mut Core) {
         offset + 1
     ));
     replication.history.rename(id, offset);
-    // They learn the new name when they come again.
+    // Replicas receive the new id when they connect again.
     follow::disconnect_all(shared);
     set_primary(shared, None);
     core.refresh_config();
@@ -63,7 +66,7 @@ fn set_primary(shared: &Shared, primary: Option<PrimaryAddress>) {
     shared.publish_config((*store.current()).clone());
 }
 
-/// What clients wait for will not come: only the primary changes the dataset.
+/// Unblocks clients that wait for keys, since only the primary changes the dataset now.
 fn unblock_all(shared: &Shared) {
     for client in shared.clients.list() {
         let ends = client.waiter().as_ref().is_some_and(|waiter| waiter.end());
@@ -75,33 +78,33 @@ fn unblock_all(shared: &Shared) {
     }
 }
 
-/// At the start, with a dataset that was saved at a place of a history: a replica can go on from there, and
-/// so can replicas of a primary. These are told of what was left out: `gone`.
+/// Takes over the history of a dataset that was loaded when the server started. A replica can continue from its
+/// offset, and so can the replicas of a primary. Those receive the keys that were left out: `gone`.
 pub fn inherit(shared: &'static Shared, lineage: &Lineage, gone: ExpiredKeys) {
     let (Some(id), Some(offset)) = (lineage.id.clone(), lineage.offset) else { return };
     let db = lineage.db.unwrap_or_default();
-    // Nothing is done if the server ends.
+    // If the server shuts down, the result is ignored.
     on_worker(shared, move |core| {
         let (replication, end) = (&core.shared.replication, core.shared.keyspace.journal().end());
         let own = replication.history.ids().id;
         let ids = match core.shared.is_replica() {
-            true => Ids { id, former: None },
-            false => Ids { id: own, former: Some(Former { id, end: offset.get() }) },
+            true => HistoryIds { id, former: None },
+            false => HistoryIds { id: own, former: Some(FormerHistory { id, end: offset.get() }) },
         };
         replication.history.adopt(ids, offset, end);
-        replication.primary.set_stream_db(db);
-        replication.feed.begin_backlog(end, unix_ms());
+        replication.upstream.set_stream_db(db);
+        replication.begin_backlog(end, unix_ms());
         core.env.hooks.set(Hooks::PROPAGATE, true);
         if !core.shared.is_replica() {
-            tell_of_gone(core, offset, &gone);
+            propagate_gone(core, offset, &gone);
         }
     });
 }
 
-/// The stream begins with what has expired since. If that is more than the backlog keeps, nobody can go on from
-/// before it.
-fn tell_of_gone(core: &Core, offset: Offset, gone: &ExpiredKeys) {
-    /// So many keys are told before the backlog is given them.
+/// Begins the stream with deletions of the keys that had expired when the dataset was loaded. If they exceed
+/// the backlog, no replica can continue from an earlier offset.
+fn propagate_gone(core: &Core, offset: Offset, gone: &ExpiredKeys) {
+    /// Keys that are appended to the journal before it is dispatched.
     const KEYS_AT_ONCE: usize = 1000;
     let (shared, replication) = (core.shared, &core.shared.replication);
     if gone.bytes > shared.config().replication.repl_backlog_size {
@@ -113,13 +116,16 @@ fn tell_of_gone(core: &Core, offset: Offset, gone: &ExpiredKeys) {
         for (db, key) in keys {
             shared.keyspace.propagate_without_keys(&core.env, *db, &[word, key]);
         }
-        shared.pump(core.id);
+        shared.dispatch_changes(core.id);
     }
 }
 
-/// At the start: a replica by its settings, when its own dataset is loaded.
+/// Starts to follow the primary of the settings after the server's own dataset is loaded.
 pub fn begin(shared: &'static Shared) {
-    if shared.is_replica() {
-        start(shared, shared.replication.primary.generation());
+    let upstream = Arc::clone(&shared.replication.upstream);
+    // Before the address: if that changes in between, the generation is over.
+    let generation = upstream.generation();
+    if let Some(primary) = shared.config().replication.replicaof.clone() {
+        start(shared, upstream, primary, generation);
     }
 }

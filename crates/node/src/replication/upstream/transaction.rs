@@ -1,9 +1,10 @@
-//! Requests of the primary's stream: the end of a transaction, and the form for the append-only file.
+//! Requests of the primary's stream: finds the end of a transaction, and encodes requests for the append-only
+//! file.
 
+use crate::core::shared::Shared;
+use crate::run::repeated;
 use brisk_engine::keyspace::DbIndex;
 use brisk_engine::table::Row;
-use brisk_node::core::shared::Shared;
-use brisk_node::run::repeated;
 use brisk_resp::Limits;
 use brisk_resp::request;
 use brisk_resp::request::{RequestDecoder, Spans, Step};
@@ -17,19 +18,19 @@ const CHUNK_BYTES: usize = 1 << 20;
 /// The search for the end of a transaction that has not arrived completely. Until the end arrives, the
 /// transaction is held as it was sent and nothing of it is queued, so it is in memory once.
 #[derive(Default)]
-pub(super) struct Search {
-    state: State,
+pub(super) struct TransactionSearch {
+    state: SearchState,
     /// Complete requests that were searched, from MULTI on. The bytes after them are still in the input.
     held: Vec<Vec<u8>>,
     held_bytes: usize,
     /// Number of bytes of the input that were searched.
     searched: usize,
     decoder: RequestDecoder,
-    is_told: bool,
+    is_logged: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-enum State {
+enum SearchState {
     #[default]
     Off,
     On,
@@ -37,27 +38,32 @@ enum State {
     Found,
 }
 
-impl Search {
-    /// Whether a search is in progress.
+impl TransactionSearch {
+    /// True while a search is in progress.
     pub(super) fn is_on(&self) -> bool {
-        self.state == State::On
+        self.state == SearchState::On
     }
 
-    /// Whether the input begins with a complete transaction. The caller executes it now.
+    /// Returns true if the input begins with a complete transaction. The caller executes it now.
     pub(super) fn take_found(&mut self) -> bool {
-        let has_found = self.state == State::Found;
-        self.state = State::Off;
+        let has_found = self.state == SearchState::Found;
+        self.state = SearchState::Off;
         has_found
     }
 
-    /// Begins a search: the input begins with MULTI, and its end is to be found.
+    /// Begins a search. The input begins with MULTI.
     pub(super) fn begin(&mut self) {
-        self.state = State::On;
+        self.state = SearchState::On;
     }
 
-    /// Looks for the end in `input`, which grows between the calls until the end is found. Then the input
-    /// begins with the transaction. O(new bytes), and once O(the transaction).
-    pub(super) fn go_on(&mut self, input: &mut Vec<u8>, limits: &Limits, shared: &Shared) -> bool {
+    /// Searches `input` for the end. The input grows between calls. Returns true when the end is found. The
+    /// input then begins with the transaction. O(new bytes), and once O(transaction).
+    pub(super) fn advance(
+        &mut self,
+        input: &mut Vec<u8>,
+        limits: &Limits,
+        shared: &Shared,
+    ) -> bool {
         if self.finds_end(input, limits) {
             if !self.held.is_empty() {
                 let mut whole = Vec::with_capacity(self.held_bytes + input.len());
@@ -65,7 +71,7 @@ impl Search {
                 whole.append(input);
                 *input = whole;
             }
-            *self = Search { state: State::Found, ..Search::default() };
+            *self = TransactionSearch { state: SearchState::Found, ..TransactionSearch::default() };
             return true;
         }
         if self.searched >= CHUNK_BYTES {
@@ -75,8 +81,8 @@ impl Search {
             input.shrink_to(CHUNK_BYTES);
             self.searched = 0;
         }
-        if self.held_bytes + input.len() > LARGE_BYTES && !self.is_told {
-            self.is_told = true;
+        if self.held_bytes + input.len() > LARGE_BYTES && !self.is_logged {
+            self.is_logged = true;
             shared.log.warning(format_args!(
                 "A transaction of the primary has more than {LARGE_BYTES} bytes and is not complete: it is \
                  held in memory until its EXEC comes"
@@ -110,8 +116,8 @@ impl Search {
     }
 }
 
-/// The requests of `part` in the form of the append-only file, without bytes that are no request, and without
-/// requests that `is_left_out` names. O(bytes).
+/// Encodes the requests of `part` in the form of the append-only file. Bytes that are no request and requests
+/// for which `is_left_out` returns true are left out. O(bytes).
 pub(super) fn encoded(
     mut part: &[u8],
     limits: &Limits,
@@ -137,9 +143,9 @@ pub(super) fn encoded(
     out
 }
 
-/// Which requests, one after the other, are for a database that this server lacks. They are left out of the
-/// append-only file: loaded again, they would change another database. `lacks_db`: the database that is
-/// selected before the first of them does not exist.
+/// A filter that returns true for requests in a database that does not exist on this server. They are left out
+/// of the append-only file, since they would change another database when they are loaded. `lacks_db`: the
+/// database that is selected before the first request does not exist.
 pub(super) fn without_missing_databases(
     shared: &Shared,
     mut lacks_db: bool,
@@ -160,7 +166,7 @@ pub(super) fn selects(row: &Row) -> bool {
     row.name == "select"
 }
 
-/// Whether SELECT with this argument selects a database that does not exist.
+/// True if SELECT with this argument selects a database that does not exist.
 pub(super) fn selects_missing(shared: &Shared, number: &[u8]) -> bool {
     let number = std::str::from_utf8(number).ok().and_then(|text| text.parse::<u32>().ok());
     let count = shared.keyspace.database_count();

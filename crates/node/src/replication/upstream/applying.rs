@@ -1,93 +1,98 @@
-//! The stream of the primary, executed by the first worker as the commands of a client that waits for no
-//! reply.
+//! The first worker executes the stream of the primary as the commands of a client whose replies are not read.
 //!
 //! ```text
 //!  parts ─► input ─ cut a batch ─ dispatch each ─┬─ a change: the bytes of its transaction go into the
 //!             ▲                                  │  journal while its slots are held
-//!             └─ what is not whole stays         └─ none: they go there behind it
+//!             └─ incomplete requests stay        └─ no change: they go there afterwards
 //! ```
 //!
-//! A transaction is MULTI to EXEC: its bytes become part of this server's stream when EXEC has run, so the
-//! place that this server has come to is never inside of one. A connection that breaks there goes on at MULTI.
-//! A transaction is begun when all of it has arrived, so that it is in memory once. The append-only file gets
-//! only executed commands, in the one form that its readers accept; the stream is relayed byte for byte.
+//! A transaction is MULTI to EXEC. Its bytes become part of this server's stream when EXEC has run, so this
+//! server's offset is never inside a transaction. After a lost connection, the stream continues at MULTI. A
+//! transaction begins when all of it has arrived, so it is in memory once. The append-only file gets only
+//! executed commands, in the one form that its readers accept. The stream is relayed byte for byte.
 
-use super::outside::Instant;
-use super::transaction::{Search, encoded, selects, selects_missing, without_missing_databases};
-use crate::loading::stand_in;
+use super::state::Upstream;
+use super::transaction::{
+    TransactionSearch, encoded, selects, selects_missing, without_missing_databases,
+};
+use crate::clients::flag;
+use crate::core::Core;
+use crate::core::session::{Session, Stall};
+use crate::core::shared::Shared;
+use crate::replication::environment::Moment;
+use crate::replication::upstream::received::StreamEvent;
+use crate::run::batch::{Batch, Look, REQUESTS_MAX, Request, Stop};
+use crate::run::dispatch::{self, Flow};
+use crate::run::trusted_session;
+use crate::run::{release, repeated};
 use brisk_engine::command::InMulti;
 use brisk_engine::table::Row;
 use brisk_engine::{Args, ReplyBuffer};
-use brisk_node::clients::flag;
-use brisk_node::core::Core;
-use brisk_node::core::session::{Session, Stall};
-use brisk_node::core::shared::Shared;
-use brisk_node::replication::incoming::News;
-use brisk_node::run::batch::{Batch, Look, REQUESTS_MAX, Request, Stop};
-use brisk_node::run::dispatch::{self, Flow};
-use brisk_node::run::{release, repeated};
 use brisk_reactor::PeerAddr;
 use brisk_resp::{Limits, request};
 use brisk_structures::reclaim::Participant;
 use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-/// How long the worker executes before it turns to its clients.
+/// The worker executes for this time, then serves its clients.
 const SLICE: Duration = Duration::from_millis(1);
-/// Until the next look at a command that has to wait for a while.
+/// The delay before a command that has to wait is tried again.
 const WAIT: Duration = Duration::from_millis(1);
-/// Memory for input that is kept when the input is empty.
+/// Memory that an empty input keeps.
 const INPUT_KEPT_MAX: usize = 1 << 20;
 
-/// The primary, as a client of this server.
+/// The primary as a client of this server.
 pub struct Applier {
+    upstream: Arc<Upstream>,
     session: Session,
     batch: Batch,
     replies: ReplyBuffer,
-    /// Which stream it is.
+    /// The number of the stream.
     number: u64,
-    /// What came, of which the first `at` bytes were executed or queued, and the first `sealed` are part
-    /// of this server's stream.
+    /// Received bytes. The first `at` bytes were executed or queued, and the first `sealed` bytes are part of
+    /// this server's stream.
     input: Vec<u8>,
     at: usize,
     sealed: usize,
-    /// All requests after the first `sealed` bytes were in the form of the append-only file.
+    /// True if all requests after the first `sealed` bytes were in the form of the append-only file.
     is_encoded: bool,
-    search: Search,
-    /// The stream is faulty, or its connection is closed: the rest of it is dropped.
+    search: TransactionSearch,
+    /// The stream is invalid, or its connection is closed. The rest of the stream is dropped.
     is_broken: bool,
 }
 
-/// What is left to be done.
+/// The state of the stream after a slice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Progress {
+pub enum ApplyProgress {
     More,
     /// A command has to wait.
     Later,
-    /// Nothing before something comes.
+    /// No part is present.
     Nothing,
 }
 
-impl Progress {
-    fn until_over(stall: Stall) -> Progress {
-        if stall == Stall::NextRound { Progress::More } else { Progress::Later }
+impl ApplyProgress {
+    fn until_over(stall: Stall) -> ApplyProgress {
+        if stall == Stall::NextRound { ApplyProgress::More } else { ApplyProgress::Later }
     }
 
-    /// How long the worker may sleep.
+    /// The time for which the worker may sleep.
     pub fn wait(self) -> Duration {
         match self {
-            Progress::More => Duration::ZERO,
-            Progress::Later => WAIT,
-            Progress::Nothing => Duration::MAX,
+            ApplyProgress::More => Duration::ZERO,
+            ApplyProgress::Later => WAIT,
+            ApplyProgress::Nothing => Duration::MAX,
         }
     }
 }
 
 impl Applier {
-    pub fn new(core: &Core) -> Applier {
+    pub fn new(core: &Core, upstream: Arc<Upstream>) -> Applier {
         Applier {
-            session: new_session(core),
+            session: new_session(core, &upstream),
+            upstream,
             batch: Batch::default(),
             replies: ReplyBuffer::new(),
             number: u64::MAX,
@@ -95,50 +100,49 @@ impl Applier {
             at: 0,
             sealed: 0,
             is_encoded: true,
-            search: Search::default(),
+            search: TransactionSearch::default(),
             is_broken: false,
         }
     }
 
-    /// Executes what has come, for a while.
-    pub fn go_on(&mut self, core: &mut Core, participant: &Participant) -> Progress {
-        let until = Instant::now() + SLICE;
-        let mut progress = Progress::More;
-        while progress == Progress::More && Instant::now() < until {
+    /// Executes received commands for a slice of time.
+    pub fn execute(&mut self, core: &mut Core, participant: &Participant) -> ApplyProgress {
+        let until = Moment::now() + SLICE;
+        let mut progress = ApplyProgress::More;
+        while progress == ApplyProgress::More && Moment::now() < until {
             progress = self.step(core, participant);
         }
         progress
     }
 
-    fn step(&mut self, core: &mut Core, participant: &Participant) -> Progress {
-        let shared = core.shared;
-        // Not before a look at the number: it may have ended.
-        let is_present = self.number == shared.replication.primary.stream.number();
+    fn step(&mut self, core: &mut Core, participant: &Participant) -> ApplyProgress {
+        // The stream may have ended, so its number is compared first.
+        let is_present = self.number == self.upstream.stream.number();
         if is_present
             && self.at < self.input.len()
             && let Some(progress) = self.execute_some(core, participant)
         {
             return progress;
         }
-        match shared.replication.primary.stream.take(self.number) {
-            News::Part(_) if self.is_broken => {}
-            News::Part(part) if self.input.is_empty() => self.input = part,
-            News::Part(part) => self.input.extend_from_slice(&part),
-            News::Begins(number) => self.begin(core, number),
-            News::Ends => {
+        match self.upstream.stream.take(self.number) {
+            StreamEvent::Part(_) if self.is_broken => {}
+            StreamEvent::Part(part) if self.input.is_empty() => self.input = part,
+            StreamEvent::Part(part) => self.input.extend_from_slice(&part),
+            StreamEvent::Begins(number) => self.begin(core, number),
+            StreamEvent::Ends => {
                 self.end_session(core);
                 (self.at, self.sealed, self.is_broken) = (0, 0, true);
                 self.input = Vec::new();
             }
-            News::Nothing => return Progress::Nothing,
+            StreamEvent::Nothing => return ApplyProgress::Nothing,
         }
-        Progress::More
+        ApplyProgress::More
     }
 
-    /// Another stream has begun: what is left of the last one is nothing any more.
+    /// Begins another stream and drops the rest of the last one.
     fn begin(&mut self, core: &mut Core, number: u64) {
         self.end_session(core);
-        let number_of_db = core.shared.replication.primary.stream_db();
+        let number_of_db = self.upstream.stream_db();
         match core.shared.keyspace.db(number_of_db) {
             Some(db) => self.session.select(db),
             None => {
@@ -153,20 +157,24 @@ impl Applier {
         }
         (self.number, self.at, self.sealed, self.is_broken) = (number, 0, 0, false);
         self.input = Vec::new();
-        // What was begun to be compared does not end any more.
+        // A comparison that has begun will not end.
         core.shared.replication.forget_observed();
     }
 
-    /// Ends the session of a connection: drops its unfinished transaction, and releases all that its commands
-    /// have registered.
+    /// Ends the session of a connection. Its unfinished transaction and everything that its commands have
+    /// registered are dropped.
     fn end_session(&mut self, core: &mut Core) {
         release::release(core, &mut self.session);
-        self.session = new_session(core);
-        (self.is_encoded, self.search) = (true, Search::default());
+        self.session = new_session(core, &self.upstream);
+        (self.is_encoded, self.search) = (true, TransactionSearch::default());
     }
 
-    /// Executes a batch; `None` if there is no whole command.
-    fn execute_some(&mut self, core: &mut Core, participant: &Participant) -> Option<Progress> {
+    /// Executes a batch. Returns `None` if there is no complete command.
+    fn execute_some(
+        &mut self,
+        core: &mut Core,
+        participant: &Participant,
+    ) -> Option<ApplyProgress> {
         if self.search.is_on() && !self.find_end(core) {
             return None;
         }
@@ -192,24 +200,28 @@ impl Applier {
             (self.at, self.sealed) = (self.at - self.sealed, 0);
         }
         let goes_on = self.at != begin || self.input.is_empty() || self.search.is_on();
-        stopped.or(goes_on.then_some(Progress::More))
+        stopped.or(goes_on.then_some(ApplyProgress::More))
     }
 
-    /// Whether all of the next transaction has arrived.
+    /// Returns true if all of the next transaction has arrived.
     fn find_end(&mut self, core: &Core) -> bool {
         // The transaction is now at the start of the input.
         self.input.drain(..self.sealed);
         (self.at, self.sealed) = (0, 0);
-        self.search.go_on(&mut self.input, &limits_of_stream(core), core.shared)
+        self.search.advance(&mut self.input, &limits_of_stream(core), core.shared)
     }
 
-    /// Executes what a batch holds of the input; what to do next if that was not all of it.
-    fn execute_batch(&mut self, core: &mut Core, participant: &Participant) -> Option<Progress> {
-        let Applier { session, batch, replies, number, input, at, sealed, .. } = self;
+    /// Executes the commands of a batch. Returns the next step unless the whole batch was executed.
+    fn execute_batch(
+        &mut self,
+        core: &mut Core,
+        participant: &Participant,
+    ) -> Option<ApplyProgress> {
+        let Applier { upstream, session, batch, replies, number, input, at, sealed, .. } = self;
         let (is_encoded, search, is_broken) =
             (&mut self.is_encoded, &mut self.search, &mut self.is_broken);
         let shared = core.shared;
-        let (primary, journal) = (&shared.replication.primary, shared.keyspace.journal());
+        let journal = shared.keyspace.journal();
         let begin = *at;
         let data = &input[begin..];
         let look = Look {
@@ -223,15 +235,15 @@ impl Applier {
         for in_batch in 0..batch.len() {
             let request = *batch.request(in_batch);
             shared.quiesce.checkpoint(core.id);
-            if primary.stream.number() != *number {
-                // There is another primary, or none.
-                return Some(Progress::More);
+            if upstream.stream.number() != *number {
+                // This server has another primary by now, or none.
+                return Some(ApplyProgress::More);
             }
             let was_in_transaction = session.in_transaction();
             if !was_in_transaction && begins_transaction(&request) {
                 let ends = (in_batch + 1..batch.len()).any(|at| executes(batch.request(at)));
                 if !(search.take_found() || ends) {
-                    // The transaction is begun when all of it has arrived.
+                    // The transaction begins when all of it has arrived.
                     search.begin();
                     session.decoder.reset();
                     return None;
@@ -256,11 +268,11 @@ impl Applier {
             match flow {
                 Flow::Later(stall) => {
                     core.env.aftermath.borrow_mut().end_relay(journal, None);
-                    // It may stand within a request that follows.
+                    // The decoder may have read a part of a later request.
                     session.decoder.reset();
-                    return Some(Progress::until_over(stall));
+                    return Some(ApplyProgress::until_over(stall));
                 }
-                Flow::Elsewhere => stand_in::end_script(core, session),
+                Flow::Elsewhere => trusted_session::finish_script(core, session),
                 _ => {}
             }
             *at = end;
@@ -272,18 +284,18 @@ impl Applier {
             core.env.aftermath.borrow_mut().end_relay(journal, done);
             if is_done {
                 (*sealed, *is_encoded) = (end, true);
-                primary.set_stream_db(session.selected());
+                upstream.set_stream_db(session.selected());
             }
         }
-        // Lines without a word are nothing to execute, but bytes of the stream. The file must not have them.
+        // Empty lines are bytes of the stream, but contain no command. They must not reach the file.
         *is_encoded &= *at == begin + len;
         *at = begin + len;
         if let Stop::Broken(error) = stop {
             shared.log.warning(format_args!("Protocol error from the primary: {error}"));
-            primary.disconnect(primary.generation());
-            // Nobody knows where the next command begins: the stream goes on by another connection.
+            upstream.disconnect(upstream.generation());
+            // The beginning of the next command is unknown, so the stream continues over another connection.
             input.clear();
-            *search = Search::default();
+            *search = TransactionSearch::default();
             (*at, *sealed, *is_broken) = (0, 0, true);
         }
         None
@@ -304,7 +316,7 @@ fn executes(request: &Request) -> bool {
     request.row.is_some_and(|row| row.spec.in_multi == InMulti::Executes)
 }
 
-/// Whether the append-only file may have a request as it was sent.
+/// True if the append-only file may contain a request as it was sent.
 fn is_for_file(shared: &Shared, request: &Request, args: &Args<'_>, sent: &[u8]) -> bool {
     request::is_encoded(sent, args.arguments())
         && !(request.row.is_some_and(selects)
@@ -331,15 +343,15 @@ fn run(
     flow
 }
 
-fn new_session(core: &Core) -> Session {
+fn new_session(core: &Core, upstream: &Upstream) -> Session {
     let settings = core.shared.config();
     let peer = settings.replication.replicaof.as_ref().and_then(|primary| {
         let ip = primary.host.to_string_lossy().parse::<IpAddr>().ok()?;
         Some(PeerAddr::Tcp(SocketAddr::new(ip, primary.port)))
     });
-    let mut session = match core.shared.replication.primary.client() {
-        Some(client) => stand_in::session_of(core, client),
-        None => stand_in::session(core, peer.unwrap_or(PeerAddr::Unknown)),
+    let mut session = match upstream.client() {
+        Some(client) => trusted_session::with_record(core, client),
+        None => trusted_session::new(core, peer.unwrap_or(PeerAddr::Unknown)),
     };
     session.record.set(flag::PRIMARY, true);
     session.is_primary = true;

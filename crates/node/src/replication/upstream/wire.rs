@@ -1,41 +1,41 @@
-//! The connection to the primary: bytes there and back, encrypted or not.
+//! The connection to the primary, with or without TLS.
 
-use super::outside::{TcpStream, connect_from};
-use brisk_node::replication::primary::Connection;
+use crate::replication::environment::{Environment, Socket};
+use crate::replication::upstream::state::UpstreamConnection;
 use brisk_structures::poison::EvenPoisoned;
 use rustix::io::Errno;
 use rustix::net::SendFlags;
 use rustls::ClientConnection;
 use std::io::{self, ErrorKind, Read, Write};
-use std::net::{IpAddr, Shutdown, SocketAddr, ToSocketAddrs};
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::os::fd::{AsFd, AsRawFd};
 use std::sync::Mutex;
 use std::time::Duration;
 
-/// Bytes that are received at once.
+/// The most bytes that one read returns.
 pub(super) const RECEIVED_MAX: usize = 256 << 10;
-/// Bytes that wait for the kernel to take them, at most: the longest reports of some hundred replicas of
-/// this one.
+/// The most bytes that wait for the kernel to take them: enough for the longest reports of some hundred
+/// replicas of this one.
 const WAITING_BYTES_MAX: usize = 4 << 20;
 
-/// A connection that one thread reads, and any may say something on.
+/// A connection that one thread reads and any thread may write to.
 pub(super) struct Wire {
-    socket: TcpStream,
-    /// Whoever writes has it, so that requests do not mingle.
+    socket: Box<dyn Socket>,
+    /// A writer locks it, so that requests do not mix.
     out: Mutex<Out>,
     has_tls: bool,
 }
 
-/// What goes out.
+/// Bytes on their way to the primary.
 #[derive(Default)]
 struct Out {
     tls: Option<Box<ClientConnection>>,
-    /// What the kernel has not taken yet of requests that nobody waits for, encrypted if anything is.
+    /// Bytes that the kernel has not taken yet, encrypted with TLS.
     waiting: Vec<u8>,
 }
 
 impl Out {
-    /// Adds a request to what waits.
+    /// Adds a request to the bytes that wait.
     fn push(&mut self, request: &[u8]) -> io::Result<()> {
         let Some(tls) = self.tls.as_mut() else {
             self.waiting.extend_from_slice(request);
@@ -54,30 +54,25 @@ impl Out {
 }
 
 impl Wire {
-    /// Connects to the first address of `host` that takes it, from the address `source` if there is one.
+    /// Connects to the first address of `host` that accepts, from the address `source` if there is one.
     pub(super) fn open(
+        environment: &dyn Environment,
         (host, port): (&str, u16),
         source: Option<IpAddr>,
         timeout: Duration,
     ) -> io::Result<Wire> {
         let mut failure = io::Error::from(ErrorKind::AddrNotAvailable);
         for at in (host, port).to_socket_addrs()? {
-            let connected = match source.filter(|source| source.is_ipv4() == at.is_ipv4()) {
-                Some(source) => connect_from(source, at, timeout),
-                None => TcpStream::connect_timeout(&at, timeout),
-            };
-            match connected {
-                Ok(socket) => {
-                    socket.set_nodelay(true)?;
-                    return Ok(Wire { socket, out: Mutex::default(), has_tls: false });
-                }
+            let source = source.filter(|source| source.is_ipv4() == at.is_ipv4());
+            match environment.connect(at, source, timeout) {
+                Ok(socket) => return Ok(Wire { socket, out: Mutex::default(), has_tls: false }),
                 Err(error) => failure = error,
             }
         }
         Err(failure)
     }
 
-    /// The same connection, encrypted from here on.
+    /// The same connection with TLS from here on.
     pub(super) fn encrypted(self, tls: ClientConnection) -> Wire {
         let out = Out { tls: Some(Box::new(tls)), waiting: Vec::new() };
         Wire { out: Mutex::new(out), has_tls: true, ..self }
@@ -87,7 +82,7 @@ impl Wire {
         Ok(self.socket.peer_addr()?.ip())
     }
 
-    /// The primary's end, and this one.
+    /// The addresses of the primary's end and of this end.
     pub(super) fn ends(&self) -> io::Result<[SocketAddr; 2]> {
         Ok([self.socket.peer_addr()?, self.socket.local_addr()?])
     }
@@ -96,24 +91,23 @@ impl Wire {
         self.socket.as_fd().as_raw_fd()
     }
 
-    /// How long a read waits, and a write.
-    pub(super) fn set_patience(&self, patience: Duration) -> io::Result<()> {
-        self.socket.set_write_timeout(Some(patience))?;
-        self.socket.set_read_timeout(Some(patience))
+    /// Sets the time that a read and a write wait.
+    pub(super) fn set_timeout(&self, timeout: Duration) -> io::Result<()> {
+        self.socket.set_timeout(timeout)
     }
 
-    /// Bytes that have come, at least one unless the primary has closed. [`ErrorKind::WouldBlock`] if none
-    /// came in time.
+    /// Reads bytes, at least one unless the primary has closed the connection. The error is
+    /// [`ErrorKind::WouldBlock`] if none arrived in time.
     pub(super) fn read(&self, into: &mut [u8]) -> io::Result<usize> {
         if !self.has_tls {
-            return (&self.socket).read(into).map_err(as_late);
+            return self.socket.read(into).map_err(as_late);
         }
         loop {
             if let Some(read) = self.read_decrypted(into)? {
                 return Ok(read);
             }
             let mut sealed = [0; 16 << 10];
-            let len = (&self.socket).read(&mut sealed).map_err(as_late)?;
+            let len = self.socket.read(&mut sealed).map_err(as_late)?;
             if len == 0 {
                 return Ok(0);
             }
@@ -121,7 +115,7 @@ impl Wire {
         }
     }
 
-    /// What was received and decrypted by now; `None` if nothing is.
+    /// Reads bytes that are decrypted already. `None` if there are none.
     fn read_decrypted(&self, into: &mut [u8]) -> io::Result<Option<usize>> {
         let mut out = self.out.lock().even_poisoned();
         let Some(tls) = out.tls.as_mut() else { return Ok(Some(0)) };
@@ -139,25 +133,25 @@ impl Wire {
             tls.read_tls(&mut sealed)?;
             tls.process_new_packets().map_err(|error| io::Error::other(error.to_string()))?;
         }
-        // The handshake has something to say in return.
+        // The TLS handshake may have to respond.
         if tls.wants_write() { self.send_all(&mut out) } else { Ok(()) }
     }
 
-    /// Sends everything; waits for the primary to take it, as long as a read would.
+    /// Sends all bytes. Waits for the kernel to take them, up to the timeout.
     pub(super) fn write(&self, bytes: &[u8]) -> io::Result<()> {
         let mut out = self.out.lock().even_poisoned();
         if out.tls.is_none() && out.waiting.is_empty() {
-            return (&self.socket).write_all(bytes);
+            return self.socket.write_all(bytes);
         }
         out.push(bytes)?;
         self.send_all(&mut out)
     }
 
-    /// Sends what waits to the last byte, with what the encryption has to say.
+    /// Sends all bytes that wait, with those of the TLS session.
     fn send_all(&self, out: &mut Out) -> io::Result<()> {
         out.push(&[])?;
         while !out.waiting.is_empty() {
-            let sent = (&self.socket).write(&out.waiting)?;
+            let sent = self.socket.write(&out.waiting)?;
             if sent == 0 {
                 return Err(ErrorKind::WriteZero.into());
             }
@@ -166,7 +160,7 @@ impl Wire {
         Ok(())
     }
 
-    /// Sends of what waits as much as the kernel takes at once.
+    /// Sends as many of the waiting bytes as the kernel takes at once.
     pub(super) fn send_waiting(&self) -> io::Result<()> {
         self.send_some(&mut self.out.lock().even_poisoned())
     }
@@ -189,8 +183,8 @@ impl Wire {
         taken
     }
 
-    /// Sends a request without waiting, if there is room for what the kernel does not take of it; whether
-    /// there is. A connection that fails is closed.
+    /// Sends a request without waiting, if there is room for bytes that the kernel does not take. Returns
+    /// false if there is no room. A connection that fails is closed.
     fn send_or_keep(&self, request: &[u8]) -> bool {
         let mut out = self.out.lock().even_poisoned();
         if !out.has_room_for(request) {
@@ -203,7 +197,7 @@ impl Wire {
     }
 }
 
-impl Connection for Wire {
+impl UpstreamConnection for Wire {
     fn send(&self, request: &[u8]) {
         if !self.send_or_keep(request) {
             self.close();
@@ -215,12 +209,12 @@ impl Connection for Wire {
     }
 
     fn close(&self) {
-        // It may be closed already.
-        let _ = self.socket.shutdown(Shutdown::Both);
+        // The socket may be closed already.
+        let _ = self.socket.shutdown();
     }
 }
 
-/// What the system says of a read that waited long enough.
+/// Maps the error of a read that timed out.
 fn as_late(error: io::Error) -> io::Error {
     match error.kind() {
         ErrorKind::TimedOut | ErrorKind::Interrupted => ErrorKind::WouldBlock.into(),

@@ -1,109 +1,118 @@
-//! A replica's link to its primary: a thread connects, introduces this server, gets the dataset or what
-//! follows of the stream, and hands the stream to the first worker, which executes it.
+//! The server that a replica follows. A thread connects to the primary, receives the dataset or the rest of
+//! the stream, and hands the stream to the first worker, which executes it.
 //!
 //! ```text
-//!  connect ─ PING, AUTH, REPLCONF ─ PSYNC ─┬─ +FULLRESYNC ─ file ─ stillness: nothing ─ load ─┐
-//!     ▲                                    └─ +CONTINUE ──────────────────────────────────────┤
-//!     │ at once, or a second after a failure                                                  ▼
-//!     └────────────────── connection lost ── parts of the stream ─► worker: executes, relays them
+//!  connect ─ PING, AUTH, REPLCONF ─ PSYNC ─┬─ +FULLRESYNC ─ file ─ quiesce, discard ─ load ─┐
+//!     ▲                                    └─ +CONTINUE ────────────────────────────────────┤
+//!     │ at once, or a second after a failure                                                ▼
+//!     └────────────── connection lost ── parts of the stream ─► worker: executes and relays them
 //! ```
+//!
+//! An [`state::Upstream`] is the state that all threads see. The thread and the [`applying::Applier`] hold it,
+//! so a server can have several.
 //!
 //! | part | about |
 //! |---|---|
-//! | `role` | from primary to replica and back |
-//! | `failover` | handing over to a replica |
+//! | `state` | phase, connection and offsets, for all threads |
+//! | `received` | parts of the stream that are not executed yet |
 //! | `wire` | the connection |
 //! | `listed` | the connection as a client of this server |
-//! | `handshake` | what both tell one another |
-//! | `payload` | a dataset as it comes |
-//! | `dataset` | a full copy, received and loaded |
-//! | `applying` | the stream, executed by the first worker |
-//! | `transaction` | where a transaction of the stream ends; forms of requests |
-//! | `outside` | time, threads and sockets, which a simulation replaces |
+//! | `handshake` | the requests before the dataset or the stream, and their replies |
+//! | `payload` | a dataset while it is received |
+//! | `dataset` | receives and loads a full copy |
+//! | `applying` | executes the stream on the first worker |
+//! | `transaction` | finds the end of a transaction in the stream; forms of requests |
 
 pub mod applying;
 mod dataset;
-pub mod failover;
 mod handshake;
 mod listed;
-mod outside;
 mod payload;
-pub mod role;
+pub mod received;
+pub mod state;
 mod transaction;
 mod wire;
 
-use self::handshake::{Failure, Next, Reader};
-use self::listed::{Listed, Name};
-use self::outside::{Instant, sync_channel, thread};
+use self::handshake::{Failure, PsyncReply, Reader};
+use self::listed::{ClientIdentity, ListedClient};
 use self::wire::Wire;
+use crate::clients::ClientRecord;
+use crate::core::Core;
+use crate::core::mailbox::{Message, Work};
+use crate::core::shared::Shared;
+use crate::replication::environment::{Environment, Moment, receive};
+use crate::replication::failover::FailoverPhase;
+use crate::replication::upstream::state::{Upstream, UpstreamPhase};
+use crate::replication::{follow, handover};
 use brisk_config::Config;
 use brisk_config::value::PrimaryAddress;
 use brisk_engine::effect::Hooks;
 use brisk_net::tls::outgoing;
-use brisk_node::clients::ClientRecord;
-use brisk_node::core::Core;
-use brisk_node::core::mailbox::{Message, Work};
-use brisk_node::core::shared::Shared;
-use brisk_node::replication::failover::Phase as FailoverPhase;
-use brisk_node::replication::follow;
-use brisk_node::replication::primary::{Phase, Primary};
 use brisk_reactor::unix_ms;
 use brisk_resp::request;
 use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::mpsc::RecvTimeoutError;
+use std::sync::mpsc::{RecvTimeoutError, sync_channel};
 use std::time::Duration;
 
 /// The delays before the next connection: the longest one, and the one after the first failure.
 const RETRY: Duration = Duration::from_secs(1);
 const RETRY_FIRST: Duration = Duration::from_millis(20);
-/// Each full copy whose link does not last doubles the delay before the next connection, up to this. A copy
-/// costs the primary much more than a connection.
+/// Each full copy whose connection does not last doubles the delay before the next connection, up to this. A
+/// full copy costs the primary much more than a connection.
 const COPY_RETRY_MAX: Duration = Duration::from_secs(5);
-/// A link that was up for this time has lasted.
+/// A connection that was up for this time has lasted.
 const LASTING: Duration = Duration::from_secs(10);
-/// From the beginning of a connection by which the stream came to that of the next one, at least: what the
-/// backlog keeps is not to be used up meanwhile, but a primary that ends each at once is not to keep a core busy.
+/// The shortest time between two connections that received the stream. It is short, so that the primary's
+/// backlog still has the next byte. Without it, a primary that closes each connection would keep a core busy.
 const RECONNECT: Duration = Duration::from_millis(50);
-/// How often the primary hears how far this server has come.
+/// How often this server sends its offset to the primary.
 const ACK_PERIOD: Duration = Duration::from_secs(1);
-/// How long it waits for what has come to be executed, so as to tell of it.
+/// How long the thread waits for the worker to execute the latest part before it sends the offset.
 const ACK_PATIENCE: Duration = Duration::from_millis(2);
-/// How often who waits for a worker looks whether that makes sense.
+/// How often a thread that waits for a worker checks that the upstream and the server still exist.
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
 
-/// If more parts of the stream than this come in [`PARTS_SPAN`], they are gathered: each wakes this thread
-/// and the worker, which costs more than what most of them say. A client that has each of its writes
-/// acknowledged by WAIT makes 36 (measured), and is not to wait longer.
+/// If more parts of the stream than this arrive within [`PARTS_SPAN`], they are gathered: each part wakes this
+/// thread and the worker, which costs more than executing most of them. A client that waits for each of its
+/// writes by WAIT causes 36 parts (measured), and must not wait longer.
 const PARTS_MAX: u32 = 64;
 const PARTS_SPAN: Duration = Duration::from_millis(1);
-/// How long they are gathered, before it is seen anew how fast they come.
+/// Parts are gathered for this time. Then their rate is measured again.
 const GATHERED_FOR: Duration = Duration::from_millis(10);
-/// What comes within this is one part then; the system's timers add some 50 µs.
+/// Bytes that arrive within this time become one part then. The system's timers add about 50 µs.
 const GATHER: Duration = Duration::from_micros(200);
-/// A larger part need not be gathered.
+/// A larger part is not gathered.
 const SMALL_PART_BYTES_MAX: usize = 16 << 10;
 
-/// Starts the thread that follows the primary which the settings name, for as long as the way there has
-/// this number.
-pub fn start(shared: &'static Shared, generation: u64) {
-    let run =
-        move || Link { shared, generation, name: Name::default(), copies: Copies::default() }.run();
-    if let Err(error) = thread::Builder::new().name("brisk-link".to_owned()).spawn(run) {
+/// Starts the thread that follows the primary at `address`. The thread ends when the upstream's generation is no
+/// longer `generation`.
+pub fn start(
+    shared: &'static Shared,
+    upstream: Arc<Upstream>,
+    address: PrimaryAddress,
+    generation: u64,
+) {
+    let (identity, copies) = (ClientIdentity::default(), Copies::default());
+    let thread = UpstreamThread { shared, upstream, address, generation, identity, copies };
+    let run = move || thread.run();
+    if let Err(error) = shared.replication.environment().spawn("brisk-link", Box::new(run)) {
         shared.log.warning(format_args!("Can't follow the primary, no thread: {error}"));
     }
 }
 
-/// One way to one primary, over as many connections as it takes.
-struct Link {
+/// The thread that follows one primary, over any number of connections.
+pub(super) struct UpstreamThread {
     shared: &'static Shared,
+    upstream: Arc<Upstream>,
+    address: PrimaryAddress,
     generation: u64,
-    name: Name,
+    identity: ClientIdentity,
     copies: Copies,
 }
 
-/// Counts full copies whose links did not last.
+/// Counts full copies whose connections did not last.
 #[derive(Debug, Default)]
 struct Copies {
     /// Consecutive full copies.
@@ -126,7 +135,7 @@ impl Copies {
         self.count.set(0);
     }
 
-    /// The delay before the next connection; `usual` if no such copies came before.
+    /// The delay before the next connection: `usual`, unless full copies of this kind came before.
     fn delay(&self, usual: Duration) -> Duration {
         match self.count.get() {
             count @ 2.. if self.is_last.get() => {
@@ -137,34 +146,33 @@ impl Copies {
     }
 }
 
-impl Link {
-    fn primary(&self) -> &'static Primary {
-        &self.shared.replication.primary
+impl UpstreamThread {
+    fn environment(&self) -> &'static dyn Environment {
+        self.shared.replication.environment()
     }
 
     fn is_wanted(&self) -> bool {
-        self.primary().generation() == self.generation && !self.shared.shutdown.is_asked()
+        self.upstream.generation() == self.generation && !self.shared.shutdown.is_asked()
     }
 
     fn run(&self) {
         let mut failures = 0;
         while self.is_wanted() {
             let config = self.shared.config();
-            let Some(address) = config.replication.replicaof.clone() else { return };
-            let began = Instant::now();
+            let began = Moment::now();
             self.copies.begin_connection();
-            let ended = self.connect(&config, &address);
-            let phase = self.primary().phase();
+            let ended = self.connect(&config);
+            let phase = self.upstream.phase();
             let log = &self.shared.log;
             if !self.is_wanted() {
                 return;
             }
-            self.primary().disconnect(self.generation);
+            self.upstream.disconnect(self.generation);
             // Subscriptions and other state of the primary's session end with the connection.
-            if phase == Phase::Connected && self.primary().stream.end(|| self.is_wanted()) {
+            if phase == UpstreamPhase::Connected && self.upstream.stream.end(|| self.is_wanted()) {
                 self.shared.mailboxes[0].wake();
             }
-            if self.set_phase(Phase::Connect).is_err() {
+            if self.set_phase(UpstreamPhase::Connect).is_err() {
                 return;
             }
             match ended {
@@ -177,46 +185,51 @@ impl Link {
                 Err(Failure::Refused(why)) => log.warning(format_args!("{why}")),
                 Ok(()) => {}
             }
-            failures = if phase == Phase::Connected { 0 } else { failures + 1 };
+            failures = if phase == UpstreamPhase::Connected { 0 } else { failures + 1 };
             let usual = match phase {
-                Phase::Connected => RECONNECT,
-                // The primary has begun a snapshot for this connection: that must not happen often.
-                Phase::Sync => RETRY,
+                UpstreamPhase::Connected => RECONNECT,
+                // The primary has begun a snapshot for this connection, which must not happen often.
+                UpstreamPhase::Sync => RETRY,
                 _ => retry_after(failures),
             };
             let until = match self.copies.delay(usual) {
-                RECONNECT if phase == Phase::Connected => began + RECONNECT,
-                delay => Instant::now() + delay,
+                RECONNECT if phase == UpstreamPhase::Connected => began + RECONNECT,
+                delay => Moment::now() + delay,
             };
-            while self.is_wanted() && Instant::now() < until {
-                thread::park_timeout(LOOK_AGAIN);
+            while self.is_wanted() && Moment::now() < until {
+                self.environment().sleep(LOOK_AGAIN);
             }
         }
     }
 
-    fn set_phase(&self, phase: Phase) -> Result<(), Failure> {
-        let is_wanted = self.shared.enter_phase(self.generation, phase, unix_ms());
+    fn set_phase(&self, phase: UpstreamPhase) -> Result<(), Failure> {
+        let is_wanted = self.shared.enter_phase(&self.upstream, self.generation, phase, unix_ms());
         is_wanted.then_some(()).ok_or(Failure::Unwanted)
     }
 
-    /// One connection, from its beginning to its end.
-    fn connect(&self, config: &Config, address: &PrimaryAddress) -> Result<(), Failure> {
-        let (log, primary) = (&self.shared.log, self.primary());
+    /// Runs one connection until it ends.
+    fn connect(&self, config: &Config) -> Result<(), Failure> {
+        let (log, upstream, address) = (&self.shared.log, &*self.upstream, &self.address);
         let host = address.host.to_string_lossy();
         let words = self.shared.primary_words();
         log.notice(format_args!("Connecting to {} {host}:{}", words.upper, address.port));
-        self.set_phase(Phase::Connecting)?;
+        self.set_phase(UpstreamPhase::Connecting)?;
         let source = config.network.bind_source_addr.to_string_lossy().parse().ok();
-        let wire = Wire::open((&host, address.port), source, handshake::silence_max(config))?;
+        let wire = Wire::open(
+            self.environment(),
+            (&host, address.port),
+            source,
+            handshake::silence_max(config),
+        )?;
         let wire = if config.tls.replication { encrypt(config, wire)? } else { wire };
-        wire.set_patience(ACK_PERIOD)?;
+        wire.set_timeout(ACK_PERIOD)?;
         log.notice(format_args!("{} <-> REPLICA sync started", words.upper));
         let wire = Arc::new(wire);
-        if !primary.connect(self.generation, Arc::clone(&wire) as _) {
+        if !upstream.connect(self.generation, Arc::clone(&wire) as _) {
             return Err(Failure::Unwanted);
         }
-        self.set_phase(Phase::Handshake)?;
-        let mut reader = Reader::new(&wire, self.shared, self.generation);
+        self.set_phase(UpstreamPhase::Handshake)?;
+        let mut reader = Reader::new(&wire, self);
         handshake::introduce(&mut reader, config)?;
         self.finish_stream()?;
         let (id, offset) = self.shared.replication.position(&self.shared.keyspace);
@@ -225,34 +238,36 @@ impl Link {
             offset + 1
         ));
         let takes_over = self.shared.replication.failover.phase() == FailoverPhase::InProgress;
-        let next = handshake::ask_for_stream(&mut reader, (&id, offset), takes_over);
+        let next = handshake::request_stream(&mut reader, (&id, offset), takes_over);
         if takes_over {
             match &next {
-                Ok(Next::Full { .. } | Next::Partial { .. }) => failover::end(self.shared),
-                Ok(Next::Later(_)) | Err(Failure::Refused(_)) => {
+                Ok(PsyncReply::Full { .. } | PsyncReply::Partial { .. }) => {
+                    handover::end(self.shared)
+                }
+                Ok(PsyncReply::Later(_)) | Err(Failure::Refused(_)) => {
                     let why = "Failover target rejected psync request";
-                    return self.when_still(move |core| failover::abort(core, why));
+                    return self.when_quiesced(move |core| handover::abort(core, why));
                 }
                 Err(_) => {}
             }
         }
         match next? {
-            Next::Full { id, offset } => {
+            PsyncReply::Full { id, offset } => {
                 let (primary, number) = (words.lower, offset.get());
                 log.notice(format_args!("Full resync from {primary}: {id}:{number}"));
                 self.copies.note_copy();
-                self.set_phase(Phase::Sync)?;
-                self.name.forget();
+                self.set_phase(UpstreamPhase::Sync)?;
+                self.identity.forget();
                 self.become_client(&wire)?;
-                dataset::take(self, config, &wire, &mut reader, (id, offset))?;
+                dataset::receive(self, config, &wire, &mut reader, (id, offset))?;
             }
-            Next::Partial { id } => {
+            PsyncReply::Partial { id } => {
                 let lower = words.lower;
                 log.notice(format_args!("Successful partial resynchronization with {lower}."));
                 self.become_client(&wire)?;
-                self.go_on_from(id, offset)?;
+                self.continue_from(id, offset)?;
             }
-            Next::Later(why) => {
+            PsyncReply::Later(why) => {
                 let text = format!(
                     "{} is currently unable to PSYNC but should be in the future: {why}",
                     words.title
@@ -260,21 +275,22 @@ impl Link {
                 return Err(Failure::Refused(text));
             }
         }
-        let client = primary.client().ok_or(Failure::Unwanted)?;
-        let _listed = Listed::new(self.shared, Arc::clone(&client));
-        self.set_phase(Phase::Connected)?;
+        let client = upstream.client().ok_or(Failure::Unwanted)?;
+        let _listed = ListedClient::new(self.shared, Arc::clone(&client));
+        self.set_phase(UpstreamPhase::Connected)?;
         self.follow(&mut reader, &client)
     }
 
-    /// What is executed from the next stream on comes from this connection.
+    /// Makes this connection the client whose commands the next stream contains.
     fn become_client(&self, wire: &Wire) -> Result<(), Failure> {
-        self.primary().set_client(self.generation, self.name.record(self.shared, wire)?);
+        self.upstream.set_client(self.generation, self.identity.record(self.shared, wire)?);
         Ok(())
     }
 
-    /// Waits until what came by the connection before was executed.
+    /// Waits until all parts of the previous connection are executed.
     fn finish_stream(&self) -> Result<(), Failure> {
-        while !outside::wait_for_end(&self.primary().stream, LOOK_AGAIN) {
+        let stream = &self.upstream.stream;
+        while !self.environment().wait(LOOK_AGAIN, &mut |most| stream.wait_for_end(most)) {
             if !self.is_wanted() {
                 return Err(Failure::Unwanted);
             }
@@ -282,10 +298,10 @@ impl Link {
         Ok(())
     }
 
-    /// The stream goes on where it ended; the history may be called `id` from there.
-    fn go_on_from(&self, id: Option<String>, offset: u64) -> Result<(), Failure> {
-        let generation = self.generation;
-        self.when_still(move |core| {
+    /// Continues the stream at its end. If the primary sent an id, the history has that id from here on.
+    fn continue_from(&self, id: Option<String>, offset: u64) -> Result<(), Failure> {
+        let (upstream, generation) = (Arc::clone(&self.upstream), self.generation);
+        self.when_quiesced(move |core| {
             let replication = &core.shared.replication;
             let present = replication.history.ids().id;
             if let Some(id) = id.as_ref().filter(|id| **id != present) {
@@ -294,26 +310,27 @@ impl Link {
                 replication.history.rename(id.clone(), offset);
                 follow::disconnect_all(core.shared);
             }
-            if !replication.feed.has_backlog() {
-                core.shared.pump(core.id);
-                replication.feed.begin_backlog(core.shared.keyspace.journal().end(), unix_ms());
+            if !replication.stream.has_backlog() {
+                core.shared.dispatch_changes(core.id);
+                replication.begin_backlog(core.shared.keyspace.journal().end(), unix_ms());
             }
             core.env.hooks.set(Hooks::PROPAGATE, true);
-            replication.primary.stream.begin();
+            upstream.stream.begin();
             let end = core.shared.keyspace.journal().end();
-            replication.primary.note_read(replication.history.offset(end));
-            // Here and not by the link's thread, which gets to it later: the link is up.
-            core.shared.enter_phase(generation, Phase::Connected, unix_ms());
+            upstream.note_read(replication.history.offset(end));
+            // Here, since the upstream's thread reaches this phase later: the upstream is up.
+            core.shared.enter_phase(&upstream, generation, UpstreamPhase::Connected, unix_ms());
         })
     }
 
     /// Hands the stream to the worker until the connection ends.
     fn follow(&self, reader: &mut Reader<'_>, client: &ClientRecord) -> Result<(), Failure> {
-        let (shared, primary) = (self.shared, self.primary());
-        primary.note_read(shared.replication.history.offset(shared.keyspace.journal().end()));
-        acknowledge(shared);
-        let mut told = Instant::now();
-        let (began, mut pace) = (told, Pace::default());
+        let (shared, upstream, environment) = (self.shared, &*self.upstream, self.environment());
+        let stream = &upstream.stream;
+        upstream.note_read(shared.replication.history.offset(shared.keyspace.journal().end()));
+        acknowledge(shared, upstream);
+        let mut acknowledged = Moment::now();
+        let (began, mut pace) = (acknowledged, Pace::default());
         loop {
             let part = reader.next()?;
             reader.send_waiting()?;
@@ -321,29 +338,29 @@ impl Link {
                 client.bytes_in.fetch_add(part.len() as u64, Ordering::Relaxed);
                 client.last_active_ms.store(unix_ms(), Ordering::Relaxed);
                 let gathers = pace.gathers(part.len(), began.elapsed());
-                primary.note_read(primary.read_offset().saturating_add(part.len() as u64));
-                while !outside::wait_for_room(&primary.stream, ACK_PERIOD) {
+                upstream.note_read(upstream.read_offset().saturating_add(part.len() as u64));
+                while !environment.wait(ACK_PERIOD, &mut |most| stream.wait_for_room(most)) {
                     if !self.is_wanted() {
                         return Err(Failure::Unwanted);
                     }
-                    acknowledge(shared);
+                    acknowledge(shared, upstream);
                 }
-                if primary.stream.push(part, unix_ms(), || self.is_wanted()) {
+                if stream.push(part, unix_ms(), || self.is_wanted()) {
                     shared.mailboxes[0].wake();
                 }
                 if gathers {
-                    thread::park_timeout(GATHER);
+                    self.environment().sleep(GATHER);
                 }
             }
-            if told.elapsed() >= ACK_PERIOD {
+            if acknowledged.elapsed() >= ACK_PERIOD {
                 if began.elapsed() >= LASTING {
                     self.copies.note_lasted();
                 }
-                // What has just come is worth telling too: the PINGs of a primary may come as often as
-                // this, each of them right before, and it would never hear that they were executed.
-                outside::wait_for_end(&primary.stream, ACK_PATIENCE);
-                acknowledge(shared);
-                told = Instant::now();
+                // The offset should include the latest part. A primary's PINGs may arrive as often as this,
+                // each right before an acknowledgement, which would then never cover them.
+                environment.wait(ACK_PATIENCE, &mut |most| stream.wait_for_end(most));
+                acknowledge(shared, upstream);
+                acknowledged = Moment::now();
             }
         }
     }
@@ -355,57 +372,57 @@ impl Link {
         on_worker(self.shared, work).ok_or(Failure::Unwanted)
     }
 
-    /// Has the first worker do something while all others stand still, if the primary is still the one:
-    /// while a script takes long, later.
-    fn when_still<T: Send + 'static>(
+    /// Runs `work` on the first worker while all others are quiesced. Fails if the generation has changed.
+    /// Waits while a slow script prevents quiescence.
+    fn when_quiesced<T: Send + 'static>(
         &self,
         work: impl Fn(&mut Core) -> T + Send + Sync + 'static,
     ) -> Result<T, Failure> {
         self.when(move |core| Some(work(core)))
     }
 
-    /// The same, until it gives something.
+    /// The same, repeated until `work` returns a value.
     fn when<T: Send + 'static>(
         &self,
         work: impl Fn(&mut Core) -> Option<T> + Send + Sync + 'static,
     ) -> Result<T, Failure> {
         let (work, generation) = (Arc::new(work), self.generation);
         loop {
-            let work = Arc::clone(&work);
+            let (work, upstream) = (Arc::clone(&work), Arc::clone(&self.upstream));
             let done = self.on_worker(move |core| {
-                let Ok(_still) = core.stop_others() else { return Ok(None) };
-                if core.shared.replication.primary.generation() != generation {
+                let Ok(_quiesced) = core.stop_others() else { return Ok(None) };
+                if upstream.generation() != generation {
                     return Err(Failure::Unwanted);
                 }
                 Ok(work(core))
             })??;
             match done {
                 Some(done) => return Ok(done),
-                None => thread::park_timeout(LOOK_AGAIN),
+                None => self.environment().sleep(LOOK_AGAIN),
             }
         }
     }
 }
 
 /// The delay after this many consecutive failures. It is short at first, so that servers that are started
-/// together find each other soon: sentinels query a primary for its replicas when they start, and then not
-/// for ten seconds.
+/// together connect soon: sentinels query a primary for its replicas when they start, and then not for ten
+/// seconds.
 fn retry_after(failures: u32) -> Duration {
     let doubled = RETRY_FIRST.saturating_mul(1 << failures.saturating_sub(1).min(16));
     doubled.min(RETRY)
 }
 
-/// How fast small parts of the stream come, in the time since its connection was made.
+/// Measures the rate of small parts of the stream. Times count from the beginning of the connection.
 #[derive(Default)]
 struct Pace {
     begun: Duration,
-    /// Since then.
+    /// Parts since `begun`.
     parts: u32,
     gathers: bool,
 }
 
 impl Pace {
-    /// Whether it is better to wait a little before more is read than the part of `bytes` that has come now.
+    /// Notes a part of this size. Returns true if the thread should wait a little before it reads more.
     fn gathers(&mut self, bytes: usize, now: Duration) -> bool {
         if bytes > SMALL_PART_BYTES_MAX {
             return false;
@@ -428,19 +445,19 @@ fn encrypt(config: &Config, wire: Wire) -> Result<Wire, Failure> {
     Ok(wire.encrypted(tls.map_err(|error| Failure::Refused(error.to_string()))?))
 }
 
-/// Has the first worker do something, and waits for it; `None` if the server ends.
-fn on_worker<T: Send + 'static>(
+/// Runs `work` on the first worker and waits for its result. Returns `None` if the server shuts down.
+pub(super) fn on_worker<T: Send + 'static>(
     shared: &Shared,
     work: impl FnOnce(&mut Core) -> T + Send + 'static,
 ) -> Option<T> {
     let (done, is_done) = sync_channel(1);
     let work = move |core: &mut Core| {
-        // Who does not wait for it any more ends with the server.
+        // The receiver is gone only if the server shuts down.
         let _ = done.send(work(core));
     };
     shared.mailboxes[0].send(Message::Run(Work(Box::new(work))));
     loop {
-        match is_done.recv_timeout(LOOK_AGAIN) {
+        match receive(shared.replication.environment(), &is_done, LOOK_AGAIN) {
             Ok(done) => return Some(done),
             Err(RecvTimeoutError::Timeout) if !shared.shutdown.is_asked() => {}
             Err(_) => return None,
@@ -448,8 +465,8 @@ fn on_worker<T: Send + 'static>(
     }
 }
 
-/// Tells the primary how far this server has come, and how far its append-only file.
-pub fn acknowledge(shared: &Shared) {
+/// Sends the primary this server's offset, and the offset up to which its append-only file is durable.
+pub fn acknowledge(shared: &Shared, upstream: &Upstream) {
     let (history, end) = (&shared.replication.history, shared.keyspace.journal().end());
     let offset = history.offset(end).to_string();
     let mut bytes = Vec::new();
@@ -460,7 +477,7 @@ pub fn acknowledge(shared: &Shared) {
         }
         None => request::encode(&mut bytes, &["REPLCONF", "ACK", &offset]),
     }
-    shared.replication.primary.send(&bytes);
+    upstream.send(&bytes);
 }
 
 #[cfg(test)]

@@ -1,22 +1,21 @@
-//! The dataset from the append-only file: its base, and the commands since then.
+//! Loads the dataset from the append-only file: its base, then the commands after it.
 
-use super::replay::{Replay, Unknown};
-use super::steps::Steps;
-use crate::commands::scripting::libraries;
+use super::discard::discard_dataset;
+use super::replay::{Replay, ReplayError};
+use super::steps::LoadingSteps;
+use crate::core::Core;
+use crate::core::shared::Shared;
+use crate::persistence::aof::ending::{self, FIX};
+use crate::persistence::aof::home::Home;
+use crate::persistence::aof::lock;
+use crate::persistence::aof::rewrite;
+use crate::persistence::disk::{Disk, System};
+use crate::persistence::loading::rdb;
+use crate::persistence::snapshot::Unreadable;
+use crate::script::libraries::Policy;
+use crate::script::source;
 use brisk_config::os_reason;
-use brisk_engine::DbIndex;
 use brisk_engine::effect::Hooks;
-use brisk_engine::keyspace::Keys;
-use brisk_node::core::Core;
-use brisk_node::core::shared::Shared;
-use brisk_node::persistence::aof::ending::{self, FIX};
-use brisk_node::persistence::aof::home::Home;
-use brisk_node::persistence::aof::lock;
-use brisk_node::persistence::aof::rewrite;
-use brisk_node::persistence::disk::{Disk, System};
-use brisk_node::persistence::loading;
-use brisk_node::persistence::snapshot::Unreadable;
-use brisk_node::script::libraries::Policy;
 use brisk_persist::aof::{
     AofError, AofEventKind, AofReader, FileKind, Manifest, ManifestFile, NotRdb, has_preamble,
 };
@@ -25,16 +24,16 @@ use std::ops::Range;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// Commands are gathered up to so many bytes, so that they are cut and looked up ahead.
+/// Commands are gathered up to this size, so that a batch of them can be cut and prefetched.
 const GATHERED_BYTES: usize = 256 << 10;
 
-/// Loads the files that the manifest names, at the start, and has the last written on; begins with an
-/// empty one if there is none. The first worker executes their commands. O(files).
+/// Loads the files that the manifest names when the server starts. The first worker executes their commands.
+/// New changes are appended to the last file, or to a new one if there is no manifest. O(files).
 ///
 /// # Errors
-/// What cannot be loaded, where, and what to do. Nothing was changed, but for a torn end that the
-/// settings allow to be cut off.
-pub fn load(shared: &Shared, steps: &Steps) -> Result<(), String> {
+/// A text for the log: which file cannot be loaded, where, and what the operator can do. The files have not
+/// changed, except that a torn end may have been truncated as `aof-load-truncated` allows.
+pub fn load(shared: &Shared, steps: &LoadingSteps) -> Result<(), String> {
     let home = Home::of(&shared.config());
     // Loading may truncate a file, so the file is locked before it is read.
     let locked = shared.aof.lock_files(&home, lock::WAIT_RUNNING, &shared.log);
@@ -46,19 +45,19 @@ pub fn load(shared: &Shared, steps: &Steps) -> Result<(), String> {
     steps.open(manifest)
 }
 
-/// DEBUG LOADAOF: forgets the dataset and loads what was written of it. All other workers stand still,
-/// and no transaction is running. O(files).
+/// DEBUG LOADAOF: discards the dataset and loads it from the append-only file. All other workers are
+/// quiesced, and no transaction is running. O(files).
 ///
 /// # Errors
-/// As of [`load`]; what was loaded up to there is the dataset.
+/// The errors of [`load`]. The dataset then consists of the part that was loaded before the error.
 pub fn load_again(core: &mut Core) -> Result<(), String> {
     let shared = core.shared;
-    // It would take away files that are being read. No other begins while all stand still.
+    // A rewrite would remove files that are being read. No other rewrite begins while workers are quiesced.
     if !rewrite::stop(shared, "the append-only file is loaded again") {
         return Err("an append-only file rewrite is about to end".to_owned());
     }
     if shared.aof.is_on() {
-        shared.pump(core.id);
+        shared.dispatch_changes(core.id);
         shared.aof.flush(shared).map_err(|error| os_reason(&error))?;
     }
     let home = Home::of(&core.config);
@@ -75,7 +74,7 @@ fn load_found(core: &mut Core, home: &Home) -> Result<(), String> {
     let had_hooks = core.env.hooks.replace_own(Hooks::empty());
     let propagated = core.env.hooks.get().contains(Hooks::PROPAGATE);
     core.env.hooks.set(Hooks::PROPAGATE, false);
-    forget(core);
+    discard_dataset(core);
     let replay = Replay::new(core);
     let loaded = load_files(&mut Again { core, replay }, shared, home, &manifest);
     core.env.hooks.set(Hooks::PROPAGATE, propagated);
@@ -83,42 +82,42 @@ fn load_found(core: &mut Core, home: &Home) -> Result<(), String> {
     loaded
 }
 
-/// How what is read of files gets into the dataset.
+/// Puts the contents of files into the dataset.
 trait Target {
-    /// Loads the snapshot that a file begins with: where it ends, and the sources of its libraries.
+    /// Loads the snapshot at the beginning of a file. Returns its end and the source code of its libraries.
     fn load_base(&mut self, path: &Path) -> Result<(u64, Vec<Vec<u8>>), Unreadable>;
     fn restore(&mut self, sources: Vec<Vec<u8>>) -> Result<(), String>;
     /// Executes all commands of a part of a file.
-    fn execute(&mut self, commands: Vec<u8>, part: Range<u64>) -> Result<(), Unknown>;
-    /// All commands of a file were given.
-    fn end_file(&mut self) -> Result<(), Unknown>;
+    fn execute(&mut self, commands: Vec<u8>, part: Range<u64>) -> Result<(), ReplayError>;
+    /// Notes that a file has no more commands.
+    fn end_file(&mut self) -> Result<(), ReplayError>;
 }
 
-/// On a thread of its own, while the first worker executes.
+/// Loads when the server starts: on a separate thread, while the first worker executes commands.
 struct AtStart<'a> {
     shared: &'a Shared,
-    steps: &'a Steps,
+    steps: &'a LoadingSteps,
 }
 
 impl Target for AtStart<'_> {
     fn load_base(&mut self, path: &Path) -> Result<(u64, Vec<Vec<u8>>), Unreadable> {
-        loading::load_base_at_start(self.shared, path)
+        rdb::load_base_at_start(self.shared, path)
     }
 
     fn restore(&mut self, sources: Vec<Vec<u8>>) -> Result<(), String> {
         self.steps.restore(sources)
     }
 
-    fn execute(&mut self, commands: Vec<u8>, part: Range<u64>) -> Result<(), Unknown> {
+    fn execute(&mut self, commands: Vec<u8>, part: Range<u64>) -> Result<(), ReplayError> {
         self.steps.execute(commands, part)
     }
 
-    fn end_file(&mut self) -> Result<(), Unknown> {
+    fn end_file(&mut self) -> Result<(), ReplayError> {
         self.steps.end_file()
     }
 }
 
-/// On a worker, while all others stand still.
+/// Loads for DEBUG LOADAOF: on a worker, while all others are quiesced.
 struct Again<'a> {
     core: &'a mut Core,
     replay: Replay,
@@ -126,38 +125,24 @@ struct Again<'a> {
 
 impl Target for Again<'_> {
     fn load_base(&mut self, path: &Path) -> Result<(u64, Vec<Vec<u8>>), Unreadable> {
-        loading::load_base(self.core, path)
+        rdb::load_base(self.core, path)
     }
 
     fn restore(&mut self, sources: Vec<Vec<u8>>) -> Result<(), String> {
         let sources = sources.iter().map(Vec::as_slice);
-        let restored = libraries::restore_sources(self.core, sources, Policy::Append);
+        let restored = source::restore(self.core, sources, Policy::Append);
         restored.map_err(|error| error.to_string())
     }
 
-    fn execute(&mut self, commands: Vec<u8>, part: Range<u64>) -> Result<(), Unknown> {
+    fn execute(&mut self, commands: Vec<u8>, part: Range<u64>) -> Result<(), ReplayError> {
         self.replay.take(commands, part);
         self.replay.go_on(self.core, None, None).map(|_| ())
     }
 
-    fn end_file(&mut self) -> Result<(), Unknown> {
+    fn end_file(&mut self) -> Result<(), ReplayError> {
         self.replay.end_file(self.core);
         Ok(())
     }
-}
-
-/// Nothing is in the dataset any more, of which neither replicas nor the append-only file hear. All other
-/// workers stand still.
-pub(crate) fn forget(core: &mut Core) {
-    let keyspace = &core.shared.keyspace;
-    let mut keys = Keys::unlocked(keyspace, &core.env, DbIndex::FIRST);
-    for db in keyspace.databases() {
-        keys.flush(db);
-    }
-    keys.invalidate_all();
-    keys.close_without_effects();
-    // None stays, so none can be refused.
-    let _ = libraries::restore_sources(core, std::iter::empty(), Policy::Flush);
 }
 
 fn load_files<T: Target>(
@@ -219,7 +204,7 @@ fn load_file<T: Target>(
     Ok(())
 }
 
-/// Whether a base that does not begin with an RDB file may be read as commands.
+/// Checks that a base without an RDB file at its beginning may be read as commands.
 ///
 /// # Errors
 /// The base should be an RDB file: it has lost its content, and the dataset would be empty.
@@ -239,12 +224,12 @@ fn check_base(shared: &Shared, file: &ManifestFile, bytes: u64) -> Result<(), St
     Ok(())
 }
 
-/// Executes all commands from where the reader stands; how the file ended. They begin in database 0,
-/// and outside of transactions.
+/// Executes all commands from the reader's position on, and returns how the file ended. The first command
+/// runs in database 0 and outside of a transaction.
 fn execute<T: Target>(
     target: &mut T,
     reader: &mut AofReader<impl Read + Seek>,
-) -> Result<Result<(), AofError>, Unknown> {
+) -> Result<Result<(), AofError>, ReplayError> {
     let mut commands = Vec::with_capacity(GATHERED_BYTES * 2);
     let mut from = reader.position();
     let ended = loop {
@@ -269,7 +254,7 @@ fn execute<T: Target>(
     Ok(ended)
 }
 
-/// What becomes of a file that is not whole.
+/// Truncates an incomplete file where the settings allow it, or fails.
 fn end_of(
     shared: &Shared,
     path: &Path,

@@ -1,0 +1,58 @@
+//! Hands the changes in the journal to their readers: the append-only file and the replication stream.
+//!
+//! The journal is in order and has no gaps, so a dispatch takes what all workers have appended. A worker
+//! dispatches at the end of its round. Nothing is appended while there is no reader:
+//! [`brisk_engine::effect::Hooks::PROPAGATE`] is set with the first reader, while all workers are quiesced, and
+//! cleared some time after the last one is gone.
+//!
+//! Only workers dispatch, so none is in the middle of a dispatch while all are quiesced.
+
+use crate::persistence::aof::state::Aof;
+use crate::replication::Replication;
+use brisk_engine::keyspace::{AofEdit, Journal};
+use brisk_reactor::unix_ms;
+use brisk_structures::poison::EvenPoisoned;
+use std::sync::Mutex;
+
+/// Buffers that are larger than this are freed after a dispatch.
+const BUFFER_KEPT_MAX: usize = 64 * 1024;
+
+/// Takes changes from the journal, one thread at a time, so that all readers get them in one order.
+#[derive(Default)]
+pub struct ChangeDispatcher {
+    buffers: Mutex<DispatchBuffers>,
+}
+
+/// The next part of the stream and its edits. Both are empty between two dispatches.
+#[derive(Default)]
+struct DispatchBuffers {
+    bytes: Vec<u8>,
+    edits: Vec<AofEdit>,
+}
+
+impl ChangeDispatcher {
+    /// Hands new changes to the readers. `wake` is called for each worker whose replicas have something to take.
+    pub fn dispatch(
+        &self,
+        journal: &Journal,
+        aof: &Aof,
+        replication: &Replication,
+        wake: impl FnMut(usize),
+    ) {
+        let mut buffers = self.buffers.lock().even_poisoned();
+        if !replication.stream.has_backlog() {
+            aof.take_from(journal);
+            return;
+        }
+        let DispatchBuffers { bytes, edits } = &mut *buffers;
+        let from = journal.take(bytes, edits);
+        if bytes.is_empty() {
+            return;
+        }
+        aof.push(bytes, edits);
+        edits.clear();
+        replication.append(from, bytes, unix_ms(), wake);
+        bytes.clear();
+        bytes.shrink_to(BUFFER_KEPT_MAX);
+    }
+}

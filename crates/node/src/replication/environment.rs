@@ -1,0 +1,205 @@
+//! The operating system as the thread of an upstream uses it: threads, waiting and connections. A simulation
+//! provides its own [`Environment`] and decides when things happen.
+
+use brisk_reactor::monotonic_ns;
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::{IpAddr, Shutdown, SocketAddr, TcpStream};
+use std::ops::Add;
+use std::os::fd::AsFd;
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::thread;
+use std::time::Duration;
+
+/// A moment of the monotonic clock, which a simulation sets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Moment(u64);
+
+impl Moment {
+    pub fn now() -> Moment {
+        Moment(monotonic_ns())
+    }
+
+    pub fn elapsed(self) -> Duration {
+        Duration::from_nanos(monotonic_ns().saturating_sub(self.0))
+    }
+}
+
+impl Add<Duration> for Moment {
+    type Output = Moment;
+
+    fn add(self, rhs: Duration) -> Moment {
+        Moment(self.0 + rhs.as_nanos() as u64)
+    }
+}
+
+/// Access to threads, waiting and connections.
+pub trait Environment: Send + Sync {
+    /// Starts a thread.
+    ///
+    /// # Errors
+    /// The system has no thread.
+    fn spawn(&self, name: &str, run: Box<dyn FnOnce() + Send>) -> io::Result<()>;
+
+    /// Pauses the present thread, for about this time.
+    fn sleep(&self, time: Duration);
+
+    /// Waits until `condition` returns true, but no longer than `timeout`. Returns its last result.
+    /// `condition` itself waits for as long as its argument says.
+    fn wait(&self, timeout: Duration, condition: &mut dyn FnMut(Duration) -> bool) -> bool;
+
+    /// Connects to an address. If `source` is an address of this machine, the connection comes from there.
+    ///
+    /// # Errors
+    /// The connection fails, or takes longer than `timeout`.
+    fn connect(
+        &self,
+        to: SocketAddr,
+        source: Option<IpAddr>,
+        timeout: Duration,
+    ) -> io::Result<Box<dyn Socket>>;
+}
+
+/// A connection that one thread reads and any thread may write to.
+pub trait Socket: AsFd + Send + Sync {
+    /// Reads bytes, waiting for the first of them up to the timeout.
+    ///
+    /// # Errors
+    /// As of [`Read::read`].
+    fn read(&self, into: &mut [u8]) -> io::Result<usize>;
+
+    /// Writes some of the bytes, waiting for room up to the timeout.
+    ///
+    /// # Errors
+    /// As of [`Write::write`].
+    fn write(&self, bytes: &[u8]) -> io::Result<usize>;
+
+    /// Sets the time that a read and a write wait.
+    ///
+    /// # Errors
+    /// The socket does not accept it.
+    fn set_timeout(&self, timeout: Duration) -> io::Result<()>;
+
+    /// The address of the other end.
+    ///
+    /// # Errors
+    /// The connection is closed.
+    fn peer_addr(&self) -> io::Result<SocketAddr>;
+
+    /// The address of this end.
+    ///
+    /// # Errors
+    /// The connection is closed.
+    fn local_addr(&self) -> io::Result<SocketAddr>;
+
+    /// Ends both directions.
+    ///
+    /// # Errors
+    /// The connection is closed already.
+    fn shutdown(&self) -> io::Result<()>;
+
+    /// Writes all bytes.
+    ///
+    /// # Errors
+    /// As of [`Write::write_all`].
+    fn write_all(&self, mut bytes: &[u8]) -> io::Result<()> {
+        while !bytes.is_empty() {
+            match self.write(bytes) {
+                Ok(0) => return Err(ErrorKind::WriteZero.into()),
+                Ok(written) => bytes = &bytes[written..],
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Waits for a message of a channel in this environment.
+///
+/// # Errors
+/// As of [`Receiver::recv_timeout`].
+pub fn receive<T>(
+    environment: &dyn Environment,
+    receiver: &Receiver<T>,
+    timeout: Duration,
+) -> Result<T, RecvTimeoutError> {
+    let mut received = Err(RecvTimeoutError::Timeout);
+    environment.wait(timeout, &mut |timeout| {
+        received = receiver.recv_timeout(timeout);
+        !matches!(received, Err(RecvTimeoutError::Timeout))
+    });
+    received
+}
+
+/// The environment outside of a simulation.
+pub struct SystemEnvironment;
+
+impl Environment for SystemEnvironment {
+    fn spawn(&self, name: &str, run: Box<dyn FnOnce() + Send>) -> io::Result<()> {
+        thread::Builder::new().name(name.to_owned()).spawn(run).map(|_| ())
+    }
+
+    fn sleep(&self, time: Duration) {
+        thread::park_timeout(time);
+    }
+
+    fn wait(&self, timeout: Duration, condition: &mut dyn FnMut(Duration) -> bool) -> bool {
+        condition(timeout)
+    }
+
+    fn connect(
+        &self,
+        to: SocketAddr,
+        source: Option<IpAddr>,
+        timeout: Duration,
+    ) -> io::Result<Box<dyn Socket>> {
+        let socket = match source {
+            Some(source) => connect_from(source, to, timeout)?,
+            None => TcpStream::connect_timeout(&to, timeout)?,
+        };
+        socket.set_nodelay(true)?;
+        Ok(Box::new(socket))
+    }
+}
+
+fn connect_from(source: IpAddr, to: SocketAddr, timeout: Duration) -> io::Result<TcpStream> {
+    use rustix::net::sockopt::Timeout;
+    use rustix::net::{self, AddressFamily, SocketFlags, SocketType};
+
+    let family = if to.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
+    let socket = net::socket_with(family, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
+    net::sockopt::set_socket_timeout(&socket, Timeout::Send, Some(timeout))?;
+    // As in Redis: if `source` is not an address of this machine, the system chooses one.
+    let _ = net::bind(&socket, &SocketAddr::new(source, 0));
+    net::connect(&socket, &to)?;
+    Ok(TcpStream::from(socket))
+}
+
+impl Socket for TcpStream {
+    fn read(&self, into: &mut [u8]) -> io::Result<usize> {
+        let mut socket = self;
+        Read::read(&mut socket, into)
+    }
+
+    fn write(&self, bytes: &[u8]) -> io::Result<usize> {
+        let mut socket = self;
+        Write::write(&mut socket, bytes)
+    }
+
+    fn set_timeout(&self, timeout: Duration) -> io::Result<()> {
+        self.set_write_timeout(Some(timeout))?;
+        self.set_read_timeout(Some(timeout))
+    }
+
+    fn peer_addr(&self) -> io::Result<SocketAddr> {
+        TcpStream::peer_addr(self)
+    }
+
+    fn local_addr(&self) -> io::Result<SocketAddr> {
+        TcpStream::local_addr(self)
+    }
+
+    fn shutdown(&self) -> io::Result<()> {
+        TcpStream::shutdown(self, Shutdown::Both)
+    }
+}

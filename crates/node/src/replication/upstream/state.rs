@@ -1,0 +1,282 @@
+//! The state of an upstream, a primary that this server follows: phase, connection and offsets.
+//!
+//! The setting `replicaof` names the primary of this server. [`crate::core::shared::armed::REPLICA`] is set
+//! while there is one.
+
+use super::received::ReceivedStream;
+use crate::clients::ClientRecord;
+use brisk_engine::keyspace::DbNumber;
+use brisk_structures::poison::EvenPoisoned;
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+
+/// The connection to the primary, for threads that send requests to it.
+pub trait UpstreamConnection: Send + Sync {
+    /// Sends a short request without waiting. If the primary has not read for long, the connection is closed.
+    fn send(&self, request: &[u8]);
+    /// Sends a request of any length without waiting. Bytes that the kernel does not take at once are kept and
+    /// sent later. Returns false and sends nothing if too many bytes wait already.
+    fn offer(&self, request: &[u8]) -> bool;
+    /// Closes the connection.
+    fn close(&self);
+}
+
+/// The phase of an upstream, in the terms of ROLE.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub enum UpstreamPhase {
+    /// Not connected. The next attempt follows.
+    Connect,
+    /// A connection is being established.
+    Connecting,
+    /// The servers exchange their capabilities.
+    Handshake,
+    /// The dataset is being received.
+    Sync,
+    /// The stream is being received.
+    Connected,
+}
+
+impl UpstreamPhase {
+    pub fn word(self) -> &'static str {
+        match self {
+            UpstreamPhase::Connect => "connect",
+            UpstreamPhase::Connecting => "connecting",
+            UpstreamPhase::Handshake => "handshake",
+            UpstreamPhase::Sync => "sync",
+            UpstreamPhase::Connected => "connected",
+        }
+    }
+}
+
+/// Progress of receiving a dataset, in bytes.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct IncomingDataset {
+    /// `None` if the primary does not know the length before the end.
+    pub total: Option<u64>,
+    pub read: u64,
+    /// The arrival of the last bytes, in Unix ms.
+    pub last_ms: u64,
+}
+
+/// The state of an upstream, shared by its thread, the applier and all workers.
+pub struct Upstream {
+    phase: AtomicU8,
+    /// The arrival of the last byte, in Unix ms.
+    last_io_ms: AtomicU64,
+    /// The end of the last stream, in Unix ms; 0 before the first stream.
+    down_since_ms: AtomicU64,
+    /// The offset up to which the stream was received.
+    read_offset: AtomicU64,
+    incoming: Mutex<IncomingDataset>,
+    /// Grows with each change of the primary.
+    generation: AtomicU64,
+    connection: Mutex<Option<Arc<dyn UpstreamConnection>>>,
+    /// The connection of the stream, as a client of this server.
+    client: Mutex<Option<Arc<ClientRecord>>>,
+    /// The database that the executed part of the stream selected last. It may not exist on this server.
+    stream_db: AtomicU32,
+    /// The primary supports comparisons.
+    compares: AtomicBool,
+    /// Parts of the stream that are not executed yet.
+    pub stream: ReceivedStream,
+    /// The time of the last warning that commands of the stream cannot be written to the disk, in Unix ms.
+    warned_ms: AtomicU64,
+}
+
+/// The time between two of these warnings.
+const WARNED_PERIOD_MS: u64 = 10_000;
+
+impl Default for Upstream {
+    fn default() -> Upstream {
+        Upstream {
+            phase: AtomicU8::new(UpstreamPhase::Connect as u8),
+            last_io_ms: AtomicU64::new(0),
+            down_since_ms: AtomicU64::new(0),
+            read_offset: AtomicU64::new(0),
+            incoming: Mutex::default(),
+            generation: AtomicU64::new(0),
+            connection: Mutex::default(),
+            client: Mutex::default(),
+            stream_db: AtomicU32::new(0),
+            compares: AtomicBool::new(false),
+            stream: ReceivedStream::default(),
+            warned_ms: AtomicU64::new(0),
+        }
+    }
+}
+
+impl Upstream {
+    pub fn phase(&self) -> UpstreamPhase {
+        match self.phase.load(Ordering::Relaxed) {
+            0 => UpstreamPhase::Connect,
+            1 => UpstreamPhase::Connecting,
+            2 => UpstreamPhase::Handshake,
+            3 => UpstreamPhase::Sync,
+            _ => UpstreamPhase::Connected,
+        }
+    }
+
+    /// True while the stream is being received.
+    #[inline]
+    pub fn is_up(&self) -> bool {
+        self.phase() == UpstreamPhase::Connected
+    }
+
+    /// True if there is or was a stream.
+    pub fn has_been_up(&self) -> bool {
+        self.is_up() || self.down_since_ms().is_some()
+    }
+
+    /// Sets the phase, if the present generation is `generation`. Returns true if so.
+    pub fn set_phase(&self, generation: u64, phase: UpstreamPhase, now_ms: u64) -> bool {
+        // A thread that changes the primary at the same time waits for this lock and wins.
+        let _connection = self.connection.lock().even_poisoned();
+        if generation != self.generation() {
+            return false;
+        }
+        let before = self.phase.swap(phase as u8, Ordering::SeqCst);
+        if before == UpstreamPhase::Connected as u8 && phase != UpstreamPhase::Connected {
+            self.down_since_ms.store(now_ms, Ordering::Relaxed);
+        }
+        if phase == UpstreamPhase::Sync {
+            *self.incoming.lock().even_poisoned() = IncomingDataset::default();
+        }
+        true
+    }
+
+    /// Ends the present generation, since the primary changes: parts that are not executed are dropped, and
+    /// the connection is closed. Returns the next generation. All other workers are quiesced.
+    pub fn leave(&self) -> u64 {
+        // The generation changes first, so no thread adds a part of the previous generation.
+        let generation = self.generation.fetch_add(1, Ordering::SeqCst) + 1;
+        self.stream.begin();
+        let mut present = self.connection.lock().even_poisoned();
+        if let Some(connection) = present.take() {
+            connection.close();
+        }
+        self.phase.store(UpstreamPhase::Connect as u8, Ordering::SeqCst);
+        drop(present);
+        if let Some(client) = self.client.lock().even_poisoned().take() {
+            client.killed.store(true, Ordering::Relaxed);
+        }
+        self.down_since_ms.store(0, Ordering::Relaxed);
+        self.last_io_ms.store(0, Ordering::Relaxed);
+        generation
+    }
+
+    /// The present generation.
+    #[inline]
+    pub fn generation(&self) -> u64 {
+        self.generation.load(Ordering::SeqCst)
+    }
+
+    /// Sets the connection, if the present generation is `generation`. Returns true if so.
+    pub fn connect(&self, generation: u64, connection: Arc<dyn UpstreamConnection>) -> bool {
+        let mut present = self.connection.lock().even_poisoned();
+        let is_wanted = generation == self.generation();
+        if is_wanted {
+            *present = Some(connection);
+        }
+        is_wanted
+    }
+
+    /// Closes the connection, if the present generation is `generation`.
+    pub fn disconnect(&self, generation: u64) {
+        let mut present = self.connection.lock().even_poisoned();
+        if let Some(connection) = present.take_if(|_| generation == self.generation()) {
+            connection.close();
+        }
+    }
+
+    /// The connection of the present or last stream, as a client of this server.
+    pub fn client(&self) -> Option<Arc<ClientRecord>> {
+        self.client.lock().even_poisoned().clone()
+    }
+
+    /// Sets the client of the next stream, if the present generation is `generation`.
+    pub fn set_client(&self, generation: u64, client: Arc<ClientRecord>) {
+        let mut present = self.client.lock().even_poisoned();
+        if generation == self.generation() {
+            *present = Some(client);
+        }
+    }
+
+    /// True if the primary has announced during the handshake that it supports comparisons.
+    pub fn compares(&self) -> bool {
+        self.compares.load(Ordering::Relaxed)
+    }
+
+    pub fn set_compares(&self, generation: u64, compares: bool) {
+        let _connection = self.connection.lock().even_poisoned();
+        if generation == self.generation() {
+            self.compares.store(compares, Ordering::Relaxed);
+        }
+    }
+
+    /// Sends a short request to the primary, if there is a connection.
+    pub fn send(&self, request: &[u8]) {
+        let connection = self.connection.lock().even_poisoned().clone();
+        if let Some(connection) = connection {
+            connection.send(request);
+        }
+    }
+
+    /// Sends a request of any length to the primary, if there is a connection. Returns false and sends nothing
+    /// if the primary does not read.
+    pub fn offer(&self, request: &[u8]) -> bool {
+        let connection = self.connection.lock().even_poisoned().clone();
+        connection.is_none_or(|connection| connection.offer(request))
+    }
+
+    /// The database that the executed part of the stream selected last.
+    pub fn stream_db(&self) -> DbNumber {
+        DbNumber(self.stream_db.load(Ordering::Relaxed))
+    }
+
+    pub fn set_stream_db(&self, db: DbNumber) {
+        self.stream_db.store(db.0, Ordering::Relaxed);
+    }
+
+    /// Returns true if it is time to log again that commands of the stream cannot be written to the disk.
+    pub fn warns_of_disk(&self, now_ms: u64) -> bool {
+        let warned = self.warned_ms.load(Ordering::Relaxed);
+        let is_due = now_ms.saturating_sub(warned) >= WARNED_PERIOD_MS;
+        if is_due {
+            self.warned_ms.store(now_ms, Ordering::Relaxed);
+        }
+        is_due
+    }
+
+    /// The arrival of the last byte, in Unix ms.
+    pub fn last_io_ms(&self) -> u64 {
+        self.last_io_ms.load(Ordering::Relaxed)
+    }
+
+    pub fn note_io(&self, now_ms: u64) {
+        self.last_io_ms.store(now_ms, Ordering::Relaxed);
+    }
+
+    /// The end of the last stream, in Unix ms. `None` before the first stream.
+    pub fn down_since_ms(&self) -> Option<u64> {
+        Some(self.down_since_ms.load(Ordering::Relaxed)).filter(|since| *since > 0)
+    }
+
+    /// The offset up to which the stream was received, executed or not.
+    pub fn read_offset(&self) -> u64 {
+        self.read_offset.load(Ordering::Relaxed)
+    }
+
+    pub fn note_read(&self, offset: u64) {
+        self.read_offset.store(offset, Ordering::Relaxed);
+    }
+
+    /// The progress of the dataset that is being received.
+    pub fn incoming(&self) -> IncomingDataset {
+        *self.incoming.lock().even_poisoned()
+    }
+
+    pub fn note_incoming(&self, change: impl FnOnce(&mut IncomingDataset)) {
+        change(&mut self.incoming.lock().even_poisoned());
+    }
+}

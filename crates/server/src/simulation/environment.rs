@@ -1,0 +1,130 @@
+//! The environment of an upstream's thread in the simulation: time, threads and connections.
+
+use super::strand::{self, Dial, Group, Wait, Way};
+use brisk_node::replication::environment::{Environment, Moment, Socket};
+use brisk_reactor::unix_ms;
+use brisk_structures::poison::EvenPoisoned;
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::{IpAddr, Ipv4Addr, Shutdown, SocketAddr};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+/// The port of the first server. The others have the ports that follow.
+pub(super) const FIRST_PORT: u16 = 7000;
+
+/// How often a connection without a response is tried.
+const RETRY_PERIOD: Duration = Duration::from_secs(1);
+
+/// The environment of one server.
+pub(super) struct SimulatedEnvironment(pub(super) Arc<Group>);
+
+impl Environment for SimulatedEnvironment {
+    fn spawn(&self, _: &str, run: Box<dyn FnOnce() + Send>) -> io::Result<()> {
+        self.0.spawn(run);
+        Ok(())
+    }
+
+    fn sleep(&self, time: Duration) {
+        strand::pause(Wait { until_ms: Some(after(time)), signal: Some(Arc::default()) });
+    }
+
+    fn wait(&self, timeout: Duration, condition: &mut dyn FnMut(Duration) -> bool) -> bool {
+        let until_ms = after(timeout);
+        loop {
+            if condition(Duration::ZERO) {
+                return true;
+            }
+            if unix_ms() >= until_ms {
+                return false;
+            }
+            strand::pause(Wait { until_ms: Some(until_ms), signal: None });
+        }
+    }
+
+    fn connect(
+        &self,
+        at: SocketAddr,
+        _: Option<IpAddr>,
+        timeout: Duration,
+    ) -> io::Result<Box<dyn Socket>> {
+        let to = usize::from(at.port() - FIRST_PORT);
+        let until = Moment::now() + timeout;
+        loop {
+            let way = self.0.ways.lock().even_poisoned()[to];
+            match way {
+                Way::Open => break,
+                Way::Refused => return Err(ErrorKind::ConnectionRefused.into()),
+                Way::Silent if Moment::now() >= until => return Err(ErrorKind::TimedOut.into()),
+                Way::Silent => self.sleep(RETRY_PERIOD),
+            }
+        }
+        let (end, other) = UnixStream::pair()?;
+        end.set_nonblocking(true)?;
+        other.set_nonblocking(true)?;
+        let signal = Arc::new(AtomicBool::new(false));
+        let dial = Dial { to, end: other, signal: Arc::clone(&signal) };
+        self.0.dials.lock().even_poisoned().push(dial);
+        let to = SocketAddr::from((Ipv4Addr::LOCALHOST, at.port()));
+        Ok(Box::new(SimulatedSocket { end, to, signal, timeout_ms: AtomicU64::new(0) }))
+    }
+}
+
+/// The moment after this time, in Unix ms.
+fn after(time: Duration) -> u64 {
+    unix_ms() + time.as_millis() as u64
+}
+
+/// A connection whose bytes the simulation delivers.
+struct SimulatedSocket {
+    end: UnixStream,
+    to: SocketAddr,
+    signal: Arc<AtomicBool>,
+    timeout_ms: AtomicU64,
+}
+
+impl Socket for SimulatedSocket {
+    fn read(&self, into: &mut [u8]) -> io::Result<usize> {
+        let until_ms = unix_ms().saturating_add(self.timeout_ms.load(Ordering::SeqCst));
+        loop {
+            self.signal.store(false, Ordering::SeqCst);
+            match (&self.end).read(into) {
+                Err(error) if error.kind() == ErrorKind::WouldBlock && unix_ms() < until_ms => {
+                    let signal = Some(Arc::clone(&self.signal));
+                    strand::pause(Wait { until_ms: Some(until_ms), signal });
+                }
+                read => return read,
+            }
+        }
+    }
+
+    fn write(&self, bytes: &[u8]) -> io::Result<usize> {
+        (&self.end).write(bytes)
+    }
+
+    fn set_timeout(&self, timeout: Duration) -> io::Result<()> {
+        self.timeout_ms.store(timeout.as_millis() as u64, Ordering::SeqCst);
+        Ok(())
+    }
+
+    fn peer_addr(&self) -> io::Result<SocketAddr> {
+        Ok(self.to)
+    }
+
+    fn local_addr(&self) -> io::Result<SocketAddr> {
+        Ok(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)))
+    }
+
+    fn shutdown(&self) -> io::Result<()> {
+        self.signal.store(true, Ordering::SeqCst);
+        self.end.shutdown(Shutdown::Both)
+    }
+}
+
+impl AsFd for SimulatedSocket {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.end.as_fd()
+    }
+}
