@@ -240,7 +240,7 @@ impl Db {
         let ticket = unit.finish(&self.env);
         assert_eq!(ticket.is_some(), !effects.is_empty(), "a ticket if anything is propagated");
         assert_eq!(got, replies, "{lines:?}");
-        assert_eq!(self.keyspace.journal().has_news(), ticket.is_some(), "{lines:?}");
+        assert_eq!(self.keyspace.journal().has_untaken(), ticket.is_some(), "{lines:?}");
         self.check_effects(&lines.join("; "), &got.join("; "), effects);
         self
     }

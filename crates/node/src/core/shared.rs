@@ -441,7 +441,7 @@ impl Shared {
     /// replicas. `worker` is who calls.
     pub fn pump(&self, worker: usize) {
         let journal = self.keyspace.journal();
-        if !journal.has_news() {
+        if !journal.has_untaken() {
             return;
         }
         // Its own replicas the worker looks at right after.

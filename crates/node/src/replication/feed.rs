@@ -394,7 +394,7 @@ impl Feed {
         journal: &Journal,
         now_ms: u64,
     ) {
-        debug_assert!(!journal.has_news(), "what was before is not for them");
+        debug_assert!(!journal.has_untaken(), "what was before is not for them");
         if !self.has_backlog() {
             self.begin_backlog(journal.end(), now_ms);
         }

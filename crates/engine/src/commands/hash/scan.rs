@@ -21,7 +21,7 @@ fn hscan(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
             if step.admits(field) {
                 reply.item(field);
                 shown += 1;
-                if step.seconds {
+                if step.with_values {
                     reply.item(value);
                     shown += 1;
                 }

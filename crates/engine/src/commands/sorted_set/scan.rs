@@ -22,7 +22,7 @@ fn zscan(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
             if step.admits(member) {
                 reply.item(member);
                 shown += 1;
-                if step.seconds {
+                if step.with_values {
                     reply.bulk(score);
                     shown += 1;
                 }

@@ -16,7 +16,7 @@
 //!
 //! A slot with the same stamp as the keyspace owes nothing. Comparing the stamps is all that changes pay
 //! while no snapshot is taken. The first access to a slot that owes entries counts them. From then on
-//! its [`SlotProgress`] records how far a walker has come in the order of hashes, and which keys after
+//! its `SlotProgress` records how far a walker has come in the order of hashes, and which keys after
 //! that point were emitted before. Slots with few small entries are emitted whole on first access.
 //!
 //! At the end the numbers must agree: for each slot the entries emitted with those that existed at the
