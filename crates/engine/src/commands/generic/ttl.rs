@@ -64,7 +64,7 @@ const TTL: Command = Command {
         summary: "Returns the TTL of a key in seconds.",
         since: "1.0.0",
         tips: &["nondeterministic_output"],
-        history: &[("2.8.0", "A key that does not exist is told apart by -2.")],
+        history: &[("2.8.0", "Returns -2 if the key does not exist.")],
         ..READ_DEADLINE
     },
     run: ttl,
@@ -77,7 +77,7 @@ const PTTL: Command = Command {
         summary: "Returns the TTL of a key in milliseconds.",
         since: "2.6.0",
         tips: &["nondeterministic_output"],
-        history: &[("2.8.0", "A key that does not exist is told apart by -2.")],
+        history: &[("2.8.0", "Returns -2 if the key does not exist.")],
         ..READ_DEADLINE
     },
     run: pttl,
