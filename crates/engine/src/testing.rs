@@ -195,7 +195,7 @@ impl Db {
         let finished = finish(&self.keyspace, &self.env, computed);
         match finished {
             FinishResult::Again(long) => Err(Box::new(long)),
-            FinishResult::Later(_) => unreachable!("nobody asks for it"),
+            FinishResult::Later(_) => unreachable!("writes are not postponed"),
             FinishResult::Over(over) => {
                 self.changes.set(over.dirty);
                 Ok(text_of(&self.sent(over.replies)))
@@ -232,7 +232,8 @@ impl Db {
         let prepared = words.iter().flat_map(|words| self.prepare(words).unwrap_or_default());
         let places = prepared.map(|key| slot(&key));
         self.env.set_hooks(Hooks::PROPAGATE, true);
-        let mut unit = Unit::holding(&self.keyspace, &self.env, places).expect("nobody else runs");
+        let mut unit =
+            Unit::holding(&self.keyspace, &self.env, places).expect("no other thread runs");
         let got: Vec<String> = words
             .iter()
             .map(|words| text_of(&self.wire_in(words, Blocking::Never, Some(&mut unit))))
@@ -240,7 +241,7 @@ impl Db {
         let ticket = unit.finish(&self.env);
         assert_eq!(ticket.is_some(), !effects.is_empty(), "a ticket if anything is propagated");
         assert_eq!(got, replies, "{lines:?}");
-        assert_eq!(self.keyspace.journal().has_news(), ticket.is_some(), "{lines:?}");
+        assert_eq!(self.keyspace.journal().has_untaken(), ticket.is_some(), "{lines:?}");
         self.check_effects(&lines.join("; "), &got.join("; "), effects);
         self
     }
@@ -375,13 +376,14 @@ impl Db {
         let key = self.keyspace.hasher().key(key.as_bytes());
         let prepared = [exec::prepare(0, &key)];
         let keys = Keys::lock(&self.keyspace, &self.env, self.selected, &prepared);
-        keys.expect("nobody else runs").watch(&key, watches);
+        keys.expect("no other thread runs").watch(&key, watches);
     }
 
     /// Reports whether an EXEC of the session would run now. Ends the watches.
     pub fn settles(&self, watches: &mut Watches) -> bool {
         let places = watches.places();
-        let mut unit = Unit::holding(&self.keyspace, &self.env, places).expect("nobody else runs");
+        let mut unit =
+            Unit::holding(&self.keyspace, &self.env, places).expect("no other thread runs");
         let intact = unit.settle(&self.env, watches);
         unit.finish(&self.env);
         self.keyspace.unwatch(watches, &mut EndedWatches::default());

@@ -8,7 +8,7 @@ use crate::command::Command;
 use crate::commands::options;
 use crate::request::Request;
 
-/// Counts the bits that are set in a string or a part of it.
+/// Counts the set bits in a string or in a part of it.
 ///
 /// `BITCOUNT key [start end [BYTE | BIT]]`
 ///
@@ -19,7 +19,7 @@ pub fn bitcount(key: impl ToArg) -> Command<(), i64, options::Bitcount> {
     Command::typed(request)
 }
 
-/// Reads and changes integers of any width inside a string.
+/// Reads and changes integers of any width in a string.
 ///
 /// `BITFIELD key [GET encoding offset | [OVERFLOW WRAP | SAT | FAIL] <SET encoding offset value | INCRBY
 /// encoding offset increment> …]`
@@ -31,7 +31,7 @@ pub fn bitfield(key: impl ToArg) -> Command<(), Vec<Option<i64>>, options::Bitfi
     Command::typed(request)
 }
 
-/// Reads integers of any width inside a string.
+/// Reads integers of any width in a string.
 ///
 /// `BITFIELD_RO key [GET encoding offset …]`
 ///
@@ -42,7 +42,7 @@ pub fn bitfield_ro(key: impl ToArg) -> Command<(), Vec<Option<i64>>, options::Bi
     Command::typed(request)
 }
 
-/// Combines strings bit by bit and stores the result.
+/// Performs a bitwise operation on strings and stores the result.
 ///
 /// `BITOP operation destkey key …`
 ///
@@ -59,7 +59,7 @@ pub fn bitop(
     Command::typed(request)
 }
 
-/// Finds the first bit that is set, or clear, in a string or a part of it.
+/// Finds the first set or clear bit in a string or in a part of it.
 ///
 /// `BITPOS key bit [start [end [BYTE | BIT]]]`
 ///
@@ -71,7 +71,7 @@ pub fn bitpos(key: impl ToArg, bit: impl ToArg) -> Command<(), i64, options::Bit
     Command::typed(request)
 }
 
-/// Reads one bit of a string.
+/// Returns a bit of a string.
 ///
 /// `GETBIT key offset`
 ///
@@ -83,7 +83,7 @@ pub fn getbit(key: impl ToArg, offset: impl ToArg) -> Command<(), i64> {
     Command::typed(request)
 }
 
-/// Sets or clears one bit of a string; creates the key if it is missing.
+/// Sets or clears a bit of a string. Creates the key if it does not exist.
 ///
 /// `SETBIT key offset value`
 ///

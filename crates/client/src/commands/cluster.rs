@@ -139,7 +139,7 @@ pub fn cluster_getkeysinslot<T>(slot: impl ToArg, count: impl ToArg) -> Command<
     Command::typed(request)
 }
 
-/// Explains the subcommands.
+/// Lists the subcommands.
 ///
 /// `CLUSTER HELP`
 ///

@@ -81,7 +81,7 @@ pub fn client_getredir() -> Command<(), i64> {
     Command::typed(Request::new("CLIENT GETREDIR", PLAIN))
 }
 
-/// Explains the subcommands.
+/// Lists the subcommands.
 ///
 /// `CLIENT HELP`
 ///

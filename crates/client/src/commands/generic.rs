@@ -8,7 +8,7 @@ use crate::command::Command;
 use crate::commands::options;
 use crate::request::Request;
 
-/// Copies a key, its deadline included, to another key or database.
+/// Copies the value and the TTL of a key to another key or database.
 ///
 /// `COPY source destination [DB destination-db] [REPLACE]`
 ///
@@ -20,7 +20,7 @@ pub fn copy(source: impl ToArg, destination: impl ToArg) -> Command<(), bool, op
     Command::typed(request)
 }
 
-/// Removes keys.
+/// Deletes keys.
 ///
 /// `DEL key …`
 ///
@@ -32,7 +32,7 @@ pub fn del(keys: impl ToArgs) -> Command<(), i64> {
     Command::typed(request)
 }
 
-/// Shows a value as bytes from which RESTORE makes it again.
+/// Returns a serialized value, for RESTORE.
 ///
 /// `DUMP key`
 ///
@@ -44,7 +44,7 @@ pub fn dump<T>(key: impl ToArg) -> Command<(), Option<T>> {
     Command::typed(request)
 }
 
-/// Counts how many of the given keys exist.
+/// Counts the given keys that exist.
 ///
 /// `EXISTS key …`
 ///
@@ -55,7 +55,7 @@ pub fn exists(keys: impl ToArgs) -> Command<(), i64> {
     Command::typed(request)
 }
 
-/// Lets a key expire in a number of seconds.
+/// Sets the TTL of a key in seconds.
 ///
 /// `EXPIRE key seconds [NX | XX | GT | LT]`
 ///
@@ -67,7 +67,7 @@ pub fn expire(key: impl ToArg, seconds: impl ToArg) -> Command<(), bool, options
     Command::typed(request)
 }
 
-/// Lets a key expire at a Unix time in seconds.
+/// Sets the expiry time of a key to a Unix time in seconds.
 ///
 /// `EXPIREAT key unix-time-seconds [NX | XX | GT | LT]`
 ///
@@ -79,7 +79,7 @@ pub fn expireat(key: impl ToArg, unix_time_seconds: i64) -> Command<(), bool, op
     Command::typed(request)
 }
 
-/// Tells at which Unix time in seconds a key expires.
+/// Returns the expiry time of a key as a Unix time in seconds.
 ///
 /// `EXPIRETIME key`
 ///
@@ -90,7 +90,7 @@ pub fn expiretime(key: impl ToArg) -> Command<(), i64> {
     Command::typed(request)
 }
 
-/// Lists all keys whose name matches a pattern.
+/// Returns all keys that match a pattern.
 ///
 /// `KEYS pattern`
 ///
@@ -102,7 +102,7 @@ pub fn keys<T>(pattern: impl ToArg) -> Command<(), Vec<T>> {
     Command::typed(request)
 }
 
-/// Hands keys over to another server. `OK`, or `NOKEY` if there was no key.
+/// Moves keys to another server. `OK`, or `NOKEY` if there was no key.
 ///
 /// `MIGRATE host port <key | ""> destination-db timeout [COPY] [REPLACE] [[AUTH password] | [AUTH2 username
 /// password]] [KEYS key …]`
@@ -125,7 +125,7 @@ pub fn migrate(
     Command::typed(request)
 }
 
-/// Takes a key to another database unless it exists there.
+/// Moves a key to another database unless it exists there.
 ///
 /// `MOVE key db`
 ///
@@ -137,7 +137,7 @@ pub fn move_to(key: impl ToArg, db: impl ToArg) -> Command<(), bool> {
     Command::typed(request)
 }
 
-/// Names the form in which a value is stored.
+/// Returns the encoding of a value.
 ///
 /// `OBJECT ENCODING key`
 ///
@@ -148,7 +148,7 @@ pub fn object_encoding(key: impl ToArg) -> Command<(), Option<String>> {
     Command::typed(request)
 }
 
-/// Tells how often a key is used, on a logarithmic scale.
+/// Returns the logarithmic access frequency of a key.
 ///
 /// `OBJECT FREQ key`
 ///
@@ -159,7 +159,7 @@ pub fn object_freq(key: impl ToArg) -> Command<(), Option<i64>> {
     Command::typed(request)
 }
 
-/// Explains the subcommands.
+/// Lists the subcommands.
 ///
 /// `OBJECT HELP`
 ///
@@ -168,7 +168,7 @@ pub fn object_help() -> Command<(), Vec<String>> {
     Command::typed(Request::new("OBJECT HELP", PLAIN))
 }
 
-/// Tells how many seconds ago a key was last used.
+/// Returns the time in seconds since the last access of a key.
 ///
 /// `OBJECT IDLETIME key`
 ///
@@ -179,7 +179,7 @@ pub fn object_idletime(key: impl ToArg) -> Command<(), Option<i64>> {
     Command::typed(request)
 }
 
-/// Tells how many places hold a value.
+/// Returns the reference count of a value.
 ///
 /// `OBJECT REFCOUNT key`
 ///
@@ -190,7 +190,7 @@ pub fn object_refcount(key: impl ToArg) -> Command<(), Option<i64>> {
     Command::typed(request)
 }
 
-/// Lets a key live for ever.
+/// Removes the TTL of a key.
 ///
 /// `PERSIST key`
 ///
@@ -201,7 +201,7 @@ pub fn persist(key: impl ToArg) -> Command<(), bool> {
     Command::typed(request)
 }
 
-/// Lets a key expire in a number of milliseconds.
+/// Sets the TTL of a key in milliseconds.
 ///
 /// `PEXPIRE key milliseconds [NX | XX | GT | LT]`
 ///
@@ -213,7 +213,7 @@ pub fn pexpire(key: impl ToArg, milliseconds: impl ToArg) -> Command<(), bool, o
     Command::typed(request)
 }
 
-/// Lets a key expire at a Unix time in milliseconds.
+/// Sets the expiry time of a key to a Unix time in milliseconds.
 ///
 /// `PEXPIREAT key unix-time-milliseconds [NX | XX | GT | LT]`
 ///
@@ -228,7 +228,7 @@ pub fn pexpireat(
     Command::typed(request)
 }
 
-/// Tells at which Unix time in milliseconds a key expires.
+/// Returns the expiry time of a key as a Unix time in milliseconds.
 ///
 /// `PEXPIRETIME key`
 ///
@@ -239,7 +239,7 @@ pub fn pexpiretime(key: impl ToArg) -> Command<(), i64> {
     Command::typed(request)
 }
 
-/// Tells in how many milliseconds a key expires.
+/// Returns the TTL of a key in milliseconds.
 ///
 /// `PTTL key`
 ///
@@ -250,7 +250,7 @@ pub fn pttl(key: impl ToArg) -> Command<(), i64> {
     Command::typed(request)
 }
 
-/// Names a key chosen at random.
+/// Returns a random key.
 ///
 /// `RANDOMKEY`
 ///
@@ -259,7 +259,7 @@ pub fn randomkey<T>() -> Command<(), Option<T>> {
     Command::typed(Request::new("RANDOMKEY", READS))
 }
 
-/// Gives a key another name, replacing the key that has it.
+/// Renames a key and replaces the destination key.
 ///
 /// `RENAME key newkey`
 ///
@@ -271,7 +271,7 @@ pub fn rename(key: impl ToArg, new_key: impl ToArg) -> Command<(), ()> {
     Command::typed(request)
 }
 
-/// Gives a key another name unless that name is taken.
+/// Renames a key only if the destination key does not exist.
 ///
 /// `RENAMENX key newkey`
 ///
@@ -283,7 +283,7 @@ pub fn renamenx(key: impl ToArg, new_key: impl ToArg) -> Command<(), bool> {
     Command::typed(request)
 }
 
-/// Makes a key of the bytes that DUMP showed of a value.
+/// Creates a key from a value that DUMP has serialized.
 ///
 /// `RESTORE key ttl serialized-value [REPLACE] [ABSTTL] [IDLETIME seconds] [FREQ frequency]`
 ///
@@ -301,7 +301,7 @@ pub fn restore(
     Command::typed(request)
 }
 
-/// Lists the keys of the database bit by bit. Keys, from a cursor that begins with 0 and ends with 0.
+/// Iterates over the keys of the database. Keys, from a cursor that begins with 0 and ends with 0.
 ///
 /// `SCAN cursor [MATCH pattern] [COUNT count] [TYPE type]`
 ///
@@ -355,7 +355,7 @@ pub fn sort_ro<T>(key: impl ToArg) -> Command<(), Vec<T>, options::SortRo> {
     Command::typed(request)
 }
 
-/// Notes an access to keys and counts those that exist.
+/// Updates the access time of keys and counts those that exist.
 ///
 /// `TOUCH key …`
 ///
@@ -366,7 +366,7 @@ pub fn touch(keys: impl ToArgs) -> Command<(), i64> {
     Command::typed(request)
 }
 
-/// Tells in how many seconds a key expires.
+/// Returns the TTL of a key in seconds.
 ///
 /// `TTL key`
 ///
@@ -377,7 +377,7 @@ pub fn ttl(key: impl ToArg) -> Command<(), i64> {
     Command::typed(request)
 }
 
-/// Names the type of a key's value.
+/// Returns the type of a key's value.
 ///
 /// `TYPE key`
 ///
@@ -388,7 +388,7 @@ pub fn type_of(key: impl ToArg) -> Command<(), String> {
     Command::typed(request)
 }
 
-/// Removes keys and leaves the freeing of their values to another thread.
+/// Deletes keys. Another thread frees their values.
 ///
 /// `UNLINK key …`
 ///

@@ -8,7 +8,7 @@ use crate::command::Command;
 use crate::commands::{options, types};
 use crate::request::Request;
 
-/// Adds places to a sorted set, or moves them.
+/// Adds members with a longitude and latitude, or updates their position.
 ///
 /// `GEOADD key [NX | XX] [CH] longitude latitude member …`
 ///
@@ -22,7 +22,7 @@ pub fn geoadd(key: impl ToArg, places: impl ToArgs) -> Command<(), i64, options:
     Command::typed(request)
 }
 
-/// Tells how far two places are from each other.
+/// Returns the distance between two members.
 ///
 /// `GEODIST key member1 member2 [M | KM | FT | MI]`
 ///
@@ -39,7 +39,7 @@ pub fn geodist(
     Command::typed(request)
 }
 
-/// Tells places as geohash texts.
+/// Returns the geohash strings of members.
 ///
 /// `GEOHASH key member …`
 ///
@@ -52,7 +52,7 @@ pub fn geohash<T>(key: impl ToArg, members: impl ToArgs) -> Command<(), Vec<Opti
     Command::typed(request)
 }
 
-/// Tells longitude and latitude of places.
+/// Returns the longitude and latitude of members.
 ///
 /// `GEOPOS key member …`
 ///
@@ -64,7 +64,7 @@ pub fn geopos(key: impl ToArg, members: impl ToArgs) -> Command<(), Vec<Option<(
     Command::typed(request)
 }
 
-/// Finds, or stores, the places around a place.
+/// Returns or stores the members within a distance of a point.
 ///
 /// `GEORADIUS key longitude latitude radius <M | KM | FT | MI> [WITHCOORD] [WITHDIST] [WITHHASH] [COUNT count
 /// [ANY]] [ASC | DESC]`
@@ -91,7 +91,7 @@ pub fn georadius<T>(
     Command::typed(request)
 }
 
-/// Finds, or stores, the places around a place.
+/// Returns or stores the members within a distance of a point.
 ///
 /// `GEORADIUS key longitude latitude radius <M | KM | FT | MI> [WITHCOORD] [WITHDIST] [WITHHASH] [COUNT count
 /// [ANY]] [ASC | DESC] STORE destination`
@@ -121,7 +121,7 @@ pub fn georadius_store(
     Command::typed(request)
 }
 
-/// Finds, or stores, the places around a place.
+/// Returns or stores the members within a distance of a point.
 ///
 /// `GEORADIUS key longitude latitude radius <M | KM | FT | MI> [WITHCOORD] [WITHDIST] [WITHHASH] [COUNT count
 /// [ANY]] [ASC | DESC] STOREDIST destination`
@@ -151,7 +151,7 @@ pub fn georadius_store_dist(
     Command::typed(request)
 }
 
-/// Finds the places around a place; stores nothing.
+/// Returns the members within a distance of a point. Read-only.
 ///
 /// `GEORADIUS_RO key longitude latitude radius <M | KM | FT | MI> [WITHCOORD] [WITHDIST] [WITHHASH] [COUNT
 /// count [ANY]] [ASC | DESC]`
@@ -176,7 +176,7 @@ pub fn georadius_ro<T>(
     Command::typed(request)
 }
 
-/// Finds, or stores, the places around a member.
+/// Returns or stores the members within a distance of a member.
 ///
 /// `GEORADIUSBYMEMBER key member radius <M | KM | FT | MI> [WITHCOORD] [WITHDIST] [WITHHASH] [COUNT count
 /// [ANY]] [ASC | DESC]`
@@ -201,7 +201,7 @@ pub fn georadiusbymember<T>(
     Command::typed(request)
 }
 
-/// Finds, or stores, the places around a member.
+/// Returns or stores the members within a distance of a member.
 ///
 /// `GEORADIUSBYMEMBER key member radius <M | KM | FT | MI> [WITHCOORD] [WITHDIST] [WITHHASH] [COUNT count
 /// [ANY]] [ASC | DESC] STORE destination`
@@ -229,7 +229,7 @@ pub fn georadiusbymember_store(
     Command::typed(request)
 }
 
-/// Finds, or stores, the places around a member.
+/// Returns or stores the members within a distance of a member.
 ///
 /// `GEORADIUSBYMEMBER key member radius <M | KM | FT | MI> [WITHCOORD] [WITHDIST] [WITHHASH] [COUNT count
 /// [ANY]] [ASC | DESC] STOREDIST destination`
@@ -257,7 +257,7 @@ pub fn georadiusbymember_store_dist(
     Command::typed(request)
 }
 
-/// Finds the places around a member; stores nothing.
+/// Returns the members within a distance of a member. Read-only.
 ///
 /// `GEORADIUSBYMEMBER_RO key member radius <M | KM | FT | MI> [WITHCOORD] [WITHDIST] [WITHHASH] [COUNT count
 /// [ANY]] [ASC | DESC]`
@@ -282,7 +282,7 @@ pub fn georadiusbymember_ro<T>(
     Command::typed(request)
 }
 
-/// Finds the places within a circle or a box.
+/// Returns the members within a circle or a box.
 ///
 /// `GEOSEARCH key <FROMMEMBER member | FROMLONLAT longitude latitude> <BYRADIUS radius <M | KM | FT | MI> |
 /// BYBOX width height <M | KM | FT | MI>> [ASC | DESC] [COUNT count [ANY]] [WITHCOORD] [WITHDIST] [WITHHASH]`
@@ -306,7 +306,7 @@ pub fn geosearch_from_member_by_radius<T>(
     Command::typed(request)
 }
 
-/// Finds the places within a circle or a box.
+/// Returns the members within a circle or a box.
 ///
 /// `GEOSEARCH key <FROMMEMBER member | FROMLONLAT longitude latitude> <BYRADIUS radius <M | KM | FT | MI> |
 /// BYBOX width height <M | KM | FT | MI>> [ASC | DESC] [COUNT count [ANY]] [WITHCOORD] [WITHDIST] [WITHHASH]`
@@ -332,7 +332,7 @@ pub fn geosearch_from_member_by_box<T>(
     Command::typed(request)
 }
 
-/// Finds the places within a circle or a box.
+/// Returns the members within a circle or a box.
 ///
 /// `GEOSEARCH key <FROMMEMBER member | FROMLONLAT longitude latitude> <BYRADIUS radius <M | KM | FT | MI> |
 /// BYBOX width height <M | KM | FT | MI>> [ASC | DESC] [COUNT count [ANY]] [WITHCOORD] [WITHDIST] [WITHHASH]`
@@ -356,7 +356,7 @@ pub fn geosearch_from_lon_lat_by_radius<T>(
     Command::typed(request)
 }
 
-/// Finds the places within a circle or a box.
+/// Returns the members within a circle or a box.
 ///
 /// `GEOSEARCH key <FROMMEMBER member | FROMLONLAT longitude latitude> <BYRADIUS radius <M | KM | FT | MI> |
 /// BYBOX width height <M | KM | FT | MI>> [ASC | DESC] [COUNT count [ANY]] [WITHCOORD] [WITHDIST] [WITHHASH]`
@@ -382,7 +382,7 @@ pub fn geosearch_from_lon_lat_by_box<T>(
     Command::typed(request)
 }
 
-/// Stores the places within a circle or a box under another key.
+/// Stores the members within a circle or a box under another key.
 ///
 /// `GEOSEARCHSTORE destination source <FROMMEMBER member | FROMLONLAT longitude latitude> <BYRADIUS radius <M |
 /// KM | FT | MI> | BYBOX width height <M | KM | FT | MI>> [ASC | DESC] [COUNT count [ANY]] [STOREDIST]`
@@ -408,7 +408,7 @@ pub fn geosearchstore_from_member_by_radius(
     Command::typed(request)
 }
 
-/// Stores the places within a circle or a box under another key.
+/// Stores the members within a circle or a box under another key.
 ///
 /// `GEOSEARCHSTORE destination source <FROMMEMBER member | FROMLONLAT longitude latitude> <BYRADIUS radius <M |
 /// KM | FT | MI> | BYBOX width height <M | KM | FT | MI>> [ASC | DESC] [COUNT count [ANY]] [STOREDIST]`
@@ -436,7 +436,7 @@ pub fn geosearchstore_from_member_by_box(
     Command::typed(request)
 }
 
-/// Stores the places within a circle or a box under another key.
+/// Stores the members within a circle or a box under another key.
 ///
 /// `GEOSEARCHSTORE destination source <FROMMEMBER member | FROMLONLAT longitude latitude> <BYRADIUS radius <M |
 /// KM | FT | MI> | BYBOX width height <M | KM | FT | MI>> [ASC | DESC] [COUNT count [ANY]] [STOREDIST]`
@@ -462,7 +462,7 @@ pub fn geosearchstore_from_lon_lat_by_radius(
     Command::typed(request)
 }
 
-/// Stores the places within a circle or a box under another key.
+/// Stores the members within a circle or a box under another key.
 ///
 /// `GEOSEARCHSTORE destination source <FROMMEMBER member | FROMLONLAT longitude latitude> <BYRADIUS radius <M |
 /// KM | FT | MI> | BYBOX width height <M | KM | FT | MI>> [ASC | DESC] [COUNT count [ANY]] [STOREDIST]`

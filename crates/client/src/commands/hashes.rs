@@ -8,7 +8,7 @@ use crate::command::Command;
 use crate::commands::options;
 use crate::request::Request;
 
-/// Removes fields of a hash, and the hash with its last.
+/// Removes fields of a hash. Deletes the hash if no fields are left.
 ///
 /// `HDEL key field …`
 ///
@@ -20,7 +20,7 @@ pub fn hdel(key: impl ToArg, fields: impl ToArgs) -> Command<(), i64> {
     Command::typed(request)
 }
 
-/// Tells whether a hash has a field.
+/// Checks if a field exists in a hash.
 ///
 /// `HEXISTS key field`
 ///
@@ -32,7 +32,7 @@ pub fn hexists(key: impl ToArg, field: impl ToArg) -> Command<(), bool> {
     Command::typed(request)
 }
 
-/// Lets fields expire in a number of seconds.
+/// Sets the TTL of fields in seconds.
 ///
 /// `HEXPIRE key seconds [NX | XX | GT | LT] FIELDS numfields field …`
 ///
@@ -52,7 +52,7 @@ pub fn hexpire(
     Command::typed(request)
 }
 
-/// Lets fields expire at a Unix time in seconds.
+/// Sets the expiry time of fields to a Unix time in seconds.
 ///
 /// `HEXPIREAT key unix-time-seconds [NX | XX | GT | LT] FIELDS numfields field …`
 ///
@@ -72,7 +72,7 @@ pub fn hexpireat(
     Command::typed(request)
 }
 
-/// Tells the Unix time in seconds at which fields expire.
+/// Returns the expiry time of fields as a Unix time in seconds.
 ///
 /// `HEXPIRETIME key FIELDS numfields field …`
 ///
@@ -86,7 +86,7 @@ pub fn hexpiretime(key: impl ToArg, fields: impl ToArgs) -> Command<(), Vec<i64>
     Command::typed(request)
 }
 
-/// Tells the value of a field.
+/// Returns the value of a field.
 ///
 /// `HGET key field`
 ///
@@ -98,7 +98,7 @@ pub fn hget<T>(key: impl ToArg, field: impl ToArg) -> Command<(), Option<T>> {
     Command::typed(request)
 }
 
-/// Lists all fields with their values. A map, or a list of pairs.
+/// Returns all fields and values of a hash. A map, or a list of pairs.
 ///
 /// `HGETALL key`
 ///
@@ -110,7 +110,7 @@ pub fn hgetall<T>(key: impl ToArg) -> Command<(), T> {
     Command::typed(request)
 }
 
-/// Tells the values of fields and removes these.
+/// Returns the values of fields and removes the fields.
 ///
 /// `HGETDEL key FIELDS numfields field …`
 ///
@@ -125,7 +125,7 @@ pub fn hgetdel<T>(key: impl ToArg, fields: impl ToArgs) -> Command<(), Vec<Optio
     Command::typed(request)
 }
 
-/// Tells the values of fields and changes when these expire.
+/// Returns the values of fields and sets or removes their TTL.
 ///
 /// `HGETEX key [EX seconds | PX milliseconds | EXAT unix-time-seconds | PXAT unix-time-milliseconds |
 /// PERSIST] FIELDS numfields field …`
@@ -145,7 +145,7 @@ pub fn hgetex<T>(
     Command::typed(request)
 }
 
-/// Adds a number to the integer in a field.
+/// Increments the integer value of a field by a number.
 ///
 /// `HINCRBY key field increment`
 ///
@@ -158,7 +158,7 @@ pub fn hincrby(key: impl ToArg, field: impl ToArg, increment: impl ToArg) -> Com
     Command::typed(request)
 }
 
-/// Adds a decimal number to the number in a field.
+/// Increments the value of a field by a floating-point number.
 ///
 /// `HINCRBYFLOAT key field increment`
 ///
@@ -171,7 +171,7 @@ pub fn hincrbyfloat(key: impl ToArg, field: impl ToArg, increment: impl ToArg) -
     Command::typed(request)
 }
 
-/// Lists all fields of a hash.
+/// Returns all fields of a hash.
 ///
 /// `HKEYS key`
 ///
@@ -183,7 +183,7 @@ pub fn hkeys<T>(key: impl ToArg) -> Command<(), Vec<T>> {
     Command::typed(request)
 }
 
-/// Tells how many fields a hash has.
+/// Returns the number of fields in a hash.
 ///
 /// `HLEN key`
 ///
@@ -194,7 +194,7 @@ pub fn hlen(key: impl ToArg) -> Command<(), i64> {
     Command::typed(request)
 }
 
-/// Tells the values of several fields.
+/// Returns the values of several fields.
 ///
 /// `HMGET key field …`
 ///
@@ -207,7 +207,7 @@ pub fn hmget<T>(key: impl ToArg, fields: impl ToArgs) -> Command<(), Vec<Option<
     Command::typed(request)
 }
 
-/// Gives fields of a hash values.
+/// Sets fields of a hash.
 ///
 /// `HMSET key field value …`
 ///
@@ -220,7 +220,7 @@ pub fn hmset(key: impl ToArg, field_values: impl ToArgs) -> Command<(), ()> {
     Command::typed(request)
 }
 
-/// Lets fields live as long as their hash.
+/// Removes the TTL of fields.
 ///
 /// `HPERSIST key FIELDS numfields field …`
 ///
@@ -234,7 +234,7 @@ pub fn hpersist(key: impl ToArg, fields: impl ToArgs) -> Command<(), Vec<i64>> {
     Command::typed(request)
 }
 
-/// Lets fields expire in a number of milliseconds.
+/// Sets the TTL of fields in milliseconds.
 ///
 /// `HPEXPIRE key milliseconds [NX | XX | GT | LT] FIELDS numfields field …`
 ///
@@ -254,7 +254,7 @@ pub fn hpexpire(
     Command::typed(request)
 }
 
-/// Lets fields expire at a Unix time in milliseconds.
+/// Sets the expiry time of fields to a Unix time in milliseconds.
 ///
 /// `HPEXPIREAT key unix-time-milliseconds [NX | XX | GT | LT] FIELDS numfields field …`
 ///
@@ -274,7 +274,7 @@ pub fn hpexpireat(
     Command::typed(request)
 }
 
-/// Tells the Unix time in milliseconds at which fields expire.
+/// Returns the expiry time of fields as a Unix time in milliseconds.
 ///
 /// `HPEXPIRETIME key FIELDS numfields field …`
 ///
@@ -288,7 +288,7 @@ pub fn hpexpiretime(key: impl ToArg, fields: impl ToArgs) -> Command<(), Vec<i64
     Command::typed(request)
 }
 
-/// Tells in how many milliseconds fields expire.
+/// Returns the TTL of fields in milliseconds.
 ///
 /// `HPTTL key FIELDS numfields field …`
 ///
@@ -302,7 +302,7 @@ pub fn hpttl(key: impl ToArg, fields: impl ToArgs) -> Command<(), Vec<i64>> {
     Command::typed(request)
 }
 
-/// Names fields of a hash chosen at random.
+/// Returns random fields of a hash.
 ///
 /// `HRANDFIELD key [count [WITHVALUES]]`
 ///
@@ -314,8 +314,8 @@ pub fn hrandfield<T>(key: impl ToArg) -> Command<(), Option<T>, options::Hrandfi
     Command::typed(request)
 }
 
-/// Lists the fields of a hash with their values bit by bit. Pairs of field and value, from a cursor that
-/// begins with 0 and ends with 0.
+/// Iterates over the fields and values of a hash. Pairs of field and value, from a cursor that begins with 0
+/// and ends with 0.
 ///
 /// `HSCAN key cursor [MATCH pattern] [COUNT count] [NOVALUES]`
 ///
@@ -328,7 +328,7 @@ pub fn hscan<T>(key: impl ToArg, cursor: impl ToArg) -> Command<(), (u64, Vec<T>
     Command::typed(request)
 }
 
-/// Gives fields of a hash values.
+/// Sets fields of a hash.
 ///
 /// `HSET key field value …`
 ///
@@ -340,7 +340,7 @@ pub fn hset(key: impl ToArg, field_values: impl ToArgs) -> Command<(), i64> {
     Command::typed(request)
 }
 
-/// Gives fields values and says when these expire.
+/// Sets fields of a hash and their TTL.
 ///
 /// `HSETEX key [FNX | FXX] [EX seconds | PX milliseconds | EXAT unix-time-seconds | PXAT
 /// unix-time-milliseconds | KEEPTTL] FIELDS numfields field value …`
@@ -356,7 +356,7 @@ pub fn hsetex(key: impl ToArg, field_values: impl ToArgs) -> Command<(), bool, o
     Command::typed(request)
 }
 
-/// Gives a field of a hash a value unless it has one.
+/// Sets a field of a hash only if the field does not exist.
 ///
 /// `HSETNX key field value`
 ///
@@ -369,7 +369,7 @@ pub fn hsetnx(key: impl ToArg, field: impl ToArg, value: impl ToArg) -> Command<
     Command::typed(request)
 }
 
-/// Tells how long the value of a field is.
+/// Returns the length of a field's value.
 ///
 /// `HSTRLEN key field`
 ///
@@ -381,7 +381,7 @@ pub fn hstrlen(key: impl ToArg, field: impl ToArg) -> Command<(), i64> {
     Command::typed(request)
 }
 
-/// Tells in how many seconds fields expire.
+/// Returns the TTL of fields in seconds.
 ///
 /// `HTTL key FIELDS numfields field …`
 ///
@@ -395,7 +395,7 @@ pub fn httl(key: impl ToArg, fields: impl ToArgs) -> Command<(), Vec<i64>> {
     Command::typed(request)
 }
 
-/// Lists all values of a hash.
+/// Returns all values of a hash.
 ///
 /// `HVALS key`
 ///

@@ -7,7 +7,7 @@ use crate::arg::{ToArg, ToArgs};
 use crate::command::Command;
 use crate::request::Request;
 
-/// Adds elements to a HyperLogLog; creates the key if it is missing.
+/// Adds elements to a HyperLogLog. Creates the key if it does not exist.
 ///
 /// `PFADD key element …`
 ///
@@ -19,7 +19,7 @@ pub fn pfadd(key: impl ToArg, elements: impl ToArgs) -> Command<(), bool> {
     Command::typed(request)
 }
 
-/// Estimates how many different elements HyperLogLogs have seen.
+/// Estimates the number of distinct elements in HyperLogLogs.
 ///
 /// `PFCOUNT key …`
 ///
@@ -32,7 +32,7 @@ pub fn pfcount(keys: impl ToArgs) -> Command<(), i64> {
     Command::typed(request)
 }
 
-/// Shows how a HyperLogLog is held.
+/// Shows the encoding of a HyperLogLog.
 ///
 /// `PFDEBUG subcommand key`
 ///

@@ -8,7 +8,7 @@ use crate::command::Command;
 use crate::commands::{options, types};
 use crate::request::Request;
 
-/// Moves an element from one list to another, and waits for one if there is none.
+/// Moves an element from one list to another. Blocks until there is one.
 ///
 /// `BLMOVE source destination <LEFT | RIGHT> <LEFT | RIGHT> timeout`
 ///
@@ -32,8 +32,8 @@ pub fn blmove<T>(
     Command::typed(request)
 }
 
-/// Takes elements from an end of the first list that is there, and waits for one. The key and the elements;
-/// none after the timeout.
+/// Removes and returns elements at an end of the first list that is not empty. Blocks until there is one. The
+/// key and the elements; none after the timeout.
 ///
 /// `BLMPOP timeout numkeys key … <LEFT | RIGHT> [COUNT count]`
 ///
@@ -55,8 +55,8 @@ pub fn blmpop<K, T>(
     Command::typed(request)
 }
 
-/// Takes the first element of a list, and waits for one if there is none. The key and the element; none after
-/// the timeout.
+/// Removes and returns the first element of a list. Blocks until there is one. The key and the element; none
+/// after the timeout.
 ///
 /// `BLPOP key … timeout`
 ///
@@ -72,8 +72,8 @@ pub fn blpop<K, T>(keys: impl ToArgs, timeout: impl ToArg) -> Command<(), Option
     Command::typed(request)
 }
 
-/// Takes the last element of a list, and waits for one if there is none. The key and the element; none after
-/// the timeout.
+/// Removes and returns the last element of a list. Blocks until there is one. The key and the element; none
+/// after the timeout.
 ///
 /// `BRPOP key … timeout`
 ///
@@ -89,7 +89,7 @@ pub fn brpop<K, T>(keys: impl ToArgs, timeout: impl ToArg) -> Command<(), Option
     Command::typed(request)
 }
 
-/// Moves the last element of one list to the front of another, and waits for one.
+/// Moves the last element of one list to the front of another. Blocks until there is one.
 ///
 /// `BRPOPLPUSH source destination timeout`
 ///
@@ -110,7 +110,7 @@ pub fn brpoplpush<T>(
     Command::typed(request)
 }
 
-/// Reads an element by its index.
+/// Returns an element by its index.
 ///
 /// `LINDEX key index`
 ///
@@ -123,7 +123,7 @@ pub fn lindex<T>(key: impl ToArg, index: impl ToArg) -> Command<(), Option<T>> {
     Command::typed(request)
 }
 
-/// Adds an element beside the first one that equals a value.
+/// Inserts an element before or after the first one that equals a value.
 ///
 /// `LINSERT key <BEFORE | AFTER> pivot element`
 ///
@@ -142,7 +142,7 @@ pub fn linsert(
     Command::typed(request)
 }
 
-/// Tells the length of a list.
+/// Returns the length of a list.
 ///
 /// `LLEN key`
 ///
@@ -172,8 +172,8 @@ pub fn lmove<T>(
     Command::typed(request)
 }
 
-/// Takes elements from an end of the first list that is there. The key and the elements; none if all lists
-/// are empty.
+/// Removes and returns elements at an end of the first list that is not empty. The key and the elements; none
+/// if all lists are empty.
 ///
 /// `LMPOP numkeys key … <LEFT | RIGHT> [COUNT count]`
 ///
@@ -190,7 +190,7 @@ pub fn lmpop<K, T>(
     Command::typed(request)
 }
 
-/// Takes elements from the front of a list.
+/// Removes and returns elements at the front of a list.
 ///
 /// `LPOP key [count]`
 ///
@@ -202,7 +202,7 @@ pub fn lpop<T>(key: impl ToArg) -> Command<(), Option<T>, options::Lpop> {
     Command::typed(request)
 }
 
-/// Tells the indexes of elements that equal a value.
+/// Returns the indexes of elements that equal a value.
 ///
 /// `LPOS key element [RANK rank] [COUNT num-matches] [MAXLEN len]`
 ///
@@ -226,7 +226,7 @@ pub fn lpush(key: impl ToArg, elements: impl ToArgs) -> Command<(), i64> {
     Command::typed(request)
 }
 
-/// Adds elements at the front of a list if there is one.
+/// Adds elements at the front of a list only if the list exists.
 ///
 /// `LPUSHX key element …`
 ///
@@ -238,7 +238,7 @@ pub fn lpushx(key: impl ToArg, elements: impl ToArgs) -> Command<(), i64> {
     Command::typed(request)
 }
 
-/// Reads the elements between two indexes.
+/// Returns the elements between two indexes.
 ///
 /// `LRANGE key start stop`
 ///
@@ -293,7 +293,7 @@ pub fn ltrim(key: impl ToArg, start: impl ToArg, stop: impl ToArg) -> Command<()
     Command::typed(request)
 }
 
-/// Takes elements from the back of a list.
+/// Removes and returns elements at the back of a list.
 ///
 /// `RPOP key [count]`
 ///
@@ -330,7 +330,7 @@ pub fn rpush(key: impl ToArg, elements: impl ToArgs) -> Command<(), i64> {
     Command::typed(request)
 }
 
-/// Adds elements at the back of a list if there is one.
+/// Adds elements at the back of a list only if the list exists.
 ///
 /// `RPUSHX key element …`
 ///

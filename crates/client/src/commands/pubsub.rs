@@ -47,7 +47,7 @@ pub fn pubsub_channels<T>() -> Command<(), Vec<T>, options::PubsubChannels> {
     Command::typed(Request::new("PUBSUB CHANNELS", PLAIN))
 }
 
-/// Explains the subcommands.
+/// Lists the subcommands.
 ///
 /// `PUBSUB HELP`
 ///

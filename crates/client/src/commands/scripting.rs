@@ -122,7 +122,7 @@ pub fn function_flush() -> Command<(), (), options::FunctionFlush> {
     Command::typed(Request::new("FUNCTION FLUSH", PLAIN))
 }
 
-/// Explains the subcommands.
+/// Lists the subcommands.
 ///
 /// `FUNCTION HELP`
 ///
@@ -217,7 +217,7 @@ pub fn script_flush() -> Command<(), (), options::ScriptFlush> {
     Command::typed(Request::new("SCRIPT FLUSH", PLAIN))
 }
 
-/// Explains the subcommands.
+/// Lists the subcommands.
 ///
 /// `SCRIPT HELP`
 ///

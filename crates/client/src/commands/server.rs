@@ -62,7 +62,7 @@ pub fn acl_getuser<T>(username: impl ToArg) -> Command<(), Option<T>> {
     Command::typed(request)
 }
 
-/// Explains the subcommands.
+/// Lists the subcommands.
 ///
 /// `ACL HELP`
 ///
@@ -211,7 +211,7 @@ pub fn command_getkeysandflags<T>(words: impl ToArgs) -> Command<(), Vec<T>> {
     Command::typed(request)
 }
 
-/// Explains the subcommands.
+/// Lists the subcommands.
 ///
 /// `COMMAND HELP`
 ///
@@ -250,7 +250,7 @@ pub fn config_get<T>(parameters: impl ToArgs) -> Command<(), T> {
     Command::typed(request)
 }
 
-/// Explains the subcommands.
+/// Lists the subcommands.
 ///
 /// `CONFIG HELP`
 ///
@@ -288,7 +288,7 @@ pub fn config_set(parameter_values: impl ToArgs) -> Command<(), ()> {
     Command::typed(request)
 }
 
-/// Counts the keys of the selected database.
+/// Returns the number of keys in the selected database.
 ///
 /// `DBSIZE`
 ///
@@ -375,7 +375,7 @@ pub fn latency_graph(event: impl ToArg) -> Command<(), String> {
     Command::typed(request)
 }
 
-/// Explains the subcommands.
+/// Lists the subcommands.
 ///
 /// `LATENCY HELP`
 ///
@@ -440,7 +440,7 @@ pub fn memory_doctor() -> Command<(), String> {
     Command::typed(Request::new("MEMORY DOCTOR", PLAIN))
 }
 
-/// Explains the subcommands.
+/// Lists the subcommands.
 ///
 /// `MEMORY HELP`
 ///
@@ -487,7 +487,7 @@ pub fn memory_usage(key: impl ToArg) -> Command<(), Option<i64>, options::Memory
     Command::typed(request)
 }
 
-/// Explains the subcommands.
+/// Lists the subcommands.
 ///
 /// `MODULE HELP`
 ///
@@ -614,7 +614,7 @@ pub fn replication_compare<T>() -> Command<(), T, options::ReplicationCompare> {
     Command::typed(Request::new("REPLICATION COMPARE", PLAIN))
 }
 
-/// Explains the subcommands.
+/// Lists the subcommands.
 ///
 /// `REPLICATION HELP`
 ///
@@ -623,7 +623,7 @@ pub fn replication_help() -> Command<(), Vec<String>> {
     Command::typed(Request::new("REPLICATION HELP", PLAIN))
 }
 
-/// Makes a key of the bytes that DUMP showed of a value.
+/// Creates a key from a value that DUMP has serialized.
 ///
 /// `RESTORE-ASKING key ttl serialized-value [REPLACE] [ABSTTL] [IDLETIME seconds] [FREQ frequency]`
 ///
@@ -704,7 +704,7 @@ pub fn slowlog_get<T>() -> Command<(), Vec<T>, options::SlowlogGet> {
     Command::typed(Request::new("SLOWLOG GET", PLAIN))
 }
 
-/// Explains the subcommands.
+/// Lists the subcommands.
 ///
 /// `SLOWLOG HELP`
 ///

@@ -8,7 +8,7 @@ use crate::command::Command;
 use crate::commands::options;
 use crate::request::Request;
 
-/// Adds members to a set, which is made if there is none.
+/// Adds members to a set. Creates the key if it does not exist.
 ///
 /// `SADD key member …`
 ///
@@ -21,7 +21,7 @@ pub fn sadd(key: impl ToArg, members: impl ToArgs) -> Command<(), i64> {
     Command::typed(request)
 }
 
-/// Counts the members of a set.
+/// Returns the number of members in a set.
 ///
 /// `SCARD key`
 ///
@@ -32,7 +32,7 @@ pub fn scard(key: impl ToArg) -> Command<(), i64> {
     Command::typed(request)
 }
 
-/// Lists the members of a set that no other of several has.
+/// Returns the difference of sets.
 ///
 /// `SDIFF key …`
 ///
@@ -44,7 +44,7 @@ pub fn sdiff<T>(keys: impl ToArgs) -> Command<(), T> {
     Command::typed(request)
 }
 
-/// Stores the members of a set that no other of several has.
+/// Stores the difference of sets.
 ///
 /// `SDIFFSTORE destination key …`
 ///
@@ -56,7 +56,7 @@ pub fn sdiffstore(destination: impl ToArg, keys: impl ToArgs) -> Command<(), i64
     Command::typed(request)
 }
 
-/// Lists the members that all of several sets have.
+/// Returns the intersection of sets.
 ///
 /// `SINTER key …`
 ///
@@ -68,7 +68,7 @@ pub fn sinter<T>(keys: impl ToArgs) -> Command<(), T> {
     Command::typed(request)
 }
 
-/// Counts the members that all of several sets have.
+/// Returns the number of members in the intersection of sets.
 ///
 /// `SINTERCARD numkeys key … [LIMIT limit]`
 ///
@@ -81,7 +81,7 @@ pub fn sintercard(keys: impl ToArgs) -> Command<(), i64, options::Sintercard> {
     Command::typed(request)
 }
 
-/// Stores the members that all of several sets have.
+/// Stores the intersection of sets.
 ///
 /// `SINTERSTORE destination key …`
 ///
@@ -94,7 +94,7 @@ pub fn sinterstore(destination: impl ToArg, keys: impl ToArgs) -> Command<(), i6
     Command::typed(request)
 }
 
-/// Tells whether a set has a member.
+/// Checks if a member exists in a set.
 ///
 /// `SISMEMBER key member`
 ///
@@ -106,7 +106,7 @@ pub fn sismember(key: impl ToArg, member: impl ToArg) -> Command<(), bool> {
     Command::typed(request)
 }
 
-/// Lists the members of a set.
+/// Returns all members of a set.
 ///
 /// `SMEMBERS key`
 ///
@@ -118,7 +118,7 @@ pub fn smembers<T>(key: impl ToArg) -> Command<(), T> {
     Command::typed(request)
 }
 
-/// Tells of each of several members whether a set has it.
+/// Checks if several members exist in a set.
 ///
 /// `SMISMEMBER key member …`
 ///
@@ -143,7 +143,7 @@ pub fn smove(source: impl ToArg, destination: impl ToArg, member: impl ToArg) ->
     Command::typed(request)
 }
 
-/// Removes members chosen at random and returns them.
+/// Removes and returns random members of a set.
 ///
 /// `SPOP key [count]`
 ///
@@ -155,7 +155,7 @@ pub fn spop<T>(key: impl ToArg) -> Command<(), Option<T>, options::Spop> {
     Command::typed(request)
 }
 
-/// Returns members chosen at random.
+/// Returns random members of a set.
 ///
 /// `SRANDMEMBER key [count]`
 ///
@@ -167,7 +167,7 @@ pub fn srandmember<T>(key: impl ToArg) -> Command<(), Option<T>, options::Srandm
     Command::typed(request)
 }
 
-/// Removes members from a set, and the set with its last one.
+/// Removes members from a set. Deletes the set if no members are left.
 ///
 /// `SREM key member …`
 ///
@@ -179,7 +179,7 @@ pub fn srem(key: impl ToArg, members: impl ToArgs) -> Command<(), i64> {
     Command::typed(request)
 }
 
-/// Lists the members of a set bit by bit. Members, from a cursor that begins with 0 and ends with 0.
+/// Iterates over the members of a set. Members, from a cursor that begins with 0 and ends with 0.
 ///
 /// `SSCAN key cursor [MATCH pattern] [COUNT count]`
 ///
@@ -192,7 +192,7 @@ pub fn sscan<T>(key: impl ToArg, cursor: impl ToArg) -> Command<(), (u64, Vec<T>
     Command::typed(request)
 }
 
-/// Lists the members that any of several sets has.
+/// Returns the union of sets.
 ///
 /// `SUNION key …`
 ///
@@ -204,7 +204,7 @@ pub fn sunion<T>(keys: impl ToArgs) -> Command<(), T> {
     Command::typed(request)
 }
 
-/// Stores the members that any of several sets has.
+/// Stores the union of sets.
 ///
 /// `SUNIONSTORE destination key …`
 ///

@@ -8,8 +8,8 @@ use crate::command::Command;
 use crate::commands::{options, types};
 use crate::request::Request;
 
-/// Takes members out of the first sorted set that is there, and waits for one. The key and pairs of member
-/// and score; none after the timeout.
+/// Removes and returns members of the first sorted set that is not empty. Blocks until there is one. The key
+/// and pairs of member and score; none after the timeout.
 ///
 /// `BZMPOP timeout numkeys key … <MIN | MAX> [COUNT count]`
 ///
@@ -32,7 +32,7 @@ pub fn bzmpop<K, T>(
     Command::typed(request)
 }
 
-/// Takes out the member with the highest score, and waits for one if there is none. The key, the member and
+/// Removes and returns the member with the highest score. Blocks until there is one. The key, the member and
 /// its score; none after the timeout.
 ///
 /// `BZPOPMAX key … timeout`
@@ -49,7 +49,7 @@ pub fn bzpopmax<K, T>(keys: impl ToArgs, timeout: impl ToArg) -> Command<(), Opt
     Command::typed(request)
 }
 
-/// Takes out the member with the lowest score, and waits for one if there is none. The key, the member and
+/// Removes and returns the member with the lowest score. Blocks until there is one. The key, the member and
 /// its score; none after the timeout.
 ///
 /// `BZPOPMIN key … timeout`
@@ -66,7 +66,7 @@ pub fn bzpopmin<K, T>(keys: impl ToArgs, timeout: impl ToArg) -> Command<(), Opt
     Command::typed(request)
 }
 
-/// Adds members with scores, or changes the scores of members.
+/// Adds members to a sorted set, or updates their scores.
 ///
 /// `ZADD key [NX | XX] [GT | LT] [CH] [INCR] score member …`
 ///
@@ -79,7 +79,7 @@ pub fn zadd(key: impl ToArg, score_members: impl ToArgs) -> Command<(), i64, opt
     Command::typed(request)
 }
 
-/// Counts the members.
+/// Returns the number of members in a sorted set.
 ///
 /// `ZCARD key`
 ///
@@ -90,7 +90,7 @@ pub fn zcard(key: impl ToArg) -> Command<(), i64> {
     Command::typed(request)
 }
 
-/// Counts the members whose scores lie in a range.
+/// Counts the members with scores in a range.
 ///
 /// `ZCOUNT key min max`
 ///
@@ -103,7 +103,7 @@ pub fn zcount(key: impl ToArg, min: impl ToArg, max: impl ToArg) -> Command<(), 
     Command::typed(request)
 }
 
-/// Subtracts sorted sets from the first.
+/// Returns the difference of sorted sets.
 ///
 /// `ZDIFF numkeys key … [WITHSCORES]`
 ///
@@ -115,7 +115,7 @@ pub fn zdiff<T>(keys: impl ToArgs) -> Command<(), Vec<T>, options::Zdiff> {
     Command::typed(request)
 }
 
-/// Stores what is left of a sorted set when others are subtracted.
+/// Stores the difference of sorted sets.
 ///
 /// `ZDIFFSTORE destination numkeys key …`
 ///
@@ -128,7 +128,7 @@ pub fn zdiffstore(destination: impl ToArg, keys: impl ToArgs) -> Command<(), i64
     Command::typed(request)
 }
 
-/// Adds a number to the score of a member.
+/// Increments the score of a member.
 ///
 /// `ZINCRBY key increment member`
 ///
@@ -141,7 +141,7 @@ pub fn zincrby(key: impl ToArg, increment: impl ToArg, member: impl ToArg) -> Co
     Command::typed(request)
 }
 
-/// Intersects sorted sets.
+/// Returns the intersection of sorted sets.
 ///
 /// `ZINTER numkeys key … [WEIGHTS weight …] [AGGREGATE SUM | MIN | MAX] [WITHSCORES]`
 ///
@@ -153,7 +153,7 @@ pub fn zinter<T>(keys: impl ToArgs) -> Command<(), Vec<T>, options::Zinter> {
     Command::typed(request)
 }
 
-/// Counts the members that sorted sets have in common.
+/// Returns the number of members in the intersection of sorted sets.
 ///
 /// `ZINTERCARD numkeys key … [LIMIT limit]`
 ///
@@ -181,7 +181,7 @@ pub fn zinterstore(
     Command::typed(request)
 }
 
-/// Counts the members that lie in a range of texts.
+/// Counts the members in a lexicographic range.
 ///
 /// `ZLEXCOUNT key min max`
 ///
@@ -194,8 +194,8 @@ pub fn zlexcount(key: impl ToArg, min: impl ToArg, max: impl ToArg) -> Command<(
     Command::typed(request)
 }
 
-/// Takes members out of the first of several sorted sets that has any. The key and pairs of member and score;
-/// none if all sorted sets are empty.
+/// Removes and returns members of the first sorted set that is not empty. The key and pairs of member and
+/// score; none if all sorted sets are empty.
 ///
 /// `ZMPOP numkeys key … <MIN | MAX> [COUNT count]`
 ///
@@ -211,7 +211,7 @@ pub fn zmpop<K, T>(
     Command::typed(request)
 }
 
-/// Reads the scores of several members.
+/// Returns the scores of several members.
 ///
 /// `ZMSCORE key member …`
 ///
@@ -223,7 +223,7 @@ pub fn zmscore(key: impl ToArg, members: impl ToArgs) -> Command<(), Vec<Option<
     Command::typed(request)
 }
 
-/// Takes out the members with the highest scores. Pairs of member and score.
+/// Removes and returns the members with the highest scores. Pairs of member and score.
 ///
 /// `ZPOPMAX key [count]`
 ///
@@ -234,7 +234,7 @@ pub fn zpopmax<T>(key: impl ToArg) -> Command<(), Vec<(T, f64)>, options::Zpopma
     Command::typed(request)
 }
 
-/// Takes out the members with the lowest scores. Pairs of member and score.
+/// Removes and returns the members with the lowest scores. Pairs of member and score.
 ///
 /// `ZPOPMIN key [count]`
 ///
@@ -245,7 +245,7 @@ pub fn zpopmin<T>(key: impl ToArg) -> Command<(), Vec<(T, f64)>, options::Zpopmi
     Command::typed(request)
 }
 
-/// Draws members at random.
+/// Returns random members of a sorted set.
 ///
 /// `ZRANDMEMBER key [count [WITHSCORES]]`
 ///
@@ -256,8 +256,8 @@ pub fn zrandmember<T>(key: impl ToArg) -> Command<(), Option<T>, options::Zrandm
     Command::typed(request)
 }
 
-/// Lists members by rank, score or text, from either end. Members; pairs of member and score if these are
-/// asked for.
+/// Returns a range of members by rank, score or text, in either direction. Members; pairs of member and score
+/// if these are asked for.
 ///
 /// `ZRANGE key start stop [BYSCORE | BYLEX] [REV] [LIMIT offset count] [WITHSCORES]`
 ///
@@ -274,7 +274,7 @@ pub fn zrange<T>(
     Command::typed(request)
 }
 
-/// Lists the members that lie in a range of texts.
+/// Returns the members in a lexicographic range.
 ///
 /// `ZRANGEBYLEX key min max [LIMIT offset count]`
 ///
@@ -292,7 +292,7 @@ pub fn zrangebylex<T>(
     Command::typed(request)
 }
 
-/// Lists the members whose scores lie in a range.
+/// Returns the members with scores in a range.
 ///
 /// `ZRANGEBYSCORE key min max [WITHSCORES] [LIMIT offset count]`
 ///
@@ -329,7 +329,7 @@ pub fn zrangestore(
     Command::typed(request)
 }
 
-/// Tells how many members come before a member.
+/// Returns the rank of a member, from the lowest score.
 ///
 /// `ZRANK key member [WITHSCORE]`
 ///
@@ -341,7 +341,7 @@ pub fn zrank(key: impl ToArg, member: impl ToArg) -> Command<(), Option<i64>, op
     Command::typed(request)
 }
 
-/// Removes members.
+/// Removes members of a sorted set.
 ///
 /// `ZREM key member …`
 ///
@@ -353,7 +353,7 @@ pub fn zrem(key: impl ToArg, members: impl ToArgs) -> Command<(), i64> {
     Command::typed(request)
 }
 
-/// Removes the members that lie in a range of texts.
+/// Removes the members in a lexicographic range.
 ///
 /// `ZREMRANGEBYLEX key min max`
 ///
@@ -366,7 +366,7 @@ pub fn zremrangebylex(key: impl ToArg, min: impl ToArg, max: impl ToArg) -> Comm
     Command::typed(request)
 }
 
-/// Removes the members of a range of ranks.
+/// Removes the members with ranks in a range.
 ///
 /// `ZREMRANGEBYRANK key start stop`
 ///
@@ -379,7 +379,7 @@ pub fn zremrangebyrank(key: impl ToArg, start: impl ToArg, stop: impl ToArg) -> 
     Command::typed(request)
 }
 
-/// Removes the members whose scores lie in a range.
+/// Removes the members with scores in a range.
 ///
 /// `ZREMRANGEBYSCORE key min max`
 ///
@@ -392,7 +392,7 @@ pub fn zremrangebyscore(key: impl ToArg, min: impl ToArg, max: impl ToArg) -> Co
     Command::typed(request)
 }
 
-/// Lists members by rank from the highest score down.
+/// Returns a range of members by rank, from the highest score to the lowest.
 ///
 /// `ZREVRANGE key start stop [WITHSCORES]`
 ///
@@ -410,7 +410,7 @@ pub fn zrevrange<T>(
     Command::typed(request)
 }
 
-/// Lists the members that lie in a range of texts, last first.
+/// Returns the members in a lexicographic range, in reverse order.
 ///
 /// `ZREVRANGEBYLEX key max min [LIMIT offset count]`
 ///
@@ -428,7 +428,7 @@ pub fn zrevrangebylex<T>(
     Command::typed(request)
 }
 
-/// Lists the members whose scores lie in a range, highest first.
+/// Returns the members with scores in a range, from the highest to the lowest.
 ///
 /// `ZREVRANGEBYSCORE key max min [WITHSCORES] [LIMIT offset count]`
 ///
@@ -446,7 +446,7 @@ pub fn zrevrangebyscore<T>(
     Command::typed(request)
 }
 
-/// Tells how many members come behind a member.
+/// Returns the rank of a member, from the highest score.
 ///
 /// `ZREVRANK key member [WITHSCORE]`
 ///
@@ -461,7 +461,8 @@ pub fn zrevrank(
     Command::typed(request)
 }
 
-/// Lists members bit by bit. Pairs of member and score, from a cursor that begins with 0 and ends with 0.
+/// Iterates over the members and scores of a sorted set. Pairs of member and score, from a cursor that begins
+/// with 0 and ends with 0.
 ///
 /// `ZSCAN key cursor [MATCH pattern] [COUNT count] [NOSCORES]`
 ///
@@ -473,7 +474,7 @@ pub fn zscan<T>(key: impl ToArg, cursor: impl ToArg) -> Command<(), (u64, Vec<T>
     Command::typed(request)
 }
 
-/// Reads the score of a member.
+/// Returns the score of a member.
 ///
 /// `ZSCORE key member`
 ///
@@ -485,7 +486,7 @@ pub fn zscore(key: impl ToArg, member: impl ToArg) -> Command<(), Option<f64>> {
     Command::typed(request)
 }
 
-/// Unites sorted sets.
+/// Returns the union of sorted sets.
 ///
 /// `ZUNION numkeys key … [WEIGHTS weight …] [AGGREGATE SUM | MIN | MAX] [WITHSCORES]`
 ///

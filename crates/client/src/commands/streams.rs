@@ -8,7 +8,7 @@ use crate::command::Command;
 use crate::commands::options;
 use crate::request::Request;
 
-/// Confirms that messages of a group were processed.
+/// Acknowledges messages of a consumer group.
 ///
 /// `XACK key group id …`
 ///
@@ -21,7 +21,7 @@ pub fn xack(key: impl ToArg, group: impl ToArg, ids: impl ToArgs) -> Command<(),
     Command::typed(request)
 }
 
-/// Appends an entry to a stream; creates the key if it is missing.
+/// Appends an entry to a stream. Creates the key if it does not exist.
 ///
 /// `XADD key [NOMKSTREAM] [<MAXLEN | MINID> [= | ~] threshold [LIMIT count]] <* | id> field value …`
 ///
@@ -40,7 +40,7 @@ pub fn xadd(
     Command::typed(request)
 }
 
-/// Makes a consumer the owner of messages that have been pending for long.
+/// Makes a consumer the owner of messages that have been pending for a minimum time.
 ///
 /// `XAUTOCLAIM key group consumer min-idle-time start [COUNT count] [JUSTID]`
 ///
@@ -97,7 +97,7 @@ pub fn xdel(key: impl ToArg, ids: impl ToArgs) -> Command<(), i64> {
     Command::typed(request)
 }
 
-/// Creates a group.
+/// Creates a consumer group.
 ///
 /// `XGROUP CREATE key groupname <id | $> [MKSTREAM] [ENTRIESREAD entries_read]`
 ///
@@ -131,7 +131,7 @@ pub fn xgroup_createconsumer(
     Command::typed(request)
 }
 
-/// Removes a consumer from a group.
+/// Deletes a consumer from a group.
 ///
 /// `XGROUP DELCONSUMER key groupname consumername`
 ///
@@ -148,7 +148,7 @@ pub fn xgroup_delconsumer(
     Command::typed(request)
 }
 
-/// Removes a group.
+/// Deletes a consumer group.
 ///
 /// `XGROUP DESTROY key groupname`
 ///
@@ -161,7 +161,7 @@ pub fn xgroup_destroy(key: impl ToArg, group: impl ToArg) -> Command<(), bool> {
     Command::typed(request)
 }
 
-/// Explains the subcommands.
+/// Lists the subcommands.
 ///
 /// `XGROUP HELP`
 ///
@@ -210,7 +210,7 @@ pub fn xinfo_groups<T>(key: impl ToArg) -> Command<(), Vec<T>> {
     Command::typed(request)
 }
 
-/// Explains the subcommands.
+/// Lists the subcommands.
 ///
 /// `XINFO HELP`
 ///
@@ -219,7 +219,7 @@ pub fn xinfo_help() -> Command<(), Vec<String>> {
     Command::typed(Request::new("XINFO HELP", PLAIN))
 }
 
-/// Tells about a stream.
+/// Returns information about a stream.
 ///
 /// `XINFO STREAM key [FULL [COUNT count]]`
 ///
@@ -230,7 +230,7 @@ pub fn xinfo_stream<T>(key: impl ToArg) -> Command<(), T, options::XinfoStream> 
     Command::typed(request)
 }
 
-/// Counts the entries of a stream.
+/// Returns the number of entries in a stream.
 ///
 /// `XLEN key`
 ///
@@ -241,7 +241,7 @@ pub fn xlen(key: impl ToArg) -> Command<(), i64> {
     Command::typed(request)
 }
 
-/// Shows the messages of a group that were delivered but not confirmed.
+/// Lists the messages of a group that were delivered but not acknowledged.
 ///
 /// `XPENDING key group`
 ///
@@ -257,7 +257,7 @@ pub fn xpending<T>(key: impl ToArg, group: impl ToArg) -> Command<(), T> {
     Command::typed(request)
 }
 
-/// Shows the messages of a group that were delivered but not confirmed.
+/// Lists the messages of a group that were delivered but not acknowledged.
 ///
 /// `XPENDING key group [IDLE min-idle-time] start end count [consumer]`
 ///
@@ -283,7 +283,7 @@ pub fn xpending_range<T>(
     Command::typed(request)
 }
 
-/// Reads the entries of a stream between two IDs.
+/// Returns the entries of a stream between two IDs.
 ///
 /// `XRANGE key start end [COUNT count]`
 ///
@@ -302,7 +302,7 @@ pub fn xrange<T>(
     Command::typed(request)
 }
 
-/// Reads entries behind given IDs from streams; waits for some if there are none. Pairs of stream and
+/// Returns the entries of streams after given IDs. May block until there are some. Pairs of stream and
 /// entries; none if there are no new ones: only `xread_block` waits.
 ///
 /// `XREAD [COUNT count] STREAMS key … id …`
@@ -320,7 +320,7 @@ pub fn xread<T>(keys: impl ToArgs, ids: impl ToArgs) -> Command<(), T, options::
     Command::typed(request)
 }
 
-/// Reads entries behind given IDs from streams; waits for some if there are none. Pairs of stream and
+/// Returns the entries of streams after given IDs. May block until there are some. Pairs of stream and
 /// entries; none if the time is over.
 ///
 /// `XREAD [COUNT count] BLOCK milliseconds STREAMS key … id …`
@@ -347,7 +347,7 @@ pub fn xread_block<T>(
     Command::typed(request)
 }
 
-/// Reads entries as a consumer of a group; waits for new ones if there are none. Pairs of stream and entries;
+/// Returns entries to a consumer of a group. May block until there are new ones. Pairs of stream and entries;
 /// none if there are no new ones: only `xreadgroup_block` waits.
 ///
 /// `XREADGROUP GROUP group consumer [COUNT count] [NOACK] STREAMS key … id …`
@@ -373,7 +373,7 @@ pub fn xreadgroup<T>(
     Command::typed(request)
 }
 
-/// Reads entries as a consumer of a group; waits for new ones if there are none. Pairs of stream and entries;
+/// Returns entries to a consumer of a group. May block until there are new ones. Pairs of stream and entries;
 /// none if the time is over.
 ///
 /// `XREADGROUP GROUP group consumer [COUNT count] BLOCK milliseconds [NOACK] STREAMS key … id …`
@@ -405,7 +405,7 @@ pub fn xreadgroup_block<T>(
     Command::typed(request)
 }
 
-/// Reads the entries of a stream between two IDs, the last first.
+/// Returns the entries of a stream between two IDs, in reverse order.
 ///
 /// `XREVRANGE key end start [COUNT count]`
 ///

@@ -8,7 +8,7 @@ use crate::command::Command;
 use crate::commands::options;
 use crate::request::Request;
 
-/// Adds bytes at the end of a string; creates the key if it is missing.
+/// Appends bytes to a string. Creates the key if it does not exist.
 ///
 /// `APPEND key value`
 ///
@@ -20,7 +20,7 @@ pub fn append(key: impl ToArg, value: impl ToArg) -> Command<(), i64> {
     Command::typed(request)
 }
 
-/// Subtracts one from an integer.
+/// Decrements an integer by one.
 ///
 /// `DECR key`
 ///
@@ -31,7 +31,7 @@ pub fn decr(key: impl ToArg) -> Command<(), i64> {
     Command::typed(request)
 }
 
-/// Subtracts a number from an integer.
+/// Decrements an integer by a number.
 ///
 /// `DECRBY key decrement`
 ///
@@ -43,7 +43,7 @@ pub fn decrby(key: impl ToArg, decrement: impl ToArg) -> Command<(), i64> {
     Command::typed(request)
 }
 
-/// Reads a string.
+/// Returns the string value of a key.
 ///
 /// `GET key`
 ///
@@ -54,7 +54,7 @@ pub fn get<T>(key: impl ToArg) -> Command<(), Option<T>> {
     Command::typed(request)
 }
 
-/// Reads a string and deletes its key.
+/// Returns the string value of a key and deletes the key.
 ///
 /// `GETDEL key`
 ///
@@ -65,7 +65,7 @@ pub fn getdel<T>(key: impl ToArg) -> Command<(), Option<T>> {
     Command::typed(request)
 }
 
-/// Reads a string and sets, changes or removes its time to live.
+/// Returns the string value of a key and sets or removes its TTL.
 ///
 /// `GETEX key [EX seconds | PX milliseconds | EXAT unix-time-seconds | PXAT unix-time-milliseconds |
 /// PERSIST]`
@@ -77,7 +77,7 @@ pub fn getex<T>(key: impl ToArg) -> Command<(), Option<T>, options::Getex> {
     Command::typed(request)
 }
 
-/// Reads a part of a string.
+/// Returns a part of a string.
 ///
 /// `GETRANGE key start end`
 ///
@@ -91,7 +91,7 @@ pub fn getrange<T>(key: impl ToArg, start: impl ToArg, end: impl ToArg) -> Comma
     Command::typed(request)
 }
 
-/// Replaces a string and answers with the old one.
+/// Sets the string value of a key and returns the old value.
 ///
 /// `GETSET key value`
 ///
@@ -104,7 +104,7 @@ pub fn getset<T>(key: impl ToArg, value: impl ToArg) -> Command<(), Option<T>> {
     Command::typed(request)
 }
 
-/// Adds one to an integer.
+/// Increments an integer by one.
 ///
 /// `INCR key`
 ///
@@ -115,7 +115,7 @@ pub fn incr(key: impl ToArg) -> Command<(), i64> {
     Command::typed(request)
 }
 
-/// Adds a number to an integer.
+/// Increments an integer by a number.
 ///
 /// `INCRBY key increment`
 ///
@@ -127,7 +127,7 @@ pub fn incrby(key: impl ToArg, increment: impl ToArg) -> Command<(), i64> {
     Command::typed(request)
 }
 
-/// Adds a decimal number to a number.
+/// Increments a number by a floating-point number.
 ///
 /// `INCRBYFLOAT key increment`
 ///
@@ -139,7 +139,7 @@ pub fn incrbyfloat(key: impl ToArg, increment: impl ToArg) -> Command<(), f64> {
     Command::typed(request)
 }
 
-/// Finds the longest subsequence that two strings share.
+/// Finds the longest common subsequence of two strings.
 ///
 /// `LCS key1 key2 [MINMATCHLEN len] [WITHMATCHLEN]`
 ///
@@ -152,7 +152,7 @@ pub fn lcs<T>(key1: impl ToArg, key2: impl ToArg) -> Command<(), T, options::Lcs
     Command::typed(request)
 }
 
-/// Finds the longest subsequence that two strings share.
+/// Finds the longest common subsequence of two strings.
 ///
 /// `LCS key1 key2 IDX [MINMATCHLEN len] [WITHMATCHLEN]`
 ///
@@ -166,7 +166,7 @@ pub fn lcs_idx<T>(key1: impl ToArg, key2: impl ToArg) -> Command<(), T, options:
     Command::typed(request)
 }
 
-/// Finds the longest subsequence that two strings share.
+/// Finds the longest common subsequence of two strings.
 ///
 /// `LCS key1 key2 LEN [MINMATCHLEN len] [WITHMATCHLEN]`
 ///
@@ -179,7 +179,7 @@ pub fn lcs_len(key1: impl ToArg, key2: impl ToArg) -> Command<(), i64, options::
     Command::typed(request)
 }
 
-/// Reads the strings of several keys.
+/// Returns the string values of several keys.
 ///
 /// `MGET key …`
 ///
@@ -191,7 +191,7 @@ pub fn mget<T>(keys: impl ToArgs) -> Command<(), Vec<Option<T>>> {
     Command::typed(request)
 }
 
-/// Stores strings under several keys in one step.
+/// Sets the string values of several keys atomically.
 ///
 /// `MSET key value …`
 ///
@@ -202,7 +202,7 @@ pub fn mset(key_values: impl ToArgs) -> Command<(), ()> {
     Command::typed(request)
 }
 
-/// Stores strings under several keys, provided that none of the keys exists.
+/// Sets the string values of several keys only if none of the keys exists.
 ///
 /// `MSETNX key value …`
 ///
@@ -213,7 +213,7 @@ pub fn msetnx(key_values: impl ToArgs) -> Command<(), bool> {
     Command::typed(request)
 }
 
-/// Stores a string that expires after so many milliseconds.
+/// Sets the string value and the TTL in milliseconds of a key.
 ///
 /// `PSETEX key milliseconds value`
 ///
@@ -226,7 +226,8 @@ pub fn psetex(key: impl ToArg, milliseconds: impl ToArg, value: impl ToArg) -> C
     Command::typed(request)
 }
 
-/// Stores a string, whatever the key held before. Whether it was written: not, if a condition was not met.
+/// Sets the string value of a key, whatever the key held before. Whether it was written: not, if a condition
+/// was not met.
 ///
 /// `SET key value [NX | XX] [GET] [EX seconds | PX milliseconds | EXAT unix-time-seconds | PXAT
 /// unix-time-milliseconds | KEEPTTL]`
@@ -239,7 +240,7 @@ pub fn set(key: impl ToArg, value: impl ToArg) -> Command<(), bool, options::Set
     Command::typed(request)
 }
 
-/// Stores a string that expires after so many seconds.
+/// Sets the string value and the TTL in seconds of a key.
 ///
 /// `SETEX key seconds value`
 ///
@@ -252,7 +253,7 @@ pub fn setex(key: impl ToArg, seconds: impl ToArg, value: impl ToArg) -> Command
     Command::typed(request)
 }
 
-/// Stores a string unless the key exists.
+/// Sets the string value of a key only if the key does not exist.
 ///
 /// `SETNX key value`
 ///
@@ -264,7 +265,7 @@ pub fn setnx(key: impl ToArg, value: impl ToArg) -> Command<(), bool> {
     Command::typed(request)
 }
 
-/// Writes bytes into a string from an offset on.
+/// Overwrites a part of a string, starting at an offset.
 ///
 /// `SETRANGE key offset value`
 ///
@@ -277,7 +278,7 @@ pub fn setrange(key: impl ToArg, offset: impl ToArg, value: impl ToArg) -> Comma
     Command::typed(request)
 }
 
-/// Tells the length of a string.
+/// Returns the length of a string.
 ///
 /// `STRLEN key`
 ///
@@ -288,7 +289,7 @@ pub fn strlen(key: impl ToArg) -> Command<(), i64> {
     Command::typed(request)
 }
 
-/// Reads a part of a string.
+/// Returns a part of a string.
 ///
 /// `SUBSTR key start end`
 ///

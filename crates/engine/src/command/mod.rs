@@ -89,7 +89,7 @@ impl Spec {
 
     /// The row of a HELP subcommand.
     pub const fn help(group: Group, since: &'static str) -> Spec {
-        let summary = "Explains the subcommands.";
+        let summary = "Lists the subcommands.";
         Spec {
             name: "help",
             group,

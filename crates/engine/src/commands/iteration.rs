@@ -53,7 +53,7 @@ pub(super) struct ScanOptions<'a> {
     /// `None`: all.
     pattern: Option<&'a [u8]>,
     /// True if values or scores are shown along with the elements.
-    pub(super) seconds: bool,
+    pub(super) with_values: bool,
 }
 
 impl<'a> ScanOptions<'a> {
@@ -69,7 +69,7 @@ impl<'a> ScanOptions<'a> {
     }
 
     fn parse_words(args: &mut Args<'a>, alone: Option<&str>) -> Result<ScanOptions<'a>> {
-        let mut step = ScanOptions { count: 10, pattern: None, seconds: true };
+        let mut step = ScanOptions { count: 10, pattern: None, with_values: true };
         while args.remaining() > 0 {
             if args.take("COUNT") {
                 let count = args.integer()?;
@@ -80,7 +80,7 @@ impl<'a> ScanOptions<'a> {
             } else if args.take("MATCH") {
                 step.pattern = to_test(args.bytes()?);
             } else if alone.is_some_and(|word| args.take(word)) {
-                step.seconds = false;
+                step.with_values = false;
             } else {
                 return Err(CommandError::Syntax);
             }

@@ -407,7 +407,7 @@ mod tests {
                 |digest: Vec<Option<SlotDigest>>| digest.into_iter().map(whole).collect::<Vec<_>>();
             all.extend(
                 digest_slots(at, DbIndex::FIRST, &slots, &context, report)
-                    .expect("nobody changes it"),
+                    .expect("no thread changes it"),
             );
         }
         all

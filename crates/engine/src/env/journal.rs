@@ -170,7 +170,7 @@ impl Journal {
 
     /// Reports whether there are bytes that were not taken.
     #[inline]
-    pub fn has_news(&self) -> bool {
+    pub fn has_untaken(&self) -> bool {
         self.place.taken.load(Ordering::Relaxed) < self.place.end.load(Ordering::Relaxed)
     }
 
@@ -296,10 +296,10 @@ mod tests {
     #[test]
     fn transactions_follow_one_another_framed_and_with_their_databases() {
         let journal = Journal::default();
-        assert!(!journal.has_news());
+        assert!(!journal.has_untaken());
         let first = append(&journal, &[(3, "DEL a"), (0, "DEL b")]);
         let second = append(&journal, &[(0, "SET b 2")]);
-        assert!(journal.has_news() && first < second && journal.end() == second);
+        assert!(journal.has_untaken() && first < second && journal.end() == second);
         let mut bytes = Vec::new();
         assert_eq!(journal.take(&mut bytes, &mut Vec::new()), Ticket(0));
         assert_eq!(
@@ -307,7 +307,7 @@ mod tests {
             ["MULTI", "SELECT 3", "DEL a", "SELECT 0", "DEL b", "EXEC", "SET b 2"]
         );
         assert_eq!(bytes.len() as u64, second.0);
-        assert!(!journal.has_news());
+        assert!(!journal.has_untaken());
         journal.name_database();
         append(&journal, &[(0, "SET b 3")]);
         let mut bytes = b"before ".to_vec();

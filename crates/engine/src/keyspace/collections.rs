@@ -150,7 +150,7 @@ impl Keys<'_> {
         let kind = kind_byte(C::KIND, value.encoding());
         let entry = Entry::new_object(key.bytes, kind, value.into_value());
         entry.set_clock(initial_clock(env));
-        self.place(key, entry);
+        self.put_entry(key, entry);
         if !existed {
             self.announce_new(key);
         }

@@ -82,7 +82,7 @@ impl Database {
     fn new(marks: u8) -> Database {
         let slot = |_| {
             let slot = Slot::new();
-            slot.try_lock().expect("nobody else knows of it").set_marks(marks);
+            slot.try_lock().expect("no other thread has a reference").set_marks(marks);
             slot
         };
         let slots = (0..SLOTS).map(slot).collect();

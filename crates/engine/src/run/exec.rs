@@ -38,7 +38,7 @@ pub fn run(
     if keys.is_frozen() && call.spec.flags.contains(Flags::WRITE) {
         return Err(CommandError::SlotFrozen);
     }
-    keys.choose_fate_of_expired(call.spec.flags);
+    keys.choose_expiry_mode(call.spec.flags);
     if !keys.remove_expired(args.keys(), call.blocking != Blocking::Never) {
         // The removed keys are propagated now. The next attempts remove the others, and other
         // commands run in between.

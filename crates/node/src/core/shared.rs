@@ -449,7 +449,7 @@ impl Shared {
     /// the calling worker.
     pub fn dispatch_changes(&self, worker: usize) {
         let journal = self.keyspace.journal();
-        if !journal.has_news() {
+        if !journal.has_untaken() {
             return;
         }
         // The calling worker checks its own replicas right after this.

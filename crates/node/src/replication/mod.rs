@@ -218,7 +218,7 @@ impl Replication {
         journal: &Journal,
         now_ms: u64,
     ) {
-        debug_assert!(!journal.has_news(), "earlier changes are not for them");
+        debug_assert!(!journal.has_untaken(), "earlier changes are not for them");
         if !self.stream.has_backlog() {
             self.begin_backlog(journal.end(), now_ms);
         }

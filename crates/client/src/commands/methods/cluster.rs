@@ -91,7 +91,7 @@ impl Client {
         commands::cluster_getkeysinslot(slot, count).on(self)
     }
 
-    /// Explains the subcommands.
+    /// Lists the subcommands.
     ///
     /// `CLUSTER HELP`
     pub fn cluster_help(&self) -> Command<&Client, Vec<String>> {

@@ -24,7 +24,7 @@ impl Client {
         commands::client_getredir().on(self)
     }
 
-    /// Explains the subcommands.
+    /// Lists the subcommands.
     ///
     /// `CLIENT HELP`
     pub fn client_help(&self) -> Command<&Client, Vec<String>> {

@@ -10,7 +10,7 @@ use crate::commands::options;
 
 /// Commands of the group `generic`.
 impl Client {
-    /// Copies a key, its deadline included, to another key or database.
+    /// Copies the value and the TTL of a key to another key or database.
     ///
     /// `COPY source destination [DB destination-db] [REPLACE]`
     pub fn copy(
@@ -21,28 +21,28 @@ impl Client {
         commands::copy(source, destination).on(self)
     }
 
-    /// Removes keys.
+    /// Deletes keys.
     ///
     /// `DEL key …`
     pub fn del(&self, keys: impl ToArgs) -> Command<&Client, i64> {
         commands::del(keys).on(self)
     }
 
-    /// Shows a value as bytes from which RESTORE makes it again.
+    /// Returns a serialized value, for RESTORE.
     ///
     /// `DUMP key`
     pub fn dump<T>(&self, key: impl ToArg) -> Command<&Client, Option<T>> {
         commands::dump(key).on(self)
     }
 
-    /// Counts how many of the given keys exist.
+    /// Counts the given keys that exist.
     ///
     /// `EXISTS key …`
     pub fn exists(&self, keys: impl ToArgs) -> Command<&Client, i64> {
         commands::exists(keys).on(self)
     }
 
-    /// Lets a key expire in a number of seconds.
+    /// Sets the TTL of a key in seconds.
     ///
     /// `EXPIRE key seconds [NX | XX | GT | LT]`
     pub fn expire(
@@ -53,7 +53,7 @@ impl Client {
         commands::expire(key, seconds).on(self)
     }
 
-    /// Lets a key expire at a Unix time in seconds.
+    /// Sets the expiry time of a key to a Unix time in seconds.
     ///
     /// `EXPIREAT key unix-time-seconds [NX | XX | GT | LT]`
     pub fn expireat(
@@ -64,21 +64,21 @@ impl Client {
         commands::expireat(key, unix_time_seconds).on(self)
     }
 
-    /// Tells at which Unix time in seconds a key expires.
+    /// Returns the expiry time of a key as a Unix time in seconds.
     ///
     /// `EXPIRETIME key`
     pub fn expiretime(&self, key: impl ToArg) -> Command<&Client, i64> {
         commands::expiretime(key).on(self)
     }
 
-    /// Lists all keys whose name matches a pattern.
+    /// Returns all keys that match a pattern.
     ///
     /// `KEYS pattern`
     pub fn keys<T>(&self, pattern: impl ToArg) -> Command<&Client, Vec<T>> {
         commands::keys(pattern).on(self)
     }
 
-    /// Hands keys over to another server. `OK`, or `NOKEY` if there was no key.
+    /// Moves keys to another server. `OK`, or `NOKEY` if there was no key.
     ///
     /// `MIGRATE host port <key | ""> destination-db timeout [COPY] [REPLACE] [[AUTH password] | [AUTH2 username
     /// password]] [KEYS key …]`
@@ -93,56 +93,56 @@ impl Client {
         commands::migrate(host, port, key, destination_db, timeout).on(self)
     }
 
-    /// Takes a key to another database unless it exists there.
+    /// Moves a key to another database unless it exists there.
     ///
     /// `MOVE key db`
     pub fn move_to(&self, key: impl ToArg, db: impl ToArg) -> Command<&Client, bool> {
         commands::move_to(key, db).on(self)
     }
 
-    /// Names the form in which a value is stored.
+    /// Returns the encoding of a value.
     ///
     /// `OBJECT ENCODING key`
     pub fn object_encoding(&self, key: impl ToArg) -> Command<&Client, Option<String>> {
         commands::object_encoding(key).on(self)
     }
 
-    /// Tells how often a key is used, on a logarithmic scale.
+    /// Returns the logarithmic access frequency of a key.
     ///
     /// `OBJECT FREQ key`
     pub fn object_freq(&self, key: impl ToArg) -> Command<&Client, Option<i64>> {
         commands::object_freq(key).on(self)
     }
 
-    /// Explains the subcommands.
+    /// Lists the subcommands.
     ///
     /// `OBJECT HELP`
     pub fn object_help(&self) -> Command<&Client, Vec<String>> {
         commands::object_help().on(self)
     }
 
-    /// Tells how many seconds ago a key was last used.
+    /// Returns the time in seconds since the last access of a key.
     ///
     /// `OBJECT IDLETIME key`
     pub fn object_idletime(&self, key: impl ToArg) -> Command<&Client, Option<i64>> {
         commands::object_idletime(key).on(self)
     }
 
-    /// Tells how many places hold a value.
+    /// Returns the reference count of a value.
     ///
     /// `OBJECT REFCOUNT key`
     pub fn object_refcount(&self, key: impl ToArg) -> Command<&Client, Option<i64>> {
         commands::object_refcount(key).on(self)
     }
 
-    /// Lets a key live for ever.
+    /// Removes the TTL of a key.
     ///
     /// `PERSIST key`
     pub fn persist(&self, key: impl ToArg) -> Command<&Client, bool> {
         commands::persist(key).on(self)
     }
 
-    /// Lets a key expire in a number of milliseconds.
+    /// Sets the TTL of a key in milliseconds.
     ///
     /// `PEXPIRE key milliseconds [NX | XX | GT | LT]`
     pub fn pexpire(
@@ -153,7 +153,7 @@ impl Client {
         commands::pexpire(key, milliseconds).on(self)
     }
 
-    /// Lets a key expire at a Unix time in milliseconds.
+    /// Sets the expiry time of a key to a Unix time in milliseconds.
     ///
     /// `PEXPIREAT key unix-time-milliseconds [NX | XX | GT | LT]`
     pub fn pexpireat(
@@ -164,42 +164,42 @@ impl Client {
         commands::pexpireat(key, unix_time_milliseconds).on(self)
     }
 
-    /// Tells at which Unix time in milliseconds a key expires.
+    /// Returns the expiry time of a key as a Unix time in milliseconds.
     ///
     /// `PEXPIRETIME key`
     pub fn pexpiretime(&self, key: impl ToArg) -> Command<&Client, i64> {
         commands::pexpiretime(key).on(self)
     }
 
-    /// Tells in how many milliseconds a key expires.
+    /// Returns the TTL of a key in milliseconds.
     ///
     /// `PTTL key`
     pub fn pttl(&self, key: impl ToArg) -> Command<&Client, i64> {
         commands::pttl(key).on(self)
     }
 
-    /// Names a key chosen at random.
+    /// Returns a random key.
     ///
     /// `RANDOMKEY`
     pub fn randomkey<T>(&self) -> Command<&Client, Option<T>> {
         commands::randomkey().on(self)
     }
 
-    /// Gives a key another name, replacing the key that has it.
+    /// Renames a key and replaces the destination key.
     ///
     /// `RENAME key newkey`
     pub fn rename(&self, key: impl ToArg, new_key: impl ToArg) -> Command<&Client, ()> {
         commands::rename(key, new_key).on(self)
     }
 
-    /// Gives a key another name unless that name is taken.
+    /// Renames a key only if the destination key does not exist.
     ///
     /// `RENAMENX key newkey`
     pub fn renamenx(&self, key: impl ToArg, new_key: impl ToArg) -> Command<&Client, bool> {
         commands::renamenx(key, new_key).on(self)
     }
 
-    /// Makes a key of the bytes that DUMP showed of a value.
+    /// Creates a key from a value that DUMP has serialized.
     ///
     /// `RESTORE key ttl serialized-value [REPLACE] [ABSTTL] [IDLETIME seconds] [FREQ frequency]`
     pub fn restore(
@@ -211,7 +211,7 @@ impl Client {
         commands::restore(key, ttl, serialized_value).on(self)
     }
 
-    /// Lists the keys of the database bit by bit. Keys, from a cursor that begins with 0 and ends with 0.
+    /// Iterates over the keys of the database. Keys, from a cursor that begins with 0 and ends with 0.
     ///
     /// `SCAN cursor [MATCH pattern] [COUNT count] [TYPE type]`
     pub fn scan<T>(&self, cursor: impl ToArg) -> Command<&Client, (u64, Vec<T>), options::Scan> {
@@ -243,28 +243,28 @@ impl Client {
         commands::sort_ro(key).on(self)
     }
 
-    /// Notes an access to keys and counts those that exist.
+    /// Updates the access time of keys and counts those that exist.
     ///
     /// `TOUCH key …`
     pub fn touch(&self, keys: impl ToArgs) -> Command<&Client, i64> {
         commands::touch(keys).on(self)
     }
 
-    /// Tells in how many seconds a key expires.
+    /// Returns the TTL of a key in seconds.
     ///
     /// `TTL key`
     pub fn ttl(&self, key: impl ToArg) -> Command<&Client, i64> {
         commands::ttl(key).on(self)
     }
 
-    /// Names the type of a key's value.
+    /// Returns the type of a key's value.
     ///
     /// `TYPE key`
     pub fn type_of(&self, key: impl ToArg) -> Command<&Client, String> {
         commands::type_of(key).on(self)
     }
 
-    /// Removes keys and leaves the freeing of their values to another thread.
+    /// Deletes keys. Another thread frees their values.
     ///
     /// `UNLINK key …`
     pub fn unlink(&self, keys: impl ToArgs) -> Command<&Client, i64> {

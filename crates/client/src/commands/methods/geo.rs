@@ -10,7 +10,7 @@ use crate::commands::{options, types};
 
 /// Commands of the group `geo`.
 impl Client {
-    /// Adds places to a sorted set, or moves them.
+    /// Adds members with a longitude and latitude, or updates their position.
     ///
     /// `GEOADD key [NX | XX] [CH] longitude latitude member …`
     pub fn geoadd(
@@ -21,7 +21,7 @@ impl Client {
         commands::geoadd(key, places).on(self)
     }
 
-    /// Tells how far two places are from each other.
+    /// Returns the distance between two members.
     ///
     /// `GEODIST key member1 member2 [M | KM | FT | MI]`
     pub fn geodist(
@@ -33,7 +33,7 @@ impl Client {
         commands::geodist(key, member1, member2).on(self)
     }
 
-    /// Tells places as geohash texts.
+    /// Returns the geohash strings of members.
     ///
     /// `GEOHASH key member …`
     pub fn geohash<T>(
@@ -44,7 +44,7 @@ impl Client {
         commands::geohash(key, members).on(self)
     }
 
-    /// Tells longitude and latitude of places.
+    /// Returns the longitude and latitude of members.
     ///
     /// `GEOPOS key member …`
     pub fn geopos(
@@ -55,7 +55,7 @@ impl Client {
         commands::geopos(key, members).on(self)
     }
 
-    /// Finds the places within a circle or a box.
+    /// Returns the members within a circle or a box.
     ///
     /// `GEOSEARCH key <FROMMEMBER member | FROMLONLAT longitude latitude> <BYRADIUS radius <M | KM | FT | MI> |
     /// BYBOX width height <M | KM | FT | MI>> [ASC | DESC] [COUNT count [ANY]] [WITHCOORD] [WITHDIST] [WITHHASH]`
@@ -69,7 +69,7 @@ impl Client {
         commands::geosearch_from_member_by_radius(key, member, radius, unit).on(self)
     }
 
-    /// Finds the places within a circle or a box.
+    /// Returns the members within a circle or a box.
     ///
     /// `GEOSEARCH key <FROMMEMBER member | FROMLONLAT longitude latitude> <BYRADIUS radius <M | KM | FT | MI> |
     /// BYBOX width height <M | KM | FT | MI>> [ASC | DESC] [COUNT count [ANY]] [WITHCOORD] [WITHDIST] [WITHHASH]`
@@ -84,7 +84,7 @@ impl Client {
         commands::geosearch_from_member_by_box(key, member, width, height, unit).on(self)
     }
 
-    /// Finds the places within a circle or a box.
+    /// Returns the members within a circle or a box.
     ///
     /// `GEOSEARCH key <FROMMEMBER member | FROMLONLAT longitude latitude> <BYRADIUS radius <M | KM | FT | MI> |
     /// BYBOX width height <M | KM | FT | MI>> [ASC | DESC] [COUNT count [ANY]] [WITHCOORD] [WITHDIST] [WITHHASH]`
@@ -98,7 +98,7 @@ impl Client {
         commands::geosearch_from_lon_lat_by_radius(key, position, radius, unit).on(self)
     }
 
-    /// Finds the places within a circle or a box.
+    /// Returns the members within a circle or a box.
     ///
     /// `GEOSEARCH key <FROMMEMBER member | FROMLONLAT longitude latitude> <BYRADIUS radius <M | KM | FT | MI> |
     /// BYBOX width height <M | KM | FT | MI>> [ASC | DESC] [COUNT count [ANY]] [WITHCOORD] [WITHDIST] [WITHHASH]`
@@ -113,7 +113,7 @@ impl Client {
         commands::geosearch_from_lon_lat_by_box(key, position, width, height, unit).on(self)
     }
 
-    /// Stores the places within a circle or a box under another key.
+    /// Stores the members within a circle or a box under another key.
     ///
     /// `GEOSEARCHSTORE destination source <FROMMEMBER member | FROMLONLAT longitude latitude> <BYRADIUS radius <M |
     /// KM | FT | MI> | BYBOX width height <M | KM | FT | MI>> [ASC | DESC] [COUNT count [ANY]] [STOREDIST]`
@@ -129,7 +129,7 @@ impl Client {
             .on(self)
     }
 
-    /// Stores the places within a circle or a box under another key.
+    /// Stores the members within a circle or a box under another key.
     ///
     /// `GEOSEARCHSTORE destination source <FROMMEMBER member | FROMLONLAT longitude latitude> <BYRADIUS radius <M |
     /// KM | FT | MI> | BYBOX width height <M | KM | FT | MI>> [ASC | DESC] [COUNT count [ANY]] [STOREDIST]`
@@ -153,7 +153,7 @@ impl Client {
         .on(self)
     }
 
-    /// Stores the places within a circle or a box under another key.
+    /// Stores the members within a circle or a box under another key.
     ///
     /// `GEOSEARCHSTORE destination source <FROMMEMBER member | FROMLONLAT longitude latitude> <BYRADIUS radius <M |
     /// KM | FT | MI> | BYBOX width height <M | KM | FT | MI>> [ASC | DESC] [COUNT count [ANY]] [STOREDIST]`
@@ -169,7 +169,7 @@ impl Client {
             .on(self)
     }
 
-    /// Stores the places within a circle or a box under another key.
+    /// Stores the members within a circle or a box under another key.
     ///
     /// `GEOSEARCHSTORE destination source <FROMMEMBER member | FROMLONLAT longitude latitude> <BYRADIUS radius <M |
     /// KM | FT | MI> | BYBOX width height <M | KM | FT | MI>> [ASC | DESC] [COUNT count [ANY]] [STOREDIST]`

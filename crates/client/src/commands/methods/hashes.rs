@@ -10,21 +10,21 @@ use crate::commands::options;
 
 /// Commands of the group `hash`.
 impl Client {
-    /// Removes fields of a hash, and the hash with its last.
+    /// Removes fields of a hash. Deletes the hash if no fields are left.
     ///
     /// `HDEL key field …`
     pub fn hdel(&self, key: impl ToArg, fields: impl ToArgs) -> Command<&Client, i64> {
         commands::hdel(key, fields).on(self)
     }
 
-    /// Tells whether a hash has a field.
+    /// Checks if a field exists in a hash.
     ///
     /// `HEXISTS key field`
     pub fn hexists(&self, key: impl ToArg, field: impl ToArg) -> Command<&Client, bool> {
         commands::hexists(key, field).on(self)
     }
 
-    /// Lets fields expire in a number of seconds.
+    /// Sets the TTL of fields in seconds.
     ///
     /// `HEXPIRE key seconds [NX | XX | GT | LT] FIELDS numfields field …`
     pub fn hexpire(
@@ -36,7 +36,7 @@ impl Client {
         commands::hexpire(key, seconds, fields).on(self)
     }
 
-    /// Lets fields expire at a Unix time in seconds.
+    /// Sets the expiry time of fields to a Unix time in seconds.
     ///
     /// `HEXPIREAT key unix-time-seconds [NX | XX | GT | LT] FIELDS numfields field …`
     pub fn hexpireat(
@@ -48,28 +48,28 @@ impl Client {
         commands::hexpireat(key, unix_time_seconds, fields).on(self)
     }
 
-    /// Tells the Unix time in seconds at which fields expire.
+    /// Returns the expiry time of fields as a Unix time in seconds.
     ///
     /// `HEXPIRETIME key FIELDS numfields field …`
     pub fn hexpiretime(&self, key: impl ToArg, fields: impl ToArgs) -> Command<&Client, Vec<i64>> {
         commands::hexpiretime(key, fields).on(self)
     }
 
-    /// Tells the value of a field.
+    /// Returns the value of a field.
     ///
     /// `HGET key field`
     pub fn hget<T>(&self, key: impl ToArg, field: impl ToArg) -> Command<&Client, Option<T>> {
         commands::hget(key, field).on(self)
     }
 
-    /// Lists all fields with their values. A map, or a list of pairs.
+    /// Returns all fields and values of a hash. A map, or a list of pairs.
     ///
     /// `HGETALL key`
     pub fn hgetall<T>(&self, key: impl ToArg) -> Command<&Client, T> {
         commands::hgetall(key).on(self)
     }
 
-    /// Tells the values of fields and removes these.
+    /// Returns the values of fields and removes the fields.
     ///
     /// `HGETDEL key FIELDS numfields field …`
     pub fn hgetdel<T>(
@@ -80,7 +80,7 @@ impl Client {
         commands::hgetdel(key, fields).on(self)
     }
 
-    /// Tells the values of fields and changes when these expire.
+    /// Returns the values of fields and sets or removes their TTL.
     ///
     /// `HGETEX key [EX seconds | PX milliseconds | EXAT unix-time-seconds | PXAT unix-time-milliseconds |
     /// PERSIST] FIELDS numfields field …`
@@ -92,7 +92,7 @@ impl Client {
         commands::hgetex(key, fields).on(self)
     }
 
-    /// Adds a number to the integer in a field.
+    /// Increments the integer value of a field by a number.
     ///
     /// `HINCRBY key field increment`
     pub fn hincrby(
@@ -104,7 +104,7 @@ impl Client {
         commands::hincrby(key, field, increment).on(self)
     }
 
-    /// Adds a decimal number to the number in a field.
+    /// Increments the value of a field by a floating-point number.
     ///
     /// `HINCRBYFLOAT key field increment`
     pub fn hincrbyfloat(
@@ -116,21 +116,21 @@ impl Client {
         commands::hincrbyfloat(key, field, increment).on(self)
     }
 
-    /// Lists all fields of a hash.
+    /// Returns all fields of a hash.
     ///
     /// `HKEYS key`
     pub fn hkeys<T>(&self, key: impl ToArg) -> Command<&Client, Vec<T>> {
         commands::hkeys(key).on(self)
     }
 
-    /// Tells how many fields a hash has.
+    /// Returns the number of fields in a hash.
     ///
     /// `HLEN key`
     pub fn hlen(&self, key: impl ToArg) -> Command<&Client, i64> {
         commands::hlen(key).on(self)
     }
 
-    /// Tells the values of several fields.
+    /// Returns the values of several fields.
     ///
     /// `HMGET key field …`
     pub fn hmget<T>(
@@ -141,14 +141,14 @@ impl Client {
         commands::hmget(key, fields).on(self)
     }
 
-    /// Lets fields live as long as their hash.
+    /// Removes the TTL of fields.
     ///
     /// `HPERSIST key FIELDS numfields field …`
     pub fn hpersist(&self, key: impl ToArg, fields: impl ToArgs) -> Command<&Client, Vec<i64>> {
         commands::hpersist(key, fields).on(self)
     }
 
-    /// Lets fields expire in a number of milliseconds.
+    /// Sets the TTL of fields in milliseconds.
     ///
     /// `HPEXPIRE key milliseconds [NX | XX | GT | LT] FIELDS numfields field …`
     pub fn hpexpire(
@@ -160,7 +160,7 @@ impl Client {
         commands::hpexpire(key, milliseconds, fields).on(self)
     }
 
-    /// Lets fields expire at a Unix time in milliseconds.
+    /// Sets the expiry time of fields to a Unix time in milliseconds.
     ///
     /// `HPEXPIREAT key unix-time-milliseconds [NX | XX | GT | LT] FIELDS numfields field …`
     pub fn hpexpireat(
@@ -172,21 +172,21 @@ impl Client {
         commands::hpexpireat(key, unix_time_milliseconds, fields).on(self)
     }
 
-    /// Tells the Unix time in milliseconds at which fields expire.
+    /// Returns the expiry time of fields as a Unix time in milliseconds.
     ///
     /// `HPEXPIRETIME key FIELDS numfields field …`
     pub fn hpexpiretime(&self, key: impl ToArg, fields: impl ToArgs) -> Command<&Client, Vec<i64>> {
         commands::hpexpiretime(key, fields).on(self)
     }
 
-    /// Tells in how many milliseconds fields expire.
+    /// Returns the TTL of fields in milliseconds.
     ///
     /// `HPTTL key FIELDS numfields field …`
     pub fn hpttl(&self, key: impl ToArg, fields: impl ToArgs) -> Command<&Client, Vec<i64>> {
         commands::hpttl(key, fields).on(self)
     }
 
-    /// Names fields of a hash chosen at random.
+    /// Returns random fields of a hash.
     ///
     /// `HRANDFIELD key [count [WITHVALUES]]`
     pub fn hrandfield<T>(
@@ -196,8 +196,8 @@ impl Client {
         commands::hrandfield(key).on(self)
     }
 
-    /// Lists the fields of a hash with their values bit by bit. Pairs of field and value, from a cursor that
-    /// begins with 0 and ends with 0.
+    /// Iterates over the fields and values of a hash. Pairs of field and value, from a cursor that begins with 0
+    /// and ends with 0.
     ///
     /// `HSCAN key cursor [MATCH pattern] [COUNT count] [NOVALUES]`
     pub fn hscan<T>(
@@ -208,14 +208,14 @@ impl Client {
         commands::hscan(key, cursor).on(self)
     }
 
-    /// Gives fields of a hash values.
+    /// Sets fields of a hash.
     ///
     /// `HSET key field value …`
     pub fn hset(&self, key: impl ToArg, field_values: impl ToArgs) -> Command<&Client, i64> {
         commands::hset(key, field_values).on(self)
     }
 
-    /// Gives fields values and says when these expire.
+    /// Sets fields of a hash and their TTL.
     ///
     /// `HSETEX key [FNX | FXX] [EX seconds | PX milliseconds | EXAT unix-time-seconds | PXAT
     /// unix-time-milliseconds | KEEPTTL] FIELDS numfields field value …`
@@ -227,7 +227,7 @@ impl Client {
         commands::hsetex(key, field_values).on(self)
     }
 
-    /// Gives a field of a hash a value unless it has one.
+    /// Sets a field of a hash only if the field does not exist.
     ///
     /// `HSETNX key field value`
     pub fn hsetnx(
@@ -239,21 +239,21 @@ impl Client {
         commands::hsetnx(key, field, value).on(self)
     }
 
-    /// Tells how long the value of a field is.
+    /// Returns the length of a field's value.
     ///
     /// `HSTRLEN key field`
     pub fn hstrlen(&self, key: impl ToArg, field: impl ToArg) -> Command<&Client, i64> {
         commands::hstrlen(key, field).on(self)
     }
 
-    /// Tells in how many seconds fields expire.
+    /// Returns the TTL of fields in seconds.
     ///
     /// `HTTL key FIELDS numfields field …`
     pub fn httl(&self, key: impl ToArg, fields: impl ToArgs) -> Command<&Client, Vec<i64>> {
         commands::httl(key, fields).on(self)
     }
 
-    /// Lists all values of a hash.
+    /// Returns all values of a hash.
     ///
     /// `HVALS key`
     pub fn hvals<T>(&self, key: impl ToArg) -> Command<&Client, Vec<T>> {

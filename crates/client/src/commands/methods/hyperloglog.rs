@@ -9,14 +9,14 @@ use crate::commands;
 
 /// Commands of the group `hyperloglog`.
 impl Client {
-    /// Adds elements to a HyperLogLog; creates the key if it is missing.
+    /// Adds elements to a HyperLogLog. Creates the key if it does not exist.
     ///
     /// `PFADD key element …`
     pub fn pfadd(&self, key: impl ToArg, elements: impl ToArgs) -> Command<&Client, bool> {
         commands::pfadd(key, elements).on(self)
     }
 
-    /// Estimates how many different elements HyperLogLogs have seen.
+    /// Estimates the number of distinct elements in HyperLogLogs.
     ///
     /// `PFCOUNT key …`
     pub fn pfcount(&self, keys: impl ToArgs) -> Command<&Client, i64> {

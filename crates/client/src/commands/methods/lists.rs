@@ -10,14 +10,14 @@ use crate::commands::{options, types};
 
 /// Commands of the group `list`.
 impl Client {
-    /// Reads an element by its index.
+    /// Returns an element by its index.
     ///
     /// `LINDEX key index`
     pub fn lindex<T>(&self, key: impl ToArg, index: impl ToArg) -> Command<&Client, Option<T>> {
         commands::lindex(key, index).on(self)
     }
 
-    /// Adds an element beside the first one that equals a value.
+    /// Inserts an element before or after the first one that equals a value.
     ///
     /// `LINSERT key <BEFORE | AFTER> pivot element`
     pub fn linsert(
@@ -30,7 +30,7 @@ impl Client {
         commands::linsert(key, side, pivot, element).on(self)
     }
 
-    /// Tells the length of a list.
+    /// Returns the length of a list.
     ///
     /// `LLEN key`
     pub fn llen(&self, key: impl ToArg) -> Command<&Client, i64> {
@@ -50,8 +50,8 @@ impl Client {
         commands::lmove(source, destination, from, to).on(self)
     }
 
-    /// Takes elements from an end of the first list that is there. The key and the elements; none if all lists
-    /// are empty.
+    /// Removes and returns elements at an end of the first list that is not empty. The key and the elements; none
+    /// if all lists are empty.
     ///
     /// `LMPOP numkeys key … <LEFT | RIGHT> [COUNT count]`
     pub fn lmpop<K, T>(
@@ -62,14 +62,14 @@ impl Client {
         commands::lmpop(keys, side).on(self)
     }
 
-    /// Takes elements from the front of a list.
+    /// Removes and returns elements at the front of a list.
     ///
     /// `LPOP key [count]`
     pub fn lpop<T>(&self, key: impl ToArg) -> Command<&Client, Option<T>, options::Lpop> {
         commands::lpop(key).on(self)
     }
 
-    /// Tells the indexes of elements that equal a value.
+    /// Returns the indexes of elements that equal a value.
     ///
     /// `LPOS key element [RANK rank] [COUNT num-matches] [MAXLEN len]`
     pub fn lpos(
@@ -87,14 +87,14 @@ impl Client {
         commands::lpush(key, elements).on(self)
     }
 
-    /// Adds elements at the front of a list if there is one.
+    /// Adds elements at the front of a list only if the list exists.
     ///
     /// `LPUSHX key element …`
     pub fn lpushx(&self, key: impl ToArg, elements: impl ToArgs) -> Command<&Client, i64> {
         commands::lpushx(key, elements).on(self)
     }
 
-    /// Reads the elements between two indexes.
+    /// Returns the elements between two indexes.
     ///
     /// `LRANGE key start stop`
     pub fn lrange<T>(
@@ -142,7 +142,7 @@ impl Client {
         commands::ltrim(key, start, stop).on(self)
     }
 
-    /// Takes elements from the back of a list.
+    /// Removes and returns elements at the back of a list.
     ///
     /// `RPOP key [count]`
     pub fn rpop<T>(&self, key: impl ToArg) -> Command<&Client, Option<T>, options::Rpop> {
@@ -156,7 +156,7 @@ impl Client {
         commands::rpush(key, elements).on(self)
     }
 
-    /// Adds elements at the back of a list if there is one.
+    /// Adds elements at the back of a list only if the list exists.
     ///
     /// `RPUSHX key element …`
     pub fn rpushx(&self, key: impl ToArg, elements: impl ToArgs) -> Command<&Client, i64> {

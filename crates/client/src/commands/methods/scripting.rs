@@ -73,7 +73,7 @@ impl Client {
         commands::function_flush().on(self)
     }
 
-    /// Explains the subcommands.
+    /// Lists the subcommands.
     ///
     /// `FUNCTION HELP`
     pub fn function_help(&self) -> Command<&Client, Vec<String>> {
@@ -135,7 +135,7 @@ impl Client {
         commands::script_flush().on(self)
     }
 
-    /// Explains the subcommands.
+    /// Lists the subcommands.
     ///
     /// `SCRIPT HELP`
     pub fn script_help(&self) -> Command<&Client, Vec<String>> {

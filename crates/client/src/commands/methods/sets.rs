@@ -10,70 +10,70 @@ use crate::commands::options;
 
 /// Commands of the group `set`.
 impl Client {
-    /// Adds members to a set, which is made if there is none.
+    /// Adds members to a set. Creates the key if it does not exist.
     ///
     /// `SADD key member …`
     pub fn sadd(&self, key: impl ToArg, members: impl ToArgs) -> Command<&Client, i64> {
         commands::sadd(key, members).on(self)
     }
 
-    /// Counts the members of a set.
+    /// Returns the number of members in a set.
     ///
     /// `SCARD key`
     pub fn scard(&self, key: impl ToArg) -> Command<&Client, i64> {
         commands::scard(key).on(self)
     }
 
-    /// Lists the members of a set that no other of several has.
+    /// Returns the difference of sets.
     ///
     /// `SDIFF key …`
     pub fn sdiff<T>(&self, keys: impl ToArgs) -> Command<&Client, T> {
         commands::sdiff(keys).on(self)
     }
 
-    /// Stores the members of a set that no other of several has.
+    /// Stores the difference of sets.
     ///
     /// `SDIFFSTORE destination key …`
     pub fn sdiffstore(&self, destination: impl ToArg, keys: impl ToArgs) -> Command<&Client, i64> {
         commands::sdiffstore(destination, keys).on(self)
     }
 
-    /// Lists the members that all of several sets have.
+    /// Returns the intersection of sets.
     ///
     /// `SINTER key …`
     pub fn sinter<T>(&self, keys: impl ToArgs) -> Command<&Client, T> {
         commands::sinter(keys).on(self)
     }
 
-    /// Counts the members that all of several sets have.
+    /// Returns the number of members in the intersection of sets.
     ///
     /// `SINTERCARD numkeys key … [LIMIT limit]`
     pub fn sintercard(&self, keys: impl ToArgs) -> Command<&Client, i64, options::Sintercard> {
         commands::sintercard(keys).on(self)
     }
 
-    /// Stores the members that all of several sets have.
+    /// Stores the intersection of sets.
     ///
     /// `SINTERSTORE destination key …`
     pub fn sinterstore(&self, destination: impl ToArg, keys: impl ToArgs) -> Command<&Client, i64> {
         commands::sinterstore(destination, keys).on(self)
     }
 
-    /// Tells whether a set has a member.
+    /// Checks if a member exists in a set.
     ///
     /// `SISMEMBER key member`
     pub fn sismember(&self, key: impl ToArg, member: impl ToArg) -> Command<&Client, bool> {
         commands::sismember(key, member).on(self)
     }
 
-    /// Lists the members of a set.
+    /// Returns all members of a set.
     ///
     /// `SMEMBERS key`
     pub fn smembers<T>(&self, key: impl ToArg) -> Command<&Client, T> {
         commands::smembers(key).on(self)
     }
 
-    /// Tells of each of several members whether a set has it.
+    /// Checks if several members exist in a set.
     ///
     /// `SMISMEMBER key member …`
     pub fn smismember(&self, key: impl ToArg, members: impl ToArgs) -> Command<&Client, Vec<bool>> {
@@ -92,14 +92,14 @@ impl Client {
         commands::smove(source, destination, member).on(self)
     }
 
-    /// Removes members chosen at random and returns them.
+    /// Removes and returns random members of a set.
     ///
     /// `SPOP key [count]`
     pub fn spop<T>(&self, key: impl ToArg) -> Command<&Client, Option<T>, options::Spop> {
         commands::spop(key).on(self)
     }
 
-    /// Returns members chosen at random.
+    /// Returns random members of a set.
     ///
     /// `SRANDMEMBER key [count]`
     pub fn srandmember<T>(
@@ -109,14 +109,14 @@ impl Client {
         commands::srandmember(key).on(self)
     }
 
-    /// Removes members from a set, and the set with its last one.
+    /// Removes members from a set. Deletes the set if no members are left.
     ///
     /// `SREM key member …`
     pub fn srem(&self, key: impl ToArg, members: impl ToArgs) -> Command<&Client, i64> {
         commands::srem(key, members).on(self)
     }
 
-    /// Lists the members of a set bit by bit. Members, from a cursor that begins with 0 and ends with 0.
+    /// Iterates over the members of a set. Members, from a cursor that begins with 0 and ends with 0.
     ///
     /// `SSCAN key cursor [MATCH pattern] [COUNT count]`
     pub fn sscan<T>(
@@ -127,14 +127,14 @@ impl Client {
         commands::sscan(key, cursor).on(self)
     }
 
-    /// Lists the members that any of several sets has.
+    /// Returns the union of sets.
     ///
     /// `SUNION key …`
     pub fn sunion<T>(&self, keys: impl ToArgs) -> Command<&Client, T> {
         commands::sunion(keys).on(self)
     }
 
-    /// Stores the members that any of several sets has.
+    /// Stores the union of sets.
     ///
     /// `SUNIONSTORE destination key …`
     pub fn sunionstore(&self, destination: impl ToArg, keys: impl ToArgs) -> Command<&Client, i64> {

@@ -10,7 +10,7 @@ use crate::commands::{options, types};
 
 /// Commands of the group `sorted-set`.
 impl Client {
-    /// Adds members with scores, or changes the scores of members.
+    /// Adds members to a sorted set, or updates their scores.
     ///
     /// `ZADD key [NX | XX] [GT | LT] [CH] [INCR] score member …`
     pub fn zadd(
@@ -21,14 +21,14 @@ impl Client {
         commands::zadd(key, score_members).on(self)
     }
 
-    /// Counts the members.
+    /// Returns the number of members in a sorted set.
     ///
     /// `ZCARD key`
     pub fn zcard(&self, key: impl ToArg) -> Command<&Client, i64> {
         commands::zcard(key).on(self)
     }
 
-    /// Counts the members whose scores lie in a range.
+    /// Counts the members with scores in a range.
     ///
     /// `ZCOUNT key min max`
     pub fn zcount(
@@ -40,21 +40,21 @@ impl Client {
         commands::zcount(key, min, max).on(self)
     }
 
-    /// Subtracts sorted sets from the first.
+    /// Returns the difference of sorted sets.
     ///
     /// `ZDIFF numkeys key … [WITHSCORES]`
     pub fn zdiff<T>(&self, keys: impl ToArgs) -> Command<&Client, Vec<T>, options::Zdiff> {
         commands::zdiff(keys).on(self)
     }
 
-    /// Stores what is left of a sorted set when others are subtracted.
+    /// Stores the difference of sorted sets.
     ///
     /// `ZDIFFSTORE destination numkeys key …`
     pub fn zdiffstore(&self, destination: impl ToArg, keys: impl ToArgs) -> Command<&Client, i64> {
         commands::zdiffstore(destination, keys).on(self)
     }
 
-    /// Adds a number to the score of a member.
+    /// Increments the score of a member.
     ///
     /// `ZINCRBY key increment member`
     pub fn zincrby(
@@ -66,14 +66,14 @@ impl Client {
         commands::zincrby(key, increment, member).on(self)
     }
 
-    /// Intersects sorted sets.
+    /// Returns the intersection of sorted sets.
     ///
     /// `ZINTER numkeys key … [WEIGHTS weight …] [AGGREGATE SUM | MIN | MAX] [WITHSCORES]`
     pub fn zinter<T>(&self, keys: impl ToArgs) -> Command<&Client, Vec<T>, options::Zinter> {
         commands::zinter(keys).on(self)
     }
 
-    /// Counts the members that sorted sets have in common.
+    /// Returns the number of members in the intersection of sorted sets.
     ///
     /// `ZINTERCARD numkeys key … [LIMIT limit]`
     pub fn zintercard(&self, keys: impl ToArgs) -> Command<&Client, i64, options::Zintercard> {
@@ -91,7 +91,7 @@ impl Client {
         commands::zinterstore(destination, keys).on(self)
     }
 
-    /// Counts the members that lie in a range of texts.
+    /// Counts the members in a lexicographic range.
     ///
     /// `ZLEXCOUNT key min max`
     pub fn zlexcount(
@@ -103,8 +103,8 @@ impl Client {
         commands::zlexcount(key, min, max).on(self)
     }
 
-    /// Takes members out of the first of several sorted sets that has any. The key and pairs of member and score;
-    /// none if all sorted sets are empty.
+    /// Removes and returns members of the first sorted set that is not empty. The key and pairs of member and
+    /// score; none if all sorted sets are empty.
     ///
     /// `ZMPOP numkeys key … <MIN | MAX> [COUNT count]`
     pub fn zmpop<K, T>(
@@ -115,7 +115,7 @@ impl Client {
         commands::zmpop(keys, side).on(self)
     }
 
-    /// Reads the scores of several members.
+    /// Returns the scores of several members.
     ///
     /// `ZMSCORE key member …`
     pub fn zmscore(
@@ -126,21 +126,21 @@ impl Client {
         commands::zmscore(key, members).on(self)
     }
 
-    /// Takes out the members with the highest scores. Pairs of member and score.
+    /// Removes and returns the members with the highest scores. Pairs of member and score.
     ///
     /// `ZPOPMAX key [count]`
     pub fn zpopmax<T>(&self, key: impl ToArg) -> Command<&Client, Vec<(T, f64)>, options::Zpopmax> {
         commands::zpopmax(key).on(self)
     }
 
-    /// Takes out the members with the lowest scores. Pairs of member and score.
+    /// Removes and returns the members with the lowest scores. Pairs of member and score.
     ///
     /// `ZPOPMIN key [count]`
     pub fn zpopmin<T>(&self, key: impl ToArg) -> Command<&Client, Vec<(T, f64)>, options::Zpopmin> {
         commands::zpopmin(key).on(self)
     }
 
-    /// Draws members at random.
+    /// Returns random members of a sorted set.
     ///
     /// `ZRANDMEMBER key [count [WITHSCORES]]`
     pub fn zrandmember<T>(
@@ -150,8 +150,8 @@ impl Client {
         commands::zrandmember(key).on(self)
     }
 
-    /// Lists members by rank, score or text, from either end. Members; pairs of member and score if these are
-    /// asked for.
+    /// Returns a range of members by rank, score or text, in either direction. Members; pairs of member and score
+    /// if these are asked for.
     ///
     /// `ZRANGE key start stop [BYSCORE | BYLEX] [REV] [LIMIT offset count] [WITHSCORES]`
     pub fn zrange<T>(
@@ -176,7 +176,7 @@ impl Client {
         commands::zrangestore(destination, source, min, max).on(self)
     }
 
-    /// Tells how many members come before a member.
+    /// Returns the rank of a member, from the lowest score.
     ///
     /// `ZRANK key member [WITHSCORE]`
     pub fn zrank(
@@ -187,14 +187,14 @@ impl Client {
         commands::zrank(key, member).on(self)
     }
 
-    /// Removes members.
+    /// Removes members of a sorted set.
     ///
     /// `ZREM key member …`
     pub fn zrem(&self, key: impl ToArg, members: impl ToArgs) -> Command<&Client, i64> {
         commands::zrem(key, members).on(self)
     }
 
-    /// Removes the members that lie in a range of texts.
+    /// Removes the members in a lexicographic range.
     ///
     /// `ZREMRANGEBYLEX key min max`
     pub fn zremrangebylex(
@@ -206,7 +206,7 @@ impl Client {
         commands::zremrangebylex(key, min, max).on(self)
     }
 
-    /// Removes the members of a range of ranks.
+    /// Removes the members with ranks in a range.
     ///
     /// `ZREMRANGEBYRANK key start stop`
     pub fn zremrangebyrank(
@@ -218,7 +218,7 @@ impl Client {
         commands::zremrangebyrank(key, start, stop).on(self)
     }
 
-    /// Removes the members whose scores lie in a range.
+    /// Removes the members with scores in a range.
     ///
     /// `ZREMRANGEBYSCORE key min max`
     pub fn zremrangebyscore(
@@ -230,7 +230,7 @@ impl Client {
         commands::zremrangebyscore(key, min, max).on(self)
     }
 
-    /// Tells how many members come behind a member.
+    /// Returns the rank of a member, from the highest score.
     ///
     /// `ZREVRANK key member [WITHSCORE]`
     pub fn zrevrank(
@@ -241,7 +241,8 @@ impl Client {
         commands::zrevrank(key, member).on(self)
     }
 
-    /// Lists members bit by bit. Pairs of member and score, from a cursor that begins with 0 and ends with 0.
+    /// Iterates over the members and scores of a sorted set. Pairs of member and score, from a cursor that begins
+    /// with 0 and ends with 0.
     ///
     /// `ZSCAN key cursor [MATCH pattern] [COUNT count] [NOSCORES]`
     pub fn zscan<T>(
@@ -252,14 +253,14 @@ impl Client {
         commands::zscan(key, cursor).on(self)
     }
 
-    /// Reads the score of a member.
+    /// Returns the score of a member.
     ///
     /// `ZSCORE key member`
     pub fn zscore(&self, key: impl ToArg, member: impl ToArg) -> Command<&Client, Option<f64>> {
         commands::zscore(key, member).on(self)
     }
 
-    /// Unites sorted sets.
+    /// Returns the union of sorted sets.
     ///
     /// `ZUNION numkeys key … [WEIGHTS weight …] [AGGREGATE SUM | MIN | MAX] [WITHSCORES]`
     pub fn zunion<T>(&self, keys: impl ToArgs) -> Command<&Client, Vec<T>, options::Zunion> {

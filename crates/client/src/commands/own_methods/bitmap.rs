@@ -10,14 +10,14 @@ use crate::session::Session;
 
 /// Commands of the group `bitmap`.
 impl Session {
-    /// Counts the bits that are set in a string or a part of it.
+    /// Counts the set bits in a string or in a part of it.
     ///
     /// `BITCOUNT key [start end [BYTE | BIT]]`
     pub fn bitcount(&self, key: impl ToArg) -> Command<&Session, i64, options::Bitcount> {
         commands::bitcount(key).on(self)
     }
 
-    /// Reads and changes integers of any width inside a string.
+    /// Reads and changes integers of any width in a string.
     ///
     /// `BITFIELD key [GET encoding offset | [OVERFLOW WRAP | SAT | FAIL] <SET encoding offset value | INCRBY
     /// encoding offset increment> …]`
@@ -28,7 +28,7 @@ impl Session {
         commands::bitfield(key).on(self)
     }
 
-    /// Reads integers of any width inside a string.
+    /// Reads integers of any width in a string.
     ///
     /// `BITFIELD_RO key [GET encoding offset …]`
     pub fn bitfield_ro(
@@ -38,7 +38,7 @@ impl Session {
         commands::bitfield_ro(key).on(self)
     }
 
-    /// Combines strings bit by bit and stores the result.
+    /// Performs a bitwise operation on strings and stores the result.
     ///
     /// `BITOP operation destkey key …`
     pub fn bitop(
@@ -50,7 +50,7 @@ impl Session {
         commands::bitop(operation, destination, keys).on(self)
     }
 
-    /// Finds the first bit that is set, or clear, in a string or a part of it.
+    /// Finds the first set or clear bit in a string or in a part of it.
     ///
     /// `BITPOS key bit [start [end [BYTE | BIT]]]`
     pub fn bitpos(
@@ -61,14 +61,14 @@ impl Session {
         commands::bitpos(key, bit).on(self)
     }
 
-    /// Reads one bit of a string.
+    /// Returns a bit of a string.
     ///
     /// `GETBIT key offset`
     pub fn getbit(&self, key: impl ToArg, offset: impl ToArg) -> Command<&Session, i64> {
         commands::getbit(key, offset).on(self)
     }
 
-    /// Sets or clears one bit of a string; creates the key if it is missing.
+    /// Sets or clears a bit of a string. Creates the key if it does not exist.
     ///
     /// `SETBIT key offset value`
     pub fn setbit(

@@ -98,7 +98,7 @@ impl Session {
         commands::cluster_getkeysinslot(slot, count).on(self)
     }
 
-    /// Explains the subcommands.
+    /// Lists the subcommands.
     ///
     /// `CLUSTER HELP`
     pub fn cluster_help(&self) -> Command<&Session, Vec<String>> {

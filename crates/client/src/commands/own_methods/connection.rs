@@ -52,7 +52,7 @@ impl Session {
         commands::client_getredir().on(self)
     }
 
-    /// Explains the subcommands.
+    /// Lists the subcommands.
     ///
     /// `CLIENT HELP`
     pub fn client_help(&self) -> Command<&Session, Vec<String>> {

@@ -10,7 +10,7 @@ use crate::session::Session;
 
 /// Commands of the group `list`.
 impl Session {
-    /// Moves an element from one list to another, and waits for one if there is none.
+    /// Moves an element from one list to another. Blocks until there is one.
     ///
     /// `BLMOVE source destination <LEFT | RIGHT> <LEFT | RIGHT> timeout`
     pub fn blmove<T>(
@@ -24,8 +24,8 @@ impl Session {
         commands::blmove(source, destination, from, to, timeout).on(self)
     }
 
-    /// Takes elements from an end of the first list that is there, and waits for one. The key and the elements;
-    /// none after the timeout.
+    /// Removes and returns elements at an end of the first list that is not empty. Blocks until there is one. The
+    /// key and the elements; none after the timeout.
     ///
     /// `BLMPOP timeout numkeys key … <LEFT | RIGHT> [COUNT count]`
     pub fn blmpop<K, T>(
@@ -37,8 +37,8 @@ impl Session {
         commands::blmpop(timeout, keys, side).on(self)
     }
 
-    /// Takes the first element of a list, and waits for one if there is none. The key and the element; none after
-    /// the timeout.
+    /// Removes and returns the first element of a list. Blocks until there is one. The key and the element; none
+    /// after the timeout.
     ///
     /// `BLPOP key … timeout`
     pub fn blpop<K, T>(
@@ -49,8 +49,8 @@ impl Session {
         commands::blpop(keys, timeout).on(self)
     }
 
-    /// Takes the last element of a list, and waits for one if there is none. The key and the element; none after
-    /// the timeout.
+    /// Removes and returns the last element of a list. Blocks until there is one. The key and the element; none
+    /// after the timeout.
     ///
     /// `BRPOP key … timeout`
     pub fn brpop<K, T>(
@@ -61,14 +61,14 @@ impl Session {
         commands::brpop(keys, timeout).on(self)
     }
 
-    /// Reads an element by its index.
+    /// Returns an element by its index.
     ///
     /// `LINDEX key index`
     pub fn lindex<T>(&self, key: impl ToArg, index: impl ToArg) -> Command<&Session, Option<T>> {
         commands::lindex(key, index).on(self)
     }
 
-    /// Adds an element beside the first one that equals a value.
+    /// Inserts an element before or after the first one that equals a value.
     ///
     /// `LINSERT key <BEFORE | AFTER> pivot element`
     pub fn linsert(
@@ -81,7 +81,7 @@ impl Session {
         commands::linsert(key, side, pivot, element).on(self)
     }
 
-    /// Tells the length of a list.
+    /// Returns the length of a list.
     ///
     /// `LLEN key`
     pub fn llen(&self, key: impl ToArg) -> Command<&Session, i64> {
@@ -101,8 +101,8 @@ impl Session {
         commands::lmove(source, destination, from, to).on(self)
     }
 
-    /// Takes elements from an end of the first list that is there. The key and the elements; none if all lists
-    /// are empty.
+    /// Removes and returns elements at an end of the first list that is not empty. The key and the elements; none
+    /// if all lists are empty.
     ///
     /// `LMPOP numkeys key … <LEFT | RIGHT> [COUNT count]`
     pub fn lmpop<K, T>(
@@ -113,14 +113,14 @@ impl Session {
         commands::lmpop(keys, side).on(self)
     }
 
-    /// Takes elements from the front of a list.
+    /// Removes and returns elements at the front of a list.
     ///
     /// `LPOP key [count]`
     pub fn lpop<T>(&self, key: impl ToArg) -> Command<&Session, Option<T>, options::Lpop> {
         commands::lpop(key).on(self)
     }
 
-    /// Tells the indexes of elements that equal a value.
+    /// Returns the indexes of elements that equal a value.
     ///
     /// `LPOS key element [RANK rank] [COUNT num-matches] [MAXLEN len]`
     pub fn lpos(
@@ -138,14 +138,14 @@ impl Session {
         commands::lpush(key, elements).on(self)
     }
 
-    /// Adds elements at the front of a list if there is one.
+    /// Adds elements at the front of a list only if the list exists.
     ///
     /// `LPUSHX key element …`
     pub fn lpushx(&self, key: impl ToArg, elements: impl ToArgs) -> Command<&Session, i64> {
         commands::lpushx(key, elements).on(self)
     }
 
-    /// Reads the elements between two indexes.
+    /// Returns the elements between two indexes.
     ///
     /// `LRANGE key start stop`
     pub fn lrange<T>(
@@ -193,7 +193,7 @@ impl Session {
         commands::ltrim(key, start, stop).on(self)
     }
 
-    /// Takes elements from the back of a list.
+    /// Removes and returns elements at the back of a list.
     ///
     /// `RPOP key [count]`
     pub fn rpop<T>(&self, key: impl ToArg) -> Command<&Session, Option<T>, options::Rpop> {
@@ -207,7 +207,7 @@ impl Session {
         commands::rpush(key, elements).on(self)
     }
 
-    /// Adds elements at the back of a list if there is one.
+    /// Adds elements at the back of a list only if the list exists.
     ///
     /// `RPUSHX key element …`
     pub fn rpushx(&self, key: impl ToArg, elements: impl ToArgs) -> Command<&Session, i64> {

@@ -24,7 +24,7 @@ impl Session {
         commands::pubsub_channels().on(self)
     }
 
-    /// Explains the subcommands.
+    /// Lists the subcommands.
     ///
     /// `PUBSUB HELP`
     pub fn pubsub_help(&self) -> Command<&Session, Vec<String>> {

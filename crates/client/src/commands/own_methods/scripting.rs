@@ -73,7 +73,7 @@ impl Session {
         commands::function_flush().on(self)
     }
 
-    /// Explains the subcommands.
+    /// Lists the subcommands.
     ///
     /// `FUNCTION HELP`
     pub fn function_help(&self) -> Command<&Session, Vec<String>> {
@@ -142,7 +142,7 @@ impl Session {
         commands::script_flush().on(self)
     }
 
-    /// Explains the subcommands.
+    /// Lists the subcommands.
     ///
     /// `SCRIPT HELP`
     pub fn script_help(&self) -> Command<&Session, Vec<String>> {

@@ -49,7 +49,7 @@ impl Session {
         commands::acl_getuser(username).on(self)
     }
 
-    /// Explains the subcommands.
+    /// Lists the subcommands.
     ///
     /// `ACL HELP`
     pub fn acl_help(&self) -> Command<&Session, Vec<String>> {
@@ -154,7 +154,7 @@ impl Session {
         commands::command_getkeysandflags(words).on(self)
     }
 
-    /// Explains the subcommands.
+    /// Lists the subcommands.
     ///
     /// `COMMAND HELP`
     pub fn command_help(&self) -> Command<&Session, Vec<String>> {
@@ -182,7 +182,7 @@ impl Session {
         commands::config_get(parameters).on(self)
     }
 
-    /// Explains the subcommands.
+    /// Lists the subcommands.
     ///
     /// `CONFIG HELP`
     pub fn config_help(&self) -> Command<&Session, Vec<String>> {
@@ -210,7 +210,7 @@ impl Session {
         commands::config_set(parameter_values).on(self)
     }
 
-    /// Counts the keys of the selected database.
+    /// Returns the number of keys in the selected database.
     ///
     /// `DBSIZE`
     pub fn dbsize(&self) -> Command<&Session, i64> {
@@ -266,7 +266,7 @@ impl Session {
         commands::latency_graph(event).on(self)
     }
 
-    /// Explains the subcommands.
+    /// Lists the subcommands.
     ///
     /// `LATENCY HELP`
     pub fn latency_help(&self) -> Command<&Session, Vec<String>> {
@@ -315,7 +315,7 @@ impl Session {
         commands::memory_doctor().on(self)
     }
 
-    /// Explains the subcommands.
+    /// Lists the subcommands.
     ///
     /// `MEMORY HELP`
     pub fn memory_help(&self) -> Command<&Session, Vec<String>> {
@@ -353,7 +353,7 @@ impl Session {
         commands::memory_usage(key).on(self)
     }
 
-    /// Explains the subcommands.
+    /// Lists the subcommands.
     ///
     /// `MODULE HELP`
     pub fn module_help(&self) -> Command<&Session, Vec<String>> {
@@ -409,7 +409,7 @@ impl Session {
         commands::replication_compare().on(self)
     }
 
-    /// Explains the subcommands.
+    /// Lists the subcommands.
     ///
     /// `REPLICATION HELP`
     pub fn replication_help(&self) -> Command<&Session, Vec<String>> {
@@ -444,7 +444,7 @@ impl Session {
         commands::slowlog_get().on(self)
     }
 
-    /// Explains the subcommands.
+    /// Lists the subcommands.
     ///
     /// `SLOWLOG HELP`
     pub fn slowlog_help(&self) -> Command<&Session, Vec<String>> {

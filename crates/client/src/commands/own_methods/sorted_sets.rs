@@ -10,8 +10,8 @@ use crate::session::Session;
 
 /// Commands of the group `sorted-set`.
 impl Session {
-    /// Takes members out of the first sorted set that is there, and waits for one. The key and pairs of member
-    /// and score; none after the timeout.
+    /// Removes and returns members of the first sorted set that is not empty. Blocks until there is one. The key
+    /// and pairs of member and score; none after the timeout.
     ///
     /// `BZMPOP timeout numkeys key … <MIN | MAX> [COUNT count]`
     pub fn bzmpop<K, T>(
@@ -23,7 +23,7 @@ impl Session {
         commands::bzmpop(timeout, keys, side).on(self)
     }
 
-    /// Takes out the member with the highest score, and waits for one if there is none. The key, the member and
+    /// Removes and returns the member with the highest score. Blocks until there is one. The key, the member and
     /// its score; none after the timeout.
     ///
     /// `BZPOPMAX key … timeout`
@@ -35,7 +35,7 @@ impl Session {
         commands::bzpopmax(keys, timeout).on(self)
     }
 
-    /// Takes out the member with the lowest score, and waits for one if there is none. The key, the member and
+    /// Removes and returns the member with the lowest score. Blocks until there is one. The key, the member and
     /// its score; none after the timeout.
     ///
     /// `BZPOPMIN key … timeout`
@@ -47,7 +47,7 @@ impl Session {
         commands::bzpopmin(keys, timeout).on(self)
     }
 
-    /// Adds members with scores, or changes the scores of members.
+    /// Adds members to a sorted set, or updates their scores.
     ///
     /// `ZADD key [NX | XX] [GT | LT] [CH] [INCR] score member …`
     pub fn zadd(
@@ -58,14 +58,14 @@ impl Session {
         commands::zadd(key, score_members).on(self)
     }
 
-    /// Counts the members.
+    /// Returns the number of members in a sorted set.
     ///
     /// `ZCARD key`
     pub fn zcard(&self, key: impl ToArg) -> Command<&Session, i64> {
         commands::zcard(key).on(self)
     }
 
-    /// Counts the members whose scores lie in a range.
+    /// Counts the members with scores in a range.
     ///
     /// `ZCOUNT key min max`
     pub fn zcount(
@@ -77,21 +77,21 @@ impl Session {
         commands::zcount(key, min, max).on(self)
     }
 
-    /// Subtracts sorted sets from the first.
+    /// Returns the difference of sorted sets.
     ///
     /// `ZDIFF numkeys key … [WITHSCORES]`
     pub fn zdiff<T>(&self, keys: impl ToArgs) -> Command<&Session, Vec<T>, options::Zdiff> {
         commands::zdiff(keys).on(self)
     }
 
-    /// Stores what is left of a sorted set when others are subtracted.
+    /// Stores the difference of sorted sets.
     ///
     /// `ZDIFFSTORE destination numkeys key …`
     pub fn zdiffstore(&self, destination: impl ToArg, keys: impl ToArgs) -> Command<&Session, i64> {
         commands::zdiffstore(destination, keys).on(self)
     }
 
-    /// Adds a number to the score of a member.
+    /// Increments the score of a member.
     ///
     /// `ZINCRBY key increment member`
     pub fn zincrby(
@@ -103,14 +103,14 @@ impl Session {
         commands::zincrby(key, increment, member).on(self)
     }
 
-    /// Intersects sorted sets.
+    /// Returns the intersection of sorted sets.
     ///
     /// `ZINTER numkeys key … [WEIGHTS weight …] [AGGREGATE SUM | MIN | MAX] [WITHSCORES]`
     pub fn zinter<T>(&self, keys: impl ToArgs) -> Command<&Session, Vec<T>, options::Zinter> {
         commands::zinter(keys).on(self)
     }
 
-    /// Counts the members that sorted sets have in common.
+    /// Returns the number of members in the intersection of sorted sets.
     ///
     /// `ZINTERCARD numkeys key … [LIMIT limit]`
     pub fn zintercard(&self, keys: impl ToArgs) -> Command<&Session, i64, options::Zintercard> {
@@ -128,7 +128,7 @@ impl Session {
         commands::zinterstore(destination, keys).on(self)
     }
 
-    /// Counts the members that lie in a range of texts.
+    /// Counts the members in a lexicographic range.
     ///
     /// `ZLEXCOUNT key min max`
     pub fn zlexcount(
@@ -140,8 +140,8 @@ impl Session {
         commands::zlexcount(key, min, max).on(self)
     }
 
-    /// Takes members out of the first of several sorted sets that has any. The key and pairs of member and score;
-    /// none if all sorted sets are empty.
+    /// Removes and returns members of the first sorted set that is not empty. The key and pairs of member and
+    /// score; none if all sorted sets are empty.
     ///
     /// `ZMPOP numkeys key … <MIN | MAX> [COUNT count]`
     pub fn zmpop<K, T>(
@@ -152,7 +152,7 @@ impl Session {
         commands::zmpop(keys, side).on(self)
     }
 
-    /// Reads the scores of several members.
+    /// Returns the scores of several members.
     ///
     /// `ZMSCORE key member …`
     pub fn zmscore(
@@ -163,7 +163,7 @@ impl Session {
         commands::zmscore(key, members).on(self)
     }
 
-    /// Takes out the members with the highest scores. Pairs of member and score.
+    /// Removes and returns the members with the highest scores. Pairs of member and score.
     ///
     /// `ZPOPMAX key [count]`
     pub fn zpopmax<T>(
@@ -173,7 +173,7 @@ impl Session {
         commands::zpopmax(key).on(self)
     }
 
-    /// Takes out the members with the lowest scores. Pairs of member and score.
+    /// Removes and returns the members with the lowest scores. Pairs of member and score.
     ///
     /// `ZPOPMIN key [count]`
     pub fn zpopmin<T>(
@@ -183,7 +183,7 @@ impl Session {
         commands::zpopmin(key).on(self)
     }
 
-    /// Draws members at random.
+    /// Returns random members of a sorted set.
     ///
     /// `ZRANDMEMBER key [count [WITHSCORES]]`
     pub fn zrandmember<T>(
@@ -193,8 +193,8 @@ impl Session {
         commands::zrandmember(key).on(self)
     }
 
-    /// Lists members by rank, score or text, from either end. Members; pairs of member and score if these are
-    /// asked for.
+    /// Returns a range of members by rank, score or text, in either direction. Members; pairs of member and score
+    /// if these are asked for.
     ///
     /// `ZRANGE key start stop [BYSCORE | BYLEX] [REV] [LIMIT offset count] [WITHSCORES]`
     pub fn zrange<T>(
@@ -219,7 +219,7 @@ impl Session {
         commands::zrangestore(destination, source, min, max).on(self)
     }
 
-    /// Tells how many members come before a member.
+    /// Returns the rank of a member, from the lowest score.
     ///
     /// `ZRANK key member [WITHSCORE]`
     pub fn zrank(
@@ -230,14 +230,14 @@ impl Session {
         commands::zrank(key, member).on(self)
     }
 
-    /// Removes members.
+    /// Removes members of a sorted set.
     ///
     /// `ZREM key member …`
     pub fn zrem(&self, key: impl ToArg, members: impl ToArgs) -> Command<&Session, i64> {
         commands::zrem(key, members).on(self)
     }
 
-    /// Removes the members that lie in a range of texts.
+    /// Removes the members in a lexicographic range.
     ///
     /// `ZREMRANGEBYLEX key min max`
     pub fn zremrangebylex(
@@ -249,7 +249,7 @@ impl Session {
         commands::zremrangebylex(key, min, max).on(self)
     }
 
-    /// Removes the members of a range of ranks.
+    /// Removes the members with ranks in a range.
     ///
     /// `ZREMRANGEBYRANK key start stop`
     pub fn zremrangebyrank(
@@ -261,7 +261,7 @@ impl Session {
         commands::zremrangebyrank(key, start, stop).on(self)
     }
 
-    /// Removes the members whose scores lie in a range.
+    /// Removes the members with scores in a range.
     ///
     /// `ZREMRANGEBYSCORE key min max`
     pub fn zremrangebyscore(
@@ -273,7 +273,7 @@ impl Session {
         commands::zremrangebyscore(key, min, max).on(self)
     }
 
-    /// Tells how many members come behind a member.
+    /// Returns the rank of a member, from the highest score.
     ///
     /// `ZREVRANK key member [WITHSCORE]`
     pub fn zrevrank(
@@ -284,7 +284,8 @@ impl Session {
         commands::zrevrank(key, member).on(self)
     }
 
-    /// Lists members bit by bit. Pairs of member and score, from a cursor that begins with 0 and ends with 0.
+    /// Iterates over the members and scores of a sorted set. Pairs of member and score, from a cursor that begins
+    /// with 0 and ends with 0.
     ///
     /// `ZSCAN key cursor [MATCH pattern] [COUNT count] [NOSCORES]`
     pub fn zscan<T>(
@@ -295,14 +296,14 @@ impl Session {
         commands::zscan(key, cursor).on(self)
     }
 
-    /// Reads the score of a member.
+    /// Returns the score of a member.
     ///
     /// `ZSCORE key member`
     pub fn zscore(&self, key: impl ToArg, member: impl ToArg) -> Command<&Session, Option<f64>> {
         commands::zscore(key, member).on(self)
     }
 
-    /// Unites sorted sets.
+    /// Returns the union of sorted sets.
     ///
     /// `ZUNION numkeys key … [WEIGHTS weight …] [AGGREGATE SUM | MIN | MAX] [WITHSCORES]`
     pub fn zunion<T>(&self, keys: impl ToArgs) -> Command<&Session, Vec<T>, options::Zunion> {

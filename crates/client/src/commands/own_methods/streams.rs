@@ -10,7 +10,7 @@ use crate::session::Session;
 
 /// Commands of the group `stream`.
 impl Session {
-    /// Confirms that messages of a group were processed.
+    /// Acknowledges messages of a consumer group.
     ///
     /// `XACK key group id …`
     pub fn xack(
@@ -22,7 +22,7 @@ impl Session {
         commands::xack(key, group, ids).on(self)
     }
 
-    /// Appends an entry to a stream; creates the key if it is missing.
+    /// Appends an entry to a stream. Creates the key if it does not exist.
     ///
     /// `XADD key [NOMKSTREAM] [<MAXLEN | MINID> [= | ~] threshold [LIMIT count]] <* | id> field value …`
     pub fn xadd(
@@ -34,7 +34,7 @@ impl Session {
         commands::xadd(key, id, field_values).on(self)
     }
 
-    /// Makes a consumer the owner of messages that have been pending for long.
+    /// Makes a consumer the owner of messages that have been pending for a minimum time.
     ///
     /// `XAUTOCLAIM key group consumer min-idle-time start [COUNT count] [JUSTID]`
     pub fn xautoclaim<T>(
@@ -70,7 +70,7 @@ impl Session {
         commands::xdel(key, ids).on(self)
     }
 
-    /// Creates a group.
+    /// Creates a consumer group.
     ///
     /// `XGROUP CREATE key groupname <id | $> [MKSTREAM] [ENTRIESREAD entries_read]`
     pub fn xgroup_create(
@@ -94,7 +94,7 @@ impl Session {
         commands::xgroup_createconsumer(key, group, consumer).on(self)
     }
 
-    /// Removes a consumer from a group.
+    /// Deletes a consumer from a group.
     ///
     /// `XGROUP DELCONSUMER key groupname consumername`
     pub fn xgroup_delconsumer(
@@ -106,14 +106,14 @@ impl Session {
         commands::xgroup_delconsumer(key, group, consumer).on(self)
     }
 
-    /// Removes a group.
+    /// Deletes a consumer group.
     ///
     /// `XGROUP DESTROY key groupname`
     pub fn xgroup_destroy(&self, key: impl ToArg, group: impl ToArg) -> Command<&Session, bool> {
         commands::xgroup_destroy(key, group).on(self)
     }
 
-    /// Explains the subcommands.
+    /// Lists the subcommands.
     ///
     /// `XGROUP HELP`
     pub fn xgroup_help(&self) -> Command<&Session, Vec<String>> {
@@ -150,35 +150,35 @@ impl Session {
         commands::xinfo_groups(key).on(self)
     }
 
-    /// Explains the subcommands.
+    /// Lists the subcommands.
     ///
     /// `XINFO HELP`
     pub fn xinfo_help(&self) -> Command<&Session, Vec<String>> {
         commands::xinfo_help().on(self)
     }
 
-    /// Tells about a stream.
+    /// Returns information about a stream.
     ///
     /// `XINFO STREAM key [FULL [COUNT count]]`
     pub fn xinfo_stream<T>(&self, key: impl ToArg) -> Command<&Session, T, options::XinfoStream> {
         commands::xinfo_stream(key).on(self)
     }
 
-    /// Counts the entries of a stream.
+    /// Returns the number of entries in a stream.
     ///
     /// `XLEN key`
     pub fn xlen(&self, key: impl ToArg) -> Command<&Session, i64> {
         commands::xlen(key).on(self)
     }
 
-    /// Shows the messages of a group that were delivered but not confirmed.
+    /// Lists the messages of a group that were delivered but not acknowledged.
     ///
     /// `XPENDING key group`
     pub fn xpending<T>(&self, key: impl ToArg, group: impl ToArg) -> Command<&Session, T> {
         commands::xpending(key, group).on(self)
     }
 
-    /// Shows the messages of a group that were delivered but not confirmed.
+    /// Lists the messages of a group that were delivered but not acknowledged.
     ///
     /// `XPENDING key group [IDLE min-idle-time] start end count [consumer]`
     pub fn xpending_range<T>(
@@ -192,7 +192,7 @@ impl Session {
         commands::xpending_range(key, group, start, end, count).on(self)
     }
 
-    /// Reads the entries of a stream between two IDs.
+    /// Returns the entries of a stream between two IDs.
     ///
     /// `XRANGE key start end [COUNT count]`
     pub fn xrange<T>(
@@ -204,7 +204,7 @@ impl Session {
         commands::xrange(key, start, end).on(self)
     }
 
-    /// Reads entries behind given IDs from streams; waits for some if there are none. Pairs of stream and
+    /// Returns the entries of streams after given IDs. May block until there are some. Pairs of stream and
     /// entries; none if there are no new ones: only `xread_block` waits.
     ///
     /// `XREAD [COUNT count] STREAMS key … id …`
@@ -216,7 +216,7 @@ impl Session {
         commands::xread(keys, ids).on(self)
     }
 
-    /// Reads entries behind given IDs from streams; waits for some if there are none. Pairs of stream and
+    /// Returns the entries of streams after given IDs. May block until there are some. Pairs of stream and
     /// entries; none if the time is over.
     ///
     /// `XREAD [COUNT count] BLOCK milliseconds STREAMS key … id …`
@@ -229,7 +229,7 @@ impl Session {
         commands::xread_block(milliseconds, keys, ids).on(self)
     }
 
-    /// Reads entries as a consumer of a group; waits for new ones if there are none. Pairs of stream and entries;
+    /// Returns entries to a consumer of a group. May block until there are new ones. Pairs of stream and entries;
     /// none if there are no new ones: only `xreadgroup_block` waits.
     ///
     /// `XREADGROUP GROUP group consumer [COUNT count] [NOACK] STREAMS key … id …`
@@ -243,7 +243,7 @@ impl Session {
         commands::xreadgroup(group, consumer, keys, ids).on(self)
     }
 
-    /// Reads entries as a consumer of a group; waits for new ones if there are none. Pairs of stream and entries;
+    /// Returns entries to a consumer of a group. May block until there are new ones. Pairs of stream and entries;
     /// none if the time is over.
     ///
     /// `XREADGROUP GROUP group consumer [COUNT count] BLOCK milliseconds [NOACK] STREAMS key … id …`
@@ -258,7 +258,7 @@ impl Session {
         commands::xreadgroup_block(group, consumer, milliseconds, keys, ids).on(self)
     }
 
-    /// Reads the entries of a stream between two IDs, the last first.
+    /// Returns the entries of a stream between two IDs, in reverse order.
     ///
     /// `XREVRANGE key end start [COUNT count]`
     pub fn xrevrange<T>(

@@ -10,42 +10,42 @@ use crate::session::Session;
 
 /// Commands of the group `string`.
 impl Session {
-    /// Adds bytes at the end of a string; creates the key if it is missing.
+    /// Appends bytes to a string. Creates the key if it does not exist.
     ///
     /// `APPEND key value`
     pub fn append(&self, key: impl ToArg, value: impl ToArg) -> Command<&Session, i64> {
         commands::append(key, value).on(self)
     }
 
-    /// Subtracts one from an integer.
+    /// Decrements an integer by one.
     ///
     /// `DECR key`
     pub fn decr(&self, key: impl ToArg) -> Command<&Session, i64> {
         commands::decr(key).on(self)
     }
 
-    /// Subtracts a number from an integer.
+    /// Decrements an integer by a number.
     ///
     /// `DECRBY key decrement`
     pub fn decrby(&self, key: impl ToArg, decrement: impl ToArg) -> Command<&Session, i64> {
         commands::decrby(key, decrement).on(self)
     }
 
-    /// Reads a string.
+    /// Returns the string value of a key.
     ///
     /// `GET key`
     pub fn get<T>(&self, key: impl ToArg) -> Command<&Session, Option<T>> {
         commands::get(key).on(self)
     }
 
-    /// Reads a string and deletes its key.
+    /// Returns the string value of a key and deletes the key.
     ///
     /// `GETDEL key`
     pub fn getdel<T>(&self, key: impl ToArg) -> Command<&Session, Option<T>> {
         commands::getdel(key).on(self)
     }
 
-    /// Reads a string and sets, changes or removes its time to live.
+    /// Returns the string value of a key and sets or removes its TTL.
     ///
     /// `GETEX key [EX seconds | PX milliseconds | EXAT unix-time-seconds | PXAT unix-time-milliseconds |
     /// PERSIST]`
@@ -53,7 +53,7 @@ impl Session {
         commands::getex(key).on(self)
     }
 
-    /// Reads a part of a string.
+    /// Returns a part of a string.
     ///
     /// `GETRANGE key start end`
     pub fn getrange<T>(
@@ -65,35 +65,35 @@ impl Session {
         commands::getrange(key, start, end).on(self)
     }
 
-    /// Adds one to an integer.
+    /// Increments an integer by one.
     ///
     /// `INCR key`
     pub fn incr(&self, key: impl ToArg) -> Command<&Session, i64> {
         commands::incr(key).on(self)
     }
 
-    /// Adds a number to an integer.
+    /// Increments an integer by a number.
     ///
     /// `INCRBY key increment`
     pub fn incrby(&self, key: impl ToArg, increment: impl ToArg) -> Command<&Session, i64> {
         commands::incrby(key, increment).on(self)
     }
 
-    /// Adds a decimal number to a number.
+    /// Increments a number by a floating-point number.
     ///
     /// `INCRBYFLOAT key increment`
     pub fn incrbyfloat(&self, key: impl ToArg, increment: impl ToArg) -> Command<&Session, f64> {
         commands::incrbyfloat(key, increment).on(self)
     }
 
-    /// Finds the longest subsequence that two strings share.
+    /// Finds the longest common subsequence of two strings.
     ///
     /// `LCS key1 key2 [MINMATCHLEN len] [WITHMATCHLEN]`
     pub fn lcs<T>(&self, key1: impl ToArg, key2: impl ToArg) -> Command<&Session, T, options::Lcs> {
         commands::lcs(key1, key2).on(self)
     }
 
-    /// Finds the longest subsequence that two strings share.
+    /// Finds the longest common subsequence of two strings.
     ///
     /// `LCS key1 key2 IDX [MINMATCHLEN len] [WITHMATCHLEN]`
     pub fn lcs_idx<T>(
@@ -104,7 +104,7 @@ impl Session {
         commands::lcs_idx(key1, key2).on(self)
     }
 
-    /// Finds the longest subsequence that two strings share.
+    /// Finds the longest common subsequence of two strings.
     ///
     /// `LCS key1 key2 LEN [MINMATCHLEN len] [WITHMATCHLEN]`
     pub fn lcs_len(
@@ -115,28 +115,28 @@ impl Session {
         commands::lcs_len(key1, key2).on(self)
     }
 
-    /// Reads the strings of several keys.
+    /// Returns the string values of several keys.
     ///
     /// `MGET key …`
     pub fn mget<T>(&self, keys: impl ToArgs) -> Command<&Session, Vec<Option<T>>> {
         commands::mget(keys).on(self)
     }
 
-    /// Stores strings under several keys in one step.
+    /// Sets the string values of several keys atomically.
     ///
     /// `MSET key value …`
     pub fn mset(&self, key_values: impl ToArgs) -> Command<&Session, ()> {
         commands::mset(key_values).on(self)
     }
 
-    /// Stores strings under several keys, provided that none of the keys exists.
+    /// Sets the string values of several keys only if none of the keys exists.
     ///
     /// `MSETNX key value …`
     pub fn msetnx(&self, key_values: impl ToArgs) -> Command<&Session, bool> {
         commands::msetnx(key_values).on(self)
     }
 
-    /// Stores a string that expires after so many milliseconds.
+    /// Sets the string value and the TTL in milliseconds of a key.
     ///
     /// `PSETEX key milliseconds value`
     pub fn psetex(
@@ -148,7 +148,8 @@ impl Session {
         commands::psetex(key, milliseconds, value).on(self)
     }
 
-    /// Stores a string, whatever the key held before. Whether it was written: not, if a condition was not met.
+    /// Sets the string value of a key, whatever the key held before. Whether it was written: not, if a condition
+    /// was not met.
     ///
     /// `SET key value [NX | XX] [GET] [EX seconds | PX milliseconds | EXAT unix-time-seconds | PXAT
     /// unix-time-milliseconds | KEEPTTL]`
@@ -156,7 +157,7 @@ impl Session {
         commands::set(key, value).on(self)
     }
 
-    /// Stores a string that expires after so many seconds.
+    /// Sets the string value and the TTL in seconds of a key.
     ///
     /// `SETEX key seconds value`
     pub fn setex(
@@ -168,14 +169,14 @@ impl Session {
         commands::setex(key, seconds, value).on(self)
     }
 
-    /// Stores a string unless the key exists.
+    /// Sets the string value of a key only if the key does not exist.
     ///
     /// `SETNX key value`
     pub fn setnx(&self, key: impl ToArg, value: impl ToArg) -> Command<&Session, bool> {
         commands::setnx(key, value).on(self)
     }
 
-    /// Writes bytes into a string from an offset on.
+    /// Overwrites a part of a string, starting at an offset.
     ///
     /// `SETRANGE key offset value`
     pub fn setrange(
@@ -187,7 +188,7 @@ impl Session {
         commands::setrange(key, offset, value).on(self)
     }
 
-    /// Tells the length of a string.
+    /// Returns the length of a string.
     ///
     /// `STRLEN key`
     pub fn strlen(&self, key: impl ToArg) -> Command<&Session, i64> {

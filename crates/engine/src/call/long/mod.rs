@@ -1,6 +1,6 @@
 //! Long commands: another thread does expensive work, using views of the values.
 //!
-//! A command with at least [`LONG_STEPS_MIN`] steps of work takes views of its values while it holds its
+//! A command with at least `LONG_STEPS_MIN` steps of work takes views of its values while it holds its
 //! slots. A view is a clone that shares all its parts. The command also states what to compute from the
 //! views. Then its slots are released, and another thread does the work ([`LongCommand::compute`]) while
 //! the client waits.
@@ -194,7 +194,7 @@ impl Ctx<'_, '_> {
     }
 
     /// Lets `answer` write the reply on another thread from the data that it owns. Only if
-    /// [`Ctx::can_wait`], and for commands that change nothing from then on.
+    /// `Ctx::can_wait`, and for commands that change nothing from then on.
     pub fn answer_elsewhere(
         &mut self,
         args: &Args<'_>,

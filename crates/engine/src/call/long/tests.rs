@@ -269,7 +269,7 @@ fn a_command_that_stores_is_propagated_once_as_it_was_sent() {
     let mut db = large();
     db.env().set_hooks(Hooks::PROPAGATE, true);
     let Err(long) = db.begin("SUNIONSTORE d a b") else { panic!("it is long") };
-    assert!(!db.keyspace().journal().has_news());
+    assert!(!db.keyspace().journal().has_untaken());
     assert!(db.finish(long).is_ok());
     let transactions = take_transactions(db.keyspace());
     let words: Vec<&[u8]> = transactions[0][0].1.iter().map(Vec::as_slice).collect();

@@ -43,7 +43,7 @@ const SETBIT: Command = Command {
     spec: Spec {
         name: "setbit",
         group: Group::Bitmap,
-        summary: "Sets or clears one bit of a string; creates the key if it is missing.",
+        summary: "Sets or clears a bit of a string. Creates the key if it does not exist.",
         since: "2.2.0",
         complexity: "O(1)",
         arity: 4,
@@ -60,7 +60,7 @@ const GETBIT: Command = Command {
     spec: Spec {
         name: "getbit",
         group: Group::Bitmap,
-        summary: "Reads one bit of a string.",
+        summary: "Returns a bit of a string.",
         since: "2.2.0",
         complexity: "O(1)",
         arity: 3,

@@ -155,7 +155,7 @@ const BITCOUNT: Command = Command {
     spec: Spec {
         name: "bitcount",
         group: Group::Bitmap,
-        summary: "Counts the bits that are set in a string or a part of it.",
+        summary: "Counts the set bits in a string or in a part of it.",
         since: "2.6.0",
         complexity: "O(N)",
         arity: -2,
@@ -189,7 +189,7 @@ const BITPOS: Command = Command {
     spec: Spec {
         name: "bitpos",
         group: Group::Bitmap,
-        summary: "Finds the first bit that is set, or clear, in a string or a part of it.",
+        summary: "Finds the first set or clear bit in a string or in a part of it.",
         since: "2.8.7",
         complexity: "O(N)",
         arity: -3,

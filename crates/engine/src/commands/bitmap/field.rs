@@ -258,7 +258,7 @@ const BITFIELD: Command = Command {
     spec: Spec {
         name: "bitfield",
         group: Group::Bitmap,
-        summary: "Reads and changes integers of any width inside a string.",
+        summary: "Reads and changes integers of any width in a string.",
         since: "3.2.0",
         complexity: "O(1) for each subcommand specified",
         arity: -2,
@@ -329,7 +329,7 @@ const BITFIELD_RO: Command = Command {
     spec: Spec {
         name: "bitfield_ro",
         group: Group::Bitmap,
-        summary: "Reads integers of any width inside a string.",
+        summary: "Reads integers of any width in a string.",
         since: "6.0.0",
         complexity: "O(1) for each subcommand specified",
         arity: -2,

@@ -126,7 +126,7 @@ const BITOP: Command = Command {
     spec: Spec {
         name: "bitop",
         group: Group::Bitmap,
-        summary: "Combines strings bit by bit and stores the result.",
+        summary: "Performs a bitwise operation on strings and stores the result.",
         since: "2.6.0",
         complexity: "O(N)",
         arity: -4,

@@ -22,7 +22,7 @@ fn only_changes_publish_events() {
 }
 
 #[test]
-fn a_string_that_only_grew_publishes_an_event() {
+fn a_string_that_only_grew_is_propagated() {
     let mut db = Db::new();
     db.effects("BITFIELD k OVERFLOW FAIL SET u2 100 9", &["BITFIELD k OVERFLOW FAIL SET u2 100 9"]);
     db.check("STRLEN k", "(integer) 13");

@@ -37,7 +37,7 @@ const COPY: Command = Command {
     spec: Spec {
         name: "copy",
         group: Group::Generic,
-        summary: "Copies a key, its deadline included, to another key or database.",
+        summary: "Copies the value and the TTL of a key to another key or database.",
         since: "6.2.0",
         complexity: "O(N) in the number of elements; O(1) for strings.",
         arity: -3,

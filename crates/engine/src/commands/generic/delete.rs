@@ -19,7 +19,7 @@ const DEL: Command = Command {
     spec: Spec {
         name: "del",
         group: Group::Generic,
-        summary: "Removes keys.",
+        summary: "Deletes keys.",
         since: "1.0.0",
         complexity: "O(N) in the number of keys; large values are freed in the background.",
         arity: -2,
@@ -38,7 +38,7 @@ const UNLINK: Command = Command {
     spec: Spec {
         name: "unlink",
         group: Group::Generic,
-        summary: "Removes keys and leaves the freeing of their values to another thread.",
+        summary: "Deletes keys. Another thread frees their values.",
         since: "4.0.0",
         complexity: "O(1) for each key; freeing a value takes another thread O(its size).",
         arity: -2,

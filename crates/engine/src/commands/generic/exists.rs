@@ -38,7 +38,7 @@ const EXISTS: Command = Command {
     spec: Spec {
         name: "exists",
         group: Group::Generic,
-        summary: "Counts how many of the given keys exist.",
+        summary: "Counts the given keys that exist.",
         since: "1.0.0",
         complexity: "O(N) in the number of keys.",
         arity: -2,
@@ -58,7 +58,7 @@ const TOUCH: Command = Command {
     spec: Spec {
         name: "touch",
         group: Group::Generic,
-        summary: "Notes an access to keys and counts those that exist.",
+        summary: "Updates the access time of keys and counts those that exist.",
         since: "3.2.1",
         complexity: "O(N) in the number of keys.",
         arity: -2,
@@ -77,7 +77,7 @@ const TYPE: Command = Command {
     spec: Spec {
         name: "type",
         group: Group::Generic,
-        summary: "Names the type of a key's value.",
+        summary: "Returns the type of a key's value.",
         since: "1.0.0",
         complexity: "O(1)",
         arity: 2,

@@ -143,7 +143,7 @@ const SET_DEADLINE: Spec = Spec {
 const EXPIRE: Command = Command {
     spec: Spec {
         name: "expire",
-        summary: "Lets a key expire in a number of seconds.",
+        summary: "Sets the TTL of a key in seconds.",
         since: "1.0.0",
         args: &[Arg::key("key"), Arg::integer("seconds"), CONDITION],
         ..SET_DEADLINE
@@ -155,7 +155,7 @@ const EXPIRE: Command = Command {
 const PEXPIRE: Command = Command {
     spec: Spec {
         name: "pexpire",
-        summary: "Lets a key expire in a number of milliseconds.",
+        summary: "Sets the TTL of a key in milliseconds.",
         since: "2.6.0",
         args: &[Arg::key("key"), Arg::integer("milliseconds"), CONDITION],
         ..SET_DEADLINE
@@ -167,7 +167,7 @@ const PEXPIRE: Command = Command {
 const EXPIREAT: Command = Command {
     spec: Spec {
         name: "expireat",
-        summary: "Lets a key expire at a Unix time in seconds.",
+        summary: "Sets the expiry time of a key to a Unix time in seconds.",
         since: "1.2.0",
         args: &[Arg::key("key"), Arg::unix_time("unix-time-seconds"), CONDITION],
         ..SET_DEADLINE
@@ -179,7 +179,7 @@ const EXPIREAT: Command = Command {
 const PEXPIREAT: Command = Command {
     spec: Spec {
         name: "pexpireat",
-        summary: "Lets a key expire at a Unix time in milliseconds.",
+        summary: "Sets the expiry time of a key to a Unix time in milliseconds.",
         since: "2.6.0",
         args: &[Arg::key("key"), Arg::unix_time("unix-time-milliseconds"), CONDITION],
         ..SET_DEADLINE
@@ -192,7 +192,7 @@ const PERSIST: Command = Command {
     spec: Spec {
         name: "persist",
         group: Group::Generic,
-        summary: "Lets a key live for ever.",
+        summary: "Removes the TTL of a key.",
         since: "2.2.0",
         complexity: "O(1)",
         arity: 2,

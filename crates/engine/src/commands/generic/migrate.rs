@@ -267,7 +267,7 @@ const MIGRATE: Command = Command {
     spec: Spec {
         name: "migrate",
         group: Group::Generic,
-        summary: "Hands keys over to another server.",
+        summary: "Moves keys to another server.",
         since: "2.6.0",
         complexity: "O(N) in the bytes of the values, here as DUMP and DEL and there as RESTORE, and as much to send.",
         arity: -6,

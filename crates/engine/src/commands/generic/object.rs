@@ -55,15 +55,15 @@ fn idletime(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
 fn help(ctx: &mut Ctx<'_, '_>, _args: &mut Args<'_>) -> Result<Outcome> {
     const LINES: &[&str] = &[
         "ENCODING <key>",
-        "    Names the form in which the value is stored.",
+        "    Return the encoding of the value.",
         "FREQ <key>",
-        "    How often the key is used, on a logarithmic scale from 0 to 255.",
-        "    Known only under an LFU eviction policy.",
+        "    Return the logarithmic access frequency of the key, from 0 to 255.",
+        "    Available only with an LFU eviction policy.",
         "IDLETIME <key>",
-        "    Seconds since the key was last used.",
-        "    Unknown under an LFU eviction policy.",
+        "    Return the time in seconds since the last access of the key.",
+        "    Not available with an LFU eviction policy.",
         "REFCOUNT <key>",
-        "    How many places hold the value.",
+        "    Return the reference count of the value.",
     ];
     Ok(ctx.reply.help("OBJECT", LINES))
 }
@@ -84,7 +84,7 @@ const INSPECT: Spec = Spec {
 const ENCODING: Command = Command {
     spec: Spec {
         name: "encoding",
-        summary: "Names the form in which a value is stored.",
+        summary: "Returns the encoding of a value.",
         since: "2.2.3",
         ..INSPECT
     },
@@ -95,7 +95,7 @@ const ENCODING: Command = Command {
 const FREQ: Command = Command {
     spec: Spec {
         name: "freq",
-        summary: "Tells how often a key is used, on a logarithmic scale.",
+        summary: "Returns the logarithmic access frequency of a key.",
         since: "4.0.0",
         ..INSPECT
     },
@@ -112,7 +112,7 @@ const HELP: Command = Command {
 const IDLETIME: Command = Command {
     spec: Spec {
         name: "idletime",
-        summary: "Tells how many seconds ago a key was last used.",
+        summary: "Returns the time in seconds since the last access of a key.",
         since: "2.2.3",
         ..INSPECT
     },
@@ -123,7 +123,7 @@ const IDLETIME: Command = Command {
 const REFCOUNT: Command = Command {
     spec: Spec {
         name: "refcount",
-        summary: "Tells how many places hold a value.",
+        summary: "Returns the reference count of a value.",
         since: "2.2.3",
         ..INSPECT
     },
@@ -135,7 +135,7 @@ const OBJECT: Command = Command {
     spec: Spec {
         name: "object",
         group: Group::Generic,
-        summary: "Tells how values are stored and used.",
+        summary: "Shows how values are stored and used.",
         since: "2.2.3",
         complexity: "Depends on subcommand.",
         arity: -2,

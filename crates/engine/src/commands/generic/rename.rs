@@ -49,7 +49,7 @@ const RENAME: Command = Command {
     spec: Spec {
         name: "rename",
         group: Group::Generic,
-        summary: "Gives a key another name, replacing the key that has it.",
+        summary: "Renames a key and replaces the destination key.",
         since: "1.0.0",
         complexity: "O(1)",
         arity: 3,
@@ -70,7 +70,7 @@ const RENAMENX: Command = Command {
     spec: Spec {
         name: "renamenx",
         group: Group::Generic,
-        summary: "Gives a key another name unless that name is taken.",
+        summary: "Renames a key only if the destination key does not exist.",
         since: "1.0.0",
         complexity: "O(1)",
         arity: 3,
@@ -92,7 +92,7 @@ const MOVE: Command = Command {
     spec: Spec {
         name: "move",
         group: Group::Generic,
-        summary: "Takes a key to another database unless it exists there.",
+        summary: "Moves a key to another database unless it exists there.",
         since: "1.0.0",
         complexity: "O(1)",
         arity: 3,

@@ -137,7 +137,7 @@ const KEYS: Command = Command {
     spec: Spec {
         name: "keys",
         group: Group::Generic,
-        summary: "Lists all keys whose name matches a pattern.",
+        summary: "Returns all keys that match a pattern.",
         since: "1.0.0",
         complexity: "O(N) in the number of keys of the database; O(1) for a pattern that can match only one name.",
         arity: 2,
@@ -156,7 +156,7 @@ const RANDOMKEY: Command = Command {
     spec: Spec {
         name: "randomkey",
         group: Group::Generic,
-        summary: "Names a key chosen at random.",
+        summary: "Returns a random key.",
         since: "1.0.0",
         complexity: "O(1)",
         arity: 1,
@@ -174,7 +174,7 @@ const SCAN: Command = Command {
     spec: Spec {
         name: "scan",
         group: Group::Generic,
-        summary: "Lists the keys of the database bit by bit.",
+        summary: "Iterates over the keys of the database.",
         since: "2.8.0",
         complexity: "O(1) for a call, O(N) in the number of keys from cursor 0 until it is 0 again.",
         arity: -2,

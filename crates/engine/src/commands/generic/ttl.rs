@@ -61,10 +61,10 @@ const READ_DEADLINE: Spec = Spec {
 const TTL: Command = Command {
     spec: Spec {
         name: "ttl",
-        summary: "Tells in how many seconds a key expires.",
+        summary: "Returns the TTL of a key in seconds.",
         since: "1.0.0",
         tips: &["nondeterministic_output"],
-        history: &[("2.8.0", "A key that does not exist is told apart by -2.")],
+        history: &[("2.8.0", "Returns -2 if the key does not exist.")],
         ..READ_DEADLINE
     },
     run: ttl,
@@ -74,10 +74,10 @@ const TTL: Command = Command {
 const PTTL: Command = Command {
     spec: Spec {
         name: "pttl",
-        summary: "Tells in how many milliseconds a key expires.",
+        summary: "Returns the TTL of a key in milliseconds.",
         since: "2.6.0",
         tips: &["nondeterministic_output"],
-        history: &[("2.8.0", "A key that does not exist is told apart by -2.")],
+        history: &[("2.8.0", "Returns -2 if the key does not exist.")],
         ..READ_DEADLINE
     },
     run: pttl,
@@ -87,7 +87,7 @@ const PTTL: Command = Command {
 const EXPIRETIME: Command = Command {
     spec: Spec {
         name: "expiretime",
-        summary: "Tells at which Unix time in seconds a key expires.",
+        summary: "Returns the expiry time of a key as a Unix time in seconds.",
         since: "7.0.0",
         ..READ_DEADLINE
     },
@@ -98,7 +98,7 @@ const EXPIRETIME: Command = Command {
 const PEXPIRETIME: Command = Command {
     spec: Spec {
         name: "pexpiretime",
-        summary: "Tells at which Unix time in milliseconds a key expires.",
+        summary: "Returns the expiry time of a key as a Unix time in milliseconds.",
         since: "7.0.0",
         ..READ_DEADLINE
     },

@@ -87,7 +87,7 @@ const fn replaced_by(by: &'static str) -> Option<Deprecated> {
 
 const GEORADIUS: Spec = Spec {
     name: "georadius",
-    summary: "Finds, or stores, the places around a place.",
+    summary: "Returns or stores the members within a distance of a point.",
     arity: -6,
     flags: STORING,
     keys: &[
@@ -116,7 +116,7 @@ const GEORADIUS: Spec = Spec {
 
 const GEORADIUS_RO: Spec = Spec {
     name: "georadius_ro",
-    summary: "Finds the places around a place; stores nothing.",
+    summary: "Returns the members within a distance of a point. Read-only.",
     since: "3.2.10",
     arity: -6,
     flags: Flags::READONLY,
@@ -140,7 +140,7 @@ const GEORADIUS_RO: Spec = Spec {
 
 const GEORADIUSBYMEMBER: Spec = Spec {
     name: "georadiusbymember",
-    summary: "Finds, or stores, the places around a member.",
+    summary: "Returns or stores the members within a distance of a member.",
     arity: -5,
     flags: STORING,
     keys: &[
@@ -170,7 +170,7 @@ const GEORADIUSBYMEMBER: Spec = Spec {
 
 const GEORADIUSBYMEMBER_RO: Spec = Spec {
     name: "georadiusbymember_ro",
-    summary: "Finds the places around a member; stores nothing.",
+    summary: "Returns the members within a distance of a member. Read-only.",
     since: "3.2.10",
     arity: -5,
     flags: Flags::READONLY,

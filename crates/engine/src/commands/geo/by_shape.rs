@@ -52,7 +52,7 @@ pub(super) const COMMANDS: &[Command] = &[
     Command {
         spec: Spec {
             name: "geosearch",
-            summary: "Finds the places within a circle or a box.",
+            summary: "Returns the members within a circle or a box.",
             arity: -7,
             flags: Flags::READONLY,
             keys: &[KeySpec::at(1).read_only(KeyFlags::ACCESS)],
@@ -74,7 +74,7 @@ pub(super) const COMMANDS: &[Command] = &[
     Command {
         spec: Spec {
             name: "geosearchstore",
-            summary: "Stores the places within a circle or a box under another key.",
+            summary: "Stores the members within a circle or a box under another key.",
             arity: -8,
             flags: Flags::WRITE.union(Flags::DENYOOM),
             keys: &[

@@ -119,7 +119,7 @@ pub(super) const COMMANDS: &[Command] = &[
         spec: Spec {
             name: "geoadd",
             group: Group::Geo,
-            summary: "Adds places to a sorted set, or moves them.",
+            summary: "Adds members with a longitude and latitude, or updates their position.",
             since: "3.2.0",
             complexity: "O(log(N)) for each item added, where N is the number of elements in the sorted set.",
             arity: -5,
@@ -146,7 +146,7 @@ pub(super) const COMMANDS: &[Command] = &[
     Command {
         spec: Spec {
             name: "geodist",
-            summary: "Tells how far two places are from each other.",
+            summary: "Returns the distance between two members.",
             complexity: "O(log(N))",
             arity: -4,
             args: &[
@@ -163,7 +163,7 @@ pub(super) const COMMANDS: &[Command] = &[
     Command {
         spec: Spec {
             name: "geohash",
-            summary: "Tells places as geohash texts.",
+            summary: "Returns the geohash strings of members.",
             complexity: "O(log(N)) for each member requested, where N is the number of elements in the sorted set.",
             arity: -2,
             args: &[Arg::key("key"), Arg::string("member").multiple()],
@@ -175,7 +175,7 @@ pub(super) const COMMANDS: &[Command] = &[
     Command {
         spec: Spec {
             name: "geopos",
-            summary: "Tells longitude and latitude of places.",
+            summary: "Returns the longitude and latitude of members.",
             complexity: "O(N) where N is the number of members requested.",
             arity: -2,
             args: &[Arg::key("key"), Arg::string("member").multiple()],

@@ -358,10 +358,10 @@ fn answer(
 ) -> Result<Outcome> {
     let Options { search, store } = wanted;
     let set = ctx.keys.inspect(source).and_then(|entry| entry.get::<SortedSet>());
-    let found = set.map_or_else(|| Some(Vec::new()), |set| search.find_soon(ctx, set));
+    let found = set.map_or_else(|| Some(Vec::new()), |set| search.find_at_once(ctx, set));
     let limits = ctx.keys.env().settings.limits;
     match (found, store) {
-        (Some(found), None) => Ok(search.tell(&mut ctx.reply, &found)),
+        (Some(found), None) => Ok(search.reply(&mut ctx.reply, &found)),
         (Some(found), Some(store)) => {
             let kept = search.keep(&found, &limits)?;
             Ok(put(ctx, family, &store, kept))
@@ -369,7 +369,7 @@ fn answer(
         (None, None) => {
             let view = ctx.keys.view(source);
             Ok(ctx.answer_elsewhere(args, move |_, reply| {
-                Ok(search.tell(reply, &search.find_in(&view)))
+                Ok(search.reply(reply, &search.find_in(&view)))
             }))
         }
         (None, Some(store)) => {
@@ -409,9 +409,9 @@ impl Search {
     }
 
     /// Like [`Search::find`]; `None` if another thread has to do it.
-    fn find_soon<'a>(&self, ctx: &Ctx<'_, '_>, set: &'a SortedSet) -> Option<Vec<Match<'a>>> {
+    fn find_at_once<'a>(&self, ctx: &Ctx<'_, '_>, set: &'a SortedSet) -> Option<Vec<Match<'a>>> {
         // For sets that are not large this costs only a comparison.
-        if !ctx.is_long(set.len()) || !ctx.is_long(self.looked_at(set)) {
+        if !ctx.is_long(set.len()) || !ctx.is_long(self.members_in_cells(set)) {
             return Some(self.find(set));
         }
         // With ANY, enough members are often found quickly in a large area.
@@ -419,7 +419,7 @@ impl Search {
     }
 
     /// Number of members in the cells. O(log n).
-    fn looked_at(&self, set: &SortedSet) -> usize {
+    fn members_in_cells(&self, set: &SortedSet) -> usize {
         let (Some(centre), Some(shape)) = (self.centre, self.shape) else { return 0 };
         ranges(shape, centre).map(|range| set.score_ranks(&range).len()).sum()
     }
@@ -466,7 +466,7 @@ impl Search {
         Some(found)
     }
 
-    fn tell(&self, reply: &mut Reply<'_>, found: &[Match<'_>]) -> Outcome {
+    fn reply(&self, reply: &mut Reply<'_>, found: &[Match<'_>]) -> Outcome {
         let parts = [self.with_distance, self.with_number, self.with_point];
         let parts = parts.into_iter().filter(|part| *part).count();
         reply.array(found.len());

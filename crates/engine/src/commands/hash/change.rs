@@ -56,7 +56,7 @@ const HSET: Command = Command {
     spec: Spec {
         name: "hset",
         group: Group::Hash,
-        summary: "Gives fields of a hash values.",
+        summary: "Sets fields of a hash.",
         since: "2.0.0",
         complexity: "O(1) for each field, so O(N) for N of them.",
         arity: -4,
@@ -75,7 +75,7 @@ const HMSET: Command = Command {
     spec: Spec {
         name: "hmset",
         group: Group::Hash,
-        summary: "Gives fields of a hash values.",
+        summary: "Sets fields of a hash.",
         since: "2.0.0",
         complexity: "O(N) in the number of fields that are set.",
         arity: -4,
@@ -97,7 +97,7 @@ const HSETNX: Command = Command {
     spec: Spec {
         name: "hsetnx",
         group: Group::Hash,
-        summary: "Gives a field of a hash a value unless it has one.",
+        summary: "Sets a field of a hash only if the field does not exist.",
         since: "2.0.0",
         complexity: "O(1)",
         arity: 4,

@@ -56,7 +56,7 @@ const HINCRBY: Command = Command {
     spec: Spec {
         name: "hincrby",
         group: Group::Hash,
-        summary: "Adds a number to the integer in a field.",
+        summary: "Increments the integer value of a field by a number.",
         since: "2.0.0",
         complexity: "O(1)",
         arity: 4,
@@ -74,7 +74,7 @@ const HINCRBYFLOAT: Command = Command {
     spec: Spec {
         name: "hincrbyfloat",
         group: Group::Hash,
-        summary: "Adds a decimal number to the number in a field.",
+        summary: "Increments the value of a field by a floating-point number.",
         since: "2.6.0",
         complexity: "O(1)",
         arity: 4,

@@ -257,7 +257,7 @@ const SET_DEADLINE: Spec = Spec {
 const HEXPIRE: Command = Command {
     spec: Spec {
         name: "hexpire",
-        summary: "Lets fields expire in a number of seconds.",
+        summary: "Sets the TTL of fields in seconds.",
         args: &[Arg::key("key"), Arg::integer("seconds"), CONDITION, FieldList::ARG],
         ..SET_DEADLINE
     },
@@ -268,7 +268,7 @@ const HEXPIRE: Command = Command {
 const HPEXPIRE: Command = Command {
     spec: Spec {
         name: "hpexpire",
-        summary: "Lets fields expire in a number of milliseconds.",
+        summary: "Sets the TTL of fields in milliseconds.",
         args: &[Arg::key("key"), Arg::integer("milliseconds"), CONDITION, FieldList::ARG],
         ..SET_DEADLINE
     },
@@ -279,7 +279,7 @@ const HPEXPIRE: Command = Command {
 const HEXPIREAT: Command = Command {
     spec: Spec {
         name: "hexpireat",
-        summary: "Lets fields expire at a Unix time in seconds.",
+        summary: "Sets the expiry time of fields to a Unix time in seconds.",
         args: &[Arg::key("key"), Arg::unix_time("unix-time-seconds"), CONDITION, FieldList::ARG],
         ..SET_DEADLINE
     },
@@ -290,7 +290,7 @@ const HEXPIREAT: Command = Command {
 const HPEXPIREAT: Command = Command {
     spec: Spec {
         name: "hpexpireat",
-        summary: "Lets fields expire at a Unix time in milliseconds.",
+        summary: "Sets the expiry time of fields to a Unix time in milliseconds.",
         args: &[
             Arg::key("key"),
             Arg::unix_time("unix-time-milliseconds"),

@@ -123,7 +123,7 @@ const HRANDFIELD: Command = Command {
     spec: Spec {
         name: "hrandfield",
         group: Group::Hash,
-        summary: "Names fields of a hash chosen at random.",
+        summary: "Returns random fields of a hash.",
         since: "6.2.0",
         complexity: "O(N) in the number of fields that are returned.",
         arity: -2,

@@ -133,7 +133,7 @@ const READ_FIELD: Spec = Spec {
 const HGET: Command = Command {
     spec: Spec {
         name: "hget",
-        summary: "Tells the value of a field.",
+        summary: "Returns the value of a field.",
         keys: &[KeySpec::at(1).read_only(KeyFlags::ACCESS)],
         ..READ_FIELD
     },
@@ -142,7 +142,7 @@ const HGET: Command = Command {
 };
 
 const HEXISTS: Command = Command {
-    spec: Spec { name: "hexists", summary: "Tells whether a hash has a field.", ..READ_FIELD },
+    spec: Spec { name: "hexists", summary: "Checks if a field exists in a hash.", ..READ_FIELD },
     run: hexists,
     subcommands: &[],
 };
@@ -150,7 +150,7 @@ const HEXISTS: Command = Command {
 const HSTRLEN: Command = Command {
     spec: Spec {
         name: "hstrlen",
-        summary: "Tells how long the value of a field is.",
+        summary: "Returns the length of a field's value.",
         since: "3.2.0",
         ..READ_FIELD
     },
@@ -161,7 +161,7 @@ const HSTRLEN: Command = Command {
 const HMGET: Command = Command {
     spec: Spec {
         name: "hmget",
-        summary: "Tells the values of several fields.",
+        summary: "Returns the values of several fields.",
         complexity: "O(N) in the number of fields that are asked for.",
         arity: -3,
         keys: &[KeySpec::at(1).read_only(KeyFlags::ACCESS)],
@@ -176,7 +176,7 @@ const HMGET: Command = Command {
 const HLEN: Command = Command {
     spec: Spec {
         name: "hlen",
-        summary: "Tells how many fields a hash has.",
+        summary: "Returns the number of fields in a hash.",
         arity: 2,
         args: &[Arg::key("key")],
         ..READ_FIELD
@@ -199,19 +199,19 @@ const READ_ALL: Spec = Spec {
 };
 
 const HGETALL: Command = Command {
-    spec: Spec { name: "hgetall", summary: "Lists all fields with their values.", ..READ_ALL },
+    spec: Spec { name: "hgetall", summary: "Returns all fields and values of a hash.", ..READ_ALL },
     run: hgetall,
     subcommands: &[],
 };
 
 const HKEYS: Command = Command {
-    spec: Spec { name: "hkeys", summary: "Lists all fields of a hash.", ..READ_ALL },
+    spec: Spec { name: "hkeys", summary: "Returns all fields of a hash.", ..READ_ALL },
     run: hkeys,
     subcommands: &[],
 };
 
 const HVALS: Command = Command {
-    spec: Spec { name: "hvals", summary: "Lists all values of a hash.", ..READ_ALL },
+    spec: Spec { name: "hvals", summary: "Returns all values of a hash.", ..READ_ALL },
     run: hvals,
     subcommands: &[],
 };

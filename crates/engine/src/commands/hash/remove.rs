@@ -63,7 +63,7 @@ const HDEL: Command = Command {
     spec: Spec {
         name: "hdel",
         group: Group::Hash,
-        summary: "Removes fields of a hash, and the hash with its last.",
+        summary: "Removes fields of a hash. Deletes the hash if no fields are left.",
         since: "2.0.0",
         complexity: "O(N) in the number of fields to be removed.",
         arity: -3,
@@ -82,7 +82,7 @@ const HGETDEL: Command = Command {
     spec: Spec {
         name: "hgetdel",
         group: Group::Hash,
-        summary: "Tells the values of fields and removes these.",
+        summary: "Returns the values of fields and removes the fields.",
         since: "8.0.0",
         complexity: "O(N) in the number of fields that are named.",
         arity: -5,

@@ -21,7 +21,7 @@ fn hscan(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
             if step.admits(field) {
                 reply.item(field);
                 shown += 1;
-                if step.seconds {
+                if step.with_values {
                     reply.item(value);
                     shown += 1;
                 }
@@ -35,7 +35,7 @@ const HSCAN: Command = Command {
     spec: Spec {
         name: "hscan",
         group: Group::Hash,
-        summary: "Lists the fields of a hash with their values bit by bit.",
+        summary: "Iterates over the fields and values of a hash.",
         since: "2.8.0",
         complexity: "O(1) for every call. A whole iteration, until the cursor is 0 again, is O(N) in the number of fields.",
         arity: -3,

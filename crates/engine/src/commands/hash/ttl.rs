@@ -89,7 +89,7 @@ const SHOW: Spec = Spec {
 const HTTL: Command = Command {
     spec: Spec {
         name: "httl",
-        summary: "Tells in how many seconds fields expire.",
+        summary: "Returns the TTL of fields in seconds.",
         tips: &["nondeterministic_output"],
         ..SHOW
     },
@@ -100,7 +100,7 @@ const HTTL: Command = Command {
 const HPTTL: Command = Command {
     spec: Spec {
         name: "hpttl",
-        summary: "Tells in how many milliseconds fields expire.",
+        summary: "Returns the TTL of fields in milliseconds.",
         tips: &["nondeterministic_output"],
         ..SHOW
     },
@@ -111,7 +111,7 @@ const HPTTL: Command = Command {
 const HEXPIRETIME: Command = Command {
     spec: Spec {
         name: "hexpiretime",
-        summary: "Tells the Unix time in seconds at which fields expire.",
+        summary: "Returns the expiry time of fields as a Unix time in seconds.",
         ..SHOW
     },
     run: hexpiretime,
@@ -121,7 +121,7 @@ const HEXPIRETIME: Command = Command {
 const HPEXPIRETIME: Command = Command {
     spec: Spec {
         name: "hpexpiretime",
-        summary: "Tells the Unix time in milliseconds at which fields expire.",
+        summary: "Returns the expiry time of fields as a Unix time in milliseconds.",
         ..SHOW
     },
     run: hpexpiretime,
@@ -131,7 +131,7 @@ const HPEXPIRETIME: Command = Command {
 const HPERSIST: Command = Command {
     spec: Spec {
         name: "hpersist",
-        summary: "Lets fields live as long as their hash.",
+        summary: "Removes the TTL of fields.",
         flags: Flags::WRITE.union(Flags::FAST),
         keys: &[KeySpec::at(1).read_write(KeyFlags::UPDATE)],
         ..SHOW

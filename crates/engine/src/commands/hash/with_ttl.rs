@@ -264,7 +264,7 @@ const HGETEX: Command = Command {
     spec: Spec {
         name: "hgetex",
         group: Group::Hash,
-        summary: "Tells the values of fields and changes when these expire.",
+        summary: "Returns the values of fields and sets or removes their TTL.",
         since: "8.0.0",
         complexity: "O(N) in the number of fields that are named.",
         arity: -5,
@@ -295,7 +295,7 @@ const HSETEX: Command = Command {
     spec: Spec {
         name: "hsetex",
         group: Group::Hash,
-        summary: "Gives fields values and says when these expire.",
+        summary: "Sets fields of a hash and their TTL.",
         since: "8.0.0",
         complexity: "O(N) in the number of fields that are set.",
         arity: -6,

@@ -145,7 +145,7 @@ const PFADD: Command = Command {
     spec: Spec {
         name: "pfadd",
         group: Group::HyperLogLog,
-        summary: "Adds elements to a HyperLogLog; creates the key if it is missing.",
+        summary: "Adds elements to a HyperLogLog. Creates the key if it does not exist.",
         since: "2.8.9",
         complexity: "O(1) to add every element.",
         arity: -2,
@@ -162,7 +162,7 @@ const PFCOUNT: Command = Command {
     spec: Spec {
         name: "pfcount",
         group: Group::HyperLogLog,
-        summary: "Estimates how many different elements HyperLogLogs have seen.",
+        summary: "Estimates the number of distinct elements in HyperLogLogs.",
         since: "2.8.9",
         complexity: "O(1) with a very small average constant time when called with a single key. O(N) with N being the number of keys, and much bigger constant times, when called with multiple keys.",
         arity: -2,

@@ -82,7 +82,7 @@ const PFDEBUG: Command = Command {
     spec: Spec {
         name: "pfdebug",
         group: Group::HyperLogLog,
-        summary: "Shows how a HyperLogLog is held.",
+        summary: "Shows the encoding of a HyperLogLog.",
         since: "2.8.9",
         complexity: "N/A",
         arity: 3,

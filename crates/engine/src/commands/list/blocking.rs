@@ -116,20 +116,20 @@ const POP: Spec = Spec {
 
 const BLPOP: Spec = Spec {
     name: "blpop",
-    summary: "Takes the first element of a list, and waits for one if there is none.",
+    summary: "Removes and returns the first element of a list. Blocks until there is one.",
     ..POP
 };
 
 const BRPOP: Spec = Spec {
     name: "brpop",
-    summary: "Takes the last element of a list, and waits for one if there is none.",
+    summary: "Removes and returns the last element of a list. Blocks until there is one.",
     ..POP
 };
 
 const BLMPOP: Spec = Spec {
     name: "blmpop",
     group: Group::List,
-    summary: "Takes elements from an end of the first list that is there, and waits for one.",
+    summary: "Removes and returns elements at an end of the first list that is not empty. Blocks until there is one.",
     since: "7.0.0",
     complexity: "O(N+M) where N is the number of provided keys and M is the number of elements returned.",
     arity: -5,
@@ -151,7 +151,7 @@ const MOVE: Flags =
 const BLMOVE: Spec = Spec {
     name: "blmove",
     group: Group::List,
-    summary: "Moves an element from one list to another, and waits for one if there is none.",
+    summary: "Moves an element from one list to another. Blocks until there is one.",
     since: "6.2.0",
     arity: 6,
     flags: MOVE,
@@ -169,7 +169,7 @@ const BLMOVE: Spec = Spec {
 const BRPOPLPUSH: Spec = Spec {
     name: "brpoplpush",
     group: Group::List,
-    summary: "Moves the last element of one list to the front of another, and waits for one.",
+    summary: "Moves the last element of one list to the front of another. Blocks until there is one.",
     since: "2.2.0",
     arity: 4,
     flags: MOVE,

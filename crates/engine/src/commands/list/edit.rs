@@ -79,7 +79,7 @@ const LINSERT: Command = Command {
     spec: Spec {
         name: "linsert",
         group: Group::List,
-        summary: "Adds an element beside the first one that equals a value.",
+        summary: "Inserts an element before or after the first one that equals a value.",
         since: "2.2.0",
         complexity: "O(N) in the number of elements before that one.",
         arity: 5,

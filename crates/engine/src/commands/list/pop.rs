@@ -146,13 +146,21 @@ const POP: Spec = Spec {
 };
 
 const LPOP: Command = Command {
-    spec: Spec { name: "lpop", summary: "Takes elements from the front of a list.", ..POP },
+    spec: Spec {
+        name: "lpop",
+        summary: "Removes and returns elements at the front of a list.",
+        ..POP
+    },
     run: lpop,
     subcommands: &[],
 };
 
 const RPOP: Command = Command {
-    spec: Spec { name: "rpop", summary: "Takes elements from the back of a list.", ..POP },
+    spec: Spec {
+        name: "rpop",
+        summary: "Removes and returns elements at the back of a list.",
+        ..POP
+    },
     run: rpop,
     subcommands: &[],
 };
@@ -161,7 +169,7 @@ const LMPOP: Command = Command {
     spec: Spec {
         name: "lmpop",
         group: Group::List,
-        summary: "Takes elements from an end of the first list that is there.",
+        summary: "Removes and returns elements at an end of the first list that is not empty.",
         since: "7.0.0",
         complexity: "O(N+M) in the numbers of keys and of elements returned.",
         arity: -4,

@@ -83,7 +83,7 @@ const RPUSH: Command = Command {
 const LPUSHX: Command = Command {
     spec: Spec {
         name: "lpushx",
-        summary: "Adds elements at the front of a list if there is one.",
+        summary: "Adds elements at the front of a list only if the list exists.",
         since: "2.2.0",
         history: &[("4.0.0", "Takes more than one element.")],
         ..PUSH
@@ -95,7 +95,7 @@ const LPUSHX: Command = Command {
 const RPUSHX: Command = Command {
     spec: Spec {
         name: "rpushx",
-        summary: "Adds elements at the back of a list if there is one.",
+        summary: "Adds elements at the back of a list only if the list exists.",
         since: "2.2.0",
         history: &[("4.0.0", "Takes more than one element.")],
         ..PUSH

@@ -200,7 +200,7 @@ const LLEN: Command = Command {
     spec: Spec {
         name: "llen",
         group: Group::List,
-        summary: "Tells the length of a list.",
+        summary: "Returns the length of a list.",
         arity: 2,
         flags: Flags::READONLY.union(Flags::FAST),
         keys: &[KeySpec::at(1).read_only(KeyFlags::empty())],
@@ -215,7 +215,7 @@ const LINDEX: Command = Command {
     spec: Spec {
         name: "lindex",
         group: Group::List,
-        summary: "Reads an element by its index.",
+        summary: "Returns an element by its index.",
         complexity: "O(N) in the elements of a small list; O(log N) in the nodes of a large one.",
         arity: 3,
         flags: Flags::READONLY,
@@ -231,7 +231,7 @@ const LRANGE: Command = Command {
     spec: Spec {
         name: "lrange",
         group: Group::List,
-        summary: "Reads the elements between two indexes.",
+        summary: "Returns the elements between two indexes.",
         complexity: "O(S+N) in the nodes before the start and in the elements returned.",
         arity: 4,
         flags: Flags::READONLY,
@@ -247,7 +247,7 @@ const LPOS: Command = Command {
     spec: Spec {
         name: "lpos",
         group: Group::List,
-        summary: "Tells the indexes of elements that equal a value.",
+        summary: "Returns the indexes of elements that equal a value.",
         since: "6.0.6",
         complexity: "O(N) in the number of elements looked at.",
         arity: -3,

@@ -107,7 +107,7 @@ const DBSIZE: Command = Command {
     spec: Spec {
         name: "dbsize",
         group: Group::Server,
-        summary: "Counts the keys of the selected database.",
+        summary: "Returns the number of keys in the selected database.",
         since: "1.0.0",
         complexity: "O(1)",
         arity: 1,

@@ -277,13 +277,13 @@ const O_INTERSECTION: &str =
 const O_ALL: &str = "O(N) in the number of members of all sets together";
 
 const SINTER: Command =
-    shown("sinter", "Lists the members that all of several sets have.", O_INTERSECTION, sinter);
+    shown("sinter", "Returns the intersection of sets.", O_INTERSECTION, sinter);
 
 const SINTERCARD: Command = Command {
     spec: Spec {
         name: "sintercard",
         group: Group::Set,
-        summary: "Counts the members that all of several sets have.",
+        summary: "Returns the number of members in the intersection of sets.",
         since: "7.0.0",
         complexity: O_INTERSECTION,
         arity: -3,
@@ -302,29 +302,27 @@ const SINTERCARD: Command = Command {
 
 const SINTERSTORE: Command = stored(
     "sinterstore",
-    "Stores the members that all of several sets have.",
+    "Stores the intersection of sets.",
     O_INTERSECTION,
     &[KeySpec::at(1).read_write(KeyFlags::UPDATE), SOURCES],
     sinterstore,
 );
 
-const SUNION: Command =
-    shown("sunion", "Lists the members that any of several sets has.", O_ALL, sunion);
+const SUNION: Command = shown("sunion", "Returns the union of sets.", O_ALL, sunion);
 
 const SUNIONSTORE: Command = stored(
     "sunionstore",
-    "Stores the members that any of several sets has.",
+    "Stores the union of sets.",
     O_ALL,
     &[KeySpec::at(1).overwrite(KeyFlags::UPDATE), SOURCES],
     sunionstore,
 );
 
-const SDIFF: Command =
-    shown("sdiff", "Lists the members of a set that no other of several has.", O_ALL, sdiff);
+const SDIFF: Command = shown("sdiff", "Returns the difference of sets.", O_ALL, sdiff);
 
 const SDIFFSTORE: Command = stored(
     "sdiffstore",
-    "Stores the members of a set that no other of several has.",
+    "Stores the difference of sets.",
     O_ALL,
     &[KeySpec::at(1).overwrite(KeyFlags::UPDATE), SOURCES],
     sdiffstore,

@@ -120,7 +120,7 @@ const SADD: Command = Command {
     spec: Spec {
         name: "sadd",
         group: Group::Set,
-        summary: "Adds members to a set, which is made if there is none.",
+        summary: "Adds members to a set. Creates the key if it does not exist.",
         complexity: "O(1) for each element added, so O(N) to add N elements when the command is called with multiple arguments.",
         arity: -3,
         flags: Flags::WRITE.union(Flags::DENYOOM).union(Flags::FAST),
@@ -138,7 +138,7 @@ const SREM: Command = Command {
     spec: Spec {
         name: "srem",
         group: Group::Set,
-        summary: "Removes members from a set, and the set with its last one.",
+        summary: "Removes members from a set. Deletes the set if no members are left.",
         complexity: "O(N) in the number of members named",
         arity: -3,
         flags: Flags::WRITE.union(Flags::FAST),
@@ -175,7 +175,7 @@ const SISMEMBER: Command = Command {
     spec: Spec {
         name: "sismember",
         group: Group::Set,
-        summary: "Tells whether a set has a member.",
+        summary: "Checks if a member exists in a set.",
         complexity: "O(1)",
         arity: 3,
         flags: Flags::READONLY.union(Flags::FAST),
@@ -192,7 +192,7 @@ const SMISMEMBER: Command = Command {
     spec: Spec {
         name: "smismember",
         group: Group::Set,
-        summary: "Tells of each of several members whether a set has it.",
+        summary: "Checks if several members exist in a set.",
         since: "6.2.0",
         complexity: "O(N) in the number of members named",
         arity: -3,
@@ -210,7 +210,7 @@ const SCARD: Command = Command {
     spec: Spec {
         name: "scard",
         group: Group::Set,
-        summary: "Counts the members of a set.",
+        summary: "Returns the number of members in a set.",
         complexity: "O(1)",
         arity: 2,
         flags: Flags::READONLY.union(Flags::FAST),
@@ -226,7 +226,7 @@ const SMEMBERS: Command = Command {
     spec: Spec {
         name: "smembers",
         group: Group::Set,
-        summary: "Lists the members of a set.",
+        summary: "Returns all members of a set.",
         complexity: "O(N) in the number of members",
         arity: 2,
         flags: Flags::READONLY,

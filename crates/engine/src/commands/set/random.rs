@@ -164,7 +164,7 @@ const SPOP: Command = Command {
     spec: Spec {
         name: "spop",
         group: Group::Set,
-        summary: "Removes members chosen at random and returns them.",
+        summary: "Removes and returns random members of a set.",
         complexity: "O(1), with a count O(N) in the number of members removed",
         arity: -2,
         flags: Flags::WRITE.union(Flags::FAST),
@@ -182,7 +182,7 @@ const SRANDMEMBER: Command = Command {
     spec: Spec {
         name: "srandmember",
         group: Group::Set,
-        summary: "Returns members chosen at random.",
+        summary: "Returns random members of a set.",
         complexity: "O(1), with a count O(N) in the number of members returned",
         arity: -2,
         flags: Flags::READONLY,

@@ -31,7 +31,7 @@ const SSCAN: Command = Command {
     spec: Spec {
         name: "sscan",
         group: Group::Set,
-        summary: "Lists the members of a set bit by bit.",
+        summary: "Iterates over the members of a set.",
         since: "2.8.0",
         complexity: "O(1) for every call. A whole iteration, until the cursor is 0 again, is O(N) in the number of members.",
         arity: -3,

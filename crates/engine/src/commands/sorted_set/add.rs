@@ -113,7 +113,7 @@ const ZADD: Command = Command {
     spec: Spec {
         name: "zadd",
         group: Group::SortedSet,
-        summary: "Adds members with scores, or changes the scores of members.",
+        summary: "Adds members to a sorted set, or updates their scores.",
         since: "1.2.0",
         complexity: "O(log(N))",
         arity: -4,
@@ -147,7 +147,7 @@ const ZINCRBY: Command = Command {
     spec: Spec {
         name: "zincrby",
         group: Group::SortedSet,
-        summary: "Adds a number to the score of a member.",
+        summary: "Increments the score of a member.",
         since: "1.2.0",
         complexity: "O(log(N))",
         arity: 4,

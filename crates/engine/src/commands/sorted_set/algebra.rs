@@ -435,7 +435,7 @@ const ZUNION: Command = Command {
     spec: Spec {
         name: "zunion",
         group: Group::SortedSet,
-        summary: "Unites sorted sets.",
+        summary: "Returns the union of sorted sets.",
         since: "6.2.0",
         complexity: "O(N)",
         arity: -3,
@@ -463,7 +463,7 @@ const ZINTER: Command = Command {
     spec: Spec {
         name: "zinter",
         group: Group::SortedSet,
-        summary: "Intersects sorted sets.",
+        summary: "Returns the intersection of sorted sets.",
         since: "6.2.0",
         complexity: "O(N*K)",
         arity: -3,
@@ -491,7 +491,7 @@ const ZDIFF: Command = Command {
     spec: Spec {
         name: "zdiff",
         group: Group::SortedSet,
-        summary: "Subtracts sorted sets from the first.",
+        summary: "Returns the difference of sorted sets.",
         since: "6.2.0",
         complexity: "O(L + (N-K)log(N))",
         arity: -3,
@@ -574,7 +574,7 @@ const ZDIFFSTORE: Command = Command {
     spec: Spec {
         name: "zdiffstore",
         group: Group::SortedSet,
-        summary: "Stores what is left of a sorted set when others are subtracted.",
+        summary: "Stores the difference of sorted sets.",
         since: "6.2.0",
         complexity: "O(L + (N-K)log(N))",
         arity: -4,
@@ -598,7 +598,7 @@ const ZINTERCARD: Command = Command {
     spec: Spec {
         name: "zintercard",
         group: Group::SortedSet,
-        summary: "Counts the members that sorted sets have in common.",
+        summary: "Returns the number of members in the intersection of sorted sets.",
         since: "7.0.0",
         complexity: "O(N*K)",
         arity: -3,

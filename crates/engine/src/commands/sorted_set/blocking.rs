@@ -79,20 +79,20 @@ const POP: Spec = Spec {
 
 const BZPOPMIN: Spec = Spec {
     name: "bzpopmin",
-    summary: "Takes out the member with the lowest score, and waits for one if there is none.",
+    summary: "Removes and returns the member with the lowest score. Blocks until there is one.",
     ..POP
 };
 
 const BZPOPMAX: Spec = Spec {
     name: "bzpopmax",
-    summary: "Takes out the member with the highest score, and waits for one if there is none.",
+    summary: "Removes and returns the member with the highest score. Blocks until there is one.",
     ..POP
 };
 
 const BZMPOP: Spec = Spec {
     name: "bzmpop",
     group: Group::SortedSet,
-    summary: "Takes members out of the first sorted set that is there, and waits for one.",
+    summary: "Removes and returns members of the first sorted set that is not empty. Blocks until there is one.",
     since: "7.0.0",
     complexity: "O(K) + O(M*log(N)) where K is the number of provided keys, N being the number of elements in the sorted set, and M being the number of elements popped.",
     arity: -5,

@@ -130,7 +130,7 @@ const ZRANDMEMBER: Command = Command {
     spec: Spec {
         name: "zrandmember",
         group: Group::SortedSet,
-        summary: "Draws members at random.",
+        summary: "Returns random members of a sorted set.",
         since: "6.2.0",
         complexity: "O(N)",
         arity: -2,

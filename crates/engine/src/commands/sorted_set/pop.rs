@@ -175,7 +175,7 @@ const ZPOPMIN: Command = Command {
     spec: Spec {
         name: "zpopmin",
         group: Group::SortedSet,
-        summary: "Takes out the members with the lowest scores.",
+        summary: "Removes and returns the members with the lowest scores.",
         since: "5.0.0",
         complexity: "O(log(N)*M)",
         arity: -2,
@@ -192,7 +192,7 @@ const ZPOPMAX: Command = Command {
     spec: Spec {
         name: "zpopmax",
         group: Group::SortedSet,
-        summary: "Takes out the members with the highest scores.",
+        summary: "Removes and returns the members with the highest scores.",
         since: "5.0.0",
         complexity: "O(log(N)*M)",
         arity: -2,
@@ -209,7 +209,7 @@ const ZMPOP: Command = Command {
     spec: Spec {
         name: "zmpop",
         group: Group::SortedSet,
-        summary: "Takes members out of the first of several sorted sets that has any.",
+        summary: "Removes and returns members of the first sorted set that is not empty.",
         since: "7.0.0",
         complexity: "O(K)",
         arity: -4,

@@ -187,7 +187,7 @@ const ZRANGE: Command = Command {
     spec: Spec {
         name: "zrange",
         group: Group::SortedSet,
-        summary: "Lists members by rank, score or text, from either end.",
+        summary: "Returns a range of members by rank, score or text, in either direction.",
         since: "1.2.0",
         complexity: "O(log(N)+M)",
         arity: -4,
@@ -255,7 +255,7 @@ const ZREVRANGE: Command = Command {
     spec: Spec {
         name: "zrevrange",
         group: Group::SortedSet,
-        summary: "Lists members by rank from the highest score down.",
+        summary: "Returns a range of members by rank, from the highest score to the lowest.",
         since: "1.2.0",
         complexity: "O(log(N)+M)",
         arity: -4,
@@ -281,7 +281,7 @@ const ZRANGEBYSCORE: Command = Command {
     spec: Spec {
         name: "zrangebyscore",
         group: Group::SortedSet,
-        summary: "Lists the members whose scores lie in a range.",
+        summary: "Returns the members with scores in a range.",
         since: "1.0.5",
         complexity: "O(log(N)+M)",
         arity: -4,
@@ -311,7 +311,7 @@ const ZREVRANGEBYSCORE: Command = Command {
     spec: Spec {
         name: "zrevrangebyscore",
         group: Group::SortedSet,
-        summary: "Lists the members whose scores lie in a range, highest first.",
+        summary: "Returns the members with scores in a range, from the highest to the lowest.",
         since: "2.2.0",
         complexity: "O(log(N)+M)",
         arity: -4,
@@ -341,7 +341,7 @@ const ZRANGEBYLEX: Command = Command {
     spec: Spec {
         name: "zrangebylex",
         group: Group::SortedSet,
-        summary: "Lists the members that lie in a range of texts.",
+        summary: "Returns the members in a lexicographic range.",
         since: "2.8.9",
         complexity: "O(log(N)+M)",
         arity: -4,
@@ -369,7 +369,7 @@ const ZREVRANGEBYLEX: Command = Command {
     spec: Spec {
         name: "zrevrangebylex",
         group: Group::SortedSet,
-        summary: "Lists the members that lie in a range of texts, last first.",
+        summary: "Returns the members in a lexicographic range, in reverse order.",
         since: "2.8.9",
         complexity: "O(log(N)+M)",
         arity: -4,

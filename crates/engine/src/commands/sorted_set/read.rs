@@ -91,7 +91,7 @@ const ZCARD: Command = Command {
     spec: Spec {
         name: "zcard",
         group: Group::SortedSet,
-        summary: "Counts the members.",
+        summary: "Returns the number of members in a sorted set.",
         since: "1.2.0",
         complexity: "O(1)",
         arity: 2,
@@ -108,7 +108,7 @@ const ZSCORE: Command = Command {
     spec: Spec {
         name: "zscore",
         group: Group::SortedSet,
-        summary: "Reads the score of a member.",
+        summary: "Returns the score of a member.",
         since: "1.2.0",
         complexity: "O(1)",
         arity: 3,
@@ -126,7 +126,7 @@ const ZMSCORE: Command = Command {
     spec: Spec {
         name: "zmscore",
         group: Group::SortedSet,
-        summary: "Reads the scores of several members.",
+        summary: "Returns the scores of several members.",
         since: "6.2.0",
         complexity: "O(N)",
         arity: -3,
@@ -144,7 +144,7 @@ const ZRANK: Command = Command {
     spec: Spec {
         name: "zrank",
         group: Group::SortedSet,
-        summary: "Tells how many members come before a member.",
+        summary: "Returns the rank of a member, from the lowest score.",
         since: "2.0.0",
         complexity: "O(log(N))",
         arity: -3,
@@ -167,7 +167,7 @@ const ZREVRANK: Command = Command {
     spec: Spec {
         name: "zrevrank",
         group: Group::SortedSet,
-        summary: "Tells how many members come behind a member.",
+        summary: "Returns the rank of a member, from the highest score.",
         since: "2.0.0",
         complexity: "O(log(N))",
         arity: -3,
@@ -190,7 +190,7 @@ const ZCOUNT: Command = Command {
     spec: Spec {
         name: "zcount",
         group: Group::SortedSet,
-        summary: "Counts the members whose scores lie in a range.",
+        summary: "Counts the members with scores in a range.",
         since: "2.0.0",
         complexity: "O(log(N))",
         arity: 4,
@@ -207,7 +207,7 @@ const ZLEXCOUNT: Command = Command {
     spec: Spec {
         name: "zlexcount",
         group: Group::SortedSet,
-        summary: "Counts the members that lie in a range of texts.",
+        summary: "Counts the members in a lexicographic range.",
         since: "2.8.9",
         complexity: "O(log(N))",
         arity: 4,

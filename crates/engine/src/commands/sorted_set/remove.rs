@@ -64,7 +64,7 @@ const ZREM: Command = Command {
     spec: Spec {
         name: "zrem",
         group: Group::SortedSet,
-        summary: "Removes members.",
+        summary: "Removes members of a sorted set.",
         since: "1.2.0",
         complexity: "O(M*log(N))",
         arity: -3,
@@ -83,7 +83,7 @@ const ZREMRANGEBYRANK: Command = Command {
     spec: Spec {
         name: "zremrangebyrank",
         group: Group::SortedSet,
-        summary: "Removes the members of a range of ranks.",
+        summary: "Removes the members with ranks in a range.",
         since: "2.0.0",
         complexity: "O(log(N)+M)",
         arity: 4,
@@ -100,7 +100,7 @@ const ZREMRANGEBYSCORE: Command = Command {
     spec: Spec {
         name: "zremrangebyscore",
         group: Group::SortedSet,
-        summary: "Removes the members whose scores lie in a range.",
+        summary: "Removes the members with scores in a range.",
         since: "1.2.0",
         complexity: "O(log(N)+M)",
         arity: 4,
@@ -117,7 +117,7 @@ const ZREMRANGEBYLEX: Command = Command {
     spec: Spec {
         name: "zremrangebylex",
         group: Group::SortedSet,
-        summary: "Removes the members that lie in a range of texts.",
+        summary: "Removes the members in a lexicographic range.",
         since: "2.8.9",
         complexity: "O(log(N)+M)",
         arity: 4,

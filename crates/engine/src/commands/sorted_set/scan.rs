@@ -22,7 +22,7 @@ fn zscan(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
             if step.admits(member) {
                 reply.item(member);
                 shown += 1;
-                if step.seconds {
+                if step.with_values {
                     reply.bulk(score);
                     shown += 1;
                 }
@@ -36,7 +36,7 @@ const ZSCAN: Command = Command {
     spec: Spec {
         name: "zscan",
         group: Group::SortedSet,
-        summary: "Lists members bit by bit.",
+        summary: "Iterates over the members and scores of a sorted set.",
         since: "2.8.0",
         complexity: "O(1)",
         arity: -3,

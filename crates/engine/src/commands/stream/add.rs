@@ -168,7 +168,7 @@ const XADD: Command = Command {
     spec: Spec {
         name: "xadd",
         group: Group::Stream,
-        summary: "Appends an entry to a stream; creates the key if it is missing.",
+        summary: "Appends an entry to a stream. Creates the key if it does not exist.",
         since: "5.0.0",
         complexity: "O(1) when adding a new entry, O(N) when trimming where N being the number of entries evicted.",
         arity: -5,
@@ -218,7 +218,7 @@ const XLEN: Command = Command {
     spec: Spec {
         name: "xlen",
         group: Group::Stream,
-        summary: "Counts the entries of a stream.",
+        summary: "Returns the number of entries in a stream.",
         since: "5.0.0",
         complexity: "O(1)",
         arity: 2,

@@ -41,7 +41,7 @@ const XRANGE: Command = Command {
     spec: Spec {
         name: "xrange",
         group: Group::Stream,
-        summary: "Reads the entries of a stream between two IDs.",
+        summary: "Returns the entries of a stream between two IDs.",
         since: "5.0.0",
         complexity: "O(N) with N being the number of elements being returned. If N is constant (e.g. always asking for the first 10 elements with COUNT), you can consider it O(1).",
         arity: -4,
@@ -64,7 +64,7 @@ const XREVRANGE: Command = Command {
     spec: Spec {
         name: "xrevrange",
         group: Group::Stream,
-        summary: "Reads the entries of a stream between two IDs, the last first.",
+        summary: "Returns the entries of a stream between two IDs, in reverse order.",
         since: "5.0.0",
         complexity: "O(N) with N being the number of elements returned. If N is constant (e.g. always asking for the first 10 elements with COUNT), you can consider it O(1).",
         arity: -4,

@@ -253,7 +253,7 @@ const XREAD: Command = Command {
     spec: Spec {
         name: "xread",
         group: Group::Stream,
-        summary: "Reads entries behind given IDs from streams; waits for some if there are none.",
+        summary: "Returns the entries of streams after given IDs. May block until there are some.",
         since: "5.0.0",
         complexity: "For each stream mentioned: O(N) with N being the number of elements being returned, it means that XREAD-ing with a fixed COUNT is O(1). Note that when the BLOCK option is used, XADD will pay O(M) time in order to serve the M clients blocked on the stream getting new data.",
         arity: -4,
@@ -281,7 +281,7 @@ const XREADGROUP: Command = Command {
     spec: Spec {
         name: "xreadgroup",
         group: Group::Stream,
-        summary: "Reads entries as a consumer of a group; waits for new ones if there are none.",
+        summary: "Returns entries to a consumer of a group. May block until there are new ones.",
         since: "5.0.0",
         complexity: "For each stream mentioned: O(M) with M being the number of elements returned. If M is constant (e.g. always asking for the first 10 elements with COUNT), you can consider it O(1). On the other side when XREADGROUP blocks, XADD will pay the O(N) time in order to serve the N clients blocked on the stream getting new data.",
         arity: -7,

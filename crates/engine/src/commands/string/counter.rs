@@ -73,7 +73,7 @@ const INCR: Command = Command {
     spec: Spec {
         name: "incr",
         group: Group::String,
-        summary: "Adds one to an integer.",
+        summary: "Increments an integer by one.",
         arity: 2,
         flags: Flags::WRITE.union(Flags::DENYOOM).union(Flags::FAST),
         keys: &[KeySpec::at(1).read_write(KeyFlags::ACCESS.union(KeyFlags::UPDATE))],
@@ -88,7 +88,7 @@ const DECR: Command = Command {
     spec: Spec {
         name: "decr",
         group: Group::String,
-        summary: "Subtracts one from an integer.",
+        summary: "Decrements an integer by one.",
         arity: 2,
         flags: Flags::WRITE.union(Flags::DENYOOM).union(Flags::FAST),
         keys: &[KeySpec::at(1).read_write(KeyFlags::ACCESS.union(KeyFlags::UPDATE))],
@@ -103,7 +103,7 @@ const INCRBY: Command = Command {
     spec: Spec {
         name: "incrby",
         group: Group::String,
-        summary: "Adds a number to an integer.",
+        summary: "Increments an integer by a number.",
         arity: 3,
         flags: Flags::WRITE.union(Flags::DENYOOM).union(Flags::FAST),
         keys: &[KeySpec::at(1).read_write(KeyFlags::ACCESS.union(KeyFlags::UPDATE))],
@@ -118,7 +118,7 @@ const DECRBY: Command = Command {
     spec: Spec {
         name: "decrby",
         group: Group::String,
-        summary: "Subtracts a number from an integer.",
+        summary: "Decrements an integer by a number.",
         arity: 3,
         flags: Flags::WRITE.union(Flags::DENYOOM).union(Flags::FAST),
         keys: &[KeySpec::at(1).read_write(KeyFlags::ACCESS.union(KeyFlags::UPDATE))],
@@ -133,7 +133,7 @@ const INCRBYFLOAT: Command = Command {
     spec: Spec {
         name: "incrbyfloat",
         group: Group::String,
-        summary: "Adds a decimal number to a number.",
+        summary: "Increments a number by a floating-point number.",
         since: "2.6.0",
         arity: 3,
         flags: Flags::WRITE.union(Flags::DENYOOM).union(Flags::FAST),

@@ -71,7 +71,7 @@ const GET: Command = Command {
     spec: Spec {
         name: "get",
         group: Group::String,
-        summary: "Reads a string.",
+        summary: "Returns the string value of a key.",
         arity: 2,
         flags: Flags::READONLY.union(Flags::FAST),
         keys: &[KeySpec::at(1).read_only(KeyFlags::ACCESS)],
@@ -86,7 +86,7 @@ const STRLEN: Command = Command {
     spec: Spec {
         name: "strlen",
         group: Group::String,
-        summary: "Tells the length of a string.",
+        summary: "Returns the length of a string.",
         since: "2.2.0",
         arity: 2,
         flags: Flags::READONLY.union(Flags::FAST),
@@ -102,7 +102,7 @@ const GETDEL: Command = Command {
     spec: Spec {
         name: "getdel",
         group: Group::String,
-        summary: "Reads a string and deletes its key.",
+        summary: "Returns the string value of a key and deletes the key.",
         since: "6.2.0",
         arity: 2,
         flags: Flags::WRITE.union(Flags::FAST),
@@ -118,7 +118,7 @@ const GETEX: Command = Command {
     spec: Spec {
         name: "getex",
         group: Group::String,
-        summary: "Reads a string and sets, changes or removes its time to live.",
+        summary: "Returns the string value of a key and sets or removes its TTL.",
         since: "6.2.0",
         arity: -2,
         flags: Flags::WRITE.union(Flags::FAST),

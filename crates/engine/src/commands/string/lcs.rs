@@ -119,7 +119,7 @@ const LCS: Command = Command {
     spec: Spec {
         name: "lcs",
         group: Group::String,
-        summary: "Finds the longest subsequence that two strings share.",
+        summary: "Finds the longest common subsequence of two strings.",
         since: "7.0.0",
         complexity: "O(N*M) with N and M the lengths of the strings",
         arity: -3,

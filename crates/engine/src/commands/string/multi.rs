@@ -59,7 +59,7 @@ const MGET: Command = Command {
     spec: Spec {
         name: "mget",
         group: Group::String,
-        summary: "Reads the strings of several keys.",
+        summary: "Returns the string values of several keys.",
         complexity: "O(N) with N the number of keys",
         arity: -2,
         flags: Flags::READONLY.union(Flags::FAST),
@@ -76,7 +76,7 @@ const MSET: Command = Command {
     spec: Spec {
         name: "mset",
         group: Group::String,
-        summary: "Stores strings under several keys in one step.",
+        summary: "Sets the string values of several keys atomically.",
         since: "1.0.1",
         complexity: "O(N) with N the number of keys",
         arity: -3,
@@ -94,7 +94,7 @@ const MSETNX: Command = Command {
     spec: Spec {
         name: "msetnx",
         group: Group::String,
-        summary: "Stores strings under several keys, provided that none of the keys exists.",
+        summary: "Sets the string values of several keys only if none of the keys exists.",
         since: "1.0.1",
         complexity: "O(N) with N the number of keys",
         arity: -3,

@@ -83,7 +83,7 @@ const APPEND: Command = Command {
     spec: Spec {
         name: "append",
         group: Group::String,
-        summary: "Adds bytes at the end of a string; creates the key if it is missing.",
+        summary: "Appends bytes to a string. Creates the key if it does not exist.",
         since: "2.0.0",
         complexity: "O(1) amortised, for short values",
         arity: 3,
@@ -100,7 +100,7 @@ const SETRANGE: Command = Command {
     spec: Spec {
         name: "setrange",
         group: Group::String,
-        summary: "Writes bytes into a string from an offset on.",
+        summary: "Overwrites a part of a string, starting at an offset.",
         since: "2.2.0",
         complexity: "O(1) for short values, else O(M) with M the length of the value",
         arity: 4,
@@ -117,7 +117,7 @@ const GETRANGE: Command = Command {
     spec: Spec {
         name: "getrange",
         group: Group::String,
-        summary: "Reads a part of a string.",
+        summary: "Returns a part of a string.",
         since: "2.4.0",
         complexity: "O(N) with N the length of the reply",
         arity: 4,
@@ -134,7 +134,7 @@ const SUBSTR: Command = Command {
     spec: Spec {
         name: "substr",
         group: Group::String,
-        summary: "Reads a part of a string.",
+        summary: "Returns a part of a string.",
         complexity: "O(N) with N the length of the reply",
         arity: 4,
         flags: Flags::READONLY,

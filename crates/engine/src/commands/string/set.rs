@@ -163,7 +163,7 @@ const SET: Command = Command {
     spec: Spec {
         name: "set",
         group: Group::String,
-        summary: "Stores a string, whatever the key held before.",
+        summary: "Sets the string value of a key, whatever the key held before.",
         arity: -3,
         flags: Flags::WRITE.union(Flags::DENYOOM),
         keys: &[KeySpec::at(1)
@@ -205,7 +205,7 @@ const SETNX: Command = Command {
     spec: Spec {
         name: "setnx",
         group: Group::String,
-        summary: "Stores a string unless the key exists.",
+        summary: "Sets the string value of a key only if the key does not exist.",
         arity: 3,
         flags: Flags::WRITE.union(Flags::DENYOOM).union(Flags::FAST),
         keys: &[KeySpec::at(1).overwrite(KeyFlags::INSERT)],
@@ -220,7 +220,7 @@ const SETEX: Command = Command {
     spec: Spec {
         name: "setex",
         group: Group::String,
-        summary: "Stores a string that expires after so many seconds.",
+        summary: "Sets the string value and the TTL in seconds of a key.",
         since: "2.0.0",
         arity: 4,
         flags: Flags::WRITE.union(Flags::DENYOOM),
@@ -236,7 +236,7 @@ const PSETEX: Command = Command {
     spec: Spec {
         name: "psetex",
         group: Group::String,
-        summary: "Stores a string that expires after so many milliseconds.",
+        summary: "Sets the string value and the TTL in milliseconds of a key.",
         since: "2.6.0",
         arity: 4,
         flags: Flags::WRITE.union(Flags::DENYOOM),
@@ -252,7 +252,7 @@ const GETSET: Command = Command {
     spec: Spec {
         name: "getset",
         group: Group::String,
-        summary: "Replaces a string and answers with the old one.",
+        summary: "Sets the string value of a key and returns the old value.",
         arity: 3,
         flags: Flags::WRITE.union(Flags::DENYOOM).union(Flags::FAST),
         keys: &[KeySpec::at(1).read_write(KeyFlags::ACCESS.union(KeyFlags::UPDATE))],

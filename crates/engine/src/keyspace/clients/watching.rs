@@ -361,7 +361,7 @@ fn keys_of(slots: BTreeMap<DbSlot, SlotKeys>) -> impl Iterator<Item = (DbSlot, B
 
 /// Removes a watch from its queue. Returns true if the queue is empty and can be removed.
 fn take_out(queue: &mut List<Watch>, id: Id) -> bool {
-    debug_assert!(queue.get(id).is_some(), "only who has begun a watch ends it");
+    debug_assert!(queue.get(id).is_some(), "only the watching session ends a watch");
     let last = queue.len() == 1;
     if !last {
         queue.remove(id);

@@ -29,7 +29,7 @@ impl<'a> Keys<'a> {
         class: EventClass,
         event: &'static str,
     ) {
-        self.disturb(key);
+        self.notify_change(key);
         self.changed_metadata(key, changes, class, event);
     }
 

@@ -145,7 +145,7 @@ mod tests {
     fn add<'a>(held: &mut HeldSlots<'a>, keyspace: &'a Keyspace, place: DbSlot) {
         assert!(held.at(place).is_none() && held.at_mut(place).is_none());
         let guard = keyspace.database(place.0).slot(place.1).lock_spin(1);
-        held.add(place, guard.expect("nobody holds it"));
+        held.add(place, guard.expect("no thread holds it"));
     }
 
     /// Slots in any order, through all representations: one, a few, many, many of two databases.

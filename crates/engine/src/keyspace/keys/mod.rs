@@ -463,22 +463,22 @@ impl<'a> Keys<'a> {
 
     /// Adds an entry under a key that does not exist. The entry may have a TTL.
     pub(crate) fn insert(&mut self, key: &Key<'_>, entry: Entry) {
-        self.place(key, entry);
+        self.put_entry(key, entry);
         self.announce_new(key);
     }
 
     /// As [`Keys::insert`]. An empty slot reserves room for `expected` keys.
     pub(crate) fn insert_first_of(&mut self, key: &Key<'_>, entry: Entry, expected: u32) {
-        self.place_first_of(key, entry, expected);
+        self.put_entry_first_of(key, entry, expected);
         self.announce_new(key);
     }
 
     /// As [`Keys::insert`], to replace an entry that was just removed: the key is not new.
-    pub(super) fn place(&mut self, key: &Key<'_>, entry: Entry) {
-        self.place_first_of(key, entry, 0);
+    pub(super) fn put_entry(&mut self, key: &Key<'_>, entry: Entry) {
+        self.put_entry_first_of(key, entry, 0);
     }
 
-    fn place_first_of(&mut self, key: &Key<'_>, entry: Entry, expected: u32) {
+    fn put_entry_first_of(&mut self, key: &Key<'_>, entry: Entry, expected: u32) {
         debug_assert_eq!(entry.key(), key.bytes);
         if let Some(deadline) = fields::inner_deadline(&entry) {
             self.note_inside(key.slot, deadline);
@@ -544,7 +544,7 @@ impl<'a> Keys<'a> {
 
     /// A key was changed: breaks watches of it, and invalidates it for clients that cache it.
     #[inline]
-    fn disturb(&self, key: &Key<'_>) {
+    fn notify_change(&self, key: &Key<'_>) {
         let marks = match &self.held {
             HeldSlots::One(_, guard) => guard.marks(),
             HeldSlots::None | HeldSlots::Many(_) => {

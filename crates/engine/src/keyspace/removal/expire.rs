@@ -2,7 +2,7 @@
 //!
 //! Each slot has a lower bound of its expiry times. A cycle therefore reads one cache line per
 //! slot, and walks the entries only where a key may have expired. A slot that was walked rests for
-//! [`REST_MS`]. If expiry times are spread evenly, every walk finds a few expired keys, and walking
+//! `REST_MS`. If expiry times are spread evenly, every walk finds a few expired keys, and walking
 //! in each cycle would use all the time there is. With the rest, an expired key stays in memory for
 //! less than a second, and each key is checked about once per second. A walk goes bucket by bucket
 //! and may stop anywhere.

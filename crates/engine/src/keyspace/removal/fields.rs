@@ -4,7 +4,7 @@
 //! work for fields. The step before a command removes the expired fields of its keys, and the
 //! expiry cycle walks a slot whose bound has passed. The count of keys with a TTL does not include
 //! these hashes, so two marks report that they may exist: [`FIELDS_EXPIRE`], and
-//! [`FIELDS_EXPIRE_ANEW`] for TTLs set since the cycle began its walk over the slot. The cycle
+//! `FIELDS_EXPIRE_ANEW` for TTLs set since the cycle began its walk over the slot. The cycle
 //! clears the marks when a whole walk finds no such field.
 
 use crate::env::Env;

@@ -18,7 +18,7 @@ impl Keys<'_> {
     /// Decides, before a command with these flags looks up its keys, whether expired keys are
     /// hidden.
     #[inline]
-    pub(crate) fn choose_fate_of_expired(&mut self, flags: Flags) {
+    pub(crate) fn choose_expiry_mode(&mut self, flags: Flags) {
         self.hides = self.env().keeps_expired.get() && !flags.contains(Flags::WRITE);
     }
 

@@ -110,9 +110,9 @@ impl Slot {
 
 /// The lock of a slot, and the only access to the data that it protects.
 ///
-/// Every change of the table passes [`Change::preserve`] first, so that a snapshot in progress gets
+/// Every change of the table passes `Change::preserve` first, so that a snapshot in progress gets
 /// the value from its start. No other path leads to a `&mut` of an entry, or into or out of the
-/// table. The two exceptions have names that say so ([`SlotGuard::stash`]).
+/// table. The two exceptions have names that say so (`SlotGuard::stash`).
 pub struct SlotGuard<'a>(RawGuard<'a, Value, SlotMeta>);
 
 impl<'a> SlotGuard<'a> {

@@ -82,7 +82,7 @@ impl<'k> Unit<'k> {
         reply: Reply<'_>,
     ) -> Result<Executed> {
         self.with_keys(env, call.db, prepared, |keys| {
-            keys.choose_fate_of_expired(call.spec.flags);
+            keys.choose_expiry_mode(call.spec.flags);
             keys.remove_expired(args.keys(), false);
             exec::run_held(keys, call, args, reply)
         })

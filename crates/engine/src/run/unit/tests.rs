@@ -65,7 +65,7 @@ fn a_unit_holds_all_of_its_slots_or_none() {
     let db = Db::new();
     let (keyspace, env) = (db.keyspace(), db.env());
     let [(a, _), (b, prepared)] = ["a", "b"].map(|key| place(&db, key));
-    let first = Unit::holding(keyspace, env, vec![b]).expect("nobody holds it");
+    let first = Unit::holding(keyspace, env, vec![b]).expect("no thread holds it");
     assert!(matches!(Unit::holding(keyspace, env, vec![a, b]), Err(CommandError::SlotBusy)));
     first.finish(env);
     let mut both = Unit::holding(keyspace, env, vec![b, a, b]).expect("they are free");
@@ -308,7 +308,7 @@ fn a_unit_that_ends_waits_for_no_slot_while_it_holds_one() {
     let db = Db::new();
     let (keyspace, env) = (db.keyspace(), db.env());
     let ((own, _), (other, _)) = (place(&db, "a"), place(&db, "b"));
-    let unit = Unit::holding(keyspace, env, [own]).expect("nobody else runs");
+    let unit = Unit::holding(keyspace, env, [own]).expect("no other thread runs");
     env.aftermath.borrow_mut().effects.push(DbIndex::FIRST, [&b"FLUSHALL"[..]].into_iter());
     env.aftermath.borrow_mut().slots.extend([own, other]);
     let slot = |place: DbSlot| keyspace.database(place.0).slot(place.1);

@@ -211,7 +211,7 @@ const DUMP: Command = Command {
     spec: Spec {
         name: "dump",
         group: Group::Generic,
-        summary: "Shows a value as bytes from which RESTORE makes it again.",
+        summary: "Returns a serialized value, for RESTORE.",
         since: "2.6.0",
         complexity: "O(1) to find the key, and O(N) in the bytes of the value.",
         arity: 2,
@@ -230,7 +230,7 @@ const RESTORE: Command = Command {
     spec: Spec {
         name: "restore",
         group: Group::Generic,
-        summary: "Makes a key of the bytes that DUMP showed of a value.",
+        summary: "Creates a key from a value that DUMP has serialized.",
         since: "2.6.0",
         complexity: "O(1) to make the key, and O(N) in the bytes of the value; sorted sets O(N*log(N)).",
         arity: -4,

@@ -1,5 +1,5 @@
-//! Hashes compared with replies, effects and events recorded from a real server. Commands that this
-//! server does not have follow the specifications of Redis 7.4 and 8.0.
+//! Hashes compared with replies, effects and events recorded from a real server. Commands that are
+//! newer than that server follow the specifications of Redis 7.4 and 8.0.
 
 use crate::testing::Db;
 

@@ -315,7 +315,7 @@ const XAUTOCLAIM: Command = Command {
     spec: Spec {
         name: "xautoclaim",
         group: Group::Stream,
-        summary: "Makes a consumer the owner of messages that have been pending for long.",
+        summary: "Makes a consumer the owner of messages that have been pending for a minimum time.",
         since: "6.2.0",
         complexity: "O(1) if COUNT is small.",
         arity: -6,

@@ -171,19 +171,19 @@ fn delconsumer(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
 fn help(ctx: &mut Ctx<'_, '_>, _args: &mut Args<'_>) -> Result<Outcome> {
     const LINES: &[&str] = &[
         "CREATE <key> <groupname> <id|$> [option]",
-        "    Makes a group that reads what is behind the ID. Options are:",
+        "    Create a group that reads the entries after the ID. Options:",
         "    * MKSTREAM",
-        "      Makes the stream if it does not exist.",
+        "      Create the stream if it does not exist.",
         "    * ENTRIESREAD entries_read",
-        "      How many entries the group counts as read.",
+        "      Set the number of entries that count as read by the group.",
         "CREATECONSUMER <key> <groupname> <consumer>",
-        "    Makes a consumer in the group.",
+        "    Create a consumer in the group.",
         "DELCONSUMER <key> <groupname> <consumer>",
-        "    Removes a consumer and what is pending for it.",
+        "    Delete a consumer with its pending entries.",
         "DESTROY <key> <groupname>",
-        "    Removes the group.",
+        "    Delete the group.",
         "SETID <key> <groupname> <id|$> [ENTRIESREAD entries_read]",
-        "    Sets what the group last delivered.",
+        "    Set the last delivered ID of the group.",
     ];
     Ok(ctx.reply.help("XGROUP", LINES))
 }
@@ -192,7 +192,7 @@ const CREATE: Command = Command {
     spec: Spec {
         name: "create",
         group: Group::Stream,
-        summary: "Creates a group.",
+        summary: "Creates a consumer group.",
         since: "5.0.0",
         complexity: "O(1)",
         arity: -5,
@@ -233,7 +233,7 @@ const DELCONSUMER: Command = Command {
     spec: Spec {
         name: "delconsumer",
         group: Group::Stream,
-        summary: "Removes a consumer from a group.",
+        summary: "Deletes a consumer from a group.",
         since: "5.0.0",
         complexity: "O(1)",
         arity: 5,
@@ -250,7 +250,7 @@ const DESTROY: Command = Command {
     spec: Spec {
         name: "destroy",
         group: Group::Stream,
-        summary: "Removes a group.",
+        summary: "Deletes a consumer group.",
         since: "5.0.0",
         complexity: "O(N) where N is the number of entries in the group's pending entries list (PEL).",
         arity: 4,

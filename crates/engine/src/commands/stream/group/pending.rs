@@ -144,7 +144,7 @@ const XACK: Command = Command {
     spec: Spec {
         name: "xack",
         group: Group::Stream,
-        summary: "Confirms that messages of a group were processed.",
+        summary: "Acknowledges messages of a consumer group.",
         since: "5.0.0",
         complexity: "O(1) for each message ID processed.",
         arity: -4,
@@ -161,7 +161,7 @@ const XPENDING: Command = Command {
     spec: Spec {
         name: "xpending",
         group: Group::Stream,
-        summary: "Shows the messages of a group that were delivered but not confirmed.",
+        summary: "Lists the messages of a group that were delivered but not acknowledged.",
         since: "5.0.0",
         complexity: "O(N) with N being the number of elements returned, so asking for a small fixed number of entries per call is O(1). O(M), where M is the total number of entries scanned when used with the IDLE filter. When the command returns just the summary and the list of consumers is small, it runs in O(1) time; otherwise, an additional O(N) time for iterating every consumer.",
         arity: -3,

@@ -35,7 +35,7 @@ pub(in crate::commands::stream) fn read_as_consumer(
         plans.push(plan(ctx.keys, key, word, &member)?);
     }
     for (key, _) in &call.streams {
-        meet_consumer(ctx.keys, key, &member)?;
+        ensure_consumer(ctx.keys, key, &member)?;
     }
     let served = plans.iter().filter(|(_, served)| *served).count();
     ctx.keys.propagate_nothing();
@@ -92,7 +92,7 @@ fn has_entries_after(stream: &Stream, id: StreamId) -> bool {
 }
 
 /// Creates the consumer if it is new, and records its activity.
-fn meet_consumer(keys: &mut Keys<'_>, key: &Key<'_>, member: &GroupRead<'_>) -> Result<()> {
+fn ensure_consumer(keys: &mut Keys<'_>, key: &Key<'_>, member: &GroupRead<'_>) -> Result<()> {
     let now_ms = keys.now().0 as i64;
     let created = keys.update::<Stream, _>(key, |stream, _| {
         let Some(group) = stream.group_mut(member.group) else { return Ok(Edit::unchanged(false)) };

@@ -120,11 +120,11 @@ fn consumers(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
 fn help(ctx: &mut Ctx<'_, '_>, _args: &mut Args<'_>) -> Result<Outcome> {
     const LINES: &[&str] = &[
         "CONSUMERS <key> <groupname>",
-        "    Lists the consumers of a group.",
+        "    List the consumers of a group.",
         "GROUPS <key>",
-        "    Lists the groups of a stream.",
+        "    List the groups of a stream.",
         "STREAM <key> [FULL [COUNT <count>]]",
-        "    Tells about a stream; FULL shows entries, groups and what is pending.",
+        "    Show information about a stream; FULL adds entries, groups and pending entries.",
     ];
     Ok(ctx.reply.help("XINFO", LINES))
 }
@@ -172,7 +172,7 @@ const STREAM: Command = Command {
     spec: Spec {
         name: "stream",
         group: Group::Stream,
-        summary: "Tells about a stream.",
+        summary: "Returns information about a stream.",
         since: "5.0.0",
         complexity: "O(1)",
         arity: -3,
@@ -201,7 +201,7 @@ const XINFO: Command = Command {
     spec: Spec {
         name: "xinfo",
         group: Group::Stream,
-        summary: "Tells about streams, their groups and consumers.",
+        summary: "Returns information about streams, their groups and consumers.",
         since: "5.0.0",
         complexity: "Depends on subcommand.",
         arity: -2,

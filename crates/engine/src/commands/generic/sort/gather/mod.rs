@@ -93,7 +93,7 @@ impl Gathered {
 
     /// Looks up again what may have changed, and computes the result from that.
     pub(super) fn again(mut self, keyspace: &Keyspace) -> Prepared {
-        self.look_again(keyspace);
+        self.reread_changed(keyspace);
         self.complete(keyspace)
     }
 
@@ -103,7 +103,7 @@ impl Gathered {
         let arranged = loop {
             let arranged = self.arrange(keyspace);
             rounds += 1;
-            if rounds == ROUNDS_MAX || !self.look_again(keyspace) {
+            if rounds == ROUNDS_MAX || !self.reread_changed(keyspace) {
                 break arranged;
             }
         };
@@ -132,7 +132,7 @@ impl Gathered {
     }
 
     /// Reads changed slots again. Returns true if their keys have new values.
-    fn look_again(&mut self, keyspace: &Keyspace) -> bool {
+    fn reread_changed(&mut self, keyspace: &Keyspace) -> bool {
         let Gathered { reader, elements, weights, shown, .. } = self;
         weights.read_changed(keyspace, reader, elements)
             | shown.read_changed(keyspace, reader, elements)
@@ -187,7 +187,7 @@ impl Gathered {
     pub(super) fn result(&mut self, keys: &Keys<'_>) -> Option<Result<SortOutput>> {
         let Gathered { reader, elements, weights, shown, output, .. } = self;
         let mut left = LONG_STEPS_MIN;
-        let mut same = |lookups: &Lookups| lookups.is_still_so(keys, reader, elements, &mut left);
+        let mut same = |lookups: &Lookups| lookups.is_unchanged(keys, reader, elements, &mut left);
         if same(weights) && same(shown) { output.take() } else { None }
     }
 }
@@ -324,7 +324,7 @@ impl Lookups {
 
     /// Reports whether all keys have the values that were read. At most `left` keys are read again;
     /// if more would be needed, they count as changed. Their slots are held.
-    fn is_still_so(
+    fn is_unchanged(
         &self,
         keys: &Keys<'_>,
         reader: &LookupContext,

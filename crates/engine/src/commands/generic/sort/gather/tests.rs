@@ -213,7 +213,7 @@ fn expired_keys_and_fields_do_not_exist() {
     let Err(long) = db.begin(FIRST) else { panic!("it is long") };
     let computed = long.compute(db.keyspace());
     db.at(2200).check("EXISTS w:9", "(integer) 0");
-    let Err(again) = db.end(computed) else { panic!("somebody saw that it is gone") };
+    let Err(again) = db.end(computed) else { panic!("a lookup removed the expired key") };
     assert_eq!(db.finish(again).ok().as_deref(), Some("1) \"0\""));
 }
 
@@ -314,8 +314,8 @@ fn a_command_that_gave_up_its_result_runs_while_writes_are_postponed() {
         scope.spawn(move || {
             let guard =
                 keyspace.database(DbIndex::FIRST).slot(slot).try_lock().expect("it is free");
-            ready.send(()).expect("somebody waits for it");
-            held.recv().expect("somebody wants the slot");
+            ready.send(()).expect("the test waits for it");
+            held.recv().expect("a thread waits for the slot");
             drop(guard);
         });
         is_ready.recv().expect("the slot is held");
