@@ -28,7 +28,7 @@ pub enum ForkResult {
     Child,
 }
 
-/// Ignores the signals of a closed terminal, a broken pipe and an alarm.
+/// Ignores the signals of a closed terminal, a broken pipe, an alarm and a file size limit.
 pub fn ignore_idle_signals() {
     for signal in IGNORED {
         // SAFETY: invariant 2. These signals may be ignored; the call takes numbers only.

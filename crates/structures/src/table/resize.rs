@@ -15,7 +15,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 /// Load at which the array grows, in sixteenths of an entry per bucket: 6.5 of 7.
 const LOAD_MAX_SIXTEENTHS: u64 = 104;
-/// The array shrinks to half load if less than one in this many of its entries is in use.
+/// The array shrinks to half load if less than one Nth of its room is in use.
 const SHRINK_BELOW_PART: u64 = 8;
 /// Arrays with more buckets than this are replaced step by step. The bound is estimated, not
 /// measured.
