@@ -54,7 +54,7 @@ fn psync(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
         Ok(()) => {
             call.core.shared.observe.figures.partial_syncs.fetch_add(1, Ordering::Relaxed);
             if let Some(replica) = &mut call.session.replica {
-                replica.is_answered = true;
+                replica.has_reply = true;
             }
             if call.session.replica.as_ref().is_some_and(|replica| replica.wants_id) {
                 let id = call.core.shared.replication.history.ids().id;
@@ -188,7 +188,7 @@ fn follow(call: &mut Call<'_>, acknowledges: bool) {
     follow::attach_replica(call.core, call.session, acknowledges);
     if let Some(replica) = &mut call.session.replica {
         // Replies to earlier commands of the same batch.
-        replica.is_answered = !call.reply.buffer().is_empty();
+        replica.has_reply = !call.reply.buffer().is_empty();
     }
     if shared.keyspace.is_emitting() {
         shared.log.notice(format_args!(

@@ -3,7 +3,7 @@
 use brisk_engine::command::{Arg, Categories, Flags, Group, Spec};
 use brisk_engine::{Args, CommandError, Outcome, Result, UnixMs};
 use brisk_node::core::call::{Call, Command};
-use brisk_node::replication::acks::{ASK, AckCondition, AckWait};
+use brisk_node::replication::acks::{AckCondition, AckWait, GETACK_REQUEST};
 
 fn wait(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     if call.core.shared.is_replica() {
@@ -69,7 +69,7 @@ fn begin(
     call.core.env.begin_wait(waiter);
     call.session.acks = Some(wait);
     if wait.wants_replicas() && shared.replication.replicas.following() > 0 {
-        shared.keyspace.journal().append_request(ASK);
+        shared.keyspace.journal().append_request(GETACK_REQUEST);
     }
     Ok(Outcome::Waiting)
 }
