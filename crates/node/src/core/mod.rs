@@ -115,8 +115,8 @@ pub struct Core {
     pub ended_watches: EndedWatches,
     /// Sessions of this worker with output that waits for the append-only file, or for replicas.
     pub unlogged: RefCell<Vec<Token>>,
-    /// In this round output has begun to wait for replicas: they are asked how far they are.
-    pub asks_replicas: Cell<bool>,
+    /// Output has begun to wait for replicas in this round, so they are requested to acknowledge.
+    pub requests_acks: Cell<bool>,
     /// Memory for the next transaction.
     pub spare_transaction: Option<Box<Transaction>>,
     /// Scripts and functions of this worker.
@@ -167,7 +167,7 @@ impl Core {
             quiesced: None,
             ended_watches: EndedWatches::default(),
             unlogged: RefCell::default(),
-            asks_replicas: Cell::default(),
+            requests_acks: Cell::default(),
             spare_transaction: None,
             scripts: WorkerScripts::new(shared, id),
             ran: 0,

@@ -22,7 +22,7 @@ use crate::core::mailbox::{Message, Unblocked};
 use crate::core::pause::Hold;
 use crate::core::shared::Shared;
 use crate::core::shutdown::Waiting;
-use crate::replication::acks::ASK;
+use crate::replication::acks::GETACK_REQUEST;
 use crate::replication::replicas::ReplicaHandle;
 use brisk_config::Config;
 use brisk_config::choice::ShutdownMode;
@@ -217,7 +217,7 @@ fn request_acks(core: &Core) {
     let shared = core.shared;
     if shared.replication.replicas.following() > 0 {
         // A slow script may append to the stream at any moment, so the position comes from the journal.
-        let request = shared.keyspace.journal().append_request(ASK);
+        let request = shared.keyspace.journal().append_request(GETACK_REQUEST);
         shared.shutdown.note_request(request);
         shared.dispatch_changes(core.id);
     }

@@ -7,7 +7,7 @@ use brisk_engine::keyspace::Ticket;
 use brisk_engine::{CommandError, Outcome, Reply};
 
 /// The request by which a replica acknowledges its offset at once.
-pub const ASK: &[u8] = b"*3\r\n$8\r\nREPLCONF\r\n$6\r\nGETACK\r\n$1\r\n*\r\n";
+pub const GETACK_REQUEST: &[u8] = b"*3\r\n$8\r\nREPLCONF\r\n$6\r\nGETACK\r\n$1\r\n*\r\n";
 
 /// The most replicas that replies of a client can wait for.
 pub const REPLICAS_MAX: usize = 16;

@@ -91,7 +91,7 @@ pub fn begin_stream(core: &Core) -> Result<()> {
 /// Notes that a replica's output contains its whole snapshot. The stream follows.
 pub fn note_synchronised(core: &Core, session: &mut Session) {
     let Some(replica) = &mut session.replica else { return };
-    replica.is_answered = false;
+    replica.has_reply = false;
     let Some(progress) = &replica.progress else { return };
     let is_streamed = progress.transfer().is_some_and(|transfer| transfer.pipe().is_some());
     progress.set_awaits_ack(is_streamed);

@@ -18,7 +18,7 @@ pub struct ReplicaSession {
     /// It acknowledges its offset about once a second, since it used PSYNC.
     pub acknowledges: bool,
     /// Its output contains the reply after which the stream follows. It gets no other reply.
-    pub is_answered: bool,
+    pub has_reply: bool,
     /// It has received the position at which its snapshot ends.
     pub has_position: bool,
     /// Bytes of the snapshot that are in its output or were sent. `None` before the first.

@@ -130,7 +130,7 @@ impl ReplicationStream {
 
     /// The end of the stream.
     pub(super) fn end(&self) -> Ticket {
-        Ticket(self.end.load(Ordering::Relaxed))
+        Ticket(self.end.load(Ordering::Acquire))
     }
 
     /// Bytes of the stream beyond `repl-backlog-size`, and bytes that are held because blocks are held whole. A

@@ -165,7 +165,7 @@ fn a_replica_resumes_in_the_file_while_another_needs_it() {
     assert_eq!(replication.stream.kept(), Some(Kept { first: Ticket(0), bytes: 1_000_000 }));
     let second = replica(2, 1);
     let progress = Arc::clone(&second.progress);
-    // Within a transaction, as a link that was cut leaves it.
+    // Within a transaction, as after a lost connection.
     assert_eq!(replication.resume(second, Ticket(123_456)), Some(1_000_000 - 123_456));
     // What is in the file does not count for its limit.
     assert!(replication.stream.counted_behind(&progress) < 200_000);

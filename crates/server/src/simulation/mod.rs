@@ -3,12 +3,12 @@
 //!
 //! ```text
 //!   clients ── worker 0, its event loop ══╗                ╔══ worker 0 ── clients
-//!                     link's threads ══╗  ║    network     ║
+//!                   upstream threads ══╗  ║    network     ║
 //!                                      ╚══╩════════════════╝   late, in pieces, one way, cut
 //! ```
 //!
 //! A server is what it is otherwise: one worker with its loop, sessions, timers, snapshots on the disk and
-//! the thread of its link. Of its threads one runs at a time, and time stands still meanwhile. What the
+//! the thread of its upstream. Of its threads one runs at a time, and time stands still meanwhile. What the
 //! datasets have to be is said by a model of its own.
 //!
 //! | file | about |

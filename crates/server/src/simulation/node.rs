@@ -132,7 +132,7 @@ impl Node {
         done.lock().even_poisoned().take().expect("it was done")
     }
 
-    /// Lets the threads of its link go on, and others besides the worker; whether one had something to do.
+    /// Lets the threads of its upstream run, and others except the worker. Returns true if one had something to do.
     pub(super) fn go_on(&self, now_ms: u64) -> bool {
         self.group.go_on(&self.host, now_ms)
     }

@@ -25,7 +25,7 @@ const CARRIED_AT_ONCE: usize = 30;
 /// How many places of a server are looked at that are odd, at once.
 const PROBES: usize = 4;
 
-/// How often a server and its link go on in turns without any time passing.
+/// How often a server and its upstream's thread run in turns without any time passing.
 const ROUNDS_MAX: usize = 50;
 
 /// How often something was seen.
@@ -133,7 +133,7 @@ impl World {
         self.slots[index].record.last.as_ref().filter(|_| self.is_up(index))
     }
 
-    /// Turns of a server, and of the threads of its link, until there is nothing to do at this moment.
+    /// Turns of a server, and of the threads of its upstream, until there is nothing to do at this moment.
     fn settle(&mut self, index: usize) {
         for _ in 0..ROUNDS_MAX {
             let look = self.node(index).with(|machine| {

@@ -71,7 +71,7 @@ impl Worker {
         let Some(replica) = session.replica.as_mut().filter(|replica| replica.follows()) else {
             return;
         };
-        if self.replies.is_empty() || std::mem::take(&mut replica.is_answered) {
+        if self.replies.is_empty() || std::mem::take(&mut replica.has_reply) {
             return;
         }
         self.replies.clear();

@@ -13,7 +13,7 @@ use brisk_node::core::session::{Session, Stall};
 use brisk_node::persistence::aof::state::Level;
 use brisk_node::persistence::aof::wait;
 use brisk_node::persistence::aof::writer::Written;
-use brisk_node::replication::acks::ASK;
+use brisk_node::replication::acks::GETACK_REQUEST;
 use brisk_node::run::dispatch;
 use brisk_reactor::Control;
 use std::time::Duration;
@@ -43,9 +43,9 @@ impl Worker {
     #[cold]
     fn commit_appended(&mut self, io: &mut Control) {
         let (shared, id) = (self.core.shared, self.core.id);
-        if self.core.asks_replicas.take() && shared.replication.replicas.following() > 0 {
+        if self.core.requests_acks.take() && shared.replication.replicas.following() > 0 {
             // After all changes that this round's output shows.
-            shared.keyspace.journal().append_request(ASK);
+            shared.keyspace.journal().append_request(GETACK_REQUEST);
         }
         shared.dispatch_changes(id);
         if shared.aof.is_on() && shared.aof.has_pending() {

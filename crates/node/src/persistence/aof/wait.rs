@@ -53,7 +53,7 @@ pub fn keep(core: &Core, session: &mut Session, shown: Ticket, write: impl FnOnc
         core.unlogged.borrow_mut().push(session.token);
     }
     if session.asked.replicas().is_some() {
-        core.asks_replicas.set(true);
+        core.requests_acks.set(true);
     }
     session.unlogged.push(shown, core.clock.ns(core.clock.ticks()), write);
 }

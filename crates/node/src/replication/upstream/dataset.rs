@@ -6,9 +6,9 @@
 //! | `on-empty-db`, no keys present | is loaded | the dataset is empty |
 //! | `swapdb` | is loaded into a second keyspace; the present one may be served | the present dataset stays |
 //!
-//! With `swapdb`, the present dataset is served if it has the same history. A file is complete before anything is discarded. Then the dataset is emptied while all workers are
-//! quiesced, and loaded while they reply LOADING. A second keyspace replaces the first while all workers are
-//! quiesced, so every command sees one of the two.
+//! With `swapdb`, the present dataset is served if it has the same history. A file is complete before anything is
+//! discarded. Then the dataset is emptied while all workers are quiesced, and loaded while they reply LOADING. A
+//! second keyspace replaces the first while all workers are quiesced, so every command sees one of the two.
 
 use super::handshake::{Failure, Reader};
 use super::payload::Payload;

@@ -1,4 +1,4 @@
-//! REPLICAOF: this server follows another one, or none any more.
+//! REPLICAOF: this server begins or ceases to follow another one.
 
 use brisk_config::value::{PrimaryAddress, Text};
 use brisk_engine::command::{Arg, Deprecated, Flags, Group, Scope, Spec};
@@ -25,7 +25,7 @@ fn replicaof(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
         return Ok(call.reply.ok());
     }
     if call.session.replica.as_ref().is_some_and(|replica| replica.follows()) {
-        // As in Redis: whoever follows this server cannot have it follow.
+        // As in Redis, a replica of this server cannot make it a replica.
         let text = "ERR Command is not valid when client is a replica.";
         return Err(CommandError::text(text));
     }

@@ -1,4 +1,4 @@
-//! REPLICATION, a command of our own: whether replicas hold what this primary holds.
+//! REPLICATION, a Brisk command: compares the datasets of replicas with this primary.
 
 use brisk_engine::command::{Arg, Flags, Group, InMulti, Spec};
 use brisk_engine::{Args, CommandError, Outcome, Result};
@@ -11,7 +11,7 @@ const HELP: &[&str] = &[
     "    With HEAL, replace what the slots that differ hold there.",
 ];
 
-/// The answer comes when the comparison is over.
+/// The reply is sent when the comparison has ended.
 fn compare(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     let heals = args.take("heal");
     if args.remaining() > 0 {
@@ -66,7 +66,7 @@ const REPLICATION: Command = Command {
         summary: "A container for commands about this server and its replicas.",
         since: "7.2.0",
         complexity: "Depends on subcommand.",
-        // As for COMMAND: without a subcommand it is a request that access control checks.
+        // As for COMMAND, access control checks a request without a subcommand.
         arity: -1,
         flags: Spec::HELP_FLAGS,
         ..Spec::EMPTY

@@ -14,7 +14,7 @@ fn role(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
     }
 }
 
-/// A replica, its primary, how far the way there has come, and its place in the stream.
+/// The reply of a replica: its primary, the phase of the upstream, and the offset.
 fn replica(call: &mut Call<'_>, address: &PrimaryAddress) -> Outcome {
     let shared = call.core.shared;
     let primary = &shared.replication.upstream;
@@ -27,7 +27,7 @@ fn replica(call: &mut Call<'_>, address: &PrimaryAddress) -> Outcome {
     call.reply.integer(if primary.is_up() { place() } else { -1 })
 }
 
-/// A primary, its place in the stream, and its replicas with theirs.
+/// The reply of a primary: its offset, and its replicas with their offsets.
 fn primary_with_replicas(call: &mut Call<'_>) -> Outcome {
     call.reply.array(3);
     call.reply.bulk(b"master");

@@ -1,7 +1,7 @@
 //! SYNC, PSYNC and REPLCONF: a connection becomes a replica.
 //!
-//! It gets what it lacks of the history that it has the beginning of, if that is kept; else the dataset.
-//! From then on it gets every change.
+//! If it has the beginning of this server's history and the rest is kept, it gets the rest. Otherwise it gets the
+//! dataset. From then on it gets every change.
 
 use brisk_engine::command::{Arg, Flags, Group, InMulti, Spec};
 use brisk_engine::number::parse_i64;
@@ -17,18 +17,18 @@ use brisk_node::replication::{role, upstream};
 use brisk_resp::request::split_words;
 use std::sync::atomic::Ordering;
 
-/// What is shown for a history that there is not.
+/// The id that is shown for a missing history.
 const NO_ID: &str = "0000000000000000000000000000000000000000";
 
 const NO_PRIMARY: &str = "NOMASTERLINK Can't SYNC while not connected with my master";
 const FAILS_OVER: &str = "NOMASTERLINK Can't SYNC while failing over";
 
-/// Longest address a replica may name.
+/// The longest address that a replica may announce.
 const ADDRESS_LEN_MAX: usize = 255;
 
 fn sync(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
     may_follow(call)?;
-    if is_to_answer(call)? {
+    if must_reply(call)? {
         follow(call, false);
     }
     Ok(Outcome::Replied)
@@ -41,7 +41,7 @@ fn psync(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     if args.take("failover") && !call.session.in_transaction() {
         take_over(call, id)?;
     }
-    if !is_to_answer(call)? {
+    if !must_reply(call)? {
         return Ok(Outcome::Replied);
     }
     let first = first.inspect_err(|_| {
@@ -54,7 +54,7 @@ fn psync(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
         Ok(()) => {
             call.core.shared.observe.figures.partial_syncs.fetch_add(1, Ordering::Relaxed);
             if let Some(replica) = &mut call.session.replica {
-                replica.is_answered = true;
+                replica.has_reply = true;
             }
             if call.session.replica.as_ref().is_some_and(|replica| replica.wants_id) {
                 let id = call.core.shared.replication.history.ids().id;
@@ -65,8 +65,8 @@ fn psync(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
         Err(refusal) => {
             let shared = call.core.shared;
             shared.log.notice(format_args!("{refusal}"));
-            // Who asks for everything was not refused anything.
-            if !asks_for_all(id) {
+            // A request for everything is not a rejected partial synchronisation.
+            if !requests_all(id) {
                 shared.observe.figures.refused_partial_syncs.fetch_add(1, Ordering::Relaxed);
             }
             follow(call, true);
@@ -75,7 +75,7 @@ fn psync(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     Ok(Outcome::Replied)
 }
 
-/// The primary hands over to this server.
+/// Takes over from the primary, which hands over to this server.
 fn take_over(call: &mut Call<'_>, id: &[u8]) -> Result<()> {
     let core = &mut *call.core;
     let (shared, addr) = (core.shared, &call.session.record.addr);
@@ -87,28 +87,28 @@ fn take_over(call: &mut Call<'_>, id: &[u8]) -> Result<()> {
     if !shared.replication.history.ids().id.as_bytes().eq_ignore_ascii_case(id) {
         return Err(CommandError::text("ERR PSYNC FAILOVER replid must match my replid."));
     }
-    let still = core.stop_others()?;
+    let quiesced = core.stop_others()?;
     role::become_primary(core);
-    drop(still);
+    drop(quiesced);
     let upper = shared.primary_words().upper;
     shared.log.notice(format_args!("{upper} MODE enabled (failover request from '{addr}')"));
     Ok(())
 }
 
-/// Whether a replica knows no history.
-fn asks_for_all(id: &[u8]) -> bool {
+/// True if a replica knows no history.
+fn requests_all(id: &[u8]) -> bool {
     id.first() == Some(&b'?')
 }
 
-/// Has a session go on from the byte `first` of a history, counted from 1.
+/// Lets a session resume at the byte `first` of a history, counted from 1.
 ///
 /// # Errors
-/// Why that is not possible, for the log.
+/// The reason why it cannot resume, as a text for the log.
 fn resume(call: &mut Call<'_>, id: &[u8], first: i64) -> std::result::Result<(), String> {
     let shared = call.core.shared;
     let addr = call.session.record.addr.clone();
     let history = &shared.replication.history;
-    if asks_for_all(id) {
+    if requests_all(id) {
         return Err(format!("Full resync requested by replica {addr}"));
     }
     let offset = first.checked_sub(1).and_then(|had| u64::try_from(had).ok());
@@ -152,9 +152,9 @@ fn may_follow(call: &Call<'_>) -> Result<()> {
     }
 }
 
-/// Whether a session can become a replica. A second request is not even answered, nor who monitors, as in
-/// Redis.
-fn is_to_answer(call: &Call<'_>) -> Result<bool> {
+/// True if the session can become a replica. As in Redis, a second request and a session that uses MONITOR get
+/// no reply.
+fn must_reply(call: &Call<'_>) -> Result<bool> {
     if call.session.in_transaction() {
         return Err(CommandError::text("ERR Command not allowed inside a transaction"));
     }
@@ -176,26 +176,26 @@ fn is_to_answer(call: &Call<'_>) -> Result<bool> {
     Ok(true)
 }
 
-/// Whether the session asked for the stream.
+/// True if the session has requested the stream.
 fn is_follower(call: &Call<'_>) -> bool {
     call.session.replica.as_ref().is_some_and(|replica| replica.follows())
 }
 
-/// Nothing is answered here: the answer is the snapshot, when there is one.
+/// Attaches the session as a replica that waits for a snapshot. The snapshot is the reply.
 fn follow(call: &mut Call<'_>, acknowledges: bool) {
     let shared = call.core.shared;
     shared.observe.figures.full_syncs.fetch_add(1, Ordering::Relaxed);
     follow::attach_replica(call.core, call.session, acknowledges);
     if let Some(replica) = &mut call.session.replica {
-        // To what came before, in the same batch.
-        replica.is_answered = !call.reply.buffer().is_empty();
+        // Replies to earlier commands of the same batch.
+        replica.has_reply = !call.reply.buffer().is_empty();
     }
     if shared.keyspace.is_emitting() {
         shared.log.notice(format_args!(
             "Another snapshot is being written. BGSAVE for replication delayed"
         ));
     }
-    // If it is not possible now, the timers begin it.
+    // If a snapshot cannot begin now, the timers begin it.
     synchronise::begin_if_due(call.core);
 }
 
@@ -203,7 +203,7 @@ fn replconf(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     if !args.remaining().is_multiple_of(2) {
         return Err(CommandError::Syntax);
     }
-    let mut tells_capability = false;
+    let mut sends_capability = false;
     while args.remaining() > 0 {
         let option = args.bytes()?;
         let is = |name: &str| option.eq_ignore_ascii_case(name.as_bytes());
@@ -222,18 +222,18 @@ fn replconf(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
             let ip = std::str::from_utf8(address).ok().and_then(|text| text.parse().ok());
             call.session.replica.get_or_insert_default().ip = ip;
         } else if is("capa") {
-            // What else a replica can do does not matter.
+            // Other capabilities of a replica are ignored.
             let capability = args.bytes()?;
             let replica = call.session.replica.get_or_insert_default();
             replica.wants_id |= capability.eq_ignore_ascii_case(b"psync2");
             replica.takes_unknown_length |= capability.eq_ignore_ascii_case(b"eof");
             if capability == CAPABILITY.as_bytes() {
                 replica.compares = true;
-                tells_capability = true;
+                sends_capability = true;
             }
         } else if is("ack") {
             let offset = parse_i64(args.bytes()?);
-            // The place up to which its own append-only file is on its disk.
+            // The offset up to which its own append-only file is durable.
             let durable = if args.take("fack") { parse_i64(args.bytes()?) } else { None };
             if let Some(offset) = offset.filter(|_| is_follower(call)) {
                 let now = call.now().0;
@@ -243,7 +243,7 @@ fn replconf(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
                 let client = &call.session.record;
                 let place = shared.replication.history.place(offset);
                 shared.replication.acknowledge(client, (offset, place), durable, now);
-                // Perhaps it was not heard of for long.
+                // Its previous acknowledgement may have been too old.
                 shared.arm_few_replicas(&call.core.config.replication);
                 shared.aof.wake_waiting(shared, Some(id));
             }
@@ -254,7 +254,7 @@ fn replconf(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
         } else if is("getack") {
             args.bytes()?;
             if call.session.is_primary {
-                // This request itself is not counted yet.
+                // The offset does not include this request.
                 let shared = call.core.shared;
                 upstream::acknowledge(shared, &shared.replication.upstream);
             }
@@ -272,8 +272,8 @@ fn replconf(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
             return Err(CommandError::text_around(before, option, ""));
         }
     }
-    Ok(match tells_capability {
-        // Only who has it is told.
+    Ok(match sends_capability {
+        // Only replicas with this capability get it in the reply.
         true => call.reply.simple(&format!("OK {CAPABILITY}")),
         false => call.reply.ok(),
     })

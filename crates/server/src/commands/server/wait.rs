@@ -1,9 +1,9 @@
-//! WAIT and WAITAOF: the caller waits until what it wrote, or was shown, is safe elsewhere.
+//! WAIT and WAITAOF: the caller waits until the changes that it made or was shown are on other servers or disks.
 
 use brisk_engine::command::{Arg, Categories, Flags, Group, Spec};
 use brisk_engine::{Args, CommandError, Outcome, Result, UnixMs};
 use brisk_node::core::call::{Call, Command};
-use brisk_node::replication::acks::{ASK, AckCondition, AckWait};
+use brisk_node::replication::acks::{AckCondition, AckWait, GETACK_REQUEST};
 
 fn wait(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     if call.core.shared.is_replica() {
@@ -15,7 +15,7 @@ fn wait(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     }
     let replicas = args.integer()?;
     let timeout = timeout_ms(args, call.now())?;
-    // No replica is as good as a negative number of them.
+    // A negative number of replicas counts as 0.
     begin(call, args, AckCondition::Replicas(u64::try_from(replicas).unwrap_or(0)), timeout)
 }
 
@@ -39,7 +39,7 @@ fn wait_for_files(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     begin(call, args, AckCondition::Disks { local, replicas }, timeout)
 }
 
-/// Milliseconds; 0 is for ever.
+/// A timeout in milliseconds; 0 waits for ever.
 fn timeout_ms(args: &mut Args<'_>, now: UnixMs) -> Result<u64> {
     let not_a_number = |_| CommandError::text("ERR timeout is not an integer or out of range");
     let timeout = args.integer().map_err(not_a_number)?;
@@ -69,7 +69,7 @@ fn begin(
     call.core.env.begin_wait(waiter);
     call.session.acks = Some(wait);
     if wait.wants_replicas() && shared.replication.replicas.following() > 0 {
-        shared.keyspace.journal().append_request(ASK);
+        shared.keyspace.journal().append_request(GETACK_REQUEST);
     }
     Ok(Outcome::Waiting)
 }
