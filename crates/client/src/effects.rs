@@ -19,7 +19,7 @@ pub(crate) struct Effects {
 }
 
 /// Commands whose effects depend on further arguments.
-const BY_ARGUMENTS: &[&str] = &["CLIENT", "SCRIPT", "XREAD", "XREADGROUP"];
+const BY_ARGUMENTS: &[&str] = &["CLIENT", "REPLCONF", "SCRIPT", "XREAD", "XREADGROUP"];
 /// `CLIENT` followed by one of these leaves the connection as it is. Any other subcommand is assumed to change the
 /// connection: later server versions add some, such as `CLIENT IMPORT-SOURCE`.
 const CLIENT_PLAIN: &[&str] = &[
@@ -47,6 +47,9 @@ const UNPAIRED: &[&str] = &[
     "SYNC",
     "UNSUBSCRIBE",
 ];
+
+/// The server sends no reply to `REPLCONF` with one of these options.
+const REPLCONF_WITHOUT_REPLY: &[&str] = &["ACK", "GETACK"];
 
 /// The longest name in the tables; a longer one has no effects.
 const NAME_MAX: usize = 15;
@@ -92,6 +95,11 @@ fn of_named<'a>(name: &[u8], mut arguments: impl Iterator<Item = &'a [u8]>) -> E
     if is("SCRIPT") {
         let binds = arguments.next().is_some_and(|subcommand| is_in(&["DEBUG"], subcommand));
         return Effects { binds, ..Effects::default() };
+    }
+    if is("REPLCONF") {
+        // Options and values in turn.
+        let unpaired = arguments.step_by(2).any(|option| is_in(REPLCONF_WITHOUT_REPLY, option));
+        return Effects { binds: true, unpaired, ..Effects::default() };
     }
     if is("XREAD") || is("XREADGROUP") {
         return Effects { blocks: block_millis(arguments).is_some(), ..Effects::default() };
@@ -162,6 +170,21 @@ mod tests {
             assert!(of(text).unpaired && of(text).binds, "{text}");
         }
         assert!(!of("CLIENT REPLY on").unpaired && of("CLIENT REPLY on").binds);
+    }
+
+    #[test]
+    fn replconf_with_an_acknowledgement_gets_no_reply() {
+        for text in [
+            "REPLCONF ACK 5",
+            "replconf getack *",
+            "REPLCONF ACK 5 FACK 5",
+            "REPLCONF listening-port 7 ack 5",
+        ] {
+            assert_eq!(of(text), Effects { binds: true, unpaired: true, ..Effects::default() });
+        }
+        for text in ["REPLCONF", "REPLCONF listening-port 7", "REPLCONF capa ack"] {
+            assert_eq!(of(text), Effects { binds: true, ..Effects::default() }, "{text}");
+        }
     }
 
     #[test]

@@ -5,7 +5,7 @@ use crate::command::Command;
 use crate::command::sealed::Target;
 use crate::error::{Error, Kind, Phase, Result};
 use crate::lane::cell::{closed, timeout};
-use crate::lane::connect::{Connection, open};
+use crate::lane::connect::{Connection, WINDOW_BYTES_MIN, open};
 use crate::reply::{FromReply, Reply};
 use crate::request::Request;
 use crate::wait::Home;
@@ -121,9 +121,13 @@ impl Client {
 
     async fn stream_once(&self, request: &Request) -> Result<Option<Streamed>> {
         let (setup, handle) = self.setup(request.routing_key());
+        let tuning = setup.tuning;
         let connection = self.run_there(async move { open(&setup).await }).await?;
         let mut words = Vec::new();
         request.encode(&mut words);
+        if words.len() > WINDOW_BYTES_MIN {
+            connection.writer.limit_unacked(tuning.unacked_limit(true));
+        }
         connection.write_all(&words).await?;
         let (ends, cut) = watch::channel(false);
         let ends = Arc::new(Cut(ends));

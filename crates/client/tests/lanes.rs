@@ -280,6 +280,34 @@ fn a_read_survives_a_connection_that_is_dead() {
     }
 }
 
+/// While a server reads nothing, its kernel announces a full receive window. The connection is not dead.
+#[test]
+fn a_server_that_reads_nothing_for_a_while_keeps_its_connections() {
+    const PAUSE_MS: u64 = 2000;
+    const WRITES: usize = 64;
+    let server = Launch::subject().start();
+    for lanes in [Lanes::Count(1), Lanes::Pool(8)] {
+        run(async {
+            // The system gives a dead connection up after 0.5 s.
+            let db = Client::builder(&server.address()).lanes(lanes);
+            let db = db.timeout(Duration::from_secs(60)).silence(Duration::from_millis(500));
+            let db = db.connect().await.unwrap();
+            let session = db.session().await.unwrap();
+            let pause = format!("CLIENT PAUSE {PAUSE_MS} WRITE");
+            assert_eq!(server.connect().cmd(&pause).to_string(), "OK");
+            let value = "v".repeat(1 << 20);
+            let writes = (0..WRITES).map(|n| {
+                let (db, value, key) = (&db, &value, format!("key:{n}"));
+                async move { set(db, &key, value).await }
+            });
+            let by_session = async { session.raw::<()>("SET").key("s").arg(&value).await };
+            let (done, one) = tokio::join!(join_all(writes), by_session);
+            // A write whose connection is lost is not sent again.
+            done.into_iter().chain([one]).for_each(Result::unwrap);
+        });
+    }
+}
+
 fn get_k() -> brisk::Command<(), Option<i64>> {
     let mut request =
         brisk::Request::new("GET", brisk::Traits { reads_only: true, ..brisk::Traits::default() });

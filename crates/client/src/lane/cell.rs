@@ -545,10 +545,15 @@ impl Cell {
         self.is_writing
     }
 
+    /// Bytes of the requests that the driver has not taken over: those that callers have sent, and queued ones.
+    pub(crate) fn unanswered_bytes(&self) -> usize {
+        self.out.len() + self.sent_by_callers
+    }
+
     /// What is sent and what is to be sent is that of those who wait.
     pub(crate) fn is_whole(&self) -> bool {
         let entries: usize = self.entries.iter().map(|entry| entry.len).sum();
-        self.out.len() + self.sent_by_callers == entries
+        self.unanswered_bytes() == entries
     }
 
     /// Why nothing goes by this lane any more.

@@ -36,6 +36,11 @@ const STAGGER: Duration = Duration::from_millis(250);
 const ADDRESSES_MAX: usize = 16;
 /// Any live peer acknowledges bytes within this time, even if a packet was lost.
 const UNACKED_MIN: Duration = Duration::from_secs(1);
+/// The same limit while the requests without a reply could fill the peer's receive window. The kernel counts the
+/// time in which a live peer reads nothing.
+const UNACKED_FULL_MAX: Duration = Duration::from_secs(60);
+/// A receive window has room for at least this number of bytes that the peer has not read. Linux begins with 64 KiB.
+pub(crate) const WINDOW_BYTES_MIN: usize = 16 << 10;
 
 /// How connections are opened and monitored.
 #[derive(Clone, Copy, Debug)]
@@ -48,7 +53,8 @@ pub(crate) struct Tuning {
     pub(crate) retry: (Duration, Duration),
     /// Whether the name and version of this library are sent to the server.
     pub(crate) announces: bool,
-    /// The system closes a connection whose bytes the peer has not acknowledged for this time.
+    /// The system closes a connection whose bytes the peer has not acknowledged for this time. Applies while the
+    /// requests without a reply fit into the peer's receive window.
     pub(crate) unacked_max: Duration,
 }
 
@@ -69,6 +75,12 @@ impl Tuning {
     pub(crate) fn limit_unacked(&mut self, silence_max: Duration, timeout: Option<Duration>) {
         let within = timeout.map_or(silence_max, |timeout| timeout * 2 / 3);
         self.unacked_max = within.max(UNACKED_MIN).min(silence_max);
+    }
+
+    /// The limit for unacknowledged bytes. `may_fill_window`: the requests without a reply have more than
+    /// [`WINDOW_BYTES_MIN`] bytes.
+    pub(crate) fn unacked_limit(&self, may_fill_window: bool) -> Duration {
+        if may_fill_window { self.unacked_max.max(UNACKED_FULL_MAX) } else { self.unacked_max }
     }
 }
 

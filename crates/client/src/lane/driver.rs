@@ -7,7 +7,7 @@
 
 use super::attend::{self, attend};
 use super::cell::{Shared, closed};
-use super::connect::{Connection, Setup, open};
+use super::connect::{Connection, Setup, WINDOW_BYTES_MIN, open};
 use super::in_flight::{InFlight, Rest, lost};
 use super::io::{ReadSide, Writer};
 use crate::error::{Error, Result};
@@ -248,6 +248,8 @@ struct Link<'a> {
     /// Something came since the last tick.
     heard: bool,
     last_heard: Instant,
+    /// The requests without a reply may fill the peer's receive window.
+    may_fill_window: bool,
     /// Tries whether the server replies on a new connection while this one is silent.
     probe: Option<Probe<'a>>,
     /// A probe was made since the last bytes arrived.
@@ -279,6 +281,7 @@ impl<'a> Link<'a> {
             idle_ticks: 0,
             heard: false,
             last_heard: Instant::now(),
+            may_fill_window: false,
             probe: None,
             has_probed: false,
             replacement: None,
@@ -446,6 +449,7 @@ impl<'a> Link<'a> {
         while self.timer.as_mut().poll(cx).is_ready() {
             let now = Instant::now();
             self.in_flight.expire(&self.task.shared, now);
+            self.limit_unacked();
             if let Some(seat) = &self.task.shared.seat {
                 seat.expire(now, None);
                 if self.in_flight.is_left() {
@@ -483,6 +487,16 @@ impl<'a> Link<'a> {
             self.timer.as_mut().reset((now + TICK).into());
         }
         Ok(())
+    }
+
+    /// Keeps a connection whose live peer reads nothing for a while, so that its receive window is full: the system
+    /// does not distinguish that from a dead link. A dead link is then noticed by its silence.
+    fn limit_unacked(&mut self) {
+        let may_fill_window = self.in_flight.exceeds(&self.task.shared, WINDOW_BYTES_MIN);
+        if may_fill_window != self.may_fill_window {
+            self.may_fill_window = may_fill_window;
+            self.writer.limit_unacked(self.task.setup.tuning.unacked_limit(may_fill_window));
+        }
     }
 
     /// While somebody may wait for longer the server may be silent for as long.

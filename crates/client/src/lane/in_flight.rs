@@ -80,6 +80,16 @@ impl InFlight {
         self.seen_bytes
     }
 
+    /// Reports whether the requests without a reply have more than `bytes` bytes. O(`bytes`).
+    pub(super) fn exceeds(&self, shared: &Shared, bytes: usize) -> bool {
+        let mut sum = shared.lock().unanswered_bytes();
+        sum > bytes
+            || self.entries.iter().any(|entry| {
+                sum += entry.len;
+                sum > bytes
+            })
+    }
+
     /// What is under way waits for other clients, and nobody waits for it any more.
     pub(super) fn is_left(&self) -> bool {
         self.blocks && self.entries.front().is_some_and(|entry| !entry.is_awaited())

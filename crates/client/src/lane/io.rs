@@ -4,11 +4,14 @@
 #[cfg(feature = "tls")]
 use super::tls::{self, Tls, TlsReader};
 use bytes::BytesMut;
+#[cfg(target_os = "linux")]
+use socket2::SockRef;
 use std::future::Future;
 use std::io;
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::Duration;
 use tokio::io::AsyncReadExt;
 use tokio::net::{TcpStream, tcp};
 #[cfg(unix)]
@@ -46,6 +49,24 @@ impl Writer {
             #[cfg(all(test, brisk_loom))]
             Writer::Model(wire) => wire.write(bytes, None),
         }
+    }
+
+    /// The system closes the connection if the peer has not acknowledged bytes for this time. An error says that
+    /// the connection has failed, which the next read reports.
+    pub(crate) fn limit_unacked(&self, limit: Duration) {
+        let stream: &TcpStream = match self {
+            Writer::Tcp(half) => half.as_ref().as_ref(),
+            #[cfg(unix)]
+            Writer::Unix(_) => return,
+            #[cfg(feature = "tls")]
+            Writer::Tls(tls) => tls.stream(),
+            #[cfg(all(test, brisk_loom))]
+            Writer::Model(_) => return,
+        };
+        #[cfg(target_os = "linux")]
+        let _ = SockRef::from(stream).set_tcp_user_timeout(Some(limit));
+        #[cfg(not(target_os = "linux"))]
+        let _ = (stream, limit);
     }
 
     fn poll_ready(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {

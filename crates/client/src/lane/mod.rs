@@ -118,7 +118,7 @@ impl Lane {
 #[cold]
 fn unpaired() -> Error {
     let text = "after this command the server sends replies that are no command's own: a Subscriber is for \
-                messages, and CLIENT REPLY OFF and SKIP, MONITOR and SYNC have no place here";
+                messages, and CLIENT REPLY OFF and SKIP, MONITOR, REPLCONF ACK and SYNC have no place here";
     Error::new(Kind::Invalid, text)
 }
 

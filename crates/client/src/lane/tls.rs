@@ -188,6 +188,10 @@ impl State {
 }
 
 impl Tls {
+    pub(crate) fn stream(&self) -> &TcpStream {
+        self.socket.as_ref()
+    }
+
     /// Takes, and sends as far as the system lets it. From any thread.
     pub(super) fn try_write(&self, bytes: &[u8]) -> io::Result<usize> {
         let mut state = lock(&self.state);

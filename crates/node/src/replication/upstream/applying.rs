@@ -13,7 +13,8 @@
 
 use super::state::Upstream;
 use super::transaction::{
-    TransactionSearch, encoded, selects, selects_missing, without_missing_databases,
+    TransactionSearch, begins_transaction, encoded, fails_in_transaction, not_executed, selects,
+    selects_missing,
 };
 use crate::clients::flag;
 use crate::core::Core;
@@ -26,7 +27,6 @@ use crate::run::dispatch::{self, Flow};
 use crate::run::trusted_session;
 use crate::run::{release, repeated};
 use brisk_engine::command::InMulti;
-use brisk_engine::table::Row;
 use brisk_engine::{Args, ReplyBuffer};
 use brisk_reactor::PeerAddr;
 use brisk_resp::{Limits, request};
@@ -240,7 +240,7 @@ impl Applier {
                 return Some(ApplyProgress::More);
             }
             let was_in_transaction = session.in_transaction();
-            if !was_in_transaction && begins_transaction(&request) {
+            if !was_in_transaction && request.row.is_some_and(begins_transaction) {
                 let ends = (in_batch + 1..batch.len()).any(|at| executes(batch.request(at)));
                 if !(search.take_found() || ends) {
                     // The transaction begins when all of it has arrived.
@@ -255,10 +255,11 @@ impl Applier {
             // Requests of a transaction that were not checked must be rewritten.
             *is_encoded &= has_file
                 && session.lacks_db.is_none()
+                && !(was_in_transaction && request.row.is_some_and(fails_in_transaction))
                 && is_for_file(shared, &request, &batch.args(data, &request), &input[*at..end]);
             let may_be_whole = !was_in_transaction || executes(&request);
             let rewritten = (has_file && may_be_whole && !*is_encoded).then(|| {
-                let is_left_out = without_missing_databases(shared, session.lacks_db.is_some());
+                let is_left_out = not_executed(shared, session.lacks_db.is_some());
                 encoded(part, &limits, is_left_out)
             });
             if may_be_whole {
@@ -305,11 +306,6 @@ impl Applier {
 /// The primary has accepted these requests, so this server's limits for clients do not apply.
 fn limits_of_stream(core: &Core) -> Limits {
     Limits { bulk_bytes_max: u64::MAX, authenticated: true, ..core.limits }
-}
-
-fn begins_transaction(request: &Request) -> bool {
-    let begins = |row: &Row| row.spec.in_multi == InMulti::Refuses && row.name == "multi";
-    request.row.is_some_and(begins)
 }
 
 fn executes(request: &Request) -> bool {

@@ -3,6 +3,7 @@
 
 use crate::core::shared::Shared;
 use crate::run::repeated;
+use brisk_engine::command::InMulti;
 use brisk_engine::keyspace::DbIndex;
 use brisk_engine::table::Row;
 use brisk_resp::Limits;
@@ -143,17 +144,23 @@ pub(super) fn encoded(
     out
 }
 
-/// A filter that returns true for requests in a database that does not exist on this server. They are left out
-/// of the append-only file, since they would change another database when they are loaded. `lacks_db`: the
-/// database that is selected before the first request does not exist.
-pub(super) fn without_missing_databases(
-    shared: &Shared,
-    mut lacks_db: bool,
-) -> impl FnMut(&[&[u8]]) -> bool {
+/// Reports whether a request was not executed, for each request of a command or transaction in order. The
+/// append-only file does not get these requests:
+///
+/// - requests for a database that this server lacks: the loader would change another database;
+/// - requests that fail between MULTI and EXEC: the loader rejects a MULTI within a transaction.
+///
+/// `lacks_db`: the database that is selected before the first request does not exist.
+pub(super) fn not_executed(shared: &Shared, mut lacks_db: bool) -> impl FnMut(&[&[u8]]) -> bool {
+    let mut in_transaction = false;
     move |words| {
         let Some(row) = words.first().and_then(|name| shared.table.find(name)) else {
             return false;
         };
+        if in_transaction && fails_in_transaction(row) {
+            return true;
+        }
+        in_transaction |= begins_transaction(row);
         if selects(row) {
             lacks_db = selects_missing(shared, words.get(1).copied().unwrap_or_default());
             return lacks_db;
@@ -164,6 +171,17 @@ pub(super) fn without_missing_databases(
 
 pub(super) fn selects(row: &Row) -> bool {
     row.name == "select"
+}
+
+/// True if the command begins a transaction.
+pub(super) fn begins_transaction(row: &Row) -> bool {
+    row.spec.in_multi == InMulti::Refuses && row.name == "multi"
+}
+
+/// True if a command is never queued, and fails in a transaction that goes on to its EXEC. DISCARD and QUIT
+/// end a transaction, so no EXEC follows them.
+pub(super) fn fails_in_transaction(row: &Row) -> bool {
+    matches!(row.spec.in_multi, InMulti::Refuses | InMulti::Ends)
 }
 
 /// True if SELECT with this argument selects a database that does not exist.
