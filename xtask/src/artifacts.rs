@@ -2,8 +2,8 @@
 //!
 //! Cargo compiles the workspace once, with the features of all members together. `clippy-driver` stands in for `rustc`
 //! where it compiles the workspace's own crates, so one pass gives both code and lints. It omits the checks of raw
-//! pointers that `rustc` adds to debug builds, so the crates with unsafe code are compiled by `rustc` and linted
-//! separately (`.ci/rustc-with-lints`). A cargo call without [`environment`] would compile the workspace again.
+//! pointers that `rustc` adds to debug builds, so the crates with unsafe code are linted first and then compiled by
+//! `rustc` (`.ci/rustc-with-lints`). A cargo call without [`environment`] would compile the workspace again.
 
 use crate::steps::{our_cargo, workspace_root};
 use anyhow::{Context, Result};
@@ -30,7 +30,7 @@ const UNSAFE_PACKAGES: [&str; 2] = ["brisk-structures", "brisk-reactor"];
 /// The environment of every cargo call of the gate.
 pub(crate) fn environment() -> Vec<(&'static str, String)> {
     let wrapper = workspace_root().join(".ci/rustc-with-lints");
-    let mut environment = profile();
+    let mut environment = PROFILE.map(|(name, value)| (name, value.to_owned())).to_vec();
     environment.extend([
         ("RUSTC_WORKSPACE_WRAPPER", wrapper.display().to_string()),
         ("PLAIN_CRATES", UNSAFE_PACKAGES.join(" ").replace('-', "_")),
@@ -38,10 +38,6 @@ pub(crate) fn environment() -> Vec<(&'static str, String)> {
         ("CLIPPY_ARGS", "-Dwarnings__CLIPPY_HACKERY__".to_owned()),
     ]);
     environment
-}
-
-fn profile() -> Vec<(&'static str, String)> {
-    PROFILE.map(|(name, value)| (name, value.to_owned())).to_vec()
 }
 
 /// The sources of a test executable.
@@ -108,15 +104,7 @@ fn build() -> Result<Option<Built>> {
     let mut child = command.stdout(Stdio::piped()).spawn().context("cannot run cargo")?;
     let messages = child.stdout.take().context("standard output is piped")?;
     let built = read(BufReader::new(messages))?;
-    Ok((child.wait()?.success() && unsafe_packages_have_no_lints()?).then_some(built))
-}
-
-/// Lints the packages that the build compiles without lints.
-fn unsafe_packages_have_no_lints() -> Result<bool> {
-    let mut command = our_cargo(&["clippy", "--quiet", "--all-targets"]);
-    command.args(UNSAFE_PACKAGES.iter().flat_map(|package| ["--package", package]));
-    let status = command.args(["--", "-Dwarnings"]).envs(profile()).status();
-    Ok(status.context("cannot run cargo")?.success())
+    Ok(child.wait()?.success().then_some(built))
 }
 
 /// Reads cargo's messages about a build.
