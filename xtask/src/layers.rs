@@ -29,7 +29,7 @@ const ENGINE: Layers = Layers {
         &["types"],
         &["command"],
         &["reply"],
-        &["env/settings", "env/effect", "env/garbage", "env/journal", "env/transfer"],
+        &["env/settings", "env/effect", "env/tap", "env/garbage", "env/journal", "env/transfer"],
         // A client that waits is kept with its call, which works on the keyspace for a thread.
         &["env", "keyspace", "call"],
         &["run"],
