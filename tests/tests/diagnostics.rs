@@ -3,6 +3,7 @@
 
 use brisk_testkit::server::subject_is_redis;
 use brisk_testkit::{Conn, Launch, Server, assert_reply, wait_until};
+use std::time::Duration;
 
 fn server() -> (Server, Conn) {
     let server = Launch::subject().start();
@@ -230,6 +231,8 @@ fn the_doctor_says_when_maxmemory_is_reached_and_writes_are_refused() {
 #[test]
 fn a_large_value_that_expires_is_an_event_of_the_latency_monitor() {
     let (_server, mut conn) = server();
+    // The script makes a million fields on a fast machine.
+    conn.give_up_after(Duration::from_secs(240));
     assert_reply!(conn, "CONFIG SET latency-monitor-threshold 1", "OK");
     let mut expire = |lazy: &str, elements: u64| {
         assert_reply!(conn, &format!("CONFIG SET lazyfree-lazy-expire {lazy}"), "OK");

@@ -6,7 +6,7 @@ use brisk_testkit::proxy::{Direction, Proxy};
 use brisk_testkit::server::{Launch, Server};
 use brisk_testkit::wait::wait_until;
 use std::future::Future;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 const MIB: usize = 1 << 20;
 /// Nothing here is about time limits.
@@ -67,6 +67,32 @@ fn small_commands_do_not_wait_for_a_large_value_on_a_lane_of_its_own() {
         link.throttle(None);
         assert!(large.await.unwrap().unwrap());
         assert_eq!(link.accepted(), 2, "one for small ones, one for large ones");
+    });
+}
+
+/// A new connection is tried early only if nothing would be lost with the old one.
+#[test]
+fn a_large_write_that_was_sent_in_part_keeps_its_connection() {
+    const SILENCE: Duration = Duration::from_millis(400);
+    let server = Launch::subject().start();
+    let link = Proxy::to(&server.address());
+    run(async {
+        let db = Client::builder(&link.address()).lanes(Lanes::Count(1)).timeout(LONG);
+        let db = db.silence(SILENCE).connect().await.unwrap();
+        db.set("k", "v").await.unwrap();
+        link.stall(Direction::ToServer, true);
+        let both = tokio::spawn({
+            let db = db.clone();
+            async move { tokio::join!(db.get::<String>("k"), db.set("large", vec![b'x'; 64 * MIB])) }
+        });
+        let begun = Instant::now();
+        wait_until("the silence has its full length", || begun.elapsed() > 2 * SILENCE);
+        assert_eq!(link.accepted(), 1);
+        link.stall(Direction::ToServer, false);
+        let (read, written) = both.await.unwrap();
+        assert_eq!(read.unwrap().as_deref(), Some("v"));
+        assert!(written.unwrap());
+        assert_eq!(link.accepted(), 1);
     });
 }
 

@@ -6,6 +6,7 @@ use brisk_testkit::random::Random;
 use brisk_testkit::server::{Launch, Server};
 use std::collections::BTreeMap;
 use std::future::Future;
+use std::time::Duration;
 
 const USERS: u64 = 20_000;
 const SHARD: u64 = 1000;
@@ -27,6 +28,12 @@ fn number(user: u64) -> u64 {
     user * 7919 % 1_000_000
 }
 
+/// A client whose commands may take long: recipes send thousands at once.
+async fn client(server: &Server) -> Client {
+    let db = Client::builder(&server.address()).timeout(Duration::from_secs(120));
+    db.connect().await.expect("a server")
+}
+
 async fn memory(db: &Client, keys: impl Iterator<Item = String>) -> i64 {
     let asks = keys.map(commands::memory_usage);
     let sizes = db.batch(asks.collect::<Vec<_>>()).await.expect("sizes");
@@ -37,7 +44,7 @@ async fn memory(db: &Client, keys: impl Iterator<Item = String>) -> i64 {
 fn shards_stay_compact_and_take_a_fraction_of_the_memory_of_plain_keys() {
     for server in servers() {
         run(async {
-            let db = Client::connect(&server.address()).await.unwrap();
+            let db = client(&server).await;
             let plain = (0..USERS).map(|user| commands::set(format!("user:{user}"), number(user)));
             db.batch(plain.map(|set| set.reply_as::<()>()).collect::<Vec<_>>()).await.unwrap();
             let plain = memory(&db, (0..USERS).map(|user| format!("user:{user}"))).await;
@@ -73,7 +80,7 @@ fn shards_stay_compact_and_take_a_fraction_of_the_memory_of_plain_keys() {
 fn a_sharded_map_is_a_map() {
     for server in servers() {
         run(async {
-            let db = Client::connect(&server.address()).await.unwrap();
+            let db = client(&server).await;
             let map = ShardedMap::new(&db, "m", 500, 20).unwrap();
             let mut model: BTreeMap<String, i64> = BTreeMap::new();
             let mut random = Random::new(4);
@@ -126,7 +133,7 @@ fn a_sharded_map_is_a_map() {
 fn a_sharded_set_is_a_set_of_small_ones() {
     for server in servers() {
         run(async {
-            let db = Client::connect(&server.address()).await.unwrap();
+            let db = client(&server).await;
             let set = ShardedSet::new(&db, "s", 5000, 512).unwrap();
             for member in (0..5000).step_by(10) {
                 assert!(set.insert(member).await.unwrap());
@@ -153,7 +160,7 @@ fn a_sharded_set_is_a_set_of_small_ones() {
 fn a_bloom_filter_misses_nothing_and_errs_as_often_as_was_said() {
     for server in servers() {
         run(async {
-            let db = Client::connect(&server.address()).await.unwrap();
+            let db = client(&server).await;
             // As computed by hand from m = -n ln p / (ln 2)^2 and k = m/n ln 2.
             let large = Bloom::new(&db, "large", 1_000_000, 0.01).unwrap();
             assert_eq!((large.bits(), large.hashes()), (9_585_059, 7));

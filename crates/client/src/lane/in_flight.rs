@@ -95,10 +95,17 @@ impl InFlight {
         self.blocks && self.entries.front().is_some_and(|entry| !entry.is_awaited())
     }
 
-    /// Every sent request would be sent again: nothing is lost with the connection.
+    /// Reports whether every request that was sent, whole or in part, would be sent again, so that nothing is lost with
+    /// the connection.
     pub(super) fn survives(&mut self, shared: &Shared) -> bool {
         self.take_sent(shared, false);
-        self.entries.iter().all(Entry::survives)
+        let cell = shared.lock();
+        // The requests that a caller is sending now, and one that a caller has sent in part.
+        let sent_in_part = match cell.is_writing {
+            true => cell.entries.len(),
+            false => usize::from(cell.sent_by_callers > 0),
+        };
+        self.entries.iter().chain(cell.entries.iter().take(sent_in_part)).all(Entry::survives)
     }
 
     /// The server is a replica now, and all that was sent to it is answered.
