@@ -11,6 +11,7 @@ mod cpu;
 mod forward;
 mod layers;
 mod nightly;
+mod prose;
 mod runner;
 mod steps;
 mod tidy;

@@ -4,8 +4,8 @@
 //! and what to do. Rules that the compiler or clippy already enforce are not repeated here. Which
 //! folder of a crate may import which is in [`crate::layers`].
 
-use crate::layers;
 use crate::steps::workspace_root;
+use crate::{layers, prose};
 use anyhow::{Context, Result};
 use std::collections::BTreeMap;
 use std::fs;
@@ -208,6 +208,9 @@ fn check(path: &str, text: &str) -> Vec<Finding> {
                 found(at + 1, rule.advice);
             }
         }
+    }
+    for (line, advice) in prose::findings(path, text) {
+        found(line, &advice);
     }
     findings
 }

@@ -42,7 +42,7 @@ const BYTES_PER_STEP: usize = 128;
 /// The parameters of a digest: the same on both sides.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct DigestContext {
-    /// Random for each comparison, so that nobody can construct contents with equal digests.
+    /// Random for each comparison, so that an attacker cannot construct contents with equal digests.
     pub secret: HashKey,
     /// Keys and fields that expire at or before this time do not count.
     pub now: UnixMs,
@@ -489,7 +489,7 @@ mod tests {
 
     #[test]
     fn expired_keys_do_not_change_how_the_others_are_digested() {
-        // So many keys that the values are digested one by one, and a hash with few fields that
+        // Enough keys that the values are digested one by one, and a hash with few fields that
         // remain.
         let keys =
             |count: usize| -> String { (0..count).map(|n| format!(" {{a}}{n} 1")).collect() };

@@ -6,7 +6,7 @@
 //!         └────────────────── changed meanwhile, sent again ───────────────────────┘
 //! ```
 //!
-//! The client waits. Of the other clients, only those that write to the keys' slots wait. Transactions
+//! The client waits. Other clients wait only if they write to the keys' slots. Transactions
 //! do write there. Keys that they have changed are sent again, and replace what the other server has
 //! stored. Within a transaction or a script everything happens at once, and all clients wait.
 

@@ -189,7 +189,7 @@ fn members_are_drawn_with_and_without_repeats() {
         assert_eq!(sorted(&mut db, "SRANDMEMBER s 9223372036854775807"), all);
         assert_eq!(db.run(&format!("SRANDMEMBER s {}", len - 1)).lines().count(), len - 1);
         assert_eq!(db.run("SRANDMEMBER s -20").lines().count(), 20);
-        // So many that they are streamed.
+        // Enough that they are streamed.
         assert_eq!(db.run("SRANDMEMBER s -10000").lines().count(), 10_000);
         assert!(all.contains(&db.run("SRANDMEMBER s")));
     }

@@ -108,7 +108,7 @@ impl Changes {
         self.random.below(bound)
     }
 
-    /// Most keys are in few slots with so many keys that the slots are not emitted at once.
+    /// Most keys are in a few slots, which have too many keys to be emitted at once.
     fn key(&mut self, kind: &str) -> String {
         let tag = self.below(12);
         let count = if tag < 3 { 200 } else { 8 };

@@ -1,7 +1,7 @@
 //! Walkers: threads emit the entries that no command changes, between commands.
 //!
 //! Slots are handed out in order, so that idle threads do more of them. A pass visits all slots
-//! with keys. Tables that commands have moved behind the pass (SWAPDB) are visited by the next
+//! with keys. Tables that commands have moved to before the walk's position (SWAPDB) are visited by the next
 //! pass. After a pass without a slot that owes entries, nothing more can be emitted. All keys are
 //! then in the writer's queue, or some are missing.
 

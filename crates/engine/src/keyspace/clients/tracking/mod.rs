@@ -1,4 +1,4 @@
-//! Client-side caching: which clients may have cached which keys, and who gets invalidations.
+//! Client-side caching: which clients may have cached which keys, and which get invalidations.
 //!
 //! ```text
 //!  read ──> remember ──> shard of the key's slot ──> key ──> readers
