@@ -20,7 +20,10 @@ pub(crate) struct Layers {
 }
 
 /// All crates that are checked.
-pub(crate) const LAYERS: &[Layers] = &[ENGINE, NODE, SERVER, CLI];
+pub(crate) const LAYERS: &[Layers] = &[
+    ENGINE, NODE, SERVER, CLI, STRUCTURES, RESP, REACTOR, OBSERVE, PERSIST, SCRIPT, ANALYZE, CHECK,
+    BENCHMARK, CLIENT, TESTKIT,
+];
 
 const ENGINE: Layers = Layers {
     sources: "crates/engine/src",
@@ -136,6 +139,225 @@ const CLI: Layers = Layers {
         &["cluster"],
         &["about"],
         &["main"],
+    ],
+};
+
+const STRUCTURES: Layers = Layers {
+    sources: "crates/structures/src",
+    order: &[
+        &["slab"],
+        &["lent"],
+        &["fiber"],
+        &["decimal"],
+        &["malformed"],
+        &["listpack"],
+        &["hash"],
+        &["places"],
+        &["lzf"],
+        &["bits"],
+        &["wheel"],
+        &["hyperloglog"],
+        &["poison"],
+        &["reclaim"],
+        &["entry"],
+        &["prefetch"],
+        &["table"],
+        &["intset"],
+        &["fuzzing"],
+        &["chunk"],
+        &["sha1"],
+        &["geohash"],
+        &["list"],
+        &["alloc"],
+        &["growing"],
+        &["shared"],
+        &["chunked"],
+        &["sequence"],
+        &["segments"],
+        &["ordered"],
+        &["slot"],
+        &["stream"],
+        &["quicklist"],
+        &["lib"],
+    ],
+};
+
+const RESP: Layers = Layers {
+    sources: "crates/resp/src",
+    order: &[
+        &["notation"],
+        &["slot"],
+        &["number"],
+        &["error"],
+        &["reply"],
+        &["request"],
+        &["fuzzing"],
+        &["lib"],
+    ],
+};
+
+const REACTOR: Layers = Layers {
+    sources: "crates/reactor/src",
+    order: &[
+        &["unread"],
+        &["output"],
+        &["listen"],
+        &["sys"],
+        &["coalesce"],
+        &["process"],
+        &["token"],
+        &["clock"],
+        &["counters"],
+        &["waker"],
+        &["connection", "control", "handler"],
+        &["accept", "epoll", "reactor", "uring"],
+        &["crash"],
+        &["lib"],
+    ],
+};
+
+const OBSERVE: Layers = Layers {
+    sources: "crates/observe/src",
+    order: &[
+        &["stats"],
+        &["errors"],
+        &["version"],
+        &["memory"],
+        &["figures"],
+        &["text"],
+        &["latency"],
+        &["log"],
+        &["slowlog"],
+        &["lib"],
+    ],
+};
+
+const PERSIST: Layers = Layers {
+    sources: "crates/persist/src",
+    order: &[&["crc64"], &["error"], &["rdb"], &["aof"], &["fuzzing"], &["lib"]],
+};
+
+const SCRIPT: Layers = Layers {
+    sources: "crates/script/src",
+    order: &[
+        &["room"],
+        &["to_lua"],
+        &["texts"],
+        &["header"],
+        &["host"],
+        &["random"],
+        &["eval_words"],
+        &["confined"],
+        &["brief"],
+        &["pairs"],
+        &["api", "interpreter", "libraries", "lua51", "to_reply"],
+        &["fuzzing"],
+        &["lib"],
+    ],
+};
+
+const ANALYZE: Layers = Layers {
+    sources: "crates/analyze/src",
+    order: &[
+        &["record"],
+        &["model"],
+        &["args"],
+        &["lengths"],
+        &["advice", "analysis", "group", "measure", "pattern"],
+        &["progress"],
+        &["source"],
+        &["report"],
+        &["run"],
+        &["lib"],
+    ],
+};
+
+const CHECK: Layers = Layers {
+    sources: "crates/check/src",
+    order: &[&["check_aof"], &["check_rdb"], &["report"], &["rdb"], &["aof"], &["lib"]],
+};
+
+const BENCHMARK: Layers = Layers {
+    sources: "crates/benchmark/src",
+    order: &[
+        &["onlooker"],
+        &["scan"],
+        &["error"],
+        &["clock"],
+        &["load"],
+        &["ask", "cluster", "engine", "library", "outcome"],
+        &["resources"],
+        &["subject"],
+        &["report"],
+        &["delay"],
+        &["noise"],
+        &["options"],
+        &["compare"],
+        &["experiments", "html"],
+        &["lib", "main"],
+    ],
+};
+
+const CLIENT: Layers = Layers {
+    sources: "crates/client/src",
+    order: &[
+        &["error"],
+        &["arg"],
+        &["tls"],
+        &["wait"],
+        &["reply"],
+        &["poison"],
+        &["address", "credentials"],
+        &["sync"],
+        &[
+            "batch",
+            "blocking",
+            "client",
+            "command",
+            "commands",
+            "effects",
+            "lane",
+            "observe",
+            "request",
+            "session",
+            "subscriber",
+        ],
+        &["mock"],
+        &["streamed"],
+        &["json"],
+        &["derived"],
+        &["guides"],
+        &["script"],
+        &["scan"],
+        &["cache"],
+        &["recipes"],
+        &["consumer"],
+        &["lib"],
+    ],
+};
+
+const TESTKIT: Layers = Layers {
+    sources: "crates/testkit/src",
+    order: &[
+        &["wait"],
+        &["words"],
+        &["reply"],
+        &["conn"],
+        &["random"],
+        &["writers"],
+        &["port"],
+        &["server"],
+        &["skip"],
+        &["kind"],
+        &["digest"],
+        &["cluster"],
+        &["sentinels"],
+        &["matrix"],
+        &["crowd"],
+        &["proxy"],
+        &["temp_dir"],
+        &["race"],
+        &["lib"],
     ],
 };
 

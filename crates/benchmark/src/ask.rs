@@ -1,8 +1,8 @@
 //! Single questions to a server: a blocking connection for what is not measured.
 
-use crate::address::Address;
 use crate::engine::plan::Target;
 use crate::error::RunError;
+use brisk_dial::address::Address;
 
 use brisk_dial::Stream;
 use brisk_resp::request::encode;

@@ -4,11 +4,11 @@
 //! list that several tests share, stay on that node. When the node redirects a request, the topology is read
 //! again and the node gets the tag of another slot that it serves.
 
-use crate::address::Address;
 use crate::ask::{Asker, text_of};
 use crate::engine::plan::Target;
 use crate::error::RunError;
 use crate::load::tag::{SLOTS, Tag, tags_by_slot};
+use brisk_dial::address::Address;
 use brisk_resp::Value;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard};

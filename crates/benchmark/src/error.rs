@@ -1,7 +1,7 @@
 //! What ends a run.
 
-use crate::address::Address;
 use crate::scan::ScanError;
+use brisk_dial::address::Address;
 use std::io;
 
 /// Why there is no outcome. The texts are redis-benchmark's where it has one.

@@ -263,10 +263,10 @@ fn cumulative(latency: &Histogram<u64>) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::address::Address;
     use crate::engine::plan::{Session, Target};
     use crate::load::{Material, suite};
     use crate::outcome::new_histogram;
+    use brisk_dial::address::Address;
 
     fn outcome(latencies_us: &[u64]) -> (Outcome, Plan) {
         let workload = Material::default().test(suite::test_named("set").unwrap());

@@ -1,7 +1,7 @@
 //! What processes use, and what machine they run on, from `/proc`. What else the machine does is in
 //! `noise`.
 
-use crate::address::Address;
+use brisk_dial::address::Address;
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};

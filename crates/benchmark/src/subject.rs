@@ -1,6 +1,5 @@
 //! A server that is measured: one that is there, or one started here and stopped by its id.
 
-use crate::address::Address;
 use crate::ask::Asker;
 use crate::engine::plan::{Session, Target};
 use crate::load::Material;
@@ -9,6 +8,7 @@ use crate::load::tag::Tag;
 use crate::load::template::{Places, Template};
 use crate::load::{suite, template};
 use crate::resources::{Usage, listener_of};
+use brisk_dial::address::Address;
 use brisk_resp::Value;
 use rustix::process::{Pid, Signal, kill_process};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};

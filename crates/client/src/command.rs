@@ -166,19 +166,19 @@ impl<C, T, O> Command<C, T, O> {
     }
 
     /// One more word, for what has no method of its own.
-    pub fn arg(mut self, arg: impl crate::ToArg) -> Self {
+    pub fn arg(mut self, arg: impl crate::arg::ToArg) -> Self {
         self.request.arg(arg);
         self
     }
 
     /// More words.
-    pub fn args(mut self, args: impl crate::ToArgs) -> Self {
+    pub fn args(mut self, args: impl crate::arg::ToArgs) -> Self {
         self.request.args(args);
         self
     }
 
     /// One more word, which is a key.
-    pub fn key(mut self, key: impl crate::ToArg) -> Self {
+    pub fn key(mut self, key: impl crate::arg::ToArg) -> Self {
         self.request.key(key);
         self
     }

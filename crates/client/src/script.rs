@@ -62,7 +62,7 @@ impl Script {
             request.arg(keys.count());
             request.keys(&keys);
             request.args(&args);
-            crate::Command::<(), T>::new(request).on(client)
+            crate::command::Command::<(), T>::new(request).on(client)
         };
         match command("EVALSHA", digest).await {
             Err(error) if error.code() == Some(Code::NoScript) => {

@@ -125,7 +125,7 @@ impl Client {
     ///
     /// # Errors
     /// The server is not there, or refuses.
-    pub async fn session_for(&self, key: impl crate::ToArg) -> Result<Session> {
+    pub async fn session_for(&self, key: impl crate::arg::ToArg) -> Result<Session> {
         let mut request = Request::new("", Traits::default());
         request.key(key);
         self.open_session(request.first_key()).await
@@ -157,7 +157,7 @@ impl Client {
     /// What `work` gives; [`Kind::Aborted`] if others were faster each time.
     pub async fn watch<B: Commands>(
         &self,
-        keys: impl crate::ToArgs,
+        keys: impl crate::arg::ToArgs,
         work: impl AsyncFn(&Session) -> Result<Step<B>>,
     ) -> Result<Option<B::Output>> {
         let watch = || {

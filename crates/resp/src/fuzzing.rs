@@ -2,7 +2,7 @@
 //! violated. `fuzz/` calls them with a fuzzer's input, the test below with random and mutated
 //! inputs.
 
-use crate::ProtocolError;
+use crate::error::ProtocolError;
 use crate::reply::decode::{ReplyDecoder, ReplyError, ReplyLimits, ReplyStep};
 use crate::reply::frame::{FrameScanner, Scan};
 use crate::reply::read::ReplyReader;

@@ -415,7 +415,7 @@ impl Server {
     #[track_caller]
     pub fn wait_for_info(&self, field: &str, condition: impl Fn(&str) -> bool) {
         let mut conn = self.connect();
-        crate::wait_until(&format!("INFO field {field}"), || condition(&conn.info(field)));
+        crate::wait::wait_until(&format!("INFO field {field}"), || condition(&conn.info(field)));
     }
 
     /// The process id.
@@ -487,7 +487,7 @@ impl Server {
     /// Waits for the end of a process that was told to end, which must be an orderly one; its log.
     #[track_caller]
     pub fn ended(mut self) -> String {
-        crate::wait_until("the server has ended", || !self.is_running());
+        crate::wait::wait_until("the server has ended", || !self.is_running());
         let log = self.log();
         assert_eq!(self.terminate(), Some(0), "{log}");
         log

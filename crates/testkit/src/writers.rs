@@ -282,6 +282,6 @@ pub fn wait_until_nothing_expires(address: &str) {
         for n in 0..KEYS {
             conn.cmd(&format!("DEL fleeting:list:{n}"));
         }
-        crate::wait_until("fleeting keys to expire", || conn.cmd(&count).integer() == 0);
+        crate::wait::wait_until("fleeting keys to expire", || conn.cmd(&count).integer() == 0);
     }
 }

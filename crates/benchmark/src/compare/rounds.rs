@@ -2,7 +2,6 @@
 
 use super::comparison::{CaseResult, Comparison, Conditions, Sample, ServerInfo, ServerUse};
 use super::syscalls::SyscallCount;
-use crate::address::Address;
 use crate::engine::{Progress, Unwatched, Watch, run};
 use crate::load::tag::Tag;
 use crate::noise::{Moment, Noise};
@@ -10,6 +9,7 @@ use crate::options::{Case, Options};
 use crate::report;
 use crate::resources::{Usage, machine_line};
 use crate::subject::{Place, Subject, SubjectSpec};
+use brisk_dial::address::Address;
 
 /// Below so many rounds there are no intervals.
 const ROUNDS_FOR_INTERVALS: usize = 3;

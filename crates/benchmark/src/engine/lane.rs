@@ -3,7 +3,7 @@
 use crate::error::RunError;
 use crate::load::batch::Batch;
 use crate::scan::Scanner;
-use crate::tls;
+use brisk_dial::tls;
 use brisk_resp::{ReplyDecoder, ReplyLimits};
 use rustix::io::Errno;
 use rustix::net::{SendFlags, send};

@@ -1,9 +1,9 @@
 //! A run as it is asked for.
 
-use crate::address::Address;
 use crate::cluster::Cluster;
 use crate::load::Workload;
-use crate::tls::TlsClient;
+use brisk_dial::address::Address;
+use brisk_dial::tls::TlsClient;
 use std::sync::Arc;
 use std::time::Duration;
 

@@ -5,7 +5,7 @@ use super::worker::{Worker, failed};
 use crate::clock::now_ns;
 use crate::cluster;
 use crate::error::RunError;
-use crate::tls;
+use brisk_dial::tls;
 use brisk_resp::{ReplyStep, Value};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, recv};

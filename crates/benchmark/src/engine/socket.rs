@@ -5,9 +5,9 @@
 //! they therefore come from many addresses of 127.0.0.0/8 in turn, each with ports of its own; the
 //! port is chosen here, which spares the kernel the search.
 
-use crate::address::Address;
 use crate::error::RunError;
 use crate::load::random::Random;
+use brisk_dial::address::Address;
 use rustix::io::Errno;
 use rustix::net::{self, AddressFamily, SocketFlags, SocketType, sockopt};
 use std::fs;

@@ -2,11 +2,11 @@
 
 use super::finding::Figure;
 use super::stage::{Measured, Size, measure};
-use crate::address::Address;
 use crate::delay::{DelayPlan, DelayProxy};
 use crate::engine::plan::{End, LibraryLoad, Plan, Session, Source, Target};
 use crate::load::{Ingredient, Material, Workload};
 use crate::subject::{Subject, local_target};
+use brisk_dial::address::Address;
 use std::net::SocketAddr;
 use std::time::Duration;
 

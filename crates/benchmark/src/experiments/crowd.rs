@@ -1,9 +1,9 @@
 //! Clients that are connected and say nothing.
 
 use super::stage::{connect, info};
-use crate::address::Address;
 use crate::engine::allow_descriptors;
 use crate::subject::Subject;
+use brisk_dial::address::Address;
 use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};

@@ -36,7 +36,8 @@ fn run(stage: &mut Stage<'_>) -> Result<Found, String> {
     for (what, write) in layouts {
         rows.extend(stage.alone(&settings, |subject, size, _| {
             let users = size.pick(300_000, 1_000_000);
-            let rss = |subject: &crate::Subject| subject.usage().map(|usage| usage.rss_bytes);
+            let rss =
+                |subject: &crate::subject::Subject| subject.usage().map(|usage| usage.rss_bytes);
             let before = rss(subject);
             let bytes = growth_bytes(subject, |filler| {
                 (0..users).try_for_each(|user| write(filler, user, users))

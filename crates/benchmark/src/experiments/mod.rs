@@ -42,13 +42,13 @@ pub mod stage;
 mod unfinished;
 mod unread;
 
-use crate::address::Address;
 use crate::compare::ServerInfo;
 use crate::html::Report;
 use crate::noise::Moment;
 use crate::options::experiments::ExperimentOptions;
 use crate::resources::{Usage, listener_of, machine_line};
 use crate::subject::{Place, SubjectSpec};
+use brisk_dial::address::Address;
 use finding::{Finding, Plot, Row};
 use stage::{Size, Stage};
 use std::path::PathBuf;

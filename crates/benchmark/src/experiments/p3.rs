@@ -3,12 +3,12 @@
 use super::finding::{Figure, Line, Plot, Row};
 use super::stage::{Size, Stage, measure};
 use super::{Experiment, Found};
-use crate::address::Address;
 use crate::delay::{DelayPlan, DelayProxy};
 use crate::engine::plan::{End, Plan, Target};
 use crate::load::Material;
 use crate::load::suite::test_named;
 use crate::subject::{Subject, local_target};
+use brisk_dial::address::Address;
 use std::net::SocketAddr;
 use std::time::Duration;
 

@@ -3,9 +3,9 @@
 use super::finding::Figure;
 use super::stage::{MIB, Measured, Stage, ask, connect, measure};
 use super::{Experiment, Found};
-use crate::address::Address;
 use crate::engine::plan::{Arrivals, End, Pace, Plan};
 use crate::load::Material;
+use brisk_dial::address::Address;
 use std::io::{ErrorKind, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;

@@ -3,10 +3,10 @@
 use super::finding::Figure;
 use super::stage::{Filler, Stage, ask, connect};
 use super::{Experiment, Found};
-use crate::address::Address;
 use crate::ask::{Asker, text_of};
 use crate::delay::{DelayPlan, DelayProxy};
 use crate::subject::{Subject, local_target};
+use brisk_dial::address::Address;
 use brisk_resp::Value;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};

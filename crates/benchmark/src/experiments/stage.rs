@@ -1,7 +1,6 @@
 //! Where experiments take place: the servers, fresh for each, and what is looked at during a run.
 
 use super::finding::{Figure, Row, limits, rows};
-use crate::address::Address;
 use crate::ask::{Asker, text_of};
 use crate::engine::plan::{Plan, Session, Target};
 use crate::engine::{Progress, Watch, run};
@@ -9,6 +8,7 @@ use crate::load::Workload;
 use crate::outcome::Summary;
 use crate::resources::Usage;
 use crate::subject::{Place, Subject, SubjectSpec};
+use brisk_dial::address::Address;
 use brisk_resp::Value;
 
 /// Bytes of requests that are sent before their replies are read.

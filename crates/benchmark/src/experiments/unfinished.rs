@@ -4,10 +4,10 @@
 use super::finding::Figure;
 use super::stage::{Stage, ask, connect, info};
 use super::{Experiment, Found};
-use crate::address::Address;
 use crate::ask::Asker;
 use crate::engine::allow_descriptors;
 use crate::subject::Subject;
+use brisk_dial::address::Address;
 use std::io::Write;
 use std::net::TcpStream;
 use std::time::{Duration, Instant};

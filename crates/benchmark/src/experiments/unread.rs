@@ -4,9 +4,9 @@
 use super::finding::Figure;
 use super::stage::{MIB, Size, Stage, ask, connect, info, used_bytes};
 use super::{Experiment, Found};
-use crate::address::Address;
 use crate::ask::Asker;
 use crate::subject::Subject;
+use brisk_dial::address::Address;
 use brisk_resp::request;
 use std::io::{ErrorKind, Write};
 use std::net::TcpStream;

@@ -15,7 +15,6 @@
 mod caller;
 mod threads;
 
-use crate::address::Address;
 use crate::clock::now_ns;
 use crate::engine::plan::{End, LibraryLoad, Pace, Plan};
 use crate::engine::{Progress, Watch, allow_descriptors};
@@ -25,6 +24,7 @@ use crate::load::random::Random;
 use crate::load::template::Places;
 use crate::outcome::Outcome;
 use brisk::{Client, Lanes, Request, Traits};
+use brisk_dial::address::Address;
 use caller::{Run, call};
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,12 +1,12 @@
 //! From options to what is measured: the target, the cases, and a plan for each.
 
 use super::{Options, Sender};
-use crate::address::Address;
 use crate::cluster::Cluster;
 use crate::engine::plan::{End, LibraryLoad, Pace, Plan, Session, Source, Target};
 use crate::load::suite::{names, selected, test_named};
 use crate::load::{Ingredient, Material, Workload};
-use crate::tls::TlsClient;
+use brisk_dial::address::Address;
+use brisk_dial::tls::TlsClient;
 use brisk_resp::{Limits, RequestDecoder, Spans, Step};
 use std::io::Read;
 use std::sync::Arc;

@@ -1,8 +1,8 @@
 //! The command lines of `experiments` and `delay-proxy`.
 
 use super::parse::{Arguments, cpus, invalid};
-use crate::address::Address;
 use crate::delay::DelayPlan;
+use brisk_dial::address::Address;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;

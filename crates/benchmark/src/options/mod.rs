@@ -16,7 +16,7 @@ use crate::delay::DelayPlan;
 use crate::engine::plan::{Arrivals, OnError};
 use crate::load::keys::KeyChoice;
 use crate::load::sizes::ValueSizes;
-use crate::tls::TlsOptions;
+use brisk_dial::tls::TlsOptions;
 use experiments::ExperimentOptions;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -166,7 +166,7 @@ impl Default for Options {
     fn default() -> Options {
         Options {
             host: "127.0.0.1".to_owned(),
-            port: crate::address::PORT_DEFAULT,
+            port: brisk_dial::address::PORT_DEFAULT,
             socket: None,
             user: None,
             password: None,

@@ -4,7 +4,7 @@ use super::experiments::{parse_delay_proxy, parse_experiments};
 use super::{Format, Options, Request, Sender};
 use crate::engine::plan::{Arrivals, OnError, PIPELINE_MAX, THREADS_MAX};
 use crate::load::sizes::{VALUE_BYTES_MAX, ValueSizes};
-use crate::tls::TlsOptions;
+use brisk_dial::tls::TlsOptions;
 use std::str::FromStr;
 use std::time::Duration;
 

@@ -140,7 +140,7 @@ pub struct Builder {
     zone: Option<String>,
     addresses: Option<AddressMap>,
     #[cfg(feature = "tls")]
-    tls: Option<crate::Tls>,
+    tls: Option<crate::tls::Tls>,
     observers: Observers,
     tuning: Tuning,
     is_lazy: bool,
@@ -427,9 +427,9 @@ impl Builder {
         self
     }
 
-    /// Speaks TLS, and so. A URL with `rediss://` or `valkeys://` alone does as [`Tls::new`](crate::Tls::new) says.
+    /// Speaks TLS, and so. A URL with `rediss://` or `valkeys://` alone does as [`Tls::new`](crate::tls::Tls::new) says.
     #[cfg(feature = "tls")]
-    pub fn tls(mut self, tls: crate::Tls) -> Builder {
+    pub fn tls(mut self, tls: crate::tls::Tls) -> Builder {
         self.tls = Some(tls);
         self
     }
@@ -576,7 +576,7 @@ fn source(place: &Place, is_several: bool, is_cluster: bool) -> Option<Source> {
 
 /// What TLS needs, if it is spoken.
 #[cfg(feature = "tls")]
-fn tls_client(url: &mut Url, wanted: Option<crate::Tls>) -> Result<Option<TlsClient>> {
+fn tls_client(url: &mut Url, wanted: Option<crate::tls::Tls>) -> Result<Option<TlsClient>> {
     if wanted.is_some() && !url.wants_tls() {
         return Err(Error::new(Kind::Invalid, "TLS is not spoken over Unix sockets"));
     }

@@ -197,7 +197,7 @@ impl Client {
 
     /// A handle for the primary that has a key, as known now; see [`Client::primaries`].
     #[must_use]
-    pub fn node_for(&self, key: impl crate::ToArg) -> Client {
+    pub fn node_for(&self, key: impl crate::arg::ToArg) -> Client {
         match &self.inner.route {
             Route::Cluster(cluster) => {
                 let mut request = Request::new("", Default::default());

@@ -5,7 +5,7 @@
 //! counters of its groups.
 
 use super::writer::{self, BATCH_LINE_BYTES_MAX};
-use crate::LoadError;
+use crate::error::LoadError;
 use crate::rdb::value::{HashValue, ListNode, SetValue, SortedSetValue, StringValue, Value};
 use crate::rdb::{RdbEntry, RdbEvent, RdbReader, Strings, dump};
 use brisk_resp::reply::encode::double_text;

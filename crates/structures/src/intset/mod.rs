@@ -23,7 +23,7 @@
 //! safe code: the searches run over arrays of one width, so the compiler removes their bounds
 //! checks.
 
-use crate::Malformed;
+use crate::malformed::Malformed;
 use std::fmt;
 
 const HEADER: usize = 8;
