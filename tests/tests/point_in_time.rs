@@ -321,7 +321,7 @@ fn a_file_has_the_digest_of_its_moment() {
 /// Elements of values of a million are changed while the snapshot has them still to write.
 #[test]
 fn changes_within_huge_values_are_not_in_the_file() {
-    const ELEMENTS: usize = 1_000_000;
+    const ELEMENTS: usize = 300_000;
     const BATCH: usize = 10_000;
     let server = with_workers(2).start();
     let mut conn = server.connect();

@@ -41,7 +41,7 @@ use std::process::{Child, Command, Stdio};
 use world::{Seen, World};
 
 /// Runs of every test.
-const RUNS: u64 = 800;
+const RUNS: u64 = 400;
 /// Steps of a run, and of each so many-th.
 const SMALL: usize = 60;
 const LARGE: usize = 600;
