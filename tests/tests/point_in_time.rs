@@ -318,7 +318,7 @@ fn a_file_has_the_digest_of_its_moment() {
     }
 }
 
-/// Elements of values of a million are changed while the snapshot has them still to write.
+/// Elements of values with 300,000 elements are changed before the snapshot has written them.
 #[test]
 fn changes_within_huge_values_are_not_in_the_file() {
     const ELEMENTS: usize = 300_000;
