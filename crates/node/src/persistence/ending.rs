@@ -1,18 +1,18 @@
 //! The shutdown of the server: replicas catch up, then the data is written to the disk.
 //!
 //! ```text
-//!  begin ─┬─ no replica, or all have everything ───────────────┬─ end: snapshot, append-only file ─ exit
-//!         └─ writes wait; the timers look whether replicas     │    │ cannot
-//!            have caught up, or `shutdown-timeout` has passed ─┘    └─ call_off: writes go on, callers of
-//!                └───────────────── SHUTDOWN ABORT ────────────────►   SHUTDOWN get an error
+//! begin ─┬─ no replica, or all have everything ───────────────┬─ end: snapshot, append-only file ─
+//! exit
+//!        └─ writes wait; the timers check whether replicas    │    │ cannot
+//!           have caught up, or `shutdown-timeout` has passed ─┘    └─ call_off: writes continue, callers
+//!               └───────────────── SHUTDOWN ABORT ────────────────►   of SHUTDOWN get an error
 //! ```
 //!
-//! Writes are held back while all other workers are quiesced. So every write acknowledged to a client lies
-//! before the offset that replicas must acknowledge. After it only a slow script can write: the offset is
-//! determined again while the stream grows.
+//! Writes are held back while all other workers are quiesced. Therefore every write acknowledged to
+//! a client lies before the offset that replicas must acknowledge. After it only a slow script can
+//! write: the offset is determined again while the stream grows.
 //!
-//! After the snapshot nobody is served any more: what a client would write then, and be answered,
-//! would be lost.
+//! After the snapshot no client is served: an acknowledged write would be lost.
 
 use super::aof::rewrite;
 use super::{bgsave, snapshot};
@@ -39,12 +39,12 @@ pub enum Begun {
     Waits,
 }
 
-/// Whether the dataset is saved before the server ends.
+/// Reports whether the dataset is saved before the server exits.
 pub fn saves(config: &Config, how: ShutdownMode) -> bool {
     how.save || (!how.nosave && !config.persistence.save.is_empty())
 }
 
-/// Whether a worker has something to do before the server ends.
+/// Reports whether a worker has work to do before the server exits.
 pub fn concerns_workers(shared: &Shared, how: ShutdownMode) -> bool {
     writes_files(shared, how) || shared.replication.replicas.is_any()
 }
@@ -276,7 +276,7 @@ fn end(core: &Core, how: ShutdownMode, called_off: impl Fn() -> bool) -> Result<
         if rewrite::is_first(shared) {
             let log = &shared.log;
             if !how.force {
-                // What is in no snapshot either would be lost.
+                // Data that is in no snapshot either would be lost.
                 log.warning(format_args!("Writing initial AOF, can't exit."));
                 return Err(cannot_end(shared));
             }
@@ -285,8 +285,8 @@ fn end(core: &Core, how: ShutdownMode, called_off: impl Fn() -> bool) -> Result<
         rewrite::stop(shared, "the server ends");
         let saves = saves(&core.config, how);
         let quiesced = match core.stop_others() {
-            // A script takes long, and what it has half done is in no file: the end is what it was asked
-            // for. What others write meanwhile is written before they are answered.
+            // A slow script is running, and its partial changes are in no file: an immediate exit
+            // was requested. Writes of other clients are logged before they are acknowledged.
             Err(CommandError::SlotBusy) if !saves => None,
             other => other?,
         };

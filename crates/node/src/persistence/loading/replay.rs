@@ -155,7 +155,7 @@ impl Replay {
             shared.quiesce.checkpoint(core.id);
             loop {
                 match dispatch::dispatch(core, session, batch, &request, data, replies) {
-                    // No other command uses keys now, so a busy slot is free again within a moment.
+                    // No other command uses keys now, so a busy slot becomes free within a moment.
                     Flow::Later(_) => std::thread::yield_now(),
                     Flow::Elsewhere => break trusted_session::finish_script(core, session),
                     _ => break,
