@@ -300,12 +300,12 @@ impl Snapshots {
         self.last_cut_us.load(Ordering::Relaxed)
     }
 
-    /// The most bytes that the last one was seen to take besides the dataset.
+    /// The largest measured memory of the last one in addition to the dataset, in bytes.
     pub fn last_peak_bytes(&self) -> u64 {
         self.last_peak_bytes.load(Ordering::Relaxed)
     }
 
-    /// What there is to say of the one that is being taken.
+    /// The state of the one that is being taken.
     pub fn underway(&self) -> Option<Underway> {
         if !self.is_running() {
             return None;
@@ -322,18 +322,18 @@ impl Snapshots {
         })
     }
 
-    /// A file was loaded to its end.
+    /// Notes that a file was loaded completely.
     pub fn note_loaded(&self, keys: u64, expired: u64) {
         self.loaded.store(keys, Ordering::Relaxed);
         self.expired.store(expired, Ordering::Relaxed);
     }
 
-    /// When the dataset was saved last, in Unix seconds.
+    /// When the dataset was last saved, in Unix seconds.
     pub fn last_save_s(&self) -> u64 {
         self.last_save_s.load(Ordering::Relaxed)
     }
 
-    /// How many of `changes` are not on the disk. The sum may have been taken before a save that
+    /// How many of `changes` are not on the disk. `changes` may have been read before a save that
     /// has ended meanwhile.
     pub fn changes_since(&self, changes: u64) -> u64 {
         changes.saturating_sub(self.changes_saved.load(Ordering::Relaxed))

@@ -1,4 +1,4 @@
-//! A session begins to listen to channels and patterns, and ends it.
+//! A session subscribes to channels and patterns, and unsubscribes.
 
 use crate::core::Core;
 use crate::core::session::Session;
@@ -6,7 +6,7 @@ use crate::pubsub::{Member, Space, Subscriptions};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// A session begins to listen; false if it did before.
+/// Subscribes a session; false if it was subscribed.
 pub fn subscribe(core: &mut Core, session: &mut Session, space: Space, name: &[u8]) -> bool {
     let token = session.token;
     if core.topics.listens(token, space, name) {
@@ -22,7 +22,7 @@ pub fn subscribe(core: &mut Core, session: &mut Session, space: Space, name: &[u
     true
 }
 
-/// A session listens no more; false if it did not before.
+/// Unsubscribes a session; false if it was not subscribed.
 pub fn unsubscribe(core: &mut Core, session: &mut Session, space: Space, name: &[u8]) -> bool {
     let own = &mut session.subscriptions;
     let removed = core.topics.remove(session.token, own, space, name);
