@@ -41,7 +41,7 @@ pub mod flag {
     /// It is a replica whose snapshot was not sent yet: no other output is sent, and nothing is
     /// executed.
     pub const SYNCHRONISES: u32 = 1 << 13;
-    /// The client that its invalidations are redirected to is gone.
+    /// The client that receives its invalidations has disconnected.
     pub const TRACKING_BROKEN: u32 = 1 << 10;
     /// It tracks prefixes.
     pub const TRACKING_BROADCAST: u32 = 1 << 11;
@@ -206,7 +206,7 @@ impl ClientRecord {
         self.texts.lock().even_poisoned()
     }
 
-    /// Whether it acts as the default user.
+    /// Reports whether it acts as the default user.
     pub fn is_default_user(&self) -> bool {
         // The primary acts as no user.
         !self.has(flag::PRIMARY) && self.texts.lock().even_poisoned().user.is_empty()

@@ -126,8 +126,9 @@ impl LongWork {
         Ok(())
     }
 
-    /// Gives an errand to a thread of its own kind, since it would block one of the others for as
-    /// long as another server takes. Returns the errand if there are too many, or no thread for it.
+    /// Gives an errand to one of the errand threads: it would block another thread for as long as
+    /// the other server takes. Returns the errand if too many wait, or if there is no thread for
+    /// it.
     fn send_apart(&'static self, job: Box<Job>, threads: &'static Threads) -> Result<(), Box<Job>> {
         let mut errands = self.lock_errands();
         if errands.waiting.len() >= QUEUE_MAX {
@@ -153,7 +154,7 @@ impl LongWork {
         Ok(())
     }
 
-    /// The next errand of an errands' thread; the thread ends if there is none.
+    /// The next errand of an errand thread; the thread ends if there is none.
     fn next_errand(&self) -> Option<Box<Job>> {
         let mut errands = self.lock_errands();
         let next = errands.waiting.pop_front();

@@ -98,7 +98,7 @@ impl Mailbox {
         let _ = self.waker.set(waker);
     }
 
-    /// Whether there are messages.
+    /// Reports whether there are messages.
     pub fn has_messages(&self) -> bool {
         !self.messages.lock().even_poisoned().messages.is_empty()
     }
@@ -120,7 +120,7 @@ impl Mailbox {
         self.wake();
     }
 
-    /// Whether lines for monitors were dropped since the last call.
+    /// Reports whether lines for monitors were dropped since the last call.
     pub fn take_overflow(&self) -> bool {
         self.overflow.swap(false, Ordering::Relaxed)
     }

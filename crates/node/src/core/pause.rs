@@ -130,7 +130,7 @@ mod tests {
             let pause = Pause::default();
             begin(&pause, Paused::All, 2000, 1000);
             pause.hold(purpose, || ());
-            pause.end(|| panic!("it goes on"));
+            pause.end(|| panic!("a hold is in force"));
             assert_eq!(pause.in_force(9_999_999), Some((Paused::Writes, u64::MAX)));
             pause.release(purpose);
             assert_eq!(pause.in_force(1000), None);

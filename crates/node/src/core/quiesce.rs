@@ -14,8 +14,8 @@
 //!    commands, is IDLE. Therefore two such workers cannot wait for each other.
 //! 4. A worker that requests quiescence in the middle of a unit is AMID while it waits: it executes
 //!    nothing and keeps its slots. To access *everything* ([`Quiesce::stop_others_amid`]) it waits
-//!    until all others are IDLE. The caller ensures that there is only one such worker at a time, and
-//!    that no other AMID or RUNNING worker waits for it before being IDLE. To announce its work
+//!    until all others are IDLE. The caller ensures that there is only one such worker at a time. No
+//!    other AMID or RUNNING worker may wait for it before being IDLE. To announce its work
 //!    ([`Quiesce::stop_others_briefly`]) it touches nothing that others hold, so the others may be
 //!    AMID too: any number of workers may wait this way at once.
 //! 5. A request between two commands yields to all requests in the middle of a unit.
@@ -433,16 +433,16 @@ mod tests {
         std::thread::spawn(move || {
             let quiesce = Quiesce::new(2);
             quiesce.enter(0);
-            let quiesced = quiesce.stop_others(0).expect("nobody refuses");
+            let quiesced = quiesce.stop_others(0).expect("nothing refuses");
             quiesce.checkpoint(0);
             drop(quiesced);
             let quiesced = quiesce.stop_others_amid(0);
             quiesce.checkpoint(0);
             drop(quiesced);
             quiesce.checkpoint(0);
-            done.send(()).expect("somebody waits for it");
+            done.send(()).expect("the test receives it");
         });
-        is_done.recv_timeout(std::time::Duration::from_secs(60)).expect("it goes on");
+        is_done.recv_timeout(std::time::Duration::from_secs(60)).expect("the worker continues");
     }
 
     #[test]
@@ -450,15 +450,15 @@ mod tests {
         let quiesce = Arc::new(Quiesce::new(2));
         quiesce.enter(0);
         assert!(!quiesce.is_for_good());
-        quiesce.stop_others(0).expect("nobody refuses").keep_for_good();
+        quiesce.stop_others(0).expect("nothing refuses").keep_for_good();
         assert!(quiesce.is_for_good());
         let (executes, has_executed) = std::sync::mpsc::channel();
         for worker in 0..2 {
             let (quiesce, executes) = (Arc::clone(&quiesce), executes.clone());
             std::thread::spawn(move || {
-                executes.send(false).expect("somebody waits for it");
+                executes.send(false).expect("the test receives it");
                 quiesce.enter(worker);
-                executes.send(true).expect("somebody waits for it");
+                executes.send(true).expect("the test receives it");
             });
         }
         assert_eq!((has_executed.recv(), has_executed.recv()), (Ok(false), Ok(false)));
@@ -486,7 +486,7 @@ mod tests {
                             quiesce.checkpoint(worker);
                         }
                         if round % 10 == worker as u64 {
-                            let quiesced = quiesce.stop_others(worker).expect("nobody refuses");
+                            let quiesced = quiesce.stop_others(worker).expect("nothing refuses");
                             for _ in 0..100 {
                                 assert_eq!(executing.load(Ordering::SeqCst), 0);
                             }
@@ -520,7 +520,7 @@ mod loom_tests {
                 quiesce.enter(worker);
                 executing.fetch_add(1, Ordering::SeqCst);
                 executing.fetch_sub(1, Ordering::SeqCst);
-                let quiesced = quiesce.stop_others(worker).expect("nobody refuses");
+                let quiesced = quiesce.stop_others(worker).expect("nothing refuses");
                 assert_eq!(executing.load(Ordering::SeqCst), 0);
                 drop(quiesced);
                 quiesce.leave(worker);

@@ -281,7 +281,7 @@ impl Session {
         self.is_replay || self.is_primary
     }
 
-    /// Whether the client is on this machine.
+    /// Reports whether the client is on this machine.
     pub fn is_local(&self) -> bool {
         self.record.local
     }
@@ -305,7 +305,7 @@ impl Session {
         self.input.capacity() + self.decoder.heap_bytes() + queued
     }
 
-    /// Whether the client gets output that it did not request.
+    /// Reports whether the client gets output that it did not request.
     pub fn is_pushed_to(&self) -> bool {
         self.gets_messages || self.record.has(flag::MONITOR)
     }
@@ -439,7 +439,7 @@ impl Session {
         self.record.set(flag::CLOSE_ASAP, true);
     }
 
-    /// Whether nothing more is to be executed for it.
+    /// Reports whether nothing more is to be executed for it.
     #[inline]
     pub fn is_closing(&self) -> bool {
         self.record.has(flag::CLOSE_AFTER_REPLY | flag::CLOSE_ASAP)
@@ -466,7 +466,7 @@ impl Session {
         self.record.has(ends | flag::USER_CHANGED | flag::REPLICA)
     }
 
-    /// Whether replies to the present command are sent.
+    /// Reports whether replies to the present command are sent.
     #[inline]
     pub fn wants_reply(&self) -> bool {
         self.reply_mode.answers()
@@ -497,7 +497,7 @@ impl Session {
 }
 
 impl Session {
-    /// Whether it is between MULTI and EXEC.
+    /// Reports whether it is between MULTI and EXEC.
     #[inline]
     pub fn in_transaction(&self) -> bool {
         self.transaction.is_some()

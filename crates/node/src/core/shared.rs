@@ -326,7 +326,7 @@ impl Shared {
         self.armed.load(Ordering::Relaxed) & armed::ASYNC_LOADING != 0
     }
 
-    /// Whether this server is a replica.
+    /// Reports whether this server is a replica.
     #[inline]
     pub fn is_replica(&self) -> bool {
         self.armed.load(Ordering::Relaxed) & armed::REPLICA != 0

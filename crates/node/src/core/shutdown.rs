@@ -109,13 +109,13 @@ impl Shutdown {
         scheduled.is_some() || waiting.is_some()
     }
 
-    /// Whether a signal or a client has requested a shutdown that was not cancelled.
+    /// Reports whether a signal or a client has requested a shutdown that was not cancelled.
     pub fn is_planned(&self) -> bool {
         let plan = self.plan();
         plan.scheduled.is_some() || plan.waiting.is_some()
     }
 
-    /// Whether a shutdown was requested or is in progress.
+    /// Reports whether a shutdown was requested or is in progress.
     pub fn is_in_progress(&self) -> bool {
         self.is_asked() || self.is_planned()
     }

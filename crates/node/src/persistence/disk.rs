@@ -19,8 +19,8 @@ pub trait Disk: Clone {
     fn len(&self, file: &Self::File) -> io::Result<u64>;
     fn set_len(&self, file: &Self::File, bytes: u64) -> io::Result<()>;
     /// Returns when written data would survive a power failure. After an error the contents of the
-    /// disk are unknown: a retry could succeed wrongly, since the kernel drops data that it could
-    /// not write.
+    /// disk are unknown. A retry may report success although data is lost, since the kernel drops
+    /// data that it could not write.
     fn sync(&self, file: &Self::File) -> io::Result<()>;
     /// The same without metadata that only affects directory listings: the file's times.
     fn sync_data(&self, file: &Self::File) -> io::Result<()>;

@@ -49,7 +49,7 @@ pub fn concerns_workers(shared: &Shared, how: ShutdownMode) -> bool {
     writes_files(shared, how) || shared.replication.replicas.is_any()
 }
 
-/// Whether anything is written to the disk before the server exits.
+/// Reports whether anything is written to the disk before the server exits.
 fn writes_files(shared: &Shared, how: ShutdownMode) -> bool {
     shared.aof.is_on() || rewrite::is_first(shared) || saves(&shared.config(), how)
 }
@@ -170,7 +170,7 @@ fn end_planned(core: &Core, how: ShutdownMode) -> Result<()> {
     ended
 }
 
-/// Whether a slow script is running and its partial changes would be saved.
+/// Reports whether a slow script is running and its partial changes would be saved.
 fn is_in_the_way(shared: &Shared, how: ShutdownMode) -> bool {
     shared.is_busy() && !shared.is_loading() && saves(&shared.config(), how)
 }
@@ -186,8 +186,9 @@ fn has_caught_up_for_good(core: &Core, requests: bool) -> bool {
     quiesced.is_err() || has_caught_up(core, requests)
 }
 
-/// Whether all replicas have acknowledged the data that the server had when writes were held back. With
-/// `requests`, replicas are requested to acknowledge again if more was appended since. O(replicas).
+/// Reports whether all replicas have acknowledged the data that the server had when writes were
+/// held back. With `requests`, replicas are requested to acknowledge again if more was appended
+/// since. O(replicas).
 fn has_caught_up(core: &Core, requests: bool) -> bool {
     let shared = core.shared;
     shared.dispatch_changes(core.id);
@@ -206,7 +207,7 @@ fn has_caught_up(core: &Core, requests: bool) -> bool {
     shared.replication.replicas.count(lacks) == 0
 }
 
-/// Whether a replica has acknowledged the stream up to this offset.
+/// Reports whether a replica has acknowledged the stream up to this offset.
 fn has(replica: &ReplicaHandle, place: Ticket) -> bool {
     replica.has_acked && replica.acked_place.is_some_and(|acked| acked >= place)
 }

@@ -97,7 +97,7 @@ impl Inbox {
     /// Exchanges the messages with `empty`. Returns the number of the first, and true if the inbox
     /// exceeded a limit.
     pub fn take(&self, empty: &mut VecDeque<Mail>) -> (u64, bool) {
-        debug_assert!(empty.is_empty(), "what is in it would be heard again");
+        debug_assert!(empty.is_empty(), "its messages would be delivered again");
         let mut queue = self.lock();
         std::mem::swap(&mut queue.messages, empty);
         (queue.deliveries, queue.bytes) = (0, 0);

@@ -178,7 +178,7 @@ impl Registry {
     }
 
     fn shards(&self, space: Space) -> &[Mutex<Names>] {
-        debug_assert!(space != Space::Pattern, "patterns are not spread");
+        debug_assert!(space != Space::Pattern, "patterns have no shards");
         if space == Space::ShardChannel { &self.shard_channels } else { &self.channels }
     }
 

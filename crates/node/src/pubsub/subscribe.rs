@@ -16,7 +16,7 @@ pub fn subscribe(core: &mut Core, session: &mut Session, space: Space, name: &[u
     let since = core.shared.pubsub.add(space, &name, core.id);
     let member = Member { token, since };
     let is_new = core.topics.add(member, &mut session.subscriptions, space, &name);
-    debug_assert!(is_new, "it does not listen yet");
+    debug_assert!(is_new, "it was not subscribed");
     session.record.note_topic(space, &name);
     note_subscriptions(core, session, space);
     true

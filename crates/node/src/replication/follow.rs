@@ -105,7 +105,7 @@ pub fn note_synchronised(core: &Core, session: &mut Session) {
     core.shared.arm_few_replicas(&core.config.replication);
 }
 
-/// Removes a session that is gone from the replicas.
+/// Removes a disconnected session from the replicas.
 pub fn detach_replica(core: &mut Core, session: &mut Session) {
     let Some(replica) = &mut session.replica else { return };
     let Some(progress) = replica.progress.take() else { return };

@@ -49,7 +49,7 @@ impl World {
 
     fn cut(&self) -> Arc<Cut> {
         let options = CutOptions { compresses: false, queue_bytes_max: u64::MAX, dataset_bytes: 0 };
-        self.keyspace.begin_cut(SlotSet::all(), options).expect("no other")
+        self.keyspace.begin_cut(SlotSet::all(), options).expect("no other cut")
     }
 
     /// Replicas that wait follow from here on.

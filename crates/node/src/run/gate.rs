@@ -77,9 +77,9 @@ pub fn is_armed(armed: u32, session: &Session, row: &Row) -> bool {
         || row.spec.flags.intersects(Flags::PROTECTED.union(Flags::UNSUBSCRIBES))
 }
 
-/// Reports whether an armed check applies to a command. The rules that a replica's clients may not
-/// write, and that writes need enough replicas, do not apply to commands that only read, nor to
-/// commands of a replica's primary.
+/// Reports whether an armed check applies to a command. Two rules restrict only writes: clients of
+/// a replica may not write, and writes need enough replicas. They do not apply to commands of a
+/// replica's primary.
 #[inline]
 fn concerns(armed: u32, session: &Session, row: &Row) -> bool {
     armed & armed::AT_THE_GATE != 0

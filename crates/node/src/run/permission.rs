@@ -17,7 +17,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 impl Session {
-    /// Whether commands of this session must be checked.
+    /// Reports whether commands of this session must be checked.
     #[inline]
     pub fn is_restricted(&self) -> bool {
         self.restricted

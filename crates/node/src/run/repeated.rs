@@ -64,14 +64,14 @@ pub(crate) fn tell_of_failed(
     }
 }
 
-/// Whether a command of a stream or file is skipped: it uses the selected database, which does not exist here.
-/// Running it in another database would change unrelated data.
+/// Reports whether a command of a stream or file is skipped: it uses the selected database, which
+/// does not exist here. Running it in another database would change unrelated data.
 #[inline]
 pub fn lacks_its_database(session: &Session, row: &Row) -> bool {
     session.lacks_db.is_some() && works_on_selected(row)
 }
 
-/// Whether a command uses the selected database. FLUSHALL and SWAPDB do not.
+/// Reports whether a command uses the selected database. FLUSHALL and SWAPDB do not.
 #[cold]
 pub fn works_on_selected(row: &Row) -> bool {
     match row.run {

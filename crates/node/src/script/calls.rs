@@ -213,7 +213,8 @@ fn is_held_by_others(core: &Core, db: DbIndex, keys: &[PreparedKey], scope: Scop
 }
 
 /// Reports whether the script may have effects that others can see; after that it cannot be
-/// restarted. It may not if it could block another script later, see docs/design/scripts.md.
+/// restarted. Effects are not allowed if the script could block another script later, see
+/// docs/design/scripts.md.
 #[inline]
 fn may_act(core: &mut Core, runner: &ScriptRunner) -> bool {
     if !runner.acted.get() {
@@ -250,7 +251,8 @@ fn lock_everything(
             && shared.running_scripts.others_refuse(core.id).is_none();
         return if waits { Widened::NotYet } else { Widened::No };
     }
-    // This check avoids copying the script's arguments while all workers are quiesced.
+    // Usually this check tells whether the script's arguments are needed, so that they are not
+    // copied while all workers are quiesced.
     let refused = || shared.running_scripts.others_refuse(core.id).is_some();
     let shown = (core.scripts.keys_in_use.is_none() && refused()).then(|| runner.shown());
     let quiesced = shared.quiesce.stop_others_amid(core.id);

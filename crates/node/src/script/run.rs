@@ -270,7 +270,7 @@ fn begin_script_unit(
         let quiesced = core.stop_others_for(session);
         core.quiesced = quiesced.map_err(|error| in_the_way(core, error))?;
         let first = calls::allow_undeclared_keys(core);
-        debug_assert!(first, "who may go beyond its keys runs, or is slow");
+        debug_assert!(first, "no other script uses undeclared keys");
         core.unit = Some(Unit::alone(keyspace, &core.env));
         return Ok(());
     }

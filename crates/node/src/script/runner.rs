@@ -198,7 +198,7 @@ impl ScriptRunner {
         threshold_ms(core).saturating_mul(1_000_000)
     }
 
-    /// How a slow script, or one that blocks another, continues.
+    /// Decides how the running script continues: it may have become slow, or block another worker.
     pub(super) fn pace_of(&self, core: &mut Core) -> Pace {
         match self.shared.quiesce.is_wanted_amid() {
             Some(Wanted::Briefly) => self.shared.quiesce.stand_still_amid(self.worker),
@@ -248,7 +248,7 @@ impl ScriptRunner {
     /// The description of the running script.
     pub(super) fn shown(&self) -> ScriptDescription {
         let shown = self.shown.call();
-        debug_assert!(shown.is_some(), "a script runs that nobody has named");
+        debug_assert!(shown.is_some(), "the running script has a description");
         shown.unwrap_or_default()
     }
 

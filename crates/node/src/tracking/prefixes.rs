@@ -48,7 +48,7 @@ impl Prefixes {
     }
 
     /// A session of `worker` does not track the prefix any more; `change` is called with true if
-    /// any session does.
+    /// any session still tracks a prefix.
     pub fn remove(&self, prefix: &[u8], worker: usize, change: impl FnOnce(bool)) {
         let mut table = self.table.write().even_poisoned();
         if let Some(names) = table.get_mut(&prefix.len())

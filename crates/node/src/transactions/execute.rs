@@ -101,7 +101,8 @@ pub(crate) fn refuse_in_transaction(
         lines::show_to_monitors(core, session, row, args);
     }
     if let CommandError::Redirect { .. } = error {
-        // The caller must receive this error and retry the transaction.
+        // The client must receive the redirect itself and retry the transaction on the other
+        // server.
         return None;
     }
     let why = error.wire();
@@ -259,7 +260,7 @@ fn run_queued(
         Run::Data(run) => {
             let (spec, parent, db) = (row.spec, row.parent, session.db);
             let call = Invocation { spec, parent, run, db, blocking: Blocking::Never };
-            let unit = core.unit.as_mut().expect("EXEC has begun it");
+            let unit = core.unit.as_mut().expect("EXEC has begun a unit");
             let done = unit.run(&core.env, &call, prepared, &mut args, reply);
             done.map(|done| core.stats().changes.add(done.dirty))
         }

@@ -250,8 +250,7 @@ impl<D: Disk> Handle<D> {
             match self.disk.append(&self.file, head, body) {
                 Ok(0) => return Err(ErrorKind::WriteZero.into()),
                 Ok(written) => {
-                    // The rest of the header is written with the body, or the next call returns the
-                    // error.
+                    // A short write: the next call writes the rest or returns the error.
                     let of_head = written.min(head.len());
                     head = &head[of_head..];
                     body = body.get(written - of_head..).unwrap_or_default();

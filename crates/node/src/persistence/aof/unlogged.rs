@@ -94,7 +94,7 @@ impl Unlogged {
         Some(bytes)
     }
 
-    /// Drops everything: the connection is gone.
+    /// Drops everything: the connection is closed.
     pub fn clear(&mut self) {
         *self = Unlogged::default();
     }

@@ -86,7 +86,7 @@ mod tests {
     use brisk_persist::rdb::{RdbPiece, RdbSplitter};
 
     fn database(number: usize) -> DbIndex {
-        DbIndex::checked(number, 16).expect("there are sixteen")
+        DbIndex::checked(number, 16).expect("one of sixteen databases")
     }
 
     fn part(db: usize, value_bytes: usize) -> Part {

@@ -125,7 +125,7 @@ impl Replay {
 
     /// Ends a file and drops its unfinished transaction. The next file begins in database 0.
     pub(super) fn end_file(&mut self, core: &mut Core) {
-        // The file may contain SUBSCRIBE; such a subscription has no receiver.
+        // The file may contain SUBSCRIBE; its subscription has no receiver.
         release::release(core, &mut self.session);
         self.session = new_session(core);
     }

@@ -111,7 +111,7 @@ impl Simulated {
         self.0.borrow().has_failed
     }
 
-    /// Whether the power is off.
+    /// Reports whether the power is off.
     pub(crate) fn is_off(&self) -> bool {
         self.0.borrow().is_off
     }

@@ -131,8 +131,8 @@ impl Volume {
         });
     }
 
-    /// After a power failure processes see the contents of the disk. Of the unsynced changes, all,
-    /// none, the earliest, or any subset are present.
+    /// After a power failure processes see the contents of the disk. All, none, the earliest, or
+    /// any subset of the unsynced changes are present.
     pub(super) fn lose_power(&mut self, random: &mut Random) {
         let percent = *random.pick(&[0, 100, 50, 50]);
         let is_in_order = random.percent(30);

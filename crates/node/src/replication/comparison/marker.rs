@@ -179,7 +179,7 @@ mod tests {
 
     fn message(request: &[u8]) -> Vec<u8> {
         let text = String::from_utf8(request.to_vec()).expect("it is text");
-        text.split("\r\n").nth(4).expect("the second word").as_bytes().to_vec()
+        text.split("\r\n").nth(4).expect("the second argument").as_bytes().to_vec()
     }
 
     #[test]

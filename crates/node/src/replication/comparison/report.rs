@@ -127,7 +127,7 @@ mod tests {
         for who in [None, Some("127.0.0.1:7000".to_owned())] {
             report.who = who;
             let request = String::from_utf8(report.request()).expect("it is text");
-            let text = request.split("\r\n").nth(6).expect("the third word");
+            let text = request.split("\r\n").nth(6).expect("the third argument");
             assert_eq!(Report::read(text.as_bytes()), Some(report.clone()));
         }
         for wrong in [

@@ -11,7 +11,7 @@
 //! An [`state::Upstream`] is the state that all threads see. The thread and the [`applying::Applier`] hold it,
 //! so a server can have several.
 //!
-//! | part | about |
+//! | part | purpose |
 //! |---|---|
 //! | `state` | phase, connection and offsets, for all threads |
 //! | `received` | parts of the stream that are not executed yet |

@@ -59,7 +59,7 @@ impl World {
     }
 
     fn server(&mut self) -> &mut Server {
-        self.server.as_mut().expect("it runs")
+        self.server.as_mut().expect("the server runs")
     }
 
     fn kill(&mut self) {

@@ -36,7 +36,7 @@ fn what_was_promised_is_there_after_any_loss_of_power() {
     let (runs, mut seen) = (asked("BRISK_POWER_CUTS").unwrap_or(RUNS), Seen::default());
     for seed in 0..runs {
         let Ok(of_run) = std::panic::catch_unwind(|| run(seed)) else {
-            panic!("BRISK_POWER_SEED={seed} repeats it");
+            panic!("BRISK_POWER_SEED={seed} repeats this run");
         };
         seen.add(of_run);
     }

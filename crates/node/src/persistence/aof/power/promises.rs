@@ -89,10 +89,10 @@ impl Promises {
     pub(super) fn check(&mut self, found: u64) {
         self.seen.starts += 1;
         self.seen.lost += u64::from(found < self.total);
-        assert!(found >= self.in_log, "{} of {} promised are there", found, self.in_log);
-        assert!(found <= self.total, "{found} of {} executed are there", self.total);
+        assert!(found >= self.in_log, "{} of {} promised are found", found, self.in_log);
+        assert!(found <= self.total, "{found} of {} executed are found", self.total);
         let is_whole = found == 0 || self.ends.iter().any(|end| end.1 == found);
-        assert!(is_whole, "a transaction has happened in part, up to {found}");
+        assert!(is_whole, "a transaction was applied in part, up to {found}");
     }
 
     /// The server continues from there and shows this state to all clients.
