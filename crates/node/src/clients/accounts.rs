@@ -225,9 +225,10 @@ impl Accounts {
         replace_file(path, &text)
     }
 
-    /// The arguments of each `user` line that CONFIG REWRITE writes. Lines of `included` files define
-    /// their users again at the next start: such a user is left out if it is unchanged. A user that was
-    /// deleted since gets a line with which nothing can log in. O(users · included).
+    /// The arguments of each `user` line that CONFIG REWRITE writes. Lines of `included` files
+    /// define their users again at the next start, so an unchanged user of these files is left out.
+    /// A user that was deleted since gets a line that no client can log in with. O(users ·
+    /// included).
     pub fn config_lines(&self, included: &[Vec<Text>], vocabulary: Vocabulary<'_>) -> Vec<String> {
         let is_named = |words: &&Vec<Text>, name: &[u8]| {
             words.first().is_some_and(|word| word.as_bytes() == name)

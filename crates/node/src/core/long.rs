@@ -98,7 +98,7 @@ impl LongWork {
     /// Starts the threads.
     ///
     /// # Errors
-    /// If the system gives none.
+    /// The system cannot start a thread.
     pub fn start(
         &self,
         threads: usize,

@@ -415,7 +415,7 @@ impl Core {
             return true;
         }
         // The data must not change. During CLIENT PAUSE and loading this takes precedence over the
-        // memory limit; during a slow script the limit takes precedence.
+        // memory limit. During a slow script the limit takes precedence.
         if self.data_must_not_change() {
             return self.pause_in_force().is_some() || self.shared.is_loading();
         }

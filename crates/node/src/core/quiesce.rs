@@ -12,12 +12,12 @@
 //!    sees the other.
 //! 3. A worker that waits for the end of a stop, or for the right to stop others between two
 //!    commands, is IDLE. Therefore two such workers cannot wait for each other.
-//! 4. A worker that requests quiescence in the middle of a unit is AMID while it waits: it executes
-//!    nothing and keeps its slots. To access *everything* ([`Quiesce::stop_others_amid`]) it waits
-//!    until all others are IDLE. The caller ensures that there is only one such worker at a time. No
-//!    other AMID or RUNNING worker may wait for it before being IDLE. To announce its work
-//!    ([`Quiesce::stop_others_briefly`]) it touches nothing that others hold, so the others may be
-//!    AMID too: any number of workers may wait this way at once.
+//! 4. A worker that requests quiescence in the middle of a unit is *mid-unit* while it waits: it
+//!    executes nothing and keeps its slots. To access *everything* ([`Quiesce::stop_others_amid`])
+//!    it waits until all others are IDLE. The caller ensures that there is only one such worker at a
+//!    time. It also ensures that no other mid-unit or RUNNING worker waits for it before being IDLE.
+//!    To announce its work ([`Quiesce::stop_others_briefly`]) a worker touches nothing that others
+//!    hold, so the others may be mid-unit too: any number of workers may wait this way at once.
 //! 5. A request between two commands yields to all requests in the middle of a unit.
 //! 6. While something refuses quiescence (a slow script), no worker gets it between two commands,
 //!    and a worker that waits for it gives up. The exception is an operator who changes something
@@ -41,6 +41,7 @@ use std::time::{Duration, Instant};
 
 const IDLE: u8 = 0;
 const RUNNING: u8 = 1;
+/// *Mid-unit* in invariant 4.
 const AMID: u8 = 2;
 
 /// The meeting point of all workers.

@@ -45,7 +45,7 @@ pub mod armed {
     pub const MONITOR: u32 = 1 << 2;
     /// A worker has too many undelivered published messages.
     pub const CONGESTION: u32 = 1 << 8;
-    /// A script takes long.
+    /// A slow script is running.
     pub const BUSY: u32 = 1 << 12;
     /// The last snapshot failed, or the append-only file cannot be written.
     pub const DISK_ERROR: u32 = 1 << 13;
@@ -82,7 +82,7 @@ pub mod armed {
     pub const BEFORE_WRITES: u32 = REPLICA | FEW_REPLICAS;
 }
 
-/// The server, as all of its threads see it.
+/// The state of the server that all of its threads share.
 pub struct Shared {
     pub log: Arc<Log>,
     pub keyspace: Keyspace,

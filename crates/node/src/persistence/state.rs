@@ -26,7 +26,7 @@ pub struct Running {
     pub thread: JoinHandle<()>,
 }
 
-/// What INFO shows of the snapshot that is being taken.
+/// The data that INFO shows of the snapshot that is being taken.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Underway {
     pub seconds: u64,

@@ -47,7 +47,7 @@ pub struct Request {
     keys: usize,
 }
 
-/// Why the batch ends where it ends.
+/// The reason why the batch ends.
 pub enum Stop {
     /// It is full; there may be more in the data.
     Full,

@@ -412,7 +412,7 @@ fn monitor(_: &mut Core, session: &Session, _: &Row, facts: &RequestFacts<'_>) -
     }
 }
 
-/// Replicas and sessions that monitor are never paused.
+/// Replicas and sessions that run MONITOR are never paused.
 fn pause(core: &mut Core, session: &Session, row: &Row, facts: &RequestFacts<'_>) -> Verdict {
     let waits = match core.pause_in_force() {
         Some(Paused::All) => true,

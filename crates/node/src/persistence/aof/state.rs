@@ -110,7 +110,7 @@ pub(super) struct Work {
     pub(super) sync_again: bool,
 }
 
-/// The append-only file, as all threads see it.
+/// The state of the append-only file that all threads share.
 pub struct Aof<D: Disk = System> {
     mode: AtomicU8,
     policy: AtomicU8,
