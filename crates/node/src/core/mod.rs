@@ -264,9 +264,9 @@ impl Core {
         self.pause_in_force();
     }
 
-    /// The commands that CLIENT PAUSE holds back now. While a pause is in force, the dataset does
-    /// not change, and a replica's dataset matches its primary's: expired keys are hidden instead
-    /// of removed.
+    /// The commands that CLIENT PAUSE holds back now. This also decides whether expired keys are
+    /// hidden or removed from now on. They are hidden during a pause, since the dataset must not
+    /// change, and on a replica, since its primary removes them.
     #[inline]
     pub fn pause_in_force(&self) -> Option<Paused> {
         let armed = self.shared.armed.load(Ordering::Relaxed);
@@ -487,7 +487,7 @@ impl Core {
     fn free_garbage_timed(&self, timed: impl FnOnce() -> Option<Timed>) {
         let mut garbage = self.env.garbage.borrow_mut();
         if !garbage.is_empty() {
-            // The limit is only checked when memory is short.
+            // The number of bytes is only needed when memory is nearly full.
             let max = self.config.memory.maxmemory;
             let counts =
                 max != 0 && brisk_observe::memory::above(max / 4 * 3, self.total_limit) > 0;

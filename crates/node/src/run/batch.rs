@@ -204,8 +204,8 @@ impl Batch {
         self.requests.push(Request { row, start, end, first_span, spans, first_key, keys });
     }
 
-    /// Advances the prefetch of each pending key by one step, starting with the most recently
-    /// parsed keys.
+    /// Advances each pending key by one prefetch step. The most recently parsed keys take their
+    /// first step.
     #[inline]
     fn advance(&mut self, from: usize, database: &Database, participant: &Participant) {
         let to = self.prepared.len().min(PREFETCHED_KEYS_MAX);

@@ -474,7 +474,7 @@ impl<D: Disk> Aof<D> {
         self.has_work.notify_all();
     }
 
-    /// Requests that the threads soon bring the pushed data to a level.
+    /// Requests that the threads soon write or sync the pushed data, as the level requires.
     pub fn hasten(&self, level: Level) {
         self.ask(|work| {
             work.write = true;
