@@ -132,7 +132,7 @@ pub struct Session {
     /// Its commands do not update access clocks (CLIENT NO-TOUCH).
     pub no_touch: bool,
     pub stall: Stall,
-    /// How often its present request was retried later because another worker held a slot.
+    /// How often its present request was postponed because another worker held a slot.
     pub slot_refusals: u32,
     /// Monitors have been shown its next command, a script that still waits for its slots.
     pub script_shown: bool,
@@ -472,7 +472,7 @@ impl Session {
         self.reply_mode.answers()
     }
 
-    /// Reports whether its present request was retried so often that it is tried while all other
+    /// Reports whether its present request was postponed so often that it is tried while all other
     /// workers are quiesced. A request that needs several slots in constant use might never find
     /// them free at once. The pauses between tries grow, because a script that holds a slot for
     /// long cannot be stopped.

@@ -18,8 +18,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
-/// Maximum memory for entries that were emitted and are not written: those that changes add to
-/// those of the walkers.
+/// Maximum memory for entries that were emitted and are not written: the entries that changes emit
+/// come on top of those of the walkers.
 const QUEUE_BYTES_MAX: u64 = 1 << 30;
 /// The same as a share of `maxmemory`.
 const QUEUE_SHARE: u64 = 10;

@@ -22,7 +22,7 @@ pub trait Disk: Clone {
     /// disk are unknown. A retry may report success although data is lost, since the kernel drops
     /// data that it could not write.
     fn sync(&self, file: &Self::File) -> io::Result<()>;
-    /// The same without metadata that only affects directory listings: the file's times.
+    /// The same without the metadata that only directory listings show: the file's times.
     fn sync_data(&self, file: &Self::File) -> io::Result<()>;
     /// The length of a file; `None` if there is no file of this name.
     fn len_of(&self, path: &Path) -> io::Result<Option<u64>>;

@@ -1,4 +1,4 @@
-//! The whole dataset of one moment as an RDB file: `dbfilename` in `dir`. `loading.rs` loads it.
+//! The whole dataset of one moment as an RDB file: `dbfilename` in `dir`. `loading::rdb` loads it.
 
 use super::disk::{Disk, System, nameless};
 use super::replace::{Failure, Target, replace};

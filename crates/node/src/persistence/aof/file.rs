@@ -1,8 +1,8 @@
 //! The file that is being written.
 //!
-//! Opening a file writes an empty batch and syncs it before anything else is written. After a
-//! batch, a reader knows that any bytes it cannot parse were written by this server and torn,
-//! whatever is left of them.
+//! The first write after opening is a batch without transactions, which is synced before anything
+//! else is written. After a batch, a reader knows that any bytes it cannot parse were written by
+//! this server and torn, whatever is left of them.
 
 use super::home::Home;
 use crate::persistence::disk::{Disk, System};
@@ -50,8 +50,8 @@ pub(in crate::persistence) struct File<D: Disk = System> {
     /// The content of its first batch: the database of the following commands, if they do not
     /// select one.
     preface: Vec<u8>,
-    /// The manifest that adds it to the files that are loaded, written before anything is written
-    /// to it.
+    /// The manifest that adds it to the files that are loaded, written before the first transaction
+    /// is appended.
     install: Option<(Home, Manifest)>,
 }
 
@@ -131,7 +131,7 @@ impl<D: Disk> File<D> {
         &self.path
     }
 
-    /// Writes the manifest that names it before the first write to it.
+    /// Sets the manifest that names it, which is written before the first transaction is appended.
     pub(super) fn installing(mut self, home: Home, manifest: Manifest) -> File<D> {
         self.install = Some((home, manifest));
         self

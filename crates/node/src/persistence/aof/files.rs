@@ -69,8 +69,8 @@ pub(super) fn open<D: Disk>(
     }
 }
 
-/// Removes leftovers and creates the increment for a rewrite, if there is to be one. No manifest
-/// names it yet. Does not wait for the disk.
+/// Creates the directory, and the increment for a rewrite if there is to be one. No manifest names
+/// it yet. Does not wait for the disk.
 pub(super) fn begin_rewrite<D: Disk>(
     disk: &D,
     home: &Home,
