@@ -1,7 +1,7 @@
 //! The scripts that EVALSHA finds.
 //!
-//! A script loaded by SCRIPT LOAD stays until SCRIPT FLUSH. Of scripts that were only run by EVAL,
-//! a limited number is kept. Each worker compiles a script when it first needs it.
+//! A script loaded by SCRIPT LOAD stays until SCRIPT FLUSH. Scripts that were only run by EVAL are
+//! kept up to a limited number. Each worker compiles a script when it first needs it.
 
 use brisk_engine::command::{Begin, Find, InMulti, KeySpec, Scope};
 use brisk_engine::table::CommandTable as Table;

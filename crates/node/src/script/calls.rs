@@ -251,8 +251,8 @@ fn lock_everything(
             && shared.running_scripts.others_refuse(core.id).is_none();
         return if waits { Widened::NotYet } else { Widened::No };
     }
-    // Usually this check tells whether the script's arguments are needed, so that they are not
-    // copied while all workers are quiesced.
+    // Checks early whether the script's arguments are needed, so that they are usually not copied
+    // while all workers are quiesced.
     let refused = || shared.running_scripts.others_refuse(core.id).is_some();
     let shown = (core.scripts.keys_in_use.is_none() && refused()).then(|| runner.shown());
     let quiesced = shared.quiesce.stop_others_amid(core.id);

@@ -87,7 +87,7 @@ pub fn flags_of_command(flags: Flags, script: ScriptFlags) -> Flags {
     flags
 }
 
-/// Runs a script for a client; `keys` arguments are keys.
+/// Runs a script for a client; `keys` is the number of arguments that are keys.
 pub fn evaluate(
     call: &mut Call<'_>,
     machine: &Rc<Machine>,
