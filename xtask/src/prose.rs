@@ -7,6 +7,7 @@ const CRATES: &[&str] = &[
     "crates/acl/",
     "crates/config/",
     "crates/engine/",
+    "crates/node/",
     "crates/observe/",
     "crates/persist/",
     "crates/reactor/",

@@ -1,20 +1,21 @@
-//! A node: what its workers and their sessions share, and what any of them does with a request.
+//! A node: the state that workers and their sessions share, and the handling of requests.
 //!
-//! Each feature stands here with its state. What lies above is `brisk-server`: it accepts and
-//! closes connections, runs the loops of the workers, and brings the table of commands. Those
-//! commands reach this crate as rows and functions, so it does not know which there are.
+//! Each feature has a module that holds its state. The crate above is `brisk-server`: it accepts
+//! and closes connections, runs the event loops of the workers, and provides the command table.
+//! This crate receives the commands as rows and functions, so it does not depend on particular
+//! commands.
 //!
-//! | folder | what it is for |
+//! | directory | purpose |
 //! |---|---|
 //! | `run` | from bytes to a command: batches, the gate, permissions, dispatch |
-//! | `core` | what commands may use of a worker, and what all workers share |
-//! | `clients` | who is connected, as whom, from where, and what it takes |
-//! | `transactions` | MULTI and EXEC: what is queued, and how it runs |
+//! | `core` | the parts of a worker that commands may use, and the state that all workers share |
+//! | `clients` | the connected clients: user, address and memory of each |
+//! | `transactions` | MULTI and EXEC: the queue and its execution |
 //! | `script` | scripts and functions, from EVAL to the reply |
 //! | `persistence` | the dataset in files |
 //! | `replication` | the stream of changes that replicas follow; MIGRATE's connections |
 //! | `pubsub` | messages and keyspace events, across all workers |
-//! | `tracking` | client-side caching: who is sent invalidations |
+//! | `tracking` | client-side caching: which clients are sent invalidations |
 //! | `monitor` | MONITOR: a line for each command |
 #![forbid(unsafe_code)]
 

@@ -1,8 +1,9 @@
-//! The users of the server, and who acts as each.
+//! The users of the server, and the sessions of each.
 //!
-//! An [`Account`] is a user's name with the version of the user in force. Sessions keep the version
-//! they work with. **Accounts change under quiescence only**: whoever changes one marks the records
-//! of its sessions, and each takes the new version before its next command (`Core::renew_user`).
+//! An [`Account`] is a user's name with the current version of the user. Sessions keep the version
+//! they work with. **Accounts change under quiescence only**: the worker that changes one marks the
+//! records of its sessions, and each takes the new version before its next command
+//! (`Core::renew_user`).
 
 use crate::clients::{ClientRecord, Clients, flag};
 use arc_swap::ArcSwap;
@@ -19,12 +20,13 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-/// A user by its name, and who acts as it.
+/// A user by its name, and the sessions that act as it.
 #[derive(Debug)]
 pub struct Account {
     pub name: Box<[u8]>,
     user: ArcSwap<User>,
-    /// Sessions by id. Those of the default user are not listed: they may be all there are.
+    /// Sessions by id. Those of the default user are not listed: they may be all sessions of the
+    /// server.
     clients: Mutex<HashMap<u64, Arc<ClientRecord>>>,
 }
 
@@ -34,7 +36,7 @@ impl Account {
         Arc::new(Account { name: name.into(), user, clients: Mutex::default() })
     }
 
-    /// The version in force.
+    /// The current version.
     pub fn user(&self) -> Arc<User> {
         self.user.load_full()
     }
@@ -43,21 +45,21 @@ impl Account {
         *self.name == *DEFAULT_USER.as_bytes()
     }
 
-    /// A session begins to act as this user.
+    /// Notes that a session acts as this user from now on.
     pub fn join(&self, record: &Arc<ClientRecord>) {
         if !self.is_default() {
             lock(&self.clients).insert(record.id, Arc::clone(record));
         }
     }
 
-    /// A session acts as this user no more.
+    /// Notes that a session no longer acts as this user.
     pub fn leave(&self, record: &ClientRecord) {
         if !self.is_default() {
             lock(&self.clients).remove(&record.id);
         }
     }
 
-    /// Whether the session acts as this user. O(1).
+    /// Reports whether the session acts as this user. O(1).
     pub fn is_of(&self, record: &ClientRecord) -> bool {
         if self.is_default() {
             record.is_default_user()
@@ -80,8 +82,8 @@ impl Account {
         clients
     }
 
-    /// Puts a new version in force. To be closed are the sessions that may not go on listening to
-    /// what they do.
+    /// Puts a new version in force. Sessions that may not keep their subscriptions are to be
+    /// closed.
     fn put(self: &Arc<Account>, user: User, all: &Clients) -> Affected {
         let before = self.user.swap(Arc::new(user));
         let user = self.user();
@@ -99,7 +101,7 @@ impl Account {
     }
 }
 
-/// Whom a change of users concerns.
+/// The sessions affected by a change of users.
 #[derive(Debug, Default)]
 pub struct Affected {
     /// Sessions whose users were changed.
@@ -115,18 +117,18 @@ impl Affected {
     }
 }
 
-/// All accounts, and what ACL LOG shows.
+/// All accounts, and the entries of ACL LOG.
 #[derive(Debug)]
 pub struct Accounts {
     accounts: Mutex<BTreeMap<Box<[u8]>, Arc<Account>>>,
     default: Arc<Account>,
-    /// Whether one may be the default user without saying anything.
+    /// True if the default user needs no password.
     default_is_open: AtomicBool,
     journal: Mutex<Journal>,
 }
 
 impl Accounts {
-    /// With the default user alone, who may do everything without a password.
+    /// Creates the default user, with all permissions and no password.
     pub fn new(vocabulary: Vocabulary<'_>) -> Accounts {
         let default = Account::new(DEFAULT_USER.as_bytes(), User::almighty(vocabulary));
         let accounts = BTreeMap::from([(default.name.clone(), Arc::clone(&default))]);
@@ -135,12 +137,12 @@ impl Accounts {
         Accounts { accounts, default, default_is_open, journal: Mutex::default() }
     }
 
-    /// The user that new connections are.
+    /// The user of new connections.
     pub fn default_account(&self) -> &Arc<Account> {
         &self.default
     }
 
-    /// Whether one may be the default user without saying anything. O(1).
+    /// Reports whether the default user needs no password. O(1).
     #[inline]
     pub fn default_is_open(&self) -> bool {
         self.default_is_open.load(Ordering::Relaxed)
@@ -164,8 +166,8 @@ impl Accounts {
         lock(&self.journal)
     }
 
-    /// Creates a user or replaces what it may do. The other workers stand still, as for all that
-    /// changes users, and the caller settles what it returns (`permission::settle_users`).
+    /// Creates a user or replaces its permissions. The other workers are quiesced, as for every
+    /// change of users. The caller passes the result to `permission::settle_users`.
     pub fn set(&self, name: &[u8], user: User, all: &Clients) -> Affected {
         let known = self.find(name);
         let affected = match known {
@@ -179,15 +181,15 @@ impl Accounts {
         affected
     }
 
-    /// Removes a user; `None` if there is none. The default user must not be asked for.
+    /// Removes a user; `None` if there is none. The caller must not pass the default user.
     pub fn remove(&self, name: &[u8], all: &Clients) -> Option<Affected> {
         let account = lock(&self.accounts).remove(name)?;
         account.put(User::nobody(), all);
         Some(Affected { clients: Vec::new(), to_close: account.clients(all) })
     }
 
-    /// Puts what an aclfile says in the place of all users, or nothing if anything is wrong with
-    /// it. `name` is the file's as configured.
+    /// Replaces all users by those of an aclfile, or none if the file has an error. `name` is the
+    /// name of the file in the configuration.
     pub fn load(
         &self,
         name: &[u8],
@@ -216,16 +218,17 @@ impl Accounts {
         affected
     }
 
-    /// Writes all users into an aclfile: beside it, then in its place.
+    /// Writes all users into an aclfile: first to a temporary file, which is then renamed.
     pub fn save(&self, path: &Path) -> io::Result<()> {
         let versions: Vec<_> = self.list().iter().map(|a| (a.name.clone(), a.user())).collect();
         let text = file::write(versions.iter().map(|(name, user)| (&**name, &**user)));
         replace_file(path, &text)
     }
 
-    /// The arguments of each `user` line that CONFIG REWRITE writes. Lines of `included` files define
-    /// their users again at the next start: such a user is left out if it is unchanged. A user that was
-    /// deleted since gets a line with which nothing can log in. O(users · included).
+    /// The arguments of each `user` line that CONFIG REWRITE writes. Lines of `included` files
+    /// define their users again at the next start, so an unchanged user of these files is left out.
+    /// A user that was deleted since gets a line that no client can log in with. O(users ·
+    /// included).
     pub fn config_lines(&self, included: &[Vec<Text>], vocabulary: Vocabulary<'_>) -> Vec<String> {
         let is_named = |words: &&Vec<Text>, name: &[u8]| {
             words.first().is_some_and(|word| word.as_bytes() == name)

@@ -1,4 +1,4 @@
-//! Where the two ends of a connection are, and how clients are found by it.
+//! The addresses of the two ends of a connection, and the lookup of clients by address.
 
 use brisk_observe::text::Text;
 use brisk_reactor::PeerAddr;
@@ -6,8 +6,8 @@ use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::net::SocketAddr;
 
-/// One end of a connection. Put into words only when somebody wants to read it: most clients come
-/// and go without.
+/// One end of a connection. It is formatted only when needed: most clients connect and disconnect
+/// without that.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Address {
     Socket(PeerAddr),
@@ -16,7 +16,7 @@ pub enum Address {
 }
 
 impl Address {
-    /// Bytes of memory outside of it.
+    /// Bytes of memory on the heap.
     pub fn heap_bytes(&self) -> usize {
         match self {
             Address::Socket(_) => 0,
@@ -31,7 +31,7 @@ impl Address {
         }
     }
 
-    /// Appends the same text as `Display`. IPv4 without formatting machinery: client lists have
+    /// Appends the same text as `Display`. IPv4 avoids the formatting machinery: client lists have
     /// thousands of addresses.
     pub fn write(&self, text: &mut Text) {
         let Address::Socket(PeerAddr::Tcp(SocketAddr::V4(address))) = self else {
@@ -45,7 +45,7 @@ impl Address {
         text.push_number(u64::from(address.port()));
     }
 
-    /// Whether this is how it reads.
+    /// Reports whether `text` is its text form.
     pub fn reads(&self, text: &[u8]) -> bool {
         self.to_string().as_bytes() == text
     }
@@ -61,7 +61,7 @@ impl fmt::Display for Address {
     }
 }
 
-/// An address of TCP as the key of a map: hashed in one piece.
+/// A TCP address as the key of a map: hashed in one piece.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AddressKey(pub SocketAddr);
 
@@ -79,8 +79,8 @@ impl Hash for AddressKey {
     }
 }
 
-/// Hashes client ids. This server gives them out one after the other, so nobody outside can choose
-/// ids that collide.
+/// Hashes client ids. This server assigns ids consecutively, so no client can choose ids that
+/// collide.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct IdHasher(u64);
 
@@ -96,8 +96,8 @@ impl Hasher for IdHasher {
     }
 
     fn write_u64(&mut self, id: u64) {
-        // The odd constant next to 2^64 over the golden ratio (Knuth): low bits stay apart, high
-        // ones depend on all.
+        // The odd constant next to 2^64 over the golden ratio (Knuth): low bits stay distinct, and
+        // high bits depend on all.
         self.0 = (self.0 ^ id).wrapping_mul(0x9E37_79B9_7F4A_7C15);
     }
 }

@@ -1,4 +1,4 @@
-//! The registry of connected clients: what CLIENT LIST shows, kept where any worker can read it.
+//! The registry of connected clients: the data of CLIENT LIST, readable by any worker.
 //!
 //! Each session publishes into its own record; the registry finds records by id, by address and by
 //! worker. Removing one is O(1). (S1)
@@ -34,34 +34,35 @@ pub mod flag {
     pub const REPLICA: u32 = 1 << 9;
     /// It is the primary of this server.
     pub const PRIMARY: u32 = 1 << 14;
-    /// It can be told to ask another server (CLIENT CAPA redirect).
+    /// It can be redirected to another server (CLIENT CAPA redirect).
     pub const REDIRECTS: u32 = 1 << 8;
-    /// It reads from a replica all the same (READONLY).
+    /// It reads from a replica anyway (READONLY).
     pub const READS_REPLICA: u32 = 1 << 15;
-    /// It is a replica whose snapshot was not sent yet: nothing else is sent, and nothing executed.
+    /// It is a replica whose snapshot was not sent yet: no other output is sent, and nothing is
+    /// executed.
     pub const SYNCHRONISES: u32 = 1 << 13;
-    /// The client that its invalidations are redirected to is gone.
+    /// The client that receives its invalidations has disconnected.
     pub const TRACKING_BROKEN: u32 = 1 << 10;
     /// It tracks prefixes.
     pub const TRACKING_BROADCAST: u32 = 1 << 11;
-    /// It came by the admin lane.
+    /// It connected through the admin lane.
     pub const ADMIN: u32 = 1 << 12;
-    /// It is subscribed to something.
+    /// It has a subscription.
     pub const PUBSUB: u32 = 1 << 16;
-    /// The user it acts as was changed since it last looked.
+    /// The user it acts as was changed since its last check.
     pub const USER_CHANGED: u32 = 1 << 17;
     /// It waits within SHUTDOWN: it gets a reply only if the server does not exit.
     pub const AWAITS_END: u32 = 1 << 18;
 }
 
-/// What others may know of a client.
+/// The data of a client that other threads may read.
 #[derive(Debug)]
 pub struct ClientRecord {
     pub id: u64,
     pub worker: usize,
     pub token: Token,
     pub fd: i32,
-    /// Whether the client is on this machine: a Unix socket or a loopback address.
+    /// True if the client is on this machine: a Unix socket or a loopback address.
     pub local: bool,
     pub addr: Address,
     /// This end's address.
@@ -72,36 +73,37 @@ pub struct ClientRecord {
     pub last_active_ms: AtomicU64,
     pub db: AtomicU32,
     pub resp: AtomicU8,
-    /// The client that its invalidations go to; 0 for itself, -1 if it does not track.
+    /// The client that receives its invalidations; 0 for itself, -1 if it does not track.
     pub redirect: AtomicI64,
     /// Row id of the last command; `u32::MAX` before the first.
     pub last_command: AtomicU32,
-    /// Bytes received that are not understood yet.
+    /// Bytes received that are not parsed yet.
     pub query_bytes: AtomicU64,
-    /// Bytes of an incomplete request that are understood.
+    /// Bytes of an incomplete request that are parsed.
     pub argument_bytes: AtomicU64,
     pub query_capacity: AtomicU64,
     pub output_bytes: AtomicU64,
     /// Bytes received, without encryption.
     pub bytes_in: AtomicU64,
-    /// Bytes of output made, without encryption.
+    /// Bytes of output produced, without encryption.
     pub bytes_out: AtomicU64,
-    /// Commands that ended within the client's turns, those that its scripts called among them.
+    /// Commands that ended within the client's turns, including those that its scripts called.
     pub commands: AtomicU64,
-    /// Commands that ended elsewhere: those that waited, or that another thread computed.
+    /// Commands that ended outside of its turns: those that waited, or that another thread
+    /// computed.
     pub commands_elsewhere: AtomicU64,
     /// Subscriptions by [`crate::pubsub::Space`].
     pub subscriptions: [AtomicU32; 3],
-    /// Somebody asked to close it; it is not listed any more.
+    /// It is to be closed; it is not listed any more.
     pub killed: AtomicBool,
     pub texts: Mutex<ClientTexts>,
-    /// Their bytes.
+    /// Bytes of the texts.
     pub text_bytes: AtomicU64,
     /// The memory it takes.
     pub weight: Weight,
-    /// The part of it that waits to be executed.
+    /// The part of it for requests that wait to be executed.
     pub input_weight: Weight,
-    /// The wait its command is in.
+    /// The wait of its command.
     pub waiter: Mutex<Option<Arc<Waiter>>>,
     /// Commands queued since MULTI; -1 outside of a transaction.
     pub queued: AtomicI64,
@@ -109,13 +111,13 @@ pub struct ClientRecord {
     pub queued_memory: AtomicU64,
     /// Keys it watches.
     pub watched: AtomicU64,
-    /// Whether what it watches was changed; set at the first WATCH.
+    /// The flag that a watched key was changed; set at the first WATCH.
     pub watcher: OnceLock<Arc<Watcher>>,
-    /// What it listens to, by [`Space`]; made at the first subscription.
+    /// Its subscriptions, by [`Space`]; created at the first one.
     pub topics: OnceLock<Box<Mutex<TopicNames>>>,
 }
 
-/// What a client said of itself.
+/// The texts that a client has set, for example its name.
 #[derive(Debug, Clone, Default)]
 pub struct ClientTexts {
     pub name: String,
@@ -124,19 +126,19 @@ pub struct ClientTexts {
     pub user: String,
 }
 
-/// Sums since the connection began.
+/// Totals since the connection began.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Traffic {
     /// Bytes received, without encryption.
     pub bytes_in: u64,
-    /// Bytes of output made, without encryption.
+    /// Bytes of output produced, without encryption.
     pub bytes_out: u64,
     /// Commands that ended within the session's turns.
     pub commands: u64,
 }
 
 impl ClientRecord {
-    /// Of a connection that was just accepted at `now_ms`; `unix` if on a Unix socket.
+    /// The record of a connection that was accepted at `now_ms`; `unix` if on a Unix socket.
     #[expect(clippy::too_many_arguments, reason = "each is a fact of the connection")]
     pub fn new(
         id: u64,
@@ -186,7 +188,7 @@ impl ClientRecord {
         }
     }
 
-    /// The session's sums at the end of its last turn.
+    /// The session's totals at the end of its last turn.
     pub fn traffic(&self) -> Traffic {
         Traffic {
             bytes_in: self.bytes_in.load(Ordering::Relaxed),
@@ -204,9 +206,9 @@ impl ClientRecord {
         self.texts.lock().even_poisoned()
     }
 
-    /// Whether it acts as the default user.
+    /// Reports whether it acts as the default user.
     pub fn is_default_user(&self) -> bool {
-        // The primary acts as nobody.
+        // The primary acts as no user.
         !self.has(flag::PRIMARY) && self.texts.lock().even_poisoned().user.is_empty()
     }
 
@@ -218,19 +220,19 @@ impl ClientRecord {
         self.text_bytes.store(bytes as u64, Ordering::Relaxed);
     }
 
-    /// The wait its command is in.
+    /// The wait of its command.
     pub fn waiter(&self) -> MutexGuard<'_, Option<Arc<Waiter>>> {
         self.waiter.lock().even_poisoned()
     }
 
-    /// It begins to listen to `name`.
+    /// Notes a new subscription to `name`.
     pub fn note_topic(&self, space: Space, name: &Arc<[u8]>) {
         let topics = self.topics.get_or_init(Box::default);
         let mut topics = topics.lock().even_poisoned();
         topics[space.index()].push(Arc::clone(name));
     }
 
-    /// It no longer listens to its topic number `at`; the last takes that number.
+    /// Notes the end of subscription number `at`; the last one gets that number.
     pub fn forget_topic(&self, space: Space, at: usize) {
         if let Some(topics) = self.topics.get() {
             let mut topics = topics.lock().even_poisoned();
@@ -238,7 +240,7 @@ impl ClientRecord {
         }
     }
 
-    /// Whether `fits` is true of all that it listens to.
+    /// Reports whether `fits` is true of all its subscriptions.
     pub fn listens_only_to(&self, fits: impl Fn(Space, &[u8]) -> bool) -> bool {
         let Some(topics) = self.topics.get() else { return true };
         let topics = topics.lock().even_poisoned();
@@ -258,15 +260,15 @@ impl ClientRecord {
     }
 }
 
-/// What a client listens to, by [`Space`], in the order of its subscriptions.
+/// The subscriptions of a client, by [`Space`], in the order in which they were made.
 type TopicNames = [Vec<Arc<[u8]>>; 3];
 
 /// One worker's clients.
 #[derive(Debug, Default)]
 struct Records {
     by_id: HashMap<u64, Arc<ClientRecord>, BuildHasherDefault<IdHasher>>,
-    /// Ids of those that came by TCP, by address: one each, unless somebody connects from one port
-    /// to several. On a Unix socket all have the same.
+    /// Ids of TCP clients by address: one each, unless a client connects from one port to several
+    /// listeners. Clients of a Unix socket all have the same address.
     by_addr: HashMap<AddressKey, SmallVec<[u64; 1]>>,
 }
 
@@ -290,24 +292,24 @@ impl Records {
     }
 }
 
-/// All clients, in one map per worker so that workers do not meet.
+/// All clients, in one map per worker so that workers do not contend.
 #[derive(Debug)]
 pub struct Clients {
     workers: Box<[Mutex<Records>]>,
     next_id: AtomicU64,
-    /// Connected clients, those to be closed included, those of the admin lane not.
+    /// Connected clients, including those to be closed, without those of the admin lane.
     count: AtomicI64,
     /// Clients of the admin lane.
     admins: AtomicI64,
     /// Clients that wait inside a command or for the end of CLIENT PAUSE.
     blocked: AtomicI64,
-    /// Clients that are subscribed to something.
+    /// Clients that have a subscription.
     subscribed: AtomicI64,
-    /// Some client could be redirected, if it is there still or not.
+    /// True if a client that could be redirected has ever connected.
     pub had_redirected: AtomicBool,
-    /// The memory that each takes.
+    /// The memory of each client.
     pub weights: Weights,
-    /// The part of it that waits to be executed.
+    /// The part of it for requests that wait to be executed.
     pub input_weights: Weights,
 }
 
@@ -330,8 +332,8 @@ impl Clients {
         self.next_id.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Counts a connection if fewer than `max` of its kind are connected; those of the admin lane
-    /// are one kind, all others the other.
+    /// Counts a connection if fewer than `max` of its kind are connected. Connections of the admin
+    /// lane are one kind, all others the other.
     pub fn admit(&self, admin: bool, max: u64) -> bool {
         let before = self.counter(admin).fetch_add(1, Ordering::Relaxed);
         let fits = before < max as i64;
@@ -341,7 +343,7 @@ impl Clients {
         fits
     }
 
-    /// Takes back an admission that came to nothing.
+    /// Takes back an admission of a connection that failed.
     pub fn retract(&self, admin: bool) {
         self.counter(admin).fetch_sub(1, Ordering::Relaxed);
     }
@@ -350,7 +352,7 @@ impl Clients {
         if admin { &self.admins } else { &self.count }
     }
 
-    /// Connected clients, those of the admin lane not among them. O(1).
+    /// Connected clients, without those of the admin lane. O(1).
     pub fn count(&self) -> u64 {
         self.count.load(Ordering::Relaxed).max(0) as u64
     }
@@ -372,8 +374,7 @@ impl Clients {
         }
     }
 
-    /// Notes that a client subscribed to something for the first time, or to nothing any more.
-    /// O(1).
+    /// Notes that a client made its first subscription, or ended its last. O(1).
     pub fn set_subscribed(&self, record: &ClientRecord, on: bool) {
         record.set(flag::PUBSUB, on);
         self.subscribed.fetch_add(if on { 1 } else { -1 }, Ordering::Relaxed);
@@ -393,7 +394,7 @@ impl Clients {
         self.map(record.worker).add(record);
     }
 
-    /// Forgets a client that is gone. O(1).
+    /// Removes a client that has disconnected. O(1).
     pub fn remove(&self, record: &ClientRecord) {
         self.map(record.worker).remove(record);
         self.retract(record.has(flag::ADMIN));
@@ -447,7 +448,7 @@ impl Clients {
     }
 }
 
-/// Records for tests.
+/// Test records.
 #[doc(hidden)]
 pub mod testing {
     use super::*;

@@ -1,22 +1,22 @@
-//! What clients take: the memory of each, kept by size, so that the largest is found in O(1) when
-//! all together take more than a limit: `maxmemory-clients` for all they have, `input-total-limit`
-//! for their inputs.
+//! The memory of clients, sorted by size, so that the largest client is found in O(1) when all
+//! together exceed a limit: `maxmemory-clients` for all their memory, `input-total-limit` for their
+//! inputs.
 //!
 //! ```text
-//!  class 0: below 32 KiB   class 1: below 64 KiB   …   class 18: 4 GiB and more
+//! class 0: below 32 KiB   class 1: below 64 KiB   …   class 18: 4 GiB and more
 //! ```
 //!
-//! A worker weighs its own sessions when their turn is over and something has changed. Whoever
-//! finds the sum too large takes clients out of the highest class of all workers; within a class
-//! any may be taken, as in Redis. A client that was taken is not weighed any more, so no memory is
-//! counted twice on its way out.
+//! A worker updates the weights of its own sessions after a turn in which they changed. A worker
+//! that finds the sum too large takes clients out of the highest class of all workers; within a
+//! class it may take any, as in Redis. A client that was taken is not weighed any more, so no
+//! memory is counted twice while it is closed.
 
 use crate::clients::{ClientRecord, flag};
 use brisk_structures::poison::EvenPoisoned;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-/// Clients below 2^15 bytes are all alike.
+/// Clients below 2^15 bytes are all in one class.
 const SMALLEST_LOG: u32 = 15;
 const CLASSES: usize = 19;
 /// The class of a client that is not to be evicted.
@@ -27,11 +27,11 @@ fn class_of(bytes: u64) -> u8 {
     (log.saturating_sub(SMALLEST_LOG) as usize).min(CLASSES - 1) as u8
 }
 
-/// Where a client stands. Changed under the lock of its worker's classes only.
+/// The position of a client. Changed only under the lock of its worker's classes.
 #[derive(Debug)]
 pub struct Weight {
     bytes: AtomicI64,
-    /// Class above, place in it below.
+    /// The class in the high bits, the index within it in the low bits.
     place: AtomicI64,
 }
 
@@ -46,7 +46,7 @@ const fn place(class: u8, at: usize) -> i64 {
 }
 
 impl Weight {
-    /// Bytes as last weighed.
+    /// Bytes at the last update.
     pub fn bytes(&self) -> u64 {
         self.bytes.load(Ordering::Relaxed).max(0) as u64
     }
@@ -60,7 +60,7 @@ impl Weight {
     }
 }
 
-/// Which of a client's weights.
+/// Selects one of a client's weights.
 type WeightOf = fn(&ClientRecord) -> &Weight;
 
 type Classes = [Vec<Arc<ClientRecord>>; CLASSES];
@@ -123,19 +123,19 @@ impl Scale {
 pub struct Weights {
     workers: Box<[Scale]>,
     of: WeightOf,
-    /// Flags of clients that are not evicted.
+    /// Flags of clients that are exempt from eviction.
     spared: u32,
 }
 
 impl Weights {
-    /// For `workers` workers, by all memory that a client has. As in Redis, only ordinary clients
-    /// and subscribers are evicted.
+    /// The weights of all memory of a client, for `workers` workers. As in Redis, only ordinary
+    /// clients and subscribers are evicted.
     pub fn of_memory(workers: usize) -> Weights {
         let spared = flag::NO_EVICT | flag::REPLICA | flag::PRIMARY | flag::ADMIN;
         Weights::new(workers, |record| &record.weight, spared)
     }
 
-    /// For `workers` workers, by what waits to be executed. No client can ask to be spared.
+    /// The weights of input that waits to be executed, for `workers` workers. No client is exempt.
     pub fn of_input(workers: usize) -> Weights {
         let spared = flag::PRIMARY | flag::ADMIN;
         Weights::new(workers, |record| &record.input_weight, spared)
@@ -145,36 +145,36 @@ impl Weights {
         Weights { workers: (0..workers).map(|_| Scale::default()).collect(), of, spared }
     }
 
-    /// Bytes that all clients take. O(workers).
+    /// Bytes of all clients. O(workers).
     pub fn total(&self) -> u64 {
         let sum: i64 = self.workers.iter().map(|own| own.total.load(Ordering::Relaxed)).sum();
         sum.max(0) as u64
     }
 
-    /// Bytes of those that may be evicted. O(workers).
+    /// Bytes of the clients that may be evicted. O(workers).
     pub fn evictable(&self) -> u64 {
         let sum: i64 = self.workers.iter().map(|own| own.evictable.load(Ordering::Relaxed)).sum();
         sum.max(0) as u64
     }
 
-    /// A client takes so many bytes now. O(1).
+    /// Updates a client's weight. O(1).
     pub fn weigh(&self, record: &Arc<ClientRecord>, bytes: u64) {
         let evictable = !record.has(self.spared) && !record.killed.load(Ordering::Relaxed);
         self.workers[record.worker].weigh(self.of, record, bytes, evictable);
     }
 
-    /// A client takes as much as before, but whether it is spared or killed has changed. O(1).
+    /// Updates a client of unchanged size that is now exempt or killed, or no longer exempt. O(1).
     pub fn weigh_again(&self, record: &Arc<ClientRecord>) {
         self.weigh(record, (self.of)(record).bytes());
     }
 
-    /// A client is gone. O(1).
+    /// Removes a client that has disconnected. O(1).
     pub fn forget(&self, record: &Arc<ClientRecord>) {
         self.workers[record.worker].weigh(self.of, record, 0, false);
     }
 
-    /// Takes one of the largest clients out of those that may be evicted, to be killed, and its
-    /// bytes. O(workers x classes).
+    /// Takes one of the largest clients out of those that may be evicted, to be killed; returns it
+    /// and its bytes. O(workers x classes).
     pub fn take_largest(&self) -> Option<(Arc<ClientRecord>, u64)> {
         let highest = |own: &Scale| own.lock().iter().rposition(|list| !list.is_empty());
         let own = self.workers.iter().max_by_key(|own| highest(own))?;

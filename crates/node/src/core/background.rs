@@ -1,15 +1,15 @@
-//! The thread that frees large things, so that no worker has to.
+//! The thread that frees large values, so that workers do not have to.
 
 use brisk_engine::env::Garbage;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, mpsc};
 use std::time::{Duration, Instant};
 
-/// Things waiting to be freed at once, at most; beyond it the worker frees them itself, so that
-/// memory is not freed slower than it is given up.
+/// Maximum number of values waiting to be freed. Beyond it the worker frees them itself, so that
+/// memory is not released faster than it is freed.
 const QUEUE_MAX: usize = 65_536;
 
-/// The way to the background thread.
+/// The handle to the background thread.
 #[derive(Debug, Default)]
 pub struct Background {
     sender: OnceLock<mpsc::SyncSender<Batch>>,
@@ -20,16 +20,16 @@ pub struct Background {
 struct Counts {
     pending: AtomicU64,
     freed: AtomicU64,
-    /// Of batches whose bytes are counted.
+    /// Sum over the batches whose bytes are counted.
     pending_bytes: AtomicU64,
 }
 
-/// What one worker gave up at a time.
+/// The garbage that one worker handed over at a time.
 struct Batch {
     garbage: Vec<Garbage>,
-    /// Bytes that are free once the garbage is; 0 if nobody has counted.
+    /// Bytes that are free after the garbage is freed; 0 if they were not counted.
     bytes: u64,
-    /// Is called with the time that freeing took.
+    /// Called with the time that freeing took.
     timed: Option<Timed>,
 }
 
@@ -45,7 +45,7 @@ impl Background {
             crate::core::long::yield_to_workers();
             for Batch { garbage, bytes, timed } in receiver {
                 let things = weight(&garbage);
-                // As if all were of one size: what each takes is not worth asking again.
+                // Assumes that all values have one size: measuring each again would cost more.
                 let count = garbage.len() as u64;
                 let share = bytes.checked_div(count).unwrap_or(0);
                 let (begin, mut longest) = (timed.as_ref().map(|_| Instant::now()), Duration::ZERO);
@@ -68,8 +68,8 @@ impl Background {
         Ok(())
     }
 
-    /// Frees `garbage` elsewhere if possible. With `bytes_counted` its bytes are found out, which
-    /// takes a while if there are many, for [`Background::pending_bytes`].
+    /// Frees `garbage` on the background thread if possible. With `bytes_counted` its bytes are
+    /// added to [`Background::pending_bytes`]; counting takes a while if there are many values.
     pub fn free(&self, garbage: Vec<Garbage>, bytes_counted: bool) {
         self.free_timed(garbage, bytes_counted, None);
     }
@@ -92,7 +92,7 @@ impl Background {
         self.counts.freed.fetch_add(things, Ordering::Relaxed);
     }
 
-    /// Bytes that are as good as free, of what was counted.
+    /// Counted bytes that are about to be freed.
     pub fn pending_bytes(&self) -> u64 {
         self.counts.pending_bytes.load(Ordering::Relaxed)
     }
@@ -116,7 +116,7 @@ impl Background {
 fn weight(garbage: &[Garbage]) -> u64 {
     let weigh = |thing: &Garbage| match thing {
         Garbage::Entry(_) | Garbage::Value(_) => 1,
-        // The key it belongs to is counted when it goes.
+        // The key that owns this part is counted when it is freed.
         Garbage::View(_) | Garbage::Other(_) => 0,
         Garbage::Table(table) => table.view().len() as u64,
     };

@@ -1,4 +1,4 @@
-//! What the function of a server command gets to work with.
+//! The context in which the function of a server command runs.
 
 use crate::core::Core;
 use crate::core::session::Session;
@@ -7,7 +7,7 @@ use brisk_engine::keyspace::{ClientRef, DbIndex, Keys};
 use brisk_engine::table::Row;
 use brisk_engine::{CommandError, Outcome, Reply, Result, UnixMs};
 
-/// Bytes of unknown words that an error repeats.
+/// Maximum number of bytes of an unknown argument that an error repeats.
 pub(crate) const ECHO_BYTES_MAX: usize = 128;
 
 /// The function of a command that needs the session or the server.
@@ -16,9 +16,9 @@ pub type ServerHandler = fn(&mut Call<'_>, &mut Args<'_>) -> Result<Outcome>;
 /// A command that needs the session or the server.
 pub type Command = brisk_engine::command::CommandOf<ServerHandler>;
 
-/// The world of one server command while it runs.
+/// The context of one server command while it runs.
 pub struct Call<'c> {
-    /// This worker's belongings; through `core.shared` everything the workers share.
+    /// The state of this worker; `core.shared` is the state that all workers share.
     pub core: &'c mut Core,
     pub session: &'c mut Session,
     pub reply: Reply<'c>,
@@ -28,7 +28,7 @@ pub struct Call<'c> {
 }
 
 impl Call<'_> {
-    /// The moment the batch began.
+    /// The time at which the batch began.
     pub fn now(&self) -> UnixMs {
         self.core.env.now()
     }
@@ -52,7 +52,7 @@ impl Call<'_> {
         action(&mut keys)
     }
 
-    /// The caller, for commands whose answer comes later.
+    /// The caller, for commands that are replied to later.
     pub fn client(&self) -> ClientRef {
         ClientRef {
             worker: self.core.id,
@@ -62,12 +62,12 @@ impl Call<'_> {
         }
     }
 
-    /// Whether the command is run by EXEC, which wants a reply to each.
+    /// Reports whether EXEC runs the command. EXEC needs a reply from each command.
     pub fn in_exec(&self) -> bool {
         self.core.unit.is_some()
     }
 
-    /// Hides word `index` of the request from the slow log and from monitors.
+    /// Hides argument `index` of the request from the slow log and from monitors.
     pub fn redact(&mut self, index: usize) {
         self.core.redacted.push(index);
     }

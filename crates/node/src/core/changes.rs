@@ -1,11 +1,12 @@
-//! Hands the changes in the journal to their readers: the append-only file and the replication stream.
+//! Hands the changes in the journal to their readers: the append-only file and the replication
+//! stream.
 //!
-//! The journal is in order and has no gaps, so a dispatch takes what all workers have appended. A worker
-//! dispatches at the end of its round. Nothing is appended while there is no reader:
-//! [`brisk_engine::effect::Hooks::PROPAGATE`] is set with the first reader, while all workers are quiesced, and
-//! cleared some time after the last one is gone.
+//! The journal is in order and has no gaps, so a dispatch takes the changes that all workers have
+//! appended. A worker dispatches at the end of its round. Workers append nothing while there is no
+//! reader: [`brisk_engine::effect::Hooks::PROPAGATE`] is set with the first reader, while all
+//! workers are quiesced, and cleared some time after the last reader is gone.
 //!
-//! Only workers dispatch, so none is in the middle of a dispatch while all are quiesced.
+//! Only workers dispatch, so no dispatch is in progress while all workers are quiesced.
 
 use crate::persistence::aof::state::Aof;
 use crate::replication::Replication;
@@ -31,7 +32,8 @@ struct DispatchBuffers {
 }
 
 impl ChangeDispatcher {
-    /// Hands new changes to the readers. `wake` is called for each worker whose replicas have something to take.
+    /// Hands new changes to the readers. `wake` is called for each worker whose replicas have data
+    /// to send.
     pub fn dispatch(
         &self,
         journal: &Journal,

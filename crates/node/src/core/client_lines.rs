@@ -1,7 +1,7 @@
-//! Connections as CLIENT LIST shows them, a line each.
+//! Connections as CLIENT LIST shows them, one line each.
 //!
-//! Of other connections the line shows what they published at the end of their last turn; of the
-//! caller's own, what is true while the command runs.
+//! For other connections the line shows the values that they published at the end of their last
+//! turn. For the caller's own connection it shows the values that hold while the command runs.
 
 use crate::clients::{ClientRecord, Traffic, flag};
 use crate::core::Core;
@@ -20,19 +20,19 @@ use std::sync::atomic::Ordering;
 /// The usual length of a line.
 const LINE_BYTES: usize = 384;
 
-/// What is known of the caller only.
+/// Values that are known of the caller only.
 struct Own {
     id: u64,
-    /// Bytes of the present command's words.
+    /// Bytes of the arguments of the present command.
     words_bytes: u64,
-    /// Bytes of replies made in this turn, this one not yet among them.
+    /// Bytes of replies made in this turn, without the present reply.
     reply_bytes: u64,
-    /// The session's sums, commands of this turn among them, the present one not.
+    /// The session's totals, including earlier commands of this turn but not the present command.
     traffic: Traffic,
 }
 
-/// One client as CLIENT LIST shows it, without the line's end: `session`, which sent `args`.
-/// `command` is what it runs, if that is not its last command already.
+/// One client as CLIENT LIST shows it, without the line ending: `session`, which sent `args`.
+/// `command` is the command that it runs, if that is not its last command already.
 pub fn describe(core: &Core, session: &Session, args: &Args<'_>, command: Option<&Row>) -> String {
     let record = &session.record;
     let last = record.last_command.load(Ordering::Relaxed) as usize;
@@ -41,7 +41,7 @@ pub fn describe(core: &Core, session: &Session, args: &Args<'_>, command: Option
     one_line(core, record, Some(&own), row.map_or("NULL", Row::full_name))
 }
 
-/// The same of a client that executes nothing now, whose last command was `command`.
+/// The same for a client that executes nothing now and whose last command was `command`.
 pub fn describe_at_rest(core: &Core, record: &ClientRecord, command: &str) -> String {
     one_line(core, record, None, command)
 }
@@ -106,11 +106,11 @@ impl Writer {
     }
 }
 
-/// Writes one line. `own` is what is known of the caller only.
+/// Writes one line. `own` holds the values that are known of the caller only.
 fn line(text: &mut Text, record: &ClientRecord, own: Option<&Own>, now_ms: u64, command: &str) {
     let published = |figure: &std::sync::atomic::AtomicU64| figure.load(Ordering::Relaxed);
     let capacity = published(&record.query_capacity);
-    // What is being executed is in no buffer of the session.
+    // The request that is being executed is in no buffer of the session.
     let held = |figure| if own.is_some() { 0 } else { published(figure) };
     let (query, understood) = (held(&record.query_bytes), held(&record.argument_bytes));
     let words = own.map_or(understood, |own| own.words_bytes);
@@ -127,9 +127,9 @@ fn line(text: &mut Text, record: &ClientRecord, own: Option<&Own>, now_ms: u64, 
         () if texts.user.is_empty() => DEFAULT_USER,
         () => &texts.user,
     };
-    // A session has no reply buffer of its own (`rbs`, `rbp`): all of a worker share one, and
-    // what the kernel has not taken is the output list. Words are never copied: `argv-mem` is the
-    // part of the input that they take.
+    // A session has no reply buffer of its own (`rbs`, `rbp`): all sessions of a worker share one,
+    // and output that the kernel has not taken is in the output list. Arguments are never copied:
+    // `argv-mem` is the part of the input that they take.
     let listens = |space: Space| record.subscriptions[space.index()].load(Ordering::Relaxed);
     // Pieces and numbers are appended one by one, which takes less time than one formatted write.
     let number = |text: &mut Text, name: &str, value: u64| {
@@ -215,8 +215,8 @@ fn flags(text: &mut Text, record: &ClientRecord) {
     }
 }
 
-/// What the connection waits for: `r` something to read, `w` room for output. As in Redis the first
-/// is shown of every client, also while its next command waits for something else.
+/// The events that the connection waits for: `r` input, `w` room for output. As in Redis, `r` is
+/// shown for every client, also while its next command waits for something else.
 fn events(output: u64) -> &'static str {
     if output > 0 { "rw" } else { "r" }
 }

@@ -1,4 +1,4 @@
-//! What DEBUG switches off or bends, for tests.
+//! Behaviour that DEBUG switches off or changes, for tests.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize};
 
@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize};
 pub struct DebugSwitches {
     /// DEBUG SET-ACTIVE-EXPIRE.
     pub active_expire: AtomicBool,
-    /// DEBUG PAUSE-CRON: the workers' timers rest.
+    /// DEBUG PAUSE-CRON: the workers' timers do nothing.
     pub cron_paused: AtomicBool,
     /// DEBUG QUICKLIST-PACKED-THRESHOLD in bytes, 0 for none.
     pub list_plain_min: AtomicUsize,

@@ -1,34 +1,35 @@
-//! The input of a session: bytes that arrived and are not executed yet,
-//! from the start of a request.
+//! The input of a session: bytes that arrived and are not executed yet, from the start of a
+//! request.
 //!
-//! Its memory follows the bytes that arrived, never those a client announced: a header costs its
-//! sender nothing. A short input lies in a buffer that takes at most a quarter more than it holds,
-//! or a page; a long one in memory of its own, of which the machine backs the pages that were
-//! written, and which grows without copying. So a value of n bytes costs O(n) however it arrives.
+//! Its memory grows with the bytes that arrived, never with those that a client announced: a header
+//! costs its sender nothing. A short input is held in a buffer that takes at most a quarter more
+//! than its contents, or a page. A long input has a memory mapping of its own: the machine backs
+//! only the pages that were written, and the mapping grows without copying. Therefore a value of n
+//! bytes costs O(n) however it arrives.
 
 use brisk_structures::entry::size_class;
 use brisk_structures::growing::GrowingBytes;
 use std::ops::Deref;
 
-/// Reserved for a request of which less has arrived, if it announced so much.
+/// Bytes reserved for a request that announced at least this many and of which fewer have arrived.
 const PAGE_BYTES: usize = 4096;
-/// A buffer up to this is kept for the next request until the timers find it idle. What is longer
-/// lies in memory of its own, which goes with it.
+/// A buffer up to this size is kept for the next request until the timers find it idle. A longer
+/// input has a memory mapping of its own, which is freed with it.
 const SHORT_MAX: usize = 512 * 1024;
-/// A buffer that was used lately is not cut below this.
+/// A buffer that was used recently is not cut below this size.
 const TRIMMED_BYTES_MIN: usize = 16 * 1024;
-/// A buffer that was not used for so long is given back.
+/// A buffer that was not used for this time is freed.
 const IDLE_MS: u64 = 2000;
 
 /// Bytes that wait to be executed.
 #[derive(Debug, Default)]
 pub struct Input {
     bytes: Bytes,
-    /// Bytes that the request at the end lacks, at least.
+    /// Minimum number of bytes that the request at the end still lacks.
     missing: usize,
-    /// The most that it held since the timers looked last.
+    /// The largest size since the timers looked last.
     peak: usize,
-    /// When the timers last saw that it had been used, in Unix ms.
+    /// When the timers last noticed that the input had been used, in Unix ms.
     used_ms: u64,
 }
 
@@ -71,7 +72,7 @@ impl Bytes {
 }
 
 impl Input {
-    /// Whether nothing waits.
+    /// Reports whether the input is empty.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.bytes.is_empty()
@@ -89,7 +90,7 @@ impl Input {
         self.bytes.capacity()
     }
 
-    /// The request at the end lacks so many bytes, as far as it tells; 0 if it does not tell.
+    /// Sets the number of bytes that the request at the end still lacks; 0 if unknown.
     pub fn set_missing(&mut self, missing: usize) {
         self.missing = missing;
     }
@@ -100,7 +101,8 @@ impl Input {
         self.keep(new);
     }
 
-    /// Adds the rest of what arrived, when all before it was executed where it lay. O(bytes).
+    /// Appends the rest of the bytes that arrived, after the bytes before it were executed in
+    /// place. O(bytes).
     pub fn keep(&mut self, rest: &[u8]) {
         self.add(rest);
         self.peak = self.peak.max(self.len());
@@ -140,12 +142,12 @@ impl Input {
         }
     }
 
-    /// Takes all bytes out, to be executed where they lie; [`Input::put_back`] follows.
+    /// Takes all bytes out, to be executed in place; [`Input::put_back`] follows.
     pub fn take(&mut self) -> Bytes {
         std::mem::take(&mut self.bytes)
     }
 
-    /// Puts back what [`Input::take`] gave, without the first `used` bytes. O(bytes left).
+    /// Puts back the bytes that [`Input::take`] returned, without the first `used`. O(bytes left).
     pub fn put_back(&mut self, bytes: Bytes, used: usize) {
         debug_assert!(self.bytes.is_empty(), "nothing arrives while a session executes");
         match bytes {
@@ -158,8 +160,8 @@ impl Input {
         }
     }
 
-    /// Gives back what a buffer has too much: all that is not filled once it was not used for two
-    /// seconds, before that what is far above the need.
+    /// Frees excess capacity: all unused capacity after two seconds without use, and before that
+    /// the part far above the need.
     pub fn trim(&mut self, now_ms: u64) {
         let peak = std::mem::take(&mut self.peak);
         if peak > 0 {
@@ -177,15 +179,15 @@ impl Input {
     }
 }
 
-/// Makes room for `len` bytes in all, of which `missing` more are announced.
+/// Makes room for `len` bytes in total, of which `missing` are announced but have not arrived.
 fn reserve(bytes: &mut Vec<u8>, len: usize, missing: usize) {
     if len > bytes.capacity() {
         bytes.reserve_exact(capacity_for(len, missing) - bytes.len());
     }
 }
 
-/// The memory for a short input that holds `len` bytes and lacks `missing`: for all of it, if that
-/// is not much more than what arrived, else for what arrived.
+/// The capacity for a short input that holds `len` bytes and lacks `missing`. It covers the whole
+/// request if that is not much more than the bytes that arrived, else only these bytes.
 fn capacity_for(len: usize, missing: usize) -> usize {
     let most = (len + len / 4).max(PAGE_BYTES);
     let whole = size_class(len.saturating_add(missing).min(most));
@@ -196,8 +198,8 @@ fn capacity_for(len: usize, missing: usize) -> usize {
 mod tests {
     use super::*;
 
-    /// What arrives in pieces of `piece` bytes; the most memory over the bytes held, less a page,
-    /// and the bytes that were copied.
+    /// Appends `total` bytes in pieces of `piece` bytes. Returns the largest ratio of memory, less
+    /// a page, to bytes held, and the number of bytes that were copied.
     fn arriving(total: usize, piece: usize, announced: usize) -> (f64, usize) {
         let mut input = Input::default();
         let (mut worst, mut copied) = (0.0, 0);
@@ -250,7 +252,7 @@ mod tests {
         let used = bytes.len();
         input.put_back(bytes, used);
         assert_eq!((input.len(), input.capacity()), (0, 0));
-        // An ordinary one is kept for the next request, until it is idle.
+        // A buffer of ordinary size is kept for the next request until it is idle.
         input.append(&[b'x'; 30_000]);
         let bytes = input.take();
         input.put_back(bytes, 30_000);

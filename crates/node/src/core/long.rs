@@ -1,7 +1,7 @@
 //! The threads that do the work of long commands (see `brisk_engine::long`).
 //!
-//! As many as there are workers, of lower priority than these: where there is no processor to
-//! spare, a client that asks for much waits longer, and not the others.
+//! There are as many as workers, at lower priority. On a busy machine, a client that requests much
+//! work waits longer, and other clients do not.
 
 use crate::clients::ClientRecord;
 use crate::core::mailbox::{Mailbox, Message};
@@ -13,18 +13,18 @@ use brisk_structures::poison::EvenPoisoned;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, mpsc};
 
-/// Commands that wait for a thread, at most; beyond it workers do the work themselves, so that
-/// clients that come and go cannot leave more behind than is done.
+/// Maximum number of commands that wait for a thread. Beyond it workers do the work themselves, so
+/// that clients that connect and disconnect cannot queue more work than is done.
 const QUEUE_MAX: usize = 16_384;
 
-/// What is added to the niceness of threads that work behind the workers' backs: they have a tenth
-/// of a worker's share of a processor that both want.
+/// Added to the niceness of background threads: they get a tenth of a worker's share of a CPU that
+/// both want.
 const NICENESS: i32 = 10;
 
-/// Threads for errands, at most; more errands wait for one of them.
+/// Maximum number of threads for errands; more errands wait for one of them.
 const ERRANDS_MAX: usize = 64;
 
-/// Who asked.
+/// The client whose command is computed.
 pub struct Asker {
     pub record: Arc<ClientRecord>,
     pub row: &'static Row,
@@ -32,13 +32,13 @@ pub struct Asker {
     pub ns: u64,
 }
 
-/// Work to be done for somebody.
+/// Work to be done for a client.
 pub struct Job {
     pub asker: Asker,
     pub long: LongCommand,
 }
 
-/// Work that was done for somebody.
+/// Work that was done for a client.
 pub struct Outcome {
     pub asker: Asker,
     pub computed: ComputedCommand,
@@ -51,7 +51,7 @@ impl std::fmt::Debug for Outcome {
 }
 
 impl Job {
-    /// Does the work, by whatever thread.
+    /// Does the work, on the calling thread.
     pub fn run(self, keyspace: &Keyspace, clock: &Clock) -> Outcome {
         let Job { mut asker, long } = self;
         let begin = clock.ticks();
@@ -61,14 +61,14 @@ impl Job {
     }
 }
 
-/// The way to the threads.
+/// The handle to the threads.
 #[derive(Debug, Default)]
 pub struct LongWork {
     threads: OnceLock<Threads>,
     errands: Mutex<TransferQueue>,
 }
 
-/// Work that waits for somebody else, and the threads that do it.
+/// Work that waits for another server, and the threads that do it.
 #[derive(Debug, Default)]
 struct TransferQueue {
     threads: usize,
@@ -98,7 +98,7 @@ impl LongWork {
     /// Starts the threads.
     ///
     /// # Errors
-    /// If the system gives none.
+    /// The system cannot start a thread.
     pub fn start(
         &self,
         threads: usize,
@@ -126,8 +126,9 @@ impl LongWork {
         Ok(())
     }
 
-    /// Gives an errand to a thread of its own kind, since it would keep one of the others for as
-    /// long as some other server takes. Gives it back if there are too many, or no thread for it.
+    /// Gives an errand to one of the errand threads: it would block another thread for as long as
+    /// the other server takes. Returns the errand if too many wait, or if there is no thread for
+    /// it.
     fn send_apart(&'static self, job: Box<Job>, threads: &'static Threads) -> Result<(), Box<Job>> {
         let mut errands = self.lock_errands();
         if errands.waiting.len() >= QUEUE_MAX {
@@ -146,14 +147,14 @@ impl LongWork {
         });
         match started {
             Ok(_) => errands.threads += 1,
-            // The system gives no thread, but there are some that will come to it.
+            // The system provides no thread, but an existing one will take the errand later.
             Err(_) if errands.threads > 0 => {}
             Err(_) => return errands.waiting.pop_back().map_or(Ok(()), Err),
         }
         Ok(())
     }
 
-    /// What an errands' thread does next; it ends if there is nothing.
+    /// The next errand of an errand thread; the thread ends if there is none.
     fn next_errand(&self) -> Option<Box<Job>> {
         let mut errands = self.lock_errands();
         let next = errands.waiting.pop_front();
@@ -167,7 +168,7 @@ impl LongWork {
         self.errands.lock().even_poisoned()
     }
 
-    /// Has the work done by one of the threads; gives it back if they have too much to do.
+    /// Has one of the threads do the work; returns the work if their queue is full.
     pub fn send(&'static self, job: Box<Job>) -> Result<(), Box<Job>> {
         let Some(threads) = self.threads.get() else { return Err(job) };
         if job.long.is_apart() {
@@ -185,8 +186,8 @@ fn run_and_tell(job: Job, keyspace: &Keyspace, mailboxes: &[Mailbox], clock: &Cl
     mailboxes[worker].send(Message::Computed(Box::new(outcome)));
 }
 
-/// Lets workers go first wherever they and this thread want the same processor.
+/// Lets workers run first when they and this thread want the same CPU.
 pub fn yield_to_workers() {
-    // Whose system does not allow it, works as before.
+    // If the system does not allow it, the thread keeps its priority.
     let _ = rustix::process::nice(NICENESS);
 }

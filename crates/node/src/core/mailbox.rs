@@ -10,13 +10,13 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
-/// Lines for monitors that a worker has not read yet, at most; beyond it they are dropped with
-/// their monitors, since nobody who reads that slowly can be served.
+/// Maximum number of unread lines for monitors. Beyond it they are dropped and their monitors are
+/// closed, since a client that reads this slowly cannot be served.
 const LINES_MAX: usize = 100_000;
-/// Bytes of these lines, at most; one line may go beyond.
+/// Maximum number of bytes of these lines; one line may exceed it.
 const LINE_BYTES_MAX: usize = 256 * 1024 * 1024;
 
-/// What a worker is asked to do.
+/// A request to a worker.
 #[derive(Debug)]
 pub enum Message {
     /// Close this client.
@@ -25,27 +25,27 @@ pub enum Message {
     MonitorLine(Arc<OutputBytes>),
     /// CLIENT PAUSE has ended.
     Unpause,
-    /// The wait of this client's command is over, and this is its answer.
+    /// The wait of this client's command is over, and this is the reply.
     Served(Delivery),
     /// The work for a command of one of the worker's clients is done.
     Computed(Box<crate::core::long::Outcome>),
-    /// Slots that were frozen are not any more.
+    /// Frozen slots were released.
     Thawed,
     /// CLIENT UNBLOCK has ended the wait of this client's command.
     Unblock { token: Token, id: u64, how: Unblocked },
-    /// A snapshot for the worker's replicas was begun, or written.
+    /// A snapshot for the worker's replicas was started or written.
     Synchronise,
     /// This session wants a line for each command from now on.
     Monitor(Token),
-    /// Accept on these listeners, and no longer on the present ones of their purpose.
+    /// Accept on these listeners instead of the present ones of the same purpose.
     Listen(Replacement),
-    /// Probe idle connections that are accepted from now on after so many seconds.
+    /// Probe idle connections that are accepted from now on after this many seconds.
     Keepalive(u32),
     /// Do this between two commands.
     Run(Work),
 }
 
-/// What a thread that is no worker has one do for it.
+/// Work that a worker does on behalf of a thread that is not a worker.
 pub struct Work(pub Box<dyn FnOnce(&mut Core) + Send>);
 
 impl std::fmt::Debug for Work {
@@ -54,7 +54,7 @@ impl std::fmt::Debug for Work {
     }
 }
 
-/// The answer to a command that waited.
+/// The reply to a command that waited.
 #[derive(Debug)]
 pub struct Delivery {
     pub token: Token,
@@ -67,9 +67,9 @@ pub struct Delivery {
 pub enum Unblocked {
     Timeout,
     Error,
-    /// This server has become a replica. The connection is closed behind it.
+    /// This server has become a replica. The connection is closed after the reply.
     RoleChanged,
-    /// The shutdown that it waits for was cancelled.
+    /// The shutdown that the client waits for was cancelled.
     EndGivenUp,
     /// Its user may not run the command any more.
     Forbidden(Denied),
@@ -86,19 +86,19 @@ struct Queue {
 #[derive(Debug, Default)]
 pub struct Mailbox {
     messages: Mutex<Queue>,
-    /// Lines for monitors were dropped.
+    /// True if lines for monitors were dropped.
     overflow: AtomicBool,
     waker: OnceLock<Waker>,
 }
 
 impl Mailbox {
-    /// Tells how to wake the worker. Messages sent before are kept.
+    /// Sets the waker of the worker. Messages sent before are kept.
     pub fn connect(&self, waker: Waker) {
-        // A second worker for the same mailbox does not exist.
+        // There is only one worker for a mailbox.
         let _ = self.waker.set(waker);
     }
 
-    /// Whether there are messages.
+    /// Reports whether there are messages.
     pub fn has_messages(&self) -> bool {
         !self.messages.lock().even_poisoned().messages.is_empty()
     }
@@ -120,7 +120,7 @@ impl Mailbox {
         self.wake();
     }
 
-    /// Whether lines for monitors were dropped since the last call.
+    /// Reports whether lines for monitors were dropped since the last call.
     pub fn take_overflow(&self) -> bool {
         self.overflow.swap(false, Ordering::Relaxed)
     }

@@ -1,4 +1,4 @@
-//! What the memory that is used is used for.
+//! Memory usage by purpose.
 
 use crate::core::Core;
 use crate::core::shared::Shared;
@@ -21,33 +21,34 @@ pub const ALLOCATOR: &str = if cfg!(feature = "jemalloc") {
 /// Bytes of the slots of one database, without their tables.
 pub const DATABASE_BYTES: u64 = (SLOTS * size_of::<Slot>()) as u64;
 
-/// Bytes that sessions take with their input and output. O(workers).
+/// Bytes of memory of all sessions, including their input and output. O(workers).
 pub fn of_clients(shared: &Shared) -> u64 {
     shared.clients.weights.total()
 }
 
-/// What memory is used for, in bytes.
+/// Memory usage by purpose, in bytes.
 #[derive(Debug, Clone)]
 pub struct Usage {
     pub allocated: u64,
-    /// The most that was allocated whenever it was measured.
+    /// The largest amount of allocated memory that was measured.
     pub peak: u64,
-    /// Allocated before the first client came.
+    /// Allocated before the first client connected.
     pub startup: u64,
     pub resident: u64,
     pub holding: Holding,
     /// Sessions with their input and output.
     pub clients: u64,
-    /// Of the stream for replicas: the backlog, and what is held for slow ones beyond it.
+    /// The replication stream: the backlog, and the bytes held for slow replicas beyond it.
     pub stream: (u64, u64),
     /// Keys of all databases.
     pub keys: u64,
-    /// For each database with keys: what its slots and tables take besides the entries.
+    /// For each database with keys: memory of its slots and tables without the entries.
     pub databases: Vec<(DbIndex, u64)>,
 }
 
 impl Usage {
-    /// Measures. O(slots of databases in use): not for what is asked many times a second.
+    /// Measures the memory usage. O(slots of databases in use): not for values that are needed many
+    /// times a second.
     ///
     /// # Errors
     /// As [`Core::keys_to_walk`].
@@ -71,14 +72,14 @@ impl Usage {
         })
     }
 
-    /// All that is not keys and values.
+    /// All memory that is not keys and values.
     pub fn overhead(&self) -> u64 {
         let tables: u64 = self.databases.iter().map(|(_, bytes)| bytes).sum();
         self.startup + self.clients + self.stream.0 + self.stream.1 + tables
     }
 }
 
-/// The most bytes that were allocated whenever they were measured, `allocated` included.
+/// The largest amount of allocated memory that was measured, including `allocated`.
 pub fn peak(shared: &Shared, allocated: u64) -> u64 {
     let peak = &shared.observe.figures.peak_memory;
     peak.fetch_max(allocated, Ordering::Relaxed).max(allocated)

@@ -1,15 +1,15 @@
-//! What a worker brings along for commands: settings in force, clocks, statistics, eviction.
+//! The worker state that commands use: settings in force, clocks, statistics, eviction.
 //!
-//! | part | about |
+//! | part | purpose |
 //! |---|---|
-//! | `shared`, `settings` | what all workers share, the settings among it |
+//! | `shared`, `settings` | the state that all workers share, including the settings |
 //! | `session`, `input` | one client, seen from inside; its bytes that are not executed yet |
-//! | `call` | what the function of a server command gets to work with |
-//! | `quiesce`, `mailbox` | all other workers standing still; messages to a worker |
-//! | `background`, `long` | threads that free, and that compute what takes long |
-//! | `pause`, `shutdown` | CLIENT PAUSE; the end of the server |
-//! | `memory`, `process`, `client_lines` | what INFO and the like tell |
-//! | `debug_switches` | what DEBUG switches off, for tests |
+//! | `call` | the context in which the function of a server command runs |
+//! | `quiesce`, `mailbox` | stopping all other workers; messages to a worker |
+//! | `background`, `long` | threads that free memory, and threads that compute long commands |
+//! | `pause`, `shutdown` | CLIENT PAUSE; the shutdown of the server |
+//! | `memory`, `process`, `client_lines` | data for INFO and similar commands |
+//! | `debug_switches` | behaviour that DEBUG switches off, for tests |
 
 pub mod background;
 pub mod call;
@@ -63,18 +63,18 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-/// While all clients together hold more unsent output than the global limit allows, each may
-/// only hold this much.
+/// Limit for each client while all clients together hold more unsent output than the global limit
+/// allows.
 const TIGHT_SOFT_LIMIT: usize = 16 * 1024;
 
-/// How long a reading of the wall clock, in milliseconds, is good for batches that begin after it.
+/// How long a reading of the wall clock is valid for batches that begin after it, in nanoseconds.
 const WALL_CLOCK_KEPT_NS: u64 = 50_000;
 
-/// How long everybody waits for the last worker to stop for a request that did not get its slots
-/// for long.
+/// How long all workers wait for the last one to stop, for a request that could not lock its slots
+/// for a long time.
 const STARVED_WAIT_MAX: Duration = Duration::from_millis(1);
 
-/// A worker's belongings besides its sessions: what commands may use.
+/// The state of a worker without its sessions: the part that commands may use.
 pub struct Core {
     pub shared: &'static Shared,
     pub id: usize,
@@ -85,29 +85,32 @@ pub struct Core {
     pub last_ticks: u64,
     /// When the wall clock was read last for batches, in ticks.
     wall_read_at: u64,
-    /// A command that takes this long is looked at by the slow log and the latency monitor.
+    /// A command that takes at least this long is checked against the slow log and the latency
+    /// monitor.
     pub slow_ns: u64,
     pub latency_tracking: bool,
     /// Sessions to close after the present command, by token.
     pub connections_to_close: Vec<Token>,
-    /// Answers for sessions of this worker whose commands waited.
+    /// Replies for sessions of this worker whose commands waited.
     pub deliveries: VecDeque<Delivery>,
-    /// Words of the present server command that nobody may see: passwords.
+    /// Arguments of the present server command that must not be shown: passwords.
     pub redacted: Vec<usize>,
-    /// What sessions of this worker listen to.
+    /// The subscriptions of sessions of this worker.
     pub topics: Topics,
     /// Sessions of this worker that are replicas.
     pub followers: Vec<Follower>,
     /// Sessions of this worker that track keys.
     pub tracking: TrackingSessions,
-    /// Before the present request its session was sent the invalidations of keys evicted for it.
+    /// True if the session was sent invalidations before its present request, for keys evicted for
+    /// it.
     pub invalidations_sent: bool,
     pub evictor: Evictor,
     /// The transaction that EXEC, or a script, is running.
     pub unit: Option<Unit<'static>>,
-    /// It executes what files say, while all other workers stand still.
+    /// The worker loads a file: it executes the file's commands while all other workers are
+    /// quiesced.
     pub is_loading: bool,
-    /// The moment that TIME tells within it, once it was asked.
+    /// The time that TIME returns within the unit, after the first request for it.
     pub unit_began_us: Option<u64>,
     /// Held while all other workers are quiesced for that transaction or script.
     pub quiesced: Option<Quiesced<'static>>,
@@ -115,13 +118,14 @@ pub struct Core {
     pub ended_watches: EndedWatches,
     /// Sessions of this worker with output that waits for the append-only file, or for replicas.
     pub unlogged: RefCell<Vec<Token>>,
-    /// Output has begun to wait for replicas in this round, so they are requested to acknowledge.
+    /// Output has begun to wait for replicas in this round, so replicas are requested to
+    /// acknowledge.
     pub requests_acks: Cell<bool>,
     /// Memory for the next transaction.
     pub spare_transaction: Option<Box<Transaction>>,
     /// Scripts and functions of this worker.
     pub scripts: WorkerScripts,
-    /// Commands that ran since the batch's figures were noted, and the last one's row.
+    /// Commands that ran since the batch's statistics were noted, and the last one's row.
     pub ran: u64,
     pub last_row: u32,
     config_generation: u64,
@@ -129,7 +133,7 @@ pub struct Core {
     pub reply_meter: Option<AsideMeter>,
     /// `maxmemory-clients` in bytes; 0 for no limit.
     pub client_limit: u64,
-    /// Unsent output that no limit for subscribers looks at.
+    /// Unsent output up to this size is below every limit for subscribers.
     pub pubsub_watch_bytes: usize,
     pub(crate) soft_limit: usize,
     /// Unsent output below this needs no check against soft limits.
@@ -199,7 +203,7 @@ impl Core {
         &self.shared.observe.stats[self.id]
     }
 
-    /// Takes over settings that were changed.
+    /// Loads settings that were changed.
     #[inline]
     pub fn refresh_config(&mut self) {
         if self.config_generation != self.shared.settings.generation() {
@@ -207,7 +211,7 @@ impl Core {
         }
     }
 
-    /// Tells configurations apart: the one of the last [`Core::refresh_config`].
+    /// The generation of the configuration that the last [`Core::refresh_config`] loaded.
     pub fn config_generation(&self) -> u64 {
         self.config_generation
     }
@@ -252,7 +256,7 @@ impl Core {
     #[inline]
     pub fn read_clocks(&mut self) {
         self.last_ticks = self.clock.ticks();
-        // A busy worker comes by here every few microseconds.
+        // A busy worker calls this every few microseconds.
         if self.clock.ns(self.last_ticks.wrapping_sub(self.wall_read_at)) > WALL_CLOCK_KEPT_NS {
             self.wall_read_at = self.last_ticks;
             self.env.set_now(UnixMs(unix_ms()));
@@ -260,8 +264,9 @@ impl Core {
         self.pause_in_force();
     }
 
-    /// What CLIENT PAUSE holds back at the moment. While it is in force the dataset stays as it is, and
-    /// that of a replica is its primary's: expired keys are hidden from now on, or removed again.
+    /// The commands that CLIENT PAUSE holds back now. This also decides whether expired keys are
+    /// hidden or removed from now on. They are hidden during a pause, since the dataset must not
+    /// change, and on a replica, since its primary removes them.
     #[inline]
     pub fn pause_in_force(&self) -> Option<Paused> {
         let armed = self.shared.armed.load(Ordering::Relaxed);
@@ -273,30 +278,30 @@ impl Core {
         paused
     }
 
-    /// Commands that follow come from the primary: to them nothing has expired. Until
-    /// [`Core::end_applying`], which is to be called before this worker executes anything else.
+    /// Following commands come from the primary: no key counts as expired for them.
+    /// [`Core::end_applying`] must be called before this worker executes anything else.
     pub fn begin_applying(&mut self) {
         self.last_ticks = self.clock.ticks();
         self.env.begin_applying(UnixMs(unix_ms()));
     }
 
-    /// To commands that follow what is past its deadline has expired.
+    /// For following commands, keys past their expiry time count as expired again.
     pub fn end_applying(&mut self) {
         self.env.set_now(UnixMs(unix_ms()));
     }
 
-    /// Whether the data is to stay as it is, but for commands that may write: during CLIENT PAUSE,
-    /// while others keep away from a slow script, and while it is being loaded.
+    /// Reports whether only commands that may write can change the data. This holds during CLIENT
+    /// PAUSE, while a slow script runs, and while the data is being loaded.
     pub fn data_must_not_change(&self) -> bool {
         self.pause_in_force().is_some()
             || self.shared.armed.load(Ordering::Relaxed) & (armed::BUSY | armed::LOADING) != 0
     }
 
-    /// Stops all other workers, unless the transaction that runs has stopped them already.
+    /// Stops all other workers, unless the running transaction has stopped them already.
     ///
     /// # Errors
-    /// [`CommandError::SlotBusy`] while a script takes long: it cannot be stopped. [`CommandError::UndeclaredKey`]
-    /// in a transaction that holds slots.
+    /// [`CommandError::SlotBusy`] while a slow script runs: it cannot be stopped.
+    /// [`CommandError::UndeclaredKey`] in a transaction that holds slots.
     pub fn stop_others(&self) -> Result<Option<Quiesced<'static>>> {
         self.check_no_slot_is_held()?;
         if self.unit.is_some() || self.is_loading {
@@ -309,14 +314,16 @@ impl Core {
     /// The keys of a database, for a command that locks one slot after another.
     ///
     /// # Errors
-    /// [`CommandError::UndeclaredKey`] in a transaction that holds slots: this thread would wait for itself.
+    /// [`CommandError::UndeclaredKey`] in a transaction that holds slots: this thread would wait
+    /// for itself.
     pub fn keys_to_walk(&self, db: DbIndex) -> Result<Keys<'_>> {
         self.check_no_slot_is_held()?;
         Ok(Keys::unlocked(&self.shared.keyspace, &self.env, db))
     }
 
-    /// A transaction holds slots only if no command of it has a scope beyond its keys. A command that fails
-    /// here has the wrong scope in its row.
+    /// Checks that the transaction holds no slot. It holds slots only if each of its commands
+    /// touches only the keys that it names. A command that fails here has the wrong scope in its
+    /// row.
     fn check_no_slot_is_held(&self) -> Result<()> {
         match &self.unit {
             Some(unit) if !unit.is_alone() => Err(CommandError::undeclared_key()),
@@ -324,11 +331,11 @@ impl Core {
         }
     }
 
-    /// Stops all other workers for a transaction or script of this session that cannot run beside
-    /// them, which may have waited for its slots for long.
+    /// Stops all other workers for a transaction or script of this session that cannot run
+    /// concurrently with them. The session may have waited for its slots for a long time.
     ///
     /// # Errors
-    /// [`CommandError::SlotBusy`] as of [`Core::stop_others`] and
+    /// [`CommandError::SlotBusy`] as in [`Core::stop_others`] and
     /// [`Core::stop_others_for_starved`].
     pub(crate) fn stop_others_for(&self, session: &Session) -> Result<Option<Quiesced<'static>>> {
         match session.is_starved() {
@@ -337,7 +344,7 @@ impl Core {
         }
     }
 
-    /// Stops all other workers for a request that did not get its slots for long.
+    /// Stops all other workers for a request that could not lock its slots for a long time.
     ///
     /// # Errors
     /// [`CommandError::SlotBusy`] if they do not stop within [`STARVED_WAIT_MAX`].
@@ -348,24 +355,25 @@ impl Core {
         quiesced.map(Some).ok_or(CommandError::SlotBusy)
     }
 
-    /// Stops all other workers although a script may take long, between two of its slices. Only for
-    /// what has nothing to do with the keys.
+    /// Stops all other workers between two slices of a slow script, if one runs. Only for work that
+    /// does not touch keys.
     pub fn stop_others_despite_scripts(&self) -> Quiesced<'static> {
         self.shared.quiesce.stop_others_despite_refusal(self.id)
     }
 
-    /// Whether a worker has too many published messages before it.
+    /// Reports whether a worker has too many undelivered published messages.
     pub fn is_congested(&self) -> bool {
         self.shared.armed.load(Ordering::Relaxed) & armed::CONGESTION != 0
     }
 
-    /// Whether no more than `max` bytes are used. What waits for replicas, or to be written to a
-    /// snapshot or to the append-only file, does not count: eviction would only make it more. Nor does what is about to be freed.
+    /// Reports whether at most `max` bytes are used. Data that waits for replicas, or to be written
+    /// to a snapshot or to the append-only file, does not count: eviction would only add to it.
+    /// Garbage that is about to be freed does not count either.
     pub fn fits_in_memory(&self, max: u64) -> bool {
         self.memory_above(max) == 0
     }
 
-    /// How many bytes more than `max` are used. Output that clients have not read is excluded, too
+    /// Number of bytes used above `max`. Output that clients have not read is also excluded
     /// ([`brisk_observe::memory::above`]).
     fn memory_above(&self, max: u64) -> u64 {
         let shared = self.shared;
@@ -380,8 +388,8 @@ impl Core {
         brisk_observe::memory::above(max.saturating_add(waiting), self.total_limit)
     }
 
-    /// The bytes of memory that commands are held to; 0 for no limit. A replica leaves it to its primary,
-    /// unless the settings say otherwise.
+    /// The memory limit of commands in bytes; 0 for no limit. A replica leaves eviction to its
+    /// primary, unless the settings say otherwise.
     pub fn memory_limit(&self) -> u64 {
         let ignores = self.config.replication.replica_ignore_maxmemory && self.shared.is_replica();
         if ignores { 0 } else { self.config.memory.maxmemory }
@@ -393,20 +401,21 @@ impl Core {
         self.make_room_within(budget_ns)
     }
 
-    /// The same, if it takes no longer than `budget_ns`; true if it does.
+    /// The same, for at most `budget_ns`. Returns true if the time ran out while memory was being
+    /// freed.
     pub fn make_room_within(&mut self, budget_ns: u64) -> bool {
         let max = self.memory_limit();
         if max == 0 || self.fits_in_memory(max) {
             return true;
         }
-        // What the commands before this one have unlinked is free as soon as it is handed over.
+        // Objects that earlier commands unlinked count as free after they are handed over.
         self.free_garbage();
         let mut excess = self.memory_above(max);
         if excess == 0 {
             return true;
         }
-        // The data is to stay as it is: during CLIENT PAUSE and while it is loaded that goes before
-        // the limit, while a script takes long it does not.
+        // The data must not change. During CLIENT PAUSE and loading this takes precedence over the
+        // memory limit. During a slow script the limit takes precedence.
         if self.data_must_not_change() {
             return self.pause_in_force().is_some() || self.shared.is_loading();
         }
@@ -416,21 +425,21 @@ impl Core {
             let evicted = self.evictor.evict_one(&self.shared.keyspace, &self.env);
             let Some(bytes) = evicted else { break };
             self.free_garbage();
-            // Events and invalidations of the evicted keys take memory too, until they are sent. To
-            // evict for that would only make it more.
+            // Events and invalidations of the evicted keys take memory too, until they are sent.
+            // Evicting to make room for them would only create more.
             excess = excess.saturating_sub(bytes);
             fits = excess == 0 || self.fits_in_memory(max);
             if fits {
                 break;
             }
             let lasted = self.clock.ns(self.clock.ticks().wrapping_sub(begin));
-            // What `lazyfree-lazy-eviction` leaves to another thread shows as free only later: to
-            // go on until it does would evict more than needed.
+            // Values that `lazyfree-lazy-eviction` leaves to another thread are freed only later:
+            // evicting until the memory shows as free would evict more than needed.
             let ahead = self.env.settings.lazy_eviction
                 && self.shared.background.pending() >= LAZY_EVICTIONS_AHEAD_MAX;
             if lasted > budget_ns || ahead {
-                // More is evicted before the next command; until then writing is let through,
-                // since room is being made.
+                // More is evicted before the next command. Until then writes are allowed, since
+                // memory is being freed.
                 fits = true;
                 break;
             }
@@ -448,7 +457,7 @@ impl Core {
         stats.recent_output.note(unix_seconds, output);
     }
 
-    /// Hands what was unlinked to the thread that frees it.
+    /// Hands unlinked values to the thread that frees them.
     #[inline]
     pub fn free_garbage(&self) {
         self.free_garbage_timed(|| None);
@@ -478,7 +487,7 @@ impl Core {
     fn free_garbage_timed(&self, timed: impl FnOnce() -> Option<Timed>) {
         let mut garbage = self.env.garbage.borrow_mut();
         if !garbage.is_empty() {
-            // Nobody asks while there is room.
+            // The number of bytes is only needed when memory is nearly full.
             let max = self.config.memory.maxmemory;
             let counts =
                 max != 0 && brisk_observe::memory::above(max / 4 * 3, self.total_limit) > 0;
@@ -495,7 +504,7 @@ impl Core {
         }
     }
 
-    /// A command that took long: slow log, latency monitor, and the time moves on.
+    /// Handles a command that took long: slow log and latency monitor; updates the time.
     #[cold]
     pub fn account_slow(
         &mut self,
@@ -506,7 +515,7 @@ impl Core {
     ) {
         use brisk_engine::command::Flags;
         if self.is_loading {
-            // A file is executed, for no client: all its commands see the same moment.
+            // The worker loads a file, for no client: all its commands see the same time.
             return;
         }
         let fast = row.has(Flags::FAST);
@@ -527,18 +536,18 @@ impl Core {
             };
             self.shared.observe.slowlog.add(entry, usize::try_from(len_max).unwrap_or(0));
         }
-        // All commands of a transaction see one moment.
+        // All commands of a transaction see the same time.
         if self.unit.is_none() {
             self.env.advance(UnixMs(unix_ms()));
         }
     }
 
-    /// Whether `dialect` is Valkey's.
+    /// Reports whether `dialect` is Valkey.
     pub fn is_valkey(&self) -> bool {
         self.config.process.dialect == Dialect::Valkey
     }
 
-    /// The words of the command that just ran, without its secrets.
+    /// The arguments of the command that just ran, without its secrets.
     pub(crate) fn shown_words<'w>(&self, row: &Row, words: &Args<'w>) -> Vec<&'w [u8]> {
         let mut shown: Vec<&[u8]> = words.arguments().collect();
         if matches!(row.run, Run::Server(_)) {
@@ -556,9 +565,10 @@ impl Core {
         shown
     }
 
-    /// Whether a client has more output than `client-output-buffer-limit` lets its class have, at once
-    /// or for so long: `unsent` bytes, and what is held back for it. Of a replica counts what it was not
-    /// sent of the stream, wherever that is.
+    /// Reports whether a client has more output than `client-output-buffer-limit` allows for its
+    /// class, either the hard limit or the soft limit for its duration. `unsent` bytes and held
+    /// replies count. For a replica, the part of the stream that it was not sent counts, wherever
+    /// that part is stored.
     #[inline]
     pub fn exceeds_output_limit(&self, session: &mut Session, unsent: u64) -> bool {
         if session.replica.is_none() && unsent + session.held.len() as u64 <= UNCOUNTED_OUTPUT_BYTES
@@ -577,12 +587,12 @@ impl Core {
             unsent -= replica.stream_unsent;
             let replication = &self.shared.replication;
             replication.note_held(replica, unsent + session.held.len() as u64);
-            // The snapshot may be as large as it is.
+            // The size of the snapshot is not limited.
             unsent -= replica.snapshot_unsent;
             let behind =
                 replica.progress.as_ref().map(|one| replication.stream.counted_behind(one));
             unsent += behind.unwrap_or(0);
-            // Who may go on with all of the backlog would else be closed for that.
+            // Otherwise a replica that resumes with the whole backlog would be closed for it.
             if hard_bytes > 0 {
                 hard_bytes = hard_bytes.max(self.config.replication.repl_backlog_size);
             }
@@ -610,12 +620,12 @@ impl Core {
         hard || lasting
     }
 
-    /// Updates the memory total of a session if it has changed (`output` bytes are its output), and
-    /// evicts clients if all together use too much.
+    /// Updates the memory total of a session if it has changed (`output` is the bytes of its
+    /// output). Evicts clients if all together use too much.
     #[inline]
     pub fn weigh(&self, output: usize, session: &mut Session) {
         session.set_unread_aside();
-        // The stream is weighed once for all replicas.
+        // The stream is counted once for all replicas.
         let stream = session.replica.as_ref().map_or(0, |replica| replica.stream_unsent as usize);
         let bytes = session.memory(output.saturating_sub(stream));
         let input = session.input_memory() as u64;
@@ -644,9 +654,9 @@ impl Core {
         }
     }
 
-    /// Called before a session executes whole requests in `input` that have arrived in parts. Its client uses the
-    /// most memory now, since the arguments exist a second time, as values, while the requests are executed. As in
-    /// Redis, a client above the limit is closed before the requests are executed.
+    /// Called before a session executes whole requests in `input` that have arrived in parts. While
+    /// they are executed, the arguments also exist as values, so the client uses the most memory
+    /// now. As in Redis, a client above the limit is closed before the requests are executed.
     #[cold]
     pub fn weigh_before_execution(&self, output: usize, input: &Bytes, session: &mut Session) {
         let bytes = session.memory(output) + (input.capacity() + input.len()) as u64;
@@ -671,7 +681,7 @@ impl Core {
         }
     }
 
-    /// Closes those who hold the largest inputs while all together take more than
+    /// Closes the clients with the largest inputs while all inputs together take more than
     /// `input-total-limit`: a request that waits for its rest cannot be held back any further.
     fn bound_inputs(&self) {
         let shared = self.shared;
@@ -689,15 +699,15 @@ impl Core {
         }
     }
 
-    /// Closes a client that is marked as killed, wherever it is.
+    /// Closes a client that is marked as killed, on whichever worker it is.
     fn close_at_once(&self, record: &ClientRecord) {
-        // Nothing more is executed for it, wherever its worker stands.
+        // Its worker executes nothing more for it.
         record.set(flag::CLOSE_ASAP, true);
         let (token, id) = (record.token, record.id);
         self.shared.mailboxes[record.worker].send(Message::Kill { token, id });
     }
 
-    /// Publishes how much output a session has: `unsent` bytes, and what is held back for it.
+    /// Publishes how much output a session has: `unsent` bytes and its held replies.
     #[inline]
     pub fn publish_output(&self, unsent: usize, session: &mut Session) {
         let output = (unsent + session.unlogged.len() + session.held.len()) as i64;
@@ -724,7 +734,7 @@ impl Core {
         limit.unwrap_or(self.total_limit).min(self.total_limit)
     }
 
-    /// Unsent output a client may have before its pipeline stops. (P4)
+    /// Unsent output at which a client's pipeline pauses. (P4)
     pub fn soft_limit(&self) -> usize {
         if self.shared.output_bytes() > self.total_limit {
             self.soft_limit.min(TIGHT_SOFT_LIMIT)
@@ -734,10 +744,11 @@ impl Core {
     }
 }
 
-/// What is shown in the place of passwords.
+/// Replaces passwords in output.
 const REDACTED: &[u8] = b"(redacted)";
 
-/// Which limits a session's unsent output has. Monitors count as normal, as in Redis.
+/// The class of limits that applies to a session's unsent output. Monitors count as normal clients,
+/// as in Redis.
 fn class_of(session: &Session) -> ClientClass {
     if session.record.has(flag::REPLICA) {
         ClientClass::Replica
@@ -748,23 +759,23 @@ fn class_of(session: &Session) -> ClientClass {
     }
 }
 
-/// Output that no limit is about, whatever it says: as much as a reply buffer of fixed size holds
-/// in Redis, where that does not count.
+/// Output that no limit counts: the size of Redis's static reply buffer, which Redis does not count
+/// either.
 const UNCOUNTED_OUTPUT_BYTES: u64 = 16 * 1024;
 
-/// Unsent output of a subscriber from which on it is looked at with each message, at most.
+/// Upper bound of the unsent output at which a subscriber is checked with each message.
 const PUBSUB_WATCH_BYTES: u64 = 16 * 1024;
 
-/// Keys that are forgotten at once when `tracking-table-max-keys` is lowered;
-/// the rest goes bit by bit.
+/// Keys that are removed at once when `tracking-table-max-keys` is lowered; the rest is removed in
+/// steps.
 const TRACKED_KEYS_TRIMMED: usize = 128;
 
-/// Large values evicted and not yet freed, at most, before eviction waits for the
-/// thread that frees them.
+/// Maximum number of large values that are evicted and not yet freed. Beyond it eviction waits for
+/// the thread that frees them.
 const LAZY_EVICTIONS_AHEAD_MAX: u64 = 8;
 
-/// Time one eviction may take by `maxmemory-eviction-tenacity`: 0-10 linear up to 500 us, above
-/// growing by 15 % each, 100 without limit.
+/// Time limit of one eviction by `maxmemory-eviction-tenacity`: from 0 to 10 linear up to 500 us,
+/// above that 15 % more for each step, no limit at 100.
 fn eviction_budget_ns(tenacity: i64) -> u64 {
     match tenacity {
         ..=10 => 50_000 * tenacity.max(0) as u64,
@@ -773,7 +784,7 @@ fn eviction_budget_ns(tenacity: i64) -> u64 {
     }
 }
 
-/// The settings that commands depend on, for a thread that has none yet.
+/// The settings that commands depend on, for a thread that has not loaded any.
 pub(crate) fn settings_in_force(shared: &Shared, config: &Config) -> Settings {
     let mut settings = engine_settings(config, shared.keyspace.hasher());
     settings.limits.list_plain_min = shared.debug.list_plain_min.load(Ordering::Relaxed);

@@ -1,7 +1,7 @@
 //! `oom-score-adj`: which process the kernel kills first when memory is short.
 //!
-//! Redis gives a third score to its background child. This server has no child, so the third value of
-//! `oom-score-adj-values` is stored and not used.
+//! Redis gives a third score to its background child. This server has no child process, so the
+//! third value of `oom-score-adj-values` is stored and not used.
 
 use brisk_config::choice::OomScoreAdjust;
 use brisk_config::{Config, os_reason};

@@ -3,7 +3,7 @@
 use brisk_structures::poison::EvenPoisoned;
 use std::sync::{Mutex, MutexGuard};
 
-/// Which commands wait.
+/// The commands that wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Paused {
     Writes,
@@ -14,20 +14,20 @@ pub enum Paused {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Hold {
-    /// A replica is to take over.
+    /// A replica is about to take over.
     Failover = 1,
-    /// Replicas are to catch up before the server exits.
+    /// Replicas must catch up before the server exits.
     Shutdown = 2,
 }
 
-/// The pauses in force, if any. What they arm is changed under their lock, so that the end of one pause
-/// cannot disarm the next.
+/// The pauses in force, if any. The `arm` and `disarm` functions run under this lock, so that the
+/// end of one pause cannot disarm the next.
 #[derive(Debug, Default)]
 pub struct Pause(Mutex<Pauses>);
 
 #[derive(Debug, Default)]
 struct Pauses {
-    /// What clients asked for, and until when.
+    /// The pause that a client requested, and its end.
     asked: Option<(Paused, u64)>,
     /// Bits of [`Hold`]: while any is set, nothing is written.
     holds: u8,
@@ -78,7 +78,7 @@ impl Pause {
         self.lock().holds &= !(purpose as u8);
     }
 
-    /// What is paused at `now_ms`, and until when.
+    /// The commands that are paused at `now_ms`, and until when.
     pub fn in_force(&self, now_ms: u64) -> Option<(Paused, u64)> {
         self.lock().in_force(now_ms)
     }
@@ -130,7 +130,7 @@ mod tests {
             let pause = Pause::default();
             begin(&pause, Paused::All, 2000, 1000);
             pause.hold(purpose, || ());
-            pause.end(|| panic!("it goes on"));
+            pause.end(|| panic!("a hold is in force"));
             assert_eq!(pause.in_force(9_999_999), Some((Paused::Writes, u64::MAX)));
             pause.release(purpose);
             assert_eq!(pause.in_force(1000), None);

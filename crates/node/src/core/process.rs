@@ -1,20 +1,20 @@
-//! What is known of this process since its start.
+//! Facts about this process since its start.
 
 use crate::core::oom::OomScore;
 use brisk_structures::poison::EvenPoisoned;
 use std::sync::Mutex;
 use std::time::Instant;
 
-/// Facts that boot found, and INFO shows.
+/// Facts that the startup code determines and INFO shows.
 #[derive(Debug)]
 pub struct Process {
-    /// When it began to be set up, for the uptime.
+    /// When the setup began, for the uptime.
     pub started: Instant,
     /// The same by the wall clock, in Unix ms.
     pub started_unix_ms: u64,
-    /// Names this process to its clients.
+    /// Identifies this process to its clients.
     pub run_id: String,
-    /// The last worker is that of the admin lane.
+    /// The last worker serves the admin lane.
     pub has_admin_lane: bool,
     /// A service manager watches the process.
     pub is_supervised: bool,
@@ -24,7 +24,7 @@ pub struct Process {
 }
 
 impl Process {
-    /// Of a process that is being set up at this moment.
+    /// Facts about a process that is being set up now.
     pub fn new(
         run_id: String,
         started_unix_ms: u64,
@@ -42,12 +42,12 @@ impl Process {
         }
     }
 
-    /// `epoll` or `io_uring`: what the event loops wait by.
+    /// `epoll` or `io_uring`: how the event loops wait.
     pub fn backend(&self) -> &'static str {
         *self.backend.lock().even_poisoned()
     }
 
-    /// Notes what the event loops wait by.
+    /// Sets how the event loops wait.
     pub fn set_backend(&self, name: &'static str) {
         *self.backend.lock().even_poisoned() = name;
     }

@@ -1,28 +1,29 @@
-//! Quiescence: making every worker stand still between two commands.
+//! Quiescence: stops every worker between two commands.
 //!
 //! Commands that must see or change everything at once (FLUSHALL, SWAPDB, CONFIG SET …) run while
-//! all other workers are stopped. A worker is *running* or *idle*; it is idle while it waits for
-//! events, while it waits here, and nothing else. Slot locks are still taken, they are just free.
+//! all other workers are stopped. A worker is *running* or *idle*. It is idle while it waits for
+//! events and while it waits here, and at no other time. A quiescer still takes slot locks; they
+//! are free.
 //!
 //! Invariants
-//!  1. A worker executes commands only while its state is RUNNING.
-//!  2. A worker that changes its state looks at `requested` afterwards, a quiescer sets `requested`
-//!     before it looks at states, both with a sequentially consistent fence in between: one of them
-//!     sees the other.
-//!  3. Whoever waits for a stop to end, or for the right to stop others between two commands, is
-//!     IDLE, so two of them cannot wait for each other.
-//!  4. Who asks amid a unit is AMID meanwhile: it executes nothing and keeps its slots. To have
-//!     *everything* ([`Quiesce::stop_others_amid`]) it waits until all others are IDLE. The caller
-//!     sees to it that there is one such at a time, and that nobody else who is AMID or RUNNING
-//!     waits for it before being IDLE. To make known what it does
-//!     ([`Quiesce::stop_others_briefly`]) it touches nothing that others hold, so those may be AMID
-//!     too: any number of these may wait at once.
-//!  5. Who asks between two commands gives way to all who ask amid a unit.
-//!  6. While something refuses quiescence (a script that takes long), nobody gets it between two
-//!     commands, and who waits for it gives up, but for an operator who changes what no script sees
-//!     ([`Quiesce::stop_others_despite_refusal`]).
-//!  7. Stillness that is kept for good ([`Quiesced::keep_for_good`]) has no holder: whoever comes
-//!     to a checkpoint stands there until the process ends.
+//! 1. A worker executes commands only while its state is RUNNING.
+//! 2. A worker that changes its state reads `requested` afterwards. A quiescer sets `requested`
+//!    before it reads states. Both have a sequentially consistent fence in between, so one of them
+//!    sees the other.
+//! 3. A worker that waits for the end of a stop, or for the right to stop others between two
+//!    commands, is IDLE. Therefore two such workers cannot wait for each other.
+//! 4. A worker that requests quiescence in the middle of a unit is *mid-unit* while it waits: it
+//!    executes nothing and keeps its slots. To access *everything* ([`Quiesce::stop_others_amid`])
+//!    it waits until all others are IDLE. The caller ensures that there is only one such worker at a
+//!    time. It also ensures that no other mid-unit or RUNNING worker waits for it before being IDLE.
+//!    To announce its work ([`Quiesce::stop_others_briefly`]) a worker touches nothing that others
+//!    hold, so the others may be mid-unit too: any number of workers may wait this way at once.
+//! 5. A request between two commands yields to all requests in the middle of a unit.
+//! 6. While something refuses quiescence (a slow script), no worker gets it between two commands,
+//!    and a worker that waits for it gives up. The exception is an operator who changes something
+//!    that no script sees ([`Quiesce::stop_others_despite_refusal`]).
+//! 7. Permanent quiescence ([`Quiesced::keep_for_good`]) has no holder: a worker that reaches a
+//!    checkpoint waits there until the process ends.
 
 use brisk_structures::poison::EvenPoisoned;
 use brisk_structures::reclaim;
@@ -40,6 +41,7 @@ use std::time::{Duration, Instant};
 
 const IDLE: u8 = 0;
 const RUNNING: u8 = 1;
+/// *Mid-unit* in invariant 4.
 const AMID: u8 = 2;
 
 /// The meeting point of all workers.
@@ -50,25 +52,25 @@ pub struct Quiesce {
     changed: Condvar,
 }
 
-/// Who may stop others.
+/// The permission to stop other workers.
 #[derive(Default)]
 struct Gate {
-    /// Somebody has, or tries to between two commands.
+    /// A worker is quiescing the others, or tries to, between two commands.
     taken: bool,
-    /// The worker that has.
+    /// The worker that has quiesced the others.
     holder: Option<usize>,
-    /// How many do so amid a unit, or wait for it.
+    /// Number of workers that do so in the middle of a unit, or wait for it.
     amid: usize,
     /// How many of those do so briefly.
     brief: usize,
-    /// One of them wants everything.
+    /// One of them needs access to everything.
     wide: bool,
-    /// How many refuse quiescence.
+    /// Number of scripts that refuse quiescence.
     refusing: usize,
-    /// It will not end any more (invariant 7).
+    /// Quiescence is permanent (invariant 7).
     for_good: bool,
-    /// How many wait for a change of all this or of a worker's state. Waking costs a system call
-    /// even if nobody waits.
+    /// Number of threads that wait for a change of these fields or of a worker's state. Waking
+    /// costs a system call even if no thread waits.
     waiting: usize,
 }
 
@@ -91,7 +93,7 @@ enum Kind {
 }
 
 impl Quiesce {
-    /// For `workers` workers, all of them idle.
+    /// For `workers` workers, all idle.
     pub fn new(workers: usize) -> Quiesce {
         Quiesce {
             requested: AtomicBool::new(false),
@@ -101,7 +103,7 @@ impl Quiesce {
         }
     }
 
-    /// The worker is about to execute commands. Waits while somebody needs quiescence.
+    /// The worker is about to execute commands. Waits while another worker needs quiescence.
     #[inline]
     pub fn enter(&self, worker: usize) {
         if self.is_stopped_after(worker, RUNNING) {
@@ -117,7 +119,7 @@ impl Quiesce {
         }
     }
 
-    /// Sets the worker's state; whether somebody needs quiescence then (invariant 2).
+    /// Sets the worker's state; returns true if another worker needs quiescence then (invariant 2).
     #[inline]
     fn is_stopped_after(&self, worker: usize, state: u8) -> bool {
         self.workers[worker].0.store(state, Ordering::Release);
@@ -125,7 +127,7 @@ impl Quiesce {
         self.requested.load(Ordering::Acquire)
     }
 
-    /// To be called between two commands: one load if nobody needs quiescence.
+    /// Called between two commands: one load if no worker needs quiescence.
     #[inline]
     pub fn checkpoint(&self, worker: usize) {
         if self.requested.load(Ordering::Relaxed) {
@@ -135,7 +137,7 @@ impl Quiesce {
 
     #[cold]
     fn stand_still(&self, worker: usize) {
-        // Who has quiescence may wait for a slot that a thread holds which is no worker.
+        // The holder of quiescence may wait for a slot that a thread other than a worker holds.
         if lock(&self.gate).holder == Some(worker) {
             return;
         }
@@ -157,7 +159,7 @@ impl Quiesce {
         self.wake(&lock(&self.gate));
     }
 
-    /// Lets all who wait look again.
+    /// Wakes all waiting threads so that they check again.
     fn wake(&self, gate: &Gate) {
         if gate.waiting > 0 {
             self.changed.notify_all();
@@ -166,14 +168,15 @@ impl Quiesce {
 
     fn wait<'g>(&self, mut gate: MutexGuard<'g, Gate>) -> MutexGuard<'g, Gate> {
         gate.waiting += 1;
-        // Who has quiescence may replace many arrays, and no wait is amid a prefetch pass.
+        // The holder of quiescence may replace many arrays, and no wait happens during a prefetch
+        // pass.
         let woken = reclaim::offline_while(|| self.changed.wait(gate));
         let mut gate = woken.even_poisoned();
         gate.waiting -= 1;
         gate
     }
 
-    /// The same, until the deadline at most if there is one.
+    /// The same, until `deadline` if there is one.
     fn wait_until<'g>(
         &self,
         mut gate: MutexGuard<'g, Gate>,
@@ -188,8 +191,8 @@ impl Quiesce {
         gate
     }
 
-    /// Stops all other workers; `worker` is the caller, who is running and holds nothing. Takes as
-    /// long as the longest command that is being executed. `None` while quiescence is refused.
+    /// Stops all other workers. `worker` is the caller, which is running and holds nothing. Takes
+    /// as long as the longest command in progress. `None` while quiescence is refused.
     pub fn stop_others(&self, worker: usize) -> Option<Quiesced<'_>> {
         self.leave(worker);
         let quiesced = self.stop_all(worker, |gate| gate.refusing > 0);
@@ -199,8 +202,8 @@ impl Quiesce {
         quiesced
     }
 
-    /// The same for a request that could also wait: `None` as well if the others have not stopped
-    /// after `most`, since until then whoever has stopped executes nothing.
+    /// The same for a request that could also wait. Also `None` if the others have not stopped
+    /// after `most`, since stopped workers execute nothing in the meantime.
     pub fn stop_others_within(&self, worker: usize, most: Duration) -> Option<Quiesced<'_>> {
         self.leave(worker);
         let deadline = Instant::now() + most;
@@ -213,7 +216,7 @@ impl Quiesce {
         quiesced
     }
 
-    /// The same although quiescence is refused, for what nobody who refuses it minds.
+    /// The same even if quiescence is refused, for work that does not affect those that refuse it.
     pub fn stop_others_despite_refusal(&self, worker: usize) -> Quiesced<'_> {
         self.leave(worker);
         loop {
@@ -223,12 +226,12 @@ impl Quiesce {
         }
     }
 
-    /// Stops all workers, for `worker`, which has left; `None` if it is refused.
+    /// Stops all workers, for `worker`, which has left; `None` if quiescence is refused.
     fn stop_all(&self, worker: usize, is_refused: impl Fn(&Gate) -> bool) -> Option<Quiesced<'_>> {
         self.stop_all_until(worker, is_refused, None)
     }
 
-    /// The same; whether it is refused is looked at again at the deadline.
+    /// The same; checks again at the deadline whether quiescence is refused.
     fn stop_all_until(
         &self,
         worker: usize,
@@ -257,14 +260,14 @@ impl Quiesce {
         }
     }
 
-    /// The same for a worker in the middle of a unit, whose slots it keeps: afterwards it may touch
-    /// everything. One worker at a time (invariant 4).
+    /// The same for a worker in the middle of a unit, which keeps its slots. Afterwards it may
+    /// touch everything. One worker at a time (invariant 4).
     pub fn stop_others_amid(&self, worker: usize) -> Quiesced<'_> {
         self.stop_amid(worker, Kind::Wide)
     }
 
-    /// Makes all others stand still for a moment, perhaps amid units of their own, for a worker in
-    /// the middle of a unit that touches meanwhile nothing but what it holds.
+    /// Stops all others briefly, perhaps in the middle of their own units. The caller is in the
+    /// middle of a unit and touches only what it holds meanwhile.
     pub fn stop_others_briefly(&self, worker: usize) -> Quiesced<'_> {
         self.stop_amid(worker, Kind::Brief)
     }
@@ -295,8 +298,8 @@ impl Quiesce {
         }
     }
 
-    /// Whether somebody needs quiescence and waits for it amid a unit: to have everything, or
-    /// briefly. One load if nobody does.
+    /// The kind of quiescence that a worker waits for in the middle of a unit, if any. One load if
+    /// no worker waits.
     #[inline]
     pub fn is_wanted_amid(&self) -> Option<Wanted> {
         if !self.requested.load(Ordering::Relaxed) {
@@ -306,7 +309,7 @@ impl Quiesce {
         if gate.brief > 0 { Some(Wanted::Briefly) } else { gate.wide.then_some(Wanted::Wholly) }
     }
 
-    /// Stands still in the middle of a unit while others need that briefly.
+    /// Waits in the middle of a unit while another worker needs brief quiescence.
     pub fn stand_still_amid(&self, worker: usize) {
         let state = &self.workers[worker].0;
         let mut gate = lock(&self.gate);
@@ -318,7 +321,7 @@ impl Quiesce {
         state.store(RUNNING, Ordering::Release);
     }
 
-    /// From now on nobody gets quiescence.
+    /// From now on no worker gets quiescence.
     pub fn refuse(&self) {
         lock(&self.gate).refusing += 1;
         self.announce();
@@ -330,7 +333,7 @@ impl Quiesce {
         self.announce();
     }
 
-    /// Whether stillness is kept until the process ends.
+    /// Reports whether the workers stay quiesced until the process ends.
     pub fn is_for_good(&self) -> bool {
         lock(&self.gate).for_good
     }
@@ -340,7 +343,7 @@ impl Quiesce {
         fence(Ordering::SeqCst);
     }
 
-    /// Lets the next have quiescence, or everybody go on.
+    /// Passes quiescence to the next worker, or lets all continue.
     fn give_back(&self, gate: &mut Gate) {
         (gate.taken, gate.holder) = (false, None);
         self.requested.store(gate.amid > 0, Ordering::Release);
@@ -358,22 +361,22 @@ impl Quiesce {
     }
 }
 
-/// What somebody amid a unit waits for.
+/// The state that a worker in the middle of a unit waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wanted {
-    /// That all others are between two commands.
+    /// All others are between two commands.
     Wholly,
-    /// That all others execute nothing for a moment.
+    /// All others execute nothing for a moment.
     Briefly,
 }
 
 impl Quiesced<'_> {
-    /// Nothing is executed any more: by the caller neither, from its next checkpoint on.
+    /// Nothing is executed any more. The caller executes nothing after its next checkpoint.
     pub fn keep_for_good(self) {
         let mut gate = lock(&self.quiesce.gate);
         (gate.for_good, gate.holder) = (true, None);
         drop(gate);
-        // What the end of stillness does must not happen.
+        // The destructor would end quiescence, so it must not run.
         std::mem::forget(self);
     }
 }
@@ -415,7 +418,7 @@ mod tests {
         quiesce.enter(0);
         quiesce.enter(1);
         assert!(quiesce.stop_others_within(0, Duration::from_millis(1)).is_none());
-        // Nobody is kept by it.
+        // No worker is blocked by it.
         quiesce.checkpoint(0);
         quiesce.checkpoint(1);
         quiesce.leave(1);
@@ -431,16 +434,16 @@ mod tests {
         std::thread::spawn(move || {
             let quiesce = Quiesce::new(2);
             quiesce.enter(0);
-            let quiesced = quiesce.stop_others(0).expect("nobody refuses");
+            let quiesced = quiesce.stop_others(0).expect("nothing refuses");
             quiesce.checkpoint(0);
             drop(quiesced);
             let quiesced = quiesce.stop_others_amid(0);
             quiesce.checkpoint(0);
             drop(quiesced);
             quiesce.checkpoint(0);
-            done.send(()).expect("somebody waits for it");
+            done.send(()).expect("the test receives it");
         });
-        is_done.recv_timeout(std::time::Duration::from_secs(60)).expect("it goes on");
+        is_done.recv_timeout(std::time::Duration::from_secs(60)).expect("the worker continues");
     }
 
     #[test]
@@ -448,15 +451,15 @@ mod tests {
         let quiesce = Arc::new(Quiesce::new(2));
         quiesce.enter(0);
         assert!(!quiesce.is_for_good());
-        quiesce.stop_others(0).expect("nobody refuses").keep_for_good();
+        quiesce.stop_others(0).expect("nothing refuses").keep_for_good();
         assert!(quiesce.is_for_good());
         let (executes, has_executed) = std::sync::mpsc::channel();
         for worker in 0..2 {
             let (quiesce, executes) = (Arc::clone(&quiesce), executes.clone());
             std::thread::spawn(move || {
-                executes.send(false).expect("somebody waits for it");
+                executes.send(false).expect("the test receives it");
                 quiesce.enter(worker);
-                executes.send(true).expect("somebody waits for it");
+                executes.send(true).expect("the test receives it");
             });
         }
         assert_eq!((has_executed.recv(), has_executed.recv()), (Ok(false), Ok(false)));
@@ -484,7 +487,7 @@ mod tests {
                             quiesce.checkpoint(worker);
                         }
                         if round % 10 == worker as u64 {
-                            let quiesced = quiesce.stop_others(worker).expect("nobody refuses");
+                            let quiesced = quiesce.stop_others(worker).expect("nothing refuses");
                             for _ in 0..100 {
                                 assert_eq!(executing.load(Ordering::SeqCst), 0);
                             }
@@ -518,7 +521,7 @@ mod loom_tests {
                 quiesce.enter(worker);
                 executing.fetch_add(1, Ordering::SeqCst);
                 executing.fetch_sub(1, Ordering::SeqCst);
-                let quiesced = quiesce.stop_others(worker).expect("nobody refuses");
+                let quiesced = quiesce.stop_others(worker).expect("nothing refuses");
                 assert_eq!(executing.load(Ordering::SeqCst), 0);
                 drop(quiesced);
                 quiesce.leave(worker);
@@ -532,7 +535,7 @@ mod loom_tests {
         });
     }
 
-    /// What a slot is in the models: whoever holds it is alone with it.
+    /// A slot in the models: its holder has exclusive access.
     struct Slot {
         taken: AtomicBool,
         inside: AtomicUsize,
@@ -627,7 +630,7 @@ mod loom_tests {
             let other = loom::thread::spawn(move || {
                 let (quiesce, slot) = &*other;
                 quiesce.enter(1);
-                // In the middle of a unit that would not end by itself.
+                // In the middle of a unit that would not end otherwise.
                 if quiesce.is_wanted_amid() == Some(Wanted::Briefly) {
                     quiesce.stand_still_amid(1);
                 }

@@ -24,7 +24,7 @@ use brisk_structures::slab::Id;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// The answer to a stranger while protected mode is on.
+/// The reply to a remote client while protected mode is on.
 pub const PROTECTED_MODE: &str = "-DENIED Brisk is running in protected mode: no password is set \
      for the default user, and clients from other machines are not served. To serve them, set a \
      password (CONFIG SET requirepass, or requirepass in the configuration file), or turn protected \
@@ -35,18 +35,18 @@ pub const PROTECTED_MODE: &str = "-DENIED Brisk is running in protected mode: no
 /// The memory of held replies is published to other threads when it has changed by this many bytes.
 const SET_ASIDE_STEP: u64 = 16 * 1024;
 
-/// Rounds in which a request does not get its slots before everybody else is stopped for it; a
-/// power of two. A round in which nothing else happens takes some microseconds.
+/// Rounds in which a request could not lock its slots before all other workers are stopped for it;
+/// a power of two. A round without other work takes some microseconds.
 const SLOT_REFUSALS_MAX: u32 = 64;
 
 /// Why a session executes nothing at the moment. Its unread input stays in the kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stall {
-    /// It executes.
+    /// It executes commands.
     None,
-    /// Its client does not read: waiting until the output has drained. (P4)
+    /// Its client does not read its replies: the session waits until the output has drained. (P4)
     Output,
-    /// A slot was held by another worker, or the session had its share of this round.
+    /// Another worker held a slot, or the session used its share of this round.
     NextRound,
     /// CLIENT PAUSE.
     Paused,
@@ -54,50 +54,51 @@ pub enum Stall {
     Waiting,
     /// Its command is computed by another thread.
     Elsewhere,
-    /// Its command would write to what another one is computed from.
+    /// Its command would write to data from which another command is being computed.
     Frozen,
-    /// It is a replica that gets its snapshot.
+    /// It is a replica that is being sent its snapshot.
     Synchronises,
 }
 
 impl Stall {
-    /// Whether what a session has not executed is given up when its client leaves, as in Redis
-    /// during a pause or a wait, and a replica that is gone gets no snapshot; else it is executed
-    /// first. A client that only ends its stream may still read the replies.
+    /// Reports whether unexecuted requests are dropped when the client disconnects. This is so
+    /// during a pause or a wait, as in Redis, and for a replica that waits for its snapshot.
+    /// Otherwise the requests are executed first, since a client that only shut its sending side
+    /// may still read the replies.
     pub fn ends_with_the_client(self) -> bool {
         matches!(self, Stall::Paused | Stall::Waiting | Stall::Synchronises)
     }
 }
 
-/// What CLIENT REPLY asked for.
+/// The mode that CLIENT REPLY selected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReplyMode {
     On,
     Off,
-    /// The reply to CLIENT REPLY SKIP itself and the next one are left out.
+    /// The replies to CLIENT REPLY SKIP itself and to the next command are left out.
     SkipNext,
     Skipping,
-    /// The transaction that is running is answered, the reply behind it is left out.
+    /// The running transaction is replied to; the next reply is left out.
     SkipBehindExec,
-    /// The transaction that is running is answered, nothing behind it is.
+    /// The running transaction is replied to; nothing after it is.
     OffBehindExec,
 }
 
 impl ReplyMode {
-    /// Whether the present command is answered.
+    /// Reports whether the present command is replied to.
     #[inline]
     fn answers(self) -> bool {
         matches!(self, ReplyMode::On | ReplyMode::SkipBehindExec | ReplyMode::OffBehindExec)
     }
 
-    /// After CLIENT REPLY OFF. The reply to EXEC is sent whole or not at all: clients count on as
-    /// many elements as its head announces.
+    /// The mode after CLIENT REPLY OFF. The reply to EXEC is sent whole or not at all: clients
+    /// expect the number of elements that its header announces.
     #[must_use]
     pub fn turned_off(self, in_exec: bool) -> ReplyMode {
         if in_exec && self.answers() { ReplyMode::OffBehindExec } else { ReplyMode::Off }
     }
 
-    /// After CLIENT REPLY SKIP.
+    /// The mode after CLIENT REPLY SKIP.
     #[must_use]
     pub fn skipping(self, in_exec: bool) -> ReplyMode {
         match self {
@@ -113,78 +114,79 @@ pub struct Session {
     pub token: Token,
     pub record: Arc<ClientRecord>,
     pub db: DbIndex,
-    /// The stream selected this database, which does not exist here. Commands that use the selected database
-    /// are skipped until the next successful SELECT. Only set for sessions that [`Session::repeats`].
+    /// The stream selected this database, which does not exist here. Commands that use the selected
+    /// database are skipped until the next successful SELECT. Only set for sessions for which
+    /// [`Session::repeats`] is true.
     pub lacks_db: Option<DbNumber>,
-    /// The first database that it selected and that does not exist here.
+    /// The first selected database that does not exist here.
     pub first_lacked: Option<DbNumber>,
     pub protocol: Protocol,
     pub authenticated: bool,
-    /// Whom it acts as.
+    /// The account whose user it acts as.
     pub account: Arc<Account>,
-    /// The version of that user which it works with.
+    /// The version of the user that applies to it.
     pub user: Arc<User>,
-    /// Its commands must be checked: it is not authenticated, or may not do everything.
+    /// Its commands must be checked: it is not authenticated, or has restricted permissions.
     pub restricted: bool,
     pub reply_mode: ReplyMode,
-    /// Its commands leave access clocks alone (CLIENT NO-TOUCH).
+    /// Its commands do not update access clocks (CLIENT NO-TOUCH).
     pub no_touch: bool,
     pub stall: Stall,
-    /// How often its present request was put off because another worker held a slot.
+    /// How often its present request was postponed because another worker held a slot.
     pub slot_refusals: u32,
     /// Monitors have been shown its next command, a script that still waits for its slots.
     pub script_shown: bool,
-    /// What it queued since MULTI.
+    /// The commands that it queued since MULTI.
     pub transaction: Option<Box<Transaction>>,
-    /// What it watches; made at the first WATCH.
+    /// The keys that it watches; created at the first WATCH.
     pub watches: Option<Box<Watches>>,
-    /// A large reply that is being written as the client takes it.
+    /// A large reply that is written as the client reads it.
     pub stream: Option<ReplyStream>,
-    /// Messages that arrived within that reply, or within a replica's snapshot, and follow it.
+    /// Messages that arrived during that reply, or during a replica's snapshot, and follow it.
     pub held: Vec<u8>,
-    /// Output that waits until what it shows is in the append-only file, or replicas have it.
+    /// Output that waits until the changes it shows are in the append-only file, or on replicas.
     pub unlogged: Unlogged,
-    /// The last command was refused, failed, or ran nothing. Sessions that [`Session::repeats`] use it to keep
-    /// such commands out of the append-only file.
+    /// The last command was rejected, failed, or ran nothing. Sessions for which
+    /// [`Session::repeats`] is true use this to keep such a command out of the append-only file.
     pub ran_nothing: bool,
     /// The memory of `held` and `unlogged`, which does not count for eviction.
     set_aside: SetAside,
     /// Upper bound of the bytes of unread output that no request of this client caused (published
     /// messages, invalidations, lines for monitors).
     pub pushed: usize,
-    /// Invalidations were dropped: once the client has read, it is sent one about all keys.
+    /// Invalidations were dropped: after the client has read, it is sent one about all keys.
     pub lacks_invalidations: bool,
     /// When the timers first noticed that the client has disconnected while replies wait for replicas,
     /// in Unix ms.
     pub left_ms: Option<u64>,
-    /// It stands for an append-only file: its commands wait for nothing.
+    /// It replays an append-only file: its commands wait for nothing.
     pub is_replay: bool,
-    /// It stands for the primary of this server: its commands were executed there.
+    /// It applies the stream of this server's primary: its commands were executed there.
     pub is_primary: bool,
-    /// What it asked its replies to wait for.
+    /// The durability that its client requested for replies.
     pub asked: RequestedDurability,
-    /// What it listens to.
+    /// Its subscriptions.
     pub subscriptions: Subscriptions,
-    /// It listens to something.
+    /// It has a subscription.
     pub listens: bool,
     /// How it tracks the keys it reads.
     pub tracker: Option<Box<Tracker>>,
-    /// It listens or tracks: others may have a message for it at any time.
+    /// It subscribes or tracks: other sessions may send it a message at any time.
     pub gets_messages: bool,
-    /// What its WAIT or WAITAOF waits for.
+    /// The acknowledgements that its WAIT or WAITAOF waits for.
     pub acks: Option<AckWait>,
-    /// Up to where in the stream of changes it was shown the dataset so far.
+    /// The position in the stream of changes up to which it was shown the dataset.
     pub shown: Ticket,
-    /// The wait its command is in.
+    /// The wait of its command.
     pub waiter: Option<Arc<Waiter>>,
     /// The timer of that wait.
     pub wait_timer: Option<Id>,
     /// Bytes received and not yet executed, from the start of a request.
     pub input: Input,
     pub decoder: RequestDecoder,
-    /// Encryption, if the connection has it.
+    /// TLS, if the connection uses it.
     pub tls: Option<Box<TlsStream>>,
-    /// What it said by REPLCONF, and whether it follows the stream.
+    /// The state that REPLCONF set, and whether it follows the stream.
     pub replica: Option<Box<ReplicaSession>>,
     /// The peer has shut its sending side.
     pub finished: bool,
@@ -192,14 +194,14 @@ pub struct Session {
     pub over_soft_limit_since: Option<u64>,
     /// Bytes of input as its record shows them.
     pub published_input: usize,
-    /// Output bytes this session has in the worker's sum.
+    /// Output bytes of this session that are included in the worker's sum.
     pub counted_output: i64,
-    /// Bytes of memory it had when it was weighed last.
+    /// Bytes of memory at the last measurement.
     pub weight: u64,
     /// The part of it that waited to be executed.
     pub input_weight: u64,
-    /// What its client sent and got, and the commands run for it; its record has them as they were
-    /// at the end of its last turn.
+    /// The bytes that its client sent and received, and the number of commands run for it. The
+    /// record has the values at the end of its last turn.
     pub traffic: Traffic,
 }
 
@@ -272,38 +274,38 @@ impl Session {
         }
     }
 
-    /// Whether its commands were executed before, earlier or elsewhere, and are to be again: they are
-    /// refused nothing, and wait for nothing that others do.
+    /// Reports whether its commands were executed before, earlier or on another server, and are
+    /// repeated here. They are not rejected, and do not wait for other sessions.
     #[inline]
     pub fn repeats(&self) -> bool {
         self.is_replay || self.is_primary
     }
 
-    /// Whether the client is on this machine.
+    /// Reports whether the client is on this machine.
     pub fn is_local(&self) -> bool {
         self.record.local
     }
 
-    /// Whether the client came by the admin lane.
+    /// Reports whether the client connected through the admin lane.
     pub fn is_admin(&self) -> bool {
         self.record.has(flag::ADMIN)
     }
 
-    /// Bytes received that still wait to be executed, those queued since MULTI among them.
+    /// Bytes received that still wait to be executed, including those queued since MULTI.
     pub fn unexecuted_bytes(&self) -> u64 {
         let queued = self.transaction.as_ref().map_or(0, |transaction| transaction.words_bytes());
         (self.input.len() + queued) as u64
     }
 
-    /// Bytes of memory that requests take which are not executed yet, those queued since MULTI
-    /// among them. O(1).
+    /// Bytes of memory of requests that are not executed yet, including those queued since MULTI.
+    /// O(1).
     #[inline]
     pub fn input_memory(&self) -> usize {
         let queued = self.transaction.as_ref().map_or(0, |transaction| transaction.memory());
         self.input.capacity() + self.decoder.heap_bytes() + queued
     }
 
-    /// Whether the client gets output that it did not request.
+    /// Reports whether the client gets output that it did not request.
     pub fn is_pushed_to(&self) -> bool {
         self.gets_messages || self.record.has(flag::MONITOR)
     }
@@ -358,9 +360,9 @@ impl Session {
 
     #[cold]
     fn memory_of_extras(&self) -> usize {
-        /// A place in the list of a topic and one in that of the session, and an edge.
+        /// An entry in the list of a topic, an entry in the list of the session, and an edge.
         const SUBSCRIPTION_BYTES: usize = 64;
-        /// A node's share and the prefix, in the session and in the table of its worker.
+        /// The share of a node and the prefix, in the session and in the table of its worker.
         const PREFIX_BYTES: usize = 96;
         let subscriptions =
             Space::ALL.map(|space| self.subscriptions.count(space)).iter().sum::<usize>();
@@ -381,7 +383,7 @@ impl Session {
         self.record.db.store(db.number(), Ordering::Relaxed);
     }
 
-    /// The stream selects a database that does not exist here.
+    /// Notes that the stream selects a database that does not exist here.
     pub fn select_missing(&mut self, db: DbNumber) {
         self.lacks_db = Some(db);
         self.first_lacked.get_or_insert(db);
@@ -398,18 +400,19 @@ impl Session {
         self.record.resp.store(version, Ordering::Relaxed);
     }
 
-    /// Whether it may only listen: RESP2 cannot tell messages from replies.
+    /// Reports whether it may only receive messages: RESP2 cannot tell messages from replies.
     #[inline]
     pub fn only_listens(&self) -> bool {
         self.listens && self.protocol == Protocol::Resp2
     }
 
-    /// Back to what a new connection has; only what the client library said of itself stays.
+    /// Resets it to the state of a new connection; only the name and version of the client library
+    /// stay.
     pub fn reset(&mut self, default: &Arc<Account>) {
         self.select(DbIndex::FIRST);
         self.set_protocol(Protocol::Resp2);
         self.act_as(default, default.user().is_open());
-        // What answers RESET itself may have been chosen to be left out.
+        // The reply to RESET itself may be left out by CLIENT REPLY SKIP.
         if self.reply_mode != ReplyMode::Skipping {
             self.reply_mode = ReplyMode::On;
         }
@@ -419,64 +422,66 @@ impl Session {
         self.record.edit_texts(|texts| texts.name.clear());
     }
 
-    /// Nothing more is executed for it; it is closed when its output was sent.
+    /// Executes nothing more for it; it is closed after its output was sent.
     pub fn close_after_reply(&mut self) {
         self.record.set(flag::CLOSE_AFTER_REPLY, true);
     }
 
-    /// The same for a session that has killed itself: who has read that reply no longer finds it.
+    /// The same for a session that has killed itself. A client that has read that reply no longer
+    /// finds the session.
     pub fn close_as_killed(&mut self) {
         self.close_after_reply();
         self.record.killed.store(true, Ordering::Relaxed);
     }
 
-    /// Nothing more is executed for it, and it is closed whatever is unsent.
+    /// Executes nothing more for it; it is closed even if output is unsent.
     pub fn close_at_once(&mut self) {
         self.record.set(flag::CLOSE_ASAP, true);
     }
 
-    /// Whether nothing more is to be executed for it.
+    /// Reports whether nothing more is to be executed for it.
     #[inline]
     pub fn is_closing(&self) -> bool {
         self.record.has(flag::CLOSE_AFTER_REPLY | flag::CLOSE_ASAP)
     }
 
-    /// Whether it is a replica whose snapshot was not sent yet.
+    /// Reports whether it is a replica whose snapshot was not sent yet.
     #[inline]
     pub fn synchronises(&self) -> bool {
         self.record.has(flag::SYNCHRONISES)
     }
 
-    /// Whether messages go to [`Session::held`], so as not to come into a reply or a snapshot.
+    /// Reports whether messages go to [`Session::held`], so that they do not interrupt a reply or a
+    /// snapshot.
     #[inline]
     pub fn holds_messages(&self) -> bool {
         self.stream.is_some() || self.synchronises()
     }
 
-    /// Whether it is closing, or its user was changed, or it is a replica, which may execute nothing for
-    /// now or is not to be answered.
+    /// Reports whether it is closing, its user was changed, or it is a replica that may execute
+    /// nothing for now or gets no replies.
     #[inline]
     pub fn needs_attention(&self) -> bool {
         let ends = flag::CLOSE_AFTER_REPLY | flag::CLOSE_ASAP;
         self.record.has(ends | flag::USER_CHANGED | flag::REPLICA)
     }
 
-    /// Whether replies to the present command are sent.
+    /// Reports whether replies to the present command are sent.
     #[inline]
     pub fn wants_reply(&self) -> bool {
         self.reply_mode.answers()
     }
 
-    /// Whether its present request was put off so often that it is tried while all other workers
-    /// are quiesced: one that needs several slots that others use all the time might never find
-    /// them free at once. The pauses between tries grow: a script that holds a slot for long cannot
-    /// be stopped.
+    /// Reports whether its present request was postponed so often that it is tried while all other
+    /// workers are quiesced. A request that needs several slots in constant use might never find
+    /// them free at once. The pauses between tries grow, because a script that holds a slot for
+    /// long cannot be stopped.
     #[inline]
     pub fn is_starved(&self) -> bool {
         self.slot_refusals >= SLOT_REFUSALS_MAX && self.slot_refusals.is_power_of_two()
     }
 
-    /// After each command: one skipped reply is over.
+    /// Called after each command: ends a skipped reply.
     #[inline]
     pub fn after_command(&mut self) {
         self.slot_refusals = 0;
@@ -492,13 +497,14 @@ impl Session {
 }
 
 impl Session {
-    /// Whether it is between MULTI and EXEC.
+    /// Reports whether it is between MULTI and EXEC.
     #[inline]
     pub fn in_transaction(&self) -> bool {
         self.transaction.is_some()
     }
 
-    /// The flags of a command as this session would run it: those of what it queued are EXEC's.
+    /// The flags of a command as this session would run it: EXEC has the flags of the queued
+    /// commands.
     pub fn flags_of(&self, row: &Row) -> Flags {
         match &self.transaction {
             Some(transaction) if row.spec.in_multi == InMulti::Executes => {
@@ -519,7 +525,7 @@ impl Session {
 }
 
 impl Session {
-    /// After it began, or ceased, to listen or to track.
+    /// Called after it starts or stops subscribing or tracking.
     pub fn update_gets_messages(&mut self) {
         self.gets_messages = self.listens || self.tracker.is_some();
     }

@@ -1,4 +1,4 @@
-//! The settings that all workers share: those in force, and where CONFIG changes them.
+//! The settings that all workers share: those in force, and the store that CONFIG changes.
 
 use arc_swap::ArcSwap;
 use brisk_config::{Config, Store};
@@ -6,8 +6,8 @@ use brisk_structures::poison::EvenPoisoned;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-/// A worker keeps a reference to the settings and renews it
-/// when [`Settings::generation`] has grown.
+/// The settings. A worker keeps a reference to them and renews it when [`Settings::generation`] has
+/// grown.
 #[derive(Debug)]
 pub struct Settings {
     in_force: ArcSwap<Config>,
@@ -16,7 +16,7 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// With these in force, which `store` may change.
+    /// Creates the settings in force from `config`; `store` may change them.
     pub fn new(config: Config, store: Store) -> Settings {
         Settings {
             in_force: ArcSwap::from_pointee(config),
@@ -25,7 +25,7 @@ impl Settings {
         }
     }
 
-    /// Those in force.
+    /// The settings in force.
     pub fn current(&self) -> Arc<Config> {
         self.in_force.load_full()
     }
@@ -36,18 +36,18 @@ impl Settings {
         self.generation.load(Ordering::Acquire)
     }
 
-    /// Where CONFIG works; whoever only reads takes [`Settings::current`].
+    /// The store that CONFIG changes; callers that only read use [`Settings::current`].
     pub fn store(&self) -> MutexGuard<'_, Store> {
         self.store.lock().even_poisoned()
     }
 
-    /// Puts new ones in force. Workers see them once they look,
-    /// which [`Settings::announce`] asks for.
+    /// Puts new settings in force. Workers load them when they next check, which
+    /// [`Settings::announce`] triggers.
     pub fn replace(&self, config: Config) {
         self.in_force.store(Arc::new(config));
     }
 
-    /// Has every worker look again.
+    /// Makes every worker check again.
     pub fn announce(&self) {
         self.generation.fetch_add(1, Ordering::Release);
     }

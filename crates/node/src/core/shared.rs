@@ -1,4 +1,4 @@
-//! What all workers share: one value for each feature.
+//! The state that all workers share: one value for each feature.
 
 use super::changes::ChangeDispatcher;
 use super::debug_switches::DebugSwitches;
@@ -41,29 +41,31 @@ pub mod armed {
     pub const MAXMEMORY: u32 = 1;
     /// CLIENT PAUSE is in force, or the server holds writes back.
     pub const PAUSE: u32 = 1 << 1;
-    /// Somebody runs MONITOR.
+    /// A client runs MONITOR.
     pub const MONITOR: u32 = 1 << 2;
-    /// A worker has too many published messages before it.
+    /// A worker has too many undelivered published messages.
     pub const CONGESTION: u32 = 1 << 8;
-    /// A script takes long.
+    /// A slow script is running.
     pub const BUSY: u32 = 1 << 12;
     /// The last snapshot failed, or the append-only file cannot be written.
     pub const DISK_ERROR: u32 = 1 << 13;
     /// The dataset is being loaded.
     pub const LOADING: u32 = 1 << 14;
-    /// Too much waits to be written to the append-only file.
+    /// Too much data waits to be written to the append-only file.
     pub const LOG_CONGESTION: u32 = 1 << 15;
     /// This server is a replica.
     pub const REPLICA: u32 = 1 << 16;
-    /// There are not as many replicas as writing needs (`min-replicas-to-write`).
+    /// There are fewer replicas than writes require (`min-replicas-to-write`).
     pub const FEW_REPLICAS: u32 = 1 << 17;
-    /// This server is a replica that answers nothing about its data, as it does not hear from its primary.
+    /// This server is a replica that rejects reads of its data, since its link to the primary is
+    /// down.
     pub const STALE: u32 = 1 << 18;
-    /// This server is a replica, and some client can be sent to its primary.
+    /// This server is a replica, and some client can be redirected to its primary.
     pub const REDIRECT: u32 = 1 << 19;
-    /// Another dataset of the same history is being loaded, to take the place of this one, which is served.
+    /// Another dataset of the same history is being loaded and will replace the present one, which
+    /// is served meanwhile.
     pub const ASYNC_LOADING: u32 = 1 << 20;
-    /// All that any command meets at the gate.
+    /// All bits that any command checks at the gate.
     pub const AT_THE_GATE: u32 = MAXMEMORY
         | PAUSE
         | MONITOR
@@ -75,11 +77,12 @@ pub mod armed {
         | LOG_CONGESTION
         | STALE
         | REDIRECT;
-    /// What only commands meet there that may write: reading is not to cost more on a replica.
+    /// The bits that only commands that may write check there: reads must not cost more on a
+    /// replica.
     pub const BEFORE_WRITES: u32 = REPLICA | FEW_REPLICAS;
 }
 
-/// The server, as all of its threads see it.
+/// The state of the server that all of its threads share.
 pub struct Shared {
     pub log: Arc<Log>,
     pub keyspace: Keyspace,
@@ -89,18 +92,18 @@ pub struct Shared {
     pub process: Process,
     pub settings: Settings,
     pub quiesce: Quiesce,
-    /// Who is connected, and the memory that each takes.
+    /// The connected clients, and the memory of each.
     pub clients: Clients,
     pub accounts: Accounts,
     pub mailboxes: Box<[Mailbox]>,
     /// Bits of [`armed`].
     pub armed: AtomicU32,
-    /// What [`brisk_engine::Env::hooks`] is for all workers alike.
+    /// The part of [`brisk_engine::Env::hooks`] that is the same for all workers.
     pub hooks_for_all: Arc<AtomicU32>,
     pub observe: Observe,
     pub monitors: Monitors,
     pub pubsub: Registry,
-    /// Prefixes of keys that clients want to hear of.
+    /// Key prefixes whose changes clients track.
     pub tracking: Prefixes,
     pub replication: Replication,
     changes: ChangeDispatcher,
@@ -113,21 +116,21 @@ pub struct Shared {
     pub pause: Pause,
     /// Commands that other threads compute.
     pub long: crate::core::long::LongWork,
-    /// Large things that another thread frees.
+    /// Large values that another thread frees.
     pub background: crate::core::background::Background,
-    /// What new TLS connections use.
+    /// The TLS settings for new connections.
     pub tls: TlsSettings,
-    /// Where the workers listen, to end it with the server.
+    /// The listeners of the workers, closed when the server shuts down.
     pub listeners: OpenListeners,
-    /// The server is to end; set once.
+    /// The shutdown of the server, requested once.
     pub shutdown: Shutdown,
     pub debug: DebugSwitches,
 }
 
-/// What the server notes of its work.
+/// The statistics and logs of the server.
 #[derive(Debug)]
 pub struct Observe {
-    /// What each worker counts.
+    /// The counters of each worker.
     pub stats: Box<[WorkerStats]>,
     pub figures: Figures,
     pub errors: ErrorCounts,
@@ -151,14 +154,15 @@ impl Observe {
         self.stats.iter().map(|stats| of(stats).get()).fold(0, u64::wrapping_add)
     }
 
-    /// How often data was changed since the start.
+    /// Number of changes to the data since the start.
     pub fn changes(&self) -> u64 {
         self.sum(|stats| &stats.changes)
     }
 }
 
 impl Shared {
-    /// The parts that need a decision are arguments; the rest starts empty.
+    /// Creates the shared state. The parts that need a decision are arguments; the rest starts
+    /// empty.
     pub fn new(
         log: Arc<Log>,
         settings: Settings,
@@ -213,7 +217,7 @@ impl Shared {
         self.settings.current()
     }
 
-    /// The log's word for the server that a replica follows.
+    /// The log's term for the server that a replica follows.
     pub fn primary_words(&self) -> PrimaryWords {
         self.config().process.dialect.primary_words()
     }
@@ -228,7 +232,7 @@ impl Shared {
         self.announce_settings();
     }
 
-    /// Has checks and the log go by the settings.
+    /// Applies the settings to the checks and to the log.
     pub fn arm_settings(&self, config: &Config) {
         let replication = &config.replication;
         let is_replica = replication.replicaof.is_some();
@@ -238,11 +242,11 @@ impl Shared {
         let redirects = is_replica && self.clients.had_redirected.load(Ordering::SeqCst);
         self.arm(armed::REDIRECT, redirects);
         self.log.set_role(if is_replica { Role::Replica } else { Role::Primary });
-        // The log has the reason. CONFIG SET has tried it before.
+        // The log has the reason. CONFIG SET has checked it before.
         let _ = self.process.oom_score.apply(config, &self.log);
     }
 
-    /// A client can be told to ask the primary, if this server is a replica.
+    /// Notes that a client can be redirected to the primary, if this server is a replica.
     pub fn note_redirected(&self) {
         self.clients.had_redirected.store(true, Ordering::SeqCst);
         if self.is_replica() {
@@ -250,7 +254,8 @@ impl Shared {
         }
     }
 
-    /// Notes the phase of an upstream, if the present generation is still `generation`. Returns true if so.
+    /// Sets the phase of an upstream if the present generation is still `generation`. Returns true
+    /// if so.
     pub fn enter_phase(
         &self,
         upstream: &Upstream,
@@ -263,8 +268,8 @@ impl Shared {
         is_wanted
     }
 
-    /// Whether a replica refuses to tell of its data follows from the settings and from the way to the
-    /// primary: to be called when one of them has changed.
+    /// Updates whether a replica rejects reads of its data. This depends on the settings and on the
+    /// link to the primary: call it when one of them has changed.
     pub fn arm_stale(&self) {
         let is_stale = || {
             let config = self.config();
@@ -275,20 +280,20 @@ impl Shared {
         };
         let mut stale = is_stale();
         self.arm(armed::STALE, stale);
-        // Another thread may have changed one of them, and seen the other as it was.
+        // Another thread may have changed one of them after this thread read it.
         while is_stale() != stale {
             stale = !stale;
             self.arm(armed::STALE, stale);
         }
     }
 
-    /// Large elements of lists have nodes of their own from `bytes` on; 0 leaves it to the limits.
+    /// List elements of at least `bytes` get nodes of their own; 0 leaves it to the limits.
     pub fn set_list_plain_min(&self, bytes: usize) {
         self.debug.list_plain_min.store(bytes, Ordering::Relaxed);
         self.announce_settings();
     }
 
-    /// Whether payloads and snapshots are read whatever their checksums are.
+    /// Sets whether payloads and snapshots are read regardless of their checksums.
     pub fn set_skips_checksums(&self, on: bool) {
         self.debug.skips_checksums.store(on, Ordering::Relaxed);
         self.announce_settings();
@@ -310,30 +315,31 @@ impl Shared {
         }
     }
 
-    /// Whether the dataset is being loaded: the start is not over, nobody sees or changes a key, and
-    /// nothing has changed that could be lost.
+    /// Reports whether the dataset is being loaded: startup is not complete, no client reads or
+    /// changes a key, and no change could be lost.
     pub fn is_loading(&self) -> bool {
         self.armed.load(Ordering::Relaxed) & armed::LOADING != 0
     }
 
-    /// Whether another dataset is being loaded beside this one, which is served.
+    /// Reports whether another dataset is being loaded while the present one is served.
     pub fn is_loading_beside(&self) -> bool {
         self.armed.load(Ordering::Relaxed) & armed::ASYNC_LOADING != 0
     }
 
-    /// Whether this server is a replica.
+    /// Reports whether this server is a replica.
     #[inline]
     pub fn is_replica(&self) -> bool {
         self.armed.load(Ordering::Relaxed) & armed::REPLICA != 0
     }
 
-    /// Whether others keep away from a script that takes long: then nobody can make all stand still.
+    /// Reports whether a slow script is running, so quiescence is not possible.
     pub fn is_busy(&self) -> bool {
         self.armed.load(Ordering::Relaxed) & armed::BUSY != 0
     }
 
-    /// Whether commands that write are refused for want of replicas follows from how many are well. The
-    /// timers ask again: time alone makes one too far behind.
+    /// Updates whether writes are rejected for lack of replicas; this depends on the number of good
+    /// replicas. The timers call it again, since a replica can fall too far behind just by time
+    /// passing.
     pub fn arm_few_replicas(&self, settings: &ReplicationSettings) {
         let few = needs_good(settings)
             && !self.is_replica()
@@ -343,18 +349,18 @@ impl Shared {
         }
     }
 
-    /// Whether commands that write are refused follows from how the disk was found last.
+    /// Updates whether writes are rejected; this depends on the last result of a disk write.
     pub fn arm_disk_error(&self) {
         let is_well = self.snapshots.is_ok() && self.aof.failure().is_none();
         self.arm(armed::DISK_ERROR, !is_well);
     }
 
-    /// CLIENT PAUSE: what is paused, and until when.
+    /// CLIENT PAUSE: sets the commands that are paused, and until when.
     pub fn begin_pause(&self, what: Paused, until_ms: u64, now_ms: u64) {
         self.pause.begin(what, until_ms, now_ms, || self.arm(armed::PAUSE, true));
     }
 
-    /// CLIENT UNPAUSE: what waited goes on at once.
+    /// CLIENT UNPAUSE: waiting commands continue at once.
     pub fn end_pause(&self) {
         self.pause.end(|| self.arm(armed::PAUSE, false));
         for mailbox in &self.mailboxes {
@@ -362,7 +368,7 @@ impl Shared {
         }
     }
 
-    /// Nothing is written until [`Shared::release_writes`] for the same purpose.
+    /// Holds back all writes until [`Shared::release_writes`] for the same purpose.
     pub fn hold_writes(&self, purpose: Hold) {
         self.pause.hold(purpose, || self.arm(armed::PAUSE, true));
     }
@@ -381,40 +387,41 @@ impl Shared {
         self.pause.in_force_or(now_ms, || self.arm(armed::PAUSE, false))
     }
 
-    /// A session of this worker begins to get a line for each command.
+    /// Counts a session of this worker that begins to get a line for each command.
     pub fn add_monitor(&self, worker: usize) {
         self.monitors.add(worker, || self.arm(armed::MONITOR, true));
     }
 
-    /// A session of this worker gets no more lines.
+    /// Counts a session of this worker that gets no more lines.
     pub fn remove_monitor(&self, worker: usize) {
         self.monitors.remove(worker, || self.arm(armed::MONITOR, false));
     }
 
-    /// Inboxes became too full, or were emptied that had been. While there is one, commands wait.
+    /// Counts inboxes that became too full, or full ones that were emptied. While there is one,
+    /// commands wait.
     pub fn note_full_inboxes(&self, filled: usize, emptied: usize) {
         self.observe.figures.congestions.fetch_add(filled as u64, Ordering::Relaxed);
         self.pubsub.note_full(filled, emptied, |on| self.arm(armed::CONGESTION, on));
     }
 
-    /// Number of workers, that of the admin lane included.
+    /// Number of workers, including that of the admin lane.
     pub fn workers(&self) -> usize {
         self.mailboxes.len()
     }
 
-    /// Number of workers that serve ordinary clients; theirs are the first ids.
+    /// Number of workers that serve ordinary clients; they have the first ids.
     pub fn serving_workers(&self) -> usize {
         self.workers() - usize::from(self.process.has_admin_lane)
     }
 
-    /// Bytes queued for all clients and not yet taken by the kernel. O(workers).
+    /// Bytes queued for all clients that the kernel has not taken. O(workers).
     pub fn output_bytes(&self) -> u64 {
         let stats = self.observe.stats.iter();
         let sum: i64 = stats.map(|own| own.output_bytes.load(Ordering::Relaxed)).sum();
         sum.max(0) as u64
     }
 
-    /// What rules about permissions mean now.
+    /// The present meaning of rules about permissions.
     pub fn vocabulary(&self) -> Vocabulary<'static> {
         let channels = self.config().security.acl_pubsub_default;
         Vocabulary { table: self.table, channels }
@@ -424,19 +431,20 @@ impl Shared {
         &self.accounts
     }
 
-    /// A script has become slow. The caller sees to it that nobody is in the middle of a command
-    /// that it concerns.
+    /// Registers a script that has become slow. The caller ensures that no worker is in the middle
+    /// of a command that the script affects.
     pub fn begin_slow(&self, script: SlowScript) {
         self.running_scripts.add_slow(script, || self.arm(armed::BUSY, true));
         self.quiesce.refuse();
     }
 
-    /// A slow script may now touch anything. The caller sees to it as for [`Shared::begin_slow`].
+    /// A slow script may now touch anything. The caller ensures the same as for
+    /// [`Shared::begin_slow`].
     pub fn claim_all_keys(&self, worker: usize) {
         self.running_scripts.claim_all_keys(worker);
     }
 
-    /// A slow script has ended: what it held back may go on.
+    /// A slow script has ended: commands that it blocked may continue.
     pub fn end_slow(&self, worker: usize) {
         self.running_scripts.remove_slow(worker, || self.arm(armed::BUSY, false));
         self.quiesce.admit();

@@ -1,13 +1,14 @@
-//! The shutdown of the server: requested by a signal or by SHUTDOWN, carried out by boot.
+//! The shutdown of the server: requested by a signal or by SHUTDOWN, carried out by the main
+//! thread.
 //!
 //! ```text
-//!  SIGTERM ── scheduled ──┐
-//!                         ├─ waits for replicas ── saved, synchronised ── is asked ── the process ends
-//!  SHUTDOWN ──────────────┘        │ SHUTDOWN ABORT, or it cannot be saved
-//!                                  └─ called off
+//! SIGTERM ── scheduled ──┐
+//!                        ├─ waits for replicas ── saved, synchronised ── is asked ── process exits
+//! SHUTDOWN ──────────────┘        │ SHUTDOWN ABORT, or it cannot be saved
+//!                                 └─ called off
 //! ```
-//! If workers have work to do before the shutdown, a signal is handled by the timers of one worker. The
-//! work of each step is in `persistence/ending.rs`.
+//! If workers have work to do before the shutdown, a signal is handled by the timers of one worker.
+//! The work of each step is in `persistence/ending.rs`.
 
 use brisk_config::choice::ShutdownMode;
 use brisk_engine::keyspace::Ticket;
@@ -16,10 +17,10 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard};
 
-/// Whether and how the server is to end.
+/// The state of a shutdown: whether and how the server shuts down.
 #[derive(Debug, Default)]
 pub struct Shutdown {
-    /// For those who look in every round.
+    /// For threads that check it in every round.
     is_asked: AtomicBool,
     exit_code: Mutex<Option<u8>>,
     asked: Condvar,
@@ -29,7 +30,7 @@ pub struct Shutdown {
 /// The work before the shutdown.
 #[derive(Debug, Default)]
 struct Plan {
-    /// What a signal asked for and a worker is to do first.
+    /// The shutdown that a signal requested, and before which a worker has work to do.
     scheduled: Option<ShutdownMode>,
     waiting: Option<Waiting>,
 }
@@ -49,7 +50,7 @@ pub struct Waiting {
 }
 
 impl Shutdown {
-    /// Asks for the end. The first request counts.
+    /// Requests the shutdown. The first request counts.
     pub fn ask(&self, exit_code: u8) {
         self.exit_code.lock().even_poisoned().get_or_insert(exit_code);
         self.is_asked.store(true, Ordering::SeqCst);
@@ -81,8 +82,9 @@ impl Shutdown {
         }
     }
 
-    /// The request to replicas to acknowledge their offset was appended to the stream at this position.
-    /// Replicas need not acknowledge the request itself, but all that a script appended before it.
+    /// The request to replicas to acknowledge their offset was appended to the stream at this
+    /// position. Replicas need not acknowledge the request itself, but everything that a script
+    /// appended before it.
     pub fn note_request(&self, request: Range<Ticket>) {
         if let Some(waiting) = &mut self.plan().waiting
             && waiting.end <= request.start
@@ -99,31 +101,31 @@ impl Shutdown {
         self.plan().waiting
     }
 
-    /// The server goes on; whether it was to end.
+    /// Cancels the shutdown. Returns true if one was planned.
     pub fn call_off(&self) -> bool {
         let mut plan = self.plan();
-        // Both are taken, whichever came first.
+        // Both are taken, whichever was set first.
         let (scheduled, waiting) = (plan.scheduled.take(), plan.waiting.take());
         scheduled.is_some() || waiting.is_some()
     }
 
-    /// Whether a signal or a client has requested a shutdown that was not cancelled.
+    /// Reports whether a signal or a client has requested a shutdown that was not cancelled.
     pub fn is_planned(&self) -> bool {
         let plan = self.plan();
         plan.scheduled.is_some() || plan.waiting.is_some()
     }
 
-    /// Whether a shutdown was requested or is in progress.
+    /// Reports whether a shutdown was requested or is in progress.
     pub fn is_in_progress(&self) -> bool {
         self.is_asked() || self.is_planned()
     }
 
-    /// Whether the end was asked for.
+    /// Reports whether the shutdown was requested.
     pub fn is_asked(&self) -> bool {
         self.is_asked.load(Ordering::SeqCst)
     }
 
-    /// Waits until the end is asked for; the exit code.
+    /// Waits until the shutdown is requested; returns the exit code.
     pub fn wait(&self) -> u8 {
         let mut code = self.exit_code.lock().even_poisoned();
         loop {
@@ -158,13 +160,13 @@ mod tests {
         begin(100);
         shutdown.note_request(Ticket(100)..Ticket(130));
         assert_eq!(places(), (100, 130));
-        // A script writes 10 bytes, of which the wait learns before the next request.
+        // A script writes 10 bytes, which the wait notices before the next request.
         shutdown.move_target(Ticket(140));
         assert_eq!(places(), (140, 140));
         // A script writes 20 bytes between the last look at the stream and the request.
         shutdown.note_request(Ticket(160)..Ticket(190));
         assert_eq!(places(), (160, 190));
-        // Another worker was later with an earlier position.
+        // Another worker is later with an earlier position.
         shutdown.note_request(Ticket(150)..Ticket(155));
         shutdown.move_target(Ticket(150));
         assert_eq!(places(), (160, 190));

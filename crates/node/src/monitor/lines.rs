@@ -1,4 +1,4 @@
-//! What monitors are shown of a command.
+//! The lines that monitors are sent for a command.
 
 use crate::clients::flag;
 use crate::core::Core;
@@ -45,6 +45,6 @@ fn show_to_monitors_as(
             mailbox.send(Message::MonitorLine(Arc::clone(&line)));
         }
     }
-    // The next command does not pay for this.
+    // The next command is not charged for this.
     core.last_ticks = core.clock.ticks();
 }

@@ -1,4 +1,4 @@
-//! MONITOR: a line for each command, to those who asked.
+//! MONITOR: a line for each command, sent to the clients that run MONITOR.
 
 pub mod lines;
 
@@ -6,11 +6,11 @@ use brisk_structures::poison::EvenPoisoned;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// How many sessions monitor.
+/// The number of sessions that run MONITOR.
 #[derive(Debug)]
 pub struct Monitors {
     by_worker: Box<[AtomicUsize]>,
-    /// Held while the sum changes and what it arms with it.
+    /// Held while the total changes and the check is armed or disarmed.
     total: Mutex<usize>,
 }
 
@@ -23,7 +23,7 @@ impl Monitors {
         }
     }
 
-    /// One more, with this worker; `arm` is called if it is the first.
+    /// Counts a session of this worker; `arm` is called if it is the first.
     pub fn add(&self, worker: usize, arm: impl FnOnce()) {
         let mut total = self.total.lock().even_poisoned();
         self.by_worker[worker].fetch_add(1, Ordering::SeqCst);
@@ -33,7 +33,7 @@ impl Monitors {
         }
     }
 
-    /// One less, with this worker; `disarm` is called if it was the last.
+    /// Removes a session of this worker from the count; `disarm` is called if it was the last.
     pub fn remove(&self, worker: usize, disarm: impl FnOnce()) {
         let mut total = self.total.lock().even_poisoned();
         self.by_worker[worker].fetch_sub(1, Ordering::SeqCst);
@@ -43,7 +43,7 @@ impl Monitors {
         }
     }
 
-    /// Whether sessions of this worker monitor.
+    /// Reports whether sessions of this worker run MONITOR.
     pub fn at(&self, worker: usize) -> bool {
         self.by_worker[worker].load(Ordering::Relaxed) > 0
     }
@@ -66,7 +66,7 @@ pub fn line<'w>(
     line
 }
 
-/// Appends `bytes` in double quotes, with escapes for what is not printable.
+/// Appends `bytes` in double quotes, with escapes for unprintable bytes.
 pub fn quote(line: &mut Vec<u8>, bytes: &[u8]) {
     line.push(b'"');
     for &byte in bytes {

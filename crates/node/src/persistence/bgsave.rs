@@ -1,8 +1,8 @@
-//! Snapshots that are taken while commands go on: BGSAVE, and the times that `save` names.
+//! Snapshots that are taken while commands run: BGSAVE, and the save points of `save`.
 //!
-//! The cut is made while all workers stand still, which takes as long as the longest command under
-//! way and some microseconds. From then on workers emit what they change before they change it,
-//! and the rest a few entries at a time between their commands; a thread of its own writes it.
+//! The cut is made while all workers are quiesced, which takes as long as the longest command in
+//! progress and some microseconds. From then on workers emit entries before they change them, and
+//! the other entries in small portions between commands. A thread of its own writes them.
 
 use super::disk::System;
 use super::snapshot::{self, Head};
@@ -18,28 +18,27 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
-/// Memory for entries that were emitted and are not written, at most: what changes add to what
-/// walkers have put there.
+/// Maximum memory for entries that were emitted and are not written: the entries that changes emit
+/// come on top of those of the walkers.
 const QUEUE_BYTES_MAX: u64 = 1 << 30;
 /// The same as a share of `maxmemory`.
 const QUEUE_SHARE: u64 = 10;
-/// Less would end a snapshot over a handful of large values.
+/// A smaller limit would abort a snapshot because of a few large values.
 const QUEUE_BYTES_MIN: u64 = 32 << 20;
-/// After a snapshot that failed, the next is not begun by itself before so many seconds have passed.
+/// Seconds before a failed automatic snapshot is retried.
 const RETRY_S: u64 = 5;
 
-/// What BGSAVE comes to.
+/// The result of BGSAVE.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Asked {
     Started,
     Scheduled,
 }
 
-/// BGSAVE: begins a snapshot, or leaves it to the timers if that is not possible now and `later` says
-/// so.
+/// BGSAVE: starts a snapshot, or schedules it if that is not possible now and `later` is set.
 ///
 /// # Errors
-/// One is being taken; or [`CommandError::SlotBusy`] while a script takes long.
+/// A snapshot is being taken; or [`CommandError::SlotBusy`] while a slow script runs.
 pub fn ask(core: &Core, later: bool) -> Result<Asked> {
     let snapshots = &core.shared.snapshots;
     snapshots.make_way();
@@ -57,7 +56,7 @@ pub fn ask(core: &Core, later: bool) -> Result<Asked> {
         ));
     }
     if core.unit.is_some() {
-        // Within EXEC: its changes are to be whole.
+        // Within EXEC, a snapshot would contain a part of the transaction.
         snapshots.schedule();
         return Ok(Asked::Scheduled);
     }
@@ -65,12 +64,13 @@ pub fn ask(core: &Core, later: bool) -> Result<Asked> {
     Ok(Asked::Started)
 }
 
-/// Whether a snapshot is being taken, be it for replicas: to Redis it is the same.
+/// Reports whether a snapshot is being taken, including snapshots for replicas: Redis treats both
+/// alike.
 pub fn is_saving(shared: &Shared) -> bool {
     shared.snapshots.is_running() || shared.replication.snapshots.is_writing()
 }
 
-/// A snapshot is being taken.
+/// The error while a snapshot is being taken.
 pub fn in_progress() -> CommandError {
     CommandError::text("ERR Background save already in progress")
 }
@@ -93,7 +93,8 @@ pub(crate) fn begin_cut(core: &Core, options: CutOptions) -> Result<Arc<Cut>> {
     core.shared.keyspace.begin_cut(SlotSet::all(), options).ok_or_else(in_progress)
 }
 
-/// Begins a snapshot if `save` or BGSAVE SCHEDULE wants one now. For the timers of one worker.
+/// Starts a snapshot if `save` or BGSAVE SCHEDULE requires one now. Called by the timers of one
+/// worker.
 pub fn begin_if_due(core: &Core) {
     let shared = core.shared;
     let snapshots = &shared.snapshots;
@@ -101,13 +102,14 @@ pub fn begin_if_due(core: &Core) {
         return;
     }
     if snapshots.note_flushes(shared.keyspace.flushes()) {
-        // Redis saves the empty dataset before FLUSHALL answers; here nobody waits for the disk.
+        // Redis saves the empty dataset before it replies to FLUSHALL; here no client waits for the
+        // disk.
         snapshots.abandon();
         if !core.config.persistence.save.is_empty() {
             snapshots.schedule_after_flush();
         }
     }
-    // A script that takes long is in the way: at one of the next turns then.
+    // A slow script is running: the timers try again.
     if shared.keyspace.is_emitting() || shared.is_busy() {
         return;
     }
@@ -128,12 +130,12 @@ pub fn begin_if_due(core: &Core) {
         shared.log.notice(format_args!("{changes} changes in {seconds} seconds. Saving..."));
     }
     if due.is_some() || snapshots.is_scheduled() {
-        // One may have begun to take long just now.
+        // A script may just have become slow.
         let _ = begin(core);
     }
 }
 
-/// Begins a snapshot. The caller knows that none is being taken.
+/// Starts a snapshot. The caller has checked that none is being taken.
 fn begin(core: &Core) -> Result<()> {
     let shared = core.shared;
     let config = Arc::clone(&core.config);
@@ -172,8 +174,8 @@ fn begin(core: &Core) -> Result<()> {
     })
 }
 
-/// Why commands that write are refused: the append-only file cannot be written, or the last snapshot
-/// failed and the settings say that this is the consequence.
+/// The error of commands that write: the append-only file cannot be written, or the last snapshot
+/// failed and the settings then forbid writes.
 pub fn refusal(core: &Core) -> Option<CommandError> {
     if let Some(reason) = core.shared.aof.failure() {
         let text = format!("MISCONF Errors writing to the AOF file: {reason}");
@@ -191,18 +193,18 @@ pub fn refusal(core: &Core) -> Option<CommandError> {
     })
 }
 
-/// The last snapshot failed, and the settings say that nobody may write then.
+/// Reports whether the last snapshot failed and the settings then forbid writes.
 fn has_consequences(shared: &Shared, config: &Settings) -> bool {
     let refuses = config.stop_writes_on_bgsave_error && !config.save.is_empty();
     refuses && !shared.snapshots.is_ok()
 }
 
-/// Whether commands that write are refused for the sake of the disk.
+/// Reports whether commands that write are rejected because of disk errors.
 pub fn refuses_writes(shared: &Shared, config: &Settings) -> bool {
     shared.aof.failure().is_some() || has_consequences(shared, config)
 }
 
-/// Writes the file, and tells the log.
+/// Writes the file and logs the result.
 fn write(shared: &Shared, config: &Config, head: &Head, cut: &Cut) -> Ended {
     let wrote = |keys| snapshot::delay(config, keys, || cut.is_over());
     match snapshot::write_cut(&System, config, head, cut, wrote) {

@@ -1,40 +1,42 @@
-//! What persistence needs of a file system. Tests have one of their own, which fails and loses power
-//! (`simulated`).
+//! The file system calls that persistence needs. Tests use their own implementation, which
+//! simulates errors and power failures (`simulated`).
 
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, IoSlice, Read, Seek, Write};
 use std::path::Path;
 
-/// A file system; a clone is the same one.
+/// A file system; a clone refers to the same one.
 pub trait Disk: Clone {
     type File: Read + Write + Seek;
 
-    /// An empty file of this name, whatever there was before.
+    /// Creates an empty file of this name and replaces an existing one.
     fn create(&self, path: &Path) -> io::Result<Self::File>;
     fn open(&self, path: &Path) -> io::Result<Self::File>;
-    /// A file whose writes go to its end; an empty one if there is none of this name.
+    /// Opens a file for appending; creates it if it does not exist.
     fn open_to_append(&self, path: &Path) -> io::Result<Self::File>;
-    /// Writes both to the end, or as much of them as it says: one system call.
+    /// Appends both buffers, or the returned number of their bytes: one system call.
     fn append(&self, file: &Self::File, head: &[u8], body: &[u8]) -> io::Result<usize>;
     fn len(&self, file: &Self::File) -> io::Result<u64>;
     fn set_len(&self, file: &Self::File, bytes: u64) -> io::Result<()>;
-    /// Returns when what was written would survive the loss of power. After an error nobody knows
-    /// what is there: to try again would lie, since the kernel forgets what it could not write.
+    /// Returns when written data would survive a power failure. After an error the contents of the
+    /// disk are unknown. A retry may report success although data is lost, since the kernel drops
+    /// data that it could not write.
     fn sync(&self, file: &Self::File) -> io::Result<()>;
-    /// The same without what only the directory shows of a file: its times.
+    /// The same without the metadata that only directory listings show: the file's times.
     fn sync_data(&self, file: &Self::File) -> io::Result<()>;
     /// The length of a file; `None` if there is no file of this name.
     fn len_of(&self, path: &Path) -> io::Result<Option<u64>>;
-    /// At every moment there is a whole file at `to`.
+    /// Renames a file atomically.
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
     /// The same as [`Disk::sync`] for the names in a directory.
     fn sync_dir(&self, dir: &Path) -> io::Result<()>;
     fn remove(&self, path: &Path) -> io::Result<()>;
-    /// A directory, if there is none of this name.
+    /// Creates a directory if it does not exist.
     fn create_dir(&self, path: &Path) -> io::Result<()>;
 }
 
-/// An empty file in a directory whose name is removed at once: whenever the process ends, it is gone.
+/// Creates an empty file in a directory and removes its name at once: the file is gone when the
+/// process ends, however it ends.
 pub fn nameless(dir: &Path, name: &str) -> io::Result<File> {
     let path = dir.join(name);
     let file = File::options().read(true).write(true).create(true).truncate(true).open(&path)?;
@@ -42,7 +44,7 @@ pub fn nameless(dir: &Path, name: &str) -> io::Result<File> {
     Ok(file)
 }
 
-/// That of the system.
+/// The file system of the operating system.
 #[derive(Debug, Clone, Copy)]
 pub struct System;
 

@@ -1,18 +1,18 @@
 //! The shutdown of the server: replicas catch up, then the data is written to the disk.
 //!
 //! ```text
-//!  begin ─┬─ no replica, or all have everything ───────────────┬─ end: snapshot, append-only file ─ exit
-//!         └─ writes wait; the timers look whether replicas     │    │ cannot
-//!            have caught up, or `shutdown-timeout` has passed ─┘    └─ call_off: writes go on, callers of
-//!                └───────────────── SHUTDOWN ABORT ────────────────►   SHUTDOWN get an error
+//! begin ─┬─ no replica, or all have everything ───────────────┬─ end: snapshot, append-only file ─
+//! exit
+//!        └─ writes wait; the timers check whether replicas    │    │ cannot
+//!           have caught up, or `shutdown-timeout` has passed ─┘    └─ call_off: writes continue, callers
+//!               └───────────────── SHUTDOWN ABORT ────────────────►   of SHUTDOWN get an error
 //! ```
 //!
-//! Writes are held back while all other workers are quiesced. So every write acknowledged to a client lies
-//! before the offset that replicas must acknowledge. After it only a slow script can write: the offset is
-//! determined again while the stream grows.
+//! Writes are held back while all other workers are quiesced. Therefore every write acknowledged to
+//! a client lies before the offset that replicas must acknowledge. After it only a slow script can
+//! write: the offset is determined again while the stream grows.
 //!
-//! After the snapshot nobody is served any more: what a client would write then, and be answered,
-//! would be lost.
+//! After the snapshot no client is served: an acknowledged write would be lost.
 
 use super::aof::rewrite;
 use super::{bgsave, snapshot};
@@ -39,17 +39,17 @@ pub enum Begun {
     Waits,
 }
 
-/// Whether the dataset is saved before the server ends.
+/// Reports whether the dataset is saved before the server exits.
 pub fn saves(config: &Config, how: ShutdownMode) -> bool {
     how.save || (!how.nosave && !config.persistence.save.is_empty())
 }
 
-/// Whether a worker has something to do before the server ends.
+/// Reports whether a worker has work to do before the server exits.
 pub fn concerns_workers(shared: &Shared, how: ShutdownMode) -> bool {
     writes_files(shared, how) || shared.replication.replicas.is_any()
 }
 
-/// Whether anything is written to the disk before the server exits.
+/// Reports whether anything is written to the disk before the server exits.
 fn writes_files(shared: &Shared, how: ShutdownMode) -> bool {
     shared.aof.is_on() || rewrite::is_first(shared) || saves(&shared.config(), how)
 }
@@ -170,7 +170,7 @@ fn end_planned(core: &Core, how: ShutdownMode) -> Result<()> {
     ended
 }
 
-/// Whether a slow script is running and its partial changes would be saved.
+/// Reports whether a slow script is running and its partial changes would be saved.
 fn is_in_the_way(shared: &Shared, how: ShutdownMode) -> bool {
     shared.is_busy() && !shared.is_loading() && saves(&shared.config(), how)
 }
@@ -186,8 +186,9 @@ fn has_caught_up_for_good(core: &Core, requests: bool) -> bool {
     quiesced.is_err() || has_caught_up(core, requests)
 }
 
-/// Whether all replicas have acknowledged the data that the server had when writes were held back. With
-/// `requests`, replicas are requested to acknowledge again if more was appended since. O(replicas).
+/// Reports whether all replicas have acknowledged the data that the server had when writes were
+/// held back. With `requests`, replicas are requested to acknowledge again if more was appended
+/// since. O(replicas).
 fn has_caught_up(core: &Core, requests: bool) -> bool {
     let shared = core.shared;
     shared.dispatch_changes(core.id);
@@ -206,7 +207,7 @@ fn has_caught_up(core: &Core, requests: bool) -> bool {
     shared.replication.replicas.count(lacks) == 0
 }
 
-/// Whether a replica has acknowledged the stream up to this offset.
+/// Reports whether a replica has acknowledged the stream up to this offset.
 fn has(replica: &ReplicaHandle, place: Ticket) -> bool {
     replica.has_acked && replica.acked_place.is_some_and(|acked| acked >= place)
 }
@@ -276,7 +277,7 @@ fn end(core: &Core, how: ShutdownMode, called_off: impl Fn() -> bool) -> Result<
         if rewrite::is_first(shared) {
             let log = &shared.log;
             if !how.force {
-                // What is in no snapshot either would be lost.
+                // Data that is in no snapshot either would be lost.
                 log.warning(format_args!("Writing initial AOF, can't exit."));
                 return Err(cannot_end(shared));
             }
@@ -285,8 +286,8 @@ fn end(core: &Core, how: ShutdownMode, called_off: impl Fn() -> bool) -> Result<
         rewrite::stop(shared, "the server ends");
         let saves = saves(&core.config, how);
         let quiesced = match core.stop_others() {
-            // A script takes long, and what it has half done is in no file: the end is what it was asked
-            // for. What others write meanwhile is written before they are answered.
+            // A slow script is running, and its partial changes are in no file: an immediate exit
+            // was requested. Writes of other clients are logged before they are acknowledged.
             Err(CommandError::SlotBusy) if !saves => None,
             other => other?,
         };

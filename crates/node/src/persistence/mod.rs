@@ -1,23 +1,23 @@
 //! The dataset in files.
 //!
 //! ```text
-//!  BGSAVE, save points ──► bgsave ──► a thread of its own ──► replace ──► disk
-//!  SAVE, SHUTDOWN, SIGTERM, DEBUG RELOAD ──► snapshot ──► replace ──► disk
-//!  journal of the keyspace ──► aof: commands, behind a base ──────────► disk
-//!  start, DEBUG RELOAD ◄── threads of their own ◄── loading ◄──────────── disk
+//! BGSAVE, save points ──► bgsave ──► a thread of its own ──► replace ──► disk
+//! SAVE, SHUTDOWN, SIGTERM, DEBUG RELOAD ──► snapshot ──► replace ──► disk
+//! journal of the keyspace ──► aof: commands, after a base ───────────► disk
+//! start, DEBUG RELOAD ◄── threads of their own ◄── loading ◄──────────── disk
 //! ```
 //!
-//! | part | about |
+//! | part | purpose |
 //! |---|---|
-//! | `bgsave` | snapshots that are taken while commands go on |
+//! | `bgsave` | snapshots that are taken while commands run |
 //! | `snapshot` | the dataset as an RDB file |
 //! | `aof` | the append-only file, and replies that wait for it |
 //! | `loading` | the dataset from files |
-//! | `replace` | a file that is replaced as a whole, or stays what it was |
-//! | `disk` | what is needed of a file system, so that tests can have it fail |
+//! | `replace` | replaces a file atomically |
+//! | `disk` | the file system calls, so that tests can make them fail |
 //! | `simulated` | for tests: a disk that fails and loses power |
 //! | `ending` | the snapshot before the process ends |
-//! | `state` | what INFO and LASTSAVE tell of all that |
+//! | `state` | the state of all that for INFO and LASTSAVE |
 
 pub mod aof;
 pub mod bgsave;

@@ -1,11 +1,11 @@
-//! A file that is replaced as a whole, or stays what it was.
+//! Replaces a file atomically: as a whole, or not at all.
 //!
 //! ```text
-//!  create temporary ── write ── sync ── rename over the old one ── sync the directory
+//! create temporary ── write ── sync ── rename over the old one ── sync the directory
 //! ```
-//! The new file is beside the old one until it is whole and on the disk. Whatever fails, and
-//! whenever the process ends, there is one whole file of the name;
-//! a temporary file that failed is removed.
+//! The old file stays until the new one is complete and on the disk. Whatever fails, and whenever
+//! the process ends, there is one complete file of the name. A temporary file is removed after a
+//! failure.
 
 use super::disk::Disk;
 use brisk_config::os_reason;
@@ -13,21 +13,21 @@ use std::io::{self, Write};
 use std::path::Path;
 use thiserror::Error;
 
-/// Bytes that are written before they are put on the disk, if that is done by steps.
+/// Bytes that are written before a sync, if the file is synced in steps.
 const STEP_BYTES: usize = 4 << 20;
 
-/// What is replaced, and how.
+/// The file to replace, and how.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Target<'t> {
     /// The directory of both files.
     pub(crate) dir: &'t Path,
     pub(crate) name: &'t Path,
     pub(crate) temporary: &'t Path,
-    /// Put it on the disk in steps, so that the end does not wait for everything at once.
+    /// Sync it in steps, so that the final sync does not have to write everything at once.
     pub(crate) by_steps: bool,
 }
 
-/// Why a file was not replaced, in the words that logs are searched for.
+/// Why a file was not replaced, with the texts that people search logs for.
 #[derive(Debug, Error)]
 pub enum Failure {
     #[error(
@@ -43,7 +43,7 @@ pub enum Failure {
     Rename { temporary: String, name: String, dir: String, reason: String },
 }
 
-/// Replaces a file by what `write` writes. O(what is written).
+/// Replaces a file by the output of `write`. O(output).
 pub(crate) fn replace<D: Disk>(
     disk: &D,
     target: Target<'_>,
@@ -71,17 +71,18 @@ pub(crate) fn replace<D: Disk>(
                 reason: os_reason(&error),
             }
         })?;
-        // The rename itself is kept by the directory.
+        // The directory holds the new name, so it must be synced.
         disk.sync_dir(target.dir).map_err(failed("fsyncFileDir"))
     })();
     if replaced.is_err() {
-        // After the rename there is none, and about one that cannot be removed nothing can be done.
+        // After the rename there is no temporary file. If one cannot be removed, nothing else can
+        // be done.
         let _ = disk.remove(&temporary);
     }
     replaced
 }
 
-/// A file that is put on the disk whenever so much was written.
+/// A file that is synced each time this many bytes were written.
 pub(crate) struct Stepwise<'d, D: Disk> {
     disk: &'d D,
     file: D::File,
@@ -113,7 +114,7 @@ mod tests {
     const OLD: &[u8] = b"old";
     const NEW: &[u8] = b"new and longer";
 
-    /// With the old file.
+    /// A disk with the old file.
     fn disk(seed: u64) -> Simulated {
         let disk = Simulated::new(seed);
         disk.put_dir(Path::new("dir"));
@@ -127,7 +128,7 @@ mod tests {
         replace(disk, target, |file| file.write_all(contents))
     }
 
-    /// The file, and whether there is a temporary one.
+    /// The file, and true if there is a temporary one.
     fn left(disk: &Simulated) -> (Vec<u8>, bool) {
         let file = disk.contents(Path::new("dir/file")).unwrap();
         (file, disk.contents(Path::new("dir/temp")).is_some())
@@ -157,7 +158,7 @@ mod tests {
             disk.fail_at(call);
             let text = attempt(&disk, NEW).unwrap_err().to_string();
             assert!(text.starts_with(said), "{call}: {text}");
-            // What was renamed is there, though not for certain after a loss of power.
+            // After the rename the new file is present, but not durable across a power failure.
             let expected = if call < 4 { OLD } else { NEW };
             assert_eq!(left(&disk), (expected.to_vec(), false), "{call}");
             disk.mend();
@@ -198,7 +199,7 @@ mod tests {
                 let (file, _) = left(&disk);
                 assert!(file == NEW || (file == OLD && done.is_err()), "seed {seed} call {call}");
                 seen[usize::from(file == NEW)] |= done.is_err();
-                // What is left of it is in nobody's way.
+                // Leftovers do not prevent the next attempt.
                 attempt(&disk, NEW).unwrap();
             }
         }

@@ -1,5 +1,4 @@
-//! The whole dataset of one moment as an RDB file: `dbfilename` in `dir`. How it comes back in is in
-//! `loading.rs`.
+//! The whole dataset of one moment as an RDB file: `dbfilename` in `dir`. `loading::rdb` loads it.
 
 use super::disk::{Disk, System, nameless};
 use super::replace::{Failure, Target, replace};
@@ -19,35 +18,36 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// How often who waits for `rdb-key-save-delay` looks whether the snapshot is still wanted.
+/// How often a pause for `rdb-key-save-delay` checks whether the snapshot is still wanted.
 const DELAY_SLICE: Duration = Duration::from_millis(1);
 
-/// The names of snapshots that are not whole yet: of one while everybody waits, and of one beside.
+/// The names of incomplete snapshots: of one taken while all workers are quiesced, and of one taken
+/// during commands.
 fn temporary_names() -> [String; 2] {
     let pid = std::process::id();
     [format!("temp-{pid}.rdb"), format!("temp-bg-{pid}.rdb")]
 }
 
-/// Removes snapshots that are being written, for a process that ends at once.
+/// Removes incomplete snapshots, for a process that exits at once.
 pub fn discard_unfinished(config: &Config) {
     for name in temporary_names() {
-        // Mostly there is none.
+        // Usually there is none.
         let _ = System.remove(&config.process.dir.as_path().join(name));
     }
 }
 
-/// Writes the dataset to its file, and tells the log how that went. Only while no other worker
-/// runs. O(all data).
+/// Writes the dataset to its file and logs the result. Only while all other workers are quiesced.
+/// O(all data).
 pub fn save(core: &Core) -> Result<(), Failure> {
     let shared = core.shared;
-    // One that is being taken is older, and would take this one's place.
+    // A snapshot in progress is older and would replace this one.
     shared.snapshots.give_up();
     let saved = save_on(&System, core);
     match &saved {
         Ok(()) => {
             shared.snapshots.note_flushes(shared.keyspace.flushes());
             shared.log.notice(format_args!("DB saved on disk"));
-            // Nobody changes anything meanwhile.
+            // No worker changes data meanwhile.
             shared.snapshots.note_saved(unix_ms() / 1000, shared.observe.changes());
             shared.arm_disk_error();
         }
@@ -64,8 +64,8 @@ fn save_on<D: Disk>(disk: &D, core: &Core) -> Result<(), Failure> {
     })
 }
 
-/// Waits as long as `rdb-key-save-delay` said when the snapshot was begun for so many keys, or until
-/// `is_over`. For tests, which want snapshots to take long.
+/// Pauses for `keys` keys as `rdb-key-save-delay` required when the snapshot began, or until
+/// `is_over`. For tests that need snapshots to take long.
 pub(super) fn delay(config: &Config, keys: u64, is_over: impl Fn() -> bool) {
     let us = config.persistence.rdb_key_save_delay.max(0).cast_unsigned();
     if us == 0 {
@@ -77,12 +77,12 @@ pub(super) fn delay(config: &Config, keys: u64, is_over: impl Fn() -> bool) {
         if left.is_zero() {
             break;
         }
-        // Nobody wakes it.
+        // No thread wakes it earlier.
         std::thread::park_timeout(left.min(DELAY_SLICE));
     }
 }
 
-/// Writes the cut to the file, on a thread of its own. `wrote` hears of each few keys.
+/// Writes the cut to the file, on a thread of its own. `wrote` is called after every few keys.
 pub(super) fn write_cut<D: Disk>(
     disk: &D,
     config: &Config,
@@ -98,7 +98,8 @@ pub(super) fn write_cut<D: Disk>(
     })
 }
 
-/// Writes the cut to a file without a name, for replicas: whenever the process ends, the file is gone.
+/// Writes the cut to a file without a name, for replicas: the file is gone when the process ends,
+/// however it ends.
 pub(crate) fn write_nameless(config: &Config, head: &Head, cut: &Cut) -> Result<File, Failure> {
     let name = format!("temp-repl-{}.rdb", std::process::id());
     let dir = config.process.dir.as_path();
@@ -115,7 +116,7 @@ pub(crate) fn write_without_keys<W: Write>(out: W, head: &Head) -> io::Result<()
     head.begin(out).finish()?.flush()
 }
 
-/// Writes the cut there; what it was written to.
+/// Writes the cut to `out` and returns the output.
 pub(crate) fn write_to<W: Write>(
     out: W,
     config: &Config,
@@ -144,7 +145,8 @@ fn target<'t>(config: &'t Config, temporary: &'t str) -> Target<'t> {
     }
 }
 
-/// Writes the dataset; `wrote` hears of each key. Only while no other worker runs. O(all data).
+/// Writes the dataset; `wrote` is called after each key. Only while all other workers are quiesced.
+/// O(all data).
 fn write_each<W: Write>(core: &Core, sink: W, wrote: impl FnMut()) -> io::Result<W> {
     let keyspace = &core.shared.keyspace;
     let mut out = Head::now(core, snapshot::version(keyspace, &core.env)).begin(sink);
@@ -152,7 +154,7 @@ fn write_each<W: Write>(core: &Core, sink: W, wrote: impl FnMut()) -> io::Result
     out.finish()
 }
 
-/// What a file begins with: as of a moment, for one that is written later.
+/// The header of a file: taken at one moment, for a file that is written later.
 pub(crate) struct Head {
     version: u32,
     is_compressed: bool,
@@ -161,20 +163,21 @@ pub(crate) struct Head {
     used_memory: u64,
     libraries: Arc<Set>,
     is_base: bool,
-    /// Where in which history the moment is, and the database that the stream has come to; `None` if nobody
-    /// follows.
+    /// The history and the offset of the moment, and the database that the stream had selected;
+    /// `None` if there is no replica.
     lineage: Option<(String, u64, DbNumber)>,
 }
 
 impl Head {
-    /// All other workers stand still.
+    /// Creates the header. All other workers are quiesced.
     pub(crate) fn now(core: &Core, version: u32) -> Head {
         let (shared, replication) = (core.shared, &core.shared.replication);
         let lineage = replication.stream.has_backlog().then(|| {
             let (id, offset) = replication.position(&shared.keyspace);
             let db = match shared.is_replica() {
                 true => replication.upstream.stream_db(),
-                // Who goes on from here is told the database if none was named.
+                // A replica that continues from here is sent the database if the stream has not
+                // selected one.
                 false => shared.keyspace.journal().database().unwrap_or_default().into(),
             };
             (id, offset, db)
@@ -191,9 +194,9 @@ impl Head {
         }
     }
 
-    /// Of the base of an append-only file.
+    /// The header of the base of an append-only file.
     pub(super) fn of_base(self) -> Head {
-        // What follows in the file goes on where this ends, and nobody else does.
+        // The rest of the file continues from its end; no replica does.
         Head { is_base: true, lineage: None, ..self }
     }
 
@@ -232,10 +235,10 @@ impl Head {
     }
 }
 
-/// What a dataset that a primary sends is called.
+/// The name of a dataset that a primary sends, in log lines.
 pub(super) const RECEIVED: &str = "the dataset of the primary";
 
-/// Why a file was not loaded, and where.
+/// Why and where loading a file failed.
 #[derive(Debug, thiserror::Error)]
 #[error("{failure}; {path} was read up to byte {position}{}", of(*bytes), path = path.display())]
 pub struct Unreadable {
@@ -243,7 +246,7 @@ pub struct Unreadable {
     pub(super) path: PathBuf,
     /// Bytes read before it failed.
     pub position: u64,
-    /// How long the file is; `None` if nobody knows.
+    /// The length of the file; `None` if unknown.
     pub(super) bytes: Option<u64>,
 }
 
@@ -252,14 +255,14 @@ fn of(bytes: Option<u64>) -> String {
 }
 
 impl Unreadable {
-    /// There is no such file.
+    /// Reports whether the file does not exist.
     pub fn is_missing(&self) -> bool {
         let LoadFailure::File(LoadError::Io(error)) = &self.failure else { return false };
         error.kind() == io::ErrorKind::NotFound
     }
 }
 
-/// Sees whether the file is whole; the sources of its libraries of functions. O(file).
+/// Checks that the file is complete; returns the sources of its libraries of functions. O(file).
 pub fn verify(core: &Core) -> Result<Vec<Vec<u8>>, Unreadable> {
     let databases = core.shared.keyspace.database_count();
     let source = Source::open(&core.config)?;
@@ -271,7 +274,7 @@ pub fn verify(core: &Core) -> Result<Vec<Vec<u8>>, Unreadable> {
         .map_err(|failure| source.unreadable(failure, reader.position()))
 }
 
-/// The file, to be read, and what becomes of a failure at a byte of it.
+/// A file to read, and the name for errors at a position in it.
 pub(super) struct Source {
     pub(super) file: File,
     pub(super) bytes: u64,
@@ -288,7 +291,7 @@ impl Source {
             bytes: Some(0),
         };
         if config.persistence.dbfilename.is_empty() {
-            // The path would be that of the directory.
+            // The path would be the directory itself.
             return Err(cannot(io::ErrorKind::NotFound.into()));
         }
         Source::open_at(path)

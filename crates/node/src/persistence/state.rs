@@ -1,4 +1,4 @@
-//! What is known of the snapshots that were saved and loaded.
+//! The state of the snapshots that were saved and loaded.
 
 use brisk_engine::Keyspace;
 use brisk_engine::keyspace::{Cut, Tally};
@@ -15,83 +15,82 @@ use std::time::{Duration, Instant};
 pub enum Ended {
     Saved,
     Failed,
-    /// Somebody did not want it any more, which is no failure.
+    /// It was cancelled, which does not count as a failure.
     GivenUp,
 }
 
-/// The snapshot that is being taken beside commands.
+/// The snapshot that is being taken during commands.
 pub struct Running {
     pub cut: Arc<Cut>,
     pub began: Instant,
     pub thread: JoinHandle<()>,
 }
 
-/// What INFO shows of the snapshot that is being taken.
+/// The data that INFO shows of the snapshot that is being taken.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Underway {
     pub seconds: u64,
     pub keys: u64,
     pub keys_written: u64,
-    /// Bytes of memory that it takes besides the dataset.
+    /// Bytes of memory that it takes in addition to the dataset.
     pub bytes: u64,
 }
 
-/// Written while all workers but one stand still, or by the thread that writes a snapshot; read at any
-/// time.
+/// Written while all workers but one are quiesced, or by the thread that writes a snapshot; read at
+/// any time.
 pub struct Snapshots {
     running: Mutex<Option<Running>>,
-    /// For those who look in every round.
+    /// For threads that check it in every round.
     is_running: AtomicBool,
-    /// The one that is running is to end without a file.
+    /// The running snapshot is cancelled: it ends without a file.
     is_unwanted: AtomicBool,
     is_scheduled: AtomicBool,
-    /// The next one, and the one that is running, was asked for by no client and no save point.
+    /// The next or the running snapshot was requested by no client and no save point.
     next_yields: AtomicBool,
     yields: AtomicBool,
-    /// How often all data had been flushed when a save was begun last, or one was asked for because
-    /// of that.
+    /// The number of flushes of all data when the last save began, or when a save was scheduled
+    /// because of a flush.
     flushes_seen: AtomicU64,
-    /// The last one beside commands failed.
+    /// The last one during commands failed.
     has_failed: AtomicBool,
     last_try_s: AtomicU64,
-    /// How long the last one took; -1 before.
+    /// How long the last one took in seconds; -1 before the first.
     last_seconds: AtomicI64,
-    /// How long everybody stood still for the last one.
+    /// How long the workers were quiesced for the last one.
     last_cut_us: AtomicU64,
-    /// The most memory that the last one was seen to take.
+    /// The largest measured memory usage of the last one.
     last_peak_bytes: AtomicU64,
 
-    /// Unix time of the last that was saved.
+    /// Unix time of the last completed save.
     last_save_s: AtomicU64,
-    /// How often data had been changed by then.
+    /// The number of changes that it contains.
     changes_saved: AtomicU64,
-    /// Keys of the last that was loaded, and how many it had besides that had expired.
+    /// Keys of the last loaded file, and the number of its keys that had expired.
     loaded: AtomicU64,
     expired: AtomicU64,
     /// The file that is being loaded.
     pub loading: Loading,
 }
 
-/// What is known of the files that are being loaded, or were loaded last.
+/// The state of the files that are being loaded, or were loaded last.
 #[derive(Debug, Default)]
 pub struct Loading {
     began_s: AtomicU64,
     total_bytes: AtomicU64,
-    /// Bytes whose keys are there.
+    /// Bytes whose keys were loaded.
     loaded_bytes: AtomicU64,
-    /// Bytes of memory that the server which wrote it used; 0 if it does not say.
+    /// Memory usage of the server that wrote it, in bytes; 0 if the file does not state it.
     used_memory: AtomicU64,
-    /// Keys that `key-load-delay` has counted.
+    /// Keys counted for `key-load-delay`.
     keys_delayed: AtomicU64,
     /// Keys without elements that were left out.
     empty_keys: AtomicU64,
-    /// What threads that load count, for the next to go on with: there may be as many files as
-    /// anybody asks for.
+    /// Tallies of loading threads, reused by later ones: the number of loaded files has no bound.
     tallies: Mutex<Vec<Arc<Tally>>>,
 }
 
 impl Loading {
-    /// Files of so many bytes are about to be loaded.
+    /// Notes that files of this many bytes are about to be loaded.
     pub fn begin(&self, bytes: u64) {
         self.began_s.store(unix_ms() / 1000, Ordering::Relaxed);
         self.total_bytes.store(bytes, Ordering::Relaxed);
@@ -100,7 +99,7 @@ impl Loading {
         self.empty_keys.store(0, Ordering::Relaxed);
     }
 
-    /// So many of their bytes are loaded.
+    /// Adds to the number of loaded bytes.
     pub fn note_bytes(&self, bytes: u64) {
         self.loaded_bytes.fetch_add(bytes, Ordering::Relaxed);
     }
@@ -119,7 +118,7 @@ impl Loading {
         self.empty_keys.fetch_add(1, Ordering::Relaxed) + 1
     }
 
-    /// A tally for a thread that loads, which gives it back.
+    /// Takes a tally for a loading thread, which returns it.
     pub(super) fn take_tally(&self, keyspace: &Keyspace) -> Arc<Tally> {
         let kept = self.tallies.lock().even_poisoned().pop();
         kept.unwrap_or_else(|| keyspace.tally())
@@ -129,29 +128,29 @@ impl Loading {
         self.tallies.lock().even_poisoned().push(tally);
     }
 
-    /// When it was begun, in Unix seconds.
+    /// When loading began, in Unix seconds.
     pub fn began_s(&self) -> u64 {
         self.began_s.load(Ordering::Relaxed)
     }
 
-    /// How long the files are.
+    /// The total length of the files.
     pub fn total_bytes(&self) -> u64 {
         self.total_bytes.load(Ordering::Relaxed)
     }
 
-    /// How many bytes of them were loaded.
+    /// The number of loaded bytes.
     pub fn loaded_bytes(&self) -> u64 {
         self.loaded_bytes.load(Ordering::Relaxed)
     }
 
-    /// Bytes of memory that its writer used; 0 if it does not say.
+    /// Memory usage of the writer in bytes; 0 if the file does not state it.
     pub fn used_memory(&self) -> u64 {
         self.used_memory.load(Ordering::Relaxed)
     }
 }
 
 impl Snapshots {
-    /// Of a server that starts at `now_s`, which counts as a save.
+    /// The state of a server that starts at `now_s`, which counts as a save.
     pub fn new(now_s: u64) -> Snapshots {
         Snapshots {
             running: Mutex::default(),
@@ -174,21 +173,21 @@ impl Snapshots {
         }
     }
 
-    /// Everything is on the disk, up to the change of number `changes`.
+    /// Notes that everything is on the disk up to change number `changes`.
     pub fn note_saved(&self, now_s: u64, changes: u64) {
         self.has_failed.store(false, Ordering::SeqCst);
         self.last_save_s.store(now_s, Ordering::Relaxed);
         self.changes_saved.store(changes, Ordering::Relaxed);
     }
 
-    /// A snapshot is being taken beside commands; everybody stood still for it for `cut_us`. `start`
-    /// starts the thread that writes it.
+    /// Notes that a snapshot is being taken during commands; all workers were quiesced for
+    /// `cut_us`. `start` starts the thread that writes it.
     pub fn begin(
         &self,
         cut_us: u64,
         start: impl FnOnce() -> io::Result<Running>,
     ) -> io::Result<()> {
-        // The thread may come to its end at once, which is after this.
+        // The thread may end at once; it can only note that after this lock is released.
         let mut place = self.running.lock().even_poisoned();
         *place = Some(start()?);
         self.last_try_s.store(unix_ms() / 1000, Ordering::Relaxed);
@@ -202,8 +201,8 @@ impl Snapshots {
         Ok(())
     }
 
-    /// It has ended, and took up to `peak_bytes` besides the dataset; the file has the dataset up to
-    /// the change of number `changes`.
+    /// Notes its end. It took up to `peak_bytes` in addition to the dataset; the file contains the
+    /// dataset up to change number `changes`.
     pub fn note_ended(&self, how: Ended, changes: u64, took: Duration, peak_bytes: u64) {
         let mut running = self.running.lock().even_poisoned();
         *running = None;
@@ -220,18 +219,18 @@ impl Snapshots {
         self.is_running.store(false, Ordering::SeqCst);
     }
 
-    /// Has the one that is being taken end without a file, and waits for that.
+    /// Cancels the running snapshot and waits for its end.
     pub fn give_up(&self) {
         let running = self.running.lock().even_poisoned().take();
         if let Some(running) = running {
             self.is_unwanted.store(true, Ordering::SeqCst);
             running.cut.give_up("it is not wanted any more");
-            // A thread that panicked has ended as well.
+            // A thread that panicked has also ended.
             let _ = running.thread.join();
         }
     }
 
-    /// Has the one that is being taken end without a file, and does not wait for that.
+    /// Cancels the running snapshot without waiting.
     pub fn abandon(&self) {
         if let Some(running) = self.running.lock().even_poisoned().as_ref() {
             self.is_unwanted.store(true, Ordering::SeqCst);
@@ -239,25 +238,26 @@ impl Snapshots {
         }
     }
 
-    /// Whether all data were flushed since the last call. For who begins a save, and for the timers.
+    /// Reports whether all data were flushed since the last call. Called when a save begins, and by
+    /// the timers.
     pub fn note_flushes(&self, flushes: u64) -> bool {
         self.flushes_seen.swap(flushes, Ordering::Relaxed) != flushes
     }
 
-    /// The timers begin one as soon as they can.
+    /// Schedules a snapshot that the timers start when possible.
     pub fn schedule(&self) {
         self.next_yields.store(false, Ordering::Relaxed);
         self.is_scheduled.store(true, Ordering::SeqCst);
     }
 
-    /// The same because all data were flushed, unless somebody asks for one before.
+    /// The same after a flush of all data, unless a client requests one earlier.
     pub fn schedule_after_flush(&self) {
         if !self.is_scheduled.swap(true, Ordering::SeqCst) {
             self.next_yields.store(true, Ordering::Relaxed);
         }
     }
 
-    /// A client wants a save: one that nobody asked for is not in its way.
+    /// A client requests a save: cancels a running snapshot that no client requested.
     pub fn make_way(&self) {
         self.next_yields.store(false, Ordering::Relaxed);
         if self.is_running() && self.yields.load(Ordering::Relaxed) {
@@ -269,23 +269,23 @@ impl Snapshots {
         self.is_scheduled.load(Ordering::SeqCst)
     }
 
-    /// Whether one is being taken beside commands.
+    /// Reports whether a snapshot is being taken during commands.
     #[inline]
     pub fn is_running(&self) -> bool {
         self.is_running.load(Ordering::Relaxed)
     }
 
-    /// Whether the one that has ended was to end without a file.
+    /// Reports whether the snapshot that has ended was cancelled.
     pub(super) fn is_unwanted(&self) -> bool {
         self.is_unwanted.load(Ordering::SeqCst)
     }
 
-    /// Whether the last one beside commands has not failed.
+    /// Reports whether the last one during commands has not failed.
     pub fn is_ok(&self) -> bool {
         !self.has_failed.load(Ordering::SeqCst)
     }
 
-    /// When the last one was begun, or ended, in Unix seconds.
+    /// When the last one began or ended, in Unix seconds.
     pub fn last_try_s(&self) -> u64 {
         self.last_try_s.load(Ordering::Relaxed)
     }
@@ -295,17 +295,17 @@ impl Snapshots {
         self.last_seconds.load(Ordering::Relaxed)
     }
 
-    /// How many microseconds everybody stood still for the last one.
+    /// How long the workers were quiesced for the last one, in microseconds.
     pub fn last_cut_us(&self) -> u64 {
         self.last_cut_us.load(Ordering::Relaxed)
     }
 
-    /// The most bytes that the last one was seen to take besides the dataset.
+    /// The largest measured memory of the last one in addition to the dataset, in bytes.
     pub fn last_peak_bytes(&self) -> u64 {
         self.last_peak_bytes.load(Ordering::Relaxed)
     }
 
-    /// What there is to say of the one that is being taken.
+    /// The state of the one that is being taken.
     pub fn underway(&self) -> Option<Underway> {
         if !self.is_running() {
             return None;
@@ -322,18 +322,18 @@ impl Snapshots {
         })
     }
 
-    /// A file was loaded to its end.
+    /// Notes that a file was loaded completely.
     pub fn note_loaded(&self, keys: u64, expired: u64) {
         self.loaded.store(keys, Ordering::Relaxed);
         self.expired.store(expired, Ordering::Relaxed);
     }
 
-    /// When the dataset was saved last, in Unix seconds.
+    /// When the dataset was last saved, in Unix seconds.
     pub fn last_save_s(&self) -> u64 {
         self.last_save_s.load(Ordering::Relaxed)
     }
 
-    /// How many of `changes` are not on the disk. The sum may have been taken before a save that
+    /// How many of `changes` are not on the disk. `changes` may have been read before a save that
     /// has ended meanwhile.
     pub fn changes_since(&self, changes: u64) -> u64 {
         changes.saturating_sub(self.changes_saved.load(Ordering::Relaxed))

@@ -1,9 +1,9 @@
-//! Keyspace events as messages: what `notify-keyspace-events` asks for.
+//! Keyspace events as messages, selected by `notify-keyspace-events`.
 
 use brisk_config::notify::NotifyClasses;
 use brisk_engine::effect::EventClass;
 
-/// The engine's classes for the letters of the directive; empty if nothing is to be published.
+/// The engine's classes for the letters of the directive; empty if no event is to be published.
 pub fn event_classes(letters: NotifyClasses) -> EventClass {
     const PAIRS: &[(NotifyClasses, EventClass)] = &[
         (NotifyClasses::KEYSPACE, EventClass::KEYSPACE),

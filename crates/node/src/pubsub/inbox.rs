@@ -1,8 +1,7 @@
-//! Messages on their way to the sessions of one worker: published ones, and those of client-side
-//! caching.
+//! Messages for the sessions of one worker: published ones, and those of client-side caching.
 //!
-//! Filled by whoever publishes, emptied by the worker. Each message has a number; a subscription
-//! notes the number that the next one will have, so that it hears nothing older than itself.
+//! Any worker adds messages; the worker that owns the inbox takes them. Each message has a number.
+//! A subscription stores the number of the next message, so that it receives no older one.
 
 use super::Publication;
 use crate::tracking::Notice;
@@ -11,14 +10,14 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-/// Deliveries (messages, each as often as it has subscribers here) from which on all workers hold
-/// commands back until the inbox is emptied: some ten milliseconds of work. What one command
-/// publishes may go beyond.
+/// Number of deliveries at which all workers hold commands back until the inbox is emptied: some
+/// ten milliseconds of work. A message counts once for each subscriber on this worker. The messages
+/// of one command may exceed the limit.
 const DELIVERIES_MAX: usize = 64 * 1024;
-/// The same in bytes of messages.
+/// The same limit in bytes of messages.
 const BYTES_MAX: usize = 8 * 1024 * 1024;
 
-/// What a worker is to deliver.
+/// A message for a worker to deliver.
 #[derive(Debug)]
 pub enum Mail {
     Published(Arc<Publication>),
@@ -39,32 +38,32 @@ struct Queue {
     messages: VecDeque<Mail>,
     deliveries: usize,
     bytes: usize,
-    /// Messages that were ever put in.
+    /// Number of messages ever added.
     total: u64,
-    /// Whether there is too much in it.
+    /// True if it exceeds a limit.
     full: bool,
 }
 
-/// One worker's messages; on cache lines of its own, since the worker looks after each command.
+/// One worker's messages; on cache lines of its own, since the worker checks it after each command.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub struct Inbox {
     queue: Mutex<Queue>,
-    /// Whether there is anything in it.
+    /// True if it is not empty.
     filled: AtomicBool,
 }
 
-/// What a message found in the inbox it was put into.
+/// The state of the inbox to which a message was added.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Found {
     Nothing,
     Some,
-    /// With it, there is too much.
+    /// The message made it exceed a limit.
     TooMuch,
 }
 
 impl Inbox {
-    /// Puts a message in that so many sessions of the worker get.
+    /// Adds a message with this number of deliveries.
     pub fn push(&self, message: Mail, deliveries: usize) -> Found {
         let mut queue = self.lock();
         queue.deliveries += deliveries;
@@ -95,10 +94,10 @@ impl Inbox {
         self.filled.load(Ordering::Acquire)
     }
 
-    /// Exchanges the messages with `empty`; returns the number of the first, and whether there was
-    /// too much.
+    /// Exchanges the messages with `empty`. Returns the number of the first, and true if the inbox
+    /// exceeded a limit.
     pub fn take(&self, empty: &mut VecDeque<Mail>) -> (u64, bool) {
-        debug_assert!(empty.is_empty(), "what is in it would be heard again");
+        debug_assert!(empty.is_empty(), "its messages would be delivered again");
         let mut queue = self.lock();
         std::mem::swap(&mut queue.messages, empty);
         (queue.deliveries, queue.bytes) = (0, 0);

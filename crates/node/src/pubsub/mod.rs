@@ -1,23 +1,24 @@
 //! Publish and subscribe, across all workers.
 //!
 //! ```text
-//!  PUBLISH ─ Registry: who listens, on which workers? ─┬─ Inbox of worker 0 ─ its Topics ─ outputs
-//!           (one message, encoded once)                └─ Inbox of worker 1 ─ its Topics ─ outputs
+//! PUBLISH ─ Registry: which workers have subscribers? ─┬─ Inbox of worker 0 ─ its Topics ─ outputs
+//!          (one message, encoded once)                 └─ Inbox of worker 1 ─ its Topics ─ outputs
 //! ```
 //!
-//! | file | about |
+//! | file | purpose |
 //! |---|---|
-//! | `registry` | how many listen to what on which worker; publishing |
-//! | `publication` | a message in the form of the wire |
-//! | `inbox` | messages on their way to the subscribers of a worker |
-//! | `subscribe` | a session begins to listen, and ends it |
-//! | `topics` | who listens on one worker |
-//! | `events` | which keyspace events are asked for |
+//! | `registry` | the number of subscriptions by name and worker; publishing |
+//! | `publication` | a message in wire format |
+//! | `inbox` | messages for the subscribers of a worker |
+//! | `subscribe` | a session subscribes and unsubscribes |
+//! | `topics` | the subscribers on one worker |
+//! | `events` | selects the keyspace events to publish |
 //! | `publish` | a worker sends messages and events |
 //!
-//! A message is in every inbox before its PUBLISH is answered, and each worker takes its inbox in
-//! order, its own messages included. So what happened before is heard before, whoever published it,
-//! and all subscribers of a channel hear its messages in the same order.
+//! A message is in every inbox before the reply to its PUBLISH, and each worker takes its inbox in
+//! order, including its own messages. Therefore messages arrive in the order of publication,
+//! whichever client published them, and all subscribers of a channel receive its messages in the
+//! same order.
 
 mod events;
 mod inbox;
@@ -33,7 +34,7 @@ pub use self::publication::{Publication, sigil};
 pub use self::registry::{Published, Registry};
 pub use self::topics::{Member, Subscriptions, Topics};
 
-/// What a subscription names.
+/// The kind of name that a subscription has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Space {
     Channel,
@@ -45,7 +46,7 @@ pub enum Space {
 impl Space {
     pub const ALL: [Space; 3] = [Space::Channel, Space::Pattern, Space::ShardChannel];
 
-    /// For arrays with a place for each.
+    /// Index into arrays with an element for each space.
     pub const fn index(self) -> usize {
         self as usize
     }

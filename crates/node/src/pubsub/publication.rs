@@ -8,24 +8,24 @@ use smallvec::SmallVec;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// A message and whom it is for.
+/// A message and its destinations.
 ///
 /// ```text
-///  *3 $7 message  $4 news  $5 hello          as channel subscribers of RESP2 get it
-///  >3 $7 message  $4 news  $5 hello          of RESP3: another first byte
-///  *4 $8 pmessage $2 n*  | $4 news  $5 hello   subscribers of a pattern: another head
+/// *3 $7 message  $4 news  $5 hello          for channel subscribers with RESP2
+/// >3 $7 message  $4 news  $5 hello          with RESP3: another first byte
+/// *4 $8 pmessage $2 n*  | $4 news  $5 hello   for subscribers of a pattern: another header
 /// ```
 #[derive(Debug)]
 pub struct Publication {
     pub space: Space,
-    /// As subscribers of the channel get it in RESP2.
+    /// The message for RESP2 subscribers of the channel.
     wire: Arc<OutputBytes>,
-    /// Where the part begins that is the same for subscribers of patterns.
+    /// The start of the part that is the same for subscribers of patterns.
     tail: usize,
     channel: Range<usize>,
-    /// Whether anybody listens to the channel itself.
+    /// True if the channel itself has subscribers.
     pub to_channel: bool,
-    /// The patterns that fit and that anybody listens to.
+    /// The matching patterns that have subscribers.
     pub patterns: SmallVec<[Arc<[u8]>; 2]>,
 }
 
@@ -55,23 +55,23 @@ impl Publication {
         &self.wire[self.channel.clone()]
     }
 
-    /// Its bytes on the wire.
+    /// Its number of bytes on the wire.
     pub fn wire_bytes(&self) -> usize {
         self.wire.len()
     }
 
-    /// For subscribers of the channel, with the first byte for RESP2.
+    /// The message for subscribers of the channel, with the first byte for RESP2.
     pub fn wire(&self) -> &Arc<OutputBytes> {
         &self.wire
     }
 
-    /// Where in [`Publication::wire`] the part begins that follows the head for a pattern.
+    /// The offset in [`Publication::wire`] of the part that follows the header for a pattern.
     pub fn tail(&self) -> usize {
         self.tail
     }
 }
 
-/// What stands before [`Publication::tail`] for subscribers of a pattern, for RESP2.
+/// The header before [`Publication::tail`] for subscribers of a pattern, for RESP2.
 pub(super) fn pattern_head(pattern: &[u8]) -> Box<[u8]> {
     let mut head = Vec::new();
     encode::array(&mut head, 4);

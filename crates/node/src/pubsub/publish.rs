@@ -1,4 +1,4 @@
-//! Messages and keyspace events on their way from a worker to all who listen.
+//! Sends messages and keyspace events from a worker to all subscribers.
 
 use super::inbox::Found;
 use super::{Mail, Space};
@@ -6,7 +6,7 @@ use crate::core::Core;
 use brisk_engine::effect::{EventClass, Hooks};
 use std::io::Write;
 
-/// Publishes the events that have collected, in order.
+/// Publishes the collected events in order.
 #[cold]
 pub fn publish_events(core: &mut Core) {
     let mut events = std::mem::take(&mut core.env.aftermath.borrow_mut().events);
@@ -33,10 +33,10 @@ pub fn publish_events(core: &mut Core) {
     }
 }
 
-/// Sends a message to all who listen to a channel; how many subscriptions that are.
+/// Sends a message to all subscribers of a channel; returns the number of subscriptions.
 pub fn publish(core: &mut Core, space: Space, channel: &[u8], payload: &[u8]) -> usize {
     let published = core.shared.pubsub.publish(space, channel, payload);
-    // Its own inbox the worker takes right after its command.
+    // The worker takes its own inbox right after its command.
     for worker in published.woken.into_iter().filter(|worker| *worker != core.id) {
         core.shared.mailboxes[worker].wake();
     }
@@ -46,7 +46,7 @@ pub fn publish(core: &mut Core, space: Space, channel: &[u8], payload: &[u8]) ->
     published.receivers
 }
 
-/// Puts a message that so many sessions of a worker get into its inbox.
+/// Adds a message with this number of deliveries to a worker's inbox.
 pub fn send_mail(core: &Core, worker: usize, mail: Mail, deliveries: usize) {
     let found = core.shared.pubsub.inbox(worker).push(mail, deliveries);
     if found != Found::Some && worker != core.id {
@@ -57,13 +57,13 @@ pub fn send_mail(core: &Core, worker: usize, mail: Mail, deliveries: usize) {
     }
 }
 
-/// Whether messages wait for this worker, or events and invalidations for being sent.
+/// Reports whether messages wait for this worker, or events and invalidations wait to be sent.
 #[inline(always)]
 pub fn has_messages(core: &Core) -> bool {
     has_news(core) || core.shared.pubsub.inbox(core.id).is_filled()
 }
 
-/// Whether events or invalidations wait for being sent.
+/// Reports whether events or invalidations wait to be sent.
 #[inline]
 pub fn has_news(core: &Core) -> bool {
     core.env.hooks.get().intersects(Hooks::NOTIFY | Hooks::INVALIDATE) && {
@@ -72,5 +72,5 @@ pub fn has_news(core: &Core) -> bool {
     }
 }
 
-/// A buffer for more events is given back.
+/// A buffer for more events is freed.
 const EVENTS_KEPT_MAX: usize = 1024;

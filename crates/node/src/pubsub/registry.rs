@@ -1,9 +1,9 @@
-//! Who listens to what, counted by worker: all that a publisher needs to know.
+//! The number of subscriptions by name and worker: all that a publisher needs.
 //!
-//! **Order.** A message is put into the inboxes with its channel's shard locked, and a subscription
-//! is counted with the same lock held. So there is one order of messages and subscriptions for each
-//! channel, and PUBLISH counts exactly those who will hear it, unless they leave meanwhile.
-//! Locks are taken in the order patterns, shard, inbox.
+//! **Order.** A message is added to the inboxes while its channel's shard is locked, and a
+//! subscription is counted under the same lock. Therefore messages and subscriptions of a channel
+//! have one order, and PUBLISH counts exactly the subscribers that will receive the message, unless
+//! they unsubscribe meanwhile. Locks are taken in the order patterns, shard, inbox.
 
 use super::inbox::Found;
 use super::{Inbox, Mail, Publication, Space};
@@ -15,7 +15,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, RwLock};
 
-/// Channels are spread over so many locks.
+/// Number of locks over which channels are spread.
 const SHARDS: usize = 64;
 
 /// Subscriptions to one channel or pattern, by worker. Never all zero.
@@ -29,22 +29,22 @@ pub struct Registry {
     shard_channels: Box<[Mutex<Names>]>,
     patterns: RwLock<Names>,
     hasher: RandomState,
-    /// Different names by [`Space`].
+    /// Number of different names by [`Space`].
     sizes: [AtomicUsize; 3],
     inboxes: Box<[Inbox]>,
-    /// Inboxes with too much in them; for a moment less than none, when one is emptied before it
-    /// was counted.
+    /// Number of inboxes that exceed a limit. It is briefly negative when an inbox is emptied
+    /// before it was counted.
     full: Mutex<isize>,
 }
 
-/// What became of a message.
+/// The result of publishing a message.
 #[derive(Debug, Default)]
 pub struct Published {
     /// Subscriptions that it was sent to.
     pub receivers: usize,
     /// Workers that must be woken for it.
     pub woken: SmallVec<[usize; 8]>,
-    /// Inboxes that became too full by it.
+    /// Inboxes that exceed a limit because of it.
     pub filled: usize,
 }
 
@@ -67,12 +67,13 @@ impl Registry {
         &self.inboxes[worker]
     }
 
-    /// Different channels or patterns that anybody listens to. O(1).
+    /// Number of different channels or patterns that have subscribers. O(1).
     pub fn size(&self, space: Space) -> usize {
         self.sizes[space.index()].load(Ordering::SeqCst)
     }
 
-    /// Counts a subscription of a session of `worker`; the number of the first message for it.
+    /// Counts a subscription of a session of `worker`; returns the number of the first message for
+    /// it.
     pub fn add(&self, space: Space, name: &Arc<[u8]>, worker: usize) -> u64 {
         self.with_names(space, name, |names| {
             let counts = names.entry(Arc::clone(name)).or_insert_with(|| {
@@ -84,7 +85,7 @@ impl Registry {
         })
     }
 
-    /// Takes a subscription back.
+    /// Removes a subscription from the count.
     pub fn remove(&self, space: Space, name: &Arc<[u8]>, worker: usize) {
         self.with_names(space, name, |names| {
             let Some(counts) = names.get_mut(name) else { return };
@@ -96,7 +97,7 @@ impl Registry {
         });
     }
 
-    /// Sends a message to all who listen to the channel. O(patterns + workers + its length).
+    /// Sends a message to all subscribers of the channel. O(patterns + workers + its length).
     pub fn publish(&self, space: Space, channel: &[u8], payload: &[u8]) -> Published {
         let mut published = Published::default();
         let patterned = space == Space::Channel && self.size(Space::Pattern) > 0;
@@ -146,7 +147,8 @@ impl Registry {
         }
     }
 
-    /// Counts full inboxes; calls `change` when there is a first, and when there is none any more.
+    /// Counts full inboxes; calls `change` when the first becomes full, and when none is full any
+    /// more.
     pub fn note_full(&self, filled: usize, emptied: usize, change: impl FnOnce(bool)) {
         let mut full = self.full.lock().even_poisoned();
         let before = *full > 0;
@@ -157,7 +159,7 @@ impl Registry {
         }
     }
 
-    /// The names that anybody listens to and that `pattern` fits, in no order. O(names).
+    /// The names that have subscribers and match `pattern`, in no order. O(names).
     pub fn names(&self, space: Space, pattern: Option<&[u8]>) -> Vec<Arc<[u8]>> {
         let fits = |name: &&Arc<[u8]>| {
             pattern.is_none_or(|pattern| glob::matches(pattern, name, Case::Matters))
@@ -169,14 +171,14 @@ impl Registry {
         all
     }
 
-    /// Subscriptions to a channel. O(workers).
+    /// Number of subscriptions to a channel. O(workers).
     pub fn subscribers(&self, space: Space, channel: &[u8]) -> usize {
         let names = self.shard(space, channel);
         names.get(channel).map_or(0, |counts| counts.iter().map(|count| *count as usize).sum())
     }
 
     fn shards(&self, space: Space) -> &[Mutex<Names>] {
-        debug_assert!(space != Space::Pattern, "patterns are not spread");
+        debug_assert!(space != Space::Pattern, "patterns have no shards");
         if space == Space::ShardChannel { &self.shard_channels } else { &self.channels }
     }
 

@@ -1,4 +1,4 @@
-//! A session begins to listen to channels and patterns, and ends it.
+//! A session subscribes to channels and patterns, and unsubscribes.
 
 use crate::core::Core;
 use crate::core::session::Session;
@@ -6,7 +6,7 @@ use crate::pubsub::{Member, Space, Subscriptions};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// A session begins to listen; false if it did before.
+/// Subscribes a session; false if it was subscribed.
 pub fn subscribe(core: &mut Core, session: &mut Session, space: Space, name: &[u8]) -> bool {
     let token = session.token;
     if core.topics.listens(token, space, name) {
@@ -16,13 +16,13 @@ pub fn subscribe(core: &mut Core, session: &mut Session, space: Space, name: &[u
     let since = core.shared.pubsub.add(space, &name, core.id);
     let member = Member { token, since };
     let is_new = core.topics.add(member, &mut session.subscriptions, space, &name);
-    debug_assert!(is_new, "it does not listen yet");
+    debug_assert!(is_new, "it was not subscribed");
     session.record.note_topic(space, &name);
     note_subscriptions(core, session, space);
     true
 }
 
-/// A session listens no more; false if it did not before.
+/// Unsubscribes a session; false if it was not subscribed.
 pub fn unsubscribe(core: &mut Core, session: &mut Session, space: Space, name: &[u8]) -> bool {
     let own = &mut session.subscriptions;
     let removed = core.topics.remove(session.token, own, space, name);

@@ -1,11 +1,12 @@
-//! Who listens on one worker: topics and their members, and for each session its topics.
+//! The subscribers on one worker: topics and their members, and for each session its topics.
 //!
 //! ```text
-//!  topic  members [ s7  s3  s9 ]       an edge per subscription knows its place in both lists:
-//!  session topics [ t2  t5 ]           leaving moves the last of each list into the gap
+//! topic  members [ s7  s3  s9 ]       an edge per subscription has its index in both lists:
+//! session topics [ t2  t5 ]           removal moves the last element of each list into the gap
 //! ```
 //!
-//! Subscribing and leaving are O(1), a session's end O(its subscriptions), whoever else listens.
+//! Subscribing and unsubscribing are O(1), the end of a session is O(its subscriptions), however
+//! many other sessions subscribe.
 
 use super::Space;
 use super::publication::pattern_head;
@@ -21,23 +22,23 @@ pub struct Member {
     pub since: u64,
 }
 
-/// A channel or pattern that sessions of this worker listen to.
+/// A channel or pattern to which sessions of this worker subscribe.
 #[derive(Debug)]
 pub struct Topic {
     pub name: Arc<[u8]>,
-    /// What messages begin with, for a pattern.
+    /// The header of messages, for a pattern.
     pub head: Box<[u8]>,
     pub members: Vec<Member>,
 }
 
-/// Where a subscription stands.
+/// The indexes of a subscription.
 #[derive(Debug, Clone, Copy)]
 struct Edge {
     among_members: u32,
     among_topics: u32,
 }
 
-/// What a session listens to, by [`Space`]; kept by [`Topics`].
+/// The subscriptions of a session, by [`Space`]; maintained by [`Topics`].
 #[derive(Debug, Default)]
 pub struct Subscriptions {
     topics: [Vec<u32>; 3],
@@ -59,24 +60,24 @@ pub struct Topics {
     by_name: [HashMap<Arc<[u8]>, u32>; 3],
     topics: Vec<Option<Topic>>,
     free: Vec<u32>,
-    /// By index of the session's token, and topic.
+    /// By the index in the session's token, and topic.
     edges: HashMap<(u32, u32), Edge>,
 }
 
 impl Topics {
-    /// The topic of this name, if anybody listens to it.
+    /// The topic of this name, if it has subscribers.
     pub fn find(&self, space: Space, name: &[u8]) -> Option<&Topic> {
         let id = *self.by_name[space.index()].get(name)?;
         self.topics[id as usize].as_ref()
     }
 
-    /// Whether the session with this token listens to it.
+    /// Reports whether the session with this token subscribes to it.
     pub fn listens(&self, token: Token, space: Space, name: &[u8]) -> bool {
         let id = self.by_name[space.index()].get(name);
         id.is_some_and(|id| self.edges.contains_key(&(index_of(token), *id)))
     }
 
-    /// The name as this worker has it, to be shared.
+    /// This worker's shared copy of the name.
     pub fn name(&self, space: Space, name: &[u8]) -> Arc<[u8]> {
         self.find(space, name).map_or_else(|| name.into(), |topic| Arc::clone(&topic.name))
     }
@@ -120,8 +121,8 @@ impl Topics {
         id
     }
 
-    /// Takes a subscription away; if it was there, its name and its number among those of the
-    /// session, which the last one has now.
+    /// Removes a subscription. If it existed, returns its name and its number among the session's
+    /// subscriptions, which the last one has now.
     pub fn remove(
         &mut self,
         token: Token,
@@ -133,8 +134,8 @@ impl Topics {
         self.cut(token, own, space, id)
     }
 
-    /// Takes the session's last subscription of this kind away; its name and number,
-    /// if there was one.
+    /// Removes the session's last subscription of this kind; returns its name and number, if there
+    /// was one.
     pub fn pop(
         &mut self,
         token: Token,

@@ -214,8 +214,8 @@ mod tests {
         replication.replicas.attach(ReplicaHandle::new(Arc::clone(&client), progress, 0));
         // Written before there was a stream: its dataset may still be on its way.
         let wait = AckWait { shown: Ticket(0), wanted: AckCondition::Replicas(1) };
-        assert!(!wait.is_over(&replication, &aof).expect("no file is waited for"));
+        assert!(!wait.is_over(&replication, &aof).expect("it needs no file"));
         replication.acknowledge(&client, (0, Some(Ticket(0))), None, 1);
-        assert!(wait.is_over(&replication, &aof).expect("no file is waited for"));
+        assert!(wait.is_over(&replication, &aof).expect("it needs no file"));
     }
 }

@@ -273,7 +273,7 @@ mod tests {
         };
         assert_eq!((sizes(1, 0), sizes(200_001, 0)), (200_000, 400_000));
         assert_eq!((sizes(1, 600_001), sizes(usize::MAX, 500_000)), (0, 200_000));
-        // The last block stays, and so what it is a part of.
+        // The last block stays, together with the blocks of the same transaction.
         assert_eq!(sizes(usize::MAX, 0), 600_000);
         let count = backlog.front(1, 0).len();
         backlog.drop_front(count);
@@ -290,7 +290,7 @@ mod tests {
         backlog.trim(50_000, 7 + 40_000, 0);
         assert_eq!((backlog.first(), backlog.bytes()), (40_007, 160_000));
         backlog.trim(50_000, u64::MAX, 0);
-        // As many whole ones as are needed for what is wanted.
+        // As many whole blocks as the wanted bytes require.
         assert_eq!(backlog.bytes(), 60_000);
         backlog.check();
         assert!(backlog.taken(140_006, u64::MAX, 1).is_none() && backlog.reaches(140_007));

@@ -64,13 +64,13 @@ pub trait Socket: AsFd + Send + Sync {
     /// Reads bytes, waiting for the first of them up to the timeout.
     ///
     /// # Errors
-    /// As of [`Read::read`].
+    /// As in [`Read::read`].
     fn read(&self, into: &mut [u8]) -> io::Result<usize>;
 
     /// Writes some of the bytes, waiting for room up to the timeout.
     ///
     /// # Errors
-    /// As of [`Write::write`].
+    /// As in [`Write::write`].
     fn write(&self, bytes: &[u8]) -> io::Result<usize>;
 
     /// Sets the time that a read and a write wait.
@@ -100,7 +100,7 @@ pub trait Socket: AsFd + Send + Sync {
     /// Writes all bytes.
     ///
     /// # Errors
-    /// As of [`Write::write_all`].
+    /// As in [`Write::write_all`].
     fn write_all(&self, mut bytes: &[u8]) -> io::Result<()> {
         while !bytes.is_empty() {
             match self.write(bytes) {
@@ -117,7 +117,7 @@ pub trait Socket: AsFd + Send + Sync {
 /// Waits for a message of a channel in this environment.
 ///
 /// # Errors
-/// As of [`Receiver::recv_timeout`].
+/// As in [`Receiver::recv_timeout`].
 pub fn receive<T>(
     environment: &dyn Environment,
     receiver: &Receiver<T>,

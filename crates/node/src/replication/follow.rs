@@ -1,5 +1,5 @@
-//! Sessions begin and cease to follow the stream. The backlog is freed if there is no replica for long. Their
-//! snapshots begin in `synchronise`.
+//! Sessions start and stop following the stream. The backlog is freed after a long time without
+//! replicas. Snapshots for new replicas begin in `synchronise`.
 
 use super::acks::RequestedDurability;
 use super::history::new_id;
@@ -105,7 +105,7 @@ pub fn note_synchronised(core: &Core, session: &mut Session) {
     core.shared.arm_few_replicas(&core.config.replication);
 }
 
-/// Removes a session that is gone from the replicas.
+/// Removes a disconnected session from the replicas.
 pub fn detach_replica(core: &mut Core, session: &mut Session) {
     let Some(replica) = &mut session.replica else { return };
     let Some(progress) = replica.progress.take() else { return };
@@ -129,7 +129,8 @@ pub fn disconnect_all(shared: &Shared) {
     }
 }
 
-/// Frees the backlog if there was no replica for long, and stops to collect effects if there is no reader.
+/// Frees the backlog after a long time without replicas, and stops collecting effects if there is
+/// no reader.
 pub fn disarm_propagation(core: &mut Core) {
     let shared = core.shared;
     let hooks = &core.env.hooks;

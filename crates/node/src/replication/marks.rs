@@ -94,7 +94,8 @@ mod tests {
             assert!(marks.marks.len() <= MARKS_MAX);
         }
         assert_eq!(marks.appended_ms(0), Some(0));
-        // The time of all of them, by half as many as there may be, and twice that at the end.
+        // The distance covers the whole time with half of the maximum number of marks, doubled at
+        // the end.
         let gap_max = 100_000 * 1_000 / (MARKS_MAX as u64 / 4);
         for place in [1_000_u64, 500_005, 999_000] {
             let (made, exact) = (marks.appended_ms(place).unwrap_or(0), place / 10 * 1_000);

@@ -1,7 +1,7 @@
-//! Handing values over to another server by its protocol: the sockets of MIGRATE.
+//! Transfers values to another server by the Redis protocol: the sockets of MIGRATE.
 //!
-//! One connection for each request: AUTH and SELECT, a RESTORE for each key, then the answers. It
-//! waits, so it runs where nobody is kept by that (see `brisk_engine::long`).
+//! One connection for each request: AUTH and SELECT, a RESTORE for each key, then the replies.
+//! These calls block, so they run on a thread that no client waits for (see `brisk_engine::long`).
 
 use brisk_engine::transfer::{TransferError, TransferKey, TransferResult, TransferTarget};
 use brisk_reactor::unix_ms;
@@ -10,13 +10,13 @@ use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
 use std::time::{Duration, Instant};
 
-/// The longest answer that is read; errors are one line, of some words of the request at most.
+/// Maximum length of a reply; an error is one line, with some arguments of the request at most.
 const ANSWER_BYTES_MAX: u64 = 64 * 1024;
 
-/// The longest time of a step, whatever the request says: a year.
+/// Upper bound of the time of a step, whatever the request says: a year.
 const STEP_MAX: Duration = Duration::from_secs(365 * 24 * 3600);
 
-/// Hands parcels over to another server: see [`brisk_engine::transfer::TransferFn`].
+/// Transfers values to another server: see [`brisk_engine::transfer::TransferFn`].
 pub fn carry(
     to: &TransferTarget,
     parcels: &mut dyn Iterator<Item = TransferKey>,
@@ -51,7 +51,7 @@ fn hand_over(
         }
     }
     let mut answers = BufReader::new(socket);
-    // The first error is the one that is told, whatever the later answers are.
+    // The first error is reported, whatever the later replies are.
     let mut refused = None;
     for _ in &preface {
         refused = refused.or(answer(&mut answers)?);
@@ -70,7 +70,7 @@ fn hand_over(
 fn connect(to: &TransferTarget) -> Result<Timed, TransferError> {
     let timeout = Duration::from_millis(to.timeout_ms);
     let host = std::str::from_utf8(&to.host).map_err(|_| TransferError::Connecting)?;
-    // As in Redis, what is no number is 0.
+    // As in Redis, text that is not a number counts as 0.
     let port = std::str::from_utf8(&to.port).ok().and_then(|port| port.parse().ok());
     let address = (host, port.unwrap_or(0));
     let mut failure = TransferError::Connecting;
@@ -79,7 +79,7 @@ fn connect(to: &TransferTarget) -> Result<Timed, TransferError> {
             Ok(socket) => {
                 return Timed::new(socket, timeout).map_err(|_| TransferError::Connecting);
             }
-            // Redis hears of a refusal with its first write.
+            // Redis notices a refused connection at its first write.
             Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
                 failure = TransferError::Writing;
             }
@@ -89,7 +89,7 @@ fn connect(to: &TransferTarget) -> Result<Timed, TransferError> {
     Err(failure)
 }
 
-/// A socket on which each step may take so long, however many calls it takes.
+/// A socket on which each step may take the given time, however many calls it needs.
 struct Timed {
     socket: TcpStream,
     timeout: Duration,
@@ -102,12 +102,12 @@ impl Timed {
         Ok(Timed { socket, timeout: timeout.min(STEP_MAX), deadline: Instant::now() })
     }
 
-    /// A new step begins.
+    /// Begins a new step.
     fn begin(&mut self) {
         self.deadline = Instant::now() + self.timeout;
     }
 
-    /// What is left of the step's time.
+    /// The remaining time of the step.
     fn left(&self) -> io::Result<Option<Duration>> {
         let left = self.deadline.saturating_duration_since(Instant::now());
         if left.is_zero() { Err(io::ErrorKind::TimedOut.into()) } else { Ok(Some(left)) }
@@ -132,14 +132,15 @@ impl Write for Timed {
     }
 }
 
-/// The words that make a key there, and the key; none if it has expired by now.
+/// The arguments that create a key on the other server, and the key; `None` if the key has expired
+/// by now.
 fn restore(parcel: TransferKey) -> Option<(Vec<Vec<u8>>, Vec<u8>)> {
     let TransferKey { key, deadline, payload, replace } = parcel;
     let now = unix_ms();
     let ttl = match deadline {
         None => 0,
         Some(deadline) if deadline < now => return None,
-        // 0 would be for ever.
+        // A TTL of 0 would mean no expiry.
         Some(deadline) => (deadline - now).max(1),
     };
     let mut words = vec![b"RESTORE".to_vec(), key.clone(), ttl.to_string().into_bytes(), payload];
@@ -156,7 +157,7 @@ fn write(socket: &mut Timed, words: &[Vec<u8>]) -> Result<(), TransferError> {
     socket.write_all(&request).map_err(|_| TransferError::Writing)
 }
 
-/// Reads an answer: the text of an error, `None` for anything else of one line.
+/// Reads a reply: the text of an error, `None` for any other reply of one line.
 fn answer(answers: &mut BufReader<Timed>) -> Result<Option<Vec<u8>>, TransferError> {
     answers.get_mut().begin();
     let mut line = Vec::new();

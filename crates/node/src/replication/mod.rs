@@ -1,6 +1,6 @@
 //! Replication: the stream of changes, the replicas that follow it, and the primary that this server follows.
 //!
-//! | file | about |
+//! | file | purpose |
 //! |---|---|
 //! | `history` | the ids of the stream, and its offsets |
 //! | `stream` | the changes of all workers in one order, kept for replicas |
@@ -12,7 +12,7 @@
 //! | `replica` | the state of a session that is a replica |
 //! | `transfer`, `pipe` | a snapshot for replicas; one that is sent while it is written |
 //! | `acks` | WAIT, WAITAOF and CLIENT DURABILITY |
-//! | `follow` | sessions begin and cease to follow |
+//! | `follow` | sessions start and stop following |
 //! | `synchronise` | begins and writes snapshots for replicas |
 //! | `environment` | the operating system, as the thread of an upstream uses it |
 //! | `role` | changes between primary and replica |
@@ -174,8 +174,8 @@ impl Replication {
         *self.observed.lock().even_poisoned() = Observed::default();
     }
 
-    /// Keeps the stream from this position on, and nothing of what was before: a replica that has not taken all
-    /// of that is disconnected by its worker. The position is the end of the journal after
+    /// Keeps the stream from this position on and drops all earlier bytes: a worker disconnects its
+    /// replicas that have not taken all of those. The position is the end of the journal after
     /// [`crate::core::shared::Shared::dispatch_changes`]. All other workers are quiesced.
     pub fn begin_backlog(&self, place: Ticket, now_ms: u64) {
         let list = self.replicas.lock();
@@ -210,15 +210,15 @@ impl Replication {
         Some(lacking)
     }
 
-    /// Attaches the replicas that wait for the content of this snapshot. They follow the stream from here on.
-    /// The journal is dispatched, and all other workers are quiesced.
+    /// Attaches the replicas that wait for the contents of this snapshot. They follow the stream
+    /// from here on. The journal is dispatched, and all other workers are quiesced.
     fn join(
         &self,
         (transfer, filter): (&Arc<SnapshotTransfer>, Option<ReplicaFilter>),
         journal: &Journal,
         now_ms: u64,
     ) {
-        debug_assert!(!journal.has_untaken(), "earlier changes are not for them");
+        debug_assert!(!journal.has_untaken(), "they must not get earlier changes");
         if !self.stream.has_backlog() {
             self.begin_backlog(journal.end(), now_ms);
         }
@@ -257,8 +257,8 @@ impl Replication {
         }
     }
 
-    /// Bytes of memory in use because replicas have not received them. Of the stream, bytes beyond
-    /// `repl-backlog-size` count. O(1).
+    /// Bytes of memory in use because replicas have not received them. From the stream, only bytes
+    /// beyond `repl-backlog-size` count. O(1).
     pub fn buffered(&self) -> u64 {
         self.replicas.held_bytes() + self.stream.excess()
     }

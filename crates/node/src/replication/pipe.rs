@@ -41,7 +41,7 @@ pub struct SnapshotPipe {
     /// The mark that follows the snapshot.
     mark: String,
     state: Mutex<State>,
-    /// All readers have taken a block, or a reader is gone.
+    /// All readers have taken a block, or a reader has left.
     changed: Condvar,
 }
 
@@ -170,7 +170,7 @@ impl SnapshotPipe {
 pub(super) struct PipeWriter<'p> {
     pipe: &'p SnapshotPipe,
     buffer: Vec<u8>,
-    /// Returns true if there is no reader any more.
+    /// Returns true if no reader is left.
     is_over: &'p dyn Fn() -> bool,
     /// Notifies a worker of a block for its replicas.
     wake: &'p dyn Fn(usize),

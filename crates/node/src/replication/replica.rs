@@ -8,7 +8,8 @@ use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-/// What a session has announced by REPLCONF, and its progress as a replica. For its own worker.
+/// The options that a session has announced by REPLCONF, and its progress as a replica. For its own
+/// worker.
 #[derive(Default)]
 pub struct ReplicaSession {
     pub port: u16,
@@ -215,7 +216,7 @@ impl ReplicaProgress {
         self.begin_at(transfer.from);
     }
 
-    /// Ends its part in the snapshot: it has the snapshot, or is gone.
+    /// Ends its part in the snapshot: it has the snapshot, or has disconnected.
     pub(super) fn leave(&self) {
         if let Some((transfer, number)) = self.transfer.lock().even_poisoned().take() {
             transfer.leave(number);

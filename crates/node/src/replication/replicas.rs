@@ -30,7 +30,7 @@ pub struct ReplicaHandle {
     pub filter: Option<ReplicaFilter>,
     /// The last acknowledged offset; 0 before the first.
     pub acked: u64,
-    /// When it was last heard of, in Unix ms. The time counts from the end of its snapshot.
+    /// When its last message arrived, in Unix ms. The time counts from the end of its snapshot.
     pub acked_ms: u64,
     /// The acknowledged offset as a position of the stream, or the position at which it resumed. `None` before
     /// the first acknowledgement, and if the offset is older than the start of this server.
@@ -75,7 +75,7 @@ impl ReplicaHandle {
         self.port > 0 && (self.ip, self.port) == (other.ip, other.port)
     }
 
-    /// Seconds since it was last heard of.
+    /// Seconds since its last message.
     pub fn lag_s(&self, now_ms: u64) -> u64 {
         now_ms.saturating_sub(self.acked_ms) / 1000
     }
@@ -223,8 +223,8 @@ impl Replicas {
 
     /// O(replicas²).
     fn update_acknowledged(&self, list: &[ReplicaHandle]) {
-        // If a replica is back while its previous connection still seems to be open, it is one copy only. Its
-        // latest connection counts.
+        // A replica may have reconnected while its previous connection still seems to be open: it
+        // is only one copy. Its latest connection counts.
         let is_latest = |(at, one): &(usize, &ReplicaHandle)| {
             !list[at + 1..].iter().any(|other| one.is_same_as(other))
         };

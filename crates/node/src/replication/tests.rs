@@ -49,7 +49,7 @@ impl World {
 
     fn cut(&self) -> Arc<Cut> {
         let options = CutOptions { compresses: false, queue_bytes_max: u64::MAX, dataset_bytes: 0 };
-        self.keyspace.begin_cut(SlotSet::all(), options).expect("no other")
+        self.keyspace.begin_cut(SlotSet::all(), options).expect("no other cut")
     }
 
     /// Replicas that wait follow from here on.
@@ -103,10 +103,10 @@ fn replicas_get_the_stream_from_their_snapshots_on() {
     replication.detach(&record(1, 1), 5);
     replication.detach(&record(2, 0), 7);
     assert_eq!(replication.replicas.alone_since_ms(), Some(7));
-    // Nobody writes on for who is gone.
+    // Nothing is written for a replica that has disconnected.
     first.leave();
     assert!(transfer.cut().unwrap().is_over());
-    // What comes is kept for its return.
+    // New bytes are kept for its return.
     assert!(world.dispatch(b"three").is_empty());
     assert_eq!(replication.stream.kept(), Some(Kept { first: Ticket(23), bytes: 11 }));
 }
@@ -127,7 +127,7 @@ fn a_replica_resumes_if_the_stream_keeps_its_position() {
     let progress = Arc::clone(&second.progress);
     assert_eq!(replication.resume(second, Ticket(8)), Some(4));
     assert_eq!(world.take(&progress, 100), Some(b"hind".to_vec()));
-    // Another history: what they have not taken is not there any more.
+    // This is another history: bytes that the replicas had not received are gone.
     let late = Arc::clone(&replication.replicas.list()[0].progress);
     replication.begin_backlog(world.journal.end(), 2);
     assert_eq!(world.take(&late, 100), None);
@@ -167,7 +167,7 @@ fn a_replica_resumes_in_the_file_while_another_needs_it() {
     let progress = Arc::clone(&second.progress);
     // Within a transaction, as after a lost connection.
     assert_eq!(replication.resume(second, Ticket(123_456)), Some(1_000_000 - 123_456));
-    // What is in the file does not count for its limit.
+    // Bytes in the file do not count for its limit.
     assert!(replication.stream.counted_behind(&progress) < 200_000);
     let mut at = 123_456;
     while replication.stream.has_more(&progress) {
@@ -180,7 +180,7 @@ fn a_replica_resumes_in_the_file_while_another_needs_it() {
     progress.begin_at(at);
     replication.stream.counted_behind(&progress);
     assert!(!progress.catches_up() && slow.catches_up());
-    // As soon as nobody needs it, it is gone, and nobody can come back to it.
+    // When no replica needs the file any more, it is gone, and no replica can resume in it.
     slow.begin_at(at);
     replication.trim_stream();
     assert_eq!(replication.stream.spilled_bytes(), 0);
@@ -197,7 +197,7 @@ fn the_slowest_replica_decides_how_much_is_held() {
         world.dispatch(&[b'x'; 10_000]);
     }
     assert_eq!((replication.stream_bytes(), replication.buffered()), (1_000_000, 950_000));
-    // All but one have been sent nearly everything.
+    // All but one have received nearly everything.
     for one in &slow[1..] {
         one.begin_at(990_000);
     }
@@ -209,7 +209,7 @@ fn the_slowest_replica_decides_how_much_is_held() {
     slow[0].begin_at(990_000);
     replication.trim_stream();
     assert_eq!((replication.stream_bytes(), replication.buffered()), (50_000, 0));
-    // A lowered size is in force with the next part.
+    // A lowered size takes effect with the next part.
     replication.stream.set_backlog_bytes(16_384);
     slow.iter().for_each(|one| one.begin_at(1_000_000));
     world.dispatch(b"x");

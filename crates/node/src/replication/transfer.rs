@@ -101,7 +101,7 @@ impl SnapshotTransfer {
         self.pipe.as_ref().map_or(PipeRead::NotYet, |pipe| pipe.take(number))
     }
 
-    /// Removes a replica that has the snapshot or is gone. Writing ends with the last one.
+    /// Removes a replica that has the snapshot or has disconnected. Writing ends with the last one.
     pub(super) fn leave(&self, number: u64) {
         if let Some(pipe) = &self.pipe {
             pipe.leave(number);

@@ -1,14 +1,15 @@
-//! A batch: up to 32 requests of one connection, cut out of its input before the first is executed.
+//! A batch: up to 32 requests of one connection, parsed from its input before the first is
+//! executed.
 //!
-//! Knowing the requests ahead is what makes the keyspace fast: while one is cut out, or executed,
-//! the cache lines of others are on their way. Looking a key up touches three lines one after the
-//! other, slot, bucket and entry; each key is taken through these three steps with [`LAG`] other
-//! keys between two of them, which is time enough for the memory to answer:
+//! Because the requests are known ahead, cache lines for later requests are loaded while earlier
+//! ones are parsed or executed. Looking up a key touches three lines one after the other: slot,
+//! bucket and entry. Each key is taken through these three steps with [`LAG`] other keys between
+//! two of them, which gives the memory time to respond:
 //!
 //! ```text
-//!  cut out:     key n      asks for the slot's line
-//!               key n-8    its slot is here, asks for the bucket's line
-//!               key n-16   its bucket is here, asks for the entry's line
+//! parse:       key n      prefetches the slot's line
+//!              key n-8    its slot is loaded, prefetches the bucket's line
+//!              key n-16   its bucket is loaded, prefetches the entry's line
 //! ```
 
 use brisk_engine::args::{Args, PreparedKey};
@@ -19,17 +20,17 @@ use brisk_resp::{Limits, ProtocolError, RequestDecoder, Span, Spans, Step};
 use brisk_structures::reclaim::Participant;
 use std::ops::Range;
 
-/// Requests cut ahead. Measured: 16 are nearly as good, more gain nothing.
+/// Maximum number of requests parsed ahead. Measured: 16 are nearly as good, more gain nothing.
 pub const REQUESTS_MAX: usize = 32;
-/// Keys between two steps of a key on its way into the cache.
+/// Number of other keys between two prefetch steps of a key.
 const LAG: usize = 8;
-/// Keys prefetched for one batch; more would push each other out of the cache.
+/// Maximum number of keys prefetched for one batch; more would evict each other from the cache.
 const PREFETCHED_KEYS_MAX: usize = 512;
-/// Elements of one value that are asked for together.
+/// Maximum number of elements of one value that are prefetched together.
 const ELEMENTS_MAX: usize = 64;
-/// Fewer are not worth a look-up of their key.
+/// Fewer elements do not justify a lookup of their key.
 const ELEMENTS_MIN: usize = 4;
-/// Cutting ahead ends when this many words are at hand.
+/// Parsing ahead stops when this many arguments are parsed.
 const WORDS_MAX: usize = 4096;
 
 /// One request of the batch.
@@ -37,7 +38,7 @@ const WORDS_MAX: usize = 4096;
 pub struct Request {
     /// `None`: an unknown command.
     pub row: Option<&'static Row>,
-    /// Where it begins and ends in the data.
+    /// The range of the request in the data.
     pub start: usize,
     pub end: usize,
     first_span: usize,
@@ -46,33 +47,34 @@ pub struct Request {
     keys: usize,
 }
 
-/// Why the batch ends where it ends.
+/// The reason why the batch ends.
 pub enum Stop {
     /// It is full; there may be more in the data.
     Full,
-    /// The data ends, or ends within a request of which at least so many bytes are missing.
+    /// The data ends, or ends within a request that lacks at least this many bytes.
     NeedMore(usize),
-    /// What follows is no request.
+    /// The following bytes are not a valid request.
     Broken(ProtocolError),
 }
 
-/// Where the batch looks things up while it is cut.
+/// What parsing uses to look up and prefetch keys.
 pub struct Look<'l> {
     pub table: &'static CommandTable,
     pub hasher: &'l KeyHasher,
-    /// The session's database as the batch begins; a SELECT within it only makes prefetching vain.
+    /// The session's database when the batch begins; after a SELECT within it, prefetching has no
+    /// effect.
     pub database: &'l Database,
-    /// Without one nothing is asked for ahead.
+    /// Without one, nothing is prefetched.
     pub participant: Option<&'l Participant>,
 }
 
-/// The requests at hand.
+/// The parsed requests.
 pub struct Batch {
     requests: Vec<Request>,
     spans: Spans,
     prepared: Vec<PreparedKey>,
-    /// Where in the data the only key of the last request stands: pipelines often repeat it, and
-    /// then hash and slot are known.
+    /// The position in the data of the only key of the last request. Pipelines often repeat a key;
+    /// then its hash and slot are known.
     last_key: Range<usize>,
 }
 
@@ -98,8 +100,8 @@ impl Batch {
         &self.requests[at]
     }
 
-    /// Cuts at most `max` requests out of `data`, which begins where the decoder stands. Returns
-    /// how many bytes the requests take, and why there are no more.
+    /// Parses at most `max` requests from `data`, which begins at the decoder's position. Returns
+    /// how many bytes the requests take, and why parsing stopped.
     pub fn fill(
         &mut self,
         data: &[u8],
@@ -202,8 +204,8 @@ impl Batch {
         self.requests.push(Request { row, start, end, first_span, spans, first_key, keys });
     }
 
-    /// Takes the keys on their way into the cache on by one step each, those that were cut out
-    /// last by their first.
+    /// Advances each pending key by one prefetch step. The most recently parsed keys take their
+    /// first step.
     #[inline]
     fn advance(&mut self, from: usize, database: &Database, participant: &Participant) {
         let to = self.prepared.len().min(PREFETCHED_KEYS_MAX);
@@ -220,15 +222,15 @@ impl Batch {
         }
     }
 
-    /// Key `at`, unless it is the one before once more.
+    /// Key `at`, unless it repeats the key before it.
     #[inline]
     fn new_key(&self, at: usize) -> Option<&PreparedKey> {
         let key = &self.prepared[at];
         (at == 0 || self.prepared[at - 1].hash != key.hash).then_some(key)
     }
 
-    /// Lets the last keys take their last steps. A single key is looked up at once; asking ahead
-    /// would only cost.
+    /// Completes the prefetch of the last keys. A single key is looked up at once; prefetching it
+    /// would only cost time.
     #[inline]
     fn settle(&self, database: &Database, participant: &Participant) {
         let keys = self.all_keys();
@@ -243,8 +245,8 @@ impl Batch {
         }
     }
 
-    /// Asks for the buckets of a batch with so few keys that [`Batch::fill`] asked for their slots
-    /// only.
+    /// Prefetches the buckets of a batch with so few keys that [`Batch::fill`] prefetched only
+    /// their slots.
     #[inline]
     pub fn prefetch_buckets(&self, database: &Database) {
         for key in self.prepared.iter().take(LAG) {
@@ -260,14 +262,14 @@ impl Batch {
         }
     }
 
-    /// The keys of all requests, as far as they are asked for.
+    /// The keys of all requests that are prefetched.
     pub fn all_keys(&self) -> &[PreparedKey] {
         &self.prepared[..self.prepared.len().min(PREFETCHED_KEYS_MAX)]
     }
 
-    /// Asks for what looking up the elements that request `at` names will read, and those that the
-    /// requests behind it name if they are about the same key. Returns the request up to which that
-    /// is done.
+    /// Prefetches the memory that looking up the elements named by request `at` will read, and by
+    /// the following requests if they name the same key. Returns the request up to which that is
+    /// done.
     #[inline]
     pub fn prefetch_elements(
         &self,
@@ -341,14 +343,14 @@ impl Batch {
         &self.spans.as_slice()[request.first_span..request.first_span + request.spans]
     }
 
-    /// The words of a request, for a handler.
+    /// The arguments of a request, for a handler.
     #[inline]
     pub fn args<'a>(&'a self, data: &'a [u8], request: &Request) -> Args<'a> {
         let list = self.list(request);
         Args::new(&data[request.start..], &self.spans, list, self.keys(request))
     }
 
-    /// Gives memory back that an unusually long request took.
+    /// Frees memory that an unusually long request took.
     #[inline]
     pub fn shrink(&mut self) {
         self.spans.shrink(WORDS_MAX);
@@ -364,8 +366,8 @@ impl Default for Batch {
     }
 }
 
-/// Whether a key is the one before once more. Keys of one pattern differ at their ends, so most
-/// that are not the same are told apart by one comparison.
+/// Reports whether a key repeats the one before it. Keys of one pattern differ at their ends, so
+/// one comparison detects most different keys.
 #[inline]
 fn is_repeated(last: &[u8], key: &[u8]) -> bool {
     !last.is_empty() && last.last_chunk::<8>() == key.last_chunk::<8>() && last == key

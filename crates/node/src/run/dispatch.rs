@@ -1,4 +1,4 @@
-//! One request: found, checked, run, counted.
+//! One request: looked up, checked, run, counted.
 
 use crate::clients::ClientRecord;
 use crate::core::Core;
@@ -26,17 +26,17 @@ use brisk_engine::{Args, CommandError, DbIndex, Outcome, Reply, ReplyBuffer, Res
 use brisk_structures::entry::KEY_LEN_MAX;
 use std::sync::atomic::Ordering;
 
-/// What becomes of the connection's pipeline after a request.
+/// The state of the connection's pipeline after a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Flow {
     Next,
     /// It was run and waits inside its command.
     Waiting,
-    /// It was run, and another thread computes the answer.
+    /// It was run, and another thread computes the reply.
     Elsewhere,
-    /// The request was not run; run it again when this is over.
+    /// The request was not run; run it again when this stall is over.
     Later(Stall),
-    /// It was not run: keys were evicted for it, and the session gets their invalidations before.
+    /// It was not run: keys were evicted for it, and the session is sent their invalidations first.
     InvalidationsFirst,
 }
 
@@ -131,7 +131,7 @@ pub fn dispatch(
     Flow::Next
 }
 
-/// The command has begun to wait; it is counted when the wait is over.
+/// Notes that the command waits; it is counted when the wait is over.
 #[cold]
 fn note_wait(core: &mut Core, session: &mut Session, row: &Row) {
     let ticks = core.clock.ticks();
@@ -144,13 +144,13 @@ fn note_wait(core: &mut Core, session: &mut Session, row: &Row) {
     }
 }
 
-/// The session's last command is one that is counted later.
+/// Sets the session's last command to one that is counted later.
 pub(crate) fn note_last(core: &mut Core, session: &Session, row: &Row) {
     core.last_row = row.id as u32;
     session.record.last_command.store(core.last_row, Ordering::Relaxed);
 }
 
-/// Why a command is to be run again later, if that is what its error says.
+/// The stall after which a command is run again, if its error requests that.
 #[cold]
 fn postponed(core: &Core, session: &mut Session, error: &CommandError) -> Option<Stall> {
     match error {
@@ -164,7 +164,7 @@ fn postponed(core: &Core, session: &mut Session, error: &CommandError) -> Option
     }
 }
 
-/// Whether invalidations wait for being sent before the present command, and were not before.
+/// Reports whether invalidations must be sent before the present command, and were not sent yet.
 #[cold]
 fn must_send_invalidations(core: &mut Core) -> bool {
     let sent = std::mem::take(&mut core.invalidations_sent);
@@ -172,7 +172,7 @@ fn must_send_invalidations(core: &mut Core) -> bool {
     core.invalidations_sent
 }
 
-/// What the gate has to know of a request.
+/// The facts that the gate needs about a request.
 #[cold]
 fn facts<'a>(
     core: &mut Core,
@@ -190,7 +190,7 @@ fn facts<'a>(
     RequestFacts { flags, keys, words: args }
 }
 
-/// A key that no entry can hold. With the usual limit of words there is none.
+/// Finds a key that is too long for any entry. With the usual limit of arguments there is none.
 #[inline]
 fn overlong(core: &Core, keys: &[PreparedKey], args: &Args<'_>) -> Option<CommandError> {
     let most = core.config.clients.proto_max_bulk_len;
@@ -249,14 +249,15 @@ fn run(
             let run = core.shared.handlers[usize::from(at)];
             core.redacted.clear();
             if row.has(Flags::RUNS_SCRIPT) {
-                // What its commands tell of the client names it.
+                // Its commands report it as the client's last command.
                 note_last(core, session, row);
             }
             let outcome = run(&mut Call { core, session, reply, row, prepared }, args)?;
             propagate_server(core, row, session.db, args);
-            // What tells nothing of the dataset is answered also while nothing can be written: INFO, MULTI,
-            // and CONFIG SET that mends it. The commands of scripts and transactions note what they show,
-            // but EXEC tells also whether others have changed something.
+            // A command that shows nothing of the dataset is replied to even while nothing can be
+            // written: INFO, MULTI, and the CONFIG SET that fixes the problem. The commands of
+            // scripts and transactions note what they show, but EXEC also shows whether other
+            // clients have changed something.
             let shows_libraries =
                 row.spec.group == Group::Scripting && !row.has(Flags::RUNS_SCRIPT);
             let executes = row.spec.in_multi == InMulti::Executes;
@@ -270,8 +271,8 @@ fn run(
     Ok(outcome)
 }
 
-/// Stops all other workers for a request that did not get its slots for long. EXEC, scripts and
-/// functions, which lock the slots of what they run by themselves, see to it themselves.
+/// Stops all other workers for a request that could not lock its slots for a long time. EXEC,
+/// scripts and functions do so themselves, since they lock the slots of the commands they run.
 #[cold]
 fn stop_others_if_starved(
     core: &Core,
@@ -285,8 +286,8 @@ fn stop_others_if_starved(
     core.stop_others_for_starved()
 }
 
-/// Has a command repeated elsewhere that changes something beside the keys, such as FUNCTION LOAD.
-/// Everybody else stands still for those, so the order of their tickets is that of the changes.
+/// Propagates a command that changes something other than keys, for example FUNCTION LOAD. All
+/// other workers are quiesced for it, so the order of tickets is the order of the changes.
 #[inline]
 pub(crate) fn propagate_server(core: &Core, row: &Row, db: DbIndex, args: &Args<'_>) {
     if row.has(Flags::WRITE) {
@@ -296,8 +297,8 @@ pub(crate) fn propagate_server(core: &Core, row: &Row, db: DbIndex, args: &Args<
     }
 }
 
-/// Closes without an answer: what a browser was made to send must not be executed, nor tell it
-/// anything.
+/// Closes without a reply. A request that a browser was made to send must not be executed, nor
+/// reveal anything.
 #[cold]
 fn refuse_foreign_protocol(core: &Core, session: &mut Session) -> Flow {
     core.shared.log.warning(format_args!(
@@ -309,7 +310,7 @@ fn refuse_foreign_protocol(core: &Core, session: &mut Session) -> Flow {
     Flow::Next
 }
 
-/// Answers with an error a request that is not run.
+/// Replies with an error to a request that is not run.
 #[cold]
 fn reject(
     core: &mut Core,
@@ -325,10 +326,10 @@ fn reject(
         core.stats().commands[row.id].rejected.add(1);
     }
     if let Some(row) = row.filter(|_| session.replica.is_some()) {
-        // It is named when a replica is told of that.
+        // The log names it when a replica gets this reply.
         note_last(core, session, row);
     }
-    // It may have been refused when it was to be run again.
+    // It may have been a retry that was rejected.
     session.script_shown = false;
     let error = execute::refuse_in_transaction(core, session, row, &error, args).unwrap_or(error);
     repeated::note_failed(core, session, row, &error);
@@ -423,14 +424,14 @@ fn count_call(
     }
 }
 
-/// Whether a word stands behind the name of a container that is none of its subcommands: like an
-/// unknown command, that counts for no row.
+/// Reports whether an argument after the name of a container command is not one of its subcommands.
+/// As for an unknown command, no row counts it.
 #[inline]
 fn names_no_subcommand(row: &Row, args: &Args<'_>) -> bool {
     row.is_container() && args.argc() > 1
 }
 
-/// Arity, and a subcommand that does not exist.
+/// Checks the arity, and that the subcommand exists.
 #[inline]
 fn misused(row: &'static Row, args: &Args<'_>) -> Option<CommandError> {
     if names_no_subcommand(row, args) {
@@ -445,7 +446,7 @@ fn misused(row: &'static Row, args: &Args<'_>) -> Option<CommandError> {
     }
 }
 
-/// What errors repeat of a word: at most `most` bytes, and nothing from a NUL on.
+/// The part of an argument that errors repeat: at most `most` bytes, and nothing from a NUL on.
 fn cut(word: &[u8], most: usize) -> &[u8] {
     let word = &word[..word.len().min(most)];
     word.split(|byte| *byte == 0).next().unwrap_or_default()
@@ -469,7 +470,8 @@ fn unknown_command(args: &Args<'_>) -> CommandError {
     CommandError::bytes(text)
 }
 
-/// The words HTTP requests begin their lines with that never begin a command.
+/// Reports whether a command name is one that begins a line of an HTTP request and is no Redis
+/// command.
 fn is_foreign_protocol(word: &[u8]) -> bool {
     word.eq_ignore_ascii_case(b"post") || word.eq_ignore_ascii_case(b"host:")
 }

@@ -1,6 +1,7 @@
-//! The gate: the checks a command passes before it runs, in the order that clients can see.
+//! The gate: the checks that a command passes before it runs, in the order that clients can
+//! observe.
 //!
-//! None of them is armed for most commands; then one comparison skips them all.
+//! No check is armed for most commands; then one comparison skips them all.
 
 use crate::clients::flag;
 use crate::core::Core;
@@ -20,18 +21,18 @@ use brisk_engine::{Args, CommandError, Result};
 use brisk_structures::alloc::AsideMeter;
 use std::sync::atomic::Ordering;
 
-/// What a check says.
+/// The result of a check.
 pub enum Verdict {
     Pass,
-    /// The command is not run; this is the answer.
+    /// The command is not run; this error is the reply.
     Refuse(CommandError),
     /// The command is run later.
     Wait(Stall),
 }
 
-/// What is known of the request.
+/// The facts about the request that checks need.
 pub struct RequestFacts<'a> {
-    /// The flags of the command as it is asked for: those of what EXEC runs, or of a script.
+    /// The effective flags of the command: for EXEC and scripts, those of the commands they run.
     pub flags: Flags,
     pub keys: &'a [PreparedKey],
     pub words: &'a Args<'a>,
@@ -60,12 +61,12 @@ pub const CHECKS: &[(&str, Check)] = &[
     ("log congestion", log_congestion),
 ];
 
-/// The checks that commands of the primary pass: what they change has been changed there, so that
-/// none of them refuses anything.
+/// The checks for commands of the primary: their changes were made there, so no check rejects a
+/// command.
 const CHECKS_OF_PRIMARY: &[Check] =
     &[memory_of_primary, disk_of_primary, busy_of_primary, pause, congestion, log_congestion];
 
-/// Whether any check may have something to say.
+/// Reports whether any check may apply.
 #[inline]
 pub fn is_armed(armed: u32, session: &Session, row: &Row) -> bool {
     (armed != 0 && concerns(armed, session, row))
@@ -76,9 +77,9 @@ pub fn is_armed(armed: u32, session: &Session, row: &Row) -> bool {
         || row.spec.flags.intersects(Flags::PROTECTED.union(Flags::UNSUBSCRIBES))
 }
 
-/// Whether what is armed has something to do with a command. That a replica's clients may not write,
-/// or nobody for want of replicas, is nothing to commands that only read, most of a replica's, nor to
-/// those of its primary.
+/// Reports whether an armed check applies to a command. Two rules restrict only writes: clients of
+/// a replica may not write, and writes need enough replicas. They do not apply to commands of a
+/// replica's primary.
 #[inline]
 fn concerns(armed: u32, session: &Session, row: &Row) -> bool {
     armed & armed::AT_THE_GATE != 0
@@ -86,11 +87,11 @@ fn concerns(armed: u32, session: &Session, row: &Row) -> bool {
             && !session.is_primary)
 }
 
-/// Asks all checks in order.
+/// Runs all checks in order.
 #[cold]
 pub fn check(core: &mut Core, session: &Session, row: &Row, facts: &RequestFacts<'_>) -> Verdict {
     if session.is_replay {
-        // It has been executed once, and is to be again, whatever is in force today.
+        // It has been executed once and is repeated, whatever rules apply now.
         return Verdict::Pass;
     }
     if session.is_primary {
@@ -115,9 +116,9 @@ fn ask<'c>(
     Verdict::Pass
 }
 
-/// Whether an operator asks, by the admin lane, for what has nothing to do with the keys: then
-/// whatever keeps others away from the keys, or makes them wait, is nothing to it. A command that
-/// may run while keys are being loaded keeps off them, and so do all about the connection itself.
+/// Reports whether the session uses the admin lane and the command does not touch keys. Then
+/// conditions that block access to keys do not apply to it. A command that may run during loading
+/// does not touch keys, and neither do commands about the connection itself.
 pub fn is_operator_request(session: &Session, row: &Row) -> bool {
     let spec = row.spec;
     let reaches_further = Flags::MAY_REPLICATE.union(Flags::PROTECTED).union(Flags::RUNS_SCRIPT);
@@ -155,7 +156,7 @@ fn protected(core: &mut Core, session: &Session, row: &Row, _: &RequestFacts<'_>
     )))
 }
 
-/// Whether the session must say a password before it may do anything else.
+/// Reports whether the session must authenticate before it may do anything else.
 pub fn must_authenticate(core: &Core, session: &Session) -> bool {
     !session.authenticated && !core.shared.accounts.default_is_open()
 }
@@ -168,8 +169,8 @@ fn authentication(core: &mut Core, session: &Session, row: &Row, _: &RequestFact
     }
 }
 
-/// To Valkey MULTI and WATCH are mistakes that abort the transaction,
-/// as others that may not be queued.
+/// In Valkey, MULTI and WATCH within a transaction are errors that abort it, like other commands
+/// that may not be queued.
 fn transaction(core: &mut Core, session: &Session, row: &Row, _: &RequestFacts<'_>) -> Verdict {
     let aborts = || row.spec.in_multi == InMulti::Refuses && core.is_valkey();
     if session.in_transaction() && (row.has(Flags::NO_MULTI) || aborts()) {
@@ -189,8 +190,9 @@ fn permission(core: &mut Core, session: &Session, row: &Row, facts: &RequestFact
     }
 }
 
-/// Sends who asked for it to the primary, to read as well unless it said READONLY. While a failover is in
-/// progress the primary might send it back: it waits for the end of that.
+/// Redirects clients that requested it to the primary, for reads as well unless they sent READONLY.
+/// While a failover is in progress, the primary might redirect the client back, so the command
+/// waits until the failover ends.
 fn redirect(core: &mut Core, session: &Session, _: &Row, facts: &RequestFacts<'_>) -> Verdict {
     let shared = core.shared;
     if !session.record.has(flag::REDIRECTS) || !shared.is_replica() {
@@ -210,21 +212,21 @@ fn redirect(core: &mut Core, session: &Session, _: &Row, facts: &RequestFacts<'_
     Verdict::Refuse(CommandError::Redirect { host, port: primary.port })
 }
 
-/// Makes room, and refuses what needs more if there is none: also to queue anything, but to Valkey.
-/// Nothing is evicted during a pause: the data is to stay as it is.
+/// Frees memory, and rejects commands that need more if none can be freed. This includes queueing
+/// any command, except in Valkey. Nothing is evicted during a pause: the data must not change.
 fn memory(core: &mut Core, session: &Session, row: &Row, facts: &RequestFacts<'_>) -> Verdict {
     if is_operator_request(session, row) {
         return Verdict::Pass;
     }
-    // The meter of the last command ends here: `make_room` has to see all memory.
+    // The meter of the last command ends here: `make_room` must include all memory.
     core.reply_meter = None;
     let fits = core.memory_limit() == 0 || core.make_room();
     if !facts.flags.intersects(Flags::WRITE.union(Flags::RUNS_SCRIPT)) {
-        // The command may make a reply of any size, for which other workers must not evict keys.
+        // The command's reply may have any size; other workers must not evict keys for it.
         core.reply_meter = Some(AsideMeter::begin());
     }
     if session.has_old_user() {
-        // While it waited for a slot: what its user may do is asked anew.
+        // It now waits for a slot: the permissions of its user are checked again afterwards.
         return Verdict::Wait(Stall::NextRound);
     }
     let grows_queue = session.in_transaction()
@@ -237,8 +239,8 @@ fn memory(core: &mut Core, session: &Session, row: &Row, facts: &RequestFacts<'_
     }
 }
 
-/// Refuses what would be lost: the dataset cannot be saved. PING too, so that whoever looks after the
-/// server finds out.
+/// Rejects changes that would be lost because the dataset cannot be saved. PING is also rejected,
+/// so that monitoring notices.
 fn disk(core: &mut Core, _: &Session, row: &Row, facts: &RequestFacts<'_>) -> Verdict {
     let concerns = facts.flags.contains(Flags::WRITE) || row.has(Flags::HEALTH_CHECK);
     if !concerns || core.shared.armed.load(Ordering::Relaxed) & armed::DISK_ERROR == 0 {
@@ -247,8 +249,8 @@ fn disk(core: &mut Core, _: &Session, row: &Row, facts: &RequestFacts<'_>) -> Ve
     bgsave::refusal(core).map_or(Verdict::Pass, Verdict::Refuse)
 }
 
-/// Why nobody may write while there are not as many replicas as the settings want. Of a replica they
-/// want none.
+/// The error for writes while there are fewer replicas than the settings require. The settings
+/// require none of a replica.
 pub(crate) fn refusal_for_replicas(core: &Core) -> Option<CommandError> {
     let armed = core.shared.armed.load(Ordering::Relaxed);
     let lacks = armed & armed::FEW_REPLICAS != 0 && armed & armed::REPLICA == 0;
@@ -262,12 +264,12 @@ fn replicas(core: &mut Core, _: &Session, _: &Row, facts: &RequestFacts<'_>) -> 
     refusal_for_replicas(core).map_or(Verdict::Pass, Verdict::Refuse)
 }
 
-/// Whether clients may not write because this server is a replica.
+/// Reports whether clients may not write because this server is a replica.
 pub(crate) fn is_read_only(core: &Core) -> bool {
     core.shared.is_replica() && core.config.replication.replica_read_only
 }
 
-/// The error for who writes to a replica.
+/// The error for writes to a replica.
 pub(crate) const READ_ONLY: &str = "READONLY You can't write against a read only replica.";
 
 fn read_only(core: &mut Core, _: &Session, _: &Row, facts: &RequestFacts<'_>) -> Verdict {
@@ -295,12 +297,13 @@ fn subscribed(core: &mut Core, session: &Session, row: &Row, _: &RequestFacts<'_
     Verdict::Refuse(CommandError::text(text))
 }
 
-/// Whether this is a replica that does not hear from its primary, and tells nothing of its data then.
+/// Reports whether this is a replica whose link to the primary is down and that then rejects reads
+/// of its data.
 pub(crate) fn is_stale(core: &Core) -> bool {
     core.shared.armed.load(Ordering::Relaxed) & armed::STALE != 0
 }
 
-/// The error for who asks a replica whose data is stale.
+/// The error of a replica whose data is stale.
 pub(crate) const STALE: &str =
     "MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'.";
 
@@ -312,9 +315,10 @@ fn stale(core: &mut Core, _: &Session, _: &Row, facts: &RequestFacts<'_>) -> Ver
     }
 }
 
-/// Refuses what looks at keys while the dataset is being loaded, and PING, which asks whether the
-/// server is of use. EXEC is not looked into: what it would run was not queued either. While another
-/// dataset is loaded beside this one, only what has to do with saving and following is refused.
+/// Rejects commands that touch keys while the dataset is being loaded, and PING, which checks
+/// whether the server is usable. The commands within EXEC are not checked: they could not be
+/// queued. While another dataset is loaded and this one is served, only commands about saving and
+/// replication are rejected.
 fn loading(core: &mut Core, _: &Session, row: &Row, facts: &RequestFacts<'_>) -> Verdict {
     let shared = core.shared;
     let is_refused = match shared.is_loading() {
@@ -327,7 +331,7 @@ fn loading(core: &mut Core, _: &Session, row: &Row, facts: &RequestFacts<'_>) ->
     Verdict::Refuse(refuse_while_loading(core))
 }
 
-/// The error for what cannot be while a dataset is loaded.
+/// The error for commands that cannot run while a dataset is loaded.
 pub fn refuse_while_loading(core: &Core) -> CommandError {
     bgsave::refused_while_loading(core)
 }
@@ -339,7 +343,7 @@ pub(crate) fn check_again_when_still(core: &Core, session: &Session, row: &Row) 
     if is_refused { Err(refuse_while_loading(core)) } else { Ok(()) }
 }
 
-/// Keeps away from what a slow script works on.
+/// Blocks access to data that a slow script uses.
 fn busy(core: &mut Core, session: &Session, row: &Row, facts: &RequestFacts<'_>) -> Verdict {
     let armed = core.shared.armed.load(Ordering::Relaxed);
     if armed & armed::BUSY == 0 || is_operator_request(session, row) {
@@ -363,7 +367,7 @@ fn busy(core: &mut Core, session: &Session, row: &Row, facts: &RequestFacts<'_>)
     refusal.map_or(Verdict::Pass, |text| Verdict::Refuse(CommandError::text(text)))
 }
 
-/// Who writes waits while the disk does not keep up with the append-only file.
+/// Writes wait while the disk cannot keep up with the append-only file.
 fn log_congestion(
     core: &mut Core,
     session: &Session,
@@ -379,7 +383,7 @@ fn log_congestion(
         return Verdict::Pass;
     }
     let grows_log = match session.in_transaction() {
-        // What is queued changes nothing yet.
+        // A command that is being queued changes nothing yet.
         true => row.spec.in_multi == InMulti::Executes,
         false => {
             let runs_script = row.has(Flags::RUNS_SCRIPT) && !row.has(Flags::READONLY);
@@ -389,7 +393,7 @@ fn log_congestion(
     if grows_log { Verdict::Wait(Stall::NextRound) } else { Verdict::Pass }
 }
 
-/// Whatever runs may publish, if only an event.
+/// Any command that runs may publish, at least a keyspace event.
 fn congestion(core: &mut Core, session: &Session, row: &Row, _: &RequestFacts<'_>) -> Verdict {
     if core.is_congested() && !is_operator_request(session, row) {
         Verdict::Wait(Stall::NextRound)
@@ -398,7 +402,7 @@ fn congestion(core: &mut Core, session: &Session, row: &Row, _: &RequestFacts<'_
     }
 }
 
-/// Replicas, and sessions that monitor, which are replicas to Redis, may not look at keys.
+/// Replicas, and sessions that run MONITOR, which Redis treats as replicas, may not access keys.
 fn monitor(_: &mut Core, session: &Session, _: &Row, facts: &RequestFacts<'_>) -> Verdict {
     let touches_keys = facts.flags.intersects(Flags::WRITE.union(Flags::READONLY));
     if touches_keys && session.record.has(flag::MONITOR | flag::REPLICA) {
@@ -408,7 +412,7 @@ fn monitor(_: &mut Core, session: &Session, _: &Row, facts: &RequestFacts<'_>) -
     }
 }
 
-/// Replicas and sessions that monitor are never paused.
+/// Replicas and sessions that run MONITOR are never paused.
 fn pause(core: &mut Core, session: &Session, row: &Row, facts: &RequestFacts<'_>) -> Verdict {
     let waits = match core.pause_in_force() {
         Some(Paused::All) => true,
@@ -420,13 +424,13 @@ fn pause(core: &mut Core, session: &Session, row: &Row, facts: &RequestFacts<'_>
     if waits && !exempt { Verdict::Wait(Stall::Paused) } else { Verdict::Pass }
 }
 
-/// Makes room, unless that is left to the primary; there may be none.
+/// Frees memory, unless that is left to the primary; memory may still be short afterwards.
 fn memory_of_primary(core: &mut Core, _: &Session, _: &Row, _: &RequestFacts<'_>) -> Verdict {
     core.make_room();
     Verdict::Pass
 }
 
-/// Writes are executed though they cannot be saved, or the process ends.
+/// Executes writes although they cannot be saved, or ends the process.
 fn disk_of_primary(core: &mut Core, _: &Session, _: &Row, facts: &RequestFacts<'_>) -> Verdict {
     let armed = core.shared.armed.load(Ordering::Relaxed);
     if armed & armed::DISK_ERROR != 0
@@ -438,7 +442,8 @@ fn disk_of_primary(core: &mut Core, _: &Session, _: &Row, facts: &RequestFacts<'
     Verdict::Pass
 }
 
-/// Nothing of the stream is executed while a script takes long, whatever its keys: there is one order.
+/// Nothing of the stream is executed while a slow script runs, whatever its keys: the stream has
+/// one order.
 fn busy_of_primary(core: &mut Core, _: &Session, _: &Row, _: &RequestFacts<'_>) -> Verdict {
     if core.shared.is_busy() { Verdict::Wait(Stall::NextRound) } else { Verdict::Pass }
 }

@@ -1,4 +1,4 @@
-//! Commands that other threads compute: handed over, and taken back.
+//! Commands that other threads compute: handing the work over, and finishing the command.
 
 use crate::core::Core;
 use crate::core::long::{Asker, Job, Outcome};
@@ -10,7 +10,7 @@ use brisk_engine::finish::{FinishResult, finish};
 use brisk_engine::table::Row;
 use std::sync::Arc;
 
-/// Has the command that the session just ran worked on elsewhere.
+/// Gives the work of the command that the session just ran to another thread.
 pub(crate) fn leave_long(core: &mut Core, session: &Session, row: &'static Row) {
     let Some(long) = core.env.take_long() else { return };
     let ticks = core.clock.ticks();
@@ -19,7 +19,7 @@ pub(crate) fn leave_long(core: &mut Core, session: &Session, row: &'static Row) 
     dispatch::note_last(core, session, row);
     let asker = Asker { record: Arc::clone(&session.record), row, ns };
     send_long(core, Box::new(Job { asker, long }));
-    // FLUSHALL has changed keys that others wait for.
+    // FLUSHALL has changed keys that other clients wait for.
     if core.env.has_ready() {
         waiting::serve_waiters(core);
     }
@@ -33,8 +33,8 @@ fn send_long(core: &Core, job: Box<Job>) {
     }
 }
 
-/// Ends a command whose work is done; its answer, unless the work has to be done again. The
-/// outcome is given back if the data is to stay as it is for now.
+/// Ends a command whose work is done. Returns its reply, unless the work has to be done again. The
+/// outcome is given back if the data must not change for now.
 pub fn finish_long(core: &mut Core, outcome: Outcome) -> Result<Option<Delivery>, Box<Outcome>> {
     let Outcome { mut asker, computed } = outcome;
     let shared = core.shared;

@@ -1,10 +1,10 @@
-//! From bytes to a command: what a request passes before its handler runs, and who may run it.
+//! From bytes to a command: the steps of a request before its handler runs, and permissions.
 //!
-//! | part | about |
+//! | part | purpose |
 //! |---|---|
-//! | `batch` | up to 32 requests, cut out of the input before the first is executed |
-//! | `dispatch` | one request: found, checked, run, counted |
-//! | `gate` | the checks before it runs, in the order that clients can see |
+//! | `batch` | up to 32 requests, parsed from the input before the first is executed |
+//! | `dispatch` | one request: looked up, checked, run, counted |
+//! | `gate` | the checks before it runs, in the order that clients can observe |
 //! | `permission` | whether a session may run a command |
 //! | `release` | releases everything that a session has registered when it ends |
 //! | `repeated` | commands of the primary, or of a file, that fail |

@@ -1,8 +1,8 @@
-//! Who a session is, and whether it may run a command: the one place below all handlers.
+//! The user of a session, and whether it may run a command: all handlers rely on this module.
 //!
-//! [`permit`] is asked by the gate for what a client sends, by EXEC for each queued command
-//! once more; scripts ask for each command they call (`script::calls`). It notes what it refuses. A
-//! session whose user may do everything is not asked about: see [`Session::is_restricted`].
+//! The gate calls [`permit`] for commands of clients. EXEC calls it again for each queued command,
+//! and scripts call it for each command they run (`script::calls`). It logs what it rejects. A
+//! session whose user has all permissions is not checked: see [`Session::is_restricted`].
 
 use crate::clients::accounts::{Account, Affected};
 use crate::clients::{ClientRecord, flag};
@@ -17,13 +17,13 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 impl Session {
-    /// Whether commands of this session must be checked.
+    /// Reports whether commands of this session must be checked.
     #[inline]
     pub fn is_restricted(&self) -> bool {
         self.restricted
     }
 
-    /// The session acts as this user from now on.
+    /// Makes the session act as this user from now on.
     pub fn act_as(&mut self, account: &Arc<Account>, authenticated: bool) {
         if !Arc::ptr_eq(&self.account, account) {
             self.account.leave(&self.record);
@@ -40,7 +40,7 @@ impl Session {
         self.renew_user();
     }
 
-    /// Takes over the version of its user that is in force.
+    /// Loads the current version of its user.
     #[cold]
     pub fn renew_user(&mut self) {
         self.record.set(flag::USER_CHANGED, false);
@@ -48,7 +48,7 @@ impl Session {
         self.restricted = !self.authenticated || !self.user.is_unrestricted();
     }
 
-    /// Whether its user was changed since it last looked.
+    /// Reports whether its user was changed since the last check.
     #[inline]
     pub fn has_old_user(&self) -> bool {
         self.record.has(flag::USER_CHANGED)
@@ -56,7 +56,7 @@ impl Session {
 }
 
 impl ClientRecord {
-    /// Whether a user may listen to all that this client listens to.
+    /// Reports whether a user may keep all subscriptions of this client.
     pub fn may_keep_listening(&self, user: &brisk_acl::User) -> bool {
         self.listens_only_to(|space, name| {
             user.may_keep_listening(name, space == crate::pubsub::Space::Pattern)
@@ -64,14 +64,15 @@ impl ClientRecord {
     }
 }
 
-/// Whether a session may run a command now; what it may not is noted for ACL LOG and INFO.
+/// Checks whether a session may run a command now; a rejection is noted for ACL LOG and INFO.
 ///
-/// `words` are those of the command. O(keys x patterns of the session's user); O(1) if the user
-/// may do everything. The note shows the client's last command. So whoever runs commands on behalf
-/// of one that a client sent, as EXEC does, first stores that one as the last.
+/// `words` are the arguments of the command. O(keys x patterns of the session's user); O(1) if the
+/// user has all permissions. The note shows the client's last command. Therefore a caller that runs
+/// commands on behalf of a client's command, as EXEC does, first stores that one as the last.
 ///
 /// # Errors
-/// What is missing. [`Denied::text`] and [`Denied::text_in_exec`] say it in Redis's words.
+/// The missing permission. [`Denied::text`] and [`Denied::text_in_exec`] are Redis's messages for
+/// it.
 pub fn permit(
     core: &mut Core,
     session: &Session,
@@ -87,7 +88,7 @@ pub fn permit(
     checked
 }
 
-/// Notes that a command was refused.
+/// Logs that a command was rejected.
 #[cold]
 pub fn note_denied(
     core: &mut Core,
@@ -105,7 +106,7 @@ pub fn note_denied(
     note_denial(core, session, row, words, denied.reason, context, object, user);
 }
 
-/// The same for what a client sends; the error is the reply.
+/// The same for a command of a client; the error is the reply.
 pub(crate) fn permit_client(
     core: &mut Core,
     session: &Session,
@@ -119,7 +120,7 @@ pub(crate) fn permit_client(
     })
 }
 
-/// The same for what EXEC runs.
+/// The same for a command that EXEC runs.
 pub(crate) fn permit_queued(
     core: &mut Core,
     session: &Session,
@@ -135,8 +136,8 @@ pub(crate) fn permit_queued(
     })
 }
 
-/// Tells a command that looks up keys made of values, about to be run, whether it may. Whoever runs
-/// it calls [`forget_limits`] afterwards.
+/// Limits the lookups of a command that is about to run and looks up keys made from values, by the
+/// permissions of its user. The caller calls [`forget_limits`] afterwards.
 pub fn limit_lookups(core: &mut Core, session: &Session, row: &Row, words: &Args<'_>) {
     if row.looks_up_keys && session.is_restricted() {
         let may = reads_every_key(&session.user, row, words.argc(), &|at| words.argument(at));
@@ -144,12 +145,12 @@ pub fn limit_lookups(core: &mut Core, session: &Session, row: &Row, words: &Args
     }
 }
 
-/// What runs next is not limited.
+/// Removes the limits for the next command.
 pub fn forget_limits(core: &mut Core) {
     core.env.lookups_denied.set(false);
 }
 
-/// Notes that something was refused.
+/// Logs that an access was rejected.
 #[cold]
 #[expect(clippy::too_many_arguments, reason = "each is a field of the entry")]
 pub fn note_denial(
@@ -171,7 +172,7 @@ pub fn note_denial(
     };
     figure.fetch_add(1, Ordering::Relaxed);
     let len_max = usize::try_from(core.config.security.acllog_max_len).unwrap_or(0);
-    // What EXEC or a script runs is not the command that the client sent.
+    // A command that EXEC or a script runs is not the command that the client sent.
     let sent = match context {
         Context::TopLevel => Some(row),
         Context::Multi => core.unit.is_none().then_some(row),
@@ -183,8 +184,8 @@ pub fn note_denial(
     core.shared.accounts.journal().add(entry, len_max);
 }
 
-/// Users were changed by this session: connections that may not stay are closed, its own after the
-/// reply, and commands that wait and may no longer run are answered.
+/// Called after this session changed users. Connections that lost their permission are closed, its
+/// own after the reply. Commands that wait and are no longer permitted get an error.
 pub fn settle_users(core: &mut Core, session: &mut Session, affected: Affected) {
     for (account, record) in affected.clients {
         end_forbidden_wait(core, &account, &record);
@@ -212,14 +213,14 @@ fn end_forbidden_wait(core: &Core, account: &Account, record: &ClientRecord) {
     }
 }
 
-/// Closes another client's connection. From here on nothing more is executed for it, wherever
-/// its worker stands. False if somebody else did so before.
+/// Closes another client's connection. From here on nothing more is executed for it, on whichever
+/// worker it is. False if another thread closed it before.
 pub fn close_client(core: &mut Core, record: &ClientRecord) -> bool {
     if record.killed.swap(true, Ordering::Relaxed) {
         return false;
     }
     if record.has(flag::PRIMARY) {
-        // A thread has it, which connects anew.
+        // A thread owns the connection and connects again.
         let primary = &core.shared.replication.upstream;
         primary.disconnect(primary.generation());
         return true;

@@ -1,5 +1,5 @@
-//! Commands that were executed before, by the primary or for an append-only file, and what is made of
-//! it if they cannot be executed again: this dataset is not what it was there.
+//! Commands that were executed before, by the primary or for an append-only file, and that now
+//! fail. A failure shows that this dataset differs from the one on which they were executed.
 
 use crate::clients::flag;
 use crate::core::Core;
@@ -10,8 +10,8 @@ use brisk_engine::command::Flags;
 use brisk_engine::table::{Row, Run};
 use std::sync::atomic::Ordering;
 
-/// Tells the log of a command that failed, if it is one that should not; and ends the process if the
-/// settings want that.
+/// Logs a command that failed, if it should not have; ends the process if the settings require
+/// that.
 #[cold]
 pub(crate) fn note_failed(
     core: &Core,
@@ -64,14 +64,14 @@ pub(crate) fn tell_of_failed(
     }
 }
 
-/// Whether a command of a stream or file is skipped: it uses the selected database, which does not exist here.
-/// Running it in another database would change unrelated data.
+/// Reports whether a command of a stream or file is skipped: it uses the selected database, which
+/// does not exist here. Running it in another database would change unrelated data.
 #[inline]
 pub fn lacks_its_database(session: &Session, row: &Row) -> bool {
     session.lacks_db.is_some() && works_on_selected(row)
 }
 
-/// Whether a command uses the selected database. FLUSHALL and SWAPDB do not.
+/// Reports whether a command uses the selected database. FLUSHALL and SWAPDB do not.
 #[cold]
 pub fn works_on_selected(row: &Row) -> bool {
     match row.run {
@@ -86,13 +86,13 @@ pub fn note_skipped(core: &Core) {
     core.shared.observe.figures.unexpected_errors.fetch_add(1, Ordering::Relaxed);
 }
 
-/// Of a replica that clients write to, too, nobody expects to be as its primary.
+/// A replica that clients write to is expected to differ from its primary.
 fn is_read_only_replica(core: &Core, session: &Session) -> bool {
     session.is_primary && core.config.replication.replica_read_only
 }
 
-/// A command of the primary cannot be written to the disk, where it was to be kept: it is executed with
-/// a line in the log, or the process ends.
+/// A command of the primary cannot be persisted: it is executed with a log line, or the process
+/// ends.
 #[cold]
 pub(crate) fn note_unwritten(core: &Core) {
     if !core.config.replication.replica_ignore_disk_write_errors {
@@ -107,7 +107,7 @@ pub(crate) fn note_unwritten(core: &Core) {
     }
 }
 
-/// Ends the process at once, as the settings want it: nothing is saved.
+/// Ends the process at once, as the settings require: nothing is saved.
 fn end_process(core: &Core, why: &str) -> ! {
     core.shared.log.warning(format_args!("The server ends here: {why}"));
     std::process::abort();

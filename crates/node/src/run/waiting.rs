@@ -1,4 +1,4 @@
-//! Commands that waited for keys, run again when their keys are there.
+//! Commands that waited for keys: they run again when their keys are ready.
 
 use crate::core::Core;
 use crate::core::mailbox::{Delivery, Message};
@@ -8,7 +8,7 @@ use brisk_engine::serve::{self, ServedWaiter};
 use brisk_reactor::Token;
 use std::sync::atomic::Ordering;
 
-/// Serves who waits for keys that became ready by what this worker just did.
+/// Serves clients that wait for keys that became ready through this worker's last command.
 #[cold]
 pub fn serve_waiters(core: &mut Core) {
     if core.data_must_not_change() {
@@ -22,14 +22,14 @@ pub fn serve_waiters(core: &mut Core) {
         over.push((served, core.clock.ns(ticks.wrapping_sub(last))));
         last = ticks;
     });
-    // The next command does not pay for this.
+    // The next command is not charged for this.
     core.last_ticks = last;
     for (ServedWaiter { waiter, replies, dirty, error }, ns) in over {
         core.stats().changes.add(dirty);
         if let Some(error) = &error {
             dispatch::count_error(core, error);
         }
-        // Counted before its client can know.
+        // Counted before its client can observe it.
         book_wait(core, &waiter, error.is_some(), ns);
         let client = waiter.client;
         let token = Token::from_u64(client.token);
@@ -42,8 +42,8 @@ pub fn serve_waiters(core: &mut Core) {
     }
 }
 
-/// Counts a command whose wait is over, on whose end `ns` were spent. As from Redis 7.2 on, that
-/// is when it is counted, not when it began to wait.
+/// Counts a command whose wait is over; its completion took `ns`. Since Redis 7.2, it is counted
+/// then, not when it began to wait.
 pub fn book_wait(core: &mut Core, waiter: &Waiter, failed: bool, ns: u64) {
     let shared = core.shared;
     let Some(row) = shared.table.find_spec(waiter.command()) else { return };

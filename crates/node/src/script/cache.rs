@@ -1,7 +1,7 @@
 //! The scripts that EVALSHA finds.
 //!
-//! A script that SCRIPT LOAD brought stays until SCRIPT FLUSH; of those that only EVAL brought, so
-//! many are kept. The workers compile them when they first need them, each for itself.
+//! A script loaded by SCRIPT LOAD stays until SCRIPT FLUSH. Scripts that were only run by EVAL are
+//! kept up to a limited number. Each worker compiles a script when it first needs it.
 
 use brisk_engine::command::{Begin, Find, InMulti, KeySpec, Scope};
 use brisk_engine::table::CommandTable as Table;
@@ -13,7 +13,7 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-/// Scripts that are kept though nobody loaded them, at most.
+/// Maximum number of scripts that are kept without SCRIPT LOAD.
 pub const EVALUATED_MAX: usize = 500;
 
 /// A script's name: the hexadecimal digits of the SHA1 of its text, in lower case.
@@ -25,30 +25,30 @@ pub struct Script {
     pub digest: Digest,
     pub source: Box<[u8]>,
     pub flags: ScriptFlags,
-    /// The first line is no Lua, up to here.
+    /// Length of the first line if it is not Lua; the code begins after it.
     pub header_len: usize,
-    /// Its text shows that it uses no keys but those it declares.
+    /// The code shows that it uses only keys that it declares.
     pub confined: bool,
-    /// It has used keys that it did not declare: it begins with everybody else standing still.
+    /// It has used keys that it did not declare: it starts while all other workers are quiesced.
     pub uses_undeclared_keys: AtomicBool,
-    /// It has done what others can see.
+    /// It has had an effect that others can see.
     pub acts: AtomicBool,
-    /// It is kept only as long as there is room.
+    /// It can be evicted to make room.
     evictable: AtomicBool,
-    /// It ran since it was last looked at for eviction.
+    /// It ran since the last check for eviction.
     used: AtomicBool,
-    /// It was flushed or evicted: who still holds it must not run it.
+    /// It was flushed or evicted: a worker that still has it must not run it.
     gone: AtomicBool,
 }
 
 impl Script {
-    /// Whether it may still be run by its digest.
+    /// Reports whether it may still be run by its digest.
     #[inline]
     pub fn is_known(&self) -> bool {
         !self.gone.load(Ordering::Relaxed)
     }
 
-    /// It is about to run.
+    /// Notes that it is about to run.
     #[inline]
     pub fn note_use(&self) {
         if !self.used.load(Ordering::Relaxed) {
@@ -61,7 +61,7 @@ impl Script {
 #[derive(Debug, Default)]
 pub struct Scripts {
     known: Mutex<Known>,
-    /// Grows with each flush.
+    /// Incremented by each flush.
     generation: AtomicU64,
     evicted: AtomicU64,
 }
@@ -69,7 +69,7 @@ pub struct Scripts {
 #[derive(Debug, Default)]
 struct Known {
     by_digest: HashMap<Digest, Arc<Script>>,
-    /// Those that may be evicted, and perhaps some that were loaded since.
+    /// Scripts that may be evicted, and perhaps some that were loaded since.
     evictable: VecDeque<Arc<Script>>,
     bytes: u64,
 }
@@ -84,11 +84,10 @@ impl Scripts {
         self.lock().by_digest.get(digest).cloned()
     }
 
-    /// A script by its text, if its header is one; it is not kept. `table`: the commands that it
-    /// may call.
+    /// Parses a script from its text; it is not kept. `table` has the commands that it may call.
     ///
     /// # Errors
-    /// What is wrong with the header.
+    /// The header is invalid.
     pub fn read(source: &[u8], digest: Digest, table: &Table) -> Result<Arc<Script>, Vec<u8>> {
         let (flags, header_len) = header::of_script(source)?;
         let confined = is_confined(&source[header_len..], |name| key_args(table, name));
@@ -106,12 +105,13 @@ impl Scripts {
         }))
     }
 
-    /// The flags in the header of a text, if it has a good one.
+    /// The flags in the header of a text, if the header is valid.
     pub fn flags_in(source: &[u8]) -> Option<ScriptFlags> {
         header::of_script(source).ok().map(|(flags, _)| flags)
     }
 
-    /// Keeps a script, if it is not kept already; `loaded`: until it is flushed. The one to use.
+    /// Keeps a script, if it is not kept already; until a flush if it is `loaded`. Returns the
+    /// script to use.
     pub fn keep(&self, script: Arc<Script>, loaded: bool) -> Arc<Script> {
         let mut known = self.lock();
         let script = match known.by_digest.get(&script.digest) {
@@ -132,7 +132,7 @@ impl Scripts {
         script
     }
 
-    /// Evicts the script that has gone unused for longest, as far as one bit each tells.
+    /// Evicts the script that has been unused for longest, as approximated by one bit per script.
     fn make_room(&self, known: &mut Known) {
         while known.evictable.len() > EVALUATED_MAX {
             let Some(script) = known.evictable.pop_front() else { return };
@@ -150,7 +150,7 @@ impl Scripts {
         }
     }
 
-    /// Forgets all scripts; what the workers have compiled goes when they next look.
+    /// Removes all scripts; the workers drop their compiled code when they next check.
     pub fn flush(&self) -> Vec<Arc<Script>> {
         let known = std::mem::take(&mut *self.lock());
         self.generation.fetch_add(1, Ordering::Release);
@@ -159,12 +159,12 @@ impl Scripts {
         scripts
     }
 
-    /// Tells flushes apart.
+    /// Identifies the present set: it changes with each flush.
     pub fn generation(&self) -> u64 {
         self.generation.load(Ordering::Acquire)
     }
 
-    /// How many there are, the bytes they take, and how many were evicted.
+    /// Number of scripts, their bytes, and the number of evicted ones.
     pub fn figures(&self) -> (u64, u64, u64) {
         let known = self.lock();
         (known.by_digest.len() as u64, known.bytes, self.evicted.load(Ordering::Relaxed))
@@ -187,14 +187,14 @@ pub fn digest_of(source: &[u8]) -> Digest {
 
 const HEX: [u8; 16] = *b"0123456789abcdef";
 
-/// A word as a digest; in any case of letters.
+/// Parses an argument as a digest, in upper or lower case.
 pub fn digest_from(word: &[u8]) -> Option<Digest> {
     let mut digest: Digest = word.try_into().ok()?;
     digest.make_ascii_lowercase();
     Some(digest)
 }
 
-/// Which arguments are keys of a command that touches nothing but its keys.
+/// The arguments that are keys, for a command that touches only its keys.
 fn key_args(table: &Table, name: &[u8]) -> KeyArgs {
     let Some(row) = table.find(name) else { return KeyArgs::Unknown };
     let is_plain = row.spec.scope == Scope::Keys && row.spec.in_multi != InMulti::Selects;

@@ -26,11 +26,11 @@ use std::sync::atomic::Ordering;
 
 type Keys = SmallVec<[PreparedKey; 4]>;
 
-/// Keyspace events of one script that wait for being published, at most: a script may change keys
-/// for as long as it runs.
+/// Maximum number of unpublished keyspace events of one script: a script may change keys for as
+/// long as it runs.
 const EVENTS_MAX: usize = 4096;
 
-/// The row of what a script wants to run.
+/// The row of the command that a script calls.
 pub(super) fn row_of_script(core: &Core, words: &Words) -> Option<&'static Row> {
     let list = words.spans.as_slice();
     let word = |at: usize| words.spans.bytes(&words.bytes, list[at]);
@@ -41,15 +41,15 @@ pub(super) fn row_of_script(core: &Core, words: &Words) -> Option<&'static Row> 
     Some(row)
 }
 
-/// Whether the user of the session for which a script runs may run this command: the one place
-/// where a script's commands are judged by access control.
+/// Reports whether the user of the session for which a script runs may run this command. Access
+/// control of a script's commands happens only here.
 pub(super) fn permit_script(session: &Session, row: &Row, words: &Words) -> Result<(), Denied> {
     let list = words.spans.as_slice();
     let word = |at: usize| words.spans.bytes(&words.bytes, list[at]);
     check(&session.user, row, list.len(), &word)
 }
 
-/// The error for a script whose command is not allowed to its user, which is noted.
+/// The error for a command that the script's user may not run. The rejection is logged.
 #[cold]
 fn refuse_script(
     core: &mut Core,
@@ -131,11 +131,11 @@ fn admit_from_script(
     if !row.spec.arity_admits(words.len()) || row.is_container() {
         return Err(texts().arity.into());
     }
-    // Blocking ones do not block here.
+    // Blocking commands do not block within a script.
     let refused = row.has(Flags::NOSCRIPT)
         && !row.has(Flags::BLOCKING)
         && !(core.is_valkey() && row.has(Flags::SCRIPTS_OF_VALKEY));
-    // What runs units or listens cannot run within a unit.
+    // Commands that run units or subscribe cannot run within a unit.
     let never = matches!(row.spec.group, Group::Scripting | Group::Transactions | Group::PubSub);
     let all = core.shared.running_scripts.all_commands.load(Ordering::Relaxed);
     if refused && (never || !all) {
@@ -166,7 +166,7 @@ fn admit_from_script(
     Ok(())
 }
 
-/// Why no script may write, in the order of Redis, which is not that of the gate.
+/// The reason why no script may write, in Redis's order, which differs from that of the gate.
 fn refusal_to_write(core: &Core) -> Option<CommandError> {
     if gate::is_read_only(core) {
         return Some(CommandError::text(gate::READ_ONLY));
@@ -191,7 +191,7 @@ fn keys_of_script(core: &Core, runner: &ScriptRunner, row: &Row, words: &Words) 
     keys
 }
 
-/// Whether the unit may run a command on these keys.
+/// Reports whether the unit may run a command on these keys.
 fn covers(core: &mut Core, db: DbIndex, keys: &[PreparedKey], scope: Scope) -> bool {
     match (&core.scripts.keys_in_use, &mut core.unit) {
         (Some(KeysInUse::Everything), _) => !is_held_by_others(core, db, keys, scope),
@@ -205,15 +205,16 @@ fn covers(core: &mut Core, db: DbIndex, keys: &[PreparedKey], scope: Scope) -> b
     }
 }
 
-/// Whether slow scripts of other workers keep from these keys.
+/// Reports whether slow scripts of other workers block these keys.
 #[cold]
 fn is_held_by_others(core: &Core, db: DbIndex, keys: &[PreparedKey], scope: Scope) -> bool {
     let places = keys.iter().map(|key| (db, key.slot));
     core.shared.running_scripts.others_hold(core.id, (scope == Scope::Keys).then_some(places))
 }
 
-/// Whether the script may do what others can see: then it cannot be run again. It may not if it
-/// could be in the way of another one later, see docs/design/scripts.md.
+/// Reports whether the script may have effects that others can see; after that it cannot be
+/// restarted. Effects are not allowed if the script could block another script later, see
+/// docs/design/scripts.md.
 #[inline]
 fn may_act(core: &mut Core, runner: &ScriptRunner) -> bool {
     if !runner.acted.get() {
@@ -225,15 +226,14 @@ fn may_act(core: &mut Core, runner: &ScriptRunner) -> bool {
     true
 }
 
-/// Makes the script the only one that may go beyond its keys.
+/// Makes this the only script that may use undeclared keys.
 pub(super) fn allow_undeclared_keys(core: &mut Core) -> bool {
     core.scripts.undeclared_keys_allowed = core.scripts.undeclared_keys_allowed
         || core.shared.running_scripts.allow_undeclared_keys(core.id);
     core.scripts.undeclared_keys_allowed
 }
 
-/// Lets the unit that runs touch anything that no slow script keeps, by making everybody else
-/// stand still.
+/// Lets the running unit touch anything that no slow script uses, by quiescing all other workers.
 #[cold]
 fn lock_everything(
     core: &mut Core,
@@ -251,7 +251,8 @@ fn lock_everything(
             && shared.running_scripts.others_refuse(core.id).is_none();
         return if waits { Widened::NotYet } else { Widened::No };
     }
-    // As a rule nobody is to stand still while its words are copied.
+    // Checks early whether the script's arguments are needed, so that they are usually not copied
+    // while all workers are quiesced.
     let refused = || shared.running_scripts.others_refuse(core.id).is_some();
     let shown = (core.scripts.keys_in_use.is_none() && refused()).then(|| runner.shown());
     let quiesced = shared.quiesce.stop_others_amid(core.id);
@@ -260,7 +261,8 @@ fn lock_everything(
     if core.scripts.keys_in_use.is_some() {
         shared.claim_all_keys(core.id);
     } else if refused() {
-        // Those cannot stand still: the gate keeps it apart from them, and all from it.
+        // Slow scripts cannot be quiesced: the gate keeps this script and them apart, and all other
+        // commands from this script.
         runner.show_slow(shown.unwrap_or_else(|| runner.shown()), None);
     } else {
         core.quiesced = Some(quiesced);
@@ -313,7 +315,8 @@ fn run_from_script(
     }
     match &result {
         Ok(()) if !replies.finish_within(MEMORY_BYTES_MAX) => {
-            // The command has run. What it shows a thousand times is there once.
+            // The command has run. A reply may show a large value many times, although it is in
+            // memory once.
             let text = format!("ERR the reply is longer than {MEMORY_BYTES_MAX} bytes");
             brisk_resp::reply::encode::error(out, text.as_bytes());
         }
@@ -338,15 +341,15 @@ fn run_from_script(
     if shared.armed.load(Ordering::Relaxed) & armed::MONITOR != 0 && row.is_monitored() {
         lines::show_script_to_monitors(core, session, row, &args);
     }
-    // They are words of this command, not of the script's.
+    // They are arguments of this command, not of the script's.
     core.redacted.clear();
 }
 
-/// Whether a script got the right to touch what it did not declare.
+/// The result of a request to touch undeclared keys.
 enum Widened {
     Yes,
-    /// Others that take long are in the way, and will end.
+    /// Slow scripts block it now, and will end.
     NotYet,
-    /// It is in the way of others, and has done nothing yet.
+    /// It blocks other scripts, and has had no effect yet.
     No,
 }

@@ -9,7 +9,7 @@ use std::hash::{BuildHasherDefault, Hasher};
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// Compiled scripts among which evicted ones are not looked for.
+/// Up to this number of compiled scripts, evicted ones are not searched for.
 const UNSWEPT_MAX: usize = 2 * cache::EVALUATED_MAX;
 
 /// The interpreter that runs the scripts of EVAL.
@@ -18,12 +18,12 @@ pub struct EvalInterpreter {
     shared: &'static Shared,
     scripts: HashMap<Digest, Rc<CompiledScript>, BuildHasherDefault<DigestHasher>>,
     sweep_at: usize,
-    /// Of the scripts that are known.
+    /// The generation of the known scripts.
     generation: u64,
 }
 
-/// Digests are hashes already: some of their digits will do. Only texts with digests that agree
-/// there could make searching slow.
+/// Hashes digests by some of their digits: digests are hashes already. Only texts whose digests
+/// agree in these digits could make lookups slow.
 #[derive(Default)]
 struct DigestHasher(u64);
 
@@ -52,8 +52,8 @@ impl EvalInterpreter {
         EvalInterpreter { machine, shared, scripts: HashMap::default(), sweep_at: 0, generation }
     }
 
-    /// Forgets what was flushed meanwhile, and what takes too much.
-    /// Two loads if nothing was or does.
+    /// Drops flushed scripts, and evicted ones if there are too many. Two loads if there is nothing
+    /// to drop.
     #[inline]
     pub(super) fn refresh(&mut self) {
         let now = self.shared.scripts.generation();
@@ -69,7 +69,7 @@ impl EvalInterpreter {
     fn sweep(&mut self, now: u64) {
         self.generation = now;
         self.scripts.retain(|_, entry| entry.script.is_known());
-        // Redis begins with a new interpreter then, so memory is expected to be given back.
+        // Redis then starts a new interpreter, so users expect memory to be freed.
         if let Ok(mut interpreter) = self.machine.interpreter.try_borrow_mut() {
             interpreter.collect();
         }
@@ -102,7 +102,7 @@ impl EvalInterpreter {
         if Arc::ptr_eq(&kept, &entry.script) {
             return Ok(entry);
         }
-        // Another worker was first.
+        // Another worker may have been first.
         let entry = Rc::new(CompiledScript { script: kept, code: Rc::clone(&entry.code) });
         self.scripts.insert(digest, Rc::clone(&entry));
         Ok(entry)

@@ -1,7 +1,7 @@
 //! A worker's function interpreter, and the libraries that it has loaded.
 //!
-//! Libraries share its memory. What a library keeps is held by its functions only, so it is garbage
-//! when these are forgotten.
+//! Libraries share its memory. Only the functions of a library refer to its data, so the data is
+//! garbage when the functions are dropped.
 
 use super::libraries::Library;
 use super::machine::{Machine, error_with};
@@ -17,7 +17,7 @@ pub struct FunctionInterpreter {
     shared: &'static Shared,
     /// By the libraries' numbers.
     libraries: HashMap<u64, Functions>,
-    /// Of the set of libraries.
+    /// The generation of the set of libraries.
     generation: u64,
 }
 
@@ -30,8 +30,7 @@ impl FunctionInterpreter {
         FunctionInterpreter { machine, shared, libraries: HashMap::new(), generation }
     }
 
-    /// Forgets the libraries that are gone; false if there are none any more. One load if nothing
-    /// has changed.
+    /// Drops deleted libraries; false if there are none left. One load if nothing has changed.
     #[inline]
     pub(super) fn refresh(&mut self) -> bool {
         let now = self.shared.libraries.generation();
@@ -41,7 +40,7 @@ impl FunctionInterpreter {
     #[cold]
     fn sweep(&mut self, now: u64) -> bool {
         if Rc::strong_count(&self.machine) > 1 {
-            // A function is suspended, perhaps of a library that is gone. This is asked again.
+            // A function is suspended, perhaps of a deleted library. The caller checks again later.
             return true;
         }
         self.generation = now;
@@ -81,7 +80,7 @@ impl FunctionInterpreter {
         })
     }
 
-    /// Runs the code of a library; what it registers.
+    /// Runs the code of a library; returns the functions that it registers.
     pub fn run_library(
         &self,
         code: &[u8],

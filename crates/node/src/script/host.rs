@@ -1,4 +1,4 @@
-//! What an interpreter asks of the server, by way of the run that its runner knows.
+//! The interpreter's callbacks into the server, through the present run.
 
 use super::calls;
 use super::runner::ScriptRunner;

@@ -1,4 +1,5 @@
-//! What EVAL, EVALSHA, FCALL and their read-only forms run, as their words say.
+//! The script or function that EVAL, EVALSHA, FCALL and their read-only forms run, by their
+//! arguments.
 
 use super::cache::{self, Scripts};
 use crate::core::Core;
@@ -6,10 +7,10 @@ use brisk_engine::Args;
 use brisk_engine::command::{Flags, Spec};
 use brisk_engine::table::Row;
 
-/// Where the script, its digest or the function's name stands.
+/// Index of the argument with the script, its digest or the function's name.
 pub const WHAT_AT: usize = 1;
 
-/// What a command runs.
+/// The script or function that a command runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum By {
     Source,
@@ -27,7 +28,7 @@ impl By {
     }
 }
 
-/// The flags of a command that runs a script, if the script says some itself.
+/// The flags of a command that runs a script, if the script declares flags.
 pub(crate) fn flags_of_script(core: &Core, flags: Flags, row: &Row, args: &Args<'_>) -> Flags {
     let word = args.argument(WHAT_AT);
     let own = match By::of(row.spec) {

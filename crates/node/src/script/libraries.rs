@@ -1,8 +1,9 @@
 //! The libraries of functions.
 //!
-//! All workers see one set of libraries, which is replaced as a whole: so a library is there with
-//! all its functions, or not at all. A worker runs a library's code in its own interpreter when it
-//! first needs one of its functions; which functions there are was found out when it was loaded.
+//! All workers see one set of libraries, which is replaced as a whole. Therefore a library is
+//! visible with all its functions, or not at all. A worker runs a library's code in its own
+//! interpreter when it first needs one of its functions. The set of functions was determined when
+//! the library was loaded.
 
 use arc_swap::ArcSwap;
 use brisk_script::header::ScriptFlags;
@@ -14,11 +15,11 @@ use std::sync::{Arc, Mutex, MutexGuard};
 /// A library.
 #[derive(Debug)]
 pub struct Library {
-    /// Never used again for another.
+    /// Never reused for another library.
     pub id: u64,
     pub name: Vec<u8>,
     pub code: Box<[u8]>,
-    /// The first line is no Lua, up to here.
+    /// Length of the first line if it is not Lua; the code begins after it.
     pub header_len: usize,
     /// In the order in which they were registered.
     pub functions: Vec<Arc<Function>>,
@@ -30,9 +31,9 @@ pub struct Function {
     pub name: Vec<u8>,
     pub description: Option<Vec<u8>>,
     pub flags: ScriptFlags,
-    /// It has used keys that it did not declare: it begins with everybody else standing still.
+    /// It has used keys that it did not declare: it starts while all other workers are quiesced.
     pub uses_undeclared_keys: AtomicBool,
-    /// It has done what others can see.
+    /// It has had an effect that others can see.
     pub acts: AtomicBool,
 }
 
@@ -44,7 +45,7 @@ pub struct Set {
     functions: HashMap<Vec<u8>, (Arc<Library>, Arc<Function>)>,
 }
 
-/// What becomes of libraries that are there already.
+/// The handling of libraries that exist already.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Policy {
     Append,
@@ -53,17 +54,17 @@ pub enum Policy {
 }
 
 impl Set {
-    /// The function of this name, in any case.
+    /// The function of this name, ignoring case.
     pub fn function(&self, name: &[u8]) -> Option<&(Arc<Library>, Arc<Function>)> {
         self.functions.get(name).or_else(|| self.functions.get(&name.to_ascii_lowercase()))
     }
 
-    /// How many functions there are.
+    /// Number of functions.
     pub fn function_count(&self) -> usize {
         self.functions.len()
     }
 
-    /// Bytes that libraries take, roughly.
+    /// Approximate memory of the libraries in bytes.
     pub fn bytes(&self) -> u64 {
         let of_function = |function: &Arc<Function>| {
             let description = function.description.as_ref().map_or(0, Vec::len);
@@ -84,7 +85,7 @@ impl Set {
         Some(library)
     }
 
-    /// Adds libraries, or says why that is not possible.
+    /// Adds libraries, or returns the reason why that is not possible.
     fn add(&mut self, new: &[Arc<Library>]) -> Result<(), Vec<u8>> {
         for library in new {
             for function in &library.functions {
@@ -119,7 +120,7 @@ impl Libraries {
         self.set.load_full()
     }
 
-    /// Tells sets apart.
+    /// Identifies the present set.
     pub fn generation(&self) -> u64 {
         self.generation.load(Ordering::Acquire)
     }
@@ -129,10 +130,10 @@ impl Libraries {
         self.next_id.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Adds a library that was loaded, in place of one of its name if `replace`.
+    /// Adds a loaded library; with `replace` it replaces one of the same name.
     ///
     /// # Errors
-    /// A text without its code word.
+    /// A text without an error code.
     pub fn load(&self, library: Library, replace: bool) -> Result<(), Vec<u8>> {
         let library = Arc::new(library);
         self.change(|set| {
@@ -146,7 +147,7 @@ impl Libraries {
     /// Adds the libraries of a payload.
     ///
     /// # Errors
-    /// A text without its code word.
+    /// A text without an error code.
     pub fn restore(&self, new: &[Arc<Library>], policy: Policy) -> Result<(), Vec<u8>> {
         self.change(|set| {
             if policy == Policy::Flush {

@@ -1,7 +1,7 @@
 //! A worker's interpreters: one for scripts, one for functions.
 //!
-//! Each has a memory of its own, so libraries, which keep what they like, take nothing from
-//! scripts. Both act through one runner: a worker runs one script or function at a time.
+//! Each has its own memory, so data that libraries keep does not reduce the memory of scripts. Both
+//! use one runner: a worker runs one script or function at a time.
 
 use super::eval_interpreter::EvalInterpreter;
 use super::function_interpreter::FunctionInterpreter;
@@ -14,7 +14,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// The words of errors in scripts.
+/// The texts of errors in scripts.
 pub fn texts(dialect: Dialect) -> &'static Texts {
     match dialect {
         Dialect::Redis => &Texts::REDIS,
@@ -22,11 +22,11 @@ pub fn texts(dialect: Dialect) -> &'static Texts {
     }
 }
 
-/// An interpreter with what its scripts act through.
+/// An interpreter, and the host through which its scripts act.
 pub struct Machine {
     pub(super) interpreter: RefCell<Interpreter>,
     pub(super) runner: Rc<ScriptRunner>,
-    /// Where others see how much memory it takes.
+    /// Published memory usage of the interpreter, for other threads.
     bytes: &'static AtomicUsize,
 }
 
@@ -51,7 +51,7 @@ impl Machine {
         Ok(Rc::new(Machine { interpreter, runner, bytes }))
     }
 
-    /// Publishes how much memory the interpreter takes.
+    /// Publishes the memory usage of the interpreter.
     pub fn publish_memory(&self) {
         self.bytes.store(self.interpreter.borrow().memory(), Ordering::Relaxed);
     }
@@ -63,7 +63,7 @@ impl Drop for Machine {
     }
 }
 
-/// A worker's interpreters. Each is made when it is first needed.
+/// A worker's interpreters. Each is created when it is first needed.
 pub struct Interpreters {
     shared: &'static Shared,
     worker: usize,
@@ -78,7 +78,7 @@ impl Interpreters {
         Interpreters { shared, worker, runner, eval: None, functions: None }
     }
 
-    /// The eval interpreter, which has forgotten what was flushed.
+    /// The eval interpreter, after it has dropped flushed scripts.
     pub fn eval(&mut self) -> Result<&mut EvalInterpreter> {
         let shared = self.shared;
         let eval = match &mut self.eval {
@@ -95,7 +95,7 @@ impl Interpreters {
         Ok(eval)
     }
 
-    /// The function interpreter, which has forgotten the libraries that are gone.
+    /// The function interpreter, after it has dropped deleted libraries.
     pub fn functions(&mut self) -> Result<&mut FunctionInterpreter> {
         self.forget_libraries();
         let shared = self.shared;
@@ -109,7 +109,7 @@ impl Interpreters {
         })
     }
 
-    /// With the last library the interpreter goes.
+    /// When no library is left, the interpreter is freed.
     fn forget_libraries(&mut self) {
         if let Some(functions) = &mut self.functions
             && !functions.refresh()
@@ -118,7 +118,7 @@ impl Interpreters {
         }
     }
 
-    /// Forgets what was flushed, and publishes how much memory the interpreters take.
+    /// Drops flushed scripts, and publishes the memory usage of the interpreters.
     pub fn forget_flushed(&mut self) {
         if let Some(eval) = &mut self.eval {
             eval.refresh();
@@ -130,13 +130,13 @@ impl Interpreters {
         }
     }
 
-    /// Whether what runs, or ran last, is a script, and no function.
+    /// Reports whether the running or last-run code is a script, not a function.
     pub fn runs_eval(&self) -> bool {
         self.runner.is_eval.get()
     }
 }
 
-/// An error that ends with a text of the client's.
+/// An error that ends with text from the client.
 pub fn error_with(before: &[u8], text: &[u8]) -> CommandError {
     let mut whole = [before, text].concat();
     for byte in &mut whole {

@@ -1,27 +1,27 @@
 //! Scripts and functions on the server's side.
 //!
 //! ```text
-//!  EVAL, FCALL ─ run: a unit of commands ─ ScriptRunner (interpreter's host) ─ calls: one command
-//!                 │ slots of its keys, or quiescence
-//!                 └ takes long: suspended between slices, which worker/script gives it
+//! EVAL, FCALL ─ run: a unit of commands ─ ScriptRunner (interpreter's host) ─ calls: one command
+//!                │ slots of its keys, or quiescence
+//!                └ if slow: suspended between slices, which worker/script runs
 //! ```
 //!
-//! | file | about |
+//! | file | purpose |
 //! |---|---|
 //! | `cache` | the scripts that EVALSHA finds, for all workers |
 //! | `libraries` | the libraries of functions, for all workers |
 //! | `machine` | a worker's interpreters |
-//! | `eval_interpreter` | the one for scripts, and those that it has compiled |
-//! | `function_interpreter` | the one for functions, and the libraries that it has loaded |
-//! | `runner` | the present run: what is true of it |
-//! | `host` | what an interpreter asks of it |
+//! | `eval_interpreter` | the one for scripts, and its compiled scripts |
+//! | `function_interpreter` | the one for functions, and its loaded libraries |
+//! | `runner` | the state of the present run |
+//! | `host` | the interpreter's callbacks into the server |
 //! | `calls` | a command that a script calls |
 //! | `run` | a script from EVAL to its reply |
-//! | `invoked` | which script or function a command runs, and its flags |
+//! | `invoked` | the script or function that a command runs, and its flags |
 //! | `source` | libraries of functions from their source code |
-//! | `slow` | scripts that take long: who must keep away, who may be killed |
+//! | `slow` | slow scripts: the keys that they block, and killing them |
 //!
-//! docs/design/scripts.md says why.
+//! docs/design/scripts.md gives the reasons.
 
 pub mod cache;
 mod calls;

@@ -26,18 +26,18 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// The number of keys stands here, and the keys behind it.
+/// Index of the number of keys; the keys follow.
 const COUNT_AT: usize = 2;
 
-/// What is to be run.
+/// The script or function to run.
 pub struct Target<'t> {
     pub code: &'t brisk_script::Script,
     pub flags: ScriptFlags,
-    /// Where it is remembered that it uses keys that it does not declare.
+    /// Records that it uses keys that it does not declare.
     pub uses_undeclared_keys: &'t AtomicBool,
-    /// Where it is remembered that it does what others can see.
+    /// Records that it has effects that others can see.
     pub acts: &'t AtomicBool,
-    /// Its text shows that it uses no keys but those it declares.
+    /// The code shows that it uses only keys that it declares.
     pub confined: bool,
     /// The digest, or the function's name.
     pub name: &'t [u8],
@@ -45,7 +45,7 @@ pub struct Target<'t> {
 }
 
 impl Target<'_> {
-    /// Keeps what the run that has ended showed, for the next one.
+    /// Records for the next run which effects the finished run had.
     fn learn(&self, runner: &ScriptRunner, in_exec: bool) {
         if runner.used_undeclared_keys.get() {
             self.uses_undeclared_keys.store(true, Ordering::Relaxed);
@@ -56,7 +56,7 @@ impl Target<'_> {
     }
 }
 
-/// How many of the words are keys.
+/// Number of arguments that are keys.
 pub fn key_count(args: &Args<'_>, not_a_number: &'static str) -> Result<usize> {
     let count = brisk_engine::number::parse_i64(args.argument(COUNT_AT))
         .ok_or_else(|| CommandError::text(not_a_number))?;
@@ -87,7 +87,7 @@ pub fn flags_of_command(flags: Flags, script: ScriptFlags) -> Flags {
     flags
 }
 
-/// Runs a script for a client, `keys` of whose words are keys.
+/// Runs a script for a client; `keys` is the number of arguments that are keys.
 pub fn evaluate(
     call: &mut Call<'_>,
     machine: &Rc<Machine>,
@@ -105,7 +105,7 @@ pub fn evaluate(
     } else {
         begin_script_unit(core, call.session, call.prepared, target)?;
     }
-    // Before the commands that it runs.
+    // Monitors are shown the script before the commands that it runs.
     show_script(core, call.session, call.row, args);
     let runner = &machine.runner;
     runner.is_eval.set(target.is_eval);
@@ -123,8 +123,7 @@ pub fn evaluate(
         command: args.arguments().map(<[u8]>::to_vec).collect(),
     };
     if core.scripts.keys_in_use.is_some() {
-        // An earlier script of the transaction has become slow,
-        // and the gate keeps others away still.
+        // An earlier script of the transaction is slow, and the gate still blocks other commands.
         runner.begin_slice();
         core.shared.running_scripts.show_next(core.id, target.is_eval, shown());
     }
@@ -146,7 +145,7 @@ pub fn evaluate(
         return Ok(Outcome::Elsewhere);
     }
     restore(call.session, db, protocol);
-    // The command has taken all this time.
+    // All this time counts for the command.
     core.last_ticks = began;
     runner.end();
     machine.publish_memory();
@@ -157,15 +156,15 @@ pub fn evaluate(
     verdict(core, machine, ended, target.name).map(|()| Outcome::Replied)
 }
 
-/// What is known of a script that may run.
+/// The restrictions of a script that may run.
 struct Admitted {
     /// It may not write.
     no_writes: bool,
-    /// There is no memory for what needs more.
+    /// Memory is short, so commands that need more are rejected.
     lacks_memory: bool,
 }
 
-/// Whether a script may run, by what it says of itself.
+/// Checks by its flags whether a script may run.
 fn admit(call: &mut Call<'_>, target: &Target<'_>) -> Result<Admitted> {
     let read_only = call.row.has(Flags::READONLY);
     let core = &mut *call.core;
@@ -208,7 +207,7 @@ fn admit(call: &mut Call<'_>, target: &Target<'_>) -> Result<Admitted> {
 }
 
 impl Call<'_> {
-    /// Monitors are told also of a script that is not run for what `found` says.
+    /// If `found` is an error, shows monitors the script that is not run.
     pub fn shown_if_refused<T>(&mut self, args: &Args<'_>, found: Result<T>) -> Result<T> {
         if found.is_err() {
             show_script(self.core, self.session, self.row, args);
@@ -217,7 +216,7 @@ impl Call<'_> {
     }
 }
 
-/// Takes `.1` of the words.
+/// Takes `.1` of the arguments.
 struct Words<I>(I, usize);
 
 impl<'a, I: ExactSizeIterator<Item = &'a [u8]>> Iterator for Words<I> {
@@ -237,7 +236,7 @@ impl<'a, I: ExactSizeIterator<Item = &'a [u8]>> Iterator for Words<I> {
 
 impl<'a, I: ExactSizeIterator<Item = &'a [u8]>> ExactSizeIterator for Words<I> {}
 
-/// A session is again as its client knows it.
+/// Restores the session's state as its client knows it.
 fn restore(session: &mut Session, db: brisk_engine::DbIndex, protocol: brisk_resp::Protocol) {
     session.protocol = protocol;
     if session.db != db {
@@ -245,7 +244,7 @@ fn restore(session: &mut Session, db: brisk_engine::DbIndex, protocol: brisk_res
     }
 }
 
-/// Tells monitors of a script once, however often it is begun anew because something is in its way.
+/// Shows a script to monitors once, even if it is restarted because something blocks it.
 fn show_script(core: &mut Core, session: &mut Session, row: &'static Row, args: &Args<'_>) {
     let watched = core.shared.armed.load(Ordering::Relaxed) & armed::MONITOR != 0;
     if watched && !session.script_shown {
@@ -258,8 +257,8 @@ pub(crate) fn is_parked_eval(core: &Core) -> bool {
     core.scripts.interpreters.runs_eval()
 }
 
-/// Locks the keys that a script declares, or makes everybody stand still if it is known to use
-/// others.
+/// Locks the keys that a script declares, or quiesces all other workers if it is known to use other
+/// keys.
 fn begin_script_unit(
     core: &mut Core,
     session: &Session,
@@ -271,11 +270,11 @@ fn begin_script_unit(
         let quiesced = core.stop_others_for(session);
         core.quiesced = quiesced.map_err(|error| in_the_way(core, error))?;
         let first = calls::allow_undeclared_keys(core);
-        debug_assert!(first, "who may go beyond its keys runs, or is slow");
+        debug_assert!(first, "no other script uses undeclared keys");
         core.unit = Some(Unit::alone(keyspace, &core.env));
         return Ok(());
     }
-    // Else it would be run to its first act for nothing.
+    // Otherwise it would run up to its first effect and then have to restart.
     let acts = !target.confined && target.acts.load(Ordering::Relaxed);
     if acts && !calls::allow_undeclared_keys(core) {
         return Err(in_the_way(core, CommandError::SlotBusy));
@@ -291,8 +290,8 @@ fn begin_script_unit(
     Ok(())
 }
 
-/// Why a script cannot go on that has done nothing yet: a slow one is in its way, or something that
-/// is over soon, as `error` says.
+/// The error for a script that cannot continue and has had no effect yet: a slow script blocks it,
+/// or `error` describes a short-term obstacle.
 #[cold]
 fn in_the_way(core: &Core, error: CommandError) -> CommandError {
     core.shared.running_scripts.others_refuse(core.id).map_or(error, CommandError::text)
@@ -304,7 +303,7 @@ fn forbid_undeclared_keys(core: &mut Core) {
     }
 }
 
-/// Ends the unit that a script or EXEC was.
+/// Ends the unit of a script or of EXEC.
 pub(crate) fn end_unit(core: &mut Core) {
     if let Some(unit) = core.unit.take() {
         unit.finish(&core.env);
@@ -317,7 +316,7 @@ pub(crate) fn end_unit(core: &mut Core) {
     core.quiesced = None;
 }
 
-/// What the client is sent besides the reply.
+/// The error that the client is sent instead of the reply, if any.
 fn verdict(core: &Core, machine: &Machine, ended: Ended, name: &[u8]) -> Result<()> {
     let runner = &machine.runner;
     match ended {
@@ -333,7 +332,7 @@ fn verdict(core: &Core, machine: &Machine, ended: Ended, name: &[u8]) -> Result<
         Ended::Stopped(at) => {
             let mut text = b"ERR Script killed by user with SCRIPT KILL...".to_vec();
             if at.is_none() {
-                // While its reply was made, for instance.
+                // This happens for example while its reply is built.
                 text.extend_from_slice(&[b" script: ", name].concat());
             }
             Err(error_with(b"", &whole_text(Failure { text, at, counted: false }, name)))
@@ -341,7 +340,7 @@ fn verdict(core: &Core, machine: &Machine, ended: Ended, name: &[u8]) -> Result<
     }
 }
 
-/// Puts a script aside that was suspended for the first time.
+/// Suspends a script for the first time.
 fn park(
     core: &mut Core,
     machine: &Rc<Machine>,
@@ -380,10 +379,10 @@ fn park(
     parked
 }
 
-/// Writes to the log that a script takes long, once. It may be put aside before it does: in a
-/// transaction of which another one has become slow.
+/// Logs once that a script is slow. It may be suspended before it is slow: in a transaction with an
+/// earlier slow script.
 fn log_if_slow(core: &Core, parked: &mut Parked) {
-    // The list's lock is everybody's, and this comes after each slice.
+    // All workers share the list's lock, and this runs after each slice.
     if parked.logged {
         return;
     }
@@ -400,8 +399,8 @@ fn log_if_slow(core: &Core, parked: &mut Parked) {
     ));
 }
 
-/// Lets the script that is put aside go on for a slice. Its answer, when it has ended. `client`:
-/// the session of its client if that is still there and [`Parked::client`] named it.
+/// Runs the suspended script for a slice. Returns its reply if it has ended. `client` is the
+/// session of its client if that is still connected and [`Parked::client`] named it.
 pub fn go_on_with_script(core: &mut Core, client: Option<&mut Session>) -> Option<Delivery> {
     let mut parked = core.scripts.parked.take()?;
     let machine = Rc::clone(&parked.machine);
@@ -448,7 +447,7 @@ pub fn go_on_with_script(core: &mut Core, client: Option<&mut Session>) -> Optio
     Some(Delivery { token: record.token, client: record.id, replies })
 }
 
-/// Moves what makes the unit out of the worker's way.
+/// Moves the state of the unit out of the worker.
 fn put_aside(core: &mut Core, parked: &mut Parked) {
     parked.unit = core.unit.take();
     parked.slow = core.scripts.keys_in_use.take();
@@ -457,7 +456,7 @@ fn put_aside(core: &mut Core, parked: &mut Parked) {
     log_if_slow(core, parked);
 }
 
-/// Answers for a script that has ended, and counts it.
+/// Builds the reply of a script that has ended, and counts it.
 fn conclude(
     core: &mut Core,
     parked: &mut Parked,
@@ -467,7 +466,7 @@ fn conclude(
 ) {
     let busy = |is_eval| core.shared.running_scripts.busy(is_eval);
     let verdict = verdict(core, machine, ended, &parked.name).map_err(|error| match error {
-        // It has gone on for too long to be run again without a word.
+        // It has run for too long to be restarted silently.
         CommandError::SlotBusy => CommandError::text(busy(machine.runner.is_eval.get())),
         error => error,
     });
@@ -485,8 +484,8 @@ fn conclude(
     });
 }
 
-/// Runs what follows in the transaction behind a script that took long; the answer of EXEC, unless
-/// another script takes long.
+/// Runs the commands of the transaction after a slow script. Returns the reply of EXEC, unless
+/// another script becomes slow.
 fn go_on_after_script(
     core: &mut Core,
     parked: &mut Parked,
@@ -498,7 +497,8 @@ fn go_on_after_script(
     execution.ns += parked.ns;
     let begin = core.last_ticks;
     let session = client.unwrap_or(&mut parked.session);
-    // CLIENT CACHING counts for all of the transaction, and was forgotten when it was put aside.
+    // CLIENT CACHING applies to all of the transaction; it was dropped when the script was
+    // suspended.
     session::act_again_for(core, session, parked.remembers);
     let done = execute::go_on_executing(core, session, execution);
     session::clear_acting_session(core);
@@ -519,7 +519,7 @@ fn go_on_after_script(
     Some(std::mem::take(&mut execution.replies))
 }
 
-/// An error with where it happened.
+/// An error with its location.
 fn whole_text(failure: Failure, name: &[u8]) -> Vec<u8> {
     let Failure { mut text, at, .. } = failure;
     if let Some((source, line)) = at {
@@ -532,12 +532,12 @@ fn whole_text(failure: Failure, name: &[u8]) -> Vec<u8> {
     text
 }
 
-/// What is answered to who wants to run another script meanwhile.
+/// The error for a request to run another script meanwhile.
 pub fn parked_error(core: &Core) -> CommandError {
     CommandError::text(core.shared.running_scripts.busy(is_parked_eval(core)))
 }
 
-/// Lets the interpreters forget what was flushed.
+/// Makes the interpreters drop flushed scripts.
 pub fn forget_flushed(core: &mut Core) {
     core.scripts.interpreters.forget_flushed();
 }

@@ -1,5 +1,4 @@
-//! The present run of a worker's interpreters: what is true of it,
-//! and the host that it acts through.
+//! The present run of a worker's interpreters: its state, and the host through which it acts.
 
 use super::machine::{Interpreters, Machine};
 use super::slow::{ScriptDescription, SlowScript};
@@ -23,12 +22,12 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-/// How long a slow script runs before its worker turns to others again.
+/// How long a slow script runs before its worker serves others again.
 const SLICE_NS: u64 = 2_000_000;
-/// The end of the first slice of a script, which has none until it takes long.
+/// The end of the first slice: a script has none until it is slow.
 const NO_SLICE: u64 = u64::MAX;
 
-/// What a slow script may touch.
+/// The keys that a slow script may touch.
 #[derive(Debug, Clone)]
 pub enum KeysInUse {
     Everything,
@@ -40,16 +39,16 @@ pub enum KeysInUse {
 pub struct WorkerScripts {
     /// Where they run.
     pub interpreters: Interpreters,
-    /// The present one may use keys that it did not declare.
+    /// The present script may use keys that it did not declare.
     pub undeclared_keys_allowed: bool,
-    /// Present once it is slow: the keys that others are kept from.
+    /// Set when the script is slow: the keys that are blocked for others.
     pub keys_in_use: Option<KeysInUse>,
-    /// A slow one between two slices.
+    /// A slow script between two slices.
     pub parked: Option<Box<Parked>>,
 }
 
 impl WorkerScripts {
-    /// Before the first script of a worker.
+    /// The state before the first script of a worker.
     pub fn new(shared: &'static Shared, worker: usize) -> WorkerScripts {
         WorkerScripts {
             interpreters: Interpreters::new(shared, worker),
@@ -60,11 +59,11 @@ impl WorkerScripts {
     }
 }
 
-/// The key that a script declared or used last: most commands are about that one again.
+/// The key that a script declared or used last: most commands use the same key again.
 #[derive(Default)]
 pub(super) struct LastKey {
     bytes: Vec<u8>,
-    /// Absent if nothing is known.
+    /// `None` if nothing is known.
     known: Option<PreparedKey>,
 }
 
@@ -80,7 +79,7 @@ impl LastKey {
         }
     }
 
-    /// What is known about a key that is word 1.
+    /// The known facts about a key that is argument 1.
     #[inline]
     pub(super) fn prepare(&mut self, hasher: &KeyHasher, bytes: &[u8]) -> PreparedKey {
         if let Some(known) = self.known
@@ -101,26 +100,27 @@ pub(super) struct ScriptRunner {
     /// Present while the interpreter runs.
     pub(super) core: Lent<Core>,
     pub(super) session: Lent<Session>,
-    /// What to tell of the script if it becomes slow, which it does before it is suspended. It is
-    /// lent: the words would have to be copied for each script.
+    /// The description of the script, used when it becomes slow, which happens before it is
+    /// suspended. It is borrowed: otherwise the arguments of each script would have to be copied.
     pub(super) shown: LentFn<ScriptDescription>,
-    /// What commands answer, before it is read. No command of a script runs another script, so
-    /// nobody needs it twice.
+    /// Replies of commands before the script reads them. No command of a script runs another
+    /// script, so one buffer is enough.
     pub(super) replies: RefCell<ReplyBuffer>,
     pub(super) last_key: RefCell<LastKey>,
     pub(super) is_eval: Cell<bool>,
     pub(super) read_only: Cell<bool>,
-    /// Memory was short when the script began, and it does not say that it may take more.
+    /// Memory was short when the script began, and the script has no flag that allows it to use
+    /// more.
     pub(super) lacks_memory: Cell<bool>,
     /// It has changed data.
     pub(super) wrote: Cell<bool>,
-    /// It has done something that others can see; it cannot be forgotten any more.
+    /// It has had an effect that others can see, so it cannot be restarted.
     pub(super) acted: Cell<bool>,
-    /// Its text shows that it uses no keys but those it declares.
+    /// The code shows that it uses only keys that it declares.
     pub(super) confined: Cell<bool>,
     /// It can be suspended.
     pub(super) parkable: Cell<bool>,
-    /// It could not go on and has done nothing yet.
+    /// It could not continue and has had no effect yet.
     pub(super) abandoned: Cell<bool>,
     pub(super) killed: Cell<bool>,
     /// It used keys that it did not declare.
@@ -156,7 +156,7 @@ impl ScriptRunner {
         }
     }
 
-    /// A script begins; what is said about it otherwise has been set.
+    /// A script begins; its other properties have been set.
     pub(super) fn begin(&self) {
         self.shared.running_scripts.running[self.worker].begin(self.is_eval.get());
         for flag in
@@ -188,7 +188,7 @@ impl ScriptRunner {
         brisk_reactor::clock().ticks()
     }
 
-    /// How long the script runs.
+    /// How long the script has run.
     pub(super) fn elapsed_ns(&self) -> u64 {
         let clock = brisk_reactor::clock();
         clock.ns(clock.ticks().wrapping_sub(self.began_ticks.get()))
@@ -198,8 +198,7 @@ impl ScriptRunner {
         threshold_ms(core).saturating_mul(1_000_000)
     }
 
-    /// What becomes of a script that has become slow, or goes on being so, or that is in the way of
-    /// another one.
+    /// Decides how the running script continues: it may have become slow, or block another worker.
     pub(super) fn pace_of(&self, core: &mut Core) -> Pace {
         match self.shared.quiesce.is_wanted_amid() {
             Some(Wanted::Briefly) => self.shared.quiesce.stand_still_amid(self.worker),
@@ -212,7 +211,7 @@ impl ScriptRunner {
         let elapsed = self.elapsed_ns();
         if self.slice_ends_ns.get() == NO_SLICE {
             let takes_long = elapsed >= self.threshold_ns(core);
-            // Beside other slow scripts it may be on their list before.
+            // During other slow scripts it may be on their list already.
             if !takes_long || core.scripts.keys_in_use.is_none() && !self.become_slow(core) {
                 return Pace::GoOn;
             }
@@ -224,11 +223,11 @@ impl ScriptRunner {
         Pace::Suspend
     }
 
-    /// From now on the gate keeps others away from what the script touches, and they go on with
-    /// everything else. False if nothing runs.
+    /// From now on the gate blocks the data that the script touches, and other workers continue
+    /// with everything else. False if nothing runs.
     pub(super) fn become_slow(&self, core: &mut Core) -> bool {
         let Some(unit) = &mut core.unit else { return false };
-        // It may have many words; nobody is to stand still while they are copied.
+        // It may have many arguments; they must not be copied while the workers are quiesced.
         let shown = self.shown();
         if unit.is_alone() {
             core.scripts.keys_in_use = Some(KeysInUse::Everything);
@@ -240,21 +239,21 @@ impl ScriptRunner {
         let places = unit.places();
         unit.release();
         core.scripts.keys_in_use = Some(KeysInUse::Places(places.as_slice().into()));
-        // Who declares nothing is about to touch anything.
+        // A script without declared keys may touch anything.
         self.show_slow(shown, Some(places).filter(|places| !places.is_empty()));
         drop(quiesced);
         true
     }
 
-    /// What to tell of the script that runs.
+    /// The description of the running script.
     pub(super) fn shown(&self) -> ScriptDescription {
         let shown = self.shown.call();
-        debug_assert!(shown.is_some(), "a script runs that nobody has named");
+        debug_assert!(shown.is_some(), "the running script has a description");
         shown.unwrap_or_default()
     }
 
-    /// Puts the script on the list of those that take long. The caller sees to it that nobody is in
-    /// the middle of a command on `places`, `None` for everything.
+    /// Adds the script to the list of slow ones. The caller ensures that no worker is in the middle
+    /// of a command on `places`, `None` for everything.
     pub(super) fn show_slow(&self, shown: ScriptDescription, places: Option<Vec<DbSlot>>) {
         self.shared.begin_slow(SlowScript {
             worker: self.worker,
@@ -266,7 +265,7 @@ impl ScriptRunner {
     }
 }
 
-/// How long a script runs before it is called slow.
+/// The time after which a script counts as slow.
 pub(super) fn threshold_ms(core: &Core) -> u64 {
     match core.config.process.busy_reply_threshold_ms {
         0 => u64::MAX,
@@ -276,41 +275,41 @@ pub(super) fn threshold_ms(core: &Core) -> u64 {
 
 /// A slow script between two slices.
 pub struct Parked {
-    /// Where it runs.
+    /// The interpreter in which it runs.
     pub(super) machine: Rc<Machine>,
-    /// Absent while the script runs.
+    /// `None` while the script runs.
     pub(super) unit: Option<Unit<'static>>,
     pub(super) slow: Option<KeysInUse>,
     pub(super) undeclared_keys_allowed: bool,
     pub(super) began_us: Option<u64>,
-    /// What its commands have left so far.
+    /// The state that its commands have left so far.
     pub(super) aside: SuspendedUnit,
-    /// What its commands see as their session; the client may be gone.
+    /// The session that its commands use; the client may have disconnected.
     pub(super) session: Box<Session>,
-    /// What its commands read is remembered for the client, which tracks.
+    /// The keys that its commands read are remembered for the client, which tracks.
     pub(super) remembers: bool,
     pub(super) row: &'static Row,
     pub(super) name: Vec<u8>,
     pub(super) protocol: Protocol,
     pub(super) request: Request,
-    /// How long it has run in its slices.
+    /// The total time of its slices.
     pub(super) ns: u64,
-    /// The log has it.
+    /// It was logged.
     pub(super) logged: bool,
-    /// It is part of a transaction, of which this is left.
+    /// It is part of a transaction; this is the rest of it.
     pub(crate) in_exec: bool,
     pub(crate) execution: Option<Box<Execution>>,
 }
 
 impl Parked {
-    /// The client whose own session is needed when the script has ended,
-    /// because more commands follow.
+    /// The client whose own session is needed when the script has ended, because more commands
+    /// follow.
     pub fn client(&self) -> Option<Token> {
         self.in_exec.then_some(self.session.record.token)
     }
 }
 
-/// The words of a request, kept.
+/// The copied arguments of a request.
 #[derive(Default)]
 pub(super) struct Request {
     bytes: Vec<u8>,

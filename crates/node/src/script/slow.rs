@@ -1,11 +1,10 @@
-//! Scripts that run, and those that take long.
+//! Running scripts, and the slow ones among them.
 //!
-//! A script that has run for `busy-reply-threshold` is *slow*. Until then it kept others away by
-//! the slots it held, or by everybody standing still. Both would keep whole workers waiting, so
-//! when it becomes slow it is put on a list here, a bit is armed, and its locks are given back:
-//! from then on the gate keeps others away. Who asks for one of its keys, or for anything that does
-//! not name keys, hears BUSY; commands on other keys are served,
-//! and so are the few that the row says are allowed.
+//! A script that has run for `busy-reply-threshold` is *slow*. Before that it blocks others by the
+//! slots it holds, or by quiescence. Both would block whole workers. So when it becomes slow, it is
+//! added to a list here, a bit is armed, and its locks are released: from then on the gate blocks
+//! other commands. A request for one of its keys, or a command that does not name its keys, gets a
+//! BUSY error. Commands on other keys are served, and so are the few that their row allows.
 
 use brisk_engine::Dialect;
 use brisk_engine::keyspace::DbSlot;
@@ -19,7 +18,7 @@ const EVAL: u8 = 1 << 1;
 const WROTE: u8 = 1 << 2;
 const KILLED: u8 = 1 << 3;
 
-/// What others can see of the script that a worker runs.
+/// The public state of the script that a worker runs.
 #[derive(Debug, Default)]
 #[repr(align(64))]
 pub struct Running(AtomicU8);
@@ -37,14 +36,14 @@ impl Running {
         self.0.store(0, Ordering::Relaxed);
     }
 
-    /// It is about to write. False if somebody has killed it: then it must not.
+    /// It is about to write. False if a client has killed it: then it must not.
     #[inline]
     pub fn begin_writing(&self) -> bool {
         let before = self.0.fetch_or(WROTE, Ordering::SeqCst);
         before & KILLED == 0
     }
 
-    /// Somebody has killed it.
+    /// A client has killed it.
     #[inline]
     pub fn is_killed(&self) -> bool {
         self.0.load(Ordering::Relaxed) & KILLED != 0
@@ -71,7 +70,7 @@ impl Running {
     }
 }
 
-/// What SCRIPT KILL or FUNCTION KILL achieved; what comes later counts for more.
+/// The result of SCRIPT KILL or FUNCTION KILL; later variants take precedence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kill {
     Nothing,
@@ -80,39 +79,39 @@ pub enum Kill {
     Killed,
 }
 
-/// A script that takes long.
+/// A slow script.
 #[derive(Debug)]
 pub struct SlowScript {
     pub worker: usize,
     pub is_eval: bool,
     pub shown: ScriptDescription,
     pub began: Instant,
-    /// What it may touch, in ascending order; `None` for everything.
+    /// The slots that it may touch, in ascending order; `None` for everything.
     pub places: Option<Vec<DbSlot>>,
 }
 
-/// What is told of a script that takes long.
+/// The description of a slow script.
 #[derive(Debug, Default)]
 pub struct ScriptDescription {
     /// The digest, or the function's name.
     pub name: Vec<u8>,
-    /// The words of the command.
+    /// The arguments of the command.
     pub command: Vec<Vec<u8>>,
 }
 
-/// What the workers run.
+/// The scripts that the workers run.
 #[derive(Debug)]
 pub struct Scripting {
     pub running: Box<[Running]>,
-    /// The worker whose script may go beyond the keys it declared, or may yet after it has acted,
-    /// plus one; 0 if there is none. Nobody waits for it while holding anything.
+    /// The worker whose script may use undeclared keys, or may do so after its first effect, plus
+    /// one; 0 if there is none. A thread that waits for it holds nothing.
     undeclared_keys_allowed: AtomicUsize,
     slow: Mutex<Vec<SlowScript>>,
     /// DEBUG SET-DISABLE-DENY-SCRIPTS: scripts may call any command.
     pub all_commands: AtomicBool,
-    /// Bytes that the workers' eval interpreters take.
+    /// Memory of the workers' eval interpreters in bytes.
     pub eval_bytes: Box<[AtomicUsize]>,
-    /// The same of their function interpreters.
+    /// The same for their function interpreters.
     pub function_bytes: Box<[AtomicUsize]>,
     dialect: Dialect,
 }
@@ -134,7 +133,8 @@ impl Scripting {
         self.slow.lock().even_poisoned()
     }
 
-    /// Makes the script of a worker the one that may go beyond its keys; false if there is another.
+    /// Makes the script of a worker the one that may use undeclared keys; false if there is
+    /// another.
     pub fn allow_undeclared_keys(&self, worker: usize) -> bool {
         let order = (Ordering::AcqRel, Ordering::Relaxed);
         self.undeclared_keys_allowed.load(Ordering::Relaxed) == 0
@@ -144,12 +144,12 @@ impl Scripting {
                 .is_ok()
     }
 
-    /// The script that could go beyond its keys has ended.
+    /// Notes that the script that could use undeclared keys has ended.
     pub fn forbid_undeclared_keys(&self) {
         self.undeclared_keys_allowed.store(0, Ordering::Release);
     }
 
-    /// Bytes that all eval interpreters take, and all function interpreters.
+    /// Memory of all eval interpreters, and of all function interpreters, in bytes.
     pub fn interpreter_bytes(&self) -> (u64, u64) {
         let sum = |bytes: &[AtomicUsize]| {
             bytes.iter().map(|bytes| bytes.load(Ordering::Relaxed) as u64).sum()
@@ -157,13 +157,14 @@ impl Scripting {
         (sum(&self.eval_bytes), sum(&self.function_bytes))
     }
 
-    /// The error for whoever asks while a script of another worker is slow.
+    /// The error for requests while a script of another worker is slow.
     pub fn others_refuse(&self, worker: usize) -> Option<String> {
         let slow = self.lock();
         slow.iter().find(|script| script.worker != worker).map(|script| self.busy(script.is_eval))
     }
 
-    /// Whether slow scripts of other workers keep from any of these places; `None` for everything.
+    /// Reports whether slow scripts of other workers block any of these slots; `None` for
+    /// everything.
     pub fn others_hold(
         &self,
         worker: usize,
@@ -180,27 +181,27 @@ impl Scripting {
         }
     }
 
-    /// Shows the script that has been slow for longest.
+    /// Calls `show` with the script that has been slow for longest.
     pub fn with_slowest<R>(&self, show: impl FnOnce(Option<&SlowScript>) -> R) -> R {
         show(self.lock().first())
     }
 
-    /// The next script of a transaction runs, of which an earlier one has become slow.
+    /// The next script of a transaction runs after an earlier one has become slow.
     pub fn show_next(&self, worker: usize, is_eval: bool, shown: ScriptDescription) {
         if let Some(script) = self.lock().iter_mut().find(|script| script.worker == worker) {
             (script.is_eval, script.shown, script.began) = (is_eval, shown, Instant::now());
         }
     }
 
-    /// How many milliseconds the slow script of a worker has run.
+    /// How long the slow script of a worker has run, in milliseconds.
     pub fn slow_ms(&self, worker: usize) -> u64 {
         let slow = self.lock();
         let script = slow.iter().find(|script| script.worker == worker);
         script.map_or(0, |script| script.began.elapsed().as_millis() as u64)
     }
 
-    /// The error for a request that a slow script keeps away. `places` is what it asks for, `None`
-    /// if that cannot be said.
+    /// The error for a request that a slow script blocks. `places` are the slots that it needs,
+    /// `None` if they are not known.
     pub fn refusal(&self, places: Option<&mut dyn Iterator<Item = DbSlot>>) -> Option<String> {
         let slow = self.lock();
         let refuse = |script: &SlowScript| Some(self.busy(script.is_eval));
@@ -219,7 +220,7 @@ impl Scripting {
         None
     }
 
-    /// The error for those whom a slow script keeps away.
+    /// The error for requests that a slow script blocks.
     pub fn busy(&self, is_eval: bool) -> String {
         let (title, kind) = (self.dialect.title(), if is_eval { "SCRIPT" } else { "FUNCTION" });
         format!(
@@ -227,7 +228,8 @@ impl Scripting {
         )
     }
 
-    /// Ends scripts that have not written: the slow ones if there are any, else those that run.
+    /// Kills scripts that have not written: the slow ones if there are any, otherwise the running
+    /// ones.
     pub fn kill(&self, wants_eval: bool) -> Kill {
         let slow: Vec<usize> = self.lock().iter().map(|script| script.worker).collect();
         let all = 0..self.running.len();
@@ -236,7 +238,7 @@ impl Scripting {
         workers.into_iter().map(kill).max().unwrap_or(Kill::Nothing)
     }
 
-    /// Puts a script on the list; `arm` is called before anybody else can look at it.
+    /// Adds a script to the list; `arm` is called before another thread can see it.
     pub fn add_slow(&self, script: SlowScript, arm: impl FnOnce()) {
         let mut slow = self.lock();
         slow.push(script);
@@ -249,7 +251,7 @@ impl Scripting {
         slow.iter_mut().filter(|script| script.worker == worker).for_each(|s| s.places = None);
     }
 
-    /// Takes the slow script of a worker off the list; `disarm` is called if it was the last.
+    /// Removes the slow script of a worker from the list; `disarm` is called if it was the last.
     pub fn remove_slow(&self, worker: usize, disarm: impl FnOnce()) {
         let mut slow = self.lock();
         slow.retain(|script| script.worker != worker);

@@ -12,7 +12,7 @@ use brisk_script::header::{self, LibraryHeader};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-/// Loads one library and returns its name. With `replace`, it takes the place of a library of the same name.
+/// Loads one library and returns its name. With `replace`, it replaces a library of the same name.
 ///
 /// # Errors
 /// The library cannot be loaded. No library has changed.

@@ -1,4 +1,4 @@
-//! What the engine noted of changed keys, on its way to those who cache.
+//! Sends the changes of tracked keys that the engine recorded to the clients that cache them.
 
 use super::notice::{Broadcast, Notice, array};
 use crate::core::Core;
@@ -10,7 +10,7 @@ use smallvec::SmallVec;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Sends on what the engine noted since the last call, in order.
+/// Sends the invalidations that the engine recorded since the last call, in order.
 #[cold]
 pub fn send_invalidations(core: &mut Core) {
     core.env.set_hooks(Hooks::INVALIDATE, false);
@@ -42,13 +42,13 @@ pub fn send_invalidations(core: &mut Core) {
     }
 }
 
-/// Tells who listens to prefixes of the keys that were changed since the last call: one message
-/// for each prefix and worker.
+/// Sends the keys that were changed since the last call to the clients that track their prefixes:
+/// one message for each prefix and worker.
 #[cold]
 pub fn send_broadcasts(core: &mut Core) {
     core.env.set_hooks(Hooks::BROADCAST, false);
     let changed = std::mem::take(&mut core.env.aftermath.borrow_mut().changed);
-    // Whoever changed a key last counts.
+    // The client that changed a key last counts.
     let changed: BTreeMap<KeyName, u64> = changed.into_iter().collect();
     let shared = core.shared;
     shared.tracking.each_match(&changed, |prefix, keys, counts| {
@@ -60,10 +60,10 @@ pub fn send_broadcasts(core: &mut Core) {
     });
 }
 
-/// Puts a message that so many sessions get into a worker's inbox.
+/// Adds a message for this number of sessions to a worker's inbox.
 pub fn send_notice(core: &Core, worker: usize, notice: Notice, deliveries: usize) {
     publish::send_mail(core, worker, Mail::Notice(notice), deliveries);
 }
 
-/// A buffer for more is given back.
+/// A larger buffer is freed.
 const KEPT_MAX: usize = 1024;

@@ -1,22 +1,22 @@
-//! Client-side caching: sessions that are told when what they read is no longer true.
+//! Client-side caching: sends invalidations when keys change that clients may have cached.
 //!
 //! ```text
-//!  engine: a remembered key changes ──> Invalidation ──┐
-//!  engine: a key changes ──> Prefixes: who listens? ───┼──> Inbox of the tracker's worker
-//!                                                      │      ├─ its own connection
-//!                                                      │      └─ Inbox of the worker redirected to
+//! engine: a remembered key changes ──> Invalidation ────┐
+//! engine: a key changes ──> Prefixes: which sessions? ──┼──> Inbox of the tracker's worker
+//!                                                       │      ├─ its own connection
+//!                                                       │      └─ Inbox of the worker redirected to
 //! ```
 //!
-//! | file | about |
+//! | file | purpose |
 //! |---|---|
-//! | `prefixes` | who listens to prefixes of keys, by worker |
-//! | `state` | which keys a session tracks, and who of a worker does |
+//! | `prefixes` | the sessions that track prefixes of keys, by worker |
+//! | `state` | the tracking mode of a session, and the tracking sessions of a worker |
 //! | `notice` | messages |
-//! | `session` | a session begins to track, and ends it |
-//! | `invalidate` | how the engine's invalidations become messages |
+//! | `session` | a session begins and ends tracking |
+//! | `invalidate` | converts the engine's invalidations to messages |
 //!
-//! The server's `worker/notices.rs` hands messages to sessions. Which keys clients may have is
-//! known to the engine (`keyspace/clients/tracking/mod.rs`).
+//! The server's `worker/notices.rs` hands messages to sessions. The engine remembers which keys
+//! clients may have cached (`keyspace/clients/tracking/mod.rs`).
 
 pub mod invalidate;
 mod notice;

@@ -1,16 +1,16 @@
-//! Messages to those who cache, and how they come about.
+//! Messages to clients that cache keys.
 
 use brisk_engine::keyspace::{KeyName, TrackingClient};
 use brisk_resp::reply::encode;
 use smallvec::SmallVec;
 use std::sync::Arc;
 
-/// What stands before the keys for clients of RESP3.
+/// The bytes before the keys for RESP3 clients.
 pub const HEAD_RESP3: &[u8] = b">2\r\n$10\r\ninvalidate\r\n";
-/// The same for clients of RESP2, who get it as a message of a channel.
+/// The same for RESP2 clients, which receive it as a message of a channel.
 pub const HEAD_RESP2: &[u8] = b"*3\r\n$7\r\nmessage\r\n$20\r\n__redis__:invalidate\r\n";
 
-/// What a client of RESP3 hears whose messages cannot be delivered to client `to`.
+/// The message to a RESP3 client whose invalidations cannot be delivered to client `to`.
 pub fn redirection_broken(to: u64) -> Vec<u8> {
     let mut wire = b">2\r\n$21\r\ntracking-redir-broken\r\n".to_vec();
     encode::integer(&mut wire, to as i64);
@@ -20,20 +20,20 @@ pub fn redirection_broken(to: u64) -> Vec<u8> {
 /// A message for sessions of one worker.
 #[derive(Debug)]
 pub enum Notice {
-    /// These clients may have had the keys, of which `keys` is an array on the wire.
+    /// These clients may have cached the keys; `keys` is an array in wire format.
     Keys { clients: SmallVec<[u64; 2]>, keys: Arc<Vec<u8>>, by: u64 },
-    /// Whatever clients have is not true any more.
+    /// All cached keys are invalid.
     All { by: u64 },
     /// Keys with a prefix were changed.
     Broadcast(Arc<Broadcast>),
-    /// What client `of` is to hear, redirected to client `to`.
+    /// The message for client `of`, redirected to client `to`.
     Redirected { to: u64, of: TrackingClient, keys: Arc<Vec<u8>> },
-    /// The client that a client of this worker redirects to is gone.
+    /// The client to which a client of this worker redirects has disconnected.
     Unreachable { of: u64 },
 }
 
 impl Notice {
-    /// Bytes, to bound what waits.
+    /// Its size in bytes, to limit the messages that wait.
     pub fn bytes(&self) -> usize {
         match self {
             Notice::Keys { keys, .. } | Notice::Redirected { keys, .. } => keys.len(),
@@ -43,13 +43,13 @@ impl Notice {
     }
 }
 
-/// Keys that were changed, for who listens to one prefix.
+/// Changed keys, for the sessions that track one prefix.
 #[derive(Debug)]
 pub struct Broadcast {
     pub prefix: Box<[u8]>,
-    /// With the client that changed each last; 0 for none.
+    /// Each with the client that changed it last; 0 for none.
     keys: Box<[(KeyName, u64)]>,
-    /// All keys, as an array on the wire.
+    /// All keys, as an array in wire format.
     pub all: Arc<Vec<u8>>,
 }
 
@@ -62,7 +62,7 @@ impl Broadcast {
         }
     }
 
-    /// Without the keys that `client` itself changed; `None` if there are no others. O(keys).
+    /// The keys without those that `client` itself changed; `None` if there are no others. O(keys).
     pub fn without(&self, client: u64) -> Option<Arc<Vec<u8>>> {
         if self.keys.iter().all(|(_, by)| *by != client) {
             return Some(Arc::clone(&self.all));

@@ -1,25 +1,25 @@
-//! Who listens to which prefixes of keys, counted by worker.
+//! The sessions that track prefixes of keys, counted by worker.
 
 use brisk_structures::poison::EvenPoisoned;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::RwLock;
 
-/// Sessions that listen to one prefix, by worker. Never all zero.
+/// Sessions that track one prefix, by worker. Never all zero.
 type Counts = Box<[u32]>;
 /// By length, since a key has one prefix of each length.
 type Table = BTreeMap<usize, HashMap<Box<[u8]>, Counts>>;
 
-/// Keys with what is known of each.
+/// Keys with a value for each.
 type Keys<'k, V> = Vec<(&'k [u8], V)>;
 
-/// All prefixes that anybody listens to.
+/// All prefixes that sessions track.
 #[derive(Debug)]
 pub struct Prefixes {
     table: RwLock<Table>,
     workers: usize,
 }
 
-/// Keys that begin with one prefix, and who listens to it.
+/// Keys that begin with one prefix, and the sessions that track it.
 type Matched<'k, V> = (Keys<'k, V>, &'k Counts);
 
 impl Prefixes {
@@ -28,7 +28,7 @@ impl Prefixes {
         Prefixes { table: RwLock::default(), workers }
     }
 
-    /// Different prefixes. O(different lengths).
+    /// Number of different prefixes. O(different lengths).
     pub fn len(&self) -> usize {
         let table = self.table.read().even_poisoned();
         table.values().map(HashMap::len).sum()
@@ -38,7 +38,7 @@ impl Prefixes {
         self.len() == 0
     }
 
-    /// A session of `worker` listens from now on; `change` is called with true.
+    /// A session of `worker` tracks the prefix from now on; `change` is called with true.
     pub fn add(&self, prefix: &[u8], worker: usize, change: impl FnOnce(bool)) {
         let mut table = self.table.write().even_poisoned();
         let none = || vec![0; self.workers].into();
@@ -47,8 +47,8 @@ impl Prefixes {
         change(true);
     }
 
-    /// A session of `worker` does not listen any more; `change` is called
-    /// with whether anybody does.
+    /// A session of `worker` does not track the prefix any more; `change` is called with true if
+    /// any session still tracks a prefix.
     pub fn remove(&self, prefix: &[u8], worker: usize, change: impl FnOnce(bool)) {
         let mut table = self.table.write().even_poisoned();
         if let Some(names) = table.get_mut(&prefix.len())
@@ -65,8 +65,8 @@ impl Prefixes {
         change(!table.is_empty());
     }
 
-    /// Shows, in order, each prefix that is one of some of the keys, with those keys in order and
-    /// the listeners by worker. O(keys x different lengths).
+    /// Calls the function, in order, for each prefix of one of the keys, with the matching keys in
+    /// order and the number of sessions by worker. O(keys x different lengths).
     pub fn each_match<V: Copy>(
         &self,
         keys: &BTreeMap<impl AsRef<[u8]> + Ord, V>,

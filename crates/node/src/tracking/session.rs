@@ -1,5 +1,5 @@
-//! A session begins to track, and ends it; whose commands run,
-//! and whether what they read is remembered.
+//! A session begins and ends tracking. The engine knows for which session commands run, and whether
+//! to remember the keys that they read.
 
 use super::state::Tracker;
 use crate::core::Core;
@@ -7,7 +7,7 @@ use crate::core::session::Session;
 use brisk_engine::effect::Hooks;
 use brisk_engine::keyspace::TrackingClient;
 
-/// The session tracks from now on, or otherwise than before; `prefixes` come to those it has.
+/// Begins tracking or changes its mode; `prefixes` are added to the existing ones.
 pub fn begin_tracking<'p>(
     core: &mut Core,
     session: &mut Session,
@@ -21,7 +21,7 @@ pub fn begin_tracking<'p>(
     }
     let Tracker { mode, noloop, redirect, .. } = tracker;
     let own = session.tracker.get_or_insert_with(|| Box::new(tracker));
-    // CLIENT CACHING still counts if it came before.
+    // CLIENT CACHING still applies if it was called before.
     (own.mode, own.noloop, own.redirect, own.broken) = (mode, noloop, redirect, false);
     for prefix in prefixes {
         if own.prefixes.insert(prefix.into()) {
@@ -36,8 +36,8 @@ pub fn begin_tracking<'p>(
     remember_for(core, session);
 }
 
-/// The session does not track any more. O(its prefixes): what is remembered of it is left to be
-/// met.
+/// Ends tracking. O(its prefixes): entries for it in the table of keys are removed when they are
+/// next found.
 pub fn end_tracking(core: &mut Core, session: &mut Session) {
     let Some(tracker) = session.tracker.take() else { return };
     core.tracking.clients.remove(&session.id());
@@ -57,7 +57,7 @@ pub fn end_tracking(core: &mut Core, session: &mut Session) {
     remember_for(core, session);
 }
 
-/// Commands that run from now on are the session's.
+/// From now on commands run for this session.
 #[inline]
 pub fn act_for(core: &Core, session: &Session) {
     core.env.touch.set(!session.no_touch);
@@ -67,27 +67,27 @@ pub fn act_for(core: &Core, session: &Session) {
     }
 }
 
-/// Commands of a session run again, whose tracking it was decided about before: `remembers` is
-/// what [`remembers`] said then.
+/// Resumes commands of a session for which tracking was decided before: `remembers` is the earlier
+/// result of [`remembers`].
 pub fn act_again_for(core: &Core, session: &Session, remembers: bool) {
     act_for(core, session);
     core.env.reader.set(Some(TrackingClient::new(core.id, session.id())));
     core.env.set_hooks(Hooks::REMEMBER, remembers);
 }
 
-/// Whether what the present session's commands read is remembered.
+/// Reports whether the keys that the present session's commands read are remembered.
 pub fn remembers(core: &Core) -> bool {
     core.env.hooks.get().contains(Hooks::REMEMBER)
 }
 
-/// No session's commands run.
+/// From now on commands run for no session.
 #[inline]
 pub fn clear_acting_session(core: &Core) {
     core.env.client.set(0);
     core.env.set_hooks(Hooks::REMEMBER, false);
 }
 
-/// Has what the session's next command reads remembered, or not.
+/// Sets whether the keys that the session's next command reads are remembered.
 pub fn remember_for(core: &Core, session: &Session) {
     let remembers = session.tracker.as_ref().is_some_and(|tracker| tracker.remembers());
     core.env.reader.set(Some(TrackingClient::new(core.id, session.id())));

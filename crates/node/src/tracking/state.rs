@@ -1,30 +1,30 @@
-//! A session that tracks: which keys, and who of a worker does.
+//! The tracking state of a session, and the tracking sessions of a worker.
 
 use brisk_reactor::Token;
 use std::collections::{BTreeSet, HashMap, HashSet};
 
-/// Which keys a session hears of.
+/// The keys whose changes are sent to a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
-    /// Those it read.
+    /// The keys it read.
     Read,
-    /// Those it read right after CLIENT CACHING YES.
+    /// The keys it read right after CLIENT CACHING YES.
     OptIn,
-    /// Those it read, but for those right after CLIENT CACHING NO.
+    /// The keys it read, except right after CLIENT CACHING NO.
     OptOut,
-    /// Those with certain prefixes.
+    /// The keys with certain prefixes.
     Broadcast,
 }
 
-/// How a session tracks.
+/// The tracking options of a session.
 #[derive(Debug)]
 pub struct Tracker {
     pub mode: Mode,
-    /// It does not hear of its own changes.
+    /// It is not sent its own changes.
     pub noloop: bool,
-    /// The client that hears instead of it; 0 if it does itself.
+    /// The client that receives its invalidations; 0 for itself.
     pub redirect: u64,
-    /// That client is gone.
+    /// That client has disconnected.
     pub broken: bool,
     /// CLIENT CACHING was the last command.
     pub caching: bool,
@@ -37,7 +37,7 @@ impl Tracker {
         Tracker { mode, noloop, redirect, broken: false, caching: false, prefixes }
     }
 
-    /// Whether what the next command reads is remembered.
+    /// Reports whether the keys that the next command reads are remembered.
     pub fn remembers(&self) -> bool {
         match self.mode {
             Mode::Read => true,
@@ -53,6 +53,6 @@ impl Tracker {
 pub struct TrackingSessions {
     /// All, by client id.
     pub clients: HashMap<u64, Token>,
-    /// Those that listen to prefixes.
+    /// The sessions that track prefixes.
     pub prefixes: HashMap<Box<[u8]>, HashSet<Token>>,
 }

@@ -1,7 +1,7 @@
-//! MULTI to EXEC: how a transaction is queued, refused and run.
+//! From MULTI to EXEC: queueing, rejecting and running a transaction.
 //!
-//! EXEC takes the slots of all commands and of all watched keys at once, or stands everybody else
-//! still if it cannot know them beforehand; see [`brisk_engine::unit`].
+//! EXEC locks the slots of all commands and of all watched keys at once. If it cannot know them
+//! beforehand, it quiesces all other workers; see [`brisk_engine::unit`].
 
 use super::queue::{Execution, Queued, Transaction};
 use crate::clients::flag;
@@ -24,21 +24,22 @@ use brisk_engine::unit::Unit;
 use brisk_engine::{Args, CommandError, Outcome, Reply, ReplyBuffer, Result};
 use std::sync::atomic::Ordering;
 
-/// MULTI: what follows is queued.
+/// MULTI: the following commands are queued.
 pub fn begin_transaction(core: &mut Core, session: &mut Session) {
     let mut transaction = std::mem::take(&mut core.spare_transaction).unwrap_or_default();
     transaction.db = session.db;
     session.transaction = Some(transaction);
 }
 
-/// Forgets what a session has queued and watched. O(1). The caller holds no slots.
+/// Drops a session's queued commands and watches. O(1). The caller holds no slots.
 pub fn end_transaction(core: &mut Core, session: &mut Session) {
     session.transaction = None;
     unwatch(core, session);
     session.publish_transaction();
 }
 
-/// Forgets what a session watches, and that it was changed. O(1). The caller holds no slots.
+/// Drops a session's watches, and the note that a watched key was changed. O(1). The caller holds
+/// no slots.
 pub fn unwatch(core: &mut Core, session: &mut Session) {
     if let Some(watches) = &mut session.watches {
         core.shared.keyspace.unwatch(watches, &mut core.ended_watches);
@@ -46,8 +47,7 @@ pub fn unwatch(core: &mut Core, session: &mut Session) {
     }
 }
 
-/// Takes up to `most` watches that have ended out of the queues of their keys. The caller holds no
-/// slots.
+/// Removes up to `most` ended watches from the queues of their keys. The caller holds no slots.
 #[inline]
 pub fn remove_ended_watches(core: &mut Core, most: usize) {
     if !core.ended_watches.is_empty() {
@@ -55,7 +55,7 @@ pub fn remove_ended_watches(core: &mut Core, most: usize) {
     }
 }
 
-/// Puts a command into the session's transaction.
+/// Adds a command to the session's transaction.
 #[cold]
 pub(crate) fn queue(
     core: &mut Core,
@@ -75,13 +75,13 @@ pub(crate) fn queue(
         Reply::new(replies, session.protocol).word("QUEUED");
     }
     session.after_command();
-    // The next command does not pay for this.
+    // The next command is not charged for this.
     core.last_ticks = core.clock.ticks();
     Flow::Next
 }
 
-/// A command was refused: if the session is in a transaction, EXEC will be refused too. EXEC
-/// itself ends it at once, with an error that says why.
+/// A command was rejected: if the session is in a transaction, EXEC will be rejected too. A
+/// rejected EXEC ends the transaction at once, with an error that gives the reason.
 #[cold]
 pub(crate) fn refuse_in_transaction(
     core: &mut Core,
@@ -96,12 +96,13 @@ pub(crate) fn refuse_in_transaction(
     let row = row.filter(|row| row.spec.in_multi == InMulti::Executes)?;
     end_transaction(core, session);
     if core.shared.armed.load(Ordering::Relaxed) & armed::MONITOR != 0 {
-        // They are words of the last command that ran.
+        // They are arguments of the last command that ran.
         core.redacted.clear();
         lines::show_to_monitors(core, session, row, args);
     }
     if let CommandError::Redirect { .. } = error {
-        // It is to be understood as that, and the transaction done again elsewhere.
+        // The client must receive the redirect itself and retry the transaction on the other
+        // server.
         return None;
     }
     let why = error.wire();
@@ -110,8 +111,8 @@ pub(crate) fn refuse_in_transaction(
     Some(CommandError::text_around(before, why, ""))
 }
 
-/// Runs the session's transaction, which ends it. [`CommandError::SlotBusy`]: nothing was run,
-/// and the transaction goes on.
+/// Runs the session's transaction, which ends it. [`CommandError::SlotBusy`]: no command was run,
+/// and the transaction continues.
 pub fn execute_transaction(
     core: &mut Core,
     session: &mut Session,
@@ -130,7 +131,7 @@ pub fn execute_transaction(
     if session.has_old_user() {
         session.renew_user();
     }
-    // A SELECT that is refused would leave the commands behind it with slots of another database.
+    // If a SELECT were rejected, the following commands would hold slots of another database.
     let may_be_refused = session.is_restricted() || transaction.changes_user;
     let is_certain = !(transaction.selects && may_be_refused);
     let watched = session.watches.iter().flat_map(|watches| watches.places());
@@ -161,7 +162,7 @@ pub fn execute_transaction(
         for command in &transaction.commands {
             run_queued(core, session, &transaction, command, reply.buffer());
         }
-        // EXEC has taken all this time.
+        // All this time counts for EXEC.
         core.last_ticks = began;
     } else {
         core.unit = Some(unit);
@@ -175,8 +176,8 @@ pub fn execute_transaction(
     Ok(Outcome::Replied)
 }
 
-/// Runs a transaction with scripts. If one of them takes long, the rest is run when it has ended:
-/// see [`go_on_executing`].
+/// Runs a transaction with scripts. If a script becomes slow, the remaining commands run after it
+/// has ended: see [`go_on_executing`].
 fn execute_scripts(
     core: &mut Core,
     session: &mut Session,
@@ -192,7 +193,7 @@ fn execute_scripts(
         end_transaction(core, session);
         return Ok(Outcome::Elsewhere);
     };
-    // EXEC has taken all this time.
+    // All this time counts for EXEC.
     core.last_ticks = began;
     run::end_unit(core);
     end_transaction(core, session);
@@ -200,7 +201,7 @@ fn execute_scripts(
     Ok(reply.append(execution.replies))
 }
 
-/// Runs the commands that are left. `None` if one of them is put aside, and the rest with it.
+/// Runs the remaining commands. `None` if one of them is suspended, and the rest with it.
 pub(crate) fn go_on_executing(
     core: &mut Core,
     session: &mut Session,
@@ -211,7 +212,7 @@ pub(crate) fn go_on_executing(
         let command = &transaction.commands[*next];
         *next += 1;
         if session.db != command.db {
-            // It stands for a client that has gone.
+            // The session stands for a client that has disconnected.
             session.select(command.db);
         }
         run_queued(core, session, transaction, command, replies);
@@ -239,7 +240,7 @@ fn run_queued(
         return;
     }
     let mark = replies.mark();
-    // As in Redis: who has killed itself gets no reply of what it runs behind that.
+    // As in Redis, a client that has killed itself gets no replies to the later commands.
     let is_heard = !session.record.has(flag::CLOSE_AFTER_REPLY);
     if session.has_old_user() {
         session.renew_user();
@@ -259,7 +260,7 @@ fn run_queued(
         Run::Data(run) => {
             let (spec, parent, db) = (row.spec, row.parent, session.db);
             let call = Invocation { spec, parent, run, db, blocking: Blocking::Never };
-            let unit = core.unit.as_mut().expect("EXEC has begun it");
+            let unit = core.unit.as_mut().expect("EXEC has begun a unit");
             let done = unit.run(&core.env, &call, prepared, &mut args, reply);
             done.map(|done| core.stats().changes.add(done.dirty))
         }
@@ -279,7 +280,7 @@ fn run_queued(
     };
     permission::forget_limits(core);
     if core.unit.is_none() {
-        // A script that takes long was put aside with it.
+        // A slow script was suspended with it.
         return;
     }
     if let Err(error) = &result {
@@ -292,7 +293,7 @@ fn run_queued(
     if shared.armed.load(Ordering::Relaxed) & armed::MONITOR != 0 && row.is_monitored() {
         lines::show_to_monitors(core, session, row, &args);
     }
-    // They are words of this command, not of EXEC.
+    // They are arguments of this command, not of EXEC.
     core.redacted.clear();
     if !is_heard {
         replies.truncate(mark);

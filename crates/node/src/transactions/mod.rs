@@ -1,9 +1,9 @@
 //! Transactions: MULTI, EXEC, DISCARD.
 //!
-//! | file | about |
+//! | file | purpose |
 //! |---|---|
-//! | `queue` | what a session has queued |
-//! | `execute` | how EXEC runs it |
+//! | `queue` | the commands that a session has queued |
+//! | `execute` | running them by EXEC |
 
 pub mod execute;
 mod queue;

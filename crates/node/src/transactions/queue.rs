@@ -1,6 +1,6 @@
-//! What a session has queued since MULTI.
+//! The commands that a session has queued since MULTI.
 //!
-//! Words are kept as they were sent, with the hashes of their keys.
+//! Arguments are kept as they were sent, with the hashes of their keys.
 
 use brisk_engine::args::PreparedKey;
 use brisk_engine::command::{Flags, InMulti, Scope};
@@ -9,50 +9,50 @@ use brisk_engine::table::Row;
 use brisk_engine::{Args, DbIndex, Keyspace, ReplyBuffer};
 use brisk_resp::Spans;
 
-/// Slots that a transaction locks, at most: one that needs more runs while all others stand still,
-/// which takes less time than to find so many slots free at once.
+/// Maximum number of slots that a transaction locks. One that needs more runs while all other
+/// workers are quiesced: that takes less time than to find this many slots free at once.
 const SLOTS_MAX: usize = 1024;
 
-/// What a transaction that has ended keeps for the next one of its worker.
+/// Capacity that an ended transaction keeps for the next one of its worker.
 const COMMANDS_KEPT_MAX: usize = 128;
 const WORDS_KEPT_MAX: usize = 1024;
 const WORD_BYTES_KEPT_MAX: usize = 16 * 1024;
 
-/// What a session has queued since MULTI. How much that may be is bounded by
+/// The commands that a session has queued since MULTI. Their size is limited by
 /// `client-query-buffer-limit`, as for other input that is not executed yet.
 pub struct Transaction {
     pub(super) commands: Vec<Queued>,
-    /// The words of all commands, one behind the other.
+    /// The arguments of all commands, concatenated.
     pub(super) words: Vec<u8>,
     pub(super) spans: Spans,
     pub(super) keys: Vec<PreparedKey>,
-    /// What is true of some command in the queue.
+    /// The union of the flags of the queued commands.
     pub(super) flags: Flags,
     /// Some command may not run on a replica whose data is stale.
     pub(super) needs_primary: bool,
-    /// Some command may touch more than the keys it names.
+    /// Some command may touch keys that it does not name.
     pub(super) roams: bool,
     /// Some command runs a script.
     pub(super) runs_scripts: bool,
-    /// A command was refused: EXEC will be, too.
+    /// A command was rejected: EXEC will be, too.
     pub(super) refused: bool,
     /// Some command selects a database, some command may change the user.
     pub(super) selects: bool,
     pub(super) changes_user: bool,
-    /// The database that the next command will work in.
+    /// The database in which the next command will run.
     pub(super) db: DbIndex,
 }
 
-/// A transaction that runs scripts, which may take long: what EXEC has come to.
+/// The progress of EXEC in a transaction that runs scripts, which may be slow.
 pub struct Execution {
     pub(super) transaction: Box<Transaction>,
-    /// The command that comes next.
+    /// The next command.
     pub(super) next: usize,
-    /// What the commands have answered so far.
+    /// The replies to the commands so far.
     pub replies: ReplyBuffer,
     /// The row of EXEC.
     pub row: &'static Row,
-    /// How long it has run before the script that is under way, and how long that.
+    /// How long it ran before the present script, and how long that script has run.
     pub ns: u64,
 }
 
@@ -86,7 +86,7 @@ impl Default for Transaction {
 }
 
 impl Transaction {
-    /// Makes it an empty one again that keeps what it has taken of memory, if that is not much.
+    /// Empties it for the next transaction, and keeps its memory if that is not much.
     pub(super) fn emptied(&mut self) -> Transaction {
         let Transaction { mut commands, mut words, mut spans, mut keys, .. } = std::mem::take(self);
         commands.clear();
@@ -100,7 +100,7 @@ impl Transaction {
         Transaction { commands, words, spans, keys, ..Transaction::default() }
     }
 
-    /// How many commands are queued.
+    /// Number of queued commands.
     pub fn len(&self) -> usize {
         self.commands.len()
     }
@@ -109,19 +109,19 @@ impl Transaction {
         self.commands.is_empty()
     }
 
-    /// What is true of some queued command, and of EXEC, which has these flags: but what a command of its
-    /// own may run in spite of, it may only if all commands may.
+    /// The flags of EXEC with those of all queued commands. A flag that allows a command to run in
+    /// a certain state is only set if all commands have it.
     pub fn flags(&self, exec: Flags) -> Flags {
         let flags = self.flags | exec;
         if self.needs_primary { flags.difference(Flags::STALE) } else { flags }
     }
 
-    /// Bytes of all words.
+    /// Bytes of all arguments.
     pub fn words_bytes(&self) -> usize {
         self.words.len()
     }
 
-    /// Bytes of memory that its commands take.
+    /// Bytes of memory of its commands.
     pub fn memory(&self) -> usize {
         self.words.len()
             + self.commands.len() * size_of::<Queued>()
@@ -145,7 +145,7 @@ impl Transaction {
         let (spans, keys) = (args.argc(), keys.len());
         let (db, spec) = (self.db, row.spec);
         self.commands.push(Queued { row, db, first_byte, first_span, spans, first_key, keys });
-        // Those of a script, not of EVAL.
+        // The flags of the script, not of EVAL.
         self.flags |= flags;
         self.needs_primary |= !flags.contains(Flags::STALE);
         let runs_script = spec.flags.contains(Flags::RUNS_SCRIPT);
@@ -174,7 +174,7 @@ impl Transaction {
         args
     }
 
-    /// The slots of all commands and of what is watched; `None` if not all are known, or too many.
+    /// The slots of all commands and of the watched keys; `None` if not all are known, or too many.
     pub fn places(&self, watched: impl Iterator<Item = DbSlot>) -> Option<Vec<DbSlot>> {
         if self.roams {
             return None;

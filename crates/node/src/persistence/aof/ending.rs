@@ -1,4 +1,4 @@
-//! What becomes of a file that is not whole when it is loaded.
+//! Handling of a file that is incomplete or damaged when it is loaded.
 
 use crate::persistence::disk::Disk;
 use brisk_config::os_reason;
@@ -6,15 +6,15 @@ use brisk_persist::aof::AofError;
 use std::io;
 use std::path::Path;
 
-/// What to do about a damaged file.
+/// The advice for a damaged file.
 pub const FIX: &str = "make a backup of your AOF file, then use ./brisk-check-aof --fix \
                        <filename.manifest>";
 
-/// Where a file is to be cut of which `error` was read: it lacks only its end, it is the last, and the
-/// settings allow it (`may_cut`).
+/// The length to which a file is truncated after `error` was read. Only an incomplete last command
+/// can be cut off, only in the last file, and only if the settings allow it (`may_cut`).
 ///
 /// # Errors
-/// It is not that; in the words for the log.
+/// The file is damaged in another way; the error is the text for the log.
 pub fn cut_at(name: &str, error: &AofError, is_last: bool, may_cut: bool) -> Result<u64, String> {
     let Some(at) = error.truncate_at() else {
         return Err(match error {
@@ -40,10 +40,11 @@ pub fn cut_at(name: &str, error: &AofError, is_last: bool, may_cut: bool) -> Res
     Ok(at)
 }
 
-/// Cuts it, on the disk too: what is appended stands behind what was whole.
+/// Truncates the file, also on the disk, so that new batches are appended after its last complete
+/// command.
 ///
 /// # Errors
-/// In the words for the log.
+/// A text for the log.
 pub fn cut<D: Disk>(disk: &D, path: &Path, name: &str, at: u64) -> Result<(), String> {
     let cut = || -> io::Result<()> {
         let file = disk.open_to_append(path)?;

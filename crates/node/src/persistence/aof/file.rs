@@ -1,8 +1,8 @@
-//! The file that is written.
+//! The file that is being written.
 //!
-//! Whoever opens it begins with an empty batch and has that on the disk before anything else is written.
-//! Behind a batch, a reader knows that what it cannot understand was written here and lost, whatever is
-//! left of it.
+//! The first write after opening is a batch without transactions, which is synced before anything
+//! else is written. After a batch, a reader knows that any bytes it cannot parse were written by
+//! this server and torn, whatever is left of them.
 
 use super::home::Home;
 use crate::persistence::disk::{Disk, System};
@@ -15,12 +15,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// Why something did not come as far as it should.
+/// An error of a write or a sync.
 #[derive(Debug)]
 pub(in crate::persistence) enum Trouble {
-    /// It was not written, and everything is as before: it can be tried again.
+    /// The data was not written and the state is unchanged: the caller can retry.
     Write(io::Error),
-    /// What was written may be lost: nothing that is in the file can be promised any more.
+    /// Written data may be lost: the server can no longer promise that anything in the file is on
+    /// the disk.
     Sync(io::Error),
 }
 
@@ -36,34 +37,37 @@ impl Trouble {
 pub(in crate::persistence) struct File<D: Disk = System> {
     handle: Arc<Handle<D>>,
     path: PathBuf,
-    /// Bytes up to the end of the last whole batch.
+    /// Bytes up to the end of the last complete batch.
     size: u64,
-    /// Behind them may stand a part of a batch.
+    /// A part of a batch may follow after these bytes.
     is_torn: bool,
-    /// Its name may not be on the disk.
+    /// The directory entry may not be on the disk.
     is_new: bool,
-    /// The batch that it begins with here is on the disk.
+    /// The batch that this server wrote when it opened the file is on the disk.
     has_begun: bool,
-    /// The second that the last timestamp in it names.
+    /// The second of the last timestamp in it.
     second: i64,
-    /// What stands in its first batch: which database what follows is about, if that does not say so.
+    /// The content of its first batch: the database of the following commands, if they do not
+    /// select one.
     preface: Vec<u8>,
-    /// What makes it one of the files that are loaded, to be done before anything is written to it.
+    /// The manifest that adds it to the files that are loaded, written before the first transaction
+    /// is appended.
     install: Option<(Home, Manifest)>,
 }
 
-/// What is needed to put a file on the disk while it is written to.
+/// The part of a file that is needed to sync it during writes.
 pub(super) struct Handle<D: Disk = System> {
     disk: D,
     file: D::File,
     /// Bytes that are on the disk.
     synced: AtomicU64,
-    /// Bytes were lost: that the next call succeeds would say nothing of them.
+    /// Bytes were lost: if a later call succeeds, that says nothing about them.
     has_failed: AtomicBool,
 }
 
 impl<D: Disk> Handle<D> {
-    /// Returns when the first `size` bytes, which were written before, would survive the loss of power.
+    /// Returns when the first `size` bytes, which were written before, would survive a power
+    /// failure.
     pub(super) fn sync(&self, size: u64) -> io::Result<()> {
         if self.has_failed.load(Ordering::SeqCst) {
             return Err(io::Error::other("what was written before is lost"));
@@ -72,7 +76,7 @@ impl<D: Disk> Handle<D> {
             self.has_failed.store(true, Ordering::SeqCst);
             return Err(error);
         }
-        // One that was begun before may have failed meanwhile.
+        // A sync that began earlier may have failed meanwhile.
         if self.has_failed.load(Ordering::SeqCst) {
             return Err(io::Error::other("what was written before is lost"));
         }
@@ -82,11 +86,12 @@ impl<D: Disk> Handle<D> {
 }
 
 impl<D: Disk> File<D> {
-    /// A new file. What a rewrite that failed has left under its name is not part of it.
+    /// Creates a new file. A file of this name that a failed rewrite left is discarded.
     pub(super) fn create(disk: &D, path: &Path) -> io::Result<File<D>> {
         let (mut file, size) = File::open(disk, path)?;
         if size > 0 {
-            // The manifest that named it may come back if the one that does not is not on the disk.
+            // If the manifest without the old file is not on the disk, a power failure may restore
+            // the manifest that named it.
             disk.sync_dir(path.parent().unwrap_or(Path::new(".")))?;
             file.handle.disk.set_len(&file.handle.file, 0)?;
         }
@@ -94,8 +99,8 @@ impl<D: Disk> File<D> {
         Ok(file)
     }
 
-    /// A file that was loaded. Its bytes may be in memory only: whoever was shown them would not be told
-    /// so, and a file behind it would make it one that must be whole.
+    /// Opens a file that was loaded, and syncs it. Its bytes may be in memory only: clients could
+    /// see data that is lost later, and a next file would require this one to be complete.
     pub(super) fn go_on(disk: &D, path: &Path) -> io::Result<File<D>> {
         let (file, size) = File::open(disk, path)?;
         file.handle.sync(size)?;
@@ -126,20 +131,20 @@ impl<D: Disk> File<D> {
         &self.path
     }
 
-    /// The manifest that names it takes its place before it is written to.
+    /// Sets the manifest that names it, which is written before the first transaction is appended.
     pub(super) fn installing(mut self, home: Home, manifest: Manifest) -> File<D> {
         self.install = Some((home, manifest));
         self
     }
 
-    /// What follows in it is about this database until it names another.
+    /// Sets the database of its first commands, until they select another.
     pub(super) fn begin_in(&mut self, db: DbIndex) {
         request::encode(&mut self.preface, &["SELECT", &db.number().to_string()]);
     }
 
-    /// Nothing more is written to `before`: what is in it is put on the disk, so that what is told of
-    /// this file holds for all before, and no file but the last can be torn. Then this is made one of
-    /// the files that are loaded, if it is not yet.
+    /// Called after the last write to `before`: syncs that file. Then what is durable in this file
+    /// implies that all earlier files are durable, and only the last file can be torn. Afterwards
+    /// this file is added to the files that are loaded, if it is not one yet.
     pub(super) fn follow(
         &mut self,
         before: Option<&mut File<D>>,
@@ -158,19 +163,19 @@ impl<D: Disk> File<D> {
         Ok(())
     }
 
-    /// What puts it on the disk beside writes, and the bytes that are written so far.
+    /// The handle that syncs it during writes, and the number of bytes written so far.
     pub(super) fn handle(&self) -> (Arc<Handle<D>>, u64) {
         (Arc::clone(&self.handle), self.size)
     }
 
-    /// Returns when what was written would survive the loss of power.
+    /// Returns when the written data would survive a power failure.
     pub(super) fn sync(&self) -> io::Result<()> {
         self.handle.sync(self.size)
     }
 
-    /// Writes the first batch of the file, if that was not done. After that the manifest may list the
-    /// file. With `timestamps` the time in seconds comes first, as in Redis: tools look for it in the
-    /// first line.
+    /// Writes the first batch of the file, if that was not done. After that the manifest may list
+    /// the file. With `timestamps` the time in seconds comes first, as in Redis: tools expect it in
+    /// the first line.
     pub(super) fn begin(&mut self, timestamps: bool) -> Result<(), Trouble> {
         if !self.has_begun {
             let preface = std::mem::take(&mut self.preface);
@@ -188,9 +193,9 @@ impl<D: Disk> File<D> {
         Ok(())
     }
 
-    /// Appends a batch whose last transaction has this ticket, behind the second if `timestamps` says
-    /// so; the bytes that it takes. What an error left of it is cut off, at the latest before the next
-    /// batch.
+    /// Appends a batch whose last transaction has this ticket, after a timestamp if `timestamps` is
+    /// set. Returns the number of bytes written. A partial write is truncated, at the latest before
+    /// the next batch.
     pub(super) fn append(
         &mut self,
         ticket: u64,
@@ -213,11 +218,11 @@ impl<D: Disk> File<D> {
         encode::batch_line_with_unsynced(&mut head, unsynced, ticket, bytes);
         if let Err(error) = self.handle.write_all(&head, bytes) {
             self.is_torn = true;
-            // It was not written, so the next batch needs its line again.
+            // The timestamp was not written, so the next batch needs it again.
             self.second = 0;
             return Err(match self.cut_torn() {
                 Err(Trouble::Sync(lost)) => Trouble::Sync(lost),
-                // If this fails too, the first error says more.
+                // If this fails too, the first error is more informative.
                 Ok(()) | Err(Trouble::Write(_)) => Trouble::Write(error),
             });
         }
@@ -226,8 +231,8 @@ impl<D: Disk> File<D> {
         Ok(bytes)
     }
 
-    /// What stands behind the last whole batch would make the next unreadable; and so it would if pages of
-    /// both were there after a loss of power.
+    /// Truncates the file to its last complete batch. Bytes after it would make the next batch
+    /// unreadable, and so would a mix of pages of both after a power failure.
     fn cut_torn(&mut self) -> Result<(), Trouble> {
         if self.is_torn {
             let cut = self.handle.disk.set_len(&self.handle.file, self.size);
@@ -245,7 +250,7 @@ impl<D: Disk> Handle<D> {
             match self.disk.append(&self.file, head, body) {
                 Ok(0) => return Err(ErrorKind::WriteZero.into()),
                 Ok(written) => {
-                    // What is left of it goes on with the rest, or tells why not.
+                    // A short write: the next call writes the rest or returns the error.
                     let of_head = written.min(head.len());
                     head = &head[of_head..];
                     body = body.get(written - of_head..).unwrap_or_default();

@@ -1,5 +1,5 @@
-//! What becomes of the files when a server starts, and at the beginning and the end of a rewrite: each
-//! step in an order that a loss of power, or an error, can end anywhere.
+//! Changes to the set of files: when a server starts, and at the beginning and the end of a
+//! rewrite. The steps are ordered so that a power failure or an error can interrupt them anywhere.
 
 use super::file::{File, Trouble};
 use super::home::{Home, Unwritten};
@@ -16,17 +16,18 @@ use std::path::Path;
 #[derive(Debug, Clone, Copy)]
 pub(super) struct BaseStyle {
     pub(super) format: BaseFormat,
-    /// Put it on the disk in steps.
+    /// Sync it in steps.
     pub(super) by_steps: bool,
     /// `aof-timestamp-enabled`, for a base of commands.
     pub(super) has_timestamps: bool,
 }
 
-/// Begins with the files of a manifest, which were loaded; or with new ones and what `write_empty` writes
-/// as a snapshot without keys. The file that is written, and the manifest that names it.
+/// Continues the files of a manifest, which were loaded, or creates new ones whose base
+/// `write_empty` writes as a snapshot without keys. Returns the file to write to, and the manifest
+/// that names it.
 ///
 /// # Errors
-/// In the words for the log; all files are as they were.
+/// A text for the log; all files are unchanged.
 pub(super) fn open<D: Disk>(
     disk: &D,
     home: &Home,
@@ -47,7 +48,7 @@ pub(super) fn open<D: Disk>(
     }
     let Some(last) = manifest.increments().last().map(|file| home.path(file)) else {
         if let Some(base) = manifest.base().filter(|_| !is_new) {
-            // An increment follows, so it has to be whole from now on.
+            // An increment follows, so the base must be complete from now on.
             let path = home.path(base);
             let synced = disk.open(&path).and_then(|file| disk.sync(&file));
             synced.map_err(|error| failed(&path, error))?;
@@ -58,18 +59,18 @@ pub(super) fn open<D: Disk>(
         home.write(disk, &manifest).map_err(|unwritten| failed(&home.dir, unwritten.error))?;
         return Ok((file, manifest));
     };
-    // The process that has put the manifest there may not have come to this.
+    // The process that renamed the manifest may have exited before this sync.
     disk.sync_dir(&home.dir).map_err(|error| failed(&home.dir, error))?;
     let mut file = File::go_on(disk, &last).map_err(|error| failed(&last, error))?;
     match file.begin(style.has_timestamps) {
-        // A disk that is full keeps nobody from reading; who writes is told.
+        // A full disk must not prevent reads; clients that write get an error.
         Ok(()) | Err(Trouble::Write(_)) => Ok((file, manifest)),
         Err(Trouble::Sync(error)) => Err(failed(&last, error)),
     }
 }
 
-/// Makes room for a rewrite, and the increment that follows if there is to be one; nothing names it yet.
-/// Nothing waits for the disk here.
+/// Creates the directory, and the increment for a rewrite if there is to be one. No manifest names
+/// it yet. Does not wait for the disk.
 pub(super) fn begin_rewrite<D: Disk>(
     disk: &D,
     home: &Home,
@@ -79,7 +80,8 @@ pub(super) fn begin_rewrite<D: Disk>(
     increment.map(|increment| File::create(disk, &home.path(increment))).transpose()
 }
 
-/// Writes the base of a manifest: what `write_snapshot` writes, or the same told in commands.
+/// Writes the base of a manifest: the snapshot that `write_snapshot` writes, or the same data as
+/// commands.
 pub(super) fn write_base<D: Disk>(
     disk: &D,
     home: &Home,
@@ -95,7 +97,8 @@ pub(super) fn write_base<D: Disk>(
     if style.format == BaseFormat::Rdb {
         return replace(disk, target, write_snapshot);
     }
-    // What is emitted is encoded already: the snapshot is written first, and then told in commands.
+    // Emitted entries are encoded already: the snapshot is written first and then converted to
+    // commands.
     let snapshot = temporary.with_extension("rdb");
     replace(disk, Target { name: &snapshot, ..target }, write_snapshot)?;
     let unix_s = || (unix_ms() / 1000).cast_signed();
@@ -104,20 +107,21 @@ pub(super) fn write_base<D: Disk>(
         rebuild::write(&mut reader, style.has_timestamps.then(unix_s), file)
             .map_err(io::Error::other)
     });
-    // Nobody would find it later.
+    // No later cleanup would find it.
     let _ = disk.remove(&snapshot);
     written
 }
 
-/// The base that was written for a manifest is not wanted.
+/// Removes the base that was written for a manifest and is not needed.
 pub(super) fn discard_base<D: Disk>(disk: &D, home: &Home, manifest: &Manifest) {
     if let Some(base) = manifest.base() {
         let _ = disk.remove(&home.path(base));
     }
 }
 
-/// Has the manifest take its place: its base and increments are there. What was before is removed if
-/// `removes_history` says so; else the manifest goes on naming it, until another time. `manifest` is in force then, also with an error after which it may be.
+/// Replaces the manifest after its base and increments were written. Removes the replaced files if
+/// `removes_history` is set; otherwise the manifest lists them as history, until a later removal.
+/// `manifest` is in force afterwards, also after an error with `may_be_there`.
 pub(super) fn name_base<D: Disk>(
     disk: &D,
     home: &Home,
@@ -136,17 +140,17 @@ pub(super) fn name_base<D: Disk>(
     Ok(())
 }
 
-/// Removes what was replaced. What `manifest` says of it is on the disk.
+/// Removes replaced files. The version of `manifest` that lists them as history is on the disk.
 pub(super) fn remove_history<D: Disk>(disk: &D, home: &Home, manifest: &mut Manifest) {
     if manifest.history().is_empty() {
         return;
     }
     home.remove(disk, &manifest.take_history());
-    // It names only what is there; if that fails, the next one will.
+    // It names only existing files; if this write fails, the next one will follow.
     let _ = home.write(disk, manifest);
 }
 
-/// Bytes of these files. One that cannot be asked counts as none.
+/// Total size of these files in bytes. A file whose size cannot be read counts as 0.
 pub(super) fn size<'f, D: Disk>(
     disk: &D,
     home: &Home,

@@ -9,15 +9,15 @@ use std::io::{self, ErrorKind, Read, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-/// A manifest did not take its place.
+/// Replacing the manifest failed.
 #[derive(Debug)]
 pub(super) struct Unwritten {
     pub(super) error: io::Error,
-    /// It may have, though: what it names must stay.
+    /// The new manifest may be on the disk nevertheless: the files that it names must stay.
     pub(super) may_be_there: bool,
 }
 
-/// Where the files lie, by the settings.
+/// The location of the files, by the settings.
 #[derive(Debug, Clone)]
 pub struct Home {
     /// `appenddirname` in `dir`.
@@ -54,7 +54,7 @@ impl Home {
     /// The manifest; `None` if there is none.
     ///
     /// # Errors
-    /// It cannot be read, or is damaged: in the words for the log.
+    /// It cannot be read, or is damaged: a text for the log.
     pub(super) fn read<D: Disk>(&self, disk: &D) -> Result<Option<Manifest>, String> {
         let path = self.manifest();
         let failed = |reason: String| format!("The AOF manifest {}: {reason}", path.display());
@@ -68,26 +68,26 @@ impl Home {
         }
     }
 
-    /// Makes the directory, if there is none, so that it would survive the loss of power.
+    /// Creates the directory if it does not exist, so that it survives a power failure.
     pub(super) fn create<D: Disk>(&self, disk: &D) -> io::Result<()> {
         disk.create_dir(&self.dir)?;
-        // It may have been made by a process that did not come to this.
+        // A process that exited before this sync may have created it.
         disk.sync_dir(
             self.dir.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new(".")),
         )
     }
 
-    /// The files to begin with; `None` if there are none. A single file of a server before version 7
-    /// is moved to where it belongs.
+    /// The files to start with; `None` if there are none. The single file of a server before
+    /// version 7 is moved into the directory.
     ///
     /// # Errors
-    /// In the words for the log.
+    /// A text for the log.
     pub fn find<D: Disk>(&self, disk: &D) -> Result<Option<Manifest>, String> {
         let failed = |error: io::Error| {
             format!("Can't upgrade the AOF file {}: {}", self.single.display(), os_reason(&error))
         };
         let found = self.read(disk)?;
-        // The manifest is first, so that an upgrade that did not come to its end is finished.
+        // The manifest is written first, so that an interrupted upgrade is completed later.
         let upgraded = Manifest::upgraded(&self.name);
         let place = self.dir.join(OsStr::from_bytes(&self.name));
         let may_be_unfinished = found.as_ref().is_none_or(|found| *found == upgraded);
@@ -104,7 +104,7 @@ impl Home {
         Ok(Some(upgraded))
     }
 
-    /// Replaces the manifest: at every moment there is a whole one.
+    /// Replaces the manifest atomically.
     pub(super) fn write<D: Disk>(&self, disk: &D, manifest: &Manifest) -> Result<(), Unwritten> {
         let temporary = self.dir.join(OsStr::from_bytes(&temporary_manifest_name(&self.name)));
         let failed = |error| Unwritten { error, may_be_there: false };
@@ -121,7 +121,7 @@ impl Home {
         disk.sync_dir(&self.dir).map_err(|error| Unwritten { error, may_be_there: true })
     }
 
-    /// Removes files that are history. One that cannot be removed stays, and costs room only.
+    /// Removes files of the history. A file that cannot be removed stays and only takes disk space.
     pub(super) fn remove<D: Disk>(&self, disk: &D, files: &[ManifestFile]) {
         for file in files {
             let _ = disk.remove(&self.path(file));

@@ -1,14 +1,16 @@
-//! No two servers write to the same append-only file.
+//! Prevents two servers from writing to the same append-only file.
 //!
 //! ```text
-//!  appendonlydir/appendonly.aof.lock     locked (flock) while a server uses appendonly.aof in this directory
+//! appendonlydir/appendonly.aof.lock     locked (flock) while a server uses appendonly.aof in this
+//! directory
 //! ```
-//! The kernel releases the lock when the process ends, however it ends. The lock file stays and is locked
-//! again by the next server; it contains the process id of the last server that locked it, for the error
-//! message of another server. Servers with another `appendfilename` may use the same directory.
+//! The kernel releases the lock when the process ends, however it ends. The lock file stays and is
+//! locked again by the next server. It contains the process id of the last server that locked it,
+//! for the error message of another server. Servers with another `appendfilename` may use the same
+//! directory.
 //!
-//! A server locks before it reads, since loading may truncate a file. Several locks are held only from
-//! CONFIG SET dir until a rewrite has moved the files.
+//! A server locks before it reads, since loading may truncate a file. Several locks are held only
+//! from CONFIG SET dir until a rewrite has moved the files.
 
 use super::home::Home;
 use crate::persistence::disk::{Disk, System};
@@ -217,7 +219,7 @@ fn pid_in(file: &mut File) -> Option<u32> {
     text.trim_end().parse().ok()
 }
 
-/// Whether a process has released its memory already: it was killed, or has exited.
+/// Reports whether a process was killed or has exited, and has released its memory.
 fn is_ending(pid: u32) -> bool {
     let arguments = fs::read(format!("/proc/{pid}/cmdline"));
     arguments.is_ok_and(|arguments| arguments.is_empty())
@@ -287,7 +289,7 @@ mod tests {
         locks.keep_only(&new);
         assert!(locks.holds(&new) && !locks.holds(&old));
         assert!(lock(&old, &log).is_ok());
-        // A directory that was created again is another one.
+        // A directory that was created again is a different one.
         fs::remove_dir_all(&new.dir).unwrap();
         assert!(!locks.holds(&new));
         locks.try_acquire(&new, &log).unwrap().unwrap();
@@ -313,7 +315,7 @@ mod tests {
         const ENDLESS: Duration = Duration::from_secs(3600);
         let (dir, log) = (Dir::new(), Log::to_stdout(LogLevel::Warning));
         let (taken, free) = (home(&dir.0, "a"), home(&dir.0, "b"));
-        // The id of a process that runs: the wait is as long as the caller wants.
+        // The id of a running process: the wait is as long as the caller requests.
         let another_server = lock(&taken, &log).unwrap();
         let locks = Mutex::new(Locks::default());
         std::thread::scope(|scope| {
@@ -331,7 +333,7 @@ mod tests {
                 waits
             });
             let waits = worker.join();
-            // Else the start would never end.
+            // Otherwise the start would never finish.
             drop(another_server);
             assert_eq!(waits.unwrap(), 100);
             start.join().unwrap().unwrap();

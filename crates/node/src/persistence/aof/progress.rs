@@ -1,5 +1,5 @@
-//! How far the stream comes: what is pending goes into the file, and onto the disk. Who does it, and
-//! what becomes of errors, is in `writer`.
+//! Writes pending data to the file and syncs it. The threads that do it, and the handling of
+//! errors, are in `writer`.
 
 use super::file::{File, Trouble};
 use super::files;
@@ -44,7 +44,7 @@ impl<D: Disk> Aof<D> {
                     queue.bytes -= span;
                     self.note_pending(queue.bytes);
                     queue.give_back(bytes);
-                    // What was pushed meanwhile is behind.
+                    // Data that was pushed meanwhile comes after it.
                     let written = queue.end - queue.bytes as u64;
                     let is_empty = queue.items.is_empty();
                     drop(queue);
@@ -90,20 +90,21 @@ impl<D: Disk> Aof<D> {
         Ok(())
     }
 
-    /// Puts what is written on the disk. The caller has the file, so that nothing is written meanwhile.
+    /// Syncs the written data. The caller holds the file, so no write happens meanwhile.
     pub(super) fn sync(&self, file: &File<D>) -> io::Result<()> {
         let written = self.places.written.load(Ordering::Relaxed);
         self.note_durable(file.sync(), written)
     }
 
-    /// A call for what was written up to there has come back.
+    /// Notes the result of a sync of everything that was written up to this position.
     pub(super) fn note_durable(&self, synced: io::Result<()>, written: u64) -> io::Result<()> {
         synced?;
         self.places.durable.fetch_max(written, Ordering::Release);
         Ok(())
     }
 
-    /// Has the manifest of a rewrite take its place: the base is there, and the increment is in use.
+    /// Replaces the manifest at the end of a rewrite: the base is complete and the increment is in
+    /// use.
     pub(super) fn name_base(
         &self,
         disk: &D,
@@ -112,7 +113,8 @@ impl<D: Disk> Aof<D> {
         removes_history: bool,
     ) -> io::Result<()> {
         let named = files::name_base(disk, home, &mut manifest, removes_history);
-        // The next one begins with what may be there: numbers that it has used are not used again.
+        // The next rewrite starts from the manifest that may be on the disk, so that no file number
+        // is used twice.
         if named.as_ref().err().is_none_or(|unwritten| unwritten.may_be_there) {
             self.note_sizes(disk, home, &manifest);
             *self.manifest.lock().even_poisoned() = manifest;
@@ -122,21 +124,22 @@ impl<D: Disk> Aof<D> {
         Ok(())
     }
 
-    /// What there is now is what growth is measured against.
+    /// Sets the present size as the base for measuring growth.
     pub(super) fn note_sizes(&self, disk: &D, home: &Home, manifest: &Manifest) {
         let total = files::size(disk, home, manifest.files_to_load());
         self.figures.size.store(total, Ordering::Relaxed);
         self.figures.base_size.store(total, Ordering::Relaxed);
     }
 
-    /// The same for files that were found: they have grown since their base was written.
+    /// The same for files that were found at the start: they have grown since their base was
+    /// written.
     pub(super) fn note_found(&self, disk: &D, home: &Home, manifest: &Manifest) {
         self.note_sizes(disk, home, manifest);
         let base = files::size(disk, home, manifest.base().into_iter());
         self.figures.base_size.store(base, Ordering::Relaxed);
     }
 
-    /// Brings all that was pushed onto the disk.
+    /// Writes and syncs everything that was pushed.
     pub(super) fn bring_to_disk(&self) -> Result<(), Trouble> {
         let mut file = self.file.lock().even_poisoned();
         self.write_items(&mut file, None)?;

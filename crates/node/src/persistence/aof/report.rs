@@ -1,4 +1,4 @@
-//! What INFO shows of the append-only file.
+//! The state of the append-only file for INFO.
 
 use super::state::{Aof, Mode};
 use brisk_structures::poison::EvenPoisoned;
@@ -17,21 +17,21 @@ pub struct Report {
     pub rewrite_s: i64,
     pub rewrite_failed: bool,
     pub rewrites: u64,
-    /// Rewrites that failed one after the other.
+    /// Consecutive failed rewrites.
     pub rewrite_failures: u64,
-    /// Bytes of all files that would be loaded, and the same behind the last rewrite.
+    /// Bytes of all files that would be loaded, and the same after the last rewrite.
     pub size: u64,
     pub base_size: u64,
     /// Bytes that wait to be written.
     pub pending_bytes: u64,
-    /// The file is being put on the disk.
+    /// The file is being synced.
     pub is_syncing: bool,
-    /// Replies that did not wait any longer, since the disk was slow.
+    /// Replies that were sent before the write completed because the disk was slow.
     pub delayed: u64,
 }
 
 impl Aof {
-    /// What there is to say now. O(1).
+    /// The present state. O(1).
     pub fn report(&self) -> Report {
         let (rewrite, figures) = (&self.rewrite, &self.figures);
         let began = *rewrite.began.lock().even_poisoned();

@@ -1,15 +1,17 @@
 //! A new base: the dataset of a moment as a snapshot, and a new increment from that moment on.
 //!
 //! ```text
-//!  new increment created ── all stand still: cut, and the stream goes on in the new increment ──┐
-//!    the manifest names it, before anything is written to it                                    │
-//!    the snapshot is written beside commands, renamed to the new base                            │
-//!    the manifest names the new base and the new increment; what was before is removed  ◄────────┘
+//! new increment created ── all workers quiesced: cut, the stream continues in the new increment
+//! ──┐
+//! the manifest names it, before anything is written to it                                      │
+//! the snapshot is written during commands, renamed to the new base                             │
+//! the manifest names the new base and the new increment; the old files are removed  ◄──────────┘
 //! ```
-//! Whatever fails, and whenever the process ends, the files that the manifest names give the dataset:
-//! after a rewrite that failed there is one increment more.
+//! Whatever fails, and whenever the process ends, the files that the manifest names contain the
+//! dataset: a failed rewrite adds one increment.
 //!
-//! CONFIG SET appendonly yes is the same, but the manifest names nothing before there is a base.
+//! CONFIG SET appendonly yes works the same way, but the manifest names nothing before the base is
+//! complete.
 
 use super::files::{self, BaseStyle};
 use super::home::Home;
@@ -32,19 +34,19 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-/// A rewrite by growth that failed so often is tried more and more rarely.
+/// After this number of failures, automatic rewrites are retried less and less often.
 const FAILURES_FREE: u64 = 3;
-/// Minutes between two tries then, at most.
+/// Maximum number of minutes between two retries.
 const RETRY_MINUTES_MAX: u64 = 60;
-/// How often the end of a rewrite looks whether the new increment is in use.
+/// How often the end of a rewrite checks whether the new increment is in use.
 const LOOK_AGAIN: Duration = Duration::from_millis(1);
-/// How long the end of the server waits for the end of a rewrite.
+/// How long a shutdown waits for the end of a rewrite.
 const STOP_MAX: Duration = Duration::from_secs(1);
 
-/// BGREWRITEAOF: begins a rewrite, or leaves it to the timers while a snapshot is being taken.
+/// BGREWRITEAOF: starts a rewrite, or schedules it while a snapshot is being taken.
 ///
 /// # Errors
-/// One is going on, or the new increment cannot be made.
+/// A rewrite is in progress, or the new increment cannot be created.
 pub fn ask(core: &Core) -> Result<Asked> {
     let aof = &core.shared.aof;
     if aof.rewrite.is_running.load(Ordering::SeqCst) {
@@ -58,13 +60,13 @@ pub fn ask(core: &Core) -> Result<Asked> {
     Ok(Asked::Started)
 }
 
-/// Begins a rewrite if it was scheduled, or the file has grown as the settings say. For the timers of
-/// one worker.
+/// Starts a rewrite if one was scheduled, or if the file has grown beyond the limit in the
+/// settings. Called by the timers of one worker.
 pub fn begin_if_due(core: &Core) {
     let (shared, aof) = (core.shared, &core.shared.aof);
     let rewrite = &aof.rewrite;
     let is_busy = rewrite.is_running.load(Ordering::SeqCst) || shared.keyspace.is_emitting();
-    // While a script takes long nobody can make all stand still.
+    // While a slow script runs, the workers cannot be quiesced.
     let may_not = shared.is_busy() || shared.is_loading() || shared.shutdown.is_asked();
     if is_busy || may_not {
         return;
@@ -77,12 +79,11 @@ pub fn begin_if_due(core: &Core) {
     if let Some(growth) = growth.filter(|_| !is_scheduled) {
         shared.log.notice(format_args!("Starting automatic rewriting of AOF on {growth}% growth"));
     }
-    // The log says why not; a script that takes long is in the way only now.
+    // The log has the reason; a slow script is only a temporary obstacle.
     let _ = begin(core);
 }
 
-/// By how much of a hundred the file has grown since the last base, if that is more than the settings
-/// want.
+/// The growth of the file since the last base in percent, if it exceeds the settings' limit.
 fn growth_too_large(core: &Core) -> Option<u128> {
     let (figures, config) = (&core.shared.aof.figures, &core.config.persistence);
     let percentage = config.auto_aof_rewrite_percentage;
@@ -95,7 +96,7 @@ fn growth_too_large(core: &Core) -> Option<u128> {
     (growth >= u128::from(percentage.unsigned_abs())).then_some(growth)
 }
 
-/// Whether so many have failed that the next waits; the log hears of each such wait once.
+/// Reports whether the next rewrite is delayed after failures. Each delay is logged once.
 fn is_put_off(shared: &Shared) -> bool {
     let rewrite = &shared.aof.rewrite;
     let minutes = retry_minutes(rewrite.failures.load(Ordering::Relaxed));
@@ -110,7 +111,7 @@ fn is_put_off(shared: &Shared) -> bool {
     is_put_off
 }
 
-/// How long the next try is put off after so many failures.
+/// How long the next try is delayed after this number of failures.
 fn retry_minutes(failures: u64) -> u64 {
     match failures.checked_sub(FAILURES_FREE) {
         None => 0,
@@ -118,14 +119,14 @@ fn retry_minutes(failures: u64) -> u64 {
     }
 }
 
-/// Begins a rewrite, or the file itself if there is none and the settings want one. The caller knows
-/// that no cut is being emitted.
+/// Starts a rewrite, or creates the file itself if there is none and the settings want one. The
+/// caller has checked that no cut is being emitted.
 ///
 /// # Errors
-/// The log says why; or [`CommandError::SlotBusy`] while a script takes long.
+/// The log has the reason; or [`CommandError::SlotBusy`] while a slow script runs.
 fn begin(core: &Core) -> Result<()> {
     let is_running = &core.shared.aof.rewrite.is_running;
-    // Another worker may be about to.
+    // Another worker may be about to start one.
     if is_running.swap(true, Ordering::SeqCst) {
         return Err(in_progress());
     }
@@ -159,7 +160,7 @@ fn begin_alone(core: &Core) -> Result<()> {
     let mut next = if aof.is_on() {
         aof.manifest.lock().even_poisoned().clone()
     } else {
-        // Files of an earlier time, perhaps, which stay what they are until there is a new base.
+        // There may be files of an earlier time, which stay unchanged until there is a new base.
         home.read(&System)
             .map_err(|reason| {
                 shared.log.warning(format_args!("{reason}"));
@@ -168,7 +169,7 @@ fn begin_alone(core: &Core) -> Result<()> {
             })?
             .unwrap_or_default()
     };
-    // Without an append-only file there is a base all the same, as in Redis.
+    // Without an append-only file the base is written anyway, as in Redis.
     let is_logged = aof.is_on() || config.persistence.appendonly;
     let increment = is_logged.then(|| next.new_increment(&home.name).clone());
     let failed = |error: std::io::Error| {
@@ -187,11 +188,11 @@ fn begin_alone(core: &Core) -> Result<()> {
     let cut = bgsave::begin_cut(core, options)?;
     shared.dispatch_changes(core.id);
     let journal = shared.keyspace.journal();
-    // The first command in the new file says in which database.
+    // The first command in the new file selects its database.
     journal.name_database();
     if let Some(mut file) = file.take() {
         if shared.is_replica() {
-            // The stream is another server's, which names no database for our sake.
+            // The stream is another server's, which does not repeat the database for this file.
             // Commands for a missing database are not in the file, so it needs no SELECT for them.
             if let Some(db) = shared.keyspace.db(shared.replication.upstream.stream_db()) {
                 file.begin_in(db);
@@ -240,7 +241,7 @@ fn base_style(config: &Config) -> BaseStyle {
     }
 }
 
-/// Writes the base and has the manifest name it.
+/// Writes the base and adds it to the manifest.
 fn write_base(
     shared: &Shared,
     config: &Config,
@@ -260,7 +261,7 @@ fn write_base(
         out.finish().map(|_| ())
     });
     written.map_err(|failure| failure.to_string())?;
-    // Nothing is named that is not there: the increment has to be in use.
+    // The manifest names only existing files: the increment must be in use.
     let is_missing = |file: &ManifestFile| !aof.is_in_use(&home.path(file));
     while increment.is_some_and(is_missing) {
         if shared.shutdown.is_asked() || aof.mode() == Mode::Off || aof.failure().is_some() {
@@ -270,15 +271,15 @@ fn write_base(
         aof.hasten(aof.level());
         std::thread::park_timeout(LOOK_AGAIN);
     }
-    // As it is set by now.
+    // The setting as it is now.
     let removes_history = !shared.config().persistence.aof_disable_auto_gc;
     aof.name_base(&System, home, manifest, removes_history).map_err(|error| os_reason(&error))?;
     aof.locks.lock().even_poisoned().keep_only(home);
     Ok(())
 }
 
-/// CONFIG SET aof-disable-auto-gc no: what was replaced is removed. All other workers stand still; a
-/// rewrite that is going on sees to it at its end.
+/// CONFIG SET aof-disable-auto-gc no: removes replaced files. All other workers are quiesced. A
+/// rewrite in progress removes them at its end.
 pub fn collect_history(shared: &Shared) {
     let aof = &shared.aof;
     if aof.is_on() && !aof.rewrite.is_running.load(Ordering::SeqCst) {
@@ -302,7 +303,7 @@ fn end(shared: &Shared, done: std::result::Result<(), String>, began: Instant) {
             log.warning(format_args!("Background AOF rewrite terminated with error: {reason}"));
             rewrite.note_failed();
             if aof.mode() == Mode::WaitsForBase {
-                // The file was asked for: it is tried again.
+                // A client requested the file, so the rewrite is retried.
                 rewrite.is_scheduled.store(true, Ordering::SeqCst);
             }
         }
@@ -318,10 +319,11 @@ fn end(shared: &Shared, done: std::result::Result<(), String>, began: Instant) {
     aof.release_unused_locks();
 }
 
-/// Begins with the files of a manifest, or with none: after they were loaded, before anybody is served.
+/// Continues the files of a manifest, or creates new ones: after loading, before the first client
+/// is served.
 ///
 /// # Errors
-/// In the words for the log; the server does not start.
+/// A text for the log; the server does not start.
 pub fn open(core: &Core, manifest: Option<Manifest>) -> std::result::Result<(), String> {
     let (shared, aof) = (core.shared, &core.shared.aof);
     let home = Home::of(&core.config);
@@ -343,14 +345,14 @@ pub fn open(core: &Core, manifest: Option<Manifest>) -> std::result::Result<(), 
     Ok(())
 }
 
-/// CONFIG SET appendonly yes: checks that files can be created where these settings want them, and that
-/// no other server holds their lock. The first rewrite locks them.
+/// CONFIG SET appendonly yes: checks that files can be created in the configured directory, and
+/// that no other server holds their lock. The first rewrite locks them.
 ///
 /// # Errors
-/// They cannot: in words for the log.
+/// They cannot be created: a text for the log.
 pub fn try_home(shared: &Shared, config: &Config) -> std::result::Result<(), String> {
     let home = Home::of(config);
-    // A base may be being written.
+    // Another thread may be writing a base.
     let file = home.dir.join(format!("temp-appendonly-{}.aof", std::process::id()));
     let tried = System
         .create_dir(&home.dir)
@@ -364,7 +366,7 @@ pub fn try_home(shared: &Shared, config: &Config) -> std::result::Result<(), Str
     checked.map_err(|error| error.to_string())
 }
 
-/// The append-only file was asked for, and its first base is being written or about to be.
+/// Reports whether the append-only file was enabled and its first base is not complete.
 pub fn is_first(shared: &Shared) -> bool {
     let rewrite = &shared.aof.rewrite;
     match shared.aof.mode() {
@@ -376,21 +378,20 @@ pub fn is_first(shared: &Shared) -> bool {
     }
 }
 
-/// Whether a base is being written.
+/// Reports whether a base is being written.
 pub fn is_running(shared: &Shared) -> bool {
     shared.aof.rewrite.is_running.load(Ordering::SeqCst)
 }
 
-/// A rewrite that is going on ends without a base, soon.
+/// Stops a rewrite in progress soon, without a base.
 pub fn give_up(shared: &Shared, why: &'static str) {
     if let Some(cut) = &*shared.aof.rewrite.cut.lock().even_poisoned() {
         cut.give_up(why);
     }
 }
 
-/// A rewrite that is going on ends without a base, whose temporary file is removed. Waits for that, at
-/// most [`STOP_MAX`]: behind its last byte it cannot be stopped, and is as good as done. Whether it is
-/// over.
+/// Stops a rewrite in progress and removes its temporary file. Waits for that at most [`STOP_MAX`]:
+/// after its last byte a rewrite cannot be stopped, and is nearly done. Returns true if it is over.
 pub fn stop(shared: &Shared, why: &'static str) -> bool {
     let is_running = &shared.aof.rewrite.is_running;
     if !is_running.load(Ordering::SeqCst) {
@@ -405,14 +406,13 @@ pub fn stop(shared: &Shared, why: &'static str) -> bool {
     !is_running.load(Ordering::SeqCst)
 }
 
-/// CONFIG SET appendonly no: what was changed is put on the disk, and nothing more is written. All other
-/// workers stand still.
+/// CONFIG SET appendonly no: syncs all changes and stops writing. All other workers are quiesced.
 pub fn close(shared: &Shared) {
     let aof = &shared.aof;
     if aof.mode() == Mode::Off {
         return;
     }
-    // Whose worker the caller is does not matter: one is woken for nothing.
+    // The caller's worker number is not needed: at most one worker is woken without need.
     shared.dispatch_changes(usize::MAX);
     if let Err(error) = aof.flush(shared) {
         let reason = os_reason(&error);
@@ -423,7 +423,7 @@ pub fn close(shared: &Shared) {
         cut.give_up("the append-only file was switched off");
     }
     aof.end_at(shared.keyspace.journal().end());
-    // Nor is an error that nobody can mend.
+    // An error that can no longer be fixed must not stay.
     aof.note_success(shared);
     aof.rewrite.is_scheduled.store(false, Ordering::SeqCst);
     aof.release_unused_locks();

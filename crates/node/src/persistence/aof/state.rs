@@ -1,4 +1,5 @@
-//! What is to be written, how far it has come, and who waits for that.
+//! The state of the append-only file: pending data, the positions reached, and the workers that
+//! wait.
 
 use super::file::File;
 use super::home::Home;
@@ -17,50 +18,50 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU64, AtomicUsize,
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
 
-/// A batch that waits is added to up to this size: a reader holds one in memory.
+/// A pending batch grows up to this size: a reader holds one batch in memory.
 const BATCH_BYTES: usize = 1 << 20;
-/// Beyond so many bytes that wait to be written, clients that write are not read on.
+/// While more bytes than this are pending, clients that write are not read.
 const PENDING_BYTES_MAX: usize = 64 << 20;
 
-/// How far a change must have come before a reply shows it.
+/// The level of durability that a change must reach before a reply shows it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 #[repr(u8)]
 pub enum Level {
     /// In memory.
     #[default]
     Memory,
-    /// Written to the log: it survives the end of the process.
+    /// Written to the file: it survives a process crash.
     Log,
-    /// On the disk: it survives the loss of power.
+    /// On the disk: it survives a power failure.
     Disk,
 }
 
-/// Whether there is a file.
+/// The mode of the append-only file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Mode {
     Off,
-    /// Switched on while the server runs: what is written is of use as soon as there is a base.
+    /// Enabled while the server runs: the file is usable when its base is complete.
     WaitsForBase,
     On,
 }
 
-/// What is to be done next, in this order.
+/// The next item of work, in this order.
 pub(super) enum Pending<D: Disk = System> {
     /// Bytes for the file, and the number of stream bytes that they cover.
     Bytes(Vec<u8>, usize),
-    /// What follows goes into another file; what is durable of the one before is not told any more.
+    /// The next bytes go into another file. Syncs of the previous file are no longer reported.
     Switch(Box<File<D>>),
 }
 
-/// What waits for the file.
+/// Data that waits to be written.
 pub(super) struct Queue<D: Disk = System> {
     pub(super) items: VecDeque<Pending<D>>,
-    /// The place in the stream behind all of it.
+    /// The position in the stream after all of it.
     pub(super) end: u64,
     /// Number of stream bytes in the queue.
     pub(super) bytes: usize,
-    /// Emptied buffers, for the next bytes: their memory is warm.
+    /// Emptied buffers for the next bytes: their memory is warm.
     spare: Vec<Vec<u8>>,
 }
 
@@ -69,9 +70,9 @@ impl<D: Disk> Queue<D> {
         Queue { items: VecDeque::new(), end, bytes: 0, spare: Vec::new() }
     }
 
-    /// As many buffers are kept as may be under way.
+    /// The number of buffers to keep: the most that are in use at a time.
     const SPARE_MAX: usize = 4;
-    /// A buffer for more is given back.
+    /// A larger buffer is freed.
     const SPARE_BYTES_MAX: usize = 1 << 20;
 
     /// Adds bytes that cover `span` bytes of the stream: to the last batch, unless both together would be too
@@ -89,7 +90,7 @@ impl<D: Disk> Queue<D> {
         }
     }
 
-    /// A buffer was written.
+    /// Takes a written buffer back.
     pub(super) fn give_back(&mut self, mut buffer: Vec<u8>) {
         if self.spare.len() < Self::SPARE_MAX && buffer.capacity() <= Self::SPARE_BYTES_MAX {
             buffer.clear();
@@ -98,34 +99,34 @@ impl<D: Disk> Queue<D> {
     }
 }
 
-/// What the threads are asked to do.
+/// The requests to the threads.
 #[derive(Default)]
 pub(super) struct Work {
     /// Write what is pending.
     pub(super) write: bool,
-    /// Put what is written on the disk, though the policy does not want it now.
+    /// Sync the written data, even if the policy does not require it now.
     pub(super) sync: bool,
-    /// The same, behind the one that is under way.
+    /// The same, after the sync in progress.
     pub(super) sync_again: bool,
 }
 
-/// The append-only file, as all threads see it.
+/// The state of the append-only file that all threads share.
 pub struct Aof<D: Disk = System> {
     mode: AtomicU8,
     policy: AtomicU8,
     pub(super) queue: Mutex<Queue<D>>,
-    /// The file, and the right to write to it.
+    /// The file, and the exclusive right to write to it.
     pub(super) file: Mutex<Option<Box<File<D>>>>,
     pub(super) places: Places,
-    /// Files that wait to be switched to, which takes more than a system call.
+    /// Number of files to switch to; a switch takes longer than a system call.
     pub(super) switches: AtomicUsize,
-    /// More is pending than should be; read before each command that writes.
+    /// Too much data is pending; read before each command that writes.
     is_congested: AtomicBool,
-    /// How much is pending, in bytes.
+    /// Number of pending bytes.
     buffered: AtomicU64,
     /// `aof-timestamp-enabled`.
     pub(super) has_timestamps: AtomicBool,
-    /// For tests: each write takes so many microseconds more.
+    /// For tests: each write takes this many microseconds longer.
     pub(super) sleeps_us: AtomicU64,
     /// `no-appendfsync-on-rewrite`.
     spares_disk: AtomicBool,
@@ -135,35 +136,35 @@ pub struct Aof<D: Disk = System> {
     /// Workers with replies that wait.
     waiting: Box<[AtomicBool]>,
     pub(super) figures: Figures,
-    /// The files, as they are on the disk or will be with the next that is written to.
+    /// The files, as they are on the disk or will be after the first write to the next file.
     pub(super) manifest: Mutex<Manifest>,
     /// The locks that keep other servers from using these files.
     pub(super) locks: Mutex<Locks>,
     pub(super) rewrite: Rewrite,
 }
 
-/// What is known of rewrites.
+/// The state of rewrites.
 #[derive(Default)]
 pub(super) struct Rewrite {
     pub(super) is_running: AtomicBool,
     pub(super) is_scheduled: AtomicBool,
-    /// What the one that is running writes.
+    /// The cut that the running rewrite writes.
     pub(super) cut: Mutex<Option<Arc<Cut>>>,
-    /// When the one that is running began.
+    /// When the running rewrite began.
     pub(super) began: Mutex<Option<Instant>>,
-    /// How long the last one took, in seconds.
+    /// The duration of the last rewrite in seconds.
     pub(super) last_seconds: AtomicI64,
     pub(super) has_failed: AtomicBool,
-    /// Failures one after the other.
+    /// Consecutive failures.
     pub(super) failures: AtomicU64,
     pub(super) last_try_s: AtomicU64,
-    /// The log has heard that the next one waits.
+    /// The log already has a line on the delay of the next rewrite.
     pub(super) wait_is_told: AtomicBool,
     pub(super) count: AtomicU64,
 }
 
 impl Rewrite {
-    /// One could not begin, or did not come to its end.
+    /// Notes a rewrite that could not start or failed.
     pub(super) fn note_failed(&self) {
         self.has_failed.store(true, Ordering::SeqCst);
         self.failures.fetch_add(1, Ordering::Relaxed);
@@ -172,7 +173,7 @@ impl Rewrite {
     }
 }
 
-/// Read with every reply: on a line of their own.
+/// The positions that are read with every reply: on a cache line of their own.
 #[derive(Debug, Default)]
 #[repr(align(64))]
 pub(super) struct Places {
@@ -180,24 +181,24 @@ pub(super) struct Places {
     pub(super) durable: AtomicU64,
 }
 
-/// What INFO shows.
+/// The numbers that INFO shows.
 #[derive(Debug, Default)]
 pub(super) struct Figures {
-    /// Bytes of all files that would be loaded, and the same behind the last rewrite.
+    /// Bytes of all files that would be loaded, and the same after the last rewrite.
     pub(super) size: AtomicU64,
     pub(super) base_size: AtomicU64,
     /// The last write, or fdatasync, failed.
     pub(super) has_failed: AtomicBool,
     pub(super) failure: Mutex<String>,
-    /// Replies that did not wait any longer, since the disk was slow.
+    /// Replies that were sent before the write completed because the disk was slow.
     pub(super) delayed: AtomicU64,
     pub(super) fsync_in_progress: AtomicBool,
-    /// How long the last write and fdatasync of `always` took, in microseconds.
+    /// The duration of the last write and fdatasync of `always`, in microseconds.
     pub(super) sync_us: AtomicU64,
 }
 
 impl<D: Disk> Aof<D> {
-    /// Without a file, for so many workers.
+    /// Creates the state without a file, for this number of workers.
     pub fn new(workers: usize) -> Aof<D> {
         Aof {
             mode: AtomicU8::new(Mode::Off as u8),
@@ -231,13 +232,13 @@ impl<D: Disk> Aof<D> {
         }
     }
 
-    /// Only while all workers but one stand still, or before they begin.
+    /// Sets the mode. Only while all workers but one are quiesced, or before they start.
     pub(super) fn set_mode(&self, mode: Mode) {
         self.mode.store(mode as u8, Ordering::SeqCst);
     }
 
-    /// Locks the files in `home`, if this server has not locked them. Waits for another server that
-    /// holds the lock for at most this time; other threads need not wait for it, see [`lock::acquire`].
+    /// Locks the files in `home`, if this server has not locked them. If another server holds the
+    /// lock, waits at most `wait`; other threads need not wait meanwhile, see [`lock::acquire`].
     ///
     /// # Errors
     /// Another server holds the lock, or the files cannot be locked.
@@ -245,8 +246,8 @@ impl<D: Disk> Aof<D> {
         lock::acquire(&self.locks, home, wait, log)
     }
 
-    /// Releases the locks if nothing is written: there is no file and no rewrite. A rewrite is marked as
-    /// running before it locks, so a lock that it needs is not released.
+    /// Releases the locks if nothing is written: there is no file and no rewrite. A rewrite is
+    /// marked as running before it locks, so its lock is not released here.
     pub fn release_unused_locks(&self) {
         let mut locks = self.locks.lock().even_poisoned();
         if !self.is_on() && !self.rewrite.is_running.load(Ordering::SeqCst) {
@@ -254,20 +255,21 @@ impl<D: Disk> Aof<D> {
         }
     }
 
-    /// There is a base by now: what is written is of use. Not if the file was switched off meanwhile.
+    /// The base is complete, so the file is usable from now on. Has no effect if the file was
+    /// switched off meanwhile.
     pub(super) fn end_wait_for_base(&self) {
         let (waits, on) = (Mode::WaitsForBase as u8, Mode::On as u8);
-        // It fails for any other mode, which is to stay.
+        // It fails for any other mode, which must stay.
         let _ = self.mode.compare_exchange(waits, on, Ordering::SeqCst, Ordering::SeqCst);
     }
 
-    /// Whether there is a file, or will be one.
+    /// Reports whether there is a file, or will be one.
     #[inline]
     pub fn is_on(&self) -> bool {
         self.mode() != Mode::Off
     }
 
-    /// When the file is put on the disk.
+    /// The policy by which the file is synced.
     pub fn policy(&self) -> AppendFsync {
         match self.policy.load(Ordering::Relaxed) {
             policy if policy == AppendFsync::Always as u8 => AppendFsync::Always,
@@ -276,7 +278,7 @@ impl<D: Disk> Aof<D> {
         }
     }
 
-    /// Takes over what the settings say.
+    /// Applies the settings.
     pub fn configure(&self, config: &Persistence) {
         self.has_timestamps.store(config.aof_timestamp_enabled, Ordering::SeqCst);
         self.spares_disk.store(config.no_appendfsync_on_rewrite, Ordering::SeqCst);
@@ -290,7 +292,7 @@ impl<D: Disk> Aof<D> {
         self.ask(|work| work.write = true);
     }
 
-    /// What replies wait for if their client has not asked for something else.
+    /// The level that replies wait for if their client has not requested another.
     #[inline]
     pub fn level(&self) -> Level {
         match (self.mode(), self.policy()) {
@@ -300,32 +302,32 @@ impl<D: Disk> Aof<D> {
         }
     }
 
-    /// Whether nothing is put on the disk just now but for who asks for it: a rewrite needs the disk,
-    /// and the settings say that it comes first.
+    /// Reports whether only requested syncs happen now: a rewrite needs the disk, and the settings
+    /// give it priority.
     #[inline]
     pub fn is_sparing_disk(&self) -> bool {
         self.spares_disk.load(Ordering::Relaxed) && self.rewrite.is_running.load(Ordering::Relaxed)
     }
 
-    /// Whether a worker that writes might have to wait for the disk: the thread does it then.
+    /// Reports whether a write might block on the disk; then the thread writes instead of a worker.
     pub(super) fn is_slow(&self) -> bool {
         self.figures.fsync_in_progress.load(Ordering::SeqCst)
             || self.figures.has_failed.load(Ordering::SeqCst)
             || self.is_switching()
     }
 
-    /// Whether more waits to be written than should: who writes has to wait.
+    /// Reports whether too much data is pending; then clients that write must wait.
     #[inline]
     pub fn is_congested(&self) -> bool {
         self.is_congested.load(Ordering::Relaxed)
     }
 
-    /// Whether another file is being gone over to.
+    /// Reports whether a switch to another file is pending.
     pub fn is_switching(&self) -> bool {
         self.switches.load(Ordering::SeqCst) > 0
     }
 
-    /// The queue's lock is held.
+    /// Notes the number of pending bytes. The caller holds the queue's lock.
     pub(super) fn note_pending(&self, bytes: usize) {
         self.buffered.store(bytes as u64, Ordering::Relaxed);
         let is_congested = bytes > PENDING_BYTES_MAX;
@@ -334,12 +336,12 @@ impl<D: Disk> Aof<D> {
         }
     }
 
-    /// Bytes of memory that wait to be written: eviction would only make them more. O(1).
+    /// Bytes of memory that wait to be written: eviction would only add to them. O(1).
     pub fn buffered(&self) -> u64 {
         self.buffered.load(Ordering::Relaxed)
     }
 
-    /// Up to where the stream has come so far; everything for a file that is none.
+    /// The position that the stream has reached at this level; the maximum without a file.
     #[inline]
     pub fn reached(&self, level: Level) -> Ticket {
         if self.mode() != Mode::On {
@@ -352,18 +354,19 @@ impl<D: Disk> Aof<D> {
         })
     }
 
-    /// Up to where the stream is on the disk; `None` without a file.
+    /// The position up to which the stream is on the disk; `None` without a file.
     pub fn durable(&self) -> Option<Ticket> {
         let place = || Ticket(self.places.durable.load(Ordering::Acquire));
         (self.mode() == Mode::On).then(place)
     }
 
-    /// Whether the stream is on the disk up to a place; never without a file that is loaded.
+    /// Reports whether the stream is on the disk up to a position; never without a file that is
+    /// loaded.
     pub fn is_durable(&self, place: Ticket) -> bool {
         self.mode() == Mode::On && place.0 <= self.places.durable.load(Ordering::Acquire)
     }
 
-    /// What is written begins here in the stream.
+    /// Sets the position in the stream at which writing begins.
     pub(super) fn begin_at(&self, place: Ticket) {
         let mut queue = self.queue.lock().even_poisoned();
         *queue = Queue::beginning_at(place.0);
@@ -374,15 +377,15 @@ impl<D: Disk> Aof<D> {
         self.places.durable.store(place.0, Ordering::SeqCst);
     }
 
-    /// What is pushed from now on goes into another file.
+    /// Switches to another file for everything that is pushed from now on.
     fn switch_to(&self, file: File<D>) {
         self.switches.fetch_add(1, Ordering::SeqCst);
         self.queue.lock().even_poisoned().items.push_back(Pending::Switch(Box::new(file)));
         self.ask(|work| work.write = true);
     }
 
-    /// What is pushed from now on goes into a file that the manifest will name; without a file so far,
-    /// it begins at this place in the stream. All other workers stand still.
+    /// Switches to a file that the manifest will name. Without a previous file, it begins at this
+    /// position in the stream. All other workers are quiesced.
     pub(super) fn go_over_to(
         &self,
         file: File<D>,
@@ -396,13 +399,13 @@ impl<D: Disk> Aof<D> {
                 self.set_mode(Mode::WaitsForBase);
                 self.switch_to(file);
             }
-            // It is named together with its base.
+            // The manifest names it together with its base.
             Mode::WaitsForBase => self.switch_to(file),
             Mode::On => self.switch_to(file.installing(home.clone(), manifest.clone())),
         }
     }
 
-    /// Begins with files that were loaded, or are new.
+    /// Starts with files that were loaded or are new.
     pub(super) fn begin_with(&self, file: File<D>, manifest: Manifest, place: Ticket) {
         *self.manifest.lock().even_poisoned() = manifest;
         self.begin_at(place);
@@ -410,7 +413,7 @@ impl<D: Disk> Aof<D> {
         self.set_mode(Mode::On);
     }
 
-    /// There is no file any more. What could not be written is not wanted.
+    /// Ends writing: there is no file from now on. Data that could not be written is dropped.
     pub(super) fn end_at(&self, place: Ticket) {
         self.set_mode(Mode::Off);
         let mut file = self.file.lock().even_poisoned();
@@ -418,7 +421,7 @@ impl<D: Disk> Aof<D> {
         self.begin_at(place);
     }
 
-    /// Whether this is the file that is written.
+    /// Reports whether this is the file that is being written.
     pub(super) fn is_in_use(&self, path: &Path) -> bool {
         self.file.lock().even_poisoned().as_ref().is_some_and(|file| file.path() == path)
     }
@@ -435,7 +438,8 @@ impl<D: Disk> Aof<D> {
         self.note_pending(queue.bytes);
     }
 
-    /// The part of the stream that was not taken from the journal yet; nobody else reads it.
+    /// Takes the part of the stream that was not taken from the journal yet; the journal has no
+    /// other reader.
     pub fn take_from(&self, journal: &Journal) {
         let mut queue = self.queue.lock().even_poisoned();
         let mut bytes = queue.spare.pop().unwrap_or_default();
@@ -455,7 +459,7 @@ impl<D: Disk> Aof<D> {
         }
     }
 
-    /// Whether something waits to be written.
+    /// Reports whether data waits to be written.
     pub fn has_pending(&self) -> bool {
         !self.queue.lock().even_poisoned().items.is_empty()
     }
@@ -470,7 +474,7 @@ impl<D: Disk> Aof<D> {
         self.has_work.notify_all();
     }
 
-    /// Asks the threads to bring what was pushed as far as a level, soon.
+    /// Requests that the threads soon write or sync the pushed data, as the level requires.
     pub fn hasten(&self, level: Level) {
         self.ask(|work| {
             work.write = true;
@@ -478,11 +482,11 @@ impl<D: Disk> Aof<D> {
         });
     }
 
-    /// A worker has replies that wait, for the file or for replicas, or has none any more. Before it sleeps it looks again how far the
-    /// stream has come.
+    /// Notes whether a worker has replies that wait for the file or for replicas. Before it sleeps,
+    /// the worker checks again how far the stream has come.
     pub fn set_waiting(&self, worker: usize, waits: bool) {
         self.waiting[worker].store(waits, Ordering::SeqCst);
-        // Before the look at the places; `wake_waiting` has the other half.
+        // Ordered before the worker reads the positions; `wake_waiting` has the matching fence.
         fence(Ordering::SeqCst);
     }
 
@@ -492,24 +496,24 @@ impl<D: Disk> Aof<D> {
         (0..self.waiting.len()).filter(waits)
     }
 
-    /// A rewrite begins as soon as it can.
+    /// Schedules a rewrite for the next possible moment.
     pub fn schedule_rewrite(&self) {
-        // Somebody asked for it, so it does not wait for what failed before.
+        // A client requested it, so earlier failures do not delay it.
         self.rewrite.failures.store(0, Ordering::Relaxed);
         self.rewrite.is_scheduled.store(true, Ordering::SeqCst);
     }
 
-    /// Replies did not wait any longer.
+    /// Counts replies that were sent without waiting any longer.
     pub fn note_delayed(&self) {
         self.figures.delayed.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// For tests: each write takes so many microseconds more.
+    /// For tests: each write takes this many microseconds longer.
     pub fn set_flush_sleep(&self, microseconds: u64) {
         self.sleeps_us.store(microseconds, Ordering::Relaxed);
     }
 
-    /// Why the last write failed, if it did.
+    /// The error of the last write, if it failed.
     pub fn failure(&self) -> Option<String> {
         let has_failed = self.figures.has_failed.load(Ordering::SeqCst);
         has_failed.then(|| self.figures.failure.lock().even_poisoned().clone())

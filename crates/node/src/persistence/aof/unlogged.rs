@@ -1,18 +1,19 @@
-//! Output of a session that waits until what it shows is in the append-only file, or acknowledged by replicas.
+//! Output of a session that waits until the changes it shows are in the append-only file, or
+//! acknowledged by replicas.
 
 use brisk_engine::keyspace::Ticket;
 use std::collections::VecDeque;
 
-/// In the order in which it is to be sent.
+/// The parts of the output, in the order in which they are sent.
 #[derive(Debug, Default)]
 pub struct Unlogged {
     parts: VecDeque<(Ticket, Vec<u8>)>,
     bytes: usize,
     /// Capacity of all parts.
     capacity: usize,
-    /// When the oldest part came, in the worker's nanoseconds.
+    /// When the oldest part was added, in the worker's nanoseconds.
     since_ns: u64,
-    /// The connection is to be closed behind it.
+    /// The connection is to be closed after it.
     closes: bool,
 }
 
@@ -22,7 +23,7 @@ impl Unlogged {
         self.parts.is_empty()
     }
 
-    /// Bytes that wait.
+    /// Number of bytes that wait.
     #[inline]
     pub fn len(&self) -> usize {
         self.bytes
@@ -34,22 +35,22 @@ impl Unlogged {
         self.capacity + self.parts.capacity() * size_of::<(Ticket, Vec<u8>)>()
     }
 
-    /// What the oldest part shows.
+    /// The position that the oldest part shows.
     pub fn first(&self) -> Option<Ticket> {
         self.parts.front().map(|(shown, _)| *shown)
     }
 
-    /// Since when the oldest part waits, or nothing has left.
+    /// When the oldest part began to wait, or when output was last sent.
     pub fn since_ns(&self) -> u64 {
         self.since_ns
     }
 
-    /// Has the connection closed behind what waits.
+    /// Closes the connection after the waiting output.
     pub fn close_behind(&mut self) {
         self.closes = true;
     }
 
-    /// Whether the connection is to be closed, now that nothing waits; once.
+    /// Reports once whether the connection is to be closed, now that nothing waits.
     pub fn take_close(&mut self) -> bool {
         self.parts.is_empty() && std::mem::take(&mut self.closes)
     }
@@ -59,7 +60,7 @@ impl Unlogged {
         if self.parts.is_empty() {
             self.since_ns = now_ns;
         }
-        // What is behind other output cannot leave before it.
+        // Output cannot be sent before earlier output.
         let shown = self.parts.back().map_or(shown, |(last, _)| shown.max(*last));
         match self.parts.back_mut() {
             Some((last, bytes)) if *last == shown => {
@@ -78,21 +79,22 @@ impl Unlogged {
         }
     }
 
-    /// The next part, if the stream has come so far.
+    /// The next part, if the stream has reached its position.
     pub fn pop(&mut self, reached: Ticket, now_ns: u64) -> Option<Vec<u8>> {
         self.parts.front().filter(|(shown, _)| *shown <= reached)?;
         let (_, bytes) = self.parts.pop_front()?;
         self.bytes -= bytes.len();
         self.capacity -= bytes.capacity();
         if self.parts.is_empty() {
-            // A queue of many small parts grows large; a session that waits for nothing keeps no queue.
+            // A queue of many small parts grows large; a session without waiting output keeps no
+            // queue.
             self.parts = VecDeque::new();
         }
         self.since_ns = now_ns;
         Some(bytes)
     }
 
-    /// Drops everything: the connection is gone.
+    /// Drops everything: the connection is closed.
     pub fn clear(&mut self) {
         *self = Unlogged::default();
     }
@@ -111,7 +113,7 @@ mod tests {
         push(5, b"a");
         push(5, b"b");
         push(9, b"c");
-        // A read of something older behind a write.
+        // A read of older data after a write.
         push(3, b"d");
         assert_eq!(unlogged.len(), 4);
         assert_eq!(unlogged.pop(Ticket(4), 2), None);

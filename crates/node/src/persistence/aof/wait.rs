@@ -1,4 +1,5 @@
-//! Output waits until what it shows is in the file, on the disk, or acknowledged by replicas.
+//! Output waits until the changes it shows are in the file, on the disk, or acknowledged by
+//! replicas.
 
 use super::state::Level;
 use crate::core::Core;
@@ -6,11 +7,11 @@ use crate::core::session::Session;
 use crate::replication::acks::Durability;
 use brisk_engine::keyspace::Ticket;
 
-/// Whether output of a session that shows the dataset up to `shown` may not leave yet.
+/// Reports whether output of a session that shows the dataset up to `shown` must wait.
 #[inline]
 pub fn must_wait(core: &Core, session: &Session, shown: Ticket) -> bool {
     let aof = &core.shared.aof;
-    // What is kept back leaves first, also when the file was switched off meanwhile.
+    // Held output is sent first, also when the file was switched off meanwhile.
     !session.unlogged.is_empty()
         || (aof.is_on() && shown > aof.reached(level(core, session)))
         || (session.asked.replicas().is_some() && lacks_replicas(core, session, shown))
@@ -21,33 +22,34 @@ fn lacks_replicas(core: &Core, session: &Session, shown: Ticket) -> bool {
     has_ended(core, session) || shown > acknowledged(core, session)
 }
 
-/// Whether what a session asked for cannot come any more: the stream is not the one that its replies
-/// show, since this server was a replica meanwhile, or had none for long.
+/// Reports whether the requested durability can no longer be reached. The stream is not the one
+/// that the session's replies show: this server was a replica meanwhile, or had no replica for a
+/// long time.
 pub fn has_ended(core: &Core, session: &Session) -> bool {
     let ack_epoch = core.shared.replication.replicas.ack_epoch();
     session.asked.replicas().is_some_and(|asked| asked.ack_epoch != ack_epoch)
 }
 
-/// Up to where as many replicas as the session asked for have acknowledged the stream; everything if it
-/// asked for none.
+/// The position up to which enough replicas have acknowledged the stream for the session; the
+/// maximum if it requested none.
 pub fn acknowledged(core: &Core, session: &Session) -> Ticket {
     let replicas = &core.shared.replication.replicas;
     let by = session.asked.replicas().map(|asked| replicas.acknowledged_by(asked.count));
     by.unwrap_or(Ticket(u64::MAX))
 }
 
-/// The session asks for something else from now on.
+/// Sets the durability that the session requests from now on.
 pub fn ask(core: &Core, session: &mut Session, wanted: Durability) {
     session.asked.change(wanted, core.shared.aof.level());
 }
 
-/// How far a change must have come before the session is shown it.
+/// The level that a change must reach before the session is shown it.
 #[inline]
 pub fn level(core: &Core, session: &Session) -> Level {
     session.asked.level(core.shared.aof.level())
 }
 
-/// Keeps output back, for which [`must_wait`] said so.
+/// Holds output back; [`must_wait`] returned true for it.
 pub fn keep(core: &Core, session: &mut Session, shown: Ticket, write: impl FnOnce(&mut Vec<u8>)) {
     if session.unlogged.is_empty() {
         core.unlogged.borrow_mut().push(session.token);
@@ -58,8 +60,8 @@ pub fn keep(core: &Core, session: &mut Session, shown: Ticket, write: impl FnOnc
     session.unlogged.push(shown, core.clock.ns(core.clock.ticks()), write);
 }
 
-/// What everybody may have been shown by now: for messages, which tell of a change that was made a
-/// moment ago.
+/// The position that any client may have been shown by now: for messages, which report a change
+/// that was just made.
 pub fn shown_to_all(core: &Core) -> Ticket {
     core.shared.keyspace.journal().end()
 }

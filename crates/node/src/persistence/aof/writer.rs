@@ -1,12 +1,12 @@
-//! The file, and the threads that write it and put it on the disk.
+//! The threads that write the file and sync it.
 //!
-//! Usually a worker writes at the end of its round what all have appended: one system call for all
-//! commands of the round, and no other thread has to be woken. While a write may take long (the file
-//! is being put on the disk, the last write failed, the file changes), the thread `brisk-aof` does it.
-//! With `always` fdatasync is called behind each write, while the next batch collects: by the worker, whose
-//! clients wait for it anyhow, if the disk is quick; else by the thread, so that the worker goes on with
-//! clients that wait for nothing. With `everysec` another thread calls it, so that writing goes on
-//! beside it.
+//! Usually a worker writes the data of all workers at the end of its round: one system call for all
+//! commands of the round, and no other thread must be woken. While a write may take long (a sync is
+//! in progress, the last write failed, or the file changes), the thread `brisk-aof` writes. With
+//! `always`, fdatasync follows each write while the next batch is collected. If the disk is fast,
+//! the worker calls it, since its clients wait for it anyway. Otherwise the thread calls it, so
+//! that the worker can serve clients that wait for nothing. With `everysec` another thread calls
+//! it, so that writing continues meanwhile.
 
 use super::file::{File, Handle, Trouble};
 use super::state::{Aof, Level, Work};
@@ -20,26 +20,27 @@ use std::sync::atomic::{Ordering, fence};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-/// With `everysec` the file is put on the disk this often.
+/// With `everysec` the file is synced at this interval.
 const SYNC_PERIOD: Duration = Duration::from_secs(1);
-/// A worker waits for the disk itself if it took no longer than this last time.
+/// A worker waits for the disk itself if the last sync took at most this long.
 const QUICK_SYNC_MAX: Duration = Duration::from_millis(1);
-/// A worker that has written for this long leaves the rest to the thread, so that its clients do not wait for the disk.
+/// A worker that has written for this long leaves the rest to the thread, so that its clients do
+/// not wait for the disk.
 const WORKER_WRITES_MAX: Duration = Duration::from_millis(2);
-/// After a write that failed the next is tried this much later.
+/// A failed write is retried after this time.
 const RETRY_AFTER: Duration = Duration::from_millis(500);
 
-/// How far a worker came with what is pending.
+/// The result of a worker's attempt to write pending data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Written {
     All,
-    /// The thread has to be asked.
+    /// The thread must be requested to write.
     LeftToThread,
-    /// Somebody else has the file. Workers that wait are woken when it is free.
+    /// Another thread holds the file. Waiting workers are woken when it is free.
     OthersWrite,
 }
 
-/// What became of what was pending.
+/// The result of writing pending data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Outcome {
     All,
@@ -48,8 +49,8 @@ enum Outcome {
     Failed,
 }
 
-/// What is put on the disk beside writes: so many bytes of a file, with which the stream is there up to
-/// a place.
+/// A request to sync during writes: the number of bytes of a file, and the position in the stream
+/// that they reach.
 struct Asked {
     handle: Arc<Handle>,
     size: u64,
@@ -57,8 +58,8 @@ struct Asked {
 }
 
 impl Aof {
-    /// Writes what is pending, if that is likely to take no longer than a system call, and with `always` puts it
-    /// on a disk that is quick.
+    /// Writes pending data if that probably takes no longer than a system call. With `always`, also
+    /// syncs it if the disk is fast.
     pub fn write_now(&self, shared: &Shared, worker: usize) -> Written {
         let syncs = self.level() == Level::Disk;
         if self.is_slow() || (syncs && !self.is_disk_quick()) {
@@ -80,7 +81,7 @@ impl Aof {
         self.figures.sync_us.load(Ordering::Relaxed) <= QUICK_SYNC_MAX.as_micros() as u64
     }
 
-    /// Puts what is written on the disk, and notes how long that and writing it took. False if it failed.
+    /// Syncs the written data, and notes the duration of writing and syncing. False if it failed.
     fn sync_timed(&self, shared: &Shared, file: &File, began: Instant) -> bool {
         let synced = self.sync(file);
         let us = u64::try_from(began.elapsed().as_micros()).unwrap_or(u64::MAX);
@@ -136,7 +137,7 @@ impl Aof {
         }
     }
 
-    /// Has workers with replies that wait look again, all but one.
+    /// Wakes workers with waiting replies so that they check again, all but one.
     pub fn wake_waiting(&self, shared: &Shared, but: Option<usize>) {
         fence(Ordering::SeqCst);
         for worker in self.waiting().filter(|worker| Some(*worker) != but) {
@@ -160,8 +161,8 @@ impl Aof {
         Ok(())
     }
 
-    /// Brings all that was pushed onto the disk, whatever the policy. For the end of the server, and of the
-    /// file.
+    /// Writes and syncs everything that was pushed, whatever the policy. Called when the server
+    /// shuts down, and when the file is closed.
     pub fn flush(&self, shared: &Shared) -> io::Result<()> {
         let brought = self.bring_to_disk();
         match &brought {
@@ -172,7 +173,7 @@ impl Aof {
     }
 }
 
-/// The thread that writes what workers leave to it.
+/// The thread that writes the data that workers leave to it.
 fn write_for_ever(shared: &'static Shared, asks_sync: &mpsc::Sender<Asked>) {
     let aof = &shared.aof;
     let mut last_sync = Instant::now();
@@ -183,7 +184,7 @@ fn write_for_ever(shared: &'static Shared, asks_sync: &mpsc::Sender<Asked>) {
         let began = Instant::now();
         match aof.write_pending(shared, &mut file, None) {
             Outcome::All => {}
-            // Items pushed in the meantime come next, after the written ones are on the disk.
+            // Items pushed in the meantime follow after the written ones are synced.
             Outcome::Part => aof.work.lock().even_poisoned().write = true,
             Outcome::Failed => {
                 drop(file);
@@ -221,8 +222,8 @@ fn write_for_ever(shared: &'static Shared, asks_sync: &mpsc::Sender<Asked>) {
     }
 }
 
-/// Returns when there may be something to write, which is cheap to look for; whether what is written
-/// is to be put on the disk though the policy does not want it.
+/// Returns when there may be data to write, which the caller checks cheaply. The result says
+/// whether written data must be synced although the policy does not require it.
 fn wait_for_work(aof: &Aof) -> bool {
     let work = aof.work.lock().even_poisoned();
     let idle = |work: &mut Work| !(work.write || work.sync);
@@ -232,7 +233,7 @@ fn wait_for_work(aof: &Aof) -> bool {
     std::mem::take(&mut work.sync)
 }
 
-/// On the thread that only waits for the disk.
+/// Runs on the thread that only waits for the disk.
 fn sync_beside(shared: &Shared, asked: &Asked) {
     let aof = &shared.aof;
     if let Err(error) = aof.note_durable(asked.handle.sync(asked.size), asked.written) {
@@ -246,8 +247,8 @@ fn sync_beside(shared: &Shared, asked: &Asked) {
     aof.wake_waiting(shared, None);
 }
 
-/// The kernel has forgotten what it could not write: nobody can say what is on the disk. No reply that
-/// waits for it will leave.
+/// The kernel has dropped data that it could not write, so the contents of the disk are unknown. No
+/// reply that waits for this data is sent.
 fn note_lost(shared: &Shared, error: &io::Error) {
     let reason = os_reason(error);
     shared.log.warning(format_args!(

@@ -24,7 +24,7 @@ use std::ops::Range;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// Commands are gathered up to this size, so that a batch of them can be cut and prefetched.
+/// Commands are gathered up to this size, so that a batch of them can be parsed and prefetched.
 const GATHERED_BYTES: usize = 256 << 10;
 
 /// Loads the files that the manifest names when the server starts. The first worker executes their commands.

@@ -1,4 +1,5 @@
-//! The way of a file's blocks from the thread that reads it to those that load them, in order.
+//! The queue of a file's blocks, in order, from the thread that reads it to the threads that load
+//! them.
 
 use brisk_engine::DbIndex;
 use brisk_persist::rdb::RdbBlock;
@@ -6,14 +7,14 @@ use brisk_structures::poison::EvenPoisoned;
 use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex};
 
-/// Memory of blocks that wait, at most; one alone may take more.
+/// Maximum memory of waiting blocks; a single block may take more.
 const BYTES_MAX: usize = 16 << 20;
 
 /// Entries of one database.
 #[derive(Debug)]
 pub(super) struct Part {
     pub(super) db: DbIndex,
-    /// How many keys it is said to have in the whole file.
+    /// The number of its keys in the whole file, as the file states it.
     pub(super) expected: u64,
     pub(super) block: RdbBlock,
 }
@@ -33,7 +34,7 @@ struct Waiting {
 }
 
 impl Queue {
-    /// Adds a block when there is room for it; false if it is not wanted any more.
+    /// Adds a block when there is room for it; returns false if no more blocks are wanted.
     pub(super) fn put(&self, part: Part) -> bool {
         let bytes = part.block.allocated_bytes();
         let has_room = |waiting: &Waiting| {
@@ -52,7 +53,7 @@ impl Queue {
         true
     }
 
-    /// The next block; `None` behind the last.
+    /// The next block; `None` after the last.
     pub(super) fn take(&self) -> Option<Part> {
         let mut waiting = self.waiting.lock().even_poisoned();
         while waiting.parts.is_empty() && !waiting.is_closed {
@@ -64,13 +65,13 @@ impl Queue {
         Some(next)
     }
 
-    /// No more blocks will come.
+    /// Notes that no more blocks will be added.
     pub(super) fn close(&self) {
         self.waiting.lock().even_poisoned().is_closed = true;
         self.changed.notify_all();
     }
 
-    /// No more blocks are wanted.
+    /// Notes that no more blocks are wanted.
     pub(super) fn give_up(&self) {
         let mut waiting = self.waiting.lock().even_poisoned();
         waiting.parts.clear();
@@ -85,7 +86,7 @@ mod tests {
     use brisk_persist::rdb::{RdbPiece, RdbSplitter};
 
     fn database(number: usize) -> DbIndex {
-        DbIndex::checked(number, 16).expect("there are sixteen")
+        DbIndex::checked(number, 16).expect("one of sixteen databases")
     }
 
     fn part(db: usize, value_bytes: usize) -> Part {

@@ -1,14 +1,14 @@
-//! The file on its way into the keyspace: one thread reads and splits it, others build the values
-//! and insert them.
+//! Loads an RDB file into the keyspace: one thread reads and splits it, others build the values and
+//! insert them.
 //!
 //! ```text
-//!            entries by blocks of 256 KiB            ┌─► decode, build, insert ──┐
-//!  file ──► RdbSplitter ──────────────────────► Queue ──┼─► decode, build, insert ──┼─► keyspace
-//!      checksum; where entries end                   └─► ...      slot locks     ┘
+//!           entries by blocks of 256 KiB            ┌─► decode, build, insert ──┐
+//! file ──► RdbSplitter ──────────────────────► Queue ──┼─► decode, build, insert ──┼─► keyspace
+//!     checksum; where entries end                   └─► ...      slot locks     ┘
 //! ```
 //!
-//! Meanwhile no command looks at a key: at the start the gate refuses what would
-//! ([`crate::core::shared::armed::LOADING`]), later all workers stand still.
+//! Meanwhile no command accesses keys: at startup the gate rejects these commands
+//! ([`crate::core::shared::armed::LOADING`]), later all workers are quiesced.
 
 use super::queue::{Part, Queue};
 use crate::core::Core;
@@ -32,31 +32,32 @@ use std::path::{Path, PathBuf};
 use std::thread::{Builder, ScopedJoinHandle, park_timeout, scope};
 use std::time::{Duration, Instant};
 
-/// Threads that load, at most: one that reads keeps no more of them busy.
+/// Maximum number of threads that load: one reading thread keeps no more of them busy.
 const THREADS_MAX: usize = 16;
-/// No entry has less bytes: a type, a key, and a value.
+/// Every entry has at least this many bytes: a type, a key, and a value.
 const ENTRY_BYTES_MIN: u64 = 3;
-/// Keys that room is made for before they have come, at most, when nobody knows how long the file is.
+/// Maximum number of keys for which room is reserved in advance when the length of the file is
+/// unknown.
 const EXPECTED_MAX: u64 = 1 << 24;
-/// Empty keys that are named in the log, at most.
+/// Maximum number of empty keys that are named in the log.
 const EMPTY_TOLD_MAX: u64 = 10;
-/// How long `key-load-delay` is waited for before it is looked at again.
+/// How often a pause for `key-load-delay` checks whether the setting has changed.
 const DELAY_SLICE: Duration = Duration::from_millis(5);
 
-/// A failure, and up to which byte the file was read.
+/// A failure, and the position up to which the file was read.
 type Failed = (LoadFailure, u64);
 
-/// What a thread did.
+/// The result of a thread.
 type Done = Result<(LoadSummary, AwaitedKeys), Failed>;
 
-/// Loads the keys of the file at the start, when nobody looks at keys. O(file).
+/// Loads the keys of the file at startup, when no client accesses keys. O(file).
 ///
 /// # Errors
-/// Why the file cannot be loaded. A part of its keys may be there.
+/// The reason why the file cannot be loaded. A part of its keys may have been loaded.
 pub fn load_at_start(shared: &Shared) -> Result<Beside, Unreadable> {
     let config = shared.config();
     let settings = settings_in_force(shared, &config);
-    // What has expired by now is not loaded, but by a replica.
+    // Expired keys are not loaded, except by a replica.
     let now = UnixMs(unix_ms());
     let keeps_expired = shared.is_replica();
     let gone_bytes_max = config.replication.repl_backlog_size;
@@ -65,10 +66,10 @@ pub fn load_at_start(shared: &Shared) -> Result<Beside, Unreadable> {
     load(shared, &config, &how)
 }
 
-/// Loads the keys of the file. Only while all other workers stand still. O(file).
+/// Loads the keys of the file. Only while all other workers are quiesced. O(file).
 ///
 /// # Errors
-/// As of [`load_at_start`].
+/// As in [`load_at_start`].
 pub fn reload(core: &Core, duplicate: Duplicate) -> Result<(), Unreadable> {
     let how = How {
         keyspace: &core.shared.keyspace,
@@ -78,30 +79,30 @@ pub fn reload(core: &Core, duplicate: Duplicate) -> Result<(), Unreadable> {
         gone_bytes_max: 0,
         duplicate,
     };
-    // The threads free what they replace when this one has nothing to do with it.
+    // The loading threads free replaced values; they can do so while this thread is offline.
     let loaded = reclaim::offline_while(|| load(core.shared, &core.config, &how));
     core.env.announce_awaited(loaded?.awaited);
     Ok(())
 }
 
-/// Loads the snapshot that an append-only file begins with, at the start; keys that have expired
-/// meanwhile included: what follows may be about them. Gives where it ends in the file, and the sources
-/// of its libraries. O(snapshot).
+/// Loads the snapshot at the beginning of an append-only file at startup, including keys that have
+/// expired meanwhile: following commands may use them. Returns the end of the snapshot in the file,
+/// and the sources of its libraries. O(snapshot).
 ///
 /// # Errors
-/// As of [`load_at_start`].
+/// As in [`load_at_start`].
 pub fn load_base_at_start(shared: &Shared, path: &Path) -> Result<(u64, Vec<Vec<u8>>), Unreadable> {
     let config = shared.config();
     let settings = settings_in_force(shared, &config);
-    // Nobody waits for keys yet.
+    // No client waits for keys yet.
     let loaded = load_base_by(shared, &config, settings, path)?;
     Ok((loaded.end, loaded.functions))
 }
 
-/// The same while all other workers stand still.
+/// The same while all other workers are quiesced.
 ///
 /// # Errors
-/// As of [`load_at_start`].
+/// As in [`load_at_start`].
 pub fn load_base(core: &Core, path: &Path) -> Result<(u64, Vec<Vec<u8>>), Unreadable> {
     let settings = core.env.settings.clone();
     let load = || load_base_by(core.shared, &core.config, settings, path);
@@ -120,22 +121,22 @@ fn load_base_by(
     load_from(shared, config, &how, &Source::open_at(path.to_path_buf())?)
 }
 
-/// What came with a dataset besides its keys.
+/// The parts of a loaded dataset other than its keys.
 #[derive(Default)]
 pub struct Beside {
     /// The sources of its libraries.
     pub functions: Vec<Vec<u8>>,
-    /// Keys that somebody waits for.
+    /// Keys that clients wait for.
     pub awaited: AwaitedKeys,
-    /// Where in which history it was written.
+    /// The history and the offset at which it was written.
     pub lineage: Lineage,
-    /// What was left out because it had expired.
+    /// Keys that were left out because they had expired.
     pub gone: ExpiredKeys,
-    /// Where it ends in its file.
+    /// The end of the dataset in its file.
     end: u64,
 }
 
-/// Where in which history a dataset was written, as far as the file says.
+/// The history and the offset at which a dataset was written, if the file states them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Lineage {
     pub id: Option<String>,
@@ -144,11 +145,11 @@ pub struct Lineage {
     pub db: Option<DbNumber>,
 }
 
-/// Loads a dataset that a primary has sent, keys that have expired included: the primary removes them.
-/// The gate refuses meanwhile what looks at keys, and there are none. O(file).
+/// Loads a dataset that a primary has sent, including expired keys: the primary removes them. The
+/// gate rejects commands that access keys meanwhile. O(file).
 ///
 /// # Errors
-/// As of [`load_at_start`].
+/// As in [`load_at_start`].
 pub fn load_received(shared: &Shared, file: File) -> Result<Beside, Unreadable> {
     let config = shared.config();
     let settings = settings_in_force(shared, &config);
@@ -158,11 +159,11 @@ pub fn load_received(shared: &Shared, file: File) -> Result<Beside, Unreadable> 
     load_from(shared, &config, &how, &source)
 }
 
-/// The same from a stream as it comes, of `bytes` bytes if that is known, into `keyspace`: that of the
-/// server, or one that nobody else knows. The stream's reader runs on this thread. O(stream).
+/// The same from a stream, of `bytes` bytes if that is known, into `keyspace`: that of the server,
+/// or one that no other thread knows. The stream's reader runs on this thread. O(stream).
 ///
 /// # Errors
-/// As of [`load_at_start`].
+/// As in [`load_at_start`].
 pub fn load_stream(
     shared: &Shared,
     stream: impl Read,
@@ -178,21 +179,21 @@ pub fn load_stream(
     })
 }
 
-/// What all threads go by.
+/// The parameters of loading that all threads use.
 struct How<'k> {
-    /// Where the keys go.
+    /// The destination of the keys.
     keyspace: &'k Keyspace,
     settings: Settings,
     now: UnixMs,
-    /// Keys that have expired are loaded: the commands that follow, or the primary, say what is gone.
+    /// Expired keys are loaded: the following commands, or the primary, delete them.
     keeps_expired: bool,
-    /// Bytes of the names of keys that are kept because they are not loaded, at most.
+    /// Maximum number of bytes for the names of keys that were not loaded.
     gone_bytes_max: u64,
     duplicate: Duplicate,
 }
 
 impl How<'_> {
-    /// Nothing is left out: others say what has expired meanwhile.
+    /// Loads everything: later commands delete the keys that have expired meanwhile.
     fn repeating(keyspace: &Keyspace, settings: Settings) -> How<'_> {
         let (now, duplicate) = (UnixMs(0), Duplicate::Refuse);
         How { keyspace, settings, now, keeps_expired: true, gone_bytes_max: 0, duplicate }
@@ -228,7 +229,7 @@ fn load_reader<R: Read>(
     let mut splitter = if checks_sum { splitter } else { splitter.ignore_checksum() };
     let threads = match config.persistence.key_load_delay {
         0 => shared.serving_workers().clamp(1, THREADS_MAX),
-        // One key after the other waits.
+        // With a delay, one key is loaded after the other.
         _ => 1,
     };
     let mut beside = Beside::default();
@@ -255,7 +256,7 @@ fn load_reader<R: Read>(
 }
 
 impl Lineage {
-    /// Takes what a file says of itself. What cannot be is as if it said nothing.
+    /// Takes a metadata field of the file. An invalid value is ignored.
     fn note(&mut self, name: &[u8], value: &[u8]) {
         let text = String::from_utf8_lossy(value);
         match name {
@@ -267,7 +268,7 @@ impl Lineage {
     }
 }
 
-/// Reads a file of `total` bytes, if that is known, on this thread and loads on others.
+/// Reads a file of `total` bytes, if that is known, on this thread and loads it on others.
 fn by_threads<R: Read>(
     shared: &Shared,
     how: &How<'_>,
@@ -282,7 +283,7 @@ fn by_threads<R: Read>(
             let thread = Builder::new().name(format!("brisk-load-{number}"));
             match thread.spawn_scoped(scope, || load_blocks(shared, how, &queue)) {
                 Ok(thread) => running.push(thread),
-                // The others do its part.
+                // The other threads do its part.
                 Err(_) if number > 0 => break,
                 Err(error) => return Err((LoadFailure::Thread(error), 0)),
             }
@@ -296,7 +297,7 @@ fn by_threads<R: Read>(
                     all.0 += loaded;
                     all.1.append(awaited);
                 }
-                // Blocks are loaded in order: the first failure is the one that is found again.
+                // Blocks are loaded in order: the failure at the lowest position is reported.
                 Err(new) if failure.as_ref().is_none_or(|(_, at)| new.1 < *at) => {
                     failure = Some(new);
                 }
@@ -307,7 +308,7 @@ fn by_threads<R: Read>(
     })
 }
 
-/// Puts the file's blocks into the queue, until they are not wanted any more.
+/// Puts the file's blocks into the queue, until no more are wanted.
 fn split<R: Read>(
     shared: &Shared,
     queue: &Queue,
@@ -331,7 +332,7 @@ fn split<R: Read>(
                     .map_err(|failure| (failure, splitter.position()))?;
                 expected = 0;
             }
-            // Not more than the rest of the file can have, whatever it says.
+            // At most the number of keys that the rest of the file can contain, whatever it states.
             Some(RdbPiece::Section(RdbEvent::ResizeDb { keys, .. })) => {
                 let rest = total.map(|total| total.saturating_sub(splitter.position()));
                 expected = keys.min(rest.map_or(EXPECTED_MAX, |rest| rest / ENTRY_BYTES_MIN));
@@ -345,9 +346,9 @@ fn split<R: Read>(
 
 /// Loads blocks of the queue until there are no more.
 fn load_blocks(shared: &Shared, how: &How<'_>, queue: &Queue) -> Done {
-    // Has nobody wait for a thread that panics.
+    // Ensures that no thread waits for one that panics.
     let _end = GiveUp(queue);
-    // Without a place among them others free what this thread replaces.
+    // If it cannot register, other threads free the values that this thread replaces.
     let _participant = Participant::register();
     let progress = &shared.snapshots.loading;
     let is_own = std::ptr::eq(how.keyspace, &raw const shared.keyspace);
@@ -403,13 +404,13 @@ fn delay_us(shared: &Shared) -> i64 {
     shared.config().persistence.key_load_delay
 }
 
-/// Whether `key-load-delay` has keys wait.
+/// Reports whether `key-load-delay` delays loading.
 pub fn delays(shared: &Shared) -> bool {
     delay_us(shared) != 0
 }
 
-/// Waits as long as `key-load-delay` says after a key, or until that says something else. Negative
-/// numbers have each so many keys wait for a microsecond, which takes the system longer.
+/// Pauses after a key for the time in `key-load-delay`, or until the setting changes. A negative
+/// number -N means a pause of a microsecond after N keys; the system takes longer.
 pub fn delay(shared: &Shared) {
     let us = delay_us(shared);
     let Ok(length) = u64::try_from(us) else {
@@ -425,12 +426,12 @@ pub fn delay(shared: &Shared) {
         if left.is_zero() {
             break;
         }
-        // Nobody wakes it.
+        // No thread wakes it earlier.
         park_timeout(left.min(DELAY_SLICE));
     }
 }
 
-/// Gives the queue up if its thread panics.
+/// Ends the queue if its thread panics.
 struct GiveUp<'q>(&'q Queue);
 
 impl Drop for GiveUp<'_> {
@@ -441,7 +442,7 @@ impl Drop for GiveUp<'_> {
     }
 }
 
-/// What the server that wrote the file noted about it.
+/// Logs the metadata that the server which wrote the file stored in it.
 fn tell_of(name: &[u8], value: &[u8], log: &Log, progress: &Loading) {
     let value = String::from_utf8_lossy(value);
     match name {

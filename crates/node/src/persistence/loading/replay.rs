@@ -125,7 +125,7 @@ impl Replay {
 
     /// Ends a file and drops its unfinished transaction. The next file begins in database 0.
     pub(super) fn end_file(&mut self, core: &mut Core) {
-        // The file may contain SUBSCRIBE; such a subscription has no receiver.
+        // The file may contain SUBSCRIBE; its subscription has no receiver.
         release::release(core, &mut self.session);
         self.session = new_session(core);
     }
@@ -155,7 +155,7 @@ impl Replay {
             shared.quiesce.checkpoint(core.id);
             loop {
                 match dispatch::dispatch(core, session, batch, &request, data, replies) {
-                    // No other command uses keys now, so a busy slot is free again within a moment.
+                    // No other command uses keys now, so a busy slot becomes free within a moment.
                     Flow::Later(_) => std::thread::yield_now(),
                     Flow::Elsewhere => break trusted_session::finish_script(core, session),
                     _ => break,

@@ -2,16 +2,16 @@
 
 use brisk_testkit::random::Random;
 
-/// What a disk writes as a whole.
+/// The units that a disk writes atomically.
 const SECTORS: [usize; 2] = [512, 4096];
 
 #[derive(Default)]
 pub(super) struct Content {
     /// As processes see them.
     bytes: Vec<u8>,
-    /// As they are on the disk.
+    /// As stored on the disk.
     synced: Vec<u8>,
-    /// What has happened since, in this order.
+    /// Changes since the last sync, in this order.
     unsynced: Vec<Change>,
 }
 
@@ -20,14 +20,14 @@ enum Change {
     SetLen(usize),
 }
 
-/// How much of what was not synchronised is on the disk.
+/// The selection of unsynced changes that reached the disk.
 #[derive(Clone, Copy)]
 enum Kept {
     All,
     Nothing,
-    /// What came first.
+    /// The earliest changes.
     Prefix,
-    /// Whatever the disk liked better.
+    /// Any subset.
     Any,
 }
 
@@ -46,7 +46,7 @@ impl Content {
         &self.bytes
     }
 
-    /// Writes behind so many bytes, or to the end.
+    /// Writes at this offset, or at the end.
     pub(super) fn write(&mut self, at: Option<usize>, bytes: &[u8]) {
         let at = at.unwrap_or(self.bytes.len());
         put(&mut self.bytes, at, bytes);
@@ -67,14 +67,15 @@ impl Content {
         }
     }
 
-    /// The disk could not write some of the bytes. Processes do not see that. (Lengths are kept by a
-    /// journal, without which there is no file system any more.)
+    /// Drops some of the unsynced bytes, as if the disk could not write them. Processes do not see
+    /// that. (Lengths are kept by the file system's journal; without it the file system would be
+    /// lost.)
     pub(super) fn forget_unsynced(&mut self, random: &mut Random) {
         self.keep_some(random, true);
         self.synced.resize(self.bytes.len(), 0);
     }
 
-    /// What processes see is what the disk has.
+    /// After a power failure processes see the contents of the disk.
     pub(super) fn lose_power(&mut self, random: &mut Random) {
         self.keep_some(random, false);
         self.bytes.clone_from(&self.synced);
@@ -84,7 +85,7 @@ impl Content {
         let (kept, sector) = (Kept::some(random), *random.pick(&SECTORS));
         let (mut garbage, mut len) = (random.percent(30), self.synced.len());
         let mut goes_on = true;
-        // Where nothing was written of what the file has grown by, there are zeros, or anything.
+        // Where the file grew without data being written, there are zeros, or arbitrary bytes.
         let mut holes = Vec::new();
         for change in std::mem::take(&mut self.unsynced) {
             match change {
@@ -100,7 +101,7 @@ impl Content {
                         let to = (from / sector * sector + sector).min(at + bytes.len());
                         let piece = &bytes[from - at..to - at];
                         if keeps(kept, &mut goes_on, random) {
-                            // The one that was being written may be there in part.
+                            // The change that was being written may be present in part.
                             let is_torn = random.percent(10);
                             let some =
                                 if is_torn { random.below(piece.len()) } else { piece.len() };
@@ -108,7 +109,7 @@ impl Content {
                         } else {
                             holes.push(from..to);
                         }
-                        // The length is written apart from what is in the file.
+                        // The length is written independently of the contents.
                         if random.percent(25) {
                             len = len.max(to);
                         }
@@ -122,7 +123,8 @@ impl Content {
         garbage &= !holes.is_empty();
         for hole in holes.into_iter().filter(|hole| garbage && hole.start >= written) {
             for byte in self.synced.iter_mut().take(hole.end).skip(hole.start) {
-                // What looks like a command is taken for one, as it has to be.
+                // Bytes that look like a command are parsed as one, so they must not occur by
+                // chance.
                 *byte = Some(random.bits() as u8).filter(|byte| *byte != b'*').unwrap_or(0);
             }
         }

@@ -1,12 +1,12 @@
-//! A disk in memory, for tests: it fails, runs full, and loses power.
+//! A simulated disk in memory, for tests: it fails, fills up, and loses power.
 //!
-//! | file | about |
+//! | file | purpose |
 //! |---|---|
-//! | `volume` | names and files: what is in memory, and what a loss of power leaves |
+//! | `volume` | names and files: in memory, and after a power failure |
 //! | `content` | the bytes of one file, likewise |
 //!
-//! Every call has a number. One of them can be made to fail, or each with some probability, or the power
-//! is lost amid one: what was called then has happened or not, and everything after it fails.
+//! Every call has a number. A test can make one of them fail, or each with some probability, or cut
+//! the power during one. That call then has taken effect or not, and everything after it fails.
 
 mod content;
 mod volume;
@@ -19,7 +19,7 @@ use std::path::Path;
 use std::rc::Rc;
 use volume::{Change, Volume};
 
-/// A clone is the same disk.
+/// A clone refers to the same disk.
 #[derive(Clone)]
 pub(crate) struct Simulated(Rc<RefCell<State>>);
 
@@ -29,15 +29,15 @@ struct State {
     calls: Vec<&'static str>,
     /// The call that fails, counted from 0.
     fails_at: Option<usize>,
-    /// How many of a thousand calls fail: of all, or of those of one name.
+    /// How many of a thousand calls fail: of all calls, or of those of one name.
     fails_per_mille: usize,
     fails_only: Option<&'static str>,
-    /// The call amid which the power is lost.
+    /// The call during which the power fails.
     cut_at: Option<usize>,
     is_off: bool,
-    /// A call has failed.
+    /// True if a call has failed.
     has_failed: bool,
-    /// Bytes that can still be written.
+    /// Free space in bytes.
     room: usize,
 }
 
@@ -48,12 +48,12 @@ pub(crate) struct SimulatedFile {
     at: usize,
 }
 
-/// What becomes of a call.
+/// The outcome of a call.
 enum Fate {
     Works,
-    /// With an error; what it was for is done in part.
+    /// With an error; its effect happens in part.
     Fails,
-    /// The power is lost, and it was done before.
+    /// The power fails, after the effect happened.
     Last,
 }
 
@@ -73,7 +73,7 @@ impl Simulated {
         })))
     }
 
-    /// From now on works, but for what is set later.
+    /// From now on all calls succeed, except for faults that are set later.
     pub(crate) fn mend(&self) {
         let mut state = self.0.borrow_mut();
         (state.fails_at, state.fails_per_mille, state.room) = (None, 0, usize::MAX);
@@ -81,7 +81,7 @@ impl Simulated {
         state.calls.clear();
     }
 
-    /// The call of this number fails, counted from what was set last.
+    /// Makes the call of this number fail, counted from this point.
     pub(crate) fn fail_at(&self, call: usize) {
         self.0.borrow_mut().fails_at = Some(call);
     }
@@ -91,33 +91,33 @@ impl Simulated {
         (state.fails_per_mille, state.fails_only) = (calls, only);
     }
 
-    /// The power is lost amid the call of this number.
+    /// Cuts the power during the call of this number.
     pub(crate) fn cut_at(&self, call: usize) {
         self.0.borrow_mut().cut_at = Some(call);
     }
 
-    /// Takes so many bytes more.
+    /// Sets the free space to this many bytes.
     pub(crate) fn leave_room(&self, bytes: usize) {
         self.0.borrow_mut().room = bytes;
     }
 
-    /// What was called since it was mended.
+    /// The calls since the last repair.
     pub(crate) fn calls(&self) -> Vec<&'static str> {
         self.0.borrow().calls.clone()
     }
 
-    /// Whether a call has failed since it was mended, or the power is off.
+    /// Reports whether a call has failed since the last repair, or the power is off.
     pub(crate) fn has_failed(&self) -> bool {
         self.0.borrow().has_failed
     }
 
-    /// Whether the power is off.
+    /// Reports whether the power is off.
     pub(crate) fn is_off(&self) -> bool {
         self.0.borrow().is_off
     }
 
-    /// The power is lost now, if it was not, and comes back: what is there is what the disk has. Open
-    /// files are of no more use.
+    /// Cuts the power, if it was on, and restores it: the contents are those of the disk. Open
+    /// files become unusable.
     pub(crate) fn restart(&self) {
         let mut state = self.0.borrow_mut();
         let State { volume, random, .. } = &mut *state;
@@ -127,7 +127,7 @@ impl Simulated {
         self.mend();
     }
 
-    /// Puts a file there, as if it had been there for a long time.
+    /// Adds a file that is completely on the disk.
     pub(crate) fn put(&self, path: &Path, bytes: &[u8]) {
         self.0.borrow_mut().volume.put(path, bytes);
     }
@@ -136,7 +136,7 @@ impl Simulated {
         self.0.borrow_mut().volume.put_dir(path);
     }
 
-    /// What a file holds, as processes see it.
+    /// The contents of a file, as processes see them.
     pub(crate) fn contents(&self, path: &Path) -> Option<Vec<u8>> {
         let mut state = self.0.borrow_mut();
         let file = state.volume.file(path)?;
@@ -176,7 +176,7 @@ impl Simulated {
         *room -= some;
         volume.write(file, at, &bytes[..some]);
         match fate {
-            // A short write; the next one tells why.
+            // A short write; the next one returns the error.
             Fate::Fails if may_be_short && some > 0 && random.percent(50) => Ok(some),
             Fate::Works => Ok(some),
             Fate::Fails | Fate::Last => Err(ErrorKind::Other.into()),
@@ -197,7 +197,7 @@ impl Simulated {
                 Err(ErrorKind::Other.into())
             }
             Fate::Fails => {
-                // What was not written is forgotten: the next call has nothing to do.
+                // Unwritten data is dropped: the next sync has nothing to do.
                 volume.content(file).forget_unsynced(random);
                 Err(ErrorKind::Other.into())
             }

@@ -11,9 +11,9 @@ pub(super) struct Volume {
     files: Vec<Content>,
     /// As processes see them.
     names: Names,
-    /// As they are on the disk.
+    /// As stored on the disk.
     synced: Names,
-    /// What has happened since, in this order.
+    /// Changes since the last sync, in this order.
     unsynced: Vec<Change>,
 }
 
@@ -25,7 +25,7 @@ struct Names {
 
 pub(super) enum Change {
     Create(PathBuf, usize),
-    /// Happens as a whole, also between two directories.
+    /// Atomic, also between two directories.
     Rename(PathBuf, PathBuf, usize),
     Remove(PathBuf, usize),
     CreateDir(PathBuf),
@@ -60,7 +60,7 @@ impl Names {
         }
     }
 
-    /// The name may be that of another file by now.
+    /// The name may refer to another file by now.
     fn take(&mut self, path: &Path, file: usize) {
         if self.files.get(path) == Some(&file) {
             self.files.remove(path);
@@ -131,8 +131,8 @@ impl Volume {
         });
     }
 
-    /// What processes see is what the disk has: of what was not synchronised all, nothing, what came
-    /// first, or anything.
+    /// After a power failure processes see the contents of the disk. All, none, the earliest, or
+    /// any subset of the unsynced changes are present.
     pub(super) fn lose_power(&mut self, random: &mut Random) {
         let percent = *random.pick(&[0, 100, 50, 50]);
         let is_in_order = random.percent(30);
@@ -143,7 +143,7 @@ impl Volume {
                 break;
             }
         }
-        // With a directory everything in it is lost.
+        // When a directory is lost, everything in it is lost.
         let Names { files, dirs } = &mut self.synced;
         files.retain(|path, _| path.parent().is_some_and(|dir| dirs.contains(dir)));
         self.names = self.synced.clone();

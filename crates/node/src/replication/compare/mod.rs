@@ -1,14 +1,15 @@
-//! A primary compares, while commands go on, what it holds with what its replicas hold.
+//! A primary compares its dataset with those of its replicas while commands continue to run.
 //!
 //! ```text
-//!  some slots held ─ digests ─ marker appended ─┐     ┌─ replica executes up to the marker: its own digests
-//!  … the next slots                             ├─ stream ─ …
-//!  end ─────────────────────────────────────────┘     └─ tells what differs
-//!                 ┌────────── REPLCONF brisk-compared ◄────────────┘
-//!  differing slots told whole, and compared again
+//! lock some slots ─ digests ─ append marker ───┐     ┌─ replica executes up to the marker: own
+//! digests
+//! … the next slots                             ├─ stream ─ …
+//! end ─────────────────────────────────────────┘     └─ reports what differs
+//!                ┌────────── REPLCONF brisk-compared ◄───────────┘
+//! differing slots are sent whole, and compared again
 //! ```
-//! What stands before a marker in the stream is what the slot's contents came from, on both sides. So each
-//! slot is compared at one offset, whatever is written meanwhile, and nothing has to be tried again.
+//! On both sides, the contents of a slot result from the stream up to the marker. So each slot is
+//! compared at one offset, whatever is written meanwhile, and no step has to be retried.
 //!
 //! The first worker does it between its rounds, a slice at a time. [`replica`] is the other side.
 
@@ -29,44 +30,45 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::Ordering;
 use std::thread::JoinHandle;
 
-/// Slots that are held at once, at most, and the keys in them: some tens of microseconds.
+/// Maximum number of slots locked at once, and of the keys in them: some tens of microseconds.
 const SLOTS_AT_ONCE: usize = 64;
 const KEYS_AT_ONCE: usize = 256;
-/// So often a comparison goes through slots, at most: with replicas that differ in more slots than they
-/// name at once, each time the named ones are healed.
+/// Maximum number of passes of a comparison. More than two passes are needed if replicas differ in
+/// more slots than a report can name: each pass repairs the named slots.
 const PASSES_MAX: usize = 32;
-/// Large values that one marker tells of, at most.
+/// Maximum number of large values in one marker.
 const LARGE_PER_MARKER: usize = 1000;
-/// Slots that a line in the log names, at most.
+/// Maximum number of slots that a log line names.
 const LOGGED_MAX: usize = 32;
 
 const IS_REPLICA: &str = "ERR this server is a replica now, the comparison has ended";
 
-/// What came of a turn.
+/// The result of a turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Compared {
-    /// There is more to do at once.
+    /// There is more to do now.
     Part,
-    /// Others have to do something first.
+    /// Replicas or a thread have to do something first.
     Waits,
-    /// No comparison goes on.
+    /// No comparison is in progress.
     Nothing,
 }
 
-/// The first worker's part in comparisons.
+/// The first worker's state for comparisons.
 #[derive(Default)]
 pub struct Comparer {
     work: Option<Box<Work>>,
-    /// When the next one is due by `replica-compare-period`, in Unix ms; 0 before that is known.
+    /// When the next comparison is due by `replica-compare-period`, in Unix ms; 0 before that is
+    /// known.
     due_ms: u64,
 }
 
-/// A comparison that goes on.
+/// A comparison in progress.
 struct Work {
     pass: Pass,
     passes: usize,
     phase: Phase,
-    /// Whether it was to heal when that was looked at last.
+    /// True if the comparison was to repair differences when this was last read.
     heals: bool,
     found: BTreeMap<String, Found>,
 }
@@ -76,23 +78,23 @@ struct Pass {
     kind: Kind,
     round: u64,
     lens: DigestContext,
-    /// Slots that are left to be looked at, the next ones last.
+    /// Slots that are still to be processed, the next ones last.
     runs: Vec<Run>,
     databases: Vec<DbIndex>,
 }
 
-/// Why slots are looked at.
+/// The set of slots that a pass covers.
 #[derive(Clone, PartialEq)]
 enum Kind {
-    /// All slots of the databases that this server has keys in.
+    /// All slots of the databases in which this server has keys.
     All,
-    /// Those of databases that only replicas have keys in.
+    /// The slots of databases in which only replicas have keys.
     Beyond,
-    /// Those that were told whole.
+    /// The slots that were sent whole.
     Told(BTreeSet<DbSlot>),
 }
 
-/// Slots that follow one another.
+/// Consecutive slots.
 #[derive(Clone, Copy)]
 struct Run {
     db: DbIndex,
@@ -102,22 +104,22 @@ struct Run {
 
 enum Phase {
     Walks,
-    /// A thread makes the digests of large values of the slots that were looked at last.
+    /// A thread computes the digests of large values of the last slots.
     WaitsForLarge(JoinHandle<Vec<Marker>>),
-    /// All was looked at; replicas tell of it until then, in Unix ms.
+    /// All slots were processed; replicas may report until this time, in Unix ms.
     Listens(u64),
     Tells(Vec<DbSlot>),
 }
 
 impl Comparer {
-    /// Asks for a comparison if it is time. For the timers.
+    /// Requests a comparison if one is due. Called by the timers.
     pub fn ask_if_due(&mut self, core: &Core, now_ms: u64) {
         let settings = &core.config.replication;
         let period_ms = settings.replica_compare_period_s.max(0).cast_unsigned() * 1000;
         if period_ms == 0 || core.shared.is_replica() || !has_comparable(core.shared) {
             self.due_ms = 0;
         } else if self.due_ms == 0 || self.due_ms > now_ms.saturating_add(period_ms) {
-            // The first, or the period has become shorter.
+            // This is the first call, or the period has become shorter.
             self.due_ms = now_ms.saturating_add(period_ms);
         } else if now_ms >= self.due_ms {
             self.due_ms = now_ms.saturating_add(period_ms);
@@ -125,7 +127,7 @@ impl Comparer {
         }
     }
 
-    /// Goes on with what was asked for while `more` says so.
+    /// Continues the requested comparison while `more` returns true.
     pub fn go_on(&mut self, core: &Core, mut more: impl FnMut() -> bool) -> Compared {
         let mut compared = Compared::Part;
         while compared == Compared::Part && more() {
@@ -168,7 +170,7 @@ impl Comparer {
     }
 }
 
-/// If it has been asked to heal meanwhile it begins anew.
+/// Ends the comparison; it starts again if a repair was requested meanwhile.
 fn end(core: &Core, finding: Finding, heals: bool) -> Compared {
     let finding = Finding { ended_ms: brisk_reactor::unix_ms(), ..finding };
     if !core.shared.replication.comparison.end(finding, heals) {
@@ -178,7 +180,7 @@ fn end(core: &Core, finding: Finding, heals: bool) -> Compared {
     Compared::Nothing
 }
 
-/// Whether a replica follows that can compare.
+/// Reports whether a connected replica supports comparisons.
 fn has_comparable(shared: &Shared) -> bool {
     shared.replication.replicas.count(is_comparable) > 0
 }
@@ -187,7 +189,8 @@ fn is_comparable(replica: &ReplicaHandle) -> bool {
     replica.compares && replica.is_online()
 }
 
-/// Their names. One whose last connection was not found to be gone yet is one all the same.
+/// The names of these replicas. A replica whose last connection is gone, but not yet closed, still
+/// counts.
 fn comparable(shared: &Shared) -> BTreeSet<String> {
     let replicas = shared.replication.replicas.list();
     replicas.iter().filter(|one| is_comparable(one)).map(ReplicaHandle::name).collect()
@@ -199,7 +202,7 @@ impl Work {
         Work { pass, passes: 1, phase: Phase::Walks, heals: false, found: BTreeMap::new() }
     }
 
-    /// `Nothing` if it is over.
+    /// `Nothing` when the comparison is over.
     fn step(&mut self, core: &Core) -> Compared {
         let shared = core.shared;
         let append = |marker: &Marker| {
@@ -213,7 +216,7 @@ impl Work {
                         self.phase = Phase::WaitsForLarge(thread);
                         Compared::Waits
                     }
-                    // Replicas find that these were not compared.
+                    // Replicas notice that these slots were not compared.
                     None => Compared::Part,
                 },
                 Looked::Later => Compared::Waits,
@@ -268,7 +271,8 @@ impl Work {
         }
     }
 
-    /// Adds what replicas told of the pass; databases that it did not go through and that they have keys in.
+    /// Adds the reports of replicas on the pass, and databases that the pass did not cover and in
+    /// which they have keys.
     fn take_reports(&mut self, core: &Core, reports: BTreeMap<String, Report>) -> Vec<DbIndex> {
         let keyspace = &core.shared.keyspace;
         let mut beyond = BTreeSet::new();
@@ -331,7 +335,7 @@ impl Work {
         if let Kind::Told(places) = &self.pass.kind
             && differing.iter().all(|place| places.contains(place))
         {
-            // They differ again, or still.
+            // They differ again, or they never matched.
             return Compared::Nothing;
         }
         self.phase = Phase::Tells(differing.iter().rev().copied().collect());
@@ -344,19 +348,19 @@ impl Work {
     }
 }
 
-/// The slots that a report names, each with the offset at which it differed. `None` if a database does not
-/// exist: this server cannot have compared it.
+/// The slots that a report names, each with the offset at which it differed. `None` if a database
+/// does not exist: this server cannot have compared it.
 fn places_of(keyspace: &Keyspace, report: &Report) -> Option<Vec<(DbSlot, u64)>> {
     let place = |one: &Difference| Some(((keyspace.db(one.db)?, one.slot), one.offset));
     report.named.iter().map(place).collect()
 }
 
-/// What came of a look.
+/// The result of processing the next slots.
 enum Looked {
-    /// Some slots; these are their large values.
+    /// Some slots were processed; these are their large values.
     Some(Vec<(DbSlot, Vec<LargeValue>)>),
     Later,
-    /// There are no more.
+    /// There are no more slots.
     All,
 }
 
@@ -397,7 +401,7 @@ impl Pass {
         Pass::new(core, Kind::Told(places), runs, all)
     }
 
-    /// Looks at the next slots and tells of them.
+    /// Processes the next slots and appends their marker.
     fn look(&mut self, core: &Core) -> Looked {
         let shared = core.shared;
         let Some(run) = self.runs.last_mut() else { return Looked::All };
@@ -411,7 +415,7 @@ impl Pass {
             }
             slots.push(slot);
         }
-        // What is due by now counts as gone, removed or not.
+        // Keys whose expiry time has passed count as deleted, even if they are not removed yet.
         self.lens.now = UnixMs(brisk_reactor::unix_ms());
         let (db, first) = (run.db, slots[0]);
         let (round, lens) = (self.round, self.lens);
@@ -435,7 +439,8 @@ impl Pass {
         Looked::Some(slots.into_iter().zip(seen).filter_map(large).collect())
     }
 
-    /// Has a thread make the digests of large values; `None` if there is no thread for that.
+    /// Starts a thread that computes the digests of large values; `None` if no thread could be
+    /// started.
     fn digest(&self, slots: Vec<(DbSlot, Vec<LargeValue>)>) -> Option<JoinHandle<Vec<Marker>>> {
         let (round, lens) = (self.round, self.lens);
         let digest = move || {
@@ -457,7 +462,7 @@ impl Pass {
     }
 }
 
-/// Tells the log of each replica that differed.
+/// Logs each replica that differed.
 fn log_found(core: &Core, found: &BTreeMap<String, Found>) {
     let log = &core.shared.log;
     for (who, found) in found {

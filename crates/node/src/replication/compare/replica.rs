@@ -1,5 +1,5 @@
-//! A replica compares what it holds with what the markers in its primary's stream say, and tells the primary;
-//! and a server hears what its own replicas tell.
+//! The replica's side: compares its dataset with the markers in its primary's stream, and reports
+//! to the primary. This module also receives the reports of this server's own replicas.
 
 use crate::core::Core;
 use crate::core::long::yield_to_workers;
@@ -15,12 +15,12 @@ use brisk_engine::keyspace::{DbNumber, SlotId};
 use brisk_engine::{CommandError, Result};
 use brisk_structures::poison::EvenPoisoned;
 
-/// Does what a PING in the primary's stream, or in an append-only file, says beyond being one. Its place is
-/// the end of what was executed.
+/// Handles the message of a PING in the primary's stream, or in an append-only file, if the message
+/// is a marker. The marker's offset is the end of the stream executed so far.
 ///
 /// # Errors
-/// [`CommandError::SlotFrozen`] if it removes keys and writes are paused: it is to be executed when that is
-/// over.
+/// [`CommandError::SlotFrozen`] if it removes keys and writes are paused: the caller executes it
+/// when the pause is over.
 #[cold]
 pub fn execute(core: &Core, session: &Session, message: &[u8]) -> Result<()> {
     let Some(marker) = Marker::read(message) else { return Ok(()) };
@@ -45,7 +45,7 @@ fn obey(core: &Core, session: &Session, marker: Marker) {
         return;
     }
     let replication = &core.shared.replication;
-    // Whoever does not hear what is found is not told, and it need not be found.
+    // Without a receiver for the report there is no need to compare.
     if !session.is_primary || !replication.upstream.compares() {
         return;
     }
@@ -120,8 +120,8 @@ fn compare_slots(
     }
 }
 
-/// Tells the thread that makes digests of large values, which is started with the first; whether it hears
-/// of it.
+/// Sends to the thread that computes digests of large values, which is started with the first item.
+/// Returns true if the thread receives it.
 fn tell_thread(shared: &'static Shared, observed: &mut Observed, item: Item) -> bool {
     let has_thread = observed.has_thread()
         || observed.start_thread(|items| {
@@ -137,7 +137,8 @@ fn tell_thread(shared: &'static Shared, observed: &mut Observed, item: Item) -> 
     has_thread && observed.send(item)
 }
 
-/// All was compared of these databases: the primary is told, by the thread if there is one.
+/// These databases were compared completely: the primary gets a report, from the thread if there is
+/// one.
 fn finish(core: &Core, mut observed: Observed, databases: &[DbNumber]) {
     let (shared, keyspace) = (core.shared, &core.shared.keyspace);
     observed.report.offset = shared.replication.applied(keyspace.journal());
@@ -147,14 +148,14 @@ fn finish(core: &Core, mut observed: Observed, databases: &[DbNumber]) {
     observed.report.beyond = with_keys.filter(|db| !databases.contains(db)).collect();
     let report = observed.report.clone();
     if observed.has_thread() {
-        // If it has too much to do the primary finds that this replica is silent.
+        // If the thread's queue is full, the primary notices that this replica does not report.
         observed.send(Item::End(report));
     } else {
         tell(shared, &report);
     }
 }
 
-/// Tells the primary what was found.
+/// Reports the differences to the primary.
 fn tell(shared: &Shared, report: &Report) {
     if !shared.replication.upstream.offer(&report.request()) {
         shared.log.warning(format_args!(
@@ -164,7 +165,8 @@ fn tell(shared: &Shared, report: &Report) {
     }
 }
 
-/// A replica of this server tells what it, or one of its own replicas, has found.
+/// Receives a report from a replica of this server. The replica reports its own differences, or
+/// those of one of its own replicas.
 pub fn hear(core: &Core, session: &Session, text: &[u8]) {
     let Some(replica) = session.replica.as_ref().filter(|replica| replica.follows()) else {
         return;
@@ -173,7 +175,8 @@ pub fn hear(core: &Core, session: &Session, text: &[u8]) {
     let replication = &core.shared.replication;
     let ip = replica.ip.or_else(|| session.record.addr.tcp().map(|addr| addr.ip()));
     let own_name = replicas::name_of(ip, replica.port, &session.record);
-    // Whatever it says of others stands behind its own name: it can speak for nobody else.
+    // The names of other servers are prefixed with the sender's name: it can only speak for its own
+    // replicas.
     let who = match &report.who {
         None => own_name,
         Some(behind) => format!("{own_name}/{behind}"),

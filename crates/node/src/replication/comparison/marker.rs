@@ -1,14 +1,18 @@
-//! What stands in the stream for a comparison: PINGs with a message, which mean nothing to any other server
-//! and to no tool that follows a stream or reads an append-only file.
+//! The markers of a comparison in the stream: PINGs with a message. The message has no effect on
+//! other servers, or on tools that follow a stream or read an append-only file.
 //!
 //! ```text
-//!  brisk-compare/1 slots <round> <secret> <now> <db> <first slot> <digest>…      of slots from the first on
-//!  brisk-compare/1 large <round> <db> <slot> <key>:<digest>…                     behind that: its large values
-//!  brisk-compare/1 end <round> <db>,<db>…                                        of these databases that was all
-//!  brisk-compare/1 keep <secret> <db> <slot> <key>…                              the slot has no other keys
+//! brisk-compare/1 slots <round> <secret> <now> <db> <first slot> <digest>…      consecutive slots
+//! from the first
+//! brisk-compare/1 large <round> <db> <slot> <key>:<digest>…                     then their large
+//! values
+//! brisk-compare/1 end <round> <db>,<db>…                                        these databases
+//! are complete
+//! brisk-compare/1 keep <secret> <db> <slot> <key>…                              the slot has no
+//! other keys
 //! ```
-//! Numbers are decimal, digests and what stands for keys hexadecimal. A digest is `-` of a slot without keys
-//! and `?` of one with too much in it.
+//! Numbers are decimal; digests and hashes of keys are hexadecimal. A digest is `-` for a slot
+//! without keys and `?` for a slot with too many.
 
 use brisk_engine::compare::DigestContext;
 use brisk_engine::keyspace::{DbNumber, SLOTS, SlotId, UnixMs};
@@ -17,12 +21,14 @@ use brisk_structures::hash::HashKey;
 use std::fmt::{Display, Write};
 use std::str::{FromStr, SplitAsciiWhitespace};
 
-/// How each begins. Another number would be for words that this server does not know.
+/// The beginning of each marker. Another version number would mean syntax that this server does not
+/// know.
 const HEAD: &str = "brisk-compare/1";
-/// What a replica says that understands them, as `REPLCONF capa`, and what a primary then answers that does.
+/// A replica that understands markers announces this by `REPLCONF capa`; a primary that sends
+/// markers replies with it.
 pub const CAPABILITY: &str = "brisk-compare/1";
 
-/// What a marker says.
+/// The contents of a marker.
 #[derive(Debug, PartialEq)]
 pub enum Marker {
     Slots {
@@ -51,7 +57,7 @@ pub enum Marker {
 }
 
 impl Marker {
-    /// As a request for the stream.
+    /// Formats it as a request for the stream.
     pub fn request(&self) -> Vec<u8> {
         let mut text = HEAD.to_owned();
         // Writing into a String cannot fail.
@@ -86,7 +92,7 @@ impl Marker {
         }
     }
 
-    /// What the message of a PING says, if it is a marker. O(its length).
+    /// Parses the message of a PING, if it is a marker. O(its length).
     pub fn read(message: &[u8]) -> Option<Marker> {
         let text = message.strip_prefix(HEAD.as_bytes())?.strip_prefix(b" ")?;
         let mut words = std::str::from_utf8(text).ok()?.split_ascii_whitespace();
@@ -154,7 +160,7 @@ fn slot(words: &mut SplitAsciiWhitespace<'_>) -> Option<SlotId> {
     SlotId::checked(number)
 }
 
-/// With commas between; `-` for none.
+/// Formats numbers separated by commas; `-` for none.
 pub(super) fn numbers<N: Display>(all: impl Iterator<Item = N>) -> String {
     let words: Vec<String> = all.map(|number| number.to_string()).collect();
     if words.is_empty() { "-".to_owned() } else { words.join(",") }
@@ -173,7 +179,7 @@ mod tests {
 
     fn message(request: &[u8]) -> Vec<u8> {
         let text = String::from_utf8(request.to_vec()).expect("it is text");
-        text.split("\r\n").nth(4).expect("the second word").as_bytes().to_vec()
+        text.split("\r\n").nth(4).expect("the second argument").as_bytes().to_vec()
     }
 
     #[test]

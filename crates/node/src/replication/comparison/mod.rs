@@ -1,13 +1,13 @@
-//! Comparisons of what a primary and its replicas hold: which are asked for, what was found, and what
-//! replicas have told of the one that goes on.
+//! Comparisons of the datasets of a primary and its replicas: the requested ones, the results, and
+//! the reports of replicas on the one in progress.
 //!
-//! | file | about |
+//! | file | purpose |
 //! |---|---|
-//! | `marker` | what stands in the stream |
-//! | `report` | what replicas tell |
-//! | `observed` | of a replica: what it has found so far |
+//! | `marker` | the markers in the stream |
+//! | `report` | the reports of replicas |
+//! | `observed` | the state of a replica: the differences that it has found so far |
 //!
-//! What is done for one stands in [`super::compare`].
+//! The work itself is in [`super::compare`].
 
 pub mod marker;
 pub mod observed;
@@ -21,42 +21,43 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// Replicas, and replicas of replicas, that are told apart in one comparison, at most.
+/// Maximum number of replicas, and replicas of replicas, in one comparison.
 const REPLICAS_MAX: usize = 256;
-/// The longest name of one, which has the names in it of all that it is behind.
+/// Maximum length of a replica's name, which includes the names of the replicas between it and this
+/// server.
 const NAME_LEN_MAX: usize = 300;
 
-/// A slot that is not the same at a replica.
+/// A slot that differs at a replica.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Difference {
     pub db: DbNumber,
     pub slot: SlotId,
-    /// Where in the stream it was compared.
+    /// The offset in the stream at which it was compared.
     pub offset: u64,
 }
 
-/// What was found at one replica.
+/// The result for one replica.
 #[derive(Debug, Clone, Default)]
 pub struct Found {
-    /// Where in the stream the last pass ended; `None` if the replica told nothing.
+    /// The offset in the stream at which the last pass ended; `None` if the replica did not report.
     pub offset: Option<u64>,
     pub compared: u64,
     pub skipped: u64,
-    /// Slots that differed, and at which offset that was found.
+    /// Slots that differed, and the offset at which that was found.
     pub differed: BTreeMap<DbSlot, u64>,
-    /// Those that still do.
+    /// Slots that still differ.
     pub differing: BTreeSet<DbSlot>,
     /// Slots that differ and were not named.
     pub unnamed: u64,
 }
 
 impl Found {
-    /// Slots that differed and do not any more.
+    /// Slots that differed and were repaired.
     pub fn healed(&self) -> impl Iterator<Item = &DbSlot> {
         self.differed.keys().filter(|place| !self.differing.contains(place))
     }
 
-    /// How many slots were found to differ.
+    /// Number of slots that were found to differ.
     pub fn differed_count(&self) -> u64 {
         self.differed.len() as u64 + self.unnamed
     }
@@ -74,18 +75,18 @@ impl Found {
     }
 }
 
-/// What came of a comparison, by replica.
+/// The result of a comparison, by replica.
 #[derive(Debug, Clone, Default)]
 pub struct Finding {
     pub number: u64,
     pub ended_ms: u64,
     pub replicas: BTreeMap<String, Found>,
-    /// Why it came to no end.
+    /// The reason why it could not be completed.
     pub failure: Option<&'static str>,
 }
 
 impl Finding {
-    /// The sum of a figure over the replicas.
+    /// The sum of a number over the replicas.
     pub fn sum(&self, of: impl Fn(&Found) -> u64) -> u64 {
         self.replicas.values().map(of).sum()
     }
@@ -96,22 +97,23 @@ impl Finding {
 pub struct Comparison {
     state: Mutex<State>,
     is_asked: AtomicBool,
-    /// How many are over.
+    /// Number of completed comparisons.
     ended: AtomicU64,
 }
 
 #[derive(Default)]
 struct State {
-    /// Whether the one that is asked for, or goes on, is to heal.
+    /// True if the requested or running comparison repairs differences.
     heals: bool,
-    /// What replicas have told of the present pass.
+    /// The reports of replicas on the present pass.
     round: Option<u64>,
     reports: BTreeMap<String, Report>,
     last: Option<Finding>,
 }
 
 impl Comparison {
-    /// Asks for a comparison, or to have the one that goes on heal as well; its number.
+    /// Requests a comparison, or requests that the running one also repairs differences; returns
+    /// its number.
     pub fn ask(&self, heals: bool) -> u64 {
         let mut state = self.state.lock().even_poisoned();
         state.heals |= heals;
@@ -119,33 +121,33 @@ impl Comparison {
         self.ended() + 1
     }
 
-    /// Whether one is asked for or goes on.
+    /// Reports whether a comparison is requested or in progress.
     #[inline]
     pub fn is_asked(&self) -> bool {
         self.is_asked.load(Ordering::Relaxed)
     }
 
-    /// How many are over.
+    /// Number of completed comparisons.
     pub fn ended(&self) -> u64 {
         self.ended.load(Ordering::Acquire)
     }
 
-    /// Whether it is to heal.
+    /// Reports whether it repairs differences.
     pub(super) fn heals(&self) -> bool {
         self.state.lock().even_poisoned().heals
     }
 
-    /// What is told of this round counts from now on, and nothing of before.
+    /// From now on, reports on this round count, and earlier ones do not.
     pub(super) fn listen(&self, round: u64) {
         let mut state = self.state.lock().even_poisoned();
         state.round = Some(round);
         state.reports.clear();
     }
 
-    /// A replica tells what it found.
+    /// Adds a report of a replica.
     pub(super) fn tell(&self, who: &str, report: Report) {
         let mut state = self.state.lock().even_poisoned();
-        // One that speaks of many others leaves room for those that speak of themselves.
+        // Reports passed on for other replicas leave room for those that come directly.
         let has_room = state.reports.len() < REPLICAS_MAX || report.who.is_none();
         let has_room = has_room && who.len() <= NAME_LEN_MAX;
         if state.round == Some(report.round) && has_room {
@@ -153,7 +155,8 @@ impl Comparison {
         }
     }
 
-    /// Whether all of these have told, and as many more as those that have told speak of.
+    /// Reports whether all of these replicas have reported, and as many further replicas as they
+    /// announced.
     pub(super) fn have_told(&self, who: &BTreeSet<String>) -> bool {
         let state = self.state.lock().even_poisoned();
         let followers =
@@ -162,15 +165,15 @@ impl Comparison {
             && state.reports.len() as u64 >= followers.saturating_add(who.len() as u64)
     }
 
-    /// What was told of the round, which is over.
+    /// The reports on the round, which is over.
     pub(super) fn take_reports(&self) -> BTreeMap<String, Report> {
         let mut state = self.state.lock().even_poisoned();
         state.round = None;
         std::mem::take(&mut state.reports)
     }
 
-    /// The comparison is over, one that heals or not. False, and nothing, if it has been asked to heal since
-    /// that was looked at.
+    /// Ends the comparison; `heals` is the mode it had. Returns false without effect if a repair
+    /// was requested since that mode was read.
     pub(super) fn end(&self, mut finding: Finding, heals: bool) -> bool {
         let mut state = self.state.lock().even_poisoned();
         if state.heals && !heals {
@@ -183,13 +186,13 @@ impl Comparison {
         true
     }
 
-    /// Shows `read` what came of the last one.
+    /// Calls `read` with the result of the last comparison.
     pub fn with_last<R>(&self, read: impl FnOnce(&Finding) -> R) -> R {
         let state = self.state.lock().even_poisoned();
         read(state.last.as_ref().unwrap_or(&Finding::default()))
     }
 
-    /// Answers with what came of the last one: a map for each replica.
+    /// Replies with the result of the last comparison: a map for each replica.
     pub fn answer(&self, reply: &mut Reply<'_>) -> Outcome {
         self.with_last(|last| answer(reply, last))
     }

@@ -1,7 +1,8 @@
-//! Of a replica: what it has found so far of the comparison that its primary's stream speaks of.
+//! The state of a replica: the differences it has found so far in the comparison that its primary
+//! runs.
 //!
-//! Digests of large values are made by a thread of their own, which then also tells the primary. It gets what
-//! the stream says in the stream's order.
+//! A thread of its own computes digests of large values and then also sends the report. The thread
+//! receives the markers in the order of the stream.
 
 use super::Difference;
 use super::report::Report;
@@ -10,20 +11,21 @@ use brisk_engine::keyspace::DbSlot;
 use std::collections::HashMap;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
-/// Things that wait for the thread, at most: of further slots large values are not compared.
+/// Maximum number of items that wait for the thread; large values of further slots are not
+/// compared.
 const WAITING_MAX: usize = 1024;
 
-/// What the thread is told.
+/// An item for the thread.
 pub enum Item {
-    /// What this server has in a slot, seen at an offset.
+    /// The large values of this server in a slot, at an offset.
     Own { place: DbSlot, offset: u64, lens: DigestContext, large: Vec<LargeValue> },
-    /// What the primary had there at that offset: what stands for each key, and its digest.
+    /// The primary's large values at that offset: the hash of each key, and its digest.
     Theirs { place: DbSlot, digests: Vec<(u64, u64)> },
-    /// That was all; this is what was found without large values.
+    /// The end of the comparison, with the report on everything but large values.
     End(Report),
 }
 
-/// The comparison that goes on.
+/// The comparison in progress.
 #[derive(Default)]
 pub struct Observed {
     pub report: Report,
@@ -31,17 +33,17 @@ pub struct Observed {
 }
 
 impl Observed {
-    /// A new one.
+    /// A new comparison.
     pub fn of(round: u64) -> Observed {
         Observed { report: Report { round, ..Report::default() }, thread: None }
     }
 
-    /// Whether a thread has been told something.
+    /// Reports whether the thread was started.
     pub fn has_thread(&self) -> bool {
         self.thread.is_some()
     }
 
-    /// A channel to a thread that `start` starts, which is false if there is none.
+    /// Creates a channel to a thread that `start` starts; `start` returns false if it could not.
     pub fn start_thread(&mut self, start: impl FnOnce(Receiver<Item>) -> bool) -> bool {
         let (sender, receiver) = sync_channel(WAITING_MAX);
         let has_started = start(receiver);
@@ -49,13 +51,14 @@ impl Observed {
         has_started
     }
 
-    /// Tells the thread; whether it hears of it.
+    /// Sends to the thread; returns true if the thread receives it.
     pub fn send(&self, item: Item) -> bool {
         self.thread.as_ref().is_some_and(|thread| thread.try_send(item).is_ok())
     }
 }
 
-/// Makes digests of large values until the end of a comparison; the report, if it came to its end.
+/// Computes digests of large values until the end of a comparison; the report, if the comparison
+/// was completed.
 pub fn digest_large(items: &Receiver<Item>) -> Option<Report> {
     let mut own: HashMap<DbSlot, (u64, HashMap<u64, u64>)> = HashMap::new();
     let mut differences = Vec::new();
@@ -68,7 +71,7 @@ pub fn digest_large(items: &Receiver<Item>) -> Option<Report> {
             Item::Theirs { place, digests } => {
                 let Some((offset, mine)) = own.get_mut(&place) else { continue };
                 let mut differs = |(id, digest): &(u64, u64)| mine.remove(id) != Some(*digest);
-                // Each is taken out, whether one before differed or not.
+                // Each one must be removed, so this must not stop at the first difference.
                 if digests.iter().filter(|pair| differs(pair)).count() > 0 {
                     differences.push(Difference {
                         db: place.0.into(),
@@ -78,7 +81,7 @@ pub fn digest_large(items: &Receiver<Item>) -> Option<Report> {
                 }
             }
             Item::End(mut report) => {
-                // Several parts of a slot's may differ.
+                // Several values of one slot may differ.
                 differences.dedup();
                 let is_at = |one: &Difference, place: &DbSlot| {
                     (one.db, one.slot) == (place.0.into(), place.1)

@@ -1,11 +1,13 @@
-//! What a replica tells its primary of a comparison, as `REPLCONF brisk-compared <text>`. It says so only to
-//! primaries that have told that they understand it.
+//! A replica's report to its primary on a comparison, sent as `REPLCONF brisk-compared <text>`. The
+//! replica sends it only to primaries that announced that they understand it.
 //!
 //! ```text
-//!  <round> <who> <followers> <offset> <slots compared> <slots not> <slots that differ> <databases> <db>:<slot>@<offset>…
+//! <round> <who> <followers> <offset> <slots compared> <slots not> <slots that differ> <databases>
+//! <db>:<slot>@<offset>…
 //! ```
-//! `<who>` is `-` by itself. Each server that passes it on to its own primary puts the address before it by
-//! which it knows the replica that said it, so that it is a way through replicas: `<nearer>/<farther>`.
+//! `<who>` is `-` if the sender itself is meant. Each server that passes the report on to its own
+//! primary prefixes the address by which it knows the sender. The result is a path through
+//! replicas: `<nearer>/<farther>`.
 
 use super::Difference;
 use super::marker::{number, numbers, read_numbers};
@@ -15,36 +17,37 @@ use std::fmt::Write;
 
 /// The option of REPLCONF.
 pub const OPTION: &str = "brisk-compared";
-/// Slots that are named, at most: the report is sent without waiting for room. Others are only counted.
+/// Maximum number of slots that are named: the report is sent without waiting for room. Further
+/// slots are only counted.
 pub const NAMED_MAX: usize = 1024;
-/// Databases that are named, at most.
+/// Maximum number of databases that are named.
 const BEYOND_MAX: usize = 1024;
-/// No server has so many slots: whoever says so makes it up.
+/// No server has this many slots: a report with a larger number is invalid.
 const FIGURE_MAX: u64 = 1 << 48;
 
-/// What came of a pass at one replica.
+/// The result of a pass at one replica.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Report {
     pub round: u64,
-    /// Which replica; `None` for who says it.
+    /// The replica; `None` for the sender.
     pub who: Option<String>,
-    /// How many replicas of its own tell as well.
+    /// Number of its own replicas that also report.
     pub followers: u64,
-    /// Where it stood in the stream at the end.
+    /// Its offset in the stream at the end of the pass.
     pub offset: u64,
     pub compared: u64,
-    /// Slots that have too much in them.
+    /// Slots that were not compared because they have too many keys.
     pub skipped: u64,
-    /// How many slots differ.
+    /// Number of slots that differ.
     pub differing: u64,
     /// Databases in which it has keys and that were not compared.
     pub beyond: Vec<DbNumber>,
-    /// The first of those that differ.
+    /// The first slots that differ.
     pub named: Vec<Difference>,
 }
 
 impl Report {
-    /// A slot differs.
+    /// Notes a slot that differs.
     pub fn note(&mut self, difference: Difference) {
         self.differing += 1;
         if self.named.len() < NAMED_MAX {
@@ -52,7 +55,7 @@ impl Report {
         }
     }
 
-    /// As a request.
+    /// Formats it as a request.
     pub fn request(&self) -> Vec<u8> {
         let Report { round, followers, offset, compared, skipped, differing, named, .. } = self;
         let who = self.who.as_deref().unwrap_or("-");
@@ -68,7 +71,7 @@ impl Report {
         bytes
     }
 
-    /// What a text says; `None` if it is none.
+    /// Parses a report; `None` if the text is not one.
     pub fn read(text: &[u8]) -> Option<Report> {
         let mut words = std::str::from_utf8(text).ok()?.split_ascii_whitespace();
         let round = number(&mut words)?;
@@ -124,7 +127,7 @@ mod tests {
         for who in [None, Some("127.0.0.1:7000".to_owned())] {
             report.who = who;
             let request = String::from_utf8(report.request()).expect("it is text");
-            let text = request.split("\r\n").nth(6).expect("the third word");
+            let text = request.split("\r\n").nth(6).expect("the third argument");
             assert_eq!(Report::read(text.as_bytes()), Some(report.clone()));
         }
         for wrong in [

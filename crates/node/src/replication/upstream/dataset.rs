@@ -245,7 +245,7 @@ fn leave_history(shared: &Shared) {
     shared.replication.forget_backlog();
 }
 
-/// Replaces the keyspace by the one that was loaded beside it.
+/// Replaces the keyspace by the one that was loaded meanwhile.
 fn swap(
     thread: &UpstreamThread,
     loaded: Beside,

@@ -129,7 +129,7 @@ impl<'a> Reader<'a> {
 
     /// Returns bytes that the next read will get.
     pub(super) fn put_back(&mut self, bytes: Vec<u8>) {
-        debug_assert!(self.at == self.received.len(), "they would come before other bytes");
+        debug_assert!(self.at == self.received.len(), "unread bytes would follow them");
         (self.received, self.at) = (bytes, 0);
     }
 
@@ -309,11 +309,11 @@ mod tests {
     #[test]
     fn replies_to_psync_are_parsed_strictly() {
         let id = "0123456789abcdef0123456789abcdef01234567";
-        let full = parsed(format!("+FULLRESYNC {id} 17").as_bytes()).expect("understood");
-        let offset = Offset::checked(17).expect("a small one");
+        let full = parsed(format!("+FULLRESYNC {id} 17").as_bytes()).expect("a valid reply");
+        let offset = Offset::checked(17).expect("a small offset");
         assert_eq!(full, PsyncReply::Full { id: id.to_owned(), offset });
-        assert_eq!(parsed(b"+CONTINUE").expect("understood"), PsyncReply::Partial { id: None });
-        let renamed = parsed(format!("+CONTINUE {id}").as_bytes()).expect("understood");
+        assert_eq!(parsed(b"+CONTINUE").expect("a valid reply"), PsyncReply::Partial { id: None });
+        let renamed = parsed(format!("+CONTINUE {id}").as_bytes()).expect("a valid reply");
         assert_eq!(renamed, PsyncReply::Partial { id: Some(id.to_owned()) });
         assert!(matches!(parsed(b"-LOADING x"), Ok(PsyncReply::Later(_))));
         for bad in ["+FULLRESYNC", "+FULLRESYNC abc 1", "+FULLRESYNC ? -1", "-ERR", "+CONTINUE x"] {

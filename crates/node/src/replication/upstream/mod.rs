@@ -11,7 +11,7 @@
 //! An [`state::Upstream`] is the state that all threads see. The thread and the [`applying::Applier`] hold it,
 //! so a server can have several.
 //!
-//! | part | about |
+//! | part | purpose |
 //! |---|---|
 //! | `state` | phase, connection and offsets, for all threads |
 //! | `received` | parts of the stream that are not executed yet |
@@ -524,11 +524,12 @@ mod tests {
         let fast = PARTS_SPAN / PARTS_MAX / 2;
         assert_eq!(come(10 * PARTS_MAX, 100, 3 * fast), 0);
         assert_eq!(come(10 * PARTS_MAX, SMALL_PART_BYTES_MAX + 1, fast), 0);
-        // What came slowly is over; then as many as may come, and all that follow for a while.
+        // The slow phase is over: parts up to the limit pass, and all later ones are gathered for a
+        // while.
         let looks = come(2 * PARTS_MAX, 100, fast);
         assert!((1..=PARTS_MAX).contains(&looks), "{looks}");
         assert!(come(100, 100, GATHERED_FOR / 100) >= 90);
-        // It ends by itself.
+        // Gathering ends by itself.
         come(2 * PARTS_MAX, 100, GATHERED_FOR);
         assert_eq!(come(10 * PARTS_MAX, 100, 3 * fast), 0);
     }

@@ -176,7 +176,7 @@ mod tests {
         stream.push(b"lost".to_vec(), 9, || true);
         stream.end(|| true);
         stream.begin();
-        let StreamEvent::Begins(next) = stream.take(number) else { panic!("it goes on") };
+        let StreamEvent::Begins(next) = stream.take(number) else { panic!("no other stream") };
         assert!(next > number && matches!(stream.take(next), StreamEvent::Nothing));
         stream.push(vec![0; WAITING_BYTES_MAX + 1], 9, || true);
         assert!(!stream.wait_for_room(Duration::ZERO));

@@ -1,5 +1,5 @@
-//! Each call of each piece of work fails once. That is told, but for what is only tidied up; nothing is lost,
-//! whatever happens next; and a later try succeeds.
+//! Makes each call of each operation fail once. The error is reported, except for cleanup steps.
+//! Nothing is lost, whatever happens next, and a later try succeeds.
 
 use super::old_file;
 use super::promises::Promises;
@@ -11,7 +11,7 @@ use brisk_config::choice::AppendFsync;
 use brisk_persist::aof::BaseFormat;
 use std::path::Path;
 
-/// What a failure does, and what a loss of power leaves, is drawn so often.
+/// Number of random variations of the effect of a failure and of a power failure.
 const SEEDS: u64 = 8;
 
 /// A disk, and a server if one runs.
@@ -29,14 +29,14 @@ impl World {
         World { disk, server: None, promises: Promises::default(), format }
     }
 
-    /// With the single file of an old server.
+    /// A disk with the single file of an old server.
     fn old(seed: u64, format: BaseFormat) -> World {
         let world = World::empty(seed, format);
         world.disk.put(&home().single, &old_file(4, true));
         World { promises: Promises::of_old(4), ..world }
     }
 
-    /// With a server that has written a few things, some of them safe.
+    /// A running server that has written some data, of which a part is durable.
     fn running(seed: u64, format: BaseFormat) -> World {
         let mut world = World::empty(seed, format);
         world.start().unwrap();
@@ -48,7 +48,7 @@ impl World {
         world
     }
 
-    /// With what such a server has left, and a torn end.
+    /// The files that this server leaves, with a torn end.
     fn left(seed: u64, format: BaseFormat) -> World {
         let mut world = World::running(seed, format);
         world.kill();
@@ -59,7 +59,7 @@ impl World {
     }
 
     fn server(&mut self) -> &mut Server {
-        self.server.as_mut().expect("it runs")
+        self.server.as_mut().expect("the server runs")
     }
 
     fn kill(&mut self) {
@@ -113,7 +113,7 @@ impl World {
     }
 }
 
-/// What goes on after a failure.
+/// The possible events after a failure.
 const THEN: [fn(&mut World); 3] = [|_| (), World::kill, lose_power];
 
 fn lose_power(world: &mut World) {
@@ -125,7 +125,8 @@ fn lose_power(world: &mut World) {
 type Prepare = fn(u64, BaseFormat) -> World;
 type Work = fn(&mut World) -> Result<(), String>;
 
-/// Fails each call in turn, and sees what comes of it; gives the calls whose failure was not told.
+/// Makes each call in turn fail and checks the result. Returns the calls whose failure was not
+/// reported.
 fn untold(prepare: Prepare, work: Work, format: BaseFormat) -> Vec<&'static str> {
     let mut untold = Vec::new();
     for call in 0.. {
@@ -143,7 +144,8 @@ fn untold(prepare: Prepare, work: Work, format: BaseFormat) -> Vec<&'static str>
             has_failed = Some(name);
             was_told &= result.is_err();
             world.disk.mend();
-            // What the log has lost is in memory until the machine ends: nobody can know that.
+            // Data that the disk lost stays in memory until the machine stops: a process cannot
+            // notice that.
             let then = if name == "sync_data" { lose_power } else { then };
             then(&mut world);
             let expect = |result: Result<(), String>| {
@@ -156,7 +158,7 @@ fn untold(prepare: Prepare, work: Work, format: BaseFormat) -> Vec<&'static str>
                 expect(work(&mut world));
             }
             expect(world.append());
-            // What was promised then is there, whatever has failed before.
+            // Data that was promised by then must be present, whatever failed before.
             lose_power(&mut world);
             expect(world.start());
         }
@@ -172,14 +174,14 @@ fn untold(prepare: Prepare, work: Work, format: BaseFormat) -> Vec<&'static str>
 #[test]
 fn each_failure_is_told_loses_nothing_and_can_be_mended() {
     let sizes = ["len_of", "len_of"];
-    // History is removed, and the manifest written that does not name it any more.
+    // History is removed, and a manifest that no longer names it is written.
     let tidied = ["remove", "remove", "create", "write", "sync", "rename", "sync_dir"];
     for format in [BaseFormat::Rdb, BaseFormat::Commands] {
-        // What was written before it is told in commands.
+        // The snapshot is written first and then converted to commands.
         let snapshot = if format == BaseFormat::Rdb { &[][..] } else { &["remove"] };
         let begins = [snapshot, &sizes[..]].concat();
         assert_eq!(untold(World::empty, World::start, format), begins, "the first start");
-        // Who writes is told that nothing can be written, later.
+        // Clients that write get the error later.
         let goes_on = ["write", "len_of", "len_of"];
         assert_eq!(untold(World::left, World::start, format), goes_on, "a start");
         assert_eq!(untold(World::old, World::start, format), sizes, "an upgrade");

@@ -1,13 +1,13 @@
-//! Losses of power, and errors of the disk, at any call of anything that the append-only file does.
+//! Power failures, and errors of the disk, at any call that the append-only file makes.
 //!
-//! | file | about |
+//! | file | purpose |
 //! |---|---|
-//! | `server` | what is done, by the functions of the real server |
-//! | `promises` | what a start has to find then |
-//! | `errors` | each call of each piece of work fails once |
+//! | `server` | the operations, by the functions of the real server |
+//! | `promises` | the data that the next start must find |
+//! | `errors` | makes each call of each operation fail once |
 //!
-//! A run is made from a number: `BRISK_POWER_SEED=17` repeats run 17, and `BRISK_POWER_CUTS=1000000` makes
-//! so many instead of those of every test.
+//! A run is derived from a number: `BRISK_POWER_SEED=17` repeats run 17, and
+//! `BRISK_POWER_CUTS=1000000` makes this number of runs instead of the default.
 
 mod errors;
 mod promises;
@@ -20,7 +20,7 @@ use promises::{Promises, Seen};
 use server::{DIR, Server, home, style, transaction};
 use std::path::Path;
 
-/// Runs of every test.
+/// Default number of runs.
 const RUNS: u64 = 3000;
 
 fn asked(name: &str) -> Option<u64> {
@@ -36,16 +36,16 @@ fn what_was_promised_is_there_after_any_loss_of_power() {
     let (runs, mut seen) = (asked("BRISK_POWER_CUTS").unwrap_or(RUNS), Seen::default());
     for seed in 0..runs {
         let Ok(of_run) = std::panic::catch_unwind(|| run(seed)) else {
-            panic!("BRISK_POWER_SEED={seed} repeats it");
+            panic!("BRISK_POWER_SEED={seed} repeats this run");
         };
         seen.add(of_run);
     }
     println!("{runs} runs: {seen:?}");
-    // A disk that keeps everything, or files that nobody writes to, would show nothing.
+    // A disk that keeps everything, or files without writes, would test nothing.
     assert!(runs < RUNS || seen.least() > runs / 100, "{seen:?}");
 }
 
-/// Some lives of a server, each ended by a loss of power or by a signal.
+/// Runs a server several times; each run is ended by a power failure or by a signal.
 fn run(seed: u64) -> Seen {
     let mut random = Random::new(seed);
     let disk = Simulated::new(random.bits());
@@ -73,7 +73,7 @@ fn run(seed: u64) -> Seen {
         .seen
 }
 
-/// The single file of a server before version 7, perhaps with half a command more.
+/// The single file of a server before version 7, perhaps followed by half a command.
 fn old_file(commands: u64, is_torn: bool) -> Vec<u8> {
     let mut bytes: Vec<u8> = (1..=commands).flat_map(|number| transaction(number, 1, 5)).collect();
     if is_torn {
@@ -106,11 +106,11 @@ fn begin(
     Server::start(disk, promises, style, policy, random.percent(30))
 }
 
-/// One of them may be what the disk does worst.
+/// One of them may have the worst effect on the disk.
 const CALLS: [&str; 9] =
     ["create", "write", "sync", "sync_data", "set_len", "rename", "sync_dir", "remove", "read"];
 
-/// From a start to an end.
+/// Runs a server once, from start to end.
 fn live(disk: &Simulated, promises: Promises, random: &mut Random) -> Promises {
     let mut server = match begin(disk, promises, random) {
         Ok(server) => server,
@@ -152,7 +152,7 @@ fn step(server: &mut Server, random: &mut Random) -> Result<(), server::Ends> {
         40..70 => server.write(),
         70..80 => server.sync_beside(),
         80..84 => {
-            // The log of a real server says why not.
+            // The log of a real server has the reason for a failure.
             let _ = server.begin_rewrite(random.percent(70));
             Ok(())
         }

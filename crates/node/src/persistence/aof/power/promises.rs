@@ -1,18 +1,18 @@
-//! What a start has to find: the model.
+//! The model: the data that a start must find.
 //!
-//! Commands have numbers from 1. What is found is the number of the last; it must be between what was
-//! promised and what was executed, and no transaction may have happened in part.
+//! Commands are numbered from 1. A start finds the number of the last command. It must be between
+//! the last promised and the last executed command, and no transaction may be applied in part.
 
-/// What has happened, for who wants to know whether it does.
+/// Counts events, to check that each of them occurs.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Seen {
     pub(super) starts: u64,
     pub(super) upgrades: u64,
-    /// Rewrites that came to their end.
+    /// Completed rewrites.
     pub(super) rewrites: u64,
-    /// Starts that have found less than was executed.
+    /// Starts that found less than was executed.
     pub(super) lost: u64,
-    /// Files that were cut, and those of them with a batch behind.
+    /// Files that were truncated, and the number of those with a batch after the cut.
     pub(super) cuts: u64,
     pub(super) holes: u64,
 }
@@ -27,29 +27,30 @@ impl Seen {
         self.holes += other.holes;
     }
 
-    /// What happened most rarely.
+    /// The count of the rarest event.
     pub(super) fn least(self) -> u64 {
         let Seen { starts, upgrades, rewrites, lost, cuts, holes } = self;
         [starts, upgrades, rewrites, lost, cuts, holes].into_iter().min().unwrap_or_default()
     }
 }
 
-/// Numbers of commands, and the places in the stream behind them.
+/// Numbers of commands, and the positions in the stream after them.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Promises {
     pub(super) seen: Seen,
     /// Executed.
     total: u64,
-    /// The place behind each transaction, and its last command.
+    /// The position after each transaction, and its last command.
     ends: Vec<(u64, u64)>,
     /// Promised to be on the disk.
     on_disk: u64,
-    /// Promised to survive the end of the process.
+    /// Promised to survive a process crash.
     in_log: u64,
 }
 
 impl Promises {
-    /// So many commands have been on the disk for a long time, each a transaction.
+    /// The promises for `commands` transactions of one command each that have been on the disk for
+    /// a long time.
     pub(super) fn of_old(commands: u64) -> Promises {
         let ends = (0..=commands).map(|number| (0, number)).collect();
         let seen = Seen { upgrades: 1, ..Seen::default() };
@@ -70,7 +71,7 @@ impl Promises {
         self.ends.push((place, self.total));
     }
 
-    /// Clients were answered up to these places in the stream.
+    /// Clients received replies up to these positions in the stream.
     pub(super) fn note(&mut self, log: u64, disk: u64) {
         let up_to = |place| self.ends.iter().rfind(|end| end.0 <= place).map_or(0, |end| end.1);
         let (in_log, on_disk) = (up_to(log), up_to(disk));
@@ -78,23 +79,23 @@ impl Promises {
         self.on_disk = self.on_disk.max(on_disk);
     }
 
-    /// The power was lost: only what was promised for that case counts.
+    /// Notes a power failure: only the promises for that case count.
     pub(super) fn lose_power(&mut self) {
         self.in_log = self.on_disk;
     }
 
-    /// A start has found so many commands.
+    /// Checks the number of commands that a start found.
     #[track_caller]
     pub(super) fn check(&mut self, found: u64) {
         self.seen.starts += 1;
         self.seen.lost += u64::from(found < self.total);
-        assert!(found >= self.in_log, "{} of {} promised are there", found, self.in_log);
-        assert!(found <= self.total, "{found} of {} executed are there", self.total);
+        assert!(found >= self.in_log, "{} of {} promised are found", found, self.in_log);
+        assert!(found <= self.total, "{found} of {} executed are found", self.total);
         let is_whole = found == 0 || self.ends.iter().any(|end| end.1 == found);
-        assert!(is_whole, "a transaction has happened in part, up to {found}");
+        assert!(is_whole, "a transaction was applied in part, up to {found}");
     }
 
-    /// The server goes on from there, and shows it to everybody.
+    /// The server continues from there and shows this state to all clients.
     pub(super) fn begin_with(&mut self, found: u64) {
         let place = self.place();
         self.total = found;

@@ -1,8 +1,9 @@
-//! A server that has nothing but its append-only file: what it does is done by the functions of the real
-//! one, in the order of the real one.
+//! A server that has only its append-only file: each operation calls the functions of the real
+//! server, in the order of the real server.
 //!
-//! Its dataset is how many commands were executed; each has a number. So what a start finds is a
-//! prefix of what was executed if the numbers follow one another, and the number says which.
+//! Its dataset is the number of executed commands; each command has a number. A start finds a
+//! prefix of the executed commands if the numbers are consecutive; the last number says which
+//! prefix.
 
 use super::super::ending;
 use super::super::file::{Handle, Trouble};
@@ -42,25 +43,25 @@ pub(super) struct Server {
     pub(super) promises: Promises,
     style: BaseStyle,
     rewrite: Option<Rewrite>,
-    /// What `brisk-aof-sync` is about to do: a file, its bytes, and the place in the stream.
+    /// The next work of `brisk-aof-sync`: a file, its bytes, and the position in the stream.
     beside: Option<(Arc<Handle<Simulated>>, u64, u64)>,
 }
 
-/// A rewrite that is under way.
+/// A rewrite in progress.
 struct Rewrite {
-    /// The dataset at its cut.
+    /// The dataset at the cut.
     count: u64,
     increment: Option<ManifestFile>,
-    /// As soon as the base is there.
+    /// Set when the base is complete.
     manifest: Option<Manifest>,
 }
 
-/// The server ends: what it has written may be lost.
+/// The server exits: data that it has written may be lost.
 #[derive(Debug)]
 pub(super) struct Ends;
 
 impl Server {
-    /// Loads what is there and begins. `check` is shown how much was found.
+    /// Loads the files and starts. `check` is called with the number of commands found.
     pub(super) fn start(
         disk: &Simulated,
         mut promises: Promises,
@@ -90,7 +91,7 @@ impl Server {
         Ok(Server { disk, aof, promises, style, rewrite: None, beside: None })
     }
 
-    /// Executes a transaction of so many commands.
+    /// Executes a transaction of this number of commands.
     pub(super) fn execute(&mut self, commands: u64, padding: usize) {
         let first = self.promises.total() + 1;
         let bytes = transaction(first, commands, padding);
@@ -98,12 +99,12 @@ impl Server {
         self.aof.push(&bytes, &[]);
     }
 
-    /// A turn of who writes.
+    /// A turn of the writer.
     pub(super) fn write(&mut self) -> Result<(), Ends> {
         let mut file = self.aof.file.lock().even_poisoned();
         match self.aof.write_items(&mut file, None) {
             Ok(_) => {}
-            // Tried again later.
+            // The caller retries later.
             Err(Trouble::Write(_)) => return Ok(()),
             Err(Trouble::Sync(_)) => return Err(Ends),
         }
@@ -115,7 +116,7 @@ impl Server {
         Ok(())
     }
 
-    /// It is about to end since bytes are lost, but other threads do not know yet.
+    /// The server is about to exit since data is lost, but other threads do not know that yet.
     pub(super) fn write_once_more(&mut self) {
         let mut file = self.aof.file.lock().even_poisoned();
         let _ = self.aof.write_items(&mut file, None);
@@ -124,7 +125,7 @@ impl Server {
         }
     }
 
-    /// The thread that only waits for the disk is told to, or has done so.
+    /// Sends work to the thread that only waits for the disk, or takes its result.
     pub(super) fn sync_beside(&mut self) -> Result<(), Ends> {
         if let Some((handle, size, written)) = self.beside.take() {
             return self.aof.note_durable(handle.sync(size), written).map_err(|_| Ends);
@@ -133,12 +134,12 @@ impl Server {
             let (handle, size) = file.handle();
             self.beside = Some((handle, size, self.aof.reached(Level::Log).0));
         }
-        // Without a base there is no place to tell of.
+        // Without a base there is no position to report.
         self.beside = self.beside.take().filter(|_| self.aof.mode() == Mode::On);
         Ok(())
     }
 
-    /// BGREWRITEAOF, or CONFIG SET appendonly yes, as far as its answer.
+    /// BGREWRITEAOF, or CONFIG SET appendonly yes, up to its reply.
     pub(super) fn begin_rewrite(&mut self, switches_on: bool) -> Result<(), String> {
         if self.rewrite.is_some() {
             return Ok(());
@@ -160,7 +161,7 @@ impl Server {
         Ok(())
     }
 
-    /// What its thread does: the base, and when the increment is in use, the manifest.
+    /// The work of the rewrite's thread: the base and, when the increment is in use, the manifest.
     pub(super) fn go_on_with_rewrite(&mut self, removes_history: bool) -> Result<(), String> {
         let Some(mut rewrite) = self.rewrite.take() else { return Ok(()) };
         let (disk, aof, home) = (&self.disk, &self.aof, home());
@@ -206,7 +207,7 @@ impl Server {
         if let Err(Trouble::Sync(_)) = brought { Err(Ends) } else { Ok(()) }
     }
 
-    /// What clients may have been told by now.
+    /// Notes the promises that clients may have received by now.
     pub(super) fn note_promises(&mut self) {
         if self.aof.mode() == Mode::On {
             let (log, disk) = (self.aof.reached(Level::Log), self.aof.reached(Level::Disk));
@@ -219,7 +220,7 @@ fn said(error: io::Error) -> String {
     error.to_string()
 }
 
-/// So many commands, the first with this number, as they stand in the stream.
+/// A transaction of this number of commands, numbered from `first`, in the format of the stream.
 pub(super) fn transaction(first: u64, commands: u64, padding: usize) -> Vec<u8> {
     let mut bytes = Vec::new();
     if commands > 1 {
@@ -245,7 +246,7 @@ fn write_snapshot(file: impl Write, count: u64) -> io::Result<()> {
     out.finish().map(|_| ())
 }
 
-/// What a start does: how many commands the dataset is of.
+/// The work of a start: loads the dataset, which is a number of commands.
 fn load(disk: &Simulated, seen: &mut Seen) -> Result<(Option<Manifest>, u64), String> {
     let home = home();
     let manifest = home.find(disk)?;
@@ -276,7 +277,7 @@ fn load_file(
         while let Some(event) = reader.next_event().map_err(damaged)? {
             if let RdbEvent::Entry(entry) = event {
                 let Value::String(StringValue::Bytes(bytes)) = &entry.value else {
-                    // Numbers are packed.
+                    // Numbers are stored as integers.
                     let Value::String(StringValue::Int(number)) = &entry.value else {
                         return Err(format!("{name}: an odd value"));
                     };
@@ -289,7 +290,7 @@ fn load_file(
         from = reader.position();
     }
     let mut reader = AofReader::new(source, from).map_err(about)?;
-    // What a transaction has done so far.
+    // The effect of the open transaction so far.
     let (mut now, mut is_open) = (*count, false);
     loop {
         match reader.next_event() {
@@ -326,7 +327,7 @@ fn number(text: &[u8]) -> u64 {
     str::from_utf8(text).ok().and_then(|text| text.parse().ok()).expect("a number")
 }
 
-/// How bases are written, drawn.
+/// Draws the style in which bases are written.
 pub(super) fn style(random: &mut Random) -> BaseStyle {
     let format = *random.pick(&[BaseFormat::Rdb, BaseFormat::Commands]);
     BaseStyle { format, by_steps: random.percent(50), has_timestamps: random.percent(50) }
