@@ -1,4 +1,5 @@
-//! WAIT and WAITAOF: the caller waits until the changes that it made or was shown are on other servers or disks.
+//! WAIT and WAITAOF: the caller waits until the changes that it made or has seen have reached other
+//! servers or disks.
 
 use brisk_engine::command::{Arg, Categories, Flags, Group, Spec};
 use brisk_engine::{Args, CommandError, Outcome, Result, UnixMs};
