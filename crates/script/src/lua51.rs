@@ -67,7 +67,7 @@ struct Function {
     /// Where `arg` is declared, in the output. Absent without a parameter `...`.
     arg_at: Option<usize>,
     names_arg: bool,
-    /// Whether its own code uses `...`, apart from nested functions. In Lua 5.1 `arg` is nil then.
+    /// True if its own code uses `...`, apart from nested functions. In Lua 5.1 `arg` is nil then.
     uses_dots: bool,
 }
 
@@ -96,7 +96,7 @@ struct Translation<'s> {
     blocks: Vec<Block>,
     header: Option<Header>,
     before: Before,
-    /// Where functions declare `arg`, and whether it is nil.
+    /// Where functions declare `arg`, and true if it is nil.
     declared: Vec<(usize, bool)>,
 }
 

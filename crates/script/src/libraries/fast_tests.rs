@@ -1,5 +1,5 @@
 //! The fast paths return what the Rust functions return, on random inputs from a fixed seed.
-#![allow(clippy::unwrap_used, reason = "a test ends at the first thing that goes wrong")]
+#![allow(clippy::unwrap_used, reason = "a test stops at the first error")]
 
 use super::call::FAST_KEY;
 use super::install_all;

@@ -1,6 +1,6 @@
 //! Tests that need no Redis for comparison: positions in errors, limits, and arbitrary bytes as
 //! input.
-#![allow(clippy::unwrap_used, reason = "a test ends at the first thing that goes wrong")]
+#![allow(clippy::unwrap_used, reason = "a test stops at the first error")]
 
 use super::install_all;
 use crate::fuzzing::fuzz_libraries;

@@ -16,7 +16,7 @@ pub struct Judge {
 impl Judge {
     /// For use before a server exists.
     pub(crate) fn new() -> Judge {
-        let (table, _) = commands::table(&[]).expect("without renaming nothing can go wrong");
+        let (table, _) = commands::table(&[]).expect("a table without renamed commands");
         Judge { table }
     }
 }

@@ -88,8 +88,8 @@ mod tests {
 
     fn put(root: &TempDir, path: &str, text: &str) {
         let path = root.path(path);
-        let folder = path.parent().expect("a file is in a folder");
-        fs::create_dir_all(folder).and_then(|()| fs::write(&path, text)).expect("a fresh folder");
+        let folder = path.parent().expect("a file has a directory");
+        fs::create_dir_all(folder).and_then(|()| fs::write(&path, text)).expect("a new directory");
     }
 
     #[test]

@@ -125,7 +125,7 @@ impl Record {
                 assert!(former.is_none() && self.gets_all, "{ids:?} after {:?}", last.ids);
             }
             if let (Some(before), None) = (last.kept, look.kept) {
-                panic!("the backlog from {before:?} is freed, and the history is called as before");
+                panic!("the backlog from {before:?} was freed without a new replication id");
             }
         } else if model.knows(&ids.id) {
             match former {
@@ -176,7 +176,7 @@ impl Record {
                 assert_eq!(former, None);
                 model.begin(&ids.id, None, look.offset, dataset);
             }
-            (true, None) => panic!("it cannot know {ids:?}"),
+            (true, None) => panic!("a server without a saved history has the known {ids:?}"),
         }
     }
 
@@ -191,7 +191,7 @@ impl Record {
         now_ms: u64,
         seen: &mut Seen,
     ) {
-        let (first, _) = look.kept.expect("it is kept from the start");
+        let (first, _) = look.kept.expect("there is a backlog from the start");
         // A key that had expired before may have been saved, or removed.
         let may_be = dataset.expired_bytes(0, now_ms);
         let least = dataset.expired_bytes(saved_ms, now_ms);
@@ -212,7 +212,7 @@ impl Record {
         assert!(first <= end && end <= look.offset, "{look:?}");
         let last = self.last.as_ref().filter(|last| last.ids.id == look.ids.id && !self.gets_all);
         if let Some((before, _)) = last.and_then(|last| last.kept) {
-            assert!(first >= before, "the backlog has got what it had not");
+            assert!(first >= before, "the backlog now begins at an earlier offset");
             let is_enough = end - first >= self.backlog_bytes;
             assert!(first == before || is_enough, "{look:?} of {}", self.backlog_bytes);
         }
@@ -252,6 +252,6 @@ pub(super) fn check_acks(records: &[&Record], model: &Model, look: &Look) {
     for (at, acked) in look.acked.iter().filter(|(_, acked)| *acked > 0) {
         let Some(node) = (0..records.len()).find(|node| port(*node) == *at) else { continue };
         let has = records[node].has_reached(model, &look.ids.id, *acked);
-        assert!(has, "server {node} acknowledges {acked} of {:?}, which it has not", look.ids);
+        assert!(has, "server {node} acknowledges {acked} of {:?}, which it lacks", look.ids);
     }
 }

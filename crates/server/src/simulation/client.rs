@@ -45,7 +45,7 @@ impl Client {
         let mut bytes = Vec::new();
         brisk_resp::request::encode(&mut bytes, words);
         match (&self.socket).write(&bytes) {
-            Ok(len) => assert_eq!(len, bytes.len(), "there is room for a request"),
+            Ok(len) => assert_eq!(len, bytes.len(), "the socket takes a whole request"),
             Err(_) => self.is_closed = true,
         }
         self.pending.push_back(pending);

@@ -143,7 +143,7 @@ impl Node {
 fn table() -> (&'static CommandTable, &'static [ServerHandler]) {
     static TABLE: OnceLock<(&'static CommandTable, &'static [ServerHandler])> = OnceLock::new();
     *TABLE.get_or_init(|| {
-        let (table, handlers) = commands::table(&[]).expect("names as they are");
+        let (table, handlers) = commands::table(&[]).expect("a table without renamed commands");
         (&*Box::leak(Box::new(table)), &*handlers.leak())
     })
 }
@@ -179,7 +179,7 @@ impl Machine {
         shared.replication.set_environment(Box::new(environment));
         let reactor =
             Reactor::new(&brisk_reactor::ReactorConfig::default()).expect("an event loop");
-        let participant = Participant::register().expect("not too many");
+        let participant = Participant::register().expect("a free participant");
         let core = Core::new(shared, 0, random.below(1 << 32));
         brisk_engine::keyspace::on_slot_wait(move || shared.quiesce.checkpoint(0));
         let reader = trusted_session::new(&core, PeerAddr::Unix);
@@ -188,14 +188,14 @@ impl Machine {
         worker.loading = Some(WorkerLoading::new(inbox));
         worker.resumed();
         worker.waiting();
-        group.spawn(move || load::load(shared, &steps).expect("a sound snapshot"));
+        group.spawn(move || load::load(shared, &steps).expect("a valid snapshot"));
         let (walker, batch) = (CutWalker::default(), Batch::default());
         Machine { worker, reactor, shared, walker, reader, batch, read_at: None }
     }
 
     /// Accepts a connection.
     pub(super) fn accept(&mut self, socket: UnixStream) {
-        let token = self.reactor.io().adopt(socket).expect("room");
+        let token = self.reactor.io().adopt(socket).expect("a free slot");
         let accepted = self.worker.accepted(self.reactor.io(), token, 0);
         assert!(matches!(accepted, Accept::Keep));
         self.serve();
@@ -237,7 +237,7 @@ impl Machine {
                 return;
             }
             turns += 1;
-            assert!(turns < TURNS_MAX, "it does not come to an end");
+            assert!(turns < TURNS_MAX, "the loop is busy without end");
         }
     }
 
@@ -338,5 +338,5 @@ impl Machine {
 }
 
 fn database(number: u32) -> DbIndex {
-    DbIndex::checked(number, DATABASES).expect("the servers have as many")
+    DbIndex::checked(number, DATABASES).expect("a database that the servers have")
 }

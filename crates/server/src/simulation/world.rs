@@ -92,7 +92,7 @@ impl World {
                 timeout_s: *random.pick(&[3, 10, 60]),
                 tells,
             };
-            std::fs::create_dir_all(world.dir.path(&index.to_string())).expect("a folder");
+            std::fs::create_dir_all(world.dir.path(&index.to_string())).expect("a directory");
             let record = Record::default();
             world.slots.push(Slot { node: None, start, record, client: None });
             world.start(index);
@@ -469,7 +469,7 @@ impl World {
                 self.ask(index, &["REPLICAOF", "127.0.0.1", &port], Pending::Any);
                 // The server's data is the same for now.
                 if let Some((before, now)) = before.as_ref().zip(self.last(index)) {
-                    assert_eq!(now.acked, before.acked, "they follow as before");
+                    assert_eq!(now.acked, before.acked, "the replicas are still attached");
                 }
             }
             None => self.ask(index, &["REPLICAOF", "NO", "ONE"], Pending::Any),
@@ -664,7 +664,7 @@ impl World {
 
     /// Ends all faults and makes all servers follow one of them. In the end all datasets are equal.
     fn calm(&mut self) {
-        trace::note(self.now_ms, "nothing goes wrong any more".to_owned());
+        trace::note(self.now_ms, "the faults end".to_owned());
         let count = self.slots.len();
         for index in 0..count {
             if !self.is_up(index) {
@@ -697,7 +697,7 @@ impl World {
         }
         let until = self.now_ms + CALM_MS_MAX;
         while !self.is_same(top) {
-            assert!(self.now_ms < until, "they do not come to be the same");
+            assert!(self.now_ms < until, "the datasets do not become equal");
             self.flow(500);
         }
         for index in 0..count {

@@ -36,7 +36,7 @@ impl Drop for Dir {
     }
 }
 
-/// Who signs.
+/// A certificate authority.
 pub(crate) struct Authority {
     issuer: Issuer<'static, KeyPair>,
     pub(crate) der: CertificateDer<'static>,

@@ -43,7 +43,7 @@ impl Site {
         }
     }
 
-    /// A server with TLS beside its plain port; clients need no certificate.
+    /// A server with TLS in addition to its plain port; clients need no certificate.
     pub(crate) fn launch(&self) -> Launch {
         let program = if subject_is_redis() {
             Program::Redis
@@ -146,7 +146,7 @@ impl Client {
         }
     }
 
-    /// What is left until the server closes; an error if it does so without saying so.
+    /// Reads until the server closes. Returns an error if it closes without a close notification.
     pub(crate) fn read_to_end(&mut self) -> io::Result<Vec<u8>> {
         let mut all = std::mem::take(&mut self.input);
         self.stream.read_to_end(&mut all)?;

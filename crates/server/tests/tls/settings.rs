@@ -1,4 +1,4 @@
-//! What is in force after the start, and what keeps the server from starting.
+//! TLS settings: which apply after the start, and which prevent the server from starting.
 
 use super::certificates::{Authority, Identity};
 use super::client::{self, Site};

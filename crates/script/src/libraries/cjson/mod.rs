@@ -160,10 +160,10 @@ fn integer(
     range: RangeInclusive<i32>,
 ) -> Result<Value, Failure> {
     if !args.is_nil(position) {
-        let value = args.integer(position)? as i32; // what is beyond an `int` is cut off
+        let value = args.integer(position)? as i32; // higher bits are dropped
         if !range.contains(&value) {
             let text = format!("expected integer between {} and {}", range.start(), range.end());
-            return Err(Failure::argument(1, text)); // the first, whichever it is
+            return Err(Failure::argument(1, text)); // always reported for the first argument
         }
         *setting = value;
     }

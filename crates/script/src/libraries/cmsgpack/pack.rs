@@ -127,7 +127,7 @@ fn pack_table(
         let packed = pack_value(out, &key, level + 1, watch);
         packed.and_then(|()| pack_value(out, &value, level + 1, watch)).map_err(|failure| {
             failed = Some(failure);
-            mlua::Error::StackError // ends the walk
+            mlua::Error::StackError // ends the iteration
         })
     });
     failed.map_or(Ok(walked?), Err)

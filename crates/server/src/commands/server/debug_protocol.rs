@@ -6,7 +6,7 @@ use brisk_resp::Protocol;
 use brisk_resp::reply::encode;
 
 /// Redis's value: close to pi, but not meant to be pi.
-#[expect(clippy::approx_constant, reason = "the digits are the reference's")]
+#[expect(clippy::approx_constant, reason = "the digits are Redis's")]
 const DOUBLE: f64 = 3.141;
 /// A number beyond 64 bits.
 const BIG_NUMBER: &[u8] = b"1234567999999999999999999999999999999";
