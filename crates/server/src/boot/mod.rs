@@ -225,7 +225,7 @@ fn serve(mut store: Store, service: Service, log: &Arc<Log>) -> Result<u8, Strin
     Ok(code)
 }
 
-/// Waits for the workers to end, as far as they do.
+/// Waits for the workers to end. Workers that stay quiesced do not end.
 fn join_workers(shared: &Shared, threads: Vec<std::thread::JoinHandle<()>>) {
     for thread in threads {
         // After a final snapshot the workers stay quiesced, which may begin during this wait.

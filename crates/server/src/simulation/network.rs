@@ -22,7 +22,7 @@ pub(super) struct Lane {
     pub(super) is_held: bool,
 }
 
-/// The request of a replica, and its reply.
+/// A replica's request for the stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Asked {
     pub(super) id: String,

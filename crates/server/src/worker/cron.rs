@@ -191,7 +191,7 @@ impl Cron {
                 // other tasks.
                 synchronise::begin_if_due(&worker.core);
                 self.sample(worker, now);
-                // Getting these metrics takes longer, so after loading a thread does it.
+                // Getting huge pages takes long, so a thread does it, after loading.
                 if !worker.core.shared.is_loading() {
                     brisk_observe::memory::take_huge_pages_if_worth(
                         brisk_node::core::long::yield_to_workers,

@@ -53,7 +53,7 @@ impl Worker {
         }
     }
 
-    /// Runs after the events of a round: announces changes to the clients that track prefixes.
+    /// Runs after events were handled: sends changes to the clients that track prefixes.
     #[inline]
     pub(super) fn end_of_turns(&mut self, io: &mut Control) {
         if self.core.env.hooks.get().intersects(Hooks::BROADCAST | Hooks::INVALIDATE) {

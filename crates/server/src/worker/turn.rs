@@ -218,7 +218,7 @@ impl Worker {
         if self.core.shared.keyspace.tracking().key_count() > 0 {
             self.prefetch_tracked(session);
         }
-        // The end of the requests whose elements have been prefetched.
+        // The first request whose elements have not been prefetched.
         let mut asked = 0;
         for at in 0..self.batch.len() {
             let request = *self.batch.request(at);
@@ -533,8 +533,7 @@ impl Worker {
     /// Runs after a session's turn: sends replies, publishes metrics, and may close the session.
     pub(super) fn after_turn(&mut self, io: &mut Control, session: &mut Session) {
         let token = session.token;
-        // Only output that the kernel has not taken yet; the replies of this turn have not been
-        // offered to the kernel.
+        // Excludes the replies of this turn, which the kernel has not been offered yet.
         let mut unsent = io.unsent(token);
         self.flush(io, session);
         let mut queued = io.unsent(token);

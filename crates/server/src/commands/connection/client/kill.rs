@@ -130,9 +130,9 @@ impl<'a> Filter<'a> {
         Ok(filter)
     }
 
-    /// Returns a superset of the clients to close, narrowed by the most selective condition. An id,
-    /// a TCP address, or a user other than the default one has an index, so that only matching
-    /// clients are checked.
+    /// Returns the clients that can match: those with the id, the address or the user of the
+    /// filter, otherwise all. For an id, a TCP address, or a user other than the default one, no
+    /// other client is checked.
     fn candidates(&self, clients: &Clients) -> Vec<Arc<ClientRecord>> {
         let mut candidates = match (self.id, self.address, &self.user) {
             (Some(id), ..) => clients.find(id).into_iter().collect(),
