@@ -1,10 +1,12 @@
 //! Detects scripts whose text shows that they use only the keys they declare.
 //!
-//! A script is confined if every command is called as `redis.call('name', …)` or `redis.pcall`, and
-//! all arguments that are keys of the command are elements of KEYS, or locals that never have
-//! another value. Anything that is not understood makes the result false. The result may be wrong
-//! for a text that was made to be misread. So it decides only whether other scripts may run at the
-//! same time, and nothing that must hold; see docs/design/scripts.md.
+//! A script is confined if every command is called as `redis.call('name', …)` or `redis.pcall`. All
+//! arguments that are keys of the command must be elements of KEYS, or locals that never have another
+//! value. Anything that is not understood makes the result false.
+//!
+//! The result may be wrong for a text that was made to be misread. It decides only whether the
+//! script needs the right to use undeclared keys before it acts. A wrong result can let more than
+//! one script be in the way of others, and has no other effect; see docs/design/scripts.md.
 
 use std::collections::HashMap;
 
@@ -28,7 +30,7 @@ pub(crate) enum Token<'s> {
     Name(&'s [u8]),
     Text(&'s [u8]),
     Number,
-    /// An operator or other mark; longer ones are represented by their last two characters.
+    /// An operator or other mark of one to three characters.
     Mark(&'s [u8]),
 }
 

@@ -9,8 +9,8 @@ use mlua::{Function, Lua, LuaString, Result, Table, Value};
 use std::cell::Cell;
 
 /// The most slots of the Lua 5.1 stack that may be in use below a value; a deeper value becomes an
-/// error within the reply. A list uses one slot for the element that is being written, a table with
-/// keys uses three or four for its pair, and another six are reserved.
+/// error within the reply. A list uses one slot for the element that is being written. A table with
+/// keys uses three or four slots for its pair. Another six are reserved.
 const SLOTS_MAX: usize = STACK_SLOTS_MAX - 6;
 /// Slots used by a list for its elements; by a pair for its value, or by a set for its member; and
 /// by a pair for its key.
@@ -150,10 +150,10 @@ struct Open {
 }
 
 enum Items {
-    /// Elements from `next` on, up to the first that is nil if their number is unknown. When a list
-    /// is written immediately, from `begin` on, its number of elements is known only at the end,
-    /// and inserting it moves the written bytes. With deep nesting that would take quadratic time,
-    /// so the elements are counted first in that case.
+    /// Elements from `next` on, up to the first that is nil if their number is unknown. A list that
+    /// is written immediately, from `begin` on, learns its number of elements at the end. Inserting
+    /// the number moves the written bytes. With deep nesting that would take quadratic time, so the
+    /// elements are counted first in that case.
     List { table: Table, next: usize, len: Option<usize>, begin: usize },
     /// Keys, or keys and values; `value` is that of the previous key.
     Pairs { pairs: Pairs, has_values: bool, value: Option<Value> },

@@ -13,9 +13,9 @@
 //! - `bit.tohex` with the smallest integer as its width returns eight digits, whereas Redis 7.0
 //!   writes beyond a buffer.
 //!
-//! These functions never run a script's code in the middle of their work, never recurse with the
-//! input's nesting beyond sixteen levels, and never allocate a declared length before that many
-//! bytes have been read.
+//! These functions never run a script's code in the middle of their work. They do not recurse with
+//! the input's nesting beyond sixteen levels. They allocate a declared length only as its bytes are
+//! read.
 //!
 //! `call.rs` passes arguments to functions and raises errors; `number.rs` reads and writes numbers
 //! as C does. `fast.luau` has fast paths for the usual cases of functions that scripts call often;
@@ -40,8 +40,8 @@ pub(crate) use number::{c_string, strtod, truncated};
 /// tables many times, so a small table may have an endless result.
 pub const RESULT_BYTES_MAX: usize = if cfg!(test) { 1 << 20 } else { 512 << 20 };
 
-/// The number of stack slots that Lua 5.1 gives a C function. The libraries here use no such stack,
-/// but nesting depths and numbers of results have the same limits.
+/// The number of stack slots that Lua 5.1 gives a C function. The libraries here do not use that
+/// stack, but nesting depths and numbers of results have the same limits.
 pub(crate) const STACK_SLOTS_MAX: usize = 8_000;
 
 /// The names of their globals.

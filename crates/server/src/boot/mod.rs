@@ -95,9 +95,9 @@ pub fn main() -> ExitCode {
     }
 }
 
-/// The text of `--version`. Programs that start a server read the version of Redis from `v=`, so the
-/// line has the fields of Redis's own line, with the version that INFO reports. Brisk's version comes
-/// last.
+/// The text of `--version`. Programs that start a server read the version of Redis from `v=`. So
+/// the line has the fields of Redis's own line, with the version that INFO reports. Brisk's version
+/// comes last.
 fn version_line() -> String {
     let (allocator, bits) = (brisk_node::core::memory::ALLOCATOR, usize::BITS);
     format!(

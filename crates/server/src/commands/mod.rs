@@ -31,7 +31,7 @@ pub fn all() -> impl Iterator<Item = &'static Command> {
 /// crate's commands.
 ///
 /// # Errors
-/// A renamed name is invalid; the error describes why.
+/// A name from `rename-command` is invalid; the error describes the problem.
 pub fn table(renamed: &[(String, String)]) -> Result<(CommandTable, Vec<ServerHandler>), String> {
     CommandTable::build(all(), renamed)
 }

@@ -38,8 +38,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// The time limit for receiving a request (from its first byte, or from the connect, to the end of
-/// its body), and for sending the response.
+/// The time limit for receiving a request, and for sending the response. Receiving counts from the
+/// first byte, or from the connect, to the end of the body.
 const REQUEST_MS_MAX: u64 = 10_000;
 /// The time limit between two requests: longer than the usual scrape interval.
 const IDLE_MS_MAX: u64 = 120_000;

@@ -2,8 +2,8 @@
 //! any pieces. HTTP/1.0 and 1.1, as in RFC 9112.
 //!
 //! Ambiguous requests are errors: two lengths, a header that is folded or has a blank before its
-//! colon, or a body without a known end. If a server and a proxy interpret such a request
-//! differently, the server may process a request that no client sent.
+//! colon, or a body without a known end. If a server and a proxy interpret a request differently,
+//! the server may process a request that no client sent.
 
 /// The limit of a request's head in bytes, including the empty line.
 pub(super) const HEAD_BYTES_MAX: usize = 8 * 1024;

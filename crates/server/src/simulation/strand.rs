@@ -1,4 +1,4 @@
-//! Threads of which one runs at a time. The simulation resumes each of them, and waits until it
+//! Threads that run one at a time. The simulation resumes each of them, and waits until it
 //! pauses.
 //!
 //! ```text

@@ -298,7 +298,7 @@ impl Cron {
         let core = &worker.core;
         let clock = core.clock;
         let begin = clock.ticks();
-        // The admin lane hands in what its own commands have emitted.
+        // The admin lane only hands in the records that its own commands have emitted.
         let slice_ns = if self.sweeper.is_some() { WALK_SLICE_NS } else { 0 };
         let more = || clock.ns(clock.ticks().wrapping_sub(begin)) < slice_ns;
         let walked = self.walker.walk(&core.shared.keyspace, &core.env, more);

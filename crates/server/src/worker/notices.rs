@@ -1,8 +1,8 @@
 //! Appends messages of client-side caching to the output of sessions.
 //!
-//! They are placed as published messages are: after the reply of the current command, never inside
-//! a reply. They also follow the reply of a command that another thread computes or has served,
-//! since that command may have read a value that is no longer current.
+//! They are placed as published messages are: after the reply of the current command, never inside a
+//! reply. They also follow the reply of a command that another thread computes or has served. That
+//! command may have read a value that is no longer current.
 
 use super::Worker;
 use super::delivery::check_output;

@@ -113,7 +113,7 @@ impl<'a> Unpacker<'a> {
                     Some(Open::Array { table, len, left }) => {
                         *len += 1;
                         *left -= 1;
-                        // A nil is skipped, as in a map.
+                        // A nil leaves its index empty.
                         if !value.is_nil() {
                             table.raw_seti(*len, value)?;
                         }

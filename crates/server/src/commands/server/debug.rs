@@ -83,7 +83,7 @@ fn sleep(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     Ok(call.reply.ok())
 }
 
-/// Sleeps for ever if `until` is `None`.
+/// Sleeps forever if `until` is `None`.
 fn sleep_until(core: &mut Core, until: Option<Instant>) {
     let quiesce = &core.shared.quiesce;
     // A sleeping worker holds no slot, so a quiescing thread does not wait for it.
