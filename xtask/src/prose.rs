@@ -12,6 +12,8 @@ const CRATES: &[&str] = &[
     "crates/persist/",
     "crates/reactor/",
     "crates/resp/",
+    "crates/script/",
+    "crates/server/",
     "crates/structures/",
 ];
 

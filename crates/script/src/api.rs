@@ -1,6 +1,6 @@
-//! The functions behind `redis.*`, `math.random` and `loadstring`, as `prelude.luau` gets them.
+//! The Rust functions of `redis.*`, `math.random` and `loadstring`, which `prelude.luau` wraps.
 //!
-//! Those that may fail return the value and, after it, whether it is an error: an error that is
+//! Functions that may fail return the value, and then a flag that is true for an error. An error
 //! raised here would reach a script as another kind of value than Redis's tables.
 
 use crate::header::FLAGS;
@@ -22,23 +22,24 @@ use std::rc::Rc;
 /// A value, and `true` if it is an error to raise.
 type Answer = (Value, Option<bool>);
 
-/// What a command answered, and what that is: nothing said if it is the value as it stands. A text
-/// goes to the machine without a handle; behind it the bound on memory is in force again.
+/// The result of a command, and its kind; no kind if the script gets the value unchanged. A string
+/// is passed to the VM without a handle. Passing the last part puts the memory limit in force
+/// again.
 type CallAnswer = (Either<String, Value>, Option<u8>, Bounded);
 
 /// The text of a status reply.
 const STATUS: u8 = 1;
 /// An error, which `redis.call` raises.
 const ERROR: u8 = 2;
-/// Nothing: the reply is the status `OK`.
+/// No value: the reply is the status `OK`.
 const OK: u8 = 3;
 
-/// The first word of a command: a text, or whatever else it was given as.
+/// The first argument of a command: a string, or any other value.
 type First = Either<BString, Value>;
 
 const LOG_LEVEL_MAX: f64 = 3.0;
 
-/// What the prelude is given.
+/// Creates the table of functions that the prelude uses.
 pub(crate) fn host_table(lua: &Lua, state: &Rc<State>, version: &Version) -> Result<Table> {
     let host = lua.create_table()?;
     let set = |name: &str, run: fn(&Lua, &State, MultiValue) -> Result<Answer>| {
@@ -120,7 +121,8 @@ fn constants(lua: &Lua, version: &Version) -> Result<Table> {
     Ok(table)
 }
 
-/// `{err=…}` for a text that goes without its code word if that is `ERR`, else behind a `-`.
+/// Builds `{err=…}`. A text without a leading `-` gets the error code `ERR`; otherwise the text
+/// after the `-` has its own code.
 fn refused(lua: &Lua, text: &str) -> Result<Table> {
     let table = lua.create_table_with_capacity(0, 2)?;
     match text.strip_prefix('-') {
@@ -134,7 +136,7 @@ fn raise(lua: &Lua, text: &str) -> Result<Answer> {
     Ok((Value::Table(refused(lua, text)?), Some(true)))
 }
 
-/// Puts the words of a command together. An error text if they are none.
+/// Collects the arguments of a command. Returns an error text if they are not valid arguments.
 fn collect(
     words: &mut Words,
     args: &MultiValue,
@@ -155,24 +157,25 @@ fn collect(
     Ok(())
 }
 
-/// Adds a number as Redis passes it on, which is not how a script writes it.
+/// Adds a number in the format in which Redis passes it on, which differs from a script's
+/// `tostring`.
 fn push_number(words: &mut Words, number: f64) {
     let begin = words.bytes.len();
     encode::double_text(&mut words.bytes, number);
     words.spans.push(begin, words.bytes.len() - begin);
 }
 
-/// An error that `redis.call` raises.
+/// Returns an error that `redis.call` raises.
 fn raise_call(lua: &Lua, text: &str) -> Result<CallAnswer> {
     Ok((Either::Right(Value::Table(refused(lua, text)?)), Some(ERROR), Bounded))
 }
 
-/// A command of any words.
+/// Runs a command with arguments of any type.
 fn call(lua: &Lua, state: &State, args: MultiValue) -> Result<CallAnswer> {
     run_command(lua, state, |words| collect(words, &args, state.texts))
 }
 
-/// A command of some strings, which is what most are: they need no handles.
+/// Runs a command whose arguments are strings, which is the usual case: strings need no handles.
 fn call_texts(lua: &Lua, state: &State, first: First, texts: &[BString]) -> Result<CallAnswer> {
     run_command(lua, state, |words| {
         words.clear();
@@ -230,7 +233,7 @@ fn run_command(
     Ok(answer)
 }
 
-/// What the script gets for a reply.
+/// Converts a reply to the value that the script gets.
 fn answer(lua: &Lua, reply: &[u8]) -> Result<CallAnswer> {
     if reply == b"+OK\r\n" {
         return Ok((Either::Right(Value::Nil), Some(OK), Bounded));
@@ -295,8 +298,8 @@ fn setresp(lua: &Lua, state: &State, args: MultiValue) -> Result<Answer> {
     Ok((Value::Nil, None))
 }
 
-/// Every effect is propagated whatever the script asks for: what it could leave out would be
-/// missing elsewhere. The argument is judged as in Redis.
+/// Every effect is propagated, whatever the script requests: an effect that it could leave out
+/// would be missing on replicas. The argument is validated as in Redis.
 fn set_repl(lua: &Lua, state: &State, args: MultiValue) -> Result<Answer> {
     const REPL_ALL: i64 = 3;
     if args.len() != 1 {
@@ -326,7 +329,7 @@ fn acl_check_cmd(lua: &Lua, state: &State, args: MultiValue) -> Result<Answer> {
     }
 }
 
-/// `math.random` with none, one or two bounds; the second result says what is wrong with them.
+/// `math.random` with zero, one or two bounds; the second result describes an error in the bounds.
 fn random(lua: &Lua, state: &State, args: &MultiValue) -> Result<(f64, Option<String>)> {
     let mut random = state.random.get();
     let fraction = random.fraction();
@@ -356,8 +359,8 @@ fn random(lua: &Lua, state: &State, args: &MultiValue) -> Result<(f64, Option<St
     Ok(((fraction * f64::from(width)).floor() + f64::from(low), None))
 }
 
-/// A number as the C library's `int`, by the casts of x86: 0 if it is none or too
-/// large for 64 bits.
+/// Converts a number to C's `int` as casts on x86 do: 0 if it is not a number, or too large for 64
+/// bits.
 fn int_of(number: f64) -> i32 {
     libraries::truncated(number) as i32
 }

@@ -1,32 +1,32 @@
-//! Whether a script's text shows that it ends within a few steps.
+//! Detects scripts whose text shows that they end within a few steps.
 //!
-//! Such a script ends long before it would be told to suspend or to stop, so it need not be
-//! watched. The answer must not be yes for any other: whatever is not listed here makes it no.
-//! Without loops, functions of its own and ways to hand functions to what calls them often, a text
-//! has as many steps as calls.
+//! A script of this kind ends long before it would have to suspend or stop, so it needs no
+//! interrupts. The result must not be true for any other script, so everything that is not listed
+//! here makes it false. A text without loops, functions of its own, and ways to pass functions to
+//! code that calls them often, has as many steps as calls.
 
 use crate::confined::{Token, tokens};
 use Token::{Mark, Name, Number, Text};
 
-/// Calls in a text, at most. Each makes a few steps; a `pcall` of a command that fails,
-/// some twenty.
+/// The most calls in a text. Each makes a few steps; a `pcall` of a command that fails makes about
+/// twenty.
 const CALLS_MAX: usize = 12;
 
 const WORDS: &[&[u8]] = &[
     b"and", b"else", b"elseif", b"end", b"false", b"if", b"local", b"nil", b"not", b"or",
     b"return", b"then", b"true",
 ];
-/// Words that no text may have, whatever it seems to declare.
+/// Keywords that no text may contain, whatever it seems to declare.
 const LOOPS: &[&[u8]] =
     &[b"break", b"do", b"for", b"function", b"goto", b"in", b"repeat", b"until", b"while"];
-/// Functions that come back soon, and call at most one other, once.
+/// Functions that return soon, and call at most one other function, once.
 const FUNCTIONS: &[&[u8]] =
     &[b"call", b"error_reply", b"pcall", b"status_reply", b"tonumber", b"tostring", b"type"];
 const TABLES: &[&[u8]] = &[b"ARGV", b"KEYS"];
 const LIBRARIES: &[&[u8]] = &[b"redis", b"server"];
 
-/// Whether a run of this text takes less than about three hundred steps. `is_global` tells what
-/// names mean where the text declares nothing.
+/// True if a run of this text takes less than about three hundred steps. `is_global` reports
+/// whether a name that the text does not declare is a global.
 pub(crate) fn is_brief(source: &[u8], is_global: impl Fn(&[u8]) -> bool) -> bool {
     // Comments could end elsewhere than they seem to.
     let is_plain = |byte: &u8| matches!(byte, b' '..=b'~' | b'\n');
@@ -35,8 +35,8 @@ pub(crate) fn is_brief(source: &[u8], is_global: impl Fn(&[u8]) -> bool) -> bool
     }
     let Some(tokens) = tokens(source) else { return false };
     let locals = locals(&tokens);
-    // Before its declaration, in it and behind its block such a name is the global; and the names
-    // below mean what they say only while nothing else is called so.
+    // Before its declaration, within it, and after its block, a local's name means the global.
+    // Also, the names below have their meaning only while no local has the same name.
     let known = [FUNCTIONS, TABLES, LIBRARIES];
     if locals.iter().any(|name| known.iter().any(|list| list.contains(name)) || is_global(name)) {
         return false;
@@ -56,7 +56,7 @@ pub(crate) fn is_brief(source: &[u8], is_global: impl Fn(&[u8]) -> bool) -> bool
                 .iter()
                 .any(|list| list.contains(name)),
             Number => true,
-            // Behind a value it would be a call.
+            // After a value it would be a call.
             Text(_) | Mark(b"{") => !behind_value,
             Mark(b"(") => {
                 calls += usize::from(behind_value);
@@ -96,7 +96,7 @@ pub(crate) fn is_brief(source: &[u8], is_global: impl Fn(&[u8]) -> bool) -> bool
     calls <= CALLS_MAX
 }
 
-/// What the text declares.
+/// Returns the names that the text declares.
 fn locals<'s>(tokens: &[Token<'s>]) -> Vec<&'s [u8]> {
     let mut names = Vec::new();
     for at in 0..tokens.len() {
@@ -116,7 +116,7 @@ fn locals<'s>(tokens: &[Token<'s>]) -> Vec<&'s [u8]> {
 
 #[cfg(test)]
 mod tests {
-    /// With the globals that could do harm.
+    /// With the globals that could be used for long runs.
     fn is_brief(source: &[u8]) -> bool {
         let globals: [&[u8]; 5] = [b"loadstring", b"string", b"table", b"coroutine", b"load"];
         super::is_brief(source, |name| globals.contains(&name))

@@ -1,40 +1,42 @@
-//! Whether a script's text shows that it uses no keys but those it declares.
+//! Detects scripts whose text shows that they use only the keys they declare.
 //!
-//! It does if every command is called as `redis.call('name', …)` or `redis.pcall`, where all
-//! arguments that are keys of that command are elements of KEYS, or locals that are never anything
-//! else. Whatever is not understood makes the answer no. The answer may be wrong for a text that
-//! was made to be misread, so nothing that must hold follows from it but that the script is not the
-//! only one that may be in the way of another; see docs/design/scripts.md.
+//! A script is confined if every command is called as `redis.call('name', …)` or `redis.pcall`. All
+//! arguments that are keys of the command must be elements of KEYS, or locals that never have another
+//! value. Anything that is not understood makes the result false.
+//!
+//! The result may be wrong for a text that was made to be misread. It decides only whether the
+//! script needs the right to use undeclared keys before it acts. A wrong result can let more than
+//! one script be in the way of others, and has no other effect; see docs/design/scripts.md.
 
 use std::collections::HashMap;
 
-/// Which arguments of a command are keys.
+/// The arguments of a command that are keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KeyArgs {
-    /// So many, from the first on.
+    /// This number of arguments, from the first on.
     Leading(usize),
     All,
-    /// That is not known, or it touches more than its keys.
+    /// The keys are unknown, or the command accesses more than its keys.
     Unknown,
 }
 
-/// Names with which a text could do what is not seen here.
+/// Names that would let a text do things that this analysis does not see.
 const TOO_MUCH: &[&[u8]] =
     &[b"_G", b"load", b"loadstring", b"function", b"setmetatable", b"rawset", b"coroutine"];
 
-/// A piece of a script's text.
+/// A token of a script's text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Token<'s> {
     Name(&'s [u8]),
     Text(&'s [u8]),
     Number,
-    /// An operator or other mark; those of several characters by their last two.
+    /// An operator or other mark of one to three characters.
     Mark(&'s [u8]),
 }
 
 use Token::{Mark, Name, Number, Text};
 
-/// Whether the script uses only keys that it declares, as far as its text shows.
+/// True if the script uses only keys that it declares, as far as its text shows.
 pub fn is_confined(source: &[u8], keys_of: impl Fn(&[u8]) -> KeyArgs) -> bool {
     let Some(tokens) = tokens(source) else { return false };
     let text = Script { aliases: aliases(&tokens), tokens: &tokens };
@@ -57,7 +59,7 @@ impl<'s> Script<'_, 's> {
         self.tokens.get(index).copied()
     }
 
-    /// `KEYS[x]` that is not assigned to, or `#KEYS`.
+    /// True for `KEYS[x]` that is not assigned to, and for `#KEYS`.
     fn reads_keys(&self, at: usize) -> bool {
         match element_of_keys(self.tokens, at) {
             Some(after) => self.at(after) != Some(Mark(b"=")),
@@ -67,7 +69,7 @@ impl<'s> Script<'_, 's> {
         }
     }
 
-    /// `redis.call('name', …)` with declared keys, or `redis.` and something else.
+    /// True for `redis.call('name', …)` with declared keys, and for `redis.` with another function.
     fn is_harmless_use(&self, at: usize, keys_of: &impl Fn(&[u8]) -> KeyArgs) -> bool {
         match (self.at(at + 1), self.at(at + 2)) {
             (Some(Mark(b".")), Some(Name(b"call" | b"pcall"))) => {}
@@ -86,7 +88,7 @@ impl<'s> Script<'_, 's> {
         while seen < most {
             match self.at(at) {
                 Some(Mark(b",")) => {}
-                // Too few words are the command's to complain about.
+                // The command itself reports that it has too few arguments.
                 Some(Mark(b")")) => return true,
                 _ => return false,
             }
@@ -96,7 +98,7 @@ impl<'s> Script<'_, 's> {
         matches!(self.at(at), Some(Mark(b"," | b")")))
     }
 
-    /// Behind an argument that is a declared key.
+    /// Returns the position after an argument that is a declared key.
     fn key(&self, at: usize) -> Option<usize> {
         match self.at(at)? {
             Name(b"KEYS") => element_of_keys(self.tokens, at),
@@ -106,7 +108,7 @@ impl<'s> Script<'_, 's> {
     }
 }
 
-/// Behind `KEYS[x]`, x a name or a number.
+/// Returns the position after `KEYS[x]`, where x is a name or a number.
 fn element_of_keys(tokens: &[Token<'_>], at: usize) -> Option<usize> {
     match tokens.get(at..at + 4)? {
         [Name(b"KEYS"), Mark(b"["), Name(_) | Number, Mark(b"]")] => Some(at + 4),
@@ -114,7 +116,7 @@ fn element_of_keys(tokens: &[Token<'_>], at: usize) -> Option<usize> {
     }
 }
 
-/// Locals that are declared once, as an element of KEYS, and never assigned to.
+/// Returns the locals that are declared once, as an element of KEYS, and never assigned to.
 fn aliases<'s>(tokens: &[Token<'s>]) -> Vec<&'s [u8]> {
     let mut declared: HashMap<&[u8], (usize, bool)> = HashMap::new();
     let mut assigned: Vec<&[u8]> = Vec::new();
@@ -152,7 +154,7 @@ fn aliases<'s>(tokens: &[Token<'s>]) -> Vec<&'s [u8]> {
     once.map(|(name, _)| name).filter(|name| !assigned.contains(name)).collect()
 }
 
-/// `local name = KEYS[x]` with nothing behind it that goes on with the expression.
+/// True for `local name = KEYS[x]` that no later token continues as a longer expression.
 fn is_alias(tokens: &[Token<'_>], at: usize) -> bool {
     let [Name(b"local"), Name(_), Mark(b"=")] = tokens.get(at..at + 3).unwrap_or_default() else {
         return false;
@@ -169,7 +171,7 @@ fn is_comparison(mark: &[u8]) -> bool {
     matches!(mark, b"==" | b"~=" | b"<=" | b">=")
 }
 
-/// The text in pieces; `None` if there is something that is not read here.
+/// Splits the text into tokens; `None` if it contains syntax that is not supported here.
 pub(crate) fn tokens(source: &[u8]) -> Option<Vec<Token<'_>>> {
     let mut tokens = Vec::new();
     let mut rest = source;

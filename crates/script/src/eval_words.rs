@@ -1,17 +1,18 @@
 //! KEYS and ARGV of EVAL.
 //!
-//! Scripts have no place where they could keep these tables, so each run finds the same two, filled
-//! anew. What a script may have done to them is undone; what it may have made them take goes with
-//! them after some runs.
+//! Scripts cannot store references to these tables, so all runs reuse the same two, filled again
+//! for each. Changes that a script made to them are undone. After some runs the tables are
+//! replaced, which frees the memory that a script made them allocate.
 
 use mlua::{BString, Either, Function, Lua, Result, Table};
 
-/// Runs that share two tables: as many pay for what one of them made the tables take.
+/// Number of runs that share two tables. If one of them made the tables grow, the others pay for
+/// it.
 const RUNS_MAX: u32 = 32;
-/// A table with more words than this is not used again.
+/// A table with more elements than this is not reused.
 const WORDS_KEPT_MAX: usize = 1024;
 
-/// A word on its way to a script. UTF-8 needs no handle.
+/// An argument that is passed to a script. UTF-8 needs no handle.
 pub(crate) fn handed(word: &[u8]) -> Either<&str, BString> {
     match std::str::from_utf8(word) {
         Ok(text) => Either::Left(text),
@@ -19,14 +20,14 @@ pub(crate) fn handed(word: &[u8]) -> Either<&str, BString> {
     }
 }
 
-/// A table of words.
+/// Creates a table of arguments.
 pub(crate) fn table_of<'a>(lua: &Lua, words: impl Iterator<Item = &'a [u8]>) -> Result<Table> {
     lua.create_sequence_from(words.map(handed))
 }
 
-/// Whether a script's text may assign to KEYS or ARGV by these names, which is an error in Redis,
-/// where they are globals. It may be wrong for a text that hides it behind a comment: such a script
-/// finds two tables that it may assign to. O(source)
+/// True if a script's text may assign to KEYS or ARGV by these names. That is an error in Redis,
+/// where they are globals. The result may be wrong for a text that hides the assignment with a
+/// comment: this script then gets two tables that it may assign to. O(source)
 pub(crate) fn may_assign(source: &[u8]) -> bool {
     let is_word = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
     let mut at = 0;
@@ -34,13 +35,15 @@ pub(crate) fn may_assign(source: &[u8]) -> bool {
         let len = source[at..].iter().take_while(|byte| is_word(byte)).count();
         let (word, behind) = source[at..].split_at(len);
         if matches!(word, b"KEYS" | b"ARGV") {
-            // The space before one is behind the one before, so each is looked at twice at most.
+            // The blanks before a name follow the previous name, so each byte is checked twice at
+            // most.
             let before = trim_end(&source[..at]);
             let behind = trim_start(behind);
             let assigns = match behind {
                 [b'=', b'=', ..] => false,
                 [b',', ..] if matches!(before, [.., b'#' | b'(' | b'{']) => false,
-                // One of several; a comment may hide more; Luau has operators that assign.
+                // A comma is one of several targets; a comment may hide more; Luau has compound
+                // assignments.
                 [b'=' | b',', ..] | [b'-', b'-', ..] | [b'.', b'.', b'=', ..] => true,
                 [b'+' | b'-' | b'*' | b'/' | b'%' | b'^', b'=' | b'/', ..] => true,
                 _ => before.ends_with(b"function"),
@@ -54,7 +57,7 @@ pub(crate) fn may_assign(source: &[u8]) -> bool {
     false
 }
 
-/// What Lua skips between words.
+/// True for bytes that Lua skips between tokens.
 fn is_space(byte: &u8) -> bool {
     byte.is_ascii_whitespace() || *byte == b'\x0b'
 }
@@ -71,7 +74,7 @@ fn trim_end(text: &[u8]) -> &[u8] {
 
 /// The two tables.
 pub(crate) struct EvalWords {
-    /// Makes the prelude use two new ones, and gives them.
+    /// Makes the prelude use two new tables, and returns them.
     renew: Function,
     keys: Table,
     argv: Table,
@@ -84,8 +87,8 @@ impl EvalWords {
         Ok(EvalWords { renew, keys, argv, runs: 0 })
     }
 
-    /// Makes them hold these words and nothing else. O(words + the room that the runs since the
-    /// last renewal have made them take).
+    /// Fills the tables with these arguments and nothing else. O(arguments + the size to which runs
+    /// have made the tables grow since they were last replaced).
     pub(crate) fn fill<'a>(
         &mut self,
         keys: impl Iterator<Item = &'a [u8]>,
@@ -101,7 +104,7 @@ impl EvalWords {
         fill(&self.argv, argv)
     }
 
-    /// The next run gets two new ones.
+    /// Makes the next run use two new tables.
     pub(crate) fn forget(&mut self) {
         self.runs = RUNS_MAX;
     }

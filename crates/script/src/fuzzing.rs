@@ -1,12 +1,12 @@
-//! The body of the fuzz target for the libraries: foreign bytes as texts, messages, data and
+//! The body of the fuzz target for the libraries: arbitrary bytes as texts, messages, data and
 //! formats.
 
 use crate::libraries::install_all;
 use mlua::{Function, Lua};
 use std::cell::OnceCell;
 
-/// Reads the input in every way the libraries know, and writes again what could be read. Errors are
-/// expected; panics are not, nor a value that cannot be written after it was read.
+/// Reads the input with every function of the libraries, and writes the results again. Errors are
+/// expected; panics are not, nor values that can be read but not written.
 const BODY: &str = r#"
 local input = ...
 local half = bit.rshift(#input, 1)
@@ -33,7 +33,7 @@ pcall(struct.pack, first, half, second, 1.5, second, -1, 2, 3, 4, 5, 6, 7, 8)
 pcall(bit.tohex, first, second)
 "#;
 
-/// Runs the libraries over `data`.
+/// Runs the libraries on `data`.
 pub fn fuzz_libraries(data: &[u8]) {
     thread_local! {
         static SCRIPT: OnceCell<(Lua, Function)> = const { OnceCell::new() };

@@ -3,7 +3,7 @@
 use bitflags::bitflags;
 
 bitflags! {
-    /// What a script says of itself.
+    /// The flags that a script declares.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
     pub struct ScriptFlags: u32 {
         const NO_WRITES = 1;
@@ -11,12 +11,12 @@ bitflags! {
         const ALLOW_STALE = 1 << 2;
         const NO_CLUSTER = 1 << 3;
         const ALLOW_CROSS_SLOT_KEYS = 1 << 4;
-        /// It says nothing of itself: what its commands need decides as they come.
+        /// The script has no header: the needs of its commands are checked as they run.
         const COMPATIBLE = 1 << 5;
     }
 }
 
-/// The flags by their names, in the order in which they are listed.
+/// The flags with their names, in the order in which they are listed.
 pub const FLAGS: &[(ScriptFlags, &str)] = &[
     (ScriptFlags::NO_WRITES, "no-writes"),
     (ScriptFlags::ALLOW_OOM, "allow-oom"),
@@ -25,10 +25,11 @@ pub const FLAGS: &[(ScriptFlags, &str)] = &[
     (ScriptFlags::ALLOW_CROSS_SLOT_KEYS, "allow-cross-slot-keys"),
 ];
 
-/// A script's flags, and how long its first line is if that is a header: it is no Lua.
+/// Returns a script's flags, and the length of its first line if that is a header, which is not
+/// Lua.
 ///
 /// # Errors
-/// The text for the client, without a code word.
+/// The text for the client, without an error code.
 pub fn of_script(source: &[u8]) -> Result<(ScriptFlags, usize), Vec<u8>> {
     if !source.starts_with(b"#!") {
         return Ok((ScriptFlags::COMPATIBLE, 0));
@@ -57,19 +58,19 @@ pub fn of_script(source: &[u8]) -> Result<(ScriptFlags, usize), Vec<u8>> {
     Ok((flags, end))
 }
 
-/// What a library says of itself.
+/// The header of a library.
 #[derive(Debug, PartialEq, Eq)]
 pub struct LibraryHeader {
     pub engine: Vec<u8>,
     pub name: Vec<u8>,
-    /// How long the first line is, which is no Lua.
+    /// The length of the first line, which is not Lua.
     pub len: usize,
 }
 
-/// The header of a library.
+/// Parses the header of a library.
 ///
 /// # Errors
-/// The text for the client, without a code word.
+/// The text for the client, without an error code.
 pub fn of_library(code: &[u8]) -> Result<LibraryHeader, Vec<u8>> {
     let Some(after) = code.strip_prefix(b"#!") else {
         return Err(b"Missing library metadata".to_vec());
@@ -100,7 +101,7 @@ pub fn of_library(code: &[u8]) -> Result<LibraryHeader, Vec<u8>> {
     Ok(LibraryHeader { engine, name, len: end + 2 })
 }
 
-/// The words of a line. A word may hold quotes, which are left out, and white space within them.
+/// Splits a line into words. Quotes are removed; white space within quotes belongs to the word.
 fn words(line: &[u8]) -> Option<Vec<Vec<u8>>> {
     let mut words = Vec::new();
     let mut word: Option<Vec<u8>> = None;

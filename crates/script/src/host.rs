@@ -1,17 +1,17 @@
-//! What an interpreter asks of the server that it belongs to.
+//! The interface between an interpreter and its server.
 
 use brisk_resp::{Protocol, Spans};
 
-/// The words of a command that a script wants to run.
+/// The arguments of a command that a script wants to run.
 #[derive(Debug, Default)]
 pub struct Words {
-    /// The words, one behind the other.
+    /// The arguments, concatenated.
     pub bytes: Vec<u8>,
     pub spans: Spans,
 }
 
 impl Words {
-    /// Memory that is kept for the next command, in bytes and in words.
+    /// The most memory that is kept for the next command, in bytes and in arguments.
     const KEPT_BYTES_MAX: usize = 64 * 1024;
     const KEPT_WORDS_MAX: usize = 1024;
 
@@ -37,48 +37,49 @@ impl Words {
     }
 }
 
-/// What became of a command.
+/// The result of a command.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Called {
-    /// It ran; its reply, an error perhaps, is in the buffer.
+    /// It ran; its reply, possibly an error, is in the buffer.
     Replied,
-    /// It may not run. The text goes without a code word if that is `ERR`, else behind a `-`.
+    /// It may not run. The error text starts with `-` if it has its own error code; otherwise the
+    /// code is `ERR`.
     Refused(String),
-    /// It may run later: the script is to be suspended, and to ask again when it goes on.
+    /// It may run later: the script must suspend, and try again when it is resumed.
     Wait,
-    /// The whole script is to stop here, and what it did so far is to be forgotten.
+    /// The whole script must stop here, and its effects so far are to be discarded.
     Abandoned,
 }
 
-/// What a script may do at the end of a step.
+/// The host's decision at the end of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pace {
     GoOn,
-    /// It is to be suspended. If it is somewhere where that is not possible, it goes on, and the
-    /// question comes again.
+    /// The script must suspend. If that is not possible at this point, it continues, and the host
+    /// is called again later.
     Suspend,
-    /// It is to end here.
+    /// The script must end here.
     Stop,
 }
 
 /// The server, as an interpreter sees it.
 pub trait Host {
-    /// Runs a command for the script; its reply in `protocol` goes to `reply`, which is empty.
+    /// Runs a command for the script, and writes its reply in `protocol` to `reply`, which is
+    /// empty.
     fn call(&self, words: &Words, protocol: Protocol, reply: &mut Vec<u8>) -> Called;
 
-    /// Whether the user for whom the script runs may run a command; `None` if there is no such
-    /// command.
+    /// Reports whether the script's user may run a command; `None` if the command does not exist.
     fn may_call(&self, words: &Words) -> Option<bool>;
 
-    /// Whether lines of this level (0 debug to 3 warning) are logged.
+    /// True if lines of this level (0 debug to 3 warning) are logged.
     fn logs(&self, level: u8) -> bool;
 
-    /// Writes to the log.
+    /// Writes a line to the log.
     fn log(&self, level: u8, line: &[u8]);
 
-    /// The code of a library was compiled and is now running.
+    /// Called after a library's code was compiled, before it runs.
     fn library_begins(&self) {}
 
-    /// Asked every some steps of a script.
+    /// Called every few steps of a script.
     fn pace(&self) -> Pace;
 }

@@ -1,4 +1,4 @@
-//! Scripts: Luau with the surroundings that Redis gives to Lua.
+//! Scripts: Luau with the environment that Redis gives to Lua.
 //!
 //! ```text
 //!  host (the server) ── Interpreter ── prelude.luau ── a script or a function
@@ -7,29 +7,29 @@
 //! ```
 //!
 //! An [`Interpreter`] belongs to one thread. It compiles scripts, runs them and loads libraries of
-//! functions; what a script does to the world goes through its [`Host`], of which it knows nothing
-//! else: no keyspace, no sessions, no clock. A script that takes long is suspended between two
-//! steps when the host says so, and goes on later.
+//! functions. All effects of a script go through its [`Host`]. The interpreter knows nothing else:
+//! no keyspace, no sessions, no clock. When the host requests it, a slow script is suspended
+//! between two steps, and resumed later.
 //!
 //! | file | about |
 //! |---|---|
 //! | `interpreter` | compiling, running, suspending, stopping |
 //! | `lua51` | Lua 5.1 source as Luau |
 //! | `eval_words` | KEYS and ARGV |
-//! | `room` | the bound on memory, and garbage |
-//! | `host` | what an interpreter asks of the server |
-//! | `api` | the functions behind `redis.*`, `math.random` and `loadstring` |
-//! | `prelude.luau` | the globals that scripts find |
-//! | `to_lua`, `to_reply` | values: from a command's reply, and to the client's |
+//! | `room` | the memory limit, and garbage collection |
+//! | `host` | the interface to the server |
+//! | `api` | the Rust functions of `redis.*`, `math.random` and `loadstring` |
+//! | `prelude.luau` | the globals of scripts |
+//! | `to_lua`, `to_reply` | conversion of values: from a command's reply, and to the client's |
 //! | `pairs` | a table's pairs, one at a time |
-//! | `confined` | whether a text shows that a script uses only the keys it declares |
-//! | `brief` | whether a text shows that a script ends soon |
+//! | `confined` | detects scripts that use only the keys they declare |
+//! | `brief` | detects scripts that end soon |
 //! | `header` | the `#!lua` line of scripts and libraries |
 //! | `libraries` | cjson, cmsgpack, struct and bit |
 //!
 //! Invariants
-//!  1. Scripts cannot change what other scripts find: globals and libraries are read-only.
-//!  2. A script that was stopped runs no further step, whatever it catches.
+//!  1. Scripts cannot change the environment of other scripts: globals and libraries are read-only.
+//!  2. A stopped script runs no further step, whatever errors it catches.
 //!  3. Memory of an interpreter stays within [`MEMORY_BYTES_MAX`].
 #![forbid(unsafe_code)]
 

@@ -1,17 +1,17 @@
-//! Rewrites Lua 5.1 source for Luau: syntax that the two read in different ways is written so that Luau
-//! reads the meaning of Lua 5.1. Line numbers stay the same.
+//! Rewrites Lua 5.1 source for Luau: syntax that the two read differently is rewritten so that it
+//! has its Lua 5.1 meaning in Luau. Line numbers stay the same.
 //!
 //! | Lua 5.1 | written for Luau |
 //! |---|---|
 //! | `'\x'`, `'\u'`, `'\z'` are plain letters | the letter |
 //! | the local `arg` of each vararg function | its declaration, if the function names it |
 //! | a NUL in a string or comment is a character | `\000`; a space |
-//! | a NUL elsewhere is an error | another character that is one |
+//! | a NUL elsewhere is an error | another character that is an error |
 //! | `\r`, `\n`, `\r\n` and `\n\r` end a line | `\n` |
 //! | hexadecimal numbers beyond 64 bits and with an exponent | the same number, decimal |
 //!
-//! Source that only Luau accepts, with types or `` `x{1}` ``, is passed on as it is where possible:
-//! Luau reports its errors.
+//! Source that only Luau accepts, with types or `` `x{1}` ``, is passed on unchanged where
+//! possible: Luau reports its errors.
 
 use crate::libraries::strtod;
 use std::borrow::Cow;
@@ -34,7 +34,7 @@ pub(crate) fn to_luau(source: &[u8]) -> Cow<'_, [u8]> {
     }
 }
 
-/// Whether the source contains anything that may have to be rewritten.
+/// True if the source contains anything that may have to be rewritten.
 fn may_differ(source: &[u8]) -> bool {
     source.iter().any(|byte| matches!(byte, b'\\' | b'\r' | 0))
         || source.windows(3).any(|three| three == b"arg")
@@ -67,7 +67,7 @@ struct Function {
     /// Where `arg` is declared, in the output. Absent without a parameter `...`.
     arg_at: Option<usize>,
     names_arg: bool,
-    /// Whether its own code uses `...`, apart from nested functions. In Lua 5.1 `arg` is nil then.
+    /// True if its own code uses `...`, apart from nested functions. In Lua 5.1 `arg` is nil then.
     uses_dots: bool,
 }
 
@@ -96,7 +96,7 @@ struct Translation<'s> {
     blocks: Vec<Block>,
     header: Option<Header>,
     before: Before,
-    /// Where functions declare `arg`, and whether it is nil.
+    /// Where functions declare `arg`, and true if it is nil.
     declared: Vec<(usize, bool)>,
 }
 
@@ -219,7 +219,7 @@ impl<'s> Translation<'s> {
         self.copy_comment(len);
     }
 
-    /// Copies a number, read as far as Lua 5.1 reads it.
+    /// Copies a number, up to where Lua 5.1 ends it.
     fn number(&mut self) {
         self.before = Before::Statement;
         let rest = self.rest();

@@ -1,32 +1,33 @@
-//! A table's pairs, one after the other, with anything else between them.
+//! Iterates over a table's pairs one at a time. Other work may happen between two pairs.
 
 use mlua::{Function, Lua, Result, Table, Value};
 use std::vec;
 
-/// How many pairs of all tables that are open together are collected. The interpreter cannot give
-/// out more than about a million references, and each pair takes two.
+/// The most pairs that all open tables together collect. The interpreter cannot create more than
+/// about a million references, and each pair takes two.
 pub(crate) const COLLECTED_MAX: usize = 10_000;
 
-/// Where `next` is kept, as it was before any script ran.
+/// The key under which the original `next` is kept, as it was before any script ran.
 const NEXT_KEY: &str = "brisk.pairs.next";
 
-/// What is left of a table's pairs.
+/// The remaining pairs of a table.
 pub(crate) struct Pairs {
     collected: vec::IntoIter<(Value, Value)>,
-    /// The table and the last key of those that were collected, if more follow it.
+    /// The table and the last collected key, if more keys follow it.
     after: Option<(Table, Value)>,
 }
 
 impl Pairs {
-    /// The pairs of `table` from the first of `collected` on, which `is_part` says are not all.
+    /// Returns the pairs of `table` from the first of `collected` on. `is_part` is true if the
+    /// table has more.
     pub(crate) fn new(table: &Table, collected: Vec<(Value, Value)>, is_part: bool) -> Pairs {
         let last = collected.last().filter(|_| is_part).map(|(key, _)| key.clone());
         let after = last.map(|key| (table.clone(), key));
         Pairs { collected: collected.into_iter(), after }
     }
 
-    /// The next pair, if there is one; `next` is Lua's own function of that name, and `collected`
-    /// counts what all tables have collected.
+    /// Returns the next pair, if there is one. `next` is Lua's own function of that name, and
+    /// `collected` counts the pairs that all tables have collected.
     pub(crate) fn following(
         &mut self,
         next: &Function,
@@ -46,7 +47,7 @@ impl Pairs {
     }
 }
 
-/// Lua's function `next`. To be asked for once before any script runs.
+/// Returns Lua's function `next`. Must be called once before any script runs.
 pub(crate) fn next(lua: &Lua) -> Result<Function> {
     if let Some(next) = lua.named_registry_value::<Option<Function>>(NEXT_KEY)? {
         return Ok(next);

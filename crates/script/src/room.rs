@@ -1,36 +1,37 @@
-//! The bound on an interpreter's memory, when it holds, and when garbage is collected.
+//! The memory limit of an interpreter, when it applies, and when garbage is collected.
 //!
-//! While the bound is set, `mlua` makes each string and table in a protected call of its own, since
-//! the allocator may refuse. That is right while a script runs, which can ask for any amount in one
-//! step. It is not needed while Rust hands over words and replies, which are there already: then
-//! the bound is lifted, and set again before the machine runs on.
+//! While the limit is set, `mlua` creates each string and table in its own protected call, since
+//! the allocator may fail. That is necessary while a script runs, which can request any amount in
+//! one step. It is not necessary while Rust passes arguments and replies to the VM, whose size is
+//! known: the limit is suspended then, and set again before the VM continues.
 //!
-//! So an interpreter takes [`MEMORY_BYTES_MAX`] at most, and what is handed over at that moment:
-//! the words of a request, or one element of a reply ([`check`] is asked behind each).
+//! So an interpreter takes at most [`MEMORY_BYTES_MAX`], and the values that are passed at that
+//! time: the arguments of a request, or one element of a reply ([`check`] runs after each).
 //!
-//! The machine's own collector lets memory grow to twice of what was in use, whatever the bound is,
-//! and the allocator cannot collect. So with more in use than half of the bound, [`Collector`]
+//! The VM's own collector lets memory grow to twice the amount in use, whatever the limit is, and
+//! the allocator cannot collect. So if more than half of the limit is in use, [`Collector`]
 //! collects between two steps of a script.
 
 use mlua::{IntoLua, Lua, Result, Value};
 use std::cell::Cell;
 
-/// Memory that one interpreter may take, in bytes. What needs more ends with an error.
+/// The memory limit of one interpreter, in bytes. A script that needs more ends with an error.
 pub const MEMORY_BYTES_MAX: usize = 512 * 1024 * 1024;
 
-/// Below this the machine's own collector is left to itself; above, garbage is collected behind a
-/// script when what is in use has doubled.
+/// Below this, only the VM's own collector runs. Above, garbage is also collected after a script if
+/// the memory in use has doubled.
 const COLLECTED_BYTES_MIN: usize = 16 * 1024 * 1024;
-/// So much more is in use when garbage is collected again, at least. Else each step would collect
-/// when hardly anything is left.
+/// The least growth until garbage is collected again. Otherwise every step would collect when the
+/// limit is almost reached.
 const GROWN_BYTES_MIN: usize = MEMORY_BYTES_MAX / 64;
 
-/// When garbage is collected.
+/// Decides when garbage is collected.
 pub(crate) struct Collector {
-    /// Between two scripts, when so much is in use.
+    /// The memory in use at which it is collected between two scripts.
     between: Cell<usize>,
-    /// Within a script, when so much is in use. Only a collection between two scripts raises `between`: most of
-    /// what is in use within a script is garbage once it has ended.
+    /// The memory in use at which it is collected within a script. Only a collection between two
+    /// scripts raises `between`: most of the memory in use within a script is garbage after it has
+    /// ended.
     within: Cell<usize>,
 }
 
@@ -42,44 +43,45 @@ impl Collector {
         }
     }
 
-    /// Whether it is worth while between two scripts.
+    /// True if a collection between two scripts is worthwhile.
     pub(crate) fn is_due(&self, lua: &Lua) -> bool {
         lua.used_memory() >= self.between.get()
     }
 
-    /// A script has failed for want of memory: what is garbage must not make the next one fail.
+    /// Called when a script has failed because of the memory limit: garbage must not make the next
+    /// one fail.
     pub(crate) fn hasten(&self) {
         self.between.set(0);
     }
 
-    /// Within a script, which waits for it: only where the machine's collector
-    /// could begin too late.
+    /// Collects within a script, which waits for it: only where the VM's collector could begin too
+    /// late.
     pub(crate) fn make_room(&self, lua: &Lua) {
         if lua.used_memory() >= self.within.get().max(MEMORY_BYTES_MAX / 2) {
             self.collect_within(lua);
         }
     }
 
-    /// Frees what nothing refers to any more, between two scripts. O(memory)
+    /// Frees the memory that nothing refers to, between two scripts. O(memory)
     pub(crate) fn collect(&self, lua: &Lua) {
         self.collect_within(lua);
         self.between.set(self.within.get());
     }
 
     fn collect_within(&self, lua: &Lua) {
-        // A value that was handed over may have exceeded the bound:
-        // collecting takes a little memory too.
+        // A value that was passed may have exceeded the limit, and collecting takes a little memory
+        // too.
         let unbounded = Unbounded::begin(lua);
         let _ = lua.gc_collect();
         drop(unbounded);
         let used = lua.used_memory();
-        // When it has doubled, but before the bound would be reached.
+        // When the amount has doubled, but before it would reach the limit.
         let more = used.min(MEMORY_BYTES_MAX.saturating_sub(used) / 2).max(GROWN_BYTES_MIN);
         self.within.set(COLLECTED_BYTES_MIN.max(used + more));
     }
 }
 
-/// While it lives, memory is not bounded.
+/// Memory is not limited while this value exists.
 pub(crate) struct Unbounded<'l>(&'l Lua);
 
 impl Unbounded<'_> {
@@ -88,7 +90,7 @@ impl Unbounded<'_> {
         Ok(Unbounded(lua))
     }
 
-    /// Leaves the end to a [`Bounded`] that is handed over last.
+    /// Leaves it to a [`Bounded`], which is passed last, to restore the limit.
     pub(crate) fn until_answered(self) {
         std::mem::forget(self);
     }
@@ -100,7 +102,7 @@ impl Drop for Unbounded<'_> {
     }
 }
 
-/// A `nil` that sets the bound when it is handed to the machine.
+/// A `nil` that sets the limit when it is passed to the VM.
 #[derive(Clone, Copy)]
 pub(crate) struct Bounded;
 
@@ -112,12 +114,12 @@ impl IntoLua for Bounded {
     }
 }
 
-/// Sets the bound.
+/// Sets the limit.
 pub(crate) fn bound(lua: &Lua) -> Result<()> {
     lua.set_memory_limit(MEMORY_BYTES_MAX).map(|_| ())
 }
 
-/// An error if the bound is exceeded.
+/// Returns an error if the limit is exceeded.
 pub(crate) fn check(lua: &Lua) -> Result<()> {
     if lua.used_memory() > MEMORY_BYTES_MAX {
         return Err(mlua::Error::MemoryError("not enough memory".into()));

@@ -1,26 +1,26 @@
-//! The words of errors in which Redis 7 and Valkey 8 differ.
+//! The error texts in which Redis 7 and Valkey 8 differ.
 
-/// The words of one of them.
+/// The texts of one of them.
 #[derive(Debug)]
 pub struct Texts {
-    /// The table of the API, as errors name it. Scripts find it under both names.
+    /// The API's table, as errors name it. Scripts find it under both names.
     pub(crate) api: &'static str,
     /// `call` without arguments.
     pub(crate) no_command: &'static str,
-    /// `call` with something that is no string or number.
+    /// `call` with a value that is neither a string nor a number.
     pub(crate) not_a_command: &'static str,
     /// `set_repl` without its argument.
     pub(crate) set_repl: &'static str,
-    /// `log` with a level that there is not.
+    /// `log` with an invalid level.
     pub(crate) no_level: &'static str,
-    /// There is no such command; for hosts.
+    /// The command does not exist; for hosts.
     pub unknown: &'static str,
-    /// The command takes another number of words; for hosts.
+    /// The command takes another number of arguments; for hosts.
     pub arity: &'static str,
 }
 
 impl Texts {
-    /// Those of Redis 7.0.15.
+    /// The texts of Redis 7.0.15.
     pub const REDIS: Texts = Texts {
         api: "redis",
         no_command: "Please specify at least one argument for this redis lib call",
@@ -31,7 +31,7 @@ impl Texts {
         arity: "Wrong number of args calling Redis command from script",
     };
 
-    /// Those of Valkey 8.0.1.
+    /// The texts of Valkey 8.0.1.
     pub const VALKEY: Texts = Texts {
         api: "server",
         no_command: "Please specify at least one argument for this call",

@@ -1,4 +1,4 @@
-//! From the reply of a command to the value that a script gets.
+//! Converts the reply of a command to the value that a script gets.
 //!
 //! | RESP | Lua |
 //! |---|---|
@@ -7,30 +7,30 @@
 //! | `+`, `-` | `{ok=…}`, `{err=…}` |
 //! | `*` | table; null is `false` |
 //! | `_`, `#`, `,`, `(` | `nil`, boolean, `{double=…}`, `{big_number=…}` |
-//! | `|` | the value behind the attributes |
+//! | `|` | the value after the attributes |
 //! | `%`, `~`, `=` | `{map=…}`, `{set=…}`, `{verbatim_string={string=…, format=…}}` |
 
 use crate::room::check;
 use mlua::{Lua, Result, Value};
 
-/// Elements that room is made for ahead, at most.
+/// The most elements for which capacity is reserved in advance.
 const RESERVED_MAX: usize = 1024;
 
-/// A value, and whether it is an error reply.
+/// A value, and true if it is an error reply.
 pub(crate) struct Converted {
     pub(crate) value: Value,
     pub(crate) is_error: bool,
 }
 
-/// The whole of a reply. The server made it, so it is one; anything else gives `nil`.
+/// Converts a whole reply. The server wrote it, so it is well-formed; anything else gives `nil`.
 pub(crate) fn convert(lua: &Lua, reply: &[u8]) -> Result<Converted> {
     let is_error = reply.first() == Some(&b'-');
     let value = Reader { lua, rest: reply }.value()?;
     Ok(Converted { value, is_error })
 }
 
-/// The text of a string or status that is the whole reply, and whether it is a status; `None` if it
-/// is long, or no UTF-8: then it goes the long way.
+/// Returns the text of a string or status that is the whole reply, and true if it is a status.
+/// `None` if the text is long, or not UTF-8: it then takes the general path.
 pub(crate) fn short_text(reply: &[u8]) -> Option<(&str, bool)> {
     let text = match reply {
         [b'+', line @ .., b'\r', b'\n'] => return Some((std::str::from_utf8(line).ok()?, true)),

@@ -1,4 +1,4 @@
-//! From the value that a script returns to the reply that its client gets.
+//! Converts the value that a script returns to the reply for its client.
 
 use crate::interpreter::Watch;
 use crate::libraries::{RESULT_BYTES_MAX, STACK_SLOTS_MAX, c_string, truncated};
@@ -8,42 +8,43 @@ use brisk_resp::reply::encode::{self, Aggregate};
 use mlua::{Function, Lua, LuaString, Result, Table, Value};
 use std::cell::Cell;
 
-/// How many slots of the stack of Lua 5.1 a value may have below it; what is deeper becomes an
-/// error within the reply. A list has one there for the element that is being written, what has
-/// keys has three or four for its pair, and six more are taken beside them.
+/// The most slots of the Lua 5.1 stack that may be in use below a value; a deeper value becomes an
+/// error within the reply. A list uses one slot for the element that is being written. A table with
+/// keys uses three or four slots for its pair. Another six are reserved.
 const SLOTS_MAX: usize = STACK_SLOTS_MAX - 6;
-/// Slots of what is nested in a list; in a value or a member; and in the key of a pair.
+/// Slots used by a list for its elements; by a pair for its value, or by a set for its member; and
+/// by a pair for its key.
 const ELEMENT_SLOTS: usize = 1;
 const VALUE_SLOTS: usize = 3;
 const KEY_SLOTS: usize = 4;
-/// How deep what is written at once may be nested.
+/// The deepest nesting of a value that is written immediately.
 const DEPTH_AT_ONCE: usize = 64;
 
-/// The longest reply, but for its last element: the longest string and as much beside it. A table
-/// may contain another many times, and that yet another, so a small one may have
-/// a reply without end.
+/// The longest reply, apart from its last element: the longest string, and the same amount again. A
+/// table may contain another many times, and that yet another, so a small table may have an endless
+/// reply.
 const REPLY_BYTES_MAX: usize = 2 * RESULT_BYTES_MAX;
 
-/// How values look on the wire, and how many may be written.
+/// The encoding of values, and the limit on how many may be written.
 pub(crate) struct Conversion {
     pub(crate) lua: Lua,
     /// The client's protocol.
     pub(crate) client: Protocol,
-    /// The one that the script chose with `redis.setresp`: in that of RESP2, `false` is null.
+    /// The protocol that the script chose with `redis.setresp`. In RESP2, `false` becomes null.
     pub(crate) script: Protocol,
     pub(crate) allowance: Allowance,
 }
 
-/// How much may be written.
+/// The limit on what may be written.
 pub(crate) enum Allowance {
-    /// So many values, and up to that length: when none are left, that is an error.
+    /// Up to a number of values, and up to a length of the output. Exceeding either is an error.
     AtOnce { values: Cell<u32>, end: usize },
-    /// What gives way as the script does, on whose stack it runs.
+    /// The writer yields as the script does, on whose stack it runs.
     Watched(Watch),
 }
 
 impl Allowance {
-    /// Called before each value, with the length up to which it will be written.
+    /// Called before each value, with the length that the output will then have.
     #[inline]
     fn step(&self, end: usize) -> Result<()> {
         match self {
@@ -59,7 +60,7 @@ impl Allowance {
         }
     }
 
-    /// An error if it is to be written at once.
+    /// Returns an error if the value is to be written immediately.
     #[cold]
     fn refuse_at_once(&self) -> Result<()> {
         let Allowance::AtOnce { values, .. } = self else { return Ok(()) };
@@ -69,12 +70,12 @@ impl Allowance {
 }
 
 impl Conversion {
-    /// Whether that is why there is no reply.
+    /// True if this limit is the reason why there is no reply.
     pub(crate) fn is_too_long(&self) -> bool {
         matches!(&self.allowance, Allowance::AtOnce { values, .. } if values.get() == 0)
     }
 
-    /// Called before a value is written behind `written` bytes, with what is known of its length.
+    /// Called before a value is written after `written` bytes, with the known part of its length.
     #[inline]
     fn allow(&self, written: usize, len: usize) -> Result<()> {
         if written > REPLY_BYTES_MAX {
@@ -83,7 +84,7 @@ impl Conversion {
         self.allowance.step(written + len)
     }
 
-    /// Writes what is no table.
+    /// Writes a value that is not a table.
     #[inline]
     fn scalar(&self, value: &Value, out: &mut Vec<u8>) -> Result<()> {
         if let Value::String(text) = value {
@@ -112,7 +113,8 @@ fn too_long() -> mlua::Error {
     mlua::Error::runtime(format!("the reply is longer than {REPLY_BYTES_MAX} bytes"))
 }
 
-/// Appends the reply. `is_list`: it is a table none of whose fields has a meaning.
+/// Appends the reply. With `is_list`, the value is a table without a field that has a special
+/// meaning.
 pub(crate) fn encode(
     value: &Value,
     is_list: bool,
@@ -129,36 +131,37 @@ pub(crate) fn encode(
     Ok(())
 }
 
-/// Writes a value without recursion: tables may be nested deeper than a stack is.
+/// Writes a value without recursion: tables may be nested deeper than the stack allows.
 struct Encoder<'a> {
     conversion: &'a Conversion,
     out: &'a mut Vec<u8>,
     open: Vec<Open>,
     /// How many pairs `open` holds.
     collected: usize,
-    /// Lua's function of that name, once it is needed.
+    /// Lua's function of that name, after its first use.
     next: Option<Function>,
 }
 
 /// A table whose items are being written.
 struct Open {
     items: Items,
-    /// Slots below it.
+    /// Slots in use below it.
     slots: usize,
 }
 
 enum Items {
-    /// Elements from `next` on, up to the first that is nil if their number is not known. What is
-    /// written at once, from `begin` on, learns their number last, and moves what it wrote; where
-    /// much is nested that would take the square of it, so that there they are counted first.
+    /// Elements from `next` on, up to the first that is nil if their number is unknown. A list that
+    /// is written immediately, from `begin` on, learns its number of elements at the end. Inserting
+    /// the number moves the written bytes. With deep nesting that would take quadratic time, so the
+    /// elements are counted first in that case.
     List { table: Table, next: usize, len: Option<usize>, begin: usize },
-    /// Keys, or keys and values; `value` is that of the key before.
+    /// Keys, or keys and values; `value` is that of the previous key.
     Pairs { pairs: Pairs, has_values: bool, value: Option<Value> },
 }
 
 impl Encoder<'_> {
-    /// Writes the next items up to a table, which is begun, or the end of the innermost open one;
-    /// false when none is open.
+    /// Writes the next items up to a nested table, which is opened, or up to the end of the
+    /// innermost open one. Returns false when none is open.
     fn step(&mut self) -> Result<bool> {
         let Some(open) = self.open.last_mut() else { return Ok(false) };
         loop {
@@ -209,7 +212,7 @@ impl Encoder<'_> {
         Ok(true)
     }
 
-    /// Writes a table that says itself what it is, or begins its elements.
+    /// Writes a table with a field that defines its type, or opens its elements.
     fn table(&mut self, table: &Table, slots: usize) -> Result<()> {
         self.conversion.allow(self.out.len(), 0)?;
         if self.named(table, slots)? { Ok(()) } else { self.open_list(table, slots) }
@@ -223,7 +226,7 @@ impl Encoder<'_> {
         Ok(())
     }
 
-    /// Begins the elements up to the first that is nil.
+    /// Opens the elements up to the first that is nil.
     fn open_list(&mut self, table: &Table, slots: usize) -> Result<()> {
         let (mut known, begin) = (None, self.out.len());
         if let Allowance::Watched(watch) = &self.conversion.allowance {
@@ -238,13 +241,13 @@ impl Encoder<'_> {
         self.push(Items::List { table: table.clone(), next: 1, len: known, begin }, slots)
     }
 
-    /// Begins the keys of a table, with or without their values.
+    /// Opens the keys of a table, with or without their values.
     fn open_pairs(&mut self, kind: Aggregate, table: &Table, slots: usize) -> Result<()> {
         let (mut count, mut collected) = (0, Vec::new());
         table.for_each(|key: Value, value: Value| {
             self.conversion.allow(self.out.len(), 0)?;
             count += 1;
-            // One is always collected, so that the others can be found behind it.
+            // One pair is always collected, so that the others can be found after it.
             if collected.is_empty() || self.collected + collected.len() < COLLECTED_MAX {
                 collected.push((key, value));
             }
@@ -257,7 +260,8 @@ impl Encoder<'_> {
         self.push(Items::Pairs { pairs, has_values: kind == Aggregate::Map, value: None }, slots)
     }
 
-    /// Writes or begins a table with a field that has a meaning; false if it has none.
+    /// Writes or opens a table with a field that has a special meaning. Returns false if it has
+    /// none.
     fn named(&mut self, table: &Table, slots: usize) -> Result<bool> {
         let (conversion, client) = (self.conversion, self.conversion.client);
         let coming = |out: &Vec<u8>, len| conversion.allow(out.len(), len);
@@ -293,7 +297,7 @@ impl Encoder<'_> {
     }
 }
 
-/// The format of a verbatim string, padded, and its text, if it is one.
+/// Returns the padded format of a verbatim string, and its text, if the value is one.
 fn verbatim(value: &Value) -> Result<Option<([u8; 3], LuaString)>> {
     let Value::Table(table) = value else { return Ok(None) };
     let (Value::String(format), Value::String(text)) =
@@ -308,7 +312,7 @@ fn verbatim(value: &Value) -> Result<Option<([u8; 3], LuaString)>> {
     Ok(Some((letters, text)))
 }
 
-/// The text of an error reply: without the ends of lines behind it.
+/// Returns the text of an error reply without trailing line ends.
 pub(crate) fn error_text(text: &[u8]) -> &[u8] {
     let mut text = c_string(text);
     while let [rest @ .., b'\r' | b'\n'] = text {

@@ -1,17 +1,17 @@
-//! The Brisk server: what runs a node as a process.
+//! The Brisk server: runs a node as a process.
 //!
-//! Sessions, features, and the way from bytes to a command are in `brisk-node`; here is what drives
-//! them, and the commands that need them.
+//! Sessions, features, and the path from bytes to a command are in `brisk-node`. This crate has the
+//! code that drives them, and the commands that depend on it.
 //!
-//! | folder | what it is for |
+//! | directory | purpose |
 //! |---|---|
 //! | `boot` | start to stop: arguments, listeners, signals, service managers, changed settings |
-//! | `worker` | the event loop's side: rounds, turns, sessions that wait, timers |
+//! | `worker` | the event loop's side: rounds, turns, blocked sessions, timers |
 //! | `commands` | commands that need a session or the server |
-//! | `info` | what INFO shows |
-//! | `doctor` | checks of the machine and the configuration |
-//! | `http` | the same for monitoring: `/metrics`, `/health`, `/ready` |
-//! | `simulation` | replication, simulated: a test |
+//! | `info` | the sections of INFO |
+//! | `doctor` | checks of the host and the configuration |
+//! | `http` | monitoring over HTTP: `/metrics`, `/health`, `/ready` |
+//! | `simulation` | a test that simulates replication |
 #![forbid(unsafe_code)]
 
 pub mod boot;
@@ -19,7 +19,7 @@ pub mod commands;
 mod doctor;
 mod http;
 pub mod info;
-// An optimised reactor takes its time from the system unless the feature is on.
+// An optimized reactor takes its time from the system unless the feature is on.
 #[cfg(test)]
 #[cfg(any(debug_assertions, feature = "simulated-time"))]
 mod simulation;

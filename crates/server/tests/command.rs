@@ -1,4 +1,4 @@
-//! COMMAND tells of each of our commands what a real server tells, field by field.
+//! COMMAND describes each of Brisk's commands as a real Redis server does, field by field.
 
 use brisk_testkit::reply::Reply;
 use brisk_testkit::server::Program;
@@ -8,13 +8,13 @@ fn brisk() -> Server {
     Launch::new(Program::At(env!("CARGO_BIN_EXE_brisk-server").into())).set("threads", "2").start()
 }
 
-/// Texts that are our own words: compared for being there only.
+/// Fields with Brisk's own texts: the test only checks that they exist.
 const OWN_WORDS: &[&str] = &["summary", "complexity", "replaced_by", "notes"];
 
-/// Compared one by one under their own names: a container may not have all of them yet.
+/// Compared individually under their own names: a container may not have all of them yet.
 const SUBCOMMANDS: &str = "subcommands";
 
-/// Commands of later versions, which the reference lacks, and some of our own.
+/// Commands of later versions, which the reference server lacks, and Brisk's own commands.
 const LATER: &[&str] = &[
     "client|capa",
     "client|durability",
@@ -39,7 +39,7 @@ const LATER: &[&str] = &[
     "waitaof",
 ];
 
-/// Commands whose reported facts differ on purpose, each with the reason.
+/// Commands whose reported properties differ intentionally, each with the reason.
 const INTENDED: &[(&str, &str)] = &[
     ("client|kill", "has MAXAGE of later versions"),
     ("hscan", "has NOVALUES of 7.4"),
@@ -51,7 +51,8 @@ const INTENDED: &[(&str, &str)] = &[
 /// Prose about a key specification.
 const NOTES: &str = "notes";
 
-/// The reply without what may differ: own words, and the order of what has none.
+/// Returns the reply without parts that may differ: Brisk's own texts, and the order of unordered
+/// sets.
 fn canonical(reply: &Reply) -> Reply {
     match reply {
         Reply::Array(items) if is_flat_map(items) => {
@@ -93,14 +94,14 @@ fn canonical_field(name: &Reply, value: &Reply) -> Reply {
     }
 }
 
-/// Whether an array holds names and values in turn, as RESP2 shows a map.
+/// True if an array holds names and values in turn, as RESP2 shows a map.
 fn is_flat_map(items: &[Reply]) -> bool {
     let first = items.first().map(Reply::text).unwrap_or_default();
     items.len().is_multiple_of(2)
         && ["name", "summary", "flags", "notes", "type"].contains(&first.as_str())
 }
 
-/// An entry of COMMAND INFO: name, arity, flags, three numbers, categories, tips, keys,
+/// Returns an entry of COMMAND INFO: name, arity, flags, three numbers, categories, tips, keys,
 /// subcommands. Sets are sorted.
 fn entry(reply: &Reply) -> Vec<Reply> {
     let sorted = |reply: &Reply| {
@@ -118,7 +119,7 @@ fn entry(reply: &Reply) -> Vec<Reply> {
     facts.collect()
 }
 
-/// Names of all our commands and subcommands that the reference has too.
+/// Returns the names of Brisk's commands and subcommands that the reference server also has.
 fn shared_names(ours: &mut Conn, theirs: &mut Conn) -> Vec<String> {
     let list = |conn: &mut Conn| -> Vec<String> {
         conn.cmd("COMMAND LIST").elements().iter().map(|name| name.text()).collect()
@@ -178,7 +179,7 @@ fn resp3_shows_sets_and_maps_where_the_reference_does() {
     }
 }
 
-/// The kinds of a reply's parts, without their number and order.
+/// Returns the types of a reply's parts, without their number and order.
 fn kinds(reply: &Reply) -> String {
     let parts = |open: char, items: Vec<&Reply>, close: char| {
         let mut inner: Vec<String> = items.into_iter().map(kinds).collect();

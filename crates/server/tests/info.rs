@@ -1,4 +1,4 @@
-//! INFO has the sections and fields of a real server, with true values.
+//! INFO has the sections and fields of a real Redis server, with correct values.
 
 use brisk_testkit::server::Program;
 use brisk_testkit::{Conn, Launch, Server, wait_until};
@@ -7,10 +7,10 @@ fn brisk() -> Launch {
     Launch::new(Program::At(env!("CARGO_BIN_EXE_brisk-server").into())).set("threads", "2")
 }
 
-/// Fields that the reference does not have, by section.
+/// Fields that the reference server lacks, by section.
 const OWN_FIELDS: &[(&str, &[&str])] = &[
     ("Server", &["brisk_version"]),
-    // Of version 7.2.
+    // Fields of version 7.2.
     ("Server", &["listener0", "listener1"]),
     (
         "Stats",
@@ -29,19 +29,19 @@ const OWN_FIELDS: &[(&str, &[&str])] = &[
         ],
     ),
     ("Clients", &["total_blocking_keys", "total_blocking_keys_on_nokey"]),
-    // Of version 7.4.
+    // Fields of version 7.4.
     ("Stats", &["expired_subkeys", "evicted_scripts"]),
     ("Clients", &["pubsub_clients", "watching_clients", "total_watched_keys"]),
-    // Our own.
+    // Brisk's own fields.
     ("Stats", &["pubsub_congestions"]),
     ("Clients", &["admin_clients", "admin_maxclients"]),
     // Names of older versions, which tools read.
     ("Clients", &["client_longest_output_list", "client_biggest_input_buf"]),
 ];
-/// Sections whose fields depend on what ran.
+/// Sections whose fields depend on the commands that ran.
 const VARYING: &[&str] = &["Commandstats", "Errorstats", "Latencystats", "Keyspace"];
 
-/// Titles with the names of their fields, in the order of the text.
+/// Returns the titles with the names of their fields, in the order of the text.
 fn shape(conn: &mut Conn, command: &str) -> Vec<(String, Vec<String>)> {
     let mut sections: Vec<(String, Vec<String>)> = Vec::new();
     for line in conn.cmd(command).text().split("\r\n") {
@@ -55,7 +55,7 @@ fn shape(conn: &mut Conn, command: &str) -> Vec<(String, Vec<String>)> {
     sections
 }
 
-/// As ours would look without what only we have.
+/// Removes Brisk's own fields.
 fn without_own(mut sections: Vec<(String, Vec<String>)>) -> Vec<(String, Vec<String>)> {
     sections.retain(|(title, _)| title != "Brisk");
     for (title, fields) in &mut sections {
@@ -168,7 +168,7 @@ fn resetting_statistics_leaves_what_is_the_case() {
     for field in ["keyspace_hits", "keyspace_misses", "total_error_replies", "expired_keys"] {
         assert_eq!(conn.info(field), "0", "{field}");
     }
-    // The connection that waited for the start may just be going.
+    // The connection that waited for the start may still be closing.
     wait_until("one client", || conn.info("connected_clients") == "1");
     assert_eq!(conn.info("rdb_changes_since_last_save"), "1");
     assert_eq!(conn.cmd("DBSIZE").integer(), 1);
@@ -186,7 +186,7 @@ fn traffic_is_counted_to_the_byte() {
         let line = text.split("\r\n").find_map(|line| line.strip_prefix("total_net_input_bytes:"));
         line.expect("the field is there").parse().unwrap()
     };
-    // A request is counted when its round is over: each INFO shows those before.
+    // A request is counted at the end of its round: each INFO shows the requests before it.
     let (before, after) = (counted(), counted());
     assert_eq!(after - before, b"*2\r\n$4\r\nINFO\r\n$5\r\nstats\r\n".len() as u64);
 }
@@ -224,7 +224,7 @@ fn what_the_allocator_holds_follows_what_is_in_use() {
     let held = in_stats(&mut conn, "allocator.resident");
     assert!(in_stats(&mut conn, "allocator.active") >= 30_000_000 && held >= 30_000_000);
     conn.cmd("FLUSHALL SYNC");
-    // Pages kept for later are no longer in use.
+    // Pages that the allocator retains do not count as active.
     wait_until("they are given up", || figure(&mut conn, "allocator_active") < 20_000_000);
     assert!(in_stats(&mut conn, "allocator.active") < 20_000_000);
 }

@@ -1,4 +1,4 @@
-//! Where the server listens: bind addresses, a taken port, the Unix socket.
+//! Listeners: bind addresses, a port in use, the Unix socket.
 
 use brisk_testkit::server::{Program, redis_binary, subject_is_redis};
 use brisk_testkit::{Conn, Launch, Server};
@@ -21,7 +21,7 @@ fn has_ipv6() -> bool {
 
 #[test]
 fn every_bind_address_is_served_and_optional_ones_may_be_missing() {
-    // 192.0.2.1 belongs to documentation: no machine has it.
+    // 192.0.2.1 is reserved for documentation: no host has it.
     let v6 = if has_ipv6() { "::1" } else { "-::1" };
     let server = launch().set("bind", &format!("127.0.0.1 127.0.0.2 {v6} -192.0.2.1")).start();
     let port = server.port();
@@ -55,7 +55,7 @@ fn an_address_that_must_be_there_and_is_not_keeps_the_server_from_starting() {
 #[test]
 fn a_name_that_nobody_knows_is_told_in_the_words_of_the_system() {
     let why = launch().set("bind", "nowhere.invalid").try_start().err().unwrap();
-    // Which of its words depends on whether there is a name server to ask.
+    // The text depends on whether a name server is reachable.
     let said = why.split("listening socket nowhere.invalid:").nth(1).unwrap().lines().next();
     let said = said.unwrap().split_once(": ").unwrap().1;
     let words = ["Name or service not known", "Temporary failure in name resolution"];
@@ -76,7 +76,7 @@ fn addresses_that_take_each_others_connections_keep_the_server_from_starting() {
 
 #[test]
 fn optional_addresses_alone_that_are_missing_leave_nothing_to_listen_on() {
-    // The Unix socket would be something to listen on.
+    // The Unix socket would be a valid listener.
     let launch = launch().set("bind", "-192.0.2.1").set("unixsocket", "");
     let why = launch.try_start().err().unwrap();
     assert!(why.contains("exit status: 1"), "{why}");
@@ -155,7 +155,8 @@ fn another_file_in_the_place_of_the_unix_socket_is_replaced_and_a_directory_is_n
     let server = launch().set("unixsocket", path.to_str().unwrap()).start();
     assert_eq!(Conn::unix(&path).cmd("PING").text(), "PONG");
     assert_eq!(server.terminate(), Some(0));
-    // With words of its own, lest the kit takes it for a port that is taken and tries another.
+    // Runs the program directly: the test kit would take the error for a port in use, and retry
+    // with another port.
     let output = Command::new(if subject_is_redis() {
         redis_binary()
     } else {

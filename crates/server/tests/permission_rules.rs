@@ -1,7 +1,7 @@
-//! Rules and checks, without a server. Expected texts are those of redis-server 7.2 (ACL LIST, ACL
-//! DRYRUN), which shows rules about commands as they were given.
+//! ACL rules and permission checks, without a server. Expected texts are those of redis-server 7.2
+//! (ACL LIST, ACL DRYRUN), which shows command rules as they were given.
 
-#![allow(clippy::unwrap_used, reason = "a test ends at the first thing that goes wrong")]
+#![allow(clippy::unwrap_used, reason = "a test stops at the first error")]
 
 use brisk_acl::{
     Context, Entry, Journal, Reason, RuleError, SetError, User, Vocabulary, check, file, hash_of,
@@ -37,7 +37,7 @@ fn shown(rules: &str) -> String {
     String::from_utf8(user(rules).describe()).unwrap()
 }
 
-/// `ok`, or what ACL DRYRUN says for the user `u`.
+/// Returns `ok`, or the reply of ACL DRYRUN for the user `u`.
 fn dryrun(user: &User, command: &str) -> String {
     let words = words(command);
     let word = |at: usize| words[at];
@@ -66,7 +66,7 @@ fn a_new_user_may_do_nothing_and_the_default_one_everything() {
     let user = User::new(PubsubDefault::ResetChannels);
     assert_eq!(user.describe(), b"off sanitize-payload resetchannels -@all");
     assert_eq!(dryrun(&user, "get k"), no_command("get"));
-    // What opens a connection needs no permission.
+    // Commands that open a connection need no permission.
     for command in ["auth x", "hello", "quit", "reset"] {
         assert_eq!(dryrun(&user, command), "ok");
     }
@@ -164,7 +164,7 @@ fn wrong_rules_say_what_is_wrong() {
     }
     let unmatched = User::nobody().changed(&words("on (~a +get"), vocabulary());
     assert_eq!(unmatched, Err(SetError::Unmatched(b"(~a".to_vec())));
-    // Nothing of a list with a mistake is taken.
+    // A list with an error is not applied at all.
     assert_eq!(User::nobody().changed(&words("on +get +nosuch"), vocabulary()).ok(), None);
 }
 
@@ -228,7 +228,7 @@ fn keys_need_what_the_command_does_with_them() {
         // Keys that Redis overlooks.
         ("sort r:k store store asc", no_key("store")),
         ("pfmerge other", no_key("other")),
-        // Metadata only: any permission will do.
+        // Metadata only: any permission suffices.
         ("exists w:k", "ok".to_owned()),
         ("ping", "ok".to_owned()),
     ] {
@@ -261,7 +261,7 @@ fn channels_fit_patterns_and_patterns_only_themselves() {
         ("ssubscribe other", no_channel("other")),
         ("psubscribe news:*", "ok".to_owned()),
         ("psubscribe news:1", no_channel("news:1")),
-        // To leave is always possible.
+        // Unsubscribing is always allowed.
         ("unsubscribe other", "ok".to_owned()),
         ("punsubscribe other", "ok".to_owned()),
     ] {
@@ -355,7 +355,7 @@ fn the_journal_counts_what_happens_again_soon() {
     journal.add(entry("a", 63_001), 3);
     journal.add(entry("c", 63_001), 3);
     assert_eq!(shown(&journal), [("c".into(), 1, 3), ("a".into(), 1, 2), ("a".into(), 2, 0)]);
-    // Without a length nothing is noted, and what there was goes.
+    // With length zero nothing is recorded, and existing entries are removed.
     journal.add(entry("d", 63_001), 0);
     assert_eq!(shown(&journal), []);
 }

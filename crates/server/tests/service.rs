@@ -1,6 +1,6 @@
 //! The process as a service: signals, the background, the pid file, service managers.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails right there")]
+#![expect(clippy::unwrap_used, reason = "a test that cannot continue fails at that point")]
 
 use brisk_testkit::port::Port;
 use brisk_testkit::server::{Program, redis_binary, signal, subject_is_redis};
@@ -20,8 +20,8 @@ fn launch() -> Launch {
     Launch::new(if subject_is_redis() { Program::Redis } else { Program::At(program()) })
 }
 
-/// A directory that goes when the test ends, and with it the server that runs in the background, if
-/// it has written its pid file there.
+/// A directory that is removed when the test ends. A background server that has written its pid
+/// file there is stopped as well.
 struct Dir(PathBuf);
 
 impl Dir {
@@ -44,7 +44,7 @@ impl Dir {
         self.read("pid").trim_end().parse().ok()
     }
 
-    /// Runs a server that goes to the background; returns when the first process has ended.
+    /// Runs a server that goes to the background. Returns when the first process has exited.
     fn start_in_background(&self, port: u16, more: &[&str]) -> Output {
         Command::new(program())
             .args(["--port", &port.to_string(), "--save", "", "--daemonize", "yes", "--dir"])
@@ -69,7 +69,7 @@ fn link(pid: u32, name: &str) -> PathBuf {
     std::fs::read_link(format!("/proc/{pid}/{name}")).unwrap_or_default()
 }
 
-/// The numbers behind the name in `/proc/PID/stat`: state, parent, group, session, …
+/// Returns a field after the name in `/proc/PID/stat`: state, parent, group, session, …
 fn stat(pid: u32, field: usize) -> String {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
     stat.rsplit(") ").next().unwrap().split(' ').nth(field).unwrap().to_owned()
@@ -90,13 +90,14 @@ fn signals_that_are_not_about_a_server_leave_it_as_it_is() {
 #[test]
 fn who_interrupts_twice_does_not_wait_for_the_clients() {
     if subject_is_redis() {
-        return; // nobody could see that it sleeps
+        return; // no other client could observe the sleep
     }
     let lane = Port::claim();
     let mut server =
         launch().set("threads", "1").set("admin-port", &lane.number().to_string()).start();
     let mut conn = server.connect();
-    // In one segment: once the key is there the worker is about to sleep, without a look elsewhere.
+    // In one segment: when the key exists, the worker is about to sleep, and checks nothing else
+    // before.
     conn.send_raw(b"SET k v\r\nDEBUG SLEEP 60\r\n");
     let mut admin = Conn::tcp(&format!("127.0.0.1:{}", lane.number()));
     wait_until("the key is there", || admin.cmd("EXISTS k").integer() == 1);
@@ -170,7 +171,7 @@ fn a_pid_file_is_written_in_the_foreground_too_and_none_is_needed() {
     assert_eq!(server.terminate(), Some(0));
 }
 
-/// The manager's end of the socket that `name` stands for in NOTIFY_SOCKET.
+/// Creates the manager's end of the socket that NOTIFY_SOCKET names `name`.
 fn notify_socket(name: &str) -> UnixDatagram {
     let address = match name.strip_prefix('@') {
         Some(name) => SocketAddr::from_abstract_name(name).unwrap(),
@@ -194,7 +195,7 @@ fn systemd_is_told_when_the_server_is_ready_and_when_it_stops() {
             String::from_utf8_lossy(&message[..length]).into_owned()
         };
         let variable = format!("NOTIFY_SOCKET={name}");
-        // A server that a manager watches stays where it is.
+        // A server under a manager stays in the foreground.
         let server = launch()
             .under(&["env", &variable])
             .set("supervised", supervised)

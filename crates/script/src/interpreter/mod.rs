@@ -1,11 +1,12 @@
 //! Compiling, running, suspending and stopping scripts.
 //!
-//! All scripts of an interpreter run in one coroutine, whose body is `runner` of the prelude: it
-//! waits for a script, is resumed with one, and yields when the script has ended. A script that was
-//! stopped takes the coroutine with it; the next gets another.
+//! All scripts of an interpreter run in one coroutine. Its body is `runner` of the prelude: it
+//! waits for a script, is resumed with one, and yields when the script has ended. Stopping a script
+//! ends the coroutine as well; the next script gets a new one.
 //!
-//! Coroutine and machine run on a stack of their own, which an interrupt leaves to suspend the
-//! script: so that is possible wherever the script is, also in what `table.sort` calls.
+//! The coroutine and the VM run on their own stack. An interrupt suspends the script by switching
+//! away from that stack. So suspending is possible at any point of a script, even in a function
+//! that `table.sort` calls.
 
 use crate::api;
 use crate::brief;
@@ -26,56 +27,56 @@ use mlua::{BString, Function, Lua, LuaOptions, Result, StdLib, Table, Thread, Va
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-/// With more than this in use behind a script, compiled ones are to be forgotten.
+/// If more than this is in use after a script, compiled scripts should be discarded.
 const FULL_BYTES: usize = MEMORY_BYTES_MAX / 4;
-/// Steps of Rust code that works for a script between two questions to the host. Steps of the script
-/// itself (calls, returns, turns of loops) are counted in Luau: `LUA51_STEPS` in `.cargo/config.toml`.
+/// Steps of Rust code that works for a script between two calls of the host. Luau counts the steps
+/// of the script itself (calls, returns, loop iterations): `LUA51_STEPS` in `.cargo/config.toml`.
 const STEPS_PER_QUESTION: u32 = 64;
-/// The same for what is written meanwhile: long strings are much work and few steps.
+/// The same limit for written bytes: long strings are much work in few steps.
 const BYTES_PER_QUESTION: usize = 256 * 1024;
-/// Values of a reply that are written without giving way, and bytes.
+/// Values of a reply that are written without yielding, and bytes.
 const VALUES_AT_ONCE: u32 = 10_000;
 const BYTES_AT_ONCE: usize = 64 * 1024;
-/// The stack of scripts, as large as a thread's. The machine counts the calls that need it.
+/// The stack of scripts, as large as a thread's. The VM counts the calls that need it.
 const STACK_BYTES: usize = 2 * 1024 * 1024;
-/// Bytes of an error's text, at most.
+/// The most bytes of an error's text.
 const ERROR_BYTES_MAX: usize = 4096;
 
-/// What stands before each script of EVAL.
+/// The prefix of each EVAL script.
 const PARAMETERS: &[u8] = b"local KEYS,ARGV=... ";
-/// The same for scripts that may assign to them. The compiler learns that they are not constant:
-/// else it would look them up once and for all.
+/// The prefix of scripts that may assign to KEYS and ARGV. It makes the compiler treat them as
+/// variables. Otherwise, it would resolve them only once.
 const GLOBALS: &[u8] = b"if false then KEYS,ARGV=nil end ";
-/// The chunks that are not the script's: the prelude's, and what libraries bring along.
+/// The chunks that do not belong to the script: those of the prelude and of the libraries.
 pub(crate) const OWN_CHUNKS: [&str; 2] = ["brisk", "libraries"];
 const PRELUDE: &str = include_str!("../prelude.luau");
 
-/// What scripts can learn about the server.
+/// The version information that scripts can read.
 #[derive(Debug, Clone, Copy)]
 pub struct Version {
-    /// The version of Redis whose behaviour this is, and the same as `0x00MMmmpp`.
+    /// The version of Redis with this behaviour, and the same as `0x00MMmmpp`.
     pub redis: &'static str,
     pub redis_number: u32,
     pub name: &'static str,
     pub own: &'static str,
     pub own_number: u32,
-    /// The words of errors.
+    /// The error texts.
     pub texts: &'static Texts,
 }
 
-/// What the functions of a script share with their interpreter.
+/// The state that an interpreter shares with the functions it gives to scripts.
 pub(crate) struct State {
     pub(crate) host: Rc<dyn Host>,
     pub(crate) texts: &'static Texts,
     pauser: Rc<Pauser>,
     collector: Collector,
-    /// The script is to run no further step.
+    /// The script must not run another step.
     pub(crate) stop: Cell<bool>,
-    /// Where it was stopped first, unless that is not known.
+    /// Where it was first stopped, unless that is unknown.
     stopped_at: RefCell<Option<Place>>,
     steps: Cell<u32>,
-    /// The next interrupt asks nothing, because a script begins: Luau's count of steps is that of the script
-    /// before, and may end at once.
+    /// True at the start of a script: the next interrupt does not call the host. Luau's step count
+    /// is still that of the previous script, and may reach its limit at once.
     begins: Cell<bool>,
     /// The protocol that the script chose for replies.
     pub(crate) protocol: Cell<Protocol>,
@@ -86,7 +87,7 @@ pub(crate) struct State {
 }
 
 impl State {
-    /// A larger buffer is given back.
+    /// A larger buffer is freed.
     pub(crate) const REPLY_KEPT_MAX: usize = 64 * 1024;
 
     /// Called at every step of Rust code that works for the script.
@@ -104,7 +105,7 @@ impl State {
         self.interrupted(lua).map(|_| ())
     }
 
-    /// Called by the machine once in some steps of the script, and at every step once the script is
+    /// Called by the VM once every few steps of the script, and at every step after the script was
     /// stopped.
     fn interrupted(&self, lua: &Lua) -> Result<VmState> {
         if self.stop.get() {
@@ -119,11 +120,11 @@ impl State {
         Ok(VmState::Continue)
     }
 
-    /// Where the script is that was stopped.
+    /// Records the position of a stopped script.
     #[cold]
     pub(crate) fn note_place(&self, lua: &Lua) {
-        /// Functions of ours between a script and the host:
-        /// as deep as calls of these can be nested.
+        /// The most frames of Brisk's own functions between a script and the host: as many as calls
+        /// of these can be nested.
         const OWN_MAX: usize = 200;
         let mut place = self.stopped_at.borrow_mut();
         for level in 0..OWN_MAX {
@@ -140,7 +141,7 @@ impl State {
         }
     }
 
-    /// Does what the host wants of the script now.
+    /// Calls the host, and does what it requests of the script.
     fn ask(&self) -> Result<()> {
         match self.host.pace() {
             Pace::GoOn => Ok(()),
@@ -152,15 +153,15 @@ impl State {
         }
     }
 
-    /// Suspends the script; false if none runs, but a library is being loaded. An error if it is
-    /// not to go on.
+    /// Suspends the script. Returns false if no script runs, because a library is being loaded.
+    /// Returns an error if the script must not continue.
     fn pause(&self) -> Result<bool> {
         let paused = self.pauser.pause();
         if self.stop.get() { Err(stopped()) } else { Ok(paused) }
     }
 
-    /// Suspends the script before it asks for something again. It may have been killed meanwhile,
-    /// and takes no step that would tell.
+    /// Suspends the script before it retries a command. It may have been killed meanwhile, and
+    /// makes no step that would detect that.
     pub(crate) fn wait(&self) -> Result<bool> {
         let paused = self.pause()?;
         self.ask()?;
@@ -168,12 +169,12 @@ impl State {
     }
 }
 
-/// How Rust code that does much for a script gives way as the script itself does.
+/// Lets long-running Rust code that works for a script yield as the script itself does.
 pub(crate) struct Watch {
     lua: Lua,
-    /// Absent in an interpreter that has no host.
+    /// Absent in an interpreter without a host.
     state: Option<Rc<State>>,
-    /// How much had been written when the host was last asked for that reason.
+    /// How much had been written when the number of bytes last caused a call of the host.
     asked_at: Cell<usize>,
 }
 
@@ -183,8 +184,8 @@ impl Watch {
         Watch { lua: lua.clone(), state, asked_at: Cell::new(0) }
     }
 
-    /// Called at every step, with how much will be written behind it.
-    /// An error if there is to be no other.
+    /// Called before each step, with the length that the output will then have. Returns an error if
+    /// the script must not make another step.
     #[inline]
     pub(crate) fn step(&self, written: usize) -> Result<()> {
         let Some(state) = &self.state else { return Ok(()) };
@@ -196,24 +197,24 @@ impl Watch {
     }
 }
 
-/// The error that ends a script which was stopped; nobody reads it.
+/// The error that ends a stopped script. It is never shown.
 pub(crate) fn stopped() -> mlua::Error {
     mlua::Error::runtime("script stopped")
 }
 
-/// What the prelude's `serve` yields at the end of a script: one of the numbers below, the text
-/// that the script returned, or else the value.
+/// The values that the prelude's `serve` yields at the end of a script: one of the numbers below,
+/// and the string that the script returned, or else the value.
 type Yielded = (i32, Option<BString>, Value);
 
-/// What is done on the stack of scripts.
+/// A job that runs on the stack of scripts.
 enum Job {
-    /// To run a script with KEYS and ARGV, unless they are EVAL's.
+    /// Runs a script with KEYS and ARGV, unless they are EVAL's.
     Script { function: Function, words: Option<(Table, Table)> },
-    /// To write the reply that a value makes, which is long.
+    /// Writes the reply for a value, which is long.
     Reply { value: Value, is_list: bool, conversion: Conversion },
 }
 
-/// What came of it.
+/// The result of a job.
 enum Made {
     Yielded(Result<Yielded>),
     Reply(Result<Vec<u8>>),
@@ -240,14 +241,14 @@ impl Job {
 const FAILED: i32 = 1;
 const ERROR_REPLY: i32 = 2;
 const STATUS_REPLY: i32 = 3;
-/// A table without a field that has a meaning.
+/// A table without a field that has a special meaning.
 const LIST: i32 = 4;
 
 /// A compiled script or function.
 #[derive(Debug, Clone)]
 pub struct Script {
     function: Function,
-    /// It ends before the host would be asked for the first time.
+    /// True if it ends before the host would be called for the first time.
     is_brief: bool,
 }
 
@@ -260,56 +261,57 @@ pub struct Registered {
     pub function: Script,
 }
 
-/// Why a script failed.
+/// The reason why a script failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Failure {
-    /// The whole text, code word included.
+    /// The whole text, including the error code.
     pub text: Vec<u8>,
     pub at: Option<Place>,
-    /// It is the error of a command and was counted when that ran.
+    /// It is the error of a command, and was counted when the command ran.
     pub counted: bool,
 }
 
-/// `@user_script` or the like, and the line.
+/// `@user_script` or a similar chunk name, and the line.
 pub type Place = (Vec<u8>, i64);
 
-/// How a run of a script ended, if it did.
+/// The result of a run of a script.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Ended {
     /// Its reply is in the buffer.
     Replied,
     /// It returned an error reply, or failed.
     Failed(Failure),
-    /// The host stopped it, as far as is known in this place.
+    /// The host stopped it. The position is that of the script, if known.
     Stopped(Option<Place>),
-    /// It is suspended; [`Interpreter::go_on`] lets it go on.
+    /// It is suspended; [`Interpreter::go_on`] resumes it.
     Suspended,
 }
 
-/// A machine for scripts.
+/// An interpreter for scripts.
 pub struct Interpreter {
     lua: Lua,
     runner: Function,
     load_library: Function,
-    /// What libraries find as globals.
+    /// The globals of libraries.
     library_environment: Table,
-    /// The coroutine that scripts run in, and the stack that it runs on. Absent until the first.
+    /// The coroutine that scripts run in, which uses the stack below. Absent until the first
+    /// script.
     thread: Rc<RefCell<Option<Thread>>>,
     fiber: Fiber<Job, Made>,
     eval_words: EvalWords,
     state: Rc<State>,
     compiler: Compiler,
-    /// Much is in use, though garbage was collected.
+    /// Much memory is in use, even after a garbage collection.
     full: bool,
-    /// The machine asks at every step how to go on.
+    /// True if the VM calls the interrupt at every step.
     watched: bool,
 }
 
 impl Interpreter {
-    /// An interpreter whose scripts act through `host`.
+    /// Creates an interpreter whose scripts act through `host`.
     ///
     /// # Errors
-    /// If there is not enough memory.
+    /// There is not enough memory.
     pub fn new(host: Rc<dyn Host>, version: &Version) -> Result<Interpreter> {
         let std = StdLib::COROUTINE
             | StdLib::TABLE
@@ -370,17 +372,17 @@ impl Interpreter {
         })
     }
 
-    /// Bytes of memory that scripts take.
+    /// Returns the memory that scripts use, in bytes.
     pub fn memory(&self) -> usize {
         self.lua.used_memory()
     }
 
-    /// Compiles a script whose header of `header_len` bytes is left out. KEYS and ARGV are its
-    /// parameters, which costs less than looking them up; they are globals as well, and nothing
-    /// else for a text that may assign to them.
+    /// Compiles a script without its header of `header_len` bytes. KEYS and ARGV are its
+    /// parameters, which costs less than looking them up. They are also globals, and only globals
+    /// for a text that may assign to them.
     ///
     /// # Errors
-    /// The text of the compiler, with the line.
+    /// The compiler's error message, with the line.
     pub fn compile(
         &mut self,
         source: &[u8],
@@ -392,7 +394,7 @@ impl Interpreter {
         let translated = lua51::to_luau(&source[header_len..]);
         let text = translated.as_ref();
         let globals = self.lua.globals();
-        // An error is what a script gets for a name without a meaning.
+        // A script gets an error for an undefined name.
         let is_global =
             |name: &[u8]| globals.get(BString::from(name)).is_ok_and(|v: Value| !v.is_nil());
         let (parameters, is_brief) = if eval_words::may_assign(text) {
@@ -426,10 +428,10 @@ impl Interpreter {
         compiled.map_err(|error| compile_error(&error))
     }
 
-    /// Compiles a library, runs it, and gives the functions that it registered.
+    /// Compiles a library, runs it, and returns the functions that it registered.
     ///
     /// # Errors
-    /// A text for the client, without its code word.
+    /// A text for the client, without an error code.
     pub fn load_library(
         &mut self,
         code: &[u8],
@@ -462,8 +464,8 @@ impl Interpreter {
         result
     }
 
-    /// Runs a script from its start. `is_eval`: KEYS and ARGV are globals. The reply for a client
-    /// that speaks `protocol` is appended to `out`.
+    /// Runs a script from its start. With `is_eval`, KEYS and ARGV are globals. Appends the reply
+    /// to `out`, for a client that speaks `protocol`.
     pub fn run<'a>(
         &mut self,
         script: &Script,
@@ -480,13 +482,13 @@ impl Interpreter {
             Err(error) => Step::Done(Made::Yielded(Err(error))),
         };
         if matches!(step, Step::Done(Made::Yielded(Err(_)))) {
-            // It may have come to nothing before the last word was handed over.
+            // It may have failed before the last argument was passed.
             let _ = room::bound(&self.lua);
         }
         self.ended(step, protocol, out)
     }
 
-    /// Lets a suspended script go on.
+    /// Resumes a suspended script.
     pub fn go_on(&mut self, protocol: Protocol, out: &mut Vec<u8>) -> Ended {
         let step = self.fiber.go_on();
         self.ended(step, protocol, out)
@@ -500,13 +502,13 @@ impl Interpreter {
 
     fn stop(&mut self) {
         self.state.stop.set(true);
-        // Every step of it is an error from here on, so it comes to its end.
+        // Every further step of the script is an error, so it ends.
         while self.fiber.is_paused() {
             drop(self.fiber.go_on());
         }
     }
 
-    /// Has the machine ask at every step, or not. It stays so until somebody wants it otherwise.
+    /// Enables or disables the interrupt. The setting stays until the next call.
     fn watch(&mut self, watched: bool) {
         if self.watched == watched {
             return;
@@ -521,7 +523,7 @@ impl Interpreter {
     }
 
     fn begin(&mut self) {
-        // The answer of the script before this one was still in use when that was settled.
+        // The reply of the previous script was still in use when that script was settled.
         let state = &self.state;
         if state.collector.is_due(&self.lua) {
             state.collector.collect(&self.lua);
@@ -533,7 +535,8 @@ impl Interpreter {
         state.protocol.set(Protocol::Resp2);
     }
 
-    /// Hands a script's words over. The bound is lifted until the machine has them all.
+    /// Passes a script's arguments to the VM. The memory limit is suspended until the VM has all of
+    /// them.
     fn hand_over<'a>(
         &mut self,
         script: &Script,
@@ -584,7 +587,7 @@ impl Interpreter {
             }
             Made::Reply(Ok(reply)) => {
                 if out.is_empty() {
-                    // It may be long.
+                    // The reply may be long, so it is not copied.
                     *out = reply;
                 } else {
                     out.extend_from_slice(&reply);
@@ -596,7 +599,7 @@ impl Interpreter {
             }
         };
         if has_failed {
-            // So has the coroutine.
+            // The coroutine has failed with it.
             self.state.stop.set(true);
         }
         if let Ended::Failed(failure) = &ended {
@@ -606,8 +609,8 @@ impl Interpreter {
         ended
     }
 
-    /// Writes the reply for a value, at once if it is short. What was written is in `out` then, and
-    /// the result without content.
+    /// Writes the reply for a value: immediately if it is short. In that case the reply is in
+    /// `out`, and the result is empty.
     fn reply(
         &mut self,
         value: &Value,
@@ -632,16 +635,17 @@ impl Interpreter {
         self.fiber.run(Job::Reply { value: value.clone(), is_list, conversion })
     }
 
-    /// Looks whether a script failed for want of memory.
+    /// Detects whether a script failed because of the memory limit.
     fn note_failure(&self, text: &[u8]) {
-        // There may have been none left to say so. The last text is `mlua`'s if the stack cannot grow.
+        // There may have been no memory left for the usual message. The last text is `mlua`'s if
+        // the stack cannot grow.
         let says = ["not enough memory", "error in error handling", "out of Lua stack"];
         if says.iter().any(|part| text.windows(part.len()).any(|bytes| bytes == part.as_bytes())) {
             self.state.collector.hasten();
         }
     }
 
-    /// After a script: what it left is made good.
+    /// Cleans up after a script.
     fn settle(&mut self) {
         if self.state.stop.replace(false) {
             self.state.steps.set(0);
@@ -653,10 +657,10 @@ impl Interpreter {
         }
     }
 
-    /// Scripts run in another coroutine from here on.
+    /// Makes the next scripts run in a new coroutine.
     fn begin_anew(&mut self) {
         self.state.begins.set(true);
-        // What the old one holds may be all the memory there is.
+        // The old coroutine's data may occupy all the memory.
         let unbounded = Unbounded::begin(&self.lua);
         if let Ok(thread) = waiting(&self.lua, &self.runner) {
             self.thread.replace(Some(thread));
@@ -665,18 +669,18 @@ impl Interpreter {
         self.eval_words.forget();
     }
 
-    /// Frees what no compiled script, library or global refers to any more. O(memory)
+    /// Frees the memory that no compiled script, library or global refers to. O(memory)
     pub fn collect(&mut self) {
         if !self.fiber.is_paused() {
-            // The coroutine holds the script that ran last, and its words.
+            // The coroutine holds the script that ran last, and its arguments.
             self.begin_anew();
         }
         self.state.collector.collect(&self.lua);
     }
 
-    /// Whether so much is left behind a script that compiled ones are to be forgotten: a closure
-    /// that a script makes may be kept with its code, and with it what the closure uses. It is
-    /// collected when the next script is compiled.
+    /// True if a script left so much memory in use that compiled scripts should be discarded. A
+    /// closure that a script creates may be kept with its code, together with everything that the
+    /// closure uses. That memory is collected when the next script is compiled.
     pub fn is_full(&self) -> bool {
         self.full
     }
@@ -684,19 +688,20 @@ impl Interpreter {
 
 impl Drop for Interpreter {
     fn drop(&mut self) {
-        // What is on the stack of a script that is suspended refers to what goes now.
+        // The stack of a suspended script refers to values that are dropped now.
         self.stop();
     }
 }
 
-/// A coroutine that waits for its first script.
+/// Creates a coroutine that waits for its first script.
 fn waiting(lua: &Lua, runner: &Function) -> Result<Thread> {
     let thread = lua.create_thread(runner.clone())?;
     thread.resume::<()>(())?;
     Ok(thread)
 }
 
-/// The functions in the list that `register_function` made: name, code, flags and description of each.
+/// Returns the functions in the list that `register_function` made: name, code, flags and
+/// description of each.
 fn registered(list: &Table) -> Result<Vec<Registered>> {
     let broken = || mlua::Error::runtime("the list of functions is broken");
     let mut functions = Vec::with_capacity(list.raw_len() / 4);
@@ -721,7 +726,7 @@ fn plain_failure(text: &[u8]) -> Failure {
     Failure { text: [b"ERR ", c_string(text)].concat(), at: None, counted: false }
 }
 
-/// What the error value of a script says.
+/// Converts the error value of a script.
 fn failure(value: &Value) -> Failure {
     let Value::Table(table) = value else {
         let text = match value {
@@ -744,7 +749,7 @@ fn failure(value: &Value) -> Failure {
     Failure { text: whole, at: text("source").zip(line), counted }
 }
 
-/// What the compiler complains about.
+/// Returns the compiler's error message.
 pub(crate) fn compile_error(error: &mlua::Error) -> String {
     match error {
         mlua::Error::SyntaxError { message, .. } => message.clone(),
@@ -752,7 +757,7 @@ pub(crate) fn compile_error(error: &mlua::Error) -> String {
     }
 }
 
-/// An error without the trace of calls below it.
+/// Returns an error's text without its traceback.
 fn first_line(error: &mlua::Error) -> String {
     let text = match error {
         mlua::Error::RuntimeError(text) | mlua::Error::MemoryError(text) => text.clone(),

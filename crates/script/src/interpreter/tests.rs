@@ -1,10 +1,10 @@
-//! Scripts against a host that echoes.
+//! Tests of scripts with a host that echoes commands.
 
 use super::*;
 use crate::host::Called;
 use std::time::{Duration, Instant};
 
-/// Answers `echo`, `fail` and `null`; suspends and stops scripts as it is told.
+/// Replies to `echo`, `fail` and `null`; suspends and stops scripts as a test requests.
 #[derive(Default)]
 struct Desk {
     pace: Cell<Option<Pace>>,
@@ -214,7 +214,7 @@ fn words_are_as_they_were_sent_whatever_the_last_script_did_to_them() {
         bench.reply(mischief);
         assert_eq!(bench.reply(look), expected, "{mischief}");
     }
-    // Longer than the tables live.
+    // More runs than the tables are used for.
     for _ in 0..600 {
         assert_eq!(bench.reply("KEYS.x = 1 return {#KEYS, KEYS[2]}"), "*2\r\n:2\r\n$2\r\nk2\r\n");
     }
@@ -255,7 +255,7 @@ fn suspension_reaches_through_the_coroutines_of_a_script() {
     assert_eq!((ended, out), (Ended::Replied, b"*2\r\n:501\r\n:1500\r\n".to_vec()));
 }
 
-/// What Rust makes of a small table may take long, too.
+/// Rust code that processes a small table may also take long.
 #[test]
 fn what_is_made_of_values_gives_way_and_can_be_stopped() {
     let mut bench = bench();
@@ -277,7 +277,7 @@ fn what_is_made_of_values_gives_way_and_can_be_stopped() {
             ended = bench.machine.go_on(Protocol::Resp2, &mut out);
         }
         assert_eq!((ended, out), (Ended::Replied, reply.into_bytes()));
-        // Half of the times it is the script itself.
+        // Half of the interrupts are in the script itself.
         assert!(times > 550, "{source}: {times}");
     }
     for make in ["return t", "return cjson.encode(t)", "return cmsgpack.pack(t)"] {
@@ -378,7 +378,7 @@ fn a_script_that_allocates_without_end_fails_and_its_memory_comes_back() {
     }
 }
 
-/// A small table whose reply would have no end.
+/// A small table whose reply would be endless.
 #[test]
 fn a_reply_is_bounded_however_small_what_it_shows() {
     let mut bench = bench();
@@ -395,7 +395,7 @@ fn a_reply_is_bounded_however_small_what_it_shows() {
     assert!(long.starts_with("*2\r\n$1500000\r\nx"), "{}", &long[..40]);
 }
 
-/// Few values may be many bytes, and writing them must not keep others waiting either.
+/// A few values may be many bytes, and writing them must not delay other clients either.
 #[test]
 fn the_host_is_asked_for_bytes_as_well_as_for_steps() {
     let mut bench = bench();
@@ -412,7 +412,7 @@ fn the_host_is_asked_for_bytes_as_well_as_for_steps() {
     }
 }
 
-/// What is short is written in one go, what is long counts its elements first.
+/// A short reply is written in one pass; a long one counts its elements first.
 #[test]
 fn long_replies_look_like_short_ones() {
     let mut bench = bench();
@@ -445,7 +445,7 @@ fn long_replies_look_like_short_ones() {
     }
 }
 
-/// As deep as Redis 7.0.15 lets values be nested in each way, found there by trying.
+/// As deep as Redis 7.0.15 allows values to be nested in each way, determined by experiment.
 #[test]
 fn values_are_nested_as_deep_as_the_stack_of_lua() {
     let mut bench = bench();
@@ -471,7 +471,7 @@ fn values_are_nested_as_deep_as_the_stack_of_lua() {
     }
 }
 
-/// Their pairs are not copied into memory that scripts have, and only some of them elsewhere.
+/// Their pairs are not copied into memory of scripts, and only some of them into other memory.
 #[test]
 fn maps_and_sets_that_fill_the_memory_are_written() {
     let mut bench = bench();
@@ -485,15 +485,15 @@ fn maps_and_sets_that_fill_the_memory_are_written() {
         numbers.dedup();
         assert_eq!(numbers.len(), count, "{kind}");
     }
-    // Each level has a walk of its own.
+    // Each level has its own iteration.
     let nested = "local t = {} for i = 1, 9000 do t[i] = i end local u = {map = t} \
                   for i = 1, 3 do local v = {u} for j = 2, 9000 do v[j] = j end u = {map = v} end return u";
     let reply = bench.reply(nested);
     assert_eq!(reply.matches("\r\n").count(), 4 * (2 * 9000 + 1) - 3, "{}", &reply[..40]);
 }
 
-/// What few steps can make of little, also behind commands,
-/// whose answers lift the bound for a moment.
+/// The memory that a few steps can allocate from little, also after commands, whose replies suspend
+/// the limit for a moment.
 #[test]
 fn memory_is_bounded_whatever_makes_it() {
     let mut bench = bench();
@@ -517,7 +517,7 @@ fn memory_is_bounded_whatever_makes_it() {
         let (ended, _) = bench.run(source, &[], &[]);
         let Ended::Failed(failure) = ended else { panic!("{source}: {ended:?}") };
         let text = String::from_utf8_lossy(&failure.text).into_owned();
-        // There may be none left to say so.
+        // There may be no memory left for the usual message.
         let says = ["not enough memory", "error in error handling"];
         assert!(says.iter().any(|part| text.contains(part)), "{source}: {text}");
         bench.machine.lua.gc_collect().unwrap();
@@ -526,7 +526,8 @@ fn memory_is_bounded_whatever_makes_it() {
     assert_eq!(bench.reply("return redis.call('echo', 'x')"), "$1\r\nx\r\n");
 }
 
-/// A real Redis takes the lower 32 bits of the first count, and makes 1,410,065,408 bytes in 40 s.
+/// Redis itself takes the lower 32 bits of the first count, and creates 1,410,065,408 bytes in 40
+/// s.
 #[test]
 fn strings_of_too_many_repetitions_are_refused_before_they_are_made() {
     let mut bench = bench();

@@ -7,7 +7,7 @@ use mlua::{Lua, Value};
 /// fractions are rounded to the nearest even.
 const ALIGN: f64 = 6_755_399_441_055_744.0; // 2^52 + 2^51
 
-/// The digits that `tohex` writes unless told otherwise, and at most.
+/// The number of digits that `tohex` writes by default, and at most.
 const HEX_DIGITS_MAX: u32 = 8;
 
 /// Sets the global `bit`.
@@ -36,7 +36,7 @@ fn reply(bits: u32) -> Outcome {
     Ok(one(Value::Number(f64::from(bits as i32))))
 }
 
-/// Combines all arguments; wrong ones are found in the order first, last, last but one ...
+/// Combines all arguments. Invalid ones are detected in the order first, last, last but one ...
 fn fold(args: &Args, combine: impl Fn(u32, u32) -> u32) -> Outcome {
     let mut result = bits(args, 1)?;
     for position in (2..=args.len()).rev() {
@@ -52,7 +52,7 @@ fn shift(args: &Args, apply: impl Fn(u32, u32) -> u32) -> Outcome {
 
 fn to_hex(lua: &Lua, args: &Args) -> Outcome {
     let value = bits(args, 1)?;
-    // A nil is an argument too, and no number.
+    // A nil is an argument too, and not a number.
     let width = if args.len() < 2 { HEX_DIGITS_MAX as i32 } else { bits(args, 2)? as i32 };
     let text = if width < 0 { format!("{value:08X}") } else { format!("{value:08x}") };
     let digits = width.unsigned_abs().min(HEX_DIGITS_MAX) as usize;

@@ -1,9 +1,9 @@
 //! How a library's function gets its arguments, and how it raises errors.
 //!
 //! An error of a Rust function would reach the script as a userdata. Scripts expect a string that
-//! begins with the caller's place, `user_script:1: `. So a function returns its error as the
+//! begins with the caller's position, `user_script:1: `. So a function returns its error as the
 //! first result, and a closure in Luau around it (`fast.luau`) raises that. For functions that
-//! scripts call often, the closure has a fast path: it does the usual cases itself.
+//! scripts call often, the closure has a fast path that handles the usual cases itself.
 
 use super::number::{format_number, parse_number, truncated};
 use mlua::chunk::Compiler;
@@ -44,19 +44,20 @@ const BIT: [(&str, &str, &str); 11] = [
 /// The registry key of the table with the results of [`FAST`]. Scripts cannot reach the registry.
 pub(super) const FAST_KEY: &str = "brisk.libraries.fast";
 
-/// Whose place an error names: 0 is the Rust function, 1 the guard around it, 2 its caller.
+/// The stack level whose position an error names: 0 is the Rust function, 1 the guard around it, 2
+/// its caller.
 const CALLER_LEVEL: usize = 2;
 
-/// Why a function did not return.
+/// The reason why a function failed.
 #[derive(Debug)]
 pub(super) enum Failure {
-    /// A text that the caller's place is put before.
+    /// A text that is prefixed with the caller's position.
     Raised(Vec<u8>),
-    /// A text that stands alone.
+    /// A text without a position.
     Unplaced(&'static str),
-    /// What is wrong with the argument of that position, from 1.
+    /// An error in the argument at that position, counted from 1.
     Argument(usize, Vec<u8>),
-    /// The interpreter's own, out of memory above all.
+    /// The interpreter's own error, mostly out of memory.
     Lua(mlua::Error),
 }
 
@@ -69,7 +70,7 @@ impl Failure {
         Failure::Argument(position, text.into())
     }
 
-    /// A result that has become longer than it may.
+    /// The error for a result that exceeds the maximum length.
     pub(super) fn too_long() -> Failure {
         Failure::raised(format!("the result is longer than {} bytes", super::RESULT_BYTES_MAX))
     }
@@ -81,7 +82,7 @@ impl From<mlua::Error> for Failure {
     }
 }
 
-/// What a function returns.
+/// The result of a function.
 pub(super) type Outcome = Result<MultiValue, Failure>;
 
 /// A single result.
@@ -94,7 +95,7 @@ pub(super) fn string(lua: &Lua, bytes: &[u8]) -> Outcome {
     Ok(one(Value::String(lua.create_string(bytes)?)))
 }
 
-/// The type's name as Lua writes it.
+/// Returns the type's name as Lua writes it.
 pub(crate) fn type_name(value: &Value) -> &'static str {
     match value {
         Value::Integer(_) | Value::Number(_) => "number",
@@ -103,7 +104,7 @@ pub(crate) fn type_name(value: &Value) -> &'static str {
     }
 }
 
-/// The number in a value that is one.
+/// Returns the number if the value is a number.
 pub(super) fn as_number(value: &Value) -> Option<f64> {
     match value {
         Value::Number(number) => Some(*number),
@@ -112,7 +113,7 @@ pub(super) fn as_number(value: &Value) -> Option<f64> {
     }
 }
 
-/// The number in a value that is one, or a string that reads as one.
+/// Returns the number if the value is a number, or a string that can be parsed as one.
 pub(super) fn to_number(value: &Value) -> Option<f64> {
     match value {
         Value::String(text) => parse_number(&text.as_bytes()),
@@ -149,7 +150,7 @@ impl Args {
         self.0.get(position - 1)
     }
 
-    /// Whether the argument is missing or nil.
+    /// True if the argument is missing or nil.
     pub(super) fn is_nil(&self, position: usize) -> bool {
         self.get(position).is_none_or(Value::is_nil)
     }
@@ -164,7 +165,7 @@ impl Args {
         number.ok_or_else(|| self.wrong_type(position, "number"))
     }
 
-    /// A number without its fraction; the smallest integer if it is beyond all.
+    /// Returns a number without its fraction; the smallest integer if it is out of range.
     pub(super) fn integer(&self, position: usize) -> Result<i64, Failure> {
         Ok(truncated(self.number(position)?))
     }
@@ -185,7 +186,7 @@ impl Args {
     }
 }
 
-/// A table of functions in the making.
+/// A table of functions under construction.
 pub(super) struct Library<'a> {
     lua: &'a Lua,
     name: &'static str,

@@ -1,15 +1,15 @@
 //! The fast paths return what the Rust functions return, on random inputs from a fixed seed.
-#![allow(clippy::unwrap_used, reason = "a test ends at the first thing that goes wrong")]
+#![allow(clippy::unwrap_used, reason = "a test stops at the first error")]
 
 use super::call::FAST_KEY;
 use super::install_all;
 use mlua::{Function, Lua, Table};
 
 /// Compares functions, and generates inputs. The generators of each library are in a text of its
-/// own, which returns how many of its calls the fast paths did.
+/// own, which returns how many of its calls took a fast path.
 const COMPARE: &str = include_str!("fast_tests.luau");
 
-/// Calls that each library gets.
+/// Number of calls for each library.
 const CALLS: u32 = 3_000;
 
 /// Two sets of the libraries in one interpreter, so that a script can compare their results: with
@@ -38,7 +38,7 @@ fn both() -> (Lua, Table) {
     (lua, sets)
 }
 
-/// How many of the calls of a library the fast paths did, if all results are equal.
+/// Returns how many of a library's calls took a fast path, if all results are equal.
 fn fast_calls(library: &str) -> u32 {
     let (lua, sets) = both();
     let chunk = lua.load(COMPARE).set_name("@user_script");

@@ -1,22 +1,25 @@
-//! The libraries that scripts find beside Luau's own: `cjson`, `cmsgpack`, `struct`, `bit`.
+//! The libraries of scripts in addition to Luau's own: `cjson`, `cmsgpack`, `struct`, `bit`.
 //!
-//! Results and error texts are those of the C libraries that Redis 7.0 links, their odd corners
-//! included; `tests/tests/script_libraries.rs` compares both, expression by expression. What
-//! differs:
+//! Results and error texts are those of the C libraries that Redis 7.0 links, including their
+//! quirks; `tests/tests/script_libraries.rs` compares both, expression by expression. The
+//! differences:
 //!
 //! - Objects and maps are written in the order of Luau's `next`, which is not that of Lua 5.1.
-//! - `bad argument #1 to 'name'` gives the function's own name, where Lua 5.1 gives the name of the
-//!   variable or field it was called by. Called by `pcall` itself, both say `'?'`.
-//! - A result longer than [`RESULT_BYTES_MAX`] is an error, where Redis takes memory until it ends.
-//! - `bit.tohex` with the smallest integer as its width gives eight digits, where Redis 7.0 writes
-//!   beyond a buffer.
+//! - `bad argument #1 to 'name'` contains the function's own name. In Lua 5.1 it is the name of the
+//!   variable or field through which it was called. If `pcall` itself is the caller, both write
+//!   `'?'`.
+//! - A result longer than [`RESULT_BYTES_MAX`] is an error, whereas Redis allocates until memory
+//!   runs out.
+//! - `bit.tohex` with the smallest integer as its width returns eight digits, whereas Redis 7.0
+//!   writes beyond a buffer.
 //!
-//! Nothing here runs a script's code in the middle of its work, recurses by the input's depth beyond
-//! sixteen levels, or allocates by a length before that many bytes are seen.
+//! These functions never run a script's code in the middle of their work. They do not recurse with
+//! the input's nesting beyond sixteen levels. They allocate a declared length only as its bytes are
+//! read.
 //!
-//! `call.rs` is how functions get their arguments and raise errors, `number.rs` reads and writes
-//! numbers as C does. `fast.luau` has fast paths for usual calls of functions that scripts call
-//! often; the Rust functions do everything else.
+//! `call.rs` passes arguments to functions and raises errors; `number.rs` reads and writes numbers
+//! as C does. `fast.luau` has fast paths for the usual cases of functions that scripts call often;
+//! the Rust functions handle everything else.
 
 pub mod bit;
 mod call;
@@ -33,15 +36,15 @@ pub(crate) use call::type_name;
 pub use number::format_number;
 pub(crate) use number::{c_string, strtod, truncated};
 
-/// The longest string a library makes: that of a Redis string. Tables can contain others many
-/// times, so a small one may have a result without end.
+/// The longest string that a library creates: that of a Redis string. Tables can contain other
+/// tables many times, so a small table may have an endless result.
 pub const RESULT_BYTES_MAX: usize = if cfg!(test) { 1 << 20 } else { 512 << 20 };
 
-/// How many values Lua 5.1 lets a C function have on its stack. Nothing is put there now, but
-/// depths and numbers of results end where they did.
+/// The number of stack slots that Lua 5.1 gives a C function. The libraries here do not use that
+/// stack, but nesting depths and numbers of results have the same limits.
 pub(crate) const STACK_SLOTS_MAX: usize = 8_000;
 
-/// The globals that they are.
+/// The names of their globals.
 pub(crate) const NAMES: &str = "bit cjson cmsgpack struct ";
 
 /// Sets the globals `cjson`, `cmsgpack`, `struct` and `bit`.

@@ -1,5 +1,5 @@
-//! Numbers from and to text as the C library does it, since that is what Lua 5.1 and the libraries
-//! call: `strtod` with its hexadecimal numbers and infinities, `%.14g` with its rounding, and casts
+//! Converts between numbers and text as the C library does, since Lua 5.1 and the libraries call
+//! it: `strtod` with its hexadecimal numbers and infinities, `%.14g` with its rounding, and casts
 //! as x86 executes them.
 
 use std::io::Write;
@@ -7,7 +7,7 @@ use std::io::Write;
 /// The significant digits of a number's text in Lua 5.1.
 pub(super) const PRECISION: usize = 14;
 
-/// The text of a number as Lua 5.1 writes it, by `%.14g`.
+/// Formats a number as Lua 5.1 does, with `%.14g`.
 pub fn format_number(number: f64) -> String {
     let mut text = Vec::new();
     write_number(&mut text, number, PRECISION);
@@ -42,7 +42,7 @@ pub(super) fn write_number(out: &mut Vec<u8>, number: f64, precision: usize) {
     write_digits(out, mantissa, exponent, precision);
 }
 
-/// The parts around the `e`.
+/// Splits at the `e`.
 fn split_exponent(scientific: &[u8]) -> (&[u8], i32) {
     let at = scientific.iter().position(|&byte| byte == b'e').unwrap_or(scientific.len());
     let exponent = scientific.get(at + 1..).and_then(|text| std::str::from_utf8(text).ok());
@@ -88,14 +88,15 @@ fn write_digits(out: &mut Vec<u8>, mantissa: &[u8], exponent: i32, precision: us
     }
 }
 
-/// What a string is worth where Lua 5.1 wants a number: all of it must be one, spaces aside.
+/// Parses a string where Lua 5.1 wants a number: the whole string must be a number, apart from
+/// spaces.
 pub(super) fn parse_number(text: &[u8]) -> Option<f64> {
     let text = c_string(text);
     let (number, len) = strtod(text)?;
     text[len..].iter().all(|&byte| is_space(byte)).then_some(number)
 }
 
-/// The bytes before the first NUL, which is where C takes a string to end.
+/// Returns the bytes before the first NUL, where a string ends in C.
 pub(crate) fn c_string(text: &[u8]) -> &[u8] {
     let end = text.iter().position(|&byte| byte == 0).unwrap_or(text.len());
     &text[..end]
@@ -105,7 +106,8 @@ const fn is_space(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t'..=b'\r')
 }
 
-/// The number at the start of `text`, spaces before it allowed, and where it ends.
+/// Parses the number at the start of `text`, after optional spaces. Returns the number and where it
+/// ends.
 pub(crate) fn strtod(text: &[u8]) -> Option<(f64, usize)> {
     let start = text.iter().position(|&byte| !is_space(byte))?;
     let (negative, signed) = match text[start] {
@@ -141,7 +143,7 @@ fn digits(text: &[u8]) -> usize {
     text.iter().take_while(|byte| byte.is_ascii_digit()).count()
 }
 
-/// The length of an exponent with this letter at the start of `text`, 0 if there is none.
+/// Returns the length of an exponent with this letter at the start of `text`; 0 if there is none.
 fn exponent_len(text: &[u8], letter: u8) -> usize {
     if text.first().is_none_or(|first| !first.eq_ignore_ascii_case(&letter)) {
         return 0;
@@ -206,7 +208,7 @@ fn hexadecimal(text: &[u8]) -> Option<(f64, usize)> {
     Some((scaled(mantissa, exponent, rest_is_zero), len + suffix))
 }
 
-/// A signed decimal integer, saturating far beyond what a double can have as its exponent.
+/// Parses a signed decimal integer, which saturates far beyond the exponents of doubles.
 fn exponent_value(text: &[u8]) -> i64 {
     let negative = text.first() == Some(&b'-');
     let value = text.iter().filter(|byte| byte.is_ascii_digit()).fold(0i64, |value, byte| {
@@ -215,15 +217,15 @@ fn exponent_value(text: &[u8]) -> i64 {
     if negative { -value } else { value }
 }
 
-/// `mantissa` times two to the power of `exponent`, rounded to the nearest double, ties to even;
-/// without `exact`, something follows the mantissa's last bit.
+/// Returns `mantissa` times two to the power of `exponent`, rounded to the nearest double, ties to
+/// even. If `exact` is false, nonzero digits follow the mantissa's last bit.
 fn scaled(mantissa: u64, exponent: i64, exact: bool) -> f64 {
     if mantissa == 0 {
         return 0.0;
     }
     let shift = mantissa.leading_zeros();
     let mantissa = u128::from(mantissa << shift);
-    // Where the first bit stands.
+    // The exponent of the first bit.
     let top = exponent.saturating_add(63 - i64::from(shift));
     if top > 1023 {
         return f64::INFINITY;
@@ -236,18 +238,19 @@ fn scaled(mantissa: u64, exponent: i64, exact: bool) -> f64 {
     let (kept, dropped, half) = (mantissa >> drop, mantissa % (1 << drop), 1u128 << (drop - 1));
     let up = dropped > half || dropped == half && (!exact || kept % 2 == 1);
     let kept = kept as u64 + u64::from(up);
-    // A carry moves on into the exponent's field, as it should.
+    // A carry correctly increments the exponent's field.
     let field = if top >= -1022 { ((top + 1022) as u64) << 52 } else { 0 };
     f64::from_bits(field + kept)
 }
 
-/// A double as a 64-bit integer: towards zero, the smallest one if it does not fit.
+/// Converts a double to a 64-bit integer: rounds towards zero, and returns the smallest integer if
+/// it does not fit.
 pub(crate) fn truncated(number: f64) -> i64 {
     const LIMIT: f64 = 9_223_372_036_854_775_808.0;
     if (-LIMIT..LIMIT).contains(&number) { number as i64 } else { i64::MIN }
 }
 
-/// A double as an unsigned 64-bit integer, as compilers for x86 do it.
+/// Converts a double to an unsigned 64-bit integer, as compilers for x86 do it.
 pub(super) fn truncated_unsigned(number: f64) -> u64 {
     const HALF: f64 = 9_223_372_036_854_775_808.0;
     if number >= HALF {

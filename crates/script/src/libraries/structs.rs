@@ -1,4 +1,4 @@
-//! `struct`: values as the fields of a C struct, by a format.
+//! `struct`: converts values to and from the fields of a C struct, according to a format.
 //!
 //! | letter | field |
 //! |---|---|
@@ -6,9 +6,9 @@
 //! | `i I`, `i<n> I<n>` | integers of 4 or n bytes, n up to 32 |
 //! | `f d` | floats of 4 and 8 bytes |
 //! | `s` | a string and a NUL |
-//! | `c<n>` | n bytes; 0 packs the whole string, and unpacks as many as the number before says |
+//! | `c<n>` | n bytes; 0 packs the whole string, and unpacks the length given by the previous number |
 //! | `x` | a byte of padding |
-//! | `< >`, `!<n>` | the byte order, and the largest alignment, of what follows |
+//! | `< >`, `!<n>` | the byte order, and the largest alignment, of the fields that follow |
 
 use super::STACK_SLOTS_MAX;
 use super::call::{Args, Failure, Library, Outcome, one, string, to_number};
@@ -18,7 +18,7 @@ use mlua::{Lua, MultiValue, Value};
 /// The largest integer field.
 const INTEGER_BYTES_MAX: usize = 32;
 
-/// The alignment that `!` alone asks for.
+/// The alignment of `!` without a number.
 const ALIGN_DEFAULT: usize = 8;
 
 /// Sets the global `struct`.
@@ -30,14 +30,14 @@ pub fn install(lua: &Lua) -> mlua::Result<()> {
     library.install()
 }
 
-/// A format being read, with the options it has set so far.
+/// A format being read, with the options that it has set so far.
 struct Format<'a> {
     rest: &'a [u8],
     big_endian: bool,
     align: usize,
 }
 
-/// A letter of the format with the bytes its field has.
+/// A letter of the format, and the size of its field in bytes.
 struct Field {
     letter: u8,
     size: usize,
@@ -70,7 +70,7 @@ impl<'a> Format<'a> {
         Ok(Some(Field { letter, size }))
     }
 
-    /// The number that follows, which must be an `int` of C.
+    /// Parses the number that follows, which must be an `int` of C.
     fn count(&mut self, default: usize) -> Result<usize, Failure> {
         let len = self.rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
         if len == 0 {
@@ -85,8 +85,8 @@ impl<'a> Format<'a> {
         value.ok_or_else(|| Failure::raised("integral size overflow"))
     }
 
-    /// The bytes to be left out before a field at `position`. Sizes that are no powers of two give
-    /// what the bit operations make of them.
+    /// Returns the number of padding bytes before a field at `position`. Sizes that are not powers
+    /// of two give the results of the C library's bit operations.
     fn padding(&self, position: usize, field: &Field) -> usize {
         if field.size == 0 || field.letter == b'c' {
             return 0;
@@ -95,7 +95,7 @@ impl<'a> Format<'a> {
         (mask + 1).wrapping_sub(position & mask) & mask
     }
 
-    /// Obeys a letter that is no field.
+    /// Applies a letter that is not a field.
     fn control(&mut self, letter: u8) -> Result<(), Failure> {
         match letter {
             b' ' => {}
@@ -117,7 +117,7 @@ impl<'a> Format<'a> {
         Ok(())
     }
 
-    /// Puts bytes of the machine's order into the format's, or back.
+    /// Converts between the machine's byte order and the format's.
     fn ordered<const N: usize>(&self, mut little_endian: [u8; N]) -> [u8; N] {
         if self.big_endian {
             little_endian.reverse();
@@ -175,8 +175,7 @@ fn packed_number(args: &Args, position: usize) -> Result<f64, Failure> {
     args.number(position).map_err(|error| missing(args, position, error))
 }
 
-/// An argument that was not given is a nil here, since that is what the original finds behind the
-/// last one.
+/// A missing argument counts as nil here, since the C library finds a nil after the last argument.
 fn missing(args: &Args, position: usize, error: Failure) -> Failure {
     match error {
         Failure::Argument(at, text) if args.get(position).is_none() => {
@@ -187,7 +186,7 @@ fn missing(args: &Args, position: usize, error: Failure) -> Failure {
     }
 }
 
-/// Bytes beyond the eighth are zero, for negative numbers too.
+/// Bytes after the eighth are zero, even for negative numbers.
 fn write_integer(out: &mut Vec<u8>, number: f64, size: usize, big_endian: bool) {
     let value = if number < 0.0 { truncated(number) as u64 } else { truncated_unsigned(number) };
     let mut bytes = [0; INTEGER_BYTES_MAX];
@@ -206,7 +205,7 @@ fn read_integer(bytes: &[u8], big_endian: bool, signed: bool) -> f64 {
     if !signed {
         return value as f64;
     }
-    // The shift goes round at 64, so fields of more than eight bytes have their sign anywhere.
+    // The shift wraps at 64, so fields of more than eight bytes take their sign from another bit.
     let mask = u64::MAX.wrapping_shl((bytes.len() as u32 * 8).wrapping_sub(1));
     let value = if value & mask != 0 { value | mask } else { value };
     value as i64 as f64
@@ -215,7 +214,7 @@ fn read_integer(bytes: &[u8], big_endian: bool, signed: bool) -> f64 {
 fn unpack(lua: &Lua, args: &Args) -> Outcome {
     let text = args.text(1)?;
     let data = args.text(2)?;
-    // A negative offset is a huge one, and beyond every end.
+    // A negative offset becomes a huge one, which is beyond every end.
     let offset = args.integer_or(3, 1)? as usize;
     let Some(mut at) = offset.checked_sub(1) else {
         return Err(Failure::argument(3, "offset must be 1 or greater"));
@@ -290,7 +289,7 @@ fn size(args: &Args) -> Outcome {
             b'c' if field.size == 0 => {
                 return Err(Failure::argument(1, "option 'c0' has no fixed size"));
             }
-            // Unknown letters and digits pass, with no size.
+            // Unknown letters and digits are accepted, with size zero.
             letter if letter.is_ascii_alphanumeric() => {}
             other => format.control(other)?,
         }

@@ -1,5 +1,6 @@
-//! What holds without a Redis beside: places of errors, bounds, and any bytes as input.
-#![allow(clippy::unwrap_used, reason = "a test ends at the first thing that goes wrong")]
+//! Tests that need no Redis for comparison: positions in errors, limits, and arbitrary bytes as
+//! input.
+#![allow(clippy::unwrap_used, reason = "a test stops at the first error")]
 
 use super::install_all;
 use crate::fuzzing::fuzz_libraries;
@@ -13,7 +14,7 @@ fn lua() -> Lua {
     lua
 }
 
-/// What a chunk named `user_script` returns as a string.
+/// Returns the string that a chunk named `user_script` returns.
 fn run(lua: &Lua, script: &str) -> String {
     lua.load(script).set_name("@user_script").eval().unwrap()
 }
@@ -33,7 +34,7 @@ fn errors_are_strings_that_begin_with_the_callers_place() {
         "string user_script:3: bad argument #1 to 'band' (number expected, got table)"
     );
     assert_eq!(raised("cmsgpack.unpack('\\129\\192\\1')"), "string table index is nil");
-    // Called by C, an error has no place and the function no name.
+    // If C code is the caller, an error has no position, and the function has no name.
     assert_eq!(
         run(&lua, "return (select(2, pcall(struct.size)))"),
         "bad argument #1 to '?' (string expected, got no value)"
@@ -85,7 +86,7 @@ fn depth_takes_no_stack() {
                       return tostring(#cmsgpack.unpack(string.rep('\\145', 3900) .. '\\1'))";
         run(&lua, script)
     };
-    // Far less than threads have: what the interpreter and a debug build need for any call.
+    // Far less than threads have: as much as the interpreter and a debug build need for any call.
     let thread = thread::Builder::new().stack_size(512 << 10).spawn(deep).unwrap();
     assert_eq!(thread.join().unwrap(), "1");
 }
@@ -130,7 +131,7 @@ fn memory_that_is_refused_is_an_error() {
 #[test]
 fn many_tables_in_one_object_are_written() {
     let lua = lua();
-    // More than are collected at once, at two levels.
+    // More pairs than are collected at once, at two levels.
     let script = "local t = {} for i = 1, 60000 do t['k' .. i] = {} end\n\
                   local inner = {} for i = 1, 20000 do inner['k' .. i] = {} end t.k30000 = inner\n\
                   local text = cjson.encode(t) local count = 0\n\
@@ -154,7 +155,7 @@ proptest! {
         prop_assume!(number.is_finite());
         let text = super::format_number(number);
         let read: f64 = text.parse().unwrap();
-        // Fourteen digits are exact to half a unit of the last.
+        // Fourteen digits are exact to half a unit of the last digit.
         prop_assert!((read - number).abs() <= number.abs() * 5.1e-14, "{number:e} {text}");
         prop_assert_eq!(super::number::parse_number(text.as_bytes()), Some(read));
     }

@@ -1,5 +1,5 @@
-//! What only the whole program can say about lines of a configuration file: which commands there
-//! are, and what rules about users mean.
+//! Validates the lines of a configuration file that only the whole program can check: command
+//! names, and ACL rules.
 
 use crate::commands;
 use brisk_acl::{RuleError, SetError, User, Vocabulary};
@@ -8,15 +8,15 @@ use brisk_config::choice::PubsubDefault;
 use brisk_config::value::Refusal;
 use brisk_engine::table::CommandTable;
 
-/// Knows all commands by their own names.
+/// Knows all commands by their original names.
 pub struct Judge {
     table: CommandTable,
 }
 
 impl Judge {
-    /// Before there is a server.
+    /// For use before a server exists.
     pub(crate) fn new() -> Judge {
-        let (table, _) = commands::table(&[]).expect("without renaming nothing can go wrong");
+        let (table, _) = commands::table(&[]).expect("a table without renamed commands");
         Judge { table }
     }
 }
@@ -36,7 +36,7 @@ impl LineJudge for Judge {
         let vocabulary = Vocabulary { table: &self.table, channels };
         let shown = |rule: &[u8]| String::from_utf8_lossy(rule).into_owned();
         match User::new(channels).changed(rules, vocabulary) {
-            // Reported when the users are made, as in Redis.
+            // Reported when the users are created, as in Redis.
             Ok(_) | Err(SetError::Rule(_, RuleError::Unknown)) => Ok(()),
             Err(SetError::Unmatched(rule)) => {
                 let rule = shown(&rule);

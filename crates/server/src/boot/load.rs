@@ -1,4 +1,4 @@
-//! The dataset that was saved, loaded while workers answer that it is being loaded.
+//! Loads the saved dataset while workers reply with LOADING errors.
 
 use brisk_engine::snapshot::LoadFailure;
 use brisk_node::core::shared::{Shared, armed};
@@ -9,18 +9,19 @@ use brisk_node::replication::role;
 use brisk_persist::LoadError;
 use std::time::Instant;
 
-/// Loads the dataset, if there is one; then all commands may run. On a thread of its own, which
-/// the workers do not wait for. O(file).
+/// Loads the dataset, if one exists; afterwards all commands may run. Runs on its own thread, so
+/// that the workers do not wait for it. O(file).
 ///
 /// # Errors
-/// It cannot be loaded: what is wrong, where, and what to do. The file is left alone.
+/// The dataset cannot be loaded. The error names the problem, the position, and the remedy. The
+/// file is not changed.
 pub(crate) fn load(shared: &'static Shared, steps: &LoadingSteps) -> Result<(), String> {
     if shared.config().persistence.appendonly {
         aof::load(shared, steps)?;
     } else {
         load_snapshot(shared, steps)?;
     }
-    // A client may ask before the timers have their first turn.
+    // A client may request the metric before the timers run for the first time.
     shared.observe.figures.sample_memory();
     shared.arm(armed::LOADING, false);
     role::begin(shared);
@@ -47,7 +48,8 @@ fn load_snapshot(shared: &'static Shared, steps: &LoadingSteps) -> Result<(), St
     Ok(())
 }
 
-/// Tells the log, in the words that logs are searched for, that the end is the file's fault.
+/// Logs that the server exits because of a damaged file, with the phrases that people search logs
+/// for.
 fn tell_of_damage(shared: &Shared, unreadable: &Unreadable) {
     let Unreadable { failure, position, .. } = unreadable;
     if matches!(failure, LoadFailure::File(LoadError::Io(_)) | LoadFailure::Thread(_)) {

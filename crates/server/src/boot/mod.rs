@@ -2,9 +2,9 @@
 //!
 //! | part | about |
 //! |---|---|
-//! | `judge` | lines of a configuration file that only the whole program can judge |
-//! | `load` | the saved dataset, loaded while workers answer already |
-//! | `service` | in the background, watched by a service manager, its id in a file |
+//! | `judge` | lines of a configuration file that only the whole program can validate |
+//! | `load` | loading the saved dataset while workers already accept clients |
+//! | `service` | running in the background, under a service manager, with a pid file |
 
 pub mod judge;
 pub(crate) mod load;
@@ -47,9 +47,9 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Barrier};
 use std::time::{Duration, Instant};
 
-/// How often the end of the workers is looked for.
+/// How often to check whether the workers have ended.
 const END_SLICE: Duration = Duration::from_millis(1);
-/// How long nobody is served while the dataset is being loaded; behind that the answer is LOADING.
+/// How long clients wait while the dataset is being loaded. Afterwards the reply is LOADING.
 const LOADING_UNSEEN: Duration = Duration::from_millis(100);
 
 /// Runs the program.
@@ -95,9 +95,9 @@ pub fn main() -> ExitCode {
     }
 }
 
-/// The text of `--version`. Programs that start a server read the version of Redis from `v=`, so the
-/// line has the fields of Redis's own line, with the version that INFO reports. Brisk's version comes
-/// last.
+/// The text of `--version`. Programs that start a server read the version of Redis from `v=`. So
+/// the line has the fields of Redis's own line, with the version that INFO reports. Brisk's version
+/// comes last.
 fn version_line() -> String {
     let (allocator, bits) = (brisk_node::core::memory::ALLOCATOR, usize::BITS);
     format!(
@@ -106,16 +106,17 @@ fn version_line() -> String {
     )
 }
 
-/// Writes a line where there is no log yet; a closed pipe is nobody's loss.
+/// Writes a line before the log is open. Errors are ignored, for example of a closed pipe.
 fn say(to: &mut dyn Write, text: &str) {
     let _ = writeln!(to, "{}", text.trim_end_matches('\n'));
 }
 
-/// Has the log told of a panic as well: a process without a terminal would end without a word.
+/// Writes panics to the log as well: a process without a terminal would otherwise exit without a
+/// message.
 ///
-/// A panic is a defect of ours. A release build ends at once, so that whoever watches it starts
-/// another, instead of going on without a worker or with a value half changed; unwinding exists for
-/// the interpreter of scripts only.
+/// A panic is a bug. A release build aborts at once, so that its supervisor can start another
+/// process. Otherwise the server would run without a worker, or with a half-changed value.
+/// Unwinding is used for the script interpreter only.
 fn log_panics(log: &Arc<Log>) {
     let (log, before) = (Arc::clone(log), std::panic::take_hook());
     std::panic::set_hook(Box::new(move |panic| {
@@ -128,7 +129,7 @@ fn log_panics(log: &Arc<Log>) {
     }));
 }
 
-/// Opens the log, and runs a server until it is told to end; the exit code.
+/// Opens the log, and runs a server until it shuts down. Returns the exit code.
 fn run(mut store: Store) -> Result<u8, FileError> {
     let log = Arc::new(open_log(&store.current())?);
     let code = Service::begin(&mut store, &log).and_then(|service| match service {
@@ -136,13 +137,13 @@ fn run(mut store: Store) -> Result<u8, FileError> {
         None => Ok(0),
     });
     Ok(code.unwrap_or_else(|why| {
-        // In the background nobody reads standard error.
+        // In the background, standard error goes nowhere.
         log.warning(format_args!("{why}"));
         1
     }))
 }
 
-/// Runs a server until it is told to end; the exit code.
+/// Runs a server until it shuts down. Returns the exit code.
 fn serve(mut store: Store, service: Service, log: &Arc<Log>) -> Result<u8, String> {
     let pid = std::process::id();
     log.notice(format_args!(
@@ -167,7 +168,7 @@ fn serve(mut store: Store, service: Service, log: &Arc<Log>) -> Result<u8, Strin
     log_panics(log);
     let logfile = &config.process.logfile;
     let path = (!logfile.is_empty()).then(|| config.path_in_dir(logfile));
-    // As of now, should the directory change.
+    // Resolved now, since the directory may change.
     let path = path.map(|path| std::path::absolute(&path).unwrap_or(path));
     brisk_reactor::set_crash_reports(config.process.crash_log_enabled);
     brisk_reactor::report_crashes(path.as_deref());
@@ -224,21 +225,22 @@ fn serve(mut store: Store, service: Service, log: &Arc<Log>) -> Result<u8, Strin
     Ok(code)
 }
 
-/// Waits for the workers to end, as far as they do.
+/// Waits for the workers to end. Workers that stay quiesced do not end.
 fn join_workers(shared: &Shared, threads: Vec<std::thread::JoinHandle<()>>) {
     for thread in threads {
-        // After a last snapshot the workers stand still, which may come about while this one waits.
+        // After a final snapshot the workers stay quiesced, which may begin during this wait.
         while !thread.is_finished() && !shared.quiesce.is_for_good() {
             std::thread::park_timeout(END_SLICE);
         }
         if thread.is_finished() {
-            // A worker that panicked has said so on stderr.
+            // A worker that panicked has reported it on stderr.
             let _ = thread.join();
         }
     }
 }
 
-/// Begins to answer by HTTP, if it is asked for: before the dataset is loaded, to say that it is.
+/// Starts the HTTP server if it is configured. This happens before the dataset is loaded, so that
+/// the probes can report the loading.
 fn start_http(
     shared: &'static Shared,
     config: &Config,
@@ -257,7 +259,8 @@ fn backend_choice(config: &Config) -> BackendChoice {
     }
 }
 
-/// Loads the dataset on a thread of its own, and tells who waits for the server that it is ready.
+/// Loads the dataset on its own thread, then reports to the service manager that the server is
+/// ready.
 fn load_beside(
     shared: &'static Shared,
     service: &Arc<Service>,
@@ -270,7 +273,7 @@ fn load_beside(
             service.ready(&shared.log);
         }
         Err(why) => {
-            // In the background nobody reads standard error.
+            // In the background, standard error goes nowhere.
             shared.log.warning(format_args!("{why}"));
             shared.shutdown.ask(1);
         }
@@ -279,7 +282,8 @@ fn load_beside(
     thread.map(drop).map_err(|error| format!("cannot start a thread: {error}"))
 }
 
-/// Has enough files for the clients, or fewer clients; false if not even one can be served.
+/// Raises the limit of open files for the clients, or lowers the number of clients. Returns false
+/// if not even one client can be served.
 fn reserve_files(store: &mut Store, log: &Log) -> bool {
     let config = store.current();
     let files = system::reserve_open_files(config.clients.maxclients, system::reserved(&config));
@@ -304,7 +308,7 @@ fn open_log(config: &Config) -> Result<Log, FileError> {
         .map_err(|error| FileError::Log { reason: os_reason(&error), path })
 }
 
-/// What the workers share lives as long as the process.
+/// Creates the state that the workers share. It lives as long as the process.
 fn share(
     log: &Arc<Log>,
     store: Store,
@@ -319,7 +323,7 @@ fn share(
     Ok(assemble(log, store, workers, is_supervised, table, (hasher, ids)))
 }
 
-/// The same with the given table, random hash, and names of the run and of the history.
+/// Like [`share`], with the given table, random hash, run id, and replication id.
 pub(crate) fn assemble(
     log: &Arc<Log>,
     store: Store,
@@ -345,7 +349,7 @@ pub(crate) fn assemble(
     Box::leak(Box::new(shared))
 }
 
-/// The users that the configuration asks for. No session is there yet.
+/// Creates the configured users. No session exists yet.
 fn create_users(shared: &Shared, config: &Config) -> Result<(), String> {
     let security = &config.security;
     let (accounts, clients) = (&shared.accounts, &shared.clients);
@@ -380,7 +384,7 @@ fn create_users(shared: &Shared, config: &Config) -> Result<(), String> {
     Ok(())
 }
 
-/// The user of a `user` line.
+/// Creates the user of a `user` line.
 fn configured_user(
     name: &Text,
     rules: &[Text],
@@ -403,7 +407,7 @@ fn configured_user(
     })
 }
 
-/// 40 random hexadecimal digits.
+/// Returns 40 random hexadecimal digits.
 fn random_id() -> Result<String, String> {
     let mut digits = String::new();
     for _ in 0..5 {
@@ -426,11 +430,11 @@ fn start_workers(
     let mut threads = Vec::new();
     let (ready, is_ready) = std::sync::mpsc::channel();
     let mut inbox = Some(inbox);
-    // Nobody is served before the memory that the server itself takes was measured.
+    // No client is served before the baseline memory of the server has been measured.
     let gate = Arc::new(Barrier::new(listeners.len() + 1));
     for (id, own) in listeners.into_iter().enumerate() {
         let (ready, seed) = (ready.clone(), random_u64()?);
-        // For the first.
+        // The first worker takes it.
         let inbox = inbox.take();
         let (log, gate) = (Arc::clone(log), Arc::clone(&gate));
         let name = if id < shared.serving_workers() {
@@ -462,8 +466,8 @@ fn start_workers(
     Ok(threads)
 }
 
-/// Waits a moment for the dataset, or loads it: who finds it loaded soon does not first hear that it is
-/// being loaded.
+/// Waits briefly for the dataset, or helps to load it. If the dataset is loaded soon, clients get
+/// no LOADING error.
 fn wait_for_data(worker: &mut Worker) {
     let (shared, id) = (worker.core.shared, worker.core.id);
     let until = Instant::now() + LOADING_UNSEEN;
@@ -505,7 +509,7 @@ fn set_up(
     Ok((Worker::new(core, participant, purposes), reactor))
 }
 
-/// The worker's loop.
+/// Runs the worker's loop.
 fn work(shared: &Shared, mut worker: Worker, mut reactor: Reactor, log: &Log) {
     let id = worker.core.id;
     shared.quiesce.enter(id);
@@ -524,18 +528,18 @@ fn work(shared: &Shared, mut worker: Worker, mut reactor: Reactor, log: &Log) {
         }
     }
     shared.quiesce.leave(id);
-    // Whoever sees its connection end may start another server in this place.
+    // A client that sees its connection close may start another server on the same port.
     reactor.abandon();
 }
 
-/// Writes into the log what each thread does: asked for by SIGALRM, without stopping anybody.
+/// Logs what each thread is doing, on SIGALRM, without stopping a thread.
 fn tell_of_threads(log: &Log) {
     log.warning(format_args!("Received SIGALRM: what the threads do"));
     let threads = std::fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
     for thread in threads {
         let read = |name| std::fs::read_to_string(thread.path().join(name)).unwrap_or_default();
         let (name, stat) = (read("comm"), read("stat"));
-        // Behind the name, which may have anything in it.
+        // After the name, which may contain any character.
         let mut fields = stat.rsplit(')').next().unwrap_or_default().split_whitespace();
         let (state, mut times) = (fields.next().unwrap_or("?"), fields.skip(10));
         let (user, system) = (times.next().unwrap_or("?"), times.next().unwrap_or("?"));

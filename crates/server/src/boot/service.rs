@@ -1,11 +1,11 @@
-//! The process as a service: in the background, watched by a service manager, its id in a file.
+//! The process as a service: in the background, under a service manager, with a pid file.
 //!
 //! ```text
-//!  configuration ── begin: manager asked, or fork ── open sockets ── pid file ── ready ── … ── end
+//!  configuration ── begin: notify manager, or fork ── open sockets ── pid file ── ready ── … ── end
 //! ```
 //!
-//! A process that a manager watches stays in the foreground whatever `daemonize` says, as in Redis:
-//! the manager knows it by its id.
+//! A process under a manager stays in the foreground whatever `daemonize` says, as in Redis: the
+//! manager identifies it by its process id.
 
 use brisk_config::choice::Supervised;
 use brisk_config::value::Text;
@@ -24,28 +24,28 @@ use std::os::unix::net::{SocketAddr, UnixDatagram};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// The socket that systemd listens on, in the environment of its services.
+/// The environment variable with the socket that systemd listens on.
 const NOTIFY_SOCKET: &str = "NOTIFY_SOCKET";
-/// The name of the job, in the environment of what upstart runs.
+/// The environment variable with the job's name that upstart sets.
 const UPSTART_JOB: &str = "UPSTART_JOB";
 /// The pid file of a server in the background if `pidfile` names none.
 const PID_FILE: &str = "/var/run/redis.pid";
-/// So long a manager may leave a message in its queue unread until it is not told.
+/// How long the server waits if the manager does not read its messages.
 const NOTIFY_WAIT_MAX: Duration = Duration::from_secs(1);
 
-/// What has to be told or removed until the end.
+/// The state that is needed to notify the manager and to remove the pid file.
 #[derive(Debug)]
 pub struct Service {
     systemd: Option<Systemd>,
-    /// A service manager watches this process.
+    /// True if a service manager watches this process.
     pub is_supervised: bool,
     pid_file: Option<PathBuf>,
 }
 
 impl Service {
-    /// Tells the manager that the server starts; without one goes to the background if that is
-    /// wanted. Nothing in the process that ends now, because a copy of it goes on. To be called
-    /// before there are threads; settings become what they turned out to be.
+    /// Notifies the manager that the server starts. Without a manager, goes to the background if
+    /// that is configured: the calling process exits, and a copy of it continues. Must be called
+    /// before there are threads. Updates settings to their effective values.
     ///
     /// # Errors
     /// The process cannot go to the background.
@@ -83,7 +83,7 @@ impl Service {
         Ok(Some(service))
     }
 
-    /// Writes the pid file, if there is to be one. The server runs without as well.
+    /// Writes the pid file, if one is configured. The server also runs if that fails.
     pub fn write_pid_file(&self, log: &Log) {
         let Some(path) = &self.pid_file else { return };
         if let Err(error) = std::fs::write(path, format!("{}\n", std::process::id())) {
@@ -92,18 +92,18 @@ impl Service {
         }
     }
 
-    /// Clients are served from now on.
+    /// Reports that clients are served from now on.
     pub fn ready(&self, log: &Log) {
         self.tell("STATUS=Ready to accept connections\n", log);
         self.tell("READY=1\n", log);
     }
 
-    /// The server was told to end.
+    /// Reports that a shutdown was requested.
     pub fn stopping(&self, log: &Log) {
         self.tell("STOPPING=1\n", log);
     }
 
-    /// Removes the pid file. One that could not be written is not there.
+    /// Removes the pid file, if one was written.
     pub fn remove_pid_file(&self, log: &Log) {
         if let Some(path) = &self.pid_file {
             log.notice(format_args!("Removing the pid file."));
@@ -136,7 +136,7 @@ impl Service {
         }
     }
 
-    /// Upstart takes a job that stops itself for ready, and has it go on.
+    /// Stops the process: upstart takes a stopped job as ready, and continues it.
     fn join_upstart(&mut self, log: &Log) {
         if std::env::var_os(UPSTART_JOB).is_none() {
             log.warning(format_args!(
@@ -156,7 +156,7 @@ impl Service {
     }
 }
 
-/// The way to systemd: datagrams of assignments, one a line.
+/// The socket to systemd. A datagram has one assignment per line.
 #[derive(Debug)]
 struct Systemd {
     socket: UnixDatagram,
@@ -164,7 +164,7 @@ struct Systemd {
 }
 
 impl Systemd {
-    /// A path from the root, or `@` and a name in the abstract namespace.
+    /// `name` is an absolute path, or `@` and a name in the abstract namespace.
     fn at(name: &OsStr) -> io::Result<Systemd> {
         let address = match name.as_bytes() {
             [b'@', name @ ..] => SocketAddr::from_abstract_name(name)?,
@@ -181,10 +181,10 @@ impl Systemd {
     }
 }
 
-/// Goes on as a copy without a terminal. The log goes on to a file, if one is named; what is told
-/// on the standard streams from now on is lost.
+/// Continues as a copy without a terminal. The log continues in a file, if one is configured; later
+/// output on the standard streams is lost.
 fn go_to_background() -> io::Result<ForkResult> {
-    // The allocator's thread; it comes back when the settings are put in force.
+    // Stops the allocator's thread. It starts again when the settings are applied.
     alloc::purge_in_background(false);
     if fork_single_threaded()? == ForkResult::Parent {
         return Ok(ForkResult::Parent);

@@ -1,4 +1,4 @@
-//! CLUSTER and what goes with it, as a server answers that is no node of a cluster.
+//! CLUSTER and related commands, with the replies of a server that is not in cluster mode.
 
 use brisk_engine::command::{Arg, Categories, Deprecated, Flags, Group, Spec};
 use brisk_engine::{Args, CommandError, Outcome, Result};
@@ -9,17 +9,17 @@ fn refuse(_: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
     Err(CommandError::text("ERR This instance has cluster support disabled"))
 }
 
-/// What the rows have in common.
+/// The fields that all rows share.
 const ROW: Spec = Spec { group: Group::Cluster, since: "3.0.0", ..Spec::EMPTY };
 
-/// What the rows of the subcommands that only look have in common.
+/// The fields that the rows of read-only subcommands share.
 const SUBCOMMAND: Spec = Spec { arity: 2, complexity: "O(1)", flags: Flags::STALE, ..ROW };
 
-/// What the rows of those that change the cluster have in common.
+/// The fields that the rows of subcommands that change the cluster share.
 const CHANGES: Spec =
     Spec { flags: Flags::ADMIN.union(Flags::NO_ASYNC_LOADING).union(Flags::STALE), ..SUBCOMMAND };
 
-/// What the rows of those that are given slots have in common.
+/// The fields that the rows of subcommands with slots as arguments share.
 const CHANGES_SLOTS: Spec = Spec {
     complexity: "O(N) where N is the total number of hash slot arguments",
     arity: -3,
@@ -27,7 +27,7 @@ const CHANGES_SLOTS: Spec = Spec {
     ..CHANGES
 };
 
-/// What the rows of those that are given ranges of slots have in common.
+/// The fields that the rows of subcommands with slot ranges as arguments share.
 const CHANGES_RANGES: Spec = Spec {
     since: "7.0.0",
     complexity: "O(N) where N is the total number of the slots between the start slot and end slot arguments.",
@@ -40,7 +40,7 @@ const CHANGES_RANGES: Spec = Spec {
     ..CHANGES
 };
 
-/// What the rows that differ only in what they refuse have in common.
+/// Builds the row of a subcommand that only returns an error.
 const fn refused(spec: Spec) -> Command {
     Command { spec, run: refuse, subcommands: &[] }
 }
@@ -325,7 +325,8 @@ const ASKING: Command = refused(Spec {
     ..ROW
 });
 
-/// Valkey has them without a cluster too, for clients that a replica would send to its primary.
+/// READONLY and READWRITE. Valkey supports them outside of cluster mode too, for clients that a
+/// replica would redirect to its primary.
 fn read_here(call: &mut Call<'_>, args: &mut Args<'_>, on: bool) -> Result<Outcome> {
     let record = &call.session.record;
     if !call.core.is_valkey() && !record.has(flag::REDIRECTS) {

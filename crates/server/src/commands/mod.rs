@@ -1,4 +1,4 @@
-//! Commands that need a session or the server, family by family.
+//! Commands that need a session or the server, by family.
 
 mod cluster;
 mod connection;
@@ -22,16 +22,16 @@ const FAMILIES: &[&[&[Command]]] = &[
     transactions::FAMILY,
 ];
 
-/// All commands of this crate.
+/// Returns all commands of this crate.
 pub fn all() -> impl Iterator<Item = &'static Command> {
     FAMILIES.iter().copied().flatten().copied().flatten()
 }
 
-/// The table of all commands, with the names that `rename-command` gives them,
-/// and the functions of this crate's.
+/// Builds the table of all commands with the names from `rename-command`, and the functions of this
+/// crate's commands.
 ///
 /// # Errors
-/// What is wrong with a name.
+/// A name from `rename-command` is invalid; the error describes the problem.
 pub fn table(renamed: &[(String, String)]) -> Result<(CommandTable, Vec<ServerHandler>), String> {
     CommandTable::build(all(), renamed)
 }

@@ -1,4 +1,4 @@
-//! What the clients of a replica may do, and what its primary may. The texts are those of Redis 7.0.15.
+//! Permissions of a replica's clients, and of its primary. The texts are those of Redis 7.0.15.
 
 use super::table;
 use brisk_config::value::{PrimaryAddress, Text};
@@ -26,7 +26,7 @@ const READONLY: &str = "-READONLY You can't write against a read only replica.\r
 const MASTERDOWN: &str =
     "-MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'.\r\n";
 
-/// A server without connections: one worker, whose commands come from here.
+/// A server without connections: one worker, which executes commands from the test.
 struct Node {
     core: Core,
     batch: Batch,
@@ -51,7 +51,7 @@ impl Node {
         node
     }
 
-    /// A replica whose stream comes.
+    /// A replica that receives its stream.
     fn replica(change: impl FnOnce(&mut Config)) -> Node {
         let node = Node::new(|config| {
             let host = Text::from("primary");
@@ -68,7 +68,7 @@ impl Node {
         assert!(shared.enter_phase(upstream, upstream.generation(), phase, unix_ms()));
     }
 
-    /// As CONFIG SET would.
+    /// Changes settings as CONFIG SET would.
     fn configure(&mut self, change: impl FnOnce(&mut Config)) {
         let mut config = (*self.core.shared.config()).clone();
         change(&mut config);
@@ -94,7 +94,7 @@ impl Node {
         session
     }
 
-    /// The answer to one request; `None` if it is to be run later.
+    /// Returns the reply to one request; `None` if it is to be run later.
     fn ask(&mut self, session: &mut Session, words: &[&str]) -> Option<String> {
         let shared = self.core.shared;
         let mut data = Vec::new();
@@ -116,7 +116,7 @@ impl Node {
         }
     }
 
-    /// Commands of a client, words at blanks, and what is answered to them.
+    /// Runs a client's commands, split at blanks, and checks their replies.
     fn check(&mut self, session: &mut Session, lines: &[(&str, &str)]) {
         for (line, want) in lines {
             let words: Vec<&str> = line.split(' ').collect();
@@ -166,7 +166,7 @@ fn clients_of_a_replica_read_and_do_not_write() {
     node.configure(|config| config.replication.replica_read_only = false);
     node.check(&mut client, &[("SET k 2", "+OK\r\n")]);
     node.configure(|config| config.replication.replica_read_only = true);
-    // What was queued while it was a primary.
+    // Queued while it was a primary.
     node.configure(|config| config.replication.replicaof = None);
     node.check(&mut client, &[("MULTI", "+OK\r\n"), ("SET k 3", "+QUEUED\r\n")]);
     let host = Text::from("primary");
@@ -337,7 +337,7 @@ fn clients_see_no_expired_key_of_a_replica_and_its_primary_sees_all() {
     );
     node.core.begin_applying();
     node.check(&mut primary, &[("GET due", "$1\r\n1\r\n"), ("APPEND due 2", ":2\r\n")]);
-    // A command that took long lets the time go on, and nothing else.
+    // A slow command advances the clock, and does nothing else.
     node.core.env.advance(UnixMs(unix_ms()));
     node.check(&mut primary, &[("GET due", "$2\r\n12\r\n")]);
     node.core.end_applying();

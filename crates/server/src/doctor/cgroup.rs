@@ -1,23 +1,23 @@
-//! What a control group allows: a container or service may have less memory and processor time than
-//! the machine. Of both versions of the interface, from the process's own group up to the root.
+//! The limits of control groups: a container or service may have less memory and CPU time than the
+//! host. Both versions of the interface are read, from the process's own group up to the root.
 
 use std::path::Path;
 
-/// Limits that are below what the machine has, if any.
+/// Limits below the resources of the host, if any.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(super) struct Limits {
-    /// Bytes.
+    /// Memory in bytes.
     pub(super) memory: Option<u64>,
-    /// Processors' worth of time.
+    /// CPU time as a number of processors.
     pub(super) processors: Option<f64>,
 }
 
-/// Above so many bytes a limit of version 1 means that there is none.
+/// A limit of version 1 above this number of bytes means no limit.
 const NO_LIMIT: u64 = 1 << 60;
-/// Groups are not nested deeper than that.
+/// The most nested groups that are read.
 const DEPTH_MAX: usize = 64;
 
-/// The limits of the process whose `/proc/self/cgroup` is `own`, below this root.
+/// Returns the limits of the process whose `/proc/self/cgroup` is `own`, below this root.
 pub(super) fn limits(root: &Path, own: &str) -> Limits {
     let mut limits = Limits::default();
     for line in own.lines() {
@@ -51,7 +51,8 @@ pub(super) fn limits(root: &Path, own: &str) -> Limits {
     limits
 }
 
-/// The folders of a group and of all above it. Within a container the path may be that outside.
+/// Returns the directories of a group and of all its ancestors. Within a container, the path may be
+/// the one outside.
 fn upwards(hierarchy: &Path, group: &str) -> Vec<std::path::PathBuf> {
     let whole = hierarchy.join(group.trim_start_matches('/'));
     let inside =
@@ -67,12 +68,12 @@ fn lower<N: PartialOrd>(limit: &mut Option<N>, other: Option<N>) {
     }
 }
 
-/// The number in a file; `max` and -1 are none.
+/// Parses the number in a file; `max` and -1 mean none.
 fn number(folder: &Path, file: &str) -> Option<u64> {
     std::fs::read_to_string(folder.join(file)).ok()?.trim().parse().ok()
 }
 
-/// `quota period`, or `max period`.
+/// Parses `quota period`, or `max period`.
 fn share(text: &str) -> Option<f64> {
     let (quota, period) = text.trim().split_once(' ')?;
     let (quota, period) = (quota.parse::<f64>().ok()?, period.parse::<f64>().ok()?);
@@ -87,8 +88,8 @@ mod tests {
 
     fn put(root: &TempDir, path: &str, text: &str) {
         let path = root.path(path);
-        let folder = path.parent().expect("a file is in a folder");
-        fs::create_dir_all(folder).and_then(|()| fs::write(&path, text)).expect("a fresh folder");
+        let folder = path.parent().expect("a file has a directory");
+        fs::create_dir_all(folder).and_then(|()| fs::write(&path, text)).expect("a new directory");
     }
 
     #[test]
@@ -100,7 +101,7 @@ mod tests {
         put(&root, "sys/fs/cgroup/a/b/cpu.max", "150000 100000\n");
         let found = limits(&root.path(""), "0::/a/b\n");
         assert_eq!(found, Limits { memory: Some(1 << 30), processors: Some(1.5) });
-        // In a container that sees only its own group.
+        // A container that sees only its own group.
         put(&root, "sys/fs/cgroup/memory.max", "4096\n");
         assert_eq!(limits(&root.path(""), "0::/../x\n").memory, Some(4096));
     }

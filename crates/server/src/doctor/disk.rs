@@ -1,5 +1,5 @@
-//! The directory of the data files: whether it can be written, how much room there is, on what file
-//! system it lies, and how long that takes to put something on the disk.
+//! The directory of the data files: checks whether it is writable, its free space, its file system,
+//! and how long a durable write takes.
 
 use super::machine::Machine;
 use super::report::{Finding, amount};
@@ -10,12 +10,13 @@ use std::io::{self, Write as _};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// How often, and with how many bytes, the disk is tried.
+/// Number of test writes, and the size of each in bytes.
 const TRIES: usize = 16;
 const TRY_BYTES: usize = 4096;
-/// A disk of a server takes a fraction of that, one without a cache of its own about this.
+/// A server's disk takes a fraction of this time; a disk without a cache of its own takes about
+/// this.
 const SLOW: Duration = Duration::from_millis(20);
-/// Less room than this is used up soon, whatever there is to write.
+/// Less free space than this is used up soon by any workload.
 const ROOM_BYTES_MIN: u64 = 1 << 30;
 
 pub(super) fn check(config: &Config, machine: &Machine, findings: &mut Vec<Finding>) {
@@ -38,16 +39,16 @@ pub(super) fn check(config: &Config, machine: &Machine, findings: &mut Vec<Findi
     });
 }
 
-/// The file system that holds a path, of the lines of `/proc/self/mountinfo`.
+/// Returns the type of the file system that holds a path, from the lines of `/proc/self/mountinfo`.
 fn type_of<'m>(mounts: &'m str, path: &Path) -> Option<&'m str> {
     let lines = mounts.lines().filter_map(|line| {
-        // A dash parts fields of which there may be any number from the type.
+        // A dash separates the type from any number of fields before it.
         let (mount, kind) = line.split_once(" - ")?;
-        // Blanks in a path are written as numbers.
+        // Blanks in a path are written as octal numbers.
         let point = mount.split(' ').nth(4)?.replace("\\040", " ");
         path.starts_with(&point).then(|| (point.len(), kind.split(' ').next()))
     });
-    // The last of those that are mounted in the same place is the one that is seen.
+    // Of several mounts on the same directory, the last one is visible.
     lines.max_by_key(|(len, _)| *len)?.1
 }
 
@@ -73,7 +74,7 @@ fn room(free: u64, config: &Config, keeps: bool) -> Finding {
     let what = format!("{} free for {}", amount(free), config.process.dir.to_string_lossy());
     let maxmemory = config.memory.maxmemory;
     let does_log = config.persistence.appendonly;
-    // A rewrite keeps the old file until the new one is whole.
+    // A rewrite keeps the old file until the new one is complete.
     let wanted = if does_log { maxmemory.saturating_mul(2) } else { maxmemory };
     let todo = "free room there, or set dir to another disk";
     if !keeps {
@@ -94,7 +95,7 @@ fn room(free: u64, config: &Config, keeps: bool) -> Finding {
     }
 }
 
-/// How long the disk takes for a small file to be put on it, several times; shortest first.
+/// Measures several durable writes of a small file. Returns the times in ascending order.
 fn try_disk(dir: &Path) -> io::Result<Vec<Duration>> {
     let path = dir.join(format!("temp-doctor-{}", std::process::id()));
     let tried = (|| {
@@ -109,7 +110,7 @@ fn try_disk(dir: &Path) -> io::Result<Vec<Duration>> {
         times.sort_unstable();
         Ok(times)
     })();
-    // It may not be there; what went wrong first is told.
+    // The file may not exist; the first error is the one that is reported.
     let _ = std::fs::remove_file(&path);
     tried
 }
@@ -123,7 +124,7 @@ fn unwritable(dir: &Path, error: &io::Error, keeps: bool) -> Finding {
         .todo(format!("chown and chmod it for the user of the server: ls -ld {}", dir.display()))
 }
 
-/// `times` are in order.
+/// Requires `times` in ascending order.
 fn speed(times: Vec<Duration>, config: &Config) -> Finding {
     let (middle, longest) = (times[times.len() / 2], times[times.len() - 1]);
     let what = format!(
@@ -153,7 +154,7 @@ mod tests {
     use super::*;
     use brisk_testkit::TempDir;
 
-    /// As Linux 6.1 has it: an optional field, a blank in a name, a mount above another.
+    /// As Linux 6.1 writes it: an optional field, a blank in a name, a mount on top of another.
     const MOUNTS: &str = "22 1 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1 rw\n\
         23 22 0:21 / /tmp rw,nosuid - tmpfs tmpfs rw\n\
         24 22 0:30 / /data rw - tmpfs tmpfs rw\n\

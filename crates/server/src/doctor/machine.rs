@@ -1,11 +1,11 @@
-//! The kernel's settings, processors and memory. Checks take the text of its files.
+//! The kernel's settings, processors and memory. The checks take the text of the kernel's files.
 
 use super::cgroup::{self, Limits};
 use super::report::{Finding, amount};
 use brisk_config::{Config, system};
 use std::path::Path;
 
-/// What was read of a machine; what could not be read is empty.
+/// The state of a host. Parts that cannot be read are empty.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Machine {
     pub(super) limits: String,
@@ -23,7 +23,7 @@ pub(super) struct Machine {
 }
 
 impl Machine {
-    /// Reads what there is below this root.
+    /// Reads the files below this root, if they exist.
     pub(super) fn read(root: &Path) -> Machine {
         let read = |path: &str| std::fs::read_to_string(root.join(path)).unwrap_or_default();
         Machine {
@@ -41,14 +41,14 @@ impl Machine {
         }
     }
 
-    /// A line of `/proc/meminfo` in bytes.
+    /// Returns a line of `/proc/meminfo` in bytes.
     fn memory(&self, name: &str) -> Option<u64> {
         let line =
             self.meminfo.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
         line.trim().strip_suffix(" kB")?.parse::<u64>().ok()?.checked_mul(1024)
     }
 
-    /// The memory that this process can have: that of the machine, or of its control group.
+    /// Returns the memory available to this process: that of the host, or of its control group.
     pub(super) fn memory_total(&self) -> Option<u64> {
         let machine = self.memory("MemTotal");
         [machine, self.cgroup.memory].into_iter().flatten().min()
@@ -223,7 +223,7 @@ mod tests {
     use super::super::report::State::{self, Note, Ok, Problem, Warning};
     use super::*;
 
-    /// As `/proc/self/limits` of Linux 6.1 has it.
+    /// The format of `/proc/self/limits` in Linux 6.1.
     fn limits(soft: &str, hard: &str) -> String {
         format!(
             "Limit                     Soft Limit           Hard Limit           Units     \n\
@@ -234,7 +234,7 @@ mod tests {
 
     fn state(finding: Option<Finding>) -> Option<State> {
         if let Some(finding) = &finding {
-            // Whoever is warned is told what to do.
+            // Every warning states a remedy.
             assert!(finding.state <= Note || !finding.todo.is_empty(), "{finding:?}");
         }
         finding.map(|finding| finding.state)

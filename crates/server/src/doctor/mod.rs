@@ -1,5 +1,5 @@
-//! `brisk-server --doctor`: what of this machine and of the configuration will make trouble, before it
-//! does. Each finding says how it stands, what that means, and what to do.
+//! `brisk-server --doctor`: checks the host and the configuration for problems before they occur.
+//! Each finding describes the state, its consequence, and the remedy.
 //!
 //! | file | about |
 //! |---|---|
@@ -7,10 +7,10 @@
 //! | `machine` | the kernel's settings, processors, memory |
 //! | `cgroup` | the limits of a container or service |
 //! | `disk` | the directory of the data files |
-//! | `settings` | the configuration by itself, and against the machine |
+//! | `settings` | the configuration by itself, and compared with the host |
 //!
-//! Files of `/proc` and `/sys` are read below a root, and what is found is judged by functions that
-//! take their text, so that tests can show them other machines.
+//! Files of `/proc` and `/sys` are read below a root. The checks are functions of their text, so
+//! that tests can pass them files of other hosts.
 
 mod cgroup;
 mod disk;
@@ -24,7 +24,7 @@ use brisk_config::{Config, FileError, Store};
 use std::path::Path;
 use std::process::ExitCode;
 
-/// Checks this machine and a configuration as far as it could be loaded; prints what it finds.
+/// Checks this host, and a configuration as far as it could be loaded. Prints the findings.
 pub(crate) fn run(loaded: Result<Store, FileError>, as_json: bool) -> ExitCode {
     let mut findings = Vec::new();
     let config = match &loaded {
@@ -47,12 +47,12 @@ pub(crate) fn run(loaded: Result<Store, FileError>, as_json: bool) -> ExitCode {
     disk::check(&config, &machine, &mut findings);
     findings.push(io_uring(brisk_reactor::uring_available(), &config));
     let text = if as_json { report::json(&findings) } else { report::text(&findings) };
-    // A closed pipe is nobody's loss.
+    // Errors are ignored, for example of a closed pipe.
     let _ = std::io::Write::write_all(&mut std::io::stdout(), text.as_bytes());
     if report::has_problem(&findings) { ExitCode::FAILURE } else { ExitCode::SUCCESS }
 }
 
-/// A configuration with which the server does not start.
+/// Reports a configuration with which the server does not start.
 fn unreadable(error: &FileError) -> Finding {
     let text = error.to_string();
     let lines = text.lines().filter(|line| !line.is_empty() && !line.starts_with("***"));

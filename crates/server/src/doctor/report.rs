@@ -1,16 +1,16 @@
-//! Findings, and how they are printed: for people, and as JSON.
+//! Findings, and how they are printed: as text, and as JSON.
 
 use std::fmt::Write as _;
 
-/// How something stands, from well to bad.
+/// The severity of a finding, from good to bad.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum State {
     Ok,
     /// Worth knowing.
     Note,
-    /// It will cost speed, or make trouble some day.
+    /// It reduces performance, or may cause problems later.
     Warning,
-    /// The server does not start, or data or their secrecy are in danger.
+    /// The server does not start, or data or their confidentiality are at risk.
     Problem,
 }
 
@@ -25,16 +25,16 @@ impl State {
     }
 }
 
-/// What one check found.
+/// The result of one check.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Finding {
     pub(super) topic: &'static str,
     pub(super) state: State,
-    /// What was seen.
+    /// The observed state.
     pub(super) what: String,
-    /// What it means, if that is not clear.
+    /// The consequence, unless it is obvious.
     pub(super) means: String,
-    /// What to do, with the command.
+    /// The remedy, with the command.
     pub(super) todo: String,
 }
 
@@ -74,10 +74,11 @@ pub(super) fn has_problem(findings: &[Finding]) -> bool {
     findings.iter().any(|finding| finding.state == State::Problem)
 }
 
-/// For people: a line for each finding, and below it what it means and what to do.
+/// Formats findings for people: a line for each finding, and below it the consequence and the
+/// remedy.
 pub(super) fn text(findings: &[Finding]) -> String {
     let mut out = String::new();
-    // A string takes everything.
+    // Writing to a string cannot fail.
     for finding in findings {
         _ = writeln!(out, "{:<8} {:<16} {}", finding.state.word(), finding.topic, finding.what);
         if !finding.means.is_empty() {
@@ -93,7 +94,7 @@ pub(super) fn text(findings: &[Finding]) -> String {
     out
 }
 
-/// An array of objects, a line each.
+/// Formats findings as an array of objects, one per line.
 pub(super) fn json(findings: &[Finding]) -> String {
     let lines: Vec<String> = findings
         .iter()
@@ -126,7 +127,7 @@ fn quoted(text: &str) -> String {
     out
 }
 
-/// An amount of memory for people.
+/// Formats an amount of memory for people.
 pub(super) fn amount(bytes: u64) -> String {
     for (shift, unit) in [(30, "GiB"), (20, "MiB"), (10, "KiB")] {
         if bytes >= 1 << shift {

@@ -1,14 +1,14 @@
-//! The configuration: by itself, and against the memory of the machine.
+//! Checks the configuration by itself, and compared with the memory of the host.
 
 use super::machine::Machine;
 use super::report::{Finding, amount};
 use brisk_config::{Config, system};
 use brisk_net::tls::TlsSettings;
 
-/// Shorter passwords are guessed: a server checks very many per second.
+/// Shorter passwords can be guessed, since a server checks very many per second.
 const PASSWORD_BYTES_MIN: usize = 16;
-/// Parts of the memory that data may take: the rest is for buffers, copies of what a snapshot keeps
-/// while commands change it, and the system.
+/// The fraction of the memory that data may take. The rest is for buffers, for copies that a
+/// snapshot keeps while commands change the data, and for the system.
 const MEMORY_PARTS: (u64, u64) = (8, 10);
 
 pub(super) fn check(config: &Config, machine: &Machine, findings: &mut Vec<Finding>) {
@@ -24,7 +24,7 @@ pub(super) fn check(config: &Config, machine: &Machine, findings: &mut Vec<Findi
     findings.extend(checks.into_iter().flatten());
 }
 
-/// Whether an address is of this machine only.
+/// True if an address is local to this host.
 fn is_local(address: &str) -> bool {
     let address = address.strip_prefix('-').unwrap_or(address);
     address == "localhost"
@@ -36,7 +36,7 @@ fn is_reached_from_outside(config: &Config) -> bool {
     has_port && !config.network.bind.iter().all(|address| is_local(address))
 }
 
-/// Whether somebody without a password can do everything, as far as the configuration says.
+/// True if a client without a password can do everything, as far as the configuration shows.
 fn is_open(config: &Config) -> bool {
     let security = &config.security;
     security.requirepass.is_empty() && security.users.is_empty() && security.aclfile.is_empty()

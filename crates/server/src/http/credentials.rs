@@ -1,11 +1,11 @@
-//! Whether a request may see the figures: the name and password of `Authorization: Basic`.
+//! Access control for the metrics: the name and password of `Authorization: Basic`.
 
 use brisk_acl::hash_of;
 use brisk_config::directives::network::Network;
 use std::hint::black_box;
 
-/// Whether the header's value has the user and password that the settings ask for. In the time that
-/// it takes is nothing of the password: hashes are compared, and to the end.
+/// True if the header's value has the configured user and password. The time it takes reveals
+/// nothing about the password: the hashes are compared, always in full.
 pub(super) fn admit(network: &Network, authorization: Option<&str>) -> bool {
     if network.http_password.is_empty() {
         return true;
@@ -17,7 +17,7 @@ pub(super) fn admit(network: &Network, authorization: Option<&str>) -> bool {
     differs == 0
 }
 
-/// The user and password of `Basic`, as they were before they were encoded.
+/// Decodes the user and password of `Basic`.
 fn basic(value: &str) -> Option<Vec<u8>> {
     let (scheme, rest) = value.split_once(' ')?;
     if !scheme.eq_ignore_ascii_case("basic") {
@@ -26,7 +26,7 @@ fn basic(value: &str) -> Option<Vec<u8>> {
     decode(rest.trim_matches(' '))
 }
 
-/// Base64 with the usual alphabet and padding (RFC 4648).
+/// Base64 with the standard alphabet and padding (RFC 4648).
 fn decode(text: &str) -> Option<Vec<u8>> {
     let digits = text.strip_suffix("==").or_else(|| text.strip_suffix('=')).unwrap_or(text);
     if !text.len().is_multiple_of(4) || digits.len() % 4 == 1 {

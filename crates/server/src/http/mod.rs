@@ -1,20 +1,20 @@
-//! Requests by HTTP, for monitoring: `/metrics`, `/health` and `/ready` on `http-port`.
+//! The HTTP server for monitoring: `/metrics`, `/health` and `/ready` on `http-port`.
 //!
 //! ```text
 //!  bytes ─ (TLS) ─ request::cut ─ answer ─ bytes, one request after the other
 //! ```
 //!
-//! The thread `brisk-http` has an event loop of its own and is no worker: it takes no part in
-//! quiescence, so it answers while every worker stands still, and nothing that it does holds up a
-//! command. It reads what INFO reads: counters, and mutexes that are held briefly.
+//! The thread `brisk-http` has its own event loop and is not a worker. It takes no part in
+//! quiescence, so it responds while all workers are quiesced, and it never delays a command. It
+//! reads the data that INFO reads: counters, and mutexes that are held briefly.
 //!
 //! | file | about |
 //! |---|---|
-//! | `request` | requests cut out of bytes |
-//! | `credentials` | who may see the figures |
+//! | `request` | parsing requests |
+//! | `credentials` | access control for the metrics |
 //! | `probes` | `/health` and `/ready` |
-//! | `response` | answers as bytes |
-//! | `metrics` | `/metrics`: the figures of INFO as Prometheus and OpenMetrics have them |
+//! | `response` | writing responses |
+//! | `metrics` | `/metrics`: the metrics of INFO in the formats of Prometheus and OpenMetrics |
 
 mod credentials;
 mod metrics;
@@ -38,19 +38,19 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// From the first byte of a request, or the connection, to the end of its head and body, and for the
-/// answer to be taken.
+/// The time limit for receiving a request, and for sending the response. Receiving counts from the
+/// first byte, or from the connect, to the end of the body.
 const REQUEST_MS_MAX: u64 = 10_000;
-/// Between two requests: longer than the usual time between two looks of a monitoring system.
+/// The time limit between two requests: longer than the usual scrape interval.
 const IDLE_MS_MAX: u64 = 120_000;
-/// While so many bytes of answers are not taken, no further request is looked at.
+/// While more bytes of responses than this are unsent, no further request is processed.
 const UNSENT_BYTES_MAX: usize = 64 * 1024;
-/// How long a connection that is to be closed waits for its last answer to be taken.
+/// How long a closing connection waits for its last response to be read.
 const LINGER: Duration = Duration::from_secs(2);
-/// Bytes of requests that wait: a head, and what one receive brings behind it.
+/// The most bytes of unprocessed requests: a head, and what one receive may add to it.
 const INPUT_BYTES_MAX: usize = HEAD_BYTES_MAX + 256 * 1024;
 
-/// The thread that answers.
+/// The thread of the HTTP server.
 pub(crate) struct Http {
     thread: JoinHandle<()>,
     waker: Waker,
@@ -58,10 +58,10 @@ pub(crate) struct Http {
 }
 
 impl Http {
-    /// Begins to answer on these listeners.
+    /// Starts the HTTP server on these listeners.
     ///
     /// # Errors
-    /// What the system refuses.
+    /// The system cannot create the event loop, or cannot use the listeners.
     pub(crate) fn start(
         shared: &'static Shared,
         listeners: Vec<Listener>,
@@ -86,11 +86,11 @@ impl Http {
         Ok(Http { thread, waker, is_over })
     }
 
-    /// Ends it: connections are closed as they are.
+    /// Stops the thread. Connections are closed immediately.
     pub(crate) fn stop(self) {
         self.is_over.store(true, Ordering::SeqCst);
         self.waker.wake();
-        // If it panicked, it has said so on stderr.
+        // If it panicked, it has reported that on stderr.
         let _ = self.thread.join();
     }
 }
@@ -117,33 +117,34 @@ fn serve(shared: &'static Shared, reactor: &mut Reactor, is_over: &AtomicBool) {
 /// One connection.
 struct Connection {
     tls: Option<Box<TlsStream>>,
-    /// What has come and is not answered.
+    /// Received bytes that have not been processed.
     input: Vec<u8>,
-    /// Bytes of it that were looked at for the end of a head.
+    /// Number of these bytes that were searched for the end of a head.
     seen: usize,
     /// Bytes of a body that are still to come.
     body: u64,
-    /// When it is closed unless something is done before, in Unix ms.
+    /// When the connection times out, in Unix ms.
     until_ms: u64,
-    /// When it was heard of, as a count of such events.
+    /// The value of the event counter at its last activity.
     heard: u64,
-    /// Waits until its answers are taken.
+    /// True while it waits until its responses are read.
     is_held: bool,
-    /// The client sends nothing more.
+    /// The client has shut down its sending side.
     finished: bool,
-    /// No further request is answered.
+    /// No further request is processed.
     is_closing: bool,
 }
 
 struct Server {
     shared: &'static Shared,
     connections: HashMap<Token, Connection>,
-    /// Connections accepted, and times that one of them has sent something.
+    /// Counts accepted connections, and received data on any connection.
     events: u64,
 }
 
 impl Server {
-    /// Closes connections whose time is over; for how long there is none. O(connections).
+    /// Closes connections that have timed out. Returns the time until the next timeout.
+    /// O(connections).
     fn end_late(&mut self, io: &mut Control, now_ms: u64) -> Option<Duration> {
         let mut next = None;
         for (token, connection) in &self.connections {
@@ -157,8 +158,9 @@ impl Server {
         next.map(Duration::from_millis)
     }
 
-    /// Has a place free for one more: the connection that was silent for the longest time has to go. So nobody who
-    /// holds many keeps others from asking whether this server is well. O(connections).
+    /// Makes room for one more connection: closes the one that has been idle for the longest time.
+    /// So a client with many connections cannot keep others from reaching the probes.
+    /// O(connections).
     fn make_room(&mut self, io: &mut Control) {
         if self.connections.len() < HTTP_CONNECTIONS_MAX {
             return;
@@ -170,7 +172,7 @@ impl Server {
         }
     }
 
-    /// Decrypts what has come, or takes it as it is; false if the connection is broken.
+    /// Takes received bytes, decrypted if necessary. Returns false if the connection is broken.
     fn take(connection: &mut Connection, io: &mut Control, token: Token, bytes: &[u8]) -> bool {
         let Some(stream) = &mut connection.tls else {
             connection.input.extend_from_slice(bytes);
@@ -190,7 +192,7 @@ impl Server {
         }
     }
 
-    /// Answers what has come, as far as answers are taken.
+    /// Processes received requests as long as responses are read.
     fn go_on(&self, connection: &mut Connection, io: &mut Control, token: Token) {
         let mut at = 0;
         loop {
@@ -262,7 +264,7 @@ impl Server {
         connection.until_ms = unix_ms() + IDLE_MS_MAX;
     }
 
-    /// What a request is answered.
+    /// Returns the response to a request.
     fn answer(&self, request: &Request, io: &mut Control, token: Token) -> Answer {
         let config = self.shared.config();
         let network = &config.network;
@@ -325,7 +327,7 @@ impl Handler for Server {
         connection.heard = self.events;
         let is_new = connection.input.is_empty() && connection.body == 0;
         if is_new && !connection.is_closing {
-            // What a slow client sends byte by byte does not give it more time.
+            // A client that sends byte by byte gets no more time.
             let until_ms = unix_ms() + REQUEST_MS_MAX;
             let shaking = connection.tls.as_ref().is_some_and(|stream| stream.is_handshaking());
             if !shaking {

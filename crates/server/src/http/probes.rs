@@ -1,4 +1,5 @@
-//! `/health` and `/ready`: whether the process serves, and whether clients should be sent to it.
+//! `/health` and `/ready`: report whether the process is alive, and whether clients should be
+//! routed to it.
 
 use brisk_node::core::shared::Shared;
 use brisk_node::persistence::bgsave;

@@ -1,26 +1,26 @@
-//! What a client asks for: the request line and the headers that matter here, cut out of bytes that
-//! come in any pieces. HTTP/1.0 and 1.1, as in RFC 9112.
+//! Parses requests: the request line and the headers that matter here, from bytes that arrive in
+//! any pieces. HTTP/1.0 and 1.1, as in RFC 9112.
 //!
-//! What is not clear is an error: two lengths, a header that is folded or has a blank before its
-//! colon, a body whose end nobody can know. A server that guesses, where another on the way has
-//! guessed otherwise, answers requests that nobody sent.
+//! Ambiguous requests are errors: two lengths, a header that is folded or has a blank before its
+//! colon, or a body without a known end. If a server and a proxy interpret a request differently,
+//! the server may process a request that no client sent.
 
-/// Bytes of a request up to its empty line.
+/// The limit of a request's head in bytes, including the empty line.
 pub(super) const HEAD_BYTES_MAX: usize = 8 * 1024;
-/// Bytes of a body, which is read only to find the next request.
+/// The limit of a body in bytes. A body is only read to find the next request.
 pub(super) const BODY_BYTES_MAX: u64 = 64 * 1024;
 
-/// A request, as far as somebody asks for it.
+/// The parts of a request that matter here.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Request {
     pub(super) method: Method,
-    /// The path, without what follows a question mark.
+    /// The path without the query.
     pub(super) path: String,
-    /// The connection stays for another request.
+    /// True if the connection stays open for another request.
     pub(super) keeps_alive: bool,
-    /// Bytes of body that follow.
+    /// Length of the body that follows, in bytes.
     pub(super) body: u64,
-    /// The value of `Accept`; several are joined.
+    /// The value of `Accept`; several values are joined.
     pub(super) accept: String,
     /// The value of `Authorization`.
     pub(super) authorization: Option<String>,
@@ -34,22 +34,23 @@ pub(super) enum Method {
     Other,
 }
 
-/// Why a request cannot be answered; the connection is closed then.
+/// The reason why a request cannot be processed; the connection is closed then.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Fault {
-    /// It is not HTTP, or not clear.
+    /// The request is not HTTP, or is ambiguous.
     Malformed(&'static str),
     HeadTooLong,
     BodyTooLong,
-    /// `Transfer-Encoding`: nothing here needs a body, so that none is decoded.
+    /// `Transfer-Encoding` is not supported, since no request here needs a body.
     Encoded,
     Version,
 }
 
-/// Cuts the head of the next request off the front of `input`: the request and the bytes of its
-/// head, `None` if it is not whole. `seen` bytes were looked at in earlier calls; it is moved on.
+/// Parses the head of the next request at the front of `input`. Returns the request and the length
+/// of its head, or `None` if the head is incomplete. `seen` is the number of bytes that earlier
+/// calls have searched; the call updates it.
 pub(super) fn cut(input: &[u8], seen: &mut usize) -> Result<Option<(Request, usize)>, Fault> {
-    // Empty lines before a request are passed over.
+    // Empty lines before a request are skipped.
     let begin = input.iter().take_while(|byte| matches!(byte, b'\r' | b'\n')).count();
     let mut at = (*seen).max(begin);
     while let Some(found) = input[at.min(input.len())..].iter().position(|byte| *byte == b'\n') {
@@ -117,7 +118,7 @@ fn parse(head: &[u8]) -> Result<Request, Fault> {
     if request.body > BODY_BYTES_MAX { Err(Fault::BodyTooLong) } else { Ok(request) }
 }
 
-/// The request of this first line, and whether its version is 1.1.
+/// Parses a request line. Returns the request, and true if its version is 1.1.
 fn request_line(line: &str) -> Result<(Request, bool), Fault> {
     const MALFORMED: Fault = Fault::Malformed("request line");
     let mut words = line.split(' ');
@@ -143,7 +144,7 @@ fn request_line(line: &str) -> Result<(Request, bool), Fault> {
         "HEAD" => Method::Head,
         _ => Method::Other,
     };
-    // As it stands behind the host of a whole address, which is what proxies are sent.
+    // The path after the host of an absolute URL, which is the form of requests to proxies.
     let path = match target.split_once("://") {
         Some((scheme, rest)) if !scheme.contains('/') => {
             rest.find('/').map_or("/", |at| &rest[at..])
@@ -164,7 +165,7 @@ fn connection(value: &str, request: &mut Request) {
     }
 }
 
-/// What names of methods and headers are made of.
+/// True for the bytes that methods and header names consist of.
 fn is_of_token(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
 }

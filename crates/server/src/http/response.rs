@@ -1,8 +1,8 @@
-//! Answers as bytes: status line, headers, body.
+//! Writes responses: status line, headers, body.
 
 use super::request::Fault;
 
-/// What a request is answered.
+/// The response to a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Answer {
     pub(super) status: u16,
@@ -16,7 +16,7 @@ impl Answer {
         Answer { status, content_type: "text/plain; charset=utf-8", body: format!("{line}\n") }
     }
 
-    /// What a request that is none is answered.
+    /// The response to an invalid request.
     pub(super) fn of_fault(fault: Fault) -> Answer {
         match fault {
             Fault::Malformed(what) => Answer::text(400, what),
@@ -27,7 +27,7 @@ impl Answer {
         }
     }
 
-    /// The whole answer at this Unix time; to HEAD without the body.
+    /// Returns the whole response at this Unix time, without the body for a HEAD request.
     pub(super) fn bytes(&self, is_head: bool, keeps_alive: bool, now_s: u64) -> Vec<u8> {
         let more = match self.status {
             401 => "WWW-Authenticate: Basic realm=\"brisk\", charset=\"UTF-8\"\r\n",
@@ -65,14 +65,14 @@ fn reason(status: u16) -> &'static str {
     }
 }
 
-/// A Unix time as HTTP writes it.
+/// Formats a Unix time as an HTTP date.
 fn date(now_s: u64) -> String {
     const DAYS: [&str; 7] = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"];
     const MONTHS: [&str; 12] =
         ["Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec", "Jan", "Feb"];
     let (days, time) = (now_s / 86_400, now_s % 86_400);
-    // Years are counted from March on, so that a leap day is their last: from 1 March of the year 0,
-    // in cycles of 400 years.
+    // Years begin in March, so that a leap day is the last day of a year: from 1 March of the year
+    // 0, in cycles of 400 years.
     let days_of_era = days + 719_468;
     let (era, day) = (days_of_era / 146_097, days_of_era % 146_097);
     let year_of_era = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;
@@ -96,7 +96,7 @@ mod tests {
 
     #[test]
     fn dates_are_those_of_the_calendar() {
-        // As `date -u -R -d @N` prints them.
+        // The output of `date -u -R -d @N`.
         for (second, text) in [
             (0, "Thu, 01 Jan 1970 00:00:00 GMT"),
             (784_111_777, "Sun, 06 Nov 1994 08:49:37 GMT"),

@@ -1,4 +1,4 @@
-//! INFO brisk: where the workers' time goes, and what they ask of the kernel. (S4)
+//! INFO brisk: how the workers spend their time, and their system calls. (S4)
 
 use super::View;
 use super::server::backend;
@@ -7,7 +7,7 @@ use brisk_observe::stats::{Count, WorkerStats};
 use brisk_observe::text::Text;
 use std::sync::atomic::Ordering;
 
-/// A figure of one worker: its name and where it is.
+/// A field of one worker: its name and its counter.
 type Figure = (&'static str, fn(&WorkerStats) -> &Count);
 
 /// Times in ns; shown in microseconds.
@@ -67,7 +67,7 @@ pub(super) fn write(view: &View<'_>, text: &mut Text) {
     text.number("repl_stream_on_disk", view.shared.replication.stream.spilled_bytes());
     text.number("clients_output_bytes", view.shared.output_bytes());
     if let Some(durable) = view.shared.aof.durable() {
-        // Looked at later, so that it is not before what is on the disk.
+        // Read later than the durable position, so that it is not less.
         let end = view.shared.keyspace.journal().end();
         text.number("aof_unsynced_bytes", end.0.saturating_sub(durable.0));
     }
@@ -93,8 +93,8 @@ pub(super) fn write(view: &View<'_>, text: &mut Text) {
     }
 }
 
-/// How far this server's replicas are behind it, and it behind its primary: for how long what they lack
-/// has been there. -1 is not known.
+/// Writes the lag of this server's replicas, and its own lag as a replica: the age of the oldest
+/// missing change. -1 means unknown.
 fn replication(view: &View<'_>, text: &mut Text) {
     let (shared, now_ms) = (view.shared, view.now_ms);
     let replication = &shared.replication;
@@ -119,7 +119,7 @@ fn replication(view: &View<'_>, text: &mut Text) {
     }
 }
 
-/// What was compared with replicas.
+/// Writes the results of comparisons with replicas.
 fn comparisons(view: &View<'_>, text: &mut Text) {
     let comparison = &view.shared.replication.comparison;
     text.number("comparisons", comparison.ended());
@@ -138,7 +138,7 @@ fn last_comparison(last: &Finding, text: &mut Text) {
     text.number("last_comparison_healed_slots", last.sum(|found| found.healed().count() as u64));
 }
 
-/// One worker's share: the rest of its line.
+/// Writes one worker's fields: the rest of its line.
 fn worker(text: &mut Text, stats: &WorkerStats) {
     text.push(":commands=");
     text.push_number(stats.commands_processed.get());

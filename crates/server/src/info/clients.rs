@@ -1,4 +1,4 @@
-//! INFO clients: connections and what they hold.
+//! INFO clients: connections and their resources.
 
 use super::View;
 use brisk_observe::text::Text;
@@ -11,7 +11,7 @@ pub(super) fn write(view: &View<'_>, text: &mut Text) {
     let stats = || view.shared.observe.stats.iter();
     let input = stats().map(|stats| stats.recent_input.get(seconds)).max().unwrap_or(0);
     let output = stats().map(|stats| stats.recent_output.get(seconds)).max().unwrap_or(0);
-    // Replicas are no clients here, as in Redis.
+    // Replicas do not count as clients here, as in Redis.
     let replicas = view.shared.replication.replicas.following() as u64;
     text.number("connected_clients", view.shared.clients.count().saturating_sub(replicas));
     text.number("cluster_connections", 0);
@@ -20,8 +20,8 @@ pub(super) fn write(view: &View<'_>, text: &mut Text) {
     text.signed("admin_maxclients", view.config.clients.admin_maxclients);
     text.number("client_recent_max_input_buffer", input);
     text.number("client_recent_max_output_buffer", output);
-    // The names of Redis before 5.0, which tools still read; a list has no elements here, so its
-    // length is counted in Redis's.
+    // The names of Redis before 5.0, which tools still read. Brisk's list has no elements, so its
+    // length is computed in elements of Redis.
     text.number("client_longest_output_list", output.div_ceil(OUTPUT_ELEMENT_BYTES));
     text.number("client_biggest_input_buf", input);
     text.number("blocked_clients", view.shared.clients.blocked());

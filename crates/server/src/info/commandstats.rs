@@ -1,4 +1,4 @@
-//! INFO commandstats: how often each command ran, and how long.
+//! INFO commandstats: number of calls and execution time of each command.
 
 use super::View;
 use brisk_observe::text::Text;

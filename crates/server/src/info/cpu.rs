@@ -1,4 +1,4 @@
-//! INFO cpu: processor time, as sampled ten times a second.
+//! INFO cpu: CPU time, as sampled ten times a second.
 
 use super::View;
 use brisk_observe::text::Text;
@@ -11,7 +11,8 @@ pub(super) fn write(view: &View<'_>, text: &mut Text) {
     text.seconds("used_cpu_user", us(&figures.cpu_process.user_us));
     text.seconds("used_cpu_sys_children", us(&figures.cpu_children.system_us));
     text.seconds("used_cpu_user_children", us(&figures.cpu_children.user_us));
-    // The thread that accepts and serves first: the main one only waits for the end.
+    // Reports the first worker's thread, which accepts and serves. The main thread only waits for
+    // the shutdown.
     text.seconds("used_cpu_sys_main_thread", us(&figures.cpu_first_worker.system_us));
     text.seconds("used_cpu_user_main_thread", us(&figures.cpu_first_worker.user_us));
 }

@@ -1,5 +1,4 @@
-//! INFO debug: figures of the event loops that only those who look for a fault ask for. As from
-//! Redis 7.2 on.
+//! INFO debug: metrics of the event loops for debugging. Redis has this section since 7.2.
 
 use super::View;
 use brisk_observe::text::Text;

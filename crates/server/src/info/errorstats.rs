@@ -1,4 +1,4 @@
-//! INFO errorstats: how often each kind of error was answered.
+//! INFO errorstats: number of error replies by error code.
 
 use super::View;
 use brisk_observe::text::Text;

@@ -1,4 +1,4 @@
-//! INFO latencystats: percentiles of each command's duration.
+//! INFO latencystats: latency percentiles of each command.
 
 use super::View;
 use brisk_observe::stats::{BUCKETS, upper_bound};
@@ -31,13 +31,13 @@ pub(super) fn write(view: &View<'_>, text: &mut Text) {
     }
 }
 
-/// `p50`, `p99.9`.
+/// Formats a name, for example `p50` or `p99.9`.
 fn name(percentile: f64) -> String {
     let fixed = format!("p{percentile:.6}");
     fixed.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
-/// The duration in ns that so many percent of the `total` do not exceed.
+/// Returns the duration in ns that this percentage of the `total` calls did not exceed.
 fn value_at(counts: &[u64; BUCKETS], total: u64, percentile: f64) -> u64 {
     let rank = ((percentile / 100.0 * total as f64).ceil() as u64).clamp(1, total);
     let mut seen = 0;

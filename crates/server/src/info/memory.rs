@@ -1,4 +1,4 @@
-//! INFO memory: what is used, and for what.
+//! INFO memory: memory usage by purpose.
 
 use super::View;
 use brisk_config::choice::Choice;
@@ -70,7 +70,8 @@ pub(super) fn write(view: &View<'_>, text: &mut Text) {
     text.number("lazyfreed_objects", view.shared.background.freed());
 }
 
-/// Bytes of sessions that are replicas, without what is held of the stream for all. O(replicas).
+/// Bytes of sessions that are replicas, without the part of the stream that they share.
+/// O(replicas).
 fn of_replicas(view: &View<'_>) -> u64 {
     let members = view.shared.replication.replicas.list();
     members.iter().map(|member| member.client.weight.bytes()).sum()

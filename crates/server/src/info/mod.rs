@@ -1,9 +1,9 @@
-//! INFO: the server's figures as text.
+//! INFO: the server's metrics as text.
 //!
-//! Every section costs the same with one client or key as with a million: figures are counters
-//! that each worker keeps while it works and a reader sums over the workers. Nothing here walks
-//! clients, keys or slots. (I1) What only the kernel knows is sampled by the timers of worker 0,
-//! so INFO makes no system calls but for the clock.
+//! Every section costs the same with a million clients or keys as with one. Each worker maintains
+//! its counters while it works, and INFO sums them over the workers. Nothing here walks clients,
+//! keys or slots. (I1) The timers of worker 0 sample the metrics that only the kernel knows, so
+//! INFO makes no system calls except for the clock.
 //!
 //! The text is built in one buffer, without an allocation per field.
 
@@ -29,7 +29,7 @@ use brisk_node::core::shared::Shared;
 use brisk_observe::stats::{Count, WorkerStats};
 use brisk_observe::text::Text;
 
-/// What the sections are written from.
+/// The sources of the sections.
 pub(crate) struct View<'s> {
     shared: &'s Shared,
     config: &'s Config,
@@ -40,18 +40,18 @@ pub(crate) struct View<'s> {
 }
 
 impl View<'_> {
-    /// The sum of a counter over all workers.
+    /// Returns the sum of a counter over all workers.
     fn sum(&self, of: fn(&WorkerStats) -> &Count) -> u64 {
         self.shared.observe.sum(of)
     }
 
-    /// The greatest of all workers.
+    /// Returns the maximum of a counter over all workers.
     fn max(&self, of: fn(&WorkerStats) -> &Count) -> u64 {
         self.shared.observe.stats.iter().map(|stats| of(stats).get()).max().unwrap_or(0)
     }
 }
 
-/// A section: its name in lower case, its title, who shows it, what writes it.
+/// A section: its name in lower case, its title, when it is shown, and the function that writes it.
 struct Section {
     name: &'static str,
     title: &'static str,
@@ -97,11 +97,11 @@ const fn section(
     Section { name, title, shown, write }
 }
 
-/// Room for the default sections; with command statistics the text grows.
+/// Capacity for the default sections; with command statistics the text grows.
 const TEXT_BYTES: usize = 8 * 1024;
 
-/// The text of the sections that `words` name; of the default ones without words. Unknown names
-/// are passed over. O(workers x (commands + databases)).
+/// Returns the text of the sections that `words` names, or of the default sections if it is empty.
+/// Unknown names are skipped. O(workers x (commands + databases)).
 pub fn text<'w>(
     shared: &Shared,
     config: &Config,
@@ -135,7 +135,7 @@ pub fn text<'w>(
     text.done()
 }
 
-/// The sections that `is_wanted` picks, as bits.
+/// Returns the sections for which `is_wanted` is true, as bits.
 fn shown(is_wanted: impl Fn(&Section) -> bool) -> u32 {
     let picked = SECTIONS.iter().enumerate().filter(|(_, section)| is_wanted(section));
     picked.fold(0, |bits, (at, _)| bits | 1 << at)

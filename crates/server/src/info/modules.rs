@@ -1,4 +1,4 @@
-//! INFO modules: there are none.
+//! INFO modules: always empty.
 
 use super::View;
 use brisk_observe::text::Text;

@@ -1,4 +1,4 @@
-//! INFO persistence: what was saved and loaded, and the append-only file.
+//! INFO persistence: saving, loading, and the append-only file.
 
 use super::View;
 use brisk_node::persistence::bgsave;
@@ -12,10 +12,11 @@ pub(super) fn write(view: &View<'_>, text: &mut Text) {
     let saved = &shared.snapshots;
     text.number("loading", u64::from(shared.is_loading()));
     text.number("async_loading", u64::from(shared.is_loading_beside()));
-    // To Redis a snapshot for replicas is one as any other.
+    // Redis also counts a snapshot for replicas.
     let underway = saved.underway().or_else(|| shared.replication.snapshots.underway());
     let now = underway.unwrap_or_default();
-    // There are no pages that are copied on write: this is what a snapshot takes besides the dataset.
+    // Brisk has no copy-on-write pages. This is the memory of a snapshot in addition to the
+    // dataset.
     let peak = saved.underway().map_or(now.bytes, |_| saved.last_peak_bytes());
     text.number("current_cow_peak", peak);
     text.number("current_cow_size", now.bytes);
@@ -50,8 +51,7 @@ fn write_aof(view: &View<'_>, text: &mut Text) {
     let report = view.shared.aof.report();
     let status = |failed: bool| if failed { "err" } else { "ok" };
     let is_wanted = view.shared.config().persistence.appendonly;
-    // One that is switched on begins with a rewrite, but not before a snapshot that is being taken
-    // has ended.
+    // Enabling the file begins with a rewrite, but not before a snapshot in progress has ended.
     let begins = is_wanted && !report.is_complete;
     let waits = bgsave::is_saving(view.shared);
     let is_scheduled = if begins { waits } else { report.rewrite_is_scheduled };
@@ -67,7 +67,7 @@ fn write_aof(view: &View<'_>, text: &mut Text) {
     text.number("aof_last_cow_size", 0);
 }
 
-/// What is known only of a file that there is.
+/// Writes the fields that exist only while there is a file.
 fn write_aof_file(view: &View<'_>, text: &mut Text) {
     if !view.shared.aof.is_on() {
         return;
@@ -85,7 +85,7 @@ fn write_loading(loading: &Loading, text: &mut Text) {
     let (total, loaded) = (loading.total_bytes(), loading.loaded_bytes());
     let elapsed_s = (unix_ms() / 1000).saturating_sub(loading.began_s());
     let eta_s = match elapsed_s {
-        // There is not enough to tell it by.
+        // There is not enough data for a ratio.
         0 => 1,
         elapsed_s => elapsed_s.saturating_mul(total.saturating_sub(loaded)) / (loaded + 1),
     };

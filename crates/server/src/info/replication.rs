@@ -9,7 +9,7 @@ use brisk_node::replication::replicas::ReplicaHandle;
 use brisk_node::replication::upstream::state::UpstreamPhase;
 use brisk_observe::text::Text;
 
-/// What is shown for a history that there is not.
+/// The id that is shown for a missing history.
 const NO_ID: &str = "0000000000000000000000000000000000000000";
 
 pub(super) fn write(view: &View<'_>, text: &mut Text) {
@@ -22,7 +22,7 @@ pub(super) fn write(view: &View<'_>, text: &mut Text) {
     of_history(view, text);
 }
 
-/// The way to the primary, and what this replica says of itself.
+/// Writes the link to the primary, and the settings of this replica.
 fn of_primary(view: &View<'_>, address: &PrimaryAddress, text: &mut Text) {
     let (shared, config) = (view.shared, &view.config.replication);
     let primary = &shared.replication.upstream;
@@ -35,7 +35,7 @@ fn of_primary(view: &View<'_>, address: &PrimaryAddress, text: &mut Text) {
     let heard = is_up.then(|| seconds_since(primary.last_io_ms()).cast_signed());
     text.signed("master_last_io_seconds_ago", heard.unwrap_or(-1));
     text.number("master_sync_in_progress", u64::from(phase == UpstreamPhase::Sync));
-    // Without a stream ever, both are 1 in Redis.
+    // Without a stream so far, both are 1 in Redis.
     let (read, applied) = match primary.has_been_up() {
         true => (primary.read_offset(), shared.replication.applied(shared.keyspace.journal())),
         false => (1, 1),
@@ -63,7 +63,7 @@ fn of_primary(view: &View<'_>, address: &PrimaryAddress, text: &mut Text) {
     text.number("replica_announced", u64::from(config.replica_announced));
 }
 
-/// Those that follow this server.
+/// Writes the replicas of this server.
 fn of_replicas(view: &View<'_>, text: &mut Text) {
     let replicas = view.shared.replication.replicas.list();
     let lag = |replica: &ReplicaHandle| match replica.progress.stage() {
@@ -91,20 +91,21 @@ fn of_replicas(view: &View<'_>, text: &mut Text) {
     }
 }
 
-/// What the stream is called, how far it has come, and what is kept of it.
+/// Writes the ids of the stream, its offset, and the backlog.
 fn of_history(view: &View<'_>, text: &mut Text) {
     let (replication, journal) = (&view.shared.replication, view.shared.keyspace.journal());
     let ids = replication.history.ids();
     let former = ids.former.as_ref();
     if view.config.process.dialect == Dialect::Valkey {
-        // Of a second connection for the dataset, which there is not.
+        // Counts replicas that wait for a second connection for the dataset, which Brisk does not
+        // use.
         text.number("replicas_waiting_psync", 0);
     }
     text.word("master_failover_state", replication.failover.word());
     text.word("master_replid", &ids.id);
     text.word("master_replid2", former.map_or(NO_ID, |former| former.id.as_str()));
     let kept = replication.stream.kept();
-    // Behind the look at what is kept: so it has come at least as far.
+    // Read after the backlog, so the offset is at least as large.
     let follows = view.shared.is_replica() && replication.upstream.has_been_up();
     let end = if follows { replication.applied(journal) } else { replication.offset(journal) };
     text.number("master_repl_offset", end);

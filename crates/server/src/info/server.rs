@@ -1,4 +1,4 @@
-//! INFO server: what this process is.
+//! INFO server: general information about this process.
 
 use super::View;
 use brisk_config::choice::{Choice, Supervised};
@@ -7,7 +7,7 @@ use brisk_observe::text::Text;
 use brisk_observe::version::{BRISK_VERSION, REDIS_VERSION};
 use std::sync::OnceLock;
 
-/// Seconds of the recency clock that Redis shows: 24 bits.
+/// The largest value of the LRU clock that Redis shows, in seconds: 24 bits.
 const LRU_CLOCK_MAX: u64 = (1 << 24) - 1;
 
 pub(super) fn write(view: &View<'_>, text: &mut Text) {
@@ -24,7 +24,7 @@ pub(super) fn write(view: &View<'_>, text: &mut Text) {
     text.word("monotonic_clock", if counter { "X86 TSC" } else { "POSIX clock_gettime" });
     text.word("multiplexing_api", backend(view));
     text.word("atomicvar_api", "c11-builtin");
-    // Not compiled by gcc; this is what Redis says then.
+    // The value that Redis shows if it was not compiled by gcc.
     text.word("gcc_version", "0.0.0");
     text.number("process_id", u64::from(process_id()));
     let manager = if shared.process.is_supervised { process.supervised } else { Supervised::No };
@@ -49,8 +49,8 @@ pub(super) fn write(view: &View<'_>, text: &mut Text) {
     listeners(&view.config.network, view.config.tls.port, text);
 }
 
-/// Where clients come in, as configured, each kind under the number that Redis 7.2 gives it. The
-/// admin lane is not for clients.
+/// Writes the configured listeners for clients, each type with the number that Redis 7.2 gives it.
+/// The admin lane is not for clients.
 fn listeners(network: &Network, tls_port: i64, text: &mut Text) {
     let addresses = network.bind.iter().map(String::as_str);
     if network.port > 0 {
@@ -85,12 +85,12 @@ fn listener<'a>(
     text.end();
 }
 
-/// `epoll` or `io_uring`.
+/// Returns `epoll` or `io_uring`.
 pub(super) fn backend(view: &View<'_>) -> &'static str {
     view.shared.process.backend()
 }
 
-/// System, release and machine, read once.
+/// Returns system, release and machine, read once.
 fn operating_system() -> &'static str {
     static TEXT: OnceLock<String> = OnceLock::new();
     TEXT.get_or_init(|| {
@@ -102,13 +102,13 @@ fn operating_system() -> &'static str {
     })
 }
 
-/// Asked once: the library asks the kernel each time.
+/// Read once, because the library makes a system call each time.
 fn process_id() -> u32 {
     static ID: OnceLock<u32> = OnceLock::new();
     *ID.get_or_init(std::process::id)
 }
 
-/// The path of this program, read once.
+/// Returns the path of this program, read once.
 fn executable() -> &'static str {
     static TEXT: OnceLock<String> = OnceLock::new();
     TEXT.get_or_init(|| {

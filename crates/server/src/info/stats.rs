@@ -1,4 +1,4 @@
-//! INFO stats: what happened since the start or the last CONFIG RESETSTAT.
+//! INFO stats: event counters since the start or the last CONFIG RESETSTAT.
 
 use super::View;
 use brisk_node::pubsub::Space;
@@ -61,14 +61,14 @@ pub(super) fn write(view: &View<'_>, text: &mut Text) {
     text.number("acl_access_denied_channel", load(&figures.denied_by_channel));
 }
 
-/// Keys that came to an end, and looks for keys.
+/// Writes counts of expired and evicted keys, and of lookups.
 fn keys(view: &View<'_>, text: &mut Text) {
     let (figures, totals) = (&view.shared.observe.figures, &view.totals);
     let since = figures.over_limit_since_ms.load(Ordering::Relaxed);
     let over_now = if since == 0 { 0 } else { view.now_ms.saturating_sub(since) };
     text.number("expired_subkeys", totals.expired_fields);
     text.number("expired_keys", totals.expired);
-    // Expired keys are found by their deadlines, not by sampling: none are left behind for long.
+    // Expired keys are found by their expiry times, not by sampling: none stays for long.
     text.ratio("expired_stale_perc", 0.0);
     text.number("expired_time_cap_reached_count", totals.expire_time_cap_reached);
     let expire_ms = view.sum(|stats| &stats.expire_ns) / 1_000_000;
@@ -83,7 +83,7 @@ fn keys(view: &View<'_>, text: &mut Text) {
     text.number("keyspace_misses", totals.misses);
 }
 
-/// Forks, migration, defragmentation: nothing of it happens.
+/// Writes the fields for forks, migration, and defragmentation, which Brisk does not have.
 fn absent(text: &mut Text) {
     for name in [
         "latest_fork_usec",

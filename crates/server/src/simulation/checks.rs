@@ -1,4 +1,4 @@
-//! What must be so after each step of a server.
+//! Invariants that are checked after each step of a server.
 
 use super::model::{Dataset, Model};
 use super::network::Asked;
@@ -8,24 +8,24 @@ use brisk_node::replication::history::FormerHistory;
 use std::collections::HashMap;
 use std::rc::Rc;
 
-/// What a start finds on the disk.
+/// The state that a start finds on the disk.
 #[derive(Clone)]
 pub(super) struct Saved {
     pub(super) dataset: Rc<Dataset>,
     pub(super) lineage: Option<(String, u64)>,
-    /// When, in Unix ms.
+    /// When it was saved, in Unix ms.
     pub(super) saved_ms: u64,
 }
 
-/// What is known of a server besides what it says now.
+/// The history of a server, in addition to its current state.
 #[derive(Default)]
 pub(super) struct Record {
     pub(super) saved: Option<Saved>,
-    /// As it was seen last; `None` since it was started.
+    /// The last observed state; `None` since it was started.
     pub(super) last: Option<Look>,
-    /// Up to which offset of which history it has ever been.
+    /// The largest offset that it has reached in each history.
     reached: HashMap<String, u64>,
-    /// Its last request for the stream was answered with everything.
+    /// True if its last request for the stream was answered with a full synchronisation.
     pub(super) gets_all: bool,
     /// When it was last seen with a replica, in Unix ms.
     followed_ms: u64,
@@ -33,18 +33,18 @@ pub(super) struct Record {
     pub(super) backlog_ttl_s: i64,
 }
 
-/// What the answer to a request for the stream has to be.
+/// The expected reply to a request for the stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Due {
     Continues,
-    /// Refused, as it hands over.
+    /// Rejected, as the server hands over.
     FailsOver,
-    /// The dataset, or a refusal.
+    /// The dataset, or a rejection.
     Not,
 }
 
 impl Due {
-    /// Whether that is an answer to it; `None` if there is none yet.
+    /// True if `answer` is the expected reply; `None` if there is no reply yet.
     pub(super) fn is(self, answer: Option<&str>) -> bool {
         let begins = |text: &str| answer.is_some_and(|answer| answer.starts_with(text));
         let fails_over = "-NOMASTERLINK Can't SYNC while failing over";
@@ -56,7 +56,7 @@ impl Due {
     }
 }
 
-/// Of what the dataset may be at an offset, what a server has.
+/// Returns the server's dataset, out of those that are possible at an offset.
 pub(super) fn present(
     model: &Model,
     (id, offset): (&str, u64),
@@ -64,7 +64,7 @@ pub(super) fn present(
     now_ms: u64,
 ) -> Rc<Dataset> {
     let mut may_be = model.at(id, offset);
-    // Amid a change of a deadline both show the same.
+    // During a change of an expiry time, both datasets have the same values.
     let is_it = |one: &Rc<Dataset>| {
         look.shown.as_ref() == Some(&one.shown(now_ms))
             && look.deadlines.as_ref() == Some(&one.deadlines(now_ms))
@@ -73,7 +73,7 @@ pub(super) fn present(
     may_be.swap_remove(it)
 }
 
-/// What PSYNC has to be answered.
+/// Returns the expected reply to PSYNC.
 pub(super) fn due(model: &Model, look: &Look, asked: &Asked) -> Due {
     let follows = look.is_replica && !asked.takes_over;
     if look.is_loading {
@@ -89,7 +89,7 @@ pub(super) fn due(model: &Model, look: &Look, asked: &Asked) -> Due {
         return Due::Not;
     }
     let Ok(offset) = u64::try_from(asked.first - 1) else { return Due::Not };
-    // A former name counts up to where this server heard of the new one.
+    // A former id is valid up to the offset at which this server received the new one.
     let is_former =
         |former: &FormerHistory| !asked.takes_over && former.id == asked.id && offset <= former.end;
     let is_known = look.ids.id == asked.id || look.ids.former.as_ref().is_some_and(is_former);
@@ -99,7 +99,7 @@ pub(super) fn due(model: &Model, look: &Look, asked: &Asked) -> Due {
 }
 
 impl Record {
-    /// Whether it has ever had a history up to an offset.
+    /// True if the server has ever had a history up to an offset.
     pub(super) fn has_reached(&self, model: &Model, id: &str, offset: u64) -> bool {
         let has = |(own, reached): (&String, &u64)| {
             *reached >= offset && model.is_shared(own, id, offset)
@@ -107,7 +107,7 @@ impl Record {
         self.reached.iter().any(has)
     }
 
-    /// Its names follow from what has happened.
+    /// Checks that the server's replication ids follow from past events.
     pub(super) fn check_names(
         &mut self,
         model: &mut Model,
@@ -125,7 +125,7 @@ impl Record {
                 assert!(former.is_none() && self.gets_all, "{ids:?} after {:?}", last.ids);
             }
             if let (Some(before), None) = (last.kept, look.kept) {
-                panic!("the backlog from {before:?} is freed, and the history is called as before");
+                panic!("the backlog from {before:?} was freed without a new replication id");
             }
         } else if model.knows(&ids.id) {
             match former {
@@ -176,12 +176,13 @@ impl Record {
                 assert_eq!(former, None);
                 model.begin(&ids.id, None, look.offset, dataset);
             }
-            (true, None) => panic!("it cannot know {ids:?}"),
+            (true, None) => panic!("a server without a saved history has the known {ids:?}"),
         }
     }
 
-    /// The stream of a primary that was started begins with what has expired since its dataset was saved at
-    /// an offset. If that is more than it keeps, what lies before is not kept.
+    /// Checks the stream of a primary after a start. It begins with the keys that have expired
+    /// since its dataset was saved at an offset. If those exceed the backlog, the stream before
+    /// them is not kept.
     fn check_gone(
         &self,
         look: &Look,
@@ -190,8 +191,8 @@ impl Record {
         now_ms: u64,
         seen: &mut Seen,
     ) {
-        let (first, _) = look.kept.expect("it is kept from the start");
-        // What had expired before may have been saved, or removed.
+        let (first, _) = look.kept.expect("there is a backlog from the start");
+        // A key that had expired before may have been saved, or removed.
         let may_be = dataset.expired_bytes(0, now_ms);
         let least = dataset.expired_bytes(saved_ms, now_ms);
         if least > self.backlog_bytes {
@@ -205,19 +206,19 @@ impl Record {
         }
     }
 
-    /// What is kept is as much as the settings say.
+    /// Checks that the backlog has the configured size.
     pub(super) fn check_backlog(&self, look: &Look) {
         let Some((first, end)) = look.kept else { return };
         assert!(first <= end && end <= look.offset, "{look:?}");
         let last = self.last.as_ref().filter(|last| last.ids.id == look.ids.id && !self.gets_all);
         if let Some((before, _)) = last.and_then(|last| last.kept) {
-            assert!(first >= before, "the backlog has got what it had not");
+            assert!(first >= before, "the backlog now begins at an earlier offset");
             let is_enough = end - first >= self.backlog_bytes;
             assert!(first == before || is_enough, "{look:?} of {}", self.backlog_bytes);
         }
     }
 
-    /// Its dataset is the one of its offset.
+    /// Checks that the dataset is the one at the server's offset.
     pub(super) fn check_dataset(&mut self, model: &Model, look: &Look, now_ms: u64) {
         let Some(shown) = &look.shown else { return };
         let may_be = model.at(&look.ids.id, look.offset);
@@ -246,11 +247,11 @@ impl Record {
     }
 }
 
-/// Nobody acknowledges what it has not.
+/// Checks that no replica acknowledges an offset that it has not reached.
 pub(super) fn check_acks(records: &[&Record], model: &Model, look: &Look) {
     for (at, acked) in look.acked.iter().filter(|(_, acked)| *acked > 0) {
         let Some(node) = (0..records.len()).find(|node| port(*node) == *at) else { continue };
         let has = records[node].has_reached(model, &look.ids.id, *acked);
-        assert!(has, "server {node} acknowledges {acked} of {:?}, which it has not", look.ids);
+        assert!(has, "server {node} acknowledges {acked} of {:?}, which it lacks", look.ids);
     }
 }

@@ -1,4 +1,4 @@
-//! A client of a server of the simulation: what it has asked, and what it was answered.
+//! A client of a server of the simulation: its requests, and their replies.
 
 use super::model::Change;
 use brisk_testkit::reply::Reply;
@@ -6,17 +6,17 @@ use std::collections::VecDeque;
 use std::io::{ErrorKind, Read, Write};
 use std::os::unix::net::UnixStream;
 
-/// What an answer is waited for to.
+/// The request that a reply is expected for.
 #[derive(Debug, Clone)]
 pub(super) enum Pending {
-    /// Whatever it is.
+    /// Any reply is valid.
     Any,
     /// Changes that are made together, each in a database.
     Unit(Vec<(u32, Change)>),
     /// Replicas that have the history up to here.
     Wait(String, u64),
     Save,
-    /// A backlog of so many bytes.
+    /// A backlog of this size in bytes.
     Backlog(u64),
 }
 
@@ -25,13 +25,13 @@ pub(super) struct Client {
     heard: Vec<u8>,
     pub(super) pending: VecDeque<Pending>,
     pub(super) db: Option<u32>,
-    /// Up to where it has written.
+    /// The offset of its last write.
     pub(super) wrote: Option<(String, u64)>,
     pub(super) is_closed: bool,
 }
 
 impl Client {
-    /// And the server's end.
+    /// Returns the client, and the server's end of the connection.
     pub(super) fn new() -> (Client, UnixStream) {
         let (socket, other) = UnixStream::pair().expect("two sockets");
         socket.set_nonblocking(true).expect("a socket");
@@ -45,13 +45,13 @@ impl Client {
         let mut bytes = Vec::new();
         brisk_resp::request::encode(&mut bytes, words);
         match (&self.socket).write(&bytes) {
-            Ok(len) => assert_eq!(len, bytes.len(), "there is room for a request"),
+            Ok(len) => assert_eq!(len, bytes.len(), "the socket takes a whole request"),
             Err(_) => self.is_closed = true,
         }
         self.pending.push_back(pending);
     }
 
-    /// Asks for changes that are made together.
+    /// Sends changes that are made together.
     pub(super) fn change(&mut self, unit: Vec<(u32, Change)>) {
         let word = |word: &str| word.to_owned();
         let select = |db: u32| [word("SELECT"), db.to_string()];
@@ -68,7 +68,7 @@ impl Client {
         for (own, change) in &unit {
             if *own != db {
                 self.ask(&select(*own), Pending::Any);
-                // If nothing comes of it, it is in the other.
+                // If the transaction fails, the client is in the other database.
                 (db, self.db) = (*own, None);
             }
             self.ask(&change.words(), Pending::Any);
@@ -76,7 +76,7 @@ impl Client {
         self.ask(&[word("EXEC")], Pending::Unit(unit));
     }
 
-    /// The next answer that has come, and to what.
+    /// Returns the next reply that has arrived, and its request.
     pub(super) fn answer(&mut self) -> Option<(Pending, String)> {
         let mut bytes = [0; 4096];
         loop {
@@ -97,7 +97,7 @@ impl Client {
         Some((self.pending.pop_front()?, text))
     }
 
-    /// All that has come, of one that follows.
+    /// Returns everything that a replica's connection has received.
     pub(super) fn heard(&mut self) -> String {
         let mut bytes = [0; 4096];
         let mut heard = String::new();

@@ -72,7 +72,7 @@ impl Environment for SimulatedEnvironment {
     }
 }
 
-/// The moment after this time, in Unix ms.
+/// Returns the point in time after this duration, in Unix ms.
 fn after(time: Duration) -> u64 {
     unix_ms() + time.as_millis() as u64
 }

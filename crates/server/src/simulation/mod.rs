@@ -1,5 +1,5 @@
-//! Replication, simulated: real servers that follow one another, with the clock, the network and what goes
-//! wrong made from a number.
+//! Simulates replication: real servers that follow one another, with the clock, the network and the
+//! faults generated from a seed.
 //!
 //! ```text
 //!   clients ── worker 0, its event loop ══╗                ╔══ worker 0 ── clients
@@ -7,23 +7,23 @@
 //!                                      ╚══╩════════════════╝   late, in pieces, one way, cut
 //! ```
 //!
-//! A server is what it is otherwise: one worker with its loop, sessions, timers, snapshots on the disk and
-//! the thread of its upstream. Of its threads one runs at a time, and time stands still meanwhile. What the
-//! datasets have to be is said by a model of its own.
+//! A server consists of the usual parts: one worker with its loop, sessions, timers, snapshots on
+//! the disk and the thread of its upstream. Only one of its threads runs at a time, and the clock
+//! stands still meanwhile. A separate model defines the expected datasets.
 //!
 //! | file | about |
 //! |---|---|
-//! | `world` | a run: what happens |
-//! | `checks` | what must be so after each step |
-//! | `model` | datasets and histories, as they have to be |
-//! | `node`, `client` | a server; who asks it |
+//! | `world` | a run: the sequence of events |
+//! | `checks` | invariants that are checked after each step |
+//! | `model` | the expected datasets and histories |
+//! | `node`, `client` | a server; its client |
 //! | `network` | bytes between servers |
 //! | `strand`, `environment` | threads of which one runs at a time; the environment of an upstream |
-//! | `trace` | what has happened |
+//! | `trace` | a log of events |
 //!
-//! `BRISK_REPLICATION_SEED=17` repeats run 17, and `BRISK_REPLICATION_RUNS=1000000` makes so many. Runs are
-//! made by processes of their own: in those the time is the simulation's, and what servers leave behind ends
-//! with them.
+//! `BRISK_REPLICATION_SEED=17` repeats run 17, and `BRISK_REPLICATION_RUNS=1000000` makes that
+//! number of runs. Separate processes execute the runs: in those the simulation sets the clock, and
+//! leftovers of servers end with the process.
 
 mod checks;
 mod client;
@@ -40,16 +40,16 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use world::{Seen, World};
 
-/// Runs of every test.
+/// Number of runs of each test.
 const RUNS: u64 = 400;
-/// Steps of a run, and of each so many-th.
+/// Steps of a run, and of each `LARGE_EACH`-th run.
 const SMALL: usize = 60;
 const LARGE: usize = 600;
 const LARGE_EACH: u64 = 25;
-/// Runs of a process.
+/// Number of runs of a process.
 const RUNS_AT_ONCE: u64 = 50;
 
-/// The name of the test, for processes that make a part of its runs.
+/// The name of the test, for processes that execute a part of its runs.
 const NAME: &str = "simulation::what_replicas_have_is_what_their_primary_had";
 const PART: &str = "BRISK_REPLICATION_PART";
 
@@ -89,7 +89,7 @@ fn begin_part(from: u64, to: u64) -> Child {
     command.args(["--exact", NAME, "--nocapture", "--test-threads=1"]);
     command.env(PART, format!("{from}-{to}")).stdout(Stdio::piped()).stderr(Stdio::piped());
     if Path::new("/dev/shm").is_dir() {
-        // Snapshots that are put on a disk would be what takes longest.
+        // Snapshots on a real disk would take most of the time.
         command.env("TMPDIR", "/dev/shm");
     }
     command.spawn().expect("this test")
@@ -107,7 +107,8 @@ fn end_part(part: Child, sums: &mut [u64; 11]) {
     }
 }
 
-/// One processor for the threads of this process, of which one runs at a time: to hand over is cheaper.
+/// Binds the threads of this process to one processor. Only one of them runs at a time, and
+/// switching between them costs less this way.
 fn stay_on_one(part: u64) {
     use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
     let Ok(all) = sched_getaffinity(None) else { return };
@@ -115,7 +116,7 @@ fn stay_on_one(part: u64) {
     let own = part as usize % count.max(1);
     let mut one = CpuSet::new();
     one.set((0..CpuSet::MAX_CPU).filter(|cpu| all.is_set(*cpu)).nth(own).unwrap_or(0));
-    // It works without.
+    // The simulation also works without it.
     let _ = sched_setaffinity(None, &one);
 }
 
@@ -135,7 +136,7 @@ fn run_part(from: u64, to: u64) {
     println!("counted: {}", sums.map(|sum| sum.to_string()).join(" "));
 }
 
-/// What was seen, and all that has happened.
+/// Returns the counts of a run, and its event log.
 fn run(seed: u64) -> (Seen, Vec<String>) {
     trace::take();
     let tells = std::env::var("BRISK_REPLICATION_SEED").is_ok();

@@ -1,5 +1,5 @@
-//! What datasets have to be: commands as they are understood here, and each history with the dataset at
-//! each of its offsets.
+//! The expected datasets: an independent implementation of the commands, and each history with the
+//! dataset at each of its offsets.
 
 use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;
@@ -9,22 +9,22 @@ pub(super) const STRINGS: usize = 5;
 pub(super) const LISTS: usize = 2;
 pub(super) const DATABASES: u32 = 2;
 
-/// The name of a string.
+/// Returns the name of a string key.
 pub(super) fn string(n: usize) -> String {
     format!("s{n}")
 }
 
-/// The name of one more string of database 0, longer than the shortest backlog.
+/// Returns the name of one more string key of database 0, longer than the shortest backlog.
 pub(super) fn long_string() -> String {
     "s".repeat((16 << 10) + 1)
 }
 
-/// The names of all strings of a database.
+/// Returns the names of all string keys of a database.
 pub(super) fn strings(db: u32) -> impl Iterator<Item = String> {
     (0..STRINGS).map(string).chain((db == 0).then(long_string))
 }
 
-/// All keys, each with its database.
+/// Returns all keys, each with its database.
 pub(super) fn keys() -> impl Iterator<Item = (u32, String)> {
     let lists = || (0..LISTS).map(|n| format!("l{n}"));
     (0..DATABASES).flat_map(move |db| strings(db).chain(lists()).map(move |name| (db, name)))
@@ -42,7 +42,7 @@ struct Entry {
     deadline_ms: Option<u64>,
 }
 
-/// A dataset, keys included that have expired and were not removed.
+/// A dataset, including keys that have expired and were not removed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Dataset(BTreeMap<(u32, String), Entry>);
 
@@ -77,7 +77,7 @@ impl Change {
 }
 
 impl Dataset {
-    /// As of a change at a primary.
+    /// Applies a change as a primary does.
     pub(super) fn change(&mut self, db: u32, change: &Change, now_ms: u64) {
         let key = |name: &String| (db, name.clone());
         let (Change::Set(name, ..)
@@ -107,7 +107,7 @@ impl Dataset {
                 self.put(key(name), Value::Text(all.into()), deadline_ms);
             }
             Change::Increment(_) => {
-                // Of what is no number nothing becomes.
+                // A value that is not a number stays unchanged.
                 let was = if present.is_some() { number(&text(present)) } else { Some(0) };
                 if let Some(was) = was {
                     let value = Value::Text((was + 1).to_string().into());
@@ -146,7 +146,7 @@ impl Dataset {
         self.0.insert(key, Entry { value, deadline_ms });
     }
 
-    /// The replies to PEXPIRETIME of all keys, in each database.
+    /// Returns the replies to PEXPIRETIME for all keys, in each database.
     pub(super) fn deadlines(&self, now_ms: u64) -> Vec<String> {
         let at = |key: (u32, String)| {
             let entry = self.0.get(&key);
@@ -160,14 +160,15 @@ impl Dataset {
         keys().map(at).collect()
     }
 
-    /// Bytes of the names of keys whose deadline is behind `after_ms` and has passed.
+    /// Returns the total length of the names of keys whose expiry time is after `after_ms` and has
+    /// passed.
     pub(super) fn expired_bytes(&self, after_ms: u64, now_ms: u64) -> u64 {
         let deadlines = self.0.iter().filter_map(|(key, entry)| Some((&key.1, entry.deadline_ms?)));
         let names = deadlines.filter(|(_, at)| *at > after_ms && *at <= now_ms);
         names.map(|(name, _)| name.len() as u64).sum()
     }
 
-    /// What is read of it: the replies to MGET and LRANGE, in each database.
+    /// Returns the visible values: the replies to MGET and LRANGE, in each database.
     pub(super) fn shown(&self, now_ms: u64) -> Vec<String> {
         let mut shown = Vec::new();
         let bulk = |text: &str| format!("${}\r\n{text}\r\n", text.len());
@@ -195,27 +196,27 @@ impl Dataset {
     }
 }
 
-/// Values begin with no sign, and with no 0 but for 0 itself.
+/// Parses a number. Values have no sign, and no leading 0 except for 0 itself.
 fn number(text: &str) -> Option<i64> {
     text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok())?
 }
 
-/// Between two offsets the dataset changed to this.
+/// Between two offsets the dataset changed to this one.
 struct Step {
     before: u64,
     after: u64,
     dataset: Rc<Dataset>,
 }
 
-/// A history from where it got its name.
+/// A history from the offset at which it got its id.
 struct Line {
-    /// What it was called before, up to where this one begins.
+    /// The id before this one, valid up to where this one begins.
     parent: Option<String>,
     start: u64,
     steps: Vec<Step>,
 }
 
-/// All histories by name.
+/// All histories by id.
 #[derive(Default)]
 pub(super) struct Model(HashMap<String, Line>);
 
@@ -224,7 +225,7 @@ impl Model {
         self.0.contains_key(id)
     }
 
-    /// A history gets another name at an offset, where it has this dataset; or begins.
+    /// Begins a history, or gives one a new id, at an offset where it has this dataset.
     pub(super) fn begin(
         &mut self,
         id: &str,
@@ -236,14 +237,15 @@ impl Model {
         assert!(self.0.insert(id.to_owned(), Line { parent, start, steps }).is_none());
     }
 
-    /// Somewhere between these offsets the dataset became this one, at once.
+    /// Records that the dataset changed to this one, at once, somewhere between these offsets.
     pub(super) fn change(&mut self, id: &str, before: u64, after: u64, dataset: Rc<Dataset>) {
         let line = self.0.get_mut(id).expect("a history that is known");
         assert!(before <= after && line.steps.last().is_none_or(|last| last.after <= before));
         line.steps.push(Step { before, after, dataset });
     }
 
-    /// The name under which a history was written at an offset. Two that are the same there have the same.
+    /// Returns the id under which a history was written at an offset. Two histories that are the
+    /// same at an offset have the same origin there.
     pub(super) fn origin<'m>(&'m self, mut id: &'m str, offset: u64) -> Option<&'m str> {
         loop {
             let line = self.0.get(id)?;
@@ -254,15 +256,15 @@ impl Model {
         }
     }
 
-    /// Whether two histories are the same up to an offset.
+    /// True if two histories are the same up to an offset.
     pub(super) fn is_shared(&self, one: &str, other: &str, offset: u64) -> bool {
         let origin = self.origin(one, offset);
         origin.is_some() && origin == self.origin(other, offset)
     }
 
-    /// What the dataset may be at an offset: one, or two amid a change.
+    /// Returns the possible datasets at an offset: one, or two during a change.
     pub(super) fn at(&self, id: &str, offset: u64) -> Vec<Rc<Dataset>> {
-        // Where a name ends or begins is in both.
+        // The offset where one id ends and the next begins belongs to both.
         let mut found = Vec::new();
         let mut id = Some(id.to_owned());
         while let Some(line) = id.as_ref().and_then(|id| self.0.get(id)) {

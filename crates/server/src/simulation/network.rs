@@ -1,5 +1,5 @@
-//! The connections between servers: bytes on their way, which come late, in pieces, in one direction
-//! only, or not at all.
+//! The connections between servers. Bytes arrive late, in pieces, in one direction only, or not at
+//! all.
 
 use super::strand::Dial;
 use brisk_testkit::random::Random;
@@ -10,19 +10,19 @@ use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Bytes on their way, at most: then who sends has to wait.
+/// The most bytes in flight; beyond that, the sender has to wait.
 const WINDOW: usize = 64 << 10;
 
 /// One direction.
 #[derive(Default)]
 pub(super) struct Lane {
     bytes: VecDeque<u8>,
-    /// Who sends has closed.
+    /// True if the sender has closed.
     is_ended: bool,
     pub(super) is_held: bool,
 }
 
-/// What a replica asked for, and what it was told.
+/// A replica's request for the stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Asked {
     pub(super) id: String,
@@ -40,11 +40,11 @@ pub(super) struct Connection {
     signal: Arc<AtomicBool>,
     pub(super) there: Lane,
     pub(super) back: Lane,
-    /// Most bytes that come at once.
+    /// The most bytes that arrive at once.
     grain: usize,
-    /// What was said by the replica, until it has asked for the stream.
+    /// The bytes that the replica has sent, until it has requested the stream.
     said: Option<Vec<u8>>,
-    /// What it asked; the answer is not known yet.
+    /// Its request; the reply is not known yet.
     pub(super) asked: Option<Asked>,
     heard: Vec<u8>,
 }
@@ -73,7 +73,7 @@ impl Lane {
             Ok(len) => self.bytes.drain(..len).collect(),
             Err(error) if error.kind() == ErrorKind::WouldBlock => Vec::new(),
             Err(_) => {
-                // Nobody is there any more.
+                // The receiver is gone.
                 self.bytes.clear();
                 self.is_ended = true;
                 Vec::new()
@@ -83,7 +83,7 @@ impl Lane {
 }
 
 impl Connection {
-    /// The end that is the server's is to be given to it.
+    /// Creates a connection. The server's end must be given to the server.
     pub(super) fn new(
         number: u64,
         from: usize,
@@ -110,7 +110,8 @@ impl Connection {
         (connection, other)
     }
 
-    /// Takes what both ends have sent. The answer to what the replica asked, once it is there.
+    /// Takes the bytes that both ends have sent. Returns the reply to the replica's request when it
+    /// has arrived.
     pub(super) fn collect(&mut self) -> Option<String> {
         self.there.collect(&self.near);
         let news = self.back.collect(&self.far);
@@ -124,7 +125,8 @@ impl Connection {
         Some(String::from_utf8_lossy(&self.heard[..end]).into_owned())
     }
 
-    /// Brings some bytes to the server; whether there were any. What is asked for the stream is noted.
+    /// Delivers some bytes to the server, and records a request for the stream. Returns true if
+    /// there were any.
     pub(super) fn deliver_there(&mut self, random: &mut Random) -> bool {
         if self.there.is_held {
             return false;
@@ -152,12 +154,12 @@ impl Connection {
         came
     }
 
-    /// Whether an end has closed, and the other has got what it sent before.
+    /// True if one end has closed, and the other has received all bytes sent before.
     pub(super) fn is_over(&self) -> bool {
         [&self.there, &self.back].into_iter().any(|lane| lane.is_ended && lane.bytes.is_empty())
     }
 
-    /// It breaks: what is on its way is lost.
+    /// Breaks the connection: bytes in flight are lost.
     pub(super) fn cut(self) {
         // They may be closed already.
         let _ = self.near.shutdown(Shutdown::Both);
@@ -166,13 +168,13 @@ impl Connection {
     }
 }
 
-/// The request for the stream, if it is there as a whole.
+/// Returns the request for the stream, if it is complete.
 fn find_psync(said: &[u8]) -> Option<Asked> {
     let text = String::from_utf8_lossy(said);
     let (before, behind) = text.split_once("$5\r\nPSYNC\r\n")?;
     let words: usize = before.trim_end().rsplit('*').next()?.parse().ok()?;
     let parts: Vec<&str> = behind.split("\r\n").collect();
-    // A length and a word each, and what is behind the last end of a line.
+    // A length and a value for each argument, and the rest after the last line end.
     (parts.len() > 2 * (words - 1)).then(|| Asked {
         id: parts[1].to_owned(),
         first: parts[3].parse().expect("a number"),

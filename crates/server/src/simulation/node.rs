@@ -1,5 +1,5 @@
-//! A server of the simulation: a real worker with its event loop, on a strand of its own. Its connections
-//! end at the simulation.
+//! A server of the simulation: a real worker with its event loop, on its own strand. Its
+//! connections end at the simulation.
 
 use super::environment::{FIRST_PORT, SimulatedEnvironment};
 use super::model::{DATABASES, LISTS, keys, strings};
@@ -35,14 +35,14 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
-/// Turns without an end would be a fault.
+/// More turns than this without a pause are a bug.
 const TURNS_MAX: usize = 10_000;
 
 pub(super) fn port(node: usize) -> u16 {
     FIRST_PORT + node as u16
 }
 
-/// What a server is started with.
+/// The parameters of a server's start.
 #[derive(Debug, Clone)]
 pub(super) struct Start {
     pub(super) seed: u64,
@@ -55,43 +55,44 @@ pub(super) struct Start {
 
 type Job = Box<dyn FnOnce(&mut Machine) + Send>;
 
-/// The simulation's end of it.
+/// The simulation's handle of a server.
 pub(super) struct Node {
     pub(super) group: Arc<Group>,
     host: Arc<Strand>,
     job: Arc<Mutex<Option<Job>>>,
 }
 
-/// What is on its strand.
+/// The state on its strand.
 pub(super) struct Machine {
     worker: Worker,
     reactor: Reactor,
     shared: &'static Shared,
-    /// Emits snapshots, besides the worker's own.
+    /// Emits snapshots, in addition to the worker.
     walker: CutWalker,
     reader: Session,
     batch: Batch,
-    /// Where it was when its dataset was read last.
+    /// Its history and offset when its dataset was last read.
     read_at: Option<(String, u64)>,
 }
 
-/// What can be seen of it.
+/// The observable state of a server.
 #[derive(Debug, Clone)]
 pub(super) struct Look {
     pub(super) ids: HistoryIds,
     pub(super) offset: u64,
-    /// The offset of the first byte of the backlog, and where it ends.
+    /// The offset of the first byte of the backlog, and its end.
     pub(super) kept: Option<(u64, u64)>,
     pub(super) is_replica: bool,
     pub(super) is_up: bool,
     pub(super) is_loading: bool,
-    /// It hands over to a replica, or waits for one that it can hand over to.
+    /// True while it hands over to a replica, or waits for one that can take over.
     pub(super) fails_over: bool,
-    /// The ports of those that follow, and what they acknowledged.
+    /// The ports of its replicas, and the offsets that they acknowledged.
     pub(super) acked: Vec<(u16, u64)>,
     /// Replies that show the dataset, if it may have changed.
     pub(super) shown: Option<Vec<String>>,
-    /// Replies that show the deadlines of its keys, if its history has got another name, or if all is read again.
+    /// Replies that show the expiry times of its keys, if its history has got another id, or if
+    /// everything is read again.
     pub(super) deadlines: Option<Vec<String>>,
 }
 
@@ -116,7 +117,7 @@ impl Node {
         Node { group, host, job }
     }
 
-    /// Has it do something.
+    /// Runs `work` on the server's strand.
     pub(super) fn with<T: Send + 'static>(
         &self,
         work: impl FnOnce(&mut Machine) -> T + Send + 'static,
@@ -132,7 +133,8 @@ impl Node {
         done.lock().even_poisoned().take().expect("it was done")
     }
 
-    /// Lets the threads of its upstream run, and others except the worker. Returns true if one had something to do.
+    /// Runs the threads of its upstream, and others except the worker. Returns true if one had
+    /// something to do.
     pub(super) fn go_on(&self, now_ms: u64) -> bool {
         self.group.go_on(&self.host, now_ms)
     }
@@ -141,7 +143,7 @@ impl Node {
 fn table() -> (&'static CommandTable, &'static [ServerHandler]) {
     static TABLE: OnceLock<(&'static CommandTable, &'static [ServerHandler])> = OnceLock::new();
     *TABLE.get_or_init(|| {
-        let (table, handlers) = commands::table(&[]).expect("names as they are");
+        let (table, handlers) = commands::table(&[]).expect("a table without renamed commands");
         (&*Box::leak(Box::new(table)), &*handlers.leak())
     })
 }
@@ -177,7 +179,7 @@ impl Machine {
         shared.replication.set_environment(Box::new(environment));
         let reactor =
             Reactor::new(&brisk_reactor::ReactorConfig::default()).expect("an event loop");
-        let participant = Participant::register().expect("not too many");
+        let participant = Participant::register().expect("a free participant");
         let core = Core::new(shared, 0, random.below(1 << 32));
         brisk_engine::keyspace::on_slot_wait(move || shared.quiesce.checkpoint(0));
         let reader = trusted_session::new(&core, PeerAddr::Unix);
@@ -186,20 +188,20 @@ impl Machine {
         worker.loading = Some(WorkerLoading::new(inbox));
         worker.resumed();
         worker.waiting();
-        group.spawn(move || load::load(shared, &steps).expect("a sound snapshot"));
+        group.spawn(move || load::load(shared, &steps).expect("a valid snapshot"));
         let (walker, batch) = (CutWalker::default(), Batch::default());
         Machine { worker, reactor, shared, walker, reader, batch, read_at: None }
     }
 
-    /// A connection has come.
+    /// Accepts a connection.
     pub(super) fn accept(&mut self, socket: UnixStream) {
-        let token = self.reactor.io().adopt(socket).expect("room");
+        let token = self.reactor.io().adopt(socket).expect("a free slot");
         let accepted = self.worker.accepted(self.reactor.io(), token, 0);
         assert!(matches!(accepted, Accept::Keep));
         self.serve();
     }
 
-    /// Executes what has come, and nothing else unless a snapshot was begun.
+    /// Executes received input, and nothing else unless a snapshot was begun.
     pub(super) fn serve(&mut self) {
         self.poll();
         if self.is_writing() || self.has_written() {
@@ -211,7 +213,7 @@ impl Machine {
         self.reactor.poll(&mut self.worker, Some(Duration::ZERO)).expect("the loop works");
     }
 
-    /// Turns of the loop until there is nothing to do at this moment.
+    /// Runs turns of the loop until nothing is due.
     pub(super) fn turn(&mut self) {
         let mailbox = &self.shared.mailboxes[0];
         let (mut turns, mut was_writing) = (0, self.has_written());
@@ -221,10 +223,10 @@ impl Machine {
                 self.worker.woken(self.reactor.io());
             }
             self.poll();
-            // A snapshot is written by a thread of the system, whose speed is to make no difference.
+            // A thread of the system writes the snapshot; its speed must make no difference.
             if self.is_writing() {
                 was_writing = true;
-                // Nor is the time that the worker would give others between two pieces.
+                // Nor may the time that the worker would leave between two pieces.
                 self.walker.walk(&self.shared.keyspace, &self.worker.core.env, || true);
                 std::thread::yield_now();
                 continue;
@@ -235,11 +237,11 @@ impl Machine {
                 return;
             }
             turns += 1;
-            assert!(turns < TURNS_MAX, "it does not come to an end");
+            assert!(turns < TURNS_MAX, "the loop is busy without end");
         }
     }
 
-    /// Whether there is a snapshot that its replicas have not been told of.
+    /// True if there is a snapshot that its replicas have not been notified of.
     fn has_written(&self) -> bool {
         let waits = |replica: &ReplicaHandle| {
             let progress = &replica.progress;
@@ -289,7 +291,7 @@ impl Machine {
         }
     }
 
-    /// The replies that show its dataset.
+    /// Returns the replies that show its dataset.
     fn read(&mut self) -> Vec<String> {
         self.worker.core.refresh_config();
         self.worker.core.read_clocks();
@@ -336,5 +338,5 @@ impl Machine {
 }
 
 fn database(number: u32) -> DbIndex {
-    DbIndex::checked(number, DATABASES).expect("the servers have as many")
+    DbIndex::checked(number, DATABASES).expect("a database that the servers have")
 }

@@ -1,4 +1,5 @@
-//! Threads of which one runs at a time: the simulation lets each go on, and waits until it has to wait.
+//! Threads that run one at a time. The simulation resumes each of them, and waits until it
+//! pauses.
 //!
 //! ```text
 //!  simulation ── resume ──►                ── resume ──►
@@ -13,11 +14,11 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 
-/// What a strand waits for.
+/// The condition that a strand waits for.
 pub(super) struct Wait {
-    /// Not longer than this, in Unix ms.
+    /// The time limit, in Unix ms.
     pub(super) until_ms: Option<u64>,
-    /// Until this is set; until anything happens if `None`.
+    /// The flag to wait for; any event if `None`.
     pub(super) signal: Option<Arc<AtomicBool>>,
 }
 
@@ -39,36 +40,36 @@ enum Turn {
 pub(super) struct Strand {
     turn: Mutex<Turn>,
     changed: Condvar,
-    /// It ends where it waits.
+    /// If set, the strand ends at its next pause.
     is_killed: AtomicBool,
 }
 
-/// What ends a strand that is killed.
+/// The panic payload that ends a killed strand.
 struct Killed;
 
-/// What the strands of one server share.
+/// The state that the strands of one server share.
 pub(super) struct Group {
     strands: Mutex<Vec<Arc<Strand>>>,
-    /// Connections that its strands have opened since the simulation looked.
+    /// Connections that its strands have opened since the simulation last took them.
     pub(super) dials: Mutex<Vec<Dial>>,
-    /// How a connection to each server fares.
+    /// The state of the network path to each server.
     pub(super) ways: Mutex<Vec<Way>>,
 }
 
-/// What becomes of a connection that is opened.
+/// The result of opening a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Way {
     Open,
     Refused,
-    /// Nothing comes back.
+    /// No data comes back.
     Silent,
 }
 
-/// A connection that was opened: the simulation's end.
+/// An opened connection: the simulation's end.
 pub(super) struct Dial {
     pub(super) to: usize,
     pub(super) end: UnixStream,
-    /// To be set when there is something to read.
+    /// Must be set when there is something to read.
     pub(super) signal: Arc<AtomicBool>,
 }
 
@@ -76,7 +77,7 @@ thread_local! {
     static CURRENT: RefCell<Option<Arc<Strand>>> = const { RefCell::new(None) };
 }
 
-/// Hands over to the simulation until there is what is waited for.
+/// Hands over to the simulation until the condition holds.
 pub(super) fn pause(wait: Wait) {
     let strand = CURRENT.with_borrow(Clone::clone).expect("only strands wait");
     *strand.turn.lock().even_poisoned() = Turn::Waits(wait);
@@ -100,7 +101,7 @@ impl Group {
         })
     }
 
-    /// A strand that begins when it is resumed first.
+    /// Creates a strand that begins when it is first resumed.
     pub(super) fn spawn(&self, run: impl FnOnce() + Send + 'static) -> Arc<Strand> {
         let turn = Mutex::new(Turn::Waits(Wait { until_ms: None, signal: None }));
         let is_killed = AtomicBool::new(false);
@@ -122,7 +123,7 @@ impl Group {
         strand
     }
 
-    /// Lets each strand but `host` go on that has something to do; whether one had.
+    /// Resumes each strand except `host` that has something to do. Returns true if there was one.
     pub(super) fn go_on(&self, host: &Arc<Strand>, now_ms: u64) -> bool {
         let mut strands = self.strands.lock().even_poisoned().clone();
         strands.retain(|strand| !Arc::ptr_eq(strand, host) && strand.is_ready(now_ms));
@@ -131,7 +132,7 @@ impl Group {
         !strands.is_empty()
     }
 
-    /// Ends all strands where they stand.
+    /// Ends all strands at their current pause.
     pub(super) fn kill(&self) {
         let strands = std::mem::take(&mut *self.strands.lock().even_poisoned());
         for strand in strands {
@@ -161,12 +162,12 @@ impl Strand {
         matches!(&*self.turn.lock().even_poisoned(), Turn::Over(_))
     }
 
-    /// Lets it run until it waits or ends; what it panics with goes on here.
+    /// Runs the strand until it waits or ends. A panic of the strand continues here.
     pub(super) fn resume(&self) {
         let mut turn = self.turn.lock().even_poisoned();
         if matches!(*turn, Turn::Waits(_)) {
             *turn = Turn::Runs;
-            // Not with the lock, which is what it wakes up for.
+            // Without the lock, which the strand needs when it wakes up.
             drop(turn);
             self.changed.notify_all();
             turn = self.turn.lock().even_poisoned();

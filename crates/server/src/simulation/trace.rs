@@ -1,25 +1,25 @@
-//! What has happened in a run, in words.
+//! The event log of a run.
 
 use std::cell::RefCell;
 
-/// Events that are told of when a run fails.
+/// Number of events that are shown when a run fails.
 const TOLD_MAX: usize = 60;
 
 thread_local! {
     static EVENTS: RefCell<Vec<String>> = RefCell::default();
 }
 
-/// Something has happened at a moment, in Unix ms.
+/// Records an event at a time in Unix ms.
 pub(super) fn note(now_ms: u64, event: String) {
     EVENTS.with_borrow_mut(|events| events.push(format!("{:>7} {event}", now_ms % 10_000_000)));
 }
 
-/// What has happened since the last call.
+/// Returns the events since the last call.
 pub(super) fn take() -> Vec<String> {
     EVENTS.take()
 }
 
-/// The latest events, one in a line.
+/// Returns the latest events, one per line.
 pub(super) fn latest() -> String {
     EVENTS.with_borrow(|events| {
         let from = events.len().saturating_sub(TOLD_MAX);
@@ -27,7 +27,7 @@ pub(super) fn latest() -> String {
     })
 }
 
-/// Where two runs part.
+/// Returns the first difference between two runs.
 pub(super) fn difference(one: &[String], other: &[String]) -> Option<String> {
     let at = (0..one.len().max(other.len())).find(|at| one.get(*at) != other.get(*at))?;
     let before = one[at.saturating_sub(10)..at].join("\n");

@@ -1,4 +1,4 @@
-//! One run: servers, clients, the network and the clock, and what goes wrong.
+//! One run: servers, clients, the network, the clock, and faults.
 
 use super::checks::{Due, Record, Saved, check_acks, due, present};
 use super::client::{Client, Pending};
@@ -15,20 +15,20 @@ use std::rc::Rc;
 
 /// When runs begin, in Unix ms.
 const BEGIN_MS: u64 = 1_700_000_000_000;
-/// How long everything may take to be the same once nothing goes wrong any more: some connections carry a few
-/// hundred bytes a second, and a replica of a replica waits for whole transactions.
+/// The time limit for all servers to become equal after the last fault. Some connections carry a
+/// few hundred bytes a second, and a replica of a replica waits for whole transactions.
 const CALM_MS_MAX: u64 = 2_000_000;
 
-/// How often bytes come on each connection while it has nothing to bear.
+/// How often bytes are delivered on each connection in a time without faults.
 const CARRIED_AT_ONCE: usize = 30;
 
-/// How many places of a server are looked at that are odd, at once.
+/// Number of requests with unusual offsets that are made to a server at once.
 const PROBES: usize = 4;
 
-/// How often a server and its upstream's thread run in turns without any time passing.
+/// How often a server and its upstream's thread run in turn without the clock advancing.
 const ROUNDS_MAX: usize = 50;
 
-/// How often something was seen.
+/// How often each event was seen.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Seen {
     pub(super) faults: u64,
@@ -41,7 +41,7 @@ pub(super) struct Seen {
     pub(super) starts: u64,
     pub(super) freed: u64,
     pub(super) waits: u64,
-    /// Starts after which nobody goes on, as too much has expired.
+    /// Starts after which no replica can continue, because too many keys have expired.
     pub(super) forgotten: u64,
 }
 
@@ -61,7 +61,7 @@ pub(super) struct World {
     connections: Vec<Connection>,
     model: Model,
     pub(super) seen: Seen,
-    /// Numbers that make each value another one.
+    /// A counter that makes each value unique.
     next: u64,
     tells: bool,
 }
@@ -92,7 +92,7 @@ impl World {
                 timeout_s: *random.pick(&[3, 10, 60]),
                 tells,
             };
-            std::fs::create_dir_all(world.dir.path(&index.to_string())).expect("a folder");
+            std::fs::create_dir_all(world.dir.path(&index.to_string())).expect("a directory");
             let record = Record::default();
             world.slots.push(Slot { node: None, start, record, client: None });
             world.start(index);
@@ -128,12 +128,12 @@ impl World {
         self.slots[index].node.is_some()
     }
 
-    /// As it was seen last, if it is up and has its dataset.
+    /// Returns the last observed state, if the server is up and has its dataset.
     fn last(&self, index: usize) -> Option<&Look> {
         self.slots[index].record.last.as_ref().filter(|_| self.is_up(index))
     }
 
-    /// Turns of a server, and of the threads of its upstream, until there is nothing to do at this moment.
+    /// Runs turns of a server, and of the threads of its upstream, until nothing is due.
     fn settle(&mut self, index: usize) {
         for _ in 0..ROUNDS_MAX {
             let look = self.node(index).with(|machine| {
@@ -165,7 +165,7 @@ impl World {
         }
     }
 
-    /// Looks at a server, and at whether what is seen can be.
+    /// Observes a server, and checks that the observed state is possible.
     fn look(&mut self, index: usize) {
         self.look_again(index, false);
     }
@@ -197,7 +197,7 @@ impl World {
         slots[index].record.note(look, self.now_ms);
     }
 
-    /// What a server has answered to its client, by the time that it looks so.
+    /// Processes the replies that a server has sent to its client by the time of this state.
     fn hear(&mut self, index: usize, look: &Look) {
         let before = self.slots[index].record.last.as_ref().map_or(look.offset, |last| {
             let former = look.ids.former.as_ref().map(|former| former.end);
@@ -217,7 +217,7 @@ impl World {
                     }
                     self.seen.units += 1;
                     self.model.change(&look.ids.id, before, look.offset, Rc::new(dataset));
-                    // What changes nothing is not waited for.
+                    // A change without an effect is not waited for.
                     let changed = before < look.offset;
                     before = look.offset;
                     let wrote = Some((look.ids.id.clone(), look.offset));
@@ -225,7 +225,8 @@ impl World {
                         client.wrote = wrote;
                     }
                 }
-                // Who has another history by now has not what was written, and nobody waits for it.
+                // A server with another history does not have the write, and no client waits for
+                // it.
                 Pending::Wait(id, offset)
                     if !is_error && self.model.is_shared(&id, &look.ids.id, offset) =>
                 {
@@ -258,7 +259,7 @@ impl World {
         }
     }
 
-    /// A client that does not wait for anything.
+    /// Returns a client that has no pending request.
     fn client(&mut self, index: usize) -> Option<&mut Client> {
         if !self.is_up(index) {
             return None;
@@ -271,7 +272,7 @@ impl World {
         self.slots[index].client.as_mut().filter(|client| client.pending.is_empty())
     }
 
-    /// Has a server execute a command that a client sends.
+    /// Makes a server execute a command from a client.
     fn ask(&mut self, index: usize, words: &[&str], pending: Pending) {
         let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
         let Some(client) = self.client(index) else { return };
@@ -337,7 +338,7 @@ impl World {
         }
     }
 
-    /// Brings what is on its way, some of it; whether there was any.
+    /// Delivers some of the bytes in flight. Returns true if there were any.
     fn carry(&mut self, percent: usize) -> bool {
         let (mut at, mut came) = (0, false);
         while at < self.connections.len() {
@@ -377,7 +378,7 @@ impl World {
         true
     }
 
-    /// What a server has to answer if it is asked for the stream at this moment.
+    /// Returns the expected reply of a server to a request for the stream at this time.
     fn due(&mut self, index: usize, asked: &Asked) -> Due {
         self.look(index);
         let look = self.node(index).with(|machine| machine.look(false));
@@ -395,7 +396,8 @@ impl World {
         assert!(due.is(answer), "{asked:?} was answered {answer:?} and not with {due:?}");
     }
 
-    /// Takes what both ends of a connection have sent; the answer to what was asked, once.
+    /// Takes the bytes that both ends of a connection have sent. Returns the reply to the request,
+    /// once.
     fn collect(&mut self, at: usize) -> Option<String> {
         let connection = &mut self.connections[at];
         let answer = connection.collect()?;
@@ -415,7 +417,7 @@ impl World {
         Some(answer)
     }
 
-    /// Asks for the stream as replicas would that are at odd places.
+    /// Requests the stream as replicas with unusual offsets would.
     fn probe(&mut self, index: usize) {
         for _ in 0..PROBES {
             let Some(look) = self.last(index).cloned() else { return };
@@ -423,7 +425,7 @@ impl World {
             let mut places = vec![(&ids.id, look.offset)];
             places.extend(look.kept.iter().map(|kept| (&ids.id, kept.0)));
             if let Some(former) = &ids.former {
-                // Mostly there, where one byte makes the difference.
+                // Mostly there, where a single byte makes a difference.
                 places.extend([(&former.id, former.end); 4]);
             }
             let unknown = "0123456789".repeat(4);
@@ -465,9 +467,9 @@ impl World {
                 let before = self.last(index).cloned();
                 let port = port(primary).to_string();
                 self.ask(index, &["REPLICAOF", "127.0.0.1", &port], Pending::Any);
-                // What it has is the same for now.
+                // The server's data is the same for now.
                 if let Some((before, now)) = before.as_ref().zip(self.last(index)) {
-                    assert_eq!(now.acked, before.acked, "they follow as before");
+                    assert_eq!(now.acked, before.acked, "the replicas are still attached");
                 }
             }
             None => self.ask(index, &["REPLICAOF", "NO", "ONE"], Pending::Any),
@@ -475,7 +477,7 @@ impl World {
         self.slots[index].start.primary = primary;
     }
 
-    /// How connections between two servers fare from now on.
+    /// Sets the state of the network path between two servers.
     fn set_way(&mut self, from: usize, to: usize, way: Way) {
         if let Some(node) = &self.slots[from].node {
             node.group.ways.lock().even_poisoned()[to] = way;
@@ -565,13 +567,14 @@ impl World {
         }
     }
 
-    /// All that follow a server have what it saves; then it is down for a while, and they come back.
+    /// All replicas of a server have the data that it saves. Then it is down for a while, and its
+    /// replicas reconnect.
     fn lose_power_after_save(&mut self, index: usize) {
         for _ in 0..5 {
             self.flow(300);
         }
         if self.random.percent(80) {
-            // What expires meanwhile.
+            // A key that expires meanwhile.
             let key = if self.random.percent(70) { long_string() } else { string(0) };
             let ttl = 310 + self.random.below(1000) as u64;
             self.write_unit(index, vec![(0, Change::Set(key, "x".to_owned(), Some(ttl)))]);
@@ -598,7 +601,7 @@ impl World {
         self.start(index);
     }
 
-    /// Time passes, and with it what is due.
+    /// Advances the clock, and runs the tasks that are due.
     fn pass(&mut self, ms: u64, percent: usize) {
         self.advance(ms);
         self.carry(percent);
@@ -609,7 +612,7 @@ impl World {
         }
     }
 
-    /// Time passes, and everything comes that is on its way.
+    /// Advances the clock, and delivers all bytes in flight.
     fn flow(&mut self, ms: u64) {
         self.pass(ms, 100);
         for _ in 0..CARRIED_AT_ONCE {
@@ -619,7 +622,7 @@ impl World {
         }
     }
 
-    /// Runs for so many steps, of which some go wrong, and then until all is well.
+    /// Runs the given number of steps, some with faults, and then runs until all servers are equal.
     pub(super) fn run(&mut self, steps: usize) -> Seen {
         for _ in 0..steps {
             match self.random.below(100) {
@@ -659,9 +662,9 @@ impl World {
         self.seen
     }
 
-    /// Nothing goes wrong any more, and all follow one: in the end they are the same.
+    /// Ends all faults and makes all servers follow one of them. In the end all datasets are equal.
     fn calm(&mut self) {
-        trace::note(self.now_ms, "nothing goes wrong any more".to_owned());
+        trace::note(self.now_ms, "the faults end".to_owned());
         let count = self.slots.len();
         for index in 0..count {
             if !self.is_up(index) {
@@ -694,7 +697,7 @@ impl World {
         }
         let until = self.now_ms + CALM_MS_MAX;
         while !self.is_same(top) {
-            assert!(self.now_ms < until, "they do not come to be the same");
+            assert!(self.now_ms < until, "the datasets do not become equal");
             self.flow(500);
         }
         for index in 0..count {

@@ -1,7 +1,7 @@
-//! What a worker does besides serving: expiry, idle clients, sampled figures.
+//! A worker's periodic tasks: expiry, idle clients, sampled metrics.
 //!
-//! Runs `hz` times a second on each worker; worker 0 also samples what belongs to the whole server.
-//! Expiry goes on between rounds in slices of [`EXPIRE_SLICE_NS`] as long as there is work, and
+//! They run `hz` times a second on each worker; worker 0 also samples the server-wide metrics.
+//! Between rounds, expiry continues in slices of [`EXPIRE_SLICE_NS`] as long as it has work. It
 //! takes at most a quarter of the worker's time (more with `active-expire-effort`).
 
 use crate::worker::Worker;
@@ -22,25 +22,28 @@ use brisk_reactor::{Close, Control, ReactorCounters, Token};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-/// One slice of expiry: others wait no longer for it.
+/// The length of one expiry slice, which bounds the time for which it delays clients.
 const EXPIRE_SLICE_NS: u64 = 400_000;
-/// Pause between two slices, at the default effort: a quarter of the time is expiry's at most.
+/// Pause between two slices at the default effort, so that expiry takes at most a quarter of the
+/// time.
 const EXPIRE_PAUSE_NS: u64 = 1_200_000;
-/// Keys of a replica's own clients that a cycle looks at: well below a millisecond.
+/// Keys created by a replica's own clients that one cycle checks: takes well below a millisecond.
 const OWN_KEYS_PER_CYCLE: usize = 1000;
-/// A cycle over all slots begins this often.
+/// The interval between the starts of two cycles over all slots.
 const EXPIRE_PERIOD_NS: u64 = 100_000_000;
-/// One slice of a snapshot's walk.
+/// The length of one slice of a snapshot's walk.
 const WALK_SLICE_NS: u64 = 200_000;
-/// Pause between two slices of a worker that has commands to execute. Without, it goes on at once.
+/// Pause between two slices of a worker that has commands to execute. A worker without commands
+/// continues at once.
 const WALK_PAUSE_NS: u64 = 1_200_000;
-/// Pause between two slices of the restart of access clocks, which takes a third of the time at most.
+/// Pause between two slices of the restart of access clocks, so that it takes at most a third of
+/// the time.
 const CLOCK_PAUSE_NS: u64 = 400_000;
-/// Until the next look if others have to do something first.
+/// Delay before the next attempt if other workers have to act first.
 const WALK_WAIT_NS: u64 = 5_000_000;
 /// Time between two newlines for a replica that waits for its snapshot.
 const NEWLINE_PERIOD_NS: u64 = 1_000_000_000;
-/// Samples that a rate is averaged over.
+/// Number of samples that a rate is averaged over.
 const RATE_SAMPLES: usize = 16;
 /// Time between two samples.
 const SAMPLE_PERIOD_NS: u64 = 100_000_000;
@@ -48,40 +51,40 @@ const SAMPLE_PERIOD_NS: u64 = 100_000_000;
 /// A worker's timers.
 #[derive(Default)]
 pub struct Cron {
-    /// Worker 0 samples for the whole server.
+    /// True for worker 0, which samples for the whole server.
     samples_server: bool,
     next_tick: u64,
     next_expire: u64,
     next_sample: u64,
-    /// When replicas were sent a PING last.
+    /// When replicas were last sent a PING.
     pinged: u64,
-    /// When replicas that wait for a snapshot are shown again that the server lives.
+    /// When replicas that wait for a snapshot are next shown that the server is alive.
     next_newline: u64,
     sweeper: Option<Sweeper>,
-    /// When the walk of the snapshot that is being taken goes on; `None` without one.
+    /// When the walk of the snapshot in progress continues; `None` without a snapshot.
     next_walk: Option<u64>,
     walker: CutWalker,
-    /// Commands executed before the last slice of it.
+    /// Commands that had been executed before the last slice of the walk.
     commands_walked: u64,
-    /// When the restart of access clocks goes on; `None` without one.
+    /// When the restart of access clocks continues; `None` without one.
     next_clocks: Option<u64>,
     clock_walker: ClockWalker,
-    /// When the comparison with replicas goes on; `None` without one.
+    /// When the comparison with replicas continues; `None` without one.
     next_compare: Option<u64>,
     comparer: Comparer,
-    /// Commands executed before the last slice of that.
+    /// Commands that had been executed before the last slice of the comparison.
     commands_compared: u64,
-    /// Tracked keys to forget with the next tick if there are too many.
+    /// Tracked keys to forget at the next tick if the table exceeds its limit.
     trim_step: usize,
-    /// Where the walk over sessions stands.
+    /// The position of the walk over sessions.
     session_cursor: usize,
-    /// The event loop's counters that INFO has seen.
+    /// The event loop's counters as last published for INFO.
     published: ReactorCounters,
     commands: Rate,
     input: Rate,
     output: Rate,
     rounds: Rate,
-    /// Time of all rounds.
+    /// The rate of time spent in rounds.
     rounds_ns: Rate,
 }
 
@@ -110,7 +113,7 @@ impl Rate {
 }
 
 impl Cron {
-    /// For worker `id`, of which the first `workers` share out expiry.
+    /// Creates the timers of worker `id`. The first `workers` workers share the work of expiry.
     pub fn new(id: usize, workers: usize) -> Cron {
         Cron {
             samples_server: id == 0,
@@ -119,7 +122,7 @@ impl Cron {
         }
     }
 
-    /// How long nothing will be due, if nothing is at this moment.
+    /// Returns the time until something is due, or `None` if something is due now.
     #[inline]
     pub fn nothing_due(&self, now: u64, snapshot: bool, compares: bool) -> Option<Duration> {
         let begins = compares && self.samples_server && self.next_compare.is_none();
@@ -137,7 +140,7 @@ impl Cron {
         timers.min(walk).min(clocks).min(self.next_compare.unwrap_or(u64::MAX))
     }
 
-    /// Does what is due; how long nothing will be.
+    /// Runs the tasks that are due. Returns the time until the next one is due.
     pub fn run(&mut self, worker: &mut Worker, io: &mut Control) -> Duration {
         let clock = worker.core.clock;
         let begin = clock.ticks();
@@ -169,7 +172,8 @@ impl Cron {
             let period = 1_000_000_000 / worker.core.config.process.hz.clamp(1, 500) as u64;
             self.next_tick = next_multiple(now, period);
             self.sessions(worker, io);
-            // What CONFIG SET maxmemory left, and what clients' buffers took.
+            // Memory may exceed the limit after CONFIG SET maxmemory, or because clients' buffers
+            // grew.
             worker.core.make_room();
             self.trim_tracking(worker);
         }
@@ -183,10 +187,11 @@ impl Cron {
                 handover::check(&mut worker.core);
                 rewrite::begin_if_due(&worker.core);
                 bgsave::begin_if_due(&worker.core);
-                // Last: whoever asks for snapshots again and again would else keep the others off.
+                // Last: clients that request one snapshot after another would otherwise starve the
+                // other tasks.
                 synchronise::begin_if_due(&worker.core);
                 self.sample(worker, now);
-                // To get them takes longer, which is left to a thread when all is loaded.
+                // Getting huge pages takes long, so a thread does it, after loading.
                 if !worker.core.shared.is_loading() {
                     brisk_observe::memory::take_huge_pages_if_worth(
                         brisk_node::core::long::yield_to_workers,
@@ -205,7 +210,7 @@ impl Cron {
         Duration::from_nanos(wait.saturating_sub(end))
     }
 
-    /// Adds the traffic since the last call to where INFO finds it: after each round, so that a
+    /// Publishes the traffic since the last call for INFO. Called after each round, so that a
     /// client finds its own requests counted.
     #[inline]
     pub fn publish_traffic(&mut self, stats: &WorkerStats, now: &ReactorCounters) {
@@ -220,8 +225,8 @@ impl Cron {
         (last.receives, last.sends) = (now.receives, now.sends);
     }
 
-    /// Goes on with replicas that have no snapshot yet, and shows them once a second that the server
-    /// lives.
+    /// Continues with replicas that have no snapshot yet, and shows them once a second that the
+    /// server is alive.
     fn keep_synchronising(&mut self, worker: &mut Worker, io: &mut Control, now: u64) {
         worker.synchronise(io);
         if now >= self.next_newline {
@@ -230,7 +235,7 @@ impl Cron {
         }
     }
 
-    /// Tells replicas that the server lives, and stops collecting for those that are gone.
+    /// Sends replicas a PING, and stops recording the stream for replicas that are gone.
     fn keep_replicas(&mut self, worker: &mut Worker, now: u64) {
         let shared = worker.core.shared;
         shared.replication.trim_stream();
@@ -238,7 +243,7 @@ impl Cron {
         shared.arm_few_replicas(&worker.core.config.replication);
         follow::disarm_propagation(&mut worker.core);
         let period_s = worker.core.config.replication.repl_ping_replica_period_s.max(1) as u64;
-        // Looked at anew each time: the setting may have become shorter.
+        // Computed on each call, since the setting may have become shorter.
         let is_due = now.saturating_sub(self.pinged) >= period_s * 1_000_000_000;
         if is_due && shared.replication.replicas.following() > 0 {
             if self.pinged != 0 {
@@ -253,7 +258,7 @@ impl Cron {
 
     fn expire(&mut self, worker: &mut Worker, now: u64) {
         let core = &worker.core;
-        // What is gone a replica is told by its primary.
+        // A replica gets expirations from its primary.
         let held_back =
             core.data_must_not_change() || core.shared.is_replica() || core.is_congested();
         let is_off = !core.shared.debug.active_expire.load(Ordering::Relaxed);
@@ -288,12 +293,12 @@ impl Cron {
         };
     }
 
-    /// Emits a part of the snapshot that is being taken.
+    /// Emits a part of the snapshot in progress.
     fn walk(&mut self, worker: &mut Worker, now: u64) {
         let core = &worker.core;
         let clock = core.clock;
         let begin = clock.ticks();
-        // The admin lane hands in what its own commands have emitted.
+        // The admin lane only hands in the records that its own commands have emitted.
         let slice_ns = if self.sweeper.is_some() { WALK_SLICE_NS } else { 0 };
         let more = || clock.ns(clock.ticks().wrapping_sub(begin)) < slice_ns;
         let walked = self.walker.walk(&core.shared.keyspace, &core.env, more);
@@ -309,7 +314,7 @@ impl Cron {
         };
     }
 
-    /// Restarts a part of the access clocks if the kind of eviction policy has changed.
+    /// Restarts a part of the access clocks if the eviction policy now uses another kind of clock.
     fn restart_clocks(&mut self, worker: &Worker, now: u64) {
         let core = &worker.core;
         if !core.shared.keyspace.restarts_clocks() || self.next_clocks.is_some_and(|at| now < at) {
@@ -323,7 +328,7 @@ impl Cron {
         self.next_clocks = (!is_complete).then_some(end + CLOCK_PAUSE_NS);
     }
 
-    /// Compares a part of what this server and its replicas hold, if that is asked for.
+    /// Compares a part of this server's data with its replicas if a comparison was requested.
     fn compare(&mut self, worker: &mut Worker, now: u64) {
         let core = &worker.core;
         if self.next_compare.is_none() && core.shared.replication.comparison.is_asked() {
@@ -347,7 +352,8 @@ impl Cron {
         };
     }
 
-    /// Forgets tracked keys above the limit, twice as many with each tick that does not suffice.
+    /// Forgets tracked keys above the limit. The number doubles with each tick that does not
+    /// suffice.
     fn trim_tracking(&mut self, worker: &Worker) {
         const STEP_MIN: usize = 128;
         const STEP_MAX: usize = 16 * 1024;
@@ -356,8 +362,8 @@ impl Cron {
         self.trim_step = if tracking.trim(env, step) { 0 } else { step * 2 };
     }
 
-    /// Looks at a share of the sessions, all of them once a second: idle ones, and ones that take
-    /// too long for their handshake.
+    /// Checks a share of the sessions, so that all are checked once a second. Closes idle sessions,
+    /// and sessions that take too long for their handshake.
     fn sessions(&mut self, worker: &mut Worker, io: &mut Control) {
         let slots = worker.session_slots();
         if slots == 0 {
@@ -422,13 +428,13 @@ impl Cron {
     }
 }
 
-/// The next moment that is a multiple of the period, so that timers of one period wake the worker
-/// once for all of them.
+/// Returns the next multiple of the period, so that timers with the same period wake the worker
+/// together.
 fn next_multiple(now: u64, period: u64) -> u64 {
     (now / period + 1) * period
 }
 
-/// Adds what the event loop counted since `last` to where INFO finds it.
+/// Publishes what the event loop counted since `last` for INFO.
 fn publish_loop_figures(worker: &Worker, io: &Control, last: &mut ReactorCounters) {
     let (stats, clock, now) = (worker.core.stats(), worker.core.clock, *io.counters());
     let ns = |of: fn(&ReactorCounters) -> u64| clock.ns(of(&now)) - clock.ns(of(last));

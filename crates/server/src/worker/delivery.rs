@@ -1,8 +1,8 @@
-//! Published messages on their way into the output of this worker's subscribers.
+//! Appends published messages to the output of this worker's subscribers.
 //!
-//! A message goes behind what the session was sent last, and never into the middle of a reply: one
-//! that is still being written holds messages back. Messages of a round leave with one send for
-//! each connection.
+//! A message follows what the session was sent last, and never lands inside a reply: a reply that
+//! is still being written delays messages. The messages of a round leave with one send for each
+//! connection.
 
 use super::Worker;
 use brisk_engine::ReplyBuffer;
@@ -16,7 +16,8 @@ use brisk_reactor::{Close, Control, Output, OutputBytes, SHARED_BYTES_MIN, Token
 use brisk_resp::Protocol;
 use std::sync::Arc;
 
-/// A message in the form that one topic's subscribers get it: a head, and a part of the message.
+/// A message in the form that the subscribers of one topic get: a header, and a part of the
+/// message.
 #[derive(Clone, Copy)]
 struct Framed<'p> {
     head: &'p [u8],
@@ -33,13 +34,13 @@ impl<'p> Framed<'p> {
         Framed { head, message: message.wire(), from: message.tail() }
     }
 
-    /// Its bytes; a sigil takes the place of another.
+    /// Its length in bytes. The first byte depends on the protocol, but the length does not.
     #[inline]
     fn len(&self) -> usize {
         self.head.len() + self.message.len() - self.from
     }
 
-    /// Calls `put` with the pieces, from the first byte on.
+    /// Calls `put` with the pieces in order.
     #[inline]
     fn pieces(&self, protocol: Protocol, mut put: impl FnMut(&[u8])) {
         let tail = &self.message[self.from..];
@@ -61,7 +62,7 @@ impl<'p> Framed<'p> {
         }
     }
 
-    /// Appends it; what is large is not copied.
+    /// Appends the message. A large payload is not copied.
     fn append(&self, protocol: Protocol, output: &mut Output) {
         let len = self.message.len();
         if len - self.from < SHARED_BYTES_MIN {
@@ -80,8 +81,8 @@ impl<'p> Framed<'p> {
 }
 
 impl Worker {
-    /// Publishes the events that have collected, and hands all messages of the inbox to their
-    /// subscribers. `current` is the session whose turn it is: what it gets follows its replies.
+    /// Publishes the events that have accumulated, and delivers all messages of the inbox to their
+    /// subscribers. `current` is the session whose turn it is: its messages follow its replies.
     #[cold]
     pub(super) fn deliver_messages(&mut self, io: &mut Control, mut current: Option<&mut Session>) {
         if publish::has_news(&self.core) {
@@ -147,10 +148,10 @@ impl Worker {
     }
 }
 
-/// A buffer for more messages is given back.
+/// The buffer is freed if it has room for more messages than this.
 const MESSAGES_KEPT_MAX: usize = 1024;
 
-/// To the session whose turn it is: behind the replies that are made at the moment.
+/// Appends a message to the session whose turn it is, after the replies that it has so far.
 fn push_to_current(framed: Framed<'_>, session: &mut Session, replies: &mut ReplyBuffer) {
     let protocol = session.protocol;
     session.pushed += framed.len();
@@ -161,7 +162,7 @@ fn push_to_current(framed: Framed<'_>, session: &mut Session, replies: &mut Repl
     }
 }
 
-/// To any other session.
+/// Appends a message to any other session.
 #[inline]
 fn push(core: &Core, io: &mut Control, session: &mut Session, framed: Framed<'_>) {
     let token = session.token;
@@ -179,7 +180,7 @@ fn push(core: &Core, io: &mut Control, session: &mut Session, framed: Framed<'_>
             return check_output(core, io, session, token);
         }
         if let Some(stream) = &mut session.tls {
-            // Each call makes a record.
+            // Each call makes a TLS record.
             let mut whole = Vec::with_capacity(framed.len());
             framed.pieces(protocol, |piece| whole.extend_from_slice(piece));
             stream.send(&whole, io.output(token));
@@ -191,8 +192,8 @@ fn push(core: &Core, io: &mut Control, session: &mut Session, framed: Framed<'_>
     check_output(core, io, session, token);
 }
 
-/// Closes a session that does not read its unrequested output: above the limit of its class, or above
-/// the limit of all clients together if the class has none.
+/// Closes a session that does not read its unrequested output. The limit is that of its class, or
+/// that of all clients together if the class has none.
 #[inline]
 pub(super) fn check_output(core: &Core, io: &mut Control, session: &mut Session, token: Token) {
     let unsent = io.unsent(token);

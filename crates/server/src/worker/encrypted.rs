@@ -1,4 +1,4 @@
-//! A worker's encrypted connections: from the listener for TLS to the input path of all sessions.
+//! A worker's TLS connections: from the TLS listener to the input path that all sessions share.
 
 use super::Worker;
 use brisk_engine::ReplyBuffer;
@@ -8,7 +8,7 @@ use brisk_reactor::{Control, Output, PeerAddr};
 use std::cell::RefCell;
 use std::sync::atomic::Ordering;
 
-/// A plaintext buffer above this is given back.
+/// A plaintext buffer above this size is freed.
 const PLAIN_KEPT_MAX: usize = 128 * 1024;
 
 /// Encrypts replies to the end of `output`.
@@ -22,7 +22,7 @@ pub(super) fn flush(replies: &mut ReplyBuffer, stream: &mut TlsStream, output: &
 }
 
 impl Worker {
-    /// Whether protected mode keeps a client out.
+    /// True if protected mode rejects a client.
     pub(super) fn is_stranger(&self, peer: &PeerAddr) -> bool {
         let core = &self.core;
         core.config.network.protected_mode
@@ -30,7 +30,7 @@ impl Worker {
             && !peer.is_local()
     }
 
-    /// The encryption of a new connection; `None` if there are no settings for it.
+    /// Creates the TLS stream of a new connection; `None` if TLS is not configured.
     pub(super) fn new_stream(&self) -> Option<Box<TlsStream>> {
         let shared = &self.core.shared;
         match TlsStream::new(shared.tls.current()?) {
@@ -42,7 +42,7 @@ impl Worker {
         }
     }
 
-    /// Tells a stranger why he is not served.
+    /// Sends the reason to a client that protected mode rejects.
     fn deny(&mut self, session: &mut Session) {
         let figures = &self.core.shared.observe.figures;
         figures.rejected_connections.fetch_add(1, Ordering::Relaxed);
@@ -50,7 +50,7 @@ impl Worker {
         session.close_after_reply();
     }
 
-    /// Decrypts what arrived and executes it.
+    /// Decrypts received bytes and executes the requests in them.
     pub(super) fn receive_encrypted(
         &mut self,
         io: &mut Control,
@@ -68,7 +68,7 @@ impl Worker {
         }
         let connected = shaking && !stream.is_handshaking();
         if shaking && self.is_stranger(&io.peer_addr(token)) {
-            // What came with the end of the handshake, and before an error behind it, is not run.
+            // Data that arrived with the end of the handshake, or before an error, is not executed.
             plain.clear();
             if connected {
                 self.deny(session);

@@ -1,4 +1,4 @@
-//! What the event loop tells a worker: connections come, send, and go.
+//! The worker's handlers for events of the event loop: connections open, send, and close.
 
 use super::Worker;
 use super::turn::close_flushed;
@@ -28,7 +28,7 @@ impl Handler for Worker {
             if admin { config.clients.admin_maxclients } else { config.clients.maxclients } as u64;
         if !shared.clients.admit(admin, max) {
             figures.rejected_connections.fetch_add(1, Ordering::Relaxed);
-            // Before a handshake nothing can be said that the client would understand.
+            // Before a TLS handshake, the client would not understand an error message.
             let why = if purpose == Purpose::Tls { "" } else { TOO_MANY_CLIENTS };
             return Accept::Refuse(why.as_bytes().into());
         }

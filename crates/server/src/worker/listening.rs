@@ -1,4 +1,4 @@
-//! Listeners that a changed setting replaces: only the loop around a worker can do that.
+//! Replaces listeners after a setting has changed. Only the loop around a worker can do this.
 
 use super::Worker;
 use brisk_net::listeners::Replacement;
@@ -6,7 +6,7 @@ use brisk_node::core::mailbox::Message;
 use brisk_observe::log::Log;
 use brisk_reactor::Reactor;
 
-/// Does what the worker was told of its listeners.
+/// Applies the listener changes that the worker has received.
 #[cold]
 pub fn take_over(worker: &mut Worker, reactor: &mut Reactor, log: &Log) {
     for message in std::mem::take(&mut worker.listening) {
@@ -23,12 +23,13 @@ pub fn take_over(worker: &mut Worker, reactor: &mut Reactor, log: &Log) {
     worker.configure_loop(reactor.io());
 }
 
-/// Makes the worker accept on new listeners and on none of their purpose so far. Connections stay.
+/// Makes the worker accept on the new listeners and closes its old listeners with the same purpose.
+/// Connections stay open.
 fn replace(worker: &mut Worker, reactor: &mut Reactor, new: Replacement, log: &Log) {
     let Replacement { purpose, listeners } = new;
     for index in 0..worker.listeners.len() {
         if worker.listeners[index] == purpose {
-            // Its number may be given to another listener; until then nothing arrives under it.
+            // The index may be reused for another listener; until then no event arrives for it.
             drop(reactor.unlisten(index));
         }
     }

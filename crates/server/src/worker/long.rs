@@ -1,5 +1,5 @@
-//! Sessions whose commands are computed elsewhere, and those that wait for the end of that because
-//! they would write to what it is computed from.
+//! Sessions whose commands are computed by other threads, and sessions that wait because their
+//! command would write to data that such a computation reads.
 
 use super::Worker;
 use brisk_engine::env::Garbage;
@@ -10,10 +10,10 @@ use brisk_node::run::long;
 use brisk_reactor::Control;
 
 impl Worker {
-    /// The work for a command of one of this worker's clients, who may be gone, is done.
+    /// Takes the result of a computation for one of this worker's clients. The client may be gone.
     pub(super) fn take_computed(&mut self, io: &mut Control, outcome: Box<Outcome>) {
         if outcome.computed.writes() && self.core.data_must_not_change() {
-            // The data is to stay as it is until the pause is over.
+            // The data must not change until the pause is over.
             self.held_back.push(*outcome);
             return;
         }
@@ -25,14 +25,14 @@ impl Worker {
         self.core.free_garbage();
     }
 
-    /// What could not be finished during CLIENT PAUSE.
+    /// Finishes computations whose results could not be stored during CLIENT PAUSE.
     pub(super) fn take_held_back(&mut self, io: &mut Control) {
         for outcome in std::mem::take(&mut self.held_back) {
             self.take_computed(io, Box::new(outcome));
         }
     }
 
-    /// Slots that were frozen are not any more.
+    /// Resumes sessions that waited for frozen slots, after slots were released.
     pub(super) fn resume_frozen(&mut self, io: &mut Control) {
         self.core.read_clocks();
         for token in std::mem::take(&mut self.frozen) {
@@ -40,7 +40,7 @@ impl Worker {
         }
     }
 
-    /// An answer that nobody waits for any more.
+    /// Discards a reply whose client is gone.
     pub(super) fn discard_answer(&self, delivery: Delivery) {
         self.core.env.garbage.borrow_mut().push(Garbage::Other(Box::new(delivery.replies)));
     }

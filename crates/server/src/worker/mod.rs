@@ -2,25 +2,25 @@
 //!
 //! ```text
 //!  received ─ cut a batch ─ prefetch ─ dispatch each ─ replies ─ one send
-//!      └ what is not executed yet stays in the session's input
+//!      └ input that is not executed yet stays in the session
 //! ```
 //!
 //! | file | about |
 //! |---|---|
-//! | `events` | what the event loop tells it |
+//! | `events` | handlers for events of the event loop |
 //! | `turn` | executing a session's input |
 //! | `staging` | executing small requests of many sessions together |
-//! | `delivery` | published messages on their way into the output of subscribers |
-//! | `notices` | the same for messages of client-side caching |
-//! | `waiting` | sessions whose commands wait for keys |
-//! | `followers` | the stream of changes on its way to replicas |
-//! | `synchronising` | the snapshots that replicas begin with |
-//! | `logging` | the append-only file at the end of a round, and output that waited for it |
-//! | `cron` | what is done besides serving: expiry, idle clients, sampled figures |
-//! | `listening` | listeners that a changed setting replaces |
+//! | `delivery` | delivering published messages to subscribers |
+//! | `notices` | delivering invalidation messages of client-side caching |
+//! | `waiting` | sessions whose commands block on keys |
+//! | `followers` | sending the replication stream to replicas |
+//! | `synchronising` | sending the snapshots that replicas begin with |
+//! | `logging` | writing the append-only file at the end of a round, and output that waited for it |
+//! | `cron` | periodic tasks: expiry, idle clients, sampled metrics |
+//! | `listening` | replacing listeners after a setting has changed |
 //! | `long` | sessions whose commands are computed by other threads |
-//! | `script` | a script that takes long |
-//! | `encrypted`, `monitors` | TLS sessions; sessions that watch all commands |
+//! | `script` | slow scripts |
+//! | `encrypted`, `monitors` | TLS sessions; MONITOR sessions |
 
 pub mod cron;
 mod delivery;
@@ -62,11 +62,11 @@ use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How long a closing connection waits for its client to take the last replies.
+/// How long a closing connection waits for its client to read the last replies.
 const LINGER: Duration = Duration::from_secs(10);
 
-/// Watches that have ended and are taken out of the queues of their keys between two rounds, which
-/// takes about 0.1 ms.
+/// Number of finished watches that are removed from the queues of their keys between two rounds,
+/// which takes about 0.1 ms.
 const LEFTOVERS_PER_ROUND: usize = 128;
 
 /// A worker.
@@ -78,43 +78,44 @@ pub struct Worker {
     staged: Staged,
     replies: ReplyBuffer,
     sessions: Vec<Option<Box<Session>>>,
-    /// Sessions to go on with in the next round.
+    /// Sessions to continue in the next round.
     again: VecDeque<Token>,
     /// Sessions that wait for the end of CLIENT PAUSE.
     paused: Vec<Token>,
     /// Sessions that wait until slots are no longer frozen.
     frozen: Vec<Token>,
-    /// What was computed and may not be stored during CLIENT PAUSE. At most as many as there were
-    /// commands waiting for it.
+    /// Computed results that may not be stored during CLIENT PAUSE. There are at most as many as
+    /// commands that wait for one.
     held_back: Vec<Outcome>,
     /// Sessions whose WAIT or WAITAOF waits.
     awaits_acks: Vec<Token>,
-    /// Since when replicas wait until more of the stream is in the append-only file, in the worker's
-    /// nanoseconds; `None` if none does.
+    /// When replicas began to wait until more of the stream is in the append-only file, in the
+    /// worker's nanoseconds; `None` if none waits.
     stream_waits_since: Option<u64>,
-    /// When the waits of this worker's sessions are over.
+    /// Timeouts of the blocked sessions of this worker.
     wait_timers: Wheel<Token>,
     monitors: HashSet<Token>,
-    /// Emptied, for the inbox's next messages.
+    /// A spare empty queue, swapped with that of the inbox.
     messages: VecDeque<Mail>,
-    /// When the present round began, in ticks.
+    /// When the current round began, in ticks.
     round_began: u64,
-    /// When the last wait for events ended, and how many commands had been processed then.
+    /// When the last wait for events ended, and how many commands had been processed by then.
     resumed_at: u64,
     commands_before: u64,
-    /// Where input is decrypted to; empty between two calls.
+    /// The buffer for decrypted input; empty between two calls.
     plain: Vec<u8>,
     pub participant: Participant,
     pub listeners: Vec<Purpose>,
-    /// The configuration whose settings the loop has.
+    /// The generation of the configuration whose settings the loop has.
     loop_generation: Option<u64>,
-    /// What loading the dataset leaves to this worker, until it is loaded.
+    /// This worker's part in loading the dataset, until it is loaded.
     pub loading: Option<WorkerLoading>,
     /// The primary of this server.
     upstream: Arc<Upstream>,
-    /// Executes the stream of the primary: on the first worker, after a part of it has arrived.
+    /// Executes the stream of the primary. Only the first worker has one, after a part of the
+    /// stream has arrived.
     applier: Option<Box<Applier>>,
-    /// Messages that change the listeners, which only the loop around the worker can do.
+    /// Messages that change the listeners. Only the loop around the worker can apply them.
     pub listening: Vec<Message>,
 }
 
@@ -151,8 +152,8 @@ impl Worker {
         }
     }
 
-    /// Gives the loop its settings, and the listeners their bounds on accepts: at the start, when
-    /// there are new ones, and when the configuration changes.
+    /// Applies settings to the loop, and accept limits to the listeners: at startup, for new
+    /// listeners, and after the configuration has changed.
     #[cold]
     pub fn configure_loop(&mut self, io: &mut Control) {
         self.loop_generation = Some(self.core.config_generation());
@@ -169,8 +170,8 @@ impl Worker {
         }
     }
 
-    /// Between two rounds: timers, and sessions that had to wait. Returns how long the loop may
-    /// wait for events.
+    /// Runs between two rounds: timers, and sessions that had to wait. Returns how long the loop
+    /// may wait for events.
     pub fn between_rounds(&mut self, io: &mut Control) -> Duration {
         self.core.refresh_config();
         if self.loop_generation != Some(self.core.config_generation()) {
@@ -178,8 +179,8 @@ impl Worker {
         }
         self.core.read_clocks();
         self.round_began = self.core.last_ticks;
-        // Those that are not reached keep their place in front; a round with thousands of them
-        // would else make everybody wait for all.
+        // Sessions that are not reached stay at the front. Otherwise, a round with thousands of
+        // sessions would make each of them wait for all others.
         for _ in 0..self.again.len() {
             let Some(token) = self.again.pop_front() else { break };
             self.go_on(io, token, Stall::NextRound);
@@ -195,7 +196,7 @@ impl Worker {
         }
         self.end_late_waits(io);
         if self.core.env.has_ready() {
-            // The expiry cycle, or the end of a pause, left some.
+            // The expiry cycle, or the end of a pause, may have left waiters to serve.
             brisk_node::run::waiting::serve_waiters(&mut self.core);
         }
         self.deliver_all(io);
@@ -214,7 +215,7 @@ impl Worker {
         if idle { wait } else { Duration::ZERO }
     }
 
-    /// Executes for a while what has come from the primary.
+    /// Executes the stream from the primary for a limited time.
     #[inline]
     fn go_on_applying(&mut self) -> ApplyProgress {
         if self.core.id != 0 || !self.upstream.stream.is_ready() {
@@ -227,7 +228,7 @@ impl Worker {
         progress
     }
 
-    /// Does for a while what loading the dataset leaves to this worker.
+    /// Does this worker's part in loading the dataset for a limited time.
     #[cold]
     pub fn go_on_loading(&mut self) -> LoadingProgress {
         let Some(loading) = &mut self.loading else { return LoadingProgress::Over };
@@ -238,7 +239,7 @@ impl Worker {
         progress
     }
 
-    /// Takes some watches that have ended out of the queues of their keys.
+    /// Removes some of the finished watches from the queues of their keys.
     #[cold]
     fn go_on_with_leftovers(&mut self) {
         let clock = self.core.clock;
@@ -264,7 +265,7 @@ impl Worker {
         wait
     }
 
-    /// Notes what there is to say of a round that is over.
+    /// Records the metrics of a completed round.
     #[inline]
     fn note_round(&mut self) {
         let stats = self.core.stats();
@@ -278,22 +279,22 @@ impl Worker {
         self.commands_before = commands;
     }
 
-    /// All sessions, for the timers.
+    /// Returns the number of session slots, for the timers.
     pub fn session_slots(&self) -> usize {
         self.sessions.len()
     }
 
-    /// The session with this index.
+    /// Returns the session with this index.
     pub fn session_at(&mut self, index: usize) -> Option<&mut Session> {
         self.sessions.get_mut(index)?.as_deref_mut()
     }
 
-    /// The worker's belongings, and the session with this index.
+    /// Returns the worker's core, and the session with this index.
     pub fn core_and_session(&mut self, index: usize) -> (&Core, Option<&mut Session>) {
         (&self.core, self.sessions.get_mut(index).and_then(Option::as_deref_mut))
     }
 
-    /// The replies that are made at the moment.
+    /// Returns the buffer of the replies that are being made.
     pub fn replies_mut(&mut self) -> &mut ReplyBuffer {
         &mut self.replies
     }
@@ -311,7 +312,7 @@ impl Worker {
         !self.paused.is_empty() || !self.held_back.is_empty()
     }
 
-    /// How long CLIENT PAUSE is still in force; 0 if it is not.
+    /// Returns how long CLIENT PAUSE stays in force; 0 if it is not in force.
     pub fn pause_left_ns(&self) -> u64 {
         let now = unix_ms();
         let until = self.core.shared.pause.in_force(now).map_or(now, |(_, until)| until);
@@ -328,7 +329,7 @@ impl Worker {
         self.sessions[index] = Some(session);
     }
 
-    /// Lets a session go on whose stall is over.
+    /// Resumes a session whose stall is over.
     fn go_on(&mut self, io: &mut Control, token: Token, stall: Stall) {
         let Some(mut session) = self.take(token) else { return };
         if session.stall == stall {
@@ -342,7 +343,7 @@ impl Worker {
             if session.stall == Stall::None {
                 io.resume_reading(token);
                 if session.finished {
-                    // Only behind the replies of this turn, which are not encrypted yet.
+                    // Only after the replies of this turn, which are not encrypted yet.
                     session.close_after_reply();
                 }
             }

@@ -1,4 +1,4 @@
-//! A worker's monitors: sessions that get a line for each command.
+//! A worker's monitors: sessions that receive a line for each command.
 
 use super::Worker;
 use super::turn::append;
@@ -7,7 +7,7 @@ use brisk_reactor::{Close, Control, Token};
 use std::sync::atomic::Ordering;
 
 impl Worker {
-    /// Adds a session to those that get a line for each command.
+    /// Adds a session to the monitors.
     pub fn add_monitor(&mut self, token: Token) {
         self.monitors.insert(token);
     }
@@ -16,7 +16,7 @@ impl Worker {
     pub(super) fn deliver_monitor_line(&mut self, io: &mut Control, line: &[u8]) {
         let limit = self.core.monitor_limit();
         let Worker { core, sessions, monitors, .. } = self;
-        // A session that was reset does not monitor any more.
+        // A session that was reset is no longer a monitor.
         monitors.retain(|&token| {
             let slot = sessions.get_mut(token.index());
             let Some(Some(session)) = slot else { return false };
@@ -37,7 +37,7 @@ impl Worker {
         });
     }
 
-    /// Closes all monitors: lines for them were lost.
+    /// Closes all monitors, because lines for them were lost.
     pub(super) fn drop_monitors(&mut self, io: &mut Control) {
         for token in self.monitors.drain() {
             io.close(token, Close::Now);

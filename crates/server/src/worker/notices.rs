@@ -1,8 +1,8 @@
-//! Messages of client-side caching on their way into the output of sessions.
+//! Appends messages of client-side caching to the output of sessions.
 //!
-//! They take the places of published messages: behind the reply of the command that runs, never
-//! into a reply, and behind the answer of a command that another thread computes or has served,
-//! since it may have read what is no longer true.
+//! They are placed as published messages are: after the reply of the current command, never inside a
+//! reply. They also follow the reply of a command that another thread computes or has served. That
+//! command may have read a value that is no longer current.
 
 use super::Worker;
 use super::delivery::check_output;
@@ -18,16 +18,16 @@ use brisk_reactor::{Control, Token};
 use brisk_resp::Protocol;
 use std::sync::Arc;
 
-/// What is true of nothing, on the wire.
+/// A null on the wire, which stands for all keys.
 const NULL_RESP3: &[u8] = b"_\r\n";
 const NULL_RESP2: &[u8] = b"$-1\r\n";
 
-/// Where sessions are found while messages are handed out.
+/// Gives access to sessions while messages are delivered.
 struct NoticeDelivery<'w> {
     core: &'w mut Core,
     sessions: &'w mut [Option<Box<Session>>],
     replies: &'w mut ReplyBuffer,
-    /// The session whose turn it is, which is not among the others.
+    /// The session whose turn it is, which is not in the list of sessions.
     current: Option<&'w mut Session>,
 }
 
@@ -53,7 +53,7 @@ impl Worker {
         }
     }
 
-    /// At the end of what the event loop asked for: tells of changes to who listens to prefixes.
+    /// Runs after events were handled: sends changes to the clients that track prefixes.
     #[inline]
     pub(super) fn end_of_turns(&mut self, io: &mut Control) {
         if self.core.env.hooks.get().intersects(Hooks::BROADCAST | Hooks::INVALIDATE) {
@@ -64,8 +64,8 @@ impl Worker {
 }
 
 impl Worker {
-    /// Sends an invalidation about all keys to a session that lacks invalidations, if it has read
-    /// enough.
+    /// Sends an invalidation about all keys to a session that missed invalidations, if it has read
+    /// enough of its output.
     pub(super) fn make_up_invalidations(&mut self, io: &mut Control, token: Token) {
         let (core, session) = self.core_and_session(token.index());
         if let Some(session) = session.filter(|session| session.token == token)
@@ -77,7 +77,7 @@ impl Worker {
 }
 
 impl NoticeDelivery<'_> {
-    /// Lets `act` have a session, with the replies it is being made if it is its turn.
+    /// Calls `act` with a session, and with its reply buffer if it is its turn.
     fn with<R>(
         &mut self,
         token: Token,
@@ -133,7 +133,7 @@ impl NoticeDelivery<'_> {
         }
     }
 
-    /// Tells a session that tracks, or the one it redirects to.
+    /// Sends an invalidation to a tracking session, or to the session that it redirects to.
     fn tell(&mut self, io: &mut Control, token: Token, keys: &Arc<Vec<u8>>) {
         let redirected = self.with(token, |core, session, replies| {
             let redirect = session.tracker.as_ref().map_or(0, |tracker| tracker.redirect);
@@ -154,7 +154,7 @@ impl NoticeDelivery<'_> {
         }
     }
 
-    /// To client `to` of this worker, which client `of` redirects to.
+    /// Sends keys to client `to` of this worker, which client `of` redirects to.
     fn pass_on(&mut self, io: &mut Control, to: u64, of: TrackingClient, keys: &Arc<Vec<u8>>) {
         let record = self.core.shared.clients.find(to);
         let sent = record.and_then(|record| {
@@ -172,7 +172,7 @@ impl NoticeDelivery<'_> {
         }
     }
 
-    /// The client that client `of` of this worker redirects to is gone.
+    /// Handles the loss of the client that client `of` of this worker redirects to.
     fn break_redirection(&mut self, io: &mut Control, of: u64) {
         let Some(&token) = self.core.tracking.clients.get(&of) else { return };
         self.with(token, |core, session, replies| {
@@ -187,9 +187,9 @@ impl NoticeDelivery<'_> {
     }
 }
 
-/// Sends keys in the form that the session can distinguish from replies; nothing if there is no such
-/// form. A session that has left [`Core::soft_limit`] bytes of messages unread gets no more of them,
-/// but an invalidation about all keys when it has read half.
+/// Sends keys in the form that the session can distinguish from replies; nothing if its protocol
+/// has no such form. A session with more than [`Core::soft_limit`] bytes of unread messages gets no
+/// more of them. It gets an invalidation about all keys after it has read half.
 fn send_keys(
     core: &Core,
     io: &mut Control,
@@ -212,8 +212,8 @@ fn send_keys(
     put_keys(core, io, session, replies, keys, redirected);
 }
 
-/// Sends an invalidation about all keys to a session that lacks some, if it has read enough. Otherwise
-/// sends it later, when the session has.
+/// Sends an invalidation about all keys to a session that missed some, if it has read enough.
+/// Otherwise this is done later, after the session has read more.
 pub(super) fn make_up(core: &Core, io: &mut Control, session: &mut Session) {
     let (token, low_water) = (session.token, core.soft_limit() / 2);
     session.unread_replies(io.unsent(token));

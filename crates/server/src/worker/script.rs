@@ -1,11 +1,11 @@
-//! A slow script of this worker: between two of its slices the worker turns to its sessions.
+//! A slow script of this worker: between two of its slices, the worker serves its sessions.
 
 use super::Worker;
 use brisk_node::script::run;
 use brisk_reactor::Control;
 
 impl Worker {
-    /// Lets the script go on for a slice, if there is one.
+    /// Continues the script for one slice, if one is running.
     pub(super) fn go_on_with_script(&mut self, io: &mut Control) {
         if self.core.scripts.parked.is_none() {
             return;

@@ -1,14 +1,14 @@
-//! Staging: small requests of many connections executed together.
+//! Staging: executes small requests of many connections together.
 //!
-//! A connection that does not pipeline gives one request a round, too little to look ahead. But a
-//! busy round brings requests of many connections. They are put aside as they are received, and
-//! when [`CONNECTIONS_MAX`] are there, or the round ends, they go through the steps of a batch
-//! together: all are cut out, all buckets are asked for, all entries, then all are executed. The
-//! replies leave at the end of the round.
+//! A connection that does not pipeline sends one request a round, so there is nothing to prefetch
+//! ahead of. But a busy round brings requests of many connections. They are set aside as they are
+//! received. When requests of [`CONNECTIONS_MAX`] connections have been set aside, or the round
+//! ends, they go through the steps of a batch together: all are cut, all buckets are prefetched,
+//! all entries are prefetched, then all are executed. The replies leave at the end of the round.
 //!
-//! Only requests that are executed at once anyway are staged: the session is not stalled, holds no
-//! other input, needs no password. Order within a connection is kept, since whatever else happens
-//! to a connection executes what is staged first.
+//! Only requests that would be executed at once anyway are staged: the session is not stalled,
+//! holds no other input, and needs no password. Order within a connection is preserved, because
+//! every other event of a connection executes its staged requests first.
 
 use super::Worker;
 use super::turn::{Cut, cut};
@@ -18,23 +18,23 @@ use brisk_node::run::gate;
 use brisk_reactor::{Control, Token};
 use std::ops::Range;
 
-/// Connections whose requests are executed together; more would push each other out of the cache.
+/// Connections whose requests are executed together. More would evict each other from the cache.
 const CONNECTIONS_MAX: usize = 16;
-/// Received bytes that are worth copying aside; more is a pipeline, which looks ahead by itself.
+/// The most bytes that are worth copying. A larger read is a pipeline, which prefetches by itself.
 const BYTES_MAX: usize = 256;
 
-/// Requests put aside.
+/// Requests that were set aside.
 #[derive(Default)]
 pub(super) struct Staged {
     connections: Vec<(Token, Range<usize>)>,
     bytes: Vec<u8>,
-    /// Boxed, since each changes places with the worker's twice for each request.
+    /// Boxed, since each is swapped with the worker's batch twice for each request.
     #[expect(clippy::vec_box, reason = "they are swapped on the hot path")]
     batches: Vec<Box<Batch>>,
-    /// One for each connection while they are executed.
+    /// One for each connection during execution.
     cuts: Vec<Option<Cut>>,
-    /// Between a wait and the end of its round: then the end of the round executes what is put
-    /// aside. At other times nobody would before the next wait is over.
+    /// True from a wait for events to the end of its round, which executes what was set aside. At
+    /// other times, nothing would execute it before the next wait is over.
     pub(super) open: bool,
 }
 
@@ -49,7 +49,7 @@ impl Staged {
 }
 
 impl Worker {
-    /// Puts received bytes aside. False if they must be executed now.
+    /// Sets received bytes aside. Returns false if they must be executed now.
     pub(super) fn stage(&mut self, token: Token, bytes: &[u8]) -> bool {
         if !self.staged.open || bytes.len() > BYTES_MAX || self.staged.holds(token) {
             return false;
@@ -72,7 +72,7 @@ impl Worker {
         ready
     }
 
-    /// Executes what was put aside.
+    /// Executes the requests that were set aside.
     pub(super) fn run_staged(&mut self, io: &mut Control) {
         if self.staged.connections.is_empty() {
             return;
@@ -96,7 +96,7 @@ impl Worker {
         self.end_of_turns(io);
     }
 
-    /// The steps of a batch for all of them, one step after the other.
+    /// Runs each step of a batch for all of them before the next step.
     fn run_together(
         &mut self,
         io: &mut Control,

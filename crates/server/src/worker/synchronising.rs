@@ -43,8 +43,8 @@ impl Worker {
         waits.map(|follower| follower.token).collect()
     }
 
-    /// Shows replicas without a snapshot that the server is alive, which is no part of the stream, and closes
-    /// those that block the writer of their snapshot.
+    /// Shows replicas without a snapshot that the server is alive. This is not part of the stream.
+    /// Also closes replicas that block the writer of their snapshot.
     pub(super) fn keep_waiting_replicas(&mut self, io: &mut Control) {
         for token in self.waiting_replicas() {
             let (core, session) = self.core_and_session(token.index());

@@ -1,9 +1,9 @@
-//! A session's turn: its input is cut into batches and executed, as far as the session may go, and
-//! the replies are handed to its connection.
+//! A session's turn: its input is cut into batches and executed as far as the session may proceed,
+//! and the replies are handed to its connection.
 //!
-//! A session that may not go on is stalled (see [`Stall`]) and its socket is not read meanwhile.
-//! Fairness: a session that took longer than [`TURN_NS_MAX`] waits for the next round, and turns
-//! are short in a round that has become long.
+//! A session that may not proceed is stalled (see [`Stall`]), and its socket is not read meanwhile.
+//! Fairness: a session that has taken longer than [`TURN_NS_MAX`] waits for the next round, and
+//! turns become short in a long round.
 
 use super::{LINGER, Worker, encrypted};
 use brisk_engine::command::Flags;
@@ -28,30 +28,31 @@ use std::sync::atomic::Ordering;
 
 /// How long one session may execute before the others have their turn.
 const TURN_NS_MAX: u64 = 2_000_000;
-/// The same once the round has taken longer than [`ROUND_NS_MAX`]: with thousands of busy pipelines
-/// each would else wait for the long turns of all others.
+/// The same limit after the round has taken longer than [`ROUND_NS_MAX`]. With thousands of busy
+/// pipelines, each would otherwise wait for the long turns of all others.
 const SHORT_TURN_NS_MAX: u64 = 50_000;
 const ROUND_NS_MAX: u64 = 4_000_000;
-/// Replies are moved to the connection's output at this size, so that the buffer they are made in
-/// stays in the cache, and small.
+/// Replies are moved to the connection's output at this size, so that the reply buffer stays small
+/// and in the cache.
 const FLUSH_BYTES: usize = 64 * 1024;
-/// Collected input from this size on is counted before a request in it is executed.
+/// Accumulated input of at least this size is checked against the limit before one of its requests
+/// is executed.
 const WEIGHED_INPUT_MIN: usize = 32 * 1024;
-/// Input that a session may hold that is read though it is stalled.
+/// The most input that is held for a session that is read although it is stalled.
 const LISTENING_INPUT_MAX: usize = 64 * 1024;
 
-/// How long replies that wait for replicas are kept for a client that has ended its stream, in ms. The
-/// client may still read them, or be gone.
+/// How long replies that wait for replicas are kept for a client that has shut down its sending
+/// side, in ms. The client may still read them, or be gone.
 const HELD_FOR_LEFT_MS: u64 = 1000;
 
-/// A batch that was cut: how many bytes it takes, and why it ends.
+/// A batch that was cut: the number of bytes it takes, and why it ends.
 pub(super) struct Cut {
     pub(super) len: usize,
     pub(super) stop: Stop,
 }
 
 impl Worker {
-    /// Executes requests that arrived, and keeps what cannot be executed yet.
+    /// Executes requests that arrived, and keeps those that cannot be executed yet.
     #[inline]
     pub(super) fn take_input(&mut self, io: &mut Control, session: &mut Session, bytes: &[u8]) {
         session.traffic.bytes_in += bytes.len() as u64;
@@ -64,7 +65,7 @@ impl Worker {
             }
         } else {
             session.input.append(bytes);
-            // Too much of it is not executed either, though it be whole by now.
+            // Input above the limit is not executed, even if the request is complete by now.
             if !self.exceeds_query_limit(session) {
                 let bytes = session.input.take();
                 let cut = self.cut(session, &bytes);
@@ -79,12 +80,12 @@ impl Worker {
         }
     }
 
-    /// Whether a client has sent more that waits to be executed than it may.
+    /// True if a client has sent more unexecuted input than its limit allows.
     fn exceeds_query_limit(&self, session: &Session) -> bool {
         session.unexecuted_bytes() > self.core.config.clients.client_query_buffer_limit
     }
 
-    /// Executes what the session holds of its input.
+    /// Executes the input that the session holds.
     pub(super) fn execute_input(&mut self, io: &mut Control, session: &mut Session) {
         if session.input.is_empty() {
             return;
@@ -94,8 +95,8 @@ impl Worker {
         session.input.put_back(bytes, used);
     }
 
-    /// Executes the whole requests at the beginning of `data`, as far as the session may go, and
-    /// returns how many bytes they took.
+    /// Executes the complete requests at the beginning of `data`, as far as the session may
+    /// proceed. Returns the number of bytes they took.
     pub(super) fn execute(
         &mut self,
         io: &mut Control,
@@ -113,7 +114,7 @@ impl Worker {
         cut
     }
 
-    /// Notes the time since the last note as that of cutting batches.
+    /// Records the time since the last measurement as time for cutting batches.
     pub(super) fn note_parsing(&mut self) {
         let parsed = self.core.clock.ticks();
         let ticks = parsed.wrapping_sub(self.core.last_ticks);
@@ -121,7 +122,7 @@ impl Worker {
         self.core.last_ticks = parsed;
     }
 
-    /// Like [`Worker::execute`], with the first batch cut already.
+    /// Like [`Worker::execute`], with the first batch already cut.
     pub(super) fn execute_from(
         &mut self,
         io: &mut Control,
@@ -165,7 +166,7 @@ impl Worker {
                     return at;
                 }
                 Stop::Broken(error) => {
-                    // As in Redis, CLIENT REPLY OFF and SKIP are about this answer too.
+                    // As in Redis, CLIENT REPLY OFF and SKIP also apply to this reply.
                     if session.wants_reply() {
                         error.encode(self.replies.bytes_mut());
                     }
@@ -184,25 +185,26 @@ impl Worker {
         }
     }
 
-    /// Before sessions execute: settings, time, and what was prefetched before is forgotten.
+    /// Prepares for the execution of sessions: updates settings and the clock, and forgets earlier
+    /// prefetches.
     pub(super) fn begin_turn(&mut self) {
         self.core.refresh_config();
         self.core.read_clocks();
         self.participant.quiescent();
     }
 
-    /// How long a session's turn may be in this round.
+    /// Returns the time limit of a session's turn in this round.
     pub(super) fn turn_ns_max(&self) -> u64 {
         if self.round_is_long() { SHORT_TURN_NS_MAX } else { TURN_NS_MAX }
     }
 
-    /// Whether the others have waited long enough in this round.
+    /// True if the other sessions have waited long enough in this round.
     pub(super) fn round_is_long(&self) -> bool {
         let round = self.core.last_ticks.wrapping_sub(self.round_began);
         self.core.clock.ns(round) > ROUND_NS_MAX
     }
 
-    /// Runs the requests of the batch. `Some(n)` if the session must stop behind `n` bytes.
+    /// Runs the requests of the batch. Returns `Some(n)` if the session must stop after `n` bytes.
     #[inline]
     pub(super) fn run_batch(
         &mut self,
@@ -210,12 +212,13 @@ impl Worker {
         session: &mut Session,
         data: &[u8],
     ) -> Option<usize> {
-        // At most the size at which replies are flushed, which depends on the output of all clients.
+        // At most the size at which replies are flushed, which depends on the output of all
+        // clients.
         let mut flush_at = self.core.output_watch_bytes.min(FLUSH_BYTES);
         if self.core.shared.keyspace.tracking().key_count() > 0 {
             self.prefetch_tracked(session);
         }
-        // The request up to which the elements that it names were asked for.
+        // The first request whose elements have not been prefetched.
         let mut asked = 0;
         for at in 0..self.batch.len() {
             let request = *self.batch.request(at);
@@ -230,7 +233,8 @@ impl Worker {
                 return Some(stop);
             }
             if session.gets_messages && publish::has_messages(&self.core) {
-                // What came before a command stands before its reply, and before UNSUBSCRIBE.
+                // Messages that arrived before a command precede its reply, and precede
+                // UNSUBSCRIBE.
                 self.deliver_messages(io, Some(session));
             }
             let flow = loop {
@@ -287,8 +291,8 @@ impl Worker {
         None
     }
 
-    /// Flushes replies in the middle of a batch. False if the session is stalled, because as much again
-    /// would exceed `soft_limit`.
+    /// Flushes replies in the middle of a batch. Returns false if the session is stalled, because
+    /// another flush of this size would exceed `soft_limit`.
     #[cold]
     fn flush_large(&mut self, io: &mut Control, session: &mut Session, soft_limit: usize) -> bool {
         self.flush(io, session);
@@ -301,8 +305,8 @@ impl Worker {
         fits
     }
 
-    /// Looks at what is special about a session before a request that begins at `start`; behind how many of
-    /// `len` bytes it must stop, if it must.
+    /// Handles special states of a session before a request that begins at `start`. Returns the
+    /// offset at which the session must stop, of `len` bytes, if it must.
     #[cold]
     fn attend(
         &mut self,
@@ -311,7 +315,7 @@ impl Worker {
         start: usize,
         len: usize,
     ) -> Option<usize> {
-        // QUIT before it, or a CLIENT KILL from anywhere: nothing more is executed.
+        // After QUIT, or a CLIENT KILL from any client, nothing more is executed.
         if session.is_closing() {
             return Some(len);
         }
@@ -320,7 +324,8 @@ impl Worker {
             return Some(start);
         }
         if session.record.has(flag::REPLICA) {
-            // It is answered nothing, but what the stream follows may stand there.
+            // This command has no reply, but the reply that the stream follows may be in the
+            // buffer.
             self.flush(io, session);
             if session.is_closing() {
                 return Some(len);
@@ -330,7 +335,8 @@ impl Worker {
         None
     }
 
-    /// Asks for what remembering the keys of the batch will read, or telling of their changes.
+    /// Prefetches the tracking table's entries for the keys of the batch: for remembering the keys,
+    /// or for sending invalidations.
     #[cold]
     fn prefetch_tracked(&self, session: &Session) {
         let (keys, tracking) = (self.batch.all_keys(), self.core.shared.keyspace.tracking());
@@ -343,7 +349,8 @@ impl Worker {
         }
     }
 
-    /// CLIENT CACHING is about the next command or transaction that is not CLIENT itself.
+    /// Ends CLIENT CACHING, which applies to the next command or transaction other than CLIENT
+    /// itself.
     #[cold]
     fn end_caching(&self, session: &mut Session, row: Option<&Row>, flow: Flow) {
         let keeps = row.is_some_and(|row| row.has(Flags::KEEPS_CACHING));
@@ -355,7 +362,7 @@ impl Worker {
         }
     }
 
-    /// What comes of a command stands behind its reply.
+    /// Delivers the messages that a command caused after its reply.
     #[cold]
     fn hear_after(&mut self, io: &mut Control, session: &mut Session, flow: Flow) {
         if flow == Flow::Elsewhere {
@@ -365,13 +372,13 @@ impl Worker {
         self.deliver_messages(io, Some(session));
     }
 
-    /// Writes on at a large reply until it is done (true) or its client has enough to read: then
-    /// the session is stalled.
+    /// Continues to write a large reply. Returns true when it is complete; false if its client has
+    /// enough to read, and the session is now stalled.
     #[cold]
     pub(super) fn write_on(&mut self, io: &mut Control, session: &mut Session) -> bool {
         let Some(mut stream) = session.stream.take() else { return true };
         if wait::has_ended(&self.core, session) {
-            // Its head may have left: no error can follow that.
+            // The header may have been sent: an error can no longer follow it.
             self.core.env.garbage.borrow_mut().push(Garbage::View(stream));
             session.unlogged.clear();
             session.close_at_once();
@@ -395,17 +402,17 @@ impl Worker {
         }
     }
 
-    /// The session goes on when its client has taken enough.
+    /// Stalls the session until its client has read enough.
     fn stall_for_output(&mut self, io: &mut Control, session: &mut Session) {
         self.core.stats().output_stalls.add(1);
         self.stall(session, Stall::Output);
         self.go_on_when_drained(io, session);
     }
 
-    /// Continues a session that is stalled for its output once its client has read enough of the
+    /// Continues a session that is stalled for its output after its client has read enough of the
     /// replies to its own requests.
     pub(super) fn go_on_when_drained(&self, io: &mut Control, session: &mut Session) {
-        // Replies that are held back go to the output later: this is called again then.
+        // Held replies go to the output later; this function is called again then.
         if session.unlogged.is_empty() {
             let token = session.token;
             session.unread_replies(io.unsent(token));
@@ -523,10 +530,10 @@ impl Worker {
         io.send(session.token);
     }
 
-    /// After a session has had its turn: replies go out, figures are published, it may be closed.
+    /// Runs after a session's turn: sends replies, publishes metrics, and may close the session.
     pub(super) fn after_turn(&mut self, io: &mut Control, session: &mut Session) {
         let token = session.token;
-        // What the kernel has not taken by now; the replies of this turn it has not been offered.
+        // Excludes the replies of this turn, which the kernel has not been offered yet.
         let mut unsent = io.unsent(token);
         self.flush(io, session);
         let mut queued = io.unsent(token);
@@ -536,7 +543,7 @@ impl Worker {
                 close_flushed(io, session);
                 queued = io.unsent(token);
             } else if !self.core.shared.shutdown.is_asked() {
-                // Behind SHUTDOWN it ends with the process, when nobody listens any more.
+                // After SHUTDOWN, the process exit closes it, when no listener is open any more.
                 io.close(token, Close::Now);
             }
         } else if session.stall != Stall::None {
@@ -548,8 +555,8 @@ impl Worker {
             unsent = queued;
             let gone = session.finished || io.has_hung_up(token);
             if gone && session.stall.ends_with_the_client() {
-                // The client left while its requests waited for another reason, or ended its stream
-                // behind them.
+                // The client left while its requests waited for another reason, or shut down its
+                // sending side after them.
                 io.close(token, Close::Now);
             }
         } else if self.exceeds_query_limit(session) {
@@ -559,21 +566,21 @@ impl Worker {
         }
         let waiting = queued + session.unlogged.len();
         if self.core.exceeds_output_limit(session, waiting as u64) {
-            // As in Redis, what was too much is not sent, nor is anybody else evicted for it.
+            // As in Redis, excess output is not sent, and no other client is evicted because of it.
             session.unlogged.clear();
             io.output(token).clear();
             io.close(token, Close::Now);
             unsent = 0;
         } else if waiting >= self.core.output_watch_bytes {
-            // Output of this size is counted even before it is offered to the kernel.
+            // Output of this size counts even before it is offered to the kernel.
             unsent = queued;
         }
         let memory = if unsent > 0 { io.output_memory(token) } else { 0 };
         self.publish((unsent, memory), session);
     }
 
-    /// The timers look at a session: its input buffer is trimmed, and published again is how much
-    /// of its output the kernel has not taken.
+    /// Checks a session for the timers: trims its input buffer, and publishes how much of its
+    /// output the kernel has not taken.
     pub fn look_at(&mut self, io: &mut Control, index: usize, now_ms: u64) {
         let Some(session) = self.sessions.get_mut(index).and_then(Option::as_deref_mut) else {
             return;
@@ -594,13 +601,13 @@ impl Worker {
             io.close(token, Close::Now);
         }
         if session.stall == Stall::Output && session.pushed > 0 && session.unlogged.is_empty() {
-            // Messages that arrived in the meantime come after its replies.
+            // Messages that arrived in the meantime follow its replies.
             session.unread_replies(unsent);
             io.when_drained(token, self.core.soft_limit() / 2 + session.pushed);
         }
     }
 
-    /// Publishes what CLIENT LIST and INFO show of a session.
+    /// Publishes the metrics of a session for CLIENT LIST and INFO.
     fn publish(&self, (unsent, memory): (usize, usize), session: &mut Session) {
         self.core.publish_output(unsent, session);
         self.core.weigh(memory, session);
@@ -623,13 +630,13 @@ impl Worker {
     }
 }
 
-/// Bytes of output that have not left: those that wait for the append-only file, and those that the
-/// kernel has not taken.
+/// Returns the bytes of output that have not left: those that wait for the append-only file, and
+/// those that the kernel has not taken.
 fn queued(io: &Control, session: &Session) -> usize {
     io.unsent(session.token) + session.unlogged.len()
 }
 
-/// Whether a client has ended its stream and its replies have waited for replicas for
+/// True if a client has shut down its sending side, and its replies have waited for replicas for
 /// [`HELD_FOR_LEFT_MS`] since. Replies that wait for the disk need no such limit.
 fn has_left_for_long(io: &Control, session: &mut Session, now_ms: u64) -> bool {
     let waits = !session.unlogged.is_empty() && session.asked.replicas().is_some();
@@ -640,8 +647,8 @@ fn has_left_for_long(io: &Control, session: &mut Session, now_ms: u64) -> bool {
     now_ms.saturating_sub(*session.left_ms.get_or_insert(now_ms)) >= HELD_FOR_LEFT_MS
 }
 
-/// Cuts a batch out of `data`. The time it takes is for [`Worker::note_parsing`],
-/// after this or several.
+/// Cuts a batch out of `data`. [`Worker::note_parsing`] records the time, after one or several
+/// cuts.
 #[inline]
 pub(super) fn cut(
     core: &Core,
@@ -653,7 +660,7 @@ pub(super) fn cut(
     let shared = core.shared;
     let authenticated = !gate::must_authenticate(core, session);
     let limits = Limits { authenticated, ..core.limits };
-    // Before authentication the next request's limits depend on this one.
+    // Before authentication, the next request's limits depend on this one.
     let max = if authenticated { REQUESTS_MAX } else { 1 };
     let look = Look {
         table: shared.table,
@@ -665,16 +672,16 @@ pub(super) fn cut(
     Cut { len, stop }
 }
 
-/// Whether a stalled session is read on all the same: the end of an encrypted stream is a message
-/// like any other, which the kernel does not tell of.
+/// True if a stalled session is read nevertheless. The end of an encrypted stream is a record
+/// within the stream, so the kernel does not report it.
 fn listens_for_the_end(session: &Session) -> bool {
     session.tls.is_some()
         && session.stall.ends_with_the_client()
         && session.input.len() < LISTENING_INPUT_MAX
 }
 
-/// Adds a session to a list of those that wait. Sessions closed meanwhile left their tokens: at
-/// most one for each that is open.
+/// Adds a session to a list of waiting sessions. Sessions that were closed meanwhile leave their
+/// tokens in the list: at most one for each open session.
 fn hold(list: &mut Vec<Token>, token: Token, sessions: &[Option<Box<Session>>]) {
     if list.len() > 2 * sessions.len() {
         list.retain(|token| {
@@ -685,7 +692,7 @@ fn hold(list: &mut Vec<Token>, token: Token, sessions: &[Option<Box<Session>>]) 
     list.push(token);
 }
 
-/// Sends bytes to a client outside of its turn, which tell of something that has happened by now.
+/// Sends bytes outside of a client's turn, about an event that has already happened.
 pub fn append(core: &Core, io: &mut Control, session: &mut Session, bytes: &[u8]) {
     session.traffic.bytes_out += bytes.len() as u64;
     let shown = wait::shown_to_all(core);
@@ -700,7 +707,7 @@ pub fn append(core: &Core, io: &mut Control, session: &mut Session, bytes: &[u8]
     io.send(session.token);
 }
 
-/// Closes a connection when its client has taken what is queued for it.
+/// Closes a connection after its client has read its queued output.
 pub(super) fn close_flushed(io: &mut Control, session: &mut Session) {
     if Worker::closes_later(io, session) {
         return;

@@ -1,8 +1,9 @@
-//! Sessions whose commands wait for keys: how a wait begins, and the four ways in which it ends.
+//! Blocked sessions: how a command begins to wait for keys, and the four ways in which the wait
+//! ends.
 //!
-//! A wait ends when it is served (by whichever worker made a key ready: [`serve_waiters`]), by
-//! its timeout, by CLIENT UNBLOCK, or with its connection. The engine sees to it that only one of
-//! them happens, see `Waiter::end`.
+//! A wait ends when it is served (by the worker that made a key ready: [`serve_waiters`]), by its
+//! timeout, by CLIENT UNBLOCK, or with its connection. The engine ensures that only one of these
+//! happens; see `Waiter::end`.
 
 use super::Worker;
 use brisk_acl::{Context, Denied};
@@ -26,7 +27,7 @@ pub(super) const ROLE_CHANGED: &str =
     "UNBLOCKED force unblock from blocking operation, instance state changed (master -> replica?)";
 
 impl Worker {
-    /// The session's command has begun to wait.
+    /// Handles a command that has begun to wait.
     pub(super) fn begin_wait(&mut self, session: &mut Session) {
         self.stall(session, Stall::Waiting);
         let Some(waiter) = &session.waiter else { return };
@@ -40,7 +41,7 @@ impl Worker {
         }
     }
 
-    /// Ends waits whose time is up.
+    /// Ends waits whose timeout has passed.
     pub(super) fn end_late_waits(&mut self, io: &mut Control) {
         let now_ms = self.core.env.now().0;
         while let Some(token) = self.wait_timers.pop_expired(now_ms) {
@@ -55,12 +56,12 @@ impl Worker {
         }
     }
 
-    /// Until the next wait is over, in ms from now.
+    /// Returns the time until the next timeout, in ms from now.
     pub(super) fn next_wait_ms(&self) -> Option<u64> {
         Some(self.wait_timers.next_ms()?.saturating_sub(super::unix_ms()))
     }
 
-    /// Answers a command whose wait has ended without what it waited for.
+    /// Replies to a command whose wait ended before it was served.
     pub(super) fn answer_unserved(
         &mut self,
         io: &mut Control,
@@ -115,7 +116,7 @@ impl Worker {
         self.deliver(io, delivery);
     }
 
-    /// Counts and notes a command that waited until it became forbidden; the error is the answer.
+    /// Counts and records a command that waited until it became forbidden. Its reply is the error.
     fn refuse_waiter(
         &mut self,
         token: Token,
@@ -150,7 +151,7 @@ impl Worker {
         error
     }
 
-    /// Hands a command's answer to the session that waited for it, which goes on.
+    /// Delivers a command's reply to the session that waited for it, and resumes the session.
     pub(super) fn deliver(&mut self, io: &mut Control, delivery: Delivery) {
         let token = delivery.token;
         let Some(mut session) = self.take(token) else { return self.discard_answer(delivery) };
@@ -171,20 +172,21 @@ impl Worker {
             self.replies.bytes_mut().append(&mut session.held);
         }
         session.after_command();
-        // What it tells happened on behalf of somebody else, or in another thread.
+        // The change that it reports was made for another client, or in another thread.
         self.core.env.note_shown(wait::shown_to_all(&self.core));
         self.put(session);
         self.go_on(io, token, stall);
     }
 
-    /// Hands out the answers to sessions of this worker, those that this leads to included.
+    /// Delivers the replies to sessions of this worker, including replies that this delivery
+    /// causes.
     pub(super) fn deliver_all(&mut self, io: &mut Control) {
         while let Some(delivery) = self.core.deliveries.pop_front() {
             self.deliver(io, delivery);
         }
     }
 
-    /// Answers WAITs and WAITAOFs that have what they wait for.
+    /// Replies to WAIT and WAITAOF commands whose condition is met.
     pub(super) fn answer_acknowledged(&mut self, io: &mut Control) {
         let shared = self.core.shared;
         for token in std::mem::take(&mut self.awaits_acks) {
@@ -232,7 +234,7 @@ impl Worker {
         }
     }
 
-    /// A connection is gone in the middle of a wait.
+    /// Cleans up after a connection that closes during a wait.
     pub(super) fn abandon_wait(&mut self, session: &mut Session) {
         if let Some(waiter) = session.waiter.clone() {
             if waiter.end() {

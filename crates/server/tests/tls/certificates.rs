@@ -1,11 +1,11 @@
-//! Authorities and certificates, made for one test.
+//! Certificate authorities and certificates, created for one test.
 
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 use rustls::pki_types::CertificateDer;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// A directory that goes when the test ends.
+/// A directory that is removed when the test ends.
 pub(crate) struct Dir(PathBuf);
 
 impl Dir {
@@ -36,7 +36,7 @@ impl Drop for Dir {
     }
 }
 
-/// Who signs.
+/// A certificate authority.
 pub(crate) struct Authority {
     issuer: Issuer<'static, KeyPair>,
     pub(crate) der: CertificateDer<'static>,

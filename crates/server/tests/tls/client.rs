@@ -1,4 +1,4 @@
-//! A server with TLS, and a client that speaks to it.
+//! A server with TLS, and a TLS client.
 
 use super::certificates::{Authority, Dir, Identity};
 use brisk_testkit::port::Port;
@@ -18,7 +18,7 @@ use std::time::Duration;
 /// How long a test waits for bytes.
 pub(crate) const DEADLINE: Duration = Duration::from_secs(30);
 
-/// Certificates in files, a port, and how to start servers with them.
+/// Certificates in files, a port, and the settings to start servers with them.
 pub(crate) struct Site {
     pub(crate) dir: Dir,
     pub(crate) authority: Authority,
@@ -43,7 +43,7 @@ impl Site {
         }
     }
 
-    /// A server with TLS beside its plain port; clients need no certificate.
+    /// A server with TLS in addition to its plain port; clients need no certificate.
     pub(crate) fn launch(&self) -> Launch {
         let program = if subject_is_redis() {
             Program::Redis
@@ -68,7 +68,8 @@ impl Site {
         self.try_client(None, rustls::ALL_VERSIONS).unwrap()
     }
 
-    /// As [`Site::client`], handshake done, with a certificate to show and the versions it offers.
+    /// Like [`Site::client`], with a client certificate and the protocol versions to offer.
+    /// Completes the handshake.
     pub(crate) fn try_client(
         &self,
         identity: Option<&Identity>,
@@ -78,7 +79,7 @@ impl Site {
     }
 }
 
-/// What a client trusts, shows and offers.
+/// Builds a client configuration from trusted roots, a certificate, and protocol versions.
 pub(crate) fn config(
     trusted: &Authority,
     identity: Option<&Identity>,
@@ -108,7 +109,7 @@ pub(crate) struct Client {
 }
 
 impl Client {
-    /// Connects, shakes hands, and makes sure that the server has agreed.
+    /// Connects, completes the handshake, and checks that the server has accepted it.
     pub(crate) fn connect(port: u16, config: Arc<ClientConfig>) -> io::Result<Client> {
         let socket = TcpStream::connect(("127.0.0.1", port))?;
         socket.set_read_timeout(Some(DEADLINE))?;
@@ -117,7 +118,8 @@ impl Client {
         let name = "localhost".try_into().unwrap();
         let connection = ClientConnection::new(config, name).map_err(io::Error::other)?;
         let mut client = Client { stream: StreamOwned::new(connection, socket), input: Vec::new() };
-        // With TLS 1.3 the client is done before the server has judged its certificate.
+        // With TLS 1.3, the client completes the handshake before the server has verified its
+        // certificate.
         client.try_ask(&["PING"])?;
         Ok(client)
     }
@@ -146,7 +148,7 @@ impl Client {
         }
     }
 
-    /// What is left until the server closes; an error if it does so without saying so.
+    /// Reads until the server closes. Returns an error if it closes without a close notification.
     pub(crate) fn read_to_end(&mut self) -> io::Result<Vec<u8>> {
         let mut all = std::mem::take(&mut self.input);
         self.stream.read_to_end(&mut all)?;

@@ -1,4 +1,4 @@
-//! Bytes that are no TLS, or nearly: the server goes on, and nothing of it remains.
+//! Bytes that are not TLS, or almost TLS: the server continues, and leaks no resources.
 
 use super::client::{self, Site};
 use brisk_testkit::random::Random;
@@ -8,7 +8,7 @@ use rustls::ClientConnection;
 use std::io::{Read, Write};
 use std::net::TcpStream;
 
-/// What a client sends first.
+/// Returns the first bytes that a client sends.
 fn client_hello(site: &Site) -> Vec<u8> {
     let config = client::config(&site.authority, None, rustls::ALL_VERSIONS);
     let name = "localhost".try_into().unwrap();
@@ -38,7 +38,7 @@ fn noise(random: &mut Random) -> Vec<u8> {
     let len = 1 + random.below(most);
     let mut bytes: Vec<u8> = (0..len).map(|_| random.bits() as u8).collect();
     if random.percent(50) {
-        // The head of a record, so that the server looks further.
+        // The header of a record, so that the server parses further.
         let head = [20 + random.below(5) as u8, 3, random.below(5) as u8];
         for (byte, wanted) in bytes.iter_mut().zip(head) {
             *byte = wanted;
@@ -47,8 +47,7 @@ fn noise(random: &mut Random) -> Vec<u8> {
     bytes
 }
 
-/// Sends bytes to the port, and sometimes waits for what comes back. The server may close at any
-/// moment.
+/// Sends bytes to the port, and sometimes waits for a response. The server may close at any time.
 fn throw(port: u16, bytes: &[u8], waits: bool) {
     let mut socket = TcpStream::connect(("127.0.0.1", port)).unwrap();
     socket.set_read_timeout(Some(client::DEADLINE)).unwrap();
@@ -107,7 +106,7 @@ fn garbage_behind_a_good_handshake_closes_the_connection_and_executes_what_came_
             for round in 0..60 {
                 let mut client = site.client();
                 let key = format!("k{round}");
-                // One write: the good record and the garbage arrive together.
+                // One write: the valid record and the garbage arrive together.
                 let mut bytes = Vec::new();
                 let set = words::encode(&["SET", &key, "v"]);
                 client.stream.conn.writer().write_all(&set).unwrap();
@@ -126,7 +125,7 @@ fn garbage_behind_a_good_handshake_closes_the_connection_and_executes_what_came_
 #[test]
 fn who_never_shakes_hands_is_let_go() {
     if subject_is_redis() {
-        return; // it waits without end
+        return; // it waits forever
     }
     let site = Site::new();
     let server = site.start();

@@ -1,4 +1,4 @@
-//! `/metrics` and its like by HTTP over TLS.
+//! `/metrics` and the other paths of HTTP over TLS.
 
 use super::certificates::Identity;
 use super::client::{self, Site};
@@ -9,7 +9,7 @@ use rustls::{ClientConnection, StreamOwned};
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
 
-/// All that the server answers to a request behind which the connection is to end.
+/// Returns the server's whole response to a request that asks to close the connection.
 fn ask(port: &Port, site: &Site, identity: Option<&Identity>, path: &str) -> io::Result<String> {
     let socket = TcpStream::connect(("127.0.0.1", port.number()))?;
     socket.set_read_timeout(Some(client::DEADLINE))?;
@@ -20,7 +20,7 @@ fn ask(port: &Port, site: &Site, identity: Option<&Identity>, path: &str) -> io:
     let request = format!("GET {path} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
     stream.write_all(request.as_bytes())?;
     let mut answer = String::new();
-    // An end that the server does not announce is an error.
+    // A close without a notification is an error.
     stream.read_to_string(&mut answer)?;
     Ok(answer)
 }
@@ -33,7 +33,7 @@ fn requests_by_tls_are_answered_and_plain_ones_are_not() {
     let (site, port) = (Site::new(), Port::claim());
     let launch = || {
         let launch = site.launch().set("http-port", &port.number().to_string());
-        // The port for clients may be left out.
+        // The port for clients may be disabled.
         launch.set("http-tls", "yes").set("tls-port", "0")
     };
     each_backend(launch, |_| {
@@ -49,7 +49,8 @@ fn requests_by_tls_are_answered_and_plain_ones_are_not() {
         plain.set_read_timeout(Some(client::DEADLINE)).unwrap();
         plain.write_all(b"GET /health HTTP/1.1\r\nHost: a\r\n\r\n").unwrap();
         let mut rest = Vec::new();
-        // What it gets is an alert, and the end; maybe by a reset, as its request was not taken.
+        // The client gets an alert, and the connection closes. It may be reset, since its request
+        // was not read.
         let _ = plain.read_to_end(&mut rest);
         assert!(!rest.starts_with(b"HTTP"));
     });

@@ -1,4 +1,4 @@
-//! A replica follows its primary by an encrypted connection (`tls-replication`).
+//! A replica follows its primary over an encrypted connection (`tls-replication`).
 
 use super::certificates::Authority;
 use super::client::Site;
@@ -38,7 +38,7 @@ fn comes_by_an_encrypted_link(streams: &str, form: &str) {
     let whole = format!("\"{value}\"");
     wait_until("all of it", || there.cmd("GET after:99").to_string() == whole);
     assert_eq!(there.cmd("GET before").to_string(), whole);
-    // What it says there arrives, too.
+    // The acknowledgements of the replica reach the primary.
     assert_reply!(conn, "WAIT 1 30000", "(integer) 1");
 }
 

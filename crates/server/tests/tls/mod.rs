@@ -1,6 +1,6 @@
-//! TLS: handshakes, certificates of clients, long and many values, hostile bytes, slow readers.
+//! TLS: handshakes, client certificates, long and many values, hostile bytes, slow readers.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails right there")]
+#![expect(clippy::unwrap_used, reason = "a test that cannot continue fails at that point")]
 
 mod certificates;
 mod client;
@@ -169,7 +169,8 @@ fn requests_of_several_rounds_before_the_end_are_all_answered() {
             let mut client = site.client();
             let text = "abcdefghijklmnop".repeat(40);
             client.ask(&["MSET", "{t}a", &text, "{t}b", &text]);
-            // Each takes a fifth of a millisecond, half of them longer than a session's turn.
+            // Each takes a fifth of a millisecond, and half of them take longer than a session's
+            // turn.
             client.send(&words::encode(&["LCS", "{t}a", "{t}b", "LEN"]).repeat(50));
             client.stream.conn.send_close_notify();
             client.stream.flush().unwrap();
@@ -180,7 +181,7 @@ fn requests_of_several_rounds_before_the_end_are_all_answered() {
 
 #[test]
 fn who_ends_the_stream_behind_a_blocking_command_is_not_waited_for() {
-    /// How the client ends it once the command waits.
+    /// How the client closes the connection after the command has begun to wait.
     type End = fn(&mut Client);
     let ends: [End; 3] = [
         |client| client.stream.conn.send_close_notify(),
@@ -201,8 +202,8 @@ fn who_ends_the_stream_behind_a_blocking_command_is_not_waited_for() {
                 wait_until("it waits", || control.info("blocked_clients") == "1");
                 end(&mut client);
                 client.stream.flush().unwrap();
-                // The server closes the connection below without a notice, as Redis does (OpenSSL
-                // may send an alert before).
+                // The server closes the TCP connection without a notification, as Redis does
+                // (OpenSSL may send an alert before).
                 let error = client.read_to_end().unwrap_err().kind();
                 let closed = [ErrorKind::UnexpectedEof, ErrorKind::InvalidData];
                 assert!(closed.contains(&error), "{error:?}");
@@ -250,7 +251,7 @@ fn a_client_that_does_not_read_holds_little_memory() {
             plain.cmd("PING");
             let before = server.rss();
             client.send(&words::encode(&["GET", "big"]).repeat(COUNT));
-            // Rounds of the event loop in which the other client has its turn.
+            // Rounds of the event loop that let the other client have its turn.
             for _ in 0..200 {
                 assert_eq!(plain.cmd("PING").to_string(), "PONG");
             }
@@ -273,7 +274,7 @@ fn connections_that_come_and_go_leave_no_descriptors() {
             site.client();
             let mut plain = server.connect();
             plain.cmd("PING");
-            // The first client's descriptor goes at some moment: take the least that is seen.
+            // The first client's descriptor closes at some point: use the minimum that is observed.
             let mut before = server.open_fds();
             for _ in 0..100 {
                 site.client();

@@ -1,4 +1,4 @@
-//! What is in force after the start, and what keeps the server from starting.
+//! TLS settings: which apply after the start, and which prevent the server from starting.
 
 use super::certificates::{Authority, Identity};
 use super::client::{self, Site};
@@ -9,7 +9,7 @@ use rustls::CipherSuite;
 use rustls::version::{TLS12, TLS13};
 use std::process::Command;
 
-/// The log of a server that does not start.
+/// Returns the log of a server that does not start.
 fn refusal(site: &Site, change: &[(&str, &str)]) -> String {
     let launch = change.iter().fold(site.launch(), |launch, (name, value)| launch.set(name, value));
     let why = launch.try_start().err().unwrap();
@@ -61,7 +61,7 @@ fn an_encrypted_key_is_refused_with_advice() {
     assert!(!log.contains("secret"), "{log}");
 }
 
-/// What `openssl x509 -req` makes without -extfile.
+/// Creates the certificate that `openssl x509 -req` makes without -extfile.
 fn certificate_of_version_1(site: &Site) -> String {
     let [request, out] = ["old.csr", "old.crt"].map(|name| site.dir.path().join(name));
     let openssl = |words: &[&str]| {
@@ -77,14 +77,14 @@ fn certificate_of_version_1(site: &Site) -> String {
 #[test]
 fn a_certificate_of_version_1_is_refused_with_advice() {
     if subject_is_redis() {
-        return; // it takes them
+        return; // it accepts them
     }
     let site = Site::new();
     let old = certificate_of_version_1(&site);
     let log = refusal(&site, &[("tls-cert-file", &old)]);
     let said = format!("tls-cert-file: the certificate in {old} is of X.509 version 1");
     assert!(log.contains(&said) && log.contains("issue one of version 3"), "{log}");
-    // An authority may be of that age.
+    // A certificate authority may have version 1.
     let _server =
         site.launch().set("tls-ca-cert-file", &old).set("tls-auth-clients", "yes").start();
 }
@@ -93,7 +93,7 @@ fn a_certificate_of_version_1_is_refused_with_advice() {
 #[test]
 fn info_tells_where_clients_come_in() {
     if subject_is_redis() {
-        return; // 7.0 does not
+        return; // version 7.0 does not show them
     }
     let site = Site::new();
     let server = site.launch().set("bind", "127.0.0.1 -::1").start();
@@ -161,7 +161,7 @@ fn protocols_and_ciphers_are_as_set() {
 #[test]
 fn sessions_are_resumed_unless_that_is_off() {
     if subject_is_redis() {
-        return; // it goes on with tickets when the cache is off
+        return; // it resumes with tickets when the cache is off
     }
     let site = Site::new();
     for (caching, expected) in
@@ -211,7 +211,7 @@ fn redis_cli_speaks_to_it() {
         .args(["-p", &port, "--tls", "--cacert", &site.authority_file])
         .args(["--cert", &certificate, "--key", &key, "ECHO", "from the shell"])
         .output();
-    // Not installed everywhere, nor built with TLS everywhere.
+    // The tool is not installed everywhere, nor built with TLS everywhere.
     if let Ok(output) = output
         && !String::from_utf8_lossy(&output.stderr).contains("Unrecognized option")
     {

@@ -1,9 +1,9 @@
-//! Lua values from JSON: a scanner that gives tokens, and a parser that keeps open tables in a
-//! list, so depth costs no stack.
+//! Lua values from JSON: a scanner that produces tokens, and a parser that keeps open tables in a
+//! list, so nesting uses no stack.
 //!
-//! The text ends at its first NUL. Strings may contain any other byte as it is. Numbers are
-//! whatever `strtod` takes, unless `decode_invalid_numbers` is off; even then a fraction without
-//! digits, say, is not noticed.
+//! The text ends at its first NUL. Strings may contain any other byte unescaped. Any number that
+//! `strtod` accepts is accepted, unless `decode_invalid_numbers` is off. Even then some invalid
+//! numbers are accepted, for example a point without digits after it.
 
 use super::Config;
 use crate::libraries::STACK_SLOTS_MAX;
@@ -12,7 +12,8 @@ use crate::libraries::number::strtod;
 use mlua::{Lua, LuaString, Table, Value};
 use std::ops::Range;
 
-/// The original's slots for the argument; those it asks for at a table, and keeps for one.
+/// The stack slots that the C library uses for the argument; those it requests at a table, and
+/// keeps for one.
 const SLOTS_AT_START: usize = 1;
 const ARRAY_SLOTS: (usize, usize) = (2, 1);
 const OBJECT_SLOTS: (usize, usize) = (3, 2);
@@ -35,7 +36,7 @@ enum Kind {
     ObjectEnd,
     ArrayBegin,
     ArrayEnd,
-    /// Where it stands in the text, if it has no escapes; else it is in `Scanner::unescaped`.
+    /// The range in the text if it has no escapes; else the string is in `Scanner::unescaped`.
     String(Option<Range<usize>>),
     Number(f64),
     Boolean(bool),
@@ -47,7 +48,7 @@ enum Kind {
 }
 
 impl Kind {
-    /// What an error text calls it.
+    /// Returns the token's name for error texts.
     fn name(&self) -> &'static str {
         match self {
             Kind::ObjectBegin => "T_OBJ_BEGIN",
@@ -69,21 +70,21 @@ impl Kind {
 #[derive(Debug)]
 struct Token {
     kind: Kind,
-    /// Where it begins, or where an error was found.
+    /// Where the token begins, or where an error was found.
     at: usize,
 }
 
 struct Scanner<'a> {
     text: &'a [u8],
     at: usize,
-    /// Whether only JSON's own numbers are numbers.
+    /// True if only JSON's own numbers are valid.
     strict: bool,
     /// The last string that had escapes.
     unescaped: Vec<u8>,
 }
 
 impl Scanner<'_> {
-    /// The byte at `at`, or the NUL that ends the text.
+    /// Returns the byte at `at`, or the NUL that ends the text.
     fn byte(&self, at: usize) -> u8 {
         self.text.get(at).copied().unwrap_or(0)
     }
@@ -118,7 +119,8 @@ impl Scanner<'_> {
             }
             _ => Kind::Error("invalid token"),
         };
-        // An error within a string is told where it is, all else where it begins.
+        // An error within a string is reported at its own position, all others at the token's
+        // start.
         let at = if matches!(kind, Kind::Error(_)) { self.at } else { at };
         Token { kind, at }
     }
@@ -128,7 +130,7 @@ impl Scanner<'_> {
         kind
     }
 
-    /// Whether what begins here is a number to `strtod` only.
+    /// True if the number here is valid for `strtod` only.
     fn is_lenient_number(&self) -> bool {
         let first = self.byte(self.at);
         if first == b'+' {
@@ -177,7 +179,7 @@ impl Scanner<'_> {
         }
     }
 
-    /// Goes on to the next quote, backslash or NUL.
+    /// Advances to the next quote, backslash or NUL.
     fn plain(&mut self) -> u8 {
         let rest = &self.text[self.at..];
         let len = rest.iter().position(|byte| matches!(byte, b'"' | b'\\' | 0));
@@ -230,13 +232,13 @@ struct Parser<'a> {
     scanner: Scanner<'a>,
     depth_max: usize,
     open: Vec<Open>,
-    /// How many slots the original's stack would hold.
+    /// How many stack slots the C library would use.
     slots: usize,
 }
 
 /// A table whose end has not been read.
 enum Open {
-    /// With its present length.
+    /// With its current length.
     Array(Table, usize),
     /// With the key whose value is being read.
     Object(Table, LuaString),
@@ -247,7 +249,7 @@ impl Parser<'_> {
         let mut token = self.scanner.next();
         loop {
             let Some(mut value) = self.value(&mut token)? else { continue };
-            // Puts what is whole where it belongs; that may make the table around it whole.
+            // Adds a complete value to its table, which may complete the enclosing table.
             loop {
                 let next = self.scanner.next();
                 let expected = match self.open.last_mut() {
@@ -284,8 +286,8 @@ impl Parser<'_> {
         }
     }
 
-    /// The value that begins with `token`; `None` after the beginning of a table that is not empty,
-    /// whose first value then begins with the new `token`.
+    /// Reads the value that begins with `token`. Returns `None` after the beginning of a nonempty
+    /// table, whose first value then begins with the new `token`.
     fn value(&mut self, token: &mut Token) -> Result<Option<Value>, Failure> {
         Ok(Some(match &token.kind {
             Kind::String(at) => Value::String(self.text(at)?),
@@ -319,7 +321,7 @@ impl Parser<'_> {
         }))
     }
 
-    /// Reads a key, of which `token` is the string, and the colon; `token` becomes what follows.
+    /// Reads a key, whose string is `token`, and the colon; `token` becomes the next one.
     fn key(&mut self, token: &mut Token) -> Result<LuaString, Failure> {
         let Kind::String(at) = &token.kind else {
             return Err(unexpected("object key string", token));
@@ -351,7 +353,7 @@ impl Parser<'_> {
         )))
     }
 
-    /// Ends the innermost open table and gives it.
+    /// Closes the innermost open table and returns it.
     fn close(&mut self) -> Value {
         match self.open.pop() {
             Some(Open::Array(table, _)) => {

@@ -1,7 +1,8 @@
-//! JSON from Lua values, written straight into a buffer.
+//! JSON from Lua values, written directly to a buffer.
 //!
 //! A table is written in one pass as long as it looks like an array of scalars, or an object of
-//! scalars. What contains tables is continued from a list of open tables, so depth costs no stack.
+//! scalars. A table that contains tables is continued from a list of open tables, so nesting uses
+//! no stack.
 
 use super::{Config, InvalidNumbers};
 use crate::interpreter::Watch;
@@ -11,10 +12,10 @@ use crate::libraries::{RESULT_BYTES_MAX, STACK_SLOTS_MAX};
 use crate::pairs::{COLLECTED_MAX, Pairs};
 use mlua::{Function, Lua, LuaString, Table, Value};
 
-/// The longest that a byte becomes: `\u0000`.
+/// The longest form of a byte: `\u0000`.
 const ESCAPE_BYTES_MAX: usize = 6;
 
-/// The original's slots for the argument, and those it asks for at each table.
+/// The stack slots that the C library uses for the argument, and those it requests at each table.
 const SLOTS_AT_START: usize = 1;
 const SLOTS_NEEDED: usize = 3;
 
@@ -42,11 +43,11 @@ struct Encoder<'a> {
     open: Vec<Open>,
     /// How many pairs `open` holds.
     collected: usize,
-    /// How many slots the original's stack would hold.
+    /// How many stack slots the C library would use.
     slots: usize,
 }
 
-/// A table that is being written, with what is left of it.
+/// A table that is being written, with its remaining items.
 enum Open {
     /// Elements from `next` to `len`.
     Array {
@@ -60,7 +61,7 @@ enum Open {
     },
 }
 
-/// What a table is, seen from its keys.
+/// The kind of a table, according to its keys.
 enum Shape {
     /// Up to this index, which is above zero.
     Array(usize),
@@ -68,7 +69,8 @@ enum Shape {
 }
 
 impl Encoder<'_> {
-    /// Writes the next element or end of the innermost open table; false when none is open.
+    /// Writes the next element or the end of the innermost open table. Returns false when none is
+    /// open.
     fn step(&mut self) -> Result<bool, Failure> {
         match self.open.last_mut() {
             None => return Ok(false),
@@ -190,7 +192,7 @@ impl Encoder<'_> {
         Ok(())
     }
 
-    /// Writes a table of scalars, or what precedes the first table in it, and opens the rest.
+    /// Writes a table of scalars, or the items before the first table in it, and opens the rest.
     fn table(&mut self, table: &Table) -> Result<(), Failure> {
         self.watch.step(self.out.len())?;
         let depth = self.open.len() + 1;
@@ -216,8 +218,9 @@ impl Encoder<'_> {
         }
     }
 
-    /// Writes a table whose keys come as 1, 2, 3 and so on, which is how arrays do. False if it is
-    /// something else, or contains what cannot be written; then nothing that was written counts.
+    /// Writes a table whose keys are 1, 2, 3 and so on in iteration order, which is the case for
+    /// arrays. Returns false if the table is something else, or contains a value that cannot be
+    /// written; the output is then discarded.
     fn sequence(&mut self, table: &Table) -> Result<bool, Failure> {
         let (mut len, mut first_table) = (0, None);
         self.out.push(b'[');
@@ -261,7 +264,7 @@ impl Encoder<'_> {
             }
             _ => Err(STOP),
         });
-        // An index beyond an `int` of C makes an object, as it does in the original.
+        // An index beyond an `int` of C makes an object, as in the C library.
         if walked.is_err() || max > f64::from(i32::MAX) || items == 0 {
             return Ok(Shape::Object);
         }
@@ -284,7 +287,7 @@ impl Encoder<'_> {
         let walked = table.for_each(|key: Value, value: Value| {
             if !rest.is_empty() || value.is_table() {
                 rest.push((key, value));
-                // One is always collected, so that the others can be found behind it.
+                // One pair is always collected, so that the others can be found after it.
                 full = self.collected + rest.len() >= COLLECTED_MAX;
                 return if full { Err(STOP) } else { Ok(()) };
             }
@@ -312,14 +315,14 @@ impl Encoder<'_> {
     }
 }
 
-/// Ends a walk over a table early; never seen outside.
+/// Ends an iteration over a table early. It is never visible outside.
 const STOP: mlua::Error = mlua::Error::StackError;
 
 fn refused(value: &Value, reason: &str) -> Failure {
     Failure::raised(format!("Cannot serialise {}: {reason}", type_name(value)))
 }
 
-/// Which bytes do not stand for themselves.
+/// The bytes that need an escape.
 const ESCAPED: [bool; 256] = {
     let mut table = [false; 256];
     let mut byte = 0;

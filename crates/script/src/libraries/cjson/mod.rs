@@ -1,8 +1,7 @@
 //! `cjson`: JSON from Lua values (`encode.rs`) and back (`decode.rs`), and the settings of both.
 //!
-//! Settings belong to the module, so that they outlast a script. `cjson.new` makes another module
-//! with settings of its own. `cjson.null` stands for null in what is decoded, since a table cannot
-//! hold nil.
+//! Settings belong to the module, so they outlast a script. `cjson.new` creates another module with
+//! its own settings. `cjson.null` represents null in decoded values, since a table cannot hold nil.
 
 mod decode;
 mod encode;
@@ -14,7 +13,7 @@ use mlua::{Lua, MultiValue, Table, Value};
 use std::ops::RangeInclusive;
 use std::sync::{Arc, Mutex, MutexGuard};
 
-/// What becomes of infinities and of what is no number.
+/// The handling of infinities and NaN.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum InvalidNumbers {
     Refused,
@@ -27,7 +26,7 @@ impl InvalidNumbers {
         [InvalidNumbers::Refused, InvalidNumbers::Written, InvalidNumbers::Null];
 }
 
-/// The settings of a module, with the original's names, types and defaults.
+/// The settings of a module, with the C library's names, types and defaults.
 #[derive(Debug, Clone)]
 struct Config {
     encode_sparse_convert: bool,
@@ -36,7 +35,7 @@ struct Config {
     encode_max_depth: i32,
     encode_invalid_numbers: InvalidNumbers,
     encode_number_precision: i32,
-    /// Has no effect that a script could see, nor any other.
+    /// Has no effect at all.
     encode_keep_buffer: bool,
     decode_invalid_numbers: bool,
     decode_max_depth: i32,
@@ -102,7 +101,8 @@ fn only(args: &Args) -> Result<&Value, Failure> {
     }
 }
 
-/// A function that changes settings as its arguments say, and answers with what they are then.
+/// A function that changes a setting according to its arguments, and returns the value that then
+/// applies.
 type Setting = fn(&Lua, &mut Config, &Args) -> Outcome;
 
 const SETTINGS: [(&str, usize, Setting); 7] = [
@@ -152,7 +152,7 @@ fn settings(library: &Library, config: &Shared) -> mlua::Result<()> {
     Ok(())
 }
 
-/// Takes over an integer argument, if it is there.
+/// Applies an integer argument, if it is present.
 fn integer(
     args: &Args,
     position: usize,
@@ -160,18 +160,18 @@ fn integer(
     range: RangeInclusive<i32>,
 ) -> Result<Value, Failure> {
     if !args.is_nil(position) {
-        let value = args.integer(position)? as i32; // what is beyond an `int` is cut off
+        let value = args.integer(position)? as i32; // higher bits are dropped
         if !range.contains(&value) {
             let text = format!("expected integer between {} and {}", range.start(), range.end());
-            return Err(Failure::argument(1, text)); // the first, whichever it is
+            return Err(Failure::argument(1, text)); // always reported for the first argument
         }
         *setting = value;
     }
     Ok(Value::Number(f64::from(*setting)))
 }
 
-/// Which of `options` the first argument is, `None` if it is not there; the first two may be
-/// given as booleans.
+/// Returns the index of the first argument in `options`, or `None` if the argument is missing. The
+/// first two options may also be given as booleans.
 fn choice(args: &Args, options: &[&str]) -> Result<Option<usize>, Failure> {
     match args.get(1) {
         None | Some(Value::Nil) => Ok(None),

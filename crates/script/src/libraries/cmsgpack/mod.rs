@@ -1,7 +1,7 @@
 //! `cmsgpack`: MessagePack from Lua values (`pack.rs`) and back (`unpack.rs`).
 //!
-//! The formats of the MessagePack before binary strings, extensions and timestamps: what the
-//! original writes and understands.
+//! Supports the formats of MessagePack before binary strings, extensions and timestamps, as the C
+//! library does.
 
 mod pack;
 mod unpack;
@@ -30,7 +30,7 @@ pub fn install(lua: &Lua) -> mlua::Result<()> {
     library.install()
 }
 
-/// First bytes of values that do not hold the value, or its length, themselves.
+/// First bytes of values that do not contain the value, or its length, themselves.
 mod tag {
     pub(super) const NIL: u8 = 0xc0;
     pub(super) const FALSE: u8 = 0xc2;

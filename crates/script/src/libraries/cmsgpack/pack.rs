@@ -1,5 +1,5 @@
-//! MessagePack from Lua values: numbers in the fewest bytes that hold them, tables as arrays if
-//! their keys are 1 to n and else as maps, whatever has no MessagePack as nil.
+//! MessagePack from Lua values. Numbers take the fewest bytes that hold them. Tables become arrays
+//! if their keys are 1 to n, otherwise maps. Values without a MessagePack form become nil.
 
 use super::tag;
 use crate::interpreter::Watch;
@@ -8,14 +8,14 @@ use crate::libraries::number::truncated;
 use crate::libraries::{RESULT_BYTES_MAX, STACK_SLOTS_MAX};
 use mlua::{Lua, Table, Value};
 
-/// Tables inside of so many others become nil. This also bounds the recursion here.
+/// Tables nested deeper than this become nil. This also bounds the recursion here.
 const NESTING_MAX: usize = 16;
 
 pub(super) fn pack(lua: &Lua, args: &Args) -> Outcome {
     if args.len() == 0 {
         return Err(Failure::argument(0, "MessagePack pack needs input."));
     }
-    // The original's stack takes each argument twice.
+    // The C library's stack holds each argument twice.
     if args.len() * 2 > STACK_SLOTS_MAX {
         return Err(Failure::argument(0, "Too many arguments for MessagePack pack."));
     }
@@ -127,13 +127,13 @@ fn pack_table(
         let packed = pack_value(out, &key, level + 1, watch);
         packed.and_then(|()| pack_value(out, &value, level + 1, watch)).map_err(|failure| {
             failed = Some(failure);
-            mlua::Error::StackError // ends the walk
+            mlua::Error::StackError // ends the iteration
         })
     });
     failed.map_or(Ok(walked?), Err)
 }
 
-/// The number of keys, and whether they are 1 to that number.
+/// Returns the number of keys, and true if they are 1 to that number.
 fn measure(table: &Table) -> Result<(u32, bool), Failure> {
     let (mut len, mut max, mut indices) = (0u32, 0.0f64, true);
     table.for_each(|key: Value, _: Value| {

@@ -1,21 +1,22 @@
-//! Lua values from MessagePack. Tables that are not complete are kept in a list, so depth costs no
-//! stack; a length is believed one element at a time.
+//! Lua values from MessagePack. Incomplete tables are kept in a list, so nesting uses no stack. A
+//! declared length allocates nothing before the elements are read.
 
 use super::tag;
 use crate::libraries::STACK_SLOTS_MAX;
 use crate::libraries::call::{Failure, Outcome};
 use mlua::{Lua, MultiValue, Table, Value};
 
-/// The original's slots for the string, and for an open table with its index or key.
+/// The stack slots that the C library uses for the string, and for an open table with its index or
+/// key.
 const SLOTS_AT_START: usize = 1;
 const TABLE_SLOTS: usize = 2;
 
-/// Unpacks `limit` values from `offset` on, the next offset (-1 at the end) before them; with both
-/// 0, all values, and only them.
+/// Unpacks `limit` values from `offset` on, and returns the next offset (-1 at the end) before
+/// them. If both are 0, returns all values, and only them.
 pub(super) fn unpack(lua: &Lua, bytes: &[u8], limit: i64, offset: i64) -> Outcome {
     let len = bytes.len();
     let (Ok(limit), Ok(offset)) = (usize::try_from(limit), usize::try_from(offset)) else {
-        // It is the length that the original gives as the limit.
+        // The C library reports the length as the limit.
         return Err(Failure::raised(format!(
             "Invalid request to unpack with offset of {} and limit of {}.",
             offset as i32, len as i32
@@ -52,7 +53,7 @@ struct Unpacker<'a> {
     open: Vec<Open>,
 }
 
-/// A table with the number of elements it still lacks, which is not zero.
+/// A table with the number of its missing elements, which is not zero.
 enum Open {
     Array {
         table: Table,
@@ -67,7 +68,7 @@ enum Open {
     },
 }
 
-/// What a first byte begins.
+/// The kind of value that a first byte begins.
 enum Begun {
     Whole(Value),
     Array(u32),
@@ -75,7 +76,7 @@ enum Begun {
 }
 
 impl<'a> Unpacker<'a> {
-    /// Reads a value, the original's stack holding `slots`.
+    /// Reads a value, when the C library's stack would hold `slots` slots.
     fn value(&mut self, slots: usize) -> Result<Value, Failure> {
         let mut slots = slots;
         loop {
@@ -85,7 +86,8 @@ impl<'a> Unpacker<'a> {
                 return Err(Failure::raised(text));
             }
             let table = |len: u32| {
-                // More than the bytes that are left cannot come, nor is more than a page worth it.
+                // There cannot be more elements than bytes left, and reserving more than a page is
+                // not worth it.
                 let capacity = (len as usize).min(self.rest.len()).min(64);
                 self.lua.create_table_with_capacity(capacity, 0)
             };
@@ -104,14 +106,14 @@ impl<'a> Unpacker<'a> {
                     continue;
                 }
             };
-            // Puts what is whole where it belongs; that may make the table around it whole.
+            // Adds a complete value to its table, which may complete the enclosing table.
             loop {
                 match self.open.last_mut() {
                     None => return Ok(value),
                     Some(Open::Array { table, len, left }) => {
                         *len += 1;
                         *left -= 1;
-                        // A nil stays out, as it does for a map.
+                        // A nil leaves its index empty.
                         if !value.is_nil() {
                             table.raw_seti(*len, value)?;
                         }
@@ -170,7 +172,7 @@ impl<'a> Unpacker<'a> {
             tag::UINT8 => number(f64::from(u8::from_be_bytes(self.take()?))),
             tag::UINT16 => number(f64::from(u16::from_be_bytes(self.take()?))),
             tag::UINT32 => number(f64::from(u32::from_be_bytes(self.take()?))),
-            // The original takes the upper half of its range for negative numbers.
+            // The C library reads the upper half of its range as negative numbers.
             tag::UINT64 | tag::INT64 => number(i64::from_be_bytes(self.take()?) as f64),
             tag::INT8 => number(f64::from(i8::from_be_bytes(self.take()?))),
             tag::INT16 => number(f64::from(i16::from_be_bytes(self.take()?))),

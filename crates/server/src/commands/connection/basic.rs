@@ -1,4 +1,4 @@
-//! PING, ECHO, SELECT, QUIT: the plain things a connection can ask.
+//! PING, ECHO, SELECT, QUIT: the basic connection commands.
 
 use brisk_engine::command::{Arg, Categories, Flags, Group, InMulti, Spec};
 use brisk_engine::{Args, CommandError, DbNumber, Outcome, Result};
@@ -37,8 +37,8 @@ fn ping(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
         Some(message) => {
             let is_repeated = call.session.is_primary || call.session.is_replay;
             if is_repeated && !call.core.env.in_script.get() {
-                // Comparisons stand in the stream as messages. What a script says is a client's: primaries
-                // before Redis 7 send scripts as they are.
+                // Comparisons travel in the stream as messages. The argument of a script's PING is
+                // client data: primaries before Redis 7 replicate scripts verbatim.
                 replica::execute(call.core, call.session, message)?;
             }
             call.reply.bulk(message)
@@ -100,7 +100,7 @@ fn select(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     Ok(call.reply.ok())
 }
 
-/// The error for a stream that selects a database which does not exist.
+/// The error for a stream that selects a database that does not exist.
 #[cold]
 fn lacks_database(number: DbNumber, count: u32) -> CommandError {
     let which = match number.0 {

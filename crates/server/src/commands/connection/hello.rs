@@ -1,4 +1,4 @@
-//! HELLO, AUTH, RESET: how a connection begins, and begins anew.
+//! HELLO, AUTH, RESET: sets up and resets a connection.
 
 use brisk_acl::{Context, DEFAULT_USER, Reason};
 use brisk_engine::command::{Arg, Categories, Flags, Group, InMulti, Spec};
@@ -16,7 +16,7 @@ use brisk_node::transactions::execute;
 use brisk_observe::version::REDIS_VERSION;
 use brisk_resp::Protocol;
 
-/// What every command of this file may do: run at any time, also for a stranger.
+/// Flags of all commands of this file: they run at any time, even before authentication.
 const AT_ANY_TIME: Flags = Flags::NOSCRIPT
     .union(Flags::LOADING)
     .union(Flags::STALE)
@@ -55,8 +55,8 @@ const HELLO: Command = Command {
     subcommands: &[],
 };
 
-/// All options are read first, as in Redis 7.2: with a wrong one, or a wrong password,
-/// nothing is done.
+/// All options are parsed first, as in Redis 7.2: an invalid option or a wrong password changes
+/// nothing.
 fn hello(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     let protocol = protocol_wanted(args)?;
     let (mut login, mut name) = (None, None);
@@ -161,7 +161,7 @@ fn auth(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     Ok(call.reply.ok())
 }
 
-/// Lets the session in, or leaves it as it was and notes the attempt.
+/// Authenticates the session. On failure, the session stays as it was, and the attempt is recorded.
 fn authenticate(call: &mut Call<'_>, args: &Args<'_>, user: &[u8], password: &[u8]) -> Result<()> {
     let account = call.core.shared.accounts.find(user);
     let account = account.filter(|account| account.user().admits_password(password));

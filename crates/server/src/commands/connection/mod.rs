@@ -1,4 +1,4 @@
-//! The connection group: who the client is and how it talks.
+//! The connection group: identity, authentication, and modes of a connection.
 
 mod basic;
 mod client;

@@ -1,11 +1,11 @@
-//! PUBSUB: who listens to what.
+//! PUBSUB: shows active channels and numbers of subscribers.
 
 use brisk_engine::command::{Arg, Flags, Group, Spec};
 use brisk_engine::{Args, Outcome, Result};
 use brisk_node::core::call::{Call, Command};
 use brisk_node::pubsub::Space;
 
-/// What the rows of subcommands start from.
+/// The row that subcommands start from.
 const ROW: Spec = Spec {
     group: Group::PubSub,
     since: "2.8.0",

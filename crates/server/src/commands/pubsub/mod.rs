@@ -1,4 +1,4 @@
-//! The pubsub group: listening to channels, and saying something on them.
+//! The pubsub group: subscribing to channels, and publishing messages.
 
 mod inspect;
 mod publish;

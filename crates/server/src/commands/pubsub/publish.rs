@@ -1,4 +1,4 @@
-//! PUBLISH, SPUBLISH: a message to all who listen to a channel.
+//! PUBLISH, SPUBLISH: sends a message to all subscribers of a channel.
 
 use brisk_engine::command::{Arg, Channels, Flags, Group, KeyFlags, KeySpec, Spec};
 use brisk_engine::{Args, Outcome, Result};
@@ -6,7 +6,7 @@ use brisk_node::core::call::{Call, Command};
 use brisk_node::pubsub::Space;
 use brisk_node::pubsub::publish;
 
-/// What both rows start from.
+/// The row that both commands start from.
 const ROW: Spec = Spec {
     group: Group::PubSub,
     arity: 3,
@@ -48,11 +48,11 @@ const SPUBLISH: Command = Command {
     subcommands: &[],
 };
 
-/// Answers how many subscriptions the message fits.
+/// Replies with the number of subscriptions that the message matches.
 fn publish(call: &mut Call<'_>, args: &mut Args<'_>, space: Space) -> Result<Outcome> {
     let (channel, message) = (args.bytes()?, args.bytes()?);
     if publish::has_news(call.core) {
-        // Of earlier commands of the same transaction: they were first.
+        // Events of earlier commands of the same transaction come first.
         publish::publish_events(call.core);
     }
     let receivers = publish::publish(call.core, space, channel, message);

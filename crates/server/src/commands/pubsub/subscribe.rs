@@ -1,8 +1,8 @@
-//! SUBSCRIBE, PSUBSCRIBE, SSUBSCRIBE and their opposites: beginning and ending to listen.
+//! SUBSCRIBE, PSUBSCRIBE, SSUBSCRIBE and their opposites.
 //!
-//! Each channel is confirmed by itself, with the number of subscriptions that the client then has:
-//! channels and patterns together, shard channels by themselves. Confirmations are pushes in RESP3,
-//! and in both protocols told also to clients that want no replies.
+//! Each channel is confirmed separately, with the client's number of subscriptions at that point.
+//! Channels and patterns are counted together; shard channels are counted separately. Confirmations
+//! are pushes in RESP3. In both protocols they are also sent to clients that suppress replies.
 
 use brisk_engine::command::{Arg, Channels, Flags, Group, KeyFlags, KeySpec, Spec};
 use brisk_engine::{Args, CommandError, Outcome, Result};
@@ -10,7 +10,7 @@ use brisk_node::core::call::{Call, Command};
 use brisk_node::pubsub::Space;
 use brisk_node::pubsub::subscribe;
 
-/// What the rows start from.
+/// The row that all commands start from.
 const ROW: Spec = Spec {
     group: Group::PubSub,
     since: "2.0.0",
@@ -63,7 +63,7 @@ const SSUBSCRIBE: Command = Command {
         ..ROW
     },
     run: |call, args| {
-        // The other two were there before transactions refused what waits for messages.
+        // For compatibility, Redis allows the other two commands in a transaction.
         if call.in_exec() {
             let text = "ERR SSUBSCRIBE isn't allowed for a DENY BLOCKING client";
             return Err(CommandError::text(text));

@@ -1,4 +1,4 @@
-//! EVAL, EVALSHA, FCALL and their read-only forms.
+//! EVAL, EVALSHA, FCALL and their read-only variants.
 
 use super::ROW;
 use brisk_engine::command::{Arg, Flags, KeyFlags, KeySpec, Spec};
@@ -13,7 +13,7 @@ use brisk_node::script::machine::Machine;
 use brisk_node::script::run::{self, Target, evaluate, key_count};
 use std::rc::Rc;
 
-/// No script has this digest.
+/// The error for a digest without a script.
 pub(super) fn no_script(core: &Core) -> CommandError {
     CommandError::text(match core.config.process.dialect {
         Dialect::Redis => "NOSCRIPT No matching script. Please use EVAL.",
@@ -52,7 +52,7 @@ fn run_once(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     evaluate(call, &machine, &target, args, keys)
 }
 
-/// The script that EVAL or EVALSHA names, compiled, and how many of the words are keys.
+/// Returns the compiled script that EVAL or EVALSHA names, and the number of its keys.
 fn find_script(
     call: &mut Call<'_>,
     args: &Args<'_>,
@@ -91,7 +91,7 @@ fn call_function(call: &mut Call<'_>, args: &Args<'_>) -> Result<Outcome> {
 
 type FoundFunction<'s> = (Rc<Machine>, &'s Function, Rc<brisk_script::Script>, usize);
 
-/// The function that FCALL names, and how many of the words are keys.
+/// Returns the function that FCALL names, and the number of its keys.
 fn find_function<'s>(
     call: &mut Call<'_>,
     args: &Args<'_>,
@@ -106,7 +106,7 @@ fn find_function<'s>(
     Ok((Rc::clone(&functions.machine), function, code, keys))
 }
 
-/// What all rows start from.
+/// The row that all commands start from.
 const RUNS: Spec = Spec {
     arity: -3,
     flags: Flags::NOSCRIPT
@@ -123,7 +123,7 @@ const RUNS: Spec = Spec {
     ..ROW
 };
 
-/// What the read-only ones start from.
+/// The row that the read-only commands start from.
 const READS: Spec = Spec {
     flags: Flags::NOSCRIPT
         .union(Flags::SKIP_MONITOR)

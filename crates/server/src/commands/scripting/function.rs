@@ -1,4 +1,4 @@
-//! FUNCTION: the libraries of functions. What the subcommands do is in `libraries`.
+//! FUNCTION: function libraries. The subcommands are implemented in `libraries`.
 
 use super::{ROW, libraries};
 use brisk_engine::command::{Arg, Categories, Flags, Scope, Spec};
@@ -33,8 +33,8 @@ const CHANGE_TIPS: &[&str] = &["request_policy:all_shards", "response_policy:all
 /// The row that the subcommands start from.
 const SUB: Spec = Spec { since: "7.0.0", arity: 2, ..ROW };
 
-/// The row of those that change something: what replicas are told of two of them must be in the
-/// order in which they happened.
+/// The row of subcommands that change libraries. They run quiesced, so that two changes reach the
+/// replicas in the order in which they happened.
 const CHANGE: Spec = Spec { scope: Scope::Quiescent, flags: CHANGES, tips: CHANGE_TIPS, ..SUB };
 
 const DELETE: Command = Command {

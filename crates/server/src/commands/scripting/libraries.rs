@@ -1,4 +1,4 @@
-//! What FUNCTION's subcommands do with libraries: LOAD, DUMP, RESTORE, LIST, STATS, DELETE, FLUSH.
+//! The subcommands of FUNCTION for libraries: LOAD, DUMP, RESTORE, LIST, STATS, DELETE, FLUSH.
 
 use brisk_engine::env::Garbage;
 use brisk_engine::{Args, CommandError, Outcome, Result, glob};

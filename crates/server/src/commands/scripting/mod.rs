@@ -1,4 +1,4 @@
-//! The scripting group: EVAL and its relatives, SCRIPT, FUNCTION, FCALL. How scripts run is in
+//! The scripting group: EVAL and its variants, SCRIPT, FUNCTION, FCALL. Scripts are run by
 //! `brisk_node::script`.
 
 mod eval;

@@ -1,4 +1,4 @@
-//! SCRIPT: the scripts that EVALSHA finds.
+//! SCRIPT: manages the cache of scripts for EVALSHA.
 
 use super::ROW;
 use super::eval::no_script;

@@ -1,4 +1,4 @@
-//! CONFIG: reading, changing and saving the settings, and resetting the statistics.
+//! CONFIG: reads, changes and saves the settings, and resets the statistics.
 
 use crate::commands::server::reconfigure::{self, Prepared};
 use brisk_config::{Added, Caller, Config, ConfigError, Rejection, Replacement, directives};
@@ -10,11 +10,11 @@ use brisk_node::run::gate;
 use std::sync::MutexGuard;
 use std::sync::atomic::Ordering;
 
-/// How long CONFIG SET maxmemory evicts while everything stands still; the rest is evicted by and
-/// by.
+/// How long CONFIG SET maxmemory evicts while all workers are quiesced; the rest is evicted
+/// gradually.
 const EVICTION_NS_MAX: u64 = 50_000_000;
 
-/// The flags of all subcommands but HELP.
+/// The flags of all subcommands except HELP.
 const FLAGS: Flags = Flags::ADMIN.union(Flags::NOSCRIPT).union(Flags::LOADING).union(Flags::STALE);
 
 const CONFIG: Command = Command {
@@ -93,7 +93,8 @@ fn set(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     let shared = call.core.shared;
     let while_loading = shared.is_loading() || shared.is_loading_beside();
     let caller = Caller { local: call.session.is_local(), while_loading };
-    // Settings are there several times while they change, which no key is to go for.
+    // Several copies of the settings exist while they change. No key may be evicted because of the
+    // copies.
     let used = brisk_observe::memory::used();
     let mut store = store(shared);
     let old = store.current();
@@ -112,14 +113,14 @@ fn set(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     drop(store);
     reconfigure::commit(shared, &old, &new, prepared);
     call.core.refresh_config();
-    // Commands that follow in a transaction find what was there; the timers evict afterwards.
+    // Later commands of a transaction must find unchanged data; the timers evict afterwards.
     if new.memory.maxmemory != old.memory.maxmemory && !call.in_exec() {
         make_room(call, new.memory.maxmemory, used);
     }
     Ok(call.reply.ok())
 }
 
-/// Evicts what the new limit does not allow; `used` bytes were used before.
+/// Evicts until the data fits the new limit. `used` bytes were in use before the change.
 fn make_room(call: &mut Call<'_>, maxmemory: u64, used: u64) {
     if maxmemory == 0 || used <= maxmemory {
         return;
@@ -150,11 +151,11 @@ fn rewrite(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
     rewrite_file(call, Added::Changed)
 }
 
-/// Brings the configuration file up to date.
+/// Updates the configuration file.
 pub(super) fn rewrite_file(call: &mut Call<'_>, added: Added) -> Result<Outcome> {
     let shared = call.core.shared;
     let store = store(shared);
-    // Users stand in one place: the aclfile, if there is one.
+    // Users are stored in one file only: the aclfile, if one is configured.
     let has_file = !store.current().security.aclfile.is_empty();
     let lines = if has_file {
         Vec::new()
@@ -183,7 +184,7 @@ const RESETSTAT: Command = Command {
         since: "2.0.0",
         arity: 2,
         flags: FLAGS,
-        // Each counter has one writer; while all of them stand still another thread may write.
+        // Each counter has one writer. While all workers are quiesced, another thread may write it.
         scope: Scope::Quiescent,
         ..Spec::EMPTY
     },

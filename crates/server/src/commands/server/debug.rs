@@ -1,6 +1,6 @@
-//! DEBUG: what tests need and nobody else should use.
+//! DEBUG: commands for tests only.
 //!
-//! One command and not a container, as in the reference: COMMAND shows no subcommands.
+//! DEBUG is one command and not a container, as in Redis: COMMAND shows no subcommands.
 
 use super::{debug_keyspace, debug_protocol};
 use brisk_engine::command::{Flags, Group, Scope, Spec};
@@ -14,7 +14,7 @@ use brisk_structures::reclaim;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// A subcommand: its word, how many words may follow it, its function.
+/// A subcommand: its name, how many arguments may follow, its function.
 type Sub = (&'static str, std::ops::RangeInclusive<usize>, brisk_node::core::call::ServerHandler);
 
 const ANY: usize = usize::MAX;
@@ -64,8 +64,8 @@ fn aof_flush_sleep(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> 
     Ok(call.reply.ok())
 }
 
-/// Stops the server as its clients see it, as whoever tries a failover expects: all workers but that of
-/// the admin lane, unless the caller is its client.
+/// Makes the server unresponsive for its clients, as tests of a failover expect. All workers sleep
+/// except that of the admin lane, which sleeps only if the caller is its client.
 fn sleep(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     let seconds = std::str::from_utf8(args.bytes()?).ok().and_then(|text| text.parse().ok());
     let duration = Duration::try_from_secs_f64(seconds.unwrap_or(0.0)).unwrap_or_default();
@@ -83,10 +83,10 @@ fn sleep(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     Ok(call.reply.ok())
 }
 
-/// `None` is for ever.
+/// Sleeps forever if `until` is `None`.
 fn sleep_until(core: &mut Core, until: Option<Instant>) {
     let quiesce = &core.shared.quiesce;
-    // Who stops all workers does not wait for one that sleeps: it holds no slot.
+    // A sleeping worker holds no slot, so a quiescing thread does not wait for it.
     quiesce.leave(core.id);
     let left = until.map_or(Duration::MAX, |until| until.saturating_duration_since(Instant::now()));
     reclaim::offline_while(|| std::thread::sleep(left));
@@ -94,13 +94,13 @@ fn sleep_until(core: &mut Core, until: Option<Instant>) {
     core.env.advance(UnixMs(unix_ms()));
 }
 
-/// Ends the process as a defect would.
+/// Ends the process as a bug would.
 fn crash(_: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
     let _ = signal_hook::low_level::raise(signal_hook::consts::SIGSEGV);
     Err(CommandError::text("ERR the signal is blocked"))
 }
 
-/// Reads 0 or 1 as the reference does: whatever is no number is 0.
+/// Parses 0 or 1 as Redis does: an argument that is not a number is 0.
 fn switch(word: &[u8]) -> bool {
     std::str::from_utf8(word).ok().and_then(|text| text.trim().parse::<i64>().ok()) != Some(0)
         && word.first().is_some_and(u8::is_ascii_digit)
@@ -128,7 +128,7 @@ fn allow_all_in_scripts(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outc
     flip(call, args, |shared| &shared.running_scripts.all_commands)
 }
 
-/// Has replicas execute what was executed nowhere else.
+/// Sends replicas a command that is executed nowhere else.
 fn replicate(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     let core = &*call.core;
     let words: Vec<&[u8]> = args.arguments().skip(2).collect();
@@ -149,7 +149,8 @@ fn switch_nothing(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
     Ok(call.reply.ok())
 }
 
-/// So that tests need no elements of megabytes to meet those that have list nodes of their own.
+/// Sets the size above which a list element gets its own node, so that tests do not need elements
+/// of megabytes.
 fn quicklist_packed_threshold(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     const MAX: u64 = (1 << 32) - (1 << 20);
     let bytes = brisk_config::value::memory(args.bytes()?).filter(|bytes| *bytes <= MAX);
@@ -161,7 +162,7 @@ fn quicklist_packed_threshold(call: &mut Call<'_>, args: &mut Args<'_>) -> Resul
     Ok(call.reply.ok())
 }
 
-/// Output is a queue of pieces here: there is no buffer whose size could be watched.
+/// Does nothing: output is a queue of pieces, so there is no buffer whose size could be observed.
 fn reply_buffer(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     if args.take("PEAK-RESET-TIME") {
         if !args.take("NEVER") && !args.take("RESET") {
@@ -173,7 +174,7 @@ fn reply_buffer(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     Ok(call.reply.ok())
 }
 
-/// An error as the client wants it, which does not count as one.
+/// Replies with the given error, which does not count in the error statistics.
 fn error(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     let text = String::from_utf8_lossy(args.bytes()?).replace(['\r', '\n'], " ");
     Ok(call.reply.error_text(&text))

@@ -1,4 +1,4 @@
-//! Those subcommands of DEBUG that look at keys, or make some.
+//! The subcommands of DEBUG that inspect keys, or create them.
 
 use brisk_engine::digest::Digest;
 use brisk_engine::keyspace::{EntryRef, Keys, Overwrite, evict};
@@ -15,7 +15,7 @@ use brisk_structures::quicklist::{Options, QuickList};
 use std::fmt::Write;
 use std::ops::ControlFlow;
 
-/// Runs `look` with the entry of a key of the selected database as it stands, expired or not.
+/// Calls `look` with the stored entry of a key of the selected database, even if it has expired.
 fn with_entry<R>(
     call: &mut Call<'_>,
     key: &[u8],
@@ -50,7 +50,7 @@ pub(super) fn object(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome
     Ok(call.reply.simple(&line))
 }
 
-/// What Redis tells of the nodes of a list.
+/// Returns the metrics of a list's nodes in Redis's format.
 fn quicklist_figures(list: &QuickList) -> String {
     let Options { fill, compress_depth, .. } = list.options();
     let uncompressed: usize = list.nodes().map(|node| node.uncompressed_bytes()).sum();
@@ -63,10 +63,10 @@ fn quicklist_figures(list: &QuickList) -> String {
     )
 }
 
-/// Bytes the value takes in a dump. O(bytes) for all but strings.
+/// Returns the size of the value in a dump in bytes. O(bytes) for all types except strings.
 fn serialized_len(entry: &EntryRef<'_>) -> usize {
     let Some(string) = entry.string() else { return entry.dumped_len() };
-    // Integers of up to 32 bits are stored as such, everything else behind its length.
+    // Integers of up to 32 bits are stored as integers; all else follows its length.
     let small = string.as_integer().and_then(|number| i32::try_from(number).ok());
     match (small, string.len()) {
         (Some(number), _) if i8::try_from(number).is_ok() => 2,
@@ -86,7 +86,7 @@ pub(super) fn digest(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
     Ok(call.reply.simple(&digest.to_string()))
 }
 
-/// RELOAD [MERGE] [NOFLUSH] [NOSAVE]. A file that is not whole leaves everything as it was.
+/// RELOAD [MERGE] [NOFLUSH] [NOSAVE]. An incomplete file leaves the dataset unchanged.
 pub(super) fn reload(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     let (mut duplicate, mut flush, mut save) = (Duplicate::Refuse, true, true);
     while args.remaining() > 0 {
@@ -177,7 +177,7 @@ pub(super) fn digest_value(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<O
     Ok(Outcome::Replied)
 }
 
-/// POPULATE count [prefix] [size]: keys that exist already are left as they are.
+/// POPULATE count [prefix] [size]: does not change existing keys.
 pub(super) fn populate(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     let positive = |word| {
         let number = parse_i64(word).and_then(|number| u64::try_from(number).ok());
@@ -201,7 +201,7 @@ pub(super) fn populate(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outco
         }
         let key = shared.keyspace.hasher().key(&name);
         let mut keys = Keys::unlocked(&shared.keyspace, &call.core.env, db);
-        // Begun is to be finished, whoever has the slot.
+        // A command that has begun must finish, even if another thread holds the slot.
         keys.lock_also_blocking(db, &key);
         if !keys.contains(&key) {
             keys.set_string(&key, &value, Overwrite::Persist, "set");
@@ -211,7 +211,7 @@ pub(super) fn populate(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outco
     Ok(call.reply.ok())
 }
 
-/// The tables of a database: figures, one a line.
+/// Replies with the metrics of a database's tables, one per line.
 pub(super) fn htstats(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     let db = parse_i64(args.bytes()?).ok_or(CommandError::NotAnInteger)?;
     let count = call.core.shared.keyspace.database_count();
@@ -247,7 +247,7 @@ struct TableFigures {
 }
 
 impl TableFigures {
-    /// Entries that a bucket has room for.
+    /// Capacity of a bucket in entries.
     const PLACES: usize = 7;
 
     fn text(&self, with_deadline: u64) -> String {
@@ -256,7 +256,7 @@ impl TableFigures {
         if self.keys == 0 {
             text.push_str(no_stats);
         } else {
-            // Writing into a string cannot fail.
+            // Writing to a string cannot fail.
             let _ = write!(
                 text,
                 "Hash table 0 stats (main hash table):\n \
@@ -288,7 +288,7 @@ impl TableFigures {
 
 pub(super) fn htstats_key(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     let exists = with_entry(call, args.bytes()?, |_, entry| entry.is_some())?;
-    // No type is stored as a hash table yet.
+    // No type is stored as a hash table.
     Err(if exists {
         CommandError::text(
             "ERR The value stored at the specified key is not represented using an hash table",

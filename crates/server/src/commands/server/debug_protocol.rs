@@ -5,8 +5,8 @@ use brisk_node::core::call::Call;
 use brisk_resp::Protocol;
 use brisk_resp::reply::encode;
 
-/// What the reference answers; close to pi, and not meant to be it.
-#[expect(clippy::approx_constant, reason = "the digits are the reference's")]
+/// Redis's value: close to pi, but not meant to be pi.
+#[expect(clippy::approx_constant, reason = "the digits are Redis's")]
 const DOUBLE: f64 = 3.141;
 /// A number beyond 64 bits.
 const BIG_NUMBER: &[u8] = b"1234567999999999999999999999999999999";
@@ -14,8 +14,8 @@ const BIG_NUMBER: &[u8] = b"1234567999999999999999999999999999999";
 const WRONG_TYPE_NAME: &str = "ERR Wrong protocol type name. Please use one of the following: \
     string|integer|double|bignum|null|array|set|map|attrib|push|verbatim|true|false";
 
-/// Replies with the type that is named. What RESP2 cannot say takes the form that clients of
-/// RESP2 get for it elsewhere.
+/// Replies with the named type. RESP2 clients get a type that RESP2 lacks in the usual substitute
+/// form.
 pub(super) fn protocol(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     let name = args.bytes()?.to_ascii_lowercase();
     let reply = &mut call.reply;
@@ -58,7 +58,7 @@ pub(super) fn protocol(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outco
                 reply.bulk(b"key:123");
                 reply.integer(90);
             }
-            // What the attribute belongs to.
+            // The value that the attribute belongs to.
             reply.bulk(b"Some real reply following the attribute")
         }
         b"push" if protocol == Protocol::Resp2 => {
@@ -68,7 +68,7 @@ pub(super) fn protocol(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outco
             reply.push(2);
             reply.bulk(b"server-cpu-usage");
             reply.integer(42);
-            // A push is no reply, and the command owes one.
+            // A push is not a reply, and the command must send one.
             reply.bulk(b"Some real reply following the push reply")
         }
         b"verbatim" => reply.verbatim(*b"txt", b"This is a verbatim\nstring"),

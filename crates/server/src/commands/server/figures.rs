@@ -1,4 +1,4 @@
-//! INFO, TIME, LOLWUT: what the server tells of itself.
+//! INFO, TIME, LOLWUT: information about the server.
 
 use brisk_engine::command::{Arg, Categories, Flags, Group, Spec};
 use brisk_engine::{Args, Outcome, Result};
@@ -49,7 +49,7 @@ const TIME: Command = Command {
 fn time(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
     let mut us = brisk_reactor::unix_us();
     if call.core.unit.is_some() && call.core.scripts.keys_in_use.is_none() {
-        // All commands of a transaction or a script see one moment, until the script is slow.
+        // All commands of a transaction or a script see the same time, until the script is slow.
         us = *call.core.unit_began_us.get_or_insert(us);
     }
     call.reply.array(2);
@@ -76,10 +76,10 @@ const LOLWUT: Command = Command {
 /// Columns and lines of the picture.
 const MAZE: (usize, usize) = (48, 8);
 
-/// A maze that every request finds different.
+/// Draws a maze, a different one on each call.
 fn lolwut(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     if args.remaining() >= 2 && args.take("version") {
-        // There is one picture for all versions.
+        // All versions have the same picture.
         args.integer()?;
     }
     let mut text = String::with_capacity(MAZE.1 * (3 * MAZE.0 + 1) + 32);

@@ -1,4 +1,4 @@
-//! LATENCY: spikes by event, and the distribution of each command's durations.
+//! LATENCY: latency spikes by event, and the latency distribution of each command.
 
 use super::latency_report;
 use brisk_engine::command::{Arg, Flags, Group, Spec};
@@ -64,8 +64,8 @@ fn doctor(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
     Ok(call.reply.verbatim(*b"txt", text.as_bytes()))
 }
 
-/// Upper bounds of the buckets that HISTOGRAM shows, in ns: powers of two from 1024 on, each with
-/// the share above it that the reference's own buckets have there.
+/// Upper bounds of the buckets that HISTOGRAM shows, in ns. They are powers of two from 1024 on,
+/// each raised by the same fraction as in Redis's own buckets.
 const BOUNDS: usize = 21;
 
 const fn bound_ns(bucket: usize) -> u64 {
@@ -73,15 +73,15 @@ const fn bound_ns(bucket: usize) -> u64 {
     power + power / 128 - 1
 }
 
-/// A command's durations over all workers.
+/// A command's latency over all workers.
 struct Distribution {
     calls: u64,
-    /// Bound in µs and the number of calls up to it, for each bucket that is not empty.
+    /// For each nonempty bucket, its bound in µs and the number of calls up to it.
     cumulative: Vec<(u64, u64)>,
 }
 
 impl Distribution {
-    /// `None` if the command has never run.
+    /// Returns `None` if the command has never run.
     fn of<'s>(workers: impl Iterator<Item = &'s CommandStats>) -> Option<Distribution> {
         let mut counts = [0u64; BOUNDS];
         for stats in workers {
@@ -107,7 +107,7 @@ fn histogram(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
         wanted.extend(shared.table.all());
     }
     while let Some(name) = args.optional() {
-        // Unknown names are passed over; a container stands for its subcommands too.
+        // Unknown names are skipped; a container includes its subcommands.
         if let Some(row) = shared.table.find_full(name) {
             wanted.push(row);
             wanted.extend(&row.subcommands);
@@ -154,7 +154,7 @@ fn help(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
     ]))
 }
 
-/// What the rows of the subcommands have in common.
+/// The fields that the rows of the subcommands share.
 const SUBCOMMAND: Spec = Spec {
     group: Group::Server,
     since: "2.8.13",

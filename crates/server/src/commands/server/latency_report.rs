@@ -1,20 +1,20 @@
-//! What LATENCY GRAPH and LATENCY DOCTOR print.
+//! The output of LATENCY GRAPH and LATENCY DOCTOR.
 
 use brisk_config::Config;
 use brisk_observe::latency::Series;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-/// Columns of the graph, and length of the rule above it.
+/// Columns of the graph, and the length of the line above it.
 const COLUMNS: usize = 80;
 /// Rows of the graph.
 const ROWS: usize = 4;
 /// Marks by height within a row, lowest first.
 const MARKS: [char; 3] = ['_', 'o', '#'];
-/// A row that the value reaches beyond.
+/// The mark in a row that the value exceeds.
 const FILL: char = '|';
 
-/// The spikes of an event as columns; below each how long ago it was, downwards.
+/// Draws the spikes of an event as columns, with the age of each written vertically below it.
 pub(super) fn graph(event: &str, series: &Series, now_s: u64) -> String {
     let spikes = series.samples.iter().map(|(_, ms)| *ms);
     let high = spikes.clone().max().unwrap_or(0);
@@ -56,7 +56,7 @@ fn draw(text: &mut String, columns: &[(u64, u64)], low: u64, high: u64, now_s: u
     }
 }
 
-/// A span of time in its largest unit.
+/// Formats a duration in its largest unit.
 fn age(seconds: u64) -> String {
     match seconds {
         0..60 => format!("{seconds}s"),
@@ -66,13 +66,13 @@ fn age(seconds: u64) -> String {
     }
 }
 
-/// Figures about one event's spikes.
+/// Statistics of one event's spikes.
 struct Summary {
     spikes: usize,
     average_ms: u64,
-    /// Mean distance from the average.
+    /// Mean absolute deviation from the average.
     deviation_ms: u64,
-    /// Seconds between two spikes, on average.
+    /// Average number of seconds between two spikes.
     period_s: f64,
 }
 
@@ -89,7 +89,7 @@ impl Summary {
     }
 }
 
-/// A report in prose: what was slow, how often, and what to look at.
+/// Writes a report in prose: what was slow, how often, and what to check.
 pub(super) fn doctor(
     events: &BTreeMap<&'static str, Series>,
     config: &Config,
@@ -111,7 +111,7 @@ pub(super) fn doctor(
     let mut text = String::from("These events took longer than the monitor's threshold:\n\n");
     for (number, (event, series)) in events.iter().enumerate() {
         let Summary { spikes, average_ms, deviation_ms, period_s } = Summary::of(series, now_s);
-        // Writing into a string cannot fail.
+        // Writing to a string cannot fail.
         let _ = writeln!(
             text,
             "{}. {event}: {spikes} spikes, {average_ms} ms on average (mean deviation \

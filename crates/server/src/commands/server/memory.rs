@@ -1,4 +1,4 @@
-//! MEMORY: what memory is used for.
+//! MEMORY: reports on memory usage.
 
 use brisk_config::choice::EvictionPolicy;
 use brisk_engine::command::{Arg, Flags, Group, KeyFlags, KeySpec, Scope, Spec};
@@ -8,7 +8,7 @@ use brisk_node::core::memory::{self, Usage};
 use brisk_observe::memory::{resident, used};
 use std::fmt::Write;
 
-/// The table's share of an entry: its pointer.
+/// The table's overhead of an entry: its pointer.
 const TABLE_BYTES_PER_KEY: usize = size_of::<u64>();
 
 fn usage(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
@@ -16,7 +16,7 @@ fn usage(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     let options = take_samples(args);
     let db = call.session.db;
     let bytes = call.with_keys(db, |keys| {
-        // Wrong options come after the key was looked at.
+        // Invalid options are reported after the key was accessed.
         keys.remember(&key);
         options?;
         Ok(keys.inspect(&key).map(|entry| entry.allocated_bytes() + TABLE_BYTES_PER_KEY))
@@ -27,7 +27,7 @@ fn usage(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     })
 }
 
-/// Sizes are known exactly, so it does not matter how many elements would be looked at.
+/// Parses SAMPLES and ignores it: sizes are known exactly.
 fn take_samples(args: &mut Args<'_>) -> Result<()> {
     while args.remaining() > 0 {
         if !args.take("SAMPLES") || args.remaining() == 0 || args.integer()? < 0 {
@@ -60,7 +60,7 @@ fn stats(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
     for (db, table_bytes) in &usage.databases {
         reply.bulk(format!("db.{}", db.number()).as_bytes());
         reply.map(3);
-        // Deadlines stand in the entries, and the slots are the tables.
+        // The entries contain the expiry times, and the tables are by slot.
         for (name, bytes) in [
             ("overhead.hashtable.main", *table_bytes),
             ("overhead.hashtable.expires", 0),
@@ -112,16 +112,16 @@ fn share(part: u64, whole: u64) -> f64 {
     if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
 }
 
-/// Below this, on top of what a server without clients and keys takes,
-/// there is nothing to diagnose.
+/// With less memory than this, above that of a server without clients and keys, there is nothing to
+/// diagnose.
 const DOCTOR_BYTES_MIN: u64 = 5 * 1024 * 1024;
-/// Resident memory above this multiple of the used memory, and by so many bytes above it, is
-/// fragmented.
+/// Resident memory is fragmented if it exceeds the used memory by this factor and by
+/// [`FRAGMENTATION_BYTES_MAX`].
 const FRAGMENTATION_MAX: f64 = 1.4;
 const FRAGMENTATION_BYTES_MAX: u64 = 10 * 1024 * 1024;
 /// A peak above this multiple of the used memory leaves holes.
 const PEAK_MAX: f64 = 1.5;
-/// Memory per client above this is unusual.
+/// More memory per client than this is unusual.
 const CLIENT_BYTES_MAX: u64 = 200 * 1024;
 
 fn doctor(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
@@ -129,11 +129,12 @@ fn doctor(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
     let clients = call.core.shared.clients.count().max(1);
     let mut text = String::new();
     let mut report = |line: std::fmt::Arguments<'_>| {
-        // Writing into a string cannot fail.
+        // Writing to a string cannot fail.
         let _ = writeln!(text, "- {line}");
     };
     let limit = call.core.memory_limit();
-    // Eviction ran before this command, so memory is above the limit only if nothing more can be evicted.
+    // Eviction ran before this command, so memory is above the limit only if nothing more can be
+    // evicted.
     if limit != 0 && !call.core.fits_in_memory(limit) {
         let remedy = match call.core.config.memory.maxmemory_policy {
             EvictionPolicy::NoEviction => {
@@ -193,8 +194,9 @@ fn malloc_stats(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
     Ok(call.reply.verbatim(*b"txt", text.as_bytes()))
 }
 
-/// Frees what this worker has unlinked, and has the allocator give its unused pages back now
-/// instead of within seconds. An allocator that cannot be asked is no error, as in Redis.
+/// Frees the values that this worker has unlinked, and makes the allocator return its unused pages
+/// now instead of within seconds. As in Redis, an allocator that does not support this is not an
+/// error.
 fn purge(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
     call.core.free_garbage();
     brisk_structures::alloc::purge();
@@ -217,7 +219,7 @@ fn help(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
     ]))
 }
 
-/// What the rows of the subcommands have in common.
+/// The fields that the rows of the subcommands share.
 const SUBCOMMAND: Spec = Spec {
     group: Group::Server,
     since: "4.0.0",

@@ -1,13 +1,13 @@
-//! The server group: what runs the server, looks into it and measures it.
+//! The server group: commands that manage, inspect, and measure the server.
 //!
 //! | part | about |
 //! |---|---|
 //! | `acl`, `command` | ACL; COMMAND |
-//! | `config`, `reconfigure` | CONFIG; what CONFIG SET does beyond storing values |
+//! | `config`, `reconfigure` | CONFIG; applying changed settings |
 //! | `debug` | DEBUG |
-//! | `debug_keyspace`, `debug_protocol` | its looks at keys; one reply of each type |
+//! | `debug_keyspace`, `debug_protocol` | DEBUG subcommands for keys; DEBUG PROTOCOL |
 //! | `figures`, `memory`, `role` | INFO, TIME and LOLWUT; MEMORY; ROLE |
-//! | `latency`, `latency_report`, `slowlog` | LATENCY; its graphs and its doctor; SLOWLOG |
+//! | `latency`, `latency_report`, `slowlog` | LATENCY; its GRAPH and DOCTOR; SLOWLOG |
 //! | `monitor`, `module` | MONITOR; MODULE |
 //! | `save`, `shutdown` | SAVE, BGSAVE, BGREWRITEAOF and LASTSAVE; SHUTDOWN |
 //! | `replicaof`, `failover`, `replication` | REPLICAOF; FAILOVER; REPLICATION |

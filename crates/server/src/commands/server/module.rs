@@ -1,4 +1,4 @@
-//! MODULE, as a server answers that has none: it never loads foreign machine code.
+//! MODULE, with the replies of a server without modules: Brisk never loads native code.
 
 use brisk_engine::command::{Arg, Flags, Group, Spec};
 use brisk_engine::{Args, CommandError, Outcome, Result};
@@ -34,7 +34,7 @@ fn help(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
     ]))
 }
 
-/// What the rows of the subcommands have in common.
+/// The fields that the rows of the subcommands share.
 const SUBCOMMAND: Spec = Spec {
     group: Group::Server,
     since: "4.0.0",
@@ -44,7 +44,7 @@ const SUBCOMMAND: Spec = Spec {
     ..Spec::EMPTY
 };
 
-/// Those that would change which modules there are.
+/// The row of subcommands that would load or unload modules.
 const CHANGES: Spec = Spec {
     flags: SUBCOMMAND.flags.union(Flags::NO_ASYNC_LOADING).union(Flags::PROTECTED),
     ..SUBCOMMAND

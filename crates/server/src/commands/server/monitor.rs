@@ -1,4 +1,4 @@
-//! MONITOR: this connection gets a line for each command that the server runs.
+//! MONITOR: the connection receives a line for each command that the server runs.
 
 use brisk_engine::command::{Flags, Group, Spec};
 use brisk_engine::{Args, CommandError, Outcome, Result};
@@ -21,7 +21,7 @@ const MONITOR: Command = Command {
     subcommands: &[],
 };
 
-/// A second MONITOR is not even answered, as in Redis.
+/// A second MONITOR gets no reply, as in Redis.
 fn monitor(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
     if call.in_exec() {
         let text = "ERR MONITOR isn't allowed for DENY BLOCKING client";

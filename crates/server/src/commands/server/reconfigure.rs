@@ -1,11 +1,11 @@
-//! Putting changed settings in force: what CONFIG SET does beyond storing values.
+//! Applies changed settings: the part of CONFIG SET beyond storing values.
 //!
 //! ```text
 //!  Store::set ── values checked ── prepare (may fail, changes nothing) ── stored ── commit
 //! ```
 //!
 //! `prepare` does everything that can fail and keeps the results; `commit` cannot fail. Settings
-//! that workers merely read need neither: they take the new ones before their next batch.
+//! that workers only read need neither: workers take the new values before their next batch.
 
 use brisk_config::{Config, Rejection, system};
 use brisk_net::listeners::Purpose;
@@ -17,19 +17,19 @@ use brisk_node::persistence::aof::rewrite;
 use brisk_structures::alloc;
 use std::sync::Arc;
 
-/// What was made ready for the new settings.
+/// The prepared resources for the new settings.
 #[derive(Debug, Default)]
 pub(super) struct Prepared {
     listeners: Vec<Reopened>,
-    /// What new TLS connections use.
+    /// The configuration of new TLS connections.
     tls: Option<Arc<rustls::ServerConfig>>,
 }
 
-/// Does what may fail on the way from `old` to `new`. With `tls_named` certificates and keys are
-/// read again even if the directives say the same: the files may be new.
+/// Does the work that may fail for the change from `old` to `new`. With `tls_named`, certificates
+/// and keys are read again even if the directives have not changed, since the files may have.
 ///
 /// # Errors
-/// The directive that is to blame; nothing was changed.
+/// The error names the directive that failed; nothing was changed.
 pub(super) fn prepare(
     shared: &Shared,
     old: &Config,
@@ -84,7 +84,8 @@ fn set_oom_score(shared: &Shared, old: &Config, new: &Config) -> Result<(), Reje
     }
     let score = &shared.process.oom_score;
     score.apply(new, &shared.log).map_err(|()| {
-        // The previous score can be set again, unless no score can; then the log says so.
+        // The previous score can be set again, unless no score can be set; in that case the failure
+        // is logged.
         let _ = score.apply(old, &shared.log);
         let changed = new.process.oom_score_adj != old.process.oom_score_adj;
         let directive = if changed { "oom-score-adj" } else { "oom-score-adj-values" };
@@ -93,7 +94,7 @@ fn set_oom_score(shared: &Shared, old: &Config, new: &Config) -> Result<(), Reje
     })
 }
 
-/// Raises the limit of open files to what so many clients need.
+/// Raises the limit of open files to the number that the configured clients need.
 fn reserve_files(shared: &Shared, config: &Config) -> Result<(), Rejection> {
     let maxclients = config.clients.maxclients;
     let files = system::reserve_open_files(maxclients, system::reserved(config));
@@ -111,8 +112,7 @@ fn reserve_files(shared: &Shared, config: &Config) -> Result<(), Rejection> {
     Err(Rejection { directive: "maxclients", reason: reason.into() })
 }
 
-/// Puts `new` in force: it is what the store holds by now. The workers other than the caller's
-/// stand still.
+/// Applies `new`, which the store already holds. All workers except the caller's are quiesced.
 pub(super) fn commit(shared: &Shared, old: &Config, new: &Config, prepared: Prepared) {
     shared.log.set_level(new.process.loglevel);
     shared.publish_config(new.clone());
@@ -127,7 +127,8 @@ pub(super) fn commit(shared: &Shared, old: &Config, new: &Config, prepared: Prep
     brisk_reactor::set_crash_reports(new.process.crash_log_enabled);
     if new.persistence.appendonly != old.persistence.appendonly {
         if new.persistence.appendonly {
-            // A base has to be written first, for which everybody must be between two commands.
+            // A base file must be written first, which requires every worker to be between two
+            // commands.
             shared.aof.schedule_rewrite();
         } else {
             rewrite::close(shared);

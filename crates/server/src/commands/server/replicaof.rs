@@ -1,4 +1,4 @@
-//! REPLICAOF: this server begins or ceases to follow another one.
+//! REPLICAOF: this server starts or stops following another one.
 
 use brisk_config::value::{PrimaryAddress, Text};
 use brisk_engine::command::{Arg, Deprecated, Flags, Group, Scope, Spec};

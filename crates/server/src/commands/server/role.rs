@@ -1,4 +1,4 @@
-//! ROLE: this server's part in replication.
+//! ROLE: this server's role in replication.
 
 use brisk_config::value::PrimaryAddress;
 use brisk_engine::command::{Categories, Flags, Group, Spec};

@@ -1,4 +1,4 @@
-//! SAVE, BGSAVE, BGREWRITEAOF and LASTSAVE: the dataset on the disk.
+//! SAVE, BGSAVE, BGREWRITEAOF and LASTSAVE: persistence of the dataset.
 
 use brisk_engine::command::{Arg, Categories, Flags, Group, Spec};
 use brisk_engine::{Args, CommandError, Outcome, Result};
@@ -33,13 +33,14 @@ fn save(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
     }
     let quiesced = call.core.stop_others()?;
     if call.core.shared.is_loading() {
-        // Loading has started since the gate. Saving now would replace the file by a partial dataset.
+        // Loading has started since the check. Saving now would replace the file with a partial
+        // dataset.
         return Err(bgsave::refused_while_loading(call.core));
     }
     call.core.shared.observe.figures.saves.fetch_add(1, Ordering::Relaxed);
     let saved = snapshot::save(call.core);
     drop(quiesced);
-    // Why not is in the log.
+    // The log has the reason.
     saved.map_err(|_| CommandError::text("ERR"))?;
     Ok(call.reply.ok())
 }

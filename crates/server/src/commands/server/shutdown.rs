@@ -7,7 +7,7 @@ use brisk_node::clients::flag;
 use brisk_node::core::call::{Call, Command};
 use brisk_node::persistence::ending::{self, Begun};
 
-/// What SHUTDOWN was asked to do: `None` to give up an end that waits for something.
+/// Parses the options of SHUTDOWN. Returns `None` for ABORT, which cancels a waiting shutdown.
 fn parse(args: &mut Args<'_>) -> Result<Option<ShutdownMode>> {
     let (mut how, mut abort) = (ShutdownMode::default(), false);
     while args.remaining() > 0 {
@@ -49,13 +49,13 @@ fn shutdown(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     if !how.nosave
         && let Some(busy) = shared.running_scripts.refusal(None)
     {
-        // What a script has half done is neither saved nor lost unless the client says so.
+        // The partial changes of a script are neither saved nor lost unless the client requests it.
         return Err(CommandError::text(busy));
     }
     if ending::begin(call.core, how)? == Begun::Waits {
         return Ok(wait(call, args));
     }
-    // No reply, and nothing more is executed: the connection ends with the process.
+    // No reply, and nothing more is executed: the connection closes when the process exits.
     call.session.close_at_once();
     Ok(Outcome::Replied)
 }

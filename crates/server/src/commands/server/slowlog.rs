@@ -1,11 +1,11 @@
-//! SLOWLOG: the latest commands that took long.
+//! SLOWLOG: the latest slow commands.
 
 use brisk_engine::command::{Arg, Flags, Group, Spec};
 use brisk_engine::number::parse_i64;
 use brisk_engine::{Args, CommandError, Outcome, Result};
 use brisk_node::core::call::{Call, Command};
 
-/// Entries shown unless a count is given.
+/// Number of entries shown without a count.
 const DEFAULT_COUNT: i64 = 10;
 
 fn get(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
@@ -18,7 +18,7 @@ fn get(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     if args.remaining() > 0 {
         return Err(call.subcommand_syntax(args.argument(1)));
     }
-    // -1 stands for all.
+    // -1 means all entries.
     let entries =
         call.core.shared.observe.slowlog.latest(usize::try_from(count?).unwrap_or(usize::MAX));
     let reply = &mut call.reply;
@@ -61,7 +61,7 @@ fn help(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
     ]))
 }
 
-/// What the rows of the subcommands have in common.
+/// The fields that the rows of the subcommands share.
 const SUBCOMMAND: Spec = Spec {
     group: Group::Server,
     since: "2.2.12",

@@ -1,7 +1,7 @@
 //! SYNC, PSYNC and REPLCONF: a connection becomes a replica.
 //!
-//! If it has the beginning of this server's history and the rest is kept, it gets the rest. Otherwise it gets the
-//! dataset. From then on it gets every change.
+//! If the replica has the beginning of this server's history and the backlog has the rest, it gets
+//! the rest. Otherwise it gets the dataset. From then on it gets every change.
 
 use brisk_engine::command::{Arg, Flags, Group, InMulti, Spec};
 use brisk_engine::number::parse_i64;

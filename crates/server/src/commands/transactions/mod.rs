@@ -1,7 +1,7 @@
 //! The transactions group: MULTI, EXEC and DISCARD; WATCH and UNWATCH.
 //!
-//! What becomes of other commands between MULTI and EXEC stands in their rows (`in_multi`);
-//! queueing and execution are in `brisk_node::transactions`.
+//! The rows of other commands define their behaviour between MULTI and EXEC (`in_multi`). Queueing
+//! and execution are in `brisk_node::transactions`.
 
 mod multi;
 mod watch;

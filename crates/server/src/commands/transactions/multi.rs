@@ -1,4 +1,4 @@
-//! MULTI, EXEC, DISCARD: a transaction begins, is run, or is given up.
+//! MULTI, EXEC, DISCARD: begins, executes, or discards a transaction.
 
 use super::ROW;
 use brisk_engine::command::{Flags, InMulti, Spec};

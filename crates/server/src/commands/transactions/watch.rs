@@ -1,4 +1,4 @@
-//! WATCH, UNWATCH: the next EXEC runs only if certain keys stay as they are.
+//! WATCH, UNWATCH: the next EXEC runs only if the watched keys do not change.
 
 use super::ROW;
 use brisk_engine::command::{Arg, InMulti, KeyFlags, KeySpec, Spec};
@@ -32,7 +32,7 @@ fn watch(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     let watcher = call.session.record.watcher.get_or_init(Arc::default);
     let new = || Box::new(Watches::new(Arc::clone(watcher)));
     let mut watches = call.session.watches.take().unwrap_or_else(new);
-    // Once a key was changed, EXEC answers null whatever else is watched.
+    // After a watched key has changed, EXEC replies null regardless of further watches.
     let before = watches.len();
     let watched = if watches.watcher().is_broken() {
         Ok(())
@@ -42,7 +42,8 @@ fn watch(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
             Ok(())
         })
     };
-    // Whoever watches and forgets in turn is to leave no more behind than was watched at a time.
+    // Limits leftovers: a client that repeatedly watches and unwatches leaves at most as many ended
+    // watches as it had at one time.
     execute::remove_ended_watches(call.core, watches.len() - before);
     call.session.record.watched.store(watches.len() as u64, Ordering::Relaxed);
     call.session.watches = Some(watches);
@@ -61,7 +62,7 @@ const UNWATCH: Command = Command {
     subcommands: &[],
 };
 
-/// Inside EXEC there is nothing left to forget.
+/// Inside EXEC there is nothing left to unwatch.
 fn unwatch(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
     if !call.in_exec() {
         execute::unwatch(call.core, call.session);

@@ -1,14 +1,14 @@
 //! Metrics as text: the Prometheus text format 0.0.4 and OpenMetrics 1.0.
 //!
-//! Samples are collected by family and written family by family, so that each has its HELP and TYPE
-//! once, above all of its samples, in whatever order they were found. What the two formats differ in
-//! is here and nowhere else: OpenMetrics calls a family of counters by its name without `_total`, a
-//! family of no known type `unknown`, escapes quotes in HELP, and ends with `# EOF`.
+//! Samples are collected by family and written family by family. Each family has its HELP and TYPE
+//! once, above all of its samples, in whatever order they were added. All differences between the
+//! two formats are in this file. OpenMetrics names a family of counters without `_total`, calls a
+//! family without a known type `unknown`, escapes quotes in HELP, and ends with `# EOF`.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
 
-/// How the text is written.
+/// The format of the text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::http) enum Format {
     Prometheus,
@@ -18,8 +18,8 @@ pub(in crate::http) enum Format {
 const OPEN_METRICS: &str = "application/openmetrics-text";
 
 impl Format {
-    /// The format that an `Accept` header asks for: OpenMetrics if it is named and not valued less
-    /// than text.
+    /// Returns the format that an `Accept` header requests: OpenMetrics if the header names it with
+    /// at least the weight of text.
     pub(in crate::http) fn accepted(accept: &str) -> Format {
         let (mut open, mut text) = (0, 0);
         for range in accept.split(',') {
@@ -46,21 +46,21 @@ impl Format {
     }
 }
 
-/// A weight from 0 to 1 in thousandths; what is none counts as 0.
+/// Parses a weight from 0 to 1 in thousandths; an invalid one counts as 0.
 fn thousandths(value: &str) -> u32 {
     let weight = value.parse::<f64>().ok().filter(|weight| (0.0..=1.0).contains(weight));
     weight.map_or(0, |weight| (weight * 1000.0) as u32)
 }
 
-/// What the samples of a family mean.
+/// The type of a family.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     Counter,
     Gauge,
     Histogram,
     Summary,
-    /// Has the name of a gauge and grows as a counter does: the exporter whose names these are has it
-    /// so.
+    /// Has the name of a gauge but grows as a counter does. The exporter that defines these names
+    /// does it this way.
     Unknown,
 }
 
@@ -74,7 +74,7 @@ struct Family {
     samples: String,
 }
 
-/// The families so far, in the order in which they were begun.
+/// The families so far, in the order in which they were added.
 #[derive(Default)]
 pub(super) struct Families {
     all: Vec<Family>,
@@ -82,7 +82,7 @@ pub(super) struct Families {
 }
 
 impl Families {
-    /// Adds a sample to a family, which it begins if there is none of the name. The names of
+    /// Adds a sample to a family, and creates the family if there is none with this name. Names of
     /// counters end with `_total`.
     pub(super) fn add(
         &mut self,
@@ -93,7 +93,7 @@ impl Families {
         self.add_part((name, kind, help), "", labels, value);
     }
 
-    /// The same for the part of a histogram or summary, such as `_sum`.
+    /// Adds a sample for a part of a histogram or summary, for example `_sum`.
     pub(super) fn add_part(
         &mut self,
         (name, kind, help): (&'static str, Kind, &'static str),
@@ -119,11 +119,11 @@ impl Families {
         if !labels.is_empty() {
             out.push('}');
         }
-        // A string takes everything.
+        // Writing to a string cannot fail.
         _ = writeln!(out, " {value}");
     }
 
-    /// The whole text.
+    /// Returns the whole text.
     pub(super) fn text(self, format: Format) -> String {
         let is_open = format == Format::OpenMetrics;
         let room = self.all.iter().map(|family| family.samples.len() + 200).sum();
@@ -157,7 +157,7 @@ fn word(kind: Kind) -> &'static str {
     }
 }
 
-/// Writes text as labels have it, with quotes escaped, or as HELP has it.
+/// Writes text escaped for a label, with quotes, or for HELP.
 fn escape(out: &mut String, text: &str, quotes: bool) {
     for letter in text.chars() {
         match letter {
@@ -184,7 +184,7 @@ mod tests {
             families.add_part(("h", Kind::Histogram, "h"), "_bucket", &[("le", "+Inf")], 4);
             families
         };
-        // As the examples of both specifications escape.
+        // The escapes of the examples in both specifications.
         assert_eq!(
             families().text(Format::Prometheus),
             "# HELP a_total Says \"a\" and \\\\.\n# TYPE a_total counter\n\
@@ -212,7 +212,7 @@ mod tests {
             ("application/openmetrics-text;q=0, */*", Format::Prometheus),
             ("application/openmetrics-text;q=x", Format::Prometheus),
             ("application/openmetrics-text;q=0.4,text/plain;q=0.5", Format::Prometheus),
-            // As Prometheus 2.40 and 3.0 ask.
+            // The headers that Prometheus 2.40 and 3.0 send.
             (
                 "application/openmetrics-text;version=1.0.0,application/openmetrics-text;\
                  version=0.0.1;q=0.75,text/plain;version=0.0.4;q=0.5,*/*;q=0.1",

@@ -1,8 +1,8 @@
-//! `/metrics`: what INFO shows, as families of metrics, in O(workers x commands) as INFO is.
+//! `/metrics`: the content of INFO as families of metrics. O(workers x commands), as for INFO.
 //!
-//! Figures are read out of INFO's text, so that each has one source and both always agree. Only what
-//! INFO does not show is taken from where it is kept: the buckets of latencies, the slow log, and the
-//! spikes of LATENCY.
+//! Metrics are read from INFO's text, so that each has one source and both always agree. Three
+//! kinds of data that INFO lacks are read from their own sources: the latency buckets, the slow
+//! log, and the spikes of LATENCY.
 //!
 //! | file | about |
 //! |---|---|
@@ -23,10 +23,10 @@ use std::collections::HashMap;
 
 /// Bounds of latency buckets: powers of two in ns, from 1 us to 17 s.
 const BOUNDS: std::ops::RangeInclusive<u32> = 10..=34;
-/// Databases that are shown even if they are empty, so that their series do not break off.
+/// Databases that are shown even if they are empty, so that their series have no gaps.
 const DATABASES_SHOWN: i64 = 16;
 
-/// The text of `/metrics`.
+/// Returns the text of `/metrics`.
 pub(super) fn text(shared: &Shared, config: &Config, format: Format) -> String {
     let info = info::text(shared, config, [b"everything".as_slice()].into_iter());
     let info = Info::of(&info);
@@ -75,31 +75,31 @@ impl<'t> Info<'t> {
         self.get(name).unwrap_or_default()
     }
 
-    /// The lines whose names begin so, without that beginning.
+    /// Returns the lines whose names begin with `prefix`, with the prefix removed.
     fn lines_of(&self, prefix: &str) -> impl Iterator<Item = (&'t str, &'t str)> {
         self.lines
             .iter()
             .filter_map(move |(name, value)| Some((name.strip_prefix(prefix)?, *value)))
     }
 
-    /// The same with a number for the rest of the name.
+    /// Like [`Info::lines_of`], for names whose rest is a number.
     fn numbered(&self, prefix: &str) -> impl Iterator<Item = (&'t str, &'t str)> {
         let is_number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
         self.lines_of(prefix).filter(move |(rest, _)| is_number(rest))
     }
 }
 
-/// The parts of `a=1,b=2`.
+/// Splits `a=1,b=2` into pairs.
 fn pairs(value: &str) -> impl Iterator<Item = (&str, &str)> {
     value.split(',').filter_map(|pair| pair.split_once('='))
 }
 
-/// A part by its name.
+/// Returns the value of a part by its name.
 fn part<'v>(value: &'v str, name: &str) -> &'v str {
     pairs(value).find(|(found, _)| *found == name).map_or("", |(_, part)| part)
 }
 
-/// A value of INFO as a number.
+/// Returns a value of INFO as a number.
 fn number(value: &str) -> &str {
     match value {
         "ok" => "1",
@@ -108,12 +108,12 @@ fn number(value: &str) -> &str {
     }
 }
 
-/// A number of a smaller unit in the larger one.
+/// Converts a number to a larger unit.
 fn scaled(value: &str, by: f64) -> f64 {
     value.parse::<f64>().unwrap_or(0.0) / by
 }
 
-/// What says which server this is, as labels.
+/// Adds the metrics whose labels identify this server.
 fn instance(info: &Info<'_>, out: &mut Families) {
     let label = |name| (name, info.word(name));
     let family = ("redis_instance_info", Gauge, "What this server is; always 1.");
@@ -163,7 +163,7 @@ fn commands(info: &Info<'_>, out: &mut Families) {
     }
 }
 
-/// The buckets behind those percentiles.
+/// Adds the buckets from which those percentiles are computed.
 fn latencies(shared: &Shared, out: &mut Families) {
     let help = "Durations of each command in microseconds.";
     let family = ("redis_commands_latencies_usec", Histogram, help);
@@ -265,7 +265,7 @@ fn replication(info: &Info<'_>, out: &mut Families) {
     }
 }
 
-/// The slow log, and the spikes of LATENCY.
+/// Adds metrics of the slow log, and of the spikes of LATENCY.
 fn logs(shared: &Shared, out: &mut Families) {
     let slowlog = &shared.observe.slowlog;
     out.add(("redis_slowlog_length", Gauge, "Entries of the slow log."), &[], slowlog.len());
@@ -286,7 +286,7 @@ fn logs(shared: &Shared, out: &mut Families) {
     }
 }
 
-/// What each worker does: the load, where its time goes, and what it asks of the kernel.
+/// Adds metrics of each worker: its load, where its time goes, and its system calls.
 fn workers(info: &Info<'_>, out: &mut Families) {
     let own = info.numbered("worker");
     let admin = info.get("admin_worker").map(|value| ("admin", value));
@@ -307,7 +307,7 @@ fn workers(info: &Info<'_>, out: &mut Families) {
     }
 }
 
-/// The other figures of a worker's line.
+/// Returns the family of another field of a worker's line.
 fn worker_family(name: &str) -> Option<(&'static str, families::Kind, &'static str)> {
     Some(match name {
         "commands" => ("brisk_worker_commands_total", Counter, "Commands that were executed."),

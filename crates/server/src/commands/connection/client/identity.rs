@@ -1,4 +1,4 @@
-//! CLIENT ID, GETNAME, SETNAME, SETINFO: what a connection is called.
+//! CLIENT ID, GETNAME, SETNAME, SETINFO: the identity of a connection.
 
 use super::ROW;
 use brisk_engine::command::{Arg, Spec};
@@ -51,7 +51,7 @@ pub(super) const SETNAME: Command = Command {
     subcommands: &[],
 };
 
-/// The name of a session, if it can be one; an empty name takes the old one away.
+/// Returns the name of a session if it is valid. An empty name removes the current one.
 pub(in crate::commands::connection) fn plain_name(name: &[u8]) -> Result<String> {
     plain(name).ok_or_else(|| {
         CommandError::text(
@@ -60,7 +60,7 @@ pub(in crate::commands::connection) fn plain_name(name: &[u8]) -> Result<String>
     })
 }
 
-/// The word as text if a line of CLIENT LIST can hold it: visible ASCII only.
+/// Returns the argument as text if a line of CLIENT LIST can hold it: visible ASCII only.
 fn plain(word: &[u8]) -> Option<String> {
     let text = std::str::from_utf8(word).ok()?;
     text.bytes().all(|byte| byte.is_ascii_graphic()).then(|| text.to_owned())

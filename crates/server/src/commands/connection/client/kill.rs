@@ -1,4 +1,4 @@
-//! CLIENT KILL: closing connections, one by its address or all that fit some filters.
+//! CLIENT KILL: closes one connection by its address, or all that match a filter.
 
 use super::{ADMIN, Kind, ROW};
 use brisk_engine::command::{Arg, Spec};
@@ -75,7 +75,7 @@ fn kill(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     Ok(call.reply.count(killed))
 }
 
-/// Which connections are to be closed: those that fit every part.
+/// The connections to close: those that match every condition.
 struct Filter<'a> {
     id: Option<u64>,
     kind: Option<Kind>,
@@ -130,8 +130,9 @@ impl<'a> Filter<'a> {
         Ok(filter)
     }
 
-    /// The clients among which those to be closed are: as few as one part tells. All that are
-    /// looked at for an id, an address of TCP, or a user other than the default one fit that part.
+    /// Returns the clients that can match: those with the id, the address or the user of the
+    /// filter, otherwise all. For an id, a TCP address, or a user other than the default one, no
+    /// other client is checked.
     fn candidates(&self, clients: &Clients) -> Vec<Arc<ClientRecord>> {
         let mut candidates = match (self.id, self.address, &self.user) {
             (Some(id), ..) => clients.find(id).into_iter().collect(),
@@ -158,15 +159,17 @@ impl<'a> Filter<'a> {
     }
 }
 
-/// A number above 0; the errors for no number and for one that is not positive.
+/// Parses a number above 0. The errors are for an argument that is not a number, and for one that
+/// is not positive.
 fn positive(word: &[u8], no_number: &'static str, too_small: &'static str) -> Result<u64> {
     let number = parse_i64(word).ok_or_else(|| CommandError::text(no_number))?;
     let number = u64::try_from(number).ok().filter(|number| *number > 0);
     number.ok_or_else(|| CommandError::text(too_small))
 }
 
-/// Closes what the filter admits, and tells how many. The caller gets its reply before. O(workers +
-/// matches) for an id, an address or a user, else O(clients); see [`Filter::candidates`].
+/// Closes the connections that match the filter, and returns their number. The caller gets its
+/// reply before its own connection closes. O(workers + matches) for an id, an address or a user,
+/// else O(clients); see [`Filter::candidates`].
 fn kill_all(call: &mut Call<'_>, filter: &Filter<'_>) -> usize {
     let (caller, now_ms) = (call.session.id(), call.now().0);
     let mut killed = 0;
@@ -194,7 +197,7 @@ mod tests {
     const CLIENTS: u64 = 10_000;
     const WORKERS: usize = 4;
 
-    /// Ten thousand clients on some workers.
+    /// Ten thousand clients on several workers.
     fn crowd() -> Clients {
         let clients = Clients::new(WORKERS);
         for id in 1..=CLIENTS {

@@ -1,4 +1,4 @@
-//! CLIENT LIST, CLIENT INFO: connections, a line each.
+//! CLIENT LIST, CLIENT INFO: one line for each connection.
 //! The lines are written by `brisk_node::core::client_lines`.
 
 use super::{ADMIN, Kind, ROW};
@@ -75,8 +75,8 @@ pub(super) const LIST: Command = Command {
     subcommands: &[],
 };
 
-/// Lines that are written at once; of more clients another thread writes, for it takes some
-/// microseconds each.
+/// The most lines that are written immediately. For more clients another thread writes them, since
+/// a line takes some microseconds.
 const LINES_AT_ONCE_MAX: u64 = 256;
 
 fn list(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
@@ -98,7 +98,7 @@ fn list(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     Ok(Outcome::Elsewhere)
 }
 
-/// The clients that the command's options ask for.
+/// The clients that the command's options select.
 enum Selection {
     All,
     Kind(Kind),
@@ -128,7 +128,7 @@ impl Selection {
         matches!(self, Selection::Ids(ids) if ids.len() as u64 <= LINES_AT_ONCE_MAX)
     }
 
-    /// O(clients), but for ids O(ids x workers).
+    /// O(clients), except for ids: O(ids x workers).
     fn find(&self, clients: &Clients) -> Vec<Arc<ClientRecord>> {
         match self {
             Selection::All => clients.list(),

@@ -1,7 +1,7 @@
-//! CLIENT: what a connection is told of itself and of others, and what it may do to them.
+//! CLIENT: commands that show and change connections.
 //!
-//! `identity` names connections, `list` shows them, `kill` closes them, `pause` holds them back,
-//! `mode` changes how the caller's own commands work, `tracking` is about client-side caching.
+//! `identity` names connections, `list` shows them, `kill` closes them, `pause` pauses them, `mode`
+//! changes how the caller's own commands work, `tracking` implements client-side caching.
 
 mod identity;
 mod kill;
@@ -29,7 +29,7 @@ const ROW: Spec = Spec {
 /// The flags of subcommands that reach beyond the caller's own connection.
 const ADMIN: Flags = ROW.flags.union(Flags::ADMIN);
 
-/// What kind of client a connection is, for CLIENT LIST and CLIENT KILL.
+/// The type of a connection, for CLIENT LIST and CLIENT KILL.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Normal,
@@ -70,7 +70,7 @@ impl Kind {
     }
 }
 
-/// A word that is ON or OFF.
+/// Parses an argument that is ON or OFF.
 fn on_or_off(word: &[u8]) -> Result<bool> {
     if word.eq_ignore_ascii_case(b"ON") {
         Ok(true)

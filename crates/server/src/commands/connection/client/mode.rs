@@ -1,4 +1,4 @@
-//! CLIENT REPLY, CAPA, NO-EVICT, NO-TOUCH, DURABILITY: how the caller's own commands work.
+//! CLIENT REPLY, CAPA, NO-EVICT, NO-TOUCH, DURABILITY: modes of the caller's own commands.
 
 use super::{ADMIN, ROW, on_or_off};
 use brisk_engine::command::{Arg, Spec};
@@ -31,8 +31,9 @@ pub(super) const REPLY: Command = Command {
     subcommands: &[],
 };
 
-/// Only ON is answered: the mode counts for the reply of this command already. As a part of a
-/// transaction each has its element, and the mode counts behind EXEC, ON for EXEC itself.
+/// Only ON gets a reply, since the mode already applies to the reply of this command. In a
+/// transaction each call has its element in EXEC's reply. OFF and SKIP then take effect after EXEC,
+/// and ON applies to EXEC itself.
 fn reply(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     let word = args.bytes()?;
     let (mode, in_exec) = (call.session.reply_mode, call.in_exec());
@@ -62,7 +63,7 @@ pub(super) const CAPA: Command = Command {
     subcommands: &[],
 };
 
-/// Capabilities of later versions are no error.
+/// Capabilities of later versions are not an error.
 fn capa(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     while args.remaining() > 0 {
         if args.bytes()?.eq_ignore_ascii_case(b"redirect") {
@@ -96,8 +97,8 @@ fn no_evict(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     Ok(call.reply.ok())
 }
 
-/// A command of our own: `memory`, `log`, `disk`, or `default` for what the settings say; and that so many
-/// replicas must have it.
+/// A Brisk command: requests durability `memory`, `log`, `disk`, or `default` for the configured
+/// level; also the number of replicas that must have a change.
 pub(super) const DURABILITY: Command = Command {
     spec: Spec {
         name: "durability",
@@ -157,7 +158,7 @@ fn durability(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     Ok(call.reply.ok())
 }
 
-/// What stands behind REPLICAS; `None` for no replica.
+/// Parses the arguments after REPLICAS; `None` for no replica.
 fn acknowledged(call: &Call<'_>, args: &mut Args<'_>) -> Result<Option<Acknowledged>> {
     let count = usize::try_from(args.integer()?).map_err(|_| CommandError::MustBePositive)?;
     if count > REPLICAS_MAX {
@@ -199,7 +200,7 @@ fn no_touch(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     let on = on_or_off(args.bytes()?)?;
     call.session.no_touch = on;
     call.session.record.set(flag::NO_TOUCH, on);
-    // The worker looks at the session once per batch; this one has begun.
+    // The worker reads the session's mode once per batch, and this batch has already begun.
     call.core.env.touch.set(!on);
     Ok(call.reply.ok())
 }

@@ -1,4 +1,4 @@
-//! CLIENT PAUSE, UNPAUSE, UNBLOCK: holding commands back, and letting them go.
+//! CLIENT PAUSE, UNPAUSE, UNBLOCK: pauses and resumes commands.
 
 use super::{ADMIN, ROW};
 use brisk_engine::command::{Arg, Scope, Spec};
@@ -53,7 +53,7 @@ fn pause(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
         .filter(|until| i64::try_from(*until).is_ok())
         .ok_or_else(|| CommandError::text("ERR timeout is out of range"))?;
     call.core.shared.begin_pause(what, until, now);
-    // It is in force for what follows in the same transaction.
+    // The pause applies to the commands that follow in the same transaction.
     call.core.pause_in_force();
     Ok(call.reply.ok())
 }
@@ -94,7 +94,7 @@ pub(super) const UNBLOCK: Command = Command {
             )
             .optional(),
         ],
-        // It waits for a worker that is just serving the client, so it must hold no slot.
+        // It waits for a worker that may be serving the client, so it must hold no slot.
         scope: Scope::EachSlot,
         ..ROW
     },

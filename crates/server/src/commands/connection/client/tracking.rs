@@ -24,7 +24,7 @@ pub(super) const TRACKING: Command = Command {
             Arg::token("optout", "OPTOUT").optional(),
             Arg::token("noloop", "NOLOOP").optional(),
         ],
-        // The first time it marks all slots, so it must hold none.
+        // The first use marks all slots, so the command must hold none.
         scope: Scope::EachSlot,
         ..ROW
     },
@@ -32,7 +32,7 @@ pub(super) const TRACKING: Command = Command {
     subcommands: &[],
 };
 
-/// What the options of CLIENT TRACKING ask for.
+/// The options of CLIENT TRACKING.
 #[derive(Default)]
 struct Wanted<'a> {
     redirect: u64,
@@ -89,7 +89,8 @@ impl<'a> Wanted<'a> {
         Ok(wanted)
     }
 
-    /// Checked in Redis's order, against each other and against how the session tracks already.
+    /// Validates the options in Redis's order, against each other and against the session's current
+    /// mode.
     fn mode(&self, now: Option<&Tracker>) -> Result<Mode> {
         let is = |mode| now.is_some_and(|tracker| tracker.mode == mode);
         let refuse = |text| Err(CommandError::text(text));
@@ -123,7 +124,7 @@ impl<'a> Wanted<'a> {
         })
     }
 
-    /// No key may have two prefixes of one client. O(prefixes squared), as in Redis.
+    /// Two prefixes of one client must not match the same key. O(prefixes squared), as in Redis.
     fn check_overlaps(&self, now: Option<&Tracker>) -> Result<()> {
         let overlap = |a: &[u8], b: &[u8]| a.starts_with(b) || b.starts_with(a);
         let refuse = |prefix: &[u8], which: &str, other: &[u8]| {
@@ -184,7 +185,7 @@ fn caching(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
         return Err(CommandError::text(error));
     }
     tracker.caching = true;
-    // In a transaction it is about what follows there.
+    // In a transaction, it applies to the commands that follow.
     session::remember_for(call.core, call.session);
     Ok(call.reply.ok())
 }

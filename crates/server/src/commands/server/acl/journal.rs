@@ -1,4 +1,4 @@
-//! ACL LOG: who tried what he may not.
+//! ACL LOG: shows commands and connections that access control denied.
 
 use super::{ADMIN, ROW};
 use brisk_engine::command::{Arg, Spec};
@@ -20,7 +20,7 @@ pub(super) const LOG: Command = Command {
     subcommands: &[],
 };
 
-/// Entries shown to who does not say how many.
+/// Number of entries shown without a count.
 const SHOWN: i64 = 10;
 
 fn log(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {

@@ -1,4 +1,4 @@
-//! ACL CAT, DRYRUN, GENPASS, WHOAMI: questions about users and permissions.
+//! ACL CAT, DRYRUN, GENPASS, WHOAMI: queries about users and permissions.
 
 use super::{ADMIN, ROW};
 use brisk_acl::check;
@@ -110,7 +110,7 @@ pub(super) const DRYRUN: Command = Command {
     subcommands: &[],
 };
 
-/// Where the command in question begins.
+/// The index of the first argument of the command to test.
 const COMMAND_AT: usize = 3;
 
 fn dryrun(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {

@@ -1,7 +1,7 @@
-//! ACL: users and what they may do.
+//! ACL: users and their permissions.
 //!
-//! `users` changes and shows them, `look` answers questions about them, `journal` shows who tried
-//! what he may not.
+//! `users` changes and shows users, `look` answers queries about them, `journal` shows denied
+//! attempts.
 
 mod journal;
 mod look;
@@ -46,7 +46,7 @@ const ROW: Spec = Spec {
     ..Spec::EMPTY
 };
 
-/// The flags of subcommands that are not for everybody.
+/// The flags of administrative subcommands.
 const ADMIN: Flags = ROW.flags.union(Flags::ADMIN);
 
 const HELP: Command =

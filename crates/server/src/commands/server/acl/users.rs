@@ -1,8 +1,8 @@
 //! ACL SETUSER, DELUSER, LOAD and SAVE, which change users; GETUSER, LIST and USERS, which show
 //! them.
 //!
-//! What changes users runs while all other workers stand still: a command that has begun was
-//! checked by the rules before, and none is checked by them after the reply.
+//! Changes to users run while all other workers are quiesced. A command that has begun was checked
+//! by the old rules, and no command is checked by them after the reply.
 
 use super::{ADMIN, ROW};
 use brisk_acl::{DEFAULT_USER, Selector, SetError, User, has_spaces};
@@ -58,7 +58,7 @@ fn setuser(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     Ok(call.reply.ok())
 }
 
-/// Names and rules are nobody's business.
+/// Redacts names and rules, since they are confidential.
 fn redact_from(call: &mut Call<'_>, args: &Args<'_>, first: usize) {
     for at in first..args.argc() {
         call.redact(at);
@@ -145,7 +145,7 @@ fn getuser(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     Ok(Outcome::Replied)
 }
 
-/// Three pairs of name and rules.
+/// Writes three pairs of name and rules.
 fn show_selector(reply: &mut Reply<'_>, selector: &Selector) {
     reply.bulk(b"commands");
     reply.bulk(&selector.describe_commands());

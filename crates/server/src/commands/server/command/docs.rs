@@ -1,11 +1,11 @@
-//! COMMAND DOCS: what people read about commands, and the tree of arguments.
+//! COMMAND DOCS: documentation of commands, and the tree of their arguments.
 
 use brisk_engine::command::{Arg, ArgKind};
 use brisk_engine::table::Row;
 use brisk_engine::{Args, Outcome, Reply, Result};
 use brisk_node::core::call::Call;
 
-/// The named commands, without those that do not exist, or all.
+/// Replies with the documentation of the named commands, or of all. Skips names that do not exist.
 pub(super) fn docs(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     let table = call.core.shared.table;
     let rows: Vec<&Row> = if args.remaining() == 0 {
@@ -105,7 +105,7 @@ fn argument(reply: &mut Reply<'_>, arg: &Arg) {
         ArgKind::OneOf(parts) => ("oneof", parts),
         ArgKind::Block(parts) => ("block", parts),
     };
-    // An empty word can be a token: MIGRATE has one.
+    // An empty string can be a token: MIGRATE has one.
     let has_token = !arg.token.is_empty() || matches!(arg.kind, ArgKind::Token);
     let has_flags = arg.optional || arg.multiple || arg.multiple_token;
     let present = [

@@ -1,11 +1,11 @@
-//! COMMAND and COMMAND INFO: the facts that clients need to route and pipeline commands.
+//! COMMAND and COMMAND INFO: the properties that clients need to route and pipeline commands.
 
 use brisk_engine::command::{Begin, Categories, Find, Flags, KeyFlags, KeySpec, Spec};
 use brisk_engine::table::Row;
 use brisk_engine::{Args, Outcome, Reply, Result};
 use brisk_node::core::call::Call;
 
-/// All commands.
+/// Replies with all commands.
 pub(super) fn all(call: &mut Call<'_>) -> Result<Outcome> {
     let rows = call.core.shared.table.rows();
     call.reply.array(rows.len());
@@ -15,7 +15,7 @@ pub(super) fn all(call: &mut Call<'_>) -> Result<Outcome> {
     Ok(Outcome::Replied)
 }
 
-/// The named commands, null for those that do not exist.
+/// Replies with the named commands, and null for names that do not exist.
 pub(super) fn info(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     if args.remaining() == 0 {
         return all(call);
@@ -63,7 +63,7 @@ fn entry(reply: &mut Reply<'_>, row: &Row) {
     }
 }
 
-/// A set of names, each with `prefix` in front.
+/// Writes a set of names, each with the prefix `prefix`.
 fn name_set<'n>(reply: &mut Reply<'_>, prefix: &str, names: impl Iterator<Item = &'n str> + Clone) {
     reply.set(names.clone().count());
     for name in names {
@@ -75,7 +75,7 @@ fn name_set<'n>(reply: &mut Reply<'_>, prefix: &str, names: impl Iterator<Item =
     }
 }
 
-/// The set of what a command does with a key.
+/// Writes the set of flags for a command's use of a key.
 pub(super) fn key_flags(reply: &mut Reply<'_>, flags: KeyFlags) {
     let names = KeyFlags::NAMES.iter().filter(|(flag, _)| flags.contains(*flag));
     name_set(reply, "", names.map(|(_, name)| *name));
@@ -115,7 +115,7 @@ fn key_spec(reply: &mut Reply<'_>, keys: &KeySpec) {
     }
 }
 
-/// Announces one step of a key search with so many parameters.
+/// Writes the head of one key search step with this number of parameters.
 fn typed(reply: &mut Reply<'_>, kind: &str, parameters: usize) {
     reply.map(2);
     reply.bulk(b"type");
@@ -132,8 +132,9 @@ fn step_of(reply: &mut Reply<'_>, kind: &str, parameters: &[(&str, i64)]) {
     }
 }
 
-/// The first key, the last key and the step, for clients older than key specifications: exact for
-/// a single range, otherwise the ranges of step one that join each other; zeros without any.
+/// Returns the first key, the last key and the step, for clients that do not know key
+/// specifications. They are exact for a single range. Otherwise they cover the adjoining ranges
+/// with step one; all are zero without one.
 fn first_last_step(spec: &Spec) -> (i64, i64, i64) {
     let absolute = |first: i64, last: i16| {
         if last >= 0 { first + i64::from(last) } else { i64::from(last) }
@@ -154,7 +155,7 @@ fn first_last_step(spec: &Spec) -> (i64, i64, i64) {
         let last = absolute(first, last);
         joined = match joined {
             None => Some((first, last)),
-            // Nothing joins a range that goes on to the end.
+            // No range can adjoin one that extends to the end.
             Some((begin, end)) if end >= 0 && end + 1 == first => Some((begin, last)),
             kept => kept,
         };

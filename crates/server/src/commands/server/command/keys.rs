@@ -1,4 +1,4 @@
-//! COMMAND GETKEYS and GETKEYSANDFLAGS: the keys in a command that is not run.
+//! COMMAND GETKEYS and GETKEYSANDFLAGS: the keys of a command that is not executed.
 
 use super::info;
 use brisk_acl::keys_of;
@@ -28,7 +28,7 @@ pub(super) fn getkeysandflags(call: &mut Call<'_>, args: &mut Args<'_>) -> Resul
     Ok(Outcome::Replied)
 }
 
-/// Where the command to be looked at begins: behind `COMMAND GETKEYS`.
+/// The index of the command to inspect, after `COMMAND GETKEYS`.
 const COMMAND_AT: usize = 2;
 
 fn find(table: &'static CommandTable, args: &Args<'_>) -> Result<FoundKeys> {
@@ -56,7 +56,7 @@ fn find(table: &'static CommandTable, args: &Args<'_>) -> Result<FoundKeys> {
     Ok(found)
 }
 
-/// The command, or the subcommand if it is a container.
+/// Returns the command, or the subcommand if it is a container.
 fn lookup(table: &'static CommandTable, name: &[u8], word: &[u8]) -> Option<&'static Row> {
     let row = table.find(name)?;
     if row.is_container() { row.subcommand(word) } else { Some(row) }

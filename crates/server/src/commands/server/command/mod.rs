@@ -1,4 +1,4 @@
-//! COMMAND: what the server's commands are, told from the command table.
+//! COMMAND: describes the server's commands, from the command table.
 
 mod docs;
 mod info;
@@ -25,7 +25,7 @@ const COMMAND: Command = Command {
     subcommands: &[COUNT, DOCS, GETKEYS, GETKEYSANDFLAGS, HELP, INFO, LIST],
 };
 
-/// What the rows have in common.
+/// The fields that the rows share.
 const SPEC: Spec = Spec {
     group: Group::Server,
     since: "2.8.13",
@@ -134,7 +134,7 @@ fn list(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     } else if args.argc() == 5 && args.take("filterby") {
         let (kind, word) = (args.bytes()?, args.bytes()?);
         match kind.to_ascii_lowercase().as_slice() {
-            // There are no modules.
+            // Modules do not exist in Brisk.
             b"module" => {}
             b"aclcat" => {
                 let category = Categories::NAMES

@@ -1,4 +1,4 @@
-//! Fields of INFO about what is done with the data.
+//! Fields of INFO about operations on the data.
 
 use super::{Row, row, row_of_ms};
 use crate::http::metrics::families::Kind::{Counter, Gauge, Unknown};

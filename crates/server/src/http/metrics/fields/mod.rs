@@ -1,14 +1,15 @@
-//! Which field of INFO is which metric. The names are those of the exporter that is used most
-//! (oliver006/redis_exporter) wherever they mean the same, so that its dashboards work; what that one
-//! does not have is called `brisk_...`. Names that `promtool check metrics` objects to are changed:
-//! the unit is written out, and it is a base unit.
+//! Maps fields of INFO to metrics. Where a metric has the same meaning, its name is that of the
+//! most common exporter (oliver006/redis_exporter), so that dashboards for it work. All other
+//! metrics are named `brisk_...`. Names that `promtool check metrics` rejects are changed: the unit
+//! is written out, and it is a base unit.
 //!
 //! | file | sections of INFO |
 //! |---|---|
 //! | `process` | server, clients, memory, cpu |
 //! | `data` | persistence, stats, replication, brisk |
 //!
-//! A field that INFO does not show, such as one of a replica on a primary, is no metric then.
+//! A field that INFO omits has no metric then, for example a field about replication from a
+//! primary.
 
 mod data;
 mod process;
@@ -33,7 +34,7 @@ const fn row_of_ms(kind: Kind, field: &'static str, name: &'static str, help: &'
     Row { field, family: (name, kind, help), divisor: 1000.0 }
 }
 
-/// All of them.
+/// Returns all of them.
 pub(super) fn all() -> impl Iterator<Item = &'static Row> {
     [process::SERVER, process::CLIENTS, process::MEMORY, data::PERSISTENCE, data::STATS]
         .into_iter()
