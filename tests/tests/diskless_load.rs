@@ -92,7 +92,8 @@ impl Again {
         let mut conn = self.replica.server.connect();
         let events = self.replica.kind == Kind::Redis;
         let more = if events { " loading-process-events-interval-bytes 1024" } else { "" };
-        assert_reply!(conn, &format!("CONFIG SET key-load-delay 10000{more}"), "OK");
+        // The load takes minutes, until the test sets the delay to 0.
+        assert_reply!(conn, &format!("CONFIG SET key-load-delay 100000{more}"), "OK");
         self.link.refuse(true);
         self.link.cut(Cut::Reset);
         let mut writer = self.primary.connect();

@@ -1,7 +1,7 @@
 //! Large values and full budgets: who has to wait for them, and who has not.
 
 use brisk::commands::{get, set};
-use brisk::{Bytes, Client, Lanes};
+use brisk::{Budget, Bytes, Client, Lanes};
 use brisk_testkit::proxy::{Direction, Proxy};
 use brisk_testkit::server::{Launch, Server};
 use brisk_testkit::wait::wait_until;
@@ -78,7 +78,9 @@ fn a_large_write_that_was_sent_in_part_keeps_its_connection() {
     let link = Proxy::to(&server.address());
     run(async {
         let db = Client::builder(&link.address()).lanes(Lanes::Count(1)).timeout(LONG);
-        let db = db.silence(SILENCE).connect().await.unwrap();
+        // With room for both requests at once.
+        let db = db.silence(SILENCE).budget(Budget::bytes(256 * MIB));
+        let db = db.connect().await.unwrap();
         db.set("k", "v").await.unwrap();
         link.stall(Direction::ToServer, true);
         let both = tokio::spawn({
