@@ -92,13 +92,17 @@ impl Again {
         let mut conn = self.replica.server.connect();
         let events = self.replica.kind == Kind::Redis;
         let more = if events { " loading-process-events-interval-bytes 1024" } else { "" };
-        // The load takes minutes, until the test sets the delay to 0.
-        assert_reply!(conn, &format!("CONFIG SET key-load-delay 100000{more}"), "OK");
+        assert_reply!(conn, &format!("CONFIG SET key-load-delay 10000{more}"), "OK");
         self.link.refuse(true);
         self.link.cut(Cut::Reset);
         let mut writer = self.primary.connect();
         for n in 0..2000 {
             writer.cmd(&format!("SET key:{n} new"));
+        }
+        // Redis replies once per KiB of the dataset. These keys give it KiBs enough for all commands of the test.
+        let padding = "p".repeat(40);
+        for n in 0..4000 {
+            writer.cmd(&format!("SET padding:{n} {padding}"));
         }
         let code = "#!lua name=l\nredis.register_function{function_name='f', \
                     callback=function() return 7 end, flags={'no-writes'}}";
