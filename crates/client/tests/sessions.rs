@@ -45,7 +45,8 @@ fn a_server_that_does_not_answer_even_then_is_given_up() {
     let server = Launch::subject().start();
     let link = Proxy::to(&server.address());
     run(async {
-        let silence = millis(300);
+        // Far above the timeout, so that the command times out first even on a loaded machine.
+        let silence = millis(2000);
         let db = Client::builder(&link.address()).timeout(millis(200)).silence(silence);
         let db = db.connect().await.unwrap();
         let session = db.session().await.unwrap();

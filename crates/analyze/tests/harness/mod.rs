@@ -19,6 +19,9 @@ use std::time::Duration;
 /// Requests that are sent at once.
 const AT_ONCE: usize = 500;
 
+/// Number of looks in a row without less used memory after which it counts as steady.
+const STEADY_LOOKS: u32 = 50;
+
 /// A connection as `brisk-cli` lends one.
 pub(crate) struct Lent {
     stream: TcpStream,
@@ -124,8 +127,17 @@ pub(crate) static EMPTY_BRISK: OnceLock<f64> = OnceLock::new();
 fn used(server: &Server) -> f64 {
     let mut conn = server.connect();
     wait_until("the others go", || conn.info("connected_clients") == "1");
-    let number = |text: String| text.parse::<f64>().unwrap();
-    number(conn.info("used_memory")) - number(conn.info("used_memory_startup"))
+    let mut number = |name: &str| conn.info(name).parse::<f64>().unwrap();
+    let startup = number("used_memory_startup");
+    // Threads of the server free what loading needed after the server accepts clients.
+    let (mut least, mut looks) = (f64::INFINITY, 0);
+    wait_until("the used memory is steady", || {
+        let now = number("used_memory");
+        looks = if now < least { 0 } else { looks + 1 };
+        least = least.min(now);
+        looks == STEADY_LOOKS
+    });
+    least - startup
 }
 
 /// Writes the file, and loads it: so all tables have the size that they have after a start.
