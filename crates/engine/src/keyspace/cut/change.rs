@@ -123,8 +123,8 @@ impl Change<'_> {
 
     fn emit(self, cut: &Arc<Cut>, progress: &mut SlotProgress, entry: &EntryRef<'_>, how: Emitted) {
         progress.emitted += 1;
-        let mut outputs = self.env.cut_buffers.borrow_mut();
-        outputs.of(cut).add(progress.origin, entry, self.env, how);
+        let mut buffers = self.env.cut_buffers.borrow_mut();
+        buffers.of(cut).add(progress.origin, entry, self.env, how);
     }
 }
 

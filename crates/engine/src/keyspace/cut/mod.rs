@@ -11,22 +11,23 @@
 //!                                           Cut::write, on a thread of its own
 //! ```
 //!
-//! An *owed* entry existed at the cut and was not emitted yet. A thread that emits an entry holds its slot, so each entry
-//! is emitted once, with the value that it had at the cut: every change passes [`Change::preserve`] first (`slots/slot.rs`).
+//! An *owed* entry existed at the cut and was not emitted yet. A thread that emits an entry holds its
+//! slot, so each entry is emitted once, with the value that it had at the cut: every change passes
+//! [`Change::preserve`] first (`slots/slot.rs`).
 //!
-//! Several cuts can exist at once. Their sets of slots are disjoint, so a slot belongs to at most one of them. A slot
-//! owes its entries to the cut that has it if the slot's stamp is older than the stamp of the cut. A slot whose stamp is
-//! that of the keyspace owes nothing; this is the one comparison that changes pay for while no snapshot is taken. The
-//! first change in any slot after a cut began looks for the cut that has the slot, and brings the slot's stamp up to date
-//! if there is none.
+//! Several cuts can exist at once. Their sets of slots are disjoint, so a slot belongs to at most one
+//! of them. A slot owes its entries to the cut that has it if the slot's stamp is older than the stamp
+//! of the cut. A slot whose stamp is that of the keyspace owes nothing; this is the one comparison that
+//! changes pay for while no snapshot is taken. The first change in any slot after a cut began looks for
+//! the cut that has the slot, and brings the slot's stamp up to date if there is none.
 //!
-//! The first touch of a slot that owes counts its entries. From then on its [`SlotProgress`] says how far a walker has come
-//! in the order of hashes, and which keys after that position were touched before. Slots with few small entries are
-//! emitted whole at the first touch.
+//! The first touch of a slot that owes counts its entries. From then on its [`SlotProgress`] says how
+//! far a walker has come in the order of hashes, and which keys after that position were touched
+//! before. Slots with few small entries are emitted whole at the first touch.
 //!
-//! At the end the numbers must agree: for each slot the emitted entries with the entries at the cut, and their sum with
-//! the sum of the keys. Otherwise the snapshot fails: a file that has a key twice stops a server that loads it, and a file
-//! that lacks a key is worse.
+//! At the end the numbers must agree: for each slot the emitted entries with the entries at the cut,
+//! and their sum with the sum of the keys. Otherwise the snapshot fails: a file that has a key twice
+//! stops a server that loads it, and a file that lacks a key is worse.
 //!
 //! | part | about |
 //! |---|---|
@@ -95,9 +96,9 @@ impl Cuts {
 
     /// The cut that covers this slot and is being emitted. `env` is that of the thread.
     fn covering(&self, env: &Env, slot: SlotId) -> Option<Arc<Cut>> {
-        let mut outputs = env.cut_buffers.borrow_mut();
-        outputs.follow(self);
-        outputs.cuts().find(|cut| cut.slots.contains(slot)).cloned()
+        let mut buffers = env.cut_buffers.borrow_mut();
+        buffers.follow(self);
+        buffers.cuts().find(|cut| cut.slots.contains(slot)).cloned()
     }
 
     /// The cuts that are being emitted.
@@ -134,7 +135,7 @@ pub struct Cut {
     order: Mutex<WalkOrder>,
     queue: CutQueue,
     /// Number of threads with emitted entries that are not in the queue.
-    open_outputs: AtomicUsize,
+    open_buffers: AtomicUsize,
     /// Number of keys put into the queue, and number of keys written.
     emitted: AtomicU64,
     written: AtomicU64,
@@ -167,7 +168,7 @@ impl Keyspace {
             detached_bytes: AtomicU64::new(0),
             order: Mutex::default(),
             queue: CutQueue::default(),
-            open_outputs: AtomicUsize::new(0),
+            open_buffers: AtomicUsize::new(0),
             emitted: AtomicU64::new(0),
             written: AtomicU64::new(0),
             ran_full: AtomicBool::new(false),

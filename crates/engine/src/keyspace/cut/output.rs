@@ -200,45 +200,46 @@ impl CutQueue {
     }
 }
 
-/// Entries that a thread has encoded and not handed to the writers, one [`CutBuffer`] for each cut that is being emitted.
+/// Entries that a thread has encoded and not handed to the writers, one [`CutBuffer`] for each cut that
+/// is being emitted.
 #[derive(Default)]
 pub(crate) struct CutBuffers {
     /// The stamp of the keyspace when the list was made.
     stamp: u32,
-    outputs: Vec<CutBuffer>,
+    buffers: Vec<CutBuffer>,
 }
 
 impl CutBuffers {
     /// Takes over the list of cuts that are being emitted. Entries encoded for a cut that is over are dropped.
     pub(super) fn follow(&mut self, cuts: &Cuts) {
-        if self.stamp == cuts.stamp() && !self.outputs.iter().any(|output| output.cut.is_over()) {
+        if self.stamp == cuts.stamp() && !self.buffers.iter().any(|buffer| buffer.cut.is_over()) {
             return;
         }
         self.stamp = cuts.stamp();
-        self.outputs.retain(|output| !output.cut.is_over());
+        self.buffers.retain(|buffer| !buffer.cut.is_over());
         for cut in cuts.active() {
             if !cut.is_over() && !self.cuts().any(|own| Arc::ptr_eq(own, &cut)) {
-                self.outputs.push(CutBuffer::new(cut));
+                self.buffers.push(CutBuffer::new(cut));
             }
         }
     }
 
     pub(super) fn cuts(&self) -> impl Iterator<Item = &Arc<Cut>> {
-        self.outputs.iter().map(|output| &output.cut)
+        self.buffers.iter().map(|buffer| &buffer.cut)
     }
 
     pub(super) fn of(&mut self, cut: &Arc<Cut>) -> &mut CutBuffer {
-        let known = self.outputs.iter().position(|output| Arc::ptr_eq(&output.cut, cut));
+        let known = self.buffers.iter().position(|buffer| Arc::ptr_eq(&buffer.cut, cut));
         let index = known.unwrap_or_else(|| {
-            self.outputs.push(CutBuffer::new(Arc::clone(cut)));
-            self.outputs.len() - 1
+            self.buffers.push(CutBuffer::new(Arc::clone(cut)));
+            self.buffers.len() - 1
         });
-        &mut self.outputs[index]
+        &mut self.buffers[index]
     }
 
     /// Hands all encoded entries to the writers.
     pub(super) fn hand_in(&mut self) {
-        self.outputs.iter_mut().for_each(CutBuffer::hand_in);
+        self.buffers.iter_mut().for_each(CutBuffer::hand_in);
     }
 }
 
@@ -273,7 +274,7 @@ impl CutBuffer {
             self.db = db;
         }
         if self.keys == 0 {
-            self.cut.open_outputs.fetch_add(1, Ordering::SeqCst);
+            self.cut.open_buffers.fetch_add(1, Ordering::SeqCst);
         }
         self.keys += 1;
         let value = entry.dumpable();
@@ -302,7 +303,7 @@ impl CutBuffer {
         };
         self.put(Piece::Encoded { db: self.db, keys, bytes });
         // After the piece: a thread that sees no open output finds the piece in the queue, or counted.
-        self.cut.open_outputs.fetch_sub(1, Ordering::SeqCst);
+        self.cut.open_buffers.fetch_sub(1, Ordering::SeqCst);
     }
 
     fn put(&self, piece: Piece) {

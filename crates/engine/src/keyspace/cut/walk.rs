@@ -93,16 +93,16 @@ impl CutWalker {
 
     /// Leaves the walks of cuts that are over, and joins those of new ones.
     fn follow(&mut self, keyspace: &Keyspace, env: &Env) {
-        let mut outputs = env.cut_buffers.borrow_mut();
-        outputs.follow(&keyspace.cuts);
+        let mut buffers = env.cut_buffers.borrow_mut();
+        buffers.follow(&keyspace.cuts);
         self.walks.retain(|walk| {
-            let is_active = outputs.cuts().any(|cut| Arc::ptr_eq(cut, &walk.cut));
+            let is_active = buffers.cuts().any(|cut| Arc::ptr_eq(cut, &walk.cut));
             if !is_active && walk.place.is_some() {
                 walk.cut.order.lock().even_poisoned().out -= 1;
             }
             is_active
         });
-        for cut in outputs.cuts() {
+        for cut in buffers.cuts() {
             if !self.walks.iter().any(|walk| Arc::ptr_eq(cut, &walk.cut)) {
                 self.walks.push(Walk { cut: Arc::clone(cut), place: None });
             }
@@ -180,7 +180,7 @@ impl Cut {
         let is_clean = self.order.lock().even_poisoned().is_clean;
         // In this order: an output that is no longer open has been counted.
         is_clean
-            && self.open_outputs.load(Ordering::SeqCst) == 0
+            && self.open_buffers.load(Ordering::SeqCst) == 0
             && self.emitted.load(Ordering::SeqCst) < self.keys()
     }
 }
@@ -206,8 +206,8 @@ fn bite(
     progress: &mut SlotProgress,
     table: TableRef<'_, Value>,
 ) -> bool {
-    let mut outputs = env.cut_buffers.borrow_mut();
-    let output = outputs.of(cut);
+    let mut buffers = env.cut_buffers.borrow_mut();
+    let output = buffers.of(cut);
     let how = Emitted::AtLeisure { compresses: cut.options.compresses };
     let (mut keys, mut bytes) = (0, 0);
     while keys < BITE_KEYS && bytes < BITE_BYTES {
