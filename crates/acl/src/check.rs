@@ -1,8 +1,8 @@
 //! Checks if a user may run a command: the command itself, each key with its access, and each
 //! channel.
 
-use super::User;
 use super::selector::{Access, Selector};
+use super::user::User;
 use brisk_engine::command::{Begin, Channels, Find, Flags, KeyFlags, KeySpec, Spec};
 use brisk_engine::keyspec::{self, FoundKey, FoundKeys};
 use brisk_engine::table::{KeyPlan, Row};

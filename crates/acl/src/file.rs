@@ -1,6 +1,7 @@
 //! The text of an ACL file: a line `user <name> <rules…>` for each user.
 
-use super::{DEFAULT_USER, RuleError, User, Vocabulary, has_spaces, merge_selectors};
+use super::rule::{DEFAULT_USER, RuleError, Vocabulary, has_spaces};
+use super::user::{User, merge_selectors};
 use std::collections::BTreeMap;
 
 /// Users by name.

@@ -1,6 +1,6 @@
 //! The content of ACL LOG: rejected commands and failed logins, the latest first.
 
-use super::Reason;
+use super::check::Reason;
 use std::collections::VecDeque;
 
 /// Where a rejected command came from.

@@ -1,7 +1,7 @@
 //! A selector: one set of permissions. A command may run if one selector of its user allows all of
 //! it.
 
-use super::{RuleError, Vocabulary, has_spaces};
+use super::rule::{RuleError, Vocabulary, has_spaces};
 use brisk_config::choice::PubsubDefault;
 use brisk_engine::command::{Categories, KeyFlags};
 use brisk_engine::glob::{self, Case};

@@ -1,9 +1,9 @@
 //! A user: its state, passwords and permissions.
 
+use super::rule::{RuleError, Vocabulary};
 use super::selector::{Selector, fits_channel};
-use super::{RuleError, Vocabulary};
 use brisk_config::choice::PubsubDefault;
-use brisk_config::{is_blank, quote};
+use brisk_config::quote;
 use std::borrow::Cow;
 use std::hint::black_box;
 
@@ -274,11 +274,6 @@ pub fn merge_selectors<'r>(rules: &[&'r [u8]]) -> Result<Vec<Cow<'r, [u8]>>, usi
         }
     }
     open.map_or(Ok(merged), |(at, _)| Err(at))
-}
-
-/// Returns true if a name or pattern contains blanks or NULs, which rules cannot contain.
-pub fn has_spaces(text: &[u8]) -> bool {
-    text.iter().any(|byte| is_blank(*byte) || *byte == 0)
 }
 
 fn hash_of_text(text: &[u8]) -> Result<Hash, RuleError> {

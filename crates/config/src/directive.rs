@@ -1,9 +1,9 @@
 //! One directive: its name, type, default and flags, and how a value is parsed, shown and written
 //! to a file. The rows themselves are in `directives/`, next to the fields that they set.
 
-use super::Config;
 use super::choice::Choice;
 use super::choice::PubsubDefault;
+use super::config::Config;
 use super::value::{self, MemoryShare, Refusal, Text};
 use super::words;
 

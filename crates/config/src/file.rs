@@ -7,11 +7,13 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use super::args::Launch;
+use super::config::Config;
 use super::directive::{BAD_DIRECTIVE, Directive, Kind, LineJudge, SetLine, Write};
 use super::error::{FileError, UNBALANCED};
 use super::special::os_reason;
+use super::store::Store;
 use super::value::{Refusal, Text};
-use super::{Config, Store, directives, include, words};
+use super::{directives, include, words};
 
 /// Maximum size of a file, and of standard input.
 pub const FILE_BYTES_MAX: u64 = 16 << 20;

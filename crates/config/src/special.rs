@@ -5,8 +5,8 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use super::Config;
 use super::choice::ShutdownMode;
+use super::config::Config;
 use super::directive::{Field, Special, Write, not_one_of};
 use super::value::{
     self, ClientClass, OutputLimit, PrimaryAddress, Refusal, SaveRule, Text, Threads,

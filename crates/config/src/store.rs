@@ -5,12 +5,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::choice::Protection;
+use super::config::Config;
 use super::directive::{Directive, Write};
 use super::error::{ConfigError, Rejection, RewriteError};
 use super::file::Included;
 use super::rewrite::{self, Added, Replacement};
 use super::value::Text;
-use super::{Config, directives, glob};
+use super::{directives, glob};
 
 /// The origin of a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

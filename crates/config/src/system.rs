@@ -4,9 +4,10 @@
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
+use super::config::Config;
 use super::directive::Standing;
+use super::directives;
 use super::special::os_reason;
-use super::{Config, directives};
 
 /// Descriptors reserved for files, listeners and pipes, in addition to those of clients.
 pub const FILES_RESERVED: u64 = 32;

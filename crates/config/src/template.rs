@@ -8,9 +8,10 @@
 
 use std::fmt::Write as _;
 
+use super::config::Config;
 use super::directive::{Directive, INT_MAX, Kind, LONG_MAX, SIZE_MAX, Standing};
 use super::directives::THEMES;
-use super::{Config, value, words};
+use super::{value, words};
 
 /// Maximum width of a comment in columns.
 const WIDTH: usize = 96;

@@ -8,7 +8,7 @@
 //! Keys that have expired on one of the servers are left out from then on: which command meets them
 //! first, even one that then fails, is the server's choice too.
 
-use super::Difference;
+use super::difference::Difference;
 use super::peer::Peer;
 use anyhow::{Result, bail};
 use brisk_testkit::random::Random;

@@ -25,8 +25,10 @@
 #![forbid(unsafe_code)]
 
 pub mod access;
+mod arena;
 pub mod audience;
 pub mod compare;
+mod difference;
 pub mod generate;
 pub mod listener;
 mod payloads;
@@ -40,13 +42,14 @@ pub mod state;
 pub mod table;
 pub mod values;
 
-use anyhow::{Context, Result};
-use audience::{Audience, Mode};
+pub use arena::Arena;
+pub use difference::Difference;
+
+use anyhow::Result;
+use audience::Mode;
 use brisk_testkit::random::Random;
-use brisk_testkit::reply::Reply;
-use brisk_testkit::words::{encode, encode_into, line};
+use brisk_testkit::words::line;
 use generate::{By, Call, Generator, Unit};
-use peer::Peer;
 use settings::Thresholds;
 use std::fmt;
 use std::time::Duration;
@@ -97,17 +100,6 @@ pub struct Finding {
     pub difference: Difference,
     /// Commands that still show it, from an empty keyspace.
     pub transcript: Vec<String>,
-}
-
-/// What differed.
-#[derive(Debug, Clone)]
-pub struct Difference {
-    /// The command, or the question about the keyspace.
-    pub what: String,
-    /// Name of the row, or the kind of state; shrinking keeps to differences of the same kind.
-    pub kind: String,
-    pub ours: String,
-    pub theirs: String,
 }
 
 impl fmt::Display for Finding {
@@ -183,195 +175,4 @@ pub fn run(
         progress(options.commands - left);
     }
     Ok(None)
-}
-
-/// The two servers and how to speak to them.
-#[derive(Debug)]
-pub struct Arena<'a> {
-    table: &'a Table,
-    ours: &'a str,
-    theirs: &'a str,
-    resp: u8,
-    mode: Mode,
-    thresholds: Thresholds,
-    pipeline: usize,
-}
-
-/// All sessions at one server.
-#[derive(Debug)]
-struct Sessions {
-    first: Peer,
-    second: Peer,
-    listener: Peer,
-    audience: Audience,
-}
-
-impl Sessions {
-    fn of(&mut self, by: By) -> &mut Peer {
-        match by {
-            By::First => &mut self.first,
-            By::Second => &mut self.second,
-            By::Listener => &mut self.listener,
-        }
-    }
-}
-
-/// What is heard of the last batch, if it is not the same; `said` is what the listeners send.
-fn difference_heard(
-    ours: &mut Sessions,
-    theirs: &mut Sessions,
-    said: &[u8],
-) -> Result<Option<Difference>> {
-    let mine = listener::heard(&mut ours.listener, said).context("our listener")?;
-    let other = listener::heard(&mut theirs.listener, said).context("their listener")?;
-    if mine != other {
-        let shown =
-            |heard: &[Reply]| heard.iter().map(Reply::to_string).collect::<Vec<_>>().join("\n");
-        let what = "what was published".to_owned();
-        let (ours, theirs) = (shown(&mine), shown(&other));
-        return Ok(Some(Difference { kind: what.clone(), what, ours, theirs }));
-    }
-    ours.audience.hear(&mut ours.first).context("our audience")?;
-    theirs.audience.hear(&mut theirs.first).context("their audience")?;
-    Ok(audience::difference(&ours.audience, &theirs.audience))
-}
-
-/// Requests longer than this together are not sent before replies are read: both sockets hold as
-/// much, so neither side can wait for the other.
-const BATCH_BYTES_MAX: usize = 48 * 1024;
-
-impl Arena<'_> {
-    /// Runs `units` from an empty keyspace; the first difference with the index of its command.
-    pub fn first_difference(&mut self, units: &[Unit]) -> Result<Option<(usize, Difference)>> {
-        let mut ours = self.sessions(self.ours).context("our server")?;
-        let mut theirs = self.sessions(self.theirs).context("their server")?;
-        let calls: Vec<&Call> = units.iter().flatten().collect();
-        let mut bytes = Vec::with_capacity(BATCH_BYTES_MAX);
-        let mut done = 0;
-        while done < calls.len() {
-            let (by, batch) = (calls[done].by, self.batch(&calls[done..], &mut bytes));
-            let end = done + batch.len();
-            let listens = by == By::Listener;
-            let mut refused = Vec::new();
-            if !listens {
-                let (mine, other) = (ours.of(by), theirs.of(by));
-                mine.send(&bytes)?;
-                other.send(&bytes)?;
-                for (index, call) in batch.iter().enumerate() {
-                    let mut is_refused = false;
-                    if let Some(difference) = self.one(call, mine, other, &mut is_refused) {
-                        // What was sent is executed before anything else is asked: a server of
-                        // several threads may serve the next connection first.
-                        drain(mine);
-                        drain(other);
-                        return Ok(Some((done + index, difference)));
-                    }
-                    refused.extend(is_refused.then_some(index));
-                }
-            }
-            for (index, call) in batch.iter().enumerate() {
-                if rules::ends_tracking(self.name(call)) {
-                    ours.audience.end();
-                    theirs.audience.end();
-                }
-                if rules::tells_otherwise(self.name(call)) || refused.contains(&index) {
-                    call.words.iter().for_each(|word| ours.audience.excuse(word));
-                }
-            }
-            let said = if listens { &bytes[..] } else { &[] };
-            if let Some(difference) = difference_heard(&mut ours, &mut theirs, said)? {
-                return Ok(Some((end - 1, difference)));
-            }
-            done = end;
-        }
-        let found = state::first_difference(self.ours, self.theirs)?;
-        Ok(found.map(|difference| (calls.len(), difference)))
-    }
-
-    /// The first of `calls` that can be sent together; their requests are in `bytes`.
-    fn batch<'c>(&self, calls: &'c [&'c Call], bytes: &mut Vec<u8>) -> &'c [&'c Call] {
-        bytes.clear();
-        let by = calls[0].by;
-        let fits = |call: &Call, at: usize, bytes: &[u8]| {
-            call.by == by && at < self.pipeline && bytes.len() < BATCH_BYTES_MAX
-        };
-        let mut end = 0;
-        while end < calls.len() && fits(calls[end], end, bytes) {
-            let call = calls[end];
-            if let Some(prelude) = rules::prelude(self.name(call)) {
-                encode_into(bytes, prelude);
-            }
-            encode_into(bytes, &call.words);
-            if let Some(resync) = call.resync(self.name(call)) {
-                encode_into(bytes, &resync);
-            }
-            end += 1;
-        }
-        &calls[..end]
-    }
-
-    /// The sessions of a stream; the server is empty.
-    fn sessions(&self, address: &str) -> Result<Sessions> {
-        let mut first = Peer::fresh(address, self.resp, self.thresholds)?;
-        let mut listener = Peer::connect(address)?;
-        if self.resp == 3 {
-            listener.ask(&["HELLO", "3"])?;
-        }
-        let audience = Audience::gather(address, &mut first, self.mode)?;
-        Ok(Sessions { first, second: Peer::connect(address)?, listener, audience })
-    }
-
-    fn name(&self, call: &Call) -> &str {
-        self.table.rows.get(call.row).map_or("unknown command", |row| row.name.as_str())
-    }
-
-    /// Compares the replies to one call, and tells whether its words are refused.
-    fn one(
-        &self,
-        call: &Call,
-        ours: &mut Peer,
-        theirs: &mut Peer,
-        is_refused: &mut bool,
-    ) -> Option<Difference> {
-        let name = self.name(call);
-        let difference = |ours, theirs| {
-            Some(Difference { what: line(&call.words), kind: name.to_owned(), ours, theirs })
-        };
-        if rules::prelude(name).is_some() {
-            let (mine, other) = (ours.reply().err(), theirs.reply().err());
-            if mine.is_some() || other.is_some() {
-                return difference(mine.unwrap_or_default(), other.unwrap_or_default());
-            }
-        }
-        match (ours.reply(), theirs.reply()) {
-            (Ok(mine), Ok(other)) if mine == other => *is_refused = rules::refuses_words(mine),
-            (Ok(mine), Ok(other)) => {
-                let how = rules::comparison(name, &call.words);
-                if !compare::same(how, mine, other) {
-                    return difference(compare::shown(mine), compare::shown(other));
-                }
-            }
-            (mine, other) => {
-                let text = |r: Result<&[u8], String>| r.map_or_else(|e| e, compare::shown);
-                return difference(text(mine), text(other));
-            }
-        }
-        if call.resync(name).is_some() {
-            // How much the DEL found does not matter.
-            let (mine, other) = (ours.reply().err(), theirs.reply().err());
-            if mine.is_some() || other.is_some() {
-                return difference(mine.unwrap_or_default(), other.unwrap_or_default());
-            }
-        }
-        None
-    }
-}
-
-/// Waits until everything sent has been executed.
-fn drain(peer: &mut Peer) {
-    let mark: &[u8] = b"no more to come";
-    if peer.send(&encode(&[&b"ECHO"[..], mark])).is_ok() {
-        // The mark comes back, or as an error inside a transaction, or the connection ends.
-        while peer.reply().is_ok_and(|reply| !reply.ends_with(b"no more to come\r\n")) {}
-    }
 }

@@ -1,7 +1,8 @@
 //! From a failing stream to a short one (delta debugging by halves, thirds … over units).
 
+use super::arena::Arena;
+use super::difference::Difference;
 use super::generate::Unit;
-use super::{Arena, Difference};
 use anyhow::Result;
 use std::time::{Duration, Instant};
 

@@ -1,8 +1,8 @@
 //! Two whole keyspaces compared: which keys, of which type and encoding, with which deadline and
 //! content; and that a full iteration finds what is there.
 
-use super::Difference;
 use super::compare::{same, shown};
+use super::difference::Difference;
 use super::peer::Peer;
 use super::rules::{GAP_MS, How, STREAM_INFO, SWEEP};
 use anyhow::{Result, anyhow};

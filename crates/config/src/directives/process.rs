@@ -1,7 +1,7 @@
 //! The process: threads, files, signals, scheduling, log. The settings and their directives.
 
-use crate::Config;
 use crate::choice::{LogLevel, OomScoreAdjust, ShutdownMode, Supervised, SyslogFacility};
+use crate::config::Config;
 use crate::directive::{
     BAD_DIRECTIVE, Directive, INT_MAX, Kind, LONG_MAX, LineJudge, choice, field,
 };

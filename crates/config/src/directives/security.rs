@@ -1,7 +1,7 @@
 //! Authentication and permissions. The settings and their directives.
 
-use crate::Config;
 use crate::choice::{Protection, PubsubDefault, SanitizeDump};
+use crate::config::Config;
 use crate::directive::{BAD_DIRECTIVE, Directive, LONG_MAX, LineJudge, choice, field};
 use crate::special;
 use crate::value::{Refusal, Rename, Text};

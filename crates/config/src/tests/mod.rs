@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use proptest::prelude::*;
 
 use super::args::{Invocation, Launch, parse};
+use super::config::has_default;
 use super::directive::{Kind, Standing, Write};
 use super::*;
 use brisk_testkit::TempDir;
