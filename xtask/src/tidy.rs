@@ -14,6 +14,9 @@ use std::path::{Path, PathBuf};
 /// A file longer than this is about more than one thing.
 const LINES_MAX: usize = 1_200;
 
+/// Longest line of a comment. `rustfmt` does not wrap comments.
+const COMMENT_COLUMNS_MAX: usize = 120;
+
 /// Folder and file names that say nothing about what is inside.
 const BANNED_NAMES: &[&str] = &[
     "util", "utils", "common", "helper", "helpers", "misc", "manager", "support", "stuff", "part1",
@@ -209,6 +212,11 @@ fn check(path: &str, text: &str) -> Vec<Finding> {
             }
         }
     }
+    for (at, line) in text.lines().enumerate().filter(|_| rust) {
+        if is_long_comment(line) {
+            found(at + 1, "a comment of more than 120 columns: wrap it");
+        }
+    }
     for (line, advice) in prose::findings(path, text) {
         found(line, &advice);
     }
@@ -271,6 +279,17 @@ fn is_visibility(before: &str) -> bool {
     matches!(before.trim(), "" | "pub" | "pub(crate)" | "pub(super)")
 }
 
+/// Reports whether a line is a comment of more than 120 columns. Rows of tables and lines with a link
+/// cannot be wrapped.
+fn is_long_comment(line: &str) -> bool {
+    let text = line.trim_start();
+    text.starts_with("//")
+        && line.chars().count() > COMMENT_COLUMNS_MAX
+        && !text.trim_start_matches(['/', '!']).trim_start().starts_with('|')
+        && !text.contains("](")
+        && !text.contains("://")
+}
+
 fn starts(path: &str, prefixes: &[&str]) -> bool {
     prefixes.iter().any(|prefix| path.starts_with(prefix))
 }
@@ -322,6 +341,17 @@ mod tests {
     fn a_file_needs_a_head_and_a_name() {
         assert_eq!(advice("crates/server/src/utils.rs", "fn x() {}").len(), 2);
         assert!(advice("crates/server/src/gate.rs", "//! Gates.\n").is_empty());
+    }
+
+    #[test]
+    fn a_long_comment_is_found_but_a_row_of_a_table_is_not() {
+        let long = "long ".repeat(30);
+        let advice =
+            |start: &str| advice("crates/server/src/a.rs", &format!("//! x\n{start}{long}\n"));
+        assert_eq!(advice("/// "), ["2: a comment of more than 120 columns: wrap it"]);
+        assert_eq!(advice("    // ").len(), 1);
+        assert!(advice("/// | a | ").is_empty());
+        assert!(advice("let text = ").is_empty());
     }
 
     #[test]

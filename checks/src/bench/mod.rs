@@ -15,7 +15,8 @@
 //! - [`transactions`]: MULTI and EXEC. [`persistence`]: snapshots beside writers.
 //! - [`log`]: the append-only file. [`replication`]: primaries and replicas.
 //! - [`strings`]: strings of 256 MB. [`start`]: a start with a file.
-//! - [`every`]: all data commands. [`recorded`]: these next to an earlier build. [`large`]: those whose cost may depend on how much there is.
+//! - [`every`]: all data commands. [`recorded`]: these next to an earlier build. [`large`]: those whose
+//!   cost may depend on how much there is.
 //! - [`generator`]: what brisk-benchmark itself costs.
 
 mod blocking;

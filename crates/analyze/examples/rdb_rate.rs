@@ -1,6 +1,6 @@
-//! How fast a snapshot is analysed, and in how much memory: `rdb_rate FILE [MEBIBYTES]` makes the file if there is none (512
-//! MiB), with keys of all types whose names and texts differ, then analyses it and prints the rate and the most
-//! memory that the process had.
+//! How fast a snapshot is analysed, and in how much memory: `rdb_rate FILE [MEBIBYTES]` makes the file
+//! if there is none (512 MiB), with keys of all types whose names and texts differ, then analyses it
+//! and prints the rate and the most memory that the process had.
 
 use brisk_analyze::Analysis;
 use brisk_analyze::measure::Limits;

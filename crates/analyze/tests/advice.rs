@@ -1,6 +1,6 @@
-//! Advice is taken: data are filled into a real Redis, the file that it writes is analysed, and then the advice is done to
-//! the same data. What that saves in `used_memory` is within 10 % of what was said, in Redis and in a Brisk that has the
-//! same data. M8, M4.
+//! Advice is taken: data are filled into a real Redis, the file that it writes is analysed, and then
+//! the advice is done to the same data. What that saves in `used_memory` is within 10 % of what was
+//! said, in Redis and in a Brisk that has the same data. M8, M4.
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that goes wrong")]
 
 use crate::harness::*;

@@ -1,4 +1,5 @@
-//! Append-only files of a real Redis and of Brisk: what is found in them is what is found in a snapshot of the same moment.
+//! Append-only files of a real Redis and of Brisk: what is found in them is what is found in a snapshot
+//! of the same moment.
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that goes wrong")]
 
 use crate::harness::{self, *};

@@ -1,8 +1,9 @@
 //! A cache beside a database: who finds nothing loads, and leaves it for others. Of many who find nothing at the same
 //! time one loads, and the others wait for it.
 //!
-//! What it does not promise: after a change the old value is gone from the cache, but one that was read from the database
-//! before the change may be put there after it, and stay for its time to live. Keep that short.
+//! What it does not promise: after a change the old value is gone from the cache, but one that was read
+//! from the database before the change may be put there after it, and stay for its time to live. Keep
+//! that short.
 //!
 //! `cargo run --example cache_aside [url]`
 #![expect(clippy::print_stdout, reason = "an example shows what it does")]

@@ -1,5 +1,5 @@
-//! Two members of a consumer group share the orders of a stream. Some fail at first, one for ever: it ends among the dead
-//! letters.
+//! Two members of a consumer group share the orders of a stream. Some fail at first, one for ever: it
+//! ends among the dead letters.
 //!
 //! `cargo run --example consumer_group [url]`
 #![expect(clippy::print_stdout, reason = "an example shows what it does")]

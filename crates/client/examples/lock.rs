@@ -1,4 +1,5 @@
-//! A lock for several programs: taken with a token by a script, extended and released by scripts that look at the token.
+//! A lock for several programs: taken with a token by a script, extended and released by scripts that
+//! look at the token.
 //!
 //! What it promises: while the server stays up and its holder is quick, one holds it. What it does not:
 //!

@@ -9,7 +9,8 @@
 
 use brisk::{Client, Script};
 
-/// Counts a call; whether it is one of the first `ARGV[1]` of `ARGV[2]` milliseconds. The counter expires with its window.
+/// Counts a call; whether it is one of the first `ARGV[1]` of `ARGV[2]` milliseconds. The counter
+/// expires with its window.
 static WINDOW: Script = Script::new(
     "local calls = redis.call('INCR', KEYS[1])
     if calls == 1 then redis.call('PEXPIRE', KEYS[1], ARGV[2]) end

@@ -1,4 +1,5 @@
-//! The city of each user, in hashes of a hundred: a plain map on top, and a fraction of the memory of a key for each user.
+//! The city of each user, in hashes of a hundred: a plain map on top, and a fraction of the memory of a
+//! key for each user.
 //!
 //! `cargo run --example sharded_map [url]`
 #![expect(clippy::print_stdout, reason = "an example shows what it does")]

@@ -15,8 +15,10 @@
 //! `%2F` and so on. `/`, `?` and `#` are also accepted unescaped where they have no other meaning, as in redis-cli.
 //! Errors never show a part of the URL, since it may be a password.
 //!
-//! `rediss://…#insecure`, or `?insecure`, accepts any certificate, as other clients have it. Queries: `db`, `user`, `pass`, `protocol` (2, resp2, 3, resp3), `timeout` (`500ms`, `3s`), `clientName`,
-//! `lanes`, `pool` (as many connections that are taken in turns); with sentinels `sentinelUser` and `sentinelPass`. What is not known is an error, not passed over.
+//! `rediss://…#insecure`, or `?insecure`, accepts any certificate, as other clients have it. Queries:
+//! `db`, `user`, `pass`, `protocol` (2, resp2, 3, resp3), `timeout` (`500ms`, `3s`), `clientName`,
+//! `lanes`, `pool` (as many connections that are taken in turns); with sentinels `sentinelUser` and
+//! `sentinelPass`. What is not known is an error, not passed over.
 
 use crate::credentials::Login;
 use crate::error::{Error, Kind, Result};

@@ -1,9 +1,10 @@
 //! An append-only file as records: its base, an RDB file mostly, and the commands since.
 //!
-//! Commands are read twice. The first pass finds which keys they may change. Then the base is read as a stream: keys that
-//! no command changes are records at once, the others wait in a keyspace of the engine (`replay.rs`), on which the second
-//! pass executes the commands; what is there in the end are the other records. So memory is that of the keys that
-//! commands change, not of the dataset; commands like FLUSHALL and SWAPDB change all.
+//! Commands are read twice. The first pass finds which keys they may change. Then the base is read as a
+//! stream: keys that no command changes are records at once, the others wait in a keyspace of the
+//! engine (`replay.rs`), on which the second pass executes the commands; what is there in the end are
+//! the other records. So memory is that of the keys that commands change, not of the dataset; commands
+//! like FLUSHALL and SWAPDB change all.
 //!
 //! Here is also decided what a path leads to.
 
@@ -101,8 +102,8 @@ fn part(path: PathBuf) -> Result<Part, SourceError> {
     Ok(Part { path, bytes, from: 0, has_base })
 }
 
-/// Whether nothing stands behind the end of an RDB file: its last byte but for the checksum is the mark of the end, or it
-/// is broken in a way that its own reader tells.
+/// Whether nothing stands behind the end of an RDB file: its last byte but for the checksum is the mark
+/// of the end, or it is broken in a way that its own reader tells.
 fn rdb_alone(part: &mut Part) -> Result<bool, SourceError> {
     // Commands end with a line; no checksum of eight bytes does but by chance, which is told apart by reading.
     let wrong = |error: std::io::Error| SourceError::file(&part.path, error);

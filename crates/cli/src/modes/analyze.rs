@@ -1,5 +1,5 @@
-//! `analyze`: what keys take, by pattern, and what would save how much of it. The work is done by `brisk-analyze`, which
-//! is lent a connection here.
+//! `analyze`: what keys take, by pattern, and what would save how much of it. The work is done by
+//! `brisk-analyze`, which is lent a connection here.
 
 use crate::link::{Link, LinkError};
 use crate::session::{Loudness, Session};

@@ -427,7 +427,8 @@ impl Builder {
         self
     }
 
-    /// Speaks TLS, and so. A URL with `rediss://` or `valkeys://` alone does as [`Tls::new`](crate::tls::Tls::new) says.
+    /// Speaks TLS, and so. A URL with `rediss://` or `valkeys://` alone does as
+    /// [`Tls::new`](crate::tls::Tls::new) says.
     #[cfg(feature = "tls")]
     pub fn tls(mut self, tls: crate::tls::Tls) -> Builder {
         self.tls = Some(tls);

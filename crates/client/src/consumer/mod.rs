@@ -10,10 +10,11 @@
 //! | `ledger` | what the server is told: confirmed, dead, still at it, given back |
 //! | `work` | the loop that holds all of it together |
 //!
-//! **Each entry is handled at least once, and sometimes twice.** It is confirmed after the handler has said `Ok`. If the
-//! process ends, or the connection is lost, between the two, the entry is delivered again; [`Message::deliveries`] is then
-//! larger than 1. What must not be done twice has to be so that doing it twice makes no difference, for instance
-//! by keeping the entry's id beside what it has changed.
+//! **Each entry is handled at least once, and sometimes twice.** It is confirmed after the handler
+//! has said `Ok`. If the process ends, or the connection is lost, between the two, the entry is
+//! delivered again; [`Message::deliveries`] is then larger than 1. What must not be done twice has
+//! to be so that doing it twice makes no difference, for instance by keeping the entry's id beside
+//! what it has changed.
 //!
 //! What holds beyond that:
 //!
@@ -222,8 +223,8 @@ impl Consumer {
         self
     }
 
-    /// Entries that have been pending for so long are taken over. Default: 30 s; at least 100 ms. All members of a group
-    /// should have the same. While an entry is being handled its time does not run.
+    /// Entries that have been pending for so long are taken over. Default: 30 s; at least 100 ms. All
+    /// members of a group should have the same. While an entry is being handled its time does not run.
     pub fn claim_idle(mut self, idle: Duration) -> Consumer {
         self.plan.claim_idle = idle;
         self

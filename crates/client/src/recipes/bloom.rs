@@ -14,11 +14,12 @@ const AT_ONCE: usize = 4096;
 const BITS_MAX: f64 = (1_u64 << 32) as f64;
 const HASHES_MAX: f64 = 64.0;
 
-/// A set that many programs share and that takes some ten bits for each item, whatever its length: what it does not have
-/// it knows for sure; of what it has not it says in a given share of cases that it may. Items cannot be taken out. C5.
+/// A set that many programs share and that takes some ten bits for each item, whatever its length: what
+/// it does not have it knows for sure; of what it has not it says in a given share of cases that it
+/// may. Items cannot be taken out. C5.
 ///
-/// It is a string of bits; an item sets some of them, by BITFIELD, all items of a call in one round trip. Two calls at the
-/// same time lose nothing.
+/// It is a string of bits; an item sets some of them, by BITFIELD, all items of a call in one round
+/// trip. Two calls at the same time lose nothing.
 ///
 /// How an item becomes bits is part of what is promised: h = FNV-1a (64 bits) of its bytes, a = mix(h),
 /// b = mix(a) | 1, where mix is the finalizer of SplitMix64; its bits are those at (a + i·b) mod bits, for i from 0.
@@ -41,8 +42,8 @@ pub struct Bloom {
 }
 
 impl Bloom {
-    /// A filter for so many items, of which others seem to be there with this probability once so many are. Whoever shares
-    /// it has to say the same.
+    /// A filter for so many items, of which others seem to be there with this probability once so many
+    /// are. Whoever shares it has to say the same.
     ///
     /// # Errors
     /// [`Kind::Invalid`] if the probability is not between 0 and 1, there are no items, or more than 2^32 bits

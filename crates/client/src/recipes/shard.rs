@@ -9,9 +9,10 @@ const SHARDS_MAX: u64 = 1 << 32;
 
 /// The key of the small container that an element of a huge one goes to. O(bytes).
 ///
-/// A key that is a whole number goes with its neighbours: number / `shard_size`. Any other key goes to the CRC32 (that of
-/// zlib) of its bytes, modulo 2 · `total_elements` / `shard_size`: twice as many containers as would be full,
-/// since chance does not fill them evenly. The key is `base:` and that number.
+/// A key that is a whole number goes with its neighbours: number / `shard_size`. Any other key goes to
+/// the CRC32 (that of zlib) of its bytes, modulo 2 · `total_elements` / `shard_size`: twice as many
+/// containers as would be full, since chance does not fill them evenly. The key is `base:` and that
+/// number.
 ///
 /// ```
 /// use brisk::recipes::shard_key;

@@ -57,8 +57,9 @@ impl ShardedMap {
     /// The hash in which an element is, or would be.
     ///
     /// # Errors
-    /// [`Kind::Invalid`](crate::Kind::Invalid) for a number from 2 · `total_elements` on: it would lie beyond the shards that [`len`](Self::len)
-    /// and [`scan`](Self::scan) look through. So for all that take a key.
+    /// [`Kind::Invalid`](crate::Kind::Invalid) for a number from 2 · `total_elements` on: it would lie
+    /// beyond the shards that [`len`](Self::len) and [`scan`](Self::scan) look through. So for all that
+    /// take a key.
     pub fn shard_key(&self, key: impl ToArg) -> Result<String> {
         Ok(self.key_of(self.rule.shard_within(&bytes_of(key))?))
     }

@@ -196,8 +196,9 @@ impl Journal {
         Ticket(from)
     }
 
-    /// From now on copies each transaction that changes one of `slots` for a reader of its own, which is slower than the
-    /// writers by at most `bytes_max` bytes. The stream of another server is not copied. O(1).
+    /// From now on copies each transaction that changes one of `slots` for a reader of its own, which
+    /// is slower than the writers by at most `bytes_max` bytes. The stream of another server is not
+    /// copied. O(1).
     pub fn begin_tap(&self, slots: SlotSet, bytes_max: usize) -> TapId {
         self.state.lock().even_poisoned().taps.begin(slots, bytes_max)
     }

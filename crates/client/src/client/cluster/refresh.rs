@@ -1,6 +1,6 @@
 //! Keeping the map right: one task asks a node which slots are whose, from time to time, and soon after
-//! something hints that it has changed; without a cluster the primary or sentinels are asked. It has a connection of its own, so that no command waits for it and it
-//! for no command.
+//! something hints that it has changed; without a cluster the primary or sentinels are asked. It has a
+//! connection of its own, so that no command waits for it and it for no command.
 
 use super::Cluster;
 use super::source::{Role, Source, by_roles, by_sentinels};
