@@ -7,7 +7,8 @@
 //! | `call` | the context in which the function of a server command runs |
 //! | `quiesce`, `mailbox` | stopping all other workers; messages to a worker |
 //! | `background`, `long` | threads that free memory, and threads that compute long commands |
-//! | `pause`, `shutdown` | CLIENT PAUSE; the shutdown of the server |
+//! | `conditions`, `pause` | conditions that commands check; CLIENT PAUSE |
+//! | `shutdown` | the shutdown of the server |
 //! | `memory`, `process`, `client_lines` | data for INFO and similar commands |
 //! | `debug_switches` | behaviour that DEBUG switches off, for tests |
 
@@ -15,6 +16,7 @@ pub mod background;
 pub mod call;
 pub mod changes;
 pub mod client_lines;
+pub mod conditions;
 pub mod debug_switches;
 pub mod input;
 pub mod long;
@@ -31,12 +33,13 @@ pub mod shutdown;
 
 use crate::clients::{ClientRecord, flag};
 use crate::core::background::Timed;
+use crate::core::conditions::Condition;
 use crate::core::input::Bytes;
 use crate::core::mailbox::{Delivery, Message};
 use crate::core::pause::Paused;
 use crate::core::quiesce::Quiesced;
 use crate::core::session::Session;
-use crate::core::shared::{Shared, armed};
+use crate::core::shared::Shared;
 use crate::pubsub::{Topics, event_classes};
 use crate::replication::replica::Follower;
 use crate::script::WorkerScripts;
@@ -269,12 +272,13 @@ impl Core {
     /// change, and on a replica, since its primary removes them.
     #[inline]
     pub fn pause_in_force(&self) -> Option<Paused> {
-        let armed = self.shared.armed.load(Ordering::Relaxed);
+        let conditions = self.shared.conditions.now();
         let mut paused = None;
-        if armed & armed::PAUSE != 0 {
-            paused = self.shared.pause_in_force(self.env.now().0).map(|(what, _)| what);
+        if conditions.has(Condition::Pause) {
+            let pause = self.shared.conditions.pause_in_force(self.env.now().0);
+            paused = pause.map(|(what, _)| what);
         }
-        self.env.keeps_expired.set(paused.is_some() || armed & armed::REPLICA != 0);
+        self.env.keeps_expired.set(paused.is_some() || conditions.has(Condition::Replica));
         paused
     }
 
@@ -293,8 +297,7 @@ impl Core {
     /// Reports whether only commands that may write can change the data. This holds during CLIENT
     /// PAUSE, while a slow script runs, and while the data is being loaded.
     pub fn data_must_not_change(&self) -> bool {
-        self.pause_in_force().is_some()
-            || self.shared.armed.load(Ordering::Relaxed) & (armed::BUSY | armed::LOADING) != 0
+        self.pause_in_force().is_some() || self.shared.conditions.protect_data()
     }
 
     /// Stops all other workers, unless the running transaction has stopped them already.
@@ -363,7 +366,7 @@ impl Core {
 
     /// Reports whether a worker has too many undelivered published messages.
     pub fn is_congested(&self) -> bool {
-        self.shared.armed.load(Ordering::Relaxed) & armed::CONGESTION != 0
+        self.shared.conditions.has(Condition::Congestion)
     }
 
     /// Reports whether at most `max` bytes are used. Data that waits for replicas, or to be written
@@ -391,7 +394,8 @@ impl Core {
     /// The memory limit of commands in bytes; 0 for no limit. A replica leaves eviction to its
     /// primary, unless the settings say otherwise.
     pub fn memory_limit(&self) -> u64 {
-        let ignores = self.config.replication.replica_ignore_maxmemory && self.shared.is_replica();
+        let ignores =
+            self.config.replication.replica_ignore_maxmemory && self.shared.conditions.is_replica();
         if ignores { 0 } else { self.config.memory.maxmemory }
     }
 
@@ -417,7 +421,7 @@ impl Core {
         // The data must not change. During CLIENT PAUSE and loading this takes precedence over the
         // memory limit. During a slow script the limit takes precedence.
         if self.data_must_not_change() {
-            return self.pause_in_force().is_some() || self.shared.is_loading();
+            return self.pause_in_force().is_some() || self.shared.conditions.is_loading();
         }
         let begin = self.clock.ticks();
         let mut fits = false;

@@ -1,9 +1,10 @@
 //! The state that all workers share: one value for each feature.
 
 use super::changes::ChangeDispatcher;
+use super::conditions::{Condition, Conditions};
 use super::debug_switches::DebugSwitches;
 use super::mailbox::{Mailbox, Message};
-use super::pause::{Hold, Pause, Paused};
+use super::pause::Hold;
 use super::process::Process;
 use super::quiesce::Quiesce;
 use super::settings::Settings;
@@ -35,53 +36,6 @@ use brisk_observe::stats::{Count, WorkerStats};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Bits of [`Shared::armed`]: checks and duties that apply to all sessions.
-pub mod armed {
-    /// `maxmemory` is set.
-    pub const MAXMEMORY: u32 = 1;
-    /// CLIENT PAUSE is in force, or the server holds writes back.
-    pub const PAUSE: u32 = 1 << 1;
-    /// A client runs MONITOR.
-    pub const MONITOR: u32 = 1 << 2;
-    /// A worker has too many undelivered published messages.
-    pub const CONGESTION: u32 = 1 << 8;
-    /// A slow script is running.
-    pub const BUSY: u32 = 1 << 12;
-    /// The last snapshot failed, or the append-only file cannot be written.
-    pub const DISK_ERROR: u32 = 1 << 13;
-    /// The dataset is being loaded.
-    pub const LOADING: u32 = 1 << 14;
-    /// Too much data waits to be written to the append-only file.
-    pub const LOG_CONGESTION: u32 = 1 << 15;
-    /// This server is a replica.
-    pub const REPLICA: u32 = 1 << 16;
-    /// There are fewer replicas than writes require (`min-replicas-to-write`).
-    pub const FEW_REPLICAS: u32 = 1 << 17;
-    /// This server is a replica that rejects reads of its data, since its link to the primary is
-    /// down.
-    pub const STALE: u32 = 1 << 18;
-    /// This server is a replica, and some client can be redirected to its primary.
-    pub const REDIRECT: u32 = 1 << 19;
-    /// Another dataset of the same history is being loaded and will replace the present one, which
-    /// is served meanwhile.
-    pub const ASYNC_LOADING: u32 = 1 << 20;
-    /// All bits that any command checks at the gate.
-    pub const AT_THE_GATE: u32 = MAXMEMORY
-        | PAUSE
-        | MONITOR
-        | CONGESTION
-        | BUSY
-        | DISK_ERROR
-        | LOADING
-        | ASYNC_LOADING
-        | LOG_CONGESTION
-        | STALE
-        | REDIRECT;
-    /// The bits that only commands that may write check there: reads must not cost more on a
-    /// replica.
-    pub const BEFORE_WRITES: u32 = REPLICA | FEW_REPLICAS;
-}
-
 /// The state of the server that all of its threads share.
 pub struct Shared {
     pub log: Arc<Log>,
@@ -96,8 +50,8 @@ pub struct Shared {
     pub clients: Clients,
     pub accounts: Accounts,
     pub mailboxes: Box<[Mailbox]>,
-    /// Bits of [`armed`].
-    pub armed: AtomicU32,
+    /// The conditions that commands check.
+    pub conditions: Conditions,
     /// The part of [`brisk_engine::Env::hooks`] that is the same for all workers.
     pub hooks_for_all: Arc<AtomicU32>,
     pub observe: Observe,
@@ -113,7 +67,6 @@ pub struct Shared {
     pub scripts: crate::script::cache::Scripts,
     pub libraries: crate::script::libraries::Libraries,
     pub running_scripts: crate::script::slow::Scripting,
-    pub pause: Pause,
     /// Commands that other threads compute.
     pub long: crate::core::long::LongWork,
     /// Large values that another thread frees.
@@ -189,7 +142,7 @@ impl Shared {
             quiesce: Quiesce::new(workers),
             clients: Clients::new(workers),
             mailboxes: (0..workers).map(|_| Mailbox::default()).collect(),
-            armed: AtomicU32::new(0),
+            conditions: Conditions::default(),
             hooks_for_all: Arc::default(),
             observe: Observe::new(workers, table.id_count()),
             monitors: Monitors::new(workers),
@@ -202,7 +155,6 @@ impl Shared {
             scripts: Default::default(),
             libraries: Default::default(),
             running_scripts: crate::script::slow::Scripting::new(workers, dialect),
-            pause: Pause::default(),
             long: Default::default(),
             background: Default::default(),
             tls: TlsSettings::default(),
@@ -237,10 +189,10 @@ impl Shared {
         let replication = &config.replication;
         let is_replica = replication.replicaof.is_some();
         let is_limited = !(is_replica && replication.replica_ignore_maxmemory);
-        self.arm(armed::MAXMEMORY, is_limited && config.memory.maxmemory > 0);
-        self.arm(armed::REPLICA, is_replica);
+        self.conditions.set(Condition::MemoryLimit, is_limited && config.memory.maxmemory > 0);
+        self.conditions.set(Condition::Replica, is_replica);
         let redirects = is_replica && self.clients.had_redirected.load(Ordering::SeqCst);
-        self.arm(armed::REDIRECT, redirects);
+        self.conditions.set(Condition::Redirect, redirects);
         self.log.set_role(if is_replica { Role::Replica } else { Role::Primary });
         // The log has the reason. CONFIG SET has checked it before.
         let _ = self.process.oom_score.apply(config, &self.log);
@@ -249,8 +201,8 @@ impl Shared {
     /// Notes that a client can be redirected to the primary, if this server is a replica.
     pub fn note_redirected(&self) {
         self.clients.had_redirected.store(true, Ordering::SeqCst);
-        if self.is_replica() {
-            self.arm(armed::REDIRECT, true);
+        if self.conditions.is_replica() {
+            self.conditions.set(Condition::Redirect, true);
         }
     }
 
@@ -278,13 +230,7 @@ impl Shared {
                 && !replication.replica_serve_stale_data
                 && !self.replication.upstream.is_up()
         };
-        let mut stale = is_stale();
-        self.arm(armed::STALE, stale);
-        // Another thread may have changed one of them after this thread read it.
-        while is_stale() != stale {
-            stale = !stale;
-            self.arm(armed::STALE, stale);
-        }
+        self.conditions.settle(Condition::Stale, is_stale);
     }
 
     /// List elements of at least `bytes` get nodes of their own; 0 leaves it to the limits.
@@ -306,102 +252,56 @@ impl Shared {
         }
     }
 
-    /// Sets or clears a bit of [`armed`].
-    pub fn arm(&self, bit: u32, on: bool) {
-        if on {
-            self.armed.fetch_or(bit, Ordering::SeqCst);
-        } else {
-            self.armed.fetch_and(!bit, Ordering::SeqCst);
-        }
-    }
-
-    /// Reports whether the dataset is being loaded: startup is not complete, no client reads or
-    /// changes a key, and no change could be lost.
-    pub fn is_loading(&self) -> bool {
-        self.armed.load(Ordering::Relaxed) & armed::LOADING != 0
-    }
-
-    /// Reports whether another dataset is being loaded while the present one is served.
-    pub fn is_loading_beside(&self) -> bool {
-        self.armed.load(Ordering::Relaxed) & armed::ASYNC_LOADING != 0
-    }
-
-    /// Reports whether this server is a replica.
-    #[inline]
-    pub fn is_replica(&self) -> bool {
-        self.armed.load(Ordering::Relaxed) & armed::REPLICA != 0
-    }
-
-    /// Reports whether a slow script is running, so quiescence is not possible.
-    pub fn is_busy(&self) -> bool {
-        self.armed.load(Ordering::Relaxed) & armed::BUSY != 0
-    }
-
     /// Updates whether writes are rejected for lack of replicas; this depends on the number of good
     /// replicas. The timers call it again, since a replica can fall too far behind just by time
     /// passing.
     pub fn arm_few_replicas(&self, settings: &ReplicationSettings) {
         let few = needs_good(settings)
-            && !self.is_replica()
+            && !self.conditions.is_replica()
             && self.replication.has_few_good(settings, brisk_reactor::unix_ms());
-        if few != (self.armed.load(Ordering::Relaxed) & armed::FEW_REPLICAS != 0) {
-            self.arm(armed::FEW_REPLICAS, few);
+        if few != self.conditions.has(Condition::FewReplicas) {
+            self.conditions.set(Condition::FewReplicas, few);
         }
     }
 
     /// Updates whether writes are rejected; this depends on the last result of a disk write.
     pub fn arm_disk_error(&self) {
         let is_well = self.snapshots.is_ok() && self.aof.failure().is_none();
-        self.arm(armed::DISK_ERROR, !is_well);
-    }
-
-    /// CLIENT PAUSE: sets the commands that are paused, and until when.
-    pub fn begin_pause(&self, what: Paused, until_ms: u64, now_ms: u64) {
-        self.pause.begin(what, until_ms, now_ms, || self.arm(armed::PAUSE, true));
+        self.conditions.set(Condition::DiskError, !is_well);
     }
 
     /// CLIENT UNPAUSE: waiting commands continue at once.
     pub fn end_pause(&self) {
-        self.pause.end(|| self.arm(armed::PAUSE, false));
+        self.conditions.end_pause();
         for mailbox in &self.mailboxes {
             mailbox.send(Message::Unpause);
         }
     }
 
-    /// Holds back all writes until [`Shared::release_writes`] for the same purpose.
-    pub fn hold_writes(&self, purpose: Hold) {
-        self.pause.hold(purpose, || self.arm(armed::PAUSE, true));
-    }
-
-    /// Ends that hold: commands that waited continue at once, unless they are paused for another reason
-    /// too.
+    /// Ends a hold of writes for this purpose: commands that waited continue at once, unless they are
+    /// paused for another reason too.
     pub fn release_writes(&self, purpose: Hold) {
-        self.pause.release(purpose);
+        self.conditions.release_writes(purpose);
         for mailbox in &self.mailboxes {
             mailbox.send(Message::Unpause);
         }
-    }
-
-    /// The pause in force at `now_ms`, if any; one that is over is disarmed.
-    pub fn pause_in_force(&self, now_ms: u64) -> Option<(Paused, u64)> {
-        self.pause.in_force_or(now_ms, || self.arm(armed::PAUSE, false))
     }
 
     /// Counts a session of this worker that begins to get a line for each command.
     pub fn add_monitor(&self, worker: usize) {
-        self.monitors.add(worker, || self.arm(armed::MONITOR, true));
+        self.monitors.add(worker, || self.conditions.set(Condition::Monitor, true));
     }
 
     /// Counts a session of this worker that gets no more lines.
     pub fn remove_monitor(&self, worker: usize) {
-        self.monitors.remove(worker, || self.arm(armed::MONITOR, false));
+        self.monitors.remove(worker, || self.conditions.set(Condition::Monitor, false));
     }
 
     /// Counts inboxes that became too full, or full ones that were emptied. While there is one,
     /// commands wait.
     pub fn note_full_inboxes(&self, filled: usize, emptied: usize) {
         self.observe.figures.congestions.fetch_add(filled as u64, Ordering::Relaxed);
-        self.pubsub.note_full(filled, emptied, |on| self.arm(armed::CONGESTION, on));
+        self.pubsub.note_full(filled, emptied, |on| self.conditions.set(Condition::Congestion, on));
     }
 
     /// Number of workers, including that of the admin lane.
@@ -434,7 +334,7 @@ impl Shared {
     /// Registers a script that has become slow. The caller ensures that no worker is in the middle
     /// of a command that the script affects.
     pub fn begin_slow(&self, script: SlowScript) {
-        self.running_scripts.add_slow(script, || self.arm(armed::BUSY, true));
+        self.running_scripts.add_slow(script, || self.conditions.set(Condition::Busy, true));
         self.quiesce.refuse();
     }
 
@@ -446,7 +346,7 @@ impl Shared {
 
     /// A slow script has ended: commands that it blocked may continue.
     pub fn end_slow(&self, worker: usize) {
-        self.running_scripts.remove_slow(worker, || self.arm(armed::BUSY, false));
+        self.running_scripts.remove_slow(worker, || self.conditions.set(Condition::Busy, false));
         self.quiesce.admit();
         for mailbox in &self.mailboxes {
             mailbox.send(Message::Unpause);
@@ -468,7 +368,7 @@ impl Shared {
         };
         self.changes.dispatch(journal, &self.aof, &self.replication, wake);
         if self.aof.is_congested() {
-            self.arm(armed::LOG_CONGESTION, true);
+            self.conditions.set(Condition::LogCongestion, true);
         }
     }
 }

@@ -87,7 +87,7 @@ pub fn refused_while_loading(core: &Core) -> CommandError {
 /// # Errors
 /// Another cut is being written, or a dataset is being loaded.
 pub(crate) fn begin_cut(core: &Core, options: CutOptions) -> Result<Arc<Cut>> {
-    if core.shared.is_loading() {
+    if core.shared.conditions.is_loading() {
         return Err(refused_while_loading(core));
     }
     core.shared.keyspace.begin_cut(SlotSet::all(), options).ok_or_else(in_progress)
@@ -98,7 +98,7 @@ pub(crate) fn begin_cut(core: &Core, options: CutOptions) -> Result<Arc<Cut>> {
 pub fn begin_if_due(core: &Core) {
     let shared = core.shared;
     let snapshots = &shared.snapshots;
-    if shared.is_loading() || shared.shutdown.is_asked() {
+    if shared.conditions.is_loading() || shared.shutdown.is_asked() {
         return;
     }
     if snapshots.note_flushes(shared.keyspace.flushes()) {
@@ -110,7 +110,7 @@ pub fn begin_if_due(core: &Core) {
         }
     }
     // A slow script is running: the timers try again.
-    if shared.keyspace.is_emitting() || shared.is_busy() {
+    if shared.keyspace.is_emitting() || shared.conditions.is_busy() {
         return;
     }
     let now_s = unix_ms() / 1000;

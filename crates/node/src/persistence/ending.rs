@@ -73,21 +73,21 @@ pub fn begin(core: &Core, how: ShutdownMode) -> Result<Begun> {
     let was_planned = shared.shutdown.is_planned();
     let timeout_s = core.config.process.shutdown_timeout_s.max(0).unsigned_abs();
     let has_replicas = shared.replication.replicas.is_any();
-    if how.now || timeout_s == 0 || !has_replicas || shared.is_loading() {
+    if how.now || timeout_s == 0 || !has_replicas || shared.conditions.is_loading() {
         end(core, how, || was_planned && !shared.shutdown.is_planned())?;
         return Ok(Begun::Ends);
     }
     let now_ms = unix_ms();
     let until_ms = now_ms.saturating_add(timeout_s.saturating_mul(1000));
     // A failover or a client may rely on a stream that does not grow while writes are paused.
-    let may_request = shared.pause_in_force(now_ms).is_none();
+    let may_request = shared.conditions.pause_in_force(now_ms).is_none();
     {
         let _still = core.stop_others_despite_scripts();
         if shared.shutdown.waiting().is_some() {
             // Another worker was first.
             return Ok(Begun::Waits);
         }
-        shared.hold_writes(Hold::Shutdown);
+        shared.conditions.hold_writes(Hold::Shutdown);
         shared.dispatch_changes(core.id);
         let end = shared.keyspace.journal().end();
         shared.shutdown.wait_for_replicas(Waiting { how, until_ms, target: end, end });
@@ -172,7 +172,7 @@ fn end_planned(core: &Core, how: ShutdownMode) -> Result<()> {
 
 /// Reports whether a slow script is running and its partial changes would be saved.
 fn is_in_the_way(shared: &Shared, how: ShutdownMode) -> bool {
-    shared.is_busy() && !shared.is_loading() && saves(&shared.config(), how)
+    shared.conditions.is_busy() && !shared.conditions.is_loading() && saves(&shared.config(), how)
 }
 
 /// As [`has_caught_up`], and what replicas have acknowledged includes the last effects of a slow script that
@@ -273,7 +273,7 @@ fn end(core: &Core, how: ShutdownMode, called_off: impl Fn() -> bool) -> Result<
         shared.replication.snapshots.give_up("the server is about to end");
     }
     // While the dataset is being loaded, the file has all of it.
-    if !shared.is_loading() && writes_files(shared, how) {
+    if !shared.conditions.is_loading() && writes_files(shared, how) {
         if rewrite::is_first(shared) {
             let log = &shared.log;
             if !how.force {

@@ -174,7 +174,7 @@ impl Head {
         let (shared, replication) = (core.shared, &core.shared.replication);
         let lineage = replication.stream.has_backlog().then(|| {
             let (id, offset) = replication.position(&shared.keyspace);
-            let db = match shared.is_replica() {
+            let db = match shared.conditions.is_replica() {
                 true => replication.upstream.stream_db(),
                 // A replica that continues from here is sent the database if the stream has not
                 // selected one.

@@ -80,7 +80,7 @@ pub fn begin_stream(core: &Core) -> Result<()> {
         ));
     }
     let _still = core.stop_others()?;
-    if !replication.stream.has_backlog() && !shared.is_replica() {
+    if !replication.stream.has_backlog() && !shared.conditions.is_replica() {
         shared.dispatch_changes(core.id);
         replication.begin_backlog(shared.keyspace.journal().end(), brisk_reactor::unix_ms());
         core.env.hooks.set(Hooks::PROPAGATE, true);
@@ -137,7 +137,7 @@ pub fn disarm_propagation(core: &mut Core) {
     let replication = &shared.replication;
     let ttl_s = core.config.replication.repl_backlog_ttl_s.max(0).cast_unsigned();
     let is_forgotten = || {
-        let is_kept = ttl_s == 0 || shared.is_replica();
+        let is_kept = ttl_s == 0 || shared.conditions.is_replica();
         let now_ms = brisk_reactor::unix_ms();
         let alone_s =
             replication.replicas.alone_since_ms().map(|since| now_ms.saturating_sub(since) / 1000);

@@ -18,7 +18,7 @@ use std::sync::Arc;
 pub fn become_replica(core: &mut Core, primary: PrimaryAddress) {
     let shared = core.shared;
     shared.dispatch_changes(core.id);
-    let was_replica = shared.is_replica();
+    let was_replica = shared.conditions.is_replica();
     set_primary(shared, Some(primary.clone()));
     shared.keyspace.journal().set_relayed(true);
     let replication = &shared.replication;
@@ -87,7 +87,7 @@ pub fn inherit(shared: &'static Shared, lineage: &Lineage, gone: ExpiredKeys) {
     on_worker(shared, move |core| {
         let (replication, end) = (&core.shared.replication, core.shared.keyspace.journal().end());
         let own = replication.history.ids().id;
-        let ids = match core.shared.is_replica() {
+        let ids = match core.shared.conditions.is_replica() {
             true => HistoryIds { id, former: None },
             false => HistoryIds { id: own, former: Some(FormerHistory { id, end: offset.get() }) },
         };
@@ -95,7 +95,7 @@ pub fn inherit(shared: &'static Shared, lineage: &Lineage, gone: ExpiredKeys) {
         replication.upstream.set_stream_db(db);
         replication.begin_backlog(end, unix_ms());
         core.env.hooks.set(Hooks::PROPAGATE, true);
-        if !core.shared.is_replica() {
+        if !core.shared.conditions.is_replica() {
             propagate_gone(core, offset, &gone);
         }
     });

@@ -3,9 +3,9 @@
 use crate::clients::ClientRecord;
 use crate::core::Core;
 use crate::core::call::{Call, ECHO_BYTES_MAX};
+use crate::core::conditions::Condition;
 use crate::core::quiesce::Quiesced;
 use crate::core::session::{Session, Stall};
-use crate::core::shared::armed;
 use crate::monitor::lines;
 use crate::run::batch::{Batch, Request};
 use crate::run::gate::{self, RequestFacts, Verdict};
@@ -63,8 +63,8 @@ pub fn dispatch(
     if let Some(error) = wrong {
         return reject(core, session, Some(row), error, &args, replies);
     }
-    let armed = shared.armed.load(Ordering::Relaxed);
-    if gate::is_armed(armed, session, row) {
+    let conditions = shared.conditions.now();
+    if gate::is_armed(conditions, session, row) {
         let facts = facts(core, session, row, batch.keys(request), &args);
         match gate::check(core, session, row, &facts) {
             Verdict::Pass => {}
@@ -89,7 +89,7 @@ pub fn dispatch(
     let mut pushed = false;
     let (failed, waits) = match result {
         Ok(Outcome::Elsewhere) => {
-            if armed & armed::MONITOR != 0 && row.is_monitored() {
+            if conditions.has(Condition::Monitor) && row.is_monitored() {
                 lines::show_to_monitors(core, session, row, &args);
             }
             long::leave_long(core, session, row);
@@ -115,7 +115,7 @@ pub fn dispatch(
     } else {
         count_command(core, session, row, failed, &args);
     }
-    if armed & armed::MONITOR != 0 && row.is_monitored() {
+    if conditions.has(Condition::Monitor) && row.is_monitored() {
         lines::show_to_monitors(core, session, row, &args);
     }
     if core.env.has_ready() {

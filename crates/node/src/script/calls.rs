@@ -4,8 +4,8 @@ use super::machine::texts;
 use super::runner::{KeysInUse, ScriptRunner};
 use crate::core::Core;
 use crate::core::call::Call;
+use crate::core::conditions::Condition;
 use crate::core::session::Session;
-use crate::core::shared::armed;
 use crate::monitor::lines;
 use crate::persistence::bgsave;
 use crate::pubsub::publish;
@@ -338,7 +338,7 @@ fn run_from_script(
     }
     replies.clear();
     dispatch::count_command(core, session, row, result.is_err(), &args);
-    if shared.armed.load(Ordering::Relaxed) & armed::MONITOR != 0 && row.is_monitored() {
+    if shared.conditions.has(Condition::Monitor) && row.is_monitored() {
         lines::show_script_to_monitors(core, session, row, &args);
     }
     // They are arguments of this command, not of the script's.

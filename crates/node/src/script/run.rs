@@ -5,9 +5,9 @@ use super::runner::{Parked, Request, ScriptRunner, threshold_ms};
 use super::slow::ScriptDescription;
 use crate::core::Core;
 use crate::core::call::Call;
+use crate::core::conditions::Condition;
 use crate::core::mailbox::Delivery;
 use crate::core::session::Session;
-use crate::core::shared::armed;
 use crate::monitor::lines;
 use crate::run::dispatch;
 use crate::run::gate;
@@ -246,7 +246,7 @@ fn restore(session: &mut Session, db: brisk_engine::DbIndex, protocol: brisk_res
 
 /// Shows a script to monitors once, even if it is restarted because something blocks it.
 fn show_script(core: &mut Core, session: &mut Session, row: &'static Row, args: &Args<'_>) {
-    let watched = core.shared.armed.load(Ordering::Relaxed) & armed::MONITOR != 0;
+    let watched = core.shared.conditions.has(Condition::Monitor);
     if watched && !session.script_shown {
         session.script_shown = true;
         lines::show_to_monitors(core, session, row, args);

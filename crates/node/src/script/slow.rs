@@ -2,7 +2,7 @@
 //!
 //! A script that has run for `busy-reply-threshold` is *slow*. Before that it blocks others by the
 //! slots it holds, or by quiescence. Both would block whole workers. So when it becomes slow, it is
-//! added to a list here, a bit is armed, and its locks are released: from then on the gate blocks
+//! added to a list here, a condition is set, and its locks are released: from then on the gate blocks
 //! other commands. A request for one of its keys, or a command that does not name its keys, gets a
 //! BUSY error. Commands on other keys are served, and so are the few that their row allows.
 

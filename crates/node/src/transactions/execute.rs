@@ -7,8 +7,8 @@ use super::queue::{Execution, Queued, Transaction};
 use crate::clients::flag;
 use crate::core::Core;
 use crate::core::call::Call;
+use crate::core::conditions::Condition;
 use crate::core::session::Session;
-use crate::core::shared::armed;
 use crate::monitor::lines;
 use crate::run::dispatch;
 use crate::run::dispatch::Flow;
@@ -95,7 +95,7 @@ pub(crate) fn refuse_in_transaction(
     }
     let row = row.filter(|row| row.spec.in_multi == InMulti::Executes)?;
     end_transaction(core, session);
-    if core.shared.armed.load(Ordering::Relaxed) & armed::MONITOR != 0 {
+    if core.shared.conditions.has(Condition::Monitor) {
         // They are arguments of the last command that ran.
         core.redacted.clear();
         lines::show_to_monitors(core, session, row, args);
@@ -290,7 +290,7 @@ fn run_queued(
     }
     replies.finish();
     dispatch::count_command(core, session, row, result.is_err(), &args);
-    if shared.armed.load(Ordering::Relaxed) & armed::MONITOR != 0 && row.is_monitored() {
+    if shared.conditions.has(Condition::Monitor) && row.is_monitored() {
         lines::show_to_monitors(core, session, row, &args);
     }
     // They are arguments of this command, not of EXEC.

@@ -27,9 +27,10 @@ use brisk_net::listeners::Listeners;
 use brisk_net::tls::TlsSettings;
 use brisk_node::core::Core;
 use brisk_node::core::call::ServerHandler;
+use brisk_node::core::conditions::Condition;
 use brisk_node::core::process::Process;
 use brisk_node::core::settings::Settings;
-use brisk_node::core::shared::{Shared, armed};
+use brisk_node::core::shared::Shared;
 use brisk_node::persistence::loading::steps::{
     self, LoadingProgress, LoadingSteps, StepsInbox, WorkerLoading,
 };
@@ -345,7 +346,7 @@ pub(crate) fn assemble(
     shared.arm_stale();
     shared.arm_few_replicas(&config.replication);
     shared.keyspace.journal().set_relayed(config.replication.replicaof.is_some());
-    shared.arm(armed::LOADING, true);
+    shared.conditions.set(Condition::Loading, true);
     Box::leak(Box::new(shared))
 }
 
@@ -471,7 +472,7 @@ fn start_workers(
 fn wait_for_data(worker: &mut Worker) {
     let (shared, id) = (worker.core.shared, worker.core.id);
     let until = Instant::now() + LOADING_UNSEEN;
-    while shared.is_loading() && !shared.shutdown.is_asked() && Instant::now() < until {
+    while shared.conditions.is_loading() && !shared.shutdown.is_asked() && Instant::now() < until {
         shared.quiesce.enter(id);
         let progress = worker.go_on_loading();
         shared.quiesce.leave(id);
@@ -497,9 +498,7 @@ fn set_up(
     brisk_engine::keyspace::on_slot_wait(move || {
         shared.quiesce.checkpoint(id);
     });
-    brisk_engine::keyspace::postpone_writes_while(|| {
-        shared.armed.load(Ordering::Relaxed) & armed::BUSY != 0
-    });
+    brisk_engine::keyspace::postpone_writes_while(|| shared.conditions.has(Condition::Busy));
     let mut purposes = Vec::new();
     for (purpose, listener) in listeners {
         let index = reactor.listen(listener).map_err(|error| format!("cannot listen: {error}"))?;
@@ -578,7 +577,7 @@ fn watch_signals(shared: &'static Shared, log: &Arc<Log>) -> Result<(), String> 
                 } else {
                     ("SIGTERM", config.process.shutdown_on_sigterm)
                 };
-                if shared.is_loading() {
+                if shared.conditions.is_loading() {
                     log.warning(format_args!("Received {name} during loading, exiting now."));
                     std::process::exit(0);
                 }

@@ -99,7 +99,7 @@ fn replication(view: &View<'_>, text: &mut Text) {
     let (shared, now_ms) = (view.shared, view.now_ms);
     let replication = &shared.replication;
     let seconds = |ms: Option<u64>| ms.map_or(-1, |ms| (ms / 1000).cast_signed());
-    if shared.is_replica() {
+    if shared.conditions.is_replica() {
         let primary = &shared.replication.upstream;
         let since = if primary.is_up() {
             primary.stream.oldest_ms().or(Some(now_ms))

@@ -10,8 +10,8 @@ use std::sync::atomic::Ordering;
 pub(super) fn write(view: &View<'_>, text: &mut Text) {
     let shared = view.shared;
     let saved = &shared.snapshots;
-    text.number("loading", u64::from(shared.is_loading()));
-    text.number("async_loading", u64::from(shared.is_loading_beside()));
+    text.number("loading", u64::from(shared.conditions.is_loading()));
+    text.number("async_loading", u64::from(shared.conditions.is_loading_async()));
     // Redis also counts a snapshot for replicas.
     let underway = saved.underway().or_else(|| shared.replication.snapshots.underway());
     let now = underway.unwrap_or_default();
@@ -42,7 +42,7 @@ pub(super) fn write(view: &View<'_>, text: &mut Text) {
     text.number("module_fork_in_progress", 0);
     text.number("module_fork_last_cow_size", 0);
     write_aof_file(view, text);
-    if shared.is_loading() || shared.is_loading_beside() {
+    if shared.conditions.is_loading() || shared.conditions.is_loading_async() {
         write_loading(&saved.loading, text);
     }
 }

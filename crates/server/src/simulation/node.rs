@@ -266,7 +266,7 @@ impl Machine {
             let first = replication.history.offset(kept.first);
             (first, first.wrapping_add(kept.bytes))
         });
-        let is_loading = shared.is_loading();
+        let is_loading = shared.conditions.is_loading();
         let at = Some((id, offset));
         let is_read = !is_loading && (rereads || self.read_at != at);
         let shown = is_read.then(|| self.read());
@@ -281,7 +281,7 @@ impl Machine {
             ids: replication.history.ids(),
             offset,
             kept,
-            is_replica: shared.is_replica(),
+            is_replica: shared.conditions.is_replica(),
             is_up: replication.upstream.is_up(),
             is_loading,
             fails_over: replication.failover.phase() != FailoverPhase::None,

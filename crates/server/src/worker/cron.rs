@@ -192,7 +192,7 @@ impl Cron {
                 synchronise::begin_if_due(&worker.core);
                 self.sample(worker, now);
                 // Getting huge pages takes long, so a thread does it, after loading.
-                if !worker.core.shared.is_loading() {
+                if !worker.core.shared.conditions.is_loading() {
                     brisk_observe::memory::take_huge_pages_if_worth(
                         brisk_node::core::long::yield_to_workers,
                     );
@@ -259,11 +259,12 @@ impl Cron {
     fn expire(&mut self, worker: &mut Worker, now: u64) {
         let core = &worker.core;
         // A replica gets expirations from its primary.
-        let held_back =
-            core.data_must_not_change() || core.shared.is_replica() || core.is_congested();
+        let held_back = core.data_must_not_change()
+            || core.shared.conditions.is_replica()
+            || core.is_congested();
         let is_off = !core.shared.debug.active_expire.load(Ordering::Relaxed);
         if self.samples_server && !is_off && !core.data_must_not_change() {
-            if core.shared.is_replica() {
+            if core.shared.conditions.is_replica() {
                 core.shared.keyspace.expire_replica_keys(&core.env, OWN_KEYS_PER_CYCLE);
                 core.free_garbage();
             } else {

@@ -67,7 +67,8 @@ pub fn begin_if_due(core: &Core) {
     let rewrite = &aof.rewrite;
     let is_busy = rewrite.is_running.load(Ordering::SeqCst) || shared.keyspace.is_emitting();
     // While a slow script runs, the workers cannot be quiesced.
-    let may_not = shared.is_busy() || shared.is_loading() || shared.shutdown.is_asked();
+    let may_not =
+        shared.conditions.is_busy() || shared.conditions.is_loading() || shared.shutdown.is_asked();
     if is_busy || may_not {
         return;
     }
@@ -191,7 +192,7 @@ fn begin_alone(core: &Core) -> Result<()> {
     // The first command in the new file selects its database.
     journal.name_database();
     if let Some(mut file) = file.take() {
-        if shared.is_replica() {
+        if shared.conditions.is_replica() {
             // The stream is another server's, which does not repeat the database for this file.
             // Commands for a missing database are not in the file, so it needs no SELECT for them.
             if let Some(db) = shared.keyspace.db(shared.replication.upstream.stream_db()) {

@@ -8,7 +8,7 @@
 //! ```
 //!
 //! Meanwhile no command accesses keys: at startup the gate rejects these commands
-//! ([`crate::core::shared::armed::LOADING`]), later all workers are quiesced.
+//! ([`crate::core::conditions::Condition::Loading`]), later all workers are quiesced.
 
 use super::queue::{Part, Queue};
 use crate::core::Core;
@@ -59,7 +59,7 @@ pub fn load_at_start(shared: &Shared) -> Result<Beside, Unreadable> {
     let settings = settings_in_force(shared, &config);
     // Expired keys are not loaded, except by a replica.
     let now = UnixMs(unix_ms());
-    let keeps_expired = shared.is_replica();
+    let keeps_expired = shared.conditions.is_replica();
     let gone_bytes_max = config.replication.repl_backlog_size;
     let (keyspace, duplicate) = (&shared.keyspace, Duplicate::Refuse);
     let how = How { keyspace, settings, now, keeps_expired, gone_bytes_max, duplicate };
@@ -75,7 +75,8 @@ pub fn reload(core: &Core, duplicate: Duplicate) -> Result<(), Unreadable> {
         keyspace: &core.shared.keyspace,
         settings: core.env.settings.clone(),
         now: core.env.now(),
-        keeps_expired: core.shared.is_replica() || core.shared.replication.stream.has_backlog(),
+        keeps_expired: core.shared.conditions.is_replica()
+            || core.shared.replication.stream.has_backlog(),
         gone_bytes_max: 0,
         duplicate,
     };

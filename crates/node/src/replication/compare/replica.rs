@@ -181,7 +181,7 @@ pub fn hear(core: &Core, session: &Session, text: &[u8]) {
         None => own_name,
         Some(behind) => format!("{own_name}/{behind}"),
     };
-    if !core.shared.is_replica() {
+    if !core.shared.conditions.is_replica() {
         replication.comparison.tell(&who, report);
     } else if replication.upstream.compares() {
         tell(core.shared, &Report { who: Some(who), ..report });

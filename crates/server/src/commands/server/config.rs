@@ -91,7 +91,7 @@ fn set(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
         }
     }
     let shared = call.core.shared;
-    let while_loading = shared.is_loading() || shared.is_loading_beside();
+    let while_loading = shared.conditions.is_loading() || shared.conditions.is_loading_async();
     let caller = Caller { local: call.session.is_local(), while_loading };
     // Several copies of the settings exist while they change. No key may be evicted because of the
     // copies.

@@ -101,7 +101,7 @@ pub(super) fn reload(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome
             return Err(CommandError::text(text));
         }
     }
-    if call.core.shared.is_loading() {
+    if call.core.shared.conditions.is_loading() {
         return Err(CommandError::text("ERR the dataset is being loaded"));
     }
     let quiesced = call.core.stop_others()?;

@@ -18,7 +18,7 @@ fn compare(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
         return Err(CommandError::Syntax);
     }
     let shared = call.core.shared;
-    if shared.is_replica() {
+    if shared.conditions.is_replica() {
         let text = "ERR REPLICATION COMPARE is not valid when server is a replica.";
         return Err(CommandError::text(text));
     }

@@ -32,7 +32,7 @@ fn save(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
         return Err(bgsave::in_progress());
     }
     let quiesced = call.core.stop_others()?;
-    if call.core.shared.is_loading() {
+    if call.core.shared.conditions.is_loading() {
         // Loading has started since the check. Saving now would replace the file with a partial
         // dataset.
         return Err(bgsave::refused_while_loading(call.core));

@@ -174,7 +174,7 @@ fn acknowledged(call: &Call<'_>, args: &mut Args<'_>) -> Result<Option<Acknowled
         return Ok(None);
     }
     let shared = call.core.shared;
-    if shared.is_replica() || shared.is_loading() {
+    if shared.conditions.is_replica() || shared.conditions.is_loading() {
         return Err(CommandError::text(
             "ERR CLIENT DURABILITY REPLICAS cannot be used with replica instances, nor during loading",
         ));
