@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `shared`, `settings` | the state that all workers share, including the settings |
 //! | `session`, `input` | one client, seen from inside; its bytes that are not executed yet |
+//! | `client_limits` | the limits on what clients may hold in memory |
 //! | `call` | the context in which the function of a server command runs |
 //! | `quiesce`, `mailbox` | stopping all other workers; messages to a worker |
 //! | `background`, `long` | threads that free memory, and threads that compute long commands |
@@ -15,6 +16,7 @@
 pub mod background;
 pub mod call;
 pub mod changes;
+pub mod client_limits;
 pub mod client_lines;
 pub mod conditions;
 pub mod debug_switches;
@@ -33,6 +35,7 @@ pub mod shutdown;
 
 use crate::clients::{ClientRecord, flag};
 use crate::core::background::Timed;
+use crate::core::client_limits::ClientLimits;
 use crate::core::conditions::Condition;
 use crate::core::input::Bytes;
 use crate::core::mailbox::{Delivery, Message};
@@ -58,17 +61,12 @@ use brisk_engine::unit::Unit;
 use brisk_engine::{Args, CommandError, DbIndex, Dialect, Env, Result, Settings, UnixMs};
 use brisk_observe::stats::WorkerStats;
 use brisk_reactor::{Clock, Token, unix_ms};
-use brisk_resp::Limits;
 use brisk_structures::alloc::AsideMeter;
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
-
-/// Limit for each client while all clients together hold more unsent output than the global limit
-/// allows.
-const TIGHT_SOFT_LIMIT: usize = 16 * 1024;
 
 /// How long a reading of the wall clock is valid for batches that begin after it, in nanoseconds.
 const WALL_CLOCK_KEPT_NS: u64 = 50_000;
@@ -134,27 +132,18 @@ pub struct Core {
     config_generation: u64,
     /// Excludes the reply that a command is building from eviction, until the reply is in the output.
     pub reply_meter: Option<AsideMeter>,
-    /// `maxmemory-clients` in bytes; 0 for no limit.
-    pub client_limit: u64,
-    /// Unsent output up to this size is below every limit for subscribers.
-    pub pubsub_watch_bytes: usize,
-    pub(crate) soft_limit: usize,
-    /// Unsent output below this needs no check against soft limits.
-    pub output_watch_bytes: usize,
-    pub total_limit: u64,
-    /// Bytes of memory that all inputs may take together.
-    input_limit: u64,
-    pub limits: Limits,
+    pub limits: ClientLimits,
 }
 
 impl Core {
     pub fn new(shared: &'static Shared, id: usize, seed: u64) -> Core {
         let clock = brisk_reactor::clock();
         let tally = shared.keyspace.tally();
+        let config = shared.config();
         let mut core = Core {
             id,
             env: Env::new(tally, Random::seeded(seed)),
-            config: shared.config(),
+            config: Arc::clone(&config),
             clock,
             last_ticks: clock.ticks(),
             wall_read_at: 0,
@@ -181,18 +170,7 @@ impl Core {
             last_row: u32::MAX,
             config_generation: 0,
             reply_meter: None,
-            client_limit: 0,
-            pubsub_watch_bytes: 0,
-            soft_limit: usize::MAX,
-            output_watch_bytes: usize::MAX,
-            total_limit: u64::MAX,
-            input_limit: u64::MAX,
-            limits: Limits {
-                bulk_bytes_max: 0,
-                multibulk_max: i64::from(i32::MAX),
-                inline_bytes_max: 64 * 1024,
-                authenticated: true,
-            },
+            limits: ClientLimits::new(&config),
             shared,
         };
         core.env.carrier = crate::replication::migration::carry;
@@ -231,26 +209,13 @@ impl Core {
         let tracking = self.shared.keyspace.tracking();
         tracking.set_keys_max(usize::try_from(config.clients.tracking_table_max_keys).unwrap_or(0));
         tracking.trim(&self.env, TRACKED_KEYS_TRIMMED);
-        self.limits.bulk_bytes_max = config.clients.proto_max_bulk_len;
-        self.soft_limit = config.clients.output_soft_limit.max(1) as usize;
-        self.output_watch_bytes = self.soft_limit.min(TIGHT_SOFT_LIMIT);
-        self.total_limit = brisk_observe::memory::output_total_limit(&config);
-        let limit = config.clients.output_limits[ClientClass::Pubsub as usize];
-        let bounds = [limit.hard_bytes, limit.soft_bytes, PUBSUB_WATCH_BYTES];
-        let least = bounds.into_iter().filter(|bytes| *bytes > 0).min();
-        self.pubsub_watch_bytes = least.map_or(0, |bytes| bytes as usize);
+        self.limits = ClientLimits::new(&config);
         self.latency_tracking = config.observe.latency_tracking;
         let slow_us = config.observe.slowlog_log_slower_than_us;
         let slowlog_ns = u64::try_from(slow_us).map_or(u64::MAX, |us| us.saturating_mul(1000));
         let monitor_ms = config.observe.latency_monitor_threshold_ms;
         let monitor_ns = if monitor_ms > 0 { monitor_ms as u64 * 1_000_000 } else { u64::MAX };
         self.slow_ns = slowlog_ns.min(monitor_ns);
-        let limit = config.clients.maxmemory_clients.limit(config.memory.maxmemory);
-        self.client_limit = limit.unwrap_or(0);
-        self.input_limit = match config.clients.input_total_limit {
-            0 => brisk_observe::memory::total_system() / 4,
-            limit => limit,
-        };
         self.evict_clients();
         self.bound_inputs();
     }
@@ -388,7 +353,7 @@ impl Core {
         let waiting = shared.replication.buffered().saturating_add(freed);
         let waiting = waiting.saturating_add(snapshot);
         let waiting = waiting.saturating_add(shared.aof.buffered());
-        brisk_observe::memory::above(max.saturating_add(waiting), self.total_limit)
+        brisk_observe::memory::above(max.saturating_add(waiting), self.limits.unread_max())
     }
 
     /// The memory limit of commands in bytes; 0 for no limit. A replica leaves eviction to its
@@ -494,7 +459,7 @@ impl Core {
             // The number of bytes is only needed when memory is nearly full.
             let max = self.config.memory.maxmemory;
             let counts =
-                max != 0 && brisk_observe::memory::above(max / 4 * 3, self.total_limit) > 0;
+                max != 0 && brisk_observe::memory::above(max / 4 * 3, self.limits.unread_max()) > 0;
             self.shared.background.free_timed(std::mem::take(&mut *garbage), counts, timed());
         }
     }
@@ -575,53 +540,28 @@ impl Core {
     /// that part is stored.
     #[inline]
     pub fn exceeds_output_limit(&self, session: &mut Session, unsent: u64) -> bool {
-        if session.replica.is_none() && unsent + session.held.len() as u64 <= UNCOUNTED_OUTPUT_BYTES
-        {
+        let output = unsent + session.held.len() as u64;
+        if session.replica.is_none() && self.limits.admits_any(output) {
             session.over_soft_limit_since = None;
             return false;
         }
         self.exceeds_limit_of_class(session, unsent)
     }
 
-    fn exceeds_limit_of_class(&self, session: &mut Session, mut unsent: u64) -> bool {
-        let class = class_of(session);
-        let mut hard_bytes = self.config.clients.output_limits[class as usize].hard_bytes;
-        if let Some(replica) = session.replica.as_mut().filter(|replica| replica.follows()) {
-            replica.note_unsent(unsent);
-            unsent -= replica.stream_unsent;
-            let replication = &self.shared.replication;
-            replication.note_held(replica, unsent + session.held.len() as u64);
-            // The size of the snapshot is not limited.
-            unsent -= replica.snapshot_unsent;
-            let behind =
-                replica.progress.as_ref().map(|one| replication.stream.counted_behind(one));
-            unsent += behind.unwrap_or(0);
-            // Otherwise a replica that resumes with the whole backlog would be closed for it.
-            if hard_bytes > 0 {
-                hard_bytes = hard_bytes.max(self.config.replication.repl_backlog_size);
-            }
-        }
-        unsent += session.held.len() as u64;
-        if unsent <= UNCOUNTED_OUTPUT_BYTES {
-            session.over_soft_limit_since = None;
-            return false;
-        }
-        let limit = self.config.clients.output_limits[class as usize];
-        let hard = hard_bytes > 0 && unsent > hard_bytes;
-        let soft = limit.soft_bytes > 0 && unsent > limit.soft_bytes;
-        let lasting = if soft {
-            let now = self.env.now().0;
-            let since = *session.over_soft_limit_since.get_or_insert(now);
-            now.saturating_sub(since) > limit.soft_seconds.max(0) as u64 * 1000
-        } else {
-            session.over_soft_limit_since = None;
-            false
+    fn exceeds_limit_of_class(&self, session: &mut Session, unsent: u64) -> bool {
+        let held = session.held.len() as u64;
+        let counted = match session.replica.as_mut().filter(|replica| replica.follows()) {
+            Some(replica) => self.shared.replication.counted_output(replica, unsent, held),
+            None => unsent + held,
         };
-        if hard || lasting {
+        let class = class_of(session);
+        let since = &mut session.over_soft_limit_since;
+        let exceeds = self.limits.exceeds_class(class, counted, since, self.env.now().0);
+        if exceeds {
             let figures = &self.shared.observe.figures;
             figures.output_limit_disconnections.fetch_add(1, Ordering::Relaxed);
         }
-        hard || lasting
+        exceeds
     }
 
     /// Updates the memory total of a session if it has changed (`output` is the bytes of its
@@ -644,7 +584,7 @@ impl Core {
             let grows = bytes > session.weight;
             session.weight = bytes;
             self.shared.clients.weights.weigh(&session.record, bytes);
-            if grows && self.client_limit != 0 {
+            if grows && self.limits.bounds_clients() {
                 self.evict_clients();
             }
         }
@@ -673,7 +613,7 @@ impl Core {
     #[cold]
     pub fn evict_clients(&self) {
         let shared = self.shared;
-        while self.client_limit != 0 && shared.clients.weights.evictable() > self.client_limit {
+        while self.limits.exceeds_clients(shared.clients.weights.evictable()) {
             let Some((record, bytes)) = shared.clients.weights.take_largest() else { return };
             shared.observe.figures.evicted_clients.fetch_add(1, Ordering::Relaxed);
             shared.log.notice(format_args!(
@@ -689,14 +629,16 @@ impl Core {
     /// `input-total-limit`: a request that waits for its rest cannot be held back any further.
     fn bound_inputs(&self) {
         let shared = self.shared;
-        while shared.clients.input_weights.evictable() > self.input_limit {
+        while self.limits.exceeds_inputs(shared.clients.input_weights.evictable()) {
             let Some((record, bytes)) = shared.clients.input_weights.take_largest() else { return };
             let figures = &shared.observe.figures;
             figures.input_total_limit_disconnections.fetch_add(1, Ordering::Relaxed);
             shared.log.warning(format_args!(
                 "Closing client {} from {}: of all unexecuted requests, which take more than \
                  input-total-limit ({} bytes), it holds {bytes} bytes",
-                record.id, record.addr, self.input_limit
+                record.id,
+                record.addr,
+                self.limits.inputs_total()
             ));
             shared.clients.weights.weigh_again(&record);
             self.close_at_once(&record);
@@ -729,22 +671,9 @@ impl Core {
         self.note_buffers(0, output as u64, self.env.now().0 / 1000);
     }
 
-    /// Unread output at which a monitor is closed: the hard limit of ordinary clients, as in Redis, or
-    /// that of subscribers if the former is 0.
-    pub fn monitor_limit(&self) -> u64 {
-        let hard = |class| self.config.clients.output_limits[class as usize].hard_bytes;
-        let limits = [hard(ClientClass::Normal), hard(ClientClass::Pubsub)];
-        let limit = limits.into_iter().find(|bytes| *bytes > 0);
-        limit.unwrap_or(self.total_limit).min(self.total_limit)
-    }
-
     /// Unsent output at which a client's pipeline pauses. (P4)
     pub fn soft_limit(&self) -> usize {
-        if self.shared.output_bytes() > self.total_limit {
-            self.soft_limit.min(TIGHT_SOFT_LIMIT)
-        } else {
-            self.soft_limit
-        }
+        self.limits.soft(self.shared.output_bytes())
     }
 }
 
@@ -762,13 +691,6 @@ fn class_of(session: &Session) -> ClientClass {
         ClientClass::Normal
     }
 }
-
-/// Output that no limit counts: the size of Redis's static reply buffer, which Redis does not count
-/// either.
-const UNCOUNTED_OUTPUT_BYTES: u64 = 16 * 1024;
-
-/// Upper bound of the unsent output at which a subscriber is checked with each message.
-const PUBSUB_WATCH_BYTES: u64 = 16 * 1024;
 
 /// Keys that are removed at once when `tracking-table-max-keys` is lowered; the rest is removed in
 /// steps.

@@ -106,7 +106,7 @@ impl Node {
             database: shared.keyspace.database(session.db),
             participant: None,
         };
-        let limits = self.core.limits;
+        let limits = self.core.limits.requests(true);
         self.batch.fill(&data, 1, &mut session.decoder, &limits, &look);
         let request = *self.batch.request(0);
         let mut replies = ReplyBuffer::new();

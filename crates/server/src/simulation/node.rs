@@ -327,7 +327,7 @@ impl Machine {
             database: shared.keyspace.database(self.reader.db),
             participant: None,
         };
-        let limits = core.limits;
+        let limits = core.limits.requests(true);
         self.batch.fill(&data, 1, &mut self.reader.decoder, &limits, &prefetch);
         let request = *self.batch.request(0);
         let mut replies = ReplyBuffer::new();

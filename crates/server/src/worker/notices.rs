@@ -202,7 +202,7 @@ fn send_keys(
         return;
     }
     let hears = session.protocol == Protocol::Resp3 || (redirected && session.listens);
-    if hears && session.pushed >= core.output_watch_bytes {
+    if hears && session.pushed >= core.limits.output_watch_bytes() {
         session.unread_replies(io.unsent(session.token));
         if session.pushed >= core.soft_limit() {
             session.lacks_invalidations = true;

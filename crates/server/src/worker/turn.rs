@@ -22,7 +22,6 @@ use brisk_node::run::dispatch::Flow;
 use brisk_node::run::gate;
 use brisk_node::tracking::session;
 use brisk_reactor::{Close, Control, SharedBytes, Token};
-use brisk_resp::Limits;
 use brisk_structures::reclaim::Participant;
 use std::sync::atomic::Ordering;
 
@@ -69,7 +68,8 @@ impl Worker {
             if !self.exceeds_query_limit(session) {
                 let bytes = session.input.take();
                 let cut = self.cut(session, &bytes);
-                let is_weighed = self.core.client_limit != 0 && bytes.len() >= WEIGHED_INPUT_MIN;
+                let is_weighed =
+                    self.core.limits.bounds_clients() && bytes.len() >= WEIGHED_INPUT_MIN;
                 if is_weighed && !self.batch.is_empty() {
                     let output = io.output_memory(session.token);
                     self.core.weigh_before_execution(output, &bytes, session);
@@ -214,7 +214,7 @@ impl Worker {
     ) -> Option<usize> {
         // At most the size at which replies are flushed, which depends on the output of all
         // clients.
-        let mut flush_at = self.core.output_watch_bytes.min(FLUSH_BYTES);
+        let mut flush_at = self.core.limits.output_watch_bytes().min(FLUSH_BYTES);
         if self.core.shared.keyspace.tracking().key_count() > 0 {
             self.prefetch_tracked(session);
         }
@@ -434,7 +434,7 @@ impl Worker {
         if session.pushed > unread {
             session.pushed = unread;
         }
-        if unread >= self.core.output_watch_bytes {
+        if unread >= self.core.limits.output_watch_bytes() {
             self.look_at_unread(io, session);
         }
     }
@@ -571,7 +571,7 @@ impl Worker {
             io.output(token).clear();
             io.close(token, Close::Now);
             unsent = 0;
-        } else if waiting >= self.core.output_watch_bytes {
+        } else if waiting >= self.core.limits.output_watch_bytes() {
             // Output of this size counts even before it is offered to the kernel.
             unsent = queued;
         }
@@ -588,7 +588,7 @@ impl Worker {
         let token = session.token;
         session.input.trim(now_ms);
         let unsent = io.unsent(token);
-        if unsent >= self.core.output_watch_bytes {
+        if unsent >= self.core.limits.output_watch_bytes() {
             io.count_orphans(token);
         }
         self.core.publish_output(unsent, session);
@@ -659,7 +659,7 @@ pub(super) fn cut(
 ) -> Cut {
     let shared = core.shared;
     let authenticated = !gate::must_authenticate(core, session);
-    let limits = Limits { authenticated, ..core.limits };
+    let limits = core.limits.requests(authenticated);
     // Before authentication, the next request's limits depend on this one.
     let max = if authenticated { REQUESTS_MAX } else { 1 };
     let look = Look {

@@ -10,7 +10,6 @@ use crate::run::trusted_session;
 use brisk_engine::UnixMs;
 use brisk_engine::{DbNumber, ReplyBuffer};
 use brisk_reactor::{PeerAddr, unix_ms};
-use brisk_resp::Limits;
 use brisk_structures::reclaim::Participant;
 use std::ops::Range;
 use std::time::Instant;
@@ -147,7 +146,7 @@ impl Replay {
             participant,
         };
         // The reader has found the command complete, so present limits do not apply.
-        let limits = Limits { bulk_bytes_max: u64::MAX, authenticated: true, ..core.limits };
+        let limits = core.limits.accepted_requests();
         let (len, _) = batch.fill(data, most, &mut session.decoder, &limits, &look);
         let unknown = |what: Unreplayable| ReplayError { what, position: part.end };
         for at in 0..batch.len() {
