@@ -69,7 +69,7 @@ impl Call<'_> {
 
     /// Hides argument `index` of the request from the slow log and from monitors.
     pub fn redact(&mut self, index: usize) {
-        self.core.redacted.push(index);
+        self.core.accounting.redact(index);
     }
 
     /// Replies with the lines of a HELP text.

@@ -5,6 +5,7 @@
 //! | `shared`, `settings` | the state that all workers share, including the settings |
 //! | `session`, `input` | one client, seen from inside; its bytes that are not executed yet |
 //! | `client_limits` | the limits on what clients may hold in memory |
+//! | `accounting` | how long each command took, and how commands are shown |
 //! | `call` | the context in which the function of a server command runs |
 //! | `quiesce`, `mailbox` | stopping all other workers; messages to a worker |
 //! | `background`, `long` | threads that free memory, and threads that compute long commands |
@@ -13,6 +14,7 @@
 //! | `memory`, `process`, `client_lines` | data for INFO and similar commands |
 //! | `debug_switches` | behaviour that DEBUG switches off, for tests |
 
+pub mod accounting;
 pub mod background;
 pub mod call;
 pub mod changes;
@@ -34,6 +36,7 @@ pub mod shared;
 pub mod shutdown;
 
 use crate::clients::{ClientRecord, flag};
+use crate::core::accounting::CommandAccounting;
 use crate::core::background::Timed;
 use crate::core::client_limits::ClientLimits;
 use crate::core::conditions::Condition;
@@ -55,7 +58,7 @@ use brisk_engine::env::EvictionPolicy;
 use brisk_engine::keyspace::evict::Evictor;
 use brisk_engine::keyspace::{EndedWatches, KeyHasher, Keys};
 use brisk_engine::random::Random;
-use brisk_engine::table::{Row, Run};
+use brisk_engine::table::Row;
 use brisk_engine::types::EncodingLimits;
 use brisk_engine::unit::Unit;
 use brisk_engine::{Args, CommandError, DbIndex, Dialect, Env, Result, Settings, UnixMs};
@@ -68,9 +71,6 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-/// How long a reading of the wall clock is valid for batches that begin after it, in nanoseconds.
-const WALL_CLOCK_KEPT_NS: u64 = 50_000;
-
 /// How long all workers wait for the last one to stop, for a request that could not lock its slots
 /// for a long time.
 const STARVED_WAIT_MAX: Duration = Duration::from_millis(1);
@@ -82,20 +82,11 @@ pub struct Core {
     pub env: Env,
     pub config: Arc<Config>,
     pub clock: &'static Clock,
-    /// When the last command ended.
-    pub last_ticks: u64,
-    /// When the wall clock was read last for batches, in ticks.
-    wall_read_at: u64,
-    /// A command that takes at least this long is checked against the slow log and the latency
-    /// monitor.
-    pub slow_ns: u64,
-    pub latency_tracking: bool,
+    pub accounting: CommandAccounting,
     /// Sessions to close after the present command, by token.
     pub connections_to_close: Vec<Token>,
     /// Replies for sessions of this worker whose commands waited.
     pub deliveries: VecDeque<Delivery>,
-    /// Arguments of the present server command that must not be shown: passwords.
-    pub redacted: Vec<usize>,
     /// The subscriptions of sessions of this worker.
     pub topics: Topics,
     /// Sessions of this worker that are replicas.
@@ -126,9 +117,6 @@ pub struct Core {
     pub spare_transaction: Option<Box<Transaction>>,
     /// Scripts and functions of this worker.
     pub scripts: WorkerScripts,
-    /// Commands that ran since the batch's statistics were noted, and the last one's row.
-    pub ran: u64,
-    pub last_row: u32,
     config_generation: u64,
     /// Excludes the reply that a command is building from eviction, until the reply is in the output.
     pub reply_meter: Option<AsideMeter>,
@@ -145,13 +133,9 @@ impl Core {
             env: Env::new(tally, Random::seeded(seed)),
             config: Arc::clone(&config),
             clock,
-            last_ticks: clock.ticks(),
-            wall_read_at: 0,
-            slow_ns: u64::MAX,
-            latency_tracking: true,
+            accounting: CommandAccounting::new(&config, clock),
             connections_to_close: Vec::new(),
             deliveries: VecDeque::new(),
-            redacted: Vec::new(),
             topics: Topics::default(),
             followers: Vec::new(),
             tracking: TrackingSessions::default(),
@@ -166,8 +150,6 @@ impl Core {
             requests_acks: Cell::default(),
             spare_transaction: None,
             scripts: WorkerScripts::new(shared, id),
-            ran: 0,
-            last_row: u32::MAX,
             config_generation: 0,
             reply_meter: None,
             limits: ClientLimits::new(&config),
@@ -210,12 +192,7 @@ impl Core {
         tracking.set_keys_max(usize::try_from(config.clients.tracking_table_max_keys).unwrap_or(0));
         tracking.trim(&self.env, TRACKED_KEYS_TRIMMED);
         self.limits = ClientLimits::new(&config);
-        self.latency_tracking = config.observe.latency_tracking;
-        let slow_us = config.observe.slowlog_log_slower_than_us;
-        let slowlog_ns = u64::try_from(slow_us).map_or(u64::MAX, |us| us.saturating_mul(1000));
-        let monitor_ms = config.observe.latency_monitor_threshold_ms;
-        let monitor_ns = if monitor_ms > 0 { monitor_ms as u64 * 1_000_000 } else { u64::MAX };
-        self.slow_ns = slowlog_ns.min(monitor_ns);
+        self.accounting.take_config(&config);
         self.evict_clients();
         self.bound_inputs();
     }
@@ -223,10 +200,7 @@ impl Core {
     /// Reads the clocks at the beginning of a batch.
     #[inline]
     pub fn read_clocks(&mut self) {
-        self.last_ticks = self.clock.ticks();
-        // A busy worker calls this every few microseconds.
-        if self.clock.ns(self.last_ticks.wrapping_sub(self.wall_read_at)) > WALL_CLOCK_KEPT_NS {
-            self.wall_read_at = self.last_ticks;
+        if self.accounting.begin_batch(self.clock) {
             self.env.set_now(UnixMs(unix_ms()));
         }
         self.pause_in_force();
@@ -250,7 +224,7 @@ impl Core {
     /// Following commands come from the primary: no key counts as expired for them.
     /// [`Core::end_applying`] must be called before this worker executes anything else.
     pub fn begin_applying(&mut self) {
-        self.last_ticks = self.clock.ticks();
+        self.accounting.charge_from_now(self.clock);
         self.env.begin_applying(UnixMs(unix_ms()));
     }
 
@@ -495,11 +469,12 @@ impl Core {
         // In Redis, a log of length 0 still takes an entry, and with it an id; in Valkey it is off.
         let is_off = threshold_us < 0 || (len_max == 0 && self.is_valkey());
         if !is_off && us >= threshold_us as u64 && !row.has(Flags::SKIP_SLOWLOG) {
+            let shown = self.accounting.shown_words(row, words);
             let entry = brisk_observe::slowlog::Entry {
                 id: 0,
                 unix_seconds: unix_ms() / 1000,
                 duration_us: us,
-                words: brisk_observe::slowlog::cut_words(self.shown_words(row, words).into_iter()),
+                words: brisk_observe::slowlog::cut_words(shown.into_iter()),
                 client: client.addr.to_string(),
                 client_name: client.texts().name,
             };
@@ -514,24 +489,6 @@ impl Core {
     /// Reports whether `dialect` is Valkey.
     pub fn is_valkey(&self) -> bool {
         self.config.process.dialect == Dialect::Valkey
-    }
-
-    /// The arguments of the command that just ran, without its secrets.
-    pub(crate) fn shown_words<'w>(&self, row: &Row, words: &Args<'w>) -> Vec<&'w [u8]> {
-        let mut shown: Vec<&[u8]> = words.arguments().collect();
-        if matches!(row.run, Run::Server(_)) {
-            for &at in &self.redacted {
-                if let Some(word) = shown.get_mut(at) {
-                    *word = REDACTED;
-                }
-            }
-        }
-        if let Some(secrets) = row.spec.secrets {
-            for at in secrets(words.argc(), &|at| words.argument(at)) {
-                shown[at] = REDACTED;
-            }
-        }
-        shown
     }
 
     /// Reports whether a client has more output than `client-output-buffer-limit` allows for its
@@ -676,9 +633,6 @@ impl Core {
         self.limits.soft(self.shared.output_bytes())
     }
 }
-
-/// Replaces passwords in output.
-const REDACTED: &[u8] = b"(redacted)";
 
 /// The class of limits that applies to a session's unsent output. Monitors count as normal clients,
 /// as in Redis.

@@ -37,7 +37,7 @@ fn show_to_monitors_as(
     row: &Row,
     words: &Args<'_>,
 ) {
-    let shown = core.shown_words(row, words).into_iter();
+    let shown = core.accounting.shown_words(row, words).into_iter();
     let line = crate::monitor::line(unix_us(), session.db.number(), client, shown);
     let line = Arc::new(OutputBytes::from(line));
     for (worker, mailbox) in core.shared.mailboxes.iter().enumerate() {
@@ -46,5 +46,5 @@ fn show_to_monitors_as(
         }
     }
     // The next command is not charged for this.
-    core.last_ticks = core.clock.ticks();
+    core.accounting.charge_from_now(core.clock);
 }

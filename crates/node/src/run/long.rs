@@ -13,9 +13,7 @@ use std::sync::Arc;
 /// Gives the work of the command that the session just ran to another thread.
 pub(crate) fn leave_long(core: &mut Core, session: &Session, row: &'static Row) {
     let Some(long) = core.env.take_long() else { return };
-    let ticks = core.clock.ticks();
-    let ns = core.clock.ns(ticks.wrapping_sub(core.last_ticks));
-    core.last_ticks = ticks;
+    let ns = core.accounting.charge(core.clock);
     dispatch::note_last(core, session, row);
     let asker = Asker { record: Arc::clone(&session.record), row, ns };
     send_long(core, Box::new(Job { asker, long }));
@@ -40,9 +38,7 @@ pub fn finish_long(core: &mut Core, outcome: Outcome) -> Result<Option<Delivery>
     let shared = core.shared;
     core.read_clocks();
     let finished = finish(&shared.keyspace, &core.env, computed);
-    let ticks = core.clock.ticks();
-    asker.ns += core.clock.ns(ticks.wrapping_sub(core.last_ticks));
-    core.last_ticks = ticks;
+    asker.ns += core.accounting.charge(core.clock);
     let over = match finished {
         FinishResult::Again(long) => {
             send_long(core, Box::new(Job { asker, long }));

@@ -23,7 +23,7 @@ pub fn serve_waiters(core: &mut Core) {
         last = ticks;
     });
     // The next command is not charged for this.
-    core.last_ticks = last;
+    core.accounting.charge_from(last);
     for (ServedWaiter { waiter, replies, dirty, error }, ns) in over {
         core.stats().changes.add(dirty);
         if let Some(error) = &error {

@@ -303,7 +303,7 @@ fn run_from_script(
         }
         Run::Server(at) => {
             let run = core.shared.handlers[usize::from(at)];
-            core.redacted.clear();
+            core.accounting.forget_redacted();
             let mut call = Call { core, session, reply, row, prepared: keys };
             run(&mut call, &mut args).map(|_| ())
         }
@@ -342,7 +342,7 @@ fn run_from_script(
         lines::show_script_to_monitors(core, session, row, &args);
     }
     // They are arguments of this command, not of the script's.
-    core.redacted.clear();
+    core.accounting.forget_redacted();
 }
 
 /// The result of a request to touch undeclared keys.

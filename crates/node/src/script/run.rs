@@ -127,7 +127,8 @@ pub fn evaluate(
         runner.begin_slice();
         core.shared.running_scripts.show_next(core.id, target.is_eval, shown());
     }
-    let (began, db, protocol) = (core.last_ticks, call.session.db, call.session.protocol);
+    let (began, db, protocol) =
+        (core.accounting.last_ticks(), call.session.db, call.session.protocol);
     let out = call.reply.buffer().bytes_mut();
     let words = || args.arguments().skip(COUNT_AT + 1);
     let session = &mut *call.session;
@@ -146,7 +147,7 @@ pub fn evaluate(
     }
     restore(call.session, db, protocol);
     // All this time counts for the command.
-    core.last_ticks = began;
+    core.accounting.charge_from(began);
     runner.end();
     machine.publish_memory();
     target.learn(runner, in_exec);
@@ -351,9 +352,7 @@ fn park(
     in_exec: bool,
 ) -> Box<Parked> {
     let own = Box::new(Session::standing_for(session));
-    let ticks = core.clock.ticks();
-    let ns = core.clock.ns(ticks.wrapping_sub(core.last_ticks));
-    core.last_ticks = ticks;
+    let ns = core.accounting.charge(core.clock);
     let mut aside = SuspendedUnit::default();
     aside.take_moment(&core.env);
     core.env.exchange(&mut aside);
@@ -413,7 +412,7 @@ pub fn go_on_with_script(core: &mut Core, client: Option<&mut Session>) -> Optio
     session::act_again_for(core, &parked.session, parked.remembers);
     let runner = &machine.runner;
     runner.begin_slice();
-    let begin = core.last_ticks;
+    let begin = core.accounting.last_ticks();
     let mut replies = ReplyBuffer::new();
     let ended = runner.core.lend(core, || {
         runner.session.lend(&mut parked.session, || {
@@ -423,7 +422,7 @@ pub fn go_on_with_script(core: &mut Core, client: Option<&mut Session>) -> Optio
     });
     let ticks = core.clock.ticks();
     parked.ns += core.clock.ns(ticks.wrapping_sub(begin));
-    core.last_ticks = ticks;
+    core.accounting.charge_from(ticks);
     session::clear_acting_session(core);
     if ended == Ended::Suspended {
         core.env.exchange(&mut parked.aside);
@@ -495,7 +494,7 @@ fn go_on_after_script(
     let mut execution = parked.execution.take()?;
     execution.replies.bytes_mut().extend_from_slice(replies.bytes());
     execution.ns += parked.ns;
-    let begin = core.last_ticks;
+    let begin = core.accounting.last_ticks();
     let session = client.unwrap_or(&mut parked.session);
     // CLIENT CACHING applies to all of the transaction; it was dropped when the script was
     // suspended.
@@ -515,7 +514,7 @@ fn go_on_after_script(
     exec.with_args(core, |core, args| {
         dispatch::count_late_command(core, &record, execution.row, false, ns, args)
     });
-    core.last_ticks = core.clock.ticks();
+    core.accounting.charge_from_now(core.clock);
     Some(std::mem::take(&mut execution.replies))
 }
 

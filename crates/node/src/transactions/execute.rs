@@ -70,13 +70,13 @@ pub(crate) fn queue(
     }
     session.publish_transaction();
     session.record.last_command.store(row.id as u32, Ordering::Relaxed);
-    core.last_row = row.id as u32;
+    core.accounting.note_last(row);
     if session.wants_reply() {
         Reply::new(replies, session.protocol).word("QUEUED");
     }
     session.after_command();
     // The next command is not charged for this.
-    core.last_ticks = core.clock.ticks();
+    core.accounting.charge_from_now(core.clock);
     Flow::Next
 }
 
@@ -97,7 +97,7 @@ pub(crate) fn refuse_in_transaction(
     end_transaction(core, session);
     if core.shared.conditions.has(Condition::Monitor) {
         // They are arguments of the last command that ran.
-        core.redacted.clear();
+        core.accounting.forget_redacted();
         lines::show_to_monitors(core, session, row, args);
     }
     if let CommandError::Redirect { .. } = error {
@@ -153,7 +153,7 @@ pub fn execute_transaction(
     let watches = session.watches.as_ref();
     if watches.is_none_or(|watches| unit.settle(&core.env, watches)) {
         session.record.last_command.store(row.id as u32, Ordering::Relaxed);
-        let began = core.last_ticks;
+        let began = core.accounting.last_ticks();
         core.unit = Some(unit);
         if transaction.runs_scripts {
             return execute_scripts(core, session, transaction, row, reply);
@@ -163,7 +163,7 @@ pub fn execute_transaction(
             run_queued(core, session, &transaction, command, reply.buffer());
         }
         // All this time counts for EXEC.
-        core.last_ticks = began;
+        core.accounting.charge_from(began);
     } else {
         core.unit = Some(unit);
         session.ran_nothing = true;
@@ -185,7 +185,7 @@ fn execute_scripts(
     row: &'static Row,
     reply: &mut Reply<'_>,
 ) -> Result<Outcome> {
-    let began = core.last_ticks;
+    let began = core.accounting.last_ticks();
     let mut replies = ReplyBuffer::new();
     Reply::new(&mut replies, session.protocol).array(transaction.len());
     let execution = Execution { transaction, next: 0, replies, row, ns: 0 };
@@ -194,7 +194,7 @@ fn execute_scripts(
         return Ok(Outcome::Elsewhere);
     };
     // All this time counts for EXEC.
-    core.last_ticks = began;
+    core.accounting.charge_from(began);
     run::end_unit(core);
     end_transaction(core, session);
     execution.replies.finish();
@@ -266,7 +266,7 @@ fn run_queued(
         }
         Run::Server(at) => {
             let run = core.shared.handlers[usize::from(at)];
-            core.redacted.clear();
+            core.accounting.forget_redacted();
             let mut call = Call { core, session, reply, row, prepared };
             let done = run(&mut call, &mut args);
             let done = done.map(|_| dispatch::propagate_server(core, row, session.db, &args));
@@ -294,7 +294,7 @@ fn run_queued(
         lines::show_to_monitors(core, session, row, &args);
     }
     // They are arguments of this command, not of EXEC.
-    core.redacted.clear();
+    core.accounting.forget_redacted();
     if !is_heard {
         replies.truncate(mark);
     }

@@ -76,7 +76,7 @@ impl Worker {
         }
         self.replies.clear();
         let shared = self.core.shared;
-        let last = self.core.last_row as usize;
+        let last = self.core.accounting.last_row() as usize;
         let row = shared.table.all().find(|row| row.id == last);
         let name = row.map_or("<unknown>", Row::full_name);
         let client = client_lines::describe_at_rest(&self.core, &session.record, name);

@@ -178,7 +178,7 @@ impl Worker {
             self.configure_loop(io);
         }
         self.core.read_clocks();
-        self.round_began = self.core.last_ticks;
+        self.round_began = self.core.accounting.last_ticks();
         // Sessions that are not reached stay at the front. Otherwise, a round with thousands of
         // sessions would make each of them wait for all others.
         for _ in 0..self.again.len() {
@@ -252,7 +252,7 @@ impl Worker {
     fn run_cron(&mut self, io: &mut Control) -> Duration {
         if !self.has_paused()
             && let Some(wait) = self.cron.nothing_due(
-                self.core.clock.ns(self.core.last_ticks),
+                self.core.clock.ns(self.core.accounting.last_ticks()),
                 self.core.shared.keyspace.is_emitting(),
                 self.core.shared.replication.comparison.is_asked(),
             )

@@ -116,10 +116,8 @@ impl Worker {
 
     /// Records the time since the last measurement as time for cutting batches.
     pub(super) fn note_parsing(&mut self) {
-        let parsed = self.core.clock.ticks();
-        let ticks = parsed.wrapping_sub(self.core.last_ticks);
-        self.core.stats().parse_ns.add(self.core.clock.ns(ticks));
-        self.core.last_ticks = parsed;
+        let ns = self.core.accounting.charge(self.core.clock);
+        self.core.stats().parse_ns.add(ns);
     }
 
     /// Like [`Worker::execute`], with the first batch already cut.
@@ -147,11 +145,11 @@ impl Worker {
         data: &[u8],
         mut cut: Cut,
     ) -> usize {
-        let begin = self.core.last_ticks;
+        let begin = self.core.accounting.last_ticks();
         session.input.set_missing(0);
         let mut at = 0;
         loop {
-            let before = self.core.last_ticks;
+            let before = self.core.accounting.last_ticks();
             let stopped = self.run_batch(io, session, &data[at..]);
             self.note_batch(session, before);
             if let Some(rest) = stopped {
@@ -176,7 +174,7 @@ impl Worker {
                     return data.len();
                 }
             }
-            let turn = self.core.last_ticks.wrapping_sub(begin);
+            let turn = self.core.accounting.last_ticks().wrapping_sub(begin);
             if self.core.clock.ns(turn) > self.turn_ns_max() {
                 self.stall(session, Stall::NextRound);
                 return at;
@@ -200,7 +198,7 @@ impl Worker {
 
     /// True if the other sessions have waited long enough in this round.
     pub(super) fn round_is_long(&self) -> bool {
-        let round = self.core.last_ticks.wrapping_sub(self.round_began);
+        let round = self.core.accounting.last_ticks().wrapping_sub(self.round_began);
         self.core.clock.ns(round) > ROUND_NS_MAX
     }
 
@@ -479,14 +477,14 @@ impl Worker {
 
     #[inline]
     pub(super) fn note_batch(&mut self, session: &mut Session, began: u64) {
-        let ran = std::mem::take(&mut self.core.ran);
+        let ran = self.core.accounting.take_ran();
         if ran > 0 {
             session.traffic.commands += ran;
-            session.record.last_command.store(self.core.last_row, Ordering::Relaxed);
+            session.record.last_command.store(self.core.accounting.last_row(), Ordering::Relaxed);
         }
         let clock = self.core.clock;
         let stats = self.core.stats();
-        stats.execute_ns.add(clock.ns(self.core.last_ticks.wrapping_sub(began)));
+        stats.execute_ns.add(clock.ns(self.core.accounting.last_ticks().wrapping_sub(began)));
         stats.batches.add(1);
         stats.batched_requests.add(self.batch.len() as u64);
         stats.commands_processed.add(ran);

@@ -172,7 +172,7 @@ impl Replay {
             }
             replies.clear();
         }
-        core.ran = 0;
+        core.accounting.take_ran();
         *at += len;
         // The last batch counts bytes between commands, too.
         let rest = if *at < commands.len() { 0 } else { part.end - part.start - *at as u64 };

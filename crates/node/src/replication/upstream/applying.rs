@@ -181,12 +181,12 @@ impl Applier {
         let begin = self.at;
         core.begin_applying();
         let stopped = self.execute_batch(core, participant);
-        let ran = std::mem::take(&mut core.ran);
+        let ran = core.accounting.take_ran();
         core.stats().commands_processed.add(ran);
         if ran > 0 {
             let record = &self.session.record;
             record.commands.fetch_add(ran, Ordering::Relaxed);
-            record.last_command.store(core.last_row, Ordering::Relaxed);
+            record.last_command.store(core.accounting.last_row(), Ordering::Relaxed);
         }
         core.end_applying();
         core.free_garbage();
