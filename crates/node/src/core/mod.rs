@@ -7,6 +7,7 @@
 //! | `client_limits` | the limits on what clients may hold in memory |
 //! | `accounting` | how long each command took, and how commands are shown |
 //! | `call` | the context in which the function of a server command runs |
+//! | `running_unit` | the transaction that EXEC, or a script, is running |
 //! | `quiesce`, `mailbox` | stopping all other workers; messages to a worker |
 //! | `background`, `long` | threads that free memory, and threads that compute long commands |
 //! | `conditions`, `pause` | conditions that commands check; CLIENT PAUSE |
@@ -30,6 +31,7 @@ pub mod oom;
 pub mod pause;
 pub mod process;
 pub mod quiesce;
+pub mod running_unit;
 pub mod session;
 pub mod settings;
 pub mod shared;
@@ -44,6 +46,7 @@ use crate::core::input::Bytes;
 use crate::core::mailbox::{Delivery, Message};
 use crate::core::pause::Paused;
 use crate::core::quiesce::Quiesced;
+use crate::core::running_unit::RunningUnit;
 use crate::core::session::Session;
 use crate::core::shared::Shared;
 use crate::pubsub::{Topics, event_classes};
@@ -60,7 +63,6 @@ use brisk_engine::keyspace::{EndedWatches, KeyHasher, Keys};
 use brisk_engine::random::Random;
 use brisk_engine::table::Row;
 use brisk_engine::types::EncodingLimits;
-use brisk_engine::unit::Unit;
 use brisk_engine::{Args, CommandError, DbIndex, Dialect, Env, Result, Settings, UnixMs};
 use brisk_observe::stats::WorkerStats;
 use brisk_reactor::{Clock, Token, unix_ms};
@@ -98,14 +100,7 @@ pub struct Core {
     pub invalidations_sent: bool,
     pub evictor: Evictor,
     /// The transaction that EXEC, or a script, is running.
-    pub unit: Option<Unit<'static>>,
-    /// The worker loads a file: it executes the file's commands while all other workers are
-    /// quiesced.
-    pub is_loading: bool,
-    /// The time that TIME returns within the unit, after the first request for it.
-    pub unit_began_us: Option<u64>,
-    /// Held while all other workers are quiesced for that transaction or script.
-    pub quiesced: Option<Quiesced<'static>>,
+    pub unit: RunningUnit,
     /// Watches of sessions of this worker that have ended.
     pub ended_watches: EndedWatches,
     /// Sessions of this worker with output that waits for the append-only file, or for replicas.
@@ -141,10 +136,7 @@ impl Core {
             tracking: TrackingSessions::default(),
             invalidations_sent: false,
             evictor: Evictor::default(),
-            unit: None,
-            is_loading: false,
-            unit_began_us: None,
-            quiesced: None,
+            unit: RunningUnit::default(),
             ended_watches: EndedWatches::default(),
             unlogged: RefCell::default(),
             requests_acks: Cell::default(),
@@ -246,7 +238,7 @@ impl Core {
     /// [`CommandError::UndeclaredKey`] in a transaction that holds slots.
     pub fn stop_others(&self) -> Result<Option<Quiesced<'static>>> {
         self.check_no_slot_is_held()?;
-        if self.unit.is_some() || self.is_loading {
+        if self.unit.has_stopped_others() {
             return Ok(None);
         }
         let quiesced = self.shared.quiesce.stop_others(self.id);
@@ -263,14 +255,10 @@ impl Core {
         Ok(Keys::unlocked(&self.shared.keyspace, &self.env, db))
     }
 
-    /// Checks that the transaction holds no slot. It holds slots only if each of its commands
-    /// touches only the keys that it names. A command that fails here has the wrong scope in its
-    /// row.
+    /// Checks that the transaction holds no slot. A command that fails here has the wrong scope in
+    /// its row.
     fn check_no_slot_is_held(&self) -> Result<()> {
-        match &self.unit {
-            Some(unit) if !unit.is_alone() => Err(CommandError::undeclared_key()),
-            _ => Ok(()),
-        }
+        if self.unit.holds_slots() { Err(CommandError::undeclared_key()) } else { Ok(()) }
     }
 
     /// Stops all other workers for a transaction or script of this session that cannot run
@@ -457,7 +445,7 @@ impl Core {
         words: &Args<'_>,
     ) {
         use brisk_engine::command::Flags;
-        if self.is_loading {
+        if self.unit.is_loading() {
             // The worker loads a file, for no client: all its commands see the same time.
             return;
         }
@@ -481,7 +469,7 @@ impl Core {
             self.shared.observe.slowlog.add(entry, usize::try_from(len_max).unwrap_or(0));
         }
         // All commands of a transaction see the same time.
-        if self.unit.is_none() {
+        if !self.unit.is_running() {
             self.env.advance(UnixMs(unix_ms()));
         }
     }

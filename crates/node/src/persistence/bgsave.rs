@@ -45,7 +45,7 @@ pub fn ask(core: &Core, later: bool) -> Result<Asked> {
     if is_saving(core.shared) {
         return Err(in_progress());
     }
-    if core.shared.keyspace.is_emitting() && core.unit.is_none() {
+    if core.shared.keyspace.is_emitting() && !core.unit.is_running() {
         if later {
             snapshots.schedule();
             return Ok(Asked::Scheduled);
@@ -55,7 +55,7 @@ pub fn ask(core: &Core, later: bool) -> Result<Asked> {
              in order to schedule a BGSAVE whenever possible.",
         ));
     }
-    if core.unit.is_some() {
+    if core.unit.is_running() {
         // Within EXEC, a snapshot would contain a part of the transaction.
         snapshots.schedule();
         return Ok(Asked::Scheduled);

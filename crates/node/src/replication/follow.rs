@@ -74,7 +74,7 @@ pub fn begin_stream(core: &Core) -> Result<()> {
     if replication.stream.has_backlog() {
         return Ok(());
     }
-    if core.unit.is_some() {
+    if core.unit.is_running() {
         return Err(CommandError::text(
             "ERR no replica has come yet, CLIENT DURABILITY REPLICAS has to be called outside of MULTI",
         ));

@@ -175,7 +175,7 @@ pub fn note_denial(
     // A command that EXEC or a script runs is not the command that the client sent.
     let sent = match context {
         Context::TopLevel => Some(row),
-        Context::Multi => core.unit.is_none().then_some(row),
+        Context::Multi => (!core.unit.is_running()).then_some(row),
         Context::Script => None,
     };
     let client =

@@ -193,7 +193,7 @@ fn keys_of_script(core: &Core, runner: &ScriptRunner, row: &Row, words: &Words) 
 
 /// Reports whether the unit may run a command on these keys.
 fn covers(core: &mut Core, db: DbIndex, keys: &[PreparedKey], scope: Scope) -> bool {
-    match (&core.scripts.keys_in_use, &mut core.unit) {
+    match (&core.scripts.keys_in_use, core.unit.current()) {
         (Some(KeysInUse::Everything), _) => !is_held_by_others(core, db, keys, scope),
         (Some(KeysInUse::Places(places)), _) => {
             let held = |key: &PreparedKey| places.binary_search(&(db, key.slot)).is_ok();
@@ -256,7 +256,7 @@ fn lock_everything(
     let refused = || shared.running_scripts.others_refuse(core.id).is_some();
     let shown = (core.scripts.keys_in_use.is_none() && refused()).then(|| runner.shown());
     let quiesced = shared.quiesce.stop_others_amid(core.id);
-    let Some(unit) = &mut core.unit else { return Widened::No };
+    let Some(unit) = core.unit.current() else { return Widened::No };
     unit.release();
     if core.scripts.keys_in_use.is_some() {
         shared.claim_all_keys(core.id);
@@ -265,7 +265,7 @@ fn lock_everything(
         // commands from this script.
         runner.show_slow(shown.unwrap_or_else(|| runner.shown()), None);
     } else {
-        core.quiesced = Some(quiesced);
+        core.unit.keep_quiesced(quiesced);
         return Widened::Yes;
     }
     core.scripts.keys_in_use = Some(KeysInUse::Everything);
@@ -297,7 +297,7 @@ fn run_from_script(
         Run::Data(run) => {
             let (spec, parent, db) = (row.spec, row.parent, session.db);
             let call = Invocation { spec, parent, run, db, blocking: Blocking::Never };
-            let unit = core.unit.as_mut().expect("a script runs within a unit");
+            let unit = core.unit.current().expect("a script runs within a unit");
             let done = unit.run(&core.env, &call, keys, &mut args, reply);
             done.map(|done| core.stats().changes.add(done.dirty))
         }

@@ -98,7 +98,7 @@ pub fn evaluate(
     let admitted = admit(call, target);
     let Admitted { no_writes, lacks_memory } = call.shown_if_refused(args, admitted)?;
     let core = &mut *call.core;
-    let in_exec = core.unit.is_some();
+    let in_exec = core.unit.is_running();
     if in_exec {
         let first = calls::allow_undeclared_keys(core);
         debug_assert!(first, "a transaction with scripts runs alone");
@@ -194,7 +194,7 @@ fn admit(call: &mut Call<'_>, target: &Target<'_>) -> Result<Admitted> {
         !compatible && target.flags.intersects(ScriptFlags::ALLOW_OOM | ScriptFlags::NO_WRITES);
     let max = core.memory_limit();
     // Within a transaction nothing is evicted: it holds slots.
-    let is_short = |core: &mut Core| match core.unit.is_some() {
+    let is_short = |core: &mut Core| match core.unit.is_running() {
         true => !core.fits_in_memory(max),
         false => !core.make_room(),
     };
@@ -269,10 +269,10 @@ fn begin_script_unit(
     let keyspace = &core.shared.keyspace;
     if target.uses_undeclared_keys.load(Ordering::Relaxed) || session.is_starved() {
         let quiesced = core.stop_others_for(session);
-        core.quiesced = quiesced.map_err(|error| in_the_way(core, error))?;
+        let quiesced = quiesced.map_err(|error| in_the_way(core, error))?;
         let first = calls::allow_undeclared_keys(core);
         debug_assert!(first, "no other script uses undeclared keys");
-        core.unit = Some(Unit::alone(keyspace, &core.env));
+        core.unit.begin(Unit::alone(keyspace, &core.env), quiesced);
         return Ok(());
     }
     // Otherwise it would run up to its first effect and then have to restart.
@@ -282,7 +282,7 @@ fn begin_script_unit(
     }
     let places = keys.iter().map(|key| (session.db, key.slot));
     match Unit::holding(keyspace, &core.env, places) {
-        Ok(unit) => core.unit = Some(unit),
+        Ok(unit) => core.unit.begin(unit, None),
         Err(error) => {
             forbid_undeclared_keys(core);
             return Err(error);
@@ -306,15 +306,12 @@ fn forbid_undeclared_keys(core: &mut Core) {
 
 /// Ends the unit of a script or of EXEC.
 pub(crate) fn end_unit(core: &mut Core) {
-    if let Some(unit) = core.unit.take() {
-        unit.finish(&core.env);
-    }
-    core.unit_began_us = None;
+    core.unit.end(&core.env);
     if core.scripts.keys_in_use.take().is_some() {
         core.shared.end_slow(core.id);
     }
     forbid_undeclared_keys(core);
-    core.quiesced = None;
+    core.unit.let_others_continue();
 }
 
 /// The error that the client is sent instead of the reply, if any.
@@ -358,10 +355,9 @@ fn park(
     core.env.exchange(&mut aside);
     let mut parked = Box::new(Parked {
         machine: Rc::clone(machine),
-        unit: core.unit.take(),
+        unit: core.unit.park(),
         slow: core.scripts.keys_in_use.take(),
         undeclared_keys_allowed: std::mem::take(&mut core.scripts.undeclared_keys_allowed),
-        began_us: core.unit_began_us.take(),
         aside,
         session: own,
         remembers: session::remembers(core),
@@ -405,10 +401,11 @@ pub fn go_on_with_script(core: &mut Core, client: Option<&mut Session>) -> Optio
     let machine = Rc::clone(&parked.machine);
     core.read_clocks();
     core.env.exchange(&mut parked.aside);
-    core.unit = Some(parked.unit.take()?);
+    if !core.unit.resume(std::mem::take(&mut parked.unit)) {
+        return None;
+    }
     core.scripts.keys_in_use = parked.slow.take();
-    (core.scripts.undeclared_keys_allowed, core.unit_began_us) =
-        (parked.undeclared_keys_allowed, parked.began_us);
+    core.scripts.undeclared_keys_allowed = parked.undeclared_keys_allowed;
     session::act_again_for(core, &parked.session, parked.remembers);
     let runner = &machine.runner;
     runner.begin_slice();
@@ -448,10 +445,9 @@ pub fn go_on_with_script(core: &mut Core, client: Option<&mut Session>) -> Optio
 
 /// Moves the state of the unit out of the worker.
 fn put_aside(core: &mut Core, parked: &mut Parked) {
-    parked.unit = core.unit.take();
+    parked.unit = core.unit.park();
     parked.slow = core.scripts.keys_in_use.take();
     parked.undeclared_keys_allowed = std::mem::take(&mut core.scripts.undeclared_keys_allowed);
-    parked.began_us = core.unit_began_us.take();
     log_if_slow(core, parked);
 }
 

@@ -4,6 +4,7 @@ use super::machine::{Interpreters, Machine};
 use super::slow::{ScriptDescription, SlowScript};
 use crate::core::Core;
 use crate::core::quiesce::Wanted;
+use crate::core::running_unit::ParkedUnit;
 use crate::core::session::Session;
 use crate::core::shared::Shared;
 use crate::transactions::Execution;
@@ -12,7 +13,6 @@ use brisk_engine::env::SuspendedUnit;
 use brisk_engine::exec;
 use brisk_engine::keyspace::{DbSlot, KeyHasher};
 use brisk_engine::table::Row;
-use brisk_engine::unit::Unit;
 use brisk_engine::{Args, ReplyBuffer};
 use brisk_reactor::Token;
 use brisk_resp::{Protocol, Spans};
@@ -226,13 +226,13 @@ impl ScriptRunner {
     /// From now on the gate blocks the data that the script touches, and other workers continue
     /// with everything else. False if nothing runs.
     pub(super) fn become_slow(&self, core: &mut Core) -> bool {
-        let Some(unit) = &mut core.unit else { return false };
+        let Some(unit) = core.unit.current() else { return false };
         // It may have many arguments; they must not be copied while the workers are quiesced.
         let shown = self.shown();
         if unit.is_alone() {
             core.scripts.keys_in_use = Some(KeysInUse::Everything);
             self.show_slow(shown, None);
-            core.quiesced = None;
+            core.unit.let_others_continue();
             return true;
         }
         let quiesced = self.shared.quiesce.stop_others_briefly(self.worker);
@@ -277,11 +277,10 @@ pub(super) fn threshold_ms(core: &Core) -> u64 {
 pub struct Parked {
     /// The interpreter in which it runs.
     pub(super) machine: Rc<Machine>,
-    /// `None` while the script runs.
-    pub(super) unit: Option<Unit<'static>>,
+    /// Empty while the script runs.
+    pub(super) unit: ParkedUnit,
     pub(super) slow: Option<KeysInUse>,
     pub(super) undeclared_keys_allowed: bool,
-    pub(super) began_us: Option<u64>,
     /// The state that its commands have left so far.
     pub(super) aside: SuspendedUnit,
     /// The session that its commands use; the client may have disconnected.

@@ -137,14 +137,13 @@ pub fn execute_transaction(
     let watched = session.watches.iter().flat_map(|watches| watches.places());
     let places = is_certain.then(|| transaction.places(watched)).flatten();
     let unit = match places.filter(|_| !session.is_starved()) {
-        None => core.stop_others_for(session).map(|quiesced| {
-            core.quiesced = quiesced;
-            Unit::alone(&shared.keyspace, &core.env)
-        }),
-        Some(places) => Unit::holding(&shared.keyspace, &core.env, places),
+        None => core
+            .stop_others_for(session)
+            .map(|quiesced| (Unit::alone(&shared.keyspace, &core.env), quiesced)),
+        Some(places) => Unit::holding(&shared.keyspace, &core.env, places).map(|unit| (unit, None)),
     };
-    let mut unit = match unit {
-        Ok(unit) => unit,
+    let (mut unit, quiesced) = match unit {
+        Ok(begun) => begun,
         Err(error) => {
             session.transaction = Some(transaction);
             return Err(error);
@@ -154,7 +153,7 @@ pub fn execute_transaction(
     if watches.is_none_or(|watches| unit.settle(&core.env, watches)) {
         session.record.last_command.store(row.id as u32, Ordering::Relaxed);
         let began = core.accounting.last_ticks();
-        core.unit = Some(unit);
+        core.unit.begin(unit, quiesced);
         if transaction.runs_scripts {
             return execute_scripts(core, session, transaction, row, reply);
         }
@@ -165,7 +164,7 @@ pub fn execute_transaction(
         // All this time counts for EXEC.
         core.accounting.charge_from(began);
     } else {
-        core.unit = Some(unit);
+        core.unit.begin(unit, quiesced);
         session.ran_nothing = true;
         reply.null_array();
     }
@@ -260,7 +259,7 @@ fn run_queued(
         Run::Data(run) => {
             let (spec, parent, db) = (row.spec, row.parent, session.db);
             let call = Invocation { spec, parent, run, db, blocking: Blocking::Never };
-            let unit = core.unit.as_mut().expect("EXEC has begun a unit");
+            let unit = core.unit.current().expect("EXEC has begun a unit");
             let done = unit.run(&core.env, &call, prepared, &mut args, reply);
             done.map(|done| core.stats().changes.add(done.dirty))
         }
@@ -279,7 +278,7 @@ fn run_queued(
         }
     };
     permission::forget_limits(core);
-    if core.unit.is_none() {
+    if !core.unit.is_running() {
         // A slow script was suspended with it.
         return;
     }

@@ -52,7 +52,7 @@ pub fn ask(core: &Core) -> Result<Asked> {
     if aof.rewrite.is_running.load(Ordering::SeqCst) {
         return Err(in_progress());
     }
-    if core.shared.keyspace.is_emitting() || core.unit.is_some() {
+    if core.shared.keyspace.is_emitting() || core.unit.is_running() {
         aof.schedule_rewrite();
         return Ok(Asked::Scheduled);
     }

@@ -99,7 +99,7 @@ impl Replay {
     ) -> Result<bool, ReplayError> {
         // When the commands were written, the keys they use had not expired.
         core.env.begin_replay();
-        core.is_loading = true;
+        core.unit.begin_loading();
         // With a configured delay, each command is followed by a pause.
         let delays = rdb::delays(core.shared);
         let most = if delays { 1 } else { REQUESTS_MAX };
@@ -117,7 +117,7 @@ impl Replay {
                 break;
             }
         }
-        core.is_loading = false;
+        core.unit.end_loading();
         core.env.set_now(UnixMs(unix_ms()));
         done.map(|()| self.at >= self.commands.len())
     }

@@ -26,7 +26,7 @@ pub fn execute(core: &Core, session: &Session, message: &[u8]) -> Result<()> {
     let Some(marker) = Marker::read(message) else { return Ok(()) };
     if let Marker::Keep { .. } = marker
         && session.is_primary
-        && core.unit.is_none()
+        && !core.unit.is_running()
         && core.pause_in_force().is_some()
     {
         return Err(CommandError::SlotFrozen);
