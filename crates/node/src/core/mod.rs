@@ -8,6 +8,7 @@
 //! | `accounting` | how long each command took, and how commands are shown |
 //! | `call` | the context in which the function of a server command runs |
 //! | `running_unit` | the transaction that EXEC, or a script, is running |
+//! | `pending` | what commands leave to their worker |
 //! | `quiesce`, `mailbox` | stopping all other workers; messages to a worker |
 //! | `background`, `long` | threads that free memory, and threads that compute long commands |
 //! | `conditions`, `pause` | conditions that commands check; CLIENT PAUSE |
@@ -29,6 +30,7 @@ pub mod mailbox;
 pub mod memory;
 pub mod oom;
 pub mod pause;
+pub mod pending;
 pub mod process;
 pub mod quiesce;
 pub mod running_unit;
@@ -43,8 +45,9 @@ use crate::core::background::Timed;
 use crate::core::client_limits::ClientLimits;
 use crate::core::conditions::Condition;
 use crate::core::input::Bytes;
-use crate::core::mailbox::{Delivery, Message};
+use crate::core::mailbox::Message;
 use crate::core::pause::Paused;
+use crate::core::pending::PendingWork;
 use crate::core::quiesce::Quiesced;
 use crate::core::running_unit::RunningUnit;
 use crate::core::session::Session;
@@ -65,10 +68,8 @@ use brisk_engine::table::Row;
 use brisk_engine::types::EncodingLimits;
 use brisk_engine::{Args, CommandError, DbIndex, Dialect, Env, Result, Settings, UnixMs};
 use brisk_observe::stats::WorkerStats;
-use brisk_reactor::{Clock, Token, unix_ms};
+use brisk_reactor::{Clock, unix_ms};
 use brisk_structures::alloc::AsideMeter;
-use std::cell::{Cell, RefCell};
-use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -85,10 +86,7 @@ pub struct Core {
     pub config: Arc<Config>,
     pub clock: &'static Clock,
     pub accounting: CommandAccounting,
-    /// Sessions to close after the present command, by token.
-    pub connections_to_close: Vec<Token>,
-    /// Replies for sessions of this worker whose commands waited.
-    pub deliveries: VecDeque<Delivery>,
+    pub pending: PendingWork,
     /// The subscriptions of sessions of this worker.
     pub topics: Topics,
     /// Sessions of this worker that are replicas.
@@ -103,11 +101,6 @@ pub struct Core {
     pub unit: RunningUnit,
     /// Watches of sessions of this worker that have ended.
     pub ended_watches: EndedWatches,
-    /// Sessions of this worker with output that waits for the append-only file, or for replicas.
-    pub unlogged: RefCell<Vec<Token>>,
-    /// Output has begun to wait for replicas in this round, so replicas are requested to
-    /// acknowledge.
-    pub requests_acks: Cell<bool>,
     /// Memory for the next transaction.
     pub spare_transaction: Option<Box<Transaction>>,
     /// Scripts and functions of this worker.
@@ -129,8 +122,7 @@ impl Core {
             config: Arc::clone(&config),
             clock,
             accounting: CommandAccounting::new(&config, clock),
-            connections_to_close: Vec::new(),
-            deliveries: VecDeque::new(),
+            pending: PendingWork::default(),
             topics: Topics::default(),
             followers: Vec::new(),
             tracking: TrackingSessions::default(),
@@ -138,8 +130,6 @@ impl Core {
             evictor: Evictor::default(),
             unit: RunningUnit::default(),
             ended_watches: EndedWatches::default(),
-            unlogged: RefCell::default(),
-            requests_acks: Cell::default(),
             spare_transaction: None,
             scripts: WorkerScripts::new(shared, id),
             config_generation: 0,

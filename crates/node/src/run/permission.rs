@@ -228,7 +228,7 @@ pub fn close_client(core: &mut Core, record: &ClientRecord) -> bool {
     record.set(flag::CLOSE_ASAP, true);
     let (token, id) = (record.token, record.id);
     if record.worker == core.id {
-        core.connections_to_close.push(token);
+        core.pending.close(token);
     } else {
         core.shared.mailboxes[record.worker].send(Message::Kill { token, id });
     }

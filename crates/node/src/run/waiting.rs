@@ -35,7 +35,7 @@ pub fn serve_waiters(core: &mut Core) {
         let token = Token::from_u64(client.token);
         let delivery = Delivery { token, client: client.id, replies };
         if client.worker == core.id {
-            core.deliveries.push_back(delivery);
+            core.pending.deliver(delivery);
         } else {
             shared.mailboxes[client.worker].send(Message::Served(delivery));
         }

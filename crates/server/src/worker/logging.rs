@@ -43,7 +43,8 @@ impl Worker {
     #[cold]
     fn commit_appended(&mut self, io: &mut Control) {
         let (shared, id) = (self.core.shared, self.core.id);
-        if self.core.requests_acks.take() && shared.replication.replicas.following() > 0 {
+        if self.core.pending.take_request_for_acks() && shared.replication.replicas.following() > 0
+        {
             // After all changes that this round's output shows.
             shared.keyspace.journal().append_request(GETACK_REQUEST);
         }
@@ -87,9 +88,7 @@ impl Worker {
 
     /// True if replies or parts of the stream wait for the file or for replicas.
     fn has_waiting_replies(&self) -> bool {
-        !self.core.unlogged.borrow().is_empty()
-            || !self.awaits_acks.is_empty()
-            || self.stream_waits()
+        self.core.pending.has_held() || !self.awaits_acks.is_empty() || self.stream_waits()
     }
 
     /// The time for which this worker may sleep while output waits.
@@ -98,13 +97,13 @@ impl Worker {
     }
 
     fn send_logged(&mut self, io: &mut Control) {
-        let tokens = std::mem::take(&mut *self.core.unlogged.borrow_mut());
+        let tokens = self.core.pending.take_held();
         for token in tokens {
             let Some(mut session) = self.take(token) else { continue };
             self.send_logged_of(io, &mut session);
             session.set_unread_aside();
             if !session.unlogged.is_empty() {
-                self.core.unlogged.borrow_mut().push(token);
+                self.core.pending.hold(token);
             } else if session.stall == Stall::Output {
                 self.go_on_when_drained(io, &mut session);
             } else if session.unlogged.take_close() {

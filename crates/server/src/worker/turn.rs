@@ -622,7 +622,7 @@ impl Worker {
     }
 
     pub(super) fn close_connections(&mut self, io: &mut Control) {
-        while let Some(token) = self.core.connections_to_close.pop() {
+        while let Some(token) = self.core.pending.next_to_close() {
             io.close(token, Close::Now);
         }
     }

@@ -181,7 +181,7 @@ impl Worker {
     /// Delivers the replies to sessions of this worker, including replies that this delivery
     /// causes.
     pub(super) fn deliver_all(&mut self, io: &mut Control) {
-        while let Some(delivery) = self.core.deliveries.pop_front() {
+        while let Some(delivery) = self.core.pending.next_delivery() {
             self.deliver(io, delivery);
         }
     }

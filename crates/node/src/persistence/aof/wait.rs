@@ -52,10 +52,10 @@ pub fn level(core: &Core, session: &Session) -> Level {
 /// Holds output back; [`must_wait`] returned true for it.
 pub fn keep(core: &Core, session: &mut Session, shown: Ticket, write: impl FnOnce(&mut Vec<u8>)) {
     if session.unlogged.is_empty() {
-        core.unlogged.borrow_mut().push(session.token);
+        core.pending.hold(session.token);
     }
     if session.asked.replicas().is_some() {
-        core.requests_acks.set(true);
+        core.pending.request_acks();
     }
     session.unlogged.push(shown, core.clock.ns(core.clock.ticks()), write);
 }
