@@ -56,13 +56,13 @@ use crate::pubsub::{Topics, event_classes};
 use crate::replication::replica::Follower;
 use crate::script::WorkerScripts;
 use crate::tracking::TrackingSessions;
-use crate::transactions::Transaction;
+use crate::transactions::WorkerTransactions;
 use brisk_config::Config;
 use brisk_config::value::ClientClass;
 use brisk_engine::effect::Hooks;
 use brisk_engine::env::EvictionPolicy;
 use brisk_engine::keyspace::evict::Evictor;
-use brisk_engine::keyspace::{EndedWatches, KeyHasher, Keys};
+use brisk_engine::keyspace::{KeyHasher, Keys};
 use brisk_engine::random::Random;
 use brisk_engine::table::Row;
 use brisk_engine::types::EncodingLimits;
@@ -99,10 +99,7 @@ pub struct Core {
     pub evictor: Evictor,
     /// The transaction that EXEC, or a script, is running.
     pub unit: RunningUnit,
-    /// Watches of sessions of this worker that have ended.
-    pub ended_watches: EndedWatches,
-    /// Memory for the next transaction.
-    pub spare_transaction: Option<Box<Transaction>>,
+    pub transactions: WorkerTransactions,
     /// Scripts and functions of this worker.
     pub scripts: WorkerScripts,
     config_generation: u64,
@@ -129,8 +126,7 @@ impl Core {
             invalidations_sent: false,
             evictor: Evictor::default(),
             unit: RunningUnit::default(),
-            ended_watches: EndedWatches::default(),
-            spare_transaction: None,
+            transactions: WorkerTransactions::default(),
             scripts: WorkerScripts::new(shared, id),
             config_generation: 0,
             reply_meter: None,

@@ -26,9 +26,7 @@ use std::sync::atomic::Ordering;
 
 /// MULTI: the following commands are queued.
 pub fn begin_transaction(core: &mut Core, session: &mut Session) {
-    let mut transaction = std::mem::take(&mut core.spare_transaction).unwrap_or_default();
-    transaction.db = session.db;
-    session.transaction = Some(transaction);
+    session.transaction = Some(core.transactions.begin(session.db));
 }
 
 /// Drops a session's queued commands and watches. O(1). The caller holds no slots.
@@ -42,16 +40,8 @@ pub fn end_transaction(core: &mut Core, session: &mut Session) {
 /// no slots.
 pub fn unwatch(core: &mut Core, session: &mut Session) {
     if let Some(watches) = &mut session.watches {
-        core.shared.keyspace.unwatch(watches, &mut core.ended_watches);
+        core.transactions.unwatch(&core.shared.keyspace, watches);
         session.record.watched.store(0, Ordering::Relaxed);
-    }
-}
-
-/// Removes up to `most` ended watches from the queues of their keys. The caller holds no slots.
-#[inline]
-pub fn remove_ended_watches(core: &mut Core, most: usize) {
-    if !core.ended_watches.is_empty() {
-        core.shared.keyspace.remove_ended_watches(&mut core.ended_watches, most);
     }
 }
 
@@ -120,7 +110,7 @@ pub fn execute_transaction(
     reply: &mut Reply<'_>,
 ) -> Result<Outcome> {
     let shared = core.shared;
-    let Some(mut transaction) = session.transaction.take() else {
+    let Some(transaction) = session.transaction.take() else {
         return Err(CommandError::text("ERR EXEC without MULTI"));
     };
     if transaction.refused {
@@ -170,8 +160,7 @@ pub fn execute_transaction(
     }
     run::end_unit(core);
     end_transaction(core, session);
-    *transaction = transaction.emptied();
-    core.spare_transaction = Some(transaction);
+    core.transactions.reuse(transaction);
     Ok(Outcome::Replied)
 }
 

@@ -53,7 +53,6 @@ use brisk_node::pubsub::publish;
 use brisk_node::replication::upstream::applying::{Applier, ApplyProgress};
 use brisk_node::replication::upstream::state::Upstream;
 use brisk_node::run::batch::Batch;
-use brisk_node::transactions::execute;
 use brisk_reactor::unix_ms;
 use brisk_reactor::{Control, Token};
 use brisk_structures::reclaim::Participant;
@@ -191,7 +190,7 @@ impl Worker {
         self.go_on_with_script(io);
         let loads = self.loading.is_some() && self.go_on_loading() == LoadingProgress::More;
         let applied = self.go_on_applying();
-        if !self.core.ended_watches.is_empty() {
+        if self.core.transactions.has_ended_watches() {
             self.go_on_with_leftovers();
         }
         self.end_late_waits(io);
@@ -211,7 +210,7 @@ impl Worker {
         let idle = self.again.is_empty()
             && self.core.scripts.parked.is_none()
             && !loads
-            && self.core.ended_watches.is_empty();
+            && !self.core.transactions.has_ended_watches();
         if idle { wait } else { Duration::ZERO }
     }
 
@@ -244,7 +243,8 @@ impl Worker {
     fn go_on_with_leftovers(&mut self) {
         let clock = self.core.clock;
         let begin = clock.ticks();
-        execute::remove_ended_watches(&mut self.core, LEFTOVERS_PER_ROUND);
+        let keyspace = &self.core.shared.keyspace;
+        self.core.transactions.remove_ended_watches(keyspace, LEFTOVERS_PER_ROUND);
         let ns = clock.ns(clock.ticks().wrapping_sub(begin));
         self.core.stats().background_ns.add(ns);
     }
