@@ -6,6 +6,7 @@
 //! | `session`, `input` | one client, seen from inside; its bytes that are not executed yet |
 //! | `client_limits` | the limits on what clients may hold in memory |
 //! | `accounting` | how long each command took, and how commands are shown |
+//! | `memory_limit` | `maxmemory`: what counts as used, and eviction |
 //! | `call` | the context in which the function of a server command runs |
 //! | `running_unit` | the transaction that EXEC, or a script, is running |
 //! | `pending` | what commands leave to their worker |
@@ -28,6 +29,7 @@ pub mod input;
 pub mod long;
 pub mod mailbox;
 pub mod memory;
+pub mod memory_limit;
 pub mod oom;
 pub mod pause;
 pub mod pending;
@@ -46,6 +48,7 @@ use crate::core::client_limits::ClientLimits;
 use crate::core::conditions::Condition;
 use crate::core::input::Bytes;
 use crate::core::mailbox::Message;
+use crate::core::memory_limit::MemoryLimit;
 use crate::core::pause::Paused;
 use crate::core::pending::PendingWork;
 use crate::core::quiesce::Quiesced;
@@ -61,7 +64,6 @@ use brisk_config::Config;
 use brisk_config::value::ClientClass;
 use brisk_engine::effect::Hooks;
 use brisk_engine::env::EvictionPolicy;
-use brisk_engine::keyspace::evict::Evictor;
 use brisk_engine::keyspace::{KeyHasher, Keys};
 use brisk_engine::random::Random;
 use brisk_engine::table::Row;
@@ -69,7 +71,6 @@ use brisk_engine::types::EncodingLimits;
 use brisk_engine::{Args, CommandError, DbIndex, Dialect, Env, Result, Settings, UnixMs};
 use brisk_observe::stats::WorkerStats;
 use brisk_reactor::{Clock, unix_ms};
-use brisk_structures::alloc::AsideMeter;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -96,15 +97,13 @@ pub struct Core {
     /// True if the session was sent invalidations before its present request, for keys evicted for
     /// it.
     pub invalidations_sent: bool,
-    pub evictor: Evictor,
+    pub memory: MemoryLimit,
     /// The transaction that EXEC, or a script, is running.
     pub unit: RunningUnit,
     pub transactions: WorkerTransactions,
     /// Scripts and functions of this worker.
     pub scripts: WorkerScripts,
     config_generation: u64,
-    /// Excludes the reply that a command is building from eviction, until the reply is in the output.
-    pub reply_meter: Option<AsideMeter>,
     pub limits: ClientLimits,
 }
 
@@ -124,12 +123,11 @@ impl Core {
             followers: Vec::new(),
             tracking: TrackingSessions::default(),
             invalidations_sent: false,
-            evictor: Evictor::default(),
+            memory: MemoryLimit::new(&config),
             unit: RunningUnit::default(),
             transactions: WorkerTransactions::default(),
             scripts: WorkerScripts::new(shared, id),
             config_generation: 0,
-            reply_meter: None,
             limits: ClientLimits::new(&config),
             shared,
         };
@@ -171,6 +169,7 @@ impl Core {
         tracking.trim(&self.env, TRACKED_KEYS_TRIMMED);
         self.limits = ClientLimits::new(&config);
         self.accounting.take_config(&config);
+        self.memory.take_config(&config);
         self.evict_clients();
         self.bound_inputs();
     }
@@ -282,91 +281,6 @@ impl Core {
         self.shared.conditions.has(Condition::Congestion)
     }
 
-    /// Reports whether at most `max` bytes are used. Data that waits for replicas, or to be written
-    /// to a snapshot or to the append-only file, does not count: eviction would only add to it.
-    /// Garbage that is about to be freed does not count either.
-    pub fn fits_in_memory(&self, max: u64) -> bool {
-        self.memory_above(max) == 0
-    }
-
-    /// Number of bytes used above `max`. Output that clients have not read is also excluded
-    /// ([`brisk_observe::memory::above`]).
-    fn memory_above(&self, max: u64) -> u64 {
-        let shared = self.shared;
-        let ended_watches = shared.keyspace.ended_watch_bytes() as u64;
-        let freed = shared.background.pending_bytes().saturating_add(ended_watches);
-        let underway =
-            shared.snapshots.underway().or_else(|| shared.replication.snapshots.underway());
-        let snapshot = underway.map_or(0, |now| now.bytes);
-        let waiting = shared.replication.buffered().saturating_add(freed);
-        let waiting = waiting.saturating_add(snapshot);
-        let waiting = waiting.saturating_add(shared.aof.buffered());
-        brisk_observe::memory::above(max.saturating_add(waiting), self.limits.unread_max())
-    }
-
-    /// The memory limit of commands in bytes; 0 for no limit. A replica leaves eviction to its
-    /// primary, unless the settings say otherwise.
-    pub fn memory_limit(&self) -> u64 {
-        let ignores =
-            self.config.replication.replica_ignore_maxmemory && self.shared.conditions.is_replica();
-        if ignores { 0 } else { self.config.memory.maxmemory }
-    }
-
-    /// Evicts until memory is within `maxmemory`. False if that is not possible.
-    pub fn make_room(&mut self) -> bool {
-        let budget_ns = eviction_budget_ns(self.config.memory.maxmemory_eviction_tenacity);
-        self.make_room_within(budget_ns)
-    }
-
-    /// The same, for at most `budget_ns`. Returns true if the time ran out while memory was being
-    /// freed.
-    pub fn make_room_within(&mut self, budget_ns: u64) -> bool {
-        let max = self.memory_limit();
-        if max == 0 || self.fits_in_memory(max) {
-            return true;
-        }
-        // Objects that earlier commands unlinked count as free after they are handed over.
-        self.free_garbage();
-        let mut excess = self.memory_above(max);
-        if excess == 0 {
-            return true;
-        }
-        // The data must not change. During CLIENT PAUSE and loading this takes precedence over the
-        // memory limit. During a slow script the limit takes precedence.
-        if self.data_must_not_change() {
-            return self.pause_in_force().is_some() || self.shared.conditions.is_loading();
-        }
-        let begin = self.clock.ticks();
-        let mut fits = false;
-        loop {
-            let evicted = self.evictor.evict_one(&self.shared.keyspace, &self.env);
-            let Some(bytes) = evicted else { break };
-            self.free_garbage();
-            // Events and invalidations of the evicted keys take memory too, until they are sent.
-            // Evicting to make room for them would only create more.
-            excess = excess.saturating_sub(bytes);
-            fits = excess == 0 || self.fits_in_memory(max);
-            if fits {
-                break;
-            }
-            let lasted = self.clock.ns(self.clock.ticks().wrapping_sub(begin));
-            // Values that `lazyfree-lazy-eviction` leaves to another thread are freed only later:
-            // evicting until the memory shows as free would evict more than needed.
-            let ahead = self.env.settings.lazy_eviction
-                && self.shared.background.pending() >= LAZY_EVICTIONS_AHEAD_MAX;
-            if lasted > budget_ns || ahead {
-                // More is evicted before the next command. Until then writes are allowed, since
-                // memory is being freed.
-                fits = true;
-                break;
-            }
-        }
-        let ns = self.clock.ns(self.clock.ticks().wrapping_sub(begin));
-        self.stats().eviction_ns.add(ns);
-        self.note_latency("eviction-cycle", ns);
-        fits
-    }
-
     /// Notes the size of a session's buffers for the maxima that INFO shows.
     pub fn note_buffers(&self, input: u64, output: u64, unix_seconds: u64) {
         let stats = self.stats();
@@ -405,9 +319,7 @@ impl Core {
         let mut garbage = self.env.garbage.borrow_mut();
         if !garbage.is_empty() {
             // The number of bytes is only needed when memory is nearly full.
-            let max = self.config.memory.maxmemory;
-            let counts =
-                max != 0 && brisk_observe::memory::above(max / 4 * 3, self.limits.unread_max()) > 0;
+            let counts = self.memory.is_near(self.limits.unread_max());
             self.shared.background.free_timed(std::mem::take(&mut *garbage), counts, timed());
         }
     }
@@ -623,20 +535,6 @@ fn class_of(session: &Session) -> ClientClass {
 /// Keys that are removed at once when `tracking-table-max-keys` is lowered; the rest is removed in
 /// steps.
 const TRACKED_KEYS_TRIMMED: usize = 128;
-
-/// Maximum number of large values that are evicted and not yet freed. Beyond it eviction waits for
-/// the thread that frees them.
-const LAZY_EVICTIONS_AHEAD_MAX: u64 = 8;
-
-/// Time limit of one eviction by `maxmemory-eviction-tenacity`: from 0 to 10 linear up to 500 us,
-/// above that 15 % more for each step, no limit at 100.
-fn eviction_budget_ns(tenacity: i64) -> u64 {
-    match tenacity {
-        ..=10 => 50_000 * tenacity.max(0) as u64,
-        11..100 => (500_000.0 * 1.15f64.powi(tenacity as i32 - 10)) as u64,
-        _ => u64::MAX,
-    }
-}
 
 /// The settings that commands depend on, for a thread that has not loaded any.
 pub(crate) fn settings_in_force(shared: &Shared, config: &Config) -> Settings {

@@ -321,6 +321,19 @@ impl Shared {
         sum.max(0) as u64
     }
 
+    /// Bytes of memory that will be free without an eviction: data that waits for replicas, or to be
+    /// written to a snapshot or to the append-only file, and garbage. Eviction would only add to it.
+    pub fn passing_bytes(&self) -> u64 {
+        let snapshot = self.snapshots.underway().map_or(0, |now| now.bytes);
+        let garbage = self.background.pending_bytes();
+        let garbage = garbage.saturating_add(self.keyspace.ended_watch_bytes() as u64);
+        let replicas = self.replication.passing_bytes();
+        garbage
+            .saturating_add(replicas)
+            .saturating_add(snapshot)
+            .saturating_add(self.aof.buffered())
+    }
+
     /// The present meaning of rules about permissions.
     pub fn vocabulary(&self) -> Vocabulary<'static> {
         let channels = self.config().security.acl_pubsub_default;

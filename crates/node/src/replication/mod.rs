@@ -274,6 +274,12 @@ impl Replication {
         self.replicas.held_bytes() + self.stream.excess()
     }
 
+    /// Bytes of memory that wait to be sent to replicas, or to be written for them.
+    pub(crate) fn passing_bytes(&self) -> u64 {
+        let snapshot = self.snapshots.underway().map_or(0, |now| now.bytes);
+        self.buffered().saturating_add(snapshot)
+    }
+
     /// Returns true if the caller has to move the oldest part of the stream to a file.
     fn begin_spilling(&self) -> bool {
         self.replicas.following() > 0

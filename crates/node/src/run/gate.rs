@@ -6,6 +6,7 @@
 use crate::clients::flag;
 use crate::core::Core;
 use crate::core::conditions::{Condition, ConditionSet};
+use crate::core::memory_limit;
 use crate::core::pause::Paused;
 use crate::core::session::{Session, Stall};
 use crate::persistence::bgsave;
@@ -18,7 +19,6 @@ use brisk_engine::command::{Flags, Group, InMulti, Scope};
 use brisk_engine::ctx::full_name;
 use brisk_engine::table::Row;
 use brisk_engine::{Args, CommandError, Result};
-use brisk_structures::alloc::AsideMeter;
 use std::sync::atomic::Ordering;
 
 /// The result of a check.
@@ -219,11 +219,11 @@ fn memory(core: &mut Core, session: &Session, row: &Row, facts: &RequestFacts<'_
         return Verdict::Pass;
     }
     // The meter of the last command ends here: `make_room` must include all memory.
-    core.reply_meter = None;
-    let fits = core.memory_limit() == 0 || core.make_room();
+    core.memory.end_reply();
+    let fits = memory_limit::in_force(core) == 0 || memory_limit::make_room(core);
     if !facts.flags.intersects(Flags::WRITE.union(Flags::RUNS_SCRIPT)) {
         // The command's reply may have any size; other workers must not evict keys for it.
-        core.reply_meter = Some(AsideMeter::begin());
+        core.memory.begin_reply();
     }
     if session.has_old_user() {
         // It now waits for a slot: the permissions of its user are checked again afterwards.
@@ -428,7 +428,7 @@ fn pause(core: &mut Core, session: &Session, row: &Row, facts: &RequestFacts<'_>
 
 /// Frees memory, unless that is left to the primary; memory may still be short afterwards.
 fn memory_of_primary(core: &mut Core, _: &Session, _: &Row, _: &RequestFacts<'_>) -> Verdict {
-    core.make_room();
+    memory_limit::make_room(core);
     Verdict::Pass
 }
 

@@ -7,6 +7,7 @@ use crate::core::Core;
 use crate::core::call::Call;
 use crate::core::conditions::Condition;
 use crate::core::mailbox::Delivery;
+use crate::core::memory_limit;
 use crate::core::session::Session;
 use crate::monitor::lines;
 use crate::run::dispatch;
@@ -192,11 +193,11 @@ fn admit(call: &mut Call<'_>, target: &Target<'_>) -> Result<Admitted> {
     }
     let allows_oom =
         !compatible && target.flags.intersects(ScriptFlags::ALLOW_OOM | ScriptFlags::NO_WRITES);
-    let max = core.memory_limit();
+    let max = memory_limit::in_force(core);
     // Within a transaction nothing is evicted: it holds slots.
     let is_short = |core: &mut Core| match core.unit.is_running() {
-        true => !core.fits_in_memory(max),
-        false => !core.make_room(),
+        true => !memory_limit::fits(core, max),
+        false => !memory_limit::make_room(core),
     };
     let lacks_memory = !allows_oom && max != 0 && is_short(core);
     if lacks_memory && !compatible {

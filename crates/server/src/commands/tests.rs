@@ -289,7 +289,7 @@ fn the_limit_of_memory_is_the_primarys_unless_the_settings_say_otherwise() {
     let mut node = Node::replica(|config| config.memory.maxmemory = 1000);
     let limit = |node: &Node| {
         let is_limited = node.core.shared.conditions.has(Condition::MemoryLimit);
-        (node.core.memory_limit(), is_limited)
+        (brisk_node::core::memory_limit::in_force(&node.core), is_limited)
     };
     assert_eq!(limit(&node), (0, false));
     node.configure(|config| config.replication.replica_ignore_maxmemory = false);

@@ -9,6 +9,7 @@ use brisk_engine::keyspace::expire::{SweepOutcome, Sweeper};
 use brisk_engine::keyspace::{ClockWalker, CutWalker, WalkOutcome};
 use brisk_net::tls::HANDSHAKE_MS_MAX;
 use brisk_node::clients::flag;
+use brisk_node::core::memory_limit;
 use brisk_node::core::session::Stall;
 use brisk_node::persistence::aof::rewrite;
 use brisk_node::persistence::{bgsave, ending};
@@ -174,7 +175,7 @@ impl Cron {
             self.sessions(worker, io);
             // Memory may exceed the limit after CONFIG SET maxmemory, or because clients' buffers
             // grew.
-            worker.core.make_room();
+            memory_limit::make_room(&mut worker.core);
             self.trim_tracking(worker);
         }
         if now >= self.next_sample {
@@ -423,7 +424,7 @@ impl Cron {
         figures.round_us.store(rounds_ns / rounds.max(1) / 1000, Ordering::Relaxed);
         let used = brisk_observe::memory::used();
         figures.peak_memory.fetch_max(used, Ordering::Relaxed);
-        let max = worker.core.memory_limit();
+        let max = memory_limit::in_force(&worker.core);
         figures.sample_limit(max > 0 && used > max, unix_ms());
         figures.sample_process();
     }

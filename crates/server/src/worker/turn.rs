@@ -131,10 +131,8 @@ impl Worker {
         session::act_for(&self.core, session);
         let used = self.execute_on(io, session, data, cut);
         session::clear_acting_session(&self.core);
-        if self.core.reply_meter.is_some() {
-            // The remaining replies are small.
-            self.core.reply_meter = None;
-        }
+        // The remaining replies are small.
+        self.core.memory.end_reply();
         used
     }
 
@@ -294,7 +292,7 @@ impl Worker {
     #[cold]
     fn flush_large(&mut self, io: &mut Control, session: &mut Session, soft_limit: usize) -> bool {
         self.flush(io, session);
-        self.core.reply_meter = None;
+        self.core.memory.end_reply();
         let unread = session.unread_replies(io.unsent(session.token));
         let fits = unread + soft_limit.min(FLUSH_BYTES) <= soft_limit;
         if !fits {

@@ -5,6 +5,7 @@ use brisk_config::{Added, Caller, Config, ConfigError, Rejection, Replacement, d
 use brisk_engine::command::{Arg, Flags, Group, Scope, Spec};
 use brisk_engine::{Args, CommandError, Outcome, Result};
 use brisk_node::core::call::{Call, Command};
+use brisk_node::core::memory_limit;
 use brisk_node::core::shared::Shared;
 use brisk_node::run::gate;
 use std::sync::MutexGuard;
@@ -130,7 +131,7 @@ fn make_room(call: &mut Call<'_>, maxmemory: u64, used: u64) {
          current memory usage ({used}). This will result in key eviction and/or the inability to \
          accept new write commands depending on the maxmemory-policy."
     ));
-    call.core.make_room_within(EVICTION_NS_MAX);
+    memory_limit::make_room_within(call.core, EVICTION_NS_MAX);
 }
 
 const REWRITE: Command = Command {
