@@ -56,7 +56,7 @@ use crate::core::running_unit::RunningUnit;
 use crate::core::session::Session;
 use crate::core::shared::Shared;
 use crate::pubsub::{Topics, event_classes};
-use crate::replication::replica::Follower;
+use crate::replication::replica::Followers;
 use crate::script::WorkerScripts;
 use crate::tracking::TrackingSessions;
 use crate::transactions::WorkerTransactions;
@@ -91,12 +91,9 @@ pub struct Core {
     /// The subscriptions of sessions of this worker.
     pub topics: Topics,
     /// Sessions of this worker that are replicas.
-    pub followers: Vec<Follower>,
+    pub followers: Followers,
     /// Sessions of this worker that track keys.
     pub tracking: TrackingSessions,
-    /// True if the session was sent invalidations before its present request, for keys evicted for
-    /// it.
-    pub invalidations_sent: bool,
     pub memory: MemoryLimit,
     /// The transaction that EXEC, or a script, is running.
     pub unit: RunningUnit,
@@ -120,9 +117,8 @@ impl Core {
             accounting: CommandAccounting::new(&config, clock),
             pending: PendingWork::default(),
             topics: Topics::default(),
-            followers: Vec::new(),
+            followers: Followers::default(),
             tracking: TrackingSessions::default(),
-            invalidations_sent: false,
             memory: MemoryLimit::new(&config),
             unit: RunningUnit::default(),
             transactions: WorkerTransactions::default(),

@@ -3,7 +3,7 @@
 
 use super::acks::RequestedDurability;
 use super::history::new_id;
-use super::replica::{Follower, ReplicaProgress, ReplicaStage};
+use super::replica::{ReplicaProgress, ReplicaStage};
 use super::replicas::ReplicaHandle;
 use crate::clients::flag;
 use crate::core::Core;
@@ -20,9 +20,8 @@ use std::sync::atomic::Ordering;
 pub fn attach_replica(core: &mut Core, session: &mut Session, acknowledges: bool) {
     let replica = make_handle(core, session, acknowledges);
     session.record.set(flag::REPLICA | flag::SYNCHRONISES, true);
-    let follower = Follower { token: session.token, progress: Arc::clone(&replica.progress) };
+    core.followers.add(session.token, &replica.progress);
     core.shared.replication.replicas.attach(replica);
-    core.followers.push(follower);
 }
 
 /// Makes a session a replica that has everything up to a position in the stream. Returns the number of bytes
@@ -32,7 +31,7 @@ pub fn resume_replica(core: &mut Core, session: &mut Session, place: Ticket) -> 
     // Changes in the journal are a part of the history as well.
     shared.dispatch_changes(core.id);
     let replica = make_handle(core, session, true);
-    let follower = Follower { token: session.token, progress: Arc::clone(&replica.progress) };
+    let progress = Arc::clone(&replica.progress);
     let Some(lacking) = shared.replication.resume(replica, place) else {
         if let Some(replica) = &mut session.replica {
             replica.progress = None;
@@ -40,7 +39,7 @@ pub fn resume_replica(core: &mut Core, session: &mut Session, place: Ticket) -> 
         return None;
     };
     session.record.set(flag::REPLICA, true);
-    core.followers.push(follower);
+    core.followers.add(session.token, &progress);
     shared.arm_few_replicas(&core.config.replication);
     Some(lacking)
 }
@@ -111,7 +110,7 @@ pub fn detach_replica(core: &mut Core, session: &mut Session) {
     let Some(progress) = replica.progress.take() else { return };
     let replication = &core.shared.replication;
     replication.note_held(replica, 0);
-    core.followers.retain(|follower| follower.token != session.token);
+    core.followers.remove(session.token);
     replication.detach(&session.record, brisk_reactor::unix_ms());
     progress.leave();
     core.shared.arm_few_replicas(&core.config.replication);

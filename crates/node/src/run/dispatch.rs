@@ -165,9 +165,8 @@ fn postponed(core: &Core, session: &mut Session, error: &CommandError) -> Option
 /// Reports whether invalidations must be sent before the present command, and were not sent yet.
 #[cold]
 fn must_send_invalidations(core: &mut Core) -> bool {
-    let sent = std::mem::take(&mut core.invalidations_sent);
-    core.invalidations_sent = !sent && core.env.hooks.get().contains(Hooks::INVALIDATE);
-    core.invalidations_sent
+    let any = core.env.hooks.get().contains(Hooks::INVALIDATE);
+    core.tracking.must_send_before_request(any)
 }
 
 /// The facts that the gate needs about a request.

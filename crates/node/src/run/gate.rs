@@ -19,7 +19,6 @@ use brisk_engine::command::{Flags, Group, InMulti, Scope};
 use brisk_engine::ctx::full_name;
 use brisk_engine::table::Row;
 use brisk_engine::{Args, CommandError, Result};
-use std::sync::atomic::Ordering;
 
 /// The result of a check.
 pub enum Verdict {

@@ -33,16 +33,16 @@ impl Worker {
     #[cold]
     pub(super) fn deliver_stream(&mut self, io: &mut Control) {
         self.core.shared.replication.replicas.clear_ready(self.core.id);
-        let followers = std::mem::take(&mut self.core.followers);
         let mut waits = false;
-        for follower in &followers {
-            if follower.progress.stage() == ReplicaStage::Online {
-                waits |= self.send_stream(io, follower.token) == StreamSent::WaitsForFile;
+        let mut number = 0;
+        while let Some((token, stage)) = self.core.followers.at(number) {
+            if stage == ReplicaStage::Online {
+                waits |= self.send_stream(io, token) == StreamSent::WaitsForFile;
             } else {
-                self.check_replica(io, follower.token);
+                self.check_replica(io, token);
             }
+            number += 1;
         }
-        self.core.followers = followers;
         if !waits {
             self.stream_waits_since = None;
         }

@@ -28,7 +28,6 @@ use brisk_engine::compare::{self, DigestContext, LargeValue, SlotDigest};
 use brisk_engine::keyspace::{DbIndex, DbSlot, SLOTS, SlotId, UnixMs};
 use brisk_structures::hash::HashKey;
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::atomic::Ordering;
 use std::thread::JoinHandle;
 
 /// Maximum number of slots locked at once, and of the keys in them: some tens of microseconds.
