@@ -3,6 +3,7 @@
 //! | part | purpose |
 //! |---|---|
 //! | `shared`, `settings` | the state that all workers share, including the settings |
+//! | `engine_settings` | the settings that the engine needs |
 //! | `session`, `input` | one client, seen from inside; its bytes that are not executed yet |
 //! | `client_limits` | the limits on what clients may hold in memory |
 //! | `accounting` | how long each command took, and how commands are shown |
@@ -25,6 +26,7 @@ pub mod client_limits;
 pub mod client_lines;
 pub mod conditions;
 pub mod debug_switches;
+pub mod engine_settings;
 pub mod input;
 pub mod long;
 pub mod mailbox;
@@ -55,20 +57,17 @@ use crate::core::quiesce::Quiesced;
 use crate::core::running_unit::RunningUnit;
 use crate::core::session::Session;
 use crate::core::shared::Shared;
-use crate::pubsub::{Topics, event_classes};
+use crate::pubsub::{self, Topics};
 use crate::replication::replica::Followers;
 use crate::script::WorkerScripts;
-use crate::tracking::TrackingSessions;
+use crate::tracking::{self, TrackingSessions};
 use crate::transactions::WorkerTransactions;
 use brisk_config::Config;
 use brisk_config::value::ClientClass;
-use brisk_engine::effect::Hooks;
-use brisk_engine::env::EvictionPolicy;
-use brisk_engine::keyspace::{KeyHasher, Keys};
+use brisk_engine::keyspace::Keys;
 use brisk_engine::random::Random;
 use brisk_engine::table::Row;
-use brisk_engine::types::EncodingLimits;
-use brisk_engine::{Args, CommandError, DbIndex, Dialect, Env, Result, Settings, UnixMs};
+use brisk_engine::{Args, CommandError, DbIndex, Dialect, Env, Result, UnixMs};
 use brisk_observe::stats::WorkerStats;
 use brisk_reactor::{Clock, unix_ms};
 use std::sync::Arc;
@@ -156,13 +155,9 @@ impl Core {
         self.config_generation = self.shared.settings.generation();
         self.config = self.shared.config();
         let config = Arc::clone(&self.config);
-        self.env.settings = settings_in_force(self.shared, &config);
-        let classes = event_classes(config.observe.notify);
-        self.env.settings.events = classes;
-        self.env.hooks.set(Hooks::NOTIFY, !classes.is_empty());
-        let tracking = self.shared.keyspace.tracking();
-        tracking.set_keys_max(usize::try_from(config.clients.tracking_table_max_keys).unwrap_or(0));
-        tracking.trim(&self.env, TRACKED_KEYS_TRIMMED);
+        self.env.settings = engine_settings::in_force(self.shared, &config);
+        pubsub::take_config(&mut self.env, &config);
+        tracking::take_config(self.shared.keyspace.tracking(), &self.env, &config);
         self.limits = ClientLimits::new(&config);
         self.accounting.take_config(&config);
         self.memory.take_config(&config);
@@ -525,66 +520,5 @@ fn class_of(session: &Session) -> ClientClass {
         ClientClass::Pubsub
     } else {
         ClientClass::Normal
-    }
-}
-
-/// Keys that are removed at once when `tracking-table-max-keys` is lowered; the rest is removed in
-/// steps.
-const TRACKED_KEYS_TRIMMED: usize = 128;
-
-/// The settings that commands depend on, for a thread that has not loaded any.
-pub(crate) fn settings_in_force(shared: &Shared, config: &Config) -> Settings {
-    let mut settings = engine_settings(config, shared.keyspace.hasher());
-    settings.limits.list_plain_min = shared.debug.list_plain_min.load(Ordering::Relaxed);
-    settings.skips_checksums = shared.debug.skips_checksums.load(Ordering::Relaxed);
-    settings
-}
-
-fn engine_settings(config: &Config, hasher: &KeyHasher) -> Settings {
-    use brisk_config::choice::EvictionPolicy as Chosen;
-    let memory = &config.memory;
-    let encoding = &config.encoding;
-    // The directives' ranges exclude negative numbers.
-    let limits = EncodingLimits {
-        hash_max_listpack_entries: encoding.hash_max_listpack_entries as usize,
-        hash_max_listpack_value: encoding.hash_max_listpack_value as usize,
-        list_max_listpack_size: encoding.list_max_listpack_size,
-        list_compress_depth: encoding.list_compress_depth as usize,
-        list_plain_min: 0,
-        set_max_intset_entries: encoding.set_max_intset_entries as usize,
-        set_max_listpack_entries: encoding.set_max_listpack_entries as usize,
-        set_max_listpack_value: encoding.set_max_listpack_value as usize,
-        zset_max_listpack_entries: encoding.zset_max_listpack_entries as usize,
-        zset_max_listpack_value: encoding.zset_max_listpack_value as usize,
-        hll_sparse_max_bytes: encoding.hll_sparse_max_bytes as usize,
-        stream_node_max_bytes: encoding.stream_node_max_bytes as usize,
-        stream_node_max_entries: encoding.stream_node_max_entries as usize,
-        hash_key: hasher.secret(),
-    };
-    Settings {
-        limits,
-        string_bytes_max: config.clients.proto_max_bulk_len,
-        limited: memory.maxmemory != 0,
-        eviction: match memory.maxmemory_policy {
-            Chosen::NoEviction => EvictionPolicy::NoEviction,
-            Chosen::AllKeysLru => EvictionPolicy::AllKeysLru,
-            Chosen::AllKeysLfu => EvictionPolicy::AllKeysLfu,
-            Chosen::AllKeysRandom => EvictionPolicy::AllKeysRandom,
-            Chosen::VolatileLru => EvictionPolicy::VolatileLru,
-            Chosen::VolatileLfu => EvictionPolicy::VolatileLfu,
-            Chosen::VolatileRandom => EvictionPolicy::VolatileRandom,
-            Chosen::VolatileTtl => EvictionPolicy::VolatileTtl,
-        },
-        maxmemory_samples: memory.maxmemory_samples as u32,
-        lfu_log_factor: memory.lfu_log_factor as u32,
-        lfu_decay_minutes: memory.lfu_decay_time_min as u32,
-        lazy_expire: memory.lazyfree_lazy_expire,
-        lazy_eviction: memory.lazyfree_lazy_eviction,
-        lazy_server_del: memory.lazyfree_lazy_server_del,
-        lazy_user_del: memory.lazyfree_lazy_user_del,
-        lazy_user_flush: memory.lazyfree_lazy_user_flush,
-        skips_checksums: false,
-        dialect: config.process.dialect,
-        ..Settings::default()
     }
 }

@@ -12,7 +12,7 @@
 
 use super::queue::{Part, Queue};
 use crate::core::Core;
-use crate::core::settings_in_force;
+use crate::core::engine_settings;
 use crate::core::shared::Shared;
 use crate::persistence::snapshot::{RECEIVED, Source, Unreadable};
 use crate::persistence::state::Loading;
@@ -56,7 +56,7 @@ type Done = Result<(LoadSummary, AwaitedKeys), Failed>;
 /// The reason why the file cannot be loaded. A part of its keys may have been loaded.
 pub fn load_at_start(shared: &Shared) -> Result<Beside, Unreadable> {
     let config = shared.config();
-    let settings = settings_in_force(shared, &config);
+    let settings = engine_settings::in_force(shared, &config);
     // Expired keys are not loaded, except by a replica.
     let now = UnixMs(unix_ms());
     let keeps_expired = shared.conditions.is_replica();
@@ -94,7 +94,7 @@ pub fn reload(core: &Core, duplicate: Duplicate) -> Result<(), Unreadable> {
 /// As in [`load_at_start`].
 pub fn load_base_at_start(shared: &Shared, path: &Path) -> Result<(u64, Vec<Vec<u8>>), Unreadable> {
     let config = shared.config();
-    let settings = settings_in_force(shared, &config);
+    let settings = engine_settings::in_force(shared, &config);
     // No client waits for keys yet.
     let loaded = load_base_by(shared, &config, settings, path)?;
     Ok((loaded.end, loaded.functions))
@@ -153,7 +153,7 @@ pub struct Lineage {
 /// As in [`load_at_start`].
 pub fn load_received(shared: &Shared, file: File) -> Result<Beside, Unreadable> {
     let config = shared.config();
-    let settings = settings_in_force(shared, &config);
+    let settings = engine_settings::in_force(shared, &config);
     let how = How::repeating(&shared.keyspace, settings);
     let source = Source::nameless(file)?;
     shared.snapshots.loading.begin(source.bytes);
@@ -172,7 +172,7 @@ pub fn load_stream(
     keyspace: &Keyspace,
 ) -> Result<Beside, Unreadable> {
     let config = shared.config();
-    let how = How::repeating(keyspace, settings_in_force(shared, &config));
+    let how = How::repeating(keyspace, engine_settings::in_force(shared, &config));
     shared.snapshots.loading.begin(bytes.unwrap_or(0));
     load_reader(shared, &config, &how, (stream, bytes)).map_err(|(failure, position)| {
         let path = PathBuf::from(RECEIVED);
