@@ -18,6 +18,7 @@ use crate::persistence::state::Snapshots;
 use crate::pubsub::Registry;
 use crate::replication::upstream::state::{Upstream, UpstreamPhase};
 use crate::replication::{Replication, needs_good};
+use crate::script::shared::Scripting;
 use crate::script::slow::SlowScript;
 use crate::tracking::Prefixes;
 use brisk_acl::Vocabulary;
@@ -64,9 +65,7 @@ pub struct Shared {
     pub snapshots: Snapshots,
     /// The append-only file.
     pub aof: Aof,
-    pub scripts: crate::script::cache::Scripts,
-    pub libraries: crate::script::libraries::Libraries,
-    pub running_scripts: crate::script::slow::Scripting,
+    pub scripting: Scripting,
     /// Commands that other threads compute.
     pub long: crate::core::long::LongWork,
     /// Large values that another thread frees.
@@ -152,9 +151,7 @@ impl Shared {
             changes: ChangeDispatcher::default(),
             snapshots,
             aof: Aof::new(workers),
-            scripts: Default::default(),
-            libraries: Default::default(),
-            running_scripts: crate::script::slow::Scripting::new(workers, dialect),
+            scripting: Scripting::new(workers, dialect),
             long: Default::default(),
             background: Default::default(),
             tls: TlsSettings::default(),
@@ -347,19 +344,19 @@ impl Shared {
     /// Registers a script that has become slow. The caller ensures that no worker is in the middle
     /// of a command that the script affects.
     pub fn begin_slow(&self, script: SlowScript) {
-        self.running_scripts.add_slow(script, || self.conditions.set(Condition::Busy, true));
+        self.scripting.running.add_slow(script, || self.conditions.set(Condition::Busy, true));
         self.quiesce.refuse();
     }
 
     /// A slow script may now touch anything. The caller ensures the same as for
     /// [`Shared::begin_slow`].
     pub fn claim_all_keys(&self, worker: usize) {
-        self.running_scripts.claim_all_keys(worker);
+        self.scripting.running.claim_all_keys(worker);
     }
 
     /// A slow script has ended: commands that it blocked may continue.
     pub fn end_slow(&self, worker: usize) {
-        self.running_scripts.remove_slow(worker, || self.conditions.set(Condition::Busy, false));
+        self.scripting.running.remove_slow(worker, || self.conditions.set(Condition::Busy, false));
         self.quiesce.admit();
         for mailbox in &self.mailboxes {
             mailbox.send(Message::Unpause);

@@ -189,7 +189,7 @@ impl Head {
             has_checksum: core.config.persistence.rdbchecksum,
             unix_s: unix_ms() / 1000,
             used_memory: brisk_observe::memory::used(),
-            libraries: core.shared.libraries.now(),
+            libraries: core.shared.scripting.libraries.now(),
             is_base: false,
         }
     }

@@ -350,7 +350,7 @@ fn busy(core: &mut Core, session: &Session, row: &Row, facts: &RequestFacts<'_>)
     if !core.shared.conditions.is_busy() || is_operator_request(session, row) {
         return Verdict::Pass;
     }
-    let scripting = &core.shared.running_scripts;
+    let scripting = &core.shared.scripting.running;
     let refusal = match &session.transaction {
         Some(transaction) if row.spec.in_multi == InMulti::Executes => {
             let watched = session.watches.iter().flat_map(|watches| watches.places());

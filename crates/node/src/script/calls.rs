@@ -22,7 +22,6 @@ use brisk_engine::{Args, CommandError, DbIndex, Reply, keyspec};
 use brisk_resp::Protocol;
 use brisk_script::{Called, MEMORY_BYTES_MAX, Words};
 use smallvec::SmallVec;
-use std::sync::atomic::Ordering;
 
 type Keys = SmallVec<[PreparedKey; 4]>;
 
@@ -99,7 +98,7 @@ pub(super) fn call_from_script(
     }
     if (row.has(Flags::WRITE) || matches!(row.run, Run::Server(_))) && !may_act(core, runner) {
         if core.scripts.keys_in_use.is_some()
-            && core.shared.running_scripts.others_refuse(core.id).is_none()
+            && core.shared.scripting.running.others_refuse(core.id).is_none()
         {
             return Called::Wait;
         }
@@ -107,7 +106,7 @@ pub(super) fn call_from_script(
         return Called::Abandoned;
     }
     if row.has(Flags::WRITE) {
-        if !core.shared.running_scripts.running[core.id].begin_writing() {
+        if !core.shared.scripting.running.of(core.id).begin_writing() {
             runner.killed.set(true);
             return Called::Abandoned;
         }
@@ -137,7 +136,7 @@ fn admit_from_script(
         && !(core.is_valkey() && row.has(Flags::SCRIPTS_OF_VALKEY));
     // Commands that run units or subscribe cannot run within a unit.
     let never = matches!(row.spec.group, Group::Scripting | Group::Transactions | Group::PubSub);
-    let all = core.shared.running_scripts.all_commands.load(Ordering::Relaxed);
+    let all = core.shared.scripting.running.allows_all_commands();
     if refused && (never || !all) {
         return Err("This Redis command is not allowed from script".into());
     }
@@ -209,7 +208,7 @@ fn covers(core: &mut Core, db: DbIndex, keys: &[PreparedKey], scope: Scope) -> b
 #[cold]
 fn is_held_by_others(core: &Core, db: DbIndex, keys: &[PreparedKey], scope: Scope) -> bool {
     let places = keys.iter().map(|key| (db, key.slot));
-    core.shared.running_scripts.others_hold(core.id, (scope == Scope::Keys).then_some(places))
+    core.shared.scripting.running.others_hold(core.id, (scope == Scope::Keys).then_some(places))
 }
 
 /// Reports whether the script may have effects that others can see; after that it cannot be
@@ -229,7 +228,7 @@ fn may_act(core: &mut Core, runner: &ScriptRunner) -> bool {
 /// Makes this the only script that may use undeclared keys.
 pub(super) fn allow_undeclared_keys(core: &mut Core) -> bool {
     core.scripts.undeclared_keys_allowed = core.scripts.undeclared_keys_allowed
-        || core.shared.running_scripts.allow_undeclared_keys(core.id);
+        || core.shared.scripting.running.allow_undeclared_keys(core.id);
     core.scripts.undeclared_keys_allowed
 }
 
@@ -248,12 +247,12 @@ fn lock_everything(
     }
     if !allow_undeclared_keys(core) {
         let waits = core.scripts.keys_in_use.is_some()
-            && shared.running_scripts.others_refuse(core.id).is_none();
+            && shared.scripting.running.others_refuse(core.id).is_none();
         return if waits { Widened::NotYet } else { Widened::No };
     }
     // Checks early whether the script's arguments are needed, so that they are usually not copied
     // while all workers are quiesced.
-    let refused = || shared.running_scripts.others_refuse(core.id).is_some();
+    let refused = || shared.scripting.running.others_refuse(core.id).is_some();
     let shown = (core.scripts.keys_in_use.is_none() && refused()).then(|| runner.shown());
     let quiesced = shared.quiesce.stop_others_amid(core.id);
     let Some(unit) = core.unit.current() else { return Widened::No };

@@ -126,7 +126,7 @@ pub fn evaluate(
     if core.scripts.keys_in_use.is_some() {
         // An earlier script of the transaction is slow, and the gate still blocks other commands.
         runner.begin_slice();
-        core.shared.running_scripts.show_next(core.id, target.is_eval, shown());
+        core.shared.scripting.running.show_next(core.id, target.is_eval, shown());
     }
     let (began, db, protocol) =
         (core.accounting.last_ticks(), call.session.db, call.session.protocol);
@@ -296,12 +296,12 @@ fn begin_script_unit(
 /// or `error` describes a short-term obstacle.
 #[cold]
 fn in_the_way(core: &Core, error: CommandError) -> CommandError {
-    core.shared.running_scripts.others_refuse(core.id).map_or(error, CommandError::text)
+    core.shared.scripting.running.others_refuse(core.id).map_or(error, CommandError::text)
 }
 
 fn forbid_undeclared_keys(core: &mut Core) {
     if std::mem::take(&mut core.scripts.undeclared_keys_allowed) {
-        core.shared.running_scripts.forbid_undeclared_keys();
+        core.shared.scripting.running.forbid_undeclared_keys();
     }
 }
 
@@ -382,7 +382,7 @@ fn log_if_slow(core: &Core, parked: &mut Parked) {
     if parked.logged {
         return;
     }
-    let ms = core.shared.running_scripts.slow_ms(core.id);
+    let ms = core.shared.scripting.running.slow_ms(core.id);
     if ms < threshold_ms(core) {
         return;
     }
@@ -396,7 +396,7 @@ fn log_if_slow(core: &Core, parked: &mut Parked) {
 }
 
 /// Runs the suspended script for a slice. Returns its reply if it has ended. `client` is the
-/// session of its client if that is still connected and [`Parked::client`] named it.
+/// session of its client if that is still connected and [`WorkerScripts::parked_client`] named it.
 pub fn go_on_with_script(core: &mut Core, client: Option<&mut Session>) -> Option<Delivery> {
     let mut parked = core.scripts.parked.take()?;
     let machine = Rc::clone(&parked.machine);
@@ -460,7 +460,7 @@ fn conclude(
     ended: Ended,
     replies: &mut ReplyBuffer,
 ) {
-    let busy = |is_eval| core.shared.running_scripts.busy(is_eval);
+    let busy = |is_eval| core.shared.scripting.running.busy(is_eval);
     let verdict = verdict(core, machine, ended, &parked.name).map_err(|error| match error {
         // It has run for too long to be restarted silently.
         CommandError::SlotBusy => CommandError::text(busy(machine.runner.is_eval.get())),
@@ -530,7 +530,7 @@ fn whole_text(failure: Failure, name: &[u8]) -> Vec<u8> {
 
 /// The error for a request to run another script meanwhile.
 pub fn parked_error(core: &Core) -> CommandError {
-    CommandError::text(core.shared.running_scripts.busy(is_parked_eval(core)))
+    CommandError::text(core.shared.scripting.running.busy(is_parked_eval(core)))
 }
 
 /// Makes the interpreters drop flushed scripts.

@@ -204,10 +204,7 @@ pub(crate) fn go_on_executing(
             session.select(command.db);
         }
         run_queued(core, session, transaction, command, replies);
-        if let Some(parked) = core.scripts.parked.as_mut().filter(|parked| parked.in_exec) {
-            parked.execution = Some(execution);
-            return None;
-        }
+        execution = core.scripts.defer(execution)?;
     }
     Some(execution)
 }

@@ -89,9 +89,9 @@ fn tables(view: &View<'_>) -> u64 {
 
 fn scripting(view: &View<'_>, text: &mut Text) {
     let shared = view.shared;
-    let (eval, functions) = shared.running_scripts.interpreter_bytes();
-    let (scripts, script_bytes, _) = shared.scripts.figures();
-    let libraries = shared.libraries.now();
+    let (eval, functions) = shared.scripting.running.interpreter_bytes();
+    let (scripts, script_bytes, _) = shared.scripting.scripts.figures();
+    let libraries = shared.scripting.libraries.now();
     let function_bytes = libraries.bytes();
     text.number("used_memory_lua", eval);
     text.number("used_memory_vm_eval", eval);

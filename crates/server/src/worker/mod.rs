@@ -208,7 +208,7 @@ impl Worker {
         let wait = wait.min(self.logging_wait()).min(applied.wait());
         let wait = self.next_wait_ms().map_or(wait, |ms| wait.min(Duration::from_millis(ms)));
         let idle = self.again.is_empty()
-            && self.core.scripts.parked.is_none()
+            && !self.core.scripts.is_parked()
             && !loads
             && !self.core.transactions.has_ended_watches();
         if idle { wait } else { Duration::ZERO }

@@ -125,7 +125,9 @@ fn pause_cron(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
 }
 
 fn allow_all_in_scripts(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
-    flip(call, args, |shared| &shared.running_scripts.all_commands)
+    let on = switch(args.bytes()?);
+    call.core.shared.scripting.running.allow_all_commands(on);
+    Ok(call.reply.ok())
 }
 
 /// Sends replicas a command that is executed nowhere else.

@@ -55,9 +55,8 @@ fn stats(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
     put("cluster.links", 0);
     put("aof.buffer", 0);
     let shared = call.core.shared;
-    let (eval, functions) = shared.running_scripts.interpreter_bytes();
-    put("lua.caches", shared.scripts.figures().1 + eval);
-    put("functions.caches", shared.libraries.now().bytes() + functions);
+    put("lua.caches", shared.scripting.eval_bytes());
+    put("functions.caches", shared.scripting.function_bytes());
     for (db, table_bytes) in &usage.databases {
         reply.bulk(format!("db.{}", db.number()).as_bytes());
         reply.map(3);
