@@ -6,13 +6,12 @@ use brisk_engine::Settings;
 use brisk_engine::env::EvictionPolicy;
 use brisk_engine::keyspace::KeyHasher;
 use brisk_engine::types::EncodingLimits;
-use std::sync::atomic::Ordering;
 
 /// The settings that commands depend on, for a thread that has not loaded any.
 pub(crate) fn in_force(shared: &Shared, config: &Config) -> Settings {
     let mut settings = from_config(config, shared.keyspace.hasher());
-    settings.limits.list_plain_min = shared.debug.list_plain_min.load(Ordering::Relaxed);
-    settings.skips_checksums = shared.debug.skips_checksums.load(Ordering::Relaxed);
+    settings.limits.list_plain_min = shared.settings.debug.list_plain_min();
+    settings.skips_checksums = shared.settings.debug.skips_checksums();
     settings
 }
 

@@ -121,7 +121,7 @@ pub fn make_room_within(core: &mut Core, budget_ns: u64) -> bool {
         // Values that `lazyfree-lazy-eviction` leaves to another thread are freed only later:
         // evicting until the memory shows as free would evict more than needed.
         let ahead = core.env.settings.lazy_eviction
-            && core.shared.background.pending() >= LAZY_EVICTIONS_AHEAD_MAX;
+            && core.shared.threads.freeing.pending() >= LAZY_EVICTIONS_AHEAD_MAX;
         if lasted > budget_ns || ahead {
             // More is evicted before the next command. Until then writes are allowed, since
             // memory is being freed.

@@ -12,7 +12,7 @@
 //! | `running_unit` | the transaction that EXEC, or a script, is running |
 //! | `pending` | what commands leave to their worker |
 //! | `quiesce`, `mailbox` | stopping all other workers; messages to a worker |
-//! | `background`, `long` | threads that free memory, and threads that compute long commands |
+//! | `threads`, `background`, `long` | threads that free memory, and threads that compute long commands |
 //! | `conditions`, `pause` | conditions that commands check; CLIENT PAUSE |
 //! | `shutdown` | the shutdown of the server |
 //! | `memory`, `process`, `client_lines` | data for INFO and similar commands |
@@ -42,6 +42,7 @@ pub mod session;
 pub mod settings;
 pub mod shared;
 pub mod shutdown;
+pub mod threads;
 
 use crate::clients::{ClientRecord, flag};
 use crate::core::accounting::CommandAccounting;
@@ -311,7 +312,7 @@ impl Core {
         if !garbage.is_empty() {
             // The number of bytes is only needed when memory is nearly full.
             let counts = self.memory.is_near(self.limits.unread_max());
-            self.shared.background.free_timed(std::mem::take(&mut *garbage), counts, timed());
+            self.shared.threads.freeing.free_timed(std::mem::take(&mut *garbage), counts, timed());
         }
     }
 

@@ -8,10 +8,10 @@ use super::pause::Hold;
 use super::process::Process;
 use super::quiesce::Quiesce;
 use super::settings::Settings;
+use super::threads::HelperThreads;
 use crate::clients::Clients;
 use crate::clients::accounts::Accounts;
 use crate::core::call::ServerHandler;
-use crate::core::shutdown::Shutdown;
 use crate::monitor::Monitors;
 use crate::persistence::aof::state::Aof;
 use crate::persistence::state::Snapshots;
@@ -66,17 +66,12 @@ pub struct Shared {
     /// The append-only file.
     pub aof: Aof,
     pub scripting: Scripting,
-    /// Commands that other threads compute.
-    pub long: crate::core::long::LongWork,
-    /// Large values that another thread frees.
-    pub background: crate::core::background::Background,
+    /// The threads to which workers leave work.
+    pub threads: HelperThreads,
     /// The TLS settings for new connections.
     pub tls: TlsSettings,
     /// The listeners of the workers, closed when the server shuts down.
     pub listeners: OpenListeners,
-    /// The shutdown of the server, requested once.
-    pub shutdown: Shutdown,
-    pub debug: DebugSwitches,
 }
 
 /// The statistics and logs of the server.
@@ -152,12 +147,9 @@ impl Shared {
             snapshots,
             aof: Aof::new(workers),
             scripting: Scripting::new(workers, dialect),
-            long: Default::default(),
-            background: Default::default(),
+            threads: HelperThreads::default(),
             tls: TlsSettings::default(),
             listeners: OpenListeners::default(),
-            shutdown: Shutdown::default(),
-            debug: DebugSwitches::default(),
         }
     }
 
@@ -230,15 +222,9 @@ impl Shared {
         self.conditions.settle(Condition::Stale, is_stale);
     }
 
-    /// List elements of at least `bytes` get nodes of their own; 0 leaves it to the limits.
-    pub fn set_list_plain_min(&self, bytes: usize) {
-        self.debug.list_plain_min.store(bytes, Ordering::Relaxed);
-        self.announce_settings();
-    }
-
-    /// Sets whether payloads and snapshots are read regardless of their checksums.
-    pub fn set_skips_checksums(&self, on: bool) {
-        self.debug.skips_checksums.store(on, Ordering::Relaxed);
+    /// Changes DEBUG's switches: each worker takes them before its next batch.
+    pub fn set_debug(&self, change: impl FnOnce(&DebugSwitches)) {
+        change(&self.settings.debug);
         self.announce_settings();
     }
 
@@ -322,7 +308,7 @@ impl Shared {
     /// written to a snapshot or to the append-only file, and garbage. Eviction would only add to it.
     pub fn passing_bytes(&self) -> u64 {
         let snapshot = self.snapshots.underway().map_or(0, |now| now.bytes);
-        let garbage = self.background.pending_bytes();
+        let garbage = self.threads.freeing.pending_bytes();
         let garbage = garbage.saturating_add(self.keyspace.ended_watch_bytes() as u64);
         let replicas = self.replication.passing_bytes();
         garbage

@@ -98,7 +98,7 @@ pub(crate) fn begin_cut(core: &Core, options: CutOptions) -> Result<Arc<Cut>> {
 pub fn begin_if_due(core: &Core) {
     let shared = core.shared;
     let snapshots = &shared.snapshots;
-    if shared.conditions.is_loading() || shared.shutdown.is_asked() {
+    if shared.conditions.is_loading() || shared.process.shutdown.is_asked() {
         return;
     }
     if snapshots.note_flushes(shared.keyspace.flushes()) {

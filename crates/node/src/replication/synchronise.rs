@@ -49,7 +49,10 @@ const KEYS_LOOKED_AT_MAX: usize = 10_000;
 pub fn begin_if_possible(core: &Core) -> CommandResult<()> {
     let shared = core.shared;
     let replicas = &shared.replication.replicas;
-    if !replicas.has_waiting() || shared.conditions.is_loading() || shared.shutdown.is_asked() {
+    if !replicas.has_waiting()
+        || shared.conditions.is_loading()
+        || shared.process.shutdown.is_asked()
+    {
         return Ok(());
     }
     begin_without_keys(core)?;

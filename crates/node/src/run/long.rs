@@ -25,7 +25,7 @@ pub(crate) fn leave_long(core: &mut Core, session: &Session, row: &'static Row) 
 
 fn send_long(core: &Core, job: Box<Job>) {
     let shared = core.shared;
-    if let Err(job) = shared.long.send(job) {
+    if let Err(job) = shared.threads.computing.send(job) {
         let outcome = job.run(&shared.keyspace, core.clock);
         shared.mailboxes[core.id].send(Message::Computed(Box::new(outcome)));
     }

@@ -194,9 +194,8 @@ fn serve(mut store: Store, service: Service, log: &Arc<Log>) -> Result<u8, Strin
     for warning in system::warnings(&config) {
         log.warning(format_args!("{warning}"));
     }
-    shared.background.start().map_err(|error| format!("cannot start a thread: {error}"))?;
     shared
-        .long
+        .threads
         .start(workers, &shared.keyspace, &shared.mailboxes)
         .map_err(|error| format!("cannot start a thread: {error}"))?;
     watch_signals(shared, log)?;
@@ -206,7 +205,7 @@ fn serve(mut store: Store, service: Service, log: &Arc<Log>) -> Result<u8, Strin
     let threads = start_workers(shared, &config, listeners, (inbox, log))?;
     let service = Arc::new(service);
     load_beside(shared, &service, steps)?;
-    let code = shared.shutdown.wait();
+    let code = shared.process.shutdown.wait();
     service.stopping(log);
     for mailbox in &shared.mailboxes {
         mailbox.wake();
@@ -276,7 +275,7 @@ fn load_beside(
         Err(why) => {
             // In the background, standard error goes nowhere.
             shared.log.warning(format_args!("{why}"));
-            shared.shutdown.ask(1);
+            shared.process.shutdown.ask(1);
         }
     };
     let thread = std::thread::Builder::new().name("brisk-load".to_owned()).spawn(load);
@@ -472,7 +471,10 @@ fn start_workers(
 fn wait_for_data(worker: &mut Worker) {
     let (shared, id) = (worker.core.shared, worker.core.id);
     let until = Instant::now() + LOADING_UNSEEN;
-    while shared.conditions.is_loading() && !shared.shutdown.is_asked() && Instant::now() < until {
+    while shared.conditions.is_loading()
+        && !shared.process.shutdown.is_asked()
+        && Instant::now() < until
+    {
         shared.quiesce.enter(id);
         let progress = worker.go_on_loading();
         shared.quiesce.leave(id);
@@ -517,12 +519,12 @@ fn work(shared: &Shared, mut worker: Worker, mut reactor: Reactor, log: &Log) {
         if !worker.listening.is_empty() {
             crate::worker::listening::take_over(&mut worker, &mut reactor, log);
         }
-        if shared.shutdown.is_asked() {
+        if shared.process.shutdown.is_asked() {
             break;
         }
         if let Err(error) = reactor.poll(&mut worker, Some(wait)) {
             log.warning(format_args!("worker {id}: the event loop failed: {error}; shutting down"));
-            shared.shutdown.ask(1);
+            shared.process.shutdown.ask(1);
             break;
         }
     }
@@ -564,7 +566,7 @@ fn watch_signals(shared: &'static Shared, log: &Arc<Log>) -> Result<(), String> 
                     tell_of_threads(&log);
                     continue;
                 }
-                let (config, shutdown) = (shared.config(), &shared.shutdown);
+                let (config, shutdown) = (shared.config(), &shared.process.shutdown);
                 // After SHUTDOWN has begun, the first signal does not count as a repeated request.
                 let is_ending = shutdown.is_asked() || shutdown.scheduled().is_some();
                 if signal == SIGINT && is_ending {

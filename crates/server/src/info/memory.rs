@@ -66,8 +66,8 @@ pub(super) fn write(view: &View<'_>, text: &mut Text) {
     text.number("mem_aof_buffer", view.shared.aof.buffered());
     text.word("mem_allocator", brisk_node::core::memory::ALLOCATOR);
     text.number("active_defrag_running", 0);
-    text.number("lazyfree_pending_objects", view.shared.background.pending());
-    text.number("lazyfreed_objects", view.shared.background.freed());
+    text.number("lazyfree_pending_objects", view.shared.threads.freeing.pending());
+    text.number("lazyfreed_objects", view.shared.threads.freeing.freed());
 }
 
 /// Bytes of sessions that are replicas, without the part of the stream that they share.

@@ -149,7 +149,7 @@ impl Cron {
         if worker.has_paused() && worker.pause_left_ns() == 0 {
             worker.resume_paused(io);
         }
-        if worker.core.shared.debug.cron_paused.load(Ordering::Relaxed) {
+        if worker.core.shared.settings.debug.is_cron_paused() {
             return Duration::from_nanos(SAMPLE_PERIOD_NS);
         }
         if self.samples_server {
@@ -263,7 +263,7 @@ impl Cron {
         let held_back = core.data_must_not_change()
             || core.shared.conditions.is_replica()
             || core.is_congested();
-        let is_off = !core.shared.debug.active_expire.load(Ordering::Relaxed);
+        let is_off = !core.shared.settings.debug.expires_actively();
         if self.samples_server && !is_off && !core.data_must_not_change() {
             if core.shared.conditions.is_replica() {
                 core.shared.keyspace.expire_replica_keys(&core.env, OWN_KEYS_PER_CYCLE);

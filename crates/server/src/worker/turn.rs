@@ -538,7 +538,7 @@ impl Worker {
             if !session.record.has(flag::CLOSE_ASAP) {
                 close_flushed(io, session);
                 queued = io.unsent(token);
-            } else if !self.core.shared.shutdown.is_asked() {
+            } else if !self.core.shared.process.shutdown.is_asked() {
                 // After SHUTDOWN, the process exit closes it, when no listener is open any more.
                 io.close(token, Close::Now);
             }

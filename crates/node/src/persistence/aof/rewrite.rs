@@ -67,8 +67,9 @@ pub fn begin_if_due(core: &Core) {
     let rewrite = &aof.rewrite;
     let is_busy = rewrite.is_running.load(Ordering::SeqCst) || shared.keyspace.is_emitting();
     // While a slow script runs, the workers cannot be quiesced.
-    let may_not =
-        shared.conditions.is_busy() || shared.conditions.is_loading() || shared.shutdown.is_asked();
+    let may_not = shared.conditions.is_busy()
+        || shared.conditions.is_loading()
+        || shared.process.shutdown.is_asked();
     if is_busy || may_not {
         return;
     }
@@ -265,7 +266,8 @@ fn write_base(
     // The manifest names only existing files: the increment must be in use.
     let is_missing = |file: &ManifestFile| !aof.is_in_use(&home.path(file));
     while increment.is_some_and(is_missing) {
-        if shared.shutdown.is_asked() || aof.mode() == Mode::Off || aof.failure().is_some() {
+        if shared.process.shutdown.is_asked() || aof.mode() == Mode::Off || aof.failure().is_some()
+        {
             files::discard_base(&System, home, &manifest);
             return Err("the new increment could not be written".to_owned());
         }

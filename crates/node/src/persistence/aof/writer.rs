@@ -254,5 +254,5 @@ fn note_lost(shared: &Shared, error: &io::Error) {
     shared.log.warning(format_args!(
         "Can't persist AOF for fsync error: {reason}. Exiting, as what was promised cannot be kept..."
     ));
-    shared.shutdown.ask(1);
+    shared.process.shutdown.ask(1);
 }

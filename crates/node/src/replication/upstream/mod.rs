@@ -152,7 +152,7 @@ impl UpstreamThread {
     }
 
     fn is_wanted(&self) -> bool {
-        self.upstream.generation() == self.generation && !self.shared.shutdown.is_asked()
+        self.upstream.generation() == self.generation && !self.shared.process.shutdown.is_asked()
     }
 
     fn run(&self) {
@@ -459,7 +459,7 @@ pub(super) fn on_worker<T: Send + 'static>(
     loop {
         match receive(shared.replication.environment(), &is_done, LOOK_AGAIN) {
             Ok(done) => return Some(done),
-            Err(RecvTimeoutError::Timeout) if !shared.shutdown.is_asked() => {}
+            Err(RecvTimeoutError::Timeout) if !shared.process.shutdown.is_asked() => {}
             Err(_) => return None,
         }
     }

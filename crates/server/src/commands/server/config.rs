@@ -199,7 +199,7 @@ fn resetstat(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
         stats.reset();
     }
     shared.keyspace.reset_statistics();
-    shared.background.reset_freed();
+    shared.threads.freeing.reset_freed();
     shared.observe.errors.lock().clear();
     for figure in shared.observe.figures.resettable() {
         figure.store(0, Ordering::Relaxed);

@@ -106,27 +106,18 @@ fn switch(word: &[u8]) -> bool {
         && word.first().is_some_and(u8::is_ascii_digit)
 }
 
-fn flip(
-    call: &mut Call<'_>,
-    args: &mut Args<'_>,
-    which: fn(&brisk_node::core::shared::Shared) -> &AtomicBool,
-) -> Result<Outcome> {
-    let on = switch(args.bytes()?);
-    which(call.core.shared).store(on, Ordering::Relaxed);
+fn set_active_expire(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
+    call.core.shared.settings.debug.set_active_expire(switch(args.bytes()?));
     Ok(call.reply.ok())
 }
 
-fn set_active_expire(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
-    flip(call, args, |shared| &shared.debug.active_expire)
-}
-
 fn pause_cron(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
-    flip(call, args, |shared| &shared.debug.cron_paused)
+    call.core.shared.settings.debug.pause_cron(switch(args.bytes()?));
+    Ok(call.reply.ok())
 }
 
 fn allow_all_in_scripts(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
-    let on = switch(args.bytes()?);
-    call.core.shared.scripting.running.allow_all_commands(on);
+    call.core.shared.scripting.running.allow_all_commands(switch(args.bytes()?));
     Ok(call.reply.ok())
 }
 
@@ -141,7 +132,7 @@ fn replicate(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
 
 fn skip_checksums(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     let on = switch(args.bytes()?);
-    call.core.shared.set_skips_checksums(on);
+    call.core.shared.set_debug(|debug| debug.skip_checksums(on));
     call.core.refresh_config();
     Ok(call.reply.ok())
 }
@@ -159,7 +150,7 @@ fn quicklist_packed_threshold(call: &mut Call<'_>, args: &mut Args<'_>) -> Resul
     let bytes = bytes.and_then(|bytes| usize::try_from(bytes).ok()).ok_or_else(|| {
         CommandError::text("ERR argument must be a memory value bigger than 1 and smaller than 4gb")
     })?;
-    call.core.shared.set_list_plain_min(bytes);
+    call.core.shared.set_debug(|debug| debug.set_list_plain_min(bytes));
     call.core.refresh_config();
     Ok(call.reply.ok())
 }
