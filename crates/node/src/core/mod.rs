@@ -10,6 +10,7 @@
 //! | `memory_limit` | `maxmemory`: what counts as used, and eviction |
 //! | `call` | the context in which the function of a server command runs |
 //! | `running_unit` | the transaction that EXEC, or a script, is running |
+//! | `persistence`, `changes` | the dataset on disk, and the changes on their way to it |
 //! | `pending` | what commands leave to their worker |
 //! | `quiesce`, `mailbox` | stopping all other workers; messages to a worker |
 //! | `threads`, `background`, `long` | threads that free memory, and threads that compute long commands |
@@ -35,6 +36,7 @@ pub mod memory_limit;
 pub mod oom;
 pub mod pause;
 pub mod pending;
+pub mod persistence;
 pub mod process;
 pub mod quiesce;
 pub mod running_unit;
@@ -128,7 +130,7 @@ impl Core {
             shared,
         };
         core.env.carrier = crate::replication::migration::carry;
-        core.env.hooks.share(&shared.hooks_for_all);
+        shared.persistence.share_hooks(&mut core.env.hooks);
         core.take_config();
         core
     }

@@ -1,10 +1,10 @@
 //! The state that all workers share: one value for each feature.
 
-use super::changes::ChangeDispatcher;
 use super::conditions::{Condition, Conditions};
 use super::debug_switches::DebugSwitches;
 use super::mailbox::{Mailbox, Message};
 use super::pause::Hold;
+use super::persistence::Persistence;
 use super::process::Process;
 use super::quiesce::Quiesce;
 use super::settings::Settings;
@@ -13,8 +13,6 @@ use crate::clients::Clients;
 use crate::clients::accounts::Accounts;
 use crate::core::call::ServerHandler;
 use crate::monitor::Monitors;
-use crate::persistence::aof::state::Aof;
-use crate::persistence::state::Snapshots;
 use crate::pubsub::Registry;
 use crate::replication::upstream::state::{Upstream, UpstreamPhase};
 use crate::replication::{Replication, needs_good};
@@ -35,7 +33,7 @@ use brisk_observe::log::{Log, Role};
 use brisk_observe::slowlog::Slowlog;
 use brisk_observe::stats::{Count, WorkerStats};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::Ordering;
 
 /// The state of the server that all of its threads share.
 pub struct Shared {
@@ -53,18 +51,13 @@ pub struct Shared {
     pub mailboxes: Box<[Mailbox]>,
     /// The conditions that commands check.
     pub conditions: Conditions,
-    /// The part of [`brisk_engine::Env::hooks`] that is the same for all workers.
-    pub hooks_for_all: Arc<AtomicU32>,
     pub observe: Observe,
     pub monitors: Monitors,
     pub pubsub: Registry,
     /// Key prefixes whose changes clients track.
     pub tracking: Prefixes,
     pub replication: Replication,
-    changes: ChangeDispatcher,
-    pub snapshots: Snapshots,
-    /// The append-only file.
-    pub aof: Aof,
+    pub persistence: Persistence,
     pub scripting: Scripting,
     /// The threads to which workers leave work.
     pub threads: HelperThreads,
@@ -122,7 +115,7 @@ impl Shared {
         let config = settings.current();
         let channels = config.security.acl_pubsub_default;
         let dialect = config.process.dialect;
-        let snapshots = Snapshots::new(process.started_unix_ms / 1000);
+        let persistence = Persistence::new(workers, process.started_unix_ms / 1000);
         let replication = Replication::new(workers, replication_id);
         replication.adopt(&config);
         Shared {
@@ -137,15 +130,12 @@ impl Shared {
             clients: Clients::new(workers),
             mailboxes: (0..workers).map(|_| Mailbox::default()).collect(),
             conditions: Conditions::default(),
-            hooks_for_all: Arc::default(),
             observe: Observe::new(workers, table.id_count()),
             monitors: Monitors::new(workers),
             pubsub: Registry::new(workers),
             tracking: Prefixes::new(workers),
             replication,
-            changes: ChangeDispatcher::default(),
-            snapshots,
-            aof: Aof::new(workers),
+            persistence,
             scripting: Scripting::new(workers, dialect),
             threads: HelperThreads::default(),
             tls: TlsSettings::default(),
@@ -249,8 +239,7 @@ impl Shared {
 
     /// Updates whether writes are rejected; this depends on the last result of a disk write.
     pub fn arm_disk_error(&self) {
-        let is_well = self.snapshots.is_ok() && self.aof.failure().is_none();
-        self.conditions.set(Condition::DiskError, !is_well);
+        self.conditions.set(Condition::DiskError, !self.persistence.is_well());
     }
 
     /// CLIENT UNPAUSE: waiting commands continue at once.
@@ -307,14 +296,10 @@ impl Shared {
     /// Bytes of memory that will be free without an eviction: data that waits for replicas, or to be
     /// written to a snapshot or to the append-only file, and garbage. Eviction would only add to it.
     pub fn passing_bytes(&self) -> u64 {
-        let snapshot = self.snapshots.underway().map_or(0, |now| now.bytes);
         let garbage = self.threads.freeing.pending_bytes();
         let garbage = garbage.saturating_add(self.keyspace.ended_watch_bytes() as u64);
-        let replicas = self.replication.passing_bytes();
-        garbage
-            .saturating_add(replicas)
-            .saturating_add(snapshot)
-            .saturating_add(self.aof.buffered())
+        let unwritten = self.persistence.passing_bytes();
+        garbage.saturating_add(self.replication.passing_bytes()).saturating_add(unwritten)
     }
 
     /// The present meaning of rules about permissions.
@@ -362,8 +347,8 @@ impl Shared {
                 self.mailboxes[other].wake();
             }
         };
-        self.changes.dispatch(journal, &self.aof, &self.replication, wake);
-        if self.aof.is_congested() {
+        self.persistence.dispatch(journal, &self.replication, wake);
+        if self.persistence.aof.is_congested() {
             self.conditions.set(Condition::LogCongestion, true);
         }
     }

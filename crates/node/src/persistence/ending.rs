@@ -51,7 +51,7 @@ pub fn concerns_workers(shared: &Shared, how: ShutdownMode) -> bool {
 
 /// Reports whether anything is written to the disk before the server exits.
 fn writes_files(shared: &Shared, how: ShutdownMode) -> bool {
-    shared.aof.is_on() || rewrite::is_first(shared) || saves(&shared.config(), how)
+    shared.persistence.aof.is_on() || rewrite::is_first(shared) || saves(&shared.config(), how)
 }
 
 /// Shuts the server down, or first begins to wait for replicas. If another request already waits for
@@ -269,7 +269,7 @@ fn end(core: &Core, how: ShutdownMode, called_off: impl Fn() -> bool) -> Result<
     report_replicas(core);
     if bgsave::is_saving(shared) {
         shared.log.warning(format_args!("There is a child saving an .rdb. Killing it!"));
-        shared.snapshots.give_up();
+        shared.persistence.snapshots.give_up();
         shared.replication.snapshots.give_up("the server is about to end");
     }
     // While the dataset is being loaded, the file has all of it.
@@ -294,10 +294,10 @@ fn end(core: &Core, how: ShutdownMode, called_off: impl Fn() -> bool) -> Result<
         if called_off() {
             return Err(refusal());
         }
-        if shared.aof.is_on() {
+        if shared.persistence.aof.is_on() {
             shared.log.notice(format_args!("Calling fsync() on the AOF file."));
             shared.dispatch_changes(core.id);
-            if let Err(error) = shared.aof.flush(shared) {
+            if let Err(error) = shared.persistence.aof.flush(shared) {
                 let log = &shared.log;
                 log.warning(format_args!("The AOF file could not be written: {error}"));
             }

@@ -41,14 +41,14 @@ pub fn discard_unfinished(config: &Config) {
 pub fn save(core: &Core) -> Result<(), Failure> {
     let shared = core.shared;
     // A snapshot in progress is older and would replace this one.
-    shared.snapshots.give_up();
+    shared.persistence.snapshots.give_up();
     let saved = save_on(&System, core);
     match &saved {
         Ok(()) => {
-            shared.snapshots.note_flushes(shared.keyspace.flushes());
+            shared.persistence.snapshots.note_flushes(shared.keyspace.flushes());
             shared.log.notice(format_args!("DB saved on disk"));
             // No worker changes data meanwhile.
-            shared.snapshots.note_saved(unix_ms() / 1000, shared.observe.changes());
+            shared.persistence.snapshots.note_saved(unix_ms() / 1000, shared.observe.changes());
             shared.arm_disk_error();
         }
         Err(failure) => shared.log.warning(format_args!("{failure}")),

@@ -145,7 +145,7 @@ pub fn disarm_propagation(core: &mut Core) {
     let is_idle = || {
         hooks.get().contains(Hooks::PROPAGATE)
             && !replication.stream.has_backlog()
-            && !shared.aof.is_on()
+            && !shared.persistence.aof.is_on()
     };
     if !is_forgotten() && !is_idle() {
         return;

@@ -379,7 +379,7 @@ fn log_congestion(
     if !shared.conditions.has(Condition::LogCongestion) {
         return Verdict::Pass;
     }
-    if !shared.aof.is_congested() {
+    if !shared.persistence.aof.is_congested() {
         shared.conditions.set(Condition::LogCongestion, false);
         return Verdict::Pass;
     }

@@ -54,7 +54,7 @@ pub(super) fn write(view: &View<'_>, text: &mut Text) {
     text.word("maxmemory_policy", view.config.memory.maxmemory_policy.word());
     fragmentation(&holding, text);
     let not_evicted = view.shared.replication.buffered()
-        + view.shared.aof.buffered()
+        + view.shared.persistence.aof.buffered()
         + brisk_observe::memory::not_counted_for_eviction(output_total_limit(view.config));
     text.number("mem_not_counted_for_evict", not_evicted);
     text.number("mem_replication_backlog", backlog);
@@ -63,7 +63,7 @@ pub(super) fn write(view: &View<'_>, text: &mut Text) {
     text.number("mem_clients_slaves", replicas + beyond);
     text.number("mem_clients_normal", clients.saturating_sub(replicas));
     text.number("mem_cluster_links", 0);
-    text.number("mem_aof_buffer", view.shared.aof.buffered());
+    text.number("mem_aof_buffer", view.shared.persistence.aof.buffered());
     text.word("mem_allocator", brisk_node::core::memory::ALLOCATOR);
     text.number("active_defrag_running", 0);
     text.number("lazyfree_pending_objects", view.shared.threads.freeing.pending());

@@ -134,7 +134,7 @@ impl Worker {
         if sent == StreamSent::WaitsForFile {
             let level = wait::level(core, session);
             if level == Level::Disk {
-                core.shared.aof.hasten(level);
+                core.shared.persistence.aof.hasten(level);
             }
             // If some of it was sent, the disk is not stuck.
             self.stream_waits_since = match self.stream_waits_since {

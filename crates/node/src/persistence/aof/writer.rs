@@ -175,7 +175,7 @@ impl Aof {
 
 /// The thread that writes the data that workers leave to it.
 fn write_for_ever(shared: &'static Shared, asks_sync: &mpsc::Sender<Asked>) {
-    let aof = &shared.aof;
+    let aof = &shared.persistence.aof;
     let mut last_sync = Instant::now();
     loop {
         let sync = wait_for_work(aof);
@@ -235,7 +235,7 @@ fn wait_for_work(aof: &Aof) -> bool {
 
 /// Runs on the thread that only waits for the disk.
 fn sync_beside(shared: &Shared, asked: &Asked) {
-    let aof = &shared.aof;
+    let aof = &shared.persistence.aof;
     if let Err(error) = aof.note_durable(asked.handle.sync(asked.size), asked.written) {
         note_lost(shared, &error);
     }

@@ -156,7 +156,7 @@ pub fn load_received(shared: &Shared, file: File) -> Result<Beside, Unreadable> 
     let settings = engine_settings::in_force(shared, &config);
     let how = How::repeating(&shared.keyspace, settings);
     let source = Source::nameless(file)?;
-    shared.snapshots.loading.begin(source.bytes);
+    shared.persistence.snapshots.loading.begin(source.bytes);
     load_from(shared, &config, &how, &source)
 }
 
@@ -173,7 +173,7 @@ pub fn load_stream(
 ) -> Result<Beside, Unreadable> {
     let config = shared.config();
     let how = How::repeating(keyspace, engine_settings::in_force(shared, &config));
-    shared.snapshots.loading.begin(bytes.unwrap_or(0));
+    shared.persistence.snapshots.loading.begin(bytes.unwrap_or(0));
     load_reader(shared, &config, &how, (stream, bytes)).map_err(|(failure, position)| {
         let path = PathBuf::from(RECEIVED);
         Unreadable { failure, path, position, bytes }
@@ -203,7 +203,7 @@ impl How<'_> {
 
 fn load(shared: &Shared, config: &Config, how: &How<'_>) -> Result<Beside, Unreadable> {
     let source = Source::open(config)?;
-    shared.snapshots.loading.begin(source.bytes);
+    shared.persistence.snapshots.loading.begin(source.bytes);
     load_from(shared, config, how, &source)
 }
 
@@ -223,7 +223,7 @@ fn load_reader<R: Read>(
     how: &How<'_>,
     (reader, total): (R, Option<u64>),
 ) -> Result<Beside, Failed> {
-    let progress = &shared.snapshots.loading;
+    let progress = &shared.persistence.snapshots.loading;
     let splitter = RdbSplitter::new(reader).map_err(|error| (error.into(), 0))?;
     progress.note_bytes(splitter.position());
     let checks_sum = config.persistence.rdbchecksum && !how.settings.skips_checksums;
@@ -247,7 +247,7 @@ fn load_reader<R: Read>(
         _ => {}
     };
     let (loaded, awaited) = by_threads(shared, how, threads, (&mut splitter, total), other)?;
-    shared.snapshots.note_loaded(loaded.keys, loaded.expired);
+    shared.persistence.snapshots.note_loaded(loaded.keys, loaded.expired);
     let LoadSummary { keys, expired, empty, gone } = loaded;
     let skipped = if empty > 0 { format!(", empty keys skipped: {empty}") } else { String::new() };
     shared.log.notice(format_args!(
@@ -341,7 +341,7 @@ fn split<R: Read>(
             Some(RdbPiece::Section(event)) => other(event),
             None => return Ok(()),
         }
-        shared.snapshots.loading.note_bytes(splitter.position() - before);
+        shared.persistence.snapshots.loading.note_bytes(splitter.position() - before);
     }
 }
 
@@ -351,7 +351,7 @@ fn load_blocks(shared: &Shared, how: &How<'_>, queue: &Queue) -> Done {
     let _end = GiveUp(queue);
     // If it cannot register, other threads free the values that this thread replaces.
     let _participant = Participant::register();
-    let progress = &shared.snapshots.loading;
+    let progress = &shared.persistence.snapshots.loading;
     let is_own = std::ptr::eq(how.keyspace, &raw const shared.keyspace);
     let tally = match is_own {
         true => progress.take_tally(how.keyspace),
@@ -385,7 +385,7 @@ fn load_part(shared: &Shared, loader: &mut Loader<'_>, part: &Part) -> Result<()
     loader.expect(part.expected);
     let delays = delays(shared);
     loader.set_one_by_one(delays);
-    let progress = &shared.snapshots.loading;
+    let progress = &shared.persistence.snapshots.loading;
     let loaded = loader.load(part.db, &part.block, |position, keys| {
         if delays && keys > 0 {
             delay(shared);
@@ -416,7 +416,7 @@ pub fn delay(shared: &Shared) {
     let us = delay_us(shared);
     let Ok(length) = u64::try_from(us) else {
         let keys = us.unsigned_abs();
-        if shared.snapshots.loading.next_key().is_multiple_of(keys) {
+        if shared.persistence.snapshots.loading.next_key().is_multiple_of(keys) {
             park_timeout(Duration::from_micros(1));
         }
         return;

@@ -176,7 +176,7 @@ impl Replay {
         *at += len;
         // The last batch counts bytes between commands, too.
         let rest = if *at < commands.len() { 0 } else { part.end - part.start - *at as u64 };
-        shared.snapshots.loading.note_bytes(len as u64 + rest);
+        shared.persistence.snapshots.loading.note_bytes(len as u64 + rest);
         if len == 0 {
             // Not a request after all: the reader and the decoder disagree.
             return Err(unknown(Unreplayable::Command("?".to_owned())));

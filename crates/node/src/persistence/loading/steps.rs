@@ -182,7 +182,7 @@ impl WorkerLoading {
                 // CONFIG SET may have disabled the append-only file in the meantime.
                 let is_wanted = core.shared.config().persistence.appendonly;
                 let opened = if is_wanted { rewrite::open(core, manifest) } else { Ok(()) };
-                core.shared.aof.release_unused_locks();
+                core.shared.persistence.aof.release_unused_locks();
                 let _ = done.send(opened);
             }
         }

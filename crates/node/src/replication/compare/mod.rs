@@ -176,7 +176,7 @@ fn end(core: &Core, finding: Finding, heals: bool) -> Compared {
     if !core.shared.replication.comparison.end(finding, heals) {
         return Compared::Part;
     }
-    core.shared.aof.wake_waiting(core.shared, Some(core.id));
+    core.shared.persistence.aof.wake_waiting(core.shared, Some(core.id));
     Compared::Nothing
 }
 

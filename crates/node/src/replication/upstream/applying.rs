@@ -251,7 +251,7 @@ impl Applier {
             }
             let end = begin + request.end;
             let part = &input[*sealed..end];
-            let has_file = shared.aof.is_on();
+            let has_file = shared.persistence.aof.is_on();
             // Requests of a transaction that were not checked must be rewritten.
             *is_encoded &= has_file
                 && session.lacks_db.is_none()

@@ -231,7 +231,7 @@ fn empty(thread: &UpstreamThread) -> Result<Vec<Garbage>, Failure> {
 fn end_snapshots(shared: &Shared) -> bool {
     let is_written = shared.keyspace.is_emitting() || rewrite::is_running(shared);
     if is_written {
-        shared.snapshots.abandon();
+        shared.persistence.snapshots.abandon();
         shared.replication.snapshots.give_up("another dataset takes the place of this one");
         rewrite::give_up(shared, "another dataset takes the place of this one");
     }
@@ -346,7 +346,7 @@ fn follow_from(core: &Core, upstream: &Upstream, lineage: &Lineage, (id, offset)
 fn end_loading(core: &Core) {
     let shared = core.shared;
     if shared.config().persistence.appendonly {
-        shared.aof.schedule_rewrite();
+        shared.persistence.aof.schedule_rewrite();
     }
     shared.observe.figures.sample_memory();
     shared.conditions.end_loading();

@@ -470,7 +470,7 @@ pub fn acknowledge(shared: &Shared, upstream: &Upstream) {
     let (history, end) = (&shared.replication.history, shared.keyspace.journal().end());
     let offset = history.offset(end).to_string();
     let mut bytes = Vec::new();
-    match shared.aof.durable() {
+    match shared.persistence.aof.durable() {
         Some(place) => {
             let durable = history.offset(place.min(end)).to_string();
             request::encode(&mut bytes, &["REPLCONF", "ACK", &offset, "FACK", &durable]);

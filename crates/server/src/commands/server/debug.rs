@@ -11,7 +11,6 @@ use brisk_node::core::call::{Call, Command};
 use brisk_node::core::mailbox::{Message, Work};
 use brisk_reactor::unix_ms;
 use brisk_structures::reclaim;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 /// A subcommand: its name, how many arguments may follow, its function.
@@ -60,7 +59,7 @@ fn debug(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
 fn aof_flush_sleep(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     let microseconds = parse_i64(args.bytes()?).and_then(|number| u64::try_from(number).ok());
     let microseconds = microseconds.ok_or(CommandError::NotAnInteger)?;
-    call.core.shared.aof.set_flush_sleep(microseconds);
+    call.core.shared.persistence.aof.set_flush_sleep(microseconds);
     Ok(call.reply.ok())
 }
 

@@ -116,7 +116,7 @@ fn reserve_files(shared: &Shared, config: &Config) -> Result<(), Rejection> {
 pub(super) fn commit(shared: &Shared, old: &Config, new: &Config, prepared: Prepared) {
     shared.log.set_level(new.process.loglevel);
     shared.publish_config(new.clone());
-    shared.aof.configure(&new.persistence);
+    shared.persistence.aof.configure(&new.persistence);
     let is_lfu = |config: &Config| {
         use brisk_config::choice::EvictionPolicy::{AllKeysLfu, VolatileLfu};
         matches!(config.memory.maxmemory_policy, AllKeysLfu | VolatileLfu)
@@ -129,7 +129,7 @@ pub(super) fn commit(shared: &Shared, old: &Config, new: &Config, prepared: Prep
         if new.persistence.appendonly {
             // A base file must be written first, which requires every worker to be between two
             // commands.
-            shared.aof.schedule_rewrite();
+            shared.persistence.aof.schedule_rewrite();
         } else {
             rewrite::close(shared);
         }

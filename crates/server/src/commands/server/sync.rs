@@ -245,7 +245,7 @@ fn replconf(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
                 shared.replication.acknowledge(client, (offset, place), durable, now);
                 // Its previous acknowledgement may have been too old.
                 shared.arm_few_replicas(&call.core.config.replication);
-                shared.aof.wake_waiting(shared, Some(id));
+                shared.persistence.aof.wake_waiting(shared, Some(id));
             }
             return Ok(Outcome::Replied);
         } else if is(report::OPTION) && is_follower(call) {

@@ -59,8 +59,11 @@ fn begin(
     let shared = call.core.shared;
     let shown = call.session.shown.max(call.core.env.shown());
     let wait = AckWait { shown, wanted };
-    if wait.is_over(&shared.replication, &shared.aof)? || call.in_exec() || call.session.repeats() {
-        return Ok(wait.answer(&shared.replication, &shared.aof, &mut call.reply));
+    if wait.is_over(&shared.replication, &shared.persistence.aof)?
+        || call.in_exec()
+        || call.session.repeats()
+    {
+        return Ok(wait.answer(&shared.replication, &shared.persistence.aof, &mut call.reply));
     }
     let deadline_ms = (timeout_ms > 0).then(|| call.now().0.saturating_add(timeout_ms));
     let words: Vec<&[u8]> = args.arguments().collect();

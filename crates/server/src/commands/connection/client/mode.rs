@@ -146,7 +146,7 @@ fn durability(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     if args.remaining() > 0 {
         return Err(CommandError::Syntax);
     }
-    if level > Some(Level::Memory) && call.core.shared.aof.mode() != Mode::On {
+    if level > Some(Level::Memory) && call.core.shared.persistence.aof.mode() != Mode::On {
         return Err(CommandError::text(
             "ERR there is no append-only file to wait for, set appendonly to yes",
         ));
