@@ -52,7 +52,6 @@ use crate::core::background::Timed;
 use crate::core::client_limits::ClientLimits;
 use crate::core::conditions::Condition;
 use crate::core::input::Bytes;
-use crate::core::mailbox::Message;
 use crate::core::memory_limit::MemoryLimit;
 use crate::core::pause::Paused;
 use crate::core::pending::PendingWork;
@@ -458,7 +457,7 @@ impl Core {
                 record.id, record.addr
             ));
             shared.clients.input_weights.weigh_again(&record);
-            self.close_at_once(&record);
+            self.shared.mailboxes.close(&record);
         }
     }
 
@@ -478,16 +477,8 @@ impl Core {
                 self.limits.inputs_total()
             ));
             shared.clients.weights.weigh_again(&record);
-            self.close_at_once(&record);
+            self.shared.mailboxes.close(&record);
         }
-    }
-
-    /// Closes a client that is marked as killed, on whichever worker it is.
-    fn close_at_once(&self, record: &ClientRecord) {
-        // Its worker executes nothing more for it.
-        record.set(flag::CLOSE_ASAP, true);
-        let (token, id) = (record.token, record.id);
-        self.shared.mailboxes[record.worker].send(Message::Kill { token, id });
     }
 
     /// Publishes how much output a session has: `unsent` bytes and its held replies.

@@ -2,7 +2,7 @@
 
 use super::conditions::{Condition, Conditions};
 use super::debug_switches::DebugSwitches;
-use super::mailbox::{Mailbox, Message};
+use super::mailbox::{Mailboxes, Message};
 use super::pause::Hold;
 use super::persistence::Persistence;
 use super::process::Process;
@@ -48,7 +48,7 @@ pub struct Shared {
     /// The connected clients, and the memory of each.
     pub clients: Clients,
     pub accounts: Accounts,
-    pub mailboxes: Box<[Mailbox]>,
+    pub mailboxes: Mailboxes,
     /// The conditions that commands check.
     pub conditions: Conditions,
     pub observe: Observe,
@@ -128,7 +128,7 @@ impl Shared {
             settings,
             quiesce: Quiesce::new(workers),
             clients: Clients::new(workers),
-            mailboxes: (0..workers).map(|_| Mailbox::default()).collect(),
+            mailboxes: Mailboxes::new(workers),
             conditions: Conditions::default(),
             observe: Observe::new(workers, table.id_count()),
             monitors: Monitors::new(workers),
@@ -220,9 +220,7 @@ impl Shared {
 
     fn announce_settings(&self) {
         self.settings.announce();
-        for mailbox in &self.mailboxes {
-            mailbox.wake();
-        }
+        self.mailboxes.wake_all();
     }
 
     /// Updates whether writes are rejected for lack of replicas; this depends on the number of good
@@ -245,18 +243,14 @@ impl Shared {
     /// CLIENT UNPAUSE: waiting commands continue at once.
     pub fn end_pause(&self) {
         self.conditions.end_pause();
-        for mailbox in &self.mailboxes {
-            mailbox.send(Message::Unpause);
-        }
+        self.mailboxes.send_to_all(|| Message::Unpause);
     }
 
     /// Ends a hold of writes for this purpose: commands that waited continue at once, unless they are
     /// paused for another reason too.
     pub fn release_writes(&self, purpose: Hold) {
         self.conditions.release_writes(purpose);
-        for mailbox in &self.mailboxes {
-            mailbox.send(Message::Unpause);
-        }
+        self.mailboxes.send_to_all(|| Message::Unpause);
     }
 
     /// Counts a session of this worker that begins to get a line for each command.
@@ -278,7 +272,7 @@ impl Shared {
 
     /// Number of workers, including that of the admin lane.
     pub fn workers(&self) -> usize {
-        self.mailboxes.len()
+        self.mailboxes.count()
     }
 
     /// Number of workers that serve ordinary clients; they have the first ids.
@@ -308,10 +302,6 @@ impl Shared {
         Vocabulary { table: self.table, channels }
     }
 
-    pub fn accounts(&self) -> &Accounts {
-        &self.accounts
-    }
-
     /// Registers a script that has become slow. The caller ensures that no worker is in the middle
     /// of a command that the script affects.
     pub fn begin_slow(&self, script: SlowScript) {
@@ -319,19 +309,11 @@ impl Shared {
         self.quiesce.refuse();
     }
 
-    /// A slow script may now touch anything. The caller ensures the same as for
-    /// [`Shared::begin_slow`].
-    pub fn claim_all_keys(&self, worker: usize) {
-        self.scripting.running.claim_all_keys(worker);
-    }
-
     /// A slow script has ended: commands that it blocked may continue.
     pub fn end_slow(&self, worker: usize) {
         self.scripting.running.remove_slow(worker, || self.conditions.set(Condition::Busy, false));
         self.quiesce.admit();
-        for mailbox in &self.mailboxes {
-            mailbox.send(Message::Unpause);
-        }
+        self.mailboxes.send_to_all(|| Message::Unpause);
     }
 
     /// Hands the changes of all workers from the journal to the append-only file and the replicas. `worker` is
@@ -344,7 +326,7 @@ impl Shared {
         // The calling worker checks its own replicas right after this.
         let wake = |other: usize| {
             if other != worker {
-                self.mailboxes[other].wake();
+                self.mailboxes.wake(other);
             }
         };
         self.persistence.dispatch(journal, &self.replication, wake);

@@ -2,7 +2,7 @@
 
 use super::background::Background;
 use super::long::LongWork;
-use super::mailbox::Mailbox;
+use super::mailbox::Mailboxes;
 use brisk_engine::Keyspace;
 
 /// The handles of the threads to which workers leave work.
@@ -23,7 +23,7 @@ impl HelperThreads {
         &self,
         workers: usize,
         keyspace: &'static Keyspace,
-        mailboxes: &'static [Mailbox],
+        mailboxes: &'static Mailboxes,
     ) -> std::io::Result<()> {
         self.freeing.start()?;
         self.computing.start(workers, keyspace, mailboxes)

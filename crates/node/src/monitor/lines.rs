@@ -40,9 +40,9 @@ fn show_to_monitors_as(
     let shown = core.accounting.shown_words(row, words).into_iter();
     let line = crate::monitor::line(unix_us(), session.db.number(), client, shown);
     let line = Arc::new(OutputBytes::from(line));
-    for (worker, mailbox) in core.shared.mailboxes.iter().enumerate() {
+    for worker in 0..core.shared.workers() {
         if core.shared.monitors.at(worker) {
-            mailbox.send(Message::MonitorLine(Arc::clone(&line)));
+            core.shared.mailboxes.send(worker, Message::MonitorLine(Arc::clone(&line)));
         }
     }
     // The next command is not charged for this.

@@ -148,7 +148,7 @@ pub fn call_off(core: &Core) -> bool {
     for client in shared.clients.list().iter().filter(|client| client.has(flag::AWAITS_END)) {
         if client.waiter().as_ref().is_some_and(|waiter| waiter.end()) {
             let (token, id, how) = (client.token, client.id, Unblocked::EndGivenUp);
-            shared.mailboxes[client.worker].send(Message::Unblock { token, id, how });
+            shared.mailboxes.send(client.worker, Message::Unblock { token, id, how });
         }
     }
     true

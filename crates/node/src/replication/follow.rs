@@ -7,7 +7,6 @@ use super::replica::{ReplicaProgress, ReplicaStage};
 use super::replicas::ReplicaHandle;
 use crate::clients::flag;
 use crate::core::Core;
-use crate::core::mailbox::Message;
 use crate::core::session::Session;
 use crate::core::shared::Shared;
 use brisk_engine::effect::Hooks;
@@ -120,11 +119,7 @@ pub fn detach_replica(core: &mut Core, session: &mut Session) {
 /// are closed when their workers receive the message.
 pub fn disconnect_all(shared: &Shared) {
     for replica in shared.replication.replicas.list() {
-        let record = &replica.client;
-        // Its worker executes no more of its commands.
-        record.set(flag::CLOSE_ASAP, true);
-        let (token, id) = (record.token, record.id);
-        shared.mailboxes[record.worker].send(Message::Kill { token, id });
+        shared.mailboxes.close(&replica.client);
     }
 }
 

@@ -73,7 +73,7 @@ fn unblock_all(shared: &Shared) {
         if ends {
             let (token, id) = (client.token, client.id);
             let how = Unblocked::RoleChanged;
-            shared.mailboxes[client.worker].send(Message::Unblock { token, id, how });
+            shared.mailboxes.send(client.worker, Message::Unblock { token, id, how });
         }
     }
 }

@@ -27,7 +27,7 @@ fn send_long(core: &Core, job: Box<Job>) {
     let shared = core.shared;
     if let Err(job) = shared.threads.computing.send(job) {
         let outcome = job.run(&shared.keyspace, core.clock);
-        shared.mailboxes[core.id].send(Message::Computed(Box::new(outcome)));
+        shared.mailboxes.send(core.id, Message::Computed(Box::new(outcome)));
     }
 }
 
@@ -62,7 +62,7 @@ pub fn finish_long(core: &mut Core, outcome: Outcome) -> Result<Option<Delivery>
         );
     });
     if over.thawed {
-        shared.mailboxes.iter().for_each(|mailbox| mailbox.send(Message::Thawed));
+        shared.mailboxes.send_to_all(|| Message::Thawed);
     }
     if core.env.has_ready() {
         waiting::serve_waiters(core);

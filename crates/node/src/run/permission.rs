@@ -209,7 +209,7 @@ fn end_forbidden_wait(core: &Core, account: &Account, record: &ClientRecord) {
         && waiter.end()
     {
         let (token, id, how) = (record.token, record.id, Unblocked::Forbidden(denied));
-        core.shared.mailboxes[record.worker].send(Message::Unblock { token, id, how });
+        core.shared.mailboxes.send(record.worker, Message::Unblock { token, id, how });
     }
 }
 
@@ -225,12 +225,11 @@ pub fn close_client(core: &mut Core, record: &ClientRecord) -> bool {
         primary.disconnect(primary.generation());
         return true;
     }
-    record.set(flag::CLOSE_ASAP, true);
-    let (token, id) = (record.token, record.id);
     if record.worker == core.id {
-        core.pending.close(token);
+        record.set(flag::CLOSE_ASAP, true);
+        core.pending.close(record.token);
     } else {
-        core.shared.mailboxes[record.worker].send(Message::Kill { token, id });
+        core.shared.mailboxes.close(record);
     }
     true
 }

@@ -37,7 +37,7 @@ pub fn serve_waiters(core: &mut Core) {
         if client.worker == core.id {
             core.pending.deliver(delivery);
         } else {
-            shared.mailboxes[client.worker].send(Message::Served(delivery));
+            shared.mailboxes.send(client.worker, Message::Served(delivery));
         }
     }
 }

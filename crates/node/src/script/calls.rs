@@ -258,7 +258,7 @@ fn lock_everything(
     let Some(unit) = core.unit.current() else { return Widened::No };
     unit.release();
     if core.scripts.keys_in_use.is_some() {
-        shared.claim_all_keys(core.id);
+        shared.scripting.running.claim_all_keys(core.id);
     } else if refused() {
         // Slow scripts cannot be quiesced: the gate keeps this script and them apart, and all other
         // commands from this script.

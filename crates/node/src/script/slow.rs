@@ -266,7 +266,8 @@ impl RunningScripts {
         arm();
     }
 
-    /// The slow script of a worker may touch anything from now on.
+    /// The slow script of a worker may touch anything from now on. The caller ensures that no worker is in
+    /// the middle of a command that the script affects.
     pub fn claim_all_keys(&self, worker: usize) {
         let mut slow = self.lock();
         slow.iter_mut().filter(|script| script.worker == worker).for_each(|s| s.places = None);

@@ -207,9 +207,7 @@ fn serve(mut store: Store, service: Service, log: &Arc<Log>) -> Result<u8, Strin
     load_beside(shared, &service, steps)?;
     let code = shared.process.shutdown.wait();
     service.stopping(log);
-    for mailbox in &shared.mailboxes {
-        mailbox.wake();
-    }
+    shared.mailboxes.wake_all();
     join_workers(shared, threads);
     shared.listeners.stop();
     if let Some(http) = http {
@@ -494,7 +492,7 @@ fn set_up(
     let mut reactor = Reactor::new(&brisk_reactor::ReactorConfig { backend })
         .map_err(|error| format!("no event loop: {error}"))?;
     shared.process.set_backend(reactor.backend_name());
-    shared.mailboxes[id].connect(reactor.waker());
+    shared.mailboxes.of(id).connect(reactor.waker());
     let participant = Participant::register().ok_or("too many threads")?;
     let core = Core::new(shared, id, seed);
     brisk_engine::keyspace::on_slot_wait(move || {

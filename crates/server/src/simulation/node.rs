@@ -215,7 +215,7 @@ impl Machine {
 
     /// Runs turns of the loop until nothing is due.
     pub(super) fn turn(&mut self) {
-        let mailbox = &self.shared.mailboxes[0];
+        let mailbox = &self.shared.mailboxes.of(0);
         let (mut turns, mut was_writing) = (0, self.has_written());
         loop {
             let wait = self.worker.between_rounds(self.reactor.io());

@@ -141,7 +141,7 @@ impl Aof {
     pub fn wake_waiting(&self, shared: &Shared, but: Option<usize>) {
         fence(Ordering::SeqCst);
         for worker in self.waiting().filter(|worker| Some(*worker) != but) {
-            shared.mailboxes[worker].wake();
+            shared.mailboxes.wake(worker);
         }
     }
 

@@ -77,7 +77,7 @@ impl LoadingSteps {
     fn send(&self, step: Step) {
         // The worker ends only with the server.
         let _ = self.steps.send(step);
-        self.shared.mailboxes[0].wake();
+        self.shared.mailboxes.wake(0);
     }
 
     /// Sends a step and waits for its end.

@@ -72,7 +72,7 @@ fn sleep(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     let until = Instant::now().checked_add(duration);
     for other in (0..shared.serving_workers()).filter(|other| *other != id) {
         let work = move |core: &mut Core| sleep_until(core, until);
-        shared.mailboxes[other].send(Message::Run(Work(Box::new(work))));
+        shared.mailboxes.send(other, Message::Run(Work(Box::new(work))));
     }
     // A transaction holds its keys meanwhile.
     match call.in_exec() {

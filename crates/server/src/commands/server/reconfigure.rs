@@ -144,19 +144,17 @@ pub(super) fn commit(shared: &Shared, old: &Config, new: &Config, prepared: Prep
     if new.process.jemalloc_bg_thread != old.process.jemalloc_bg_thread {
         alloc::purge_in_background(new.process.jemalloc_bg_thread);
     }
-    let mailboxes = || shared.mailboxes.iter();
     if let Some(settings) = prepared.tls {
         shared.tls.put(settings);
     }
     for Reopened { purpose, each } in prepared.listeners {
         shared.listeners.note(each.iter().flatten());
-        for (mailbox, listeners) in mailboxes().zip(each) {
-            mailbox.send(Message::Listen(Replacement { purpose, listeners }));
+        for (worker, listeners) in each.into_iter().enumerate() {
+            shared.mailboxes.send(worker, Message::Listen(Replacement { purpose, listeners }));
         }
     }
     if new.network.tcp_keepalive != old.network.tcp_keepalive {
-        for mailbox in mailboxes() {
-            mailbox.send(Message::Keepalive(new.network.tcp_keepalive as u32));
-        }
+        let seconds = new.network.tcp_keepalive as u32;
+        shared.mailboxes.send_to_all(|| Message::Keepalive(seconds));
     }
 }

@@ -127,7 +127,7 @@ fn unblock(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     let ended = may_end && record.waiter().as_ref().is_some_and(|waiter| waiter.end());
     if ended {
         let message = Message::Unblock { token: record.token, id: record.id, how };
-        shared.mailboxes[record.worker].send(message);
+        shared.mailboxes.send(record.worker, message);
     }
     Ok(call.reply.integer(i64::from(ended)))
 }
