@@ -22,21 +22,21 @@ const PUBSUB_WATCH_BYTES: u64 = 16 * 1024;
 pub struct ClientLimits {
     /// Unsent output below this needs no check against soft limits.
     output_watch_bytes: usize,
-    /// Unsent output up to this size is below every limit for subscribers.
-    pubsub_watch_bytes: usize,
+    requests: Limits,
     /// `output-soft-limit`.
     output_soft: usize,
     /// `output-total-limit`.
     output_total: u64,
-    /// `client-output-buffer-limit`, by [`ClientClass`].
-    output_classes: [OutputLimit; 3],
-    /// Unread output at which a monitor is closed.
-    output_of_monitor: u64,
-    requests: Limits,
+    /// Unsent output up to this size is below every limit for subscribers.
+    pubsub_watch_bytes: usize,
     /// Bytes of memory that all inputs may take together.
     inputs_total: u64,
     /// `maxmemory-clients` in bytes; 0 for no limit.
     clients_total: u64,
+    /// `client-output-buffer-limit`, by [`ClientClass`].
+    output_classes: [OutputLimit; 3],
+    /// Unread output at which a monitor is closed.
+    output_of_monitor: u64,
 }
 
 impl ClientLimits {

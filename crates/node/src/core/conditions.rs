@@ -4,6 +4,7 @@
 //! while none is in force.
 
 use super::pause::{Hold, Pause, Paused};
+use crate::monitor::Monitors;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// A condition of the whole server. The value is its bit.
@@ -80,14 +81,24 @@ impl ConditionSet {
     }
 }
 
-/// The conditions in force. A pause is kept here with its end, since the two change together.
-#[derive(Debug, Default)]
+/// The conditions in force. A pause is kept here with its end, and MONITOR with the number of its
+/// sessions, since they change together.
+#[derive(Debug)]
 pub struct Conditions {
     bits: AtomicU32,
     pause: Pause,
+    monitors: Monitors,
 }
 
 impl Conditions {
+    pub(super) fn new(workers: usize) -> Conditions {
+        Conditions {
+            bits: AtomicU32::new(0),
+            pause: Pause::default(),
+            monitors: Monitors::new(workers),
+        }
+    }
+
     /// The conditions in force.
     #[inline]
     pub fn now(&self) -> ConditionSet {
@@ -179,6 +190,21 @@ impl Conditions {
         self.pause.in_force_or(now_ms, || self.set(Condition::Pause, false))
     }
 
+    /// Counts a session of this worker that begins to get a line for each command.
+    pub fn add_monitor(&self, worker: usize) {
+        self.monitors.add(worker, || self.set(Condition::Monitor, true));
+    }
+
+    /// Counts a session of this worker that gets no more lines.
+    pub fn remove_monitor(&self, worker: usize) {
+        self.monitors.remove(worker, || self.set(Condition::Monitor, false));
+    }
+
+    /// Reports whether sessions of this worker run MONITOR.
+    pub fn has_monitors(&self, worker: usize) -> bool {
+        self.monitors.at(worker)
+    }
+
     /// When the pause in force at `now_ms` ends, if one is.
     pub fn pause_end_ms(&self, now_ms: u64) -> Option<u64> {
         self.pause.in_force(now_ms).map(|(_, until)| until)
@@ -191,7 +217,7 @@ mod tests {
 
     #[test]
     fn conditions_begin_and_end_independently() {
-        let conditions = Conditions::default();
+        let conditions = Conditions::new(2);
         assert!(conditions.now().is_empty());
         conditions.set(Condition::Replica, true);
         assert!(!conditions.now().concern_reads() && !conditions.now().is_empty());
@@ -207,7 +233,7 @@ mod tests {
 
     #[test]
     fn a_condition_settles_at_the_last_value() {
-        let conditions = Conditions::default();
+        let conditions = Conditions::new(2);
         let values = std::cell::RefCell::new(vec![false, false, true]);
         let holds = || {
             let mut values = values.borrow_mut();
@@ -218,8 +244,19 @@ mod tests {
     }
 
     #[test]
+    fn the_last_session_that_ends_monitor_ends_the_condition() {
+        let conditions = Conditions::new(2);
+        conditions.add_monitor(0);
+        conditions.add_monitor(1);
+        conditions.remove_monitor(0);
+        assert!(conditions.has(Condition::Monitor) && !conditions.has_monitors(0));
+        conditions.remove_monitor(1);
+        assert!(conditions.now().is_empty());
+    }
+
+    #[test]
     fn a_pause_is_a_condition_until_it_is_over() {
-        let conditions = Conditions::default();
+        let conditions = Conditions::new(2);
         conditions.begin_pause(Paused::All, 2000, 1000);
         assert!(conditions.has(Condition::Pause));
         assert_eq!(conditions.pause_end_ms(1999), Some(2000));

@@ -11,10 +11,10 @@
 //! | `call` | the context in which the function of a server command runs |
 //! | `running_unit` | the transaction that EXEC, or a script, is running |
 //! | `persistence`, `changes` | the dataset on disk, and the changes on their way to it |
-//! | `pending` | what commands leave to their worker |
+//! | `pending` | the work that commands leave to their worker |
 //! | `quiesce`, `mailbox` | stopping all other workers; messages to a worker |
 //! | `threads`, `background`, `long` | threads that free memory, and threads that compute long commands |
-//! | `conditions`, `pause` | conditions that commands check; CLIENT PAUSE |
+//! | `conditions`, `pause` | the conditions that commands check; CLIENT PAUSE |
 //! | `shutdown` | the shutdown of the server |
 //! | `memory`, `process`, `client_lines` | data for INFO and similar commands |
 //! | `debug_switches` | behaviour that DEBUG switches off, for tests |
@@ -84,25 +84,25 @@ const STARVED_WAIT_MAX: Duration = Duration::from_millis(1);
 pub struct Core {
     pub shared: &'static Shared,
     pub id: usize,
-    pub env: Env,
-    pub config: Arc<Config>,
     pub clock: &'static Clock,
     pub accounting: CommandAccounting,
-    pub pending: PendingWork,
-    /// The subscriptions of sessions of this worker.
-    pub topics: Topics,
-    /// Sessions of this worker that are replicas.
-    pub followers: Followers,
-    /// Sessions of this worker that track keys.
-    pub tracking: TrackingSessions,
+    pub limits: ClientLimits,
+    pub env: Env,
+    pub config: Arc<Config>,
+    config_generation: u64,
     pub memory: MemoryLimit,
     /// The transaction that EXEC, or a script, is running.
     pub unit: RunningUnit,
-    pub transactions: WorkerTransactions,
     /// Scripts and functions of this worker.
     pub scripts: WorkerScripts,
-    config_generation: u64,
-    pub limits: ClientLimits,
+    pub transactions: WorkerTransactions,
+    pub pending: PendingWork,
+    /// The subscriptions of sessions of this worker.
+    pub topics: Topics,
+    /// Sessions of this worker that track keys.
+    pub tracking: TrackingSessions,
+    /// Sessions of this worker that are replicas.
+    pub followers: Followers,
 }
 
 impl Core {

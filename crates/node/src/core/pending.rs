@@ -1,4 +1,4 @@
-//! What commands leave to their worker, which owns the sessions and their connections.
+//! The work that commands leave to their worker, which owns the sessions and their connections.
 
 use super::mailbox::Delivery;
 use brisk_reactor::Token;

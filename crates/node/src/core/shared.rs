@@ -12,7 +12,6 @@ use super::threads::HelperThreads;
 use crate::clients::Clients;
 use crate::clients::accounts::Accounts;
 use crate::core::call::ServerHandler;
-use crate::monitor::Monitors;
 use crate::pubsub::Registry;
 use crate::replication::upstream::state::{Upstream, UpstreamPhase};
 use crate::replication::{Replication, needs_good};
@@ -52,7 +51,6 @@ pub struct Shared {
     /// The conditions that commands check.
     pub conditions: Conditions,
     pub observe: Observe,
-    pub monitors: Monitors,
     pub pubsub: Registry,
     /// Key prefixes whose changes clients track.
     pub tracking: Prefixes,
@@ -129,9 +127,8 @@ impl Shared {
             quiesce: Quiesce::new(workers),
             clients: Clients::new(workers),
             mailboxes: Mailboxes::new(workers),
-            conditions: Conditions::default(),
+            conditions: Conditions::new(workers),
             observe: Observe::new(workers, table.id_count()),
-            monitors: Monitors::new(workers),
             pubsub: Registry::new(workers),
             tracking: Prefixes::new(workers),
             replication,
@@ -251,16 +248,6 @@ impl Shared {
     pub fn release_writes(&self, purpose: Hold) {
         self.conditions.release_writes(purpose);
         self.mailboxes.send_to_all(|| Message::Unpause);
-    }
-
-    /// Counts a session of this worker that begins to get a line for each command.
-    pub fn add_monitor(&self, worker: usize) {
-        self.monitors.add(worker, || self.conditions.set(Condition::Monitor, true));
-    }
-
-    /// Counts a session of this worker that gets no more lines.
-    pub fn remove_monitor(&self, worker: usize) {
-        self.monitors.remove(worker, || self.conditions.set(Condition::Monitor, false));
     }
 
     /// Counts inboxes that became too full, or full ones that were emptied. While there is one,

@@ -41,7 +41,7 @@ fn show_to_monitors_as(
     let line = crate::monitor::line(unix_us(), session.db.number(), client, shown);
     let line = Arc::new(OutputBytes::from(line));
     for worker in 0..core.shared.workers() {
-        if core.shared.monitors.at(worker) {
+        if core.shared.conditions.has_monitors(worker) {
             core.shared.mailboxes.send(worker, Message::MonitorLine(Arc::clone(&line)));
         }
     }

@@ -1,4 +1,4 @@
-//! What a worker keeps for the transactions of its sessions.
+//! The spare memory and the ended watches that a worker keeps for the transactions of its sessions.
 
 use super::queue::Transaction;
 use brisk_engine::DbIndex;
