@@ -501,7 +501,7 @@ impl Core {
 
     /// Unsent output at which a client's pipeline pauses. (P4)
     pub fn soft_limit(&self) -> usize {
-        self.limits.soft(self.shared.output_bytes())
+        self.limits.soft(self.shared.observe.output_bytes())
     }
 }
 

@@ -92,6 +92,13 @@ impl Observe {
         self.stats.iter().map(|stats| of(stats).get()).fold(0, u64::wrapping_add)
     }
 
+    /// Bytes queued for all clients that the kernel has not taken. O(workers).
+    pub fn output_bytes(&self) -> u64 {
+        let stats = self.stats.iter();
+        let sum: i64 = stats.map(|own| own.output_bytes.load(Ordering::Relaxed)).sum();
+        sum.max(0) as u64
+    }
+
     /// Number of changes to the data since the start.
     pub fn changes(&self) -> u64 {
         self.sum(|stats| &stats.changes)
@@ -152,16 +159,16 @@ impl Shared {
 
     /// Puts new settings in force: each worker takes them before its next batch.
     pub fn publish_config(&self, config: Config) {
-        self.arm_settings(&config);
+        self.apply_settings(&config);
         self.replication.adopt(&config);
-        self.arm_few_replicas(&config.replication);
+        self.update_few_replicas(&config.replication);
         self.settings.replace(config);
-        self.arm_stale();
+        self.update_stale();
         self.announce_settings();
     }
 
-    /// Applies the settings to the checks and to the log.
-    pub fn arm_settings(&self, config: &Config) {
+    /// Applies the settings to the conditions, to the log, and to the kernel's view of the process.
+    pub fn apply_settings(&self, config: &Config) {
         let replication = &config.replication;
         let is_replica = replication.replicaof.is_some();
         let is_limited = !(is_replica && replication.replica_ignore_maxmemory);
@@ -192,13 +199,13 @@ impl Shared {
         now_ms: u64,
     ) -> bool {
         let is_wanted = upstream.set_phase(generation, phase, now_ms);
-        self.arm_stale();
+        self.update_stale();
         is_wanted
     }
 
     /// Updates whether a replica rejects reads of its data. This depends on the settings and on the
     /// link to the primary: call it when one of them has changed.
-    pub fn arm_stale(&self) {
+    pub fn update_stale(&self) {
         let is_stale = || {
             let config = self.config();
             let replication = &config.replication;
@@ -223,7 +230,7 @@ impl Shared {
     /// Updates whether writes are rejected for lack of replicas; this depends on the number of good
     /// replicas. The timers call it again, since a replica can fall too far behind just by time
     /// passing.
-    pub fn arm_few_replicas(&self, settings: &ReplicationSettings) {
+    pub fn update_few_replicas(&self, settings: &ReplicationSettings) {
         let few = needs_good(settings)
             && !self.conditions.is_replica()
             && self.replication.has_few_good(settings, brisk_reactor::unix_ms());
@@ -233,7 +240,7 @@ impl Shared {
     }
 
     /// Updates whether writes are rejected; this depends on the last result of a disk write.
-    pub fn arm_disk_error(&self) {
+    pub fn update_disk_error(&self) {
         self.conditions.set(Condition::DiskError, !self.persistence.is_well());
     }
 
@@ -265,13 +272,6 @@ impl Shared {
     /// Number of workers that serve ordinary clients; they have the first ids.
     pub fn serving_workers(&self) -> usize {
         self.workers() - usize::from(self.process.has_admin_lane)
-    }
-
-    /// Bytes queued for all clients that the kernel has not taken. O(workers).
-    pub fn output_bytes(&self) -> u64 {
-        let stats = self.observe.stats.iter();
-        let sum: i64 = stats.map(|own| own.output_bytes.load(Ordering::Relaxed)).sum();
-        sum.max(0) as u64
     }
 
     /// Bytes of memory that will be free without an eviction: data that waits for replicas, or to be

@@ -152,7 +152,7 @@ fn begin(core: &Core) -> Result<()> {
     shared.observe.figures.saves.fetch_add(1, Ordering::Relaxed);
     let ended = move |how, peak_bytes| {
         shared.persistence.snapshots.note_ended(how, changes, began.elapsed(), peak_bytes);
-        shared.arm_disk_error();
+        shared.update_disk_error();
     };
     let pid = std::process::id();
     shared.log.notice(format_args!("Background saving started by pid {pid}"));

@@ -49,7 +49,7 @@ pub fn save(core: &Core) -> Result<(), Failure> {
             shared.log.notice(format_args!("DB saved on disk"));
             // No worker changes data meanwhile.
             shared.persistence.snapshots.note_saved(unix_ms() / 1000, shared.observe.changes());
-            shared.arm_disk_error();
+            shared.update_disk_error();
         }
         Err(failure) => shared.log.warning(format_args!("{failure}")),
     }

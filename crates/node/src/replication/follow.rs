@@ -39,7 +39,7 @@ pub fn resume_replica(core: &mut Core, session: &mut Session, place: Ticket) -> 
     };
     session.record.set(flag::REPLICA, true);
     core.followers.add(session.token, &progress);
-    shared.arm_few_replicas(&core.config.replication);
+    shared.update_few_replicas(&core.config.replication);
     Some(lacking)
 }
 
@@ -100,7 +100,7 @@ pub fn note_synchronised(core: &Core, session: &mut Session) {
     let now_ms = brisk_reactor::unix_ms();
     session.record.last_active_ms.store(now_ms, Ordering::Relaxed);
     core.shared.replication.replicas.note_online(&session.record, now_ms);
-    core.shared.arm_few_replicas(&core.config.replication);
+    core.shared.update_few_replicas(&core.config.replication);
 }
 
 /// Removes a disconnected session from the replicas.
@@ -112,7 +112,7 @@ pub fn detach_replica(core: &mut Core, session: &mut Session) {
     core.followers.remove(session.token);
     replication.detach(&session.record, brisk_reactor::unix_ms());
     progress.leave();
-    core.shared.arm_few_replicas(&core.config.replication);
+    core.shared.update_few_replicas(&core.config.replication);
 }
 
 /// Closes the connections of all replicas, since they no longer have this server's history. The connections

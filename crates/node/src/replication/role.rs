@@ -31,7 +31,7 @@ pub fn become_replica(core: &mut Core, primary: PrimaryAddress) {
     let upstream = Arc::clone(&replication.upstream);
     let generation = upstream.leave();
     start(shared, upstream, primary, generation);
-    shared.arm_stale();
+    shared.update_stale();
     // Later commands of the same transaction see the new role.
     core.refresh_config();
 }

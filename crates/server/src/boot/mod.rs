@@ -339,9 +339,9 @@ pub(crate) fn assemble(
     let settings = Settings::new((*config).clone(), store);
     let log = Arc::clone(log);
     let shared = Shared::new(log, settings, table, keyspace, workers, process, history_id);
-    shared.arm_settings(&config);
-    shared.arm_stale();
-    shared.arm_few_replicas(&config.replication);
+    shared.apply_settings(&config);
+    shared.update_stale();
+    shared.update_few_replicas(&config.replication);
     shared.keyspace.journal().set_relayed(config.replication.replicaof.is_some());
     shared.conditions.set(Condition::Loading, true);
     Box::leak(Box::new(shared))

@@ -65,7 +65,7 @@ pub(super) fn write(view: &View<'_>, text: &mut Text) {
     let congestions = view.shared.observe.figures.congestions.load(Ordering::Relaxed);
     text.number("pubsub_congestions", congestions);
     text.number("repl_stream_on_disk", view.shared.replication.stream.spilled_bytes());
-    text.number("clients_output_bytes", view.shared.output_bytes());
+    text.number("clients_output_bytes", view.shared.observe.output_bytes());
     if let Some(durable) = view.shared.persistence.aof.durable() {
         // Read later than the durable position, so that it is not less.
         let end = view.shared.keyspace.journal().end();

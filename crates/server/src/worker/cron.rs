@@ -241,7 +241,7 @@ impl Cron {
         let shared = worker.core.shared;
         shared.replication.trim_stream();
         spilling::begin_if_due(shared);
-        shared.arm_few_replicas(&worker.core.config.replication);
+        shared.update_few_replicas(&worker.core.config.replication);
         follow::disarm_propagation(&mut worker.core);
         let period_s = worker.core.config.replication.repl_ping_replica_period_s.max(1) as u64;
         // Computed on each call, since the setting may have become shorter.

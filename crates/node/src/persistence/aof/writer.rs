@@ -124,7 +124,7 @@ impl Aof {
             shared.log.warning(format_args!("Error writing to the AOF file: {reason}"));
         }
         *self.figures.failure.lock().even_poisoned() = reason;
-        shared.arm_disk_error();
+        shared.update_disk_error();
         self.ask(|work| work.write = true);
     }
 
@@ -133,7 +133,7 @@ impl Aof {
             shared
                 .log
                 .warning(format_args!("AOF write error looks solved. The server can write again."));
-            shared.arm_disk_error();
+            shared.update_disk_error();
         }
     }
 

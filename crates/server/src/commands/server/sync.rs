@@ -244,7 +244,7 @@ fn replconf(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
                 let place = shared.replication.history.place(offset);
                 shared.replication.acknowledge(client, (offset, place), durable, now);
                 // Its previous acknowledgement may have been too old.
-                shared.arm_few_replicas(&call.core.config.replication);
+                shared.update_few_replicas(&call.core.config.replication);
                 shared.persistence.aof.wake_waiting(shared, Some(id));
             }
             return Ok(Outcome::Replied);
