@@ -44,7 +44,7 @@ impl Call<'_> {
             let result = action(keys);
             keys.refuse_undeclared(result, spec, parent)
         };
-        if let Some(unit) = &mut self.core.unit {
+        if let Some(unit) = self.core.unit.current() {
             return unit.with_keys(&self.core.env, db, self.prepared, action);
         }
         let keyspace = &self.core.shared.keyspace;
@@ -64,12 +64,12 @@ impl Call<'_> {
 
     /// Reports whether EXEC runs the command. EXEC needs a reply from each command.
     pub fn in_exec(&self) -> bool {
-        self.core.unit.is_some()
+        self.core.unit.is_running()
     }
 
     /// Hides argument `index` of the request from the slow log and from monitors.
     pub fn redact(&mut self, index: usize) {
-        self.core.redacted.push(index);
+        self.core.accounting.redact(index);
     }
 
     /// Replies with the lines of a HELP text.

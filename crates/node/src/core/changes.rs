@@ -10,10 +10,12 @@
 
 use crate::persistence::aof::state::Aof;
 use crate::replication::Replication;
+use brisk_engine::effect::HookCell;
 use brisk_engine::keyspace::{AofEdit, Journal};
 use brisk_reactor::unix_ms;
 use brisk_structures::poison::EvenPoisoned;
-use std::sync::Mutex;
+use std::sync::atomic::AtomicU32;
+use std::sync::{Arc, Mutex};
 
 /// Buffers that are larger than this are freed after a dispatch.
 const BUFFER_KEPT_MAX: usize = 64 * 1024;
@@ -21,6 +23,9 @@ const BUFFER_KEPT_MAX: usize = 64 * 1024;
 /// Takes changes from the journal, one thread at a time, so that all readers get them in one order.
 #[derive(Default)]
 pub struct ChangeDispatcher {
+    /// The part of [`brisk_engine::Env::hooks`] that is the same for all workers: whether changes have
+    /// a reader.
+    hooks: Arc<AtomicU32>,
     buffers: Mutex<DispatchBuffers>,
 }
 
@@ -32,6 +37,11 @@ struct DispatchBuffers {
 }
 
 impl ChangeDispatcher {
+    /// Lets a worker see whether changes have a reader.
+    pub fn share_hooks(&self, hooks: &mut HookCell) {
+        hooks.share(&self.hooks);
+    }
+
     /// Hands new changes to the readers. `wake` is called for each worker whose replicas have data
     /// to send.
     pub fn dispatch(

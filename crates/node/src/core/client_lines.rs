@@ -57,7 +57,7 @@ fn one_line(core: &Core, record: &ClientRecord, own: Option<&Own>, command: &str
 impl Own {
     fn new(core: &Core, session: &Session, args: &Args<'_>, reply_bytes: u64) -> Own {
         let mut traffic = session.traffic;
-        traffic.commands += core.ran;
+        traffic.commands += core.accounting.ran();
         Own {
             id: session.id(),
             traffic,

@@ -4,7 +4,7 @@
 //! work waits longer, and other clients do not.
 
 use crate::clients::ClientRecord;
-use crate::core::mailbox::{Mailbox, Message};
+use crate::core::mailbox::{Mailboxes, Message};
 use brisk_engine::Keyspace;
 use brisk_engine::long::{ComputedCommand, LongCommand};
 use brisk_engine::table::Row;
@@ -79,7 +79,7 @@ struct TransferQueue {
 struct Threads {
     sender: mpsc::SyncSender<Box<Job>>,
     keyspace: &'static Keyspace,
-    mailboxes: &'static [Mailbox],
+    mailboxes: &'static Mailboxes,
 }
 
 impl std::fmt::Debug for Threads {
@@ -103,7 +103,7 @@ impl LongWork {
         &self,
         threads: usize,
         keyspace: &'static Keyspace,
-        mailboxes: &'static [Mailbox],
+        mailboxes: &'static Mailboxes,
     ) -> std::io::Result<()> {
         let (sender, receiver) = mpsc::sync_channel::<Box<Job>>(QUEUE_MAX);
         let receiver = Arc::new(Mutex::new(receiver));
@@ -180,10 +180,10 @@ impl LongWork {
     }
 }
 
-fn run_and_tell(job: Job, keyspace: &Keyspace, mailboxes: &[Mailbox], clock: &Clock) {
+fn run_and_tell(job: Job, keyspace: &Keyspace, mailboxes: &Mailboxes, clock: &Clock) {
     let outcome = job.run(keyspace, clock);
     let worker = outcome.asker.record.worker;
-    mailboxes[worker].send(Message::Computed(Box::new(outcome)));
+    mailboxes.send(worker, Message::Computed(Box::new(outcome)));
 }
 
 /// Lets workers run first when they and this thread want the same CPU.

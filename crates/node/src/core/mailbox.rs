@@ -1,5 +1,6 @@
 //! Messages from one worker, or from any other thread, to a worker.
 
+use crate::clients::{ClientRecord, flag};
 use crate::core::Core;
 use brisk_acl::Denied;
 use brisk_engine::ReplyBuffer;
@@ -80,6 +81,58 @@ struct Queue {
     messages: VecDeque<Message>,
     lines: usize,
     line_bytes: usize,
+}
+
+/// The mailboxes of all workers.
+#[derive(Debug)]
+pub struct Mailboxes(Box<[Mailbox]>);
+
+impl Mailboxes {
+    pub(super) fn new(workers: usize) -> Mailboxes {
+        Mailboxes((0..workers).map(|_| Mailbox::default()).collect())
+    }
+
+    /// Number of workers.
+    pub(super) fn count(&self) -> usize {
+        self.0.len()
+    }
+
+    /// The mailbox of a worker.
+    #[inline]
+    pub fn of(&self, worker: usize) -> &Mailbox {
+        &self.0[worker]
+    }
+
+    /// Sends a message to a worker, as [`Mailbox::send`] does.
+    pub fn send(&self, worker: usize, message: Message) {
+        self.0[worker].send(message);
+    }
+
+    /// Sends a message to each worker.
+    pub fn send_to_all(&self, message: impl Fn() -> Message) {
+        for mailbox in &self.0 {
+            mailbox.send(message());
+        }
+    }
+
+    /// Closes a client on whichever worker it is. Its worker executes nothing more for it.
+    pub fn close(&self, record: &ClientRecord) {
+        record.set(flag::CLOSE_ASAP, true);
+        let (token, id) = (record.token, record.id);
+        self.send(record.worker, Message::Kill { token, id });
+    }
+
+    /// Makes a worker begin a round.
+    pub fn wake(&self, worker: usize) {
+        self.0[worker].wake();
+    }
+
+    /// Makes each worker begin a round.
+    pub fn wake_all(&self) {
+        for mailbox in &self.0 {
+            mailbox.wake();
+        }
+    }
 }
 
 /// One worker's mailbox.

@@ -3,72 +3,78 @@
 //! | part | purpose |
 //! |---|---|
 //! | `shared`, `settings` | the state that all workers share, including the settings |
+//! | `engine_settings` | the settings that the engine needs |
 //! | `session`, `input` | one client, seen from inside; its bytes that are not executed yet |
+//! | `client_limits` | the limits on what clients may hold in memory |
+//! | `accounting` | how long each command took, and how commands are shown |
+//! | `memory_limit` | `maxmemory`: what counts as used, and eviction |
 //! | `call` | the context in which the function of a server command runs |
+//! | `running_unit` | the transaction that EXEC, or a script, is running |
+//! | `persistence`, `changes` | the dataset on disk, and the changes on their way to it |
+//! | `pending` | the work that commands leave to their worker |
 //! | `quiesce`, `mailbox` | stopping all other workers; messages to a worker |
-//! | `background`, `long` | threads that free memory, and threads that compute long commands |
-//! | `pause`, `shutdown` | CLIENT PAUSE; the shutdown of the server |
+//! | `threads`, `background`, `long` | threads that free memory, and threads that compute long commands |
+//! | `conditions`, `pause` | the conditions that commands check; CLIENT PAUSE |
+//! | `shutdown` | the shutdown of the server |
 //! | `memory`, `process`, `client_lines` | data for INFO and similar commands |
 //! | `debug_switches` | behaviour that DEBUG switches off, for tests |
 
+pub mod accounting;
 pub mod background;
 pub mod call;
 pub mod changes;
+pub mod client_limits;
 pub mod client_lines;
+pub mod conditions;
 pub mod debug_switches;
+pub mod engine_settings;
 pub mod input;
 pub mod long;
 pub mod mailbox;
 pub mod memory;
+pub mod memory_limit;
 pub mod oom;
 pub mod pause;
+pub mod pending;
+pub mod persistence;
 pub mod process;
 pub mod quiesce;
+pub mod running_unit;
 pub mod session;
 pub mod settings;
 pub mod shared;
 pub mod shutdown;
+pub mod threads;
 
 use crate::clients::{ClientRecord, flag};
+use crate::core::accounting::CommandAccounting;
 use crate::core::background::Timed;
+use crate::core::client_limits::ClientLimits;
+use crate::core::conditions::Condition;
 use crate::core::input::Bytes;
-use crate::core::mailbox::{Delivery, Message};
+use crate::core::memory_limit::MemoryLimit;
 use crate::core::pause::Paused;
+use crate::core::pending::PendingWork;
 use crate::core::quiesce::Quiesced;
+use crate::core::running_unit::RunningUnit;
 use crate::core::session::Session;
-use crate::core::shared::{Shared, armed};
-use crate::pubsub::{Topics, event_classes};
-use crate::replication::replica::Follower;
+use crate::core::shared::Shared;
+use crate::pubsub::{self, Topics};
+use crate::replication::replica::Followers;
 use crate::script::WorkerScripts;
-use crate::tracking::TrackingSessions;
-use crate::transactions::Transaction;
+use crate::tracking::{self, TrackingSessions};
+use crate::transactions::WorkerTransactions;
 use brisk_config::Config;
 use brisk_config::value::ClientClass;
-use brisk_engine::effect::Hooks;
-use brisk_engine::env::EvictionPolicy;
-use brisk_engine::keyspace::evict::Evictor;
-use brisk_engine::keyspace::{EndedWatches, KeyHasher, Keys};
+use brisk_engine::keyspace::Keys;
 use brisk_engine::random::Random;
-use brisk_engine::table::{Row, Run};
-use brisk_engine::types::EncodingLimits;
-use brisk_engine::unit::Unit;
-use brisk_engine::{Args, CommandError, DbIndex, Dialect, Env, Result, Settings, UnixMs};
+use brisk_engine::table::Row;
+use brisk_engine::{Args, CommandError, DbIndex, Dialect, Env, Result, UnixMs};
 use brisk_observe::stats::WorkerStats;
-use brisk_reactor::{Clock, Token, unix_ms};
-use brisk_resp::Limits;
-use brisk_structures::alloc::AsideMeter;
-use std::cell::{Cell, RefCell};
-use std::collections::VecDeque;
+use brisk_reactor::{Clock, unix_ms};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
-
-/// Limit for each client while all clients together hold more unsent output than the global limit
-/// allows.
-const TIGHT_SOFT_LIMIT: usize = 16 * 1024;
-
-/// How long a reading of the wall clock is valid for batches that begin after it, in nanoseconds.
-const WALL_CLOCK_KEPT_NS: u64 = 50_000;
 
 /// How long all workers wait for the last one to stop, for a request that could not lock its slots
 /// for a long time.
@@ -78,122 +84,52 @@ const STARVED_WAIT_MAX: Duration = Duration::from_millis(1);
 pub struct Core {
     pub shared: &'static Shared,
     pub id: usize,
+    pub clock: &'static Clock,
+    pub accounting: CommandAccounting,
+    pub limits: ClientLimits,
     pub env: Env,
     pub config: Arc<Config>,
-    pub clock: &'static Clock,
-    /// When the last command ended.
-    pub last_ticks: u64,
-    /// When the wall clock was read last for batches, in ticks.
-    wall_read_at: u64,
-    /// A command that takes at least this long is checked against the slow log and the latency
-    /// monitor.
-    pub slow_ns: u64,
-    pub latency_tracking: bool,
-    /// Sessions to close after the present command, by token.
-    pub connections_to_close: Vec<Token>,
-    /// Replies for sessions of this worker whose commands waited.
-    pub deliveries: VecDeque<Delivery>,
-    /// Arguments of the present server command that must not be shown: passwords.
-    pub redacted: Vec<usize>,
-    /// The subscriptions of sessions of this worker.
-    pub topics: Topics,
-    /// Sessions of this worker that are replicas.
-    pub followers: Vec<Follower>,
-    /// Sessions of this worker that track keys.
-    pub tracking: TrackingSessions,
-    /// True if the session was sent invalidations before its present request, for keys evicted for
-    /// it.
-    pub invalidations_sent: bool,
-    pub evictor: Evictor,
+    config_generation: u64,
+    pub memory: MemoryLimit,
     /// The transaction that EXEC, or a script, is running.
-    pub unit: Option<Unit<'static>>,
-    /// The worker loads a file: it executes the file's commands while all other workers are
-    /// quiesced.
-    pub is_loading: bool,
-    /// The time that TIME returns within the unit, after the first request for it.
-    pub unit_began_us: Option<u64>,
-    /// Held while all other workers are quiesced for that transaction or script.
-    pub quiesced: Option<Quiesced<'static>>,
-    /// Watches of sessions of this worker that have ended.
-    pub ended_watches: EndedWatches,
-    /// Sessions of this worker with output that waits for the append-only file, or for replicas.
-    pub unlogged: RefCell<Vec<Token>>,
-    /// Output has begun to wait for replicas in this round, so replicas are requested to
-    /// acknowledge.
-    pub requests_acks: Cell<bool>,
-    /// Memory for the next transaction.
-    pub spare_transaction: Option<Box<Transaction>>,
+    pub unit: RunningUnit,
     /// Scripts and functions of this worker.
     pub scripts: WorkerScripts,
-    /// Commands that ran since the batch's statistics were noted, and the last one's row.
-    pub ran: u64,
-    pub last_row: u32,
-    config_generation: u64,
-    /// Excludes the reply that a command is building from eviction, until the reply is in the output.
-    pub reply_meter: Option<AsideMeter>,
-    /// `maxmemory-clients` in bytes; 0 for no limit.
-    pub client_limit: u64,
-    /// Unsent output up to this size is below every limit for subscribers.
-    pub pubsub_watch_bytes: usize,
-    pub(crate) soft_limit: usize,
-    /// Unsent output below this needs no check against soft limits.
-    pub output_watch_bytes: usize,
-    pub total_limit: u64,
-    /// Bytes of memory that all inputs may take together.
-    input_limit: u64,
-    pub limits: Limits,
+    pub transactions: WorkerTransactions,
+    pub pending: PendingWork,
+    /// The subscriptions of sessions of this worker.
+    pub topics: Topics,
+    /// Sessions of this worker that track keys.
+    pub tracking: TrackingSessions,
+    /// Sessions of this worker that are replicas.
+    pub followers: Followers,
 }
 
 impl Core {
     pub fn new(shared: &'static Shared, id: usize, seed: u64) -> Core {
         let clock = brisk_reactor::clock();
         let tally = shared.keyspace.tally();
+        let config = shared.config();
         let mut core = Core {
             id,
             env: Env::new(tally, Random::seeded(seed)),
-            config: shared.config(),
+            config: Arc::clone(&config),
             clock,
-            last_ticks: clock.ticks(),
-            wall_read_at: 0,
-            slow_ns: u64::MAX,
-            latency_tracking: true,
-            connections_to_close: Vec::new(),
-            deliveries: VecDeque::new(),
-            redacted: Vec::new(),
+            accounting: CommandAccounting::new(&config, clock),
+            pending: PendingWork::default(),
             topics: Topics::default(),
-            followers: Vec::new(),
+            followers: Followers::default(),
             tracking: TrackingSessions::default(),
-            invalidations_sent: false,
-            evictor: Evictor::default(),
-            unit: None,
-            is_loading: false,
-            unit_began_us: None,
-            quiesced: None,
-            ended_watches: EndedWatches::default(),
-            unlogged: RefCell::default(),
-            requests_acks: Cell::default(),
-            spare_transaction: None,
+            memory: MemoryLimit::new(&config),
+            unit: RunningUnit::default(),
+            transactions: WorkerTransactions::default(),
             scripts: WorkerScripts::new(shared, id),
-            ran: 0,
-            last_row: u32::MAX,
             config_generation: 0,
-            reply_meter: None,
-            client_limit: 0,
-            pubsub_watch_bytes: 0,
-            soft_limit: usize::MAX,
-            output_watch_bytes: usize::MAX,
-            total_limit: u64::MAX,
-            input_limit: u64::MAX,
-            limits: Limits {
-                bulk_bytes_max: 0,
-                multibulk_max: i64::from(i32::MAX),
-                inline_bytes_max: 64 * 1024,
-                authenticated: true,
-            },
+            limits: ClientLimits::new(&config),
             shared,
         };
         core.env.carrier = crate::replication::migration::carry;
-        core.env.hooks.share(&shared.hooks_for_all);
+        shared.persistence.share_hooks(&mut core.env.hooks);
         core.take_config();
         core
     }
@@ -221,33 +157,12 @@ impl Core {
         self.config_generation = self.shared.settings.generation();
         self.config = self.shared.config();
         let config = Arc::clone(&self.config);
-        self.env.settings = settings_in_force(self.shared, &config);
-        let classes = event_classes(config.observe.notify);
-        self.env.settings.events = classes;
-        self.env.hooks.set(Hooks::NOTIFY, !classes.is_empty());
-        let tracking = self.shared.keyspace.tracking();
-        tracking.set_keys_max(usize::try_from(config.clients.tracking_table_max_keys).unwrap_or(0));
-        tracking.trim(&self.env, TRACKED_KEYS_TRIMMED);
-        self.limits.bulk_bytes_max = config.clients.proto_max_bulk_len;
-        self.soft_limit = config.clients.output_soft_limit.max(1) as usize;
-        self.output_watch_bytes = self.soft_limit.min(TIGHT_SOFT_LIMIT);
-        self.total_limit = brisk_observe::memory::output_total_limit(&config);
-        let limit = config.clients.output_limits[ClientClass::Pubsub as usize];
-        let bounds = [limit.hard_bytes, limit.soft_bytes, PUBSUB_WATCH_BYTES];
-        let least = bounds.into_iter().filter(|bytes| *bytes > 0).min();
-        self.pubsub_watch_bytes = least.map_or(0, |bytes| bytes as usize);
-        self.latency_tracking = config.observe.latency_tracking;
-        let slow_us = config.observe.slowlog_log_slower_than_us;
-        let slowlog_ns = u64::try_from(slow_us).map_or(u64::MAX, |us| us.saturating_mul(1000));
-        let monitor_ms = config.observe.latency_monitor_threshold_ms;
-        let monitor_ns = if monitor_ms > 0 { monitor_ms as u64 * 1_000_000 } else { u64::MAX };
-        self.slow_ns = slowlog_ns.min(monitor_ns);
-        let limit = config.clients.maxmemory_clients.limit(config.memory.maxmemory);
-        self.client_limit = limit.unwrap_or(0);
-        self.input_limit = match config.clients.input_total_limit {
-            0 => brisk_observe::memory::total_system() / 4,
-            limit => limit,
-        };
+        self.env.settings = engine_settings::in_force(self.shared, &config);
+        pubsub::take_config(&mut self.env, &config);
+        tracking::take_config(self.shared.keyspace.tracking(), &self.env, &config);
+        self.limits = ClientLimits::new(&config);
+        self.accounting.take_config(&config);
+        self.memory.take_config(&config);
         self.evict_clients();
         self.bound_inputs();
     }
@@ -255,10 +170,7 @@ impl Core {
     /// Reads the clocks at the beginning of a batch.
     #[inline]
     pub fn read_clocks(&mut self) {
-        self.last_ticks = self.clock.ticks();
-        // A busy worker calls this every few microseconds.
-        if self.clock.ns(self.last_ticks.wrapping_sub(self.wall_read_at)) > WALL_CLOCK_KEPT_NS {
-            self.wall_read_at = self.last_ticks;
+        if self.accounting.begin_batch(self.clock) {
             self.env.set_now(UnixMs(unix_ms()));
         }
         self.pause_in_force();
@@ -269,19 +181,20 @@ impl Core {
     /// change, and on a replica, since its primary removes them.
     #[inline]
     pub fn pause_in_force(&self) -> Option<Paused> {
-        let armed = self.shared.armed.load(Ordering::Relaxed);
+        let conditions = self.shared.conditions.now();
         let mut paused = None;
-        if armed & armed::PAUSE != 0 {
-            paused = self.shared.pause_in_force(self.env.now().0).map(|(what, _)| what);
+        if conditions.has(Condition::Pause) {
+            let pause = self.shared.conditions.pause_in_force(self.env.now().0);
+            paused = pause.map(|(what, _)| what);
         }
-        self.env.keeps_expired.set(paused.is_some() || armed & armed::REPLICA != 0);
+        self.env.keeps_expired.set(paused.is_some() || conditions.has(Condition::Replica));
         paused
     }
 
     /// Following commands come from the primary: no key counts as expired for them.
     /// [`Core::end_applying`] must be called before this worker executes anything else.
     pub fn begin_applying(&mut self) {
-        self.last_ticks = self.clock.ticks();
+        self.accounting.charge_from_now(self.clock);
         self.env.begin_applying(UnixMs(unix_ms()));
     }
 
@@ -293,8 +206,7 @@ impl Core {
     /// Reports whether only commands that may write can change the data. This holds during CLIENT
     /// PAUSE, while a slow script runs, and while the data is being loaded.
     pub fn data_must_not_change(&self) -> bool {
-        self.pause_in_force().is_some()
-            || self.shared.armed.load(Ordering::Relaxed) & (armed::BUSY | armed::LOADING) != 0
+        self.pause_in_force().is_some() || self.shared.conditions.protect_data()
     }
 
     /// Stops all other workers, unless the running transaction has stopped them already.
@@ -304,7 +216,7 @@ impl Core {
     /// [`CommandError::UndeclaredKey`] in a transaction that holds slots.
     pub fn stop_others(&self) -> Result<Option<Quiesced<'static>>> {
         self.check_no_slot_is_held()?;
-        if self.unit.is_some() || self.is_loading {
+        if self.unit.has_stopped_others() {
             return Ok(None);
         }
         let quiesced = self.shared.quiesce.stop_others(self.id);
@@ -321,14 +233,10 @@ impl Core {
         Ok(Keys::unlocked(&self.shared.keyspace, &self.env, db))
     }
 
-    /// Checks that the transaction holds no slot. It holds slots only if each of its commands
-    /// touches only the keys that it names. A command that fails here has the wrong scope in its
-    /// row.
+    /// Checks that the transaction holds no slot. A command that fails here has the wrong scope in
+    /// its row.
     fn check_no_slot_is_held(&self) -> Result<()> {
-        match &self.unit {
-            Some(unit) if !unit.is_alone() => Err(CommandError::undeclared_key()),
-            _ => Ok(()),
-        }
+        if self.unit.holds_slots() { Err(CommandError::undeclared_key()) } else { Ok(()) }
     }
 
     /// Stops all other workers for a transaction or script of this session that cannot run
@@ -363,91 +271,7 @@ impl Core {
 
     /// Reports whether a worker has too many undelivered published messages.
     pub fn is_congested(&self) -> bool {
-        self.shared.armed.load(Ordering::Relaxed) & armed::CONGESTION != 0
-    }
-
-    /// Reports whether at most `max` bytes are used. Data that waits for replicas, or to be written
-    /// to a snapshot or to the append-only file, does not count: eviction would only add to it.
-    /// Garbage that is about to be freed does not count either.
-    pub fn fits_in_memory(&self, max: u64) -> bool {
-        self.memory_above(max) == 0
-    }
-
-    /// Number of bytes used above `max`. Output that clients have not read is also excluded
-    /// ([`brisk_observe::memory::above`]).
-    fn memory_above(&self, max: u64) -> u64 {
-        let shared = self.shared;
-        let ended_watches = shared.keyspace.ended_watch_bytes() as u64;
-        let freed = shared.background.pending_bytes().saturating_add(ended_watches);
-        let underway =
-            shared.snapshots.underway().or_else(|| shared.replication.snapshots.underway());
-        let snapshot = underway.map_or(0, |now| now.bytes);
-        let waiting = shared.replication.buffered().saturating_add(freed);
-        let waiting = waiting.saturating_add(snapshot);
-        let waiting = waiting.saturating_add(shared.aof.buffered());
-        brisk_observe::memory::above(max.saturating_add(waiting), self.total_limit)
-    }
-
-    /// The memory limit of commands in bytes; 0 for no limit. A replica leaves eviction to its
-    /// primary, unless the settings say otherwise.
-    pub fn memory_limit(&self) -> u64 {
-        let ignores = self.config.replication.replica_ignore_maxmemory && self.shared.is_replica();
-        if ignores { 0 } else { self.config.memory.maxmemory }
-    }
-
-    /// Evicts until memory is within `maxmemory`. False if that is not possible.
-    pub fn make_room(&mut self) -> bool {
-        let budget_ns = eviction_budget_ns(self.config.memory.maxmemory_eviction_tenacity);
-        self.make_room_within(budget_ns)
-    }
-
-    /// The same, for at most `budget_ns`. Returns true if the time ran out while memory was being
-    /// freed.
-    pub fn make_room_within(&mut self, budget_ns: u64) -> bool {
-        let max = self.memory_limit();
-        if max == 0 || self.fits_in_memory(max) {
-            return true;
-        }
-        // Objects that earlier commands unlinked count as free after they are handed over.
-        self.free_garbage();
-        let mut excess = self.memory_above(max);
-        if excess == 0 {
-            return true;
-        }
-        // The data must not change. During CLIENT PAUSE and loading this takes precedence over the
-        // memory limit. During a slow script the limit takes precedence.
-        if self.data_must_not_change() {
-            return self.pause_in_force().is_some() || self.shared.is_loading();
-        }
-        let begin = self.clock.ticks();
-        let mut fits = false;
-        loop {
-            let evicted = self.evictor.evict_one(&self.shared.keyspace, &self.env);
-            let Some(bytes) = evicted else { break };
-            self.free_garbage();
-            // Events and invalidations of the evicted keys take memory too, until they are sent.
-            // Evicting to make room for them would only create more.
-            excess = excess.saturating_sub(bytes);
-            fits = excess == 0 || self.fits_in_memory(max);
-            if fits {
-                break;
-            }
-            let lasted = self.clock.ns(self.clock.ticks().wrapping_sub(begin));
-            // Values that `lazyfree-lazy-eviction` leaves to another thread are freed only later:
-            // evicting until the memory shows as free would evict more than needed.
-            let ahead = self.env.settings.lazy_eviction
-                && self.shared.background.pending() >= LAZY_EVICTIONS_AHEAD_MAX;
-            if lasted > budget_ns || ahead {
-                // More is evicted before the next command. Until then writes are allowed, since
-                // memory is being freed.
-                fits = true;
-                break;
-            }
-        }
-        let ns = self.clock.ns(self.clock.ticks().wrapping_sub(begin));
-        self.stats().eviction_ns.add(ns);
-        self.note_latency("eviction-cycle", ns);
-        fits
+        self.shared.conditions.has(Condition::Congestion)
     }
 
     /// Notes the size of a session's buffers for the maxima that INFO shows.
@@ -488,10 +312,8 @@ impl Core {
         let mut garbage = self.env.garbage.borrow_mut();
         if !garbage.is_empty() {
             // The number of bytes is only needed when memory is nearly full.
-            let max = self.config.memory.maxmemory;
-            let counts =
-                max != 0 && brisk_observe::memory::above(max / 4 * 3, self.total_limit) > 0;
-            self.shared.background.free_timed(std::mem::take(&mut *garbage), counts, timed());
+            let counts = self.memory.is_near(self.limits.unread_max());
+            self.shared.threads.freeing.free_timed(std::mem::take(&mut *garbage), counts, timed());
         }
     }
 
@@ -514,7 +336,7 @@ impl Core {
         words: &Args<'_>,
     ) {
         use brisk_engine::command::Flags;
-        if self.is_loading {
+        if self.unit.is_loading() {
             // The worker loads a file, for no client: all its commands see the same time.
             return;
         }
@@ -526,18 +348,19 @@ impl Core {
         // In Redis, a log of length 0 still takes an entry, and with it an id; in Valkey it is off.
         let is_off = threshold_us < 0 || (len_max == 0 && self.is_valkey());
         if !is_off && us >= threshold_us as u64 && !row.has(Flags::SKIP_SLOWLOG) {
+            let shown = self.accounting.shown_words(row, words);
             let entry = brisk_observe::slowlog::Entry {
                 id: 0,
                 unix_seconds: unix_ms() / 1000,
                 duration_us: us,
-                words: brisk_observe::slowlog::cut_words(self.shown_words(row, words).into_iter()),
+                words: brisk_observe::slowlog::cut_words(shown.into_iter()),
                 client: client.addr.to_string(),
                 client_name: client.texts().name,
             };
             self.shared.observe.slowlog.add(entry, usize::try_from(len_max).unwrap_or(0));
         }
         // All commands of a transaction see the same time.
-        if self.unit.is_none() {
+        if !self.unit.is_running() {
             self.env.advance(UnixMs(unix_ms()));
         }
     }
@@ -547,77 +370,34 @@ impl Core {
         self.config.process.dialect == Dialect::Valkey
     }
 
-    /// The arguments of the command that just ran, without its secrets.
-    pub(crate) fn shown_words<'w>(&self, row: &Row, words: &Args<'w>) -> Vec<&'w [u8]> {
-        let mut shown: Vec<&[u8]> = words.arguments().collect();
-        if matches!(row.run, Run::Server(_)) {
-            for &at in &self.redacted {
-                if let Some(word) = shown.get_mut(at) {
-                    *word = REDACTED;
-                }
-            }
-        }
-        if let Some(secrets) = row.spec.secrets {
-            for at in secrets(words.argc(), &|at| words.argument(at)) {
-                shown[at] = REDACTED;
-            }
-        }
-        shown
-    }
-
     /// Reports whether a client has more output than `client-output-buffer-limit` allows for its
     /// class, either the hard limit or the soft limit for its duration. `unsent` bytes and held
     /// replies count. For a replica, the part of the stream that it was not sent counts, wherever
     /// that part is stored.
     #[inline]
     pub fn exceeds_output_limit(&self, session: &mut Session, unsent: u64) -> bool {
-        if session.replica.is_none() && unsent + session.held.len() as u64 <= UNCOUNTED_OUTPUT_BYTES
-        {
+        let output = unsent + session.held.len() as u64;
+        if session.replica.is_none() && self.limits.admits_any(output) {
             session.over_soft_limit_since = None;
             return false;
         }
         self.exceeds_limit_of_class(session, unsent)
     }
 
-    fn exceeds_limit_of_class(&self, session: &mut Session, mut unsent: u64) -> bool {
-        let class = class_of(session);
-        let mut hard_bytes = self.config.clients.output_limits[class as usize].hard_bytes;
-        if let Some(replica) = session.replica.as_mut().filter(|replica| replica.follows()) {
-            replica.note_unsent(unsent);
-            unsent -= replica.stream_unsent;
-            let replication = &self.shared.replication;
-            replication.note_held(replica, unsent + session.held.len() as u64);
-            // The size of the snapshot is not limited.
-            unsent -= replica.snapshot_unsent;
-            let behind =
-                replica.progress.as_ref().map(|one| replication.stream.counted_behind(one));
-            unsent += behind.unwrap_or(0);
-            // Otherwise a replica that resumes with the whole backlog would be closed for it.
-            if hard_bytes > 0 {
-                hard_bytes = hard_bytes.max(self.config.replication.repl_backlog_size);
-            }
-        }
-        unsent += session.held.len() as u64;
-        if unsent <= UNCOUNTED_OUTPUT_BYTES {
-            session.over_soft_limit_since = None;
-            return false;
-        }
-        let limit = self.config.clients.output_limits[class as usize];
-        let hard = hard_bytes > 0 && unsent > hard_bytes;
-        let soft = limit.soft_bytes > 0 && unsent > limit.soft_bytes;
-        let lasting = if soft {
-            let now = self.env.now().0;
-            let since = *session.over_soft_limit_since.get_or_insert(now);
-            now.saturating_sub(since) > limit.soft_seconds.max(0) as u64 * 1000
-        } else {
-            session.over_soft_limit_since = None;
-            false
+    fn exceeds_limit_of_class(&self, session: &mut Session, unsent: u64) -> bool {
+        let held = session.held.len() as u64;
+        let counted = match session.replica.as_mut().filter(|replica| replica.follows()) {
+            Some(replica) => self.shared.replication.counted_output(replica, unsent, held),
+            None => unsent + held,
         };
-        if hard || lasting {
+        let class = class_of(session);
+        let since = &mut session.over_soft_limit_since;
+        let exceeds = self.limits.exceeds_class(class, counted, since, self.env.now().0);
+        if exceeds {
             let figures = &self.shared.observe.figures;
             figures.output_limit_disconnections.fetch_add(1, Ordering::Relaxed);
         }
-        hard || lasting
+        exceeds
     }
 
     /// Updates the memory total of a session if it has changed (`output` is the bytes of its
@@ -640,7 +420,7 @@ impl Core {
             let grows = bytes > session.weight;
             session.weight = bytes;
             self.shared.clients.weights.weigh(&session.record, bytes);
-            if grows && self.client_limit != 0 {
+            if grows && self.limits.bounds_clients() {
                 self.evict_clients();
             }
         }
@@ -669,7 +449,7 @@ impl Core {
     #[cold]
     pub fn evict_clients(&self) {
         let shared = self.shared;
-        while self.client_limit != 0 && shared.clients.weights.evictable() > self.client_limit {
+        while self.limits.exceeds_clients(shared.clients.weights.evictable()) {
             let Some((record, bytes)) = shared.clients.weights.take_largest() else { return };
             shared.observe.figures.evicted_clients.fetch_add(1, Ordering::Relaxed);
             shared.log.notice(format_args!(
@@ -677,7 +457,7 @@ impl Core {
                 record.id, record.addr
             ));
             shared.clients.input_weights.weigh_again(&record);
-            self.close_at_once(&record);
+            self.shared.mailboxes.close(&record);
         }
     }
 
@@ -685,26 +465,20 @@ impl Core {
     /// `input-total-limit`: a request that waits for its rest cannot be held back any further.
     fn bound_inputs(&self) {
         let shared = self.shared;
-        while shared.clients.input_weights.evictable() > self.input_limit {
+        while self.limits.exceeds_inputs(shared.clients.input_weights.evictable()) {
             let Some((record, bytes)) = shared.clients.input_weights.take_largest() else { return };
             let figures = &shared.observe.figures;
             figures.input_total_limit_disconnections.fetch_add(1, Ordering::Relaxed);
             shared.log.warning(format_args!(
                 "Closing client {} from {}: of all unexecuted requests, which take more than \
                  input-total-limit ({} bytes), it holds {bytes} bytes",
-                record.id, record.addr, self.input_limit
+                record.id,
+                record.addr,
+                self.limits.inputs_total()
             ));
             shared.clients.weights.weigh_again(&record);
-            self.close_at_once(&record);
+            self.shared.mailboxes.close(&record);
         }
-    }
-
-    /// Closes a client that is marked as killed, on whichever worker it is.
-    fn close_at_once(&self, record: &ClientRecord) {
-        // Its worker executes nothing more for it.
-        record.set(flag::CLOSE_ASAP, true);
-        let (token, id) = (record.token, record.id);
-        self.shared.mailboxes[record.worker].send(Message::Kill { token, id });
     }
 
     /// Publishes how much output a session has: `unsent` bytes and its held replies.
@@ -725,27 +499,11 @@ impl Core {
         self.note_buffers(0, output as u64, self.env.now().0 / 1000);
     }
 
-    /// Unread output at which a monitor is closed: the hard limit of ordinary clients, as in Redis, or
-    /// that of subscribers if the former is 0.
-    pub fn monitor_limit(&self) -> u64 {
-        let hard = |class| self.config.clients.output_limits[class as usize].hard_bytes;
-        let limits = [hard(ClientClass::Normal), hard(ClientClass::Pubsub)];
-        let limit = limits.into_iter().find(|bytes| *bytes > 0);
-        limit.unwrap_or(self.total_limit).min(self.total_limit)
-    }
-
     /// Unsent output at which a client's pipeline pauses. (P4)
     pub fn soft_limit(&self) -> usize {
-        if self.shared.output_bytes() > self.total_limit {
-            self.soft_limit.min(TIGHT_SOFT_LIMIT)
-        } else {
-            self.soft_limit
-        }
+        self.limits.soft(self.shared.observe.output_bytes())
     }
 }
-
-/// Replaces passwords in output.
-const REDACTED: &[u8] = b"(redacted)";
 
 /// The class of limits that applies to a session's unsent output. Monitors count as normal clients,
 /// as in Redis.
@@ -756,87 +514,5 @@ fn class_of(session: &Session) -> ClientClass {
         ClientClass::Pubsub
     } else {
         ClientClass::Normal
-    }
-}
-
-/// Output that no limit counts: the size of Redis's static reply buffer, which Redis does not count
-/// either.
-const UNCOUNTED_OUTPUT_BYTES: u64 = 16 * 1024;
-
-/// Upper bound of the unsent output at which a subscriber is checked with each message.
-const PUBSUB_WATCH_BYTES: u64 = 16 * 1024;
-
-/// Keys that are removed at once when `tracking-table-max-keys` is lowered; the rest is removed in
-/// steps.
-const TRACKED_KEYS_TRIMMED: usize = 128;
-
-/// Maximum number of large values that are evicted and not yet freed. Beyond it eviction waits for
-/// the thread that frees them.
-const LAZY_EVICTIONS_AHEAD_MAX: u64 = 8;
-
-/// Time limit of one eviction by `maxmemory-eviction-tenacity`: from 0 to 10 linear up to 500 us,
-/// above that 15 % more for each step, no limit at 100.
-fn eviction_budget_ns(tenacity: i64) -> u64 {
-    match tenacity {
-        ..=10 => 50_000 * tenacity.max(0) as u64,
-        11..100 => (500_000.0 * 1.15f64.powi(tenacity as i32 - 10)) as u64,
-        _ => u64::MAX,
-    }
-}
-
-/// The settings that commands depend on, for a thread that has not loaded any.
-pub(crate) fn settings_in_force(shared: &Shared, config: &Config) -> Settings {
-    let mut settings = engine_settings(config, shared.keyspace.hasher());
-    settings.limits.list_plain_min = shared.debug.list_plain_min.load(Ordering::Relaxed);
-    settings.skips_checksums = shared.debug.skips_checksums.load(Ordering::Relaxed);
-    settings
-}
-
-fn engine_settings(config: &Config, hasher: &KeyHasher) -> Settings {
-    use brisk_config::choice::EvictionPolicy as Chosen;
-    let memory = &config.memory;
-    let encoding = &config.encoding;
-    // The directives' ranges exclude negative numbers.
-    let limits = EncodingLimits {
-        hash_max_listpack_entries: encoding.hash_max_listpack_entries as usize,
-        hash_max_listpack_value: encoding.hash_max_listpack_value as usize,
-        list_max_listpack_size: encoding.list_max_listpack_size,
-        list_compress_depth: encoding.list_compress_depth as usize,
-        list_plain_min: 0,
-        set_max_intset_entries: encoding.set_max_intset_entries as usize,
-        set_max_listpack_entries: encoding.set_max_listpack_entries as usize,
-        set_max_listpack_value: encoding.set_max_listpack_value as usize,
-        zset_max_listpack_entries: encoding.zset_max_listpack_entries as usize,
-        zset_max_listpack_value: encoding.zset_max_listpack_value as usize,
-        hll_sparse_max_bytes: encoding.hll_sparse_max_bytes as usize,
-        stream_node_max_bytes: encoding.stream_node_max_bytes as usize,
-        stream_node_max_entries: encoding.stream_node_max_entries as usize,
-        hash_key: hasher.secret(),
-    };
-    Settings {
-        limits,
-        string_bytes_max: config.clients.proto_max_bulk_len,
-        limited: memory.maxmemory != 0,
-        eviction: match memory.maxmemory_policy {
-            Chosen::NoEviction => EvictionPolicy::NoEviction,
-            Chosen::AllKeysLru => EvictionPolicy::AllKeysLru,
-            Chosen::AllKeysLfu => EvictionPolicy::AllKeysLfu,
-            Chosen::AllKeysRandom => EvictionPolicy::AllKeysRandom,
-            Chosen::VolatileLru => EvictionPolicy::VolatileLru,
-            Chosen::VolatileLfu => EvictionPolicy::VolatileLfu,
-            Chosen::VolatileRandom => EvictionPolicy::VolatileRandom,
-            Chosen::VolatileTtl => EvictionPolicy::VolatileTtl,
-        },
-        maxmemory_samples: memory.maxmemory_samples as u32,
-        lfu_log_factor: memory.lfu_log_factor as u32,
-        lfu_decay_minutes: memory.lfu_decay_time_min as u32,
-        lazy_expire: memory.lazyfree_lazy_expire,
-        lazy_eviction: memory.lazyfree_lazy_eviction,
-        lazy_server_del: memory.lazyfree_lazy_server_del,
-        lazy_user_del: memory.lazyfree_lazy_user_del,
-        lazy_user_flush: memory.lazyfree_lazy_user_flush,
-        skips_checksums: false,
-        dialect: config.process.dialect,
-        ..Settings::default()
     }
 }

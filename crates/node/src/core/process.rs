@@ -1,11 +1,12 @@
-//! Facts about this process since its start.
+//! Facts about this process from its start to its shutdown.
 
 use crate::core::oom::OomScore;
+use crate::core::shutdown::Shutdown;
 use brisk_structures::poison::EvenPoisoned;
 use std::sync::Mutex;
 use std::time::Instant;
 
-/// Facts that the startup code determines and INFO shows.
+/// Facts that the startup code determines and INFO shows, and the end of the process.
 #[derive(Debug)]
 pub struct Process {
     /// When the setup began, for the uptime.
@@ -20,6 +21,8 @@ pub struct Process {
     pub is_supervised: bool,
     /// `oom-score-adj`.
     pub oom_score: OomScore,
+    /// The shutdown of the server, requested once.
+    pub shutdown: Shutdown,
     backend: Mutex<&'static str>,
 }
 
@@ -38,6 +41,7 @@ impl Process {
             has_admin_lane,
             is_supervised,
             oom_score: OomScore::default(),
+            shutdown: Shutdown::default(),
             backend: Mutex::new("epoll"),
         }
     }

@@ -1,5 +1,6 @@
 //! The settings that all workers share: those in force, and the store that CONFIG changes.
 
+use super::debug_switches::DebugSwitches;
 use arc_swap::ArcSwap;
 use brisk_config::{Config, Store};
 use brisk_structures::poison::EvenPoisoned;
@@ -13,6 +14,8 @@ pub struct Settings {
     in_force: ArcSwap<Config>,
     generation: AtomicU64,
     store: Mutex<Store>,
+    /// The switches of DEBUG, which change some settings.
+    pub debug: DebugSwitches,
 }
 
 impl Settings {
@@ -22,6 +25,7 @@ impl Settings {
             in_force: ArcSwap::from_pointee(config),
             generation: AtomicU64::new(1),
             store: Mutex::new(store),
+            debug: DebugSwitches::default(),
         }
     }
 

@@ -1,22 +1,21 @@
 //! The state that all workers share: one value for each feature.
 
-use super::changes::ChangeDispatcher;
+use super::conditions::{Condition, Conditions};
 use super::debug_switches::DebugSwitches;
-use super::mailbox::{Mailbox, Message};
-use super::pause::{Hold, Pause, Paused};
+use super::mailbox::{Mailboxes, Message};
+use super::pause::Hold;
+use super::persistence::Persistence;
 use super::process::Process;
 use super::quiesce::Quiesce;
 use super::settings::Settings;
+use super::threads::HelperThreads;
 use crate::clients::Clients;
 use crate::clients::accounts::Accounts;
 use crate::core::call::ServerHandler;
-use crate::core::shutdown::Shutdown;
-use crate::monitor::Monitors;
-use crate::persistence::aof::state::Aof;
-use crate::persistence::state::Snapshots;
 use crate::pubsub::Registry;
 use crate::replication::upstream::state::{Upstream, UpstreamPhase};
 use crate::replication::{Replication, needs_good};
+use crate::script::shared::Scripting;
 use crate::script::slow::SlowScript;
 use crate::tracking::Prefixes;
 use brisk_acl::Vocabulary;
@@ -33,54 +32,7 @@ use brisk_observe::log::{Log, Role};
 use brisk_observe::slowlog::Slowlog;
 use brisk_observe::stats::{Count, WorkerStats};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
-
-/// Bits of [`Shared::armed`]: checks and duties that apply to all sessions.
-pub mod armed {
-    /// `maxmemory` is set.
-    pub const MAXMEMORY: u32 = 1;
-    /// CLIENT PAUSE is in force, or the server holds writes back.
-    pub const PAUSE: u32 = 1 << 1;
-    /// A client runs MONITOR.
-    pub const MONITOR: u32 = 1 << 2;
-    /// A worker has too many undelivered published messages.
-    pub const CONGESTION: u32 = 1 << 8;
-    /// A slow script is running.
-    pub const BUSY: u32 = 1 << 12;
-    /// The last snapshot failed, or the append-only file cannot be written.
-    pub const DISK_ERROR: u32 = 1 << 13;
-    /// The dataset is being loaded.
-    pub const LOADING: u32 = 1 << 14;
-    /// Too much data waits to be written to the append-only file.
-    pub const LOG_CONGESTION: u32 = 1 << 15;
-    /// This server is a replica.
-    pub const REPLICA: u32 = 1 << 16;
-    /// There are fewer replicas than writes require (`min-replicas-to-write`).
-    pub const FEW_REPLICAS: u32 = 1 << 17;
-    /// This server is a replica that rejects reads of its data, since its link to the primary is
-    /// down.
-    pub const STALE: u32 = 1 << 18;
-    /// This server is a replica, and some client can be redirected to its primary.
-    pub const REDIRECT: u32 = 1 << 19;
-    /// Another dataset of the same history is being loaded and will replace the present one, which
-    /// is served meanwhile.
-    pub const ASYNC_LOADING: u32 = 1 << 20;
-    /// All bits that any command checks at the gate.
-    pub const AT_THE_GATE: u32 = MAXMEMORY
-        | PAUSE
-        | MONITOR
-        | CONGESTION
-        | BUSY
-        | DISK_ERROR
-        | LOADING
-        | ASYNC_LOADING
-        | LOG_CONGESTION
-        | STALE
-        | REDIRECT;
-    /// The bits that only commands that may write check there: reads must not cost more on a
-    /// replica.
-    pub const BEFORE_WRITES: u32 = REPLICA | FEW_REPLICAS;
-}
+use std::sync::atomic::Ordering;
 
 /// The state of the server that all of its threads share.
 pub struct Shared {
@@ -95,36 +47,22 @@ pub struct Shared {
     /// The connected clients, and the memory of each.
     pub clients: Clients,
     pub accounts: Accounts,
-    pub mailboxes: Box<[Mailbox]>,
-    /// Bits of [`armed`].
-    pub armed: AtomicU32,
-    /// The part of [`brisk_engine::Env::hooks`] that is the same for all workers.
-    pub hooks_for_all: Arc<AtomicU32>,
+    pub mailboxes: Mailboxes,
+    /// The conditions that commands check.
+    pub conditions: Conditions,
     pub observe: Observe,
-    pub monitors: Monitors,
     pub pubsub: Registry,
     /// Key prefixes whose changes clients track.
     pub tracking: Prefixes,
     pub replication: Replication,
-    changes: ChangeDispatcher,
-    pub snapshots: Snapshots,
-    /// The append-only file.
-    pub aof: Aof,
-    pub scripts: crate::script::cache::Scripts,
-    pub libraries: crate::script::libraries::Libraries,
-    pub running_scripts: crate::script::slow::Scripting,
-    pub pause: Pause,
-    /// Commands that other threads compute.
-    pub long: crate::core::long::LongWork,
-    /// Large values that another thread frees.
-    pub background: crate::core::background::Background,
+    pub persistence: Persistence,
+    pub scripting: Scripting,
+    /// The threads to which workers leave work.
+    pub threads: HelperThreads,
     /// The TLS settings for new connections.
     pub tls: TlsSettings,
     /// The listeners of the workers, closed when the server shuts down.
     pub listeners: OpenListeners,
-    /// The shutdown of the server, requested once.
-    pub shutdown: Shutdown,
-    pub debug: DebugSwitches,
 }
 
 /// The statistics and logs of the server.
@@ -154,6 +92,13 @@ impl Observe {
         self.stats.iter().map(|stats| of(stats).get()).fold(0, u64::wrapping_add)
     }
 
+    /// Bytes queued for all clients that the kernel has not taken. O(workers).
+    pub fn output_bytes(&self) -> u64 {
+        let stats = self.stats.iter();
+        let sum: i64 = stats.map(|own| own.output_bytes.load(Ordering::Relaxed)).sum();
+        sum.max(0) as u64
+    }
+
     /// Number of changes to the data since the start.
     pub fn changes(&self) -> u64 {
         self.sum(|stats| &stats.changes)
@@ -175,7 +120,7 @@ impl Shared {
         let config = settings.current();
         let channels = config.security.acl_pubsub_default;
         let dialect = config.process.dialect;
-        let snapshots = Snapshots::new(process.started_unix_ms / 1000);
+        let persistence = Persistence::new(workers, process.started_unix_ms / 1000);
         let replication = Replication::new(workers, replication_id);
         replication.adopt(&config);
         Shared {
@@ -188,27 +133,17 @@ impl Shared {
             settings,
             quiesce: Quiesce::new(workers),
             clients: Clients::new(workers),
-            mailboxes: (0..workers).map(|_| Mailbox::default()).collect(),
-            armed: AtomicU32::new(0),
-            hooks_for_all: Arc::default(),
+            mailboxes: Mailboxes::new(workers),
+            conditions: Conditions::new(workers),
             observe: Observe::new(workers, table.id_count()),
-            monitors: Monitors::new(workers),
             pubsub: Registry::new(workers),
             tracking: Prefixes::new(workers),
             replication,
-            changes: ChangeDispatcher::default(),
-            snapshots,
-            aof: Aof::new(workers),
-            scripts: Default::default(),
-            libraries: Default::default(),
-            running_scripts: crate::script::slow::Scripting::new(workers, dialect),
-            pause: Pause::default(),
-            long: Default::default(),
-            background: Default::default(),
+            persistence,
+            scripting: Scripting::new(workers, dialect),
+            threads: HelperThreads::default(),
             tls: TlsSettings::default(),
             listeners: OpenListeners::default(),
-            shutdown: Shutdown::default(),
-            debug: DebugSwitches::default(),
         }
     }
 
@@ -224,23 +159,23 @@ impl Shared {
 
     /// Puts new settings in force: each worker takes them before its next batch.
     pub fn publish_config(&self, config: Config) {
-        self.arm_settings(&config);
+        self.apply_settings(&config);
         self.replication.adopt(&config);
-        self.arm_few_replicas(&config.replication);
+        self.update_few_replicas(&config.replication);
         self.settings.replace(config);
-        self.arm_stale();
+        self.update_stale();
         self.announce_settings();
     }
 
-    /// Applies the settings to the checks and to the log.
-    pub fn arm_settings(&self, config: &Config) {
+    /// Applies the settings to the conditions, to the log, and to the kernel's view of the process.
+    pub fn apply_settings(&self, config: &Config) {
         let replication = &config.replication;
         let is_replica = replication.replicaof.is_some();
         let is_limited = !(is_replica && replication.replica_ignore_maxmemory);
-        self.arm(armed::MAXMEMORY, is_limited && config.memory.maxmemory > 0);
-        self.arm(armed::REPLICA, is_replica);
+        self.conditions.set(Condition::MemoryLimit, is_limited && config.memory.maxmemory > 0);
+        self.conditions.set(Condition::Replica, is_replica);
         let redirects = is_replica && self.clients.had_redirected.load(Ordering::SeqCst);
-        self.arm(armed::REDIRECT, redirects);
+        self.conditions.set(Condition::Redirect, redirects);
         self.log.set_role(if is_replica { Role::Replica } else { Role::Primary });
         // The log has the reason. CONFIG SET has checked it before.
         let _ = self.process.oom_score.apply(config, &self.log);
@@ -249,8 +184,8 @@ impl Shared {
     /// Notes that a client can be redirected to the primary, if this server is a replica.
     pub fn note_redirected(&self) {
         self.clients.had_redirected.store(true, Ordering::SeqCst);
-        if self.is_replica() {
-            self.arm(armed::REDIRECT, true);
+        if self.conditions.is_replica() {
+            self.conditions.set(Condition::Redirect, true);
         }
     }
 
@@ -264,13 +199,13 @@ impl Shared {
         now_ms: u64,
     ) -> bool {
         let is_wanted = upstream.set_phase(generation, phase, now_ms);
-        self.arm_stale();
+        self.update_stale();
         is_wanted
     }
 
     /// Updates whether a replica rejects reads of its data. This depends on the settings and on the
     /// link to the primary: call it when one of them has changed.
-    pub fn arm_stale(&self) {
+    pub fn update_stale(&self) {
         let is_stale = || {
             let config = self.config();
             let replication = &config.replication;
@@ -278,135 +213,60 @@ impl Shared {
                 && !replication.replica_serve_stale_data
                 && !self.replication.upstream.is_up()
         };
-        let mut stale = is_stale();
-        self.arm(armed::STALE, stale);
-        // Another thread may have changed one of them after this thread read it.
-        while is_stale() != stale {
-            stale = !stale;
-            self.arm(armed::STALE, stale);
-        }
+        self.conditions.settle(Condition::Stale, is_stale);
     }
 
-    /// List elements of at least `bytes` get nodes of their own; 0 leaves it to the limits.
-    pub fn set_list_plain_min(&self, bytes: usize) {
-        self.debug.list_plain_min.store(bytes, Ordering::Relaxed);
-        self.announce_settings();
-    }
-
-    /// Sets whether payloads and snapshots are read regardless of their checksums.
-    pub fn set_skips_checksums(&self, on: bool) {
-        self.debug.skips_checksums.store(on, Ordering::Relaxed);
+    /// Changes DEBUG's switches: each worker takes them before its next batch.
+    pub fn set_debug(&self, change: impl FnOnce(&DebugSwitches)) {
+        change(&self.settings.debug);
         self.announce_settings();
     }
 
     fn announce_settings(&self) {
         self.settings.announce();
-        for mailbox in &self.mailboxes {
-            mailbox.wake();
-        }
-    }
-
-    /// Sets or clears a bit of [`armed`].
-    pub fn arm(&self, bit: u32, on: bool) {
-        if on {
-            self.armed.fetch_or(bit, Ordering::SeqCst);
-        } else {
-            self.armed.fetch_and(!bit, Ordering::SeqCst);
-        }
-    }
-
-    /// Reports whether the dataset is being loaded: startup is not complete, no client reads or
-    /// changes a key, and no change could be lost.
-    pub fn is_loading(&self) -> bool {
-        self.armed.load(Ordering::Relaxed) & armed::LOADING != 0
-    }
-
-    /// Reports whether another dataset is being loaded while the present one is served.
-    pub fn is_loading_beside(&self) -> bool {
-        self.armed.load(Ordering::Relaxed) & armed::ASYNC_LOADING != 0
-    }
-
-    /// Reports whether this server is a replica.
-    #[inline]
-    pub fn is_replica(&self) -> bool {
-        self.armed.load(Ordering::Relaxed) & armed::REPLICA != 0
-    }
-
-    /// Reports whether a slow script is running, so quiescence is not possible.
-    pub fn is_busy(&self) -> bool {
-        self.armed.load(Ordering::Relaxed) & armed::BUSY != 0
+        self.mailboxes.wake_all();
     }
 
     /// Updates whether writes are rejected for lack of replicas; this depends on the number of good
     /// replicas. The timers call it again, since a replica can fall too far behind just by time
     /// passing.
-    pub fn arm_few_replicas(&self, settings: &ReplicationSettings) {
+    pub fn update_few_replicas(&self, settings: &ReplicationSettings) {
         let few = needs_good(settings)
-            && !self.is_replica()
+            && !self.conditions.is_replica()
             && self.replication.has_few_good(settings, brisk_reactor::unix_ms());
-        if few != (self.armed.load(Ordering::Relaxed) & armed::FEW_REPLICAS != 0) {
-            self.arm(armed::FEW_REPLICAS, few);
+        if few != self.conditions.has(Condition::FewReplicas) {
+            self.conditions.set(Condition::FewReplicas, few);
         }
     }
 
     /// Updates whether writes are rejected; this depends on the last result of a disk write.
-    pub fn arm_disk_error(&self) {
-        let is_well = self.snapshots.is_ok() && self.aof.failure().is_none();
-        self.arm(armed::DISK_ERROR, !is_well);
-    }
-
-    /// CLIENT PAUSE: sets the commands that are paused, and until when.
-    pub fn begin_pause(&self, what: Paused, until_ms: u64, now_ms: u64) {
-        self.pause.begin(what, until_ms, now_ms, || self.arm(armed::PAUSE, true));
+    pub fn update_disk_error(&self) {
+        self.conditions.set(Condition::DiskError, !self.persistence.is_well());
     }
 
     /// CLIENT UNPAUSE: waiting commands continue at once.
     pub fn end_pause(&self) {
-        self.pause.end(|| self.arm(armed::PAUSE, false));
-        for mailbox in &self.mailboxes {
-            mailbox.send(Message::Unpause);
-        }
+        self.conditions.end_pause();
+        self.mailboxes.send_to_all(|| Message::Unpause);
     }
 
-    /// Holds back all writes until [`Shared::release_writes`] for the same purpose.
-    pub fn hold_writes(&self, purpose: Hold) {
-        self.pause.hold(purpose, || self.arm(armed::PAUSE, true));
-    }
-
-    /// Ends that hold: commands that waited continue at once, unless they are paused for another reason
-    /// too.
+    /// Ends a hold of writes for this purpose: commands that waited continue at once, unless they are
+    /// paused for another reason too.
     pub fn release_writes(&self, purpose: Hold) {
-        self.pause.release(purpose);
-        for mailbox in &self.mailboxes {
-            mailbox.send(Message::Unpause);
-        }
-    }
-
-    /// The pause in force at `now_ms`, if any; one that is over is disarmed.
-    pub fn pause_in_force(&self, now_ms: u64) -> Option<(Paused, u64)> {
-        self.pause.in_force_or(now_ms, || self.arm(armed::PAUSE, false))
-    }
-
-    /// Counts a session of this worker that begins to get a line for each command.
-    pub fn add_monitor(&self, worker: usize) {
-        self.monitors.add(worker, || self.arm(armed::MONITOR, true));
-    }
-
-    /// Counts a session of this worker that gets no more lines.
-    pub fn remove_monitor(&self, worker: usize) {
-        self.monitors.remove(worker, || self.arm(armed::MONITOR, false));
+        self.conditions.release_writes(purpose);
+        self.mailboxes.send_to_all(|| Message::Unpause);
     }
 
     /// Counts inboxes that became too full, or full ones that were emptied. While there is one,
     /// commands wait.
     pub fn note_full_inboxes(&self, filled: usize, emptied: usize) {
         self.observe.figures.congestions.fetch_add(filled as u64, Ordering::Relaxed);
-        self.pubsub.note_full(filled, emptied, |on| self.arm(armed::CONGESTION, on));
+        self.pubsub.note_full(filled, emptied, |on| self.conditions.set(Condition::Congestion, on));
     }
 
     /// Number of workers, including that of the admin lane.
     pub fn workers(&self) -> usize {
-        self.mailboxes.len()
+        self.mailboxes.count()
     }
 
     /// Number of workers that serve ordinary clients; they have the first ids.
@@ -414,11 +274,13 @@ impl Shared {
         self.workers() - usize::from(self.process.has_admin_lane)
     }
 
-    /// Bytes queued for all clients that the kernel has not taken. O(workers).
-    pub fn output_bytes(&self) -> u64 {
-        let stats = self.observe.stats.iter();
-        let sum: i64 = stats.map(|own| own.output_bytes.load(Ordering::Relaxed)).sum();
-        sum.max(0) as u64
+    /// Bytes of memory that will be free without an eviction: data that waits for replicas, or to be
+    /// written to a snapshot or to the append-only file, and garbage. Eviction would only add to it.
+    pub fn passing_bytes(&self) -> u64 {
+        let garbage = self.threads.freeing.pending_bytes();
+        let garbage = garbage.saturating_add(self.keyspace.ended_watch_bytes() as u64);
+        let unwritten = self.persistence.passing_bytes();
+        garbage.saturating_add(self.replication.passing_bytes()).saturating_add(unwritten)
     }
 
     /// The present meaning of rules about permissions.
@@ -427,30 +289,18 @@ impl Shared {
         Vocabulary { table: self.table, channels }
     }
 
-    pub fn accounts(&self) -> &Accounts {
-        &self.accounts
-    }
-
     /// Registers a script that has become slow. The caller ensures that no worker is in the middle
     /// of a command that the script affects.
     pub fn begin_slow(&self, script: SlowScript) {
-        self.running_scripts.add_slow(script, || self.arm(armed::BUSY, true));
+        self.scripting.running.add_slow(script, || self.conditions.set(Condition::Busy, true));
         self.quiesce.refuse();
-    }
-
-    /// A slow script may now touch anything. The caller ensures the same as for
-    /// [`Shared::begin_slow`].
-    pub fn claim_all_keys(&self, worker: usize) {
-        self.running_scripts.claim_all_keys(worker);
     }
 
     /// A slow script has ended: commands that it blocked may continue.
     pub fn end_slow(&self, worker: usize) {
-        self.running_scripts.remove_slow(worker, || self.arm(armed::BUSY, false));
+        self.scripting.running.remove_slow(worker, || self.conditions.set(Condition::Busy, false));
         self.quiesce.admit();
-        for mailbox in &self.mailboxes {
-            mailbox.send(Message::Unpause);
-        }
+        self.mailboxes.send_to_all(|| Message::Unpause);
     }
 
     /// Hands the changes of all workers from the journal to the append-only file and the replicas. `worker` is
@@ -463,12 +313,12 @@ impl Shared {
         // The calling worker checks its own replicas right after this.
         let wake = |other: usize| {
             if other != worker {
-                self.mailboxes[other].wake();
+                self.mailboxes.wake(other);
             }
         };
-        self.changes.dispatch(journal, &self.aof, &self.replication, wake);
-        if self.aof.is_congested() {
-            self.arm(armed::LOG_CONGESTION, true);
+        self.persistence.dispatch(journal, &self.replication, wake);
+        if self.persistence.aof.is_congested() {
+            self.conditions.set(Condition::LogCongestion, true);
         }
     }
 }

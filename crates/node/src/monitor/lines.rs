@@ -37,14 +37,14 @@ fn show_to_monitors_as(
     row: &Row,
     words: &Args<'_>,
 ) {
-    let shown = core.shown_words(row, words).into_iter();
+    let shown = core.accounting.shown_words(row, words).into_iter();
     let line = crate::monitor::line(unix_us(), session.db.number(), client, shown);
     let line = Arc::new(OutputBytes::from(line));
-    for (worker, mailbox) in core.shared.mailboxes.iter().enumerate() {
-        if core.shared.monitors.at(worker) {
-            mailbox.send(Message::MonitorLine(Arc::clone(&line)));
+    for worker in 0..core.shared.workers() {
+        if core.shared.conditions.has_monitors(worker) {
+            core.shared.mailboxes.send(worker, Message::MonitorLine(Arc::clone(&line)));
         }
     }
     // The next command is not charged for this.
-    core.last_ticks = core.clock.ticks();
+    core.accounting.charge_from_now(core.clock);
 }

@@ -40,12 +40,12 @@ pub enum Asked {
 /// # Errors
 /// A snapshot is being taken; or [`CommandError::SlotBusy`] while a slow script runs.
 pub fn ask(core: &Core, later: bool) -> Result<Asked> {
-    let snapshots = &core.shared.snapshots;
+    let snapshots = &core.shared.persistence.snapshots;
     snapshots.make_way();
     if is_saving(core.shared) {
         return Err(in_progress());
     }
-    if core.shared.keyspace.is_emitting() && core.unit.is_none() {
+    if core.shared.keyspace.is_emitting() && !core.unit.is_running() {
         if later {
             snapshots.schedule();
             return Ok(Asked::Scheduled);
@@ -55,7 +55,7 @@ pub fn ask(core: &Core, later: bool) -> Result<Asked> {
              in order to schedule a BGSAVE whenever possible.",
         ));
     }
-    if core.unit.is_some() {
+    if core.unit.is_running() {
         // Within EXEC, a snapshot would contain a part of the transaction.
         snapshots.schedule();
         return Ok(Asked::Scheduled);
@@ -67,7 +67,7 @@ pub fn ask(core: &Core, later: bool) -> Result<Asked> {
 /// Reports whether a snapshot is being taken, including snapshots for replicas: Redis treats both
 /// alike.
 pub fn is_saving(shared: &Shared) -> bool {
-    shared.snapshots.is_running() || shared.replication.snapshots.is_writing()
+    shared.persistence.snapshots.is_running() || shared.replication.snapshots.is_writing()
 }
 
 /// The error while a snapshot is being taken.
@@ -87,7 +87,7 @@ pub fn refused_while_loading(core: &Core) -> CommandError {
 /// # Errors
 /// Another cut is being written, or a dataset is being loaded.
 pub(crate) fn begin_cut(core: &Core, options: CutOptions) -> Result<Arc<Cut>> {
-    if core.shared.is_loading() {
+    if core.shared.conditions.is_loading() {
         return Err(refused_while_loading(core));
     }
     core.shared.keyspace.begin_cut(SlotSet::all(), options).ok_or_else(in_progress)
@@ -97,8 +97,8 @@ pub(crate) fn begin_cut(core: &Core, options: CutOptions) -> Result<Arc<Cut>> {
 /// worker.
 pub fn begin_if_due(core: &Core) {
     let shared = core.shared;
-    let snapshots = &shared.snapshots;
-    if shared.is_loading() || shared.shutdown.is_asked() {
+    let snapshots = &shared.persistence.snapshots;
+    if shared.conditions.is_loading() || shared.process.shutdown.is_asked() {
         return;
     }
     if snapshots.note_flushes(shared.keyspace.flushes()) {
@@ -110,7 +110,7 @@ pub fn begin_if_due(core: &Core) {
         }
     }
     // A slow script is running: the timers try again.
-    if shared.keyspace.is_emitting() || shared.is_busy() {
+    if shared.keyspace.is_emitting() || shared.conditions.is_busy() {
         return;
     }
     let now_s = unix_ms() / 1000;
@@ -145,18 +145,18 @@ fn begin(core: &Core) -> Result<()> {
     let head = Head::now(core, version);
     let changes = shared.observe.changes();
     let cut = begin_cut(core, options(&config, head.used_memory()))?;
-    shared.snapshots.note_flushes(shared.keyspace.flushes());
+    shared.persistence.snapshots.note_flushes(shared.keyspace.flushes());
     drop(quiesced);
     let cut_us = began.elapsed().as_micros() as u64;
     let own = Arc::clone(&cut);
     shared.observe.figures.saves.fetch_add(1, Ordering::Relaxed);
     let ended = move |how, peak_bytes| {
-        shared.snapshots.note_ended(how, changes, began.elapsed(), peak_bytes);
-        shared.arm_disk_error();
+        shared.persistence.snapshots.note_ended(how, changes, began.elapsed(), peak_bytes);
+        shared.update_disk_error();
     };
     let pid = std::process::id();
     shared.log.notice(format_args!("Background saving started by pid {pid}"));
-    let started = shared.snapshots.begin(cut_us, || {
+    let started = shared.persistence.snapshots.begin(cut_us, || {
         let own = Arc::clone(&cut);
         let thread =
             std::thread::Builder::new().name("brisk-save".to_owned()).spawn(move || {
@@ -177,7 +177,7 @@ fn begin(core: &Core) -> Result<()> {
 /// The error of commands that write: the append-only file cannot be written, or the last snapshot
 /// failed and the settings then forbid writes.
 pub fn refusal(core: &Core) -> Option<CommandError> {
-    if let Some(reason) = core.shared.aof.failure() {
+    if let Some(reason) = core.shared.persistence.aof.failure() {
         let text = format!("MISCONF Errors writing to the AOF file: {reason}");
         return Some(CommandError::text(text));
     }
@@ -196,12 +196,12 @@ pub fn refusal(core: &Core) -> Option<CommandError> {
 /// Reports whether the last snapshot failed and the settings then forbid writes.
 fn has_consequences(shared: &Shared, config: &Settings) -> bool {
     let refuses = config.stop_writes_on_bgsave_error && !config.save.is_empty();
-    refuses && !shared.snapshots.is_ok()
+    refuses && !shared.persistence.snapshots.is_ok()
 }
 
 /// Reports whether commands that write are rejected because of disk errors.
 pub fn refuses_writes(shared: &Shared, config: &Settings) -> bool {
-    shared.aof.failure().is_some() || has_consequences(shared, config)
+    shared.persistence.aof.failure().is_some() || has_consequences(shared, config)
 }
 
 /// Writes the file and logs the result.
@@ -213,7 +213,7 @@ fn write(shared: &Shared, config: &Config, head: &Head, cut: &Cut) -> Ended {
             shared.log.notice(format_args!("Background saving terminated with success"));
             Ended::Saved
         }
-        Err(_) if shared.snapshots.is_unwanted() => {
+        Err(_) if shared.persistence.snapshots.is_unwanted() => {
             shared.log.warning(format_args!("Background saving was given up"));
             Ended::GivenUp
         }

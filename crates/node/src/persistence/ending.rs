@@ -51,7 +51,7 @@ pub fn concerns_workers(shared: &Shared, how: ShutdownMode) -> bool {
 
 /// Reports whether anything is written to the disk before the server exits.
 fn writes_files(shared: &Shared, how: ShutdownMode) -> bool {
-    shared.aof.is_on() || rewrite::is_first(shared) || saves(&shared.config(), how)
+    shared.persistence.aof.is_on() || rewrite::is_first(shared) || saves(&shared.config(), how)
 }
 
 /// Shuts the server down, or first begins to wait for replicas. If another request already waits for
@@ -62,7 +62,7 @@ fn writes_files(shared: &Shared, how: ShutdownMode) -> bool {
 /// running and its partial changes would be saved.
 pub fn begin(core: &Core, how: ShutdownMode) -> Result<Begun> {
     let shared = core.shared;
-    if shared.shutdown.waiting().is_some() {
+    if shared.process.shutdown.waiting().is_some() {
         return Ok(Begun::Waits);
     }
     if is_in_the_way(shared, how) {
@@ -70,27 +70,27 @@ pub fn begin(core: &Core, how: ShutdownMode) -> Result<Begun> {
     }
     shared.log.notice(format_args!("User requested shutdown..."));
     // Only a signal can have planned it.
-    let was_planned = shared.shutdown.is_planned();
+    let was_planned = shared.process.shutdown.is_planned();
     let timeout_s = core.config.process.shutdown_timeout_s.max(0).unsigned_abs();
     let has_replicas = shared.replication.replicas.is_any();
-    if how.now || timeout_s == 0 || !has_replicas || shared.is_loading() {
-        end(core, how, || was_planned && !shared.shutdown.is_planned())?;
+    if how.now || timeout_s == 0 || !has_replicas || shared.conditions.is_loading() {
+        end(core, how, || was_planned && !shared.process.shutdown.is_planned())?;
         return Ok(Begun::Ends);
     }
     let now_ms = unix_ms();
     let until_ms = now_ms.saturating_add(timeout_s.saturating_mul(1000));
     // A failover or a client may rely on a stream that does not grow while writes are paused.
-    let may_request = shared.pause_in_force(now_ms).is_none();
+    let may_request = shared.conditions.pause_in_force(now_ms).is_none();
     {
         let _still = core.stop_others_despite_scripts();
-        if shared.shutdown.waiting().is_some() {
+        if shared.process.shutdown.waiting().is_some() {
             // Another worker was first.
             return Ok(Begun::Waits);
         }
-        shared.hold_writes(Hold::Shutdown);
+        shared.conditions.hold_writes(Hold::Shutdown);
         shared.dispatch_changes(core.id);
         let end = shared.keyspace.journal().end();
-        shared.shutdown.wait_for_replicas(Waiting { how, until_ms, target: end, end });
+        shared.process.shutdown.wait_for_replicas(Waiting { how, until_ms, target: end, end });
     }
     if !has_caught_up_for_good(core, false) {
         shared.log.notice(format_args!("Waiting for replicas before shutting down."));
@@ -110,15 +110,15 @@ pub fn begin(core: &Core, how: ShutdownMode) -> Result<Begun> {
 /// worker.
 pub fn go_on(core: &Core) {
     let shared = core.shared;
-    let Some(waiting) = shared.shutdown.waiting() else {
-        if let Some(how) = shared.shutdown.scheduled() {
+    let Some(waiting) = shared.process.shutdown.waiting() else {
+        if let Some(how) = shared.process.shutdown.scheduled() {
             match begin(core, how) {
                 // Tried again at one of the next turns.
                 Err(CommandError::SlotBusy) => {}
                 Ok(Begun::Waits) => {}
                 // The log has the reason if the server continues.
                 Ok(Begun::Ends) | Err(_) => {
-                    shared.shutdown.call_off();
+                    shared.process.shutdown.call_off();
                 }
             }
         }
@@ -136,19 +136,19 @@ pub fn go_on(core: &Core) {
 /// whether a shutdown was planned.
 pub fn call_off(core: &Core) -> bool {
     let shared = core.shared;
-    if !shared.shutdown.is_planned() {
+    if !shared.process.shutdown.is_planned() {
         return false;
     }
     // After this, each SHUTDOWN has either begun to wait or has not been executed.
     let _still = core.stop_others_despite_scripts();
-    if !shared.shutdown.call_off() {
+    if !shared.process.shutdown.call_off() {
         return false;
     }
     shared.release_writes(Hold::Shutdown);
     for client in shared.clients.list().iter().filter(|client| client.has(flag::AWAITS_END)) {
         if client.waiter().as_ref().is_some_and(|waiter| waiter.end()) {
             let (token, id, how) = (client.token, client.id, Unblocked::EndGivenUp);
-            shared.mailboxes[client.worker].send(Message::Unblock { token, id, how });
+            shared.mailboxes.send(client.worker, Message::Unblock { token, id, how });
         }
     }
     true
@@ -162,7 +162,7 @@ pub fn refusal() -> CommandError {
 /// Shuts the server down after replicas have caught up or the time is over. If that fails, the shutdown
 /// is cancelled.
 fn end_planned(core: &Core, how: ShutdownMode) -> Result<()> {
-    let called_off = || !core.shared.shutdown.is_planned();
+    let called_off = || !core.shared.process.shutdown.is_planned();
     let ended = end(core, how, called_off);
     if !matches!(ended, Ok(()) | Err(CommandError::SlotBusy)) {
         call_off(core);
@@ -172,7 +172,7 @@ fn end_planned(core: &Core, how: ShutdownMode) -> Result<()> {
 
 /// Reports whether a slow script is running and its partial changes would be saved.
 fn is_in_the_way(shared: &Shared, how: ShutdownMode) -> bool {
-    shared.is_busy() && !shared.is_loading() && saves(&shared.config(), how)
+    shared.conditions.is_busy() && !shared.conditions.is_loading() && saves(&shared.config(), how)
 }
 
 /// As [`has_caught_up`], and what replicas have acknowledged includes the last effects of a slow script that
@@ -193,10 +193,10 @@ fn has_caught_up(core: &Core, requests: bool) -> bool {
     let shared = core.shared;
     shared.dispatch_changes(core.id);
     let end = shared.keyspace.journal().end();
-    let Some(waiting) = shared.shutdown.waiting() else { return false };
+    let Some(waiting) = shared.process.shutdown.waiting() else { return false };
     if end != waiting.end {
         // A slow script has written, or replicas were sent a PING.
-        shared.shutdown.move_target(end);
+        shared.process.shutdown.move_target(end);
         if requests {
             request_acks(core);
         }
@@ -219,7 +219,7 @@ fn request_acks(core: &Core) {
     if shared.replication.replicas.following() > 0 {
         // A slow script may append to the stream at any moment, so the position comes from the journal.
         let request = shared.keyspace.journal().append_request(GETACK_REQUEST);
-        shared.shutdown.note_request(request);
+        shared.process.shutdown.note_request(request);
         shared.dispatch_changes(core.id);
     }
 }
@@ -228,7 +228,7 @@ fn request_acks(core: &Core) {
 fn report_replicas(core: &Core) {
     let shared = core.shared;
     shared.dispatch_changes(core.id);
-    let place = match shared.shutdown.waiting() {
+    let place = match shared.process.shutdown.waiting() {
         Some(waiting) => waiting.target,
         None => shared.keyspace.journal().end(),
     };
@@ -269,11 +269,11 @@ fn end(core: &Core, how: ShutdownMode, called_off: impl Fn() -> bool) -> Result<
     report_replicas(core);
     if bgsave::is_saving(shared) {
         shared.log.warning(format_args!("There is a child saving an .rdb. Killing it!"));
-        shared.snapshots.give_up();
+        shared.persistence.snapshots.give_up();
         shared.replication.snapshots.give_up("the server is about to end");
     }
     // While the dataset is being loaded, the file has all of it.
-    if !shared.is_loading() && writes_files(shared, how) {
+    if !shared.conditions.is_loading() && writes_files(shared, how) {
         if rewrite::is_first(shared) {
             let log = &shared.log;
             if !how.force {
@@ -294,10 +294,10 @@ fn end(core: &Core, how: ShutdownMode, called_off: impl Fn() -> bool) -> Result<
         if called_off() {
             return Err(refusal());
         }
-        if shared.aof.is_on() {
+        if shared.persistence.aof.is_on() {
             shared.log.notice(format_args!("Calling fsync() on the AOF file."));
             shared.dispatch_changes(core.id);
-            if let Err(error) = shared.aof.flush(shared) {
+            if let Err(error) = shared.persistence.aof.flush(shared) {
                 let log = &shared.log;
                 log.warning(format_args!("The AOF file could not be written: {error}"));
             }
@@ -318,7 +318,7 @@ fn end(core: &Core, how: ShutdownMode, called_off: impl Fn() -> bool) -> Result<
     } else if called_off() {
         return Err(refusal());
     }
-    shared.shutdown.ask(0);
+    shared.process.shutdown.ask(0);
     Ok(())
 }
 

@@ -41,15 +41,15 @@ pub fn discard_unfinished(config: &Config) {
 pub fn save(core: &Core) -> Result<(), Failure> {
     let shared = core.shared;
     // A snapshot in progress is older and would replace this one.
-    shared.snapshots.give_up();
+    shared.persistence.snapshots.give_up();
     let saved = save_on(&System, core);
     match &saved {
         Ok(()) => {
-            shared.snapshots.note_flushes(shared.keyspace.flushes());
+            shared.persistence.snapshots.note_flushes(shared.keyspace.flushes());
             shared.log.notice(format_args!("DB saved on disk"));
             // No worker changes data meanwhile.
-            shared.snapshots.note_saved(unix_ms() / 1000, shared.observe.changes());
-            shared.arm_disk_error();
+            shared.persistence.snapshots.note_saved(unix_ms() / 1000, shared.observe.changes());
+            shared.update_disk_error();
         }
         Err(failure) => shared.log.warning(format_args!("{failure}")),
     }
@@ -174,7 +174,7 @@ impl Head {
         let (shared, replication) = (core.shared, &core.shared.replication);
         let lineage = replication.stream.has_backlog().then(|| {
             let (id, offset) = replication.position(&shared.keyspace);
-            let db = match shared.is_replica() {
+            let db = match shared.conditions.is_replica() {
                 true => replication.upstream.stream_db(),
                 // A replica that continues from here is sent the database if the stream has not
                 // selected one.
@@ -189,7 +189,7 @@ impl Head {
             has_checksum: core.config.persistence.rdbchecksum,
             unix_s: unix_ms() / 1000,
             used_memory: brisk_observe::memory::used(),
-            libraries: core.shared.libraries.now(),
+            libraries: core.shared.scripting.libraries.now(),
             is_base: false,
         }
     }

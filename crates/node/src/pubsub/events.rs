@@ -1,10 +1,19 @@
 //! Keyspace events as messages, selected by `notify-keyspace-events`.
 
+use brisk_config::Config;
 use brisk_config::notify::NotifyClasses;
-use brisk_engine::effect::EventClass;
+use brisk_engine::Env;
+use brisk_engine::effect::{EventClass, Hooks};
+
+/// Sets which events the commands of a worker publish.
+pub(crate) fn take_config(env: &mut Env, config: &Config) {
+    let classes = event_classes(config.observe.notify);
+    env.settings.events = classes;
+    env.hooks.set(Hooks::NOTIFY, !classes.is_empty());
+}
 
 /// The engine's classes for the letters of the directive; empty if no event is to be published.
-pub fn event_classes(letters: NotifyClasses) -> EventClass {
+fn event_classes(letters: NotifyClasses) -> EventClass {
     const PAIRS: &[(NotifyClasses, EventClass)] = &[
         (NotifyClasses::KEYSPACE, EventClass::KEYSPACE),
         (NotifyClasses::KEYEVENT, EventClass::KEYEVENT),

@@ -28,7 +28,7 @@ mod registry;
 pub mod subscribe;
 mod topics;
 
-pub use self::events::event_classes;
+pub(crate) use self::events::take_config;
 pub use self::inbox::{Inbox, Mail};
 pub use self::publication::{Publication, sigil};
 pub use self::registry::{Published, Registry};

@@ -38,7 +38,7 @@ pub fn publish(core: &mut Core, space: Space, channel: &[u8], payload: &[u8]) ->
     let published = core.shared.pubsub.publish(space, channel, payload);
     // The worker takes its own inbox right after its command.
     for worker in published.woken.into_iter().filter(|worker| *worker != core.id) {
-        core.shared.mailboxes[worker].wake();
+        core.shared.mailboxes.wake(worker);
     }
     if published.filled > 0 {
         core.shared.note_full_inboxes(published.filled, 0);
@@ -50,7 +50,7 @@ pub fn publish(core: &mut Core, space: Space, channel: &[u8], payload: &[u8]) ->
 pub fn send_mail(core: &Core, worker: usize, mail: Mail, deliveries: usize) {
     let found = core.shared.pubsub.inbox(worker).push(mail, deliveries);
     if found != Found::Some && worker != core.id {
-        core.shared.mailboxes[worker].wake();
+        core.shared.mailboxes.wake(worker);
     }
     if found == Found::TooMuch {
         core.shared.note_full_inboxes(1, 0);

@@ -3,11 +3,10 @@
 
 use super::acks::RequestedDurability;
 use super::history::new_id;
-use super::replica::{Follower, ReplicaProgress, ReplicaStage};
+use super::replica::{ReplicaProgress, ReplicaStage};
 use super::replicas::ReplicaHandle;
 use crate::clients::flag;
 use crate::core::Core;
-use crate::core::mailbox::Message;
 use crate::core::session::Session;
 use crate::core::shared::Shared;
 use brisk_engine::effect::Hooks;
@@ -20,9 +19,8 @@ use std::sync::atomic::Ordering;
 pub fn attach_replica(core: &mut Core, session: &mut Session, acknowledges: bool) {
     let replica = make_handle(core, session, acknowledges);
     session.record.set(flag::REPLICA | flag::SYNCHRONISES, true);
-    let follower = Follower { token: session.token, progress: Arc::clone(&replica.progress) };
+    core.followers.add(session.token, &replica.progress);
     core.shared.replication.replicas.attach(replica);
-    core.followers.push(follower);
 }
 
 /// Makes a session a replica that has everything up to a position in the stream. Returns the number of bytes
@@ -32,7 +30,7 @@ pub fn resume_replica(core: &mut Core, session: &mut Session, place: Ticket) -> 
     // Changes in the journal are a part of the history as well.
     shared.dispatch_changes(core.id);
     let replica = make_handle(core, session, true);
-    let follower = Follower { token: session.token, progress: Arc::clone(&replica.progress) };
+    let progress = Arc::clone(&replica.progress);
     let Some(lacking) = shared.replication.resume(replica, place) else {
         if let Some(replica) = &mut session.replica {
             replica.progress = None;
@@ -40,8 +38,8 @@ pub fn resume_replica(core: &mut Core, session: &mut Session, place: Ticket) -> 
         return None;
     };
     session.record.set(flag::REPLICA, true);
-    core.followers.push(follower);
-    shared.arm_few_replicas(&core.config.replication);
+    core.followers.add(session.token, &progress);
+    shared.update_few_replicas(&core.config.replication);
     Some(lacking)
 }
 
@@ -74,13 +72,13 @@ pub fn begin_stream(core: &Core) -> Result<()> {
     if replication.stream.has_backlog() {
         return Ok(());
     }
-    if core.unit.is_some() {
+    if core.unit.is_running() {
         return Err(CommandError::text(
             "ERR no replica has come yet, CLIENT DURABILITY REPLICAS has to be called outside of MULTI",
         ));
     }
     let _still = core.stop_others()?;
-    if !replication.stream.has_backlog() && !shared.is_replica() {
+    if !replication.stream.has_backlog() && !shared.conditions.is_replica() {
         shared.dispatch_changes(core.id);
         replication.begin_backlog(shared.keyspace.journal().end(), brisk_reactor::unix_ms());
         core.env.hooks.set(Hooks::PROPAGATE, true);
@@ -102,7 +100,7 @@ pub fn note_synchronised(core: &Core, session: &mut Session) {
     let now_ms = brisk_reactor::unix_ms();
     session.record.last_active_ms.store(now_ms, Ordering::Relaxed);
     core.shared.replication.replicas.note_online(&session.record, now_ms);
-    core.shared.arm_few_replicas(&core.config.replication);
+    core.shared.update_few_replicas(&core.config.replication);
 }
 
 /// Removes a disconnected session from the replicas.
@@ -111,21 +109,17 @@ pub fn detach_replica(core: &mut Core, session: &mut Session) {
     let Some(progress) = replica.progress.take() else { return };
     let replication = &core.shared.replication;
     replication.note_held(replica, 0);
-    core.followers.retain(|follower| follower.token != session.token);
+    core.followers.remove(session.token);
     replication.detach(&session.record, brisk_reactor::unix_ms());
     progress.leave();
-    core.shared.arm_few_replicas(&core.config.replication);
+    core.shared.update_few_replicas(&core.config.replication);
 }
 
 /// Closes the connections of all replicas, since they no longer have this server's history. The connections
 /// are closed when their workers receive the message.
 pub fn disconnect_all(shared: &Shared) {
     for replica in shared.replication.replicas.list() {
-        let record = &replica.client;
-        // Its worker executes no more of its commands.
-        record.set(flag::CLOSE_ASAP, true);
-        let (token, id) = (record.token, record.id);
-        shared.mailboxes[record.worker].send(Message::Kill { token, id });
+        shared.mailboxes.close(&replica.client);
     }
 }
 
@@ -137,7 +131,7 @@ pub fn disarm_propagation(core: &mut Core) {
     let replication = &shared.replication;
     let ttl_s = core.config.replication.repl_backlog_ttl_s.max(0).cast_unsigned();
     let is_forgotten = || {
-        let is_kept = ttl_s == 0 || shared.is_replica();
+        let is_kept = ttl_s == 0 || shared.conditions.is_replica();
         let now_ms = brisk_reactor::unix_ms();
         let alone_s =
             replication.replicas.alone_since_ms().map(|since| now_ms.saturating_sub(since) / 1000);
@@ -146,7 +140,7 @@ pub fn disarm_propagation(core: &mut Core) {
     let is_idle = || {
         hooks.get().contains(Hooks::PROPAGATE)
             && !replication.stream.has_backlog()
-            && !shared.aof.is_on()
+            && !shared.persistence.aof.is_on()
     };
     if !is_forgotten() && !is_idle() {
         return;

@@ -20,7 +20,7 @@ pub fn begin(core: &Core, attempt: FailoverAttempt) {
         None => shared.log.notice(format_args!("FAILOVER requested.")),
     }
     shared.replication.failover.set(Some(attempt));
-    shared.hold_writes(Hold::Failover);
+    shared.conditions.hold_writes(Hold::Failover);
 }
 
 /// Hands over if a replica has everything by now, or if the timeout has passed. Called by the timers of one

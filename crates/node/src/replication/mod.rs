@@ -148,6 +148,17 @@ impl Replication {
         }
     }
 
+    /// The bytes of a replica's output that the limits of clients count. `unsent` bytes are in its output, and
+    /// `held` bytes of replies wait. The part of the stream that it was not sent counts, wherever that part is
+    /// stored. The size of the snapshot does not count.
+    pub fn counted_output(&self, replica: &mut ReplicaSession, unsent: u64, held: u64) -> u64 {
+        replica.note_unsent(unsent);
+        let unsent = unsent - replica.stream_unsent;
+        self.note_held(replica, unsent + held);
+        let lag = replica.progress.as_ref().map_or(0, |one| self.stream.counted_behind(one));
+        unsent - replica.snapshot_unsent + lag + held
+    }
+
     /// The offset of the history; 0 if no other server ever followed it.
     pub fn offset(&self, journal: &Journal) -> u64 {
         if self.stream.had_backlog() { self.history.offset(journal.end()) } else { 0 }
@@ -261,6 +272,12 @@ impl Replication {
     /// beyond `repl-backlog-size` count. O(1).
     pub fn buffered(&self) -> u64 {
         self.replicas.held_bytes() + self.stream.excess()
+    }
+
+    /// Bytes of memory that wait to be sent to replicas, or to be written for them.
+    pub(crate) fn passing_bytes(&self) -> u64 {
+        let snapshot = self.snapshots.underway().map_or(0, |now| now.bytes);
+        self.buffered().saturating_add(snapshot)
     }
 
     /// Returns true if the caller has to move the oldest part of the stream to a file.

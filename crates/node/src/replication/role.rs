@@ -18,7 +18,7 @@ use std::sync::Arc;
 pub fn become_replica(core: &mut Core, primary: PrimaryAddress) {
     let shared = core.shared;
     shared.dispatch_changes(core.id);
-    let was_replica = shared.is_replica();
+    let was_replica = shared.conditions.is_replica();
     set_primary(shared, Some(primary.clone()));
     shared.keyspace.journal().set_relayed(true);
     let replication = &shared.replication;
@@ -31,7 +31,7 @@ pub fn become_replica(core: &mut Core, primary: PrimaryAddress) {
     let upstream = Arc::clone(&replication.upstream);
     let generation = upstream.leave();
     start(shared, upstream, primary, generation);
-    shared.arm_stale();
+    shared.update_stale();
     // Later commands of the same transaction see the new role.
     core.refresh_config();
 }
@@ -73,7 +73,7 @@ fn unblock_all(shared: &Shared) {
         if ends {
             let (token, id) = (client.token, client.id);
             let how = Unblocked::RoleChanged;
-            shared.mailboxes[client.worker].send(Message::Unblock { token, id, how });
+            shared.mailboxes.send(client.worker, Message::Unblock { token, id, how });
         }
     }
 }
@@ -87,7 +87,7 @@ pub fn inherit(shared: &'static Shared, lineage: &Lineage, gone: ExpiredKeys) {
     on_worker(shared, move |core| {
         let (replication, end) = (&core.shared.replication, core.shared.keyspace.journal().end());
         let own = replication.history.ids().id;
-        let ids = match core.shared.is_replica() {
+        let ids = match core.shared.conditions.is_replica() {
             true => HistoryIds { id, former: None },
             false => HistoryIds { id: own, former: Some(FormerHistory { id, end: offset.get() }) },
         };
@@ -95,7 +95,7 @@ pub fn inherit(shared: &'static Shared, lineage: &Lineage, gone: ExpiredKeys) {
         replication.upstream.set_stream_db(db);
         replication.begin_backlog(end, unix_ms());
         core.env.hooks.set(Hooks::PROPAGATE, true);
-        if !core.shared.is_replica() {
+        if !core.shared.conditions.is_replica() {
             propagate_gone(core, offset, &gone);
         }
     });

@@ -49,7 +49,10 @@ const KEYS_LOOKED_AT_MAX: usize = 10_000;
 pub fn begin_if_possible(core: &Core) -> CommandResult<()> {
     let shared = core.shared;
     let replicas = &shared.replication.replicas;
-    if !replicas.has_waiting() || shared.is_loading() || shared.shutdown.is_asked() {
+    if !replicas.has_waiting()
+        || shared.conditions.is_loading()
+        || shared.process.shutdown.is_asked()
+    {
         return Ok(());
     }
     begin_without_keys(core)?;
@@ -136,7 +139,7 @@ fn begin_without_keys(core: &Core) -> CommandResult<()> {
 fn write_without_keys(shared: &Shared, head: &Head, transfer: &SnapshotTransfer) {
     let Some(pipe) = transfer.pipe() else { return };
     let is_over = || !transfer.is_wanted();
-    let wake = |worker: usize| shared.mailboxes[worker].send(Message::Synchronise);
+    let wake = |worker: usize| shared.mailboxes.send(worker, Message::Synchronise);
     let written = snapshot::write_without_keys(PipeWriter::new(pipe, &is_over, &wake), head);
     match written {
         Ok(()) => {
@@ -222,7 +225,7 @@ fn write_to(
     cut: &Cut,
 ) -> Result<TransferOutcome, String> {
     let is_over = || cut.is_over();
-    let wake = |worker: usize| shared.mailboxes[worker].send(Message::Synchronise);
+    let wake = |worker: usize| shared.mailboxes.send(worker, Message::Synchronise);
     let out = PipeWriter::new(pipe, &is_over, &wake);
     snapshot::write_to(out, config, head, cut).map_err(|failure| failure.to_string())?;
     pipe.finish();
@@ -248,6 +251,6 @@ fn notify_workers(shared: &Shared) {
     workers.sort_unstable();
     workers.dedup();
     for worker in workers {
-        shared.mailboxes[worker].send(Message::Synchronise);
+        shared.mailboxes.send(worker, Message::Synchronise);
     }
 }

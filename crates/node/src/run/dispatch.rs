@@ -3,9 +3,9 @@
 use crate::clients::ClientRecord;
 use crate::core::Core;
 use crate::core::call::{Call, ECHO_BYTES_MAX};
+use crate::core::conditions::Condition;
 use crate::core::quiesce::Quiesced;
 use crate::core::session::{Session, Stall};
-use crate::core::shared::armed;
 use crate::monitor::lines;
 use crate::run::batch::{Batch, Request};
 use crate::run::gate::{self, RequestFacts, Verdict};
@@ -63,8 +63,8 @@ pub fn dispatch(
     if let Some(error) = wrong {
         return reject(core, session, Some(row), error, &args, replies);
     }
-    let armed = shared.armed.load(Ordering::Relaxed);
-    if gate::is_armed(armed, session, row) {
+    let conditions = shared.conditions.now();
+    if gate::is_armed(conditions, session, row) {
         let facts = facts(core, session, row, batch.keys(request), &args);
         match gate::check(core, session, row, &facts) {
             Verdict::Pass => {}
@@ -89,7 +89,7 @@ pub fn dispatch(
     let mut pushed = false;
     let (failed, waits) = match result {
         Ok(Outcome::Elsewhere) => {
-            if armed & armed::MONITOR != 0 && row.is_monitored() {
+            if conditions.has(Condition::Monitor) && row.is_monitored() {
                 lines::show_to_monitors(core, session, row, &args);
             }
             long::leave_long(core, session, row);
@@ -115,7 +115,7 @@ pub fn dispatch(
     } else {
         count_command(core, session, row, failed, &args);
     }
-    if armed & armed::MONITOR != 0 && row.is_monitored() {
+    if conditions.has(Condition::Monitor) && row.is_monitored() {
         lines::show_to_monitors(core, session, row, &args);
     }
     if core.env.has_ready() {
@@ -134,9 +134,7 @@ pub fn dispatch(
 /// Notes that the command waits; it is counted when the wait is over.
 #[cold]
 fn note_wait(core: &mut Core, session: &mut Session, row: &Row) {
-    let ticks = core.clock.ticks();
-    let ns = core.clock.ns(ticks.wrapping_sub(core.last_ticks));
-    core.last_ticks = ticks;
+    let ns = core.accounting.charge(core.clock);
     note_last(core, session, row);
     session.waiter = core.env.take_waiter();
     if let Some(waiter) = &session.waiter {
@@ -146,8 +144,8 @@ fn note_wait(core: &mut Core, session: &mut Session, row: &Row) {
 
 /// Sets the session's last command to one that is counted later.
 pub(crate) fn note_last(core: &mut Core, session: &Session, row: &Row) {
-    core.last_row = row.id as u32;
-    session.record.last_command.store(core.last_row, Ordering::Relaxed);
+    core.accounting.note_last(row);
+    session.record.last_command.store(core.accounting.last_row(), Ordering::Relaxed);
 }
 
 /// The stall after which a command is run again, if its error requests that.
@@ -167,9 +165,8 @@ fn postponed(core: &Core, session: &mut Session, error: &CommandError) -> Option
 /// Reports whether invalidations must be sent before the present command, and were not sent yet.
 #[cold]
 fn must_send_invalidations(core: &mut Core) -> bool {
-    let sent = std::mem::take(&mut core.invalidations_sent);
-    core.invalidations_sent = !sent && core.env.hooks.get().contains(Hooks::INVALIDATE);
-    core.invalidations_sent
+    let any = core.env.hooks.get().contains(Hooks::INVALIDATE);
+    core.tracking.must_send_before_request(any)
 }
 
 /// The facts that the gate needs about a request.
@@ -247,7 +244,7 @@ fn run(
         }
         Run::Server(at) => {
             let run = core.shared.handlers[usize::from(at)];
-            core.redacted.clear();
+            core.accounting.forget_redacted();
             if row.has(Flags::RUNS_SCRIPT) {
                 // Its commands report it as the client's last command.
                 note_last(core, session, row);
@@ -379,11 +376,8 @@ pub(crate) fn count_command(
     failed: bool,
     words: &Args<'_>,
 ) {
-    let ticks = core.clock.ticks();
-    let ns = core.clock.ns(ticks.wrapping_sub(core.last_ticks));
-    core.last_ticks = ticks;
-    core.ran += 1;
-    core.last_row = row.id as u32;
+    let ns = core.accounting.charge(core.clock);
+    core.accounting.note_ran(row);
     count_call(core, &session.record, row, failed, ns, words);
 }
 
@@ -416,10 +410,10 @@ fn count_call(
     if failed {
         own.failed.add(1);
     }
-    if core.latency_tracking {
+    if core.accounting.tracks_latency() {
         own.latency.record(ns);
     }
-    if ns >= core.slow_ns {
+    if core.accounting.is_slow(ns) {
         core.account_slow(client, row, ns, words);
     }
 }

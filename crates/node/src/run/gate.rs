@@ -5,9 +5,10 @@
 
 use crate::clients::flag;
 use crate::core::Core;
+use crate::core::conditions::{Condition, ConditionSet};
+use crate::core::memory_limit;
 use crate::core::pause::Paused;
 use crate::core::session::{Session, Stall};
-use crate::core::shared::armed;
 use crate::persistence::bgsave;
 use crate::replication::failover::FailoverPhase;
 use crate::run::permission;
@@ -18,8 +19,6 @@ use brisk_engine::command::{Flags, Group, InMulti, Scope};
 use brisk_engine::ctx::full_name;
 use brisk_engine::table::Row;
 use brisk_engine::{Args, CommandError, Result};
-use brisk_structures::alloc::AsideMeter;
-use std::sync::atomic::Ordering;
 
 /// The result of a check.
 pub enum Verdict {
@@ -68,8 +67,8 @@ const CHECKS_OF_PRIMARY: &[Check] =
 
 /// Reports whether any check may apply.
 #[inline]
-pub fn is_armed(armed: u32, session: &Session, row: &Row) -> bool {
-    (armed != 0 && concerns(armed, session, row))
+pub fn is_armed(conditions: ConditionSet, session: &Session, row: &Row) -> bool {
+    (!conditions.is_empty() && concerns(conditions, session, row))
         || session.is_restricted()
         || session.in_transaction()
         || session.listens
@@ -77,12 +76,12 @@ pub fn is_armed(armed: u32, session: &Session, row: &Row) -> bool {
         || row.spec.flags.intersects(Flags::PROTECTED.union(Flags::UNSUBSCRIBES))
 }
 
-/// Reports whether an armed check applies to a command. Two rules restrict only writes: clients of
+/// Reports whether a condition concerns a command. Two rules restrict only writes: clients of
 /// a replica may not write, and writes need enough replicas. They do not apply to commands of a
 /// replica's primary.
 #[inline]
-fn concerns(armed: u32, session: &Session, row: &Row) -> bool {
-    armed & armed::AT_THE_GATE != 0
+fn concerns(conditions: ConditionSet, session: &Session, row: &Row) -> bool {
+    conditions.concern_reads()
         || (row.spec.flags.intersects(Flags::WRITE.union(Flags::RUNS_SCRIPT))
             && !session.is_primary)
 }
@@ -195,7 +194,7 @@ fn permission(core: &mut Core, session: &Session, row: &Row, facts: &RequestFact
 /// waits until the failover ends.
 fn redirect(core: &mut Core, session: &Session, _: &Row, facts: &RequestFacts<'_>) -> Verdict {
     let shared = core.shared;
-    if !session.record.has(flag::REDIRECTS) || !shared.is_replica() {
+    if !session.record.has(flag::REDIRECTS) || !shared.conditions.is_replica() {
         return Verdict::Pass;
     }
     let reads_here = session.record.has(flag::READS_REPLICA);
@@ -219,11 +218,11 @@ fn memory(core: &mut Core, session: &Session, row: &Row, facts: &RequestFacts<'_
         return Verdict::Pass;
     }
     // The meter of the last command ends here: `make_room` must include all memory.
-    core.reply_meter = None;
-    let fits = core.memory_limit() == 0 || core.make_room();
+    core.memory.end_reply();
+    let fits = memory_limit::in_force(core) == 0 || memory_limit::make_room(core);
     if !facts.flags.intersects(Flags::WRITE.union(Flags::RUNS_SCRIPT)) {
         // The command's reply may have any size; other workers must not evict keys for it.
-        core.reply_meter = Some(AsideMeter::begin());
+        core.memory.begin_reply();
     }
     if session.has_old_user() {
         // It now waits for a slot: the permissions of its user are checked again afterwards.
@@ -243,7 +242,7 @@ fn memory(core: &mut Core, session: &Session, row: &Row, facts: &RequestFacts<'_
 /// so that monitoring notices.
 fn disk(core: &mut Core, _: &Session, row: &Row, facts: &RequestFacts<'_>) -> Verdict {
     let concerns = facts.flags.contains(Flags::WRITE) || row.has(Flags::HEALTH_CHECK);
-    if !concerns || core.shared.armed.load(Ordering::Relaxed) & armed::DISK_ERROR == 0 {
+    if !concerns || !core.shared.conditions.has(Condition::DiskError) {
         return Verdict::Pass;
     }
     bgsave::refusal(core).map_or(Verdict::Pass, Verdict::Refuse)
@@ -252,8 +251,8 @@ fn disk(core: &mut Core, _: &Session, row: &Row, facts: &RequestFacts<'_>) -> Ve
 /// The error for writes while there are fewer replicas than the settings require. The settings
 /// require none of a replica.
 pub(crate) fn refusal_for_replicas(core: &Core) -> Option<CommandError> {
-    let armed = core.shared.armed.load(Ordering::Relaxed);
-    let lacks = armed & armed::FEW_REPLICAS != 0 && armed & armed::REPLICA == 0;
+    let conditions = core.shared.conditions.now();
+    let lacks = conditions.has(Condition::FewReplicas) && !conditions.has(Condition::Replica);
     lacks.then(|| CommandError::text("NOREPLICAS Not enough good replicas to write."))
 }
 
@@ -266,7 +265,7 @@ fn replicas(core: &mut Core, _: &Session, _: &Row, facts: &RequestFacts<'_>) -> 
 
 /// Reports whether clients may not write because this server is a replica.
 pub(crate) fn is_read_only(core: &Core) -> bool {
-    core.shared.is_replica() && core.config.replication.replica_read_only
+    core.shared.conditions.is_replica() && core.config.replication.replica_read_only
 }
 
 /// The error for writes to a replica.
@@ -300,7 +299,7 @@ fn subscribed(core: &mut Core, session: &Session, row: &Row, _: &RequestFacts<'_
 /// Reports whether this is a replica whose link to the primary is down and that then rejects reads
 /// of its data.
 pub(crate) fn is_stale(core: &Core) -> bool {
-    core.shared.armed.load(Ordering::Relaxed) & armed::STALE != 0
+    core.shared.conditions.has(Condition::Stale)
 }
 
 /// The error of a replica whose data is stale.
@@ -321,9 +320,11 @@ fn stale(core: &mut Core, _: &Session, _: &Row, facts: &RequestFacts<'_>) -> Ver
 /// replication are rejected.
 fn loading(core: &mut Core, _: &Session, row: &Row, facts: &RequestFacts<'_>) -> Verdict {
     let shared = core.shared;
-    let is_refused = match shared.is_loading() {
+    let is_refused = match shared.conditions.is_loading() {
         true => !row.has(Flags::LOADING),
-        false => shared.is_loading_beside() && facts.flags.contains(Flags::NO_ASYNC_LOADING),
+        false => {
+            shared.conditions.is_loading_async() && facts.flags.contains(Flags::NO_ASYNC_LOADING)
+        }
     };
     if !is_refused {
         return Verdict::Pass;
@@ -339,17 +340,17 @@ pub fn refuse_while_loading(core: &Core) -> CommandError {
 /// Repeats the check for loading after a command has waited for all other workers to quiesce: a replica may
 /// have started to load its primary's dataset since the gate.
 pub(crate) fn check_again_when_still(core: &Core, session: &Session, row: &Row) -> Result<()> {
-    let is_refused = core.shared.is_loading() && !row.has(Flags::LOADING) && !session.repeats();
+    let is_refused =
+        core.shared.conditions.is_loading() && !row.has(Flags::LOADING) && !session.repeats();
     if is_refused { Err(refuse_while_loading(core)) } else { Ok(()) }
 }
 
 /// Blocks access to data that a slow script uses.
 fn busy(core: &mut Core, session: &Session, row: &Row, facts: &RequestFacts<'_>) -> Verdict {
-    let armed = core.shared.armed.load(Ordering::Relaxed);
-    if armed & armed::BUSY == 0 || is_operator_request(session, row) {
+    if !core.shared.conditions.is_busy() || is_operator_request(session, row) {
         return Verdict::Pass;
     }
-    let scripting = &core.shared.running_scripts;
+    let scripting = &core.shared.scripting.running;
     let refusal = match &session.transaction {
         Some(transaction) if row.spec.in_multi == InMulti::Executes => {
             let watched = session.watches.iter().flat_map(|watches| watches.places());
@@ -375,11 +376,11 @@ fn log_congestion(
     facts: &RequestFacts<'_>,
 ) -> Verdict {
     let shared = core.shared;
-    if shared.armed.load(Ordering::Relaxed) & armed::LOG_CONGESTION == 0 {
+    if !shared.conditions.has(Condition::LogCongestion) {
         return Verdict::Pass;
     }
-    if !shared.aof.is_congested() {
-        shared.arm(armed::LOG_CONGESTION, false);
+    if !shared.persistence.aof.is_congested() {
+        shared.conditions.set(Condition::LogCongestion, false);
         return Verdict::Pass;
     }
     let grows_log = match session.in_transaction() {
@@ -426,14 +427,13 @@ fn pause(core: &mut Core, session: &Session, row: &Row, facts: &RequestFacts<'_>
 
 /// Frees memory, unless that is left to the primary; memory may still be short afterwards.
 fn memory_of_primary(core: &mut Core, _: &Session, _: &Row, _: &RequestFacts<'_>) -> Verdict {
-    core.make_room();
+    memory_limit::make_room(core);
     Verdict::Pass
 }
 
 /// Executes writes although they cannot be saved, or ends the process.
 fn disk_of_primary(core: &mut Core, _: &Session, _: &Row, facts: &RequestFacts<'_>) -> Verdict {
-    let armed = core.shared.armed.load(Ordering::Relaxed);
-    if armed & armed::DISK_ERROR != 0
+    if core.shared.conditions.has(Condition::DiskError)
         && facts.flags.contains(Flags::WRITE)
         && bgsave::refusal(core).is_some()
     {
@@ -445,5 +445,5 @@ fn disk_of_primary(core: &mut Core, _: &Session, _: &Row, facts: &RequestFacts<'
 /// Nothing of the stream is executed while a slow script runs, whatever its keys: the stream has
 /// one order.
 fn busy_of_primary(core: &mut Core, _: &Session, _: &Row, _: &RequestFacts<'_>) -> Verdict {
-    if core.shared.is_busy() { Verdict::Wait(Stall::NextRound) } else { Verdict::Pass }
+    if core.shared.conditions.is_busy() { Verdict::Wait(Stall::NextRound) } else { Verdict::Pass }
 }

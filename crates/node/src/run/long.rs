@@ -13,9 +13,7 @@ use std::sync::Arc;
 /// Gives the work of the command that the session just ran to another thread.
 pub(crate) fn leave_long(core: &mut Core, session: &Session, row: &'static Row) {
     let Some(long) = core.env.take_long() else { return };
-    let ticks = core.clock.ticks();
-    let ns = core.clock.ns(ticks.wrapping_sub(core.last_ticks));
-    core.last_ticks = ticks;
+    let ns = core.accounting.charge(core.clock);
     dispatch::note_last(core, session, row);
     let asker = Asker { record: Arc::clone(&session.record), row, ns };
     send_long(core, Box::new(Job { asker, long }));
@@ -27,9 +25,9 @@ pub(crate) fn leave_long(core: &mut Core, session: &Session, row: &'static Row) 
 
 fn send_long(core: &Core, job: Box<Job>) {
     let shared = core.shared;
-    if let Err(job) = shared.long.send(job) {
+    if let Err(job) = shared.threads.computing.send(job) {
         let outcome = job.run(&shared.keyspace, core.clock);
-        shared.mailboxes[core.id].send(Message::Computed(Box::new(outcome)));
+        shared.mailboxes.send(core.id, Message::Computed(Box::new(outcome)));
     }
 }
 
@@ -40,9 +38,7 @@ pub fn finish_long(core: &mut Core, outcome: Outcome) -> Result<Option<Delivery>
     let shared = core.shared;
     core.read_clocks();
     let finished = finish(&shared.keyspace, &core.env, computed);
-    let ticks = core.clock.ticks();
-    asker.ns += core.clock.ns(ticks.wrapping_sub(core.last_ticks));
-    core.last_ticks = ticks;
+    asker.ns += core.accounting.charge(core.clock);
     let over = match finished {
         FinishResult::Again(long) => {
             send_long(core, Box::new(Job { asker, long }));
@@ -66,7 +62,7 @@ pub fn finish_long(core: &mut Core, outcome: Outcome) -> Result<Option<Delivery>
         );
     });
     if over.thawed {
-        shared.mailboxes.iter().for_each(|mailbox| mailbox.send(Message::Thawed));
+        shared.mailboxes.send_to_all(|| Message::Thawed);
     }
     if core.env.has_ready() {
         waiting::serve_waiters(core);

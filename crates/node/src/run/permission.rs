@@ -175,7 +175,7 @@ pub fn note_denial(
     // A command that EXEC or a script runs is not the command that the client sent.
     let sent = match context {
         Context::TopLevel => Some(row),
-        Context::Multi => core.unit.is_none().then_some(row),
+        Context::Multi => (!core.unit.is_running()).then_some(row),
         Context::Script => None,
     };
     let client =
@@ -209,7 +209,7 @@ fn end_forbidden_wait(core: &Core, account: &Account, record: &ClientRecord) {
         && waiter.end()
     {
         let (token, id, how) = (record.token, record.id, Unblocked::Forbidden(denied));
-        core.shared.mailboxes[record.worker].send(Message::Unblock { token, id, how });
+        core.shared.mailboxes.send(record.worker, Message::Unblock { token, id, how });
     }
 }
 
@@ -225,12 +225,11 @@ pub fn close_client(core: &mut Core, record: &ClientRecord) -> bool {
         primary.disconnect(primary.generation());
         return true;
     }
-    record.set(flag::CLOSE_ASAP, true);
-    let (token, id) = (record.token, record.id);
     if record.worker == core.id {
-        core.connections_to_close.push(token);
+        record.set(flag::CLOSE_ASAP, true);
+        core.pending.close(record.token);
     } else {
-        core.shared.mailboxes[record.worker].send(Message::Kill { token, id });
+        core.shared.mailboxes.close(record);
     }
     true
 }

@@ -19,6 +19,6 @@ pub fn release(core: &mut Core, session: &mut Session) {
     session.account.leave(&session.record);
     session::end_tracking(core, session);
     if session.record.has(flag::MONITOR) {
-        core.shared.remove_monitor(core.id);
+        core.shared.conditions.remove_monitor(core.id);
     }
 }

@@ -36,7 +36,7 @@ pub fn with_record(core: &Core, record: Arc<ClientRecord>) -> Session {
 /// of session moves to another thread.
 #[cold]
 pub fn finish_script(core: &mut Core, session: &mut Session) {
-    while core.scripts.parked.is_some() {
+    while core.scripts.is_parked() {
         core.shared.quiesce.checkpoint(core.id);
         // The reply is not read.
         let _ = run::go_on_with_script(core, Some(&mut *session));

@@ -23,7 +23,7 @@ pub fn serve_waiters(core: &mut Core) {
         last = ticks;
     });
     // The next command is not charged for this.
-    core.last_ticks = last;
+    core.accounting.charge_from(last);
     for (ServedWaiter { waiter, replies, dirty, error }, ns) in over {
         core.stats().changes.add(dirty);
         if let Some(error) = &error {
@@ -35,9 +35,9 @@ pub fn serve_waiters(core: &mut Core) {
         let token = Token::from_u64(client.token);
         let delivery = Delivery { token, client: client.id, replies };
         if client.worker == core.id {
-            core.deliveries.push_back(delivery);
+            core.pending.deliver(delivery);
         } else {
-            shared.mailboxes[client.worker].send(Message::Served(delivery));
+            shared.mailboxes.send(client.worker, Message::Served(delivery));
         }
     }
 }

@@ -4,8 +4,8 @@ use super::machine::texts;
 use super::runner::{KeysInUse, ScriptRunner};
 use crate::core::Core;
 use crate::core::call::Call;
+use crate::core::conditions::Condition;
 use crate::core::session::Session;
-use crate::core::shared::armed;
 use crate::monitor::lines;
 use crate::persistence::bgsave;
 use crate::pubsub::publish;
@@ -22,7 +22,6 @@ use brisk_engine::{Args, CommandError, DbIndex, Reply, keyspec};
 use brisk_resp::Protocol;
 use brisk_script::{Called, MEMORY_BYTES_MAX, Words};
 use smallvec::SmallVec;
-use std::sync::atomic::Ordering;
 
 type Keys = SmallVec<[PreparedKey; 4]>;
 
@@ -99,7 +98,7 @@ pub(super) fn call_from_script(
     }
     if (row.has(Flags::WRITE) || matches!(row.run, Run::Server(_))) && !may_act(core, runner) {
         if core.scripts.keys_in_use.is_some()
-            && core.shared.running_scripts.others_refuse(core.id).is_none()
+            && core.shared.scripting.running.others_refuse(core.id).is_none()
         {
             return Called::Wait;
         }
@@ -107,7 +106,7 @@ pub(super) fn call_from_script(
         return Called::Abandoned;
     }
     if row.has(Flags::WRITE) {
-        if !core.shared.running_scripts.running[core.id].begin_writing() {
+        if !core.shared.scripting.running.of(core.id).begin_writing() {
             runner.killed.set(true);
             return Called::Abandoned;
         }
@@ -137,7 +136,7 @@ fn admit_from_script(
         && !(core.is_valkey() && row.has(Flags::SCRIPTS_OF_VALKEY));
     // Commands that run units or subscribe cannot run within a unit.
     let never = matches!(row.spec.group, Group::Scripting | Group::Transactions | Group::PubSub);
-    let all = core.shared.running_scripts.all_commands.load(Ordering::Relaxed);
+    let all = core.shared.scripting.running.allows_all_commands();
     if refused && (never || !all) {
         return Err("This Redis command is not allowed from script".into());
     }
@@ -193,7 +192,7 @@ fn keys_of_script(core: &Core, runner: &ScriptRunner, row: &Row, words: &Words) 
 
 /// Reports whether the unit may run a command on these keys.
 fn covers(core: &mut Core, db: DbIndex, keys: &[PreparedKey], scope: Scope) -> bool {
-    match (&core.scripts.keys_in_use, &mut core.unit) {
+    match (&core.scripts.keys_in_use, core.unit.current()) {
         (Some(KeysInUse::Everything), _) => !is_held_by_others(core, db, keys, scope),
         (Some(KeysInUse::Places(places)), _) => {
             let held = |key: &PreparedKey| places.binary_search(&(db, key.slot)).is_ok();
@@ -209,7 +208,7 @@ fn covers(core: &mut Core, db: DbIndex, keys: &[PreparedKey], scope: Scope) -> b
 #[cold]
 fn is_held_by_others(core: &Core, db: DbIndex, keys: &[PreparedKey], scope: Scope) -> bool {
     let places = keys.iter().map(|key| (db, key.slot));
-    core.shared.running_scripts.others_hold(core.id, (scope == Scope::Keys).then_some(places))
+    core.shared.scripting.running.others_hold(core.id, (scope == Scope::Keys).then_some(places))
 }
 
 /// Reports whether the script may have effects that others can see; after that it cannot be
@@ -229,7 +228,7 @@ fn may_act(core: &mut Core, runner: &ScriptRunner) -> bool {
 /// Makes this the only script that may use undeclared keys.
 pub(super) fn allow_undeclared_keys(core: &mut Core) -> bool {
     core.scripts.undeclared_keys_allowed = core.scripts.undeclared_keys_allowed
-        || core.shared.running_scripts.allow_undeclared_keys(core.id);
+        || core.shared.scripting.running.allow_undeclared_keys(core.id);
     core.scripts.undeclared_keys_allowed
 }
 
@@ -248,24 +247,24 @@ fn lock_everything(
     }
     if !allow_undeclared_keys(core) {
         let waits = core.scripts.keys_in_use.is_some()
-            && shared.running_scripts.others_refuse(core.id).is_none();
+            && shared.scripting.running.others_refuse(core.id).is_none();
         return if waits { Widened::NotYet } else { Widened::No };
     }
     // Checks early whether the script's arguments are needed, so that they are usually not copied
     // while all workers are quiesced.
-    let refused = || shared.running_scripts.others_refuse(core.id).is_some();
+    let refused = || shared.scripting.running.others_refuse(core.id).is_some();
     let shown = (core.scripts.keys_in_use.is_none() && refused()).then(|| runner.shown());
     let quiesced = shared.quiesce.stop_others_amid(core.id);
-    let Some(unit) = &mut core.unit else { return Widened::No };
+    let Some(unit) = core.unit.current() else { return Widened::No };
     unit.release();
     if core.scripts.keys_in_use.is_some() {
-        shared.claim_all_keys(core.id);
+        shared.scripting.running.claim_all_keys(core.id);
     } else if refused() {
         // Slow scripts cannot be quiesced: the gate keeps this script and them apart, and all other
         // commands from this script.
         runner.show_slow(shown.unwrap_or_else(|| runner.shown()), None);
     } else {
-        core.quiesced = Some(quiesced);
+        core.unit.keep_quiesced(quiesced);
         return Widened::Yes;
     }
     core.scripts.keys_in_use = Some(KeysInUse::Everything);
@@ -297,13 +296,13 @@ fn run_from_script(
         Run::Data(run) => {
             let (spec, parent, db) = (row.spec, row.parent, session.db);
             let call = Invocation { spec, parent, run, db, blocking: Blocking::Never };
-            let unit = core.unit.as_mut().expect("a script runs within a unit");
+            let unit = core.unit.current().expect("a script runs within a unit");
             let done = unit.run(&core.env, &call, keys, &mut args, reply);
             done.map(|done| core.stats().changes.add(done.dirty))
         }
         Run::Server(at) => {
             let run = core.shared.handlers[usize::from(at)];
-            core.redacted.clear();
+            core.accounting.forget_redacted();
             let mut call = Call { core, session, reply, row, prepared: keys };
             run(&mut call, &mut args).map(|_| ())
         }
@@ -338,11 +337,11 @@ fn run_from_script(
     }
     replies.clear();
     dispatch::count_command(core, session, row, result.is_err(), &args);
-    if shared.armed.load(Ordering::Relaxed) & armed::MONITOR != 0 && row.is_monitored() {
+    if shared.conditions.has(Condition::Monitor) && row.is_monitored() {
         lines::show_script_to_monitors(core, session, row, &args);
     }
     // They are arguments of this command, not of the script's.
-    core.redacted.clear();
+    core.accounting.forget_redacted();
 }
 
 /// The result of a request to touch undeclared keys.

@@ -48,7 +48,7 @@ pub struct CompiledScript {
 
 impl EvalInterpreter {
     pub(super) fn new(machine: Rc<Machine>, shared: &'static Shared) -> EvalInterpreter {
-        let generation = shared.scripts.generation();
+        let generation = shared.scripting.scripts.generation();
         EvalInterpreter { machine, shared, scripts: HashMap::default(), sweep_at: 0, generation }
     }
 
@@ -56,7 +56,7 @@ impl EvalInterpreter {
     /// to drop.
     #[inline]
     pub(super) fn refresh(&mut self) {
-        let now = self.shared.scripts.generation();
+        let now = self.shared.scripting.scripts.generation();
         if self.generation != now {
             self.sweep(now);
         }
@@ -82,7 +82,7 @@ impl EvalInterpreter {
         {
             return Ok(Some(Rc::clone(entry)));
         }
-        let script = self.shared.scripts.find(digest);
+        let script = self.shared.scripting.scripts.find(digest);
         script.map(|script| self.compile(script)).transpose()
     }
 
@@ -91,14 +91,14 @@ impl EvalInterpreter {
         let digest = cache::digest_of(source);
         if let Some(entry) = self.script(&digest)? {
             if loaded {
-                self.shared.scripts.keep(Arc::clone(&entry.script), true);
+                self.shared.scripting.scripts.keep(Arc::clone(&entry.script), true);
             }
             return Ok(entry);
         }
         let script = Scripts::read(source, digest, self.shared.table)
             .map_err(|text| error_with(b"ERR ", &text))?;
         let entry = self.compile(Arc::clone(&script))?;
-        let kept = self.shared.scripts.keep(script, loaded);
+        let kept = self.shared.scripting.scripts.keep(script, loaded);
         if Arc::ptr_eq(&kept, &entry.script) {
             return Ok(entry);
         }

@@ -26,14 +26,14 @@ type Functions = HashMap<Vec<u8>, Rc<brisk_script::Script>>;
 
 impl FunctionInterpreter {
     pub(super) fn new(machine: Rc<Machine>, shared: &'static Shared) -> FunctionInterpreter {
-        let generation = shared.libraries.generation();
+        let generation = shared.scripting.libraries.generation();
         FunctionInterpreter { machine, shared, libraries: HashMap::new(), generation }
     }
 
     /// Drops deleted libraries; false if there are none left. One load if nothing has changed.
     #[inline]
     pub(super) fn refresh(&mut self) -> bool {
-        let now = self.shared.libraries.generation();
+        let now = self.shared.scripting.libraries.generation();
         self.generation == now || self.sweep(now)
     }
 
@@ -44,7 +44,7 @@ impl FunctionInterpreter {
             return true;
         }
         self.generation = now;
-        let set = self.shared.libraries.now();
+        let set = self.shared.scripting.libraries.now();
         if set.libraries.is_empty() {
             return false;
         }
@@ -66,7 +66,7 @@ impl FunctionInterpreter {
                 let functions = by_name(functions.map_err(|text| error_with(b"ERR ", &text))?);
                 let found = functions.get(name).cloned();
                 // It may have been deleted since the client's command found it.
-                let set = self.shared.libraries.now();
+                let set = self.shared.scripting.libraries.now();
                 if set.libraries.get(&library.name).is_some_and(|known| known.id == library.id) {
                     self.libraries.insert(library.id, functions);
                 }

@@ -47,8 +47,8 @@ impl Host for ScriptRunner {
         if self.loading.get() {
             return if self.elapsed_ns() > LOAD_NS_MAX { Pace::Stop } else { Pace::GoOn };
         }
-        if self.shared.running_scripts.running[self.worker].is_killed()
-            || self.shared.shutdown.is_asked()
+        if self.shared.scripting.running.of(self.worker).is_killed()
+            || self.shared.process.shutdown.is_asked()
         {
             self.killed.set(true);
             return Pace::Stop;

@@ -1,7 +1,7 @@
 //! The script or function that EVAL, EVALSHA, FCALL and their read-only forms run, by their
 //! arguments.
 
-use super::cache::{self, Scripts};
+use super::cache::Scripts;
 use crate::core::Core;
 use brisk_engine::Args;
 use brisk_engine::command::{Flags, Spec};
@@ -32,11 +32,8 @@ impl By {
 pub(crate) fn flags_of_script(core: &Core, flags: Flags, row: &Row, args: &Args<'_>) -> Flags {
     let word = args.argument(WHAT_AT);
     let own = match By::of(row.spec) {
-        By::Name => core.shared.libraries.now().function(word).map(|(_, f)| f.flags),
-        By::Digest => {
-            let script = cache::digest_from(word).and_then(|d| core.shared.scripts.find(&d));
-            script.map(|script| script.flags)
-        }
+        By::Name => core.shared.scripting.flags_of_function(word),
+        By::Digest => core.shared.scripting.flags_of_script(word),
         By::Source => Scripts::flags_in(word),
     };
     own.map_or(flags, |own| super::run::flags_of_command(flags, own))

@@ -84,7 +84,7 @@ impl Interpreters {
         let eval = match &mut self.eval {
             Some(eval) => eval,
             none => {
-                let bytes = &shared.running_scripts.eval_bytes[self.worker];
+                let bytes = shared.scripting.running.memory_of(self.worker, true);
                 none.insert(EvalInterpreter::new(
                     Machine::new(shared, &self.runner, bytes)?,
                     shared,
@@ -102,7 +102,7 @@ impl Interpreters {
         Ok(match &mut self.functions {
             Some(functions) => functions,
             none => {
-                let bytes = &shared.running_scripts.function_bytes[self.worker];
+                let bytes = shared.scripting.running.memory_of(self.worker, false);
                 let machine = Machine::new(shared, &self.runner, bytes)?;
                 none.insert(FunctionInterpreter::new(machine, shared))
             }

@@ -10,6 +10,7 @@
 //! |---|---|
 //! | `cache` | the scripts that EVALSHA finds, for all workers |
 //! | `libraries` | the libraries of functions, for all workers |
+//! | `shared` | both, and the scripts that run now |
 //! | `machine` | a worker's interpreters |
 //! | `eval_interpreter` | the one for scripts, and its compiled scripts |
 //! | `function_interpreter` | the one for functions, and its loaded libraries |
@@ -33,6 +34,7 @@ pub mod libraries;
 pub mod machine;
 pub mod run;
 mod runner;
+pub mod shared;
 pub mod slow;
 pub mod source;
 

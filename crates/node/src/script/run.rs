@@ -5,9 +5,10 @@ use super::runner::{Parked, Request, ScriptRunner, threshold_ms};
 use super::slow::ScriptDescription;
 use crate::core::Core;
 use crate::core::call::Call;
+use crate::core::conditions::Condition;
 use crate::core::mailbox::Delivery;
+use crate::core::memory_limit;
 use crate::core::session::Session;
-use crate::core::shared::armed;
 use crate::monitor::lines;
 use crate::run::dispatch;
 use crate::run::gate;
@@ -98,7 +99,7 @@ pub fn evaluate(
     let admitted = admit(call, target);
     let Admitted { no_writes, lacks_memory } = call.shown_if_refused(args, admitted)?;
     let core = &mut *call.core;
-    let in_exec = core.unit.is_some();
+    let in_exec = core.unit.is_running();
     if in_exec {
         let first = calls::allow_undeclared_keys(core);
         debug_assert!(first, "a transaction with scripts runs alone");
@@ -125,9 +126,10 @@ pub fn evaluate(
     if core.scripts.keys_in_use.is_some() {
         // An earlier script of the transaction is slow, and the gate still blocks other commands.
         runner.begin_slice();
-        core.shared.running_scripts.show_next(core.id, target.is_eval, shown());
+        core.shared.scripting.running.show_next(core.id, target.is_eval, shown());
     }
-    let (began, db, protocol) = (core.last_ticks, call.session.db, call.session.protocol);
+    let (began, db, protocol) =
+        (core.accounting.last_ticks(), call.session.db, call.session.protocol);
     let out = call.reply.buffer().bytes_mut();
     let words = || args.arguments().skip(COUNT_AT + 1);
     let session = &mut *call.session;
@@ -146,7 +148,7 @@ pub fn evaluate(
     }
     restore(call.session, db, protocol);
     // All this time counts for the command.
-    core.last_ticks = began;
+    core.accounting.charge_from(began);
     runner.end();
     machine.publish_memory();
     target.learn(runner, in_exec);
@@ -191,11 +193,11 @@ fn admit(call: &mut Call<'_>, target: &Target<'_>) -> Result<Admitted> {
     }
     let allows_oom =
         !compatible && target.flags.intersects(ScriptFlags::ALLOW_OOM | ScriptFlags::NO_WRITES);
-    let max = core.memory_limit();
+    let max = memory_limit::in_force(core);
     // Within a transaction nothing is evicted: it holds slots.
-    let is_short = |core: &mut Core| match core.unit.is_some() {
-        true => !core.fits_in_memory(max),
-        false => !core.make_room(),
+    let is_short = |core: &mut Core| match core.unit.is_running() {
+        true => !memory_limit::fits(core, max),
+        false => !memory_limit::make_room(core),
     };
     let lacks_memory = !allows_oom && max != 0 && is_short(core);
     if lacks_memory && !compatible {
@@ -246,7 +248,7 @@ fn restore(session: &mut Session, db: brisk_engine::DbIndex, protocol: brisk_res
 
 /// Shows a script to monitors once, even if it is restarted because something blocks it.
 fn show_script(core: &mut Core, session: &mut Session, row: &'static Row, args: &Args<'_>) {
-    let watched = core.shared.armed.load(Ordering::Relaxed) & armed::MONITOR != 0;
+    let watched = core.shared.conditions.has(Condition::Monitor);
     if watched && !session.script_shown {
         session.script_shown = true;
         lines::show_to_monitors(core, session, row, args);
@@ -268,10 +270,10 @@ fn begin_script_unit(
     let keyspace = &core.shared.keyspace;
     if target.uses_undeclared_keys.load(Ordering::Relaxed) || session.is_starved() {
         let quiesced = core.stop_others_for(session);
-        core.quiesced = quiesced.map_err(|error| in_the_way(core, error))?;
+        let quiesced = quiesced.map_err(|error| in_the_way(core, error))?;
         let first = calls::allow_undeclared_keys(core);
         debug_assert!(first, "no other script uses undeclared keys");
-        core.unit = Some(Unit::alone(keyspace, &core.env));
+        core.unit.begin(Unit::alone(keyspace, &core.env), quiesced);
         return Ok(());
     }
     // Otherwise it would run up to its first effect and then have to restart.
@@ -281,7 +283,7 @@ fn begin_script_unit(
     }
     let places = keys.iter().map(|key| (session.db, key.slot));
     match Unit::holding(keyspace, &core.env, places) {
-        Ok(unit) => core.unit = Some(unit),
+        Ok(unit) => core.unit.begin(unit, None),
         Err(error) => {
             forbid_undeclared_keys(core);
             return Err(error);
@@ -294,26 +296,23 @@ fn begin_script_unit(
 /// or `error` describes a short-term obstacle.
 #[cold]
 fn in_the_way(core: &Core, error: CommandError) -> CommandError {
-    core.shared.running_scripts.others_refuse(core.id).map_or(error, CommandError::text)
+    core.shared.scripting.running.others_refuse(core.id).map_or(error, CommandError::text)
 }
 
 fn forbid_undeclared_keys(core: &mut Core) {
     if std::mem::take(&mut core.scripts.undeclared_keys_allowed) {
-        core.shared.running_scripts.forbid_undeclared_keys();
+        core.shared.scripting.running.forbid_undeclared_keys();
     }
 }
 
 /// Ends the unit of a script or of EXEC.
 pub(crate) fn end_unit(core: &mut Core) {
-    if let Some(unit) = core.unit.take() {
-        unit.finish(&core.env);
-    }
-    core.unit_began_us = None;
+    core.unit.end(&core.env);
     if core.scripts.keys_in_use.take().is_some() {
         core.shared.end_slow(core.id);
     }
     forbid_undeclared_keys(core);
-    core.quiesced = None;
+    core.unit.let_others_continue();
 }
 
 /// The error that the client is sent instead of the reply, if any.
@@ -351,18 +350,15 @@ fn park(
     in_exec: bool,
 ) -> Box<Parked> {
     let own = Box::new(Session::standing_for(session));
-    let ticks = core.clock.ticks();
-    let ns = core.clock.ns(ticks.wrapping_sub(core.last_ticks));
-    core.last_ticks = ticks;
+    let ns = core.accounting.charge(core.clock);
     let mut aside = SuspendedUnit::default();
     aside.take_moment(&core.env);
     core.env.exchange(&mut aside);
     let mut parked = Box::new(Parked {
         machine: Rc::clone(machine),
-        unit: core.unit.take(),
+        unit: core.unit.park(),
         slow: core.scripts.keys_in_use.take(),
         undeclared_keys_allowed: std::mem::take(&mut core.scripts.undeclared_keys_allowed),
-        began_us: core.unit_began_us.take(),
         aside,
         session: own,
         remembers: session::remembers(core),
@@ -386,7 +382,7 @@ fn log_if_slow(core: &Core, parked: &mut Parked) {
     if parked.logged {
         return;
     }
-    let ms = core.shared.running_scripts.slow_ms(core.id);
+    let ms = core.shared.scripting.running.slow_ms(core.id);
     if ms < threshold_ms(core) {
         return;
     }
@@ -400,20 +396,21 @@ fn log_if_slow(core: &Core, parked: &mut Parked) {
 }
 
 /// Runs the suspended script for a slice. Returns its reply if it has ended. `client` is the
-/// session of its client if that is still connected and [`Parked::client`] named it.
+/// session of its client if that is still connected and [`WorkerScripts::parked_client`] named it.
 pub fn go_on_with_script(core: &mut Core, client: Option<&mut Session>) -> Option<Delivery> {
     let mut parked = core.scripts.parked.take()?;
     let machine = Rc::clone(&parked.machine);
     core.read_clocks();
     core.env.exchange(&mut parked.aside);
-    core.unit = Some(parked.unit.take()?);
+    if !core.unit.resume(std::mem::take(&mut parked.unit)) {
+        return None;
+    }
     core.scripts.keys_in_use = parked.slow.take();
-    (core.scripts.undeclared_keys_allowed, core.unit_began_us) =
-        (parked.undeclared_keys_allowed, parked.began_us);
+    core.scripts.undeclared_keys_allowed = parked.undeclared_keys_allowed;
     session::act_again_for(core, &parked.session, parked.remembers);
     let runner = &machine.runner;
     runner.begin_slice();
-    let begin = core.last_ticks;
+    let begin = core.accounting.last_ticks();
     let mut replies = ReplyBuffer::new();
     let ended = runner.core.lend(core, || {
         runner.session.lend(&mut parked.session, || {
@@ -423,7 +420,7 @@ pub fn go_on_with_script(core: &mut Core, client: Option<&mut Session>) -> Optio
     });
     let ticks = core.clock.ticks();
     parked.ns += core.clock.ns(ticks.wrapping_sub(begin));
-    core.last_ticks = ticks;
+    core.accounting.charge_from(ticks);
     session::clear_acting_session(core);
     if ended == Ended::Suspended {
         core.env.exchange(&mut parked.aside);
@@ -449,10 +446,9 @@ pub fn go_on_with_script(core: &mut Core, client: Option<&mut Session>) -> Optio
 
 /// Moves the state of the unit out of the worker.
 fn put_aside(core: &mut Core, parked: &mut Parked) {
-    parked.unit = core.unit.take();
+    parked.unit = core.unit.park();
     parked.slow = core.scripts.keys_in_use.take();
     parked.undeclared_keys_allowed = std::mem::take(&mut core.scripts.undeclared_keys_allowed);
-    parked.began_us = core.unit_began_us.take();
     log_if_slow(core, parked);
 }
 
@@ -464,7 +460,7 @@ fn conclude(
     ended: Ended,
     replies: &mut ReplyBuffer,
 ) {
-    let busy = |is_eval| core.shared.running_scripts.busy(is_eval);
+    let busy = |is_eval| core.shared.scripting.running.busy(is_eval);
     let verdict = verdict(core, machine, ended, &parked.name).map_err(|error| match error {
         // It has run for too long to be restarted silently.
         CommandError::SlotBusy => CommandError::text(busy(machine.runner.is_eval.get())),
@@ -495,7 +491,7 @@ fn go_on_after_script(
     let mut execution = parked.execution.take()?;
     execution.replies.bytes_mut().extend_from_slice(replies.bytes());
     execution.ns += parked.ns;
-    let begin = core.last_ticks;
+    let begin = core.accounting.last_ticks();
     let session = client.unwrap_or(&mut parked.session);
     // CLIENT CACHING applies to all of the transaction; it was dropped when the script was
     // suspended.
@@ -515,7 +511,7 @@ fn go_on_after_script(
     exec.with_args(core, |core, args| {
         dispatch::count_late_command(core, &record, execution.row, false, ns, args)
     });
-    core.last_ticks = core.clock.ticks();
+    core.accounting.charge_from_now(core.clock);
     Some(std::mem::take(&mut execution.replies))
 }
 
@@ -534,7 +530,7 @@ fn whole_text(failure: Failure, name: &[u8]) -> Vec<u8> {
 
 /// The error for a request to run another script meanwhile.
 pub fn parked_error(core: &Core) -> CommandError {
-    CommandError::text(core.shared.running_scripts.busy(is_parked_eval(core)))
+    CommandError::text(core.shared.scripting.running.busy(is_parked_eval(core)))
 }
 
 /// Makes the interpreters drop flushed scripts.

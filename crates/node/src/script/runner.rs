@@ -4,6 +4,7 @@ use super::machine::{Interpreters, Machine};
 use super::slow::{ScriptDescription, SlowScript};
 use crate::core::Core;
 use crate::core::quiesce::Wanted;
+use crate::core::running_unit::ParkedUnit;
 use crate::core::session::Session;
 use crate::core::shared::Shared;
 use crate::transactions::Execution;
@@ -12,7 +13,6 @@ use brisk_engine::env::SuspendedUnit;
 use brisk_engine::exec;
 use brisk_engine::keyspace::{DbSlot, KeyHasher};
 use brisk_engine::table::Row;
-use brisk_engine::unit::Unit;
 use brisk_engine::{Args, ReplyBuffer};
 use brisk_reactor::Token;
 use brisk_resp::{Protocol, Spans};
@@ -40,11 +40,11 @@ pub struct WorkerScripts {
     /// Where they run.
     pub interpreters: Interpreters,
     /// The present script may use keys that it did not declare.
-    pub undeclared_keys_allowed: bool,
+    pub(super) undeclared_keys_allowed: bool,
     /// Set when the script is slow: the keys that are blocked for others.
-    pub keys_in_use: Option<KeysInUse>,
+    pub(super) keys_in_use: Option<KeysInUse>,
     /// A slow script between two slices.
-    pub parked: Option<Box<Parked>>,
+    pub(super) parked: Option<Box<Parked>>,
 }
 
 impl WorkerScripts {
@@ -55,6 +55,36 @@ impl WorkerScripts {
             undeclared_keys_allowed: false,
             keys_in_use: None,
             parked: None,
+        }
+    }
+
+    /// Reports whether the present script is slow.
+    pub fn is_slow(&self) -> bool {
+        self.keys_in_use.is_some()
+    }
+
+    /// Reports whether a slow script is suspended between two slices.
+    #[inline]
+    pub fn is_parked(&self) -> bool {
+        self.parked.is_some()
+    }
+
+    /// The client whose own session is needed when the suspended script has ended, because more
+    /// commands follow.
+    pub fn parked_client(&self) -> Option<Token> {
+        let parked = self.parked.as_ref().filter(|parked| parked.in_exec)?;
+        Some(parked.session.record.token)
+    }
+
+    /// Leaves the rest of a transaction to the suspended script, if that is a part of it. Otherwise
+    /// gives it back.
+    pub(crate) fn defer(&mut self, rest: Box<Execution>) -> Option<Box<Execution>> {
+        match self.parked.as_mut().filter(|parked| parked.in_exec) {
+            Some(parked) => {
+                parked.execution = Some(rest);
+                None
+            }
+            None => Some(rest),
         }
     }
 }
@@ -158,7 +188,7 @@ impl ScriptRunner {
 
     /// A script begins; its other properties have been set.
     pub(super) fn begin(&self) {
-        self.shared.running_scripts.running[self.worker].begin(self.is_eval.get());
+        self.shared.scripting.running.of(self.worker).begin(self.is_eval.get());
         for flag in
             [&self.wrote, &self.abandoned, &self.killed, &self.used_undeclared_keys, &self.loading]
         {
@@ -181,7 +211,7 @@ impl ScriptRunner {
 
     /// A script has ended.
     pub(super) fn end(&self) {
-        self.shared.running_scripts.running[self.worker].end();
+        self.shared.scripting.running.of(self.worker).end();
     }
 
     pub(super) fn ticks(&self) -> u64 {
@@ -226,13 +256,13 @@ impl ScriptRunner {
     /// From now on the gate blocks the data that the script touches, and other workers continue
     /// with everything else. False if nothing runs.
     pub(super) fn become_slow(&self, core: &mut Core) -> bool {
-        let Some(unit) = &mut core.unit else { return false };
+        let Some(unit) = core.unit.current() else { return false };
         // It may have many arguments; they must not be copied while the workers are quiesced.
         let shown = self.shown();
         if unit.is_alone() {
             core.scripts.keys_in_use = Some(KeysInUse::Everything);
             self.show_slow(shown, None);
-            core.quiesced = None;
+            core.unit.let_others_continue();
             return true;
         }
         let quiesced = self.shared.quiesce.stop_others_briefly(self.worker);
@@ -277,11 +307,10 @@ pub(super) fn threshold_ms(core: &Core) -> u64 {
 pub struct Parked {
     /// The interpreter in which it runs.
     pub(super) machine: Rc<Machine>,
-    /// `None` while the script runs.
-    pub(super) unit: Option<Unit<'static>>,
+    /// Empty while the script runs.
+    pub(super) unit: ParkedUnit,
     pub(super) slow: Option<KeysInUse>,
     pub(super) undeclared_keys_allowed: bool,
-    pub(super) began_us: Option<u64>,
     /// The state that its commands have left so far.
     pub(super) aside: SuspendedUnit,
     /// The session that its commands use; the client may have disconnected.
@@ -297,16 +326,8 @@ pub struct Parked {
     /// It was logged.
     pub(super) logged: bool,
     /// It is part of a transaction; this is the rest of it.
-    pub(crate) in_exec: bool,
-    pub(crate) execution: Option<Box<Execution>>,
-}
-
-impl Parked {
-    /// The client whose own session is needed when the script has ended, because more commands
-    /// follow.
-    pub fn client(&self) -> Option<Token> {
-        self.in_exec.then_some(self.session.record.token)
-    }
+    pub(super) in_exec: bool,
+    pub(super) execution: Option<Box<Execution>>,
 }
 
 /// The copied arguments of a request.

@@ -2,7 +2,7 @@
 //!
 //! A script that has run for `busy-reply-threshold` is *slow*. Before that it blocks others by the
 //! slots it holds, or by quiescence. Both would block whole workers. So when it becomes slow, it is
-//! added to a list here, a bit is armed, and its locks are released: from then on the gate blocks
+//! added to a list here, a condition is set, and its locks are released: from then on the gate blocks
 //! other commands. A request for one of its keys, or a command that does not name its keys, gets a
 //! BUSY error. Commands on other keys are served, and so are the few that their row allows.
 
@@ -21,9 +21,9 @@ const KILLED: u8 = 1 << 3;
 /// The public state of the script that a worker runs.
 #[derive(Debug, Default)]
 #[repr(align(64))]
-pub struct Running(AtomicU8);
+pub struct RunState(AtomicU8);
 
-impl Running {
+impl RunState {
     /// A script begins.
     #[inline]
     pub fn begin(&self, is_eval: bool) {
@@ -101,25 +101,25 @@ pub struct ScriptDescription {
 
 /// The scripts that the workers run.
 #[derive(Debug)]
-pub struct Scripting {
-    pub running: Box<[Running]>,
+pub struct RunningScripts {
+    workers: Box<[RunState]>,
     /// The worker whose script may use undeclared keys, or may do so after its first effect, plus
     /// one; 0 if there is none. A thread that waits for it holds nothing.
     undeclared_keys_allowed: AtomicUsize,
     slow: Mutex<Vec<SlowScript>>,
     /// DEBUG SET-DISABLE-DENY-SCRIPTS: scripts may call any command.
-    pub all_commands: AtomicBool,
+    all_commands: AtomicBool,
     /// Memory of the workers' eval interpreters in bytes.
-    pub eval_bytes: Box<[AtomicUsize]>,
+    eval_bytes: Box<[AtomicUsize]>,
     /// The same for their function interpreters.
-    pub function_bytes: Box<[AtomicUsize]>,
+    function_bytes: Box<[AtomicUsize]>,
     dialect: Dialect,
 }
 
-impl Scripting {
-    pub fn new(workers: usize, dialect: Dialect) -> Scripting {
-        Scripting {
-            running: (0..workers).map(|_| Running::default()).collect(),
+impl RunningScripts {
+    pub fn new(workers: usize, dialect: Dialect) -> RunningScripts {
+        RunningScripts {
+            workers: (0..workers).map(|_| RunState::default()).collect(),
             undeclared_keys_allowed: AtomicUsize::new(0),
             slow: Mutex::default(),
             all_commands: AtomicBool::new(false),
@@ -131,6 +131,27 @@ impl Scripting {
 
     fn lock(&self) -> MutexGuard<'_, Vec<SlowScript>> {
         self.slow.lock().even_poisoned()
+    }
+
+    /// The state of the script that a worker runs.
+    #[inline]
+    pub fn of(&self, worker: usize) -> &RunState {
+        &self.workers[worker]
+    }
+
+    /// Where a worker's interpreter of scripts, or else of functions, publishes its memory in bytes.
+    pub(super) fn memory_of(&self, worker: usize, is_eval: bool) -> &AtomicUsize {
+        if is_eval { &self.eval_bytes[worker] } else { &self.function_bytes[worker] }
+    }
+
+    /// Sets whether scripts may call any command.
+    pub fn allow_all_commands(&self, on: bool) {
+        self.all_commands.store(on, Ordering::Relaxed);
+    }
+
+    /// Reports whether scripts may call any command.
+    pub(super) fn allows_all_commands(&self) -> bool {
+        self.all_commands.load(Ordering::Relaxed)
     }
 
     /// Makes the script of a worker the one that may use undeclared keys; false if there is
@@ -232,9 +253,9 @@ impl Scripting {
     /// ones.
     pub fn kill(&self, wants_eval: bool) -> Kill {
         let slow: Vec<usize> = self.lock().iter().map(|script| script.worker).collect();
-        let all = 0..self.running.len();
+        let all = 0..self.workers.len();
         let workers: Vec<usize> = if slow.is_empty() { all.collect() } else { slow };
-        let kill = |worker: usize| self.running[worker].kill(wants_eval);
+        let kill = |worker: usize| self.workers[worker].kill(wants_eval);
         workers.into_iter().map(kill).max().unwrap_or(Kill::Nothing)
     }
 
@@ -245,7 +266,8 @@ impl Scripting {
         arm();
     }
 
-    /// The slow script of a worker may touch anything from now on.
+    /// The slow script of a worker may touch anything from now on. The caller ensures that no worker is in
+    /// the middle of a command that the script affects.
     pub fn claim_all_keys(&self, worker: usize) {
         let mut slow = self.lock();
         slow.iter_mut().filter(|script| script.worker == worker).for_each(|s| s.places = None);

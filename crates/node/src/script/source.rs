@@ -19,7 +19,7 @@ use std::sync::atomic::AtomicBool;
 pub fn load(core: &mut Core, code: &[u8], replace: bool) -> Result<Vec<u8>> {
     let header = header_of(code)?;
     let shared = core.shared;
-    if !replace && shared.libraries.now().libraries.contains_key(&header.name) {
+    if !replace && shared.scripting.libraries.now().libraries.contains_key(&header.name) {
         return Err(error_with(
             b"ERR Library '",
             &[&header.name[..], b"' already exists"].concat(),
@@ -28,7 +28,7 @@ pub fn load(core: &mut Core, code: &[u8], replace: bool) -> Result<Vec<u8>> {
     let interpreter = interpreter(core)?;
     let (library, registered) = compile(shared, interpreter, header, code)?;
     let (id, name) = (library.id, library.name.clone());
-    shared.libraries.load(library, replace).map_err(|text| error_with(b"ERR ", &text))?;
+    shared.scripting.libraries.load(library, replace).map_err(|text| error_with(b"ERR ", &text))?;
     interpreter.keep(id, registered);
     run::forget_flushed(core);
     Ok(name)
@@ -47,7 +47,7 @@ pub fn restore<'a>(
     let mut sources = sources.peekable();
     if sources.peek().is_none() {
         // Most servers have no libraries, and need no interpreter to clear an empty set.
-        let restored = shared.libraries.restore(&[], policy);
+        let restored = shared.scripting.libraries.restore(&[], policy);
         restored.map_err(|text| error_with(b"ERR ", &text))?;
         run::forget_flushed(core);
         return Ok(());
@@ -65,7 +65,7 @@ pub fn restore<'a>(
         functions.push((library.id, registered));
         libraries.push(Arc::new(library));
     }
-    let restored = shared.libraries.restore(&libraries, policy);
+    let restored = shared.scripting.libraries.restore(&libraries, policy);
     restored.map_err(|text| error_with(b"ERR ", &text))?;
     for (id, registered) in functions {
         interpreter.keep(id, registered);
@@ -76,7 +76,7 @@ pub fn restore<'a>(
 
 /// The worker's function interpreter, unless a suspended script uses it.
 fn interpreter(core: &mut Core) -> Result<&mut FunctionInterpreter> {
-    if core.scripts.parked.is_some() {
+    if core.scripts.is_parked() {
         return Err(run::parked_error(core));
     }
     core.scripts.interpreters.functions()
@@ -114,7 +114,7 @@ fn compile(
         })
     });
     let library = Library {
-        id: shared.libraries.new_id(),
+        id: shared.scripting.libraries.new_id(),
         name: header.name,
         code: code.into(),
         header_len: header.len,

@@ -24,6 +24,21 @@ mod prefixes;
 pub mod session;
 mod state;
 
+use brisk_config::Config;
+use brisk_engine::Env;
+use brisk_engine::keyspace::Tracking;
+
 pub use self::notice::{Broadcast, HEAD_RESP2, HEAD_RESP3, Notice, redirection_broken};
 pub use self::prefixes::Prefixes;
 pub use self::state::{Mode, Tracker, TrackingSessions};
+
+/// Keys that are removed at once when `tracking-table-max-keys` is lowered; the rest is removed in
+/// steps.
+const TRIMMED_AT_ONCE: usize = 128;
+
+/// Limits the number of keys that clients track.
+pub(crate) fn take_config(tracking: &Tracking, env: &Env, config: &Config) {
+    let most = config.clients.tracking_table_max_keys;
+    tracking.set_keys_max(usize::try_from(most).unwrap_or(0));
+    tracking.trim(env, TRIMMED_AT_ONCE);
+}

@@ -16,7 +16,7 @@ pub fn begin_tracking<'p>(
 ) {
     let id = session.id();
     if session.tracker.is_none() {
-        core.tracking.clients.insert(id, session.token);
+        core.tracking.add(id, session.token);
         core.shared.keyspace.begin_tracking(id);
     }
     let Tracker { mode, noloop, redirect, .. } = tracker;
@@ -25,8 +25,7 @@ pub fn begin_tracking<'p>(
     (own.mode, own.noloop, own.redirect, own.broken) = (mode, noloop, redirect, false);
     for prefix in prefixes {
         if own.prefixes.insert(prefix.into()) {
-            let tokens = core.tracking.prefixes.entry(prefix.into()).or_default();
-            tokens.insert(session.token);
+            core.tracking.add_prefix(prefix, session.token);
             let tracking = core.shared.keyspace.tracking();
             core.shared.tracking.add(prefix, core.id, |any| tracking.set_broadcasts(any));
         }
@@ -40,14 +39,9 @@ pub fn begin_tracking<'p>(
 /// next found.
 pub fn end_tracking(core: &mut Core, session: &mut Session) {
     let Some(tracker) = session.tracker.take() else { return };
-    core.tracking.clients.remove(&session.id());
+    core.tracking.remove(session.id());
     for prefix in &tracker.prefixes {
-        if let Some(tokens) = core.tracking.prefixes.get_mut(prefix) {
-            tokens.remove(&session.token);
-            if tokens.is_empty() {
-                core.tracking.prefixes.remove(prefix);
-            }
-        }
+        core.tracking.remove_prefix(prefix, session.token);
         let tracking = core.shared.keyspace.tracking();
         core.shared.tracking.remove(prefix, core.id, |any| tracking.set_broadcasts(any));
     }

@@ -52,7 +52,58 @@ impl Tracker {
 #[derive(Debug, Default)]
 pub struct TrackingSessions {
     /// All, by client id.
-    pub clients: HashMap<u64, Token>,
+    clients: HashMap<u64, Token>,
     /// The sessions that track prefixes.
-    pub prefixes: HashMap<Box<[u8]>, HashSet<Token>>,
+    prefixes: HashMap<Box<[u8]>, HashSet<Token>>,
+    /// The session was sent invalidations before its present request, for keys evicted for it.
+    sent_before_request: bool,
+}
+
+impl TrackingSessions {
+    /// Adds a session.
+    pub(super) fn add(&mut self, client: u64, token: Token) {
+        self.clients.insert(client, token);
+    }
+
+    /// Removes a session.
+    pub(super) fn remove(&mut self, client: u64) {
+        self.clients.remove(&client);
+    }
+
+    /// Adds a prefix to those that a session tracks.
+    pub(super) fn add_prefix(&mut self, prefix: &[u8], token: Token) {
+        self.prefixes.entry(prefix.into()).or_default().insert(token);
+    }
+
+    /// Removes a prefix from those that a session tracks.
+    pub(super) fn remove_prefix(&mut self, prefix: &[u8], token: Token) {
+        if let Some(tokens) = self.prefixes.get_mut(prefix) {
+            tokens.remove(&token);
+            if tokens.is_empty() {
+                self.prefixes.remove(prefix);
+            }
+        }
+    }
+
+    /// The session of a client, if it tracks.
+    pub fn find(&self, client: u64) -> Option<Token> {
+        self.clients.get(&client).copied()
+    }
+
+    /// All sessions.
+    pub fn all(&self) -> Vec<Token> {
+        self.clients.values().copied().collect()
+    }
+
+    /// The sessions that track a prefix.
+    pub fn with_prefix(&self, prefix: &[u8]) -> Vec<Token> {
+        self.prefixes.get(prefix).into_iter().flatten().copied().collect()
+    }
+
+    /// Reports whether the session must be sent invalidations before its present request. This is true
+    /// at most once for a request; `any` says that there are some.
+    pub(crate) fn must_send_before_request(&mut self, any: bool) -> bool {
+        self.sent_before_request = !self.sent_before_request && any;
+        self.sent_before_request
+    }
 }

@@ -7,8 +7,8 @@ use super::queue::{Execution, Queued, Transaction};
 use crate::clients::flag;
 use crate::core::Core;
 use crate::core::call::Call;
+use crate::core::conditions::Condition;
 use crate::core::session::Session;
-use crate::core::shared::armed;
 use crate::monitor::lines;
 use crate::run::dispatch;
 use crate::run::dispatch::Flow;
@@ -26,9 +26,7 @@ use std::sync::atomic::Ordering;
 
 /// MULTI: the following commands are queued.
 pub fn begin_transaction(core: &mut Core, session: &mut Session) {
-    let mut transaction = std::mem::take(&mut core.spare_transaction).unwrap_or_default();
-    transaction.db = session.db;
-    session.transaction = Some(transaction);
+    session.transaction = Some(core.transactions.begin(session.db));
 }
 
 /// Drops a session's queued commands and watches. O(1). The caller holds no slots.
@@ -42,16 +40,8 @@ pub fn end_transaction(core: &mut Core, session: &mut Session) {
 /// no slots.
 pub fn unwatch(core: &mut Core, session: &mut Session) {
     if let Some(watches) = &mut session.watches {
-        core.shared.keyspace.unwatch(watches, &mut core.ended_watches);
+        core.transactions.unwatch(&core.shared.keyspace, watches);
         session.record.watched.store(0, Ordering::Relaxed);
-    }
-}
-
-/// Removes up to `most` ended watches from the queues of their keys. The caller holds no slots.
-#[inline]
-pub fn remove_ended_watches(core: &mut Core, most: usize) {
-    if !core.ended_watches.is_empty() {
-        core.shared.keyspace.remove_ended_watches(&mut core.ended_watches, most);
     }
 }
 
@@ -70,13 +60,13 @@ pub(crate) fn queue(
     }
     session.publish_transaction();
     session.record.last_command.store(row.id as u32, Ordering::Relaxed);
-    core.last_row = row.id as u32;
+    core.accounting.note_last(row);
     if session.wants_reply() {
         Reply::new(replies, session.protocol).word("QUEUED");
     }
     session.after_command();
     // The next command is not charged for this.
-    core.last_ticks = core.clock.ticks();
+    core.accounting.charge_from_now(core.clock);
     Flow::Next
 }
 
@@ -95,9 +85,9 @@ pub(crate) fn refuse_in_transaction(
     }
     let row = row.filter(|row| row.spec.in_multi == InMulti::Executes)?;
     end_transaction(core, session);
-    if core.shared.armed.load(Ordering::Relaxed) & armed::MONITOR != 0 {
+    if core.shared.conditions.has(Condition::Monitor) {
         // They are arguments of the last command that ran.
-        core.redacted.clear();
+        core.accounting.forget_redacted();
         lines::show_to_monitors(core, session, row, args);
     }
     if let CommandError::Redirect { .. } = error {
@@ -120,7 +110,7 @@ pub fn execute_transaction(
     reply: &mut Reply<'_>,
 ) -> Result<Outcome> {
     let shared = core.shared;
-    let Some(mut transaction) = session.transaction.take() else {
+    let Some(transaction) = session.transaction.take() else {
         return Err(CommandError::text("ERR EXEC without MULTI"));
     };
     if transaction.refused {
@@ -137,14 +127,13 @@ pub fn execute_transaction(
     let watched = session.watches.iter().flat_map(|watches| watches.places());
     let places = is_certain.then(|| transaction.places(watched)).flatten();
     let unit = match places.filter(|_| !session.is_starved()) {
-        None => core.stop_others_for(session).map(|quiesced| {
-            core.quiesced = quiesced;
-            Unit::alone(&shared.keyspace, &core.env)
-        }),
-        Some(places) => Unit::holding(&shared.keyspace, &core.env, places),
+        None => core
+            .stop_others_for(session)
+            .map(|quiesced| (Unit::alone(&shared.keyspace, &core.env), quiesced)),
+        Some(places) => Unit::holding(&shared.keyspace, &core.env, places).map(|unit| (unit, None)),
     };
-    let mut unit = match unit {
-        Ok(unit) => unit,
+    let (mut unit, quiesced) = match unit {
+        Ok(begun) => begun,
         Err(error) => {
             session.transaction = Some(transaction);
             return Err(error);
@@ -153,8 +142,8 @@ pub fn execute_transaction(
     let watches = session.watches.as_ref();
     if watches.is_none_or(|watches| unit.settle(&core.env, watches)) {
         session.record.last_command.store(row.id as u32, Ordering::Relaxed);
-        let began = core.last_ticks;
-        core.unit = Some(unit);
+        let began = core.accounting.last_ticks();
+        core.unit.begin(unit, quiesced);
         if transaction.runs_scripts {
             return execute_scripts(core, session, transaction, row, reply);
         }
@@ -163,16 +152,15 @@ pub fn execute_transaction(
             run_queued(core, session, &transaction, command, reply.buffer());
         }
         // All this time counts for EXEC.
-        core.last_ticks = began;
+        core.accounting.charge_from(began);
     } else {
-        core.unit = Some(unit);
+        core.unit.begin(unit, quiesced);
         session.ran_nothing = true;
         reply.null_array();
     }
     run::end_unit(core);
     end_transaction(core, session);
-    *transaction = transaction.emptied();
-    core.spare_transaction = Some(transaction);
+    core.transactions.reuse(transaction);
     Ok(Outcome::Replied)
 }
 
@@ -185,7 +173,7 @@ fn execute_scripts(
     row: &'static Row,
     reply: &mut Reply<'_>,
 ) -> Result<Outcome> {
-    let began = core.last_ticks;
+    let began = core.accounting.last_ticks();
     let mut replies = ReplyBuffer::new();
     Reply::new(&mut replies, session.protocol).array(transaction.len());
     let execution = Execution { transaction, next: 0, replies, row, ns: 0 };
@@ -194,7 +182,7 @@ fn execute_scripts(
         return Ok(Outcome::Elsewhere);
     };
     // All this time counts for EXEC.
-    core.last_ticks = began;
+    core.accounting.charge_from(began);
     run::end_unit(core);
     end_transaction(core, session);
     execution.replies.finish();
@@ -216,10 +204,7 @@ pub(crate) fn go_on_executing(
             session.select(command.db);
         }
         run_queued(core, session, transaction, command, replies);
-        if let Some(parked) = core.scripts.parked.as_mut().filter(|parked| parked.in_exec) {
-            parked.execution = Some(execution);
-            return None;
-        }
+        execution = core.scripts.defer(execution)?;
     }
     Some(execution)
 }
@@ -260,13 +245,13 @@ fn run_queued(
         Run::Data(run) => {
             let (spec, parent, db) = (row.spec, row.parent, session.db);
             let call = Invocation { spec, parent, run, db, blocking: Blocking::Never };
-            let unit = core.unit.as_mut().expect("EXEC has begun a unit");
+            let unit = core.unit.current().expect("EXEC has begun a unit");
             let done = unit.run(&core.env, &call, prepared, &mut args, reply);
             done.map(|done| core.stats().changes.add(done.dirty))
         }
         Run::Server(at) => {
             let run = core.shared.handlers[usize::from(at)];
-            core.redacted.clear();
+            core.accounting.forget_redacted();
             let mut call = Call { core, session, reply, row, prepared };
             let done = run(&mut call, &mut args);
             let done = done.map(|_| dispatch::propagate_server(core, row, session.db, &args));
@@ -279,7 +264,7 @@ fn run_queued(
         }
     };
     permission::forget_limits(core);
-    if core.unit.is_none() {
+    if !core.unit.is_running() {
         // A slow script was suspended with it.
         return;
     }
@@ -290,11 +275,11 @@ fn run_queued(
     }
     replies.finish();
     dispatch::count_command(core, session, row, result.is_err(), &args);
-    if shared.armed.load(Ordering::Relaxed) & armed::MONITOR != 0 && row.is_monitored() {
+    if shared.conditions.has(Condition::Monitor) && row.is_monitored() {
         lines::show_to_monitors(core, session, row, &args);
     }
     // They are arguments of this command, not of EXEC.
-    core.redacted.clear();
+    core.accounting.forget_redacted();
     if !is_heard {
         replies.truncate(mark);
     }

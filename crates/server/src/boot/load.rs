@@ -1,7 +1,8 @@
 //! Loads the saved dataset while workers reply with LOADING errors.
 
 use brisk_engine::snapshot::LoadFailure;
-use brisk_node::core::shared::{Shared, armed};
+use brisk_node::core::conditions::Condition;
+use brisk_node::core::shared::Shared;
 use brisk_node::persistence::loading::steps::LoadingSteps;
 use brisk_node::persistence::loading::{aof, rdb};
 use brisk_node::persistence::snapshot::Unreadable;
@@ -23,7 +24,7 @@ pub(crate) fn load(shared: &'static Shared, steps: &LoadingSteps) -> Result<(), 
     }
     // A client may request the metric before the timers run for the first time.
     shared.observe.figures.sample_memory();
-    shared.arm(armed::LOADING, false);
+    shared.conditions.set(Condition::Loading, false);
     role::begin(shared);
     Ok(())
 }

@@ -27,9 +27,10 @@ use brisk_net::listeners::Listeners;
 use brisk_net::tls::TlsSettings;
 use brisk_node::core::Core;
 use brisk_node::core::call::ServerHandler;
+use brisk_node::core::conditions::Condition;
 use brisk_node::core::process::Process;
 use brisk_node::core::settings::Settings;
-use brisk_node::core::shared::{Shared, armed};
+use brisk_node::core::shared::Shared;
 use brisk_node::persistence::loading::steps::{
     self, LoadingProgress, LoadingSteps, StepsInbox, WorkerLoading,
 };
@@ -193,9 +194,8 @@ fn serve(mut store: Store, service: Service, log: &Arc<Log>) -> Result<u8, Strin
     for warning in system::warnings(&config) {
         log.warning(format_args!("{warning}"));
     }
-    shared.background.start().map_err(|error| format!("cannot start a thread: {error}"))?;
     shared
-        .long
+        .threads
         .start(workers, &shared.keyspace, &shared.mailboxes)
         .map_err(|error| format!("cannot start a thread: {error}"))?;
     watch_signals(shared, log)?;
@@ -205,11 +205,9 @@ fn serve(mut store: Store, service: Service, log: &Arc<Log>) -> Result<u8, Strin
     let threads = start_workers(shared, &config, listeners, (inbox, log))?;
     let service = Arc::new(service);
     load_beside(shared, &service, steps)?;
-    let code = shared.shutdown.wait();
+    let code = shared.process.shutdown.wait();
     service.stopping(log);
-    for mailbox in &shared.mailboxes {
-        mailbox.wake();
-    }
+    shared.mailboxes.wake_all();
     join_workers(shared, threads);
     shared.listeners.stop();
     if let Some(http) = http {
@@ -275,7 +273,7 @@ fn load_beside(
         Err(why) => {
             // In the background, standard error goes nowhere.
             shared.log.warning(format_args!("{why}"));
-            shared.shutdown.ask(1);
+            shared.process.shutdown.ask(1);
         }
     };
     let thread = std::thread::Builder::new().name("brisk-load".to_owned()).spawn(load);
@@ -341,11 +339,11 @@ pub(crate) fn assemble(
     let settings = Settings::new((*config).clone(), store);
     let log = Arc::clone(log);
     let shared = Shared::new(log, settings, table, keyspace, workers, process, history_id);
-    shared.arm_settings(&config);
-    shared.arm_stale();
-    shared.arm_few_replicas(&config.replication);
+    shared.apply_settings(&config);
+    shared.update_stale();
+    shared.update_few_replicas(&config.replication);
     shared.keyspace.journal().set_relayed(config.replication.replicaof.is_some());
-    shared.arm(armed::LOADING, true);
+    shared.conditions.set(Condition::Loading, true);
     Box::leak(Box::new(shared))
 }
 
@@ -471,7 +469,10 @@ fn start_workers(
 fn wait_for_data(worker: &mut Worker) {
     let (shared, id) = (worker.core.shared, worker.core.id);
     let until = Instant::now() + LOADING_UNSEEN;
-    while shared.is_loading() && !shared.shutdown.is_asked() && Instant::now() < until {
+    while shared.conditions.is_loading()
+        && !shared.process.shutdown.is_asked()
+        && Instant::now() < until
+    {
         shared.quiesce.enter(id);
         let progress = worker.go_on_loading();
         shared.quiesce.leave(id);
@@ -491,15 +492,13 @@ fn set_up(
     let mut reactor = Reactor::new(&brisk_reactor::ReactorConfig { backend })
         .map_err(|error| format!("no event loop: {error}"))?;
     shared.process.set_backend(reactor.backend_name());
-    shared.mailboxes[id].connect(reactor.waker());
+    shared.mailboxes.of(id).connect(reactor.waker());
     let participant = Participant::register().ok_or("too many threads")?;
     let core = Core::new(shared, id, seed);
     brisk_engine::keyspace::on_slot_wait(move || {
         shared.quiesce.checkpoint(id);
     });
-    brisk_engine::keyspace::postpone_writes_while(|| {
-        shared.armed.load(Ordering::Relaxed) & armed::BUSY != 0
-    });
+    brisk_engine::keyspace::postpone_writes_while(|| shared.conditions.has(Condition::Busy));
     let mut purposes = Vec::new();
     for (purpose, listener) in listeners {
         let index = reactor.listen(listener).map_err(|error| format!("cannot listen: {error}"))?;
@@ -518,12 +517,12 @@ fn work(shared: &Shared, mut worker: Worker, mut reactor: Reactor, log: &Log) {
         if !worker.listening.is_empty() {
             crate::worker::listening::take_over(&mut worker, &mut reactor, log);
         }
-        if shared.shutdown.is_asked() {
+        if shared.process.shutdown.is_asked() {
             break;
         }
         if let Err(error) = reactor.poll(&mut worker, Some(wait)) {
             log.warning(format_args!("worker {id}: the event loop failed: {error}; shutting down"));
-            shared.shutdown.ask(1);
+            shared.process.shutdown.ask(1);
             break;
         }
     }
@@ -565,7 +564,7 @@ fn watch_signals(shared: &'static Shared, log: &Arc<Log>) -> Result<(), String> 
                     tell_of_threads(&log);
                     continue;
                 }
-                let (config, shutdown) = (shared.config(), &shared.shutdown);
+                let (config, shutdown) = (shared.config(), &shared.process.shutdown);
                 // After SHUTDOWN has begun, the first signal does not count as a repeated request.
                 let is_ending = shutdown.is_asked() || shutdown.scheduled().is_some();
                 if signal == SIGINT && is_ending {
@@ -578,7 +577,7 @@ fn watch_signals(shared: &'static Shared, log: &Arc<Log>) -> Result<(), String> 
                 } else {
                     ("SIGTERM", config.process.shutdown_on_sigterm)
                 };
-                if shared.is_loading() {
+                if shared.conditions.is_loading() {
                     log.warning(format_args!("Received {name} during loading, exiting now."));
                     std::process::exit(0);
                 }

@@ -8,10 +8,11 @@ use brisk_engine::{Keyspace, ReplyBuffer, UnixMs};
 use brisk_node::clients::address::Address;
 use brisk_node::clients::{ClientRecord, flag};
 use brisk_node::core::Core;
+use brisk_node::core::conditions::Condition;
 use brisk_node::core::process::Process;
 use brisk_node::core::session::Session;
 use brisk_node::core::settings::Settings;
-use brisk_node::core::shared::{Shared, armed};
+use brisk_node::core::shared::Shared;
 use brisk_node::replication::upstream::state::UpstreamPhase;
 use brisk_node::run::batch::{Batch, Look};
 use brisk_node::run::dispatch::{self, Flow};
@@ -105,7 +106,7 @@ impl Node {
             database: shared.keyspace.database(session.db),
             participant: None,
         };
-        let limits = self.core.limits;
+        let limits = self.core.limits.requests(true);
         self.batch.fill(&data, 1, &mut session.decoder, &limits, &look);
         let request = *self.batch.request(0);
         let mut replies = ReplyBuffer::new();
@@ -238,8 +239,8 @@ fn reading_passes_no_gate_because_this_is_a_replica() {
     let node = Node::replica(|_| {});
     let (session, table) = (node.session(), node.core.shared.table);
     let asked = |name: &str| {
-        let armed = node.core.shared.armed.load(Ordering::Relaxed);
-        gate::is_armed(armed, &session, table.find(name.as_bytes()).unwrap())
+        let conditions = node.core.shared.conditions.now();
+        gate::is_armed(conditions, &session, table.find(name.as_bytes()).unwrap())
     };
     assert!(!asked("get") && !asked("ping") && !asked("zrange"));
     assert!(asked("set") && asked("eval") && asked("fcall"));
@@ -250,13 +251,13 @@ fn without_enough_replicas_clients_of_a_primary_do_not_write() {
     const NOREPLICAS: &str = "-NOREPLICAS Not enough good replicas to write.\r\n";
     let mut node = Node::new(|_| {});
     let mut client = node.session();
-    node.core.shared.arm(armed::FEW_REPLICAS, true);
+    node.core.shared.conditions.set(Condition::FewReplicas, true);
     node.check(&mut client, &[("SET k 1", NOREPLICAS), ("GET k", "$-1\r\n")]);
     let refused = node.eval(&mut client, "return redis.call('set', 'k', 1)");
     assert!(refused.starts_with("-NOREPLICAS Not enough good replicas to write. script: "));
     assert_eq!(node.eval(&mut client, "#!lua\nreturn 1"), NOREPLICAS);
     let mut node = Node::replica(|config| config.replication.replica_read_only = false);
-    node.core.shared.arm(armed::FEW_REPLICAS, true);
+    node.core.shared.conditions.set(Condition::FewReplicas, true);
     node.check(&mut client, &[("SET k 1", "+OK\r\n")]);
 }
 
@@ -268,13 +269,17 @@ fn what_the_primary_sends_is_refused_nothing_and_waits_for_a_slow_script() {
         config.replication.replica_serve_stale_data = false;
     });
     let mut primary = node.primary();
-    node.core.shared.arm(armed::FEW_REPLICAS, true);
+    node.core.shared.conditions.set(Condition::FewReplicas, true);
     node.enter(UpstreamPhase::Sync);
     node.check(&mut primary, &[("SET k 1", "+OK\r\n"), ("BLPOP l 0", "*-1\r\n")]);
-    node.core.shared.arm(armed::BUSY, true);
+    node.core.shared.conditions.set(Condition::Busy, true);
     assert_eq!(node.ask(&mut primary, &["PING"]), None);
-    node.core.shared.arm(armed::BUSY, false);
-    node.core.shared.begin_pause(brisk_node::core::pause::Paused::Writes, u64::MAX, unix_ms());
+    node.core.shared.conditions.set(Condition::Busy, false);
+    node.core.shared.conditions.begin_pause(
+        brisk_node::core::pause::Paused::Writes,
+        u64::MAX,
+        unix_ms(),
+    );
     assert_eq!(node.ask(&mut primary, &["SET", "k", "1"]), None);
     node.check(&mut primary, &[("GET k", "$1\r\n1\r\n")]);
 }
@@ -283,8 +288,8 @@ fn what_the_primary_sends_is_refused_nothing_and_waits_for_a_slow_script() {
 fn the_limit_of_memory_is_the_primarys_unless_the_settings_say_otherwise() {
     let mut node = Node::replica(|config| config.memory.maxmemory = 1000);
     let limit = |node: &Node| {
-        let armed = node.core.shared.armed.load(Ordering::Relaxed);
-        (node.core.memory_limit(), armed & armed::MAXMEMORY != 0)
+        let is_limited = node.core.shared.conditions.has(Condition::MemoryLimit);
+        (brisk_node::core::memory_limit::in_force(&node.core), is_limited)
     };
     assert_eq!(limit(&node), (0, false));
     node.configure(|config| config.replication.replica_ignore_maxmemory = false);

@@ -10,13 +10,13 @@ use brisk_node::persistence::bgsave;
 /// because writing to the disk fails. A replica that loads a full copy while it serves its old data has
 /// no link, and is not ready.
 pub(super) fn unready(shared: &Shared) -> Option<&'static str> {
-    if shared.shutdown.is_in_progress() || shared.quiesce.is_for_good() {
+    if shared.process.shutdown.is_in_progress() || shared.quiesce.is_for_good() {
         return Some("ending");
     }
-    if shared.is_loading() {
+    if shared.conditions.is_loading() {
         return Some("loading the dataset");
     }
-    if shared.is_replica() && !shared.replication.upstream.is_up() {
+    if shared.conditions.is_replica() && !shared.replication.upstream.is_up() {
         return Some("no link to the primary");
     }
     let config = shared.config();

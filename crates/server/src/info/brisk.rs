@@ -65,8 +65,8 @@ pub(super) fn write(view: &View<'_>, text: &mut Text) {
     let congestions = view.shared.observe.figures.congestions.load(Ordering::Relaxed);
     text.number("pubsub_congestions", congestions);
     text.number("repl_stream_on_disk", view.shared.replication.stream.spilled_bytes());
-    text.number("clients_output_bytes", view.shared.output_bytes());
-    if let Some(durable) = view.shared.aof.durable() {
+    text.number("clients_output_bytes", view.shared.observe.output_bytes());
+    if let Some(durable) = view.shared.persistence.aof.durable() {
         // Read later than the durable position, so that it is not less.
         let end = view.shared.keyspace.journal().end();
         text.number("aof_unsynced_bytes", end.0.saturating_sub(durable.0));
@@ -75,7 +75,7 @@ pub(super) fn write(view: &View<'_>, text: &mut Text) {
     let closed =
         view.shared.observe.figures.input_total_limit_disconnections.load(Ordering::Relaxed);
     text.number("client_input_total_limit_disconnections", closed);
-    let snapshots = &view.shared.snapshots;
+    let snapshots = &view.shared.persistence.snapshots;
     let underway = snapshots.underway().or_else(|| view.shared.replication.snapshots.underway());
     text.number("snapshot_bytes", underway.map_or(0, |now| now.bytes));
     text.number("snapshot_cut_us", snapshots.last_cut_us());
@@ -99,7 +99,7 @@ fn replication(view: &View<'_>, text: &mut Text) {
     let (shared, now_ms) = (view.shared, view.now_ms);
     let replication = &shared.replication;
     let seconds = |ms: Option<u64>| ms.map_or(-1, |ms| (ms / 1000).cast_signed());
-    if shared.is_replica() {
+    if shared.conditions.is_replica() {
         let primary = &shared.replication.upstream;
         let since = if primary.is_up() {
             primary.stream.oldest_ms().or(Some(now_ms))

@@ -54,7 +54,7 @@ pub(super) fn write(view: &View<'_>, text: &mut Text) {
     text.word("maxmemory_policy", view.config.memory.maxmemory_policy.word());
     fragmentation(&holding, text);
     let not_evicted = view.shared.replication.buffered()
-        + view.shared.aof.buffered()
+        + view.shared.persistence.aof.buffered()
         + brisk_observe::memory::not_counted_for_eviction(output_total_limit(view.config));
     text.number("mem_not_counted_for_evict", not_evicted);
     text.number("mem_replication_backlog", backlog);
@@ -63,11 +63,11 @@ pub(super) fn write(view: &View<'_>, text: &mut Text) {
     text.number("mem_clients_slaves", replicas + beyond);
     text.number("mem_clients_normal", clients.saturating_sub(replicas));
     text.number("mem_cluster_links", 0);
-    text.number("mem_aof_buffer", view.shared.aof.buffered());
+    text.number("mem_aof_buffer", view.shared.persistence.aof.buffered());
     text.word("mem_allocator", brisk_node::core::memory::ALLOCATOR);
     text.number("active_defrag_running", 0);
-    text.number("lazyfree_pending_objects", view.shared.background.pending());
-    text.number("lazyfreed_objects", view.shared.background.freed());
+    text.number("lazyfree_pending_objects", view.shared.threads.freeing.pending());
+    text.number("lazyfreed_objects", view.shared.threads.freeing.freed());
 }
 
 /// Bytes of sessions that are replicas, without the part of the stream that they share.
@@ -89,9 +89,9 @@ fn tables(view: &View<'_>) -> u64 {
 
 fn scripting(view: &View<'_>, text: &mut Text) {
     let shared = view.shared;
-    let (eval, functions) = shared.running_scripts.interpreter_bytes();
-    let (scripts, script_bytes, _) = shared.scripts.figures();
-    let libraries = shared.libraries.now();
+    let (eval, functions) = shared.scripting.running.interpreter_bytes();
+    let (scripts, script_bytes, _) = shared.scripting.scripts.figures();
+    let libraries = shared.scripting.libraries.now();
     let function_bytes = libraries.bytes();
     text.number("used_memory_lua", eval);
     text.number("used_memory_vm_eval", eval);

@@ -9,9 +9,9 @@ use std::sync::atomic::Ordering;
 
 pub(super) fn write(view: &View<'_>, text: &mut Text) {
     let shared = view.shared;
-    let saved = &shared.snapshots;
-    text.number("loading", u64::from(shared.is_loading()));
-    text.number("async_loading", u64::from(shared.is_loading_beside()));
+    let saved = &shared.persistence.snapshots;
+    text.number("loading", u64::from(shared.conditions.is_loading()));
+    text.number("async_loading", u64::from(shared.conditions.is_loading_async()));
     // Redis also counts a snapshot for replicas.
     let underway = saved.underway().or_else(|| shared.replication.snapshots.underway());
     let now = underway.unwrap_or_default();
@@ -42,13 +42,13 @@ pub(super) fn write(view: &View<'_>, text: &mut Text) {
     text.number("module_fork_in_progress", 0);
     text.number("module_fork_last_cow_size", 0);
     write_aof_file(view, text);
-    if shared.is_loading() || shared.is_loading_beside() {
+    if shared.conditions.is_loading() || shared.conditions.is_loading_async() {
         write_loading(&saved.loading, text);
     }
 }
 
 fn write_aof(view: &View<'_>, text: &mut Text) {
-    let report = view.shared.aof.report();
+    let report = view.shared.persistence.aof.report();
     let status = |failed: bool| if failed { "err" } else { "ok" };
     let is_wanted = view.shared.config().persistence.appendonly;
     // Enabling the file begins with a rewrite, but not before a snapshot in progress has ended.
@@ -69,10 +69,10 @@ fn write_aof(view: &View<'_>, text: &mut Text) {
 
 /// Writes the fields that exist only while there is a file.
 fn write_aof_file(view: &View<'_>, text: &mut Text) {
-    if !view.shared.aof.is_on() {
+    if !view.shared.persistence.aof.is_on() {
         return;
     }
-    let report = view.shared.aof.report();
+    let report = view.shared.persistence.aof.report();
     text.number("aof_current_size", report.size);
     text.number("aof_base_size", report.base_size);
     text.number("aof_pending_rewrite", u64::from(report.rewrite_is_scheduled));

@@ -106,7 +106,7 @@ fn of_history(view: &View<'_>, text: &mut Text) {
     text.word("master_replid2", former.map_or(NO_ID, |former| former.id.as_str()));
     let kept = replication.stream.kept();
     // Read after the backlog, so the offset is at least as large.
-    let follows = view.shared.is_replica() && replication.upstream.has_been_up();
+    let follows = view.shared.conditions.is_replica() && replication.upstream.has_been_up();
     let end = if follows { replication.applied(journal) } else { replication.offset(journal) };
     text.number("master_repl_offset", end);
     // The first byte that is not shared, counted from 1.

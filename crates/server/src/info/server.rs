@@ -42,7 +42,7 @@ pub(super) fn write(view: &View<'_>, text: &mut Text) {
     let store = shared.settings.store();
     text.word("config_file", store.file().and_then(|file| file.to_str()).unwrap_or_default());
     text.number("io_threads_active", 0);
-    if let Some(waiting) = shared.shutdown.waiting() {
+    if let Some(waiting) = shared.process.shutdown.waiting() {
         let left = waiting.until_ms.cast_signed().saturating_sub(view.now_ms.cast_signed());
         text.signed("shutdown_in_milliseconds", left);
     }

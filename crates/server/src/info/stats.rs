@@ -74,7 +74,7 @@ fn keys(view: &View<'_>, text: &mut Text) {
     let expire_ms = view.sum(|stats| &stats.expire_ns) / 1_000_000;
     text.number("expire_cycle_cpu_milliseconds", expire_ms);
     text.number("evicted_keys", totals.evicted);
-    text.number("evicted_scripts", view.shared.scripts.figures().2);
+    text.number("evicted_scripts", view.shared.scripting.scripts.figures().2);
     text.number("evicted_clients", figures.evicted_clients.load(Ordering::Relaxed));
     let over_before = figures.over_limit_ms.load(Ordering::Relaxed);
     text.number("total_eviction_exceeded_time", over_before + over_now);

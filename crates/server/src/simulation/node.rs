@@ -215,7 +215,7 @@ impl Machine {
 
     /// Runs turns of the loop until nothing is due.
     pub(super) fn turn(&mut self) {
-        let mailbox = &self.shared.mailboxes[0];
+        let mailbox = &self.shared.mailboxes.of(0);
         let (mut turns, mut was_writing) = (0, self.has_written());
         loop {
             let wait = self.worker.between_rounds(self.reactor.io());
@@ -266,7 +266,7 @@ impl Machine {
             let first = replication.history.offset(kept.first);
             (first, first.wrapping_add(kept.bytes))
         });
-        let is_loading = shared.is_loading();
+        let is_loading = shared.conditions.is_loading();
         let at = Some((id, offset));
         let is_read = !is_loading && (rereads || self.read_at != at);
         let shown = is_read.then(|| self.read());
@@ -281,7 +281,7 @@ impl Machine {
             ids: replication.history.ids(),
             offset,
             kept,
-            is_replica: shared.is_replica(),
+            is_replica: shared.conditions.is_replica(),
             is_up: replication.upstream.is_up(),
             is_loading,
             fails_over: replication.failover.phase() != FailoverPhase::None,
@@ -327,7 +327,7 @@ impl Machine {
             database: shared.keyspace.database(self.reader.db),
             participant: None,
         };
-        let limits = core.limits;
+        let limits = core.limits.requests(true);
         self.batch.fill(&data, 1, &mut self.reader.decoder, &limits, &prefetch);
         let request = *self.batch.request(0);
         let mut replies = ReplyBuffer::new();

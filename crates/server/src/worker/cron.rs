@@ -9,6 +9,7 @@ use brisk_engine::keyspace::expire::{SweepOutcome, Sweeper};
 use brisk_engine::keyspace::{ClockWalker, CutWalker, WalkOutcome};
 use brisk_net::tls::HANDSHAKE_MS_MAX;
 use brisk_node::clients::flag;
+use brisk_node::core::memory_limit;
 use brisk_node::core::session::Stall;
 use brisk_node::persistence::aof::rewrite;
 use brisk_node::persistence::{bgsave, ending};
@@ -148,7 +149,7 @@ impl Cron {
         if worker.has_paused() && worker.pause_left_ns() == 0 {
             worker.resume_paused(io);
         }
-        if worker.core.shared.debug.cron_paused.load(Ordering::Relaxed) {
+        if worker.core.shared.settings.debug.is_cron_paused() {
             return Duration::from_nanos(SAMPLE_PERIOD_NS);
         }
         if self.samples_server {
@@ -174,7 +175,7 @@ impl Cron {
             self.sessions(worker, io);
             // Memory may exceed the limit after CONFIG SET maxmemory, or because clients' buffers
             // grew.
-            worker.core.make_room();
+            memory_limit::make_room(&mut worker.core);
             self.trim_tracking(worker);
         }
         if now >= self.next_sample {
@@ -192,7 +193,7 @@ impl Cron {
                 synchronise::begin_if_due(&worker.core);
                 self.sample(worker, now);
                 // Getting huge pages takes long, so a thread does it, after loading.
-                if !worker.core.shared.is_loading() {
+                if !worker.core.shared.conditions.is_loading() {
                     brisk_observe::memory::take_huge_pages_if_worth(
                         brisk_node::core::long::yield_to_workers,
                     );
@@ -240,7 +241,7 @@ impl Cron {
         let shared = worker.core.shared;
         shared.replication.trim_stream();
         spilling::begin_if_due(shared);
-        shared.arm_few_replicas(&worker.core.config.replication);
+        shared.update_few_replicas(&worker.core.config.replication);
         follow::disarm_propagation(&mut worker.core);
         let period_s = worker.core.config.replication.repl_ping_replica_period_s.max(1) as u64;
         // Computed on each call, since the setting may have become shorter.
@@ -259,11 +260,12 @@ impl Cron {
     fn expire(&mut self, worker: &mut Worker, now: u64) {
         let core = &worker.core;
         // A replica gets expirations from its primary.
-        let held_back =
-            core.data_must_not_change() || core.shared.is_replica() || core.is_congested();
-        let is_off = !core.shared.debug.active_expire.load(Ordering::Relaxed);
+        let held_back = core.data_must_not_change()
+            || core.shared.conditions.is_replica()
+            || core.is_congested();
+        let is_off = !core.shared.settings.debug.expires_actively();
         if self.samples_server && !is_off && !core.data_must_not_change() {
-            if core.shared.is_replica() {
+            if core.shared.conditions.is_replica() {
                 core.shared.keyspace.expire_replica_keys(&core.env, OWN_KEYS_PER_CYCLE);
                 core.free_garbage();
             } else {
@@ -422,7 +424,7 @@ impl Cron {
         figures.round_us.store(rounds_ns / rounds.max(1) / 1000, Ordering::Relaxed);
         let used = brisk_observe::memory::used();
         figures.peak_memory.fetch_max(used, Ordering::Relaxed);
-        let max = worker.core.memory_limit();
+        let max = memory_limit::in_force(&worker.core);
         figures.sample_limit(max > 0 && used > max, unix_ms());
         figures.sample_process();
     }

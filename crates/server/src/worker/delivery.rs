@@ -199,11 +199,11 @@ pub(super) fn check_output(core: &Core, io: &mut Control, session: &mut Session,
     let unsent = io.unsent(token);
     let all = session.unread(unsent);
     session.pushed = session.pushed.min(all);
-    if all < core.pubsub_watch_bytes || session.is_closing() {
+    if !core.limits.watches_subscriber(all) || session.is_closing() {
         return;
     }
     let queued = unsent + session.unlogged.len();
-    if all as u64 > core.total_limit || core.exceeds_output_limit(session, queued as u64) {
+    if core.limits.exceeds_total(all as u64) || core.exceeds_output_limit(session, queued as u64) {
         session.close_at_once();
         io.close(token, Close::Now);
     }

@@ -152,7 +152,7 @@ impl Handler for Worker {
     fn woken(&mut self, io: &mut Control) {
         self.core.refresh_config();
         let shared = self.core.shared;
-        let mailbox = &shared.mailboxes[self.core.id];
+        let mailbox = &shared.mailboxes.of(self.core.id);
         if mailbox.take_overflow() {
             self.drop_monitors(io);
         }

@@ -33,16 +33,16 @@ impl Worker {
     #[cold]
     pub(super) fn deliver_stream(&mut self, io: &mut Control) {
         self.core.shared.replication.replicas.clear_ready(self.core.id);
-        let followers = std::mem::take(&mut self.core.followers);
         let mut waits = false;
-        for follower in &followers {
-            if follower.progress.stage() == ReplicaStage::Online {
-                waits |= self.send_stream(io, follower.token) == StreamSent::WaitsForFile;
+        let mut number = 0;
+        while let Some((token, stage)) = self.core.followers.at(number) {
+            if stage == ReplicaStage::Online {
+                waits |= self.send_stream(io, token) == StreamSent::WaitsForFile;
             } else {
-                self.check_replica(io, follower.token);
+                self.check_replica(io, token);
             }
+            number += 1;
         }
-        self.core.followers = followers;
         if !waits {
             self.stream_waits_since = None;
         }
@@ -76,7 +76,7 @@ impl Worker {
         }
         self.replies.clear();
         let shared = self.core.shared;
-        let last = self.core.last_row as usize;
+        let last = self.core.accounting.last_row() as usize;
         let row = shared.table.all().find(|row| row.id == last);
         let name = row.map_or("<unknown>", Row::full_name);
         let client = client_lines::describe_at_rest(&self.core, &session.record, name);
@@ -134,7 +134,7 @@ impl Worker {
         if sent == StreamSent::WaitsForFile {
             let level = wait::level(core, session);
             if level == Level::Disk {
-                core.shared.aof.hasten(level);
+                core.shared.persistence.aof.hasten(level);
             }
             // If some of it was sent, the disk is not stuck.
             self.stream_waits_since = match self.stream_waits_since {

@@ -43,12 +43,13 @@ impl Worker {
     #[cold]
     fn commit_appended(&mut self, io: &mut Control) {
         let (shared, id) = (self.core.shared, self.core.id);
-        if self.core.requests_acks.take() && shared.replication.replicas.following() > 0 {
+        if self.core.pending.take_request_for_acks() && shared.replication.replicas.following() > 0
+        {
             // After all changes that this round's output shows.
             shared.keyspace.journal().append_request(GETACK_REQUEST);
         }
         shared.dispatch_changes(id);
-        if shared.aof.is_on() && shared.aof.has_pending() {
+        if shared.persistence.aof.is_on() && shared.persistence.aof.has_pending() {
             self.write_pending();
         }
         // After the write, often nothing is left to wait for.
@@ -59,37 +60,35 @@ impl Worker {
             return;
         }
         // The flag is set first, so that progress after the check wakes this worker.
-        shared.aof.set_waiting(id, true);
+        shared.persistence.aof.set_waiting(id, true);
         self.send_logged(io);
         if self.stream_waits() {
             self.deliver_stream(io);
         }
         self.answer_acknowledged(io);
-        shared.aof.set_waiting(id, self.has_waiting_replies());
+        shared.persistence.aof.set_waiting(id, self.has_waiting_replies());
     }
 
     /// Writes pending changes: this worker does it, the worker that holds the file, or the thread.
     fn write_pending(&self) {
         let (shared, id) = (self.core.shared, self.core.id);
-        let mut written = shared.aof.write_now(shared, id);
+        let mut written = shared.persistence.aof.write_now(shared, id);
         if written == Written::OthersWrite && self.has_waiting_replies() {
             // The worker that holds the file may finish before it sees that this one waits.
-            shared.aof.set_waiting(id, true);
-            written = shared.aof.write_now(shared, id);
+            shared.persistence.aof.set_waiting(id, true);
+            written = shared.persistence.aof.write_now(shared, id);
             if written == Written::OthersWrite {
                 return;
             }
         }
         if written != Written::All {
-            shared.aof.hasten(shared.aof.level());
+            shared.persistence.aof.hasten(shared.persistence.aof.level());
         }
     }
 
     /// True if replies or parts of the stream wait for the file or for replicas.
     fn has_waiting_replies(&self) -> bool {
-        !self.core.unlogged.borrow().is_empty()
-            || !self.awaits_acks.is_empty()
-            || self.stream_waits()
+        self.core.pending.has_held() || !self.awaits_acks.is_empty() || self.stream_waits()
     }
 
     /// The time for which this worker may sleep while output waits.
@@ -98,13 +97,13 @@ impl Worker {
     }
 
     fn send_logged(&mut self, io: &mut Control) {
-        let tokens = std::mem::take(&mut *self.core.unlogged.borrow_mut());
+        let tokens = self.core.pending.take_held();
         for token in tokens {
             let Some(mut session) = self.take(token) else { continue };
             self.send_logged_of(io, &mut session);
             session.set_unread_aside();
             if !session.unlogged.is_empty() {
-                self.core.unlogged.borrow_mut().push(token);
+                self.core.pending.hold(token);
             } else if session.stall == Stall::Output {
                 self.go_on_when_drained(io, &mut session);
             } else if session.unlogged.take_close() {
@@ -119,7 +118,7 @@ impl Worker {
         if wait::has_ended(core, session) {
             return self.give_up_waiting(io, session, ROLE_CHANGED);
         }
-        let aof = &core.shared.aof;
+        let aof = &core.shared.persistence.aof;
         let level = wait::level(core, session);
         let now = core.clock.ns(core.clock.ticks());
         let waited = now.saturating_sub(session.unlogged.since_ns());
@@ -186,7 +185,7 @@ impl Worker {
             // Large replies: writing now costs less than copying them.
             let shared = self.core.shared;
             shared.dispatch_changes(self.core.id);
-            shared.aof.write_now(shared, self.core.id);
+            shared.persistence.aof.write_now(shared, self.core.id);
             if !wait::must_wait(&self.core, session, shown) {
                 return false;
             }
@@ -216,7 +215,7 @@ impl Worker {
 
 /// The position up to which a session may be sent the stream, or output, after it has waited for this time.
 pub(super) fn reached_by(core: &Core, session: &Session, waited_ns: u64) -> Ticket {
-    let aof = &core.shared.aof;
+    let aof = &core.shared.persistence.aof;
     if !aof.is_on() {
         return Ticket(u64::MAX);
     }

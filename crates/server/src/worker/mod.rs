@@ -53,7 +53,6 @@ use brisk_node::pubsub::publish;
 use brisk_node::replication::upstream::applying::{Applier, ApplyProgress};
 use brisk_node::replication::upstream::state::Upstream;
 use brisk_node::run::batch::Batch;
-use brisk_node::transactions::execute;
 use brisk_reactor::unix_ms;
 use brisk_reactor::{Control, Token};
 use brisk_structures::reclaim::Participant;
@@ -178,7 +177,7 @@ impl Worker {
             self.configure_loop(io);
         }
         self.core.read_clocks();
-        self.round_began = self.core.last_ticks;
+        self.round_began = self.core.accounting.last_ticks();
         // Sessions that are not reached stay at the front. Otherwise, a round with thousands of
         // sessions would make each of them wait for all others.
         for _ in 0..self.again.len() {
@@ -191,7 +190,7 @@ impl Worker {
         self.go_on_with_script(io);
         let loads = self.loading.is_some() && self.go_on_loading() == LoadingProgress::More;
         let applied = self.go_on_applying();
-        if !self.core.ended_watches.is_empty() {
+        if self.core.transactions.has_ended_watches() {
             self.go_on_with_leftovers();
         }
         self.end_late_waits(io);
@@ -209,9 +208,9 @@ impl Worker {
         let wait = wait.min(self.logging_wait()).min(applied.wait());
         let wait = self.next_wait_ms().map_or(wait, |ms| wait.min(Duration::from_millis(ms)));
         let idle = self.again.is_empty()
-            && self.core.scripts.parked.is_none()
+            && !self.core.scripts.is_parked()
             && !loads
-            && self.core.ended_watches.is_empty();
+            && !self.core.transactions.has_ended_watches();
         if idle { wait } else { Duration::ZERO }
     }
 
@@ -244,7 +243,8 @@ impl Worker {
     fn go_on_with_leftovers(&mut self) {
         let clock = self.core.clock;
         let begin = clock.ticks();
-        execute::remove_ended_watches(&mut self.core, LEFTOVERS_PER_ROUND);
+        let keyspace = &self.core.shared.keyspace;
+        self.core.transactions.remove_ended_watches(keyspace, LEFTOVERS_PER_ROUND);
         let ns = clock.ns(clock.ticks().wrapping_sub(begin));
         self.core.stats().background_ns.add(ns);
     }
@@ -252,7 +252,7 @@ impl Worker {
     fn run_cron(&mut self, io: &mut Control) -> Duration {
         if !self.has_paused()
             && let Some(wait) = self.cron.nothing_due(
-                self.core.clock.ns(self.core.last_ticks),
+                self.core.clock.ns(self.core.accounting.last_ticks()),
                 self.core.shared.keyspace.is_emitting(),
                 self.core.shared.replication.comparison.is_asked(),
             )
@@ -315,7 +315,7 @@ impl Worker {
     /// Returns how long CLIENT PAUSE stays in force; 0 if it is not in force.
     pub fn pause_left_ns(&self) -> u64 {
         let now = unix_ms();
-        let until = self.core.shared.pause.in_force(now).map_or(now, |(_, until)| until);
+        let until = self.core.shared.conditions.pause_end_ms(now).unwrap_or(now);
         (until - now).saturating_mul(1_000_000)
     }
 

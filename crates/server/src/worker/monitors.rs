@@ -14,7 +14,7 @@ impl Worker {
 
     /// Appends a line to the output of the monitors, and closes monitors with too much unread output.
     pub(super) fn deliver_monitor_line(&mut self, io: &mut Control, line: &[u8]) {
-        let limit = self.core.monitor_limit();
+        let limit = self.core.limits.of_monitor();
         let Worker { core, sessions, monitors, .. } = self;
         // A session that was reset is no longer a monitor.
         monitors.retain(|&token| {

@@ -95,7 +95,7 @@ impl NoticeDelivery<'_> {
     }
 
     fn tell_reader(&mut self, io: &mut Control, client: u64, keys: &Arc<Vec<u8>>, by: u64) {
-        let Some(&token) = self.core.tracking.clients.get(&client) else { return };
+        let Some(token) = self.core.tracking.find(client) else { return };
         let concerned = self.with(token, |_, session, _| {
             let tracker = session.tracker.as_deref();
             tracker.is_some_and(|t| t.mode != Mode::Broadcast && !(t.noloop && by == client))
@@ -106,7 +106,7 @@ impl NoticeDelivery<'_> {
     }
 
     fn tell_all(&mut self, io: &mut Control) {
-        let tokens: Vec<Token> = self.core.tracking.clients.values().copied().collect();
+        let tokens = self.core.tracking.all();
         let (resp3, resp2) = (Arc::new(NULL_RESP3.to_vec()), Arc::new(NULL_RESP2.to_vec()));
         for token in tokens {
             let protocol = self.with(token, |_, session, _| session.protocol);
@@ -116,9 +116,7 @@ impl NoticeDelivery<'_> {
     }
 
     fn broadcast(&mut self, io: &mut Control, broadcast: &Broadcast) {
-        let listeners = self.core.tracking.prefixes.get(&broadcast.prefix);
-        let tokens: Vec<Token> = listeners.into_iter().flatten().copied().collect();
-        for token in tokens {
+        for token in self.core.tracking.with_prefix(&broadcast.prefix) {
             let keys = self.with(token, |_, session, _| {
                 let noloop = session.tracker.as_ref().is_some_and(|tracker| tracker.noloop);
                 if noloop {
@@ -174,7 +172,7 @@ impl NoticeDelivery<'_> {
 
     /// Handles the loss of the client that client `of` of this worker redirects to.
     fn break_redirection(&mut self, io: &mut Control, of: u64) {
-        let Some(&token) = self.core.tracking.clients.get(&of) else { return };
+        let Some(token) = self.core.tracking.find(of) else { return };
         self.with(token, |core, session, replies| {
             let Some(tracker) = &mut session.tracker else { return };
             tracker.broken = true;
@@ -202,7 +200,7 @@ fn send_keys(
         return;
     }
     let hears = session.protocol == Protocol::Resp3 || (redirected && session.listens);
-    if hears && session.pushed >= core.output_watch_bytes {
+    if hears && session.pushed >= core.limits.output_watch_bytes() {
         session.unread_replies(io.unsent(session.token));
         if session.pushed >= core.soft_limit() {
             session.lacks_invalidations = true;

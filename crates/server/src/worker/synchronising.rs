@@ -32,21 +32,15 @@ enum Step {
 impl Worker {
     /// Continues with all replicas that do not have their snapshot.
     pub(super) fn synchronise(&mut self, io: &mut Control) {
-        for token in self.waiting_replicas() {
+        for token in self.core.followers.waiting() {
             self.synchronise_one(io, token);
         }
-    }
-
-    fn waiting_replicas(&self) -> Vec<Token> {
-        let followers = self.core.followers.iter();
-        let waits = followers.filter(|follower| follower.progress.stage() != ReplicaStage::Online);
-        waits.map(|follower| follower.token).collect()
     }
 
     /// Shows replicas without a snapshot that the server is alive. This is not part of the stream.
     /// Also closes replicas that block the writer of their snapshot.
     pub(super) fn keep_waiting_replicas(&mut self, io: &mut Control) {
-        for token in self.waiting_replicas() {
+        for token in self.core.followers.waiting() {
             let (core, session) = self.core_and_session(token.index());
             let Some(session) = session else { continue };
             if session.token == token && blocks_writer(core, io.unsent(token), session) {

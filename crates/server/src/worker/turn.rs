@@ -22,7 +22,6 @@ use brisk_node::run::dispatch::Flow;
 use brisk_node::run::gate;
 use brisk_node::tracking::session;
 use brisk_reactor::{Close, Control, SharedBytes, Token};
-use brisk_resp::Limits;
 use brisk_structures::reclaim::Participant;
 use std::sync::atomic::Ordering;
 
@@ -69,7 +68,8 @@ impl Worker {
             if !self.exceeds_query_limit(session) {
                 let bytes = session.input.take();
                 let cut = self.cut(session, &bytes);
-                let is_weighed = self.core.client_limit != 0 && bytes.len() >= WEIGHED_INPUT_MIN;
+                let is_weighed =
+                    self.core.limits.bounds_clients() && bytes.len() >= WEIGHED_INPUT_MIN;
                 if is_weighed && !self.batch.is_empty() {
                     let output = io.output_memory(session.token);
                     self.core.weigh_before_execution(output, &bytes, session);
@@ -116,10 +116,8 @@ impl Worker {
 
     /// Records the time since the last measurement as time for cutting batches.
     pub(super) fn note_parsing(&mut self) {
-        let parsed = self.core.clock.ticks();
-        let ticks = parsed.wrapping_sub(self.core.last_ticks);
-        self.core.stats().parse_ns.add(self.core.clock.ns(ticks));
-        self.core.last_ticks = parsed;
+        let ns = self.core.accounting.charge(self.core.clock);
+        self.core.stats().parse_ns.add(ns);
     }
 
     /// Like [`Worker::execute`], with the first batch already cut.
@@ -133,10 +131,8 @@ impl Worker {
         session::act_for(&self.core, session);
         let used = self.execute_on(io, session, data, cut);
         session::clear_acting_session(&self.core);
-        if self.core.reply_meter.is_some() {
-            // The remaining replies are small.
-            self.core.reply_meter = None;
-        }
+        // The remaining replies are small.
+        self.core.memory.end_reply();
         used
     }
 
@@ -147,11 +143,11 @@ impl Worker {
         data: &[u8],
         mut cut: Cut,
     ) -> usize {
-        let begin = self.core.last_ticks;
+        let begin = self.core.accounting.last_ticks();
         session.input.set_missing(0);
         let mut at = 0;
         loop {
-            let before = self.core.last_ticks;
+            let before = self.core.accounting.last_ticks();
             let stopped = self.run_batch(io, session, &data[at..]);
             self.note_batch(session, before);
             if let Some(rest) = stopped {
@@ -176,7 +172,7 @@ impl Worker {
                     return data.len();
                 }
             }
-            let turn = self.core.last_ticks.wrapping_sub(begin);
+            let turn = self.core.accounting.last_ticks().wrapping_sub(begin);
             if self.core.clock.ns(turn) > self.turn_ns_max() {
                 self.stall(session, Stall::NextRound);
                 return at;
@@ -200,7 +196,7 @@ impl Worker {
 
     /// True if the other sessions have waited long enough in this round.
     pub(super) fn round_is_long(&self) -> bool {
-        let round = self.core.last_ticks.wrapping_sub(self.round_began);
+        let round = self.core.accounting.last_ticks().wrapping_sub(self.round_began);
         self.core.clock.ns(round) > ROUND_NS_MAX
     }
 
@@ -214,7 +210,7 @@ impl Worker {
     ) -> Option<usize> {
         // At most the size at which replies are flushed, which depends on the output of all
         // clients.
-        let mut flush_at = self.core.output_watch_bytes.min(FLUSH_BYTES);
+        let mut flush_at = self.core.limits.output_watch_bytes().min(FLUSH_BYTES);
         if self.core.shared.keyspace.tracking().key_count() > 0 {
             self.prefetch_tracked(session);
         }
@@ -296,7 +292,7 @@ impl Worker {
     #[cold]
     fn flush_large(&mut self, io: &mut Control, session: &mut Session, soft_limit: usize) -> bool {
         self.flush(io, session);
-        self.core.reply_meter = None;
+        self.core.memory.end_reply();
         let unread = session.unread_replies(io.unsent(session.token));
         let fits = unread + soft_limit.min(FLUSH_BYTES) <= soft_limit;
         if !fits {
@@ -434,7 +430,7 @@ impl Worker {
         if session.pushed > unread {
             session.pushed = unread;
         }
-        if unread >= self.core.output_watch_bytes {
+        if unread >= self.core.limits.output_watch_bytes() {
             self.look_at_unread(io, session);
         }
     }
@@ -479,14 +475,14 @@ impl Worker {
 
     #[inline]
     pub(super) fn note_batch(&mut self, session: &mut Session, began: u64) {
-        let ran = std::mem::take(&mut self.core.ran);
+        let ran = self.core.accounting.take_ran();
         if ran > 0 {
             session.traffic.commands += ran;
-            session.record.last_command.store(self.core.last_row, Ordering::Relaxed);
+            session.record.last_command.store(self.core.accounting.last_row(), Ordering::Relaxed);
         }
         let clock = self.core.clock;
         let stats = self.core.stats();
-        stats.execute_ns.add(clock.ns(self.core.last_ticks.wrapping_sub(began)));
+        stats.execute_ns.add(clock.ns(self.core.accounting.last_ticks().wrapping_sub(began)));
         stats.batches.add(1);
         stats.batched_requests.add(self.batch.len() as u64);
         stats.commands_processed.add(ran);
@@ -542,7 +538,7 @@ impl Worker {
             if !session.record.has(flag::CLOSE_ASAP) {
                 close_flushed(io, session);
                 queued = io.unsent(token);
-            } else if !self.core.shared.shutdown.is_asked() {
+            } else if !self.core.shared.process.shutdown.is_asked() {
                 // After SHUTDOWN, the process exit closes it, when no listener is open any more.
                 io.close(token, Close::Now);
             }
@@ -571,7 +567,7 @@ impl Worker {
             io.output(token).clear();
             io.close(token, Close::Now);
             unsent = 0;
-        } else if waiting >= self.core.output_watch_bytes {
+        } else if waiting >= self.core.limits.output_watch_bytes() {
             // Output of this size counts even before it is offered to the kernel.
             unsent = queued;
         }
@@ -588,7 +584,7 @@ impl Worker {
         let token = session.token;
         session.input.trim(now_ms);
         let unsent = io.unsent(token);
-        if unsent >= self.core.output_watch_bytes {
+        if unsent >= self.core.limits.output_watch_bytes() {
             io.count_orphans(token);
         }
         self.core.publish_output(unsent, session);
@@ -624,7 +620,7 @@ impl Worker {
     }
 
     pub(super) fn close_connections(&mut self, io: &mut Control) {
-        while let Some(token) = self.core.connections_to_close.pop() {
+        while let Some(token) = self.core.pending.next_to_close() {
             io.close(token, Close::Now);
         }
     }
@@ -659,7 +655,7 @@ pub(super) fn cut(
 ) -> Cut {
     let shared = core.shared;
     let authenticated = !gate::must_authenticate(core, session);
-    let limits = Limits { authenticated, ..core.limits };
+    let limits = core.limits.requests(authenticated);
     // Before authentication, the next request's limits depend on this one.
     let max = if authenticated { REQUESTS_MAX } else { 1 };
     let look = Look {

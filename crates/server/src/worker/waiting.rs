@@ -82,7 +82,7 @@ impl Worker {
                 match acks {
                     Some(wait) => {
                         let shared = self.core.shared;
-                        wait.answer(&shared.replication, &shared.aof, &mut reply)
+                        wait.answer(&shared.replication, &shared.persistence.aof, &mut reply)
                     }
                     None => reply.null_array(),
                 }
@@ -181,7 +181,7 @@ impl Worker {
     /// Delivers the replies to sessions of this worker, including replies that this delivery
     /// causes.
     pub(super) fn deliver_all(&mut self, io: &mut Control) {
-        while let Some(delivery) = self.core.deliveries.pop_front() {
+        while let Some(delivery) = self.core.pending.next_delivery() {
             self.deliver(io, delivery);
         }
     }
@@ -196,10 +196,10 @@ impl Worker {
             let (Some(wait), Some(waiter)) = (session.acks, session.waiter.clone()) else {
                 continue;
             };
-            let over = wait.is_over(&shared.replication, &shared.aof);
+            let over = wait.is_over(&shared.replication, &shared.persistence.aof);
             if matches!(over, Ok(false)) {
                 if wait.wants_disk() {
-                    shared.aof.hasten(Level::Disk);
+                    shared.persistence.aof.hasten(Level::Disk);
                 }
                 self.awaits_acks.push(token);
                 continue;
@@ -212,7 +212,7 @@ impl Worker {
             let mut reply = Reply::new(&mut delivery.replies, client.protocol);
             waiting::book_wait(&mut self.core, &waiter, over.is_err(), 0);
             match over {
-                Ok(_) => wait.answer(&shared.replication, &shared.aof, &mut reply),
+                Ok(_) => wait.answer(&shared.replication, &shared.persistence.aof, &mut reply),
                 Err(error) => {
                     dispatch::count_error(&self.core, &error);
                     reply.error(&error)

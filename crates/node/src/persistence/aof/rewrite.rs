@@ -48,11 +48,11 @@ const STOP_MAX: Duration = Duration::from_secs(1);
 /// # Errors
 /// A rewrite is in progress, or the new increment cannot be created.
 pub fn ask(core: &Core) -> Result<Asked> {
-    let aof = &core.shared.aof;
+    let aof = &core.shared.persistence.aof;
     if aof.rewrite.is_running.load(Ordering::SeqCst) {
         return Err(in_progress());
     }
-    if core.shared.keyspace.is_emitting() || core.unit.is_some() {
+    if core.shared.keyspace.is_emitting() || core.unit.is_running() {
         aof.schedule_rewrite();
         return Ok(Asked::Scheduled);
     }
@@ -63,11 +63,13 @@ pub fn ask(core: &Core) -> Result<Asked> {
 /// Starts a rewrite if one was scheduled, or if the file has grown beyond the limit in the
 /// settings. Called by the timers of one worker.
 pub fn begin_if_due(core: &Core) {
-    let (shared, aof) = (core.shared, &core.shared.aof);
+    let (shared, aof) = (core.shared, &core.shared.persistence.aof);
     let rewrite = &aof.rewrite;
     let is_busy = rewrite.is_running.load(Ordering::SeqCst) || shared.keyspace.is_emitting();
     // While a slow script runs, the workers cannot be quiesced.
-    let may_not = shared.is_busy() || shared.is_loading() || shared.shutdown.is_asked();
+    let may_not = shared.conditions.is_busy()
+        || shared.conditions.is_loading()
+        || shared.process.shutdown.is_asked();
     if is_busy || may_not {
         return;
     }
@@ -85,7 +87,7 @@ pub fn begin_if_due(core: &Core) {
 
 /// The growth of the file since the last base in percent, if it exceeds the settings' limit.
 fn growth_too_large(core: &Core) -> Option<u128> {
-    let (figures, config) = (&core.shared.aof.figures, &core.config.persistence);
+    let (figures, config) = (&core.shared.persistence.aof.figures, &core.config.persistence);
     let percentage = config.auto_aof_rewrite_percentage;
     let size = figures.size.load(Ordering::Relaxed);
     if percentage <= 0 || size < config.auto_aof_rewrite_min_size {
@@ -98,7 +100,7 @@ fn growth_too_large(core: &Core) -> Option<u128> {
 
 /// Reports whether the next rewrite is delayed after failures. Each delay is logged once.
 fn is_put_off(shared: &Shared) -> bool {
-    let rewrite = &shared.aof.rewrite;
+    let rewrite = &shared.persistence.aof.rewrite;
     let minutes = retry_minutes(rewrite.failures.load(Ordering::Relaxed));
     let last_try_s = rewrite.last_try_s.load(Ordering::Relaxed);
     let is_put_off = unix_ms() / 1000 < last_try_s + minutes * 60;
@@ -125,7 +127,7 @@ fn retry_minutes(failures: u64) -> u64 {
 /// # Errors
 /// The log has the reason; or [`CommandError::SlotBusy`] while a slow script runs.
 fn begin(core: &Core) -> Result<()> {
-    let is_running = &core.shared.aof.rewrite.is_running;
+    let is_running = &core.shared.persistence.aof.rewrite.is_running;
     // Another worker may be about to start one.
     if is_running.swap(true, Ordering::SeqCst) {
         return Err(in_progress());
@@ -133,7 +135,7 @@ fn begin(core: &Core) -> Result<()> {
     let begun = begin_alone(core);
     if begun.is_err() {
         is_running.store(false, Ordering::SeqCst);
-        core.shared.aof.release_unused_locks();
+        core.shared.persistence.aof.release_unused_locks();
     }
     begun
 }
@@ -149,7 +151,7 @@ fn refused() -> CommandError {
 }
 
 fn begin_alone(core: &Core) -> Result<()> {
-    let (shared, aof) = (core.shared, &core.shared.aof);
+    let (shared, aof) = (core.shared, &core.shared.persistence.aof);
     let config = Arc::clone(&core.config);
     let home = Home::of(&config);
     aof.lock_files(&home, Duration::ZERO, &shared.log).map_err(|error| {
@@ -191,7 +193,7 @@ fn begin_alone(core: &Core) -> Result<()> {
     // The first command in the new file selects its database.
     journal.name_database();
     if let Some(mut file) = file.take() {
-        if shared.is_replica() {
+        if shared.conditions.is_replica() {
             // The stream is another server's, which does not repeat the database for this file.
             // Commands for a missing database are not in the file, so it needs no SELECT for them.
             if let Some(db) = shared.keyspace.db(shared.replication.upstream.stream_db()) {
@@ -250,7 +252,7 @@ fn write_base(
     cut: &Cut,
     increment: Option<&ManifestFile>,
 ) -> std::result::Result<(), String> {
-    let aof = &shared.aof;
+    let aof = &shared.persistence.aof;
     let mut manifest = aof.manifest.lock().even_poisoned().clone();
     let style = base_style(config);
     manifest.replace_base(&home.name, style.format);
@@ -264,7 +266,8 @@ fn write_base(
     // The manifest names only existing files: the increment must be in use.
     let is_missing = |file: &ManifestFile| !aof.is_in_use(&home.path(file));
     while increment.is_some_and(is_missing) {
-        if shared.shutdown.is_asked() || aof.mode() == Mode::Off || aof.failure().is_some() {
+        if shared.process.shutdown.is_asked() || aof.mode() == Mode::Off || aof.failure().is_some()
+        {
             files::discard_base(&System, home, &manifest);
             return Err("the new increment could not be written".to_owned());
         }
@@ -281,7 +284,7 @@ fn write_base(
 /// CONFIG SET aof-disable-auto-gc no: removes replaced files. All other workers are quiesced. A
 /// rewrite in progress removes them at its end.
 pub fn collect_history(shared: &Shared) {
-    let aof = &shared.aof;
+    let aof = &shared.persistence.aof;
     if aof.is_on() && !aof.rewrite.is_running.load(Ordering::SeqCst) {
         let home = Home::of(&shared.config());
         files::remove_history(&System, &home, &mut aof.manifest.lock().even_poisoned());
@@ -289,7 +292,7 @@ pub fn collect_history(shared: &Shared) {
 }
 
 fn end(shared: &Shared, done: std::result::Result<(), String>, began: Instant) {
-    let (aof, log) = (&shared.aof, &shared.log);
+    let (aof, log) = (&shared.persistence.aof, &shared.log);
     let rewrite = &aof.rewrite;
     let is_ok = done.is_ok();
     *rewrite.cut.lock().even_poisoned() = None;
@@ -325,7 +328,7 @@ fn end(shared: &Shared, done: std::result::Result<(), String>, began: Instant) {
 /// # Errors
 /// A text for the log; the server does not start.
 pub fn open(core: &Core, manifest: Option<Manifest>) -> std::result::Result<(), String> {
-    let (shared, aof) = (core.shared, &core.shared.aof);
+    let (shared, aof) = (core.shared, &core.shared.persistence.aof);
     let home = Home::of(&core.config);
     let head = Head::now(core, VERSION).of_base();
     let write_empty = |file: &mut Stepwise<'_, System>| head.begin(file).finish().map(|_| ());
@@ -362,14 +365,14 @@ pub fn try_home(shared: &Shared, config: &Config) -> std::result::Result<(), Str
         let (dir, reason) = (home.dir.display(), os_reason(&error));
         format!("Can't open or create append-only dir {dir}: {reason}")
     })?;
-    let checked = shared.aof.locks.lock().even_poisoned().check(&home, &shared.log);
+    let checked = shared.persistence.aof.locks.lock().even_poisoned().check(&home, &shared.log);
     checked.map_err(|error| error.to_string())
 }
 
 /// Reports whether the append-only file was enabled and its first base is not complete.
 pub fn is_first(shared: &Shared) -> bool {
-    let rewrite = &shared.aof.rewrite;
-    match shared.aof.mode() {
+    let rewrite = &shared.persistence.aof.rewrite;
+    match shared.persistence.aof.mode() {
         Mode::On => false,
         Mode::WaitsForBase => rewrite.is_running.load(Ordering::SeqCst),
         Mode::Off => {
@@ -380,12 +383,12 @@ pub fn is_first(shared: &Shared) -> bool {
 
 /// Reports whether a base is being written.
 pub fn is_running(shared: &Shared) -> bool {
-    shared.aof.rewrite.is_running.load(Ordering::SeqCst)
+    shared.persistence.aof.rewrite.is_running.load(Ordering::SeqCst)
 }
 
 /// Stops a rewrite in progress soon, without a base.
 pub fn give_up(shared: &Shared, why: &'static str) {
-    if let Some(cut) = &*shared.aof.rewrite.cut.lock().even_poisoned() {
+    if let Some(cut) = &*shared.persistence.aof.rewrite.cut.lock().even_poisoned() {
         cut.give_up(why);
     }
 }
@@ -393,7 +396,7 @@ pub fn give_up(shared: &Shared, why: &'static str) {
 /// Stops a rewrite in progress and removes its temporary file. Waits for that at most [`STOP_MAX`]:
 /// after its last byte a rewrite cannot be stopped, and is nearly done. Returns true if it is over.
 pub fn stop(shared: &Shared, why: &'static str) -> bool {
-    let is_running = &shared.aof.rewrite.is_running;
+    let is_running = &shared.persistence.aof.rewrite.is_running;
     if !is_running.load(Ordering::SeqCst) {
         return true;
     }
@@ -408,7 +411,7 @@ pub fn stop(shared: &Shared, why: &'static str) -> bool {
 
 /// CONFIG SET appendonly no: syncs all changes and stops writing. All other workers are quiesced.
 pub fn close(shared: &Shared) {
-    let aof = &shared.aof;
+    let aof = &shared.persistence.aof;
     if aof.mode() == Mode::Off {
         return;
     }

@@ -10,7 +10,7 @@ use brisk_engine::keyspace::Ticket;
 /// Reports whether output of a session that shows the dataset up to `shown` must wait.
 #[inline]
 pub fn must_wait(core: &Core, session: &Session, shown: Ticket) -> bool {
-    let aof = &core.shared.aof;
+    let aof = &core.shared.persistence.aof;
     // Held output is sent first, also when the file was switched off meanwhile.
     !session.unlogged.is_empty()
         || (aof.is_on() && shown > aof.reached(level(core, session)))
@@ -40,22 +40,22 @@ pub fn acknowledged(core: &Core, session: &Session) -> Ticket {
 
 /// Sets the durability that the session requests from now on.
 pub fn ask(core: &Core, session: &mut Session, wanted: Durability) {
-    session.asked.change(wanted, core.shared.aof.level());
+    session.asked.change(wanted, core.shared.persistence.aof.level());
 }
 
 /// The level that a change must reach before the session is shown it.
 #[inline]
 pub fn level(core: &Core, session: &Session) -> Level {
-    session.asked.level(core.shared.aof.level())
+    session.asked.level(core.shared.persistence.aof.level())
 }
 
 /// Holds output back; [`must_wait`] returned true for it.
 pub fn keep(core: &Core, session: &mut Session, shown: Ticket, write: impl FnOnce(&mut Vec<u8>)) {
     if session.unlogged.is_empty() {
-        core.unlogged.borrow_mut().push(session.token);
+        core.pending.hold(session.token);
     }
     if session.asked.replicas().is_some() {
-        core.requests_acks.set(true);
+        core.pending.request_acks();
     }
     session.unlogged.push(shown, core.clock.ns(core.clock.ticks()), write);
 }

@@ -124,7 +124,7 @@ impl Aof {
             shared.log.warning(format_args!("Error writing to the AOF file: {reason}"));
         }
         *self.figures.failure.lock().even_poisoned() = reason;
-        shared.arm_disk_error();
+        shared.update_disk_error();
         self.ask(|work| work.write = true);
     }
 
@@ -133,7 +133,7 @@ impl Aof {
             shared
                 .log
                 .warning(format_args!("AOF write error looks solved. The server can write again."));
-            shared.arm_disk_error();
+            shared.update_disk_error();
         }
     }
 
@@ -141,7 +141,7 @@ impl Aof {
     pub fn wake_waiting(&self, shared: &Shared, but: Option<usize>) {
         fence(Ordering::SeqCst);
         for worker in self.waiting().filter(|worker| Some(*worker) != but) {
-            shared.mailboxes[worker].wake();
+            shared.mailboxes.wake(worker);
         }
     }
 
@@ -175,7 +175,7 @@ impl Aof {
 
 /// The thread that writes the data that workers leave to it.
 fn write_for_ever(shared: &'static Shared, asks_sync: &mpsc::Sender<Asked>) {
-    let aof = &shared.aof;
+    let aof = &shared.persistence.aof;
     let mut last_sync = Instant::now();
     loop {
         let sync = wait_for_work(aof);
@@ -235,7 +235,7 @@ fn wait_for_work(aof: &Aof) -> bool {
 
 /// Runs on the thread that only waits for the disk.
 fn sync_beside(shared: &Shared, asked: &Asked) {
-    let aof = &shared.aof;
+    let aof = &shared.persistence.aof;
     if let Err(error) = aof.note_durable(asked.handle.sync(asked.size), asked.written) {
         note_lost(shared, &error);
     }
@@ -254,5 +254,5 @@ fn note_lost(shared: &Shared, error: &io::Error) {
     shared.log.warning(format_args!(
         "Can't persist AOF for fsync error: {reason}. Exiting, as what was promised cannot be kept..."
     ));
-    shared.shutdown.ask(1);
+    shared.process.shutdown.ask(1);
 }

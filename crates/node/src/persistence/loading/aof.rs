@@ -36,7 +36,7 @@ const GATHERED_BYTES: usize = 256 << 10;
 pub fn load(shared: &Shared, steps: &LoadingSteps) -> Result<(), String> {
     let home = Home::of(&shared.config());
     // Loading may truncate a file, so the file is locked before it is read.
-    let locked = shared.aof.lock_files(&home, lock::WAIT_RUNNING, &shared.log);
+    let locked = shared.persistence.aof.lock_files(&home, lock::WAIT_RUNNING, &shared.log);
     locked.map_err(|error| error.to_string())?;
     let manifest = home.find(&System)?;
     if let Some(manifest) = &manifest {
@@ -56,15 +56,15 @@ pub fn load_again(core: &mut Core) -> Result<(), String> {
     if !rewrite::stop(shared, "the append-only file is loaded again") {
         return Err("an append-only file rewrite is about to end".to_owned());
     }
-    if shared.aof.is_on() {
+    if shared.persistence.aof.is_on() {
         shared.dispatch_changes(core.id);
-        shared.aof.flush(shared).map_err(|error| os_reason(&error))?;
+        shared.persistence.aof.flush(shared).map_err(|error| os_reason(&error))?;
     }
     let home = Home::of(&core.config);
-    let locked = shared.aof.lock_files(&home, Duration::ZERO, &shared.log);
+    let locked = shared.persistence.aof.lock_files(&home, Duration::ZERO, &shared.log);
     locked.map_err(|error| error.to_string())?;
     let loaded = load_found(core, &home);
-    shared.aof.release_unused_locks();
+    shared.persistence.aof.release_unused_locks();
     loaded
 }
 
@@ -154,7 +154,7 @@ fn load_files<T: Target>(
     let began = Instant::now();
     let files: Vec<_> = manifest.files_to_load().collect();
     let size = |file: &&ManifestFile| System.len_of(&home.path(file)).ok().flatten().unwrap_or(0);
-    shared.snapshots.loading.begin(files.iter().map(size).sum());
+    shared.persistence.snapshots.loading.begin(files.iter().map(size).sum());
     for (number, file) in files.iter().enumerate() {
         load_file(target, shared, home, file, number + 1 == files.len())?;
     }

@@ -8,11 +8,11 @@
 //! ```
 //!
 //! Meanwhile no command accesses keys: at startup the gate rejects these commands
-//! ([`crate::core::shared::armed::LOADING`]), later all workers are quiesced.
+//! ([`crate::core::conditions::Condition::Loading`]), later all workers are quiesced.
 
 use super::queue::{Part, Queue};
 use crate::core::Core;
-use crate::core::settings_in_force;
+use crate::core::engine_settings;
 use crate::core::shared::Shared;
 use crate::persistence::snapshot::{RECEIVED, Source, Unreadable};
 use crate::persistence::state::Loading;
@@ -56,10 +56,10 @@ type Done = Result<(LoadSummary, AwaitedKeys), Failed>;
 /// The reason why the file cannot be loaded. A part of its keys may have been loaded.
 pub fn load_at_start(shared: &Shared) -> Result<Beside, Unreadable> {
     let config = shared.config();
-    let settings = settings_in_force(shared, &config);
+    let settings = engine_settings::in_force(shared, &config);
     // Expired keys are not loaded, except by a replica.
     let now = UnixMs(unix_ms());
-    let keeps_expired = shared.is_replica();
+    let keeps_expired = shared.conditions.is_replica();
     let gone_bytes_max = config.replication.repl_backlog_size;
     let (keyspace, duplicate) = (&shared.keyspace, Duplicate::Refuse);
     let how = How { keyspace, settings, now, keeps_expired, gone_bytes_max, duplicate };
@@ -75,7 +75,8 @@ pub fn reload(core: &Core, duplicate: Duplicate) -> Result<(), Unreadable> {
         keyspace: &core.shared.keyspace,
         settings: core.env.settings.clone(),
         now: core.env.now(),
-        keeps_expired: core.shared.is_replica() || core.shared.replication.stream.has_backlog(),
+        keeps_expired: core.shared.conditions.is_replica()
+            || core.shared.replication.stream.has_backlog(),
         gone_bytes_max: 0,
         duplicate,
     };
@@ -93,7 +94,7 @@ pub fn reload(core: &Core, duplicate: Duplicate) -> Result<(), Unreadable> {
 /// As in [`load_at_start`].
 pub fn load_base_at_start(shared: &Shared, path: &Path) -> Result<(u64, Vec<Vec<u8>>), Unreadable> {
     let config = shared.config();
-    let settings = settings_in_force(shared, &config);
+    let settings = engine_settings::in_force(shared, &config);
     // No client waits for keys yet.
     let loaded = load_base_by(shared, &config, settings, path)?;
     Ok((loaded.end, loaded.functions))
@@ -152,10 +153,10 @@ pub struct Lineage {
 /// As in [`load_at_start`].
 pub fn load_received(shared: &Shared, file: File) -> Result<Beside, Unreadable> {
     let config = shared.config();
-    let settings = settings_in_force(shared, &config);
+    let settings = engine_settings::in_force(shared, &config);
     let how = How::repeating(&shared.keyspace, settings);
     let source = Source::nameless(file)?;
-    shared.snapshots.loading.begin(source.bytes);
+    shared.persistence.snapshots.loading.begin(source.bytes);
     load_from(shared, &config, &how, &source)
 }
 
@@ -171,8 +172,8 @@ pub fn load_stream(
     keyspace: &Keyspace,
 ) -> Result<Beside, Unreadable> {
     let config = shared.config();
-    let how = How::repeating(keyspace, settings_in_force(shared, &config));
-    shared.snapshots.loading.begin(bytes.unwrap_or(0));
+    let how = How::repeating(keyspace, engine_settings::in_force(shared, &config));
+    shared.persistence.snapshots.loading.begin(bytes.unwrap_or(0));
     load_reader(shared, &config, &how, (stream, bytes)).map_err(|(failure, position)| {
         let path = PathBuf::from(RECEIVED);
         Unreadable { failure, path, position, bytes }
@@ -202,7 +203,7 @@ impl How<'_> {
 
 fn load(shared: &Shared, config: &Config, how: &How<'_>) -> Result<Beside, Unreadable> {
     let source = Source::open(config)?;
-    shared.snapshots.loading.begin(source.bytes);
+    shared.persistence.snapshots.loading.begin(source.bytes);
     load_from(shared, config, how, &source)
 }
 
@@ -222,7 +223,7 @@ fn load_reader<R: Read>(
     how: &How<'_>,
     (reader, total): (R, Option<u64>),
 ) -> Result<Beside, Failed> {
-    let progress = &shared.snapshots.loading;
+    let progress = &shared.persistence.snapshots.loading;
     let splitter = RdbSplitter::new(reader).map_err(|error| (error.into(), 0))?;
     progress.note_bytes(splitter.position());
     let checks_sum = config.persistence.rdbchecksum && !how.settings.skips_checksums;
@@ -246,7 +247,7 @@ fn load_reader<R: Read>(
         _ => {}
     };
     let (loaded, awaited) = by_threads(shared, how, threads, (&mut splitter, total), other)?;
-    shared.snapshots.note_loaded(loaded.keys, loaded.expired);
+    shared.persistence.snapshots.note_loaded(loaded.keys, loaded.expired);
     let LoadSummary { keys, expired, empty, gone } = loaded;
     let skipped = if empty > 0 { format!(", empty keys skipped: {empty}") } else { String::new() };
     shared.log.notice(format_args!(
@@ -340,7 +341,7 @@ fn split<R: Read>(
             Some(RdbPiece::Section(event)) => other(event),
             None => return Ok(()),
         }
-        shared.snapshots.loading.note_bytes(splitter.position() - before);
+        shared.persistence.snapshots.loading.note_bytes(splitter.position() - before);
     }
 }
 
@@ -350,7 +351,7 @@ fn load_blocks(shared: &Shared, how: &How<'_>, queue: &Queue) -> Done {
     let _end = GiveUp(queue);
     // If it cannot register, other threads free the values that this thread replaces.
     let _participant = Participant::register();
-    let progress = &shared.snapshots.loading;
+    let progress = &shared.persistence.snapshots.loading;
     let is_own = std::ptr::eq(how.keyspace, &raw const shared.keyspace);
     let tally = match is_own {
         true => progress.take_tally(how.keyspace),
@@ -384,7 +385,7 @@ fn load_part(shared: &Shared, loader: &mut Loader<'_>, part: &Part) -> Result<()
     loader.expect(part.expected);
     let delays = delays(shared);
     loader.set_one_by_one(delays);
-    let progress = &shared.snapshots.loading;
+    let progress = &shared.persistence.snapshots.loading;
     let loaded = loader.load(part.db, &part.block, |position, keys| {
         if delays && keys > 0 {
             delay(shared);
@@ -415,7 +416,7 @@ pub fn delay(shared: &Shared) {
     let us = delay_us(shared);
     let Ok(length) = u64::try_from(us) else {
         let keys = us.unsigned_abs();
-        if shared.snapshots.loading.next_key().is_multiple_of(keys) {
+        if shared.persistence.snapshots.loading.next_key().is_multiple_of(keys) {
             park_timeout(Duration::from_micros(1));
         }
         return;

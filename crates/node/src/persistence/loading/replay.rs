@@ -10,7 +10,6 @@ use crate::run::trusted_session;
 use brisk_engine::UnixMs;
 use brisk_engine::{DbNumber, ReplyBuffer};
 use brisk_reactor::{PeerAddr, unix_ms};
-use brisk_resp::Limits;
 use brisk_structures::reclaim::Participant;
 use std::ops::Range;
 use std::time::Instant;
@@ -100,7 +99,7 @@ impl Replay {
     ) -> Result<bool, ReplayError> {
         // When the commands were written, the keys they use had not expired.
         core.env.begin_replay();
-        core.is_loading = true;
+        core.unit.begin_loading();
         // With a configured delay, each command is followed by a pause.
         let delays = rdb::delays(core.shared);
         let most = if delays { 1 } else { REQUESTS_MAX };
@@ -118,7 +117,7 @@ impl Replay {
                 break;
             }
         }
-        core.is_loading = false;
+        core.unit.end_loading();
         core.env.set_now(UnixMs(unix_ms()));
         done.map(|()| self.at >= self.commands.len())
     }
@@ -147,7 +146,7 @@ impl Replay {
             participant,
         };
         // The reader has found the command complete, so present limits do not apply.
-        let limits = Limits { bulk_bytes_max: u64::MAX, authenticated: true, ..core.limits };
+        let limits = core.limits.accepted_requests();
         let (len, _) = batch.fill(data, most, &mut session.decoder, &limits, &look);
         let unknown = |what: Unreplayable| ReplayError { what, position: part.end };
         for at in 0..batch.len() {
@@ -173,11 +172,11 @@ impl Replay {
             }
             replies.clear();
         }
-        core.ran = 0;
+        core.accounting.take_ran();
         *at += len;
         // The last batch counts bytes between commands, too.
         let rest = if *at < commands.len() { 0 } else { part.end - part.start - *at as u64 };
-        shared.snapshots.loading.note_bytes(len as u64 + rest);
+        shared.persistence.snapshots.loading.note_bytes(len as u64 + rest);
         if len == 0 {
             // Not a request after all: the reader and the decoder disagree.
             return Err(unknown(Unreplayable::Command("?".to_owned())));

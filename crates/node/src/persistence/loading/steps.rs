@@ -77,7 +77,7 @@ impl LoadingSteps {
     fn send(&self, step: Step) {
         // The worker ends only with the server.
         let _ = self.steps.send(step);
-        self.shared.mailboxes[0].wake();
+        self.shared.mailboxes.wake(0);
     }
 
     /// Sends a step and waits for its end.
@@ -182,7 +182,7 @@ impl WorkerLoading {
                 // CONFIG SET may have disabled the append-only file in the meantime.
                 let is_wanted = core.shared.config().persistence.appendonly;
                 let opened = if is_wanted { rewrite::open(core, manifest) } else { Ok(()) };
-                core.shared.aof.release_unused_locks();
+                core.shared.persistence.aof.release_unused_locks();
                 let _ = done.send(opened);
             }
         }

@@ -20,14 +20,14 @@ use super::comparison::report::Report;
 use super::comparison::{Difference, Finding, Found};
 use super::replicas::ReplicaHandle;
 use crate::core::Core;
+use crate::core::conditions::Condition;
 use crate::core::long::yield_to_workers;
-use crate::core::shared::{Shared, armed};
+use crate::core::shared::Shared;
 use brisk_engine::Keyspace;
 use brisk_engine::compare::{self, DigestContext, LargeValue, SlotDigest};
 use brisk_engine::keyspace::{DbIndex, DbSlot, SLOTS, SlotId, UnixMs};
 use brisk_structures::hash::HashKey;
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::atomic::Ordering;
 use std::thread::JoinHandle;
 
 /// Maximum number of slots locked at once, and of the keys in them: some tens of microseconds.
@@ -116,7 +116,7 @@ impl Comparer {
     pub fn ask_if_due(&mut self, core: &Core, now_ms: u64) {
         let settings = &core.config.replication;
         let period_ms = settings.replica_compare_period_s.max(0).cast_unsigned() * 1000;
-        if period_ms == 0 || core.shared.is_replica() || !has_comparable(core.shared) {
+        if period_ms == 0 || core.shared.conditions.is_replica() || !has_comparable(core.shared) {
             self.due_ms = 0;
         } else if self.due_ms == 0 || self.due_ms > now_ms.saturating_add(period_ms) {
             // This is the first call, or the period has become shorter.
@@ -143,11 +143,11 @@ impl Comparer {
             self.work = None;
             return Compared::Nothing;
         }
-        if shared.is_replica() {
+        if shared.conditions.is_replica() {
             self.work = None;
             return end(core, Finding { failure: Some(IS_REPLICA), ..Finding::default() }, true);
         }
-        let is_congested = shared.armed.load(Ordering::Relaxed) & armed::LOG_CONGESTION != 0;
+        let is_congested = shared.conditions.has(Condition::LogCongestion);
         if core.data_must_not_change() || is_congested {
             return Compared::Waits;
         }
@@ -176,7 +176,7 @@ fn end(core: &Core, finding: Finding, heals: bool) -> Compared {
     if !core.shared.replication.comparison.end(finding, heals) {
         return Compared::Part;
     }
-    core.shared.aof.wake_waiting(core.shared, Some(core.id));
+    core.shared.persistence.aof.wake_waiting(core.shared, Some(core.id));
     Compared::Nothing
 }
 

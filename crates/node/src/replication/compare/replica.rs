@@ -26,7 +26,7 @@ pub fn execute(core: &Core, session: &Session, message: &[u8]) -> Result<()> {
     let Some(marker) = Marker::read(message) else { return Ok(()) };
     if let Marker::Keep { .. } = marker
         && session.is_primary
-        && core.unit.is_none()
+        && !core.unit.is_running()
         && core.pause_in_force().is_some()
     {
         return Err(CommandError::SlotFrozen);
@@ -181,7 +181,7 @@ pub fn hear(core: &Core, session: &Session, text: &[u8]) {
         None => own_name,
         Some(behind) => format!("{own_name}/{behind}"),
     };
-    if !core.shared.is_replica() {
+    if !core.shared.conditions.is_replica() {
         replication.comparison.tell(&who, report);
     } else if replication.upstream.compares() {
         tell(core.shared, &Report { who: Some(who), ..report });

@@ -29,7 +29,7 @@ use crate::run::{release, repeated};
 use brisk_engine::command::InMulti;
 use brisk_engine::{Args, ReplyBuffer};
 use brisk_reactor::PeerAddr;
-use brisk_resp::{Limits, request};
+use brisk_resp::request;
 use brisk_structures::reclaim::Participant;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -181,12 +181,12 @@ impl Applier {
         let begin = self.at;
         core.begin_applying();
         let stopped = self.execute_batch(core, participant);
-        let ran = std::mem::take(&mut core.ran);
+        let ran = core.accounting.take_ran();
         core.stats().commands_processed.add(ran);
         if ran > 0 {
             let record = &self.session.record;
             record.commands.fetch_add(ran, Ordering::Relaxed);
-            record.last_command.store(core.last_row, Ordering::Relaxed);
+            record.last_command.store(core.accounting.last_row(), Ordering::Relaxed);
         }
         core.end_applying();
         core.free_garbage();
@@ -208,7 +208,7 @@ impl Applier {
         // The transaction is now at the start of the input.
         self.input.drain(..self.sealed);
         (self.at, self.sealed) = (0, 0);
-        self.search.advance(&mut self.input, &limits_of_stream(core), core.shared)
+        self.search.advance(&mut self.input, &core.limits.accepted_requests(), core.shared)
     }
 
     /// Executes the commands of a batch. Returns the next step unless the whole batch was executed.
@@ -230,7 +230,7 @@ impl Applier {
             database: shared.keyspace.database(session.db),
             participant: Some(participant),
         };
-        let limits = limits_of_stream(core);
+        let limits = core.limits.accepted_requests();
         let (len, stop) = batch.fill(data, REQUESTS_MAX, &mut session.decoder, &limits, &look);
         for in_batch in 0..batch.len() {
             let request = *batch.request(in_batch);
@@ -251,7 +251,7 @@ impl Applier {
             }
             let end = begin + request.end;
             let part = &input[*sealed..end];
-            let has_file = shared.aof.is_on();
+            let has_file = shared.persistence.aof.is_on();
             // Requests of a transaction that were not checked must be rewritten.
             *is_encoded &= has_file
                 && session.lacks_db.is_none()
@@ -301,11 +301,6 @@ impl Applier {
         }
         None
     }
-}
-
-/// The primary has accepted these requests, so this server's limits for clients do not apply.
-fn limits_of_stream(core: &Core) -> Limits {
-    Limits { bulk_bytes_max: u64::MAX, authenticated: true, ..core.limits }
 }
 
 fn executes(request: &Request) -> bool {

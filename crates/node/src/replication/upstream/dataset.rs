@@ -16,7 +16,8 @@ use super::state::Upstream;
 use super::wire::Wire;
 use super::{ACK_PERIOD, UpstreamThread};
 use crate::core::Core;
-use crate::core::shared::{Shared, armed};
+use crate::core::conditions::Condition;
+use crate::core::shared::Shared;
 use crate::persistence::aof::rewrite;
 use crate::persistence::disk;
 use crate::persistence::loading::discard::discard_dataset;
@@ -119,8 +120,8 @@ fn load_and_swap(
     let beside = Arc::new(Keyspace::new(ours.database_count(), ours.hasher().clone()));
     // With the same history, the present dataset is an older state of the same data and is served.
     let is_same_history = shared.replication.history.ids().id == position.0;
-    let bit = if is_same_history { armed::ASYNC_LOADING } else { armed::LOADING };
-    thread.when_quiesced(move |core| core.shared.arm(bit, true))?;
+    let condition = if is_same_history { Condition::AsyncLoading } else { Condition::Loading };
+    thread.when_quiesced(move |core| core.shared.conditions.set(condition, true))?;
     let loaded = load_payload(thread, &mut payload, &beside);
     let swapped = loaded.and_then(|loaded| swap(thread, loaded, Arc::clone(&beside), position));
     if swapped.is_err() {
@@ -129,7 +130,7 @@ fn load_and_swap(
         log.notice(format_args!("{upper} <-> REPLICA sync: Discarding temporary DB in background"));
     }
     // Loading is over in any case, also after an error.
-    shared.arm(bit, false);
+    shared.conditions.set(condition, false);
     swapped
 }
 
@@ -214,7 +215,7 @@ fn empty(thread: &UpstreamThread) -> Result<Vec<Garbage>, Failure> {
             return None;
         }
         leave_history(core.shared);
-        core.shared.arm(armed::LOADING, true);
+        core.shared.conditions.set(Condition::Loading, true);
         core.shared.keyspace.forget_replica_expires();
         discard_dataset(core);
         let garbage = match core.shared.config().replication.replica_lazy_flush {
@@ -230,7 +231,7 @@ fn empty(thread: &UpstreamThread) -> Result<Vec<Garbage>, Failure> {
 fn end_snapshots(shared: &Shared) -> bool {
     let is_written = shared.keyspace.is_emitting() || rewrite::is_running(shared);
     if is_written {
-        shared.snapshots.abandon();
+        shared.persistence.snapshots.abandon();
         shared.replication.snapshots.give_up("another dataset takes the place of this one");
         rewrite::give_up(shared, "another dataset takes the place of this one");
     }
@@ -345,10 +346,10 @@ fn follow_from(core: &Core, upstream: &Upstream, lineage: &Lineage, (id, offset)
 fn end_loading(core: &Core) {
     let shared = core.shared;
     if shared.config().persistence.appendonly {
-        shared.aof.schedule_rewrite();
+        shared.persistence.aof.schedule_rewrite();
     }
     shared.observe.figures.sample_memory();
-    shared.arm(armed::LOADING | armed::ASYNC_LOADING, false);
+    shared.conditions.end_loading();
 }
 
 /// Discards a dataset that could not be loaded. The empty dataset has a history of its own.

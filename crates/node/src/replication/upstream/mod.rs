@@ -152,7 +152,7 @@ impl UpstreamThread {
     }
 
     fn is_wanted(&self) -> bool {
-        self.upstream.generation() == self.generation && !self.shared.shutdown.is_asked()
+        self.upstream.generation() == self.generation && !self.shared.process.shutdown.is_asked()
     }
 
     fn run(&self) {
@@ -170,7 +170,7 @@ impl UpstreamThread {
             self.upstream.disconnect(self.generation);
             // Subscriptions and other state of the primary's session end with the connection.
             if phase == UpstreamPhase::Connected && self.upstream.stream.end(|| self.is_wanted()) {
-                self.shared.mailboxes[0].wake();
+                self.shared.mailboxes.wake(0);
             }
             if self.set_phase(UpstreamPhase::Connect).is_err() {
                 return;
@@ -346,7 +346,7 @@ impl UpstreamThread {
                     acknowledge(shared, upstream);
                 }
                 if stream.push(part, unix_ms(), || self.is_wanted()) {
-                    shared.mailboxes[0].wake();
+                    shared.mailboxes.wake(0);
                 }
                 if gathers {
                     self.environment().sleep(GATHER);
@@ -455,11 +455,11 @@ pub(super) fn on_worker<T: Send + 'static>(
         // The receiver is gone only if the server shuts down.
         let _ = done.send(work(core));
     };
-    shared.mailboxes[0].send(Message::Run(Work(Box::new(work))));
+    shared.mailboxes.send(0, Message::Run(Work(Box::new(work))));
     loop {
         match receive(shared.replication.environment(), &is_done, LOOK_AGAIN) {
             Ok(done) => return Some(done),
-            Err(RecvTimeoutError::Timeout) if !shared.shutdown.is_asked() => {}
+            Err(RecvTimeoutError::Timeout) if !shared.process.shutdown.is_asked() => {}
             Err(_) => return None,
         }
     }
@@ -470,7 +470,7 @@ pub fn acknowledge(shared: &Shared, upstream: &Upstream) {
     let (history, end) = (&shared.replication.history, shared.keyspace.journal().end());
     let offset = history.offset(end).to_string();
     let mut bytes = Vec::new();
-    match shared.aof.durable() {
+    match shared.persistence.aof.durable() {
         Some(place) => {
             let durable = history.offset(place.min(end)).to_string();
             request::encode(&mut bytes, &["REPLCONF", "ACK", &offset, "FACK", &durable]);

@@ -1,6 +1,6 @@
 //! The state of an upstream, a primary that this server follows: phase, connection and offsets.
 //!
-//! The setting `replicaof` names the primary of this server. [`crate::core::shared::armed::REPLICA`] is set
+//! The setting `replicaof` names the primary of this server. [`crate::core::conditions::Condition::Replica`] is set
 //! while there is one.
 
 use super::received::ReceivedStream;

@@ -197,7 +197,7 @@ fn reset(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
         return Err(CommandError::text("ERR can only reset normal connections"));
     }
     if call.session.record.has(flag::MONITOR) {
-        call.core.shared.remove_monitor(call.core.id);
+        call.core.shared.conditions.remove_monitor(call.core.id);
     }
     subscribe::unsubscribe_all(call.core, call.session);
     session::end_tracking(call.core, call.session);

@@ -29,7 +29,7 @@ fn run(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
 }
 
 fn run_once(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
-    if call.core.scripts.parked.is_some() {
+    if call.core.scripts.is_parked() {
         // The interpreter is in use.
         return Err(run::parked_error(call.core));
     }
@@ -74,7 +74,7 @@ fn find_script(
 }
 
 fn call_function(call: &mut Call<'_>, args: &Args<'_>) -> Result<Outcome> {
-    let set = call.core.shared.libraries.now();
+    let set = call.core.shared.scripting.libraries.now();
     let found = find_function(call, args, &set);
     let (machine, function, code, keys) = call.shown_if_refused(args, found)?;
     let target = Target {

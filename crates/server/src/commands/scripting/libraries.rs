@@ -58,13 +58,13 @@ pub(super) fn restore(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcom
 }
 
 pub(super) fn dump(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
-    let set = call.core.shared.libraries.now();
+    let set = call.core.shared.scripting.libraries.now();
     let payload = dump::write_functions(set.libraries.values().map(|library| &library.code[..]));
     Ok(call.reply.bulk(&payload))
 }
 
 pub(super) fn delete(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
-    if !call.core.shared.libraries.delete(args.bytes()?) {
+    if !call.core.shared.scripting.libraries.delete(args.bytes()?) {
         return Err(CommandError::text("ERR Library not found"));
     }
     call.core.stats().changes.add(1);
@@ -80,7 +80,7 @@ pub(super) fn flush(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome>
     if !sync && !args.take("ASYNC") && args.remaining() > 0 {
         return Err(CommandError::text("ERR FUNCTION FLUSH only supports SYNC|ASYNC option"));
     }
-    let flushed = call.core.shared.libraries.flush();
+    let flushed = call.core.shared.scripting.libraries.flush();
     run::forget_flushed(call.core);
     call.core.stats().changes.add(1);
     if !sync {
@@ -101,7 +101,7 @@ pub(super) fn list(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> 
             return Err(error_with(b"ERR Unknown argument ", args.bytes()?));
         }
     }
-    let set = call.core.shared.libraries.now();
+    let set = call.core.shared.scripting.libraries.now();
     let wanted = |library: &&Arc<Library>| {
         pattern.is_none_or(|pattern| glob::matches(pattern, &library.name, glob::Case::Ignored))
     };
@@ -143,9 +143,9 @@ pub(super) fn list(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> 
 pub(super) fn stats(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
     let shared = call.core.shared;
     let reply = &mut call.reply;
-    shared.running_scripts.with_slowest(|script| {
+    shared.scripting.running.with_slowest(|script| {
         if script.is_some_and(|script| script.is_eval) {
-            return Err(CommandError::text(shared.running_scripts.busy(true)));
+            return Err(CommandError::text(shared.scripting.running.busy(true)));
         }
         reply.map(2);
         reply.bulk(b"running_script");
@@ -165,7 +165,7 @@ pub(super) fn stats(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
         reply.integer(began.elapsed().as_millis() as i64);
         Ok(())
     })?;
-    let set = shared.libraries.now();
+    let set = shared.scripting.libraries.now();
     reply.bulk(b"engines");
     reply.map(1);
     reply.bulk(b"LUA");

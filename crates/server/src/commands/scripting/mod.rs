@@ -24,7 +24,7 @@ const ROW: Spec = Spec {
 
 /// SCRIPT KILL, FUNCTION KILL.
 fn kill(call: &mut Call<'_>, wants_eval: bool) -> Result<Outcome> {
-    let scripting = &call.core.shared.running_scripts;
+    let scripting = &call.core.shared.scripting.running;
     match scripting.kill(wants_eval) {
         Kill::Killed => Ok(call.reply.ok()),
         Kill::Nothing => Err(CommandError::text("NOTBUSY No scripts in execution right now.")),

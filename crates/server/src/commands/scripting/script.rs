@@ -11,7 +11,7 @@ use brisk_node::script::run;
 
 fn load(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     let source = args.bytes()?;
-    if call.core.scripts.parked.is_some() {
+    if call.core.scripts.is_parked() {
         return Err(run::parked_error(call.core));
     }
     let entry = call.core.scripts.interpreters.eval()?.script_from(source, true)?;
@@ -20,7 +20,7 @@ fn load(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
 
 fn exists(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     call.reply.array(args.remaining());
-    let scripts = &call.core.shared.scripts;
+    let scripts = &call.core.shared.scripting.scripts;
     for word in args.rest() {
         let known = cache::digest_from(word).is_some_and(|digest| scripts.find(&digest).is_some());
         call.reply.integer(known.into());
@@ -31,7 +31,7 @@ fn exists(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
 /// As in Valkey 8.
 fn show(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     let digest = cache::digest_from(args.bytes()?);
-    match digest.and_then(|digest| call.core.shared.scripts.find(&digest)) {
+    match digest.and_then(|digest| call.core.shared.scripting.scripts.find(&digest)) {
         Some(script) => Ok(call.reply.bulk(&script.source)),
         None => Err(no_script(call.core)),
     }
@@ -44,7 +44,7 @@ fn flush(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     if !known {
         return Err(CommandError::text("ERR SCRIPT FLUSH only support SYNC|ASYNC option"));
     }
-    let flushed = call.core.shared.scripts.flush();
+    let flushed = call.core.shared.scripting.scripts.flush();
     run::forget_flushed(call.core);
     if !sync {
         call.core.env.garbage.borrow_mut().push(Garbage::Other(Box::new(flushed)));

@@ -5,6 +5,7 @@ use brisk_config::{Added, Caller, Config, ConfigError, Rejection, Replacement, d
 use brisk_engine::command::{Arg, Flags, Group, Scope, Spec};
 use brisk_engine::{Args, CommandError, Outcome, Result};
 use brisk_node::core::call::{Call, Command};
+use brisk_node::core::memory_limit;
 use brisk_node::core::shared::Shared;
 use brisk_node::run::gate;
 use std::sync::MutexGuard;
@@ -91,7 +92,7 @@ fn set(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
         }
     }
     let shared = call.core.shared;
-    let while_loading = shared.is_loading() || shared.is_loading_beside();
+    let while_loading = shared.conditions.is_loading() || shared.conditions.is_loading_async();
     let caller = Caller { local: call.session.is_local(), while_loading };
     // Several copies of the settings exist while they change. No key may be evicted because of the
     // copies.
@@ -130,7 +131,7 @@ fn make_room(call: &mut Call<'_>, maxmemory: u64, used: u64) {
          current memory usage ({used}). This will result in key eviction and/or the inability to \
          accept new write commands depending on the maxmemory-policy."
     ));
-    call.core.make_room_within(EVICTION_NS_MAX);
+    memory_limit::make_room_within(call.core, EVICTION_NS_MAX);
 }
 
 const REWRITE: Command = Command {
@@ -198,7 +199,7 @@ fn resetstat(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
         stats.reset();
     }
     shared.keyspace.reset_statistics();
-    shared.background.reset_freed();
+    shared.threads.freeing.reset_freed();
     shared.observe.errors.lock().clear();
     for figure in shared.observe.figures.resettable() {
         figure.store(0, Ordering::Relaxed);

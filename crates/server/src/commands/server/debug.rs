@@ -11,7 +11,6 @@ use brisk_node::core::call::{Call, Command};
 use brisk_node::core::mailbox::{Message, Work};
 use brisk_reactor::unix_ms;
 use brisk_structures::reclaim;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 /// A subcommand: its name, how many arguments may follow, its function.
@@ -60,7 +59,7 @@ fn debug(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
 fn aof_flush_sleep(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     let microseconds = parse_i64(args.bytes()?).and_then(|number| u64::try_from(number).ok());
     let microseconds = microseconds.ok_or(CommandError::NotAnInteger)?;
-    call.core.shared.aof.set_flush_sleep(microseconds);
+    call.core.shared.persistence.aof.set_flush_sleep(microseconds);
     Ok(call.reply.ok())
 }
 
@@ -73,7 +72,7 @@ fn sleep(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     let until = Instant::now().checked_add(duration);
     for other in (0..shared.serving_workers()).filter(|other| *other != id) {
         let work = move |core: &mut Core| sleep_until(core, until);
-        shared.mailboxes[other].send(Message::Run(Work(Box::new(work))));
+        shared.mailboxes.send(other, Message::Run(Work(Box::new(work))));
     }
     // A transaction holds its keys meanwhile.
     match call.in_exec() {
@@ -106,26 +105,19 @@ fn switch(word: &[u8]) -> bool {
         && word.first().is_some_and(u8::is_ascii_digit)
 }
 
-fn flip(
-    call: &mut Call<'_>,
-    args: &mut Args<'_>,
-    which: fn(&brisk_node::core::shared::Shared) -> &AtomicBool,
-) -> Result<Outcome> {
-    let on = switch(args.bytes()?);
-    which(call.core.shared).store(on, Ordering::Relaxed);
+fn set_active_expire(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
+    call.core.shared.settings.debug.set_active_expire(switch(args.bytes()?));
     Ok(call.reply.ok())
 }
 
-fn set_active_expire(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
-    flip(call, args, |shared| &shared.debug.active_expire)
-}
-
 fn pause_cron(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
-    flip(call, args, |shared| &shared.debug.cron_paused)
+    call.core.shared.settings.debug.pause_cron(switch(args.bytes()?));
+    Ok(call.reply.ok())
 }
 
 fn allow_all_in_scripts(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
-    flip(call, args, |shared| &shared.running_scripts.all_commands)
+    call.core.shared.scripting.running.allow_all_commands(switch(args.bytes()?));
+    Ok(call.reply.ok())
 }
 
 /// Sends replicas a command that is executed nowhere else.
@@ -139,7 +131,7 @@ fn replicate(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
 
 fn skip_checksums(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     let on = switch(args.bytes()?);
-    call.core.shared.set_skips_checksums(on);
+    call.core.shared.set_debug(|debug| debug.skip_checksums(on));
     call.core.refresh_config();
     Ok(call.reply.ok())
 }
@@ -157,7 +149,7 @@ fn quicklist_packed_threshold(call: &mut Call<'_>, args: &mut Args<'_>) -> Resul
     let bytes = bytes.and_then(|bytes| usize::try_from(bytes).ok()).ok_or_else(|| {
         CommandError::text("ERR argument must be a memory value bigger than 1 and smaller than 4gb")
     })?;
-    call.core.shared.set_list_plain_min(bytes);
+    call.core.shared.set_debug(|debug| debug.set_list_plain_min(bytes));
     call.core.refresh_config();
     Ok(call.reply.ok())
 }

@@ -101,7 +101,7 @@ pub(super) fn reload(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome
             return Err(CommandError::text(text));
         }
     }
-    if call.core.shared.is_loading() {
+    if call.core.shared.conditions.is_loading() {
         return Err(CommandError::text("ERR the dataset is being loaded"));
     }
     let quiesced = call.core.stop_others()?;
@@ -146,7 +146,7 @@ pub(super) fn reload(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome
 
 /// LOADAOF
 pub(super) fn load_aof(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
-    if call.core.unit.is_some() {
+    if call.core.unit.is_running() {
         return Err(CommandError::text("ERR DEBUG LOADAOF cannot be part of a transaction"));
     }
     let quiesced = call.core.stop_others()?;

@@ -61,7 +61,7 @@ fn failover(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     if is_going_on {
         return error("ERR FAILOVER already in progress.");
     }
-    if shared.is_replica() {
+    if shared.conditions.is_replica() {
         return error("ERR FAILOVER is not valid when server is a replica.");
     }
     let members = replication.replicas.list();

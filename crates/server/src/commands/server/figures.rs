@@ -48,9 +48,9 @@ const TIME: Command = Command {
 
 fn time(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
     let mut us = brisk_reactor::unix_us();
-    if call.core.unit.is_some() && call.core.scripts.keys_in_use.is_none() {
+    if call.core.unit.is_running() && !call.core.scripts.is_slow() {
         // All commands of a transaction or a script see the same time, until the script is slow.
-        us = *call.core.unit_began_us.get_or_insert(us);
+        us = call.core.unit.moment_us(us);
     }
     call.reply.array(2);
     call.reply.bulk_integer((us / 1_000_000) as i64);

@@ -5,6 +5,7 @@ use brisk_engine::command::{Arg, Flags, Group, KeyFlags, KeySpec, Scope, Spec};
 use brisk_engine::{Args, CommandError, Outcome, Result};
 use brisk_node::core::call::{Call, Command};
 use brisk_node::core::memory::{self, Usage};
+use brisk_node::core::memory_limit;
 use brisk_observe::memory::{resident, used};
 use std::fmt::Write;
 
@@ -54,9 +55,8 @@ fn stats(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
     put("cluster.links", 0);
     put("aof.buffer", 0);
     let shared = call.core.shared;
-    let (eval, functions) = shared.running_scripts.interpreter_bytes();
-    put("lua.caches", shared.scripts.figures().1 + eval);
-    put("functions.caches", shared.libraries.now().bytes() + functions);
+    put("lua.caches", shared.scripting.eval_bytes());
+    put("functions.caches", shared.scripting.function_bytes());
     for (db, table_bytes) in &usage.databases {
         reply.bulk(format!("db.{}", db.number()).as_bytes());
         reply.map(3);
@@ -132,10 +132,10 @@ fn doctor(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
         // Writing to a string cannot fail.
         let _ = writeln!(text, "- {line}");
     };
-    let limit = call.core.memory_limit();
+    let limit = memory_limit::in_force(call.core);
     // Eviction ran before this command, so memory is above the limit only if nothing more can be
     // evicted.
-    if limit != 0 && !call.core.fits_in_memory(limit) {
+    if limit != 0 && !memory_limit::fits(call.core, limit) {
         let remedy = match call.core.config.memory.maxmemory_policy {
             EvictionPolicy::NoEviction => {
                 "maxmemory-policy is noeviction. Raise maxmemory, delete keys, or set a policy \

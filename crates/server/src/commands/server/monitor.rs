@@ -35,8 +35,8 @@ fn monitor(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
     }
     let (shared, worker) = (&call.core.shared, call.core.id);
     call.session.record.set(flag::MONITOR, true);
-    shared.mailboxes[worker].send(Message::Monitor(call.session.token));
-    shared.add_monitor(worker);
+    shared.mailboxes.send(worker, Message::Monitor(call.session.token));
+    shared.conditions.add_monitor(worker);
     Ok(call.reply.ok())
 }
 

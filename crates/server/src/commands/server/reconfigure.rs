@@ -116,7 +116,7 @@ fn reserve_files(shared: &Shared, config: &Config) -> Result<(), Rejection> {
 pub(super) fn commit(shared: &Shared, old: &Config, new: &Config, prepared: Prepared) {
     shared.log.set_level(new.process.loglevel);
     shared.publish_config(new.clone());
-    shared.aof.configure(&new.persistence);
+    shared.persistence.aof.configure(&new.persistence);
     let is_lfu = |config: &Config| {
         use brisk_config::choice::EvictionPolicy::{AllKeysLfu, VolatileLfu};
         matches!(config.memory.maxmemory_policy, AllKeysLfu | VolatileLfu)
@@ -129,7 +129,7 @@ pub(super) fn commit(shared: &Shared, old: &Config, new: &Config, prepared: Prep
         if new.persistence.appendonly {
             // A base file must be written first, which requires every worker to be between two
             // commands.
-            shared.aof.schedule_rewrite();
+            shared.persistence.aof.schedule_rewrite();
         } else {
             rewrite::close(shared);
         }
@@ -144,19 +144,17 @@ pub(super) fn commit(shared: &Shared, old: &Config, new: &Config, prepared: Prep
     if new.process.jemalloc_bg_thread != old.process.jemalloc_bg_thread {
         alloc::purge_in_background(new.process.jemalloc_bg_thread);
     }
-    let mailboxes = || shared.mailboxes.iter();
     if let Some(settings) = prepared.tls {
         shared.tls.put(settings);
     }
     for Reopened { purpose, each } in prepared.listeners {
         shared.listeners.note(each.iter().flatten());
-        for (mailbox, listeners) in mailboxes().zip(each) {
-            mailbox.send(Message::Listen(Replacement { purpose, listeners }));
+        for (worker, listeners) in each.into_iter().enumerate() {
+            shared.mailboxes.send(worker, Message::Listen(Replacement { purpose, listeners }));
         }
     }
     if new.network.tcp_keepalive != old.network.tcp_keepalive {
-        for mailbox in mailboxes() {
-            mailbox.send(Message::Keepalive(new.network.tcp_keepalive as u32));
-        }
+        let seconds = new.network.tcp_keepalive as u32;
+        shared.mailboxes.send_to_all(|| Message::Keepalive(seconds));
     }
 }

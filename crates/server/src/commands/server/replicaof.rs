@@ -17,7 +17,7 @@ fn replicaof(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
         return Err(CommandError::text("ERR REPLICAOF not allowed while failing over."));
     }
     if host.eq_ignore_ascii_case(b"no") && port.eq_ignore_ascii_case(b"one") {
-        if shared.is_replica() {
+        if shared.conditions.is_replica() {
             role::become_primary(core);
             let upper = shared.primary_words().upper;
             shared.log.notice(format_args!("{upper} MODE enabled (user request from '{client}')"));

@@ -18,12 +18,12 @@ fn compare(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
         return Err(CommandError::Syntax);
     }
     let shared = call.core.shared;
-    if shared.is_replica() {
+    if shared.conditions.is_replica() {
         let text = "ERR REPLICATION COMPARE is not valid when server is a replica.";
         return Err(CommandError::text(text));
     }
     let number = shared.replication.comparison.ask(heals);
-    shared.mailboxes[0].wake();
+    shared.mailboxes.wake(0);
     let words: Vec<&[u8]> = args.arguments().collect();
     let command = (call.row.spec, call.row.parent);
     let request = (call.session.db, &*words);

@@ -8,7 +8,7 @@ use brisk_node::replication::replica::ReplicaStage;
 
 fn role(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
     let primary = call.core.config.replication.replicaof.clone();
-    match primary.filter(|_| call.core.shared.is_replica()) {
+    match primary.filter(|_| call.core.shared.conditions.is_replica()) {
         Some(address) => Ok(replica(call, &address)),
         None => Ok(primary_with_replicas(call)),
     }

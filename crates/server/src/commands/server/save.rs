@@ -27,12 +27,12 @@ const SAVE: Command = Command {
 };
 
 fn save(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
-    call.core.shared.snapshots.make_way();
+    call.core.shared.persistence.snapshots.make_way();
     if bgsave::is_saving(call.core.shared) {
         return Err(bgsave::in_progress());
     }
     let quiesced = call.core.stop_others()?;
-    if call.core.shared.is_loading() {
+    if call.core.shared.conditions.is_loading() {
         // Loading has started since the check. Saving now would replace the file with a partial
         // dataset.
         return Err(bgsave::refused_while_loading(call.core));
@@ -113,7 +113,7 @@ const LASTSAVE: Command = Command {
 };
 
 fn lastsave(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
-    let seconds = call.core.shared.snapshots.last_save_s();
+    let seconds = call.core.shared.persistence.snapshots.last_save_s();
     Ok(call.reply.integer(seconds.cast_signed()))
 }
 

@@ -47,7 +47,7 @@ fn shutdown(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
         return Err(CommandError::text(text));
     }
     if !how.nosave
-        && let Some(busy) = shared.running_scripts.refusal(None)
+        && let Some(busy) = shared.scripting.running.refusal(None)
     {
         // The partial changes of a script are neither saved nor lost unless the client requests it.
         return Err(CommandError::text(busy));

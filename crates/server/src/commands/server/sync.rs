@@ -81,7 +81,7 @@ fn take_over(call: &mut Call<'_>, id: &[u8]) -> Result<()> {
     let (shared, addr) = (core.shared, &call.session.record.addr);
     let shown = String::from_utf8_lossy(id);
     shared.log.warning(format_args!("Failover request received for replid {shown}."));
-    if !shared.is_replica() {
+    if !shared.conditions.is_replica() {
         return Err(CommandError::text("ERR PSYNC FAILOVER can't be sent to a master."));
     }
     if !shared.replication.history.ids().id.as_bytes().eq_ignore_ascii_case(id) {
@@ -165,7 +165,7 @@ fn must_reply(call: &Call<'_>) -> Result<bool> {
     if shared.replication.failover.phase() != FailoverPhase::None {
         return Err(CommandError::text(FAILS_OVER));
     }
-    if shared.is_replica() && !shared.replication.upstream.is_up() {
+    if shared.conditions.is_replica() && !shared.replication.upstream.is_up() {
         return Err(CommandError::text(NO_PRIMARY));
     }
     let replica = call.session.replica.as_ref();
@@ -244,8 +244,8 @@ fn replconf(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
                 let place = shared.replication.history.place(offset);
                 shared.replication.acknowledge(client, (offset, place), durable, now);
                 // Its previous acknowledgement may have been too old.
-                shared.arm_few_replicas(&call.core.config.replication);
-                shared.aof.wake_waiting(shared, Some(id));
+                shared.update_few_replicas(&call.core.config.replication);
+                shared.persistence.aof.wake_waiting(shared, Some(id));
             }
             return Ok(Outcome::Replied);
         } else if is(report::OPTION) && is_follower(call) {

@@ -7,7 +7,7 @@ use brisk_node::core::call::{Call, Command};
 use brisk_node::replication::acks::{AckCondition, AckWait, GETACK_REQUEST};
 
 fn wait(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
-    if call.core.shared.is_replica() {
+    if call.core.shared.conditions.is_replica() {
         return Err(CommandError::text(
             "ERR WAIT cannot be used with replica instances. Please also note that since Redis 4.0 if a \
              replica is configured to be writable (which is not the default) writes to replicas are just \
@@ -31,7 +31,7 @@ fn wait_for_files(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     let replicas = u64::try_from(args.integer()?)
         .map_err(|_| CommandError::text("ERR value is out of range, must be positive"))?;
     let timeout = timeout_ms(args, call.now())?;
-    if call.core.shared.is_replica() {
+    if call.core.shared.conditions.is_replica() {
         return Err(CommandError::text(
             "ERR WAITAOF cannot be used with replica instances. Please also note that writes to replicas \
              are just local and are not propagated.",
@@ -59,8 +59,11 @@ fn begin(
     let shared = call.core.shared;
     let shown = call.session.shown.max(call.core.env.shown());
     let wait = AckWait { shown, wanted };
-    if wait.is_over(&shared.replication, &shared.aof)? || call.in_exec() || call.session.repeats() {
-        return Ok(wait.answer(&shared.replication, &shared.aof, &mut call.reply));
+    if wait.is_over(&shared.replication, &shared.persistence.aof)?
+        || call.in_exec()
+        || call.session.repeats()
+    {
+        return Ok(wait.answer(&shared.replication, &shared.persistence.aof, &mut call.reply));
     }
     let deadline_ms = (timeout_ms > 0).then(|| call.now().0.saturating_add(timeout_ms));
     let words: Vec<&[u8]> = args.arguments().collect();

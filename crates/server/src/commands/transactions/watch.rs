@@ -44,7 +44,8 @@ fn watch(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     };
     // Limits leftovers: a client that repeatedly watches and unwatches leaves at most as many ended
     // watches as it had at one time.
-    execute::remove_ended_watches(call.core, watches.len() - before);
+    let core = &mut *call.core;
+    core.transactions.remove_ended_watches(&core.shared.keyspace, watches.len() - before);
     call.session.record.watched.store(watches.len() as u64, Ordering::Relaxed);
     call.session.watches = Some(watches);
     watched?;

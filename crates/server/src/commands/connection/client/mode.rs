@@ -146,7 +146,7 @@ fn durability(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     if args.remaining() > 0 {
         return Err(CommandError::Syntax);
     }
-    if level > Some(Level::Memory) && call.core.shared.aof.mode() != Mode::On {
+    if level > Some(Level::Memory) && call.core.shared.persistence.aof.mode() != Mode::On {
         return Err(CommandError::text(
             "ERR there is no append-only file to wait for, set appendonly to yes",
         ));
@@ -174,7 +174,7 @@ fn acknowledged(call: &Call<'_>, args: &mut Args<'_>) -> Result<Option<Acknowled
         return Ok(None);
     }
     let shared = call.core.shared;
-    if shared.is_replica() || shared.is_loading() {
+    if shared.conditions.is_replica() || shared.conditions.is_loading() {
         return Err(CommandError::text(
             "ERR CLIENT DURABILITY REPLICAS cannot be used with replica instances, nor during loading",
         ));

@@ -52,7 +52,7 @@ fn pause(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
         .checked_add(timeout)
         .filter(|until| i64::try_from(*until).is_ok())
         .ok_or_else(|| CommandError::text("ERR timeout is out of range"))?;
-    call.core.shared.begin_pause(what, until, now);
+    call.core.shared.conditions.begin_pause(what, until, now);
     // The pause applies to the commands that follow in the same transaction.
     call.core.pause_in_force();
     Ok(call.reply.ok())
@@ -127,7 +127,7 @@ fn unblock(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     let ended = may_end && record.waiter().as_ref().is_some_and(|waiter| waiter.end());
     if ended {
         let message = Message::Unblock { token: record.token, id: record.id, how };
-        shared.mailboxes[record.worker].send(message);
+        shared.mailboxes.send(record.worker, message);
     }
     Ok(call.reply.integer(i64::from(ended)))
 }

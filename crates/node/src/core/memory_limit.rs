@@ -1,0 +1,146 @@
+//! `maxmemory`: what counts as used memory, and eviction until it fits.
+
+use super::Core;
+use brisk_config::Config;
+use brisk_engine::keyspace::evict::Evictor;
+use brisk_structures::alloc::AsideMeter;
+
+/// Maximum number of large values that are evicted and not yet freed. Beyond it eviction waits for
+/// the thread that frees them.
+const LAZY_EVICTIONS_AHEAD_MAX: u64 = 8;
+
+/// The memory limit, as one worker applies it.
+pub struct MemoryLimit {
+    /// `maxmemory`; 0 for no limit.
+    max: u64,
+    /// `replica-ignore-maxmemory`: a replica leaves eviction to its primary.
+    is_of_primaries: bool,
+    /// Time limit of one eviction.
+    budget_ns: u64,
+    evictor: Evictor,
+    /// Excludes the reply that a command is building from eviction, until the reply is in the output.
+    reply_meter: Option<AsideMeter>,
+}
+
+impl MemoryLimit {
+    pub(super) fn new(config: &Config) -> MemoryLimit {
+        let mut limit = MemoryLimit {
+            max: 0,
+            is_of_primaries: false,
+            budget_ns: 0,
+            evictor: Evictor::default(),
+            reply_meter: None,
+        };
+        limit.take_config(config);
+        limit
+    }
+
+    pub(super) fn take_config(&mut self, config: &Config) {
+        self.max = config.memory.maxmemory;
+        self.is_of_primaries = config.replication.replica_ignore_maxmemory;
+        self.budget_ns = eviction_budget_ns(config.memory.maxmemory_eviction_tenacity);
+    }
+
+    /// Reports whether so much memory is used that it is worth knowing how much is about to be freed.
+    /// Output that clients have not read does not count, up to `unread_max`.
+    pub(super) fn is_near(&self, unread_max: u64) -> bool {
+        self.max != 0 && brisk_observe::memory::above(self.max / 4 * 3, unread_max) > 0
+    }
+
+    /// A command begins to build a reply of any size: other workers must not evict keys for it.
+    pub fn begin_reply(&mut self) {
+        self.reply_meter = Some(AsideMeter::begin());
+    }
+
+    /// The reply of the last command counts as used memory from now on.
+    #[inline]
+    pub fn end_reply(&mut self) {
+        if self.reply_meter.is_some() {
+            self.reply_meter = None;
+        }
+    }
+}
+
+/// The memory limit of commands in bytes; 0 for no limit. A replica leaves eviction to its
+/// primary, unless the settings say otherwise.
+pub fn in_force(core: &Core) -> u64 {
+    let MemoryLimit { max, is_of_primaries, .. } = core.memory;
+    if is_of_primaries && core.shared.conditions.is_replica() { 0 } else { max }
+}
+
+/// Reports whether at most `max` bytes are used. Memory that will be free without an eviction does
+/// not count.
+pub fn fits(core: &Core, max: u64) -> bool {
+    excess(core, max) == 0
+}
+
+/// Number of bytes used above `max`, without memory that will be free without an eviction, and
+/// without output that clients have not read ([`brisk_observe::memory::above`]).
+fn excess(core: &Core, max: u64) -> u64 {
+    let max = max.saturating_add(core.shared.passing_bytes());
+    brisk_observe::memory::above(max, core.limits.unread_max())
+}
+
+/// Evicts until memory is within `maxmemory`. False if that is not possible.
+pub fn make_room(core: &mut Core) -> bool {
+    make_room_within(core, core.memory.budget_ns)
+}
+
+/// The same, for at most `budget_ns`. Returns true if the time ran out while memory was being
+/// freed.
+pub fn make_room_within(core: &mut Core, budget_ns: u64) -> bool {
+    let max = in_force(core);
+    if max == 0 || fits(core, max) {
+        return true;
+    }
+    // Objects that earlier commands unlinked count as free after they are handed over.
+    core.free_garbage();
+    let mut excess = excess(core, max);
+    if excess == 0 {
+        return true;
+    }
+    // The data must not change. During CLIENT PAUSE and loading this takes precedence over the
+    // memory limit. During a slow script the limit takes precedence.
+    if core.data_must_not_change() {
+        return core.pause_in_force().is_some() || core.shared.conditions.is_loading();
+    }
+    let begin = core.clock.ticks();
+    let mut fits_now = false;
+    loop {
+        let evicted = core.memory.evictor.evict_one(&core.shared.keyspace, &core.env);
+        let Some(bytes) = evicted else { break };
+        core.free_garbage();
+        // Events and invalidations of the evicted keys take memory too, until they are sent.
+        // Evicting to make room for them would only create more.
+        excess = excess.saturating_sub(bytes);
+        fits_now = excess == 0 || fits(core, max);
+        if fits_now {
+            break;
+        }
+        let lasted = core.clock.ns(core.clock.ticks().wrapping_sub(begin));
+        // Values that `lazyfree-lazy-eviction` leaves to another thread are freed only later:
+        // evicting until the memory shows as free would evict more than needed.
+        let ahead = core.env.settings.lazy_eviction
+            && core.shared.threads.freeing.pending() >= LAZY_EVICTIONS_AHEAD_MAX;
+        if lasted > budget_ns || ahead {
+            // More is evicted before the next command. Until then writes are allowed, since
+            // memory is being freed.
+            fits_now = true;
+            break;
+        }
+    }
+    let ns = core.clock.ns(core.clock.ticks().wrapping_sub(begin));
+    core.stats().eviction_ns.add(ns);
+    core.note_latency("eviction-cycle", ns);
+    fits_now
+}
+
+/// Time limit of one eviction by `maxmemory-eviction-tenacity`: from 0 to 10 linear up to 500 us,
+/// above that 15 % more for each step, no limit at 100.
+fn eviction_budget_ns(tenacity: i64) -> u64 {
+    match tenacity {
+        ..=10 => 50_000 * tenacity.max(0) as u64,
+        11..100 => (500_000.0 * 1.15f64.powi(tenacity as i32 - 10)) as u64,
+        _ => u64::MAX,
+    }
+}
