@@ -12,6 +12,7 @@ use crate::persistence::bgsave;
 use crate::replication::failover::FailoverPhase;
 use crate::run::permission;
 use crate::run::repeated;
+use crate::script::invoked;
 use brisk_config::choice::Protection;
 use brisk_engine::args::PreparedKey;
 use brisk_engine::command::{Flags, Group, InMulti, Scope};
@@ -36,6 +37,24 @@ pub struct RequestFacts<'a> {
     pub flags: Flags,
     pub keys: &'a [PreparedKey],
     pub words: &'a Args<'a>,
+}
+
+/// Collects the facts that the checks need about a request.
+#[cold]
+pub(crate) fn facts<'a>(
+    core: &mut Core,
+    session: &Session,
+    row: &Row,
+    keys: &'a [PreparedKey],
+    args: &'a Args<'_>,
+) -> RequestFacts<'a> {
+    let flags = session.flags_of(row);
+    let flags = if row.has(Flags::RUNS_SCRIPT) {
+        invoked::flags_of_script(core, flags, row, args)
+    } else {
+        flags
+    };
+    RequestFacts { flags, keys, words: args }
 }
 
 type Check = fn(&mut Core, &Session, &Row, &RequestFacts<'_>) -> Verdict;

@@ -4,7 +4,7 @@ use crate::core::Core;
 use crate::core::long::{Asker, Job, Outcome};
 use crate::core::mailbox::{Delivery, Message};
 use crate::core::session::Session;
-use crate::run::dispatch;
+use crate::run::count;
 use crate::run::waiting;
 use brisk_engine::finish::{FinishResult, finish};
 use brisk_engine::table::Row;
@@ -16,7 +16,7 @@ pub(crate) fn leave_long(core: &mut Core, session: &Session, row: &'static Row) 
     let ticks = core.clock.ticks();
     let ns = core.clock.ns(ticks.wrapping_sub(core.last_ticks));
     core.last_ticks = ticks;
-    dispatch::note_last(core, session, row);
+    count::note_last(core, session, row);
     let asker = Asker { record: Arc::clone(&session.record), row, ns };
     send_long(core, Box::new(Job { asker, long }));
     // FLUSHALL has changed keys that other clients wait for.
@@ -53,10 +53,10 @@ pub fn finish_long(core: &mut Core, outcome: Outcome) -> Result<Option<Delivery>
     };
     core.stats().changes.add(over.dirty);
     if let Some(error) = &over.error {
-        dispatch::count_error(core, error);
+        count::count_error(core, error);
     }
     over.with_args(&shared.keyspace, |args| {
-        dispatch::count_late_command(
+        count::count_late_command(
             core,
             &asker.record,
             asker.row,

@@ -9,7 +9,7 @@ use crate::core::shared::armed;
 use crate::monitor::lines;
 use crate::persistence::bgsave;
 use crate::pubsub::publish;
-use crate::run::dispatch;
+use crate::run::count;
 use crate::run::gate;
 use crate::run::permission;
 use brisk_acl::{Context, Denied, check};
@@ -332,12 +332,12 @@ fn run_from_script(
             }
         }
         Err(error) => {
-            dispatch::count_error(core, error);
+            count::count_error(core, error);
             brisk_resp::reply::encode::error(out, &error.wire());
         }
     }
     replies.clear();
-    dispatch::count_command(core, session, row, result.is_err(), &args);
+    count::count_command(core, session, row, result.is_err(), &args);
     if shared.armed.load(Ordering::Relaxed) & armed::MONITOR != 0 && row.is_monitored() {
         lines::show_script_to_monitors(core, session, row, &args);
     }

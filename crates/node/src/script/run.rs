@@ -9,7 +9,7 @@ use crate::core::mailbox::Delivery;
 use crate::core::session::Session;
 use crate::core::shared::armed;
 use crate::monitor::lines;
-use crate::run::dispatch;
+use crate::run::count;
 use crate::run::gate;
 use crate::run::waiting;
 use crate::script::calls;
@@ -474,13 +474,13 @@ fn conclude(
     parked.session.protocol = parked.protocol;
     if let Err(error) = verdict {
         if !matches!(error, CommandError::Reported(_)) {
-            dispatch::count_error(core, &error);
+            count::count_error(core, &error);
         }
         Reply::new(replies, parked.protocol).error(&error);
     }
     let (record, row, ns) = (Arc::clone(&parked.session.record), parked.row, parked.ns);
     parked.request.with_args(core, |core, args| {
-        dispatch::count_late_command(core, &record, row, failed, ns, args)
+        count::count_late_command(core, &record, row, failed, ns, args)
     });
 }
 
@@ -513,7 +513,7 @@ fn go_on_after_script(
     let record = Arc::clone(&parked.session.record);
     let exec = Request::of_words(&[b"EXEC"]);
     exec.with_args(core, |core, args| {
-        dispatch::count_late_command(core, &record, execution.row, false, ns, args)
+        count::count_late_command(core, &record, execution.row, false, ns, args)
     });
     core.last_ticks = core.clock.ticks();
     Some(std::mem::take(&mut execution.replies))

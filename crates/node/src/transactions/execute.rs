@@ -10,9 +10,9 @@ use crate::core::call::Call;
 use crate::core::session::Session;
 use crate::core::shared::armed;
 use crate::monitor::lines;
-use crate::run::dispatch;
-use crate::run::dispatch::Flow;
+use crate::run::count;
 use crate::run::gate::RequestFacts;
+use crate::run::invoke;
 use crate::run::permission;
 use crate::run::repeated;
 use crate::script::run;
@@ -63,7 +63,7 @@ pub(crate) fn queue(
     row: &'static Row,
     facts: &RequestFacts<'_>,
     replies: &mut ReplyBuffer,
-) -> Flow {
+) {
     if let Some(transaction) = &mut session.transaction {
         let what = (facts.flags, facts.keys, facts.words);
         transaction.push(row, what, &core.shared.keyspace);
@@ -77,7 +77,6 @@ pub(crate) fn queue(
     session.after_command();
     // The next command is not charged for this.
     core.last_ticks = core.clock.ticks();
-    Flow::Next
 }
 
 /// A command was rejected: if the session is in a transaction, EXEC will be rejected too. A
@@ -247,7 +246,7 @@ fn run_queued(
     }
     if session.is_restricted() {
         if let Err(error) = permission::permit_queued(core, session, row, &args) {
-            dispatch::write_error(core, session, &error, replies);
+            count::write_error(core, session, &error, replies);
             if !is_heard {
                 replies.truncate(mark);
             }
@@ -269,7 +268,7 @@ fn run_queued(
             core.redacted.clear();
             let mut call = Call { core, session, reply, row, prepared };
             let done = run(&mut call, &mut args);
-            let done = done.map(|_| dispatch::propagate_server(core, row, session.db, &args));
+            let done = done.map(|_| invoke::propagate_server(core, row, session.db, &args));
             done.map_err(|error| match error {
                 CommandError::UndeclaredKey(_) => {
                     CommandError::UndeclaredKey(row.full_name().to_owned().into())
@@ -286,10 +285,10 @@ fn run_queued(
     if let Err(error) = &result {
         replies.truncate(mark);
         repeated::tell_of_failed(core, session, Some(row), error);
-        dispatch::write_error(core, session, error, replies);
+        count::write_error(core, session, error, replies);
     }
     replies.finish();
-    dispatch::count_command(core, session, row, result.is_err(), &args);
+    count::count_command(core, session, row, result.is_err(), &args);
     if shared.armed.load(Ordering::Relaxed) & armed::MONITOR != 0 && row.is_monitored() {
         lines::show_to_monitors(core, session, row, &args);
     }

@@ -14,7 +14,7 @@ use brisk_node::persistence::aof::state::Level;
 use brisk_node::persistence::aof::wait;
 use brisk_node::persistence::aof::writer::Written;
 use brisk_node::replication::acks::GETACK_REQUEST;
-use brisk_node::run::dispatch;
+use brisk_node::run::count;
 use brisk_reactor::Control;
 use std::time::Duration;
 
@@ -153,7 +153,7 @@ impl Worker {
     /// disconnected, since its other replies will not be sent either.
     fn give_up_waiting(&self, io: &mut Control, session: &mut Session, text: &'static str) {
         let error = CommandError::text(text);
-        dispatch::count_error(&self.core, &error);
+        count::count_error(&self.core, &error);
         session.unlogged.clear();
         if let Some(stream) = session.stream.take() {
             self.core.env.garbage.borrow_mut().push(Garbage::View(stream));

@@ -16,7 +16,7 @@ use brisk_node::core::session::{Session, Stall};
 use brisk_node::persistence::aof::state::Level;
 use brisk_node::persistence::aof::wait;
 use brisk_node::persistence::ending;
-use brisk_node::run::dispatch;
+use brisk_node::run::count;
 use brisk_node::run::permission;
 use brisk_node::run::waiting;
 use brisk_reactor::{Control, Token};
@@ -89,13 +89,13 @@ impl Worker {
             }
             Unblocked::Error => {
                 let error = CommandError::text(UNBLOCKED);
-                dispatch::count_error(&self.core, &error);
+                count::count_error(&self.core, &error);
                 waiting::book_wait(&mut self.core, &waiter, true, 0);
                 reply.error(&error)
             }
             Unblocked::RoleChanged => {
                 let error = CommandError::text(ROLE_CHANGED);
-                dispatch::count_error(&self.core, &error);
+                count::count_error(&self.core, &error);
                 waiting::book_wait(&mut self.core, &waiter, true, 0);
                 if let Some(session) = self.session_at(token.index()) {
                     session.close_after_reply();
@@ -104,7 +104,7 @@ impl Worker {
             }
             Unblocked::EndGivenUp => {
                 let error = ending::refusal();
-                dispatch::count_error(&self.core, &error);
+                count::count_error(&self.core, &error);
                 waiting::book_wait(&mut self.core, &waiter, true, 0);
                 reply.error(&error)
             }
@@ -147,7 +147,7 @@ impl Worker {
                 CommandError::text_with("NOPERM ", &text)
             }
         };
-        dispatch::count_error(&self.core, &error);
+        count::count_error(&self.core, &error);
         error
     }
 
@@ -214,7 +214,7 @@ impl Worker {
             match over {
                 Ok(_) => wait.answer(&shared.replication, &shared.aof, &mut reply),
                 Err(error) => {
-                    dispatch::count_error(&self.core, &error);
+                    count::count_error(&self.core, &error);
                     reply.error(&error)
                 }
             };
