@@ -571,9 +571,10 @@ impl Core {
     /// that part is stored.
     #[inline]
     pub fn exceeds_output_limit(&self, session: &mut Session, unsent: u64) -> bool {
-        if session.replica.is_none() && unsent + session.held.len() as u64 <= UNCOUNTED_OUTPUT_BYTES
+        if !session.replication.is_replica()
+            && unsent + session.output.held_len() as u64 <= UNCOUNTED_OUTPUT_BYTES
         {
-            session.over_soft_limit_since = None;
+            session.output.note_within_soft_limit();
             return false;
         }
         self.exceeds_limit_of_class(session, unsent)
@@ -582,11 +583,12 @@ impl Core {
     fn exceeds_limit_of_class(&self, session: &mut Session, mut unsent: u64) -> bool {
         let class = class_of(session);
         let mut hard_bytes = self.config.clients.output_limits[class as usize].hard_bytes;
-        if let Some(replica) = session.replica.as_mut().filter(|replica| replica.follows()) {
+        if let Some(replica) = session.replication.replica_mut().filter(|replica| replica.follows())
+        {
             replica.note_unsent(unsent);
             unsent -= replica.stream_unsent;
             let replication = &self.shared.replication;
-            replication.note_held(replica, unsent + session.held.len() as u64);
+            replication.note_held(replica, unsent + session.output.held_len() as u64);
             // The size of the snapshot is not limited.
             unsent -= replica.snapshot_unsent;
             let behind =
@@ -597,9 +599,9 @@ impl Core {
                 hard_bytes = hard_bytes.max(self.config.replication.repl_backlog_size);
             }
         }
-        unsent += session.held.len() as u64;
+        unsent += session.output.held_len() as u64;
         if unsent <= UNCOUNTED_OUTPUT_BYTES {
-            session.over_soft_limit_since = None;
+            session.output.note_within_soft_limit();
             return false;
         }
         let limit = self.config.clients.output_limits[class as usize];
@@ -607,10 +609,10 @@ impl Core {
         let soft = limit.soft_bytes > 0 && unsent > limit.soft_bytes;
         let lasting = if soft {
             let now = self.env.now().0;
-            let since = *session.over_soft_limit_since.get_or_insert(now);
+            let since = session.output.note_over_soft_limit(now);
             now.saturating_sub(since) > limit.soft_seconds.max(0) as u64 * 1000
         } else {
-            session.over_soft_limit_since = None;
+            session.output.note_within_soft_limit();
             false
         };
         if hard || lasting {
@@ -624,29 +626,30 @@ impl Core {
     /// output). Evicts clients if all together use too much.
     #[inline]
     pub fn weigh(&self, output: usize, session: &mut Session) {
-        session.set_unread_aside();
+        session.output.set_unread_aside();
         // The stream is counted once for all replicas.
-        let stream = session.replica.as_ref().map_or(0, |replica| replica.stream_unsent as usize);
+        let stream =
+            session.replication.replica().map_or(0, |replica| replica.stream_unsent as usize);
         let bytes = session.memory(output.saturating_sub(stream));
         let input = session.input_memory() as u64;
-        if bytes != session.weight || input != session.input_weight {
+        if bytes != session.accounting.weight() || input != session.accounting.input_weight() {
             self.change_weight(session, bytes, input);
         }
     }
 
     #[cold]
     fn change_weight(&self, session: &mut Session, bytes: u64, input: u64) {
-        if bytes != session.weight {
-            let grows = bytes > session.weight;
-            session.weight = bytes;
+        if bytes != session.accounting.weight() {
+            let grows = bytes > session.accounting.weight();
+            session.accounting.set_weight(bytes);
             self.shared.clients.weights.weigh(&session.record, bytes);
             if grows && self.client_limit != 0 {
                 self.evict_clients();
             }
         }
-        if input != session.input_weight {
-            let grows = input > session.input_weight;
-            session.input_weight = input;
+        if input != session.accounting.input_weight() {
+            let grows = input > session.accounting.input_weight();
+            session.accounting.set_input_weight(input);
             self.shared.clients.input_weights.weigh(&session.record, input);
             if grows {
                 self.bound_inputs();
@@ -660,7 +663,7 @@ impl Core {
     #[cold]
     pub fn weigh_before_execution(&self, output: usize, input: &Bytes, session: &mut Session) {
         let bytes = session.memory(output) + (input.capacity() + input.len()) as u64;
-        session.weight = bytes;
+        session.accounting.set_weight(bytes);
         self.shared.clients.weights.weigh(&session.record, bytes);
         self.evict_clients();
     }
@@ -710,17 +713,16 @@ impl Core {
     /// Publishes how much output a session has: `unsent` bytes and its held replies.
     #[inline]
     pub fn publish_output(&self, unsent: usize, session: &mut Session) {
-        let output = (unsent + session.unlogged.len() + session.held.len()) as i64;
-        if output != session.counted_output {
+        let output = (unsent + session.output.unlogged().len() + session.output.held_len()) as i64;
+        if output != session.accounting.counted_output() {
             self.change_output(session, output);
         }
     }
 
     #[cold]
     fn change_output(&self, session: &mut Session, output: i64) {
-        let change = output - session.counted_output;
+        let change = session.accounting.replace_counted_output(output);
         self.stats().output_bytes.fetch_add(change, Ordering::Relaxed);
-        session.counted_output = output;
         session.record.output_bytes.store(output as u64, Ordering::Relaxed);
         self.note_buffers(0, output as u64, self.env.now().0 / 1000);
     }
@@ -752,7 +754,7 @@ const REDACTED: &[u8] = b"(redacted)";
 fn class_of(session: &Session) -> ClientClass {
     if session.record.has(flag::REPLICA) {
         ClientClass::Replica
-    } else if session.listens {
+    } else if session.push.listens() {
         ClientClass::Pubsub
     } else {
         ClientClass::Normal

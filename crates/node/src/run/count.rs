@@ -68,8 +68,8 @@ pub(crate) fn note_wait(core: &mut Core, session: &mut Session, row: &Row) {
     let ns = core.clock.ns(ticks.wrapping_sub(core.last_ticks));
     core.last_ticks = ticks;
     note_last(core, session, row);
-    session.waiter = core.env.take_waiter();
-    if let Some(waiter) = &session.waiter {
+    session.blocked.begin(core.env.take_waiter());
+    if let Some(waiter) = session.blocked.waiter() {
         waiter.spent_ns.store(ns, Ordering::Relaxed);
     }
 }
@@ -89,7 +89,7 @@ pub(crate) fn write_error(
     if !matches!(error, CommandError::Reported(_)) {
         count_error(core, error);
     }
-    Reply::new(replies, session.protocol).error(error);
+    Reply::new(replies, session.protocol()).error(error);
 }
 
 pub fn count_error(core: &Core, error: &CommandError) {

@@ -68,7 +68,7 @@ pub fn dispatch(
             }
             Verdict::Wait(stall) => return Flow::Later(stall),
         }
-        if session.tracker.is_some() && invalidate::must_precede_command(core) {
+        if session.push.is_tracking() && invalidate::must_precede_command(core) {
             return Flow::InvalidationsFirst;
         }
         if session.in_transaction() && row.spec.in_multi.is_queued() {
@@ -134,7 +134,7 @@ fn postponed(core: &Core, session: &mut Session, error: &CommandError) -> Option
         CommandError::SlotFrozen => Some(Stall::Frozen),
         CommandError::SlotBusy => {
             core.stats().slot_conflicts.add(1);
-            session.slot_refusals = session.slot_refusals.saturating_add(1);
+            session.count_slot_refusal();
             Some(Stall::NextRound)
         }
         _ => None,
@@ -156,12 +156,12 @@ fn reject(
     {
         core.stats().commands[row.id].rejected.add(1);
     }
-    if let Some(row) = row.filter(|_| session.replica.is_some()) {
+    if let Some(row) = row.filter(|_| session.replication.is_replica()) {
         // The log names it when a replica gets this reply.
         count::note_last(core, session, row);
     }
     // It may have been a retry that was rejected.
-    session.script_shown = false;
+    session.end_script_try(false);
     let error = execute::refuse_in_transaction(core, session, row, &error, args).unwrap_or(error);
     repeated::note_failed(core, session, row, &error);
     let mark = replies.mark();

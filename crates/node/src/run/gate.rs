@@ -91,8 +91,8 @@ pub fn is_armed(armed: u32, session: &Session, row: &Row) -> bool {
     (armed != 0 && concerns(armed, session, row))
         || session.is_restricted()
         || session.in_transaction()
-        || session.listens
-        || session.replica.is_some()
+        || session.push.listens()
+        || session.replication.is_replica()
         || row.spec.flags.intersects(Flags::PROTECTED.union(Flags::UNSUBSCRIBES))
 }
 
@@ -103,17 +103,17 @@ pub fn is_armed(armed: u32, session: &Session, row: &Row) -> bool {
 fn concerns(armed: u32, session: &Session, row: &Row) -> bool {
     armed & armed::AT_THE_GATE != 0
         || (row.spec.flags.intersects(Flags::WRITE.union(Flags::RUNS_SCRIPT))
-            && !session.is_primary)
+            && !session.source.is_primary())
 }
 
 /// Runs all checks in order.
 #[cold]
 pub fn check(core: &mut Core, session: &Session, row: &Row, facts: &RequestFacts<'_>) -> Verdict {
-    if session.is_replay {
+    if session.source.is_replay() {
         // It has been executed once and is repeated, whatever rules apply now.
         return Verdict::Pass;
     }
-    if session.is_primary {
+    if session.source.is_primary() {
         return ask(core, session, row, facts, CHECKS_OF_PRIMARY.iter());
     }
     ask(core, session, row, facts, CHECKS.iter().map(|(_, check)| check))
@@ -177,7 +177,7 @@ fn protected(core: &mut Core, session: &Session, row: &Row, _: &RequestFacts<'_>
 
 /// Reports whether the session must authenticate before it may do anything else.
 pub fn must_authenticate(core: &Core, session: &Session) -> bool {
-    !session.authenticated && !core.shared.accounts.default_is_open()
+    !session.is_authenticated() && !core.shared.accounts.default_is_open()
 }
 
 fn authentication(core: &mut Core, session: &Session, row: &Row, _: &RequestFacts<'_>) -> Verdict {
@@ -300,7 +300,7 @@ fn read_only(core: &mut Core, _: &Session, _: &Row, facts: &RequestFacts<'_>) ->
 }
 
 fn subscribed(core: &mut Core, session: &Session, row: &Row, _: &RequestFacts<'_>) -> Verdict {
-    if !session.listens && row.has(Flags::UNSUBSCRIBES) && core.is_valkey() {
+    if !session.push.listens() && row.has(Flags::UNSUBSCRIBES) && core.is_valkey() {
         let name = full_name(row.parent, row.spec);
         let text = format!("NOSUB '{name}' command executed not in subscribed mode");
         return Verdict::Refuse(CommandError::text(text));
@@ -369,9 +369,9 @@ fn busy(core: &mut Core, session: &Session, row: &Row, facts: &RequestFacts<'_>)
         return Verdict::Pass;
     }
     let scripting = &core.shared.running_scripts;
-    let refusal = match &session.transaction {
+    let refusal = match session.transaction.queued() {
         Some(transaction) if row.spec.in_multi == InMulti::Executes => {
-            let watched = session.watches.iter().flat_map(|watches| watches.places());
+            let watched = session.transaction.watched_slots();
             let places = transaction.places(watched).filter(|places| !places.is_empty());
             let mut places = places.map(Vec::into_iter);
             scripting.refusal(places.as_mut().map(|places| places as _))
@@ -379,7 +379,7 @@ fn busy(core: &mut Core, session: &Session, row: &Row, facts: &RequestFacts<'_>)
         _ if row.has(Flags::ALLOW_BUSY) => None,
         _ if facts.keys.is_empty() || row.spec.scope != Scope::Keys => scripting.refusal(None),
         _ => {
-            let mut places = facts.keys.iter().map(|key| (session.db, key.slot));
+            let mut places = facts.keys.iter().map(|key| (session.db(), key.slot));
             scripting.refusal(Some(&mut places))
         }
     };

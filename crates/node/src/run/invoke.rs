@@ -25,13 +25,13 @@ pub(crate) fn invoke(
     replies: &mut ReplyBuffer,
 ) -> Result<Outcome> {
     let shared = core.shared;
-    let reply = Reply::new(replies, session.protocol);
+    let reply = Reply::new(replies, session.protocol());
     let quiesced = match row.spec.scope {
         Scope::Quiescent if gate::is_operator_request(session, row) => {
             Some(core.stop_others_despite_scripts())
         }
         Scope::Quiescent => core.stop_others()?,
-        _ if session.slot_refusals != 0 => stop_others_if_starved(core, session, row)?,
+        _ if session.was_refused_slots() => stop_others_if_starved(core, session, row)?,
         _ => None,
     };
     if row.spec.scope == Scope::Quiescent {
@@ -43,13 +43,13 @@ pub(crate) fn invoke(
                 worker: core.id,
                 token: session.token.to_u64(),
                 id: session.id(),
-                protocol: session.protocol,
+                protocol: session.protocol(),
             };
             let call = Invocation {
                 spec: row.spec,
                 parent: row.parent,
                 run,
-                db: session.db,
+                db: session.db(),
                 blocking: if session.repeats() {
                     Blocking::Never
                 } else {
@@ -68,7 +68,7 @@ pub(crate) fn invoke(
                 count::note_last(core, session, row);
             }
             let outcome = run(&mut Call { core, session, reply, row, prepared }, args)?;
-            propagate_server(core, row, session.db, args);
+            propagate_server(core, row, session.db(), args);
             // A command that shows nothing of the dataset is replied to even while nothing can be
             // written: INFO, MULTI, and the CONFIG SET that fixes the problem. The commands of
             // scripts and transactions note what they show, but EXEC also shows whether other

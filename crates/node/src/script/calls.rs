@@ -46,7 +46,7 @@ pub(super) fn row_of_script(core: &Core, words: &Words) -> Option<&'static Row> 
 pub(super) fn permit_script(session: &Session, row: &Row, words: &Words) -> Result<(), Denied> {
     let list = words.spans.as_slice();
     let word = |at: usize| words.spans.bytes(&words.bytes, list[at]);
-    check(&session.user, row, list.len(), &word)
+    check(session.user(), row, list.len(), &word)
 }
 
 /// The error for a command that the script's user may not run. The rejection is logged.
@@ -58,7 +58,7 @@ fn refuse_script(
     words: &Words,
     denied: Denied,
 ) -> String {
-    let text = denied.text(&session.account.name, row, None);
+    let text = denied.text(&session.account().name, row, None);
     let list = words.spans.as_slice();
     let args = Args::new(&words.bytes, &words.spans, list, &[]);
     permission::note_denied(core, session, row, &args, denied, Context::Script);
@@ -86,9 +86,9 @@ pub(super) fn call_from_script(
     }
     let Some(row) = row else { return Called::Replied };
     let keys = keys_of_script(core, runner, row, words);
-    if !covers(core, session.db, &keys, row.spec.scope) {
+    if !covers(core, session.db(), &keys, row.spec.scope) {
         runner.used_undeclared_keys.set(true);
-        match lock_everything(core, runner, session.db, &keys, row.spec.scope) {
+        match lock_everything(core, runner, session.db(), &keys, row.spec.scope) {
             Widened::Yes => {}
             Widened::NotYet if runner.parkable.get() => return Called::Wait,
             Widened::NotYet | Widened::No => {
@@ -113,7 +113,7 @@ pub(super) fn call_from_script(
         }
         runner.wrote.set(true);
     }
-    session.protocol = protocol;
+    session.reply_to_script_in(protocol);
     run_from_script(core, session, runner, row, &keys, words, out);
     Called::Replied
 }
@@ -290,12 +290,12 @@ fn run_from_script(
     }
     let mut replies = runner.replies.borrow_mut();
     let replies = &mut *replies;
-    let reply = Reply::new(replies, session.protocol);
+    let reply = Reply::new(replies, session.protocol());
     core.env.in_script.set(true);
     permission::limit_lookups(core, session, row, &args);
     let result = match row.run {
         Run::Data(run) => {
-            let (spec, parent, db) = (row.spec, row.parent, session.db);
+            let (spec, parent, db) = (row.spec, row.parent, session.db());
             let call = Invocation { spec, parent, run, db, blocking: Blocking::Never };
             let unit = core.unit.as_mut().expect("a script runs within a unit");
             let done = unit.run(&core.env, &call, keys, &mut args, reply);

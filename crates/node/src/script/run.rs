@@ -127,7 +127,7 @@ pub fn evaluate(
         runner.begin_slice();
         core.shared.running_scripts.show_next(core.id, target.is_eval, shown());
     }
-    let (began, db, protocol) = (core.last_ticks, call.session.db, call.session.protocol);
+    let (began, db, protocol) = (core.last_ticks, call.session.db(), call.session.protocol());
     let out = call.reply.buffer().bytes_mut();
     let words = || args.arguments().skip(COUNT_AT + 1);
     let session = &mut *call.session;
@@ -238,8 +238,8 @@ impl<'a, I: ExactSizeIterator<Item = &'a [u8]>> ExactSizeIterator for Words<I> {
 
 /// Restores the session's state as its client knows it.
 fn restore(session: &mut Session, db: brisk_engine::DbIndex, protocol: brisk_resp::Protocol) {
-    session.protocol = protocol;
-    if session.db != db {
+    session.reply_to_script_in(protocol);
+    if session.db() != db {
         session.select(db);
     }
 }
@@ -247,8 +247,7 @@ fn restore(session: &mut Session, db: brisk_engine::DbIndex, protocol: brisk_res
 /// Shows a script to monitors once, even if it is restarted because something blocks it.
 fn show_script(core: &mut Core, session: &mut Session, row: &'static Row, args: &Args<'_>) {
     let watched = core.shared.armed.load(Ordering::Relaxed) & armed::MONITOR != 0;
-    if watched && !session.script_shown {
-        session.script_shown = true;
+    if watched && session.note_script_shown() {
         lines::show_to_monitors(core, session, row, args);
     }
 }
@@ -279,7 +278,7 @@ fn begin_script_unit(
     if acts && !calls::allow_undeclared_keys(core) {
         return Err(in_the_way(core, CommandError::SlotBusy));
     }
-    let places = keys.iter().map(|key| (session.db, key.slot));
+    let places = keys.iter().map(|key| (session.db(), key.slot));
     match Unit::holding(keyspace, &core.env, places) {
         Ok(unit) => core.unit = Some(unit),
         Err(error) => {
@@ -368,7 +367,7 @@ fn park(
         remembers: session::remembers(core),
         row,
         name: target.name.to_vec(),
-        protocol: session.protocol,
+        protocol: session.protocol(),
         request: Request::of(args),
         ns,
         logged: false,
@@ -471,7 +470,7 @@ fn conclude(
         error => error,
     });
     let failed = verdict.is_err();
-    parked.session.protocol = parked.protocol;
+    parked.session.reply_to_script_in(parked.protocol);
     if let Err(error) = verdict {
         if !matches!(error, CommandError::Reported(_)) {
             count::count_error(core, &error);

@@ -15,12 +15,12 @@ pub fn begin_tracking<'p>(
     prefixes: impl Iterator<Item = &'p [u8]>,
 ) {
     let id = session.id();
-    if session.tracker.is_none() {
+    if !session.push.is_tracking() {
         core.tracking.clients.insert(id, session.token);
         core.shared.keyspace.begin_tracking(id);
     }
     let Tracker { mode, noloop, redirect, .. } = tracker;
-    let own = session.tracker.get_or_insert_with(|| Box::new(tracker));
+    let own = session.push.begin_tracking(tracker);
     // CLIENT CACHING still applies if it was called before.
     (own.mode, own.noloop, own.redirect, own.broken) = (mode, noloop, redirect, false);
     for prefix in prefixes {
@@ -31,7 +31,6 @@ pub fn begin_tracking<'p>(
             core.shared.tracking.add(prefix, core.id, |any| tracking.set_broadcasts(any));
         }
     }
-    session.update_gets_messages();
     session.publish_tracking();
     remember_for(core, session);
 }
@@ -39,7 +38,7 @@ pub fn begin_tracking<'p>(
 /// Ends tracking. O(its prefixes): entries for it in the table of keys are removed when they are
 /// next found.
 pub fn end_tracking(core: &mut Core, session: &mut Session) {
-    let Some(tracker) = session.tracker.take() else { return };
+    let Some(tracker) = session.push.end_tracking() else { return };
     core.tracking.clients.remove(&session.id());
     for prefix in &tracker.prefixes {
         if let Some(tokens) = core.tracking.prefixes.get_mut(prefix) {
@@ -52,7 +51,6 @@ pub fn end_tracking(core: &mut Core, session: &mut Session) {
         core.shared.tracking.remove(prefix, core.id, |any| tracking.set_broadcasts(any));
     }
     core.shared.keyspace.tracking().leave(session.id());
-    session.update_gets_messages();
     session.publish_tracking();
     remember_for(core, session);
 }
@@ -60,9 +58,9 @@ pub fn end_tracking(core: &mut Core, session: &mut Session) {
 /// From now on commands run for this session.
 #[inline]
 pub fn act_for(core: &Core, session: &Session) {
-    core.env.touch.set(!session.no_touch);
+    core.env.touch.set(session.touches_keys());
     core.env.client.set(session.id());
-    if session.tracker.is_some() {
+    if session.push.is_tracking() {
         remember_for(core, session);
     }
 }
@@ -89,7 +87,7 @@ pub fn clear_acting_session(core: &Core) {
 
 /// Sets whether the keys that the session's next command reads are remembered.
 pub fn remember_for(core: &Core, session: &Session) {
-    let remembers = session.tracker.as_ref().is_some_and(|tracker| tracker.remembers());
+    let remembers = session.push.tracker().is_some_and(|tracker| tracker.remembers());
     core.env.reader.set(Some(TrackingClient::new(core.id, session.id())));
     core.env.set_hooks(Hooks::REMEMBER, remembers);
 }

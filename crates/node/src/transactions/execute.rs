@@ -27,13 +27,13 @@ use std::sync::atomic::Ordering;
 /// MULTI: the following commands are queued.
 pub fn begin_transaction(core: &mut Core, session: &mut Session) {
     let mut transaction = std::mem::take(&mut core.spare_transaction).unwrap_or_default();
-    transaction.db = session.db;
-    session.transaction = Some(transaction);
+    transaction.db = session.db();
+    session.transaction.open(transaction);
 }
 
 /// Drops a session's queued commands and watches. O(1). The caller holds no slots.
 pub fn end_transaction(core: &mut Core, session: &mut Session) {
-    session.transaction = None;
+    drop(session.transaction.take_queued());
     unwatch(core, session);
     session.publish_transaction();
 }
@@ -41,7 +41,7 @@ pub fn end_transaction(core: &mut Core, session: &mut Session) {
 /// Drops a session's watches, and the note that a watched key was changed. O(1). The caller holds
 /// no slots.
 pub fn unwatch(core: &mut Core, session: &mut Session) {
-    if let Some(watches) = &mut session.watches {
+    if let Some(watches) = session.transaction.watches_mut() {
         core.shared.keyspace.unwatch(watches, &mut core.ended_watches);
         session.record.watched.store(0, Ordering::Relaxed);
     }
@@ -64,7 +64,7 @@ pub(crate) fn queue(
     facts: &RequestFacts<'_>,
     replies: &mut ReplyBuffer,
 ) {
-    if let Some(transaction) = &mut session.transaction {
+    if let Some(transaction) = session.transaction.queued_mut() {
         let what = (facts.flags, facts.keys, facts.words);
         transaction.push(row, what, &core.shared.keyspace);
     }
@@ -72,7 +72,7 @@ pub(crate) fn queue(
     session.record.last_command.store(row.id as u32, Ordering::Relaxed);
     core.last_row = row.id as u32;
     if session.wants_reply() {
-        Reply::new(replies, session.protocol).word("QUEUED");
+        Reply::new(replies, session.protocol()).word("QUEUED");
     }
     session.after_command();
     // The next command is not charged for this.
@@ -89,7 +89,7 @@ pub(crate) fn refuse_in_transaction(
     error: &CommandError,
     args: &Args<'_>,
 ) -> Option<CommandError> {
-    if let Some(transaction) = &mut session.transaction {
+    if let Some(transaction) = session.transaction.queued_mut() {
         transaction.refused = true;
     }
     let row = row.filter(|row| row.spec.in_multi == InMulti::Executes)?;
@@ -119,7 +119,7 @@ pub fn execute_transaction(
     reply: &mut Reply<'_>,
 ) -> Result<Outcome> {
     let shared = core.shared;
-    let Some(mut transaction) = session.transaction.take() else {
+    let Some(mut transaction) = session.transaction.take_queued() else {
         return Err(CommandError::text("ERR EXEC without MULTI"));
     };
     if transaction.refused {
@@ -133,7 +133,7 @@ pub fn execute_transaction(
     // If a SELECT were rejected, the following commands would hold slots of another database.
     let may_be_refused = session.is_restricted() || transaction.changes_user;
     let is_certain = !(transaction.selects && may_be_refused);
-    let watched = session.watches.iter().flat_map(|watches| watches.places());
+    let watched = session.transaction.watched_slots();
     let places = is_certain.then(|| transaction.places(watched)).flatten();
     let unit = match places.filter(|_| !session.is_starved()) {
         None => core.stop_others_for(session).map(|quiesced| {
@@ -145,11 +145,11 @@ pub fn execute_transaction(
     let mut unit = match unit {
         Ok(unit) => unit,
         Err(error) => {
-            session.transaction = Some(transaction);
+            session.transaction.open(transaction);
             return Err(error);
         }
     };
-    let watches = session.watches.as_ref();
+    let watches = session.transaction.watches();
     if watches.is_none_or(|watches| unit.settle(&core.env, watches)) {
         session.record.last_command.store(row.id as u32, Ordering::Relaxed);
         let began = core.last_ticks;
@@ -165,7 +165,7 @@ pub fn execute_transaction(
         core.last_ticks = began;
     } else {
         core.unit = Some(unit);
-        session.ran_nothing = true;
+        session.source.note_ran_nothing();
         reply.null_array();
     }
     run::end_unit(core);
@@ -186,7 +186,7 @@ fn execute_scripts(
 ) -> Result<Outcome> {
     let began = core.last_ticks;
     let mut replies = ReplyBuffer::new();
-    Reply::new(&mut replies, session.protocol).array(transaction.len());
+    Reply::new(&mut replies, session.protocol()).array(transaction.len());
     let execution = Execution { transaction, next: 0, replies, row, ns: 0 };
     let Some(mut execution) = go_on_executing(core, session, Box::new(execution)) else {
         end_transaction(core, session);
@@ -210,7 +210,7 @@ pub(crate) fn go_on_executing(
         let Execution { transaction, next, replies, .. } = &mut *execution;
         let command = &transaction.commands[*next];
         *next += 1;
-        if session.db != command.db {
+        if session.db() != command.db {
             // The session stands for a client that has disconnected.
             session.select(command.db);
         }
@@ -254,10 +254,10 @@ fn run_queued(
         }
         permission::limit_lookups(core, session, row, &args);
     }
-    let reply = Reply::new(replies, session.protocol);
+    let reply = Reply::new(replies, session.protocol());
     let result = match row.run {
         Run::Data(run) => {
-            let (spec, parent, db) = (row.spec, row.parent, session.db);
+            let (spec, parent, db) = (row.spec, row.parent, session.db());
             let call = Invocation { spec, parent, run, db, blocking: Blocking::Never };
             let unit = core.unit.as_mut().expect("EXEC has begun a unit");
             let done = unit.run(&core.env, &call, prepared, &mut args, reply);
@@ -268,7 +268,7 @@ fn run_queued(
             core.redacted.clear();
             let mut call = Call { core, session, reply, row, prepared };
             let done = run(&mut call, &mut args);
-            let done = done.map(|_| invoke::propagate_server(core, row, session.db, &args));
+            let done = done.map(|_| invoke::propagate_server(core, row, session.db(), &args));
             done.map_err(|error| match error {
                 CommandError::UndeclaredKey(_) => {
                     CommandError::UndeclaredKey(row.full_name().to_owned().into())

@@ -387,15 +387,16 @@ impl Cron {
             worker.look_at(io, cursor, now);
             let Some(session) = worker.session_at(cursor) else { continue };
             let token: Token = session.token;
-            let (input, output) = (session.published_input, session.counted_output);
+            let (input, output) =
+                (session.accounting.published_input(), session.accounting.counted_output());
             let idle = now.saturating_sub(session.record.last_active_ms.load(Ordering::Relaxed));
             let spared =
                 flag::MONITOR | flag::REPLICA | flag::PRIMARY | flag::BLOCKED | flag::PUBSUB;
-            let exempt = session.record.has(spared) || session.stall == Stall::Elsewhere;
-            let shaking = session.tls.as_ref().is_some_and(|stream| stream.is_handshaking());
+            let exempt = session.record.has(spared) || session.stall() == Stall::Elsewhere;
+            let shaking = session.connection.tls().is_some_and(|stream| stream.is_handshaking());
             let late = shaking && now.saturating_sub(session.record.created_ms) > HANDSHAKE_MS_MAX;
             let replica =
-                session.replica.as_ref().is_some_and(|replica| replica.must_acknowledge());
+                session.replication.replica().is_some_and(|replica| replica.must_acknowledge());
             let lost = replica && idle > repl_timeout_ms;
             if late || lost || (timeout_ms > 0 && idle > timeout_ms && !exempt) {
                 io.close(token, Close::Now);

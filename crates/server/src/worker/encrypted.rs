@@ -57,7 +57,7 @@ impl Worker {
         session: &mut Session,
         bytes: &[u8],
     ) {
-        let Some(stream) = &mut session.tls else { return };
+        let Some(stream) = session.connection.tls_mut() else { return };
         let mut plain = std::mem::take(&mut self.plain);
         let shaking = stream.is_handshaking();
         let token = session.token;
@@ -82,8 +82,8 @@ impl Worker {
         self.plain = plain;
         match received {
             Ok(Received { finished: true, .. }) => {
-                session.finished = true;
-                if session.stall == Stall::None {
+                session.connection.finish();
+                if session.stall() == Stall::None {
                     session.close_after_reply();
                 }
             }

@@ -74,7 +74,7 @@ impl Handler for Worker {
             self.sessions.resize_with(index + 1, || None);
         }
         let mut session = Box::new(Session::new(record, shared.accounts.default_account()));
-        session.tls = tls;
+        session.connection.begin_tls(tls);
         self.core.weigh(0, &mut session);
         self.sessions[index] = Some(session);
         Accept::Keep
@@ -90,7 +90,7 @@ impl Handler for Worker {
         self.run_staged(io);
         let Some(mut session) = self.take(token) else { return };
         self.begin_turn();
-        if session.tls.is_some() {
+        if session.connection.is_encrypted() {
             self.receive_encrypted(io, &mut session, bytes);
         } else {
             self.take_input(io, &mut session, bytes);
@@ -104,13 +104,13 @@ impl Handler for Worker {
     fn finished(&mut self, io: &mut Control, token: Token) {
         self.run_staged(io);
         let Some(session) = self.session_at(token.index()) else { return };
-        session.finished = true;
+        session.connection.finish();
         if session.synchronises() {
             // A replica that is gone needs no snapshot.
             io.close(token, Close::Now);
-        } else if session.stall == Stall::None {
+        } else if session.stall() == Stall::None {
             close_flushed(io, session);
-        } else if session.stall.ends_with_the_client() {
+        } else if session.stall().ends_with_the_client() {
             io.close(token, Close::Now);
         }
     }
@@ -120,11 +120,11 @@ impl Handler for Worker {
         let Some(mut session) = self.take(token) else { return };
         self.abandon_wait(&mut session);
         release::release(&mut self.core, &mut session);
-        if let Some(stream) = session.stream.take() {
+        if let Some(stream) = session.output.take_stream() {
             self.core.env.garbage.borrow_mut().push(Garbage::View(stream));
         }
         let stats = self.core.stats();
-        stats.output_bytes.fetch_sub(session.counted_output, Ordering::Relaxed);
+        stats.output_bytes.fetch_sub(session.accounting.counted_output(), Ordering::Relaxed);
         self.monitors.remove(&token);
         self.core.shared.clients.set_blocked(&session.record, false);
         self.core.shared.clients.weights.forget(&session.record);
@@ -134,7 +134,7 @@ impl Handler for Worker {
 
     fn hung_up(&mut self, io: &mut Control, token: Token) {
         let Some(session) = self.session_at(token.index()) else { return };
-        if session.stall.ends_with_the_client() {
+        if session.stall().ends_with_the_client() {
             io.close(token, Close::Now);
         }
     }

@@ -59,7 +59,7 @@ impl Worker {
         let Some(session) = self.session_at(token.index()).filter(|one| one.token == token) else {
             return;
         };
-        let replica = session.replica.as_ref().and_then(|replica| replica.progress.as_ref());
+        let replica = session.replication.replica().and_then(|replica| replica.progress.as_ref());
         if replica.is_some_and(|progress| progress.stage() == ReplicaStage::Online) {
             self.send_stream(io, token);
         }
@@ -68,7 +68,8 @@ impl Worker {
     /// Closes a replica that would get a reply. Within the stream the reply would count as a part of it.
     #[cold]
     pub(super) fn reject_reply(&mut self, session: &mut Session) {
-        let Some(replica) = session.replica.as_mut().filter(|replica| replica.follows()) else {
+        let Some(replica) = session.replication.replica_mut().filter(|replica| replica.follows())
+        else {
             return;
         };
         if self.replies.is_empty() || std::mem::take(&mut replica.has_reply) {
@@ -93,7 +94,7 @@ impl Worker {
         let Some(session) = session.filter(|session| session.token == token) else {
             return StreamSent::Enough;
         };
-        let progress = session.replica.as_ref().and_then(|replica| replica.progress.clone());
+        let progress = session.replication.replica().and_then(|replica| replica.progress.clone());
         let Some(progress) = progress.filter(|_| !session.is_closing()) else {
             return StreamSent::Enough;
         };
@@ -104,7 +105,7 @@ impl Worker {
         while stream.has_more(&progress) {
             if has_replies_left(session) {
                 // Replies come first. One of them may be the reply after which the stream follows.
-                if !session.unlogged.is_empty() {
+                if !session.output.unlogged().is_empty() {
                     sent = StreamSent::WaitsForFile;
                 }
                 break;
@@ -151,7 +152,7 @@ impl Worker {
         let (core, session) = self.core_and_session(token.index());
         let Some(session) = session.filter(|session| session.token == token) else { return };
         let unsent = io.unsent(token);
-        let queued = unsent + session.unlogged.len();
+        let queued = unsent + session.output.unlogged().len();
         if core.exceeds_output_limit(session, queued as u64) {
             let log = &core.shared.log;
             log.warning(format_args!(
@@ -170,15 +171,15 @@ impl Worker {
 
 /// Adds a part of the stream to the output.
 fn push(io: &mut Control, session: &mut Session, bytes: u64, pieces: &mut Vec<StreamPiece>) {
-    session.traffic.bytes_out += bytes;
+    session.accounting.count_sent(bytes as usize);
     let output = io.output(session.token);
     for piece in pieces.drain(..) {
-        match &mut session.tls {
+        match session.connection.tls_mut() {
             Some(stream) => stream.send(piece.as_slice(), output),
             None => output.push_shared(piece.bytes, piece.range),
         }
     }
-    if let Some(replica) = &mut session.replica {
+    if let Some(replica) = session.replication.replica_mut() {
         replica.stream_unsent += bytes;
     }
     io.send(session.token);

@@ -332,17 +332,17 @@ impl Worker {
     /// Resumes a session whose stall is over.
     fn go_on(&mut self, io: &mut Control, token: Token, stall: Stall) {
         let Some(mut session) = self.take(token) else { return };
-        if session.stall == stall {
+        if session.stall() == stall {
             self.unstall(&mut session);
             if self.write_on(io, &mut session) {
                 self.stall_if_unread(io, &mut session, io.unsent(token));
-                if session.stall == Stall::None {
+                if session.stall() == Stall::None {
                     self.execute_input(io, &mut session);
                 }
             }
-            if session.stall == Stall::None {
+            if session.stall() == Stall::None {
                 io.resume_reading(token);
-                if session.finished {
+                if session.connection.is_finished() {
                     // Only after the replies of this turn, which are not encrypted yet.
                     session.close_after_reply();
                 }

@@ -23,9 +23,9 @@ impl Worker {
             let is_one = session.token == token && session.record.has(flag::MONITOR);
             if is_one {
                 append(core, io, session, line);
-                session.pushed += line.len();
-                let unread = session.unread(io.unsent(token));
-                session.pushed = session.pushed.min(unread);
+                session.output.count_pushed(line.len());
+                let unread = session.output.unread(io.unsent(token));
+                session.output.bound_pushed(unread);
                 if unread as u64 > limit && !session.is_closing() {
                     let figures = &core.shared.observe.figures;
                     figures.output_limit_disconnections.fetch_add(1, Ordering::Relaxed);

@@ -59,10 +59,10 @@ impl Worker {
             return false;
         };
         let ready = session.token == token
-            && session.stall == Stall::None
-            && session.input.is_empty()
+            && session.stall() == Stall::None
+            && session.connection.input().is_empty()
             && !session.is_closing()
-            && session.tls.is_none()
+            && !session.connection.is_encrypted()
             && !gate::must_authenticate(core, session);
         if ready {
             let begin = self.staged.bytes.len();
@@ -109,7 +109,7 @@ impl Worker {
         for ((token, range), batch) in connections.iter().zip(&mut batches) {
             let session = self.sessions.get_mut(token.index()).and_then(Option::as_deref_mut);
             let cut = session.filter(|session| session.token == *token).map(|session| {
-                session.traffic.bytes_in += range.len() as u64;
+                session.accounting.count_received(range.len());
                 cut(&self.core, &self.participant, batch, session, &bytes[range.clone()])
             });
             cuts.push(cut);
@@ -124,7 +124,7 @@ impl Worker {
             let used = self.execute_from(io, &mut session, data, cut);
             std::mem::swap(&mut self.batch, batch);
             if used < data.len() {
-                session.input.keep(&data[used..]);
+                session.connection.input_mut().keep(&data[used..]);
             }
             self.after_turn(io, &mut session);
             self.put(session);
@@ -137,7 +137,7 @@ impl Worker {
         let databases = || {
             connections.iter().zip(batches).filter_map(|((token, _), batch)| {
                 let session = self.sessions.get(token.index())?.as_ref()?;
-                Some((keyspace.database(session.db), batch))
+                Some((keyspace.database(session.db()), batch))
             })
         };
         for (database, batch) in databases() {

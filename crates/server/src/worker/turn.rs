@@ -55,19 +55,19 @@ impl Worker {
     /// Executes requests that arrived, and keeps those that cannot be executed yet.
     #[inline]
     pub(super) fn take_input(&mut self, io: &mut Control, session: &mut Session, bytes: &[u8]) {
-        session.traffic.bytes_in += bytes.len() as u64;
-        if session.stall != Stall::None {
-            session.input.append(bytes);
-        } else if session.input.is_empty() {
+        session.accounting.count_received(bytes.len());
+        if session.stall() != Stall::None {
+            session.connection.input_mut().append(bytes);
+        } else if session.connection.input().is_empty() {
             let used = self.execute(io, session, bytes);
             if used < bytes.len() {
-                session.input.keep(&bytes[used..]);
+                session.connection.input_mut().keep(&bytes[used..]);
             }
         } else {
-            session.input.append(bytes);
+            session.connection.input_mut().append(bytes);
             // Input above the limit is not executed, even if the request is complete by now.
             if !self.exceeds_query_limit(session) {
-                let bytes = session.input.take();
+                let bytes = session.connection.input_mut().take();
                 let cut = self.cut(session, &bytes);
                 let is_weighed = self.core.client_limit != 0 && bytes.len() >= WEIGHED_INPUT_MIN;
                 if is_weighed && !self.batch.is_empty() {
@@ -75,7 +75,7 @@ impl Worker {
                     self.core.weigh_before_execution(output, &bytes, session);
                 }
                 let used = self.execute_from(io, session, &bytes, cut);
-                session.input.put_back(bytes, used);
+                session.connection.input_mut().put_back(bytes, used);
             }
         }
     }
@@ -87,12 +87,12 @@ impl Worker {
 
     /// Executes the input that the session holds.
     pub(super) fn execute_input(&mut self, io: &mut Control, session: &mut Session) {
-        if session.input.is_empty() {
+        if session.connection.input().is_empty() {
             return;
         }
-        let bytes = session.input.take();
+        let bytes = session.connection.input_mut().take();
         let used = self.execute(io, session, &bytes);
-        session.input.put_back(bytes, used);
+        session.connection.input_mut().put_back(bytes, used);
     }
 
     /// Executes the complete requests at the beginning of `data`, as far as the session may
@@ -148,21 +148,21 @@ impl Worker {
         mut cut: Cut,
     ) -> usize {
         let begin = self.core.last_ticks;
-        session.input.set_missing(0);
+        session.connection.input_mut().set_missing(0);
         let mut at = 0;
         loop {
             let before = self.core.last_ticks;
             let stopped = self.run_batch(io, session, &data[at..]);
             self.note_batch(session, before);
             if let Some(rest) = stopped {
-                session.decoder.reset();
+                session.connection.decoder_mut().reset();
                 return at + rest;
             }
             at += cut.len;
             match cut.stop {
                 Stop::Full => {}
                 Stop::NeedMore(missing) => {
-                    session.input.set_missing(missing);
+                    session.connection.input_mut().set_missing(missing);
                     return at;
                 }
                 Stop::Broken(error) => {
@@ -224,7 +224,7 @@ impl Worker {
             let request = *self.batch.request(at);
             if at >= asked {
                 let keyspace = &self.core.shared.keyspace;
-                asked = self.batch.prefetch_elements(at, data, keyspace, session.db);
+                asked = self.batch.prefetch_elements(at, data, keyspace, session.db());
             }
             self.core.shared.quiesce.checkpoint(self.core.id);
             if session.needs_attention()
@@ -232,7 +232,7 @@ impl Worker {
             {
                 return Some(stop);
             }
-            if session.gets_messages && publish::has_messages(&self.core) {
+            if session.push.gets_messages() && publish::has_messages(&self.core) {
                 // Messages that arrived before a command precede its reply, and precede
                 // UNSUBSCRIBE.
                 self.deliver_messages(io, Some(session));
@@ -254,14 +254,14 @@ impl Worker {
             if publish::has_messages(&self.core) {
                 self.hear_after(io, session, flow);
             }
-            if session.tracker.as_ref().is_some_and(|tracker| tracker.caching) {
+            if session.push.tracker().is_some_and(|tracker| tracker.caching) {
                 self.end_caching(session, request.row, flow);
             }
             match flow {
                 Flow::InvalidationsFirst => debug_assert!(false, "told twice before one command"),
                 Flow::Next => {
                     if let Some(stream) = self.replies.take_stream() {
-                        session.stream = Some(stream);
+                        session.output.set_stream(Some(stream));
                         if !self.write_on(io, session) {
                             return Some(request.end);
                         }
@@ -297,7 +297,7 @@ impl Worker {
     fn flush_large(&mut self, io: &mut Control, session: &mut Session, soft_limit: usize) -> bool {
         self.flush(io, session);
         self.core.reply_meter = None;
-        let unread = session.unread_replies(io.unsent(session.token));
+        let unread = session.output.unread_replies(io.unsent(session.token));
         let fits = unread + soft_limit.min(FLUSH_BYTES) <= soft_limit;
         if !fits {
             self.stall_for_output(io, session);
@@ -341,7 +341,7 @@ impl Worker {
     fn prefetch_tracked(&self, session: &Session) {
         let (keys, tracking) = (self.batch.all_keys(), self.core.shared.keyspace.tracking());
         if keys.len() > 1 {
-            if session.tracker.as_ref().is_some_and(|tracker| tracker.remembers()) {
+            if session.push.tracker().is_some_and(|tracker| tracker.remembers()) {
                 tracking.prefetch_tracked(keys);
             } else {
                 tracking.prefetch_counters(keys);
@@ -354,8 +354,8 @@ impl Worker {
     #[cold]
     fn end_caching(&self, session: &mut Session, row: Option<&Row>, flow: Flow) {
         let keeps = row.is_some_and(|row| row.has(Flags::KEEPS_CACHING));
-        if let Some(tracker) = &mut session.tracker
-            && !(keeps || session.transaction.is_some() || matches!(flow, Flow::Later(_)))
+        if let Some(tracker) = session.push.tracker_mut()
+            && !(keeps || session.transaction.is_open() || matches!(flow, Flow::Later(_)))
         {
             tracker.caching = false;
             session::remember_for(&self.core, session);
@@ -367,7 +367,7 @@ impl Worker {
     fn hear_after(&mut self, io: &mut Control, session: &mut Session, flow: Flow) {
         if flow == Flow::Elsewhere {
             // The reply is still to come.
-            session.stall = Stall::Elsewhere;
+            session.set_stall(Stall::Elsewhere);
         }
         self.deliver_messages(io, Some(session));
     }
@@ -376,11 +376,11 @@ impl Worker {
     /// enough to read, and the session is now stalled.
     #[cold]
     pub(super) fn write_on(&mut self, io: &mut Control, session: &mut Session) -> bool {
-        let Some(mut stream) = session.stream.take() else { return true };
+        let Some(mut stream) = session.output.take_stream() else { return true };
         if wait::has_ended(&self.core, session) {
             // The header may have been sent: an error can no longer follow it.
             self.core.env.garbage.borrow_mut().push(Garbage::View(stream));
-            session.unlogged.clear();
+            session.output.unlogged_mut().clear();
             session.close_at_once();
             return true;
         }
@@ -391,11 +391,11 @@ impl Worker {
             if !more {
                 // It may hold the last reference to a huge value.
                 self.core.env.garbage.borrow_mut().push(Garbage::View(stream));
-                self.replies.bytes_mut().append(&mut session.held);
+                session.output.release_held(self.replies.bytes_mut());
                 return true;
             }
             if queued(io, session) >= soft_limit {
-                session.stream = Some(stream);
+                session.output.set_stream(Some(stream));
                 self.stall_for_output(io, session);
                 return false;
             }
@@ -413,10 +413,10 @@ impl Worker {
     /// replies to its own requests.
     pub(super) fn go_on_when_drained(&self, io: &mut Control, session: &mut Session) {
         // Held replies go to the output later; this function is called again then.
-        if session.unlogged.is_empty() {
+        if session.output.unlogged().is_empty() {
             let token = session.token;
-            session.unread_replies(io.unsent(token));
-            io.when_drained(token, self.core.soft_limit() / 2 + session.pushed);
+            session.output.unread_replies(io.unsent(token));
+            io.when_drained(token, self.core.soft_limit() / 2 + session.output.pushed());
         }
     }
 
@@ -430,10 +430,8 @@ impl Worker {
         session: &mut Session,
         unsent: usize,
     ) {
-        let unread = session.unread(unsent);
-        if session.pushed > unread {
-            session.pushed = unread;
-        }
+        let unread = session.output.unread(unsent);
+        session.output.bound_pushed(unread);
         if unread >= self.core.output_watch_bytes {
             self.look_at_unread(io, session);
         }
@@ -442,7 +440,7 @@ impl Worker {
     #[cold]
     fn look_at_unread(&mut self, io: &mut Control, session: &mut Session) {
         io.count_orphans(session.token);
-        let executes = matches!(session.stall, Stall::None | Stall::NextRound);
+        let executes = matches!(session.stall(), Stall::None | Stall::NextRound);
         // A replica is sent no replies, and its acknowledgements must be read.
         if !executes || session.is_closing() || session.record.has(flag::REPLICA) {
             return;
@@ -451,13 +449,13 @@ impl Worker {
         let flush_at = soft_limit.min(FLUSH_BYTES);
         // At least half of the limit, below which a stalled session continues.
         let most = (soft_limit - flush_at).max(flush_at);
-        if session.unread_replies(io.unsent(session.token)) > most {
+        if session.output.unread_replies(io.unsent(session.token)) > most {
             self.stall_for_output(io, session);
         }
     }
 
     pub(super) fn stall(&mut self, session: &mut Session, stall: Stall) {
-        session.stall = stall;
+        session.set_stall(stall);
         match stall {
             Stall::None | Stall::Output | Stall::Elsewhere | Stall::Synchronises => {}
             Stall::Frozen => hold(&mut self.frozen, session.token, &self.sessions),
@@ -471,17 +469,17 @@ impl Worker {
     }
 
     pub(super) fn unstall(&mut self, session: &mut Session) {
-        if matches!(session.stall, Stall::Paused | Stall::Waiting) {
+        if matches!(session.stall(), Stall::Paused | Stall::Waiting) {
             self.core.shared.clients.set_blocked(&session.record, false);
         }
-        session.stall = Stall::None;
+        session.set_stall(Stall::None);
     }
 
     #[inline]
     pub(super) fn note_batch(&mut self, session: &mut Session, began: u64) {
         let ran = std::mem::take(&mut self.core.ran);
         if ran > 0 {
-            session.traffic.commands += ran;
+            session.accounting.count_commands(ran);
             session.record.last_command.store(self.core.last_row, Ordering::Relaxed);
         }
         let clock = self.core.clock;
@@ -501,16 +499,17 @@ impl Worker {
         if is_logged && session.record.has(flag::REPLICA) {
             self.reject_reply(session);
         }
-        let is_kept = !session.unlogged.is_empty() || session.asked.replicas().is_some();
+        let is_kept = !session.output.unlogged().is_empty()
+            || session.replication.durability().replicas().is_some();
         if (is_logged || is_kept) && self.keep_replies(session) {
             return;
         }
         if self.replies.is_empty() {
             return;
         }
-        session.traffic.bytes_out += self.replies.len() as u64;
+        session.accounting.count_sent(self.replies.len());
         let output = io.output(session.token);
-        if let Some(stream) = &mut session.tls {
+        if let Some(stream) = session.connection.tls_mut() {
             encrypted::flush(&mut self.replies, stream, output);
         } else if self.replies.has_shared() {
             let output = std::cell::RefCell::new(output);
@@ -546,15 +545,15 @@ impl Worker {
                 // After SHUTDOWN, the process exit closes it, when no listener is open any more.
                 io.close(token, Close::Now);
             }
-        } else if session.stall != Stall::None {
+        } else if session.stall() != Stall::None {
             if listens_for_the_end(session) {
                 io.resume_reading(token);
             } else {
                 io.pause_reading(token);
             }
             unsent = queued;
-            let gone = session.finished || io.has_hung_up(token);
-            if gone && session.stall.ends_with_the_client() {
+            let gone = session.connection.is_finished() || io.has_hung_up(token);
+            if gone && session.stall().ends_with_the_client() {
                 // The client left while its requests waited for another reason, or shut down its
                 // sending side after them.
                 io.close(token, Close::Now);
@@ -564,10 +563,10 @@ impl Worker {
             figures.query_limit_disconnections.fetch_add(1, Ordering::Relaxed);
             io.close(token, Close::Now);
         }
-        let waiting = queued + session.unlogged.len();
+        let waiting = queued + session.output.unlogged().len();
         if self.core.exceeds_output_limit(session, waiting as u64) {
             // As in Redis, excess output is not sent, and no other client is evicted because of it.
-            session.unlogged.clear();
+            session.output.unlogged_mut().clear();
             io.output(token).clear();
             io.close(token, Close::Now);
             unsent = 0;
@@ -586,7 +585,7 @@ impl Worker {
             return;
         };
         let token = session.token;
-        session.input.trim(now_ms);
+        session.connection.input_mut().trim(now_ms);
         let unsent = io.unsent(token);
         if unsent >= self.core.output_watch_bytes {
             io.count_orphans(token);
@@ -594,16 +593,19 @@ impl Worker {
         self.core.publish_output(unsent, session);
         self.core.weigh(io.output_memory(token), session);
         session.publish_traffic();
-        let queued = unsent + session.unlogged.len();
+        let queued = unsent + session.output.unlogged().len();
         if self.core.exceeds_output_limit(session, queued as u64)
             || has_left_for_long(io, session, now_ms)
         {
             io.close(token, Close::Now);
         }
-        if session.stall == Stall::Output && session.pushed > 0 && session.unlogged.is_empty() {
+        if session.stall() == Stall::Output
+            && session.output.pushed() > 0
+            && session.output.unlogged().is_empty()
+        {
             // Messages that arrived in the meantime follow its replies.
-            session.unread_replies(unsent);
-            io.when_drained(token, self.core.soft_limit() / 2 + session.pushed);
+            session.output.unread_replies(unsent);
+            io.when_drained(token, self.core.soft_limit() / 2 + session.output.pushed());
         }
     }
 
@@ -612,10 +614,9 @@ impl Worker {
         self.core.publish_output(unsent, session);
         self.core.weigh(memory, session);
         session.publish_traffic();
-        let input = session.input.len();
-        if input != session.published_input {
-            session.published_input = input;
-            let understood = session.decoder.understood().min(input) as u64;
+        let input = session.connection.input().len();
+        if session.accounting.replace_published_input(input) {
+            let understood = session.connection.decoder().understood().min(input) as u64;
             session.record.argument_bytes.store(understood, Ordering::Relaxed);
             session.record.query_bytes.store(input as u64 - understood, Ordering::Relaxed);
             self.core.note_buffers(input as u64, 0, self.core.env.now().0 / 1000);
@@ -633,18 +634,19 @@ impl Worker {
 /// Returns the bytes of output that have not left: those that wait for the append-only file, and
 /// those that the kernel has not taken.
 fn queued(io: &Control, session: &Session) -> usize {
-    io.unsent(session.token) + session.unlogged.len()
+    io.unsent(session.token) + session.output.unlogged().len()
 }
 
 /// True if a client has shut down its sending side, and its replies have waited for replicas for
 /// [`HELD_FOR_LEFT_MS`] since. Replies that wait for the disk need no such limit.
 fn has_left_for_long(io: &Control, session: &mut Session, now_ms: u64) -> bool {
-    let waits = !session.unlogged.is_empty() && session.asked.replicas().is_some();
-    if !waits || !(session.finished || io.has_hung_up(session.token)) {
-        session.left_ms = None;
+    let waits = !session.output.unlogged().is_empty()
+        && session.replication.durability().replicas().is_some();
+    if !waits || !(session.connection.is_finished() || io.has_hung_up(session.token)) {
+        session.output.note_not_left();
         return false;
     }
-    now_ms.saturating_sub(*session.left_ms.get_or_insert(now_ms)) >= HELD_FOR_LEFT_MS
+    now_ms.saturating_sub(session.output.note_left(now_ms)) >= HELD_FOR_LEFT_MS
 }
 
 /// Cuts a batch out of `data`. [`Worker::note_parsing`] records the time, after one or several
@@ -665,19 +667,19 @@ pub(super) fn cut(
     let look = Look {
         table: shared.table,
         hasher: shared.keyspace.hasher(),
-        database: shared.keyspace.database(session.db),
+        database: shared.keyspace.database(session.db()),
         participant: Some(participant),
     };
-    let (len, stop) = batch.fill(data, max, &mut session.decoder, &limits, &look);
+    let (len, stop) = batch.fill(data, max, session.connection.decoder_mut(), &limits, &look);
     Cut { len, stop }
 }
 
 /// True if a stalled session is read nevertheless. The end of an encrypted stream is a record
 /// within the stream, so the kernel does not report it.
 fn listens_for_the_end(session: &Session) -> bool {
-    session.tls.is_some()
-        && session.stall.ends_with_the_client()
-        && session.input.len() < LISTENING_INPUT_MAX
+    session.connection.is_encrypted()
+        && session.stall().ends_with_the_client()
+        && session.connection.input().len() < LISTENING_INPUT_MAX
 }
 
 /// Adds a session to a list of waiting sessions. Sessions that were closed meanwhile leave their
@@ -694,16 +696,13 @@ fn hold(list: &mut Vec<Token>, token: Token, sessions: &[Option<Box<Session>>]) 
 
 /// Sends bytes outside of a client's turn, about an event that has already happened.
 pub fn append(core: &Core, io: &mut Control, session: &mut Session, bytes: &[u8]) {
-    session.traffic.bytes_out += bytes.len() as u64;
+    session.accounting.count_sent(bytes.len());
     let shown = wait::shown_to_all(core);
     if wait::must_wait(core, session, shown) {
         return wait::keep(core, session, shown, |out| out.extend_from_slice(bytes));
     }
     let output = io.output(session.token);
-    match &mut session.tls {
-        Some(stream) => stream.send(bytes, output),
-        None => output.extend_from_slice(bytes),
-    }
+    session.connection.write(bytes, output);
     io.send(session.token);
 }
 
@@ -712,7 +711,7 @@ pub(super) fn close_flushed(io: &mut Control, session: &mut Session) {
     if Worker::closes_later(io, session) {
         return;
     }
-    if let Some(stream) = &mut session.tls {
+    if let Some(stream) = session.connection.tls_mut() {
         stream.close(io.output(session.token));
         io.send(session.token);
     }

@@ -30,14 +30,14 @@ impl Worker {
     /// Handles a command that has begun to wait.
     pub(super) fn begin_wait(&mut self, session: &mut Session) {
         self.stall(session, Stall::Waiting);
-        let Some(waiter) = &session.waiter else { return };
-        if session.acks.is_some() {
+        let Some(waiter) = session.blocked.waiter() else { return };
+        if session.blocked.acks().is_some() {
             self.awaits_acks.push(session.token);
         }
         *session.record.waiter() = Some(waiter.clone());
         if let Some(deadline_ms) = waiter.deadline_ms {
             let timer = self.wait_timers.insert(deadline_ms, session.token);
-            session.wait_timer = Some(timer);
+            session.blocked.set_timer(timer);
         }
     }
 
@@ -48,9 +48,9 @@ impl Worker {
             let Some(session) = self.session_at(token.index()).filter(|s| s.token == token) else {
                 continue;
             };
-            session.wait_timer = None;
+            session.blocked.forget_timer();
             let id = session.id();
-            if session.waiter.as_ref().is_some_and(|waiter| waiter.end()) {
+            if session.blocked.waiter().is_some_and(|waiter| waiter.end()) {
                 self.answer_unserved(io, token, id, Unblocked::Timeout);
             }
         }
@@ -71,8 +71,8 @@ impl Worker {
     ) {
         let is_it = |session: &&mut Session| session.token == token && session.id() == client;
         let Some(session) = self.session_at(token.index()).filter(is_it) else { return };
-        let Some(waiter) = session.waiter.clone() else { return };
-        let (account, acks) = (Arc::clone(&session.account), session.acks);
+        let Some(waiter) = session.blocked.waiter().cloned() else { return };
+        let (account, acks) = (Arc::clone(session.account()), session.blocked.acks());
         self.core.shared.keyspace.forget_waiter(&waiter);
         let mut delivery = Delivery { token, client, replies: Default::default() };
         let mut reply = Reply::new(&mut delivery.replies, waiter.client.protocol);
@@ -155,7 +155,7 @@ impl Worker {
     pub(super) fn deliver(&mut self, io: &mut Control, delivery: Delivery) {
         let token = delivery.token;
         let Some(mut session) = self.take(token) else { return self.discard_answer(delivery) };
-        let stall = session.stall;
+        let stall = session.stall();
         let waits = matches!(stall, Stall::Waiting | Stall::Elsewhere);
         if !waits || session.id() != delivery.client {
             self.put(session);
@@ -164,12 +164,12 @@ impl Worker {
         self.forget_wait(&mut session);
         if session.wants_reply() {
             self.replies = delivery.replies;
-            session.stream = self.replies.take_stream();
+            session.output.set_stream(self.replies.take_stream());
         } else {
             self.discard_answer(delivery);
         }
-        if session.stream.is_none() {
-            self.replies.bytes_mut().append(&mut session.held);
+        if !session.output.has_stream() {
+            session.output.release_held(self.replies.bytes_mut());
         }
         session.after_command();
         // The change that it reports was made for another client, or in another thread.
@@ -193,7 +193,9 @@ impl Worker {
             let Some(session) = self.session_at(token.index()).filter(|s| s.token == token) else {
                 continue;
             };
-            let (Some(wait), Some(waiter)) = (session.acks, session.waiter.clone()) else {
+            let (Some(wait), Some(waiter)) =
+                (session.blocked.acks(), session.blocked.waiter().cloned())
+            else {
                 continue;
             };
             let over = wait.is_over(&shared.replication, &shared.aof);
@@ -223,20 +225,19 @@ impl Worker {
     }
 
     fn forget_wait(&mut self, session: &mut Session) {
-        session.acks = None;
-        session.waiter = None;
+        let timer = session.blocked.end();
         *session.record.waiter() = None;
         if session.record.has(flag::AWAITS_END) {
             session.record.set(flag::AWAITS_END, false);
         }
-        if let Some(timer) = session.wait_timer.take() {
+        if let Some(timer) = timer {
             self.wait_timers.cancel(timer);
         }
     }
 
     /// Cleans up after a connection that closes during a wait.
     pub(super) fn abandon_wait(&mut self, session: &mut Session) {
-        if let Some(waiter) = session.waiter.clone() {
+        if let Some(waiter) = session.blocked.waiter().cloned() {
             if waiter.end() {
                 self.core.shared.keyspace.forget_waiter(&waiter);
             }

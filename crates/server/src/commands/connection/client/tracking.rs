@@ -47,7 +47,7 @@ fn tracking(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     let switch = args.bytes()?;
     let wanted = Wanted::of_words(call, args)?;
     if on_or_off(switch)? {
-        let mode = wanted.mode(call.session.tracker.as_deref())?;
+        let mode = wanted.mode(call.session.push.tracker())?;
         let tracker = Tracker::new(mode, wanted.noloop, wanted.redirect);
         let mut prefixes = wanted.prefixes;
         if prefixes.is_empty() && mode == Mode::Broadcast {
@@ -166,7 +166,7 @@ pub(super) const CACHING: Command = Command {
 
 fn caching(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     let word = args.bytes()?;
-    let Some(tracker) = &mut call.session.tracker else {
+    let Some(tracker) = call.session.push.tracker_mut() else {
         return Err(CommandError::text(
             "ERR CLIENT CACHING can be called only when the client is in tracking mode with OPTIN \
              or OPTOUT mode enabled",
@@ -199,7 +199,7 @@ pub(super) const GETREDIR: Command = Command {
         ..ROW
     },
     run: |call, _| {
-        let redirect = call.session.tracker.as_ref().map_or(-1, |t| t.redirect as i64);
+        let redirect = call.session.push.tracker().map_or(-1, |t| t.redirect as i64);
         Ok(call.reply.integer(redirect))
     },
     subcommands: &[],
@@ -218,7 +218,7 @@ pub(super) const TRACKINGINFO: Command = Command {
 };
 
 fn tracking_info(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
-    let (tracker, reply) = (call.session.tracker.as_deref(), &mut call.reply);
+    let (tracker, reply) = (call.session.push.tracker(), &mut call.reply);
     let is = |mode| tracker.is_some_and(|tracker| tracker.mode == mode);
     let caching = tracker.is_some_and(|tracker| tracker.caching);
     let flags = [
