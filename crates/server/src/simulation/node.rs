@@ -185,7 +185,7 @@ impl Machine {
         let reader = trusted_session::new(&core, PeerAddr::Unix);
         let mut worker = Worker::new(core, participant, Vec::new());
         let (steps, inbox) = steps::pair(shared);
-        worker.loading = Some(WorkerLoading::new(inbox));
+        worker.begin_loading(WorkerLoading::new(inbox));
         worker.resumed();
         worker.waiting();
         group.spawn(move || load::load(shared, &steps).expect("a valid snapshot"));

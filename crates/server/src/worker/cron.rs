@@ -145,7 +145,7 @@ impl Cron {
         let clock = worker.core.clock;
         let begin = clock.ticks();
         let now = clock.ns(begin);
-        if worker.has_paused() && worker.pause_left_ns() == 0 {
+        if worker.stalled.has_paused() && worker.pause_left_ns() == 0 {
             worker.resume_paused(io);
         }
         if worker.core.shared.debug.cron_paused.load(Ordering::Relaxed) {
@@ -204,7 +204,7 @@ impl Cron {
         let end = clock.ns(clock.ticks());
         worker.core.stats().background_ns.add(end - now);
         let mut wait = self.next();
-        if worker.has_paused() {
+        if worker.stalled.has_paused() {
             wait = wait.min(end.saturating_add(worker.pause_left_ns()));
         }
         Duration::from_nanos(wait.saturating_sub(end))
@@ -365,7 +365,7 @@ impl Cron {
     /// Checks a share of the sessions, so that all are checked once a second. Closes idle sessions,
     /// and sessions that take too long for their handshake.
     fn sessions(&mut self, worker: &mut Worker, io: &mut Control) {
-        let slots = worker.session_slots();
+        let slots = worker.sessions.len();
         if slots == 0 {
             return;
         }
@@ -385,7 +385,7 @@ impl Cron {
             self.session_cursor = (self.session_cursor + 1) % slots;
             let cursor = self.session_cursor;
             worker.look_at(io, cursor, now);
-            let Some(session) = worker.session_at(cursor) else { continue };
+            let Some(session) = worker.sessions.at(cursor) else { continue };
             let token: Token = session.token;
             let (input, output) =
                 (session.accounting.published_input(), session.accounting.counted_output());

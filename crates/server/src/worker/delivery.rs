@@ -97,7 +97,7 @@ impl Worker {
         if !inbox.is_filled() {
             return;
         }
-        let mut messages = std::mem::take(&mut self.messages);
+        let mut messages = self.spare.take_messages();
         let (first, was_full) = inbox.take(&mut messages);
         if was_full {
             shared.note_full_inboxes(0, 1);
@@ -109,8 +109,7 @@ impl Worker {
                 Mail::Notice(notice) => self.deliver_notice(io, &notice, current),
             }
         }
-        messages.shrink_to(MESSAGES_KEPT_MAX);
-        self.messages = messages;
+        self.spare.put_messages(messages);
     }
 
     fn deliver_message(
@@ -123,15 +122,15 @@ impl Worker {
         let Worker { core, sessions, replies, .. } = self;
         let mut to_members = |members: &[Member], framed: Framed<'_>| {
             for member in members.iter().filter(|member| member.since <= number) {
-                let session = match &mut current {
+                match &mut current {
                     Some(session) if session.token == member.token => {
                         push_to_current(framed, session, replies);
-                        continue;
                     }
-                    _ => sessions.get_mut(member.token.index()).and_then(Option::as_deref_mut),
-                };
-                if let Some(session) = session.filter(|session| session.token == member.token) {
-                    push(core, io, session, framed);
+                    _ => {
+                        if let Some(session) = sessions.get_mut(member.token) {
+                            push(core, io, session, framed);
+                        }
+                    }
                 }
             }
         };
@@ -147,9 +146,6 @@ impl Worker {
         }
     }
 }
-
-/// The buffer is freed if it has room for more messages than this.
-const MESSAGES_KEPT_MAX: usize = 1024;
 
 /// Appends a message to the session whose turn it is, after the replies that it has so far.
 fn push_to_current(framed: Framed<'_>, session: &mut Session, replies: &mut ReplyBuffer) {

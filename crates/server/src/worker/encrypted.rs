@@ -8,9 +8,6 @@ use brisk_reactor::{Control, Output, PeerAddr};
 use std::cell::RefCell;
 use std::sync::atomic::Ordering;
 
-/// A plaintext buffer above this size is freed.
-const PLAIN_KEPT_MAX: usize = 128 * 1024;
-
 /// Encrypts replies to the end of `output`.
 pub(super) fn flush(replies: &mut ReplyBuffer, stream: &mut TlsStream, output: &mut Output) {
     let sink = RefCell::new((stream, output));
@@ -58,7 +55,7 @@ impl Worker {
         bytes: &[u8],
     ) {
         let Some(stream) = session.connection.tls_mut() else { return };
-        let mut plain = std::mem::take(&mut self.plain);
+        let mut plain = self.spare.take_plain();
         let shaking = stream.is_handshaking();
         let token = session.token;
         let output = io.output(session.token);
@@ -77,9 +74,7 @@ impl Worker {
         if !plain.is_empty() {
             self.take_input(io, session, &plain);
         }
-        plain.clear();
-        plain.shrink_to(PLAIN_KEPT_MAX);
-        self.plain = plain;
+        self.spare.put_plain(plain);
         match received {
             Ok(Received { finished: true, .. }) => {
                 session.connection.finish();

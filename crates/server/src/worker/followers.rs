@@ -44,19 +44,13 @@ impl Worker {
         }
         self.core.followers = followers;
         if !waits {
-            self.stream_waits_since = None;
+            self.waits.note_stream_sent();
         }
-    }
-
-    /// True if replicas wait until more of the stream is in the append-only file.
-    #[inline]
-    pub(super) fn stream_waits(&self) -> bool {
-        self.stream_waits_since.is_some()
     }
 
     /// Sends more of the stream to a session if it is a replica that receives it.
     pub(super) fn continue_stream(&mut self, io: &mut Control, token: Token) {
-        let Some(session) = self.session_at(token.index()).filter(|one| one.token == token) else {
+        let Some(session) = self.sessions.get_mut(token) else {
             return;
         };
         let replica = session.replication.replica().and_then(|replica| replica.progress.as_ref());
@@ -89,11 +83,9 @@ impl Worker {
 
     fn send_stream(&mut self, io: &mut Control, token: Token) -> StreamSent {
         let now = self.core.clock.ns(self.core.clock.ticks());
-        let waited = now.saturating_sub(self.stream_waits_since.unwrap_or(now));
-        let (core, session) = self.core_and_session(token.index());
-        let Some(session) = session.filter(|session| session.token == token) else {
-            return StreamSent::Enough;
-        };
+        let waited = self.waits.stream_waited_ns(now);
+        let core = &self.core;
+        let Some(session) = self.sessions.get_mut(token) else { return StreamSent::Enough };
         let progress = session.replication.replica().and_then(|replica| replica.progress.clone());
         let Some(progress) = progress.filter(|_| !session.is_closing()) else {
             return StreamSent::Enough;
@@ -138,10 +130,7 @@ impl Worker {
                 core.shared.aof.hasten(level);
             }
             // If some of it was sent, the disk is not stuck.
-            self.stream_waits_since = match self.stream_waits_since {
-                Some(since) if !has_sent => Some(since),
-                _ => Some(now),
-            };
+            self.waits.note_stream_waits(now, has_sent);
         }
         self.check_replica(io, token);
         sent
@@ -149,8 +138,8 @@ impl Worker {
 
     /// Closes a replica that does not read.
     pub(super) fn check_replica(&mut self, io: &mut Control, token: Token) {
-        let (core, session) = self.core_and_session(token.index());
-        let Some(session) = session.filter(|session| session.token == token) else { return };
+        let core = &self.core;
+        let Some(session) = self.sessions.get_mut(token) else { return };
         let unsent = io.unsent(token);
         let queued = unsent + session.output.unlogged().len();
         if core.exceeds_output_limit(session, queued as u64) {

@@ -61,7 +61,7 @@ impl Worker {
         // The flag is set first, so that progress after the check wakes this worker.
         shared.aof.set_waiting(id, true);
         self.send_logged(io);
-        if self.stream_waits() {
+        if self.waits.stream_waits() {
             self.deliver_stream(io);
         }
         self.answer_acknowledged(io);
@@ -87,9 +87,7 @@ impl Worker {
 
     /// True if replies or parts of the stream wait for the file or for replicas.
     fn has_waiting_replies(&self) -> bool {
-        !self.core.unlogged.borrow().is_empty()
-            || !self.awaits_acks.is_empty()
-            || self.stream_waits()
+        !self.core.unlogged.borrow().is_empty() || self.waits.has_acks_or_stream()
     }
 
     /// The time for which this worker may sleep while output waits.
@@ -100,7 +98,7 @@ impl Worker {
     fn send_logged(&mut self, io: &mut Control) {
         let tokens = std::mem::take(&mut *self.core.unlogged.borrow_mut());
         for token in tokens {
-            let Some(mut session) = self.take(token) else { continue };
+            let Some(mut session) = self.sessions.take(token) else { continue };
             self.send_logged_of(io, &mut session);
             session.output.set_unread_aside();
             if !session.output.unlogged().is_empty() {
@@ -110,7 +108,7 @@ impl Worker {
             } else if session.output.unlogged_mut().take_close() {
                 close_flushed(io, &mut session);
             }
-            self.put(session);
+            self.sessions.put(session);
         }
     }
 

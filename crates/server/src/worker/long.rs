@@ -14,20 +14,20 @@ impl Worker {
     pub(super) fn take_computed(&mut self, io: &mut Control, outcome: Box<Outcome>) {
         if outcome.computed.writes() && self.core.data_must_not_change() {
             // The data must not change until the pause is over.
-            self.held_back.push(*outcome);
+            self.stalled.hold_back(*outcome);
             return;
         }
         match long::finish_long(&mut self.core, *outcome) {
             Ok(Some(delivery)) => self.deliver(io, delivery),
             Ok(None) => {}
-            Err(outcome) => self.held_back.push(*outcome),
+            Err(outcome) => self.stalled.hold_back(*outcome),
         }
         self.core.free_garbage();
     }
 
     /// Finishes computations whose results could not be stored during CLIENT PAUSE.
     pub(super) fn take_held_back(&mut self, io: &mut Control) {
-        for outcome in std::mem::take(&mut self.held_back) {
+        for outcome in self.stalled.take_held_back() {
             self.take_computed(io, Box::new(outcome));
         }
     }
@@ -35,7 +35,7 @@ impl Worker {
     /// Resumes sessions that waited for frozen slots, after slots were released.
     pub(super) fn resume_frozen(&mut self, io: &mut Control) {
         self.core.read_clocks();
-        for token in std::mem::take(&mut self.frozen) {
+        for token in self.stalled.take_frozen() {
             self.go_on(io, token, Stall::Frozen);
         }
     }

@@ -6,6 +6,7 @@
 
 use super::Worker;
 use super::delivery::check_output;
+use super::sessions::Sessions;
 use brisk_engine::ReplyBuffer;
 use brisk_engine::effect::Hooks;
 use brisk_engine::keyspace::TrackingClient;
@@ -25,7 +26,7 @@ const NULL_RESP2: &[u8] = b"$-1\r\n";
 /// Gives access to sessions while messages are delivered.
 struct NoticeDelivery<'w> {
     core: &'w mut Core,
-    sessions: &'w mut [Option<Box<Session>>],
+    sessions: &'w mut Sessions,
     replies: &'w mut ReplyBuffer,
     /// The session whose turn it is, which is not in the list of sessions.
     current: Option<&'w mut Session>,
@@ -61,17 +62,14 @@ impl Worker {
             self.deliver_messages(io, None);
         }
     }
-}
 
-impl Worker {
     /// Sends an invalidation about all keys to a session that missed invalidations, if it has read
     /// enough of its output.
     pub(super) fn make_up_invalidations(&mut self, io: &mut Control, token: Token) {
-        let (core, session) = self.core_and_session(token.index());
-        if let Some(session) = session.filter(|session| session.token == token)
+        if let Some(session) = self.sessions.get_mut(token)
             && session.push.lacks_invalidations()
         {
-            make_up(core, io, session);
+            make_up(&self.core, io, session);
         }
     }
 }
@@ -88,8 +86,8 @@ impl NoticeDelivery<'_> {
                 Some(act(self.core, session, Some(self.replies)))
             }
             _ => {
-                let session = self.sessions.get_mut(token.index())?.as_deref_mut()?;
-                (session.token == token).then(|| act(self.core, session, None))
+                let session = self.sessions.get_mut(token)?;
+                Some(act(self.core, session, None))
             }
         }
     }

@@ -12,10 +12,10 @@ impl Worker {
         }
         self.core.shared.quiesce.checkpoint(self.core.id);
         let client = self.core.scripts.parked.as_ref().and_then(|parked| parked.client());
-        let mut client = client.and_then(|token| self.take(token));
+        let mut client = client.and_then(|token| self.sessions.take(token));
         let delivery = run::go_on_with_script(&mut self.core, client.as_deref_mut());
         if let Some(session) = client {
-            self.put(session);
+            self.sessions.put(session);
         }
         if let Some(delivery) = delivery {
             self.deliver(io, delivery);

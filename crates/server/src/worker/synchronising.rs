@@ -47,9 +47,9 @@ impl Worker {
     /// Also closes replicas that block the writer of their snapshot.
     pub(super) fn keep_waiting_replicas(&mut self, io: &mut Control) {
         for token in self.waiting_replicas() {
-            let (core, session) = self.core_and_session(token.index());
-            let Some(session) = session else { continue };
-            if session.token == token && blocks_writer(core, io.unsent(token), session) {
+            let core = &self.core;
+            let Some(session) = self.sessions.get_mut(token) else { continue };
+            if blocks_writer(core, io.unsent(token), session) {
                 let addr = &session.record.addr;
                 let log = &core.shared.log;
                 log.warning(format_args!("Disconnecting timedout replica (full sync): {addr}"));
@@ -58,7 +58,7 @@ impl Worker {
             }
             let replica = session.replication.replica();
             let is_sent = replica.is_some_and(|replica| replica.snapshot_sent.is_some());
-            if session.token == token && !is_sent && !has_replies_left(session) {
+            if !is_sent && !has_replies_left(session) {
                 put(io, session, b"\n");
             }
         }
@@ -66,9 +66,9 @@ impl Worker {
 
     /// Continues with a session if it is a replica that does not have its snapshot.
     pub(super) fn synchronise_one(&mut self, io: &mut Control, token: Token) {
-        let (core, session) = self.core_and_session(token.index());
-        let Some(session) = session else { return };
-        if session.token != token || !session.synchronises() || session.is_closing() {
+        let core = &self.core;
+        let Some(session) = self.sessions.get_mut(token) else { return };
+        if !session.synchronises() || session.is_closing() {
             return;
         }
         match step(core, io, session) {

@@ -21,17 +21,16 @@ use brisk_node::run::dispatch;
 use brisk_node::run::dispatch::Flow;
 use brisk_node::run::gate;
 use brisk_node::tracking::session;
-use brisk_reactor::{Close, Control, SharedBytes, Token};
+use brisk_reactor::{Close, Control, SharedBytes};
 use brisk_resp::Limits;
 use brisk_structures::reclaim::Participant;
 use std::sync::atomic::Ordering;
 
 /// How long one session may execute before the others have their turn.
 const TURN_NS_MAX: u64 = 2_000_000;
-/// The same limit after the round has taken longer than [`ROUND_NS_MAX`]. With thousands of busy
-/// pipelines, each would otherwise wait for the long turns of all others.
+/// The same limit in a long round. With thousands of busy pipelines, each would otherwise wait for
+/// the long turns of all others.
 const SHORT_TURN_NS_MAX: u64 = 50_000;
-const ROUND_NS_MAX: u64 = 4_000_000;
 /// Replies are moved to the connection's output at this size, so that the reply buffer stays small
 /// and in the cache.
 const FLUSH_BYTES: usize = 64 * 1024;
@@ -195,13 +194,7 @@ impl Worker {
 
     /// Returns the time limit of a session's turn in this round.
     pub(super) fn turn_ns_max(&self) -> u64 {
-        if self.round_is_long() { SHORT_TURN_NS_MAX } else { TURN_NS_MAX }
-    }
-
-    /// True if the other sessions have waited long enough in this round.
-    pub(super) fn round_is_long(&self) -> bool {
-        let round = self.core.last_ticks.wrapping_sub(self.round_began);
-        self.core.clock.ns(round) > ROUND_NS_MAX
+        if self.rounds.is_long(&self.core) { SHORT_TURN_NS_MAX } else { TURN_NS_MAX }
     }
 
     /// Runs the requests of the batch. Returns `Some(n)` if the session must stop after `n` bytes.
@@ -456,16 +449,10 @@ impl Worker {
 
     pub(super) fn stall(&mut self, session: &mut Session, stall: Stall) {
         session.set_stall(stall);
-        match stall {
-            Stall::None | Stall::Output | Stall::Elsewhere | Stall::Synchronises => {}
-            Stall::Frozen => hold(&mut self.frozen, session.token, &self.sessions),
-            Stall::Waiting => self.core.shared.clients.set_blocked(&session.record, true),
-            Stall::NextRound => self.again.push_back(session.token),
-            Stall::Paused => {
-                self.core.shared.clients.set_blocked(&session.record, true);
-                hold(&mut self.paused, session.token, &self.sessions);
-            }
+        if matches!(stall, Stall::Paused | Stall::Waiting) {
+            self.core.shared.clients.set_blocked(&session.record, true);
         }
+        self.stalled.add(session.token, stall, &self.sessions);
     }
 
     pub(super) fn unstall(&mut self, session: &mut Session) {
@@ -581,9 +568,7 @@ impl Worker {
     /// Checks a session for the timers: trims its input buffer, and publishes how much of its
     /// output the kernel has not taken.
     pub fn look_at(&mut self, io: &mut Control, index: usize, now_ms: u64) {
-        let Some(session) = self.sessions.get_mut(index).and_then(Option::as_deref_mut) else {
-            return;
-        };
+        let Some(session) = self.sessions.at(index) else { return };
         let token = session.token;
         session.connection.input_mut().trim(now_ms);
         let unsent = io.unsent(token);
@@ -680,18 +665,6 @@ fn listens_for_the_end(session: &Session) -> bool {
     session.connection.is_encrypted()
         && session.stall().ends_with_the_client()
         && session.connection.input().len() < LISTENING_INPUT_MAX
-}
-
-/// Adds a session to a list of waiting sessions. Sessions that were closed meanwhile leave their
-/// tokens in the list: at most one for each open session.
-fn hold(list: &mut Vec<Token>, token: Token, sessions: &[Option<Box<Session>>]) {
-    if list.len() > 2 * sessions.len() {
-        list.retain(|token| {
-            let session = sessions.get(token.index());
-            session.and_then(Option::as_ref).is_some_and(|s| s.token == *token)
-        });
-    }
-    list.push(token);
 }
 
 /// Sends bytes outside of a client's turn, about an event that has already happened.

@@ -32,11 +32,11 @@ impl Worker {
         self.stall(session, Stall::Waiting);
         let Some(waiter) = session.blocked.waiter() else { return };
         if session.blocked.acks().is_some() {
-            self.awaits_acks.push(session.token);
+            self.waits.await_acks(session.token);
         }
         *session.record.waiter() = Some(waiter.clone());
         if let Some(deadline_ms) = waiter.deadline_ms {
-            let timer = self.wait_timers.insert(deadline_ms, session.token);
+            let timer = self.waits.start_timer(deadline_ms, session.token);
             session.blocked.set_timer(timer);
         }
     }
@@ -44,8 +44,8 @@ impl Worker {
     /// Ends waits whose timeout has passed.
     pub(super) fn end_late_waits(&mut self, io: &mut Control) {
         let now_ms = self.core.env.now().0;
-        while let Some(token) = self.wait_timers.pop_expired(now_ms) {
-            let Some(session) = self.session_at(token.index()).filter(|s| s.token == token) else {
+        while let Some(token) = self.waits.pop_expired(now_ms) {
+            let Some(session) = self.sessions.get_mut(token) else {
                 continue;
             };
             session.blocked.forget_timer();
@@ -56,11 +56,6 @@ impl Worker {
         }
     }
 
-    /// Returns the time until the next timeout, in ms from now.
-    pub(super) fn next_wait_ms(&self) -> Option<u64> {
-        Some(self.wait_timers.next_ms()?.saturating_sub(super::unix_ms()))
-    }
-
     /// Replies to a command whose wait ended before it was served.
     pub(super) fn answer_unserved(
         &mut self,
@@ -69,8 +64,8 @@ impl Worker {
         client: u64,
         how: Unblocked,
     ) {
-        let is_it = |session: &&mut Session| session.token == token && session.id() == client;
-        let Some(session) = self.session_at(token.index()).filter(is_it) else { return };
+        let is_it = |session: &&mut Session| session.id() == client;
+        let Some(session) = self.sessions.get_mut(token).filter(is_it) else { return };
         let Some(waiter) = session.blocked.waiter().cloned() else { return };
         let (account, acks) = (Arc::clone(session.account()), session.blocked.acks());
         self.core.shared.keyspace.forget_waiter(&waiter);
@@ -97,7 +92,7 @@ impl Worker {
                 let error = CommandError::text(ROLE_CHANGED);
                 count::count_error(&self.core, &error);
                 waiting::book_wait(&mut self.core, &waiter, true, 0);
-                if let Some(session) = self.session_at(token.index()) {
+                if let Some(session) = self.sessions.get_mut(token) {
                     session.close_after_reply();
                 }
                 reply.error(&error)
@@ -130,7 +125,7 @@ impl Worker {
             Some(row) => {
                 self.core.stats().commands[row.id].rejected.add(1);
                 let text = denied.text(&account.name, row, None);
-                if let Some(session) = self.take(token) {
+                if let Some(session) = self.sessions.take(token) {
                     waiter.with_args(&shared.keyspace, |words| {
                         let context = Context::TopLevel;
                         permission::note_denied(
@@ -142,7 +137,7 @@ impl Worker {
                             context,
                         );
                     });
-                    self.put(session);
+                    self.sessions.put(session);
                 }
                 CommandError::text_with("NOPERM ", &text)
             }
@@ -154,11 +149,13 @@ impl Worker {
     /// Delivers a command's reply to the session that waited for it, and resumes the session.
     pub(super) fn deliver(&mut self, io: &mut Control, delivery: Delivery) {
         let token = delivery.token;
-        let Some(mut session) = self.take(token) else { return self.discard_answer(delivery) };
+        let Some(mut session) = self.sessions.take(token) else {
+            return self.discard_answer(delivery);
+        };
         let stall = session.stall();
         let waits = matches!(stall, Stall::Waiting | Stall::Elsewhere);
         if !waits || session.id() != delivery.client {
-            self.put(session);
+            self.sessions.put(session);
             return self.discard_answer(delivery);
         }
         self.forget_wait(&mut session);
@@ -174,7 +171,7 @@ impl Worker {
         session.after_command();
         // The change that it reports was made for another client, or in another thread.
         self.core.env.note_shown(wait::shown_to_all(&self.core));
-        self.put(session);
+        self.sessions.put(session);
         self.go_on(io, token, stall);
     }
 
@@ -189,8 +186,8 @@ impl Worker {
     /// Replies to WAIT and WAITAOF commands whose condition is met.
     pub(super) fn answer_acknowledged(&mut self, io: &mut Control) {
         let shared = self.core.shared;
-        for token in std::mem::take(&mut self.awaits_acks) {
-            let Some(session) = self.session_at(token.index()).filter(|s| s.token == token) else {
+        for token in self.waits.take_for_acks() {
+            let Some(session) = self.sessions.get_mut(token) else {
                 continue;
             };
             let (Some(wait), Some(waiter)) =
@@ -203,7 +200,7 @@ impl Worker {
                 if wait.wants_disk() {
                     shared.aof.hasten(Level::Disk);
                 }
-                self.awaits_acks.push(token);
+                self.waits.await_acks(token);
                 continue;
             }
             if !waiter.end() {
@@ -231,7 +228,7 @@ impl Worker {
             session.record.set(flag::AWAITS_END, false);
         }
         if let Some(timer) = timer {
-            self.wait_timers.cancel(timer);
+            self.waits.cancel_timer(timer);
         }
     }
 
