@@ -10,7 +10,7 @@
 //! | part | purpose |
 //! |---|---|
 //! | `sessions` | the sessions, by the index of their connection |
-//! | `stalled` | sessions that execute nothing for now |
+//! | `stalled` | sessions that execute nothing for now, and resuming them |
 //! | `waits` | timeouts, acknowledgements, and the append-only file |
 //! | `staging` | small requests of many sessions, and executing them together |
 //! | `monitors` | MONITOR sessions |
@@ -32,8 +32,7 @@
 //! | `followers` | sending the replication stream to replicas |
 //! | `synchronising` | sending the snapshots that replicas begin with |
 //! | `logging` | writing the append-only file at the end of a round, and output that waited for it |
-//! | `long` | sessions whose commands are computed by other threads |
-//! | `script` | slow scripts |
+//! | `long` | commands that other threads compute, and slow scripts |
 //! | `encrypted` | TLS sessions |
 
 mod buffers;
@@ -49,7 +48,6 @@ mod monitors;
 mod notices;
 mod replayed;
 mod rounds;
-mod script;
 mod sessions;
 mod staging;
 mod stalled;
@@ -77,8 +75,7 @@ use brisk_node::persistence::loading::steps::{LoadingProgress, WorkerLoading};
 use brisk_node::pubsub::publish;
 use brisk_node::run::batch::Batch;
 use brisk_node::transactions::execute;
-use brisk_reactor::unix_ms;
-use brisk_reactor::{Control, Token};
+use brisk_reactor::Control;
 use brisk_structures::reclaim::Participant;
 use std::sync::Arc;
 use std::time::Duration;
@@ -208,45 +205,5 @@ impl Worker {
         let wait = cron.run(self, io);
         self.cron = cron;
         wait
-    }
-
-    /// Resumes sessions that CLIENT PAUSE holds, if it is over.
-    pub fn resume_paused(&mut self, io: &mut Control) {
-        self.core.read_clocks();
-        self.take_held_back(io);
-        for token in self.stalled.take_paused() {
-            self.go_on(io, token, Stall::Paused);
-        }
-    }
-
-    /// Returns how long CLIENT PAUSE stays in force; 0 if it is not in force.
-    pub fn pause_left_ns(&self) -> u64 {
-        let now = unix_ms();
-        let until = self.core.shared.pause.in_force(now).map_or(now, |(_, until)| until);
-        (until - now).saturating_mul(1_000_000)
-    }
-
-    /// Resumes a session whose stall is over.
-    fn go_on(&mut self, io: &mut Control, token: Token, stall: Stall) {
-        let Some(mut session) = self.sessions.take(token) else { return };
-        if session.stall() == stall {
-            self.unstall(&mut session);
-            if self.write_on(io, &mut session) {
-                self.stall_if_unread(io, &mut session, io.unsent(token));
-                if session.stall() == Stall::None {
-                    self.execute_input(io, &mut session);
-                }
-            }
-            if session.stall() == Stall::None {
-                io.resume_reading(token);
-                if session.connection.is_finished() {
-                    // Only after the replies of this turn, which are not encrypted yet.
-                    session.close_after_reply();
-                }
-            }
-            self.after_turn(io, &mut session);
-        }
-        self.sessions.put(session);
-        self.close_connections(io);
     }
 }

@@ -1,9 +1,10 @@
-//! Sessions of a worker that execute nothing for now, by what they wait for.
+//! Sessions of a worker that execute nothing for now: how they are stalled and resumed.
 
+use super::Worker;
 use super::sessions::Sessions;
 use brisk_node::core::long::Outcome;
-use brisk_node::core::session::Stall;
-use brisk_reactor::Token;
+use brisk_node::core::session::{Session, Stall};
+use brisk_reactor::{Control, Token, unix_ms};
 use std::collections::VecDeque;
 
 /// Sessions that the worker resumes, and results that it may not store yet.
@@ -75,4 +76,76 @@ fn hold(list: &mut Vec<Token>, token: Token, sessions: &Sessions) {
         list.retain(|token| sessions.get(*token).is_some());
     }
     list.push(token);
+}
+
+impl Worker {
+    pub(super) fn stall(&mut self, session: &mut Session, stall: Stall) {
+        session.set_stall(stall);
+        if matches!(stall, Stall::Paused | Stall::Waiting) {
+            self.core.shared.clients.set_blocked(&session.record, true);
+        }
+        self.stalled.add(session.token, stall, &self.sessions);
+    }
+
+    pub(super) fn unstall(&mut self, session: &mut Session) {
+        if matches!(session.stall(), Stall::Paused | Stall::Waiting) {
+            self.core.shared.clients.set_blocked(&session.record, false);
+        }
+        session.set_stall(Stall::None);
+    }
+
+    /// Resumes a session whose stall is over.
+    pub(super) fn go_on(&mut self, io: &mut Control, token: Token, stall: Stall) {
+        let Some(mut session) = self.sessions.take(token) else { return };
+        if session.stall() == stall {
+            self.unstall(&mut session);
+            if self.write_on(io, &mut session) {
+                self.stall_if_unread(io, &mut session, io.unsent(token));
+                if session.stall() == Stall::None {
+                    self.execute_input(io, &mut session);
+                }
+            }
+            if session.stall() == Stall::None {
+                io.resume_reading(token);
+                if session.connection.is_finished() {
+                    // Only after the replies of this turn, which are not encrypted yet.
+                    session.close_after_reply();
+                }
+            }
+            self.after_turn(io, &mut session);
+        }
+        self.sessions.put(session);
+        self.close_connections(io);
+    }
+
+    /// Resumes sessions that CLIENT PAUSE holds, if it is over.
+    pub(super) fn resume_paused(&mut self, io: &mut Control) {
+        self.core.read_clocks();
+        self.take_held_back(io);
+        for token in self.stalled.take_paused() {
+            self.go_on(io, token, Stall::Paused);
+        }
+    }
+
+    /// Returns how long CLIENT PAUSE stays in force; 0 if it is not in force.
+    pub(super) fn pause_left_ns(&self) -> u64 {
+        let now = unix_ms();
+        let until = self.core.shared.pause.in_force(now).map_or(now, |(_, until)| until);
+        (until - now).saturating_mul(1_000_000)
+    }
+
+    /// Finishes computations whose results could not be stored during CLIENT PAUSE.
+    pub(super) fn take_held_back(&mut self, io: &mut Control) {
+        for outcome in self.stalled.take_held_back() {
+            self.take_computed(io, Box::new(outcome));
+        }
+    }
+
+    /// Resumes sessions that waited for frozen slots, after slots were released.
+    pub(super) fn resume_frozen(&mut self, io: &mut Control) {
+        self.core.read_clocks();
+        for token in self.stalled.take_frozen() {
+            self.go_on(io, token, Stall::Frozen);
+        }
+    }
 }

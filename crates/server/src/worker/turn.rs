@@ -447,21 +447,6 @@ impl Worker {
         }
     }
 
-    pub(super) fn stall(&mut self, session: &mut Session, stall: Stall) {
-        session.set_stall(stall);
-        if matches!(stall, Stall::Paused | Stall::Waiting) {
-            self.core.shared.clients.set_blocked(&session.record, true);
-        }
-        self.stalled.add(session.token, stall, &self.sessions);
-    }
-
-    pub(super) fn unstall(&mut self, session: &mut Session) {
-        if matches!(session.stall(), Stall::Paused | Stall::Waiting) {
-            self.core.shared.clients.set_blocked(&session.record, false);
-        }
-        session.set_stall(Stall::None);
-    }
-
     #[inline]
     pub(super) fn note_batch(&mut self, session: &mut Session, began: u64) {
         let ran = std::mem::take(&mut self.core.ran);
