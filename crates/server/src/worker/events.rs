@@ -1,7 +1,7 @@
 //! The worker's handlers for events of the event loop: connections open, send, and close.
 
 use super::Worker;
-use super::turn::close_flushed;
+use super::sending::close_flushed;
 use brisk_engine::env::Garbage;
 use brisk_net::listeners::Purpose;
 use brisk_node::clients::address::Address;

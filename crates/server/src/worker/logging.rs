@@ -2,7 +2,7 @@
 //! for that leaves.
 
 use super::Worker;
-use super::turn::close_flushed;
+use super::sending::close_flushed;
 use super::waiting::ROLE_CHANGED;
 use brisk_engine::CommandError;
 use brisk_engine::effect::Hooks;

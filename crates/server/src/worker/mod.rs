@@ -26,6 +26,7 @@
 //! |---|---|
 //! | `events` | handlers for events of the event loop |
 //! | `turn` | executing a session's input |
+//! | `sending` | output of a session on its way to its connection |
 //! | `delivery` | delivering published messages to subscribers |
 //! | `notices` | delivering invalidation messages of client-side caching |
 //! | `waiting` | sessions whose commands block on keys |
@@ -48,6 +49,7 @@ mod monitors;
 mod notices;
 mod replayed;
 mod rounds;
+mod sending;
 mod sessions;
 mod staging;
 mod stalled;
@@ -64,7 +66,6 @@ use self::rounds::RoundClock;
 use self::sessions::Sessions;
 use self::staging::Staged;
 use self::stalled::StalledSessions;
-pub use self::turn::append;
 use self::waits::PendingWaits;
 use crate::worker::cron::Cron;
 use brisk_engine::ReplyBuffer;

@@ -1,7 +1,7 @@
 //! A worker's monitors: sessions that receive a line for each command.
 
+use super::sending::append;
 use super::sessions::Sessions;
-use super::turn::append;
 use brisk_node::clients::flag;
 use brisk_node::core::Core;
 use brisk_reactor::{Close, Control, Token};

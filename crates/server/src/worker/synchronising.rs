@@ -3,7 +3,8 @@
 //!
 //! Until then a replica's output gets nothing else (see `Session::holds_messages`), and its commands wait.
 
-use super::{Worker, append};
+use super::Worker;
+use super::sending::append;
 use brisk_engine::keyspace::Ticket;
 use brisk_node::core::Core;
 use brisk_node::core::session::{Session, Stall};
