@@ -586,13 +586,12 @@ impl Core {
         if let Some(replica) = session.replication.replica_mut().filter(|replica| replica.follows())
         {
             replica.note_unsent(unsent);
-            unsent -= replica.stream_unsent;
+            unsent -= replica.stream_unsent();
             let replication = &self.shared.replication;
             replication.note_held(replica, unsent + session.output.held_len() as u64);
             // The size of the snapshot is not limited.
-            unsent -= replica.snapshot_unsent;
-            let behind =
-                replica.progress.as_ref().map(|one| replication.stream.counted_behind(one));
+            unsent -= replica.snapshot.unsent();
+            let behind = replica.progress().map(|one| replication.stream.counted_behind(one));
             unsent += behind.unwrap_or(0);
             // Otherwise a replica that resumes with the whole backlog would be closed for it.
             if hard_bytes > 0 {
@@ -629,7 +628,7 @@ impl Core {
         session.output.set_unread_aside();
         // The stream is counted once for all replicas.
         let stream =
-            session.replication.replica().map_or(0, |replica| replica.stream_unsent as usize);
+            session.replication.replica().map_or(0, |replica| replica.stream_unsent() as usize);
         let bytes = session.memory(output.saturating_sub(stream));
         let input = session.input_memory() as u64;
         if bytes != session.accounting.weight() || input != session.accounting.input_weight() {

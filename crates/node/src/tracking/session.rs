@@ -19,12 +19,11 @@ pub fn begin_tracking<'p>(
         core.tracking.clients.insert(id, session.token);
         core.shared.keyspace.begin_tracking(id);
     }
-    let Tracker { mode, noloop, redirect, .. } = tracker;
+    let (mode, noloop, redirect) = (tracker.mode(), tracker.noloop(), tracker.redirect());
     let own = session.push.begin_tracking(tracker);
-    // CLIENT CACHING still applies if it was called before.
-    (own.mode, own.noloop, own.redirect, own.broken) = (mode, noloop, redirect, false);
+    own.change(mode, noloop, redirect);
     for prefix in prefixes {
-        if own.prefixes.insert(prefix.into()) {
+        if own.add_prefix(prefix) {
             let tokens = core.tracking.prefixes.entry(prefix.into()).or_default();
             tokens.insert(session.token);
             let tracking = core.shared.keyspace.tracking();
@@ -40,7 +39,7 @@ pub fn begin_tracking<'p>(
 pub fn end_tracking(core: &mut Core, session: &mut Session) {
     let Some(tracker) = session.push.end_tracking() else { return };
     core.tracking.clients.remove(&session.id());
-    for prefix in &tracker.prefixes {
+    for prefix in tracker.prefixes() {
         if let Some(tokens) = core.tracking.prefixes.get_mut(prefix) {
             tokens.remove(&session.token);
             if tokens.is_empty() {

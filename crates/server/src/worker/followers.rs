@@ -53,7 +53,7 @@ impl Worker {
         let Some(session) = self.sessions.get_mut(token) else {
             return;
         };
-        let replica = session.replication.replica().and_then(|replica| replica.progress.as_ref());
+        let replica = session.replication.replica().and_then(|replica| replica.progress());
         if replica.is_some_and(|progress| progress.stage() == ReplicaStage::Online) {
             self.send_stream(io, token);
         }
@@ -66,7 +66,7 @@ impl Worker {
         else {
             return;
         };
-        if self.replies.is_empty() || std::mem::take(&mut replica.has_reply) {
+        if self.replies.is_empty() || replica.take_has_reply() {
             return;
         }
         self.replies.clear();
@@ -86,7 +86,8 @@ impl Worker {
         let waited = self.waits.stream_waited_ns(now);
         let core = &self.core;
         let Some(session) = self.sessions.get_mut(token) else { return StreamSent::Enough };
-        let progress = session.replication.replica().and_then(|replica| replica.progress.clone());
+        let progress =
+            session.replication.replica().and_then(|replica| replica.progress().cloned());
         let Some(progress) = progress.filter(|_| !session.is_closing()) else {
             return StreamSent::Enough;
         };
@@ -169,7 +170,7 @@ fn push(io: &mut Control, session: &mut Session, bytes: u64, pieces: &mut Vec<St
         }
     }
     if let Some(replica) = session.replication.replica_mut() {
-        replica.stream_unsent += bytes;
+        replica.count_stream(bytes);
     }
     io.send(session.token);
 }

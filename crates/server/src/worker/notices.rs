@@ -96,7 +96,7 @@ impl NoticeDelivery<'_> {
         let Some(&token) = self.core.tracking.clients.get(&client) else { return };
         let concerned = self.with(token, |_, session, _| {
             let tracker = session.push.tracker();
-            tracker.is_some_and(|t| t.mode != Mode::Broadcast && !(t.noloop && by == client))
+            tracker.is_some_and(|t| t.mode() != Mode::Broadcast && !(t.noloop() && by == client))
         });
         if concerned == Some(true) {
             self.tell(io, token, keys);
@@ -118,7 +118,7 @@ impl NoticeDelivery<'_> {
         let tokens: Vec<Token> = listeners.into_iter().flatten().copied().collect();
         for token in tokens {
             let keys = self.with(token, |_, session, _| {
-                let noloop = session.push.tracker().is_some_and(|tracker| tracker.noloop);
+                let noloop = session.push.tracker().is_some_and(|tracker| tracker.noloop());
                 if noloop {
                     broadcast.without(session.id())
                 } else {
@@ -134,7 +134,7 @@ impl NoticeDelivery<'_> {
     /// Sends an invalidation to a tracking session, or to the session that it redirects to.
     fn tell(&mut self, io: &mut Control, token: Token, keys: &Arc<Vec<u8>>) {
         let redirected = self.with(token, |core, session, replies| {
-            let redirect = session.push.tracker().map_or(0, |tracker| tracker.redirect);
+            let redirect = session.push.tracker().map_or(0, |tracker| tracker.redirect());
             if redirect == 0 {
                 send_keys(core, io, session, replies, keys, false);
             }
@@ -175,8 +175,8 @@ impl NoticeDelivery<'_> {
         let Some(&token) = self.core.tracking.clients.get(&of) else { return };
         self.with(token, |core, session, replies| {
             let Some(tracker) = session.push.tracker_mut() else { return };
-            tracker.broken = true;
-            let wire = redirection_broken(tracker.redirect);
+            tracker.note_broken();
+            let wire = redirection_broken(tracker.redirect());
             session.publish_tracking();
             if session.protocol() == Protocol::Resp3 {
                 send(core, io, session, replies, &[&wire]);

@@ -58,7 +58,7 @@ impl Worker {
                 continue;
             }
             let replica = session.replication.replica();
-            let is_sent = replica.is_some_and(|replica| replica.snapshot_sent.is_some());
+            let is_sent = replica.is_some_and(|replica| replica.snapshot.sent().is_some());
             if !is_sent && !has_replies_left(session) {
                 put(io, session, b"\n");
             }
@@ -79,7 +79,7 @@ impl Worker {
                 follow::note_synchronised(core, session);
                 let (log, addr) = (&core.shared.log, &session.record.addr);
                 let replica = session.replication.replica();
-                let progress = replica.and_then(|replica| replica.progress.as_ref());
+                let progress = replica.and_then(|replica| replica.progress());
                 if progress.is_some_and(|progress| progress.awaits_ack()) {
                     log.notice(format_args!(
                         "Streamed replica resync with replica {addr} (socket) succeeded. Waiting for \
@@ -107,7 +107,7 @@ fn step(core: &Core, io: &mut Control, session: &mut Session) -> Step {
     if has_replies_left(session) {
         return Step::Wait;
     }
-    let progress = session.replication.replica().and_then(|replica| replica.progress.clone());
+    let progress = session.replication.replica().and_then(|replica| replica.progress().cloned());
     let Some(progress) = progress else { return Step::Wait };
     let Some(transfer) = progress.transfer() else { return Step::Wait };
     send_position(core, io, session, &transfer);
@@ -133,7 +133,7 @@ fn send_position(
     transfer: &SnapshotTransfer,
 ) {
     let Some(replica) = session.replication.replica_mut() else { return };
-    if !std::mem::replace(&mut replica.has_position, true) && replica.acknowledges {
+    if replica.snapshot.begin_position() && replica.acknowledges() {
         let history = &core.shared.replication.history;
         let (id, offset) = (history.ids().id, history.offset(Ticket(transfer.from)));
         put(io, session, format!("+FULLRESYNC {id} {offset}\r\n").as_bytes());
@@ -144,20 +144,16 @@ fn send_position(
 /// bytes were available.
 fn blocks_writer(core: &Core, unsent: usize, session: &mut Session) -> bool {
     let Some(replica) = session.replication.replica_mut() else { return false };
-    let transfer = replica.progress.as_ref().and_then(|progress| progress.transfer());
+    let transfer = replica.progress().and_then(|progress| progress.transfer());
     let is_streamed = transfer.is_some_and(|transfer| transfer.pipe().is_some());
-    let Some(sent) = replica.snapshot_sent.filter(|_| is_streamed) else { return false };
-    let (taken, now_ms) = (sent - replica.snapshot_unsent.min(unsent as u64), unix_ms());
-    if unsent == 0 || replica.taken.0 != taken {
-        replica.taken = (taken, now_ms);
-    }
     let timeout_ms = core.config.replication.repl_timeout_s.max(0).unsigned_abs() * 1000;
-    now_ms.saturating_sub(replica.taken.1) > timeout_ms
+    is_streamed
+        && replica.snapshot.stuck_ms(unsent as u64, unix_ms()).is_some_and(|ms| ms > timeout_ms)
 }
 
 /// Begins to send the snapshot, if that was not done. Returns true if it has begun.
 fn begin(core: &Core, io: &mut Control, session: &mut Session, from: u64, head: &str) -> bool {
-    let sent = |session: &Session| session.replication.replica()?.snapshot_sent;
+    let sent = |session: &Session| session.replication.replica()?.snapshot.sent();
     if sent(session).is_some() {
         return true;
     }
@@ -173,8 +169,7 @@ fn begin(core: &Core, io: &mut Control, session: &mut Session, from: u64, head: 
     }
     put(io, session, head.as_bytes());
     if let Some(replica) = session.replication.replica_mut() {
-        replica.snapshot_sent = Some(0);
-        replica.taken = (0, unix_ms());
+        replica.snapshot.begin(unix_ms());
     }
     true
 }
@@ -183,18 +178,17 @@ fn begin(core: &Core, io: &mut Control, session: &mut Session, from: u64, head: 
 fn room(io: &mut Control, session: &mut Session) -> Option<u64> {
     let unsent = io.unsent(session.token);
     let replica = session.replication.replica_mut()?;
-    replica.snapshot_unsent = replica.snapshot_unsent.min(unsent as u64);
+    replica.snapshot.bound_unsent(unsent as u64);
     if unsent >= AHEAD_BYTES_MAX {
         io.when_drained(session.token, AHEAD_BYTES_MAX / 2);
         return None;
     }
-    replica.snapshot_sent
+    replica.snapshot.sent()
 }
 
 fn note_sent(session: &mut Session, bytes: usize) {
     if let Some(replica) = session.replication.replica_mut() {
-        replica.snapshot_sent = Some(replica.snapshot_sent.unwrap_or(0) + bytes as u64);
-        replica.snapshot_unsent += bytes as u64;
+        replica.snapshot.count_sent(bytes);
     }
 }
 

@@ -234,7 +234,7 @@ impl Worker {
             if publish::has_messages(&self.core) {
                 self.hear_after(io, session, flow);
             }
-            if session.push.tracker().is_some_and(|tracker| tracker.caching) {
+            if session.push.tracker().is_some_and(|tracker| tracker.is_caching()) {
                 self.end_caching(session, request.row, flow);
             }
             match flow {
@@ -323,7 +323,7 @@ impl Worker {
         if let Some(tracker) = session.push.tracker_mut()
             && !(keeps || session.transaction.is_open() || matches!(flow, Flow::Later(_)))
         {
-            tracker.caching = false;
+            tracker.set_caching(false);
             session::remember_for(&self.core, session);
         }
     }

@@ -4,6 +4,8 @@ use super::Session;
 use crate::clients::flag;
 use crate::pubsub::{Space, Subscriptions};
 use crate::tracking::{Mode, Tracker};
+use brisk_resp::Protocol;
+use std::sync::atomic::Ordering;
 
 /// The subscriptions and the tracking of a session.
 #[derive(Default)]
@@ -109,7 +111,7 @@ impl PushState {
         const PREFIX_BYTES: usize = 96;
         let subscriptions =
             Space::ALL.map(|space| self.subscriptions.count(space)).iter().sum::<usize>();
-        let prefixes = self.tracker.as_ref().map_or(0, |tracker| tracker.prefixes.len());
+        let prefixes = self.tracker.as_ref().map_or(0, |tracker| tracker.prefixes().len());
         subscriptions * SUBSCRIPTION_BYTES + prefixes * PREFIX_BYTES
     }
 }
@@ -123,18 +125,17 @@ impl Session {
     /// Reports whether it may only receive messages: RESP2 cannot tell messages from replies.
     #[inline]
     pub fn only_listens(&self) -> bool {
-        self.push.listens && self.protocol() == brisk_resp::Protocol::Resp2
+        self.push.listens && self.protocol() == Protocol::Resp2
     }
 
     /// Publishes what CLIENT LIST shows of its tracking.
     pub fn publish_tracking(&self) {
-        use std::sync::atomic::Ordering;
         let tracker = self.push.tracker();
         self.record.set(flag::TRACKING, tracker.is_some());
-        self.record.set(flag::TRACKING_BROKEN, tracker.is_some_and(|t| t.broken));
-        let broadcast = tracker.is_some_and(|t| t.mode == Mode::Broadcast);
+        self.record.set(flag::TRACKING_BROKEN, tracker.is_some_and(|t| t.is_broken()));
+        let broadcast = tracker.is_some_and(|t| t.mode() == Mode::Broadcast);
         self.record.set(flag::TRACKING_BROADCAST, broadcast);
-        let redirect = tracker.map_or(-1, |t| t.redirect as i64);
+        let redirect = tracker.map_or(-1, |t| t.redirect() as i64);
         self.record.redirect.store(redirect, Ordering::Relaxed);
     }
 }

@@ -10,7 +10,7 @@ pub struct CommandSource {
     is_replay: bool,
     /// The stream of this server's primary is applied: its commands were executed there.
     is_primary: bool,
-    /// The last command was rejected, failed, or ran nothing. Such a command is kept out of the append-only file.
+    /// The last command was rejected, failed, or ran nothing. It is kept out of the append-only file.
     ran_nothing: bool,
     /// The stream selected this database, which does not exist here. Commands that use the selected
     /// database are skipped until the next successful SELECT.

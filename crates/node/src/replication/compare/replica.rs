@@ -173,8 +173,8 @@ pub fn hear(core: &Core, session: &Session, text: &[u8]) {
     };
     let Some(report) = Report::read(text) else { return };
     let replication = &core.shared.replication;
-    let ip = replica.ip.or_else(|| session.record.addr.tcp().map(|addr| addr.ip()));
-    let own_name = replicas::name_of(ip, replica.port, &session.record);
+    let ip = replica.options().ip.or_else(|| session.record.addr.tcp().map(|addr| addr.ip()));
+    let own_name = replicas::name_of(ip, replica.options().port, &session.record);
     // The names of other servers are prefixed with the sender's name: it can only speak for its own
     // replicas.
     let who = match &report.who {
