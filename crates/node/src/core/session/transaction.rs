@@ -24,6 +24,7 @@ impl TransactionState {
     }
 
     /// The commands queued since MULTI.
+    #[inline]
     pub(crate) fn queued(&self) -> Option<&Transaction> {
         self.queued.as_deref()
     }
@@ -55,6 +56,7 @@ impl TransactionState {
     }
 
     /// The watched keys.
+    #[inline]
     pub(crate) fn watches(&self) -> Option<&Watches> {
         self.watches.as_deref()
     }
